@@ -1,0 +1,69 @@
+# Each target sets up its own environment when it is missing; pyproject.toml renews it.
+SHELL := bash
+.DEFAULT_GOAL := help
+.PHONY: help demo test test-deep test-data check bench docs clean
+
+UV := $(shell command -v uv 2>/dev/null)
+PYTHON := $(shell for p in python3.13 python3.12 python3.11 python3; do \
+	$$p -c 'import sys, venv; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1 && { echo $$p; break; }; done)
+VENV := .venv
+BENCH_VENV := .venv-bench
+RUN := $(VENV)/bin/python
+DATA ?= ../shared/data
+
+help:
+	@echo "make demo       install into .venv and count the triangles of a bundled real graph"
+	@echo "make test       the tests (under 10 minutes on two cores)"
+	@echo "make test-deep  long fuzzing, kills, coverage with the JIT off (under 30 minutes)"
+	@echo "make test-data  count every graph of DATA=folder under every algorithm"
+	@echo "make check      ruff, ruff format, mypy"
+	@echo "make bench      install the peers into .venv-bench and print the comparison table"
+	@echo "make docs       regenerate docs/ pages that are made from the code"
+
+define create_venv
+	@if [ -n "$(UV)" ]; then \
+		"$(UV)" venv --quiet --allow-existing $(1) && VIRTUAL_ENV=$(1) "$(UV)" pip install --quiet $(2); \
+	elif [ -n "$(PYTHON)" ]; then \
+		$(PYTHON) -m venv $(1) && $(1)/bin/python -m pip install --quiet --disable-pip-version-check --upgrade 'pip>=25.1' && \
+		$(1)/bin/python -m pip install --quiet --disable-pip-version-check $(2); \
+	else \
+		echo "wedgewise needs Python 3.11 or later with venv: apt-get install python3-venv"; exit 1; \
+	fi
+	@touch $(1)/.stamp
+endef
+
+$(VENV)/.stamp: pyproject.toml
+	@echo "Setting up $(VENV) (once)"
+	$(call create_venv,$(VENV),-e . --group dev)
+
+$(BENCH_VENV)/.stamp: pyproject.toml
+	@echo "Setting up $(BENCH_VENV) with the peers (once)"
+	$(call create_venv,$(BENCH_VENV),-e . --group bench)
+
+demo: $(VENV)/.stamp
+	@$(VENV)/bin/wedgewise doctor --warm
+	@$(VENV)/bin/wedgewise demo
+
+test: $(VENV)/.stamp
+	$(RUN) -m pytest -q -m "not deep and not data and not gpu"
+
+test-deep: $(VENV)/.stamp
+	$(RUN) -m pytest -q -m "deep"
+	NUMBA_DISABLE_JIT=1 $(RUN) -m pytest -q -m "not deep and not data and not gpu and not compiled" --cov --cov-fail-under=95
+
+test-data: $(VENV)/.stamp
+	WEDGEWISE_DATA=$(DATA) $(RUN) -m pytest -q -m data
+
+check: $(VENV)/.stamp
+	$(VENV)/bin/ruff check .
+	$(VENV)/bin/ruff format --check .
+	$(VENV)/bin/mypy
+
+bench: $(BENCH_VENV)/.stamp
+	$(BENCH_VENV)/bin/python benchmarks/cpu.py
+
+docs: $(VENV)/.stamp
+	$(RUN) -m wedgewise.report.pages
+
+clean:
+	rm -rf $(VENV) $(BENCH_VENV) .mypy_cache .ruff_cache .pytest_cache

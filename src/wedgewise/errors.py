@@ -1,0 +1,83 @@
+"""The closed list of exceptions: each derives from WedgewiseError and from the built-in that fits.
+
+Every message names what happened, where (file and line when there is one) and the remedy.
+"""
+
+from __future__ import annotations
+
+from os import PathLike, fspath
+
+
+class WedgewiseError(Exception):
+    """Base of everything that wedgewise raises on purpose."""
+
+
+class InputError(WedgewiseError, ValueError):
+    """The caller's data or arguments cannot be used as they are."""
+
+
+class FormatError(InputError):
+    """A file's content is malformed.
+
+    Parameters
+    ----------
+    reason : what is wrong, in one clause
+    path : the file (or ``"<stdin>"``, ``"<array>"``)
+    line : 1-based line number, or None for binary formats
+    text : the offending text, shortened for display
+    remedy : what the user can do about it
+    """
+
+    def __init__(
+        self,
+        reason: str,
+        *,
+        path: str | PathLike[str],
+        line: int | None = None,
+        text: str | None = None,
+        remedy: str,
+    ) -> None:
+        self.reason = reason
+        self.path = fspath(path)
+        self.line = line
+        self.text = None if text is None else _shorten(text)
+        self.remedy = remedy
+        where = self.path if line is None else f"{self.path}:{line}"
+        shown = "" if self.text is None else f": {self.text!r}"
+        super().__init__(f"{where}: {reason}{shown}; {remedy}")
+
+
+class LimitError(InputError):
+    """The input exceeds a cap of `wedgewise.read.limits`; the message names the cap and how to raise it."""
+
+
+class UnknownNameError(InputError):
+    """No algorithm, generator, format, order or knob of that name; the message lists those there are."""
+
+
+class PreconditionError(InputError):
+    """An algorithm was handed a graph that lacks what it declares to need."""
+
+
+class MissingFileError(WedgewiseError, FileNotFoundError):
+    """The named file does not exist or cannot be opened."""
+
+
+class MissingDependencyError(WedgewiseError, ImportError):
+    """An optional package is needed; the message names the extra that installs it."""
+
+
+class MemoryLimitError(WedgewiseError, MemoryError):
+    """The work needs more memory than allowed or available, found before anything large was allocated."""
+
+
+class VerificationError(WedgewiseError, ArithmeticError):
+    """Two methods disagree, or an identity does not hold: a defect in wedgewise, never a property of the input."""
+
+
+class StorageError(WedgewiseError, OSError):
+    """A file could not be written; nothing half-written is left under its final name."""
+
+
+def _shorten(text: str, width: int = 80) -> str:
+    return text if len(text) <= width else text[: width - 1] + "…"

@@ -1,0 +1,103 @@
+"""Run numbered tasks on Python threads: kernels are serial and release the GIL, so this is all the threading there is.
+
+Workers take task numbers from one shared counter (dynamic chunks). Tasks last about 50 ms at most, so Ctrl-C and a
+failing task stop everything within that time. Nothing outlives the call: forks and concurrent callers are safe.
+"""
+
+from __future__ import annotations
+
+import itertools
+import threading
+from collections.abc import Callable
+from typing import TypeVar
+
+Result = TypeVar("Result")
+
+WAIT_SECONDS = 0.05
+
+
+def run_tasks(
+    task: Callable[[int, int], Result],
+    tasks: int,
+    threads: int,
+    on_done: Callable[[int], None] | None = None,
+) -> list[Result]:
+    """Return ``[task(0, worker), …, task(tasks - 1, worker)]`` in task order, computed on `threads` threads.
+
+    ``worker`` is below min(threads, tasks) and is held by one thread at a time, so it can index private workspaces.
+    ``on_done(finished)`` is called in the calling thread, about twenty times a second and once at the end.
+    """
+    workers = min(threads, tasks)
+    if workers <= 1:
+        return _run_here(task, tasks, on_done)
+    return _Crew(task, tasks, workers, on_done).run()
+
+
+def _run_here(
+    task: Callable[[int, int], Result], tasks: int, on_done: Callable[[int], None] | None
+) -> list[Result]:
+    results = []
+    for number in range(tasks):
+        results.append(task(number, 0))
+        if on_done is not None:
+            on_done(number + 1)
+    return results
+
+
+class _Crew:
+    """The threads of one `run_tasks` call."""
+
+    def __init__(
+        self,
+        task: Callable[[int, int], Result],
+        tasks: int,
+        workers: int,
+        on_done: Callable[[int], None] | None,
+    ) -> None:
+        self.task = task
+        self.tasks = tasks
+        self.on_done = on_done
+        self.next_task = itertools.count()  # next() on it is atomic
+        self.results: dict[int, Result] = {}
+        self.failure: BaseException | None = None
+        self.stop = False
+        self.threads = [
+            threading.Thread(target=self._work, args=(worker,), name=f"wedgewise-{worker}", daemon=True)
+            for worker in range(workers)
+        ]
+
+    def run(self) -> list[Result]:
+        try:
+            for thread in self.threads:
+                thread.start()
+            for thread in self.threads:
+                self._wait(thread)
+        finally:
+            self.stop = True
+            for thread in self.threads:
+                if thread.ident is not None:
+                    thread.join()
+        if self.failure is not None:
+            raise self.failure
+        if self.on_done is not None:
+            self.on_done(self.tasks)
+        return [self.results[number] for number in range(self.tasks)]
+
+    def _wait(self, thread: threading.Thread) -> None:
+        if self.on_done is None:
+            thread.join()  # a signal handler runs in between: join is interruptible
+            return
+        while thread.is_alive():
+            thread.join(WAIT_SECONDS)
+            self.on_done(len(self.results))
+
+    def _work(self, worker: int) -> None:
+        try:
+            while not self.stop:
+                number = next(self.next_task)
+                if number >= self.tasks:
+                    return
+                self.results[number] = self.task(number, worker)
+        except BaseException as error:  # handed to the calling thread, which raises it
+            self.failure = error
+            self.stop = True

@@ -1,0 +1,132 @@
+"""The types between the stages, and `Graph`, which users hold.
+
+    EdgeList ─clean→ SimpleGraph ─orient→ OrientedGraph
+
+Three different types with different field names, so that an oriented graph cannot be counted as an unoriented one.
+An *edge* is undirected, an *arc* is directed; ``m`` counts edges, and arcs of the oriented graph.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Ids = NDArray[np.uint32]
+Keys = NDArray[np.uint64]
+Labels = NDArray[Any] | range | list[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Where pairs came from, for reports and messages."""
+
+    name: str
+    format: str
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class EdgeList:
+    """Raw pairs as they came: loops, duplicates and both directions may occur.
+
+    ``pairs`` has shape (k, 2), C-contiguous, of an integer dtype (int32, int64, uint32 or uint64). Its values are
+
+    * vertex numbers below ``vertices``, when ``vertices`` is given (a declared size; every number is a vertex), or
+    * integer labels 0 … 2^63 − 1 otherwise: the vertices are the distinct labels, in ascending order.
+
+    ``names`` holds the text label of every vertex number (then ``vertices == len(names)``), or None.
+    """
+
+    pairs: NDArray[Any]
+    origin: Origin
+    vertices: int | None = None
+    names: list[str] | None = None
+    dropped_columns: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class CleanReport:
+    """What cleaning dropped. ``pairs == edges + loops + duplicates + reversed_copies`` before leaves are dropped.
+
+    A pair that was already seen in the same direction is a duplicate; the first one seen only in the other direction
+    is a reversed copy.
+    """
+
+    pairs: int
+    edges: int
+    loops: int
+    duplicates: int
+    reversed_copies: int
+    dropped_columns: int
+    leaves_dropped: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class SimpleGraph:
+    """Undirected, no loops, no duplicates.
+
+    ``edge_keys`` holds every edge once as ``u << 32 | v`` with u < v, ascending; ``degrees[v]`` counts v's edges.
+    ``labels[v]`` is what the user called vertex v: a range where vertices are their own labels.
+    8 bytes per edge, 4 per vertex, and the labels.
+    """
+
+    n: int
+    edge_keys: Keys
+    degrees: Ids
+    labels: Labels
+    report: CleanReport
+
+    @property
+    def m(self) -> int:
+        return len(self.edge_keys)
+
+    @property
+    def nbytes(self) -> int:
+        return self.edge_keys.nbytes + self.degrees.nbytes + labels_nbytes(self.labels)
+
+
+@dataclass(frozen=True, slots=True)
+class OrientedGraph:
+    """Each edge an arc from the lower to the higher vertex of `order`; rows sorted by id.
+
+    Row u is ``out_neighbours[offsets[u]:offsets[u + 1]]``. ``vertex_of[id]`` is the vertex of the simple graph.
+    ``named_by`` says what ids mean: with "rank" they follow the order, so that every arc goes from a lower to a higher
+    id; after another renaming only the directions are kept. 4 bytes per arc, 8 or 12 per vertex.
+    """
+
+    n: int
+    offsets: NDArray[Any]
+    out_neighbours: Ids
+    vertex_of: Ids
+    order: str
+    named_by: str
+
+    @property
+    def m(self) -> int:
+        return len(self.out_neighbours)
+
+    @property
+    def out_degrees(self) -> NDArray[Any]:
+        return np.diff(self.offsets)
+
+    @property
+    def wedges(self) -> int:
+        """Pairs of arcs with one tail: the sum of C(d, 2) over the out-degrees, as an exact integer."""
+        histogram = np.bincount(self.out_degrees.astype(np.int64, copy=False))
+        return sum(int(count) * (d * (d - 1) // 2) for d, count in enumerate(histogram) if count)
+
+    @property
+    def nbytes(self) -> int:
+        return self.offsets.nbytes + self.out_neighbours.nbytes + self.vertex_of.nbytes
+
+
+def labels_nbytes(labels: Labels) -> int:
+    """Bytes held by labels: none for a range, the buffer of an array, an estimate for text."""
+    if isinstance(labels, range):
+        return 0
+    if isinstance(labels, np.ndarray):
+        return int(labels.nbytes)
+    return sum(57 + len(text) for text in labels)

@@ -1,0 +1,1 @@
+"""What hardware is there, and the compilers for it."""
