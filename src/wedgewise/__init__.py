@@ -1,1 +1,23 @@
+"""Every triangle question about a graph, answered exactly and fast."""
+
 __version__ = "0.1.0"
+
+from wedgewise import errors
+from wedgewise.api import Result, algorithms, count, explain, run
+from wedgewise.plan import Plan
+from wedgewise.read.limits import Limits
+from wedgewise.user_graph import Graph, read
+
+__all__ = [
+    "Graph",
+    "Limits",
+    "Plan",
+    "Result",
+    "__version__",
+    "algorithms",
+    "count",
+    "errors",
+    "explain",
+    "read",
+    "run",
+]

@@ -68,24 +68,51 @@ class CleanReport:
 class SimpleGraph:
     """Undirected, no loops, no duplicates.
 
-    ``edge_keys`` holds every edge once as ``u << 32 | v`` with u < v, ascending; ``degrees[v]`` counts v's edges.
+    ``slot_keys`` holds every edge once as ``u << 32 | v`` with u < v, ascending. Its numbers are *slots*: vertex v has
+    slot ``slots[v]`` (ascending), or v itself where `slots` is None. A file's labels serve as slots when they are dense
+    enough, so that cleaning need not renumber; `edges` does when somebody asks. ``degrees[v]`` counts v's edges.
     ``labels[v]`` is what the user called vertex v: a range where vertices are their own labels.
     8 bytes per edge, 4 per vertex, and the labels.
     """
 
     n: int
-    edge_keys: Keys
+    slot_keys: Keys
+    slots: Ids | None
+    slot_count: int
     degrees: Ids
     labels: Labels
     report: CleanReport
 
     @property
     def m(self) -> int:
-        return len(self.edge_keys)
+        return len(self.slot_keys)
+
+    @property
+    def slot_pairs(self) -> NDArray[np.uint32]:
+        """The edges as (m, 2) slots, without a copy; which end comes first depends on the byte order."""
+        return self.slot_keys.view(np.uint32).reshape(-1, 2)
+
+    def edges(self) -> NDArray[np.uint32]:
+        """The edges as (m, 2) vertices, u < v, in ascending order."""
+        low_half = np.uint64(0xFFFFFFFF)
+        ends = np.empty((self.m, 2), np.uint32)
+        ends[:, 0] = self.slot_keys >> np.uint64(32)
+        ends[:, 1] = self.slot_keys & low_half
+        return ends if self.slots is None else self.by_slot(np.arange(self.n, dtype=np.uint32))[ends]
+
+    def by_slot(self, values: Ids) -> Ids:
+        """Values per vertex laid out by slot; slots without a vertex hold zero."""
+        if self.slots is None:
+            return values
+        laid_out = np.zeros(self.slot_count, values.dtype)
+        laid_out[self.slots] = values
+        return laid_out
 
     @property
     def nbytes(self) -> int:
-        return self.edge_keys.nbytes + self.degrees.nbytes + labels_nbytes(self.labels)
+        shared = self.slots is self.labels or self.slots is None
+        slots = 0 if shared or self.slots is None else self.slots.nbytes
+        return self.slot_keys.nbytes + self.degrees.nbytes + slots + labels_nbytes(self.labels)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,1 @@
+"""Plan → Partials: where and how tasks run."""

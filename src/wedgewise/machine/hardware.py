@@ -94,3 +94,13 @@ def _words(path: str) -> list[str]:
         return Path(path).read_text().split()
     except OSError:
         return []
+
+
+def peak_bytes() -> int:
+    """Largest resident size of this process so far."""
+    try:
+        import resource
+    except ImportError:  # not POSIX
+        return 0
+    kilobytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return kilobytes if platform.system() == "Darwin" else kilobytes * 1024

@@ -157,9 +157,9 @@ def _sources_hash() -> str:
 def _make_dispatcher(marked: Kernel[Any, Any]) -> Any:
     import numba
 
-    from wedgewise.algorithms.cpu import _primitives
+    from wedgewise.machine import primitives
 
-    _primitives.register_with_numba()
+    primitives.register_with_numba()
     function = _with_dispatchers_as_globals(marked.function)
     dispatcher = numba.njit(nogil=True, boundscheck=False, error_model="numpy")(function)
     if not marked.inline:

@@ -1,0 +1,31 @@
+"""Cut work into tasks of about equal size."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wedgewise.graph import OrientedGraph
+
+TASK_TESTS = 10_000_000  # about 20 ms of membership tests
+LEAST_TASKS = 64  # enough for dynamic scheduling on any number of threads
+
+
+def even_bounds(work: NDArray[Any], task_work: int = TASK_TESTS) -> NDArray[np.int64]:
+    """Bounds of ranges of about equal work over items 0 … len(work); every range holds at least one item."""
+    before = np.zeros(len(work) + 1, np.float64)  # an estimate for scheduling, not a count
+    np.cumsum(work, out=before[1:])
+    tasks = max(1, min(len(work), max(LEAST_TASKS, int(before[-1] / task_work))))
+    cuts = np.searchsorted(before, np.linspace(0, before[-1], tasks + 1)[1:-1])
+    return np.unique(np.concatenate([[0], cuts, [len(work)]])).astype(np.int64)
+
+
+def two_hop_work(graph: OrientedGraph) -> NDArray[np.float64]:
+    """Per vertex u, the sum of d(u) + d(v) over its out-neighbours v: what a merge or a mark-and-scan reads."""
+    out_degrees = graph.out_degrees.astype(np.float64)
+    arcs_before = np.zeros(graph.m + 1, np.float64)
+    np.cumsum(out_degrees[graph.out_neighbours], out=arcs_before[1:])
+    sums = arcs_before[graph.offsets[1:]] - arcs_before[graph.offsets[:-1]]
+    return sums + out_degrees * out_degrees + 1

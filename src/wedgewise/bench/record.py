@@ -1,0 +1,206 @@
+"""What one cell of the matrix is, what came out of it, and the JSON line that keeps both."""
+
+from __future__ import annotations
+
+import json
+import platform
+import re
+import statistics
+import subprocess
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+from wedgewise.errors import FormatError, MissingFileError
+from wedgewise.machine import hardware
+
+SCHEMA = 1
+ROWS = ("count", "edges", "file")
+"""What is timed; each row includes the work of the one before it."""
+
+STATUSES = ("ok", "wrong", "crashed", "timeout", "out_of_memory", "unavailable")
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """One entry of the matrix: who counts which graph, how, and what of it is timed."""
+
+    system: str
+    algorithm: str
+    graph: str
+    row: str
+    threads: int
+    knobs: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def key(self) -> str:
+        """The same text for the same cell, whatever the order of its knobs."""
+        return json.dumps(asdict(self), sort_keys=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How a cell ended; ``seconds`` has one entry per timed repeat and is empty unless the status is ok or wrong."""
+
+    status: str
+    message: str = ""
+    answer: int | None = None
+    seconds: tuple[float, ...] = ()
+    peak_bytes: int | None = None
+
+    @property
+    def median(self) -> float | None:
+        return statistics.median(self.seconds) if self.seconds else None
+
+    @property
+    def least(self) -> float | None:
+        return min(self.seconds, default=None)
+
+    @property
+    def spread(self) -> float | None:
+        """Longest minus shortest repeat, divided by the median: 0.1 means ten per cent."""
+        middle = self.median
+        return (max(self.seconds) - min(self.seconds)) / middle if middle else None
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """Where and how a run was made: stored with every line, free of folder names."""
+
+    machine: Mapping[str, Any]
+    versions: Mapping[str, str]
+    revision: str | None
+    command: str
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """One line of a results file."""
+
+    cell: Cell
+    outcome: Outcome
+    setting: Setting
+    date: str
+    pairs: int
+    expected: int | None
+    limits: Mapping[str, float]
+
+    def to_line(self) -> str:
+        """The record as one line of JSON."""
+        outcome = self.outcome
+        line = {
+            "schema": SCHEMA,
+            "date": self.date,
+            "revision": self.setting.revision,
+            "command": self.setting.command,
+            "cell": asdict(self.cell),
+            "status": outcome.status,
+            "message": outcome.message,
+            "answer": outcome.answer,
+            "expected": self.expected,
+            "seconds": {
+                "all": list(outcome.seconds),
+                "median": outcome.median,
+                "min": outcome.least,
+                "spread": outcome.spread,
+            },
+            "peak_bytes": outcome.peak_bytes,
+            "pairs": self.pairs,
+            "limits": dict(self.limits),
+            "machine": dict(self.setting.machine),
+            "versions": dict(self.setting.versions),
+        }
+        return json.dumps(line, ensure_ascii=False)
+
+    @classmethod
+    def from_line(cls, text: str) -> Record:
+        """The record of one line; raises KeyError, TypeError or ValueError when it is none."""
+        line = json.loads(text)
+        if line["schema"] != SCHEMA:
+            raise ValueError(f"schema {line['schema']} instead of {SCHEMA}")
+        return cls(
+            cell=Cell(**line["cell"]),
+            outcome=Outcome(
+                status=line["status"],
+                message=line["message"],
+                answer=line["answer"],
+                seconds=tuple(line["seconds"]["all"]),
+                peak_bytes=line["peak_bytes"],
+            ),
+            setting=Setting(line["machine"], line["versions"], line["revision"], line["command"]),
+            date=line["date"],
+            pairs=line["pairs"],
+            expected=line["expected"],
+            limits=line["limits"],
+        )
+
+
+def read_records(path: Path) -> list[Record]:
+    """All records of a results file, in order.
+
+    Raises
+    ------
+    MissingFileError : there is no such file
+    FormatError : a line is no record; names the line
+    """
+    try:
+        text = path.read_text(encoding="utf-8")
+    except FileNotFoundError as error:
+        raise MissingFileError(f"{path}: no such results file; run the benchmark first") from error
+    return list(_parse_lines(text.splitlines(), path))
+
+
+def describe_setting(packages: Iterable[str], command: Sequence[str], checkout: Path | None) -> Setting:
+    """This machine, the versions of Python, ourselves and `packages`, the revision of `checkout`, the command."""
+    names = ["wedgewise", "numpy", "numba", *packages]
+    versions = {"python": platform.python_version()}
+    versions |= {name: version for name in names if (version := _installed_version(name)) is not None}
+    return Setting(
+        machine=asdict(hardware.look()),
+        versions=versions,
+        revision=None if checkout is None else revision_of(checkout),
+        command=without_folders(" ".join(command)),
+    )
+
+
+def revision_of(checkout: Path) -> str | None:
+    """The commit that is checked out, marked ``-dirty`` when tracked files differ; None outside a checkout."""
+    command = ["git", "-C", str(checkout), "describe", "--always", "--dirty", "--abbrev=12", "--exclude=*"]
+    try:
+        return subprocess.run(command, capture_output=True, check=True, text=True).stdout.strip()
+    except (OSError, subprocess.CalledProcessError):  # no git here, or no checkout
+        return None
+
+
+def now() -> str:
+    """The date and time in UTC, to the second."""
+    return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+def without_folders(text: str) -> str:
+    """`text` with every absolute path reduced to its last component: results are published, folders are not."""
+    return re.sub(r"(?<![\w.])(?:/[^\s/'\":,;]+)+/([^\s/'\":,;]+)", r"\1", text)
+
+
+def _parse_lines(lines: Iterable[str], path: Path) -> Iterator[Record]:
+    for number, text in enumerate(lines, start=1):
+        try:
+            yield Record.from_line(text)
+        except (KeyError, TypeError, ValueError) as error:
+            raise FormatError(
+                f"not a benchmark record ({error})",
+                path=path,
+                line=number,
+                text=text,
+                remedy="remove the line or start a new results file",
+            ) from error
+
+
+def _installed_version(package: str) -> str | None:
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return None

@@ -1,0 +1,77 @@
+"""What a system that takes part in the comparison offers, and which ones there are."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+from typing import Any, ClassVar, Protocol
+
+from numpy.typing import NDArray
+
+from wedgewise.bench import ours, peers
+from wedgewise.errors import UnknownNameError
+
+
+class System(Protocol):
+    """A counter of triangles: ourselves, a peer, or a dummy that tests the harness.
+
+    Its source file is loaded by path in the child process, so it imports nothing but the standard library at its top: the
+    system's own library is imported by `load`, whose ImportError means that it is not installed.
+
+    Attributes
+    ----------
+    name : the column of the table
+    package : the distribution whose version is recorded
+    algorithms : the ways to count that are worth comparing; the table shows the fastest
+    """
+
+    name: ClassVar[str]
+    package: ClassVar[str]
+    algorithms: ClassVar[tuple[str, ...]]
+
+    def __init__(self, algorithm: str, threads: int, knobs: dict[str, Any]) -> None: ...
+
+    def load(self) -> None:
+        """Import the library and set its threads."""
+
+    def prepare(self, pairs: NDArray[Any]) -> Any:
+        """Raw integer pairs (loops and duplicates included) to the structure that `count` takes."""
+
+    def prepare_file(self, path: str) -> Any:
+        """The same from a text edge list."""
+
+    def count(self, prepared: Any) -> int:
+        """The exact number of triangles."""
+
+
+@dataclass(frozen=True, slots=True)
+class SystemSource:
+    """Where a system's class is, and what the runner needs to know without loading its library."""
+
+    name: str
+    package: str
+    algorithms: tuple[str, ...]
+    source: Path
+
+
+def systems_in(module: ModuleType) -> list[SystemSource]:
+    """Every class of a module that has a `name`, in the order of the file."""
+    assert module.__file__ is not None
+    source = Path(module.__file__).resolve()
+    classes = [item for item in vars(module).values() if isinstance(item, type) and hasattr(item, "name")]
+    return [SystemSource(item.name, item.package, item.algorithms, source) for item in classes]
+
+
+def all_systems() -> dict[str, SystemSource]:
+    """Ourselves first, then the peers."""
+    return {item.name: item for module in (ours, peers) for item in systems_in(module)}
+
+
+def choose_systems(names: list[str] | None) -> list[SystemSource]:
+    """The named systems, or all of them."""
+    known = all_systems()
+    for name in names or []:
+        if name not in known:
+            raise UnknownNameError(f"no system named {name!r}; there are: {', '.join(known)}")
+    return [known[name] for name in names or known]

@@ -1,0 +1,175 @@
+"""Run one child process under a time limit and a memory limit, and tell what it reported.
+
+The limit on time holds for each stage that the child reports, so that a slow construction is not mistaken for a slow count. The
+limit on memory watches the resident set: an address-space limit would fail thread stacks and reserved arenas that are never
+touched.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import selectors
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO, Any
+
+from wedgewise.bench import child
+from wedgewise.bench.record import Outcome, without_folders
+
+LOOK_EVERY_SECONDS = 0.02
+TEARDOWN_SECONDS = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class CellLimits:
+    """What a child may take: seconds for each stage and each repeat, bytes of resident memory."""
+
+    seconds: float
+    memory_bytes: int
+
+
+@dataclass(slots=True)
+class _Reports:
+    """What the child has said so far."""
+
+    stage: str = "load"
+    seconds: list[float] = field(default_factory=list)
+    answers: list[int] = field(default_factory=list)
+    failed: str | None = None
+    message: str = ""
+    peak_bytes: int | None = None
+    finished: bool = False
+    answered_at: float | None = None
+
+    def take(self, line: Mapping[str, Any]) -> None:
+        if "stage" in line:
+            self.stage = line["stage"]
+        elif "timed" in line:
+            self.seconds.append(line["timed"])
+            self.answers.append(line["answer"])
+            self.answered_at = time.perf_counter()
+        elif "failed" in line:
+            self.failed, self.message = line["failed"], line["message"]
+        else:
+            self.finished, self.peak_bytes = True, line["peak_bytes"]
+
+
+def run_child(job: Mapping[str, Any], limits: CellLimits) -> Outcome:
+    """Run the job in a child process and return how it ended; ``wrong`` is for the caller to find."""
+    outcome, _ = _run(job, limits)
+    return outcome
+
+
+def time_child(job: Mapping[str, Any], limits: CellLimits) -> Outcome:
+    """Like `run_child`, timed from the start of the process until its answer arrives."""
+    outcome, elapsed = _run(job, limits)
+    if outcome.status != "ok" or elapsed is None:
+        return outcome
+    return Outcome("ok", answer=outcome.answer, seconds=(elapsed,), peak_bytes=outcome.peak_bytes)
+
+
+def _run(job: Mapping[str, Any], limits: CellLimits) -> tuple[Outcome, float | None]:
+    reading, writing = os.pipe()
+    with tempfile.TemporaryFile() as complaints, os.fdopen(reading, "rb", buffering=0) as pipe:
+        start = time.perf_counter()
+        try:
+            process = _start(job, writing, complaints)
+        finally:
+            os.close(writing)
+        reports = _Reports()
+        patience = 0.0
+        try:
+            stopped = _follow(process, pipe, reports, limits)
+            patience = TEARDOWN_SECONDS if stopped is None else 0.0
+        finally:
+            _end(process, patience)
+        outcome = stopped or _outcome(process.returncode, reports, complaints)
+    elapsed = None if reports.answered_at is None else reports.answered_at - start
+    return outcome, elapsed
+
+
+def _start(job: Mapping[str, Any], writing: int, complaints: IO[bytes]) -> subprocess.Popen[bytes]:
+    # -P: the folder of child.py must not shadow anybody's modules
+    command = [sys.executable, "-P", str(Path(child.__file__).resolve()), str(writing)]
+    process = subprocess.Popen(
+        command,
+        stdin=subprocess.PIPE,
+        stdout=complaints,
+        stderr=complaints,
+        pass_fds=(writing,),
+        start_new_session=True,
+        env=os.environ | _thread_variables(job["threads"]),
+    )
+    assert process.stdin is not None
+    with suppress(BrokenPipeError):  # a child that died at once has an exit status that says how
+        process.stdin.write(json.dumps(dict(job)).encode())
+        process.stdin.close()
+    return process
+
+
+def _thread_variables(threads: int) -> dict[str, str]:
+    """What libraries read that have no call to set their threads."""
+    names = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "RAYON_NUM_THREADS", "POLARS_MAX_THREADS")
+    return dict.fromkeys(names, str(threads))
+
+
+def _follow(
+    process: subprocess.Popen[bytes], pipe: IO[bytes], reports: _Reports, limits: CellLimits
+) -> Outcome | None:
+    """Take reports until the child closes its pipe; an Outcome when a limit was passed before."""
+    unfinished = b""
+    highest: int | None = None
+    with selectors.DefaultSelector() as selector:
+        selector.register(pipe, selectors.EVENT_READ)
+        last_report = time.perf_counter()
+        while True:
+            if selector.select(LOOK_EVERY_SECONDS):
+                received = pipe.read(65536)
+                if not received:
+                    return None
+                *lines, unfinished = (unfinished + received).split(b"\n")
+                for line in lines:
+                    reports.take(json.loads(line))
+                last_report = time.perf_counter()
+            highest = child.peak_bytes(process.pid) or highest
+            if time.perf_counter() - last_report > limits.seconds:
+                return Outcome("timeout", f"{reports.stage} took over {limits.seconds:g} s", peak_bytes=highest)
+            if (child.resident_bytes(process.pid) or 0) > limits.memory_bytes:
+                message = f"{reports.stage} took over {limits.memory_bytes:,} bytes"
+                return Outcome("out_of_memory", message, peak_bytes=highest)
+
+
+def _end(process: subprocess.Popen[bytes], patience: float) -> None:
+    """Let a child that has closed its pipe end by itself; kill one that does not, with everything that it started."""
+    try:
+        process.wait(timeout=patience)
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+
+
+def _outcome(returncode: int, reports: _Reports, complaints: IO[bytes]) -> Outcome:
+    if reports.failed is not None:
+        return Outcome(reports.failed, without_folders(reports.message))
+    if reports.finished:
+        if len(set(reports.answers)) > 1:
+            return Outcome("wrong", f"repeats disagree: {sorted(set(reports.answers))}", reports.answers[-1])
+        return Outcome("ok", "", reports.answers[-1], tuple(reports.seconds), reports.peak_bytes)
+    ending = signal.Signals(-returncode).name if returncode < 0 else f"exit status {returncode}"
+    last_words = _last_line(complaints)
+    return Outcome("crashed", f"{ending} during {reports.stage}" + (f": {last_words}" if last_words else ""))
+
+
+def _last_line(complaints: IO[bytes]) -> str:
+    complaints.seek(0, os.SEEK_END)
+    complaints.seek(max(0, complaints.tell() - 4096))
+    lines = [line for line in complaints.read().decode(errors="replace").splitlines() if line.strip()]
+    return without_folders(lines[-1].strip()) if lines else ""

@@ -1,0 +1,166 @@
+"""EdgeList → SimpleGraph: drop loops, copies and directions, number the vertices, count what was dropped.
+
+Peak memory beyond the pairs: 16 bytes per pair (two key buffers) and at most 13 + 4 per extra thread for every slot;
+64-bit pairs are narrowed first, which takes 8 bytes more per pair.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wedgewise.errors import InputError
+from wedgewise.execute.threads import run_tasks
+from wedgewise.graph import CleanReport, EdgeList, Ids, Labels, SimpleGraph
+from wedgewise.machine import jit
+from wedgewise.radix import MAX_ID, SortedKeys, sort_pairs
+from wedgewise.read.limits import DEFAULT_LIMITS, MAX_LABEL, Limits
+
+COMPILED_PAIRS = 400_000  # from here on the kernels repay the loading of Numba
+SLOTS_PER_PAIR = 2
+CHUNK = 1 << 20
+
+
+def clean(
+    edge_list: EdgeList,
+    threads: int,
+    *,
+    drop_leaves: bool = False,
+    limits: Limits = DEFAULT_LIMITS,
+    compiled: bool | None = None,
+) -> SimpleGraph:
+    """Make a simple graph of raw pairs.
+
+    `compiled` forces the kernels or the array operations; None takes the kernels where they pay.
+    """
+    if compiled is None:
+        compiled = jit.is_loaded() or len(edge_list.pairs) >= COMPILED_PAIRS
+    pairs = _unsigned_pairs(edge_list)
+    largest = _largest(pairs, threads)
+    _check_ids(edge_list, largest)
+    if edge_list.vertices is not None:
+        slot_count = edge_list.vertices
+        labels: Labels | None = edge_list.names if edge_list.names is not None else range(slot_count)
+    elif largest + 1 <= max(1024, SLOTS_PER_PAIR * len(pairs)) and largest <= MAX_ID:
+        slot_count, labels = largest + 1, None
+    else:
+        labels, pairs = number_labels(pairs, threads)
+        slot_count = len(labels)
+    limits.check("vertices", slot_count, path=edge_list.origin.name)
+    found = sort_pairs(_narrow(pairs, threads), slot_count, threads, compiled=compiled)
+    graph = _simple_graph(edge_list, found, slot_count, labels)
+    return without_leaves(graph) if drop_leaves else graph
+
+
+def _simple_graph(
+    edge_list: EdgeList, found: SortedKeys, slot_count: int, labels: Labels | None
+) -> SimpleGraph:
+    """Decide which slots are vertices: all of them when `labels` names them, else those that occur in a pair."""
+    degrees = found.first_counts + found.second_counts
+    slots: Ids | None = None
+    if labels is None:
+        occurs = (degrees > 0) | found.looped
+        if occurs.all():
+            labels = range(slot_count)
+        else:
+            labels = slots = np.flatnonzero(occurs).astype(np.uint32)
+            degrees = degrees[slots]
+    report = CleanReport(
+        pairs=len(edge_list.pairs),
+        edges=len(found.keys),
+        loops=found.loops,
+        duplicates=found.duplicates,
+        reversed_copies=found.reversed_copies,
+        dropped_columns=edge_list.dropped_columns,
+    )
+    return SimpleGraph(len(degrees), found.keys, slots, slot_count, degrees, labels, report)
+
+
+def without_leaves(graph: SimpleGraph) -> SimpleGraph:
+    """Drop the vertices of degree one, in one pass: their neighbours stay, whatever degree is left to them."""
+    stays = graph.degrees != 1
+    slot_stays = graph.by_slot(stays.view(np.uint8).astype(np.uint32)).astype(np.bool_)
+    pairs = graph.slot_pairs
+    keys = graph.slot_keys[slot_stays[pairs[:, 0]] & slot_stays[pairs[:, 1]]]
+    slots = np.flatnonzero(stays).astype(np.uint32) if graph.slots is None else graph.slots[stays]
+    ends = keys.view(np.uint32).astype(np.int64)
+    degrees = np.bincount(ends, minlength=graph.slot_count).astype(np.uint32)[slots]
+    report = CleanReport(
+        pairs=graph.report.pairs,
+        edges=len(keys),
+        loops=graph.report.loops,
+        duplicates=graph.report.duplicates,
+        reversed_copies=graph.report.reversed_copies,
+        dropped_columns=graph.report.dropped_columns,
+        leaves_dropped=int(graph.n - len(slots)),
+    )
+    labels = pick_labels(graph.labels, np.flatnonzero(stays))
+    return SimpleGraph(len(slots), keys, slots, graph.slot_count, degrees, labels, report)
+
+
+def pick_labels(labels: Labels, vertices: NDArray[Any]) -> Labels:
+    """The labels of some vertices."""
+    if isinstance(labels, list):
+        return [labels[v] for v in vertices]
+    return np.asarray(labels)[vertices]
+
+
+def number_labels(pairs: NDArray[Any], threads: int) -> tuple[NDArray[Any], NDArray[np.uint32]]:
+    """Number sparse labels in ascending order: the distinct labels, and the pairs with numbers for labels."""
+    labels = np.unique(pairs)
+    if len(labels) > MAX_ID:
+        raise InputError(f"{len(labels):,} distinct labels; at most {MAX_ID:,} vertices are supported")
+    numbered = np.empty(pairs.shape, np.uint32)
+
+    def number(chunk: int, _worker: int) -> None:
+        part = slice(chunk * CHUNK, (chunk + 1) * CHUNK)
+        numbered[part] = np.searchsorted(labels, pairs[part])
+
+    run_tasks(number, -(-len(pairs) // CHUNK), threads)
+    return labels, numbered
+
+
+def _unsigned_pairs(edge_list: EdgeList) -> NDArray[Any]:
+    """The pairs as a C-contiguous unsigned array, the same memory where possible."""
+    pairs = np.ascontiguousarray(edge_list.pairs)
+    return pairs.view(np.dtype(f"u{pairs.dtype.itemsize}"))
+
+
+def _largest(pairs: NDArray[Any], threads: int) -> int:
+    """The largest id; −1 without pairs."""
+    chunks = -(-len(pairs) // CHUNK)
+    found = run_tasks(lambda chunk, _: int(pairs[chunk * CHUNK : (chunk + 1) * CHUNK].max()), chunks, threads)
+    return max(found, default=-1)
+
+
+def _check_ids(edge_list: EdgeList, largest: int) -> None:
+    """Refuse negative ids (which look huge as unsigned numbers) and ids beyond the declared vertices."""
+    pairs, name = edge_list.pairs, edge_list.origin.name
+    signed = pairs.dtype.kind == "i"
+    if signed and largest > np.iinfo(pairs.dtype).max:
+        row = int(np.flatnonzero((pairs < 0).any(axis=1))[0])
+        raise InputError(f"{name}: pair {row} is {tuple(pairs[row].tolist())}: vertex ids must not be negative")
+    if largest > MAX_LABEL:
+        raise InputError(f"{name}: label {largest} is beyond 2^63 − 1, the largest integer label")
+    if edge_list.vertices is not None and largest >= edge_list.vertices:
+        row = int(np.flatnonzero((pairs >= edge_list.vertices).any(axis=1))[0])
+        raise InputError(
+            f"{name}: pair {row} is {tuple(pairs[row].tolist())}, but there are only {edge_list.vertices} vertices "
+            f"(0 … {edge_list.vertices - 1}); pass a larger n or leave it out"
+        )
+
+
+def _narrow(pairs: NDArray[Any], threads: int) -> NDArray[np.uint32]:
+    """Ids below 2^31 as 32-bit numbers."""
+    if pairs.dtype == np.uint32:
+        return pairs
+    narrow = np.empty(pairs.shape, np.uint32)
+
+    def convert(chunk: int, _worker: int) -> None:
+        part = slice(chunk * CHUNK, (chunk + 1) * CHUNK)
+        narrow[part] = pairs[part]
+
+    run_tasks(convert, -(-len(pairs) // CHUNK), threads)
+    return narrow

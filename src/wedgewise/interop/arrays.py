@@ -1,0 +1,91 @@
+"""NumPy arrays and plain iterables of pairs → EdgeList."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import chain
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wedgewise.errors import InputError
+from wedgewise.graph import EdgeList, Origin
+from wedgewise.read.checks import first_outside, kept_type
+
+DTYPE_REMEDIES = {
+    "b": "if this is an adjacency matrix, pass numpy.argwhere(matrix)",
+    "f": "vertices are integers: convert with .astype(numpy.int64) after checking that nothing is lost",
+    "O": "pass an integer array, or a list of pairs of strings",
+    "U": "for text labels pass array.tolist()",
+}
+
+
+def edges_from_array(array: NDArray[Any]) -> EdgeList:
+    """Check an array of pairs and wrap it: no copy where its type and layout can stay."""
+    if array.dtype.kind not in "iu":
+        remedy = DTYPE_REMEDIES.get(array.dtype.kind, "pass an integer array")
+        raise InputError(f"<array>: dtype {array.dtype} where integers are needed; {remedy}")
+    if array.ndim != 2 or array.shape[1] != 2:
+        raise InputError(f"<array>: shape {array.shape} where (k, 2) is needed; {_shape_remedy(array.shape)}")
+    pairs = kept_type(array)
+    _check_labels(pairs, "<array>")
+    return EdgeList(pairs, Origin("<array>", "array"))
+
+
+def edges_from_pairs(source: Iterable[Any]) -> EdgeList:
+    """Check an iterable of pairs and make it an array: integers stay, strings are numbered by first appearance."""
+    rows = list(source)
+    for number, row in enumerate(rows):
+        if isinstance(row, str | bytes) or not hasattr(row, "__len__") or len(row) != 2:
+            raise InputError(f"<pairs>: row {number} is {row!r}, not a pair; pass pairs such as (0, 1)")
+    flat = list(chain.from_iterable(rows))
+    kinds = set(map(type, flat))
+    origin = Origin("<pairs>", "pairs")
+    if kinds and all(issubclass(kind, str) for kind in kinds):
+        number_of: dict[str, int] = {}
+        codes = [number_of.setdefault(str(text), len(number_of)) for text in flat]
+        pairs = np.array(codes, np.int64).reshape(-1, 2)
+        return EdgeList(pairs, origin, vertices=len(number_of), names=list(number_of))
+    if all(issubclass(kind, int | np.integer) and kind is not bool for kind in kinds):
+        return EdgeList(_integer_pairs(flat), origin)
+    raise _mixed(flat)
+
+
+def _integer_pairs(flat: list[int]) -> NDArray[np.int64]:
+    try:
+        pairs = np.array(flat, np.int64).reshape(-1, 2)
+    except OverflowError:
+        at = next(at for at, value in enumerate(flat) if not -(2**63) <= value < 2**63)
+        raise _no_label("<pairs>", at, int(flat[at])) from None
+    _check_labels(pairs, "<pairs>")
+    return pairs
+
+
+def _check_labels(pairs: NDArray[Any], name: str) -> None:
+    outside = first_outside(pairs)
+    if outside is not None:
+        raise _no_label(name, *outside)
+
+
+def _no_label(name: str, position: int, value: int) -> InputError:
+    rule = "vertices are non-negative integers" if value < 0 else "labels go up to 2^63 − 1"
+    return InputError(f"{name}: row {position // 2} holds {value}; {rule}: renumber them")
+
+
+def _shape_remedy(shape: tuple[int, ...]) -> str:
+    if len(shape) == 2 and shape[0] == 2:
+        return "two rows look like sources and targets: pass the transpose, array.T"
+    if len(shape) == 2 and shape[0] == shape[1]:
+        return "if this is an adjacency matrix, pass numpy.argwhere(matrix)"
+    return "pass one row per edge: source, target"
+
+
+def _mixed(flat: list[Any]) -> InputError:
+    """Name the first value that keeps the list from being all integers or all strings."""
+    wanted: tuple[type, ...] = (str,) if isinstance(flat[0], str) else (int, np.integer)
+    at = next(at for at, value in enumerate(flat) if isinstance(value, bool) or not isinstance(value, wanted))
+    return InputError(
+        f"<pairs>: row {at // 2} holds {flat[at]!r} of type {type(flat[at]).__name__}; "
+        "pass pairs that are all integers or all strings"
+    )

@@ -1,0 +1,165 @@
+"""OrientedGraph + Machine → Plan: which algorithm, how much memory, how long, and why."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from wedgewise.algorithms import find, registry
+from wedgewise.algorithms._contract import Algorithm, Shape
+from wedgewise.errors import InputError, MemoryLimitError, PreconditionError, UnknownNameError
+from wedgewise.machine import hardware, jit
+
+QUESTIONS = ("count",)
+DEVICES = ("auto", "cpu")
+MAX_EDGES = 2 * 10**12  # T ≤ (√2 / 3) m^1.5 < 2^63 whenever m < 7.26e12: totals cannot overflow
+
+NUMBA_LOAD_SECONDS = 0.5  # import, the first cached kernel, and the few after it
+ARRAY_SECONDS_PER_WEDGE = 1.2e-7
+COMPILED_SECONDS_PER_WEDGE = 1e-9
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What the caller asked for, as given."""
+
+    device: str = "auto"
+    algorithm: str = "auto"
+    order: str = "auto"
+    relabel: str = "auto"
+    memory_limit: int | None = None
+    threads: int | None = None
+    knobs: Mapping[str, int | str] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What will be done and why; ``str(plan)`` is the explanation."""
+
+    question: str
+    algorithm: str
+    device: str
+    order: str
+    relabel: str
+    threads: int
+    knobs: dict[str, int | str]
+    n: int
+    m: int
+    wedges: int
+    bytes_needed: int
+    estimated_seconds: float
+    reasons: tuple[str, ...]
+
+    def __str__(self) -> str:
+        knobs = ", ".join(f"{name}={value}" for name, value in self.knobs.items()) or "none"
+        lines = [
+            f"{self.question}: {self.algorithm} on {self.device}, {self.threads} threads",
+            f"  graph     {self.n:,} vertices, {self.m:,} edges, {self.wedges:,} wedges in {self.order} order",
+            f"  ids       by {self.relabel}",
+            f"  knobs     {knobs}",
+            f"  memory    {self.bytes_needed:,} bytes beyond the oriented graph",
+            f"  time      about {self.estimated_seconds:.3g} s of counting",
+            *(f"  because   {reason}" for reason in self.reasons),
+        ]
+        return "\n".join(lines)
+
+
+def check_question(question: str) -> None:
+    """Refuse a question that is not answered yet."""
+    if question not in QUESTIONS:
+        raise UnknownNameError(f"no question named {question!r}; there are: {', '.join(QUESTIONS)}")
+
+
+def choose_orientation(options: Options) -> tuple[str, str]:
+    """The order and the relabelling that the asked-for algorithm takes, or the best ones for `auto`."""
+    if options.device not in DEVICES:
+        raise UnknownNameError(f"no device named {options.device!r}; there are: {', '.join(DEVICES)}")
+    algorithm = find("keystone" if options.algorithm == "auto" else options.algorithm, "cpu")
+    order = algorithm.orders[0] if options.order == "auto" else options.order
+    relabel = algorithm.relabellings[0] if options.relabel == "auto" else options.relabel
+    if order not in algorithm.orders:
+        raise PreconditionError(f"{algorithm.name} takes the orders {', '.join(algorithm.orders)}, not {order!r}")
+    if relabel not in algorithm.relabellings:
+        listed = ", ".join(algorithm.relabellings)
+        raise PreconditionError(f"{algorithm.name} takes ids by {listed}, not {relabel!r}")
+    return order, relabel
+
+
+def check_preparation(n: int, m: int, options: Options) -> None:
+    """Refuse what cannot fit or overflow, before anything large is allocated."""
+    if m >= MAX_EDGES:
+        raise InputError(f"{m:,} edges; exact 64-bit totals are guaranteed below {MAX_EDGES:,}")
+    need = orient_bytes(n, m)
+    allowed = memory_allowed(options)
+    if need > allowed:
+        raise MemoryLimitError(
+            f"orienting {m:,} edges takes {need:,} bytes and {allowed:,} are allowed; "
+            "raise memory_limit or use a machine with more memory"
+        )
+
+
+def memory_allowed(options: Options) -> int:
+    """Bytes that may be taken: the caller's limit, or what the machine has."""
+    available = hardware.available_memory()
+    return available if options.memory_limit is None else min(available, options.memory_limit)
+
+
+def orient_bytes(n: int, m: int) -> int:
+    """Peak of `orient` beyond the simple graph: two key buffers and the arcs; ranks, counts and offsets."""
+    return 20 * m + 21 * n
+
+
+def make_plan(question: str, shape: Shape, order: str, relabel: str, options: Options) -> Plan:
+    """Choose the algorithm for an oriented graph of this shape."""
+    threads = options.threads or hardware.usable_threads()
+    if options.algorithm == "auto":
+        algorithm, reasons = _choose(shape, threads)
+    else:
+        algorithm, reasons = find(options.algorithm, "cpu"), ["asked for by name"]
+    if question not in algorithm.answers:
+        raise InputError(f"{algorithm.name} answers {', '.join(algorithm.answers)}, not {question}")
+    knobs = algorithm.settings(options.knobs)
+    need = algorithm.bytes_needed(shape, threads, knobs)
+    allowed = memory_allowed(options)
+    if need > allowed:
+        raise MemoryLimitError(
+            f"{algorithm.name} takes {need:,} bytes beyond the graph and {allowed:,} are allowed; "
+            "raise memory_limit, use fewer threads or another algorithm"
+        )
+    return Plan(
+        question=question,
+        algorithm=algorithm.name,
+        device="cpu",
+        order=order,
+        relabel=relabel,
+        threads=threads,
+        knobs=knobs,
+        n=shape.n,
+        m=shape.m,
+        wedges=shape.wedges or 0,
+        bytes_needed=need,
+        estimated_seconds=_estimate(algorithm, shape, threads),
+        reasons=tuple(reasons),
+    )
+
+
+def _choose(shape: Shape, threads: int) -> tuple[Algorithm, list[str]]:
+    """NumPy where it is done before Numba would be loaded, else the engine."""
+    candidates = [registry()[name, "cpu"] for name in ("reference", "keystone")]
+    best = min(candidates, key=lambda algorithm: _estimate(algorithm, shape, threads))
+    if best.name == "reference":
+        reason = f"a small graph: NumPy answers before the kernels would be loaded ({NUMBA_LOAD_SECONDS} s)"
+    elif jit.is_loaded():
+        reason = "the fastest engine here, and its kernels are loaded"
+    else:
+        reason = f"the fastest engine here; loading its kernels ({NUMBA_LOAD_SECONDS} s) is repaid"
+    return best, [reason]
+
+
+def _estimate(algorithm: Algorithm, shape: Shape, threads: int) -> float:
+    """Seconds of counting, with the loading of Numba when it is still to come."""
+    wedges = shape.wedges or 0
+    if not algorithm.compiled:
+        return wedges * ARRAY_SECONDS_PER_WEDGE + shape.m * 1e-7
+    load = 0.0 if jit.is_loaded() else NUMBA_LOAD_SECONDS
+    return load + (wedges + 4 * shape.m) * COMPILED_SECONDS_PER_WEDGE / threads

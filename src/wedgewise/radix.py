@@ -1,0 +1,328 @@
+"""Sort 64-bit keys by distribution, in parallel: what `clean`, `orient` and every ordering are built on.
+
+A key is ``u << 32 | v << 1 | flag`` with u, v < 2^31; the flag is carried along, not sorted by. Three kernels:
+
+    pairs ─pack→ keys + histogram of the leading digit ─scatter→ buckets ─sort_bucket→ sorted, without loops and copies
+
+Buckets hold about `BUCKET_KEYS` keys, so that the digit passes of `sort_bucket` stay in a core's L2 cache. Memory
+traffic per key: 8 B read and 8 B written by each of pack and scatter, the rest in cache. Peak: two buffers of 8 bytes
+per key. Every scattered store prefetches the next line of its stream: without it a pass costs 8 ns per key, with it 3.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wedgewise.machine.primitives import prefetch
+from wedgewise.execute.threads import run_tasks
+from wedgewise.graph import Ids, Keys
+from wedgewise.machine.jit import helper, kernel, kernel_view
+
+BUCKET_KEYS = 1 << 15
+MAX_BUCKETS = 1 << 9
+CHUNK_PAIRS = 1 << 20
+DIGIT_BITS = 11
+LINE_KEYS = 8
+MAX_ID = 2**31 - 1
+
+UNIQUE, LOOPS, DUPLICATES, REVERSED = range(4)
+
+
+@dataclass(frozen=True, slots=True)
+class SortedKeys:
+    """Ascending distinct keys ``u << 32 | v``, and how often each id stands first and second in them."""
+
+    keys: Keys
+    first_counts: Ids
+    second_counts: Ids
+    looped: NDArray[np.bool_]
+    loops: int
+    duplicates: int
+    reversed_copies: int
+
+
+@dataclass(frozen=True, slots=True)
+class Digits:
+    """Which bits are sorted by: buckets by ``key >> shift``, then `passes`, each the lowest bit of a digit."""
+
+    shift: int
+    buckets: int
+    passes: Keys
+
+    @classmethod
+    def choose(cls, ids: int, keys: int) -> Digits:
+        id_bits = max(1, (ids - 1).bit_length())
+        bucket_bits = min(id_bits, min(MAX_BUCKETS, max(1, keys // BUCKET_KEYS)).bit_length() - 1)
+        shift = 32 + id_bits - bucket_bits
+        passes = [*range(1, 1 + id_bits, DIGIT_BITS), *range(32, shift, DIGIT_BITS)]
+        return cls(shift, (max(ids - 1, 0) << 32 >> shift) + 1, np.array(passes, np.uint64))
+
+
+def sort_pairs(
+    pairs: NDArray[np.uint32],
+    ids: int,
+    threads: int,
+    *,
+    rename: Ids | None = None,
+    directed: bool = False,
+    compiled: bool = True,
+) -> SortedKeys:
+    """Sort (k, 2) pairs of ids below `ids` and drop copies.
+
+    With `rename`, each id is replaced by ``rename[id]``, below `ids` too. Unless `directed`, each pair is turned so that
+    u < v, and loops are dropped. `compiled` chooses between the kernels and the array-level definition, which agree to
+    the byte.
+    """
+    if not compiled:
+        return sort_pairs_by_arrays(pairs, ids, rename=rename, directed=directed)
+    ends = kernel_view(pairs)
+    count = len(pairs)
+    digits = Digits.choose(ids, count)
+    keys, spare = np.empty(count, np.uint64), np.empty(count, np.uint64)
+    chunks = -(-count // CHUNK_PAIRS)
+    histogram = np.zeros((chunks, digits.buckets), np.uint64)
+    renaming = np.empty(0, np.uint32) if rename is None else kernel_view(rename)
+
+    def pack(chunk: int, _worker: int) -> None:
+        begin, end = chunk * CHUNK_PAIRS, min(count, (chunk + 1) * CHUNK_PAIRS)
+        pack_pairs(ends, renaming, directed, begin, end, digits.shift, spare, histogram[chunk])
+
+    run_tasks(pack, chunks, threads)
+    bounds = _scatter_positions(histogram)
+
+    def scatter(chunk: int, _worker: int) -> None:
+        begin, end = chunk * CHUNK_PAIRS, min(count, (chunk + 1) * CHUNK_PAIRS)
+        scatter_keys(spare, begin, end, digits.shift, histogram[chunk], keys)
+
+    run_tasks(scatter, chunks, threads)
+    return _sort_buckets(keys, spare, bounds, digits, ids, not directed, threads)
+
+
+def sort_pairs_by_arrays(
+    pairs: NDArray[np.uint32], ids: int, *, rename: Ids | None = None, directed: bool = False
+) -> SortedKeys:
+    """What `sort_pairs` means, in array operations: the definition, and the way of small graphs."""
+    u, v = pairs[:, 0], pairs[:, 1]
+    if rename is not None:
+        u, v = rename[u], rename[v]
+    turned = np.zeros(len(u), np.bool_) if directed else u > v
+    low, high = np.where(turned, v, u).astype(np.uint64), np.where(turned, u, v).astype(np.uint64)
+    is_loop = np.zeros(len(u), np.bool_) if directed else u == v
+    looped = np.zeros(ids, np.bool_)
+    looped[u[is_loop]] = True
+    marked = np.sort((low << np.uint64(32) | high << np.uint64(1) | turned)[~is_loop])
+    pair = marked >> np.uint64(1)
+    starts_run = np.ones(len(pair), np.bool_)
+    starts_run[1:] = pair[1:] != pair[:-1]
+    keys = marked[starts_run] & ~np.uint64(0xFFFFFFFF) | (marked[starts_run] & np.uint64(0xFFFFFFFF)) >> np.uint64(1)
+    in_both_directions = int(np.count_nonzero(~starts_run[1:] & (marked[1:] != marked[:-1])))
+    return SortedKeys(
+        keys,
+        np.bincount((keys >> np.uint64(32)).astype(np.int64), minlength=ids).astype(np.uint32),
+        np.bincount((keys & np.uint64(0xFFFFFFFF)).astype(np.int64), minlength=ids).astype(np.uint32),
+        looped,
+        int(np.count_nonzero(is_loop)),
+        len(pair) - len(keys) - in_both_directions,
+        in_both_directions,
+    )
+
+
+def _scatter_positions(histogram: NDArray[np.uint64]) -> NDArray[np.int64]:
+    """Turn counts per (chunk, bucket) into the first position of each, in place; return the buckets' bounds."""
+    totals = histogram.sum(axis=0)
+    bounds = np.zeros(len(totals) + 1, np.int64)
+    np.cumsum(totals, out=bounds[1:])
+    before = np.cumsum(histogram, axis=0) - histogram
+    histogram[...] = before + bounds[:-1].astype(np.uint64)
+    return bounds
+
+
+def _sort_buckets(
+    keys: Keys,
+    spare: Keys,
+    bounds: NDArray[np.int64],
+    digits: Digits,
+    ids: int,
+    drop_loops: bool,
+    threads: int,
+) -> SortedKeys:
+    """Sort every bucket, then close the gaps that loops and copies left."""
+    buckets = digits.buckets
+    workers = min(threads, buckets, max(1, 4 * len(keys) // max(1, ids)))  # one second_counts per worker: at most 16 B per key
+    first_counts = np.zeros(ids, np.uint32)
+    second_counts = np.zeros((workers, ids), np.uint32)
+    looped = np.zeros(ids, np.uint8)
+    statistics = np.zeros((buckets, 4), np.uint64)
+    counters = np.empty((workers, len(digits.passes) << DIGIT_BITS), np.uint32)
+
+    def sort(bucket: int, worker: int) -> None:
+        sort_bucket(
+            keys,
+            spare,
+            bounds[bucket],
+            bounds[bucket + 1],
+            digits.passes,
+            counters[worker],
+            drop_loops,
+            first_counts,
+            second_counts[worker],
+            looped,
+            statistics[bucket],
+        )
+
+    run_tasks(sort, buckets, workers)
+    unique, loops, duplicates, reversed_copies = (int(total) for total in statistics.sum(axis=0))
+    if unique < len(keys):
+        keys = _close_gaps(keys, spare, bounds, statistics[:, UNIQUE].astype(np.int64), threads)
+    seconds = second_counts[0] if workers == 1 else second_counts.sum(axis=0, dtype=np.uint32)
+    return SortedKeys(keys, first_counts, seconds, looped.view(np.bool_), loops, duplicates, reversed_copies)
+
+
+def _close_gaps(
+    keys: Keys, spare: Keys, bounds: NDArray[np.int64], unique: NDArray[np.int64], threads: int
+) -> Keys:
+    ends = np.cumsum(unique)
+
+    def move(bucket: int, _worker: int) -> None:
+        end, size, begin = ends[bucket], unique[bucket], bounds[bucket]
+        spare[end - size : end] = keys[begin : begin + size]
+
+    run_tasks(move, len(unique), threads)
+    return spare[: ends[-1]]
+
+
+@kernel
+def pack_pairs(
+    ends: Ids,
+    rename: Ids,
+    directed: bool,
+    begin: int,
+    end: int,
+    shift: int,
+    keys: Keys,
+    histogram: Keys,
+) -> None:
+    """Pack the pairs in [begin, end) into keys and count their leading digits."""
+    one, half = np.uint64(1), np.uint64(32)
+    renamed = len(rename) > 0
+    for i in range(np.uint64(begin), np.uint64(end)):
+        u, v = np.uint64(ends[i * np.uint64(2)]), np.uint64(ends[i * np.uint64(2) + one])
+        if renamed:
+            u, v = np.uint64(rename[u]), np.uint64(rename[v])
+        turned = np.uint64(u > v and not directed)
+        low, high = (v, u) if turned else (u, v)
+        key = low << half | high << one | turned
+        keys[i] = key
+        histogram[key >> np.uint64(shift)] += one
+
+
+@kernel
+def scatter_keys(keys: Keys, begin: int, end: int, shift: int, positions: Keys, out: Keys) -> None:
+    """Move the keys in [begin, end) to their buckets; ``positions[bucket]`` is where the next one goes."""
+    for i in range(np.uint64(begin), np.uint64(end)):
+        key = keys[i]
+        bucket = key >> np.uint64(shift)
+        position = positions[bucket]
+        prefetch(out, position + np.uint64(LINE_KEYS))
+        out[position] = key
+        positions[bucket] = position + np.uint64(1)
+
+
+@helper
+def count_digits(keys, begin, end, passes, counters):  # type: ignore[no-untyped-def]
+    """Histogram every digit in one sweep, then turn each histogram into first positions."""
+    mask = np.uint64((1 << DIGIT_BITS) - 1)
+    counters[:] = 0
+    for i in range(begin, end):
+        key = keys[i]
+        for number in range(np.uint64(len(passes))):
+            digit = (key >> passes[number]) & mask
+            counters[(number << np.uint64(DIGIT_BITS)) + digit] += np.uint32(1)
+    position = np.uint32(0)
+    for slot in range(len(counters)):
+        if slot & ((1 << DIGIT_BITS) - 1) == 0:
+            position = np.uint32(0)
+        count = counters[slot]
+        counters[slot] = position
+        position += count
+
+
+@helper
+def distribute(keys, out, begin, end, low_bit, counters):  # type: ignore[no-untyped-def]
+    """One stable pass: move keys by the digit that starts at `low_bit`."""
+    mask = np.uint64((1 << DIGIT_BITS) - 1)
+    for i in range(begin, end):
+        key = keys[i]
+        digit = (key >> low_bit) & mask
+        position = begin + np.uint64(counters[digit])
+        prefetch(out, position + np.uint64(LINE_KEYS))
+        out[position] = key
+        counters[digit] += np.uint32(1)
+
+
+@kernel
+def sort_bucket(
+    keys: Keys,
+    spare: Keys,
+    begin: int,
+    end: int,
+    passes: Keys,
+    counters: Ids,
+    drop_loops: bool,
+    first_counts: Ids,
+    second_counts: Ids,
+    looped: NDArray[np.uint8],
+    statistics: Keys,
+) -> None:
+    """Sort ``keys[begin:end]`` by the digits of v and the rest of u; keep one of each pair.
+
+    The result starts at ``keys[begin]``. A digit may stick out above v: it then reads zeros, or bits of u that a later
+    pass sorts by anyway.
+    """
+    first, last = np.uint64(begin), np.uint64(end)
+    source, target = keys, spare
+    count_digits(source, first, last, passes, counters)
+    for number in range(len(passes)):
+        position = number << DIGIT_BITS
+        distribute(
+            source, target, first, last, passes[number], counters[position : position + (1 << DIGIT_BITS)]
+        )
+        source, target = target, source
+    keep_distinct(source, keys, first, last, drop_loops, first_counts, second_counts, looped, statistics)
+
+
+@helper
+def keep_distinct(source, out, begin, end, drop_loops, first_counts, second_counts, looped, statistics):  # type: ignore[no-untyped-def]
+    """Copy the first key of every run of equal pairs to ``out[begin:]`` and say what was left out."""
+    one, half = np.uint64(1), np.uint64(32)
+    low_half = np.uint64(0xFFFFFFFF)
+    position = begin
+    loops, duplicates, turned_copies = np.uint64(0), np.uint64(0), np.uint64(0)
+    previous, seen = ~np.uint64(0), np.uint64(0)  # seen: bit 1 as given, bit 2 turned
+    for i in range(begin, end):
+        key = source[i]
+        pair = key >> one
+        direction = one << (key & one)
+        if pair == previous:
+            is_duplicate = (seen & direction) != 0
+            duplicates += np.uint64(is_duplicate)
+            turned_copies += np.uint64(not is_duplicate)
+            seen |= direction
+            continue
+        u, v = key >> half, (key & low_half) >> one
+        if u == v and drop_loops:
+            loops += one
+            looped[u] = 1
+            continue
+        previous, seen = pair, direction
+        out[position] = u << half | v
+        position += one
+        first_counts[u] += np.uint32(1)
+        second_counts[v] += np.uint32(1)
+    statistics[0] = position - begin
+    statistics[1] = loops
+    statistics[2] = duplicates
+    statistics[3] = turned_copies

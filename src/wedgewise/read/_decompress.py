@@ -1,0 +1,171 @@
+"""Undo gz, bz2, xz and zst as a stream: pieces of bounded size, concatenated members, every fault named.
+
+Compression is known by its first bytes, never by a suffix. No call of a decompressor returns more than a piece, so that
+a small file cannot fill the memory before its size is checked (a zst piece may be larger: see `_ZSTD_INPUT_BYTES`).
+"""
+
+from __future__ import annotations
+
+import bz2
+import lzma
+import sys
+import zlib
+from collections.abc import Callable, Iterator
+from typing import Any, Protocol
+
+from wedgewise.errors import FormatError, MissingDependencyError
+
+PIECE_BYTES = 2**20
+_INPUT_BYTES = 2**18
+_ZSTD_INPUT_BYTES = (
+    2**11
+)  # the zstandard package cannot bound its output: 2 KiB are at most 512 blocks of 128 KiB
+
+MAGIC = {b"\x1f\x8b": "gz", b"BZh": "bz2", b"\xfd7zXZ\x00": "xz", b"\x28\xb5\x2f\xfd": "zst"}
+MAGIC_BYTES = max(len(magic) for magic in MAGIC)
+_PADDED = ("gz", "xz")
+
+Read = Callable[[int], bytes]
+
+
+class _Member(Protocol):
+    """One compressed member: the interface of `bz2.BZ2Decompressor`."""
+
+    @property
+    def eof(self) -> bool: ...
+
+    @property
+    def needs_input(self) -> bool: ...
+
+    @property
+    def unused_data(self) -> bytes: ...
+
+    def decompress(self, data: bytes, max_length: int = -1) -> bytes: ...
+
+
+def compression_of(start: bytes) -> str | None:
+    """The compression that a file with these first bytes has."""
+    return next((name for magic, name in MAGIC.items() if start.startswith(magic)), None)
+
+
+def decompress(read: Read, compression: str, path: str) -> Iterator[bytes]:
+    """The decompressed bytes of all members, in pieces; `read` gives compressed ones, none at the end."""
+    new_member = _member_maker(compression)
+    input_bytes = _ZSTD_INPUT_BYTES if compression == "zst" else _INPUT_BYTES
+    data = read(input_bytes)
+    while data:
+        member = new_member()
+        while not member.eof:
+            if member.needs_input and not data:
+                data = read(input_bytes)
+                if not data:
+                    raise _broken(compression, "ends too early", path)
+            piece = _next_piece(member, data, compression, path)
+            data = b""
+            if piece:
+                yield piece
+        data = _after_padding(member.unused_data, read, compression)
+
+
+def _next_piece(member: _Member, data: bytes, compression: str, path: str) -> bytes:
+    try:
+        return member.decompress(data, PIECE_BYTES)
+    except (OSError, EOFError, ValueError, zlib.error, lzma.LZMAError, *_zstd_errors(compression)) as error:
+        raise _broken(compression, f"is corrupt ({error})", path) from error
+
+
+def _after_padding(data: bytes, read: Read, compression: str) -> bytes:
+    """The start of the next member, zeros between members left out where the format has them."""
+    while True:
+        if compression in _PADDED:
+            data = data.lstrip(b"\0")
+        if data:
+            return data
+        data = read(_INPUT_BYTES)
+        if not data:
+            return b""
+
+
+def _broken(compression: str, how: str, path: str) -> FormatError:
+    return FormatError(f"{compression} stream {how}", path=path, remedy="fetch the file again")
+
+
+class _GzMember:
+    """zlib's decompressor with the interface of the others."""
+
+    def __init__(self) -> None:
+        self._inflate = zlib.decompressobj(wbits=16 + zlib.MAX_WBITS)
+        self._has_more = False
+
+    def decompress(self, data: bytes, max_length: int = -1) -> bytes:
+        piece = self._inflate.decompress(self._inflate.unconsumed_tail + data, max_length)
+        self._has_more = len(piece) == max_length
+        return piece
+
+    @property
+    def eof(self) -> bool:
+        return self._inflate.eof
+
+    @property
+    def needs_input(self) -> bool:
+        return not self._has_more and not self._inflate.unconsumed_tail
+
+    @property
+    def unused_data(self) -> bytes:
+        return self._inflate.unused_data
+
+
+class _ZstMember:
+    """The zstandard package's decompressor with the interface of the others; it takes all input at once."""
+
+    needs_input = True
+
+    def __init__(self, inner: Any) -> None:
+        self._inner = inner
+
+    def decompress(self, data: bytes, max_length: int = -1) -> bytes:
+        return bytes(self._inner.decompress(data))
+
+    @property
+    def eof(self) -> bool:
+        return bool(self._inner.eof)
+
+    @property
+    def unused_data(self) -> bytes:
+        return bytes(self._inner.unused_data)
+
+
+def _member_maker(compression: str) -> Callable[[], _Member]:
+    if compression == "gz":
+        return _GzMember
+    if compression == "bz2":
+        return bz2.BZ2Decompressor
+    if compression == "xz":
+        return lambda: lzma.LZMADecompressor(format=lzma.FORMAT_XZ)
+    return _zstd_maker()
+
+
+def _zstd_maker() -> Callable[[], _Member]:
+    if sys.version_info >= (3, 14):
+        from compression import zstd
+
+        return zstd.ZstdDecompressor
+    try:
+        import zstandard
+    except ImportError as error:
+        raise MissingDependencyError(
+            "zst files need the package zstandard: pip install 'wedgewise[zstd]'", name="zstandard"
+        ) from error
+    return lambda: _ZstMember(zstandard.ZstdDecompressor().decompressobj())
+
+
+def _zstd_errors(compression: str) -> tuple[type[Exception], ...]:
+    if compression != "zst":
+        return ()
+    if sys.version_info >= (3, 14):
+        from compression import zstd
+
+        return (zstd.ZstdError,)
+    import zstandard
+
+    return (zstandard.ZstdError,)

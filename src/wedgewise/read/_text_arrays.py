@@ -1,0 +1,100 @@
+"""Parse lines of two integers with NumPy: the parser of small files, which need not wait for a compiler.
+
+It returns what `_text_kernel.parse_range` returns. Lines of the usual shape, ``digits separator digits newline``, are
+found and folded all at once; any other line is looked at by `_text_lines`, in Python.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wedgewise.read._text_lines import BLANK, Fault, inspect_integers, label_value
+
+_NEWLINE, _RETURN = 10, 13
+_MOST_DIGITS = 18
+
+
+@dataclass(frozen=True, slots=True)
+class _Shape:
+    """Per line: where it starts and ends, where its first two runs of digits end, and whether that is all of it."""
+
+    begins: NDArray[np.int64]
+    ends: NDArray[np.int64]
+    first_ends: NDArray[np.int64]
+    second_ends: NDArray[np.int64]
+    usual: NDArray[np.bool_]
+
+
+def parse_range(
+    text: NDArray[np.uint8],
+    begin: Any,
+    end: Any,
+    delimiter: Any,
+    line_limit: Any,
+    mask: Any,
+    out: NDArray[Any],
+) -> tuple[int, int, int, int]:
+    """As `_text_kernel.parse_range`, same arguments and same answer."""
+    if begin >= end:
+        return 0, int(end), 0, 0
+    span = text[int(begin) : int(end)]
+    if span[-1] != _NEWLINE:
+        span = np.append(span, np.uint8(_NEWLINE))
+    shape = _find_shape(span, int(delimiter), int(line_limit))
+    has_pair = shape.usual.copy()
+    labels = np.zeros((len(has_pair), 2), dtype=np.uint64)
+    labels[has_pair, 0] = _fold(span, shape.begins[has_pair], shape.first_ends[has_pair])
+    labels[has_pair, 1] = _fold(span, shape.first_ends[has_pair] + 1, shape.second_ends[has_pair])
+    status, stop, columns = 0, len(has_pair), 0
+    for number in np.flatnonzero(~shape.usual).tolist():
+        line = span[shape.begins[number] : shape.ends[number]].tobytes()
+        pair = inspect_integers(line, bytes([int(delimiter)]))
+        if isinstance(pair, Fault) or len(line) > line_limit:
+            status, stop = 2, number
+            break
+        if pair is not None:
+            has_pair[number] = True
+            labels[number] = label_value(pair.first), label_value(pair.second)
+            columns = max(columns, pair.columns)
+    too_large = np.flatnonzero((labels[:stop] > np.uint64(mask)).any(axis=1))
+    if len(too_large):
+        status, stop = 1, int(too_large[0])
+    found = labels[:stop][has_pair[:stop]]
+    out[: found.size] = found.reshape(-1)
+    position = int(end) if status == 0 else int(begin) + int(shape.begins[stop])
+    return status, position, len(found), columns
+
+
+def _find_shape(span: NDArray[np.uint8], delimiter: int, line_limit: int) -> _Shape:
+    """Cut the lines of `span`, which ends with a newline, at the bytes that are no digits."""
+    others = np.flatnonzero((span - np.uint8(48)) > 9)
+    bytes_there = span[others]
+    newlines = np.flatnonzero(bytes_there == _NEWLINE)
+    ends = others[newlines]
+    begins = np.concatenate(([0], ends[:-1] + 1))
+    one = np.concatenate(([0], newlines[:-1] + 1))
+    two = np.minimum(one + 1, len(others) - 1)
+    first_ends, second_ends = others[one], others[two]
+    first_digits, second_digits = first_ends - begins, second_ends - first_ends - 1
+    separators = bytes_there[one]
+    usual = (separators == delimiter) | ((separators == 9) & (delimiter == BLANK[0]))
+    usual &= (second_ends == ends) | ((bytes_there[two] == _RETURN) & (second_ends + 1 == ends))
+    usual &= (first_digits > 0) & (first_digits <= _MOST_DIGITS)
+    usual &= (second_digits > 0) & (second_digits <= _MOST_DIGITS)
+    usual &= ends - begins <= line_limit
+    return _Shape(begins, ends, first_ends, second_ends, usual)
+
+
+def _fold(span: NDArray[np.uint8], begins: NDArray[np.int64], ends: NDArray[np.int64]) -> NDArray[np.uint64]:
+    """The values of runs of at most 18 digits."""
+    values = np.zeros(len(begins), dtype=np.uint64)
+    for place in range(int((ends - begins).max(initial=0))):
+        at = ends - 1 - place
+        inside = at >= begins
+        digits = np.where(inside, span[np.maximum(at, 0)] - np.uint8(48), 0)
+        values += digits.astype(np.uint64) * np.uint64(10**place)
+    return values

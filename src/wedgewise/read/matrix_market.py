@@ -1,0 +1,194 @@
+"""Matrix Market coordinate files → EdgeList.
+
+Every entry is a pair, explicit zeros included; vertex = row number − 1; rows without an entry stay vertices. Values are
+dropped and counted as columns. Symmetric, skew-symmetric and Hermitian matrices store each edge once, which is all that an
+undirected graph needs.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wedgewise.errors import FormatError
+from wedgewise.graph import EdgeList, Origin
+from wedgewise.read.content import Content
+from wedgewise.read.limits import Limits
+from wedgewise.read.numbers import NumberStream, Words, check_declared_bytes, header_integers
+
+BANNER = "%%MatrixMarket matrix coordinate pattern|real|integer|complex general|symmetric"
+VALUE_COLUMNS = {"pattern": 0, "real": 1, "double": 1, "integer": 1, "complex": 2}
+SYMMETRIES = ("general", "symmetric", "skew-symmetric", "hermitian")
+NOT_IN_A_VALUE = re.compile(rb"[^0-9+\-.eEdD \t\r\n\v\f]")
+VALUE = re.compile(r"[+-]?((\d+\.?\d*|\.\d+)([eEdD][+-]?\d+)?|nan|inf(inity)?)", re.IGNORECASE | re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class _Header:
+    """What the banner and the size line declare."""
+
+    field: str
+    symmetry: str
+    n: int
+    entries: int
+
+    @property
+    def width(self) -> int:
+        return 2 + VALUE_COLUMNS[self.field]
+
+
+def read_matrix_market(content: Content, limits: Limits) -> EdgeList:
+    """Read a square coordinate matrix; its declared number of entries must be met exactly."""
+    stream = NumberStream(content, limits)
+    header = _read_header(stream, content, limits)
+    pieces: list[NDArray[Any]] = [np.empty(0, np.uint32)]
+    words_seen = 0
+    for words in stream.words():
+        _check_columns(words, words_seen, header.width, stream.name)
+        words_seen += len(words)
+        if words_seen > header.entries * header.width:
+            raise _too_many(words, words_seen, header, stream.name)
+        _check_values(words, stream.name)
+        pieces.append(_coordinates(words, header.n, stream.name))
+    if words_seen != header.entries * header.width:
+        raise _too_few(words_seen, header, stream)
+    return EdgeList(
+        np.concatenate(pieces).reshape(-1, 2),
+        Origin(content.name, "Matrix Market", (f"{header.field} {header.symmetry}",)),
+        vertices=header.n,
+        dropped_columns=header.width - 2,
+    )
+
+
+def _read_header(stream: NumberStream, content: Content, limits: Limits) -> _Header:
+    field, symmetry = _read_banner(stream)
+    line = stream.data_line()
+    if line is None:
+        raise FormatError(
+            "no size line", path=stream.name, line=stream.lines_taken, remedy="add: rows columns entries"
+        )
+    number = stream.lines_taken
+    sizes = header_integers(line, stream.name, number, "rows, columns and entries")
+    if len(sizes) != 3:
+        raise FormatError(
+            "the size line has not three numbers",
+            path=stream.name,
+            line=number,
+            text=line,
+            remedy="write: rows columns entries",
+        )
+    rows, columns, entries = sizes
+    if rows != columns:
+        raise FormatError(
+            f"a matrix of {rows:,} × {columns:,} is not square",
+            path=stream.name,
+            line=number,
+            text=line,
+            remedy="an adjacency matrix has one row and one column per vertex",
+        )
+    limits.check("vertices", rows, path=f"{stream.name}:{number}")
+    limits.check("pairs", entries, path=f"{stream.name}:{number}")
+    header = _Header(field, symmetry, rows, entries)
+    check_declared_bytes(content, 2 * header.width * entries - 1, f"{entries:,} entries", number)
+    return header
+
+
+def _read_banner(stream: NumberStream) -> tuple[str, str]:
+    line = stream.next_line() or ""
+    words = line.lower().split()
+    known = (
+        len(words) == 5
+        and words[:3] == ["%%matrixmarket", "matrix", "coordinate"]
+        and words[3] in VALUE_COLUMNS
+        and words[4] in SYMMETRIES
+    )
+    if not known:
+        dense = "array" in words
+        raise FormatError(
+            "a dense matrix holds no edge list" if dense else "is no banner of a sparse matrix",
+            path=stream.name,
+            line=1,
+            text=line,
+            remedy="write it in coordinate form" if dense else f"the first line reads: {BANNER}",
+        )
+    return words[3], words[4]
+
+
+def _check_columns(words: Words, words_before: int, width: int, name: str) -> None:
+    """Every line holds exactly `width` words: a word's column follows from its number alone."""
+    expected = (words_before + np.arange(len(words))) % width
+    wrong = words.columns != expected
+    if not wrong.any():
+        return
+    at = int(np.argmax(wrong))
+    too_long = int(words.columns[at]) != 0
+    raise FormatError(
+        f"{'more' if too_long else 'fewer'} than {width} words on one line",
+        path=name,
+        line=int(words.lines[at]) + 1 if too_long else _line_before(words, at),
+        text=words.word(at) if too_long or at == 0 else words.word(at - 1),
+        remedy=f"each entry has {width} words: row, column{', value' if width > 2 else ''}",
+    )
+
+
+def _line_before(words: Words, at: int) -> int:
+    """Line number of the word before this one, which ended a line too early."""
+    return int(words.lines[at - 1]) + 1 if at else int(words.lines[0])
+
+
+def _check_values(words: Words, name: str) -> None:
+    """Values are dropped, but have to be numbers: only words with unusual bytes are looked at one by one."""
+    if NOT_IN_A_VALUE.search(words.text.tobytes()) is None:
+        return
+    for at in np.flatnonzero(words.columns >= 2):
+        if VALUE.fullmatch(words.word(int(at))) is None:
+            raise FormatError(
+                "is no number",
+                path=name,
+                line=int(words.lines[at]) + 1,
+                text=words.word(int(at)),
+                remedy="values are ignored, but they have to be numbers",
+            )
+
+
+def _coordinates(words: Words, n: int, name: str) -> NDArray[Any]:
+    """Zero-based rows and columns in file order (a block may begin or end inside a pair)."""
+    places = words.select(words.columns < 2)
+    numbers = places.integers(name, "rows and columns are integers from 1 to n")
+    outside = (numbers < 1) | (numbers > n)
+    if outside.any():
+        at = int(np.argmax(outside))
+        raise FormatError(
+            f"an index outside 1 … {n}",
+            path=name,
+            line=int(places.lines[at]) + 1,
+            text=places.word(at),
+            remedy="Matrix Market counts rows and columns from 1 to the declared size",
+        )
+    return (numbers - 1).astype(np.uint32 if n <= 2**32 else np.uint64)
+
+
+def _too_many(words: Words, words_seen: int, header: _Header, name: str) -> FormatError:
+    at = len(words) - (words_seen - header.entries * header.width)
+    return FormatError(
+        f"more entries than the declared {header.entries:,}",
+        path=name,
+        line=int(words.lines[at]) + 1,
+        text=words.word(at),
+        remedy="correct the size line",
+    )
+
+
+def _too_few(words_seen: int, header: _Header, stream: NumberStream) -> FormatError:
+    entries, left_over = divmod(words_seen, header.width)
+    found = f"{entries:,} entries" + (" and a part of one" if left_over else "")
+    return FormatError(
+        f"{found} where {header.entries:,} are declared",
+        path=stream.name,
+        line=stream.lines_taken + 1,
+        remedy="the file is truncated or its size line is wrong",
+    )

@@ -1,0 +1,232 @@
+"""Lines of numbers, tokenised with NumPy block by block: the ground under Matrix Market and METIS.
+
+Blocks are cut at any blank, not at line ends, so that memory stays bounded however long a line is. Every word knows its
+line and its column (its place within the line), across block borders.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wedgewise.errors import FormatError
+from wedgewise.read.content import Content
+from wedgewise.read.limits import Limits
+
+BLOCK_BYTES = 2**20
+MAX_DIGITS = 18
+WORD, BLANK, NEWLINE, ILLEGAL = 0, 1, 2, 3
+NO_TEXT_REMEDY = "the file is not text, or damaged: check where it comes from"
+
+
+def _byte_kinds() -> bytes:
+    kinds = np.full(256, WORD, np.uint8)
+    kinds[:32] = ILLEGAL
+    kinds[127] = ILLEGAL
+    kinds[[9, 11, 12, 13, 32]] = BLANK
+    kinds[10] = NEWLINE
+    return kinds.tobytes()
+
+
+_KINDS = _byte_kinds()
+
+
+@dataclass(frozen=True, slots=True)
+class Words:
+    """The blank-separated words of one block. Lines count from 0 at the first line of the file."""
+
+    text: NDArray[np.uint8]
+    starts: NDArray[np.int64]
+    lengths: NDArray[np.int64]
+    lines: NDArray[np.int64]
+    columns: NDArray[np.int64]
+
+    def __len__(self) -> int:
+        return len(self.starts)
+
+    def select(self, chosen: NDArray[np.bool_]) -> Words:
+        """The words where `chosen` is true."""
+        return Words(
+            self.text, self.starts[chosen], self.lengths[chosen], self.lines[chosen], self.columns[chosen]
+        )
+
+    def word(self, index: int) -> str:
+        """One word, for a message."""
+        begin, length = int(self.starts[index]), int(self.lengths[index])
+        return self.text[begin : begin + min(length, 200)].tobytes().decode("utf-8", "replace")
+
+    def integers(self, name: str, remedy: str) -> NDArray[np.int64]:
+        """The words as non-negative integers; the first one that is none raises FormatError."""
+        values = np.zeros(len(self), np.int64)
+        bad = self.lengths > MAX_DIGITS
+        last = self.starts + self.lengths - 1
+        for place in range(min(int(self.lengths.max(initial=0)), MAX_DIGITS)):
+            inside = self.lengths > place
+            digits = self.text[last - place] - np.uint8(48)
+            bad |= inside & (digits > 9)
+            values += np.where(inside, digits, 0).astype(np.int64) * 10**place
+        if bad.any():
+            at = int(np.argmax(bad))
+            raise FormatError(
+                "is no non-negative integer of at most 18 digits",
+                path=name,
+                line=int(self.lines[at]) + 1,
+                text=self.word(at),
+                remedy=remedy,
+            )
+        return values
+
+
+class NumberStream:
+    """Takes a few header lines from a text, then the words of all the rest."""
+
+    def __init__(self, content: Content, limits: Limits) -> None:
+        self.name = content.name
+        self.lines_taken = 0
+        self._limits = limits
+        self._blocks = _small_blocks(content)
+        self._buffer = b""
+        self._at = 0
+
+    def next_line(self) -> str | None:
+        """The next line without its end, or None at the end of the text."""
+        end = self._buffer.find(b"\n", self._at)
+        while end < 0:
+            searched = len(self._buffer) - self._at
+            self._limits.check("line_bytes", searched, path=f"{self.name}:{self.lines_taken + 1}")
+            block = next(self._blocks, None)
+            if block is None:
+                break
+            self._buffer = self._buffer[self._at :] + block.tobytes()
+            self._at = 0
+            end = self._buffer.find(b"\n", searched)
+        if end < 0 and self._at == len(self._buffer):
+            return None
+        stop = len(self._buffer) if end < 0 else end
+        line = self._buffer[self._at : stop]
+        self._at = stop if end < 0 else stop + 1
+        self.lines_taken += 1
+        return self._decoded(line)
+
+    def data_line(self) -> str | None:
+        """The next line that is neither a % comment nor blank."""
+        while (line := self.next_line()) is not None:
+            if line.strip() and not line.startswith("%"):
+                return line
+        return None
+
+    def words(self) -> Iterator[Words]:
+        """The words after the lines taken, in blocks; ends with `lines_taken` at the number of lines begun."""
+        column = 0
+        for block in self._blank_ended_blocks():
+            words = self._split(block, column)
+            column = self._column_after(block, words, column)
+            yield words
+
+    def _blank_ended_blocks(self) -> Iterator[bytes]:
+        """The rest of the text in pieces that end with a blank, all but the last."""
+        rest = self._buffer[self._at :]
+        self._buffer, self._at = b"", 0
+        for block in self._blocks:
+            piece = rest + block.tobytes()
+            cut = max(piece.rfind(blank) for blank in (b"\n", b" ", b"\t")) + 1
+            if cut == 0 and len(piece) > BLOCK_BYTES:
+                raise FormatError(
+                    f"a word of more than {BLOCK_BYTES:,} bytes",
+                    path=self.name,
+                    line=self.lines_taken + 1,
+                    text=piece[:200].decode("utf-8", "replace"),
+                    remedy=NO_TEXT_REMEDY,
+                )
+            rest = piece[cut:]
+            if cut:
+                yield piece[:cut]
+        if rest:
+            yield rest
+
+    def _split(self, block: bytes, column: int) -> Words:
+        kinds = np.frombuffer(block.translate(_KINDS), np.uint8)
+        if (kinds == ILLEGAL).any():
+            raise self._illegal(block, int(np.argmax(kinds == ILLEGAL)))
+        is_word = np.zeros(len(kinds) + 2, np.bool_)
+        np.equal(kinds, WORD, out=is_word[1:-1])
+        borders = np.flatnonzero(is_word[1:] != is_word[:-1])
+        starts, ends = borders[::2], borders[1::2]
+        newlines_before = np.cumsum(kinds == NEWLINE, dtype=np.int64)
+        lines = newlines_before[starts]
+        numbers = np.arange(len(starts))
+        first_of_line = np.concatenate((np.ones(1, np.bool_), lines[1:] != lines[:-1]))[: len(starts)]
+        columns = numbers - np.maximum.accumulate(np.where(first_of_line, numbers, 0))
+        columns[lines == 0] += column
+        words = Words(
+            np.frombuffer(block, np.uint8), starts, ends - starts, lines + self.lines_taken, columns
+        )
+        self.lines_taken += int(newlines_before[-1])
+        return words
+
+    def _column_after(self, block: bytes, words: Words, column: int) -> int:
+        """The column of the next word if it stands on the line where the block ends."""
+        if len(words) and words.lines[-1] == self.lines_taken:
+            return int(words.columns[-1]) + 1
+        return column if b"\n" not in block else 0
+
+    def _decoded(self, line: bytes) -> str:
+        if b"\0" in line:
+            raise FormatError("a NUL byte", path=self.name, line=self.lines_taken, remedy=NO_TEXT_REMEDY)
+        try:
+            return line.decode("utf-8").rstrip("\r")
+        except UnicodeDecodeError:
+            raise FormatError(
+                "invalid UTF-8",
+                path=self.name,
+                line=self.lines_taken,
+                text=repr(line[:40]),
+                remedy=NO_TEXT_REMEDY,
+            ) from None
+
+    def _illegal(self, block: bytes, at: int) -> FormatError:
+        return FormatError(
+            f"a control byte 0x{block[at]:02x}",
+            path=self.name,
+            line=self.lines_taken + block.count(b"\n", 0, at) + 1,
+            remedy=NO_TEXT_REMEDY,
+        )
+
+
+def _small_blocks(content: Content) -> Iterator[NDArray[np.uint8]]:
+    """The content in blocks that stay in a processor's cache; a mapped file comes as one."""
+    for block in content.blocks(BLOCK_BYTES):
+        for begin in range(0, len(block), BLOCK_BYTES):
+            yield block[begin : begin + BLOCK_BYTES]
+
+
+def header_integers(line: str, name: str, number: int, meaning: str) -> list[int]:
+    """The words of a header line as integers, each of at most 18 ASCII digits."""
+    words = line.split()
+    for word in words:
+        if not (word.isascii() and word.isdigit() and len(word) <= MAX_DIGITS):
+            raise FormatError(
+                "is no non-negative integer of at most 18 digits",
+                path=name,
+                line=number,
+                text=word,
+                remedy=f"this line gives {meaning}",
+            )
+    return [int(word) for word in words]
+
+
+def check_declared_bytes(content: Content, needed: int, declared: str, line: int) -> None:
+    """Refuse a declaration that a plain file is too short to hold."""
+    if content.path is None or content.compression is not None or not content.path.is_file():
+        return
+    size = content.path.stat().st_size
+    if size < needed:
+        raise FormatError(
+            f"declares {declared}, which takes at least {needed:,} bytes; the file has {size:,}",
+            path=content.name,
+            line=line,
+            remedy="the file is truncated or its header is wrong",
+        )

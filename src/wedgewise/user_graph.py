@@ -1,0 +1,180 @@
+"""`Graph`: what users hold. It wraps the simple graph and keeps its oriented forms."""
+
+from __future__ import annotations
+
+import threading
+from os import PathLike
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wedgewise.clean import clean
+from wedgewise.errors import InputError, MemoryLimitError
+from wedgewise.graph import CleanReport, EdgeList, Labels, OrientedGraph, Origin, SimpleGraph
+from wedgewise.machine import hardware
+from wedgewise.orient import orient, relabel
+from wedgewise.read.limits import DEFAULT_LIMITS, Limits
+
+
+class Graph:
+    """An immutable undirected simple graph that remembers what it prepared.
+
+    Parameters
+    ----------
+    source : a path (or "-" for standard input), a (k, 2) integer array, a SciPy sparse matrix, or pairs of labels
+    n : number of vertices, when ids 0 … n − 1 are all vertices; without it the vertices are the labels that occur
+    labels : "auto", "int" or "text": what the tokens of a text file are
+    format : the file's format, when its content should not decide
+    limits : caps on what a file may declare or expand to
+    drop_leaves : drop the vertices of degree one, in one pass
+    threads : how many threads to prepare with
+
+    Examples
+    --------
+    >>> import wedgewise as ww
+    >>> g = ww.Graph([(10, 20), (20, 30), (30, 10), (30, 30)])
+    >>> g.n, g.m, g.cleaned.loops
+    (3, 3, 1)
+    """
+
+    def __init__(
+        self,
+        source: Any,
+        *,
+        n: int | None = None,
+        labels: str = "auto",
+        format: str | None = None,
+        limits: Limits | None = None,
+        drop_leaves: bool = False,
+        threads: int | None = None,
+    ) -> None:
+        limits = limits or DEFAULT_LIMITS
+        threads = threads or hardware.usable_threads()
+        edge_list = _edge_list(source, n, labels, format, limits, threads)
+        _check_memory(edge_list)
+        self.origin: Origin = edge_list.origin
+        self.simple: SimpleGraph = clean(edge_list, threads, drop_leaves=drop_leaves, limits=limits)
+        self.preparations = 0
+        self._oriented: dict[tuple[str, str], OrientedGraph] = {}
+        self._edges: NDArray[np.uint32] | None = None
+        self._lock = threading.Lock()
+
+    @property
+    def n(self) -> int:
+        """Number of vertices."""
+        return self.simple.n
+
+    @property
+    def m(self) -> int:
+        """Number of edges."""
+        return self.simple.m
+
+    @property
+    def labels(self) -> Labels:
+        """The label of every vertex, as the user wrote it."""
+        return self.simple.labels
+
+    @property
+    def degrees(self) -> NDArray[np.uint32]:
+        """The degree of every vertex."""
+        return self.simple.degrees
+
+    @property
+    def edges(self) -> NDArray[np.uint32]:
+        """The edges as (m, 2) vertex indices with u < v, in ascending order."""
+        with self._lock:
+            if self._edges is None:
+                self._edges = self.simple.edges()
+                self._edges.flags.writeable = False
+            return self._edges
+
+    @property
+    def cleaned(self) -> CleanReport:
+        """What cleaning dropped."""
+        return self.simple.report
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes held, prepared forms included."""
+        with self._lock:
+            prepared = sum(oriented.nbytes for oriented in self._oriented.values())
+            edges = 0 if self._edges is None else self._edges.nbytes
+        return self.simple.nbytes + prepared + edges
+
+    def oriented(
+        self, order: str = "degree", relabelling: str = "rank", *, threads: int | None = None
+    ) -> OrientedGraph:
+        """The oriented form, prepared at the first call and kept until `release`."""
+        threads = threads or hardware.usable_threads()
+        with self._lock:
+            if (order, "rank") not in self._oriented:
+                self._oriented[order, "rank"] = orient(self.simple, order, threads=threads)
+                self.preparations += 1
+            if (order, relabelling) not in self._oriented:
+                renamed = relabel(self._oriented[order, "rank"], relabelling, threads=threads)
+                self._oriented[order, relabelling] = renamed
+                self.preparations += 1
+            return self._oriented[order, relabelling]
+
+    def release(self) -> None:
+        """Give the prepared forms' memory back; the next question prepares again."""
+        with self._lock:
+            self._oriented.clear()
+            self._edges = None
+
+    def __repr__(self) -> str:
+        return f"Graph({self.origin.name!r}, n={self.n}, m={self.m})"
+
+
+def read(
+    path: str | PathLike[str],
+    *,
+    n: int | None = None,
+    labels: str = "auto",
+    format: str | None = None,
+    limits: Limits | None = None,
+    drop_leaves: bool = False,
+    threads: int | None = None,
+) -> Graph:
+    """Read a graph file; the parameters are those of `Graph`."""
+    return Graph(
+        path, n=n, labels=labels, format=format, limits=limits, drop_leaves=drop_leaves, threads=threads
+    )
+
+
+def _edge_list(
+    source: Any, n: int | None, labels: str, format: str | None, limits: Limits, threads: int
+) -> EdgeList:
+    if isinstance(source, (str, PathLike)) or hasattr(source, "read"):
+        from wedgewise.read import read_edges
+
+        edge_list = read_edges(source, format=format, labels=labels, limits=limits, threads=threads)
+    else:
+        from wedgewise.interop import edges_from
+
+        edge_list = edges_from(source)
+    if n is None:
+        return edge_list
+    if edge_list.vertices is not None:
+        raise InputError(f"{edge_list.origin.name} names its own {edge_list.vertices} vertices; leave n out")
+    if n < 0:
+        raise InputError(f"n is at least 0, not {n}")
+    limits.check("vertices", n, path=edge_list.origin.name)
+    return EdgeList(edge_list.pairs, edge_list.origin, n, None, edge_list.dropped_columns)
+
+
+def _check_memory(edge_list: EdgeList) -> None:
+    """Refuse pairs whose cleaning cannot fit, before the first buffer is taken."""
+    need = clean_bytes(len(edge_list.pairs), edge_list.pairs.dtype.itemsize)
+    available = hardware.available_memory()
+    if need > available:
+        raise MemoryLimitError(
+            f"{edge_list.origin.name}: cleaning {len(edge_list.pairs):,} pairs takes {need:,} bytes and "
+            f"{available:,} are available; use a machine with more memory"
+        )
+
+
+def clean_bytes(pairs: int, itemsize: int) -> int:
+    """Peak of `clean` beyond the pairs, for graphs with at most a vertex per pair."""
+    return (16 + (8 if itemsize == 8 else 0) + 13) * pairs

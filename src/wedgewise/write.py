@@ -1,0 +1,397 @@
+"""Pairs → file, in every format that is read; blocks are streamed wherever the format allows.
+
+Suffixes choose the format (.txt .tsv .csv, .bel .bel32 .bel64, .npy .npz, .mtx, .metis .graph, .parquet, .arrow .feather) and, behind
+it, the compression (.gz .bz2 .xz .zst). A file appears whole or not at all.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from pathlib import PurePath
+from typing import Any, BinaryIO
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wedgewise._decimal import spell
+from wedgewise.errors import InputError, MissingDependencyError, UnknownNameError
+from wedgewise.graph import Labels
+from wedgewise.read.arrow import import_pyarrow
+from wedgewise.read.checks import first_outside
+from wedgewise.read.sniff import COMPRESSION_SUFFIXES, data_suffix
+from wedgewise.storage import atomic_write
+
+BLOCK_PAIRS = 2**16
+NPY_HEADER_BYTES = 128
+NUMBER_WIDTH = 20
+UNREADABLE_IN_TEXT = " \t\r\n\v\f,\0"
+
+
+@dataclass(frozen=True, slots=True)
+class _Output:
+    """One file being written: an open binary file, and what to put into it."""
+
+    file: BinaryIO
+    seekable: bool
+    name: str
+    blocks: Iterator[NDArray[Any]]
+    dtype: np.dtype[Any]
+    names: list[str] | None
+    vertices: int | None
+
+    def all_pairs(self) -> NDArray[Any]:
+        """Every pair in memory, for formats that need to know them before the first byte."""
+        return np.concatenate([np.empty((0, 2), self.dtype), *self.blocks]).astype(self.dtype)
+
+
+@dataclass(frozen=True, slots=True)
+class Writer:
+    """How one format is written, and what it can hold as labels: any "text", any "int", or "none" (row numbers)."""
+
+    write: Callable[[_Output], None]
+    labels: str
+
+
+def write_edges(
+    edges: NDArray[Any] | Iterable[NDArray[Any]],
+    path: str | os.PathLike[str],
+    *,
+    format: str | None = None,
+    labels: Labels | None = None,
+    vertices: int | None = None,
+) -> int:
+    """Write pairs to a file and return how many there were.
+
+    Parameters
+    ----------
+    edges : an integer array of shape (k, 2), or an iterable of such arrays, which is streamed
+    path : where to; the suffix tells the compression, and the format if none is given
+    format : a name of `WRITERS`
+    labels : what to write for vertex v: ``labels[v]`` instead of v itself. Text goes into text files and tables only
+    vertices : the number of vertices, for formats that keep vertices without an edge (.mtx, .metis, .npz)
+
+    Raises
+    ------
+    InputError
+        When the format cannot hold these pairs or labels.
+    StorageError
+        When the file cannot be written.
+
+    Examples
+    --------
+    >>> import tempfile, pathlib
+    >>> target = pathlib.Path(tempfile.mkdtemp()) / "path.csv"
+    >>> write_edges(np.array([[0, 1], [1, 2]]), target)
+    2
+    >>> target.read_text()
+    '0,1\\n1,2\\n'
+    """
+    writer = writer_of(path, format)
+    names = labels if isinstance(labels, list) else None
+    if names is not None and writer.labels != "text":
+        raise InputError(f"{path}: this format holds integers only; write text labels as text or Parquet")
+    if labels is not None and writer.labels == "none":
+        raise InputError(f"{path}: this format numbers vertices by row; write it without labels")
+    counter = _Counter()
+    blocks = counter.counted(_blocks(edges, names, labels, vertices))
+    dtype = _narrowest(edges, labels, vertices)
+    with atomic_write(path) as plain, _compressed(plain, path) as file:
+        seekable = file is plain
+        writer.write(_Output(file, seekable, str(path), blocks, dtype, names, vertices))
+    return counter.pairs
+
+
+class _Counter:
+    """Counts the pairs of the blocks that pass."""
+
+    pairs = 0
+
+    def counted(self, blocks: Iterator[NDArray[Any]]) -> Iterator[NDArray[Any]]:
+        for block in blocks:
+            self.pairs += len(block)
+            yield block
+
+
+def _blocks(
+    edges: NDArray[Any] | Iterable[NDArray[Any]],
+    names: list[str] | None,
+    labels: Labels | None,
+    vertices: int | None,
+) -> Iterator[NDArray[Any]]:
+    """Small checked blocks, relabelled by integer labels if there are any."""
+    bound = len(labels) if labels is not None else vertices
+    row = 0
+    for part in [edges] if isinstance(edges, np.ndarray) else edges:
+        if part.dtype.kind not in "iu" or part.ndim != 2 or part.shape[1] != 2:
+            raise InputError(
+                f"a block of {part.dtype} and shape {part.shape}; pass integer arrays of shape (k, 2)"
+            )
+        for begin in range(0, len(part), BLOCK_PAIRS):
+            block = part[begin : begin + BLOCK_PAIRS]
+            outside = first_outside(block) if bound is None else first_outside(block, bound)
+            if outside is not None:
+                limit = "2^63 − 1" if bound is None else str(bound - 1)
+                raise InputError(
+                    f"row {row + outside[0] // 2} holds {outside[1]}, outside 0 … {limit}; renumber the vertices"
+                )
+            yield block if labels is None or names is not None else np.asarray(labels)[block]
+            row += len(block)
+
+
+def _narrowest(
+    edges: NDArray[Any] | Iterable[NDArray[Any]], labels: Labels | None, vertices: int | None
+) -> np.dtype[Any]:
+    """int32 where it is known to hold every number, else int64."""
+    if isinstance(labels, np.ndarray):
+        largest = int(labels.max(initial=0))
+    elif labels is not None or vertices is not None:
+        largest = (len(labels) if labels is not None else vertices or 0) - 1
+    elif isinstance(edges, np.ndarray) and edges.dtype.kind in "iu":
+        largest = int(edges.max(initial=0))
+    else:
+        largest = 2**31
+    return np.dtype("<i4" if largest < 2**31 else "<i8")
+
+
+def writer_of(path: str | os.PathLike[str], format: str | None = None) -> Writer:
+    """The writer of a format, by its name or by the suffix of the path."""
+    name = data_suffix(os.fspath(path)).removeprefix(".") if format is None else format
+    if name not in WRITERS:
+        raise UnknownNameError(
+            f"{os.fspath(path)}: no format named {name!r} to write; there are: {', '.join(WRITERS)}"
+        )
+    return WRITERS[name]
+
+
+def _compressed(file: BinaryIO, path: str | os.PathLike[str]) -> AbstractContextManager[Any]:
+    """The file itself, or a compressor in front of it, by the last suffix."""
+    suffix = PurePath(path).suffix.lower()
+    if suffix not in COMPRESSION_SUFFIXES:
+        return nullcontext(file)
+    if suffix == ".gz":
+        import gzip
+
+        return gzip.GzipFile(filename="", mode="wb", compresslevel=6, fileobj=file, mtime=0)
+    if suffix == ".bz2":
+        import bz2
+
+        return bz2.BZ2File(file, "wb")
+    if suffix == ".xz":
+        import lzma
+
+        return lzma.LZMAFile(file, "wb")
+    try:
+        import zstandard
+    except ImportError as error:
+        raise MissingDependencyError(
+            'writing .zst needs zstandard; install it with: pip install "wedgewise[zstd]"'
+        ) from error
+    return zstandard.ZstdCompressor().stream_writer(file, closefd=False)  # type: ignore[no-any-return]
+
+
+def _write_text(separator: str) -> Callable[[_Output], None]:
+    """A writer of one pair per line."""
+
+    def write(output: _Output) -> None:
+        if output.names is not None:
+            _write_names(output, output.names, separator)
+            return
+        trailing = np.tile(np.frombuffer(f"{separator}\n".encode(), np.uint8).astype(np.uint32), BLOCK_PAIRS)
+        for block in output.blocks:
+            output.file.write(spell(_unsigned(block), trailing[: 2 * len(block)]))
+
+    return write
+
+
+def _write_names(output: _Output, names: list[str], separator: str) -> None:
+    for name in names:
+        if not name or name[0] in "#%" or not set(name).isdisjoint(UNREADABLE_IN_TEXT):
+            raise InputError(
+                f"{output.name}: the label {name!r} cannot stand in a text file (empty, blank, comma, or # or % in "
+                "front); write Parquet"
+            )
+    for block in output.blocks:
+        lines = [f"{names[source]}{separator}{names[target]}\n" for source, target in block.tolist()]
+        output.file.write("".join(lines).encode())
+
+
+def _write_bel(output: _Output) -> None:
+    """Raw pairs of the width that is needed, unless a reader could not tell that width."""
+    second_ids = largest = 0
+    for block in output.blocks:
+        second_ids |= int(block[:, 1].max(initial=0))
+        largest = max(largest, int(block.max(initial=0)))
+        output.file.write(block.astype(output.dtype).tobytes())
+    if output.dtype.itemsize == 4 and second_ids == 0 and largest:
+        raise InputError(f"{output.name}: pairs that all end in 0 look like 64-bit ids; name the file .bel32")
+    if largest >= 2**32:
+        raise InputError(f"{output.name}: ids of 2^32 and more look like 32-bit pairs; name the file .bel64")
+
+
+def _write_bel32(output: _Output) -> None:
+    for block in output.blocks:
+        if int(block.max(initial=0)) >= 2**31:
+            raise InputError(f"{output.name}: an id of 2^31 or more does not fit; name the file .bel64")
+        output.file.write(block.astype("<i4").tobytes())
+
+
+def _write_bel64(output: _Output) -> None:
+    for block in output.blocks:
+        output.file.write(block.astype("<i8").tobytes())
+
+
+def _npy_header(dtype: np.dtype[Any], shape: tuple[int, ...]) -> bytes:
+    """NumPy's version 1.0 header, padded to one fixed length."""
+    sides = f"({shape[0]}, {shape[1]})" if shape else "()"
+    text = f"{{'descr': '{dtype.str}', 'fortran_order': False, 'shape': {sides}, }}"
+    body = text.ljust(NPY_HEADER_BYTES - 11) + "\n"
+    return b"\x93NUMPY\x01\x00" + len(body).to_bytes(2, "little") + body.encode("ascii")
+
+
+def _write_npy(output: _Output) -> None:
+    """The header is written last: only then the number of streamed pairs is known."""
+    if not output.seekable:
+        pairs = output.all_pairs()
+        output.file.write(_npy_header(output.dtype, pairs.shape) + pairs.tobytes())
+        return
+    output.file.write(bytes(NPY_HEADER_BYTES))
+    count = 0
+    for block in output.blocks:
+        output.file.write(block.astype(output.dtype).tobytes())
+        count += len(block)
+    output.file.seek(0)
+    output.file.write(_npy_header(output.dtype, (count, 2)))
+
+
+def _write_npz(output: _Output) -> None:
+    import zipfile
+
+    pairs = output.all_pairs()
+    members = {"edges": pairs}
+    if output.vertices is not None:
+        members["n"] = np.array(output.vertices, "<i8")
+    with zipfile.ZipFile(output.file, "w") as archive:
+        for name, array in members.items():
+            with archive.open(zipfile.ZipInfo(f"{name}.npy"), "w", force_zip64=True) as member:
+                member.write(_npy_header(array.dtype, array.shape))
+                member.write(memoryview(array).cast("B"))
+
+
+def _write_matrix_market(output: _Output) -> None:
+    """A symmetric pattern, larger index first; the size line has a fixed width, so that it can be written last."""
+    blocks = output.blocks if output.seekable else list(output.blocks)
+    known = (0, -1) if isinstance(blocks, Iterator) else (sum(map(len, blocks)), _largest(blocks))
+    output.file.write(_matrix_market_header(*known, output.vertices))
+    trailing = np.tile(np.array([ord(" "), ord("\n")], np.uint32), BLOCK_PAIRS)
+    count, largest = 0, -1
+    for block in blocks:
+        entries = np.stack((block.max(axis=1), block.min(axis=1)), axis=1)
+        output.file.write(spell(_unsigned(entries) + 1, trailing[: 2 * len(block)]))
+        count, largest = count + len(block), max(largest, int(block.max(initial=-1)))
+    if output.seekable:
+        output.file.seek(0)
+        output.file.write(_matrix_market_header(count, largest, output.vertices))
+
+
+def _largest(blocks: Iterable[NDArray[Any]]) -> int:
+    return max((int(block.max(initial=0)) for block in blocks), default=-1)
+
+
+def _matrix_market_header(count: int, largest: int, vertices: int | None) -> bytes:
+    n = largest + 1 if vertices is None else vertices
+    sizes = f"{n:{NUMBER_WIDTH}} {n:{NUMBER_WIDTH}} {count:{NUMBER_WIDTH}}"
+    return f"%%MatrixMarket matrix coordinate pattern symmetric\n{sizes}\n".encode()
+
+
+def _write_metis(output: _Output) -> None:
+    """Both directions of every edge, sorted by vertex; loops and repeated edges have no place in the format."""
+    pairs = output.all_pairs().astype(np.uint64)
+    n = int(pairs.max(initial=0)) + 1 if output.vertices is None else output.vertices
+    keys = np.concatenate((pairs[:, 0] << 32 | pairs[:, 1], pairs[:, 1] << 32 | pairs[:, 0]))
+    keys.sort()
+    if n > 2**32 or (keys[1:] == keys[:-1]).any() or (pairs[:, 0] == pairs[:, 1]).any():
+        raise InputError(
+            f"{output.name}: METIS holds simple graphs of up to 2^32 vertices; write the cleaned graph's edges"
+        )
+    output.file.write(f"{n} {len(pairs)}\n".encode())
+    offsets = np.searchsorted(keys, np.arange(n + 1, dtype=np.uint64) << 32)
+    for first in range(0, n, BLOCK_PAIRS):
+        rows = offsets[first : first + BLOCK_PAIRS + 1]
+        output.file.write(_metis_rows(keys[rows[0] : rows[-1]] & 0xFFFFFFFF, np.diff(rows)))
+
+
+def _metis_rows(neighbours: NDArray[np.uint64], degrees: NDArray[Any]) -> bytes:
+    """One line per vertex; a vertex without neighbours is an absent number with its newline."""
+    widths = np.maximum(degrees, 1)
+    ends = np.cumsum(widths) - 1
+    present = np.ones(int(widths.sum()), np.bool_)
+    present[ends[degrees == 0]] = False
+    numbers = np.zeros(len(present), np.uint64)
+    numbers[present] = neighbours + 1
+    trailing = np.full(len(present), ord(" "), np.uint32)
+    trailing[ends] = ord("\n")
+    return spell(numbers, trailing, present)
+
+
+def _write_parquet(output: _Output) -> None:
+    pyarrow = import_pyarrow()
+    from pyarrow import parquet
+
+    schema = _schema(pyarrow, output)
+    with parquet.ParquetWriter(output.file, schema) as writer:
+        for table in _tables(pyarrow, schema, output):
+            writer.write_table(table)
+
+
+def _write_arrow(output: _Output) -> None:
+    pyarrow = import_pyarrow()
+    from pyarrow import ipc
+
+    schema = _schema(pyarrow, output)
+    with ipc.new_file(output.file, schema) as writer:
+        for table in _tables(pyarrow, schema, output):
+            writer.write_table(table)
+
+
+def _schema(pyarrow: Any, output: _Output) -> Any:
+    kind = pyarrow.from_numpy_dtype(output.dtype) if output.names is None else pyarrow.string()
+    return pyarrow.schema([("source", kind), ("target", kind)])
+
+
+def _tables(pyarrow: Any, schema: Any, output: _Output) -> Iterator[Any]:
+    """Blocks as tables of a source and a target column."""
+    names = None if output.names is None else pyarrow.array(output.names, pyarrow.string())
+    for block in output.blocks:
+        ends = [np.ascontiguousarray(block[:, end]) for end in (0, 1)]
+        if names is None:
+            columns = [pyarrow.array(end.astype(output.dtype)) for end in ends]
+        else:
+            columns = [names.take(pyarrow.array(end.astype(np.int64))) for end in ends]
+        yield pyarrow.Table.from_arrays(columns, schema=schema)
+
+
+def _unsigned(block: NDArray[Any]) -> NDArray[Any]:
+    """The numbers in one row, as unsigned: division by a constant is faster there."""
+    flat = np.ascontiguousarray(block).reshape(-1)
+    return flat.astype(np.dtype(f"u{flat.dtype.itemsize}"), copy=False)
+
+
+WRITERS: dict[str, Writer] = {
+    "txt": Writer(_write_text(" "), "text"),
+    "tsv": Writer(_write_text("\t"), "text"),
+    "csv": Writer(_write_text(","), "text"),
+    "bel": Writer(_write_bel, "int"),
+    "bel32": Writer(_write_bel32, "int"),
+    "bel64": Writer(_write_bel64, "int"),
+    "npy": Writer(_write_npy, "int"),
+    "npz": Writer(_write_npz, "int"),
+    "mtx": Writer(_write_matrix_market, "none"),
+    "metis": Writer(_write_metis, "none"),
+    "graph": Writer(_write_metis, "none"),
+    "parquet": Writer(_write_parquet, "text"),
+    "arrow": Writer(_write_arrow, "text"),
+    "feather": Writer(_write_arrow, "text"),
+}
