@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import doctest
 import hashlib
 from collections.abc import Callable
 from itertools import pairwise
 from math import comb
+from types import ModuleType
 
 import numpy as np
 import pytest
@@ -22,10 +24,12 @@ from graphs import (
     small_graph,
 )
 
-from wedgewise import generate
+from wedgewise import datasets, generate
 from wedgewise.datasets import BUNDLED, bundled
 from wedgewise.errors import InputError, UnknownNameError, WedgewiseError
-from wedgewise.generate import GENERATORS, EdgeStream
+from wedgewise.generate import GENERATORS, EdgeStream, closed_forms, random_graphs
+from wedgewise.generate import stream as streams
+from wedgewise.generate import words as counters
 from wedgewise.generate.stream import BLOCK_PAIRS
 from wedgewise.generate.words import half_words, key_of, numbers_below, permuted, words
 
@@ -223,7 +227,7 @@ def test_kronecker_is_named_by_scale_and_seed() -> None:
 
 def test_the_registry_describes_every_generator() -> None:
     assert set(GENERATORS) <= set(generate.__all__)
-    examples = {"int": "5", "ints": "3,4", "fraction": "0.25", "text": "B1k"}
+    examples = {"int": "5", "ints": "3,4", "float": "0.25", "text": "B1k"}
     special = {("small_world", "k"): "2"}
     for name, generator in GENERATORS.items():
         assert generator.name == name
@@ -255,10 +259,11 @@ def test_unknown_names_are_answered_with_those_there_are() -> None:
 @pytest.mark.parametrize(
     ("name", "values", "message"),
     [
-        ("kronecker", {"scale": -1}, "kronecker: scale=-1 cannot be used; give an integer from 0 to 48"),
+        ("kronecker", {"scale": -1}, "kronecker: scale=-1 cannot be used; give an int from 0 to 48"),
         ("kronecker", {"scale": 49}, "kronecker: scale=49 cannot be used"),
         ("kronecker", {"scale": 5, "seed": 2**64}, "kronecker: seed=18446744073709551616 cannot be used"),
         ("kronecker", {"scale": 5.0}, "kronecker: scale=5.0 cannot be used"),
+        ("kronecker", {"scale": np.int64(5)}, "kronecker: scale=np.int64(5) cannot be used; give an int"),
         ("kronecker", {"scale": True}, "kronecker: scale=True cannot be used"),
         ("rmat", {"scale": 5, "a": 0.9, "b": 0.1, "c": 0.1}, "rmat: a+b+c=1.1 cannot be used"),
         ("rmat", {"scale": 5, "a": -0.1}, "rmat: a=-0.1 cannot be used; give a number from 0 to 1"),
@@ -268,7 +273,7 @@ def test_unknown_names_are_answered_with_those_there_are() -> None:
         ("small_world", {"n": 10, "k": 3, "p": 0}, "small_world: k=3 cannot be used; give an even number"),
         ("small_world", {"n": 10, "k": 10, "p": 0}, "small_world: k=10 cannot be used"),
         ("small_world", {"n": 10, "k": 2, "p": 2}, "small_world: p=2 cannot be used"),
-        ("torus3d", {"side": 2}, "torus3d: side=2 cannot be used; give an integer from 3"),
+        ("torus3d", {"side": 2}, "torus3d: side=2 cannot be used; give an int from 3"),
         ("windmill", {"blades": 2**62}, "windmill: n=9223372036854775809 cannot be used"),
         ("kronecker_of_stars", {"leaves": ()}, "kronecker_of_stars: leaves=() cannot be used"),
         ("kronecker_of_stars", {"leaves": (2**31, 2**31)}, "kronecker_of_stars: n="),
@@ -286,7 +291,7 @@ def test_impossible_parameters_are_named(name: str, values: dict[str, object], m
 def test_unreadable_parameter_text_is_named() -> None:
     for name, parameter, text in (
         ("kronecker", "scale", "ten"),
-        ("small_world", "p", "1/0"),
+        ("small_world", "p", "1/2"),
         ("kronecker_of_stars", "leaves", "3;4"),
     ):
         item = next(item for item in GENERATORS[name].parameters if item.name == parameter)
@@ -325,6 +330,20 @@ def test_bundled_data_stays_under_one_mebibyte() -> None:
     folders = (FIXTURES, bundled("email-Enron").parent)
     total = sum(path.stat().st_size for folder in folders for path in folder.rglob("*") if path.is_file())
     assert total < 2**20
+
+
+@pytest.mark.parametrize(
+    "module",
+    [generate, closed_forms, random_graphs, streams, counters, datasets],
+    ids=lambda module: module.__name__,
+)
+def test_the_examples_in_the_documentation_run(module: ModuleType) -> None:
+    assert doctest.testmod(module).failed == 0
+
+
+def test_words_beyond_the_shared_steps_are_the_same_words() -> None:
+    many = words(3, 10, 10 + 2**16 + 7)
+    assert np.array_equal(many[2**16 :], words(3, 10 + 2**16, 10 + 2**16 + 7))
 
 
 def test_errors_are_of_one_family() -> None:

@@ -1,4 +1,5 @@
-"""Integers → decimal text, vectorised: four digits per table look-up, leading zeros as NUL bytes that are taken out at the end."""
+"""Integers → decimal text, vectorised: four digits per table look-up, leading zeros as NUL bytes that are
+taken out at the end."""
 
 from __future__ import annotations
 
@@ -12,10 +13,8 @@ GROUP = 10_000
 GROUP_DIGITS = 4
 
 
-def spell(
-    numbers: NDArray[Any], trailing: NDArray[np.uint32], present: NDArray[np.bool_] | None = None
-) -> bytes:
-    """Each number (unsigned) followed by its trailing byte; where `present` is false, the trailing byte alone."""
+def spell(numbers: NDArray[Any], trailing: NDArray[np.uint32], present: NDArray[np.bool_] | None = None) -> bytes:
+    """Each number (unsigned) with its trailing byte; where `present` is false, the trailing byte alone."""
     if not len(numbers):
         return b""
     groups = -(-len(str(int(numbers.max()))) // GROUP_DIGITS)
@@ -25,18 +24,19 @@ def spell(
     rest = numbers
     for group in range(groups - 1, -1, -1):
         above = rest // GROUP
-        entry = rest - above * GROUP + (above > 0) * GROUP
+        entry = rest - above * GROUP + (above > 0) * rest.dtype.type(GROUP)
         cells[:, group] = (lowest if group == groups - 1 else higher)[entry]
         rest = above
     if present is not None:
         cells[~present, :groups] = 0
     text = cells.view(np.uint8).reshape(-1)
-    return text[text != 0].tobytes()
+    kept: bytes = text[text != 0].tobytes()
+    return kept
 
 
 @cache
 def _group_texts() -> tuple[NDArray[np.uint32], NDArray[np.uint32]]:
-    """Texts of 0 … 9999 without and (from entry 10,000 on) with leading zeros; the second table leaves zero out altogether."""
+    """Texts of 0 … 9999 without, then with leading zeros; the second table has no text for a leading 0."""
     values = np.arange(GROUP)
     padded = np.stack([values // 1000, values // 100 % 10, values // 10 % 10, values % 10], axis=1) + ord("0")
     lowest = padded.astype(np.uint8)

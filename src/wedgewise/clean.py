@@ -54,9 +54,7 @@ def clean(
     return without_leaves(graph) if drop_leaves else graph
 
 
-def _simple_graph(
-    edge_list: EdgeList, found: SortedKeys, slot_count: int, labels: Labels | None
-) -> SimpleGraph:
+def _simple_graph(edge_list: EdgeList, found: SortedKeys, slot_count: int, labels: Labels | None) -> SimpleGraph:
     """Decide which slots are vertices: all of them when `labels` names them, else those that occur in a pair."""
     degrees = found.first_counts + found.second_counts
     slots: Ids | None = None

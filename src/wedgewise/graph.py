@@ -8,7 +8,7 @@ An *edge* is undirected, an *arc* is directed; ``m`` counts edges, and arcs of t
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np

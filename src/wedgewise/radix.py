@@ -16,10 +16,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from wedgewise.machine.primitives import prefetch
 from wedgewise.execute.threads import run_tasks
 from wedgewise.graph import Ids, Keys
 from wedgewise.machine.jit import helper, kernel, kernel_view
+from wedgewise.machine.primitives import prefetch
 
 BUCKET_KEYS = 1 << 15
 MAX_BUCKETS = 1 << 9
@@ -151,7 +151,9 @@ def _sort_buckets(
 ) -> SortedKeys:
     """Sort every bucket, then close the gaps that loops and copies left."""
     buckets = digits.buckets
-    workers = min(threads, buckets, max(1, 4 * len(keys) // max(1, ids)))  # one second_counts per worker: at most 16 B per key
+    workers = min(
+        threads, buckets, max(1, 4 * len(keys) // max(1, ids))
+    )  # one second_counts per worker: at most 16 B per key
     first_counts = np.zeros(ids, np.uint32)
     second_counts = np.zeros((workers, ids), np.uint32)
     looped = np.zeros(ids, np.uint8)
@@ -181,9 +183,7 @@ def _sort_buckets(
     return SortedKeys(keys, first_counts, seconds, looped.view(np.bool_), loops, duplicates, reversed_copies)
 
 
-def _close_gaps(
-    keys: Keys, spare: Keys, bounds: NDArray[np.int64], unique: NDArray[np.int64], threads: int
-) -> Keys:
+def _close_gaps(keys: Keys, spare: Keys, bounds: NDArray[np.int64], unique: NDArray[np.int64], threads: int) -> Keys:
     ends = np.cumsum(unique)
 
     def move(bucket: int, _worker: int) -> None:
@@ -287,9 +287,7 @@ def sort_bucket(
     count_digits(source, first, last, passes, counters)
     for number in range(len(passes)):
         position = number << DIGIT_BITS
-        distribute(
-            source, target, first, last, passes[number], counters[position : position + (1 << DIGIT_BITS)]
-        )
+        distribute(source, target, first, last, passes[number], counters[position : position + (1 << DIGIT_BITS)])
         source, target = target, source
     keep_distinct(source, keys, first, last, drop_loops, first_counts, second_counts, looped, statistics)
 

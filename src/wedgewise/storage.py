@@ -1,4 +1,5 @@
-"""The only module that opens a file for writing: whole files appear at once or not at all, lines are appended whole."""
+"""The only module that opens a file for writing: whole files appear at once or not at all, lines are appended
+whole."""
 
 from __future__ import annotations
 
@@ -17,8 +18,9 @@ from wedgewise.errors import StorageError, WedgewiseError
 def atomic_write(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     """Yield a binary file that replaces `path` when the block ends without an exception.
 
-    The bytes go to a temporary file in the same folder, are flushed to the disk, and take the final name in one step.
-    On any exception, KeyboardInterrupt included, the temporary file is removed and the old file is untouched.
+    The bytes go to a temporary file in the same folder, are flushed to the disk, and take the final name in
+    one step. On any exception, KeyboardInterrupt included, the temporary file is removed and the old file is
+    untouched.
 
     Parameters
     ----------
@@ -59,9 +61,9 @@ def atomic_write(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
 
 
 def append_line(path: str | os.PathLike[str], text: str) -> None:
-    """Append `text` and a newline to a file in one write, flushed to the disk; the file is created when missing.
+    """Append `text` and a newline to a file in one write, flushed to the disk; a missing file is created.
 
-    A last line that an earlier crash left without its newline is closed first, so that it cannot swallow this one.
+    A last line that a crash left without its newline is closed first, so that it cannot swallow this one.
 
     Raises
     ------
@@ -83,9 +85,7 @@ def append_line(path: str | os.PathLike[str], text: str) -> None:
     except OSError as error:
         raise _not_written(Path(path), error) from error
     if written != len(line):
-        raise StorageError(
-            f"{path}: only {written} of {len(line)} bytes were written; free disk space and retry"
-        )
+        raise StorageError(f"{path}: only {written} of {len(line)} bytes were written; free disk space and retry")
 
 
 def _mode_of_replaced(target: Path) -> int | None:
@@ -122,6 +122,4 @@ def _missing_newline(descriptor: int) -> str:
 
 def _not_written(path: Path, error: OSError) -> StorageError:
     reason = error.strerror or str(error)
-    return StorageError(
-        f"{path}: could not be written ({reason}); check the folder, its permissions and free space"
-    )
+    return StorageError(f"{path}: could not be written ({reason}); check the folder, its permissions and free space")

@@ -138,14 +138,10 @@ def read(
     threads: int | None = None,
 ) -> Graph:
     """Read a graph file; the parameters are those of `Graph`."""
-    return Graph(
-        path, n=n, labels=labels, format=format, limits=limits, drop_leaves=drop_leaves, threads=threads
-    )
+    return Graph(path, n=n, labels=labels, format=format, limits=limits, drop_leaves=drop_leaves, threads=threads)
 
 
-def _edge_list(
-    source: Any, n: int | None, labels: str, format: str | None, limits: Limits, threads: int
-) -> EdgeList:
+def _edge_list(source: Any, n: int | None, labels: str, format: str | None, limits: Limits, threads: int) -> EdgeList:
     if isinstance(source, (str, PathLike)) or hasattr(source, "read"):
         from wedgewise.read import read_edges
 

@@ -1,11 +1,12 @@
 """Pairs → file, in every format that is read; blocks are streamed wherever the format allows.
 
-Suffixes choose the format (.txt .tsv .csv, .bel .bel32 .bel64, .npy .npz, .mtx, .metis .graph, .parquet, .arrow .feather) and, behind
-it, the compression (.gz .bz2 .xz .zst). A file appears whole or not at all.
+Suffixes choose the format (.txt .tsv .csv, .bel .bel32 .bel64, .npy .npz, .mtx, .metis .graph, .parquet,
+.arrow .feather) and, behind it, the compression (.gz .bz2 .xz .zst). A file appears whole or not at all.
 """
 
 from __future__ import annotations
 
+import io
 import os
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, nullcontext
@@ -27,7 +28,7 @@ from wedgewise.storage import atomic_write
 BLOCK_PAIRS = 2**16
 NPY_HEADER_BYTES = 128
 NUMBER_WIDTH = 20
-UNREADABLE_IN_TEXT = " \t\r\n\v\f,\0"
+UNREADABLE_IN_TEXT = ' \t\r\n\v\f,"\0'
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +50,7 @@ class _Output:
 
 @dataclass(frozen=True, slots=True)
 class Writer:
-    """How one format is written, and what it can hold as labels: any "text", any "int", or "none" (row numbers)."""
+    """How one format is written, and the labels it can hold: "text", "int", or "none" (row numbers only)."""
 
     write: Callable[[_Output], None]
     labels: str
@@ -70,7 +71,7 @@ def write_edges(
     edges : an integer array of shape (k, 2), or an iterable of such arrays, which is streamed
     path : where to; the suffix tells the compression, and the format if none is given
     format : a name of `WRITERS`
-    labels : what to write for vertex v: ``labels[v]`` instead of v itself. Text goes into text files and tables only
+    labels : what to write for vertex v: ``labels[v]`` instead of v; text files and tables can hold text
     vertices : the number of vertices, for formats that keep vertices without an edge (.mtx, .metis, .npz)
 
     Raises
@@ -126,16 +127,14 @@ def _blocks(
     row = 0
     for part in [edges] if isinstance(edges, np.ndarray) else edges:
         if part.dtype.kind not in "iu" or part.ndim != 2 or part.shape[1] != 2:
-            raise InputError(
-                f"a block of {part.dtype} and shape {part.shape}; pass integer arrays of shape (k, 2)"
-            )
+            raise InputError(f"a block of {part.dtype} and shape {part.shape}; pass integer arrays of shape (k, 2)")
         for begin in range(0, len(part), BLOCK_PAIRS):
             block = part[begin : begin + BLOCK_PAIRS]
             outside = first_outside(block) if bound is None else first_outside(block, bound)
             if outside is not None:
                 limit = "2^63 − 1" if bound is None else str(bound - 1)
                 raise InputError(
-                    f"row {row + outside[0] // 2} holds {outside[1]}, outside 0 … {limit}; renumber the vertices"
+                    f"row {row + outside[0] // 2} holds {outside[1]}, outside 0 … {limit}; renumber vertices"
                 )
             yield block if labels is None or names is not None else np.asarray(labels)[block]
             row += len(block)
@@ -160,9 +159,7 @@ def writer_of(path: str | os.PathLike[str], format: str | None = None) -> Writer
     """The writer of a format, by its name or by the suffix of the path."""
     name = data_suffix(os.fspath(path)).removeprefix(".") if format is None else format
     if name not in WRITERS:
-        raise UnknownNameError(
-            f"{os.fspath(path)}: no format named {name!r} to write; there are: {', '.join(WRITERS)}"
-        )
+        raise UnknownNameError(f"{os.fspath(path)}: no format named {name!r} to write; there are: {', '.join(WRITERS)}")
     return WRITERS[name]
 
 
@@ -189,7 +186,7 @@ def _compressed(file: BinaryIO, path: str | os.PathLike[str]) -> AbstractContext
         raise MissingDependencyError(
             'writing .zst needs zstandard; install it with: pip install "wedgewise[zstd]"'
         ) from error
-    return zstandard.ZstdCompressor().stream_writer(file, closefd=False)  # type: ignore[no-any-return]
+    return zstandard.ZstdCompressor().stream_writer(file, closefd=False)
 
 
 def _write_text(separator: str) -> Callable[[_Output], None]:
@@ -210,8 +207,8 @@ def _write_names(output: _Output, names: list[str], separator: str) -> None:
     for name in names:
         if not name or name[0] in "#%" or not set(name).isdisjoint(UNREADABLE_IN_TEXT):
             raise InputError(
-                f"{output.name}: the label {name!r} cannot stand in a text file (empty, blank, comma, or # or % in "
-                "front); write Parquet"
+                f"{output.name}: the label {name!r} cannot stand in a text file (it is empty, or has a "
+                "blank, a comma or a quote, or # or % in front); write Parquet"
             )
     for block in output.blocks:
         lines = [f"{names[source]}{separator}{names[target]}\n" for source, target in block.tolist()]
@@ -273,15 +270,18 @@ def _write_npz(output: _Output) -> None:
     members = {"edges": pairs}
     if output.vertices is not None:
         members["n"] = np.array(output.vertices, "<i8")
-    with zipfile.ZipFile(output.file, "w") as archive:
+    whole = output.file if output.seekable else io.BytesIO()
+    with zipfile.ZipFile(whole, "w") as archive:
         for name, array in members.items():
             with archive.open(zipfile.ZipInfo(f"{name}.npy"), "w", force_zip64=True) as member:
                 member.write(_npy_header(array.dtype, array.shape))
-                member.write(memoryview(array).cast("B"))
+                member.write(array.tobytes())
+    if isinstance(whole, io.BytesIO):
+        output.file.write(whole.getbuffer())
 
 
 def _write_matrix_market(output: _Output) -> None:
-    """A symmetric pattern, larger index first; the size line has a fixed width, so that it can be written last."""
+    """A symmetric pattern, larger index first; the size line has a fixed width, so it can be written last."""
     blocks = output.blocks if output.seekable else list(output.blocks)
     known = (0, -1) if isinstance(blocks, Iterator) else (sum(map(len, blocks)), _largest(blocks))
     output.file.write(_matrix_market_header(*known, output.vertices))
@@ -289,15 +289,15 @@ def _write_matrix_market(output: _Output) -> None:
     count, largest = 0, -1
     for block in blocks:
         entries = np.stack((block.max(axis=1), block.min(axis=1)), axis=1)
-        output.file.write(spell(_unsigned(entries) + 1, trailing[: 2 * len(block)]))
-        count, largest = count + len(block), max(largest, int(block.max(initial=-1)))
+        output.file.write(spell(_unsigned(entries, spare=1) + 1, trailing[: 2 * len(block)]))
+        count, largest = count + len(block), max(largest, int(block.max()))
     if output.seekable:
         output.file.seek(0)
         output.file.write(_matrix_market_header(count, largest, output.vertices))
 
 
 def _largest(blocks: Iterable[NDArray[Any]]) -> int:
-    return max((int(block.max(initial=0)) for block in blocks), default=-1)
+    return max((int(block.max()) for block in blocks), default=-1)
 
 
 def _matrix_market_header(count: int, largest: int, vertices: int | None) -> bytes:
@@ -307,15 +307,13 @@ def _matrix_market_header(count: int, largest: int, vertices: int | None) -> byt
 
 
 def _write_metis(output: _Output) -> None:
-    """Both directions of every edge, sorted by vertex; loops and repeated edges have no place in the format."""
+    """Both directions of every edge, sorted by vertex; the format has no loops and no repeated edges."""
     pairs = output.all_pairs().astype(np.uint64)
     n = int(pairs.max(initial=0)) + 1 if output.vertices is None else output.vertices
     keys = np.concatenate((pairs[:, 0] << 32 | pairs[:, 1], pairs[:, 1] << 32 | pairs[:, 0]))
     keys.sort()
     if n > 2**32 or (keys[1:] == keys[:-1]).any() or (pairs[:, 0] == pairs[:, 1]).any():
-        raise InputError(
-            f"{output.name}: METIS holds simple graphs of up to 2^32 vertices; write the cleaned graph's edges"
-        )
+        raise InputError(f"{output.name}: METIS holds simple graphs of up to 2^32 vertices; write a cleaned graph")
     output.file.write(f"{n} {len(pairs)}\n".encode())
     offsets = np.searchsorted(keys, np.arange(n + 1, dtype=np.uint64) << 32)
     for first in range(0, n, BLOCK_PAIRS):
@@ -323,7 +321,7 @@ def _write_metis(output: _Output) -> None:
         output.file.write(_metis_rows(keys[rows[0] : rows[-1]] & 0xFFFFFFFF, np.diff(rows)))
 
 
-def _metis_rows(neighbours: NDArray[np.uint64], degrees: NDArray[Any]) -> bytes:
+def _metis_rows(neighbours: NDArray[Any], degrees: NDArray[Any]) -> bytes:
     """One line per vertex; a vertex without neighbours is an absent number with its newline."""
     widths = np.maximum(degrees, 1)
     ends = np.cumsum(widths) - 1
@@ -373,10 +371,10 @@ def _tables(pyarrow: Any, schema: Any, output: _Output) -> Iterator[Any]:
         yield pyarrow.Table.from_arrays(columns, schema=schema)
 
 
-def _unsigned(block: NDArray[Any]) -> NDArray[Any]:
-    """The numbers in one row, as unsigned: division by a constant is faster there."""
-    flat = np.ascontiguousarray(block).reshape(-1)
-    return flat.astype(np.dtype(f"u{flat.dtype.itemsize}"), copy=False)
+def _unsigned(block: NDArray[Any], spare: int = 0) -> NDArray[Any]:
+    """The numbers in one row, as narrow as they fit with something added: 32-bit division is faster."""
+    flat = block.reshape(-1)
+    return flat.astype(np.uint32 if int(flat.max(initial=0)) + spare < 2**32 else np.uint64, copy=False)
 
 
 WRITERS: dict[str, Writer] = {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, SupportsInt
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,11 +14,12 @@ from wedgewise.graph import OrientedGraph
 from wedgewise.orient import ORDERS, RELABELLINGS
 
 Knobs = Mapping[str, int | str]
+Counts = tuple[SupportsInt, SupportsInt]  # triangles found, membership tests made
 
 
 @dataclass(frozen=True, slots=True)
 class Knob:
-    """A parameter of a published method: its default is the paper's; integers have a least value, names have choices."""
+    """A parameter with the paper's default; an integer has a least value, a name has choices."""
 
     name: str
     default: int | str
@@ -59,7 +60,7 @@ class Work:
     """
 
     bounds: NDArray[np.int64]
-    count: Callable[[int, int, Any], tuple[int, int]]
+    count: Callable[[int, int, Any], Counts]
     workspace: Callable[[], Any]
 
 
@@ -78,7 +79,7 @@ class Algorithm:
     orders, relabellings : the oriented graphs it accepts; the first of each is its default
     knobs : its parameters with the paper's defaults
     bytes_needed : memory beyond the oriented graph, from its shape, the threads and the knobs
-    prepare : turns an oriented graph into `Work`
+    prepare : turns an oriented graph into `Work`, on so many threads
     compiled : whether it needs Numba (a fresh process pays for loading it)
     """
 
@@ -88,7 +89,7 @@ class Algorithm:
     answers: tuple[str, ...]
     paper: str
     summary: str
-    prepare: Callable[[OrientedGraph, Knobs], Work]
+    prepare: Callable[[OrientedGraph, Knobs, int], Work]
     bytes_needed: Callable[[Shape, int, Knobs], int]
     limits: str = "none beyond those of the graph types"
     orders: tuple[str, ...] = ORDERS

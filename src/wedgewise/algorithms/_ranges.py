@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from wedgewise.graph import OrientedGraph
 
 TASK_TESTS = 10_000_000  # about 20 ms of membership tests
+TASK_ARCS = 1 << 15
 LEAST_TASKS = 64  # enough for dynamic scheduling on any number of threads
 
 
@@ -22,10 +23,17 @@ def even_bounds(work: NDArray[Any], task_work: int = TASK_TESTS) -> NDArray[np.i
     return np.unique(np.concatenate([[0], cuts, [len(work)]])).astype(np.int64)
 
 
+def arc_bounds(graph: OrientedGraph) -> NDArray[np.int64]:
+    """Bounds of ranges of vertices with about `TASK_ARCS` arcs each; cheap, since it looks at the cuts alone."""
+    tasks = max(1, min(graph.n, max(LEAST_TASKS, graph.m // TASK_ARCS)))
+    cuts = np.searchsorted(graph.offsets, np.linspace(0, graph.m, tasks + 1)[1:-1].astype(graph.offsets.dtype))
+    return np.unique(np.concatenate([[0], cuts, [graph.n]])).astype(np.int64)
+
+
 def two_hop_work(graph: OrientedGraph) -> NDArray[np.float64]:
     """Per vertex u, the sum of d(u) + d(v) over its out-neighbours v: what a merge or a mark-and-scan reads."""
     out_degrees = graph.out_degrees.astype(np.float64)
     arcs_before = np.zeros(graph.m + 1, np.float64)
     np.cumsum(out_degrees[graph.out_neighbours], out=arcs_before[1:])
-    sums = arcs_before[graph.offsets[1:]] - arcs_before[graph.offsets[:-1]]
+    sums: NDArray[np.float64] = arcs_before[graph.offsets[1:]] - arcs_before[graph.offsets[:-1]]
     return sums + out_degrees * out_degrees + 1

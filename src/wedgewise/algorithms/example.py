@@ -11,21 +11,21 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from wedgewise.algorithms._contract import Algorithm, Knobs, Shape, Work
+from wedgewise.algorithms._contract import Algorithm, Counts, Knobs, Shape, Work
 from wedgewise.algorithms._ranges import even_bounds, two_hop_work
 from wedgewise.graph import OrientedGraph
 
 
-def prepare(graph: OrientedGraph, knobs: Knobs) -> Work:
+def prepare(graph: OrientedGraph, knobs: Knobs, threads: int) -> Work:
     """Cut the vertices into tasks; a workspace is an all-false mark array, left all-false by every task."""
 
-    def count(begin: int, end: int, marked: NDArray[np.bool_]) -> tuple[int, int]:
+    def count(begin: int, end: int, marked: NDArray[np.bool_]) -> Counts:
         return count_marked(graph, begin, end, marked)
 
     return Work(even_bounds(two_hop_work(graph)), count, lambda: np.zeros(graph.n, np.bool_))
 
 
-def count_marked(graph: OrientedGraph, begin: int, end: int, marked: NDArray[np.bool_]) -> tuple[int, int]:
+def count_marked(graph: OrientedGraph, begin: int, end: int, marked: NDArray[np.bool_]) -> Counts:
     """Triangles whose lowest vertex lies in [begin, end)."""
     triangles = tests = 0
     for u in range(begin, end):

@@ -11,14 +11,14 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from wedgewise.algorithms._contract import Algorithm, Knobs, Shape, Work
+from wedgewise.algorithms._contract import Algorithm, Counts, Knobs, Shape, Work
 from wedgewise.algorithms._ranges import even_bounds
 from wedgewise.graph import OrientedGraph
 
 BATCH_WEDGES = 1 << 19
 
 
-def prepare(graph: OrientedGraph, knobs: Knobs) -> Work:
+def prepare(graph: OrientedGraph, knobs: Knobs, threads: int) -> Work:
     """Sort the arcs as keys and cut the arcs into batches of wedges."""
     tails = np.repeat(np.arange(graph.n, dtype=np.uint64), graph.out_degrees)
     keys = tails << np.uint64(32) | graph.out_neighbours  # ascending: rows in order, each row sorted
@@ -26,7 +26,7 @@ def prepare(graph: OrientedGraph, knobs: Knobs) -> Work:
     wedges_of_arc = row_ends - np.arange(1, graph.m + 1)
     both_directions = graph.named_by != "rank"
 
-    def count(begin: int, end: int, _workspace: None) -> tuple[int, int]:
+    def count(begin: int, end: int, _workspace: None) -> Counts:
         lengths = wedges_of_arc[begin:end]
         wedges = int(lengths.sum())
         first = np.repeat(np.arange(begin, end), lengths)

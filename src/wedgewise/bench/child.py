@@ -1,7 +1,8 @@
 """The process of one cell: run as a script, it loads one system, times it and reports every step on a pipe.
 
-It imports neither wedgewise nor a third-party package by itself, so that no system pays for another one's start: the system's
-class comes from a source file that is loaded by its path. Each report is one line of JSON:
+It imports neither wedgewise nor a third-party package by itself, so that no system pays for another one's
+start: the system's class comes from a source file that is loaded by its path. Each report is one line of
+JSON:
 
     {"stage": "load" | "prepare" | "count"}     what begins now; the parent restarts its clock
     {"timed": seconds, "answer": triangles}     one repeat
@@ -26,12 +27,13 @@ MOST_REPEATS = 25
 
 
 def planned_repeats(first_seconds: float) -> int:
-    """How many timed repeats follow a first run of that length; 0 when the first run has to stand for them.
+    """How many runs to time, given the length of the first one after the warm-up.
 
-    Short runs are repeated for about two seconds, but 5 to 25 times; runs over 2 s three times; over 10 s not at all.
+    Short runs are repeated for about two seconds, but 5 to 25 times; runs over 2 s take place three times,
+    runs over 10 s once.
     """
     if first_seconds > LONG_SECONDS:
-        return 0
+        return 1
     if first_seconds > SHORT_SECONDS:
         return 3
     affordable = int(SHORT_SECONDS / first_seconds) if first_seconds > 0 else MOST_REPEATS
@@ -48,7 +50,7 @@ def main() -> int:
 
         try:
             _run(job, report)
-        except ImportError as error:
+        except ModuleNotFoundError as error:
             report(failed="unavailable", message=str(error))
         except MemoryError as error:
             report(failed="out_of_memory", message=_one_line(error))
@@ -81,14 +83,12 @@ def _run(job: dict[str, Any], report: Callable[..., None]) -> None:
 
 
 def _repeat(work: Callable[[], int], report: Callable[..., None]) -> None:
-    """Run once to warm up, then time the repeats that are worth it; a long first run is the measurement."""
-    first_seconds, answer = _timed(work)
-    repeats = planned_repeats(first_seconds)
-    if repeats == 0:
-        report(timed=first_seconds, answer=answer)
-    else:
-        report(stage="count")
-    for _ in range(repeats):
+    """Run once to warm up, then as often as is worth it, timed."""
+    work()
+    report(stage="count")
+    seconds, answer = _timed(work)
+    report(timed=seconds, answer=answer)
+    for _ in range(planned_repeats(seconds) - 1):
         seconds, answer = _timed(work)
         report(timed=seconds, answer=answer)
 
@@ -106,7 +106,8 @@ def _class_of(source: str, name: str) -> Any:
         raise RuntimeError(f"{source} is no Python file")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    return next(item for item in vars(module).values() if getattr(item, "name", None) == name)
+    classes = [item for item in vars(module).values() if isinstance(item, type)]
+    return next(item for item in classes if getattr(item, "name", None) == name)
 
 
 def peak_bytes(process: int | str = "self") -> int | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import platform
 import re
@@ -43,13 +44,17 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """How a cell ended; ``seconds`` has one entry per timed repeat and is empty unless the status is ok or wrong."""
+    """How a cell ended.
+
+    ``seconds`` has one entry per timed repeat, none when it was cut short; ``stage`` is where that happened.
+    """
 
     status: str
     message: str = ""
     answer: int | None = None
     seconds: tuple[float, ...] = ()
     peak_bytes: int | None = None
+    stage: str = ""
 
     @property
     def median(self) -> float | None:
@@ -78,7 +83,7 @@ class Setting:
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """One line of a results file."""
+    """One line of a results file; ``load`` is the machine's load average when the cell began."""
 
     cell: Cell
     outcome: Outcome
@@ -87,6 +92,7 @@ class Record:
     pairs: int
     expected: int | None
     limits: Mapping[str, float]
+    load: float
 
     def to_line(self) -> str:
         """The record as one line of JSON."""
@@ -99,6 +105,7 @@ class Record:
             "cell": asdict(self.cell),
             "status": outcome.status,
             "message": outcome.message,
+            "stage": outcome.stage,
             "answer": outcome.answer,
             "expected": self.expected,
             "seconds": {
@@ -110,6 +117,7 @@ class Record:
             "peak_bytes": outcome.peak_bytes,
             "pairs": self.pairs,
             "limits": dict(self.limits),
+            "load": self.load,
             "machine": dict(self.setting.machine),
             "versions": dict(self.setting.versions),
         }
@@ -129,12 +137,14 @@ class Record:
                 answer=line["answer"],
                 seconds=tuple(line["seconds"]["all"]),
                 peak_bytes=line["peak_bytes"],
+                stage=line["stage"],
             ),
             setting=Setting(line["machine"], line["versions"], line["revision"], line["command"]),
             date=line["date"],
             pairs=line["pairs"],
             expected=line["expected"],
             limits=line["limits"],
+            load=line["load"],
         )
 
 
@@ -154,7 +164,7 @@ def read_records(path: Path) -> list[Record]:
 
 
 def describe_setting(packages: Iterable[str], command: Sequence[str], checkout: Path | None) -> Setting:
-    """This machine, the versions of Python, ourselves and `packages`, the revision of `checkout`, the command."""
+    """This machine, the versions of Python and of packages, the checkout's revision, the command."""
     names = ["wedgewise", "numpy", "numba", *packages]
     versions = {"python": platform.python_version()}
     versions |= {name: version for name in names if (version := _installed_version(name)) is not None}
@@ -167,12 +177,19 @@ def describe_setting(packages: Iterable[str], command: Sequence[str], checkout: 
 
 
 def revision_of(checkout: Path) -> str | None:
-    """The commit that is checked out, marked ``-dirty`` when tracked files differ; None outside a checkout."""
-    command = ["git", "-C", str(checkout), "describe", "--always", "--dirty", "--abbrev=12", "--exclude=*"]
+    """The commit that is checked out; None outside a checkout.
+
+    When tracked files under ``src`` differ from it, ``+`` and a hash of the difference follow: resuming must
+    not take over what other code measured, and the results themselves are no difference.
+    """
+    git = ["git", "-C", str(checkout)]
     try:
-        return subprocess.run(command, capture_output=True, check=True, text=True).stdout.strip()
+        commit = subprocess.run([*git, "rev-parse", "--short=12", "HEAD"], capture_output=True, check=True)
+        change = subprocess.run([*git, "diff", "HEAD", "--", "src"], capture_output=True, check=True)
     except (OSError, subprocess.CalledProcessError):  # no git here, or no checkout
         return None
+    mark = "+" + hashlib.sha256(change.stdout).hexdigest()[:8] if change.stdout else ""
+    return commit.stdout.decode().strip() + mark
 
 
 def now() -> str:
@@ -181,7 +198,7 @@ def now() -> str:
 
 
 def without_folders(text: str) -> str:
-    """`text` with every absolute path reduced to its last component: results are published, folders are not."""
+    """`text` with every absolute path reduced to its last component: results are published, folders not."""
     return re.sub(r"(?<![\w.])(?:/[^\s/'\":,;]+)+/([^\s/'\":,;]+)", r"\1", text)
 
 

@@ -16,8 +16,9 @@ from wedgewise.errors import UnknownNameError
 class System(Protocol):
     """A counter of triangles: ourselves, a peer, or a dummy that tests the harness.
 
-    Its source file is loaded by path in the child process, so it imports nothing but the standard library at its top: the
-    system's own library is imported by `load`, whose ImportError means that it is not installed.
+    Its source file is loaded by path in the child process, so it imports nothing but the standard library
+    at its top: the system's own library is imported by `load`, whose ModuleNotFoundError means that it is not
+    installed.
 
     Attributes
     ----------
@@ -59,7 +60,8 @@ def systems_in(module: ModuleType) -> list[SystemSource]:
     """Every class of a module that has a `name`, in the order of the file."""
     assert module.__file__ is not None
     source = Path(module.__file__).resolve()
-    classes = [item for item in vars(module).values() if isinstance(item, type) and hasattr(item, "name")]
+    members = vars(module).values()
+    classes: list[Any] = [item for item in members if isinstance(item, type) and hasattr(item, "name")]
     return [SystemSource(item.name, item.package, item.algorithms, source) for item in classes]
 
 

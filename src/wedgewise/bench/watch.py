@@ -1,8 +1,8 @@
 """Run one child process under a time limit and a memory limit, and tell what it reported.
 
-The limit on time holds for each stage that the child reports, so that a slow construction is not mistaken for a slow count. The
-limit on memory watches the resident set: an address-space limit would fail thread stacks and reserved arenas that are never
-touched.
+The limit on time holds for each stage that the child reports, so that a slow construction is not mistaken
+for a slow count. The limit on memory watches the resident set: an address-space limit would fail thread
+stacks and reserved arenas that are never touched.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from typing import IO, Any
 from wedgewise.bench import child
 from wedgewise.bench.record import Outcome, without_folders
 
-LOOK_EVERY_SECONDS = 0.02
+LOOK_EVERY_SECONDS = 0.05
 TEARDOWN_SECONDS = 5.0
 
 
@@ -121,12 +121,9 @@ def _thread_variables(threads: int) -> dict[str, str]:
     return dict.fromkeys(names, str(threads))
 
 
-def _follow(
-    process: subprocess.Popen[bytes], pipe: IO[bytes], reports: _Reports, limits: CellLimits
-) -> Outcome | None:
+def _follow(process: subprocess.Popen[bytes], pipe: IO[bytes], reports: _Reports, limits: CellLimits) -> Outcome | None:
     """Take reports until the child closes its pipe; an Outcome when a limit was passed before."""
     unfinished = b""
-    highest: int | None = None
     with selectors.DefaultSelector() as selector:
         selector.register(pipe, selectors.EVENT_READ)
         last_report = time.perf_counter()
@@ -139,16 +136,24 @@ def _follow(
                 for line in lines:
                     reports.take(json.loads(line))
                 last_report = time.perf_counter()
-            highest = child.peak_bytes(process.pid) or highest
-            if time.perf_counter() - last_report > limits.seconds:
-                return Outcome("timeout", f"{reports.stage} took over {limits.seconds:g} s", peak_bytes=highest)
-            if (child.resident_bytes(process.pid) or 0) > limits.memory_bytes:
-                message = f"{reports.stage} took over {limits.memory_bytes:,} bytes"
-                return Outcome("out_of_memory", message, peak_bytes=highest)
+            passed = _passed_limit(process.pid, reports.stage, time.perf_counter() - last_report, limits)
+            if passed is not None:
+                return passed
+
+
+def _passed_limit(pid: int, stage: str, seconds: float, limits: CellLimits) -> Outcome | None:
+    """The outcome of a child that has to be stopped now, after that many seconds of a stage."""
+    if seconds > limits.seconds:
+        message = f"{stage} took over {limits.seconds:g} s"
+        return Outcome("timeout", message, peak_bytes=child.peak_bytes(pid), stage=stage)
+    if (child.resident_bytes(pid) or 0) > limits.memory_bytes:
+        message = f"{stage} took over {limits.memory_bytes:,} bytes"
+        return Outcome("out_of_memory", message, peak_bytes=child.peak_bytes(pid), stage=stage)
+    return None
 
 
 def _end(process: subprocess.Popen[bytes], patience: float) -> None:
-    """Let a child that has closed its pipe end by itself; kill one that does not, with everything that it started."""
+    """Let a child that closed its pipe end by itself; kill one that does not, with all it started."""
     try:
         process.wait(timeout=patience)
     except subprocess.TimeoutExpired:
@@ -158,14 +163,15 @@ def _end(process: subprocess.Popen[bytes], patience: float) -> None:
 
 def _outcome(returncode: int, reports: _Reports, complaints: IO[bytes]) -> Outcome:
     if reports.failed is not None:
-        return Outcome(reports.failed, without_folders(reports.message))
+        return Outcome(reports.failed, without_folders(reports.message), stage=reports.stage)
     if reports.finished:
         if len(set(reports.answers)) > 1:
             return Outcome("wrong", f"repeats disagree: {sorted(set(reports.answers))}", reports.answers[-1])
         return Outcome("ok", "", reports.answers[-1], tuple(reports.seconds), reports.peak_bytes)
     ending = signal.Signals(-returncode).name if returncode < 0 else f"exit status {returncode}"
     last_words = _last_line(complaints)
-    return Outcome("crashed", f"{ending} during {reports.stage}" + (f": {last_words}" if last_words else ""))
+    message = f"{ending} during {reports.stage}" + (f": {last_words}" if last_words else "")
+    return Outcome("crashed", message, stage=reports.stage)
 
 
 def _last_line(complaints: IO[bytes]) -> str:

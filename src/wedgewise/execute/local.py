@@ -30,15 +30,13 @@ class Execution:
     partials: dict[int, Partial]
 
 
-def execute(
-    plan: Plan, graph: OrientedGraph, on_done: Callable[[int, int], None] | None = None
-) -> Execution:
+def execute(plan: Plan, graph: OrientedGraph, on_done: Callable[[int, int], None] | None = None) -> Execution:
     """Count `graph` as planned; ``on_done(finished, tasks)`` reports progress."""
     if (graph.order, graph.named_by) != (plan.order, plan.relabel):
         raise PreconditionError(
             f"planned for {plan.order} order and ids by {plan.relabel}, handed {graph.order} and {graph.named_by}"
         )
-    work = find(plan.algorithm, plan.device).prepare(graph, plan.knobs)
+    work = find(plan.algorithm, plan.device).prepare(graph, plan.knobs, plan.threads)
     tasks = len(work.bounds) - 1
     bounds = work.bounds.tolist()
     workspaces: dict[int, Any] = {}

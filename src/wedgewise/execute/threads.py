@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 import threading
 from collections.abc import Callable
-from typing import TypeVar
+from typing import Generic, TypeVar
 
 Result = TypeVar("Result")
 
@@ -33,9 +33,7 @@ def run_tasks(
     return _Crew(task, tasks, workers, on_done).run()
 
 
-def _run_here(
-    task: Callable[[int, int], Result], tasks: int, on_done: Callable[[int], None] | None
-) -> list[Result]:
+def _run_here(task: Callable[[int, int], Result], tasks: int, on_done: Callable[[int], None] | None) -> list[Result]:
     results = []
     for number in range(tasks):
         results.append(task(number, 0))
@@ -44,7 +42,7 @@ def _run_here(
     return results
 
 
-class _Crew:
+class _Crew(Generic[Result]):
     """The threads of one `run_tasks` call."""
 
     def __init__(

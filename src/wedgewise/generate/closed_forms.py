@@ -14,7 +14,7 @@ from wedgewise.generate.stream import EdgeStream, positions, require, require_in
 
 Ends = tuple[NDArray[Any], NDArray[Any]]
 
-MAX_ROWS = 2**27
+MAX_ROWS = 2**24
 MAX_DIMENSION = 40
 STAR_VARIANTS = ("Bk", "B1k", "B2k")
 

@@ -66,7 +66,7 @@ class EdgeStream:
     def blocks(self, *, threads: int = 1) -> Iterator[Pairs]:
         """All pairs in order, in arrays of at most 2^16; a few blocks per thread are in memory at a time."""
         starts = range(0, self.pairs_count, BLOCK_PAIRS)
-        batch = BLOCKS_PER_THREAD * threads
+        batch = BLOCKS_PER_THREAD * max(1, threads)
         for first in range(0, len(starts), batch):
             some = starts[first : first + batch]
             yield from run_tasks(self._make_block_at(some), len(some), threads)
@@ -93,7 +93,7 @@ class EdgeStream:
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """One parameter of a generator: its kind is "int", "ints", "fraction" or "text"."""
+    """One parameter of a generator: its kind is "int", "ints", "float" or "text"."""
 
     name: str
     kind: str
@@ -109,11 +109,11 @@ class Parameter:
                     return int(text)
                 case "ints":
                     return tuple(int(part) for part in text.split(","))
-                case "fraction":
-                    return Fraction(text)
+                case "float":
+                    return float(text)
                 case _:
                     return text
-        except (ValueError, ZeroDivisionError) as error:
+        except ValueError as error:
             raise InputError(f"{self.name}: {text!r} is not of kind {self.kind}; {self.help}") from error
 
 
@@ -142,11 +142,11 @@ class Generator:
 def describe(function: Callable[..., EdgeStream], helps: Mapping[str, str]) -> Generator:
     """The registry's record of one generator function: kinds and defaults come from its signature."""
     hints = get_type_hints(function)
-    kinds = {int: "int", tuple[int, ...]: "ints", str: "text"}
+    kinds = {int: "int", tuple[int, ...]: "ints", float: "float", str: "text"}
     parameters = tuple(
         Parameter(
             name=name,
-            kind=kinds.get(hints[name], "fraction"),
+            kind=kinds[hints[name]],
             help=helps[name],
             required=item.default is inspect.Parameter.empty,
             default=None if item.default is inspect.Parameter.empty else item.default,
@@ -169,15 +169,9 @@ def require(holds: bool, family: str, parameter: str, value: object, remedy: str
 
 
 def require_integer(family: str, parameter: str, value: object, least: int, most: int = MAX_VERTICES) -> None:
-    """Raise InputError unless the value is an integer within the bounds."""
-    is_integer = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
-    require(
-        is_integer and least <= int(value) <= most,  # type: ignore[call-overload]
-        family,
-        parameter,
-        value,
-        f"give an integer from {least:,} to {most:,}",
-    )
+    """Raise InputError unless the value is an int within the bounds."""
+    holds = type(value) is int and least <= value <= most
+    require(holds, family, parameter, value, f"give an int from {least:,} to {most:,}")
 
 
 def require_vertices(family: str, n: int) -> None:
@@ -187,11 +181,11 @@ def require_vertices(family: str, n: int) -> None:
     )
 
 
-def probability(family: str, parameter: str, value: float | str | Fraction) -> Fraction:
+def probability(family: str, parameter: str, value: float) -> Fraction:
     """The exact fraction that a probability's decimal text stands for: 0.57 is 57/100."""
     try:
-        exact = value if isinstance(value, Fraction) else Fraction(str(value))
-    except (ValueError, ZeroDivisionError) as error:
+        exact = Fraction(str(value))
+    except ValueError as error:
         raise InputError(f"{family}: {parameter}={value!r} is no number; give one from 0 to 1") from error
     require(0 <= exact <= 1, family, parameter, value, "give a number from 0 to 1")
     return exact

@@ -9,7 +9,7 @@ order and for any block size.
 from __future__ import annotations
 
 from fractions import Fraction
-from functools import lru_cache
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -22,6 +22,7 @@ FIRST_FACTOR = 0xBF58476D1CE4E5B9
 SECOND_FACTOR = 0x94D049BB133111EB
 MASK = 2**64 - 1
 HALF_BITS = 32
+SHARED_STEPS = 2**16
 
 
 def key_of(seed: int, *purpose: int) -> int:
@@ -89,10 +90,17 @@ def permuted(ids: NDArray[Any], bits: int, key: int) -> NDArray[Any]:
     return image
 
 
-@lru_cache(maxsize=8)
 def _steps(count: int) -> Words:
-    """0, GOLDEN, 2·GOLDEN, … modulo 2^64; blocks of one size share it."""
-    steps = np.arange(count, dtype=np.uint64) * np.uint64(GOLDEN)
+    """0, GOLDEN, 2·GOLDEN, … modulo 2^64."""
+    if count <= SHARED_STEPS:
+        return _shared_steps()[:count]
+    return np.arange(count, dtype=np.uint64) * np.uint64(GOLDEN)
+
+
+@cache
+def _shared_steps() -> Words:
+    """The steps that blocks of usual size have in common."""
+    steps = np.arange(SHARED_STEPS, dtype=np.uint64) * np.uint64(GOLDEN)
     steps.flags.writeable = False
     return steps
 

@@ -23,17 +23,17 @@ def edges_from(source: Any) -> EdgeList:
     ----------
     source : one of
 
-        * a NumPy array of integers of shape (k, 2): int32, int64, uint32 and uint64 arrays that are C-contiguous are
-          kept without a copy, other integer types are widened;
-        * a SciPy sparse matrix or array, square: every stored entry is a pair, explicit zeros included (as NetworkX
-          has it), and vertices are row numbers;
-        * an iterable of pairs of integers, or of pairs of strings (then vertices are numbered by first appearance).
+        * a NumPy array of integers of shape (k, 2): C-contiguous ones of 4 and 8 bytes are kept
+          without a copy, other integer types are widened;
+        * a SciPy sparse matrix or array, square: every stored entry is a pair, explicit zeros included (as
+          NetworkX has it), and vertices are row numbers;
+        * an iterable of pairs of integers, or of pairs of strings (vertices numbered by first appearance).
 
     Raises
     ------
     InputError
-        When the object is none of these, or holds a negative, a fraction, a bool or a number above 2^63 − 1; the
-        message names the row.
+        When the object is none of these, or holds a negative, a fraction, a bool or a number above 2^63 − 1;
+        the message names the row.
 
     Examples
     --------

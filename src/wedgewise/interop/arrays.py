@@ -34,7 +34,7 @@ def edges_from_array(array: NDArray[Any]) -> EdgeList:
 
 
 def edges_from_pairs(source: Iterable[Any]) -> EdgeList:
-    """Check an iterable of pairs and make it an array: integers stay, strings are numbered by first appearance."""
+    """Make an iterable of pairs an array: integers stay, strings are numbered by first appearance."""
     rows = list(source)
     for number, row in enumerate(rows):
         if isinstance(row, str | bytes) or not hasattr(row, "__len__") or len(row) != 2:

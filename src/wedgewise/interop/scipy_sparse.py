@@ -12,14 +12,17 @@ from wedgewise.read.checks import first_outside, interleave
 def edges_from_sparse(matrix: Any) -> EdgeList:
     """Read the pattern of a square sparse matrix of any SciPy format.
 
-    Explicit zeros count as entries, as in NetworkX; call ``matrix.eliminate_zeros()`` first to be rid of them.
+    Explicit zeros count as entries, as in NetworkX; ``matrix.eliminate_zeros()`` takes them out beforehand.
     """
     shape = tuple(int(side) for side in matrix.shape)
     if len(shape) != 2 or shape[0] != shape[1]:
         raise InputError(
-            f"<sparse>: shape {shape} is not square; an adjacency matrix has one row and one column per vertex"
+            f"<sparse>: shape {shape} is not square; an adjacency matrix has a row and a column per vertex"
         )
-    entries = matrix.tocoo()
+    try:
+        entries = matrix.tocoo()
+    except ValueError as error:
+        raise InputError(f"<sparse>: {error}; rebuild the matrix") from error
     pairs = interleave(entries.row, entries.col)
     outside = first_outside(pairs, shape[0])
     if outside is not None:

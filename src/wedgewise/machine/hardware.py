@@ -48,7 +48,10 @@ def _cgroup_cores() -> int | None:
     quota = _words("/sys/fs/cgroup/cpu.max")
     if len(quota) == 2 and quota[0] != "max":
         return max(1, int(quota[0]) // int(quota[1]))
-    quota, period = _words("/sys/fs/cgroup/cpu/cpu.cfs_quota_us"), _words("/sys/fs/cgroup/cpu/cpu.cfs_period_us")
+    quota, period = (
+        _words("/sys/fs/cgroup/cpu/cpu.cfs_quota_us"),
+        _words("/sys/fs/cgroup/cpu/cpu.cfs_period_us"),
+    )
     if quota and period and int(quota[0]) > 0:
         return max(1, int(quota[0]) // int(period[0]))
     return None

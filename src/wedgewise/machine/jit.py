@@ -220,9 +220,7 @@ def _keep_in(folder: Path, dispatcher: Any) -> None:
         def __init__(self, function: Any) -> None:
             self._lineno = function.__code__.co_firstlineno
             self._locator = Locator(function)
-            self._filename_base = self.get_filename_base(
-                f"{function.__module__}.{function.__qualname__}", ""
-            )
+            self._filename_base = self.get_filename_base(f"{function.__module__}.{function.__qualname__}", "")
 
     class KernelCache(caching.Cache):  # type: ignore[misc]
         _impl_class = Implementation

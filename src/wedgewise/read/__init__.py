@@ -9,6 +9,7 @@ from typing import BinaryIO
 
 from wedgewise.errors import InputError, UnknownNameError
 from wedgewise.graph import EdgeList
+from wedgewise.machine.hardware import usable_threads
 from wedgewise.read.arrow import read_arrow, read_parquet
 from wedgewise.read.content import Content, open_content
 from wedgewise.read.limits import DEFAULT_LIMITS, Limits
@@ -30,7 +31,7 @@ class _Request:
 
     labels: str
     limits: Limits
-    threads: int | None
+    threads: int
 
 
 def _text(content: Content, request: _Request) -> EdgeList:
@@ -111,4 +112,6 @@ def read_edges(
         raise UnknownNameError(f"no kind of labels named {labels!r}; there are: {', '.join(LABELS)}")
     limits = limits or DEFAULT_LIMITS
     with open_content(source, limits) as content:
-        return FORMATS[format or sniff(content)](content, _Request(labels, limits, threads))
+        return FORMATS[format or sniff(content)](
+            content, _Request(labels, limits, threads or usable_threads())
+        )

@@ -1,7 +1,8 @@
 """Undo gz, bz2, xz and zst as a stream: pieces of bounded size, concatenated members, every fault named.
 
-Compression is known by its first bytes, never by a suffix. No call of a decompressor returns more than a piece, so that
-a small file cannot fill the memory before its size is checked (a zst piece may be larger: see `_ZSTD_INPUT_BYTES`).
+Compression is known by its first bytes, never by a suffix. No call of a decompressor returns more than a
+piece, so that a small file cannot fill the memory before its size is checked (a zst piece may be larger: see
+`_ZSTD_INPUT_BYTES`).
 """
 
 from __future__ import annotations
@@ -17,13 +18,12 @@ from wedgewise.errors import FormatError, MissingDependencyError
 
 PIECE_BYTES = 2**20
 _INPUT_BYTES = 2**18
-_ZSTD_INPUT_BYTES = (
-    2**11
-)  # the zstandard package cannot bound its output: 2 KiB are at most 512 blocks of 128 KiB
+_ZSTD_INPUT_BYTES = 2**9  # zstandard cannot bound its output; 128 blocks of 128 KiB fit into these
 
 MAGIC = {b"\x1f\x8b": "gz", b"BZh": "bz2", b"\xfd7zXZ\x00": "xz", b"\x28\xb5\x2f\xfd": "zst"}
 MAGIC_BYTES = max(len(magic) for magic in MAGIC)
 _PADDED = ("gz", "xz")
+_ERRORS: tuple[type[Exception], ...] = (OSError, EOFError, ValueError, zlib.error, lzma.LZMAError)
 
 Read = Callable[[int], bytes]
 
@@ -68,9 +68,17 @@ def decompress(read: Read, compression: str, path: str) -> Iterator[bytes]:
 
 
 def _next_piece(member: _Member, data: bytes, compression: str, path: str) -> bytes:
+    errors: tuple[type[Exception], ...] = (
+        OSError,
+        EOFError,
+        ValueError,
+        zlib.error,
+        lzma.LZMAError,
+        *_zstd_errors(compression),
+    )
     try:
         return member.decompress(data, PIECE_BYTES)
-    except (OSError, EOFError, ValueError, zlib.error, lzma.LZMAError, *_zstd_errors(compression)) as error:
+    except errors as error:
         raise _broken(compression, f"is corrupt ({error})", path) from error
 
 

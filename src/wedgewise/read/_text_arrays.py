@@ -1,7 +1,7 @@
 """Parse lines of two integers with NumPy: the parser of small files, which need not wait for a compiler.
 
-It returns what `_text_kernel.parse_range` returns. Lines of the usual shape, ``digits separator digits newline``, are
-found and folded all at once; any other line is looked at by `_text_lines`, in Python.
+It returns what `_text_kernel.parse_range` returns. Lines of the usual shape, ``digits separator digits
+newline``, are found and folded all at once; any other line is looked at by `_text_lines`, in Python.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ _MOST_DIGITS = 18
 
 @dataclass(frozen=True, slots=True)
 class _Shape:
-    """Per line: where it starts and ends, where its first two runs of digits end, and whether that is all of it."""
+    """Per line: where it starts and ends, where its first two runs of digits end, whether that is all of
+    it."""
 
     begins: NDArray[np.int64]
     ends: NDArray[np.int64]
@@ -58,7 +59,8 @@ def parse_range(
             break
         if pair is not None:
             has_pair[number] = True
-            labels[number] = label_value(pair.first), label_value(pair.second)
+            labels[number, 0] = label_value(pair.first)
+            labels[number, 1] = label_value(pair.second)
             columns = max(columns, pair.columns)
     too_large = np.flatnonzero((labels[:stop] > np.uint64(mask)).any(axis=1))
     if len(too_large):

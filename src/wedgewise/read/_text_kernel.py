@@ -2,12 +2,12 @@
 
 What   Read every line that starts in ``text[begin:end]``; write two labels per pair.
 Input  ``begin`` and ``end`` lie just behind a newline, or at the start or the end of the text.
-Idea   A label is read eight bytes at a time: the first byte that is no digit is found by arithmetic on the whole word
-       (no branch per digit), the digits are shifted to the top and folded into a number by three multiplications. Lines
-       that are not ``digits separator digits newline`` (comments, blanks, extra columns, more than 15 digits, the last
-       lines of the text) take a loop over bytes, with the same rules.
-Errors The kernel stops at the first line it cannot accept and returns where that line starts; `_text_lines` says why.
-       No sum or product wraps around, so the kernel also runs as plain Python.
+Idea   A label is read eight bytes at a time: the first byte that is no digit is found by arithmetic on the
+       whole word (no branch per digit), the digits are shifted to the top and folded into a number by three
+       multiplications. Lines that are not ``digits separator digits newline`` (comments, blanks, extra
+       columns, more than 15 digits, the last lines of the text) take a loop over bytes, with the same rules.
+Errors The kernel stops at the first line it cannot accept and returns where that line starts; `_text_lines`
+       says why. No sum or product wraps around, so the kernel also runs as plain Python.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from wedgewise.machine.primitives import popcount
 from wedgewise.machine.jit import helper, kernel
+from wedgewise.machine.primitives import popcount
 
 PARSED, TOO_LARGE, REFUSED = np.uint64(0), np.uint64(1), np.uint64(2)
 _NO_PAIR, _PAIR, _BAD = np.uint64(0), np.uint64(1), np.uint64(2)
@@ -30,6 +30,7 @@ _TEN, _MAX_TENTH, _MAX_LABEL = np.uint64(10), np.uint64((2**63 - 1) // 10), np.u
 _ASCII_ZEROS = np.uint64(0x3030303030303030)
 _LOW_BITS = np.uint64(0x7F7F7F7F7F7F7F7F)
 _HIGH_BITS = np.uint64(0x8080808080808080)
+_DIGIT_BITS = np.uint64(0x1010101010101010)
 _ABOVE_NINE = np.uint64(0x7676767676767676)
 _POWERS = np.array([10**k for k in range(9)], dtype=np.uint64)
 
@@ -50,39 +51,57 @@ def _word_at(text: NDArray[np.uint8], at: Any) -> Any:
 
 
 @helper
-def _leading_digits(word: Any) -> Any:
-    """How many of the eight bytes, from the lowest, are digits."""
-    offset = word ^ _ASCII_ZEROS
-    others = (((offset & _LOW_BITS) + _ABOVE_NINE) | offset) & _HIGH_BITS
-    if others == _ZERO:
+def _bytes_before_separator(word: Any) -> Any:
+    """How many of the eight bytes, from the lowest, have the bit that digits have and separators lack."""
+    lacking = ~word & _DIGIT_BITS
+    if lacking == _ZERO:
         return _EIGHT
-    return np.uint64(popcount((others - _ONE) & ~others)) >> np.uint64(3)
+    return np.uint64(popcount((lacking - _ONE) & ~lacking)) >> np.uint64(3)
 
 
 @helper
-def _number(word: Any, digits: Any) -> Any:
-    """The value of the lowest `digits` bytes, 1 to 8 of them: neighbours are folded as 2, 4, then 8 digits."""
-    ones = (word ^ _ASCII_ZEROS) << (np.uint64(64) - (digits << np.uint64(3)))
-    pairs = (ones * np.uint64(10) + (ones >> np.uint64(8))) & np.uint64(0x00FF00FF00FF00FF)
+def _top_digits(word: Any, count: Any) -> Any:
+    """The lowest `count` bytes, 1 to 8, moved to the top, each digit as its value; zeros below them."""
+    return (word ^ _ASCII_ZEROS) << (np.uint64(64) - (count << np.uint64(3)))
+
+
+@helper
+def _others(digits: Any) -> Any:
+    """Zero when every byte is at most 9."""
+    return (((digits & _LOW_BITS) + _ABOVE_NINE) | digits) & _HIGH_BITS
+
+
+@helper
+def _number(digits: Any) -> Any:
+    """The value of eight digits, the first one lowest: neighbours are folded to 2, 4, then 8 digits."""
+    pairs = (digits * np.uint64(10) + (digits >> np.uint64(8))) & np.uint64(0x00FF00FF00FF00FF)
     fours = (pairs * np.uint64(100) + (pairs >> np.uint64(16))) & np.uint64(0x0000FFFF0000FFFF)
     return (fours * np.uint64(10000) + (fours >> np.uint64(32))) & np.uint64(0x00000000FFFFFFFF)
 
 
 @helper
-def _short_label(text: NDArray[np.uint8], at: Any) -> Any:
-    """The label at `at` and where it ends; where it begins when it has no digit or more than 15."""
+def _middle_label(text: NDArray[np.uint8], at: Any) -> Any:
+    """The label of 1 to 15 digits at `at` and where it ends; where it begins when there is none."""
     word = _word_at(text, at)
-    digits = _leading_digits(word)
-    value = _number(word, digits)
-    if digits < _EIGHT:
-        return value, at + digits
-    word = _word_at(text, at + _EIGHT)
-    digits = _leading_digits(word)
-    if digits == _EIGHT:
-        return value, at
-    if digits > _ZERO:
-        value = value * _POWERS[digits] + _number(word, digits)
-    return value, at + _EIGHT + digits
+    count = _bytes_before_separator(word)
+    if count == _ZERO:
+        return _ZERO, at
+    digits = _top_digits(word, count)
+    others = _others(digits)
+    value = _number(digits & _LOW_BITS) if others == _ZERO else _ZERO
+    end = at + count
+    if count == _EIGHT:
+        word = _word_at(text, end)
+        count = _bytes_before_separator(word)
+        if count > _ZERO:
+            digits = _top_digits(word, count)
+            others |= _others(digits)
+            if others == _ZERO:
+                value = value * _POWERS[count] + _number(digits)
+                end += count
+        if count == _EIGHT:
+            others = _ONE
+    return value, at if others != _ZERO else end
 
 
 @helper
@@ -180,13 +199,14 @@ def parse_range(
     line_limit: Any,
     mask: Any,
     out: NDArray[Any],
-) -> tuple[int, int, int, int]:
-    """Write the pairs of the lines in ``text[begin:end]`` to `out`.
+) -> tuple[Any, Any, Any, Any]:
+    """Write the pairs of the lines in ``text[begin:end]`` to `out`, which has room for two labels per line.
 
-    Positions, `line_limit` (bytes) and `mask` (2^32 - 1 or 2^63 - 1, the largest label) are uint64; `delimiter` is the uint8 of a comma or semicolon,
-    or of a space for any run of blanks. Returns ``(status, position, pairs, columns)``: where the first line starts
-    that was not accepted, the pairs written before it and the most columns ignored in one line. `out` has room for
-    two labels per line.
+    Positions, `line_limit` in bytes and `mask` are uint64; `mask` is the largest label, 2^32 - 1 or 2^63 - 1.
+    `delimiter` is the uint8 of a comma or semicolon, or of a space for any run of blanks.
+
+    Returns ``(status, position, pairs, columns)``: where the first line starts that was not accepted, the
+    pairs written before it and the most columns ignored in one line.
     """
     also = _TAB if delimiter == _SPACE else delimiter
     last_fast = np.uint64(max(text.size, _READ_AHEAD) - _READ_AHEAD)
@@ -196,17 +216,39 @@ def parse_range(
         line = at
         first, second, outcome = _ZERO, _ZERO, _BAD
         if line < last_fast:
-            first, middle = _short_label(text, line)
-            if middle > line and (text[middle] == delimiter or text[middle] == also):
-                second, at = _short_label(text, middle + _ONE)
-                if at > middle + _ONE:
-                    if text[at] == _NEWLINE and at - line <= line_limit and (first | second) <= mask:
-                        out[_TWO * pairs] = first
-                        out[_TWO * pairs + _ONE] = second
-                        pairs += _ONE
-                        at += _ONE
-                        continue
+            word = _word_at(text, line)
+            count = _bytes_before_separator(word)
+            middle = line + count + _ONE
+            other_word = _word_at(text, middle)
+            other_count = _bytes_before_separator(other_word)
+            at = middle + other_count
+            if count < _EIGHT and other_count < _EIGHT and count > _ZERO and other_count > _ZERO:
+                digits = _top_digits(word, count)
+                other_digits = _top_digits(other_word, other_count)
+                separator = text[middle - _ONE]
+                if (_others(digits) | _others(other_digits)) == _ZERO and (
+                    separator == delimiter or separator == also
+                ):
+                    first = _number(digits)
+                    second = _number(other_digits)
                     outcome = _PAIR
+            else:
+                first, middle = _middle_label(text, line)
+                if middle > line and (text[middle] == delimiter or text[middle] == also):
+                    second, at = _middle_label(text, middle + _ONE)
+                    if at > middle + _ONE:
+                        outcome = _PAIR
+            if (
+                outcome == _PAIR
+                and text[at] == _NEWLINE
+                and at - line <= line_limit
+                and (first | second) <= mask
+            ):
+                out[_TWO * pairs] = first
+                out[_TWO * pairs + _ONE] = second
+                pairs += _ONE
+                at += _ONE
+                continue
         if outcome != _PAIR:
             outcome, first, second, at = _read_labels(text, line, end, delimiter)
             if outcome == _BAD:

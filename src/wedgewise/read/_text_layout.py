@@ -1,20 +1,20 @@
 """Look at the first lines of an edge list: integer or text labels, which separator, a header row or not.
 
-The first data lines (at most 100) decide. A label is number-like when Python's ``float`` accepts it: so ``-3``, ``1.5``
-or ``nan`` do not make a file of names out of a file of integers, they are errors in it.
+The first data lines (at most 100) decide. A label is number-like when Python's ``float`` accepts it: so
+``-3``, ``1.5`` or ``nan`` do not make a file of names out of a file of integers, they are errors in it.
 
-* Integer labels: at least half of the lines have two number-like labels, under the separator (blanks, comma, semicolon)
-  that gives the most such lines. Otherwise labels are text.
+* Integer labels: at least half of the lines have two number-like labels, under the separator (blanks, comma,
+  semicolon) that gives the most such lines. Otherwise labels are text.
 * Separator of text labels: tab, comma or semicolon, the first of them that is in every line; else blanks.
-* Header row, integer labels: the first line, when neither label is number-like while both of the second line are.
-* Header row, any labels: the first line, when its columns have one of the names in `HEADERS` (case and punctuation
-  aside). It is no header otherwise: any other first line of a file of names is a pair.
+* Header row, integer labels: the first line, when neither label is number-like while both of the second line
+  are.
+* Header row, any labels: the first line, when its columns have one of the names in `HEADERS` (case and
+  punctuation aside). It is no header otherwise: any other first line of a file of names is a pair.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
 
 from wedgewise.errors import FormatError
 from wedgewise.read._text_lines import (
@@ -81,7 +81,7 @@ class _Line:
     content: bytes
 
 
-def find_layout(content: Content, labels: Literal["auto", "int", "text"], limits: Limits) -> Layout:
+def find_layout(content: Content, labels: str, limits: Limits) -> Layout:
     """Decide how to read `content` from its first data lines; raise for faults in the lines before them."""
     head, sample = _sample(content)
     if head[:2] in _UTF16_MARKS:
@@ -135,7 +135,7 @@ def _data_lines(head: bytes, complete: bool) -> list[_Line]:
     return lines
 
 
-def _decide(lines: list[bytes], labels: Literal["auto", "int", "text"]) -> tuple[LabelKind, bytes, bool]:
+def _decide(lines: list[bytes], labels: str) -> tuple[LabelKind, bytes, bool]:
     """Kind of labels, separator, and whether the first line is a header."""
     candidates = {mark: [_are_numbers(line, mark) for line in lines] for mark in (BLANK, COMMA, SEMICOLON)}
     integer_mark = max(candidates, key=lambda mark: sum(candidates[mark]))
@@ -181,8 +181,7 @@ def _names_columns(line: bytes, delimiter: bytes) -> bool:
 
 def _is_wide(line: bytes, delimiter: bytes) -> bool:
     """Whether a label of the line needs more than 32 bits."""
-    values = (label_value(label) for label in split(line, delimiter)[:2] if label.isdigit())
-    return any(value is not None and value >= 2**32 for value in values)
+    return any(label.isdigit() and label_value(label) >= 2**32 for label in split(line, delimiter)[:2])
 
 
 def _check_skipped(skipped: bytes, path: str, limits: Limits) -> None:

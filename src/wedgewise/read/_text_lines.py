@@ -1,14 +1,18 @@
 """What a line of an edge list is: the rules, in plain Python, one line at a time.
 
-The parsers of `_text_kernel` and `_text_arrays` accept exactly the lines that `inspect_integers` accepts; when they
-stop at a line, it is asked here what is wrong with it. The first lines of a file are looked at here as well.
+The parsers of `_text_kernel` and `_text_arrays` accept exactly the lines that `inspect_integers` accepts;
+when they stop at a line, it is asked here what is wrong with it. The first lines of a file are looked at here
+as well.
 
-* A line ends with ``\\n``, with carriage returns before it or not. Blanks are space, tab, vertical tab, form feed.
-* A line without anything but blanks is skipped, and so is a comment: ``#`` or ``%`` as the first byte that is no blank.
+* A line ends with ``\\n``, with carriage returns before it or not. Blanks are space, tab, vertical tab, form
+  feed.
+* A line without anything but blanks is skipped, and so is a comment: ``#`` or ``%`` as the first byte that is
+  no blank.
 * Every other line has two labels and any number of further columns, which are counted and not looked at.
-* Labels are separated by a run of blanks, or by one comma, semicolon or (text labels) tab with blanks around it.
-* A label in double quotes is unquoted (``""`` is a quote) when labels are text separated by commas or semicolons. It
-  cannot contain a line end.
+* Labels are separated by a run of blanks, or by one comma, semicolon or (text labels) tab with blanks around
+  it.
+* A label in double quotes is unquoted (``""`` is a quote) when labels are text separated by commas or
+  semicolons. It cannot contain a line end.
 """
 
 from __future__ import annotations
@@ -100,7 +104,7 @@ def inspect_integers(line: bytes, delimiter: bytes) -> Pair | Fault | None:
     for label in (pair.first, pair.second):
         if not label.isdigit():
             return text_fault(label) or Fault("label is no non-negative integer", shown(label), _AS_TEXT)
-        if label_value(label) is None:
+        if label_value(label) > MAX_LABEL:
             return Fault("label over 2^63 - 1", shown(label), _AS_TEXT)
     return pair
 
@@ -129,11 +133,10 @@ def text_fault(label: bytes) -> Fault | None:
     return None
 
 
-def label_value(digits: bytes) -> int | None:
-    """The integer label that ASCII digits are; None over 2^63 - 1. Leading zeros do not matter."""
+def label_value(digits: bytes) -> int:
+    """The number that ASCII digits are (leading zeros do not matter); some number over 2^63 - 1 if it is."""
     significant = digits.lstrip(b"0")
-    value = int(significant or b"0") if len(significant) <= 19 else None
-    return None if value is None or value > MAX_LABEL else value
+    return int(significant or b"0") if len(significant) <= 19 else MAX_LABEL + 1
 
 
 def check_length(length: int, limits: Limits, path: str, line: int) -> None:

@@ -1,7 +1,7 @@
 """Parquet, Arrow IPC and Feather → EdgeList (the extra `arrow`).
 
-The ends of an edge are the columns named source/target, src/dst, u/v or from/to, else the first two columns. Integers are labels as
-they stand; strings are numbered by first appearance. A null is an error.
+The ends of an edge are the columns named source/target, src/dst, u/v or from/to, else the first two
+columns. Integers are labels as they stand; strings are numbered by first appearance. A null is an error.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from wedgewise.errors import FormatError, MissingDependencyError
+from wedgewise.errors import FormatError, MemoryLimitError, MissingDependencyError, WedgewiseError
 from wedgewise.graph import EdgeList, Origin
 from wedgewise.read.checks import first_outside, interleave, kept_type
 from wedgewise.read.content import Content
@@ -74,11 +74,15 @@ def _failures_named(name: str) -> Iterator[None]:
 
     try:
         yield
-    except FormatError:
+    except WedgewiseError:
         raise
-    except (pyarrow.ArrowException, OSError, MemoryError, UnicodeDecodeError) as error:
+    except (pyarrow.ArrowInvalid, pyarrow.ArrowNotImplementedError, OSError, UnicodeDecodeError) as error:
         reason = str(error).split("\n")[0] or type(error).__name__
         raise FormatError("is not readable by Arrow", path=name, text=reason, remedy=DAMAGED) from error
+    except MemoryError as error:
+        raise MemoryLimitError(
+            f"{name}: Arrow could not allocate what the file declares ({error}); it is damaged or too large"
+        ) from error
 
 
 def _check_rows(rows: int, limits: Limits, name: str) -> None:
@@ -170,9 +174,8 @@ def _number_texts(sources: list[Any], targets: list[Any]) -> tuple[NDArray[Any],
     """Vertex numbers by first appearance, reading row by row, source before target."""
     import pyarrow
 
-    texts = pyarrow.chunked_array([*sources, *targets], pyarrow.large_string()) if sources else None
-    if texts is None:
-        return np.empty((0, 2), np.int64), []
+    pieces = [piece.cast(pyarrow.large_string()) for piece in (*sources, *targets)]
+    texts = pyarrow.chunked_array(pieces, pyarrow.large_string())
     rows = len(texts) // 2
     row_by_row = interleave(np.arange(rows), np.arange(rows, 2 * rows)).reshape(-1)
     encoded = texts.combine_chunks().take(pyarrow.array(row_by_row)).dictionary_encode()

@@ -14,7 +14,7 @@ SCAN_VALUES = 2**21
 
 
 def kept_type(values: NDArray[Any]) -> NDArray[Any]:
-    """The integers C-contiguous, aligned, native and 4 or 8 bytes wide: the same memory where it is so already."""
+    """The integers contiguous, aligned, native, 4 or 8 bytes wide: the same memory where they already are."""
     if values.dtype in KEPT_DTYPES:
         return np.require(values, requirements=["C", "A"])
     wide_enough = values.dtype.itemsize >= 4

@@ -240,7 +240,7 @@ def _open(name: str) -> BinaryIO:
 
 
 def _map(file: BinaryIO) -> Bytes | None:
-    """The bytes of a regular file without reading them; None for a pipe, an empty file, or where it cannot be."""
+    """The bytes of a regular file without reading them; None for a pipe, an empty file, or on failure."""
     status = os.fstat(file.fileno())
     if not stat.S_ISREG(status.st_mode) or status.st_size == 0:
         return None

@@ -1,8 +1,8 @@
 """Matrix Market coordinate files → EdgeList.
 
-Every entry is a pair, explicit zeros included; vertex = row number − 1; rows without an entry stay vertices. Values are
-dropped and counted as columns. Symmetric, skew-symmetric and Hermitian matrices store each edge once, which is all that an
-undirected graph needs.
+Every entry is a pair, explicit zeros included; vertex = row number − 1; rows without an entry stay
+vertices. Values are dropped and counted as columns. Symmetric, skew-symmetric and Hermitian matrices store
+each edge once, which is all that an undirected graph needs.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from wedgewise.read.numbers import NumberStream, Words, check_declared_bytes, he
 BANNER = "%%MatrixMarket matrix coordinate pattern|real|integer|complex general|symmetric"
 VALUE_COLUMNS = {"pattern": 0, "real": 1, "double": 1, "integer": 1, "complex": 2}
 SYMMETRIES = ("general", "symmetric", "skew-symmetric", "hermitian")
-NOT_IN_A_VALUE = re.compile(rb"[^0-9+\-.eEdD \t\r\n\v\f]")
+USUAL_BYTES = b"0123456789+-.eEdD \t\r\n\v\f"
 VALUE = re.compile(r"[+-]?((\d+\.?\d*|\.\d+)([eEdD][+-]?\d+)?|nan|inf(inity)?)", re.IGNORECASE | re.ASCII)
 
 
@@ -52,7 +52,8 @@ def read_matrix_market(content: Content, limits: Limits) -> EdgeList:
         words_seen += len(words)
         if words_seen > header.entries * header.width:
             raise _too_many(words, words_seen, header, stream.name)
-        _check_values(words, stream.name)
+        if header.width > 2:
+            _check_values(words, stream.name)
         pieces.append(_coordinates(words, header.n, stream.name))
     if words_seen != header.entries * header.width:
         raise _too_few(words_seen, header, stream)
@@ -142,7 +143,7 @@ def _line_before(words: Words, at: int) -> int:
 
 def _check_values(words: Words, name: str) -> None:
     """Values are dropped, but have to be numbers: only words with unusual bytes are looked at one by one."""
-    if NOT_IN_A_VALUE.search(words.text.tobytes()) is None:
+    if not words.text.tobytes().translate(None, USUAL_BYTES):
         return
     for at in np.flatnonzero(words.columns >= 2):
         if VALUE.fullmatch(words.word(int(at))) is None:

@@ -1,8 +1,9 @@
 """METIS graph files → EdgeList.
 
-The header ``n m [fmt [ncon]]`` is followed by one line per vertex with its neighbours, counted from 1: a blank line is an
-isolated vertex, a line that begins with % is a comment. Every edge stands in both of its vertices' lines; it is read once.
-Vertex sizes, vertex weights and edge weights are dropped as the header's fmt says, and counted as columns.
+The header ``n m [fmt [ncon]]`` is followed by one line per vertex with its neighbours, counted from 1: a
+blank line is an isolated vertex, a line that begins with % is a comment. Every edge stands in both of its
+vertices' lines; it is read once. Vertex sizes, vertex weights and edge weights are dropped as the header's
+fmt says, and counted as columns.
 """
 
 from __future__ import annotations
@@ -182,7 +183,8 @@ def _check_row_ends(words: Words, last: tuple[int, int] | None, header: _Header,
 
 def _is_incomplete(columns: NDArray[np.int64], header: _Header) -> NDArray[np.bool_]:
     places = columns + 1 - header.words_before
-    return (places < 0) | (places % header.words_per_neighbour != 0)
+    incomplete: NDArray[np.bool_] = (places < 0) | (places % header.words_per_neighbour != 0)
+    return incomplete
 
 
 def _check_row_end(line: int, column: int, header: _Header, name: str) -> None:
@@ -191,8 +193,8 @@ def _check_row_end(line: int, column: int, header: _Header, name: str) -> None:
             f"a row of {column + 1} words",
             path=name,
             line=line + 1,
-            remedy=f"the header's fmt asks for {header.words_before} words, then {header.words_per_neighbour} "
-            "per neighbour",
+            remedy=f"the header's fmt asks for {header.words_before} words, "
+            f"then {header.words_per_neighbour} per neighbour",
         )
 
 

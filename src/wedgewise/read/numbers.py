@@ -1,7 +1,7 @@
 """Lines of numbers, tokenised with NumPy block by block: the ground under Matrix Market and METIS.
 
-Blocks are cut at any blank, not at line ends, so that memory stays bounded however long a line is. Every word knows its
-line and its column (its place within the line), across block borders.
+Blocks are cut at any blank, not at line ends, so that memory stays bounded however long a line is. Every
+word knows its line and its column (its place within the line), across block borders.
 """
 
 from __future__ import annotations
@@ -119,7 +119,7 @@ class NumberStream:
         return None
 
     def words(self) -> Iterator[Words]:
-        """The words after the lines taken, in blocks; ends with `lines_taken` at the number of lines begun."""
+        """The words after the lines taken, in blocks; `lines_taken` counts on with every block."""
         column = 0
         for block in self._blank_ended_blocks():
             words = self._split(block, column)

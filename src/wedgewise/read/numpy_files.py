@@ -1,8 +1,9 @@
 """NumPy's .npy and .npz files → EdgeList, without NumPy's loader: nothing is ever unpickled or evaluated.
 
-The header is matched against the one form that NumPy writes, and what it declares is compared with the bytes that are there
-before anything is allocated. A plain .npy file is mapped. An .npz file holds an edge array (named ``edges``, or the only one, with
-the number of vertices in ``n`` if there is such an array) or a sparse matrix as SciPy saves it.
+The header is matched against the one form that NumPy writes, and what it declares is compared with the
+bytes that are there before anything is allocated. A plain .npy file is mapped. An .npz file holds an edge
+array (named ``edges``, or the only one, with the number of vertices in ``n`` if there is such an array) or
+a sparse matrix as SciPy saves it.
 """
 
 from __future__ import annotations
@@ -152,7 +153,7 @@ def _pairs_of_compressed(arrays: _Archive, n: int, limits: Limits) -> NDArray[An
     """Expand row offsets; a CSC matrix yields the same edges with their ends exchanged."""
     offsets, indices = arrays.integers("indptr", 1), arrays.integers("indices", 1)
     limits.check("pairs", len(indices), path=arrays.name)
-    lengths = np.diff(offsets.astype(np.int64))
+    lengths: NDArray[np.int64] = offsets[1:].astype(np.int64) - offsets[:-1].astype(np.int64)
     fits = len(offsets) == n + 1 and int(offsets[0]) == 0 and int(offsets[-1]) == len(indices)
     if not fits or (lengths < 0).any():
         raise FormatError(

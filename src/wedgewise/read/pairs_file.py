@@ -1,9 +1,11 @@
-"""Raw binary pairs (.bel) → EdgeList: little-endian int32 or int64, two per pair, nothing else; mapped, never copied.
+"""Raw binary pairs (.bel) → EdgeList: little-endian int32 or int64, two per pair, nothing else; mapped, never
+copied.
 
-The width comes from ``format="bel32"``/``"bel64"`` or the suffix .bel32/.bel64. A plain .bel file is judged by content: when
-every second 32-bit word is zero, the words are the upper halves of 64-bit ids below 2^32. As 32-bit ids they would be a star
-into vertex 0, whose pairs are all different; where no lower half repeats, the file may be either and is refused. Any other file
-holds 32-bit ids, so that 64-bit ids of 2^32 and more have to be named as such.
+The width comes from ``format="bel32"``/``"bel64"`` or the suffix .bel32/.bel64. A plain .bel file is judged
+by content: when every second 32-bit word is zero, the words are the upper halves of 64-bit ids below 2^32.
+As 32-bit ids they would be a star into vertex 0, whose pairs are all different; where no lower half
+repeats, the file may be either and is refused. Any other file holds 32-bit ids, so that 64-bit ids of 2^32
+and more have to be named as such.
 """
 
 from __future__ import annotations

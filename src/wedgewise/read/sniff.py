@@ -1,8 +1,8 @@
 """Which format is this? Content decides; the suffix only where content cannot.
 
-1. A signature at the beginning of the (decompressed) bytes names Matrix Market, .npy, .npz, Parquet and Arrow.
-2. Raw pairs have no signature, and a METIS graph looks like an edge list: these are told by their suffix, .bel, .bel32 and .bel64,
-   .metis and .graph (compression suffixes left aside).
+1. A signature at the beginning of the decompressed bytes names Matrix Market, .npy, .npz, Parquet and Arrow.
+2. Raw pairs have no signature, and a METIS graph looks like an edge list: these are told by their suffix,
+   .bel, .bel32 and .bel64, .metis and .graph (compression suffixes left aside).
 3. Everything else is a text edge list, unless it is visibly binary.
 
 ``format=`` overrides all of it.

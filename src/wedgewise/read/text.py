@@ -1,16 +1,16 @@
 """Text edge lists: SNAP, KONECT, CSV, TSV and their kin, plain or compressed.
 
-`_text_lines` says what a line is, `_text_layout` how the first lines decide about labels, separator and header. Integer
-labels are parsed by one compiled kernel over chunks of the mapped file that are cut at newlines; files under
-`KERNEL_BYTES` are parsed by NumPy unless the kernel is loaded already. Compressed text is parsed block by block and
-never held whole.
+`_text_lines` says what a line is, `_text_layout` how the first lines decide about labels, separator and
+header. Integer labels are parsed by one compiled kernel over chunks of the mapped file that are cut at
+newlines; files under `KERNEL_BYTES` are parsed by NumPy unless the kernel is loaded already. Compressed text
+is parsed block by block and never held whole.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from wedgewise.errors import UnknownNameError, VerificationError
 from wedgewise.execute.threads import run_tasks
 from wedgewise.graph import EdgeList, Origin
+from wedgewise.machine.hardware import usable_threads
 from wedgewise.machine.jit import JIT_DISABLED, kernel_view
 from wedgewise.read import _text_arrays, _text_kernel
 from wedgewise.read._labels import Numbering
@@ -26,7 +27,6 @@ from wedgewise.read._text_lines import Fault, check_length, inspect_integers
 from wedgewise.read.content import Bytes, Content
 from wedgewise.read.limits import MAX_LABEL, Limits
 
-LabelChoice = Literal["auto", "int", "text"]
 Parser = Callable[..., tuple[int, int, int, int]]
 
 KERNEL_BYTES = 2 * 2**20
@@ -35,34 +35,36 @@ BLOCK_BYTES = 16 * 2**20
 _MAX_NARROW = 2**32 - 1
 
 
-def read_text(content: Content, *, labels: LabelChoice = "auto", limits: Limits, threads: int) -> EdgeList:
+def read_text(content: Content, *, labels: str = "auto", limits: Limits, threads: int | None) -> EdgeList:
     """Read pairs of labels, one pair a line.
 
     Parameters
     ----------
     content : the opened file
-    labels : ``"int"`` for integers 0 to 2^63 - 1, ``"text"`` for names (``"01"`` and ``"1"`` differ), ``"auto"`` to let
-        the first data lines decide
+    labels : ``"int"`` for integers 0 to 2^63 - 1, ``"text"`` for names (``"01"`` and ``"1"`` differ),
+        ``"auto"`` to let the first data lines decide
     limits : caps on line length, pairs and distinct names
-    threads : how many threads parse integer labels; the result does not depend on it
+    threads : how many threads parse integer labels, all usable ones by default; the result does not depend
+        on it
 
     Returns
     -------
     EdgeList
-        Integer labels as uint32, or uint64 when one of them is 2^32 or more. Text labels as vertex numbers in the order
-        of first appearance, with their ``names``.
+        Integer labels as uint32, or uint64 when one of them is 2^32 or more. Text labels as vertex numbers in
+        the order of first appearance, with their ``names``.
 
     Raises
     ------
     FormatError
-        a line that is no pair, with its number (comments and blank lines count), the offending text and the remedy
+        a line that is no pair, with its number (comments and blank lines count), the offending text and the
+        remedy
     LimitError
         a line, the pairs or the names exceed `limits`
 
     Notes
     -----
-    Bytes at the peak for integer labels: 8 per line of a mapped file; 16 per pair and four blocks of text for a
-    compressed one. Twice as many per line or pair when a label needs 64 bits. Text labels: see `Numbering`.
+    Bytes at the peak for integer labels: 8 per line of a mapped file; 16 per pair and four blocks of text for
+    a compressed one. Twice as many per line or pair when a label needs 64 bits. Text labels: see `Numbering`.
     Comments and extra columns are not checked for NUL bytes or UTF-8: only labels are.
     """
     if labels not in ("auto", "int", "text"):
@@ -76,7 +78,7 @@ def read_text(content: Content, *, labels: LabelChoice = "auto", limits: Limits,
             numbering.add_lines(text.tobytes())
         names = numbering.names
         return EdgeList(numbering.pairs(), origin, len(names), names, numbering.columns)
-    reader = _IntegerReader(content.name, layout, limits, threads)
+    reader = _IntegerReader(content.name, layout, limits, threads or usable_threads())
     for text in _whole_lines(content, layout, limits):
         reader.add_lines(text)
     return EdgeList(reader.pairs(), origin, dropped_columns=reader.columns)

@@ -1,4 +1,5 @@
-"""Members of a zip archive as bytes in memory: sizes checked first, nothing extracted, names never used as paths."""
+"""Members of a zip archive as bytes in memory: sizes checked first, nothing extracted, names never used as
+paths."""
 
 from __future__ import annotations
 
@@ -16,6 +17,7 @@ from wedgewise.read.content import Content
 from wedgewise.read.limits import Limits
 
 MAX_MEMBERS = 1000
+PIECE_BYTES = 2**20
 MAX_DEFLATE_RATIO = 1040
 READ_METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 ENCRYPTED_FLAG = 1
@@ -90,12 +92,12 @@ class ZipMembers:
     def read(self, member: str) -> NDArray[np.uint8]:
         """All bytes of a member, its checksum verified."""
         data = np.empty(self.size(member), np.uint8)
-        view = memoryview(data)
         filled = 0
         try:
             with self._archive.open(self._members[member]) as file:
-                while count := file.readinto(view[filled:]):
-                    filled += count
+                while piece := file.read(PIECE_BYTES):
+                    data[filled : filled + len(piece)] = np.frombuffer(piece, np.uint8)
+                    filled += len(piece)
         except ZIP_FAILURES as error:
             raise self._damaged(error) from error
         if filled != len(data):
@@ -110,7 +112,7 @@ class _ArrayFile(io.RawIOBase):
     """A seekable file over bytes in memory or mapped, without a copy."""
 
     def __init__(self, data: NDArray[np.uint8]) -> None:
-        self._data = memoryview(data)
+        self._data = data.data
         self._at = 0
 
     def readable(self) -> bool:
@@ -122,7 +124,7 @@ class _ArrayFile(io.RawIOBase):
     def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
         origin = {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: len(self._data)}[whence]
         if origin + offset < 0:
-            raise ValueError("seek before the beginning")
+            raise OSError("seek before the beginning")
         self._at = origin + offset
         return self._at
 

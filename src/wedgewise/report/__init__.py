@@ -1,1 +1,1 @@
-"""Result → text, JSON."""
+"""Result → text for people, JSON for programs, pages for the documentation."""

@@ -3,29 +3,61 @@
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Any
 
 Tell = Callable[[str, int, int], None]
+
+PATIENCE_SECONDS = 0.5  # work that is done by then needs no bar, and does not wait for one to be imported
 
 
 @contextmanager
 def progress_bar(progress: Tell | bool | None) -> Iterator[Tell | None]:
-    """Yield ``tell(stage, done, total)``: the callable itself, a bar on standard error for True, None for nothing."""
+    """Yield ``tell(stage, done, total)``: the callable itself, a bar on standard error for True, or None."""
     if progress is None or progress is False:
         yield None
     elif callable(progress):
         yield progress
     else:
-        from rich.console import Console
-        from rich.progress import Progress
+        bars = _Bars()
+        try:
+            yield bars.tell
+        finally:
+            bars.close()
 
-        with Progress(console=Console(file=sys.stderr), transient=True) as bar:
-            tasks = {}
 
-            def tell(stage: str, done: int, total: int) -> None:
-                if stage not in tasks:
-                    tasks[stage] = bar.add_task(stage, total=total)
-                bar.update(tasks[stage], completed=done, total=total)
+class _Bars:
+    """One bar at a time, once the work lasts a while; at once for a stage of unknown length (total 0)."""
 
-            yield tell
+    def __init__(self) -> None:
+        self.begin = time.perf_counter()
+        self.drawn: Any = None
+        self.tasks: dict[str, Any] = {}
+
+    def tell(self, stage: str, done: int, total: int) -> None:
+        if self.drawn is None:
+            if total and time.perf_counter() - self.begin < PATIENCE_SECONDS:
+                return
+            self.drawn = _draw()
+        if stage not in self.tasks:
+            for earlier in self.tasks.values():
+                self.drawn.remove_task(earlier)
+            self.tasks = {stage: self.drawn.add_task(stage, total=total or None)}
+        self.drawn.update(self.tasks[stage], completed=done, total=total or None)
+
+    def close(self) -> None:
+        if self.drawn is not None:
+            self.drawn.stop()
+
+
+def _draw() -> Any:
+    """A live display that leaves no trace when it is stopped, and never shows where nobody looks."""
+    from rich.console import Console
+    from rich.progress import Progress
+
+    console = Console(file=sys.stderr)
+    display = Progress(console=console, transient=True, disable=not (console.is_terminal or console.is_jupyter))
+    display.start()
+    return display

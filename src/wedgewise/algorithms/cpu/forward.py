@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from wedgewise.algorithms._contract import Algorithm, Knobs, Shape, Work
+from wedgewise.algorithms._contract import Algorithm, Counts, Knobs, Shape, Work
 from wedgewise.algorithms._ranges import even_bounds, two_hop_work
 from wedgewise.graph import Ids, OrientedGraph
 from wedgewise.machine.jit import helper, kernel, kernel_view
@@ -34,7 +34,7 @@ def count_common(rows, a, a_end, b, b_end):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def count_range(offsets: NDArray[Any], rows: Ids, begin: int, end: int) -> tuple[int, int]:
+def count_range(offsets: NDArray[Any], rows: Ids, begin: int, end: int) -> Counts:
     """Triangles with their lowest vertex in [begin, end)."""
     triangles, steps = np.uint64(0), np.uint64(0)
     for u in range(np.uint64(begin), np.uint64(end)):
@@ -48,11 +48,11 @@ def count_range(offsets: NDArray[Any], rows: Ids, begin: int, end: int) -> tuple
     return triangles, steps
 
 
-def prepare(graph: OrientedGraph, knobs: Knobs) -> Work:
+def prepare(graph: OrientedGraph, knobs: Knobs, threads: int) -> Work:
     """Nothing to build: cut the vertices into tasks of about equal merge length."""
     offsets, rows = kernel_view(graph.offsets), kernel_view(graph.out_neighbours)
 
-    def count(begin: int, end: int, _workspace: None) -> tuple[int, int]:
+    def count(begin: int, end: int, _workspace: None) -> Counts:
         return count_range(offsets, rows, begin, end)
 
     return Work(even_bounds(two_hop_work(graph)), count, lambda: None)

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from wedgewise.algorithms._contract import Algorithm, Knob, Knobs, Shape, Work
+from wedgewise.algorithms._contract import Algorithm, Counts, Knob, Knobs, Shape, Work
 from wedgewise.algorithms._ranges import even_bounds, two_hop_work
 from wedgewise.algorithms.cpu.forward import count_common
 from wedgewise.algorithms.cpu.hashmap import bytes_needed as hashmap_bytes_needed
@@ -26,9 +26,7 @@ from wedgewise.machine.jit import kernel, kernel_view
 
 
 @kernel
-def count_range(
-    offsets: NDArray[Any], rows: Ids, begin: int, end: int, threshold: int, marks: Ids
-) -> tuple[int, int]:
+def count_range(offsets: NDArray[Any], rows: Ids, begin: int, end: int, threshold: int, marks: Ids) -> Counts:
     """Triangles with their lowest vertex in [begin, end)."""
     triangles, tests = np.uint64(0), np.uint64(0)
     for u in range(np.uint64(begin), np.uint64(end)):
@@ -47,12 +45,12 @@ def count_range(
     return triangles, tests
 
 
-def prepare(graph: OrientedGraph, knobs: Knobs) -> Work:
+def prepare(graph: OrientedGraph, knobs: Knobs, threads: int) -> Work:
     """Nothing to build: cut the vertices into tasks of about equal second-hop length."""
     offsets, rows = kernel_view(graph.offsets), kernel_view(graph.out_neighbours)
     threshold = int(knobs["threshold"]) or isqrt(graph.m) // 8
 
-    def count(begin: int, end: int, marks: Ids) -> tuple[int, int]:
+    def count(begin: int, end: int, marks: Ids) -> Counts:
         return count_range(offsets, rows, begin, end, threshold, marks)
 
     return Work(even_bounds(two_hop_work(graph)), count, lambda: np.zeros(graph.n, np.uint32))

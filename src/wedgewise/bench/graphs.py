@@ -1,0 +1,128 @@
+"""The graphs of the comparison, written once as array and as text, so that all cells read the same bytes."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import lzma
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wedgewise import generate, storage
+from wedgewise.errors import MissingFileError, UnknownNameError
+
+LEAST_REAL_EDGES = 100_000
+LINES_AT_ONCE = 2**18
+
+KNOWN_TRIANGLES: dict[str, int] = {}
+"""Counts of generated graphs without a formula, on which at least three independent systems agreed."""
+
+
+@dataclass(frozen=True, slots=True)
+class BenchGraph:
+    """A graph that can be prepared: its name, a mark of its content, its raw pairs, its count if known."""
+
+    name: str
+    fingerprint: Callable[[], str]
+    make_pairs: Callable[[], NDArray[Any]]
+    triangles: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedGraph:
+    """A graph on disk: the same raw pairs, in the same order, as ``.npy`` and as text."""
+
+    name: str
+    pairs_path: Path
+    text_path: Path
+    pairs: int
+    triangles: int | None
+
+
+def generated_graphs(threads: int = 1) -> list[BenchGraph]:
+    """Kronecker 16, 18 and 20, a uniform graph of 16 M pairs, a small world of 10 M."""
+    streams = [
+        *(generate.kronecker(scale, seed=1) for scale in (16, 18, 20)),
+        generate.uniform(n=2**20, m=2**24, seed=1),
+        generate.small_world(n=10**6, k=20, p=0.1, seed=1),
+    ]
+    return [from_stream(stream, threads) for stream in streams]
+
+
+def from_stream(stream: generate.EdgeStream, threads: int = 1) -> BenchGraph:
+    """A generated graph; its mark is a hash of its size and its first block."""
+
+    def fingerprint() -> str:
+        block = stream.block(0, min(stream.pairs_count, 2**16))
+        return _digest(f"{stream.pairs_count} ".encode() + block.tobytes())
+
+    triangles = stream.expected_triangles
+    if triangles is None:
+        triangles = KNOWN_TRIANGLES.get(stream.name)
+    return BenchGraph(stream.name, fingerprint, lambda: stream.pairs(threads=threads), triangles)
+
+
+def real_graphs(folder: Path, least_edges: int = LEAST_REAL_EDGES) -> list[BenchGraph]:
+    """Every ``NAME.el.xz`` of a folder with enough edges, smallest first.
+
+    ``truths.json`` lies in that folder or above it and gives the edges ``m`` and the ``triangles`` of each
+    name.
+    """
+    truths_path = next((p for p in (folder / "truths.json", folder.parent / "truths.json") if p.exists()), None)
+    if truths_path is None:
+        raise MissingFileError(f"{folder}: no truths.json in or above it; name a folder of graphs with known counts")
+    truths = json.loads(truths_path.read_text(encoding="utf-8"))
+    found = [
+        (truth["m"], name, folder / f"{name}.el.xz", truth["triangles"])
+        for name, truth in truths.items()
+        if truth["m"] >= least_edges and (folder / f"{name}.el.xz").exists()
+    ]
+    return [_from_compressed(name, path, triangles) for _, name, path, triangles in sorted(found)]
+
+
+def choose_graphs(graphs: list[BenchGraph], names: list[str] | None) -> list[BenchGraph]:
+    """The named graphs, or all of them."""
+    known = {graph.name: graph for graph in graphs}
+    for name in names or []:
+        if name not in known:
+            raise UnknownNameError(f"no graph named {name!r}; there are: {', '.join(known)}")
+    return [known[name] for name in names or known]
+
+
+def prepare(graph: BenchGraph, folder: Path) -> PreparedGraph:
+    """Write the graph into `folder`, or take it from there when the same graph was written before."""
+    folder.mkdir(parents=True, exist_ok=True)
+    stem = f"{graph.name}-{graph.fingerprint()}"
+    pairs_path, text_path = folder / f"{stem}.npy", folder / f"{stem}.txt"
+    if not pairs_path.exists():
+        with storage.atomic_write(pairs_path) as file:
+            np.save(file, graph.make_pairs(), allow_pickle=False)
+    pairs = np.load(pairs_path, mmap_mode="r", allow_pickle=False)
+    if not text_path.exists():
+        with storage.atomic_write(text_path) as file:
+            file.writelines(_text_blocks(pairs))
+    return PreparedGraph(graph.name, pairs_path, text_path, len(pairs), graph.triangles)
+
+
+def _from_compressed(name: str, path: Path, triangles: int) -> BenchGraph:
+    def make_pairs() -> NDArray[Any]:
+        numbers = np.array(lzma.decompress(path.read_bytes()).split(), dtype=np.int64)
+        return numbers.reshape(-1, 2).astype(np.int32)
+
+    return BenchGraph(name, lambda: _digest(path.read_bytes()), make_pairs, triangles)
+
+
+def _text_blocks(pairs: NDArray[Any]) -> Iterator[bytes]:
+    """Lines of two numbers separated by a space, many at a time."""
+    for start in range(0, len(pairs), LINES_AT_ONCE):
+        block = pairs[start : start + LINES_AT_ONCE]
+        yield b"%d %d\n" * len(block) % tuple(block.reshape(-1).tolist())
+
+
+def _digest(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()[:12]

@@ -1,0 +1,145 @@
+"""Run a matrix of cells one after the other, each in its child process, and append one line per cell."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from wedgewise import storage
+from wedgewise.bench.child import LEAST_REPEATS, planned_repeats
+from wedgewise.bench.graphs import PreparedGraph
+from wedgewise.bench.record import ROWS, Cell, Outcome, Record, Setting, now, read_records
+from wedgewise.bench.systems import SystemSource
+from wedgewise.bench.watch import CellLimits, run_child, time_child
+
+IMPLIED = ("timeout", "out_of_memory")
+"""Outcomes that a row hands on to the rows that include its work."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bench:
+    """Everything that the cells of one run share.
+
+    Attributes
+    ----------
+    systems, graphs : by name; every cell names one of each
+    limits : of each child
+    setting : machine, versions, revision and command, stored with every line
+    results_path : the JSON-lines file that records are appended to
+    """
+
+    systems: Mapping[str, SystemSource]
+    graphs: Mapping[str, PreparedGraph]
+    limits: CellLimits
+    setting: Setting
+    results_path: Path
+
+    def run(
+        self,
+        cells: Iterable[Cell],
+        *,
+        resume: bool = False,
+        on_record: Callable[[Record], None] | None = None,
+    ) -> list[Record]:
+        """Run the cells in order and return their records; each one is on disk before the next cell starts.
+
+        Parameters
+        ----------
+        cells : what to run
+        resume : take the records of cells that the results file already has for this revision
+        on_record : told every record, also those that were taken over
+        """
+        done = self._records_on_disk() if resume else {}
+        records: list[Record] = []
+        for cell in cells:
+            record = done.get(cell.key)
+            if record is None:
+                load = os.getloadavg()[0]
+                outcome = _implied(cell, records) or self.run_cell(cell)
+                record = self._record(cell, outcome, load)
+                storage.append_line(self.results_path, record.to_line())
+            records.append(record)
+            if on_record is not None:
+                on_record(record)
+        return records
+
+    def run_cell(self, cell: Cell) -> Outcome:
+        """Run one cell and check its answer against the known count."""
+        job = self._job(cell)
+        outcome = _time_files(job, self.limits) if cell.row == "file" else run_child(job, self.limits)
+        expected = self.graphs[cell.graph].triangles
+        if outcome.status == "ok" and expected is not None and outcome.answer != expected:
+            return replace(outcome, status="wrong", message=f"{outcome.answer} instead of {expected}")
+        return outcome
+
+    def _job(self, cell: Cell) -> dict[str, Any]:
+        graph = self.graphs[cell.graph]
+        return {
+            "source": str(self.systems[cell.system].source),
+            "name": cell.system,
+            "algorithm": cell.algorithm,
+            "threads": cell.threads,
+            "knobs": dict(cell.knobs),
+            "row": cell.row,
+            "pairs_path": str(graph.pairs_path),
+            "text_path": str(graph.text_path),
+        }
+
+    def _record(self, cell: Cell, outcome: Outcome, load: float) -> Record:
+        graph = self.graphs[cell.graph]
+        limits = asdict(self.limits)
+        return Record(cell, outcome, self.setting, now(), graph.pairs, graph.triangles, limits, load)
+
+    def _records_on_disk(self) -> dict[str, Record]:
+        if not self.results_path.exists():
+            return {}
+        records = read_records(self.results_path)
+        return {item.cell.key: item for item in records if item.setting.revision == self.setting.revision}
+
+
+def matrix(systems: Iterable[SystemSource], graphs: Iterable[str], rows: Iterable[str], threads: int) -> list[Cell]:
+    """All cells by graph and row, so that the systems of one line of the table run back to back."""
+    ordered_rows = sorted(rows, key=ROWS.index)
+    contenders = [(system.name, algorithm) for system in systems for algorithm in system.algorithms]
+    return [
+        Cell(name, algorithm, graph, row, threads)
+        for graph in graphs
+        for row in ordered_rows
+        for name, algorithm in contenders
+    ]
+
+
+def _time_files(job: Mapping[str, Any], limits: CellLimits) -> Outcome:
+    """Fresh processes, one per repeat; the first one warms page cache and kernel cache and is not counted."""
+    warm_up = time_child(job, limits)
+    if warm_up.status != "ok":
+        return warm_up
+    outcomes: list[Outcome] = []
+    planned = 1
+    while len(outcomes) < planned:
+        outcome = time_child(job, limits)
+        if outcome.status != "ok":
+            return outcome
+        outcomes.append(outcome)
+        planned = min(planned_repeats(outcomes[0].seconds[0]), LEAST_REPEATS)
+    answers = {item.answer for item in [warm_up, *outcomes]}
+    if len(answers) > 1:
+        return Outcome("wrong", f"repeats disagree: {sorted(map(str, answers))}", warm_up.answer)
+    peaks = [item.peak_bytes for item in outcomes if item.peak_bytes is not None]
+    seconds = tuple(item.seconds[0] for item in outcomes)
+    return Outcome("ok", "", warm_up.answer, seconds, max(peaks, default=None))
+
+
+def _implied(cell: Cell, records: Iterable[Record]) -> Outcome | None:
+    """The outcome of a cell whose work includes that of one which already passed a limit."""
+    included = ROWS[: ROWS.index(cell.row)]
+    for record in records:
+        is_included = record.cell.row in included and replace(record.cell, row=cell.row) == cell
+        if is_included and record.outcome.status in IMPLIED:
+            outcome = record.outcome
+            message = f"not run: in row {record.cell.row}, {outcome.message}"
+            return Outcome(outcome.status, message, stage=outcome.stage)
+    return None

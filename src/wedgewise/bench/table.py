@@ -1,0 +1,185 @@
+"""Tables from records: one per row of the comparison, one line per graph, one column per system."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from wedgewise.bench.record import ROWS, Record
+
+OURS = "wedgewise"
+FOREIGN_LOAD = 0.75
+
+TITLES = {
+    "count": "Counting only: the graph is loaded in the system's own structure (median, warm)",
+    "edges": "From raw pairs in memory to the count (median, warm)",
+    "file": "From a text file to the count, in a fresh process (median, files cached)",
+}
+
+WORDS = {
+    "wrong": "wrong",
+    "crashed": "crashed",
+    "out_of_memory": "out of memory",
+    "unavailable": "not installed",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One graph in one row: the best record of each system, and the ratio to the fastest peer.
+
+    ``ratio`` is the fastest peer's median divided by ours; None when either is missing.
+    """
+
+    graph: str
+    pairs: int
+    best: dict[str, Record]
+
+    @property
+    def fastest_peer(self) -> str | None:
+        times = {name: seconds for name in self.best if name != OURS and (seconds := self.seconds(name)) is not None}
+        return min(times, key=times.__getitem__, default=None)
+
+    @property
+    def ratio(self) -> float | None:
+        peer = self.fastest_peer
+        ours, theirs = self.seconds(OURS), None if peer is None else self.seconds(peer)
+        return None if ours is None or theirs is None else theirs / ours
+
+    def seconds(self, system: str) -> float | None:
+        """The median of a system that answered rightly, else None."""
+        record = self.best.get(system)
+        return record.outcome.median if record is not None and record.outcome.status == "ok" else None
+
+
+def lines_of(records: Iterable[Record], row: str) -> list[Line]:
+    """The lines of one row, graphs in the order in which they ran."""
+    lines: dict[str, Line] = {}
+    for record in records:
+        cell = record.cell
+        if cell.row != row:
+            continue
+        line = lines.setdefault(cell.graph, Line(cell.graph, record.pairs, {}))
+        rival = line.best.get(cell.system)
+        if rival is None or _merit(record) < _merit(rival):
+            line.best[cell.system] = record
+    return list(lines.values())
+
+
+def render(records: Sequence[Record]) -> str:
+    """All tables as Markdown, with what they were measured on."""
+    systems = list(dict.fromkeys(record.cell.system for record in records))
+    parts = [_heading(records)]
+    for row in ROWS:
+        lines = lines_of(records, row)
+        if lines:
+            parts.append(f"## {TITLES[row]}\n\n{_table(lines, systems)}")
+    return "\n\n".join([*parts, *_notes(records)]) + "\n"
+
+
+def disagreements(records: Iterable[Record]) -> dict[str, list[int]]:
+    """Graphs on which answers differ, with the answers: one of the systems is wrong, known count or not."""
+    answers: dict[str, set[int]] = {}
+    for record in records:
+        if record.outcome.answer is not None:
+            answers.setdefault(record.cell.graph, set()).add(record.outcome.answer)
+    return {graph: sorted(found) for graph, found in answers.items() if len(found) > 1}
+
+
+def time_text(record: Record | None) -> str:
+    """A cell of the table: the median in seconds, or what happened instead."""
+    if record is None:
+        return "–"
+    outcome = record.outcome
+    if outcome.status == "timeout":
+        only_built = record.cell.row == "count" and outcome.stage != "count"
+        return f"{'build ' if only_built else ''}> {record.limits['seconds']:g} s"
+    if outcome.status != "ok" or outcome.median is None:
+        return WORDS[outcome.status]
+    return seconds_text(outcome.median)
+
+
+def seconds_text(seconds: float) -> str:
+    """Three significant digits, in milliseconds below one second."""
+    value, unit = (seconds * 1e3, "ms") if seconds < 0.9995 else (seconds, "s")
+    digits = 2 if value < 9.995 else 1 if value < 99.95 else 0
+    return f"{value:.{digits}f} {unit}"
+
+
+def ratio_text(ratio: float | None) -> str:
+    """How many times as fast as the fastest peer."""
+    if ratio is None:
+        return "–"
+    digits = 2 if ratio < 9.995 else 1 if ratio < 99.95 else 0
+    return f"{ratio:.{digits}f}×"
+
+
+def _merit(record: Record) -> tuple[bool, float]:
+    """Sorts a system's algorithms: those that answered rightly by their median, the others behind them."""
+    is_right = record.outcome.status == "ok" and record.outcome.median is not None
+    return not is_right, record.outcome.median or 0.0
+
+
+def _table(lines: Sequence[Line], systems: Sequence[str]) -> str:
+    header = ["graph", "pairs", *systems, "fastest peer", "ratio"]
+    rows = [
+        [
+            line.graph,
+            f"{line.pairs:,}",
+            *(time_text(line.best.get(system)) for system in systems),
+            line.fastest_peer or "–",
+            ratio_text(line.ratio),
+        ]
+        for line in lines
+    ]
+    return _markdown(header, rows)
+
+
+def _markdown(header: list[str], rows: list[list[str]]) -> str:
+    widths = [max(len(row[i]) for row in [header, *rows]) for i in range(len(header))]
+
+    def joined(row: list[str]) -> str:
+        name, *values = row
+        padded = [text.rjust(width) for text, width in zip(values, widths[1:], strict=True)]
+        return f"| {' | '.join([name.ljust(widths[0]), *padded])} |"
+
+    rule = [":" + "-" * (widths[0] - 1), *("-" * (width - 1) + ":" for width in widths[1:])]
+    return "\n".join([joined(header), joined(rule), *map(joined, rows)])
+
+
+def _heading(records: Sequence[Record]) -> str:
+    last = records[-1]
+    machine, versions = last.setting.machine, last.setting.versions
+    threads = ", ".join(str(number) for number in sorted({record.cell.threads for record in records}))
+    return "\n".join(
+        [
+            "# Triangle counting on the CPU, all in one run",
+            "",
+            f"- {machine['processor']}, {machine['system']}; threads: {threads}",
+            f"- {', '.join(f'{name} {version}' for name, version in versions.items())}",
+            f"- {last.date}, revision {last.setting.revision or 'unknown'}, `{last.setting.command}`",
+            "- ratio: median of the fastest peer divided by ours",
+            *_disturbance(records),
+        ]
+    )
+
+
+def _disturbance(records: Sequence[Record]) -> list[str]:
+    """A warning when the load average shows that more ran than the cells themselves."""
+    busiest = max(records, key=lambda record: record.load - record.cell.threads)
+    if busiest.load <= busiest.cell.threads + FOREIGN_LOAD:
+        return []
+    return [f"- **other work disturbed this run**: load average up to {busiest.load:.1f}; do not trust its times"]
+
+
+def _notes(records: Sequence[Record]) -> list[str]:
+    """What went wrong, once per message."""
+    failures = dict.fromkeys(
+        f"- {cell.system} ({cell.algorithm}) on {cell.graph}, {cell.row}: {outcome.status}, {outcome.message}"
+        for record in records
+        for cell, outcome in [(record.cell, record.outcome)]
+        if outcome.status in ("wrong", "crashed", "out_of_memory")
+    )
+    disputes = [f"- {graph}: answers differ: {found}" for graph, found in disagreements(records).items()]
+    lines = [*failures, *disputes]
+    return ["## What went wrong\n\n" + "\n".join(lines)] if lines else []

@@ -1,0 +1,24 @@
+"""The command line: ``wedgewise`` and ``python -m wedgewise``."""
+
+from __future__ import annotations
+
+import signal
+import sys
+from typing import NoReturn
+
+__all__ = ["main"]
+
+TERMINATED = 143
+
+
+def main() -> None:
+    """Run the command that ``sys.argv`` names and exit with its code."""
+    signal.signal(signal.SIGTERM, _terminate)
+    from wedgewise.cli.app import app
+
+    app(prog_name="wedgewise")
+
+
+def _terminate(_number: int, _frame: object) -> NoReturn:
+    """Leave through the exception handlers, which remove temporary files, instead of dying on the spot."""
+    sys.exit(TERMINATED)

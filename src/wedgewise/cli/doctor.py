@@ -1,0 +1,122 @@
+"""``wedgewise doctor``: what this installation has, and the kernels compiled ahead of their first use."""
+
+from __future__ import annotations
+
+import io
+import platform
+import sys
+import time
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import wedgewise
+from wedgewise.api import SCHEMA
+from wedgewise.cli.console import say
+from wedgewise.datasets import BUNDLED, bundled
+from wedgewise.errors import MissingFileError
+from wedgewise.generate import kronecker
+from wedgewise.machine import hardware, jit
+from wedgewise.orient import ORDERS
+from wedgewise.read.text import KERNEL_BYTES
+from wedgewise.report.objects import Object
+from wedgewise.report.text import bytes_text, facts_text
+
+REQUIRED = ("numpy", "numba", "typer", "rich")
+EXTRAS = {"arrow": "pyarrow", "scipy": "scipy", "zstd": "zstandard"}
+WARM_SCALE = 12
+
+
+def examine(warmed: Object | None) -> Object:
+    """Everything that a report of trouble should say."""
+    folder = None if jit.JIT_DISABLED else jit.cache_folder()
+    return {
+        "schema": SCHEMA,
+        "version": wedgewise.__version__,
+        "package": str(Path(wedgewise.__file__).parent),
+        "python": f"{platform.python_version()} ({sys.executable})",
+        "packages": {name: version_of(name) for name in REQUIRED},
+        "extras": {extra: version_of(name) for extra, name in EXTRAS.items()},
+        "machine": hardware.look().description,
+        "threads": hardware.usable_threads(),
+        "memory_bytes": hardware.available_memory(),
+        "jit": not jit.JIT_DISABLED,
+        "cache": None if folder is None else str(folder),
+        "kernels_cached": 0 if folder is None else len(list(folder.glob("*.nbi"))),
+        "bundled": {name: _is_there(name) for name in BUNDLED},
+        "warmed": warmed,
+    }
+
+
+def version_of(package: str) -> str | None:
+    """The installed version, found without importing the package."""
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return None
+
+
+def _is_there(name: str) -> bool:
+    try:
+        return bundled(name).is_file()
+    except MissingFileError:
+        return False
+
+
+def warm_kernels() -> Object:
+    """Take a small graph through every compiled stage and algorithm, saying what is compiled."""
+    compiled: list[str] = []
+
+    def listen(line: str) -> None:
+        compiled.append(line)
+        say(line)
+
+    begin = time.perf_counter()
+    jit.on_compile(listen)
+    try:
+        graph = wedgewise.Graph(io.BytesIO(_text_for_the_kernel()))
+        for order in ORDERS:
+            graph.oriented(order)
+        for record in wedgewise.algorithms():
+            if record.compiled:
+                wedgewise.count(graph, algorithm=record.name, device=record.device)
+    finally:
+        jit.on_compile(None)
+    return {"compiled": len(compiled), "seconds": time.perf_counter() - begin}
+
+
+def _text_for_the_kernel() -> bytes:
+    """An edge list that is long enough to be parsed by compiled code."""
+    lines = b"".join(b"%d %d\n" % (u, v) for u, v in kronecker(WARM_SCALE).pairs().tolist())
+    return lines * -(-KERNEL_BYTES // len(lines))
+
+
+def doctor_text(record: Object) -> str:
+    """The examination as a person reads it."""
+    facts = [
+        ("python", record["python"]),
+        *((name, version or "MISSING") for name, version in record["packages"].items()),
+        *(
+            (f"[{extra}]", version or f'not installed: pip install "wedgewise[{extra}]"')
+            for extra, version in record["extras"].items()
+        ),
+        ("machine", record["machine"]),
+        ("memory", f"{bytes_text(record['memory_bytes'])} available"),
+        ("kernels", _kernels_text(record)),
+        *(
+            (name, "bundled" if there else "MISSING: reinstall from a wheel")
+            for name, there in record["bundled"].items()
+        ),
+    ]
+    return f"wedgewise {record['version']} in {record['package']}\n\n{facts_text(facts)}"
+
+
+def _kernels_text(record: dict[str, Any]) -> str:
+    if not record["jit"]:
+        return "run as plain Python: NUMBA_DISABLE_JIT is set"
+    if record["cache"] is None:
+        return f"no folder is writable: compiled in every process; name one with {jit.CACHE_VARIABLE}"
+    state = f"{record['kernels_cached']} compiled in {record['cache']}"
+    if record["warmed"] is not None:
+        return f"{state} ({record['warmed']['compiled']} of them now, in {record['warmed']['seconds']:.1f} s)"
+    return state if record["kernels_cached"] else f"{state}; `wedgewise doctor --warm` compiles them ahead"

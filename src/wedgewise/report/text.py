@@ -1,0 +1,133 @@
+"""Result → text for people: thousands separators, one fact a line, no colour needed to read it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from wedgewise.algorithms._contract import Algorithm
+from wedgewise.api import Result
+from wedgewise.generate.stream import Generator
+from wedgewise.graph import CleanReport
+
+LABELS = {"numbers": "0 … n − 1", "integers": "integers, as in the file", "text": "text, as in the file"}
+
+
+def result_text(result: Result) -> str:
+    """A count as a person reads it: the answer first, then how it came about."""
+    plan = result.plan
+    facts = [
+        ("vertices", f"{result.n:,}"),
+        ("edges", f"{result.m:,}"),
+        ("wedges", f"{plan.wedges:,} in {plan.order} order, {result.wedges_tested:,} tests made"),
+        ("cleaned", cleaned_text(result.cleaned)),
+        ("algorithm", f"{result.algorithm} on {result.device}, {_plural(plan.threads, 'thread')}"),
+        *(("because", reason) for reason in plan.reasons),
+        ("verified", result.verified or "not asked for (--verify recounts by another method)"),
+        ("seconds", seconds_text(result.seconds)),
+        ("memory", f"{bytes_text(result.peak_bytes)} at most, the whole process"),
+    ]
+    return f"{_plural(result.answer, 'triangle')}\n\n{facts_text(facts)}"
+
+
+def graph_text(record: dict[str, Any]) -> str:
+    """What `info` says, from the object that it prints as JSON."""
+    cleaned = CleanReport(**record["cleaned"])
+    facts = [
+        ("format", ", ".join([record["format"], *record["notes"]])),
+        ("vertices", f"{record['n']:,} ({record['isolated']:,} without an edge)"),
+        ("edges", f"{record['m']:,}"),
+        ("labels", LABELS[record["labels"]]),
+        (
+            "degrees",
+            "{degree_least:,} least, {degree_median:,g} median, {degree_largest:,} largest".format_map(record),
+        ),
+        ("wedges", f"{record['wedges']:,} paths of two edges"),
+        ("cleaned", cleaned_text(cleaned)),
+        (
+            "memory",
+            f"{bytes_text(record['graph_bytes'])} held, {bytes_text(record['count_bytes'])} more for a count",
+        ),
+    ]
+    return f"{record['source']}\n\n{facts_text(facts)}"
+
+
+def cleaned_text(cleaned: CleanReport) -> str:
+    """What cleaning dropped, in one line; nothing is left out silently, and zeros are not listed."""
+    dropped = [
+        _plural(cleaned.loops, "loop"),
+        _plural(cleaned.duplicates, "duplicate"),
+        _plural(cleaned.reversed_copies, "reversed copy", "reversed copies"),
+        _plural(cleaned.dropped_columns, "further column"),
+        _plural(cleaned.leaves_dropped, "leaf", "leaves"),
+    ]
+    named = ", ".join(text for text in dropped if not text.startswith("0 "))
+    return f"{_plural(cleaned.pairs, 'pair')} read; dropped: {named or 'nothing'}"
+
+
+def algorithms_text(algorithms: Iterable[Algorithm]) -> str:
+    """One paragraph per algorithm."""
+    return "\n\n".join(_algorithm_text(algorithm) for algorithm in algorithms)
+
+
+def _algorithm_text(algorithm: Algorithm) -> str:
+    facts = [
+        ("paper", algorithm.paper),
+        ("answers", ", ".join(algorithm.answers)),
+        ("orders", ", ".join(algorithm.orders)),
+        ("ids by", ", ".join(algorithm.relabellings)),
+        ("limits", algorithm.limits),
+        *(("knob", f"{knob.name}={knob.default}: {knob.meaning}") for knob in algorithm.knobs),
+    ]
+    return f"{algorithm.name} ({algorithm.device}): {algorithm.summary}\n{facts_text(facts)}"
+
+
+def generators_text(generators: Iterable[Generator]) -> str:
+    """One line per family of graphs, its parameters as they are typed."""
+    rows = [(f"{item.name} {parameters_text(item)}".rstrip(), item.summary) for item in generators]
+    return table_text(rows)
+
+
+def parameters_text(generator: Generator) -> str:
+    """The parameters of a family as options; those that have a default stand in brackets."""
+    options = (
+        f"--{item.name} {item.kind.upper()}" if item.required else f"[--{item.name} {default_text(item.default)}]"
+        for item in generator.parameters
+    )
+    return " ".join(options)
+
+
+def default_text(value: object) -> str:
+    """A default as it is typed on the command line."""
+    return ",".join(map(str, value)) if isinstance(value, tuple) else str(value)
+
+
+def facts_text(facts: Iterable[tuple[str, str]]) -> str:
+    """Names and values in two indented columns."""
+    rows = list(facts)
+    width = max((len(name) for name, _ in rows), default=0)
+    return "\n".join(f"  {name:<{width}}  {value}" for name, value in rows)
+
+
+def table_text(rows: Sequence[Sequence[str]]) -> str:
+    """Rows with columns as wide as their widest cell."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    lines = ("  ".join(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True)) for row in rows)
+    return "\n".join(line.rstrip() for line in lines)
+
+
+def seconds_text(seconds: dict[str, float]) -> str:
+    """Wall-clock time by stage."""
+    return ", ".join(f"{taken:.3f} {stage}" for stage, taken in seconds.items())
+
+
+def bytes_text(size: int) -> str:
+    """A size with three digits, in powers of ten."""
+    for exponent, unit in ((12, "TB"), (9, "GB"), (6, "MB"), (3, "kB")):
+        if size >= 10**exponent:
+            return f"{size / 10**exponent:.3g} {unit}"
+    return f"{size} bytes"
+
+
+def _plural(number: int, noun: str, nouns: str | None = None) -> str:
+    return f"{number:,} {noun if number == 1 else nouns or noun + 's'}"

@@ -1,0 +1,63 @@
+"""A system that behaves as its algorithm says, to test the harness."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import signal
+import sys
+import time
+from typing import Any, ClassVar
+
+TRIANGLES = 45
+
+
+class Dummy:
+    """Counts 45 triangles, or fails in the way that its algorithm names."""
+
+    name: ClassVar[str] = "dummy"
+    package: ClassVar[str] = "numpy"
+    algorithms: ClassVar[tuple[str, ...]] = ("right", "wrong")
+
+    def __init__(self, algorithm: str, threads: int, knobs: dict[str, Any]) -> None:
+        self.algorithm = algorithm
+        self.knobs = knobs
+        self.calls = itertools.count()
+
+    def load(self) -> None:
+        if self.algorithm == "missing":
+            raise ModuleNotFoundError("no module named dummy_library")
+
+    def prepare(self, pairs: Any) -> Any:
+        if self.algorithm == "slow-build":
+            time.sleep(60)
+        return pairs
+
+    def prepare_file(self, path: str) -> Any:
+        with open(path, "rb") as file:
+            return file.read()
+
+    def count(self, prepared: Any) -> int:
+        match self.algorithm:
+            case "wrong":
+                return TRIANGLES + 1
+            case "unstable":
+                return TRIANGLES + next(self.calls)
+            case "error":
+                raise RuntimeError("cannot read /secret/folder/graph.txt")
+            case "exit":
+                sys.stderr.write("first words\nlast words at /secret/folder/place.c\n")
+                sys.stderr.flush()
+                os._exit(3)
+            case "segfault":
+                os.kill(os.getpid(), signal.SIGSEGV)
+            case "hang":
+                time.sleep(60)
+            case "eat":
+                hoard = [bytearray(b"x" * 2**24) for _ in range(256)]
+                return len(hoard)
+            case "refused":
+                raise MemoryError("the library asked for too much")
+            case "noisy":
+                print("libraries print")
+        return TRIANGLES + int(self.knobs.get("more", 0))

@@ -1,0 +1,224 @@
+"""The runner's records, resuming, order of cells and implied outcomes."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from bench_dummy import TRIANGLES
+from bench_helpers import SETTING, dummy_cell, make_bench, make_record
+
+from wedgewise.bench.record import (
+    Cell,
+    Outcome,
+    Record,
+    describe_setting,
+    read_records,
+    revision_of,
+    without_folders,
+)
+from wedgewise.bench.runner import Bench, matrix
+from wedgewise.bench.systems import SystemSource, all_systems, choose_systems
+from wedgewise.errors import FormatError, MissingFileError, UnknownNameError
+
+
+def counted(bench: Bench, monkeypatch: pytest.MonkeyPatch, outcome: Outcome) -> list[Cell]:
+    """Let every cell end with `outcome`; the list collects the cells that really ran."""
+    ran: list[Cell] = []
+
+    def run_cell(self: Bench, cell: Cell) -> Outcome:
+        ran.append(cell)
+        return outcome
+
+    monkeypatch.setattr(Bench, "run_cell", run_cell)
+    return ran
+
+
+def test_failures_do_not_end_the_run_and_each_cell_is_one_line(tmp_path: Path) -> None:
+    bench = make_bench(tmp_path)
+    cells = [dummy_cell(name) for name in ("exit", "wrong", "missing", "right")]
+    seen: list[Record] = []
+    records = bench.run(cells, on_record=seen.append)
+    assert [record.outcome.status for record in records] == ["crashed", "wrong", "unavailable", "ok"]
+    assert read_records(bench.results_path) == records == seen
+
+
+def test_a_line_has_what_is_needed_to_repeat_it(tmp_path: Path) -> None:
+    bench = make_bench(tmp_path)
+    bench.run([dummy_cell("right", more=0)])
+    line = json.loads(bench.results_path.read_text())
+    assert line["cell"] == {
+        "system": "dummy",
+        "algorithm": "right",
+        "graph": "g",
+        "row": "count",
+        "threads": 1,
+        "knobs": {"more": 0},
+    }
+    assert (line["revision"], line["command"]) == ("abc123", "benchmarks/cpu.py")
+    assert (line["status"], line["answer"], line["expected"]) == ("ok", TRIANGLES, TRIANGLES)
+    assert line["seconds"]["min"] <= line["seconds"]["median"] <= max(line["seconds"]["all"])
+    assert line["limits"] == {"seconds": 20.0, "memory_bytes": 400 * 2**20}
+    assert str(tmp_path) not in bench.results_path.read_text()
+
+
+def test_resume_skips_cells_of_the_same_revision_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    bench = make_bench(tmp_path)
+    ran = counted(bench, monkeypatch, Outcome("ok", answer=45, seconds=(1.0,)))
+    first, second = dummy_cell("right"), dummy_cell("right", more=1)
+    bench.run([first])
+    assert [r.cell for r in bench.run([first, second], resume=True)] == [first, second]
+    assert ran == [first, second]
+    bench.run([first], resume=False)
+    other = replace(bench, setting=replace(SETTING, revision="def456"))
+    other.run([first], resume=True)
+    assert ran == [first, second, first, first]
+
+
+def test_resume_keeps_failures_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    bench = make_bench(tmp_path)
+    ran = counted(bench, monkeypatch, Outcome("crashed", "SIGSEGV during count"))
+    bench.run([dummy_cell("right")])
+    bench.run([dummy_cell("right")], resume=True)
+    assert len(ran) == 1
+
+
+def test_an_interrupted_run_leaves_the_finished_cells(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    bench = make_bench(tmp_path)
+
+    def stop_at_second(self: Bench, cell: Cell) -> Outcome:
+        if cell.row == "edges":
+            raise KeyboardInterrupt
+        return Outcome("ok", answer=45, seconds=(1.0,))
+
+    monkeypatch.setattr(Bench, "run_cell", stop_at_second)
+    with pytest.raises(KeyboardInterrupt):
+        bench.run([dummy_cell("right"), dummy_cell("right", "edges")])
+    assert [record.cell.row for record in read_records(bench.results_path)] == ["count"]
+
+
+@pytest.mark.parametrize("status", ["timeout", "out_of_memory"])
+def test_a_row_that_includes_a_passed_limit_is_not_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, status: str
+) -> None:
+    bench = make_bench(tmp_path)
+    ran = counted(bench, monkeypatch, Outcome(status, "count took over 1 s", stage="count"))
+    cells = [dummy_cell("hang"), dummy_cell("hang", "edges"), dummy_cell("right", "file")]
+    records = bench.run(cells)
+    assert ran == [cells[0], cells[2]]
+    assert [record.outcome.status for record in records] == [status] * 3
+    assert records[1].outcome.message == "not run: in row count, count took over 1 s"
+
+
+def test_a_crash_is_not_handed_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    bench = make_bench(tmp_path)
+    ran = counted(bench, monkeypatch, Outcome("crashed"))
+    bench.run([dummy_cell("right"), dummy_cell("right", "edges")])
+    assert len(ran) == 2
+
+
+def test_systems_of_one_line_run_back_to_back() -> None:
+    systems = [SystemSource("a", "a", ("x", "y"), Path()), SystemSource("b", "b", ("z",), Path())]
+    cells = matrix(systems, ["g", "h"], ["file", "count"], 2)
+    assert [(c.graph, c.row, c.system, c.algorithm) for c in cells[:4]] == [
+        ("g", "count", "a", "x"),
+        ("g", "count", "a", "y"),
+        ("g", "count", "b", "z"),
+        ("g", "file", "a", "x"),
+    ]
+    assert len({cell.key for cell in cells}) == len(cells) == 12
+
+
+def test_key_ignores_the_order_of_knobs() -> None:
+    one, two = (Cell("s", "a", "g", "count", 1, knobs) for knobs in ({"x": 1, "y": 2}, {"y": 2, "x": 1}))
+    assert one.key == two.key != Cell("s", "a", "g", "count", 1, {"x": 1}).key
+
+
+def test_median_minimum_and_spread() -> None:
+    outcome = Outcome("ok", seconds=(4.0, 1.0, 2.0))
+    assert (outcome.median, outcome.least, outcome.spread) == (2.0, 1.0, 1.5)
+    assert Outcome("ok", seconds=(1.0, 3.0)).median == 2.0
+    nothing = Outcome("timeout")
+    assert (nothing.median, nothing.least, nothing.spread) == (None, None, None)
+
+
+def test_records_survive_their_line() -> None:
+    record = make_record("s", (0.5, 0.25), peak_bytes=7, message="»quoted«", stage="count")
+    assert Record.from_line(record.to_line()) == record
+
+
+@pytest.mark.parametrize("text", ["", "{}", "[1]", '{"schema": 2}', "nonsense"])
+def test_a_line_that_is_no_record_is_named(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "results.jsonl"
+    path.write_text(make_record("s").to_line() + "\n" + text + "\n")
+    with pytest.raises(FormatError, match=r"results\.jsonl:2: not a benchmark record") as caught:
+        read_records(path)
+    assert caught.value.line == 2
+
+
+def test_missing_results_are_named(tmp_path: Path) -> None:
+    with pytest.raises(MissingFileError, match="run the benchmark first"):
+        read_records(tmp_path / "none.jsonl")
+
+
+def test_setting_has_versions_and_no_folder(tmp_path: Path) -> None:
+    command = ["benchmarks/cpu.py", "--work", "/home/me/work"]
+    setting = describe_setting(["no-such-package"], command, tmp_path)
+    assert {"python", "numpy", "wedgewise"} <= set(setting.versions)
+    assert "no-such-package" not in setting.versions
+    assert setting.command == "benchmarks/cpu.py --work work"
+    assert setting.revision is None
+    assert setting.machine["threads"] >= 1
+
+
+@pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
+def test_revision_tells_changed_sources_apart_but_not_changed_results(tmp_path: Path) -> None:
+    identity = ["-c", "user.name=n", "-c", "user.email=e@example.org", "-c", "commit.gpgsign=false"]
+
+    def git(*arguments: str) -> None:
+        subprocess.run(["git", "-C", str(tmp_path), *identity, *arguments], check=True, capture_output=True)
+
+    source, results = tmp_path / "src" / "code.py", tmp_path / "results.jsonl"
+    source.parent.mkdir()
+    source.write_text("1\n")
+    results.write_text("1\n")
+    git("init")
+    git("add", ".")
+    git("commit", "-m", "first")
+    clean = revision_of(tmp_path)
+    results.write_text("2\n")
+    assert revision_of(tmp_path) == clean
+    assert clean is not None
+    assert len(clean) == 12
+    revisions = [clean]
+    for text in ("2\n", "3\n"):
+        source.write_text(text)
+        revisions.append(str(revision_of(tmp_path)))
+    assert len(set(revisions)) == 3
+    assert all(revision.startswith(clean) for revision in revisions)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("open /a/b/c.txt failed", "open c.txt failed"),
+        ("'/a/b.c', line 3", "'b.c', line 3"),
+        ("benchmarks/cpu.py 3/4", "benchmarks/cpu.py 3/4"),
+        ("2 s", "2 s"),
+    ],
+)
+def test_folders_are_removed(text: str, expected: str) -> None:
+    assert without_folders(text) == expected
+
+
+def test_every_system_is_found_with_ourselves_first() -> None:
+    names = list(all_systems())
+    assert names[0] == "wedgewise"
+    assert set(names[1:]) == {"graphblas", "networkit", "igraph", "rustworkx", "networkx"}
+    assert [system.name for system in choose_systems(["igraph"])] == ["igraph"]
+    with pytest.raises(UnknownNameError, match="no system named 'gephi'; there are: wedgewise"):
+        choose_systems(["gephi"])

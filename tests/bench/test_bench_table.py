@@ -1,0 +1,140 @@
+"""Every number that a table prints, from canned records."""
+
+from __future__ import annotations
+
+import pytest
+from bench_helpers import make_record
+
+from wedgewise.bench.table import disagreements, lines_of, ratio_text, render, seconds_text, time_text
+
+
+def test_ratio_is_the_fastest_peer_over_ours() -> None:
+    records = [
+        make_record("wedgewise", (0.2, 0.1, 0.3)),
+        make_record("igraph", (4.0,)),
+        make_record("graphblas", (1.0, 3.0, 2.0)),
+    ]
+    (line,) = lines_of(records, "count")
+    assert line.fastest_peer == "graphblas"
+    assert line.ratio == pytest.approx(10.0)
+
+
+def test_wrong_and_failed_systems_are_no_rivals() -> None:
+    records = [
+        make_record("wedgewise", (1.0,)),
+        make_record("igraph", (0.1,), status="wrong"),
+        make_record("networkx", status="timeout"),
+        make_record("networkit", (3.0,)),
+    ]
+    (line,) = lines_of(records, "count")
+    assert (line.fastest_peer, line.ratio) == ("networkit", 3.0)
+
+
+def test_no_ratio_without_both_sides() -> None:
+    (alone,) = lines_of([make_record("wedgewise", (1.0,))], "count")
+    assert (alone.fastest_peer, alone.ratio) == (None, None)
+    wrong = [make_record("wedgewise", (1.0,), status="wrong"), make_record("igraph", (2.0,))]
+    (line,) = lines_of(wrong, "count")
+    assert (line.fastest_peer, line.ratio) == ("igraph", None)
+
+
+def test_a_system_is_shown_by_its_fastest_right_algorithm() -> None:
+    records = [
+        make_record("graphblas", (3.0,), algorithm="saxpy"),
+        make_record("graphblas", (2.0,), algorithm="dot"),
+        make_record("graphblas", (1.0,), algorithm="guess", status="wrong"),
+        make_record("graphblas", algorithm="slow", status="timeout"),
+    ]
+    for order in (records, records[::-1]):
+        (line,) = lines_of(order, "count")
+        assert line.best["graphblas"].cell.algorithm == "dot"
+        assert line.seconds("graphblas") == 2.0
+
+
+def test_rows_and_graphs_stay_apart() -> None:
+    records = [
+        make_record("igraph", (1.0,), graph="h"),
+        make_record("igraph", (2.0,), graph="g"),
+        make_record("igraph", (3.0,), graph="h", row="edges"),
+    ]
+    counts = [(line.graph, line.seconds("igraph")) for line in lines_of(records, "count")]
+    assert counts == [("h", 1.0), ("g", 2.0)]
+    assert [line.seconds("igraph") for line in lines_of(records, "edges")] == [3.0]
+    assert lines_of(records, "file") == []
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        (0.0000123, "0.01 ms"),
+        (0.001234, "1.23 ms"),
+        (0.01234, "12.3 ms"),
+        (0.1234, "123 ms"),
+        (0.009996, "10.0 ms"),
+        (0.9996, "1.00 s"),
+        (1.234, "1.23 s"),
+        (12.34, "12.3 s"),
+        (123.4, "123 s"),
+    ],
+)
+def test_seconds_have_three_digits(seconds: float, text: str) -> None:
+    assert seconds_text(seconds) == text
+
+
+@pytest.mark.parametrize(
+    ("ratio", "text"), [(None, "–"), (0.5, "0.50×"), (9.876, "9.88×"), (19.04, "19.0×"), (123.4, "123×")]
+)
+def test_ratio_text(ratio: float | None, text: str) -> None:
+    assert ratio_text(ratio) == text
+
+
+@pytest.mark.parametrize(
+    ("status", "changes", "text"),
+    [
+        ("ok", {}, "1.50 s"),
+        ("timeout", {"stage": "count"}, "> 120 s"),
+        ("timeout", {"stage": "prepare"}, "build > 120 s"),
+        ("timeout", {"stage": "prepare", "row": "file"}, "> 120 s"),
+        ("wrong", {}, "wrong"),
+        ("crashed", {}, "crashed"),
+        ("out_of_memory", {}, "out of memory"),
+        ("unavailable", {}, "not installed"),
+    ],
+)
+def test_cells_say_what_happened(status: str, changes: dict[str, str], text: str) -> None:
+    assert time_text(make_record("s", (1.0, 2.0), status=status, **changes)) == text
+
+
+def test_a_cell_that_was_not_run_is_a_dash() -> None:
+    assert time_text(None) == "–"
+
+
+def test_disagreeing_answers_are_found_without_a_known_count() -> None:
+    records = [make_record("a", (1.0,), answer=7), make_record("b", (1.0,), answer=8, row="edges")]
+    assert disagreements(records) == {"g": [7, 8]}
+    assert disagreements(records[:1]) == {}
+    assert "- g: answers differ: [7, 8]" in render(records)
+
+
+@pytest.mark.parametrize(("load", "is_disturbed"), [(2.5, False), (3.25, True)])
+def test_foreign_load_is_told(load: float, is_disturbed: bool) -> None:
+    text = render([make_record("wedgewise", (1.0,)), make_record("igraph", (1.0,), load=load)])
+    assert ("load average up to 3.2" in text) is is_disturbed
+
+
+def test_rendered_tables() -> None:
+    records = [
+        make_record("wedgewise", (0.05,)),
+        make_record("graphblas", (1.0,)),
+        make_record("networkx", status="timeout", stage="count"),
+        make_record("wedgewise", (0.5,), row="edges"),
+        make_record("graphblas", status="crashed", row="edges", message="SIGSEGV during count"),
+    ]
+    text = render(records)
+    assert "| graph | pairs | wedgewise | graphblas | networkx | fastest peer | ratio |" in text
+    assert "| g     | 1,000 |   50.0 ms |    1.00 s |  > 120 s |    graphblas | 20.0× |" in text
+    assert "| g     | 1,000 |    500 ms |   crashed |        – |            – |     – |" in text
+    assert "P, S; threads: 2" in text
+    assert "revision abc123, `benchmarks/cpu.py`" in text
+    assert text.count("## ") == 3
+    assert text.endswith("- graphblas (default) on g, edges: crashed, SIGSEGV during count\n")
