@@ -93,9 +93,7 @@ def small_graph(n: int, edges: Any) -> SmallGraph:
 def count_by_triples(graph: SmallGraph) -> int:
     """Triangles by looking at every three vertices."""
     edges = graph.edges
-    return sum(
-        (a, b) in edges and (a, c) in edges and (b, c) in edges for a, b, c in combinations(range(graph.n), 3)
-    )
+    return sum((a, b) in edges and (a, c) in edges and (b, c) in edges for a, b, c in combinations(range(graph.n), 3))
 
 
 def count_by_product(pairs: NDArray[Any], n: int) -> int:

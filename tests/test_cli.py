@@ -474,6 +474,7 @@ def interrupt(folder: Path, first_line: str, number: signal.Signals, *arguments:
     return process.returncode, rest, time.perf_counter() - begin
 
 
+@pytest.mark.compiled
 def test_ctrl_c_stops_a_long_count(tmp_path: Path) -> None:
     write_edges(complete(770).pairs(), tmp_path / "graph.npy")  # 76 million wedges: seconds in NumPy
     arguments = ("count", "graph.npy", "--algorithm", "reference")

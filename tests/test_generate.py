@@ -234,8 +234,7 @@ def test_the_registry_describes_every_generator() -> None:
         assert generator.summary
         assert all(parameter.help for parameter in generator.parameters)
         values = {
-            item.name: item.parse(special.get((name, item.name), examples[item.kind]))
-            for item in generator.parameters
+            item.name: item.parse(special.get((name, item.name), examples[item.kind])) for item in generator.parameters
         }
         stream = generate.generate(name, **values)
         assert stream.name.startswith(name)

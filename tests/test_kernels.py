@@ -177,6 +177,7 @@ print(sorted({"numba", "scipy", "pyarrow", "rich", "typer"} & set(sys.modules)))
 """
 
 
+@pytest.mark.compiled
 def test_a_small_graph_never_waits_for_numba(cold: Installation) -> None:
     assert cold.python("-c", SMALL_GRAPH).stdout == "[]\n"
 

@@ -39,6 +39,13 @@ class Result:
     verified : how the answer was confirmed, or None
     peak_bytes : largest resident size of this process so far
     machine, version : where and by what
+
+    Examples
+    --------
+    >>> import wedgewise as ww
+    >>> result = ww.run("count", [(0, 1), (1, 2), (2, 0), (0, 0)], verify=True)
+    >>> result.answer, result.m, result.cleaned.loops, result.verified is not None
+    (1, 3, 1, True)
     """
 
     answer: int
@@ -150,7 +157,14 @@ def explain(
 
 
 def algorithms() -> list[Algorithm]:
-    """Every registered algorithm: name, device, unit, answers, paper, limits and knobs of each."""
+    """Every registered algorithm: name, device, unit, answers, paper, limits and knobs of each.
+
+    Examples
+    --------
+    >>> import wedgewise as ww
+    >>> [record.paper for record in ww.algorithms() if record.name == "reference"]
+    ['the definition']
+    """
     return list(registry().values())
 
 

@@ -34,7 +34,15 @@ class Options:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What will be done and why; ``str(plan)`` is the explanation."""
+    """What will be done and why; ``str(plan)`` is the explanation.
+
+    Examples
+    --------
+    >>> import wedgewise as ww
+    >>> plan = ww.explain("count", [(0, 1), (1, 2), (2, 0)], algorithm="forward", threads=2)
+    >>> print(str(plan).partition(chr(10))[0])
+    count: forward on cpu, 2 threads
+    """
 
     question: str
     algorithm: str

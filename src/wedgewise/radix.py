@@ -1,12 +1,13 @@
 """Sort 64-bit keys by distribution, in parallel: what `clean`, `orient` and every ordering are built on.
 
-A key is ``u << 32 | v << 1 | flag`` with u, v < 2^31; the flag is carried along, not sorted by. Three kernels:
+A key is ``u << 32 | v << 1 | flag`` with u, v < 2^31; the flag is carried along, not sorted by. Three steps:
 
     pairs ─pack→ keys + histogram of the leading digit ─scatter→ buckets ─sort_bucket→ sorted, without loops and copies
 
 Buckets hold about `BUCKET_KEYS` keys, so that the digit passes of `sort_bucket` stay in a core's L2 cache. Memory
 traffic per key: 8 B read and 8 B written by each of pack and scatter, the rest in cache. Peak: two buffers of 8 bytes
 per key. Every scattered store prefetches the next line of its stream: without it a pass costs 8 ns per key, with it 3.
+The steps share one kernel, so that a fresh process loads, and a fresh machine compiles, one function instead of three.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ LINE_KEYS = 8
 MAX_ID = 2**31 - 1
 
 UNIQUE, LOOPS, DUPLICATES, REVERSED = range(4)
+PACK, SCATTER, SORT = range(3)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,33 +74,13 @@ def sort_pairs(
 ) -> SortedKeys:
     """Sort (k, 2) pairs of ids below `ids` and drop copies.
 
-    With `rename`, each id is replaced by ``rename[id]``, below `ids` too. Unless `directed`, each pair is turned so that
-    u < v, and loops are dropped. `compiled` chooses between the kernels and the array-level definition, which agree to
-    the byte.
+    With `rename`, each id is replaced by ``rename[id]``, below `ids` too. Unless `directed`, each pair is turned so
+    that u < v, and loops are dropped. `compiled` chooses between the kernels and the array-level definition;
+    they agree to the byte.
     """
     if not compiled:
         return sort_pairs_by_arrays(pairs, ids, rename=rename, directed=directed)
-    ends = kernel_view(pairs)
-    count = len(pairs)
-    digits = Digits.choose(ids, count)
-    keys, spare = np.empty(count, np.uint64), np.empty(count, np.uint64)
-    chunks = -(-count // CHUNK_PAIRS)
-    histogram = np.zeros((chunks, digits.buckets), np.uint64)
-    renaming = np.empty(0, np.uint32) if rename is None else kernel_view(rename)
-
-    def pack(chunk: int, _worker: int) -> None:
-        begin, end = chunk * CHUNK_PAIRS, min(count, (chunk + 1) * CHUNK_PAIRS)
-        pack_pairs(ends, renaming, directed, begin, end, digits.shift, spare, histogram[chunk])
-
-    run_tasks(pack, chunks, threads)
-    bounds = _scatter_positions(histogram)
-
-    def scatter(chunk: int, _worker: int) -> None:
-        begin, end = chunk * CHUNK_PAIRS, min(count, (chunk + 1) * CHUNK_PAIRS)
-        scatter_keys(spare, begin, end, digits.shift, histogram[chunk], keys)
-
-    run_tasks(scatter, chunks, threads)
-    return _sort_buckets(keys, spare, bounds, digits, ids, not directed, threads)
+    return _Sorter(pairs, ids, threads, rename, directed).run()
 
 
 def sort_pairs_by_arrays(
@@ -130,6 +112,67 @@ def sort_pairs_by_arrays(
     )
 
 
+class _Sorter:
+    """The buffers of one sort, and its three steps in parallel."""
+
+    def __init__(self, pairs: NDArray[np.uint32], ids: int, threads: int, rename: Ids | None, directed: bool) -> None:
+        count = len(pairs)
+        self.digits = Digits.choose(ids, count)
+        # sorting counts how often each id stands second, separately per worker: at most 16 bytes per key
+        self.workers = min(threads, self.digits.buckets, max(1, 4 * count // max(1, ids)))
+        self.threads = threads
+        self.directed = directed
+        self.ends = kernel_view(pairs)
+        self.rename = np.empty(0, np.uint32) if rename is None else kernel_view(rename)
+        self.keys, self.spare = np.empty(count, np.uint64), np.empty(count, np.uint64)
+        self.chunks = np.append(np.arange(0, count, CHUNK_PAIRS), count)
+        self.positions = np.zeros((len(self.chunks) - 1, self.digits.buckets), np.uint64)
+        self.counters = np.empty((self.workers, len(self.digits.passes) << DIGIT_BITS), np.uint32)
+        self.first_counts = np.zeros(ids, np.uint32)
+        self.second_counts = np.zeros((self.workers, ids), np.uint32)
+        self.looped = np.zeros(ids, np.uint8)
+        self.statistics = np.zeros((self.digits.buckets, 4), np.uint64)
+
+    def run(self) -> SortedKeys:
+        self._each(PACK, self.chunks, self.threads)
+        buckets = _scatter_positions(self.positions)
+        self._each(SCATTER, self.chunks, self.threads)
+        self._each(SORT, buckets, self.workers)
+        unique, loops, duplicates, reversed_copies = (int(total) for total in self.statistics.sum(axis=0))
+        keys = self.keys
+        if unique < len(keys):
+            keys = _close_gaps(keys, self.spare, buckets, self.statistics[:, UNIQUE].astype(np.int64), self.threads)
+        seconds = self.second_counts[0] if self.workers == 1 else self.second_counts.sum(axis=0, dtype=np.uint32)
+        looped = self.looped.view(np.bool_)
+        return SortedKeys(keys, self.first_counts, seconds, looped, loops, duplicates, reversed_copies)
+
+    def _each(self, step: int, bounds: NDArray[np.int64], threads: int) -> None:
+        """One step over all ranges: chunks of pairs, or buckets of keys."""
+        cuts = bounds.tolist()
+
+        def task(number: int, worker: int) -> None:
+            run_step(
+                step,
+                cuts[number],
+                cuts[number + 1],
+                self.ends,
+                self.rename,
+                self.directed,
+                self.keys,
+                self.spare,
+                self.digits.shift,
+                self.positions[number if step != SORT else 0],
+                self.digits.passes,
+                self.counters[worker % self.workers],
+                self.first_counts,
+                self.second_counts[worker % self.workers],
+                self.looped,
+                self.statistics[number if step == SORT else 0],
+            )
+
+        run_tasks(task, len(cuts) - 1, threads)
+
+
 def _scatter_positions(histogram: NDArray[np.uint64]) -> NDArray[np.int64]:
     """Turn counts per (chunk, bucket) into the first position of each, in place; return the buckets' bounds."""
     totals = histogram.sum(axis=0)
@@ -140,50 +183,8 @@ def _scatter_positions(histogram: NDArray[np.uint64]) -> NDArray[np.int64]:
     return bounds
 
 
-def _sort_buckets(
-    keys: Keys,
-    spare: Keys,
-    bounds: NDArray[np.int64],
-    digits: Digits,
-    ids: int,
-    drop_loops: bool,
-    threads: int,
-) -> SortedKeys:
-    """Sort every bucket, then close the gaps that loops and copies left."""
-    buckets = digits.buckets
-    workers = min(
-        threads, buckets, max(1, 4 * len(keys) // max(1, ids))
-    )  # one second_counts per worker: at most 16 B per key
-    first_counts = np.zeros(ids, np.uint32)
-    second_counts = np.zeros((workers, ids), np.uint32)
-    looped = np.zeros(ids, np.uint8)
-    statistics = np.zeros((buckets, 4), np.uint64)
-    counters = np.empty((workers, len(digits.passes) << DIGIT_BITS), np.uint32)
-
-    def sort(bucket: int, worker: int) -> None:
-        sort_bucket(
-            keys,
-            spare,
-            bounds[bucket],
-            bounds[bucket + 1],
-            digits.passes,
-            counters[worker],
-            drop_loops,
-            first_counts,
-            second_counts[worker],
-            looped,
-            statistics[bucket],
-        )
-
-    run_tasks(sort, buckets, workers)
-    unique, loops, duplicates, reversed_copies = (int(total) for total in statistics.sum(axis=0))
-    if unique < len(keys):
-        keys = _close_gaps(keys, spare, bounds, statistics[:, UNIQUE].astype(np.int64), threads)
-    seconds = second_counts[0] if workers == 1 else second_counts.sum(axis=0, dtype=np.uint32)
-    return SortedKeys(keys, first_counts, seconds, looped.view(np.bool_), loops, duplicates, reversed_copies)
-
-
 def _close_gaps(keys: Keys, spare: Keys, bounds: NDArray[np.int64], unique: NDArray[np.int64], threads: int) -> Keys:
+    """Move what each bucket kept behind what the buckets before it kept."""
     ends = np.cumsum(unique)
 
     def move(bucket: int, _worker: int) -> None:
@@ -195,20 +196,42 @@ def _close_gaps(keys: Keys, spare: Keys, bounds: NDArray[np.int64], unique: NDAr
 
 
 @kernel
-def pack_pairs(
+def run_step(
+    step: int,
+    begin: int,
+    end: int,
     ends: Ids,
     rename: Ids,
     directed: bool,
-    begin: int,
-    end: int,
-    shift: int,
     keys: Keys,
-    histogram: Keys,
+    spare: Keys,
+    shift: int,
+    positions: Keys,
+    passes: Keys,
+    counters: Ids,
+    first_counts: Ids,
+    second_counts: Ids,
+    looped: NDArray[np.uint8],
+    statistics: Keys,
 ) -> None:
+    """One step over [begin, end): pack pairs into `spare`, scatter them to `keys`, or sort a bucket of `keys`."""
+    first, last, low_bit = np.uint64(begin), np.uint64(end), np.uint64(shift)
+    if step == PACK:
+        pack_pairs(ends, rename, directed, first, last, low_bit, spare, positions)
+    elif step == SCATTER:
+        scatter_keys(spare, first, last, low_bit, positions, keys)
+    else:
+        sort_bucket(keys, spare, first, last, passes, counters)
+        source = keys if len(passes) % 2 == 0 else spare
+        keep_distinct(source, keys, first, last, not directed, first_counts, second_counts, looped, statistics)
+
+
+@helper
+def pack_pairs(ends, rename, directed, begin, end, shift, keys, histogram):  # type: ignore[no-untyped-def]
     """Pack the pairs in [begin, end) into keys and count their leading digits."""
     one, half = np.uint64(1), np.uint64(32)
     renamed = len(rename) > 0
-    for i in range(np.uint64(begin), np.uint64(end)):
+    for i in range(begin, end):
         u, v = np.uint64(ends[i * np.uint64(2)]), np.uint64(ends[i * np.uint64(2) + one])
         if renamed:
             u, v = np.uint64(rename[u]), np.uint64(rename[v])
@@ -216,15 +239,15 @@ def pack_pairs(
         low, high = (v, u) if turned else (u, v)
         key = low << half | high << one | turned
         keys[i] = key
-        histogram[key >> np.uint64(shift)] += one
+        histogram[key >> shift] += one
 
 
-@kernel
-def scatter_keys(keys: Keys, begin: int, end: int, shift: int, positions: Keys, out: Keys) -> None:
+@helper
+def scatter_keys(keys, begin, end, shift, positions, out):  # type: ignore[no-untyped-def]
     """Move the keys in [begin, end) to their buckets; ``positions[bucket]`` is where the next one goes."""
-    for i in range(np.uint64(begin), np.uint64(end)):
+    for i in range(begin, end):
         key = keys[i]
-        bucket = key >> np.uint64(shift)
+        bucket = key >> shift
         position = positions[bucket]
         prefetch(out, position + np.uint64(LINE_KEYS))
         out[position] = key
@@ -263,33 +286,18 @@ def distribute(keys, out, begin, end, low_bit, counters):  # type: ignore[no-unt
         counters[digit] += np.uint32(1)
 
 
-@kernel
-def sort_bucket(
-    keys: Keys,
-    spare: Keys,
-    begin: int,
-    end: int,
-    passes: Keys,
-    counters: Ids,
-    drop_loops: bool,
-    first_counts: Ids,
-    second_counts: Ids,
-    looped: NDArray[np.uint8],
-    statistics: Keys,
-) -> None:
-    """Sort ``keys[begin:end]`` by the digits of v and the rest of u; keep one of each pair.
+@helper
+def sort_bucket(keys, spare, begin, end, passes, counters):  # type: ignore[no-untyped-def]
+    """Sort ``keys[begin:end]`` by the digits of v, then by the rest of u; each pass moves them to the other buffer.
 
-    The result starts at ``keys[begin]``. A digit may stick out above v: it then reads zeros, or bits of u that a later
-    pass sorts by anyway.
+    A digit may stick out above v: it then reads zeros, or bits of u that a later pass sorts by anyway.
     """
-    first, last = np.uint64(begin), np.uint64(end)
     source, target = keys, spare
-    count_digits(source, first, last, passes, counters)
+    count_digits(source, begin, end, passes, counters)
     for number in range(len(passes)):
         position = number << DIGIT_BITS
-        distribute(source, target, first, last, passes[number], counters[position : position + (1 << DIGIT_BITS)])
+        distribute(source, target, begin, end, passes[number], counters[position : position + (1 << DIGIT_BITS)])
         source, target = target, source
-    keep_distinct(source, keys, first, last, drop_loops, first_counts, second_counts, looped, statistics)
 
 
 @helper

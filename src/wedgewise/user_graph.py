@@ -137,7 +137,16 @@ def read(
     drop_leaves: bool = False,
     threads: int | None = None,
 ) -> Graph:
-    """Read a graph file; the parameters are those of `Graph`."""
+    """Read a graph file; the parameters are those of `Graph`.
+
+    Examples
+    --------
+    >>> import wedgewise as ww
+    >>> from wedgewise.datasets import bundled
+    >>> g = ww.read(bundled("email-Enron"))
+    >>> g.n, g.m
+    (36692, 183831)
+    """
     return Graph(path, n=n, labels=labels, format=format, limits=limits, drop_leaves=drop_leaves, threads=threads)
 
 

@@ -7,6 +7,7 @@ import os
 import signal
 import sys
 import time
+from pathlib import Path
 from typing import Any, ClassVar
 
 TRIANGLES = 45
@@ -52,6 +53,8 @@ class Dummy:
             case "segfault":
                 os.kill(os.getpid(), signal.SIGSEGV)
             case "hang":
+                if "DUMMY_PID_FILE" in os.environ:
+                    Path(os.environ["DUMMY_PID_FILE"]).write_text(f"{os.getpid()}\n")
                 time.sleep(60)
             case "eat":
                 hoard = [bytearray(b"x" * 2**24) for _ in range(256)]

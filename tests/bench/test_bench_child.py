@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 import os
 from pathlib import Path
@@ -15,9 +14,7 @@ from bench_helpers import make_graph
 from wedgewise.bench import child
 
 
-def reports_of(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, algorithm: str, row: str = "count"
-) -> list[dict[str, Any]]:
+def reports_of(folder: Path, algorithm: str, row: str = "count") -> list[dict[str, Any]]:
     graph = make_graph(folder)
     job = {
         "source": dummy.__file__,
@@ -30,16 +27,14 @@ def reports_of(
         "text_path": str(graph.text_path),
     }
     reading, writing = os.pipe()
-    monkeypatch.setattr("sys.stdin", io.StringIO(json.dumps(job)))
-    monkeypatch.setattr("sys.argv", ["child.py", str(writing)])
-    assert child.main() == 0
+    child.main(job, writing)
     with os.fdopen(reading) as pipe:
         return [json.loads(line) for line in pipe]
 
 
 @pytest.mark.parametrize("row", ["count", "edges"])
-def test_stages_then_repeats_then_the_peak(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, row: str) -> None:
-    reports = reports_of(tmp_path, monkeypatch, "right", row)
+def test_stages_then_repeats_then_the_peak(tmp_path: Path, row: str) -> None:
+    reports = reports_of(tmp_path, "right", row)
     stages = [line["stage"] for line in reports if "stage" in line]
     answers = [line["answer"] for line in reports if "timed" in line]
     assert stages == ["load", "prepare", "count", "count"]
@@ -47,14 +42,14 @@ def test_stages_then_repeats_then_the_peak(tmp_path: Path, monkeypatch: pytest.M
     assert reports[-1]["peak_bytes"] > 2**20
 
 
-def test_file_row_answers_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    reports = reports_of(tmp_path, monkeypatch, "right", "file")
+def test_file_row_answers_once(tmp_path: Path) -> None:
+    reports = reports_of(tmp_path, "right", "file")
     assert [line["answer"] for line in reports if "timed" in line] == [dummy.TRIANGLES]
 
 
 def test_long_runs_are_timed_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(child, "LONG_SECONDS", 0.0)
-    reports = reports_of(tmp_path, monkeypatch, "right")
+    reports = reports_of(tmp_path, "right")
     assert sum("timed" in line for line in reports) == 1
 
 
@@ -62,10 +57,8 @@ def test_long_runs_are_timed_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     ("algorithm", "status"),
     [("missing", "unavailable"), ("error", "crashed"), ("refused", "out_of_memory")],
 )
-def test_exceptions_become_reports(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, algorithm: str, status: str
-) -> None:
-    assert reports_of(tmp_path, monkeypatch, algorithm)[-1]["failed"] == status
+def test_exceptions_become_reports(tmp_path: Path, algorithm: str, status: str) -> None:
+    assert reports_of(tmp_path, algorithm)[-1]["failed"] == status
 
 
 def test_memory_of_a_process_that_is_gone_is_unknown() -> None:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -107,6 +110,31 @@ def test_no_child_outlives_an_interrupt(tmp_path: Path, monkeypatch: pytest.Monk
         make_bench(tmp_path).run_cell(dummy_cell("hang"))
     with pytest.raises(ProcessLookupError):
         os.kill(pids[0], 0)
+
+
+def test_no_child_outlives_a_killed_parent(tmp_path: Path) -> None:
+    """The parent is killed with no chance to clean up; the hanging child must notice by itself."""
+    folder = Path(__file__).parent
+    program = (
+        f"import sys; sys.path.insert(0, {str(folder)!r})\n"
+        "from pathlib import Path\n"
+        "from bench_helpers import dummy_cell, make_bench\n"
+        f"make_bench(Path({str(tmp_path)!r})).run_cell(dummy_cell('hang'))\n"
+    )
+    pid_file = tmp_path / "pid"
+    variables = os.environ | {"DUMMY_PID_FILE": str(pid_file)}
+    parent = subprocess.Popen([sys.executable, "-c", program], env=variables)
+    wait_until(lambda: pid_file.exists() and pid_file.read_text().endswith("\n"))
+    parent.kill()
+    parent.wait()
+    wait_until(lambda: not Path(f"/proc/{int(pid_file.read_text())}").exists())
+
+
+def wait_until(holds: Callable[[], bool], seconds: float = 20.0) -> None:
+    end = time.perf_counter() + seconds
+    while not holds():
+        assert time.perf_counter() < end
+        time.sleep(0.02)
 
 
 @pytest.mark.parametrize(

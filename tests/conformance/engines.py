@@ -31,10 +31,7 @@ def knob_values(knob: Knob) -> tuple[int | str, ...]:
 
 
 KNOB_SETTINGS: tuple[tuple[str, str, int | str], ...] = tuple(
-    (record.name, knob.name, value)
-    for record in RECORDS
-    for knob in record.knobs
-    for value in knob_values(knob)
+    (record.name, knob.name, value) for record in RECORDS for knob in record.knobs for value in knob_values(knob)
 )
 
 for_every_algorithm = pytest.mark.parametrize("algorithm", CPU_ALGORITHMS)

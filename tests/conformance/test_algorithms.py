@@ -139,6 +139,7 @@ def test_cliques_around_the_length_of_a_word(algorithm: str, n: int) -> None:
     assert count(complete(n).pairs(), algorithm) == n * (n - 1) * (n - 2) // 6
 
 
+@pytest.mark.compiled
 @for_every_algorithm
 @pytest.mark.parametrize("stream", [book(MANY_PAGES), star(MANY_PAGES)], ids=lambda stream: stream.name)
 def test_rows_longer_than_a_16_bit_cursor(algorithm: str, stream: EdgeStream) -> None:

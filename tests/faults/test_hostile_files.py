@@ -14,7 +14,7 @@ import tracemalloc
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +26,7 @@ from wedgewise.read import read_edges
 from wedgewise.read.limits import Limits
 
 MEBIBYTE = 2**20
-TIGHT = Limits(decompressed_bytes=4 * MEBIBYTE)
+TIGHT = Limits(decompressed_bytes=2 * MEBIBYTE)
 BANNER = b"%%MatrixMarket matrix coordinate pattern general\n"
 
 
@@ -57,28 +57,38 @@ COMPRESSORS: dict[str, Callable[[bytes], bytes]] = {
     "zst": zstd,
 }
 BOMBS = {
-    "text": b"1 2\n" * (16 * MEBIBYTE),
-    "blank": b" " * (64 * MEBIBYTE),
-    "bel32": bytes(64 * MEBIBYTE),
-    "mtx": BANNER + b"9 9 16000000\n" + b"1 2\n" * (16 * MEBIBYTE),
-    "metis": b"9 16000000\n" + b"2 " * (32 * MEBIBYTE),
+    "text": (b"", b"1 2\n"),
+    "blank": (b"", b" "),
+    "bel32": (b"", b"\0"),
+    "mtx": (BANNER + b"9 9 16000000\n", b"1 2\n"),
+    "metis": (b"9 16000000\n", b"2 "),
 }
+
+
+def bomb(kind: str, inside: str) -> bytes:
+    """64 MiB in one stream, or in 64 streams where compressing them at once takes long."""
+    compress = COMPRESSORS[kind]
+    begin, repeated = BOMBS[inside]
+    if kind in ("gz", "zst"):
+        return compress(begin + repeated * (64 * MEBIBYTE // len(repeated)))
+    return compress(begin) + compress(repeated * (MEBIBYTE // len(repeated))) * 64
 
 
 @pytest.mark.parametrize("kind", list(COMPRESSORS))
 @pytest.mark.parametrize("inside", list(BOMBS))
 def test_compression_bombs(tmp_path: Path, kind: str, inside: str) -> None:
     path = tmp_path / f"bomb.{kind}"
-    path.write_bytes(COMPRESSORS[kind](BOMBS[inside]))
+    path.write_bytes(bomb(kind, inside))
     format = None if inside == "blank" else inside
-    with at_most(64), pytest.raises(InputError):
+    with at_most(64), pytest.raises(LimitError):
         read_edges(path, format=format, limits=TIGHT, threads=1)
 
 
 def test_a_compressed_line_without_end(tmp_path: Path) -> None:
+    read_edges(io.BytesIO(b"1 2\n" * MEBIBYTE), threads=1)  # the compiler's time and memory are not the reader's
     path = tmp_path / "line.gz"
-    path.write_bytes(gzip.compress(b"1" * (64 * MEBIBYTE)))
-    with at_most(96), pytest.raises(WedgewiseError):
+    path.write_bytes(gzip.compress(b"1" * (256 * MEBIBYTE), 1))
+    with at_most(240), pytest.raises(WedgewiseError):
         read_edges(path, threads=1)
 
 
@@ -158,19 +168,15 @@ def test_overlapping_and_nameless_members(tmp_path: Path) -> None:
         read_edges(path)
 
 
-@pytest.mark.parametrize(
-    "name", ["../../escaped.npy", "/tmp/escaped.npy", "a/../../escaped.npy", "edges.npy/"]
-)
+@pytest.mark.parametrize("name", ["../../escaped.npy", "/tmp/escaped.npy", "a/../../escaped.npy", "edges.npy/"])
 def test_names_in_an_archive_are_never_paths(tmp_path: Path, name: str) -> None:
     folder = tmp_path / "inner" / "folder"
     folder.mkdir(parents=True)
     path = folder / "g.npz"
     path.write_bytes(archive({name: array_bytes([[0, 1]])}))
     before = sorted(tmp_path.rglob("*"))
-    try:
+    with suppress(FormatError):
         assert read_edges(path).pairs.tolist() == [[0, 1]]
-    except FormatError:
-        pass
     assert sorted(tmp_path.rglob("*")) == before
     assert not Path("/tmp/escaped.npy").exists()
 
@@ -192,8 +198,7 @@ def pickled_arrays(canary: Path) -> dict[str, bytes]:
     return {
         "g.npy": objects,
         "short.npy": npy_header("|O8", "(1, 2)") + payload,
-        "evaluated.npy": b"\x93NUMPY\x01\x00\x3a\x00"
-        + f"__import__('os').mkdir({str(canary)!r})".ljust(58).encode(),
+        "evaluated.npy": b"\x93NUMPY\x01\x00\x3a\x00" + f"__import__('os').mkdir({str(canary)!r})".ljust(58).encode(),
         "g.npz": archive({"edges.npy": objects}),
         "raw.npz": archive({"edges.npy": payload}),
         "sparse.npz": archive(sparse),

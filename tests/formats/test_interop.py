@@ -161,7 +161,7 @@ def test_sparse_refusals() -> None:
         edges_from(sparse.csr_array((2, 3)))
     broken = sparse.csr_array(np.eye(3))
     broken.indices[1] = 7
-    with pytest.raises(InputError, match="<sparse>: .*7.* rebuild the matrix"):
+    with pytest.raises(InputError, match=r"<sparse>: .*7.* rebuild the matrix"):
         edges_from(broken)
     broken = sparse.coo_array(np.eye(3))
     broken.row[1] = 7

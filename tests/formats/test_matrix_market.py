@@ -77,5 +77,5 @@ def test_lines_are_counted_across_blocks(
 
 def test_a_word_without_end_is_refused(tmp_path: Path) -> None:
     path = matrix(tmp_path, "pattern general", "9 9 1\n" + "1" * (3 * numbers.BLOCK_BYTES))
-    with pytest.raises(FormatError, match="a word of more than 1,048,576 bytes"):
+    with pytest.raises(FormatError, match="a word of more than 262,144 bytes"):
         read_edges(path)

@@ -91,9 +91,7 @@ def test_a_stream_that_fails_leaves_the_old_file(tmp_path: Path) -> None:
 
 
 def test_formats_are_listed(tmp_path: Path) -> None:
-    with pytest.raises(
-        UnknownNameError, match=f"no format named 'xls' to write; there are: {', '.join(WRITERS)}"
-    ):
+    with pytest.raises(UnknownNameError, match=f"no format named 'xls' to write; there are: {', '.join(WRITERS)}"):
         write_edges(PATH, tmp_path / "g.xls")
     assert writer_of("g.dat", "csv") is WRITERS["csv"]
     assert writer_of("G.MTX.GZ") is WRITERS["mtx"]

@@ -127,9 +127,7 @@ def test_leaf(algorithm: str, g: SmallGraph, which: int) -> None:
 @examples
 @given(g=graphs)
 def test_complement(algorithm: str, g: SmallGraph) -> None:
-    mixed_triples = (
-        sum(d * (g.n - 1 - d) for d in g.degrees) // 2
-    )  # each has two vertices with one edge of two
+    mixed_triples = sum(d * (g.n - 1 - d) for d in g.degrees) // 2  # each has two vertices with one edge of two
     assert count(g, algorithm) + count(op.complement(g), algorithm) == comb(g.n, 3) - mixed_triples
 
 
@@ -186,9 +184,7 @@ def test_sum_over_colour_triples(algorithm: str, g: SmallGraph, seed: int) -> No
 @for_every_algorithm
 @examples
 @given(g=graphs, names=st.permutations(range(9)), data=st.data())
-def test_relabelling_and_shuffling(
-    algorithm: str, g: SmallGraph, names: list[int], data: st.DataObject
-) -> None:
+def test_relabelling_and_shuffling(algorithm: str, g: SmallGraph, names: list[int], data: st.DataObject) -> None:
     renamed = np.array(names)[g.pairs]
     shuffled = renamed[data.draw(st.permutations(range(g.m)))] if g.m else renamed
     assert count(shuffled, algorithm, n=9) == count(g, algorithm)

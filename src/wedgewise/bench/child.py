@@ -1,5 +1,7 @@
 """The process of one cell: run as a script, it loads one system, times it and reports every step on a pipe.
 
+The job is the first line of stdin; the only argument is the file descriptor of the pipe.
+
 It imports neither wedgewise nor a third-party package by itself, so that no system pays for another one's
 start: the system's class comes from a source file that is loaded by its path. Each report is one line of
 JSON:
@@ -16,6 +18,7 @@ import importlib.util
 import json
 import os
 import sys
+import threading
 import time
 from collections.abc import Callable
 from typing import Any
@@ -40,10 +43,9 @@ def planned_repeats(first_seconds: float) -> int:
     return max(LEAST_REPEATS, min(MOST_REPEATS, affordable))
 
 
-def main() -> int:
-    """Read the job from stdin, report on the pipe whose number is the only argument."""
-    job = json.load(sys.stdin)
-    with os.fdopen(int(sys.argv[1]), "w", buffering=1) as pipe:
+def main(job: dict[str, Any], descriptor: int) -> None:
+    """Do the job and report on the pipe with that file descriptor."""
+    with os.fdopen(descriptor, "w", buffering=1) as pipe:
 
         def report(**line: Any) -> None:
             pipe.write(json.dumps(line) + "\n")
@@ -58,7 +60,6 @@ def main() -> int:
             report(failed="crashed", message=_one_line(error))
         else:
             report(peak_bytes=peak_bytes())
-    return 0
 
 
 def _run(job: dict[str, Any], report: Callable[..., None]) -> None:
@@ -136,5 +137,13 @@ def _one_line(error: BaseException) -> str:
     return f"{type(error).__name__}: {error}".replace("\n", " ")
 
 
+def _end_with_parent() -> None:
+    """Stop this process when its parent is gone, however it ended: only then is stdin closed."""
+    os.read(0, 1)
+    os._exit(1)
+
+
 if __name__ == "__main__":
-    sys.exit(main())
+    first_line = sys.stdin.readline()
+
+    main(json.loads(first_line), int(sys.argv[1]))

@@ -57,11 +57,11 @@ class SystemSource:
 
 
 def systems_in(module: ModuleType) -> list[SystemSource]:
-    """Every class of a module that has a `name`, in the order of the file."""
+    """Every class of a module that names its `package`, in the order of the file."""
     assert module.__file__ is not None
     source = Path(module.__file__).resolve()
     members = vars(module).values()
-    classes: list[Any] = [item for item in members if isinstance(item, type) and hasattr(item, "name")]
+    classes: list[Any] = [item for item in members if isinstance(item, type) and hasattr(item, "package")]
     return [SystemSource(item.name, item.package, item.algorithms, source) for item in classes]
 
 

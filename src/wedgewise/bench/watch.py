@@ -101,6 +101,7 @@ def _start(job: Mapping[str, Any], writing: int, complaints: IO[bytes]) -> subpr
     command = [sys.executable, "-P", str(Path(child.__file__).resolve()), str(writing)]
     process = subprocess.Popen(
         command,
+        bufsize=0,
         stdin=subprocess.PIPE,
         stdout=complaints,
         stderr=complaints,
@@ -110,8 +111,7 @@ def _start(job: Mapping[str, Any], writing: int, complaints: IO[bytes]) -> subpr
     )
     assert process.stdin is not None
     with suppress(BrokenPipeError):  # a child that died at once has an exit status that says how
-        process.stdin.write(json.dumps(dict(job)).encode())
-        process.stdin.close()
+        process.stdin.write(json.dumps(dict(job)).encode() + b"\n")
     return process
 
 
@@ -159,6 +159,8 @@ def _end(process: subprocess.Popen[bytes], patience: float) -> None:
     except subprocess.TimeoutExpired:
         os.killpg(process.pid, signal.SIGKILL)
         process.wait()
+    assert process.stdin is not None
+    process.stdin.close()  # not before: the child would take it for the end of this process
 
 
 def _outcome(returncode: int, reports: _Reports, complaints: IO[bytes]) -> Outcome:

@@ -173,9 +173,7 @@ def grid8(side: int) -> EdgeStream:
         corner = row * side + column + first_column[direction]
         return corner, corner + step[direction]
 
-    return EdgeStream(
-        f"grid8-{side}", {"side": side}, side * side, int(ends[-1]), pairs_between, 4 * diagonal
-    )
+    return EdgeStream(f"grid8-{side}", {"side": side}, side * side, int(ends[-1]), pairs_between, 4 * diagonal)
 
 
 def torus3d(side: int) -> EdgeStream:

@@ -86,9 +86,7 @@ class EdgeStream:
 
     def _make_block_at(self, starts: range) -> Callable[[int, int], Pairs]:
         """The task that makes the block at one of `starts`."""
-        return lambda task, _worker: self.block(
-            starts[task], min(starts[task] + BLOCK_PAIRS, self.pairs_count)
-        )
+        return lambda task, _worker: self.block(starts[task], min(starts[task] + BLOCK_PAIRS, self.pairs_count))
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,9 +128,7 @@ class Generator:
         known = [parameter.name for parameter in self.parameters]
         for name in values:
             if name not in known:
-                raise UnknownNameError(
-                    f"{self.name} has no parameter {name!r}; there are: {', '.join(known)}"
-                )
+                raise UnknownNameError(f"{self.name} has no parameter {name!r}; there are: {', '.join(known)}")
         missing = [item.name for item in self.parameters if item.required and item.name not in values]
         if missing:
             raise InputError(f"{self.name} needs {', '.join(missing)}; pass them by name")
@@ -176,9 +172,7 @@ def require_integer(family: str, parameter: str, value: object, least: int, most
 
 def require_vertices(family: str, n: int) -> None:
     """Raise InputError when the parameters ask for more vertices than 64-bit ids and positions can number."""
-    require(
-        n <= MAX_VERTICES, family, "n", n, f"choose parameters that give at most {MAX_VERTICES:,} vertices"
-    )
+    require(n <= MAX_VERTICES, family, "n", n, f"choose parameters that give at most {MAX_VERTICES:,} vertices")
 
 
 def probability(family: str, parameter: str, value: float) -> Fraction:

@@ -3,7 +3,7 @@
 `@kernel` marks a serial function over a range of work. Numba is imported at the first call, not before; kernels and the
 helpers they call may live in any module. Compiled code is kept in a folder named by a hash of every source file of the
 package with the versions of Numba and wedgewise: Numba's own cache looks at one file only and returns the old machine
-code after a helper in another file was edited. Where no folder is writable, kernels are compiled for this process alone.
+code after a helper in another file was edited. Where no folder is writable, kernels are compiled for this process.
 
 With the environment variable NUMBA_DISABLE_JIT=1 kernels run as plain Python (slow; for coverage and debugging).
 """

@@ -108,13 +108,13 @@ def register_with_numba() -> None:
         return word(a, word, b, word, word), generate
 
     def typed_popcount(word):  # type: ignore[no-untyped-def]
-        return lambda word: count_bits(np.uint64(word))
+        return lambda word: count_bits(np.uint64(word))  # type: ignore[call-arg]
 
     def typed_prefetch(array, index):  # type: ignore[no-untyped-def]
-        return lambda array, index: prefetch_line(array, np.uint64(index))
+        return lambda array, index: prefetch_line(array, np.uint64(index))  # type: ignore[call-arg]
 
     def typed_count_common_bits(a, a_begin, b, b_begin, blocks):  # type: ignore[no-untyped-def]
-        return lambda a, a_begin, b, b_begin, blocks: and_popcount(
+        return lambda a, a_begin, b, b_begin, blocks: and_popcount(  # type: ignore[call-arg]
             a, np.uint64(a_begin), b, np.uint64(b_begin), np.uint64(blocks)
         )
 

@@ -30,6 +30,7 @@ _TEN, _MAX_TENTH, _MAX_LABEL = np.uint64(10), np.uint64((2**63 - 1) // 10), np.u
 _ASCII_ZEROS = np.uint64(0x3030303030303030)
 _LOW_BITS = np.uint64(0x7F7F7F7F7F7F7F7F)
 _HIGH_BITS = np.uint64(0x8080808080808080)
+_TOP_BIT = np.uint64(2**63)
 _DIGIT_BITS = np.uint64(0x1010101010101010)
 _ABOVE_NINE = np.uint64(0x7676767676767676)
 _POWERS = np.array([10**k for k in range(9)], dtype=np.uint64)
@@ -53,10 +54,8 @@ def _word_at(text: NDArray[np.uint8], at: Any) -> Any:
 @helper
 def _bytes_before_separator(word: Any) -> Any:
     """How many of the eight bytes, from the lowest, have the bit that digits have and separators lack."""
-    lacking = ~word & _DIGIT_BITS
-    if lacking == _ZERO:
-        return _EIGHT
-    return np.uint64(popcount((lacking - _ONE) & ~lacking)) >> np.uint64(3)
+    lacking = (~word & _DIGIT_BITS) | _TOP_BIT
+    return (np.uint64(popcount((lacking - _ONE) & ~lacking)) + _ONE) >> np.uint64(3)
 
 
 @helper
@@ -80,28 +79,33 @@ def _number(digits: Any) -> Any:
 
 
 @helper
-def _middle_label(text: NDArray[np.uint8], at: Any) -> Any:
-    """The label of 1 to 15 digits at `at` and where it ends; where it begins when there is none."""
+def _label(text: NDArray[np.uint8], at: Any) -> Any:
+    """The label of 1 to 16 digits at `at` and where it ends; where it begins when there is none."""
     word = _word_at(text, at)
     count = _bytes_before_separator(word)
-    if count == _ZERO:
+    digits = _top_digits(word, max(count, _ONE))
+    if _others(digits) != _ZERO:
         return _ZERO, at
-    digits = _top_digits(word, count)
-    others = _others(digits)
-    value = _number(digits & _LOW_BITS) if others == _ZERO else _ZERO
-    end = at + count
-    if count == _EIGHT:
+    value, end = _number(digits), at + count
+    if count == _EIGHT and text[end] >= 48 and text[end] <= 57:
         word = _word_at(text, end)
         count = _bytes_before_separator(word)
-        if count > _ZERO:
-            digits = _top_digits(word, count)
-            others |= _others(digits)
-            if others == _ZERO:
-                value = value * _POWERS[count] + _number(digits)
-                end += count
-        if count == _EIGHT:
-            others = _ONE
-    return value, at if others != _ZERO else end
+        digits = _top_digits(word, max(count, _ONE))
+        if _others(digits) != _ZERO:
+            return _ZERO, at
+        return value * _POWERS[count] + _number(digits), end + count
+    return value, end
+
+
+@helper
+def _two_labels(text: NDArray[np.uint8], line: Any, delimiter: Any, also: Any) -> Any:
+    """Outcome, two labels of 1 to 16 digits with one separator between them, and where they end."""
+    first, middle = _label(text, line)
+    if middle > line and (text[middle] == delimiter or text[middle] == also):
+        second, end = _label(text, middle + _ONE)
+        if end > middle + _ONE:
+            return _PAIR, first, second, end
+    return _BAD, _ZERO, _ZERO, line
 
 
 @helper
@@ -218,26 +222,19 @@ def parse_range(
         if line < last_fast:
             word = _word_at(text, line)
             count = _bytes_before_separator(word)
-            middle = line + count + _ONE
-            other_word = _word_at(text, middle)
+            middle = line + count
+            other_word = _word_at(text, middle + _ONE)
             other_count = _bytes_before_separator(other_word)
-            at = middle + other_count
-            if count < _EIGHT and other_count < _EIGHT and count > _ZERO and other_count > _ZERO:
-                digits = _top_digits(word, count)
-                other_digits = _top_digits(other_word, other_count)
-                separator = text[middle - _ONE]
-                if (_others(digits) | _others(other_digits)) == _ZERO and (
-                    separator == delimiter or separator == also
-                ):
+            at = middle + _ONE + other_count
+            if text[middle] == delimiter or text[middle] == also:
+                digits = _top_digits(word, max(count, _ONE))
+                other_digits = _top_digits(other_word, max(other_count, _ONE))
+                if (_others(digits) | _others(other_digits)) == _ZERO:
                     first = _number(digits)
                     second = _number(other_digits)
                     outcome = _PAIR
-            else:
-                first, middle = _middle_label(text, line)
-                if middle > line and (text[middle] == delimiter or text[middle] == also):
-                    second, at = _middle_label(text, middle + _ONE)
-                    if at > middle + _ONE:
-                        outcome = _PAIR
+            if outcome != _PAIR or (text[at] >= 48 and text[at] <= 57):
+                outcome, first, second, at = _two_labels(text, line, delimiter, also)
             if (
                 outcome == _PAIR
                 and text[at] == _NEWLINE

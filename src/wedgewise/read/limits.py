@@ -18,6 +18,12 @@ class Limits:
     line_bytes : bytes of one line of a text format
     vertices : declared or distinct vertices
     pairs : declared or counted pairs
+
+    Examples
+    --------
+    >>> import wedgewise as ww
+    >>> ww.Limits(vertices=1000).vertices
+    1000
     """
 
     decompressed_bytes: int = 64 * 2**30

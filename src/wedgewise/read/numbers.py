@@ -16,7 +16,7 @@ from wedgewise.errors import FormatError
 from wedgewise.read.content import Content
 from wedgewise.read.limits import Limits
 
-BLOCK_BYTES = 2**20
+BLOCK_BYTES = 2**18
 MAX_DIGITS = 18
 WORD, BLANK, NEWLINE, ILLEGAL = 0, 1, 2, 3
 NO_TEXT_REMEDY = "the file is not text, or damaged: check where it comes from"

@@ -49,8 +49,8 @@ def row_word(hub, blocks):  # type: ignore[no-untyped-def]
     return (full + (hub & np.uint64(511)) * (blocks - block)) << np.uint64(3)
 
 
-@kernel
-def fill_rows(offsets: NDArray[Any], rows: Ids, first_hub: int, begin: int, end: int, bits: Keys) -> None:
+@helper
+def fill_rows(offsets, rows, first_hub, begin, end, bits):  # type: ignore[no-untyped-def]
     """Set the bits of the out-neighbours of hubs begin … end − 1 (numbered from the first hub)."""
     base = np.uint64(first_hub)
     blocks = (np.uint64(len(offsets)) - np.uint64(1) - base) >> np.uint64(9)
@@ -83,7 +83,8 @@ def probe_row(rows, arc, end, base, bits, origin):  # type: ignore[no-untyped-de
 
 
 @kernel
-def count_range(
+def run_step(
+    filling: bool,
     offsets: NDArray[Any],
     rows: Ids,
     first_hub: int,
@@ -93,6 +94,16 @@ def count_range(
     end: int,
     marks: Keys,
 ) -> Counts:
+    """Fill the bit rows of a range of hubs, or count a range of vertices: one kernel to compile and to load."""
+    if filling:
+        fill_rows(offsets, rows, first_hub, begin, end, bits)
+        return np.uint64(0), np.uint64(0)
+    triangles, tests = count_range(offsets, rows, first_hub, bits, probe_ratio, begin, end, marks)
+    return triangles, tests
+
+
+@helper
+def count_range(offsets, rows, first_hub, bits, probe_ratio, begin, end, marks):  # type: ignore[no-untyped-def]
     """Triangles with their lowest vertex in [begin, end)."""
     one, three, six, nine, low6 = np.uint64(1), np.uint64(3), np.uint64(6), np.uint64(9), np.uint64(63)
     base = np.uint64(first_hub)
@@ -201,7 +212,8 @@ def hub_rows(offsets: NDArray[Any], rows: Ids, hubs: int, threads: int) -> Keys:
     first_hub = len(offsets) - 1 - hubs
 
     def fill(part: int, _worker: int) -> None:
-        fill_rows(offsets, rows, first_hub, part * HUBS_PER_FILL, min(hubs, (part + 1) * HUBS_PER_FILL), bits)
+        begin, end = part * HUBS_PER_FILL, min(hubs, (part + 1) * HUBS_PER_FILL)
+        run_step(True, offsets, rows, first_hub, bits, 0, begin, end, bits)
 
     run_tasks(fill, -(-hubs // HUBS_PER_FILL), threads)
     return bits
@@ -217,7 +229,7 @@ def prepare(graph: OrientedGraph, knobs: Knobs, threads: int) -> Work:
     bits = hub_rows(offsets, rows, hubs, threads)
 
     def count(begin: int, end: int, marks: Keys) -> Counts:
-        return count_range(offsets, rows, graph.n - hubs, bits, ratio, begin, end, marks)
+        return run_step(False, offsets, rows, graph.n - hubs, bits, ratio, begin, end, marks)
 
     def workspace() -> Keys:
         return aligned_zeros((graph.n + 2 * BLOCK_BITS) // 64)
@@ -237,7 +249,7 @@ ALGORITHM = Algorithm(
     unit="graph",
     answers=("count",),
     paper="our own engine",
-    summary="Marks each vertex's out-neighbours in a bitmap and compares it with the bit rows of hubs, 512 bits at a time.",
+    summary="Marks out-neighbours in a bitmap and compares it with the bit rows of hubs, 512 bits at a time.",
     prepare=prepare,
     bytes_needed=bytes_needed,
     limits="ids by rank",

@@ -1,0 +1,277 @@
+"""The planner, the threads, the reducer and the questions above them."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import wedgewise as ww
+from wedgewise import errors, generate
+from wedgewise.algorithms import find
+from wedgewise.algorithms._contract import Counts, Knob, Shape
+from wedgewise.algorithms._ranges import arc_bounds, even_bounds
+from wedgewise.algorithms.cpu import keystone
+from wedgewise.execute.local import Execution, Partial, execute
+from wedgewise.execute.threads import run_tasks
+from wedgewise.machine import hardware, jit
+from wedgewise.plan import Options, make_plan
+from wedgewise.reduce import reduce
+
+TRIANGLE = [(0, 1), (1, 2), (2, 0)]
+
+
+@pytest.mark.parametrize("threads", [1, 2, 7, 50])
+def test_tasks_come_back_in_order_with_private_workers(threads: int) -> None:
+    busy = [False] * threads
+
+    def task(number: int, worker: int) -> int:
+        assert not busy[worker]
+        busy[worker] = True
+        busy[worker] = False
+        return number * number
+
+    assert run_tasks(task, 40, threads) == [number * number for number in range(40)]
+    assert run_tasks(task, 0, threads) == []
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_a_failing_task_stops_the_others_and_is_raised(threads: int) -> None:
+    ran: list[int] = []
+
+    def task(number: int, _worker: int) -> None:
+        ran.append(number)
+        if number == 5:
+            raise ZeroDivisionError("task 5")
+
+    with pytest.raises(ZeroDivisionError, match="task 5"):
+        run_tasks(task, 10_000, threads)
+    assert len(ran) < 10_000
+    assert threading.active_count() == 1
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_progress_ends_at_the_total(threads: int) -> None:
+    told: list[int] = []
+    run_tasks(lambda number, worker: None, 30, threads, told.append)
+    assert told[-1] == 30
+    assert told == sorted(told)
+
+
+def test_progress_names_the_stage() -> None:
+    told: list[tuple[str, int, int]] = []
+    ww.count(generate.complete(30).pairs(), progress=lambda *what: told.append(what))
+    assert told
+    assert told[-1][0] == "count"
+    assert told[-1][1] == told[-1][2]
+
+
+def test_the_bar_is_quiet_where_there_is_no_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    assert ww.count(TRIANGLE, progress=True) == 1
+    assert capsys.readouterr().out == ""
+
+
+def test_bounds_cover_everything_once() -> None:
+    for work in (np.ones(1), np.zeros(10), np.arange(1000.0), np.array([0, 0, 1e12, 0])):
+        bounds = even_bounds(work)
+        assert (bounds[0], bounds[-1]) == (0, len(work))
+        assert (np.diff(bounds) > 0).all()
+    graph = ww.Graph(generate.complete(100).pairs()).oriented()
+    bounds = arc_bounds(graph)
+    assert (bounds[0], bounds[-1]) == (0, graph.n)
+    assert (np.diff(bounds) > 0).all()
+
+
+def test_an_incomplete_or_impossible_set_of_partials_is_refused() -> None:
+    one = Partial(0, 1, 1)
+    with pytest.raises(errors.VerificationError, match="1 of 2 tasks"):
+        reduce(Execution(2, {0: one}), 3, 3)
+    with pytest.raises(errors.VerificationError, match="cannot occur"):
+        reduce(Execution(1, {0: Partial(0, 2, 1)}), 3, 1)
+    with pytest.raises(errors.VerificationError, match="cannot occur"):
+        reduce(Execution(1, {0: Partial(0, 3, 1)}), 3, 100)
+    assert reduce(Execution(1, {0: one}), 3, 1).triangles == 1
+
+
+def test_the_reducer_allows_every_complete_graph() -> None:
+    for n in range(3, 40):
+        m, triangles = n * (n - 1) // 2, n * (n - 1) * (n - 2) // 6
+        assert reduce(Execution(1, {0: Partial(0, triangles, 1)}), m, triangles).triangles == triangles
+
+
+def test_a_plan_for_another_orientation_is_refused() -> None:
+    graph = ww.Graph(generate.complete(5).pairs())
+    plan = ww.explain("count", graph)
+    with pytest.raises(errors.PreconditionError, match="planned for degree order"):
+        execute(plan, graph.oriented("id"))
+
+
+def test_verification_recounts_by_another_method() -> None:
+    graph = ww.Graph(generate.complete(20).pairs())
+    result = ww.run("count", graph, algorithm="keystone", verify=True)
+    assert result.verified == "recounted by reference over core order"
+    assert ww.run("count", graph, algorithm="reference", verify=True).verified == "recounted by hashmap over core order"
+    assert ww.run("count", graph).verified is None
+
+
+def test_a_wrong_count_does_not_pass_verification(monkeypatch: pytest.MonkeyPatch) -> None:
+    graph = ww.Graph(generate.complete(20).pairs())
+    right = keystone.run_step
+
+    def wrong(filling: bool, *args: Any) -> Counts:
+        triangles, tests = right(filling, *args)
+        return int(triangles) // 2, tests
+
+    monkeypatch.setattr(keystone, "run_step", wrong)
+    with pytest.raises(errors.VerificationError, match="keystone counts .* reference 1,140"):
+        ww.count(graph, algorithm="keystone", verify=True)
+
+
+def test_a_second_question_prepares_nothing_again() -> None:
+    graph = ww.Graph(generate.complete(12).pairs())
+    ww.count(graph)
+    prepared = graph.preparations
+    ww.count(graph)
+    ww.run("count", graph, algorithm="forward")
+    assert graph.preparations == prepared == 1
+    ww.run("count", graph, algorithm="forward", relabel="classes")
+    assert graph.preparations == prepared + 1
+
+
+def test_auto_takes_arrays_for_small_graphs_until_kernels_are_loaded(monkeypatch: pytest.MonkeyPatch) -> None:
+    small, large = Shape(100, 500, 2000), Shape(10**6, 10**7, 10**9)
+    monkeypatch.setattr(jit, "is_loaded", lambda: False)
+    assert make_plan("count", small, "degree", "rank", Options()).algorithm == "reference"
+    assert make_plan("count", large, "degree", "rank", Options()).algorithm == "keystone"
+    monkeypatch.setattr(jit, "is_loaded", lambda: True)
+    plan = make_plan("count", large, "degree", "rank", Options(threads=3))
+    assert (plan.algorithm, plan.threads) == ("keystone", 3)
+    assert "its kernels are loaded" in str(plan)
+
+
+def test_explain_says_what_run_does() -> None:
+    graph = generate.complete(10).pairs()
+    plan = ww.explain("count", graph, algorithm="latapy", knobs={"threshold": 3}, threads=2)
+    result = ww.run("count", graph, algorithm="latapy", knobs={"threshold": 3}, threads=2)
+    assert result.plan == plan
+    assert "latapy on cpu, 2 threads" in str(plan)
+    assert "threshold=3" in str(plan)
+    assert "asked for by name" in str(plan)
+
+
+@pytest.mark.parametrize(
+    ("keywords", "kind", "message"),
+    [
+        ({"algorithm": "quantum"}, errors.UnknownNameError, "there are: example, forward, hashmap, keystone"),
+        ({"device": "abacus"}, errors.UnknownNameError, "no device named 'abacus'"),
+        ({"order": "alphabetical"}, errors.PreconditionError, "takes the orders degree, core, id"),
+        ({"relabel": "classes", "algorithm": "keystone"}, errors.PreconditionError, "takes ids by rank"),
+        ({"threads": 0}, errors.InputError, "threads is at least 1"),
+        ({"algorithm": "latapy", "knobs": {"k": 1}}, errors.UnknownNameError, "latapy has no knob 'k'"),
+        ({"algorithm": "latapy", "knobs": {"threshold": -1}}, errors.InputError, "threshold is at least 0, not -1"),
+        ({"algorithm": "latapy", "knobs": {"threshold": "x"}}, errors.InputError, "an integer of at least 0"),
+    ],
+)
+def test_bad_arguments_are_named(keywords: dict[str, Any], kind: type[Exception], message: str) -> None:
+    with pytest.raises(kind) as caught:
+        ww.run("count", TRIANGLE, **keywords)
+    assert message in str(caught.value)
+
+
+def test_unknown_questions_are_refused() -> None:
+    with pytest.raises(errors.UnknownNameError, match="there are: count"):
+        ww.run("colour", TRIANGLE)
+
+
+def test_knobs_with_choices() -> None:
+    knob = Knob("unit", "warp", "who works", choices=("warp", "block"))
+    assert knob.parse("block") == "block"
+    with pytest.raises(errors.InputError, match="one of warp, block"):
+        knob.parse("grid")
+
+
+def test_a_result_says_everything() -> None:
+    result = ww.run("count", generate.complete(6).pairs())
+    assert (result.answer, result.n, result.m, result.device) == (20, 6, 15, "cpu")
+    assert result.cleaned.edges == 15
+    assert set(result.seconds) == {"read and clean", "orient", "count"}
+    assert result.peak_bytes > 10**6
+    assert result.version == ww.__version__
+    record = result.to_dict()
+    assert record["schema"] == 1
+    assert set(record) - {"schema"} == set(type(result).__dataclass_fields__)
+
+
+def test_hub_rows_never_outweigh_the_arcs() -> None:
+    for n, m in [(0, 0), (100, 50), (10**6, 10**5), (10**6, 10**7), (10**7, 10**9)]:
+        hubs = keystone.largest_hubs(n, m)
+        assert keystone.row_bytes(hubs) <= 4 * m
+        assert hubs <= n
+
+
+def test_hubs_are_chosen_where_they_pay() -> None:
+    skewed = ww.Graph(generate.kronecker(scale=15, seed=2).pairs()).oriented()
+    flat = ww.Graph(generate.small_world(1 << 15, 10, 0.1, seed=2).pairs()).oriented()
+    assert keystone.choose_hubs(skewed, 2) >= 1024
+    assert keystone.choose_hubs(flat, 2) == 0
+
+
+@pytest.mark.parametrize("hubs", [0, 512, 1024, 1 << 20])
+@pytest.mark.parametrize("ratio", [0, 1, 10**6])
+def test_keystone_counts_the_same_with_any_hubs(hubs: int, ratio: int) -> None:
+    graph = ww.Graph(generate.kronecker(scale=11, seed=9).pairs())
+    expected = ww.count(graph, algorithm="reference")
+    knobs = {"hubs": hubs, "probe_ratio": ratio}
+    assert ww.count(graph, algorithm="keystone", knobs=knobs) == expected
+
+
+def test_the_machine_is_described() -> None:
+    machine = hardware.look()
+    assert 1 <= machine.threads <= 4096
+    assert machine.memory_bytes > 10**8
+    assert f"{machine.threads} threads" in machine.description
+
+
+def test_quotas_cap_threads_and_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    files = {
+        "/sys/fs/cgroup/cpu.max": ["150000", "100000"],
+        "/sys/fs/cgroup/memory.max": ["1000000"],
+        "/sys/fs/cgroup/memory.current": ["400000"],
+    }
+    monkeypatch.setattr(hardware, "_words", lambda path: files.get(path, []))
+    assert hardware.usable_threads() == 1
+    assert hardware.available_memory() == 600_000
+
+
+def test_a_copied_example_is_registered_everywhere(tmp_path: Path) -> None:
+    package = Path(ww.__file__).parent
+    shutil.copytree(package, tmp_path / "wedgewise", ignore=shutil.ignore_patterns("__pycache__"))
+    folder = tmp_path / "wedgewise" / "algorithms"
+    text = (folder / "example.py").read_text().replace('name="example"', 'name="novel"')
+    (folder / "cpu" / "novel.py").write_text(text)
+    script = (
+        "import wedgewise as ww; from wedgewise.report import pages;"
+        "assert ww.count([(0, 1), (1, 2), (2, 0)], algorithm='novel') == 1;"
+        "assert 'novel' in [a.name for a in ww.algorithms()]; assert 'novel' in pages.algorithms_page();"
+        "print('known')"
+    )
+    found = subprocess.run(
+        [sys.executable, "-c", script],
+        env={"PYTHONPATH": str(tmp_path), "PATH": "/usr/bin:/bin"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert found.stdout == "known\n", found.stderr
+
+
+def test_find_lists_what_there_is() -> None:
+    assert find("forward", "cpu").name == "forward"
+    with pytest.raises(errors.UnknownNameError, match="on cuda; there are: none"):
+        find("forward", "cuda")
