@@ -17,10 +17,11 @@ from graphs import TRUTHS, fixture_path
 from typer.testing import CliRunner
 
 import wedgewise as ww
-from wedgewise.cli import demo
+from wedgewise.cli import demo, doctor, main
 from wedgewise.cli.app import app
 from wedgewise.cli.options import parse_size
 from wedgewise.datasets import Dataset
+from wedgewise.errors import MissingFileError
 from wedgewise.generate import GENERATORS, complete
 from wedgewise.read import FORMATS
 from wedgewise.report import progress
@@ -244,6 +245,30 @@ def test_running_out_of_memory_is_a_line(monkeypatch: pytest.MonkeyPatch) -> Non
     assert result.stderr.startswith("error: out of memory (Unable to allocate 9 EiB); ")
 
 
+def test_ctrl_c_in_a_command_exits_130(monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(*_: Any, **__: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(ww, "run", interrupted)
+    result = invoke("count", KARATE)
+    assert (result.exit_code, result.stdout, result.stderr) == (130, "", "interrupted\n")
+
+
+def test_main_runs_the_command_line(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    before = signal.getsignal(signal.SIGTERM)
+    monkeypatch.setattr(sys, "argv", ["wedgewise", "--version"])
+    try:
+        with pytest.raises(SystemExit) as ended:
+            main()
+        assert ended.value.code == 0
+        with pytest.raises(SystemExit) as ended:
+            signal.raise_signal(signal.SIGTERM)
+        assert ended.value.code == 143
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    assert capsys.readouterr().out == f"wedgewise {ww.__version__}\n"
+
+
 def test_a_defect_is_not_hidden(monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*_: Any, **__: Any) -> None:
         raise ZeroDivisionError
@@ -387,6 +412,41 @@ def test_doctor_works_where_nothing_is_writable() -> None:
     result = run("doctor", env=unwritable)
     assert (result.returncode, result.stderr) == (0, "")
     assert "no folder is writable" in result.stdout or "NUMBA_DISABLE_JIT" in result.stdout
+
+
+def test_doctor_warms_on_a_small_graph(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(doctor, "KERNEL_BYTES", 1000)
+    monkeypatch.setattr(doctor, "WARM_SCALE", 5)
+    record = answer_of("doctor", "--warm")
+    assert record["warmed"]["seconds"] > 0
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"jit": False}, "run as plain Python: NUMBA_DISABLE_JIT is set"),
+        ({"cache": None}, "no folder is writable: compiled in every process; name one with WEDGEWISE_CACHE"),
+        ({}, "0 compiled in /cache; `wedgewise doctor --warm` compiles them ahead"),
+        ({"kernels_cached": 9}, "9 compiled in /cache"),
+        ({"warmed": {"compiled": 4, "seconds": 2.345}}, "0 compiled in /cache (4 of them now, in 2.3 s)"),
+        ({"extras": {"arrow": None}}, '[arrow]      not installed: pip install "wedgewise[arrow]"'),
+        ({"bundled": {"email-Enron": False}}, "email-Enron  MISSING: reinstall from a wheel"),
+    ],
+)
+def test_doctor_says_what_is_missing(changes: dict[str, Any], said: str) -> None:
+    sound = {**doctor.examine(None), "jit": True, "cache": "/cache", "kernels_cached": 0}
+    assert f"{said}\n" in doctor.doctor_text({**sound, **changes}) + "\n"
+
+
+def test_doctor_finds_missing_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    def missing(name: str) -> Path:
+        raise MissingFileError(f"{name}: gone; reinstall")
+
+    monkeypatch.setattr(doctor, "bundled", missing)
+    monkeypatch.setattr(doctor, "EXTRAS", {"none": "no-such-distribution"})
+    record = doctor.examine(None)
+    assert record["bundled"] == {"email-Enron": False}
+    assert record["extras"] == {"none": None}
 
 
 def test_demo(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -163,7 +163,7 @@ print(json.dumps([signatures, len(counts)]))
 def test_kernels_have_at_most_two_signatures(warm: Installation) -> None:
     signatures, distinct_counts = json.loads(warm.python("-c", MIXED_WORKLOAD).stdout)
     assert distinct_counts == 2  # the whole graph, and every second pair of it
-    assert sum(1 for number in signatures.values() if number) >= 8
+    assert sum(1 for number in signatures.values() if number) >= 5
     assert {name: number for name, number in signatures.items() if number > 2} == {}
 
 

@@ -217,10 +217,22 @@ def test_leaves_are_dropped_in_one_pass() -> None:
 
 def test_sparse_and_huge_labels_are_numbered_in_order() -> None:
     pairs = np.array([[2**63 - 1, 7], [7, 10**12]], np.uint64)
-    labels, numbered = number_labels(pairs, 2)
-    assert labels.tolist() == [7, 10**12, 2**63 - 1]
-    assert numbered.tolist() == [[2, 0], [0, 1]]
+    for compiled in (False, True):
+        labels, numbered = number_labels(pairs, 2, compiled=compiled)
+        assert labels.tolist() == [7, 10**12, 2**63 - 1]
+        assert numbered.tolist() == [[2, 0], [0, 1]]
     assert [int(x) for x in clean(edge_list(pairs), 1).labels] == labels.tolist()
+
+
+@pytest.mark.parametrize("dtype", [np.uint32, np.uint64])
+@pytest.mark.parametrize("spread", [1, 9, 10**6])
+def test_labels_of_any_spread_are_numbered_alike(dtype: Any, spread: int) -> None:
+    rng = np.random.default_rng(spread)
+    clustered = np.concatenate([rng.integers(0, 500, (300, 2)), 10**9 + rng.integers(0, 2000, (300, 2)) * spread])
+    pairs = clustered.astype(dtype)
+    by_arrays, by_kernels = (number_labels(pairs, 2, compiled=compiled) for compiled in (False, True))
+    assert np.array_equal(by_arrays[0], by_kernels[0])
+    assert np.array_equal(by_arrays[1], by_kernels[1])
 
 
 @pytest.mark.parametrize(

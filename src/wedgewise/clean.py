@@ -13,8 +13,9 @@ from numpy.typing import NDArray
 
 from wedgewise.errors import InputError
 from wedgewise.execute.threads import run_tasks
-from wedgewise.graph import CleanReport, EdgeList, Ids, Labels, SimpleGraph
+from wedgewise.graph import CleanReport, EdgeList, Ids, Keys, Labels, SimpleGraph
 from wedgewise.machine import jit
+from wedgewise.machine.jit import kernel, kernel_view
 from wedgewise.radix import MAX_ID, SortedKeys, sort_pairs
 from wedgewise.read.limits import DEFAULT_LIMITS, MAX_LABEL, Limits
 
@@ -46,7 +47,7 @@ def clean(
     elif largest + 1 <= max(1024, SLOTS_PER_PAIR * len(pairs)) and largest <= MAX_ID:
         slot_count, labels = largest + 1, None
     else:
-        labels, pairs = number_labels(pairs, threads)
+        labels, pairs = number_labels(pairs, threads, compiled=compiled)
         slot_count = len(labels)
     limits.check("vertices", slot_count, path=edge_list.origin.name)
     found = sort_pairs(_narrow(pairs, threads), slot_count, threads, compiled=compiled)
@@ -105,19 +106,58 @@ def pick_labels(labels: Labels, vertices: NDArray[Any]) -> Labels:
     return np.asarray(labels)[vertices]
 
 
-def number_labels(pairs: NDArray[Any], threads: int) -> tuple[NDArray[Any], NDArray[np.uint32]]:
-    """Number sparse labels in ascending order: the distinct labels, and the pairs with numbers for labels."""
-    labels = np.unique(pairs)
+def number_labels(
+    pairs: NDArray[Any], threads: int, *, compiled: bool
+) -> tuple[NDArray[Any], NDArray[np.uint32]]:
+    """Number sparse labels in ascending order: the distinct labels, and the pairs with numbers for labels.
+
+    Peak: 8 bytes per pair for the numbers, and twice the pairs' own bytes while they are sorted.
+    """
+    ascending = np.sort(pairs, axis=None)
+    labels = ascending[np.append(True, ascending[1:] != ascending[:-1])]
+    del ascending
     if len(labels) > MAX_ID:
         raise InputError(f"{len(labels):,} distinct labels; at most {MAX_ID:,} vertices are supported")
     numbered = np.empty(pairs.shape, np.uint32)
+    shift, first_of = _leading_digits(labels) if compiled else (0, np.empty(0, np.uint32))
 
     def number(chunk: int, _worker: int) -> None:
         part = slice(chunk * CHUNK, (chunk + 1) * CHUNK)
-        numbered[part] = np.searchsorted(labels, pairs[part])
+        if compiled:
+            look_up(kernel_view(pairs[part]), kernel_view(labels), shift, first_of, kernel_view(numbered[part]))
+        else:
+            numbered[part] = np.searchsorted(labels, pairs[part])
 
     run_tasks(number, -(-len(pairs) // CHUNK), threads)
     return labels, numbered
+
+
+def _leading_digits(labels: NDArray[Any]) -> tuple[int, Ids]:
+    """Where the labels of each leading digit begin, for about one label per digit when they are spread evenly."""
+    spread = int(labels[-1] - labels[0])
+    shift = max(0, spread.bit_length() - len(labels).bit_length())
+    digits = (labels - labels[0]) >> labels.dtype.type(shift)
+    first_of = np.zeros((spread >> shift) + 2, np.uint32)
+    np.cumsum(np.bincount(digits.astype(np.int64), minlength=len(first_of) - 1), out=first_of[1:])
+    return shift, first_of
+
+
+@kernel
+def look_up(wanted: Keys, labels: Keys, shift: int, first_of: Ids, numbers: Ids) -> None:
+    """The position of every wanted label among the ascending labels, all of which occur: digit, then bisection."""
+    one = np.uint64(1)
+    least = labels[0]
+    for i in range(np.uint64(len(wanted))):
+        label = wanted[i]
+        digit = np.uint64(label - least) >> np.uint64(shift)
+        low, high = np.uint64(first_of[digit]), np.uint64(first_of[digit + one])
+        while high - low > one:
+            middle = (low + high) >> one
+            if labels[middle] <= label:
+                low = middle
+            else:
+                high = middle
+        numbers[i] = low
 
 
 def _unsigned_pairs(edge_list: EdgeList) -> NDArray[Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import os
 import signal
+import subprocess
 import sys
 import time
 from pathlib import Path
@@ -53,9 +54,12 @@ class Dummy:
             case "segfault":
                 os.kill(os.getpid(), signal.SIGSEGV)
             case "hang":
-                if "DUMMY_PID_FILE" in os.environ:
-                    Path(os.environ["DUMMY_PID_FILE"]).write_text(f"{os.getpid()}\n")
+                tell_pid(os.getpid())
                 time.sleep(60)
+            case "spawn":
+                helper = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
+                tell_pid(helper.pid)
+                helper.wait()
             case "eat":
                 hoard = [bytearray(b"x" * 2**24) for _ in range(256)]
                 return len(hoard)
@@ -64,3 +68,9 @@ class Dummy:
             case "noisy":
                 print("libraries print")
         return TRIANGLES + int(self.knobs.get("more", 0))
+
+
+def tell_pid(pid: int) -> None:
+    """Write a process number where a test asked for it."""
+    if "DUMMY_PID_FILE" in os.environ:
+        Path(os.environ["DUMMY_PID_FILE"]).write_text(f"{pid}\n")

@@ -112,6 +112,22 @@ def test_no_child_outlives_an_interrupt(tmp_path: Path, monkeypatch: pytest.Monk
         os.kill(pids[0], 0)
 
 
+def test_a_time_limit_ends_what_the_child_started_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pid_file = tmp_path / "pid"
+    monkeypatch.setenv("DUMMY_PID_FILE", str(pid_file))
+    assert make_bench(tmp_path, seconds=3.0).run_cell(dummy_cell("spawn")).status == "timeout"
+    wait_until(lambda: has_ended(int(pid_file.read_text())))
+
+
+def has_ended(pid: int) -> bool:
+    """Whether a process is gone, or dead and only waiting to be reaped."""
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except FileNotFoundError:
+        return True
+    return state == "Z"
+
+
 def test_no_child_outlives_a_killed_parent(tmp_path: Path) -> None:
     """The parent is killed with no chance to clean up; the hanging child must notice by itself."""
     folder = Path(__file__).parent
@@ -127,7 +143,7 @@ def test_no_child_outlives_a_killed_parent(tmp_path: Path) -> None:
     wait_until(lambda: pid_file.exists() and pid_file.read_text().endswith("\n"))
     parent.kill()
     parent.wait()
-    wait_until(lambda: not Path(f"/proc/{int(pid_file.read_text())}").exists())
+    wait_until(lambda: has_ended(int(pid_file.read_text())))
 
 
 def wait_until(holds: Callable[[], bool], seconds: float = 20.0) -> None:

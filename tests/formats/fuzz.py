@@ -237,9 +237,7 @@ def _inside_zip(content: bytes, other: bytes, random: Random) -> bytes:
         return _flip(content, other, random)
     if members:
         chosen = random.choice(sorted(members))
-        members[chosen] = random.choice((_flip, _overwrite, _truncate, _insert))(
-            members[chosen], other, random
-        )
+        members[chosen] = random.choice((_flip, _overwrite, _truncate, _insert))(members[chosen], other, random)
     rebuilt = io.BytesIO()
     with zipfile.ZipFile(rebuilt, "w", random.choice((zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED))) as archive:
         for name, data in members.items():

@@ -33,9 +33,7 @@ def save(folder: Path, kind: str, columns: dict[str, Any]) -> Path:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize(
-    "names", [("source", "target"), ("Src", "DST"), ("u", "v"), ("from", "to"), ("left", "right")]
-)
+@pytest.mark.parametrize("names", [("source", "target"), ("Src", "DST"), ("u", "v"), ("from", "to"), ("left", "right")])
 def test_integer_columns(tmp_path: Path, kind: str, names: tuple[str, str]) -> None:
     extra = {"weight": [0.5, 0.5, 0.5]} if names == ("left", "right") else {}
     before = {} if extra else {"id": [9, 9, 9]}
@@ -92,9 +90,7 @@ REFUSED = [
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize(("columns", "options", "message"), REFUSED)
-def test_refusals(
-    tmp_path: Path, kind: str, columns: dict[str, Any], options: dict[str, str], message: str
-) -> None:
+def test_refusals(tmp_path: Path, kind: str, columns: dict[str, Any], options: dict[str, str], message: str) -> None:
     path = save(tmp_path, kind, columns)
     with pytest.raises(FormatError) as caught:
         read_edges(path, **options)  # type: ignore[arg-type]

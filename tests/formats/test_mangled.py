@@ -15,9 +15,7 @@ from wedgewise.read import read_edges
 from wedgewise.read.limits import Limits
 
 BANNER = b"%%MatrixMarket matrix coordinate pattern general\n"
-BANNER_REMEDY = (
-    "the first line reads: %%MatrixMarket matrix coordinate pattern|real|integer|complex general|symmetric"
-)
+BANNER_REMEDY = "the first line reads: %%MatrixMarket matrix coordinate pattern|real|integer|complex general|symmetric"
 METIS_HEADER = "vertices, edges, and optionally fmt (digits 0 or 1) and the number of weights per vertex"
 NO_METIS = 'for a plain edge list pass format="text"'
 RESAVE = "save it again with numpy.save(path, edges) where edges is a (k, 2) integer array"
@@ -83,8 +81,7 @@ MATRIX_MARKET = [
     (BANNER + b"2 3 1\n1 2\n", f":2: a matrix of 2 × 3 is not square: '2 3 1'; {SQUARE}"),
     (
         BANNER + b"2 2 999999999\n1 2\n",
-        ":2: declares 999,999,999 entries, which takes at least 3,999,999,995 bytes; the file has 67; "
-        + TRUNCATED,
+        ":2: declares 999,999,999 entries, which takes at least 3,999,999,995 bytes; the file has 67; " + TRUNCATED,
     ),
     (
         BANNER + b"2 2 1\n1 2\n2 1\n",
@@ -154,6 +151,7 @@ METIS = [
         b"% c\n4 2\n2\n% c\n3\n4\n% c\n1\n",
         f":3: vertex 1 lists 2, which does not list it back; {BOTH_ROWS}; {NO_METIS}",
     ),
+    (b"2 1\n2 2\n\n", f":2: vertex 1 lists 2, which does not list it back; {BOTH_ROWS}; {NO_METIS}"),
     (b"2 1 1\n2 5\n1\n", ":3: a row of 1 words; the header's fmt asks for 0 words, then 2 per neighbour"),
     (
         b"2 1 11 2\n7 7 2 5\n7\n",
@@ -211,6 +209,7 @@ NPZ = [
         "[edges]: row 0 holds a number outside 0 … n − 1 = 4: '5'; renumber the vertices from 0",
     ),
     (sparse(shape=[2, 3]), f": a sparse matrix of shape (2, 3) is not square; {SQUARE}"),
+    (npz(format=array_bytes(5), shape=array_bytes([2, 2])), f": array 'format' is no single word; {SPARSE}"),
     (sparse("dia"), f": a sparse layout that is not read: 'dia'; {SPARSE}"),
     (
         sparse(indptr=[0, 2, 1]),
@@ -233,18 +232,12 @@ BEL = [
     (
         "g.bel",
         bytes(12),
-        (
-            f": 12 bytes are no whole number of 32-bit pairs (8 bytes each); {RAW}; "
-            f"{WIDTH} if the width is wrong"
-        ),
+        (f": 12 bytes are no whole number of 32-bit pairs (8 bytes each); {RAW}; {WIDTH} if the width is wrong"),
     ),
     (
         "g.bel64",
         bytes(24),
-        (
-            f": 24 bytes are no whole number of 64-bit pairs (16 bytes each); {RAW}; "
-            f"{WIDTH} if the width is wrong"
-        ),
+        (f": 24 bytes are no whole number of 64-bit pairs (16 bytes each); {RAW}; {WIDTH} if the width is wrong"),
     ),
     (
         "g.bel",
@@ -294,34 +287,22 @@ LIMITED = [
     (
         "g.mtx",
         BANNER + b"9999 9999 0\n",
-        (
-            ":2: vertices 9,999 over the limit of 1,000; raise it with limits=Limits("
-            "vertices=…) if the file is trusted"
-        ),
+        (":2: vertices 9,999 over the limit of 1,000; raise it with limits=Limits(vertices=…) if the file is trusted"),
     ),
     (
         "g.mtx",
         BANNER + b"9 9 9999\n",
-        (
-            ":2: pairs 9,999 over the limit of 2,000; raise it with limits=Limits(pairs=…) "
-            "if the file is trusted"
-        ),
+        (":2: pairs 9,999 over the limit of 2,000; raise it with limits=Limits(pairs=…) if the file is trusted"),
     ),
     (
         "g.mtx",
         BANNER + b"%" * 600,
-        (
-            ":2: line bytes 600 over the limit of 500; raise it with limits=Limits(line_bytes=…"
-            ") if the file is trusted"
-        ),
+        (":2: line bytes 600 over the limit of 500; raise it with limits=Limits(line_bytes=…) if the file is trusted"),
     ),
     (
         "g.metis",
         b"9999 0\n",
-        (
-            ":1: vertices 9,999 over the limit of 1,000; raise it with limits=Limits(vertices=…) if "
-            "the file is trusted"
-        ),
+        (":1: vertices 9,999 over the limit of 1,000; raise it with limits=Limits(vertices=…) if the file is trusted"),
     ),
     (
         "g.npy",
@@ -336,10 +317,7 @@ LIMITED = [
     (
         "g.npz",
         sparse(shape=[9999, 9999]),
-        (
-            ": vertices 9,999 over the limit of 1,000; raise it with limits=Limits("
-            "vertices=…) if the file is trusted"
-        ),
+        (": vertices 9,999 over the limit of 1,000; raise it with limits=Limits(vertices=…) if the file is trusted"),
     ),
 ]
 

@@ -54,9 +54,7 @@ def test_empty_matrix(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("block_bytes", [24, 31, 64, 1000])
-def test_block_borders_fall_anywhere(
-    tmp_path: Path, block_bytes: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_block_borders_fall_anywhere(tmp_path: Path, block_bytes: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(numbers, "BLOCK_BYTES", block_bytes)
     pairs = np.random.default_rng(2).integers(1, 10_000, (300, 2))
     lines = "".join(f"{source} {target} 0.5\n" for source, target in pairs.tolist())
@@ -65,9 +63,7 @@ def test_block_borders_fall_anywhere(
 
 
 @pytest.mark.parametrize("block_bytes", [24, 31, 64, 1000])
-def test_lines_are_counted_across_blocks(
-    tmp_path: Path, block_bytes: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_lines_are_counted_across_blocks(tmp_path: Path, block_bytes: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(numbers, "BLOCK_BYTES", block_bytes)
     lines = "12 34\n" * 300 + "12 99\n"
     path = matrix(tmp_path, "pattern general", f"50 50 301\n{lines}")

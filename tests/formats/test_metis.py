@@ -38,9 +38,7 @@ def test_variants(tmp_path: Path, text: str, columns: int) -> None:
     assert edges.dropped_columns == columns
 
 
-@pytest.mark.parametrize(
-    "text", ["5 1\n\n3\n2\n\n\n", "5 1\n\n3\n2\n\n", "% c\n5 1\n% c\n\n3\n% c\n2\n\n\n\n\n"]
-)
+@pytest.mark.parametrize("text", ["5 1\n\n3\n2\n\n\n", "5 1\n\n3\n2\n\n", "% c\n5 1\n% c\n\n3\n% c\n2\n\n\n\n\n"])
 def test_blank_lines_are_isolated_vertices(tmp_path: Path, text: str) -> None:
     edges = read_edges(graph(tmp_path, text))
     assert edges.pairs.tolist() == [[1, 2]]
@@ -62,9 +60,7 @@ def test_a_row_longer_than_a_block_and_than_the_line_limit(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("block_bytes", [20, 33, 64])
-def test_block_borders_fall_anywhere(
-    tmp_path: Path, block_bytes: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_block_borders_fall_anywhere(tmp_path: Path, block_bytes: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(numbers, "BLOCK_BYTES", block_bytes)
     partners = [row + 2 if row % 2 == 0 else row for row in range(100)]
     text = "\n".join(f"% a comment of several words\n7 {partner} 5" for partner in partners)

@@ -495,9 +495,7 @@ def outcome(parser: str, data: bytes, delimiter: bytes, line_limit: int, mask: i
     word = np.uint64
     status, position, count, columns = map(
         int,
-        PARSERS[parser](
-            whole, word(0), word(len(data)), np.uint8(delimiter[0]), word(line_limit), word(mask), out
-        ),
+        PARSERS[parser](whole, word(0), word(len(data)), np.uint8(delimiter[0]), word(line_limit), word(mask), out),
     )
     return status, position, out[: 2 * count].tolist(), columns if status == 0 else None
 
@@ -506,9 +504,7 @@ def outcome(parser: str, data: bytes, delimiter: bytes, line_limit: int, mask: i
 @given(files(), st.sampled_from([2**20, 15]), st.sampled_from([2**32 - 1, 2**63 - 1]))
 def test_both_parsers_agree(case: tuple[bytes, bytes], line_limit: int, mask: int) -> None:
     data, delimiter = case
-    assert outcome("kernel", data, delimiter, line_limit, mask) == outcome(
-        "arrays", data, delimiter, line_limit, mask
-    )
+    assert outcome("kernel", data, delimiter, line_limit, mask) == outcome("arrays", data, delimiter, line_limit, mask)
 
 
 def answer(parser: str, data: bytes, labels: str) -> object:

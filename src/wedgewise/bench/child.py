@@ -145,5 +145,5 @@ def _end_with_parent() -> None:
 
 if __name__ == "__main__":
     first_line = sys.stdin.readline()
-
+    threading.Thread(target=_end_with_parent, daemon=True).start()
     main(json.loads(first_line), int(sys.argv[1]))

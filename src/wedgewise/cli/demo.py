@@ -67,13 +67,9 @@ def _degree_histogram(graph: Graph) -> list[dict[str, int]]:
 def demo_text(record: Object) -> str:
     """The demonstration as a person reads it."""
     dataset = record["dataset"]
-    published = (
-        "as published" if record["matches_published"] else f"but {dataset['triangles']:,} are PUBLISHED"
-    )
+    published = "as published" if record["matches_published"] else f"but {dataset['triangles']:,} are PUBLISHED"
     slow, fast = max(record["compared_seconds"].values()), min(record["compared_seconds"].values())
-    compared = ", ".join(
-        f"{name} {seconds * 1000:.1f} ms" for name, seconds in record["compared_seconds"].items()
-    )
+    compared = ", ".join(f"{name} {seconds * 1000:.1f} ms" for name, seconds in record["compared_seconds"].items())
     facts = [
         ("graph", f"{dataset['name']}: {dataset['summary']}"),
         ("source", dataset["source"]),
@@ -84,7 +80,7 @@ def demo_text(record: Object) -> str:
         ("transitivity", f"{record['transitivity']:.4f} = 3 × triangles / {record['wedges']:,} wedges"),
         ("seconds", f"{seconds_text(record['seconds'])}, first use in this process"),
         ("compared", f"counting alone: {compared} ({slow / fast:.1f}×)"),
-        ("hubs", ", ".join(f"vertex {hub['label']} of degree {hub['degree']:,}" for hub in record["hubs"])),
+        ("hubs", ", ".join(f"{hub['label']} (degree {hub['degree']:,})" for hub in record["hubs"])),
     ]
     return f"{record['answer']:,} triangles\n\n{facts_text(facts)}\n\n{_histogram_text(record['degrees'])}"
 

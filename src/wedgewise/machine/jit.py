@@ -10,7 +10,6 @@ With the environment variable NUMBA_DISABLE_JIT=1 kernels run as plain Python (s
 
 from __future__ import annotations
 
-import hashlib
 import logging
 import os
 import sys
@@ -144,6 +143,8 @@ def _cache_root() -> Path | None:
 
 
 def _sources_hash() -> str:
+    import hashlib
+
     import numba
 
     package = Path(__file__).resolve().parent.parent

@@ -48,9 +48,7 @@ def _integers(reader: Callable[[Content, Limits], EdgeList]) -> Callable[[Conten
 
     def read(content: Content, request: _Request) -> EdgeList:
         if request.labels == "text":
-            raise InputError(
-                f'{content.name}: labels="text" where the format holds integers; leave labels out'
-            )
+            raise InputError(f'{content.name}: labels="text" where the format holds integers; leave labels out')
         return reader(content, request.limits)
 
     return read
@@ -112,6 +110,4 @@ def read_edges(
         raise UnknownNameError(f"no kind of labels named {labels!r}; there are: {', '.join(LABELS)}")
     limits = limits or DEFAULT_LIMITS
     with open_content(source, limits) as content:
-        return FORMATS[format or sniff(content)](
-            content, _Request(labels, limits, threads or usable_threads())
-        )
+        return FORMATS[format or sniff(content)](content, _Request(labels, limits, threads or usable_threads()))

@@ -30,8 +30,6 @@ _TEN, _MAX_TENTH, _MAX_LABEL = np.uint64(10), np.uint64((2**63 - 1) // 10), np.u
 _ASCII_ZEROS = np.uint64(0x3030303030303030)
 _LOW_BITS = np.uint64(0x7F7F7F7F7F7F7F7F)
 _HIGH_BITS = np.uint64(0x8080808080808080)
-_TOP_BIT = np.uint64(2**63)
-_DIGIT_BITS = np.uint64(0x1010101010101010)
 _ABOVE_NINE = np.uint64(0x7676767676767676)
 _POWERS = np.array([10**k for k in range(9)], dtype=np.uint64)
 
@@ -52,60 +50,39 @@ def _word_at(text: NDArray[np.uint8], at: Any) -> Any:
 
 
 @helper
-def _bytes_before_separator(word: Any) -> Any:
-    """How many of the eight bytes, from the lowest, have the bit that digits have and separators lack."""
-    lacking = (~word & _DIGIT_BITS) | _TOP_BIT
-    return (np.uint64(popcount((lacking - _ONE) & ~lacking)) + _ONE) >> np.uint64(3)
+def _leading_digits(word: Any) -> Any:
+    """How many of the eight bytes, from the lowest, are digits."""
+    offset = word ^ _ASCII_ZEROS
+    others = (((offset & _LOW_BITS) + _ABOVE_NINE) | offset) & _HIGH_BITS
+    if others == _ZERO:
+        return _EIGHT
+    return np.uint64(popcount((others - _ONE) & ~others)) >> np.uint64(3)
 
 
 @helper
-def _top_digits(word: Any, count: Any) -> Any:
-    """The lowest `count` bytes, 1 to 8, moved to the top, each digit as its value; zeros below them."""
-    return (word ^ _ASCII_ZEROS) << (np.uint64(64) - (count << np.uint64(3)))
-
-
-@helper
-def _others(digits: Any) -> Any:
-    """Zero when every byte is at most 9."""
-    return (((digits & _LOW_BITS) + _ABOVE_NINE) | digits) & _HIGH_BITS
-
-
-@helper
-def _number(digits: Any) -> Any:
-    """The value of eight digits, the first one lowest: neighbours are folded to 2, 4, then 8 digits."""
-    pairs = (digits * np.uint64(10) + (digits >> np.uint64(8))) & np.uint64(0x00FF00FF00FF00FF)
+def _number(word: Any, digits: Any) -> Any:
+    """The value of the lowest `digits` bytes, 1 to 8: neighbours are folded as 2, 4, then 8 digits."""
+    ones = (word ^ _ASCII_ZEROS) << (np.uint64(64) - (digits << np.uint64(3)))
+    pairs = (ones * np.uint64(10) + (ones >> np.uint64(8))) & np.uint64(0x00FF00FF00FF00FF)
     fours = (pairs * np.uint64(100) + (pairs >> np.uint64(16))) & np.uint64(0x0000FFFF0000FFFF)
     return (fours * np.uint64(10000) + (fours >> np.uint64(32))) & np.uint64(0x00000000FFFFFFFF)
 
 
 @helper
-def _label(text: NDArray[np.uint8], at: Any) -> Any:
-    """The label of 1 to 16 digits at `at` and where it ends; where it begins when there is none."""
+def _short_label(text: NDArray[np.uint8], at: Any) -> Any:
+    """The label at `at` and where it ends; where it begins when it has no digit or more than 15."""
     word = _word_at(text, at)
-    count = _bytes_before_separator(word)
-    digits = _top_digits(word, max(count, _ONE))
-    if _others(digits) != _ZERO:
-        return _ZERO, at
-    value, end = _number(digits), at + count
-    if count == _EIGHT and text[end] >= 48 and text[end] <= 57:
-        word = _word_at(text, end)
-        count = _bytes_before_separator(word)
-        digits = _top_digits(word, max(count, _ONE))
-        if _others(digits) != _ZERO:
-            return _ZERO, at
-        return value * _POWERS[count] + _number(digits), end + count
-    return value, end
-
-
-@helper
-def _two_labels(text: NDArray[np.uint8], line: Any, delimiter: Any, also: Any) -> Any:
-    """Outcome, two labels of 1 to 16 digits with one separator between them, and where they end."""
-    first, middle = _label(text, line)
-    if middle > line and (text[middle] == delimiter or text[middle] == also):
-        second, end = _label(text, middle + _ONE)
-        if end > middle + _ONE:
-            return _PAIR, first, second, end
-    return _BAD, _ZERO, _ZERO, line
+    digits = _leading_digits(word)
+    value = _number(word, digits)
+    if digits < _EIGHT:
+        return value, at + digits
+    word = _word_at(text, at + _EIGHT)
+    digits = _leading_digits(word)
+    if digits == _EIGHT:
+        return value, at
+    if digits > _ZERO:
+        value = value * _POWERS[digits] + _number(word, digits)
+    return value, at + _EIGHT + digits
 
 
 @helper
@@ -220,32 +197,17 @@ def parse_range(
         line = at
         first, second, outcome = _ZERO, _ZERO, _BAD
         if line < last_fast:
-            word = _word_at(text, line)
-            count = _bytes_before_separator(word)
-            middle = line + count
-            other_word = _word_at(text, middle + _ONE)
-            other_count = _bytes_before_separator(other_word)
-            at = middle + _ONE + other_count
-            if text[middle] == delimiter or text[middle] == also:
-                digits = _top_digits(word, max(count, _ONE))
-                other_digits = _top_digits(other_word, max(other_count, _ONE))
-                if (_others(digits) | _others(other_digits)) == _ZERO:
-                    first = _number(digits)
-                    second = _number(other_digits)
+            first, middle = _short_label(text, line)
+            if middle > line and (text[middle] == delimiter or text[middle] == also):
+                second, at = _short_label(text, middle + _ONE)
+                if at > middle + _ONE:
+                    if text[at] == _NEWLINE and at - line <= line_limit and (first | second) <= mask:
+                        out[_TWO * pairs] = first
+                        out[_TWO * pairs + _ONE] = second
+                        pairs += _ONE
+                        at += _ONE
+                        continue
                     outcome = _PAIR
-            if outcome != _PAIR or (text[at] >= 48 and text[at] <= 57):
-                outcome, first, second, at = _two_labels(text, line, delimiter, also)
-            if (
-                outcome == _PAIR
-                and text[at] == _NEWLINE
-                and at - line <= line_limit
-                and (first | second) <= mask
-            ):
-                out[_TWO * pairs] = first
-                out[_TWO * pairs + _ONE] = second
-                pairs += _ONE
-                at += _ONE
-                continue
         if outcome != _PAIR:
             outcome, first, second, at = _read_labels(text, line, end, delimiter)
             if outcome == _BAD:

@@ -173,9 +173,7 @@ def _names_columns(line: bytes, delimiter: bytes) -> bool:
     columns = split_quoted(line, delimiter)
     if isinstance(columns, Fault) or len(columns) < 2:
         return False
-    first, second = (
-        "".join(letter for letter in shown(column).lower() if letter.isalnum()) for column in columns[:2]
-    )
+    first, second = ("".join(letter for letter in shown(column).lower() if letter.isalnum()) for column in columns[:2])
     return (first, second) in HEADERS
 
 

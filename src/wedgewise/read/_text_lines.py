@@ -123,9 +123,7 @@ def inspect_text(line: bytes, delimiter: bytes) -> Pair | Fault | None:
 def text_fault(label: bytes) -> Fault | None:
     """Why these bytes are no text label."""
     if b"\0" in label:
-        return Fault(
-            "NUL byte in a label", shown(label), "convert the file to UTF-8 text; it is binary or UTF-16"
-        )
+        return Fault("NUL byte in a label", shown(label), "convert the file to UTF-8 text; it is binary or UTF-16")
     try:
         label.decode("utf-8")
     except UnicodeDecodeError:

@@ -122,9 +122,7 @@ def _kind(kind: Any) -> str:
     return "text" if types.is_string(value) or types.is_large_string(value) else "other"
 
 
-def _edge_list(
-    batches: Iterator[Any], ends: list[str], schema: Any, origin: Origin, limits: Limits
-) -> EdgeList:
+def _edge_list(batches: Iterator[Any], ends: list[str], schema: Any, origin: Origin, limits: Limits) -> EdgeList:
     """Collect the two columns batch by batch, each checked before it is trusted."""
     pieces: tuple[list[Any], list[Any]] = ([], [])
     rows = 0

@@ -206,9 +206,7 @@ class _Stream(Content):
         try:
             return self._file.read(size)
         except OSError as error:
-            raise MissingFileError(
-                f"{self.name}: cannot be read ({error}); check the device it is on"
-            ) from error
+            raise MissingFileError(f"{self.name}: cannot be read ({error}); check the device it is on") from error
 
     def _capped(self, pieces: Iterator[bytes]) -> Iterator[bytes]:
         total = 0
@@ -234,9 +232,7 @@ def _open(name: str) -> BinaryIO:
     except ValueError as error:  # a NUL byte in the path
         raise MissingFileError(f"{name!r}: is no path ({error}); check the path") from error
     except OSError as error:
-        raise MissingFileError(
-            f"{name}: cannot be opened ({error.strerror}); check its permissions"
-        ) from error
+        raise MissingFileError(f"{name}: cannot be opened ({error.strerror}); check its permissions") from error
 
 
 def _map(file: BinaryIO) -> Bytes | None:

@@ -69,9 +69,7 @@ def _read_header(stream: NumberStream, content: Content, limits: Limits) -> _Hea
     field, symmetry = _read_banner(stream)
     line = stream.data_line()
     if line is None:
-        raise FormatError(
-            "no size line", path=stream.name, line=stream.lines_taken, remedy="add: rows columns entries"
-        )
+        raise FormatError("no size line", path=stream.name, line=stream.lines_taken, remedy="add: rows columns entries")
     number = stream.lines_taken
     sizes = header_integers(line, stream.name, number, "rows, columns and entries")
     if len(sizes) != 3:

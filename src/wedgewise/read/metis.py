@@ -8,7 +8,7 @@ fmt says, and counted as columns.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -34,12 +34,12 @@ class _Header:
     words_per_neighbour: int
 
 
-@dataclass(slots=True)
 class _Rows:
     """Where the rows of the vertices lie: comment lines are seen as blocks go by."""
 
-    first_line: int
-    comment_lines: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64))
+    def __init__(self, first_line: int) -> None:
+        self.first_line = first_line
+        self.comment_lines = np.empty(0, np.int64)
 
     def drop_comments(self, words: Words) -> Words:
         """The words that are in no comment line; the last comment line known may reach into this block."""

@@ -49,9 +49,7 @@ class Words:
 
     def select(self, chosen: NDArray[np.bool_]) -> Words:
         """The words where `chosen` is true."""
-        return Words(
-            self.text, self.starts[chosen], self.lengths[chosen], self.lines[chosen], self.columns[chosen]
-        )
+        return Words(self.text, self.starts[chosen], self.lengths[chosen], self.lines[chosen], self.columns[chosen])
 
     def word(self, index: int) -> str:
         """One word, for a message."""
@@ -161,9 +159,7 @@ class NumberStream:
         first_of_line = np.concatenate((np.ones(1, np.bool_), lines[1:] != lines[:-1]))[: len(starts)]
         columns = numbers - np.maximum.accumulate(np.where(first_of_line, numbers, 0))
         columns[lines == 0] += column
-        words = Words(
-            np.frombuffer(block, np.uint8), starts, ends - starts, lines + self.lines_taken, columns
-        )
+        words = Words(np.frombuffer(block, np.uint8), starts, ends - starts, lines + self.lines_taken, columns)
         self.lines_taken += int(newlines_before[-1])
         return words
 

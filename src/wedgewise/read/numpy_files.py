@@ -143,9 +143,7 @@ def _read_sparse(arrays: _Archive, limits: Limits) -> EdgeList:
             raise FormatError("'row' and 'col' differ in length", path=arrays.name, remedy=SPARSE_REMEDY)
         pairs = interleave(rows, columns)
     else:
-        raise FormatError(
-            "a sparse layout that is not read", path=arrays.name, text=kind, remedy=SPARSE_REMEDY
-        )
+        raise FormatError("a sparse layout that is not read", path=arrays.name, text=kind, remedy=SPARSE_REMEDY)
     return _edge_list(kept_type(pairs), Origin(arrays.name, f"npz {kind}"), n)
 
 
@@ -187,9 +185,7 @@ def _dtype(descr: bytes, name: str) -> np.dtype[Any]:
     """The type of a header; object arrays are pickles and refused here."""
     text = descr.decode()
     if text.strip("<>|=")[0] == "O":
-        raise FormatError(
-            "an array of pickled objects, which are never read", path=name, text=text, remedy=RESAVE
-        )
+        raise FormatError("an array of pickled objects, which are never read", path=name, text=text, remedy=RESAVE)
     try:
         dtype = np.dtype(text)
     except (TypeError, ValueError):

@@ -141,9 +141,7 @@ class _IntegerReader:
             self._wide = True
             labels = self._parse(text, cuts, lines)
         if labels is None:
-            raise VerificationError(
-                f"{self._path}: a label over 2^63 - 1 was not refused: a defect in wedgewise"
-            )
+            raise VerificationError(f"{self._path}: a label over 2^63 - 1 was not refused: a defect in wedgewise")
         self._pieces.append(labels)
         self._count += len(labels) // 2
         self._lines += sum(lines)

@@ -1,0 +1,103 @@
+"""How good is the choice of hubs, and how does the engine scale?
+
+For every graph: counting time (hub rows included) for a sweep of hub counts, the count that the rule chose, and its
+regret (chosen ÷ best of the sweep); then preparation and counting on 1, 2, 4, … threads. One run, one table.
+
+    python benchmarks/keystone_cpu.py [--data FOLDER] [--scales 16,18,20] [--threads 16]
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import wedgewise as ww
+from wedgewise import generate
+from wedgewise.algorithms import find
+from wedgewise.algorithms.cpu.keystone import choose_hubs, largest_hubs
+from wedgewise.machine import hardware
+
+SWEEP = (0, 512, 1024, 2048, 4096, 8192, 16384, 32768)
+REPEATS = 5
+LEAST_EDGES = 100_000
+
+
+def graphs(scales: list[int], data: Path | None) -> Iterator[tuple[str, ww.Graph]]:
+    """The graphs that the rule's constants were set on (Kronecker, uniform, small world), then real ones."""
+    for scale in scales:
+        yield f"kronecker-{scale}", ww.Graph(generate.kronecker(scale, seed=1).pairs(threads=2))
+    largest = max(scales)
+    n = 1 << largest
+    yield f"uniform-{largest}", ww.Graph(generate.uniform(n, 16 * n, seed=1).pairs(threads=2))
+    yield f"small-world-{largest}", ww.Graph(generate.small_world(n, 20, 0.1, seed=1).pairs(threads=2))
+    yield f"rmat-{largest - 1}", ww.Graph(generate.rmat(largest - 1, seed=3).pairs(threads=2))
+    for path in sorted(data.glob("*.el.xz")) if data else []:
+        graph = ww.read(path)
+        if graph.m >= LEAST_EDGES:
+            yield path.name.removesuffix(".el.xz"), graph
+
+
+def median_seconds(work: Callable[[], object]) -> float:
+    """Median of a few runs after one to warm up."""
+    work()
+    seconds = []
+    for _ in range(REPEATS):
+        begin = time.perf_counter()
+        work()
+        seconds.append(time.perf_counter() - begin)
+    return statistics.median(seconds)
+
+
+def sweep(name: str, graph: ww.Graph, threads: int) -> str:
+    """One line of the table of hub counts."""
+    oriented = graph.oriented(threads=threads)
+    chosen = choose_hubs(oriented, int(find("keystone", "cpu").settings(None)["probe_ratio"]))
+    most = largest_hubs(oriented.n, oriented.m)
+    tried = sorted({hubs for hubs in SWEEP if hubs <= most} | {chosen})
+    seconds = {
+        hubs: median_seconds(
+            lambda hubs=hubs: ww.count(graph, algorithm="keystone", knobs={"hubs": hubs}, threads=threads)
+        )  # type: ignore[misc]
+        for hubs in tried
+    }
+    best = min(seconds.values())
+    cells = " ".join(f"{hubs}:{1000 * value:.1f}" for hubs, value in seconds.items())
+    return f"{name:22} {graph.m:>11,} chosen {chosen:>6} regret {seconds[chosen] / best:5.2f}  ms by hubs  {cells}"
+
+
+def scaling(name: str, graph: ww.Graph, most_threads: int) -> str:
+    """One line of the table of thread counts: orient / count in milliseconds."""
+    cells = []
+    threads = 1
+    while threads <= most_threads:
+
+        def prepare(threads: int = threads) -> None:
+            graph.release()
+            graph.oriented(threads=threads)
+
+        orient = median_seconds(prepare)
+        count = median_seconds(lambda threads=threads: ww.count(graph, algorithm="keystone", threads=threads))  # type: ignore[misc]
+        cells.append(f"{threads}: {1000 * orient:.1f} / {1000 * count:.1f}")
+        threads *= 2
+    return f"{name:22} orient / count, ms, by threads  " + "   ".join(cells)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", type=Path, default=None, help="folder of real graphs (*.el.xz)")
+    parser.add_argument("--scales", default="16,18,20")
+    parser.add_argument("--sweep-threads", type=int, default=2)
+    parser.add_argument("--threads", type=int, default=hardware.usable_threads(), help="largest number of threads")
+    options = parser.parse_args()
+    print(hardware.look().description)
+    for name, graph in graphs([int(scale) for scale in options.scales.split(",")], options.data):
+        print(sweep(name, graph, options.sweep_threads), flush=True)
+        if graph.m > 10**6:
+            print(scaling(name, graph, options.threads), flush=True)
+
+
+if __name__ == "__main__":
+    main()
