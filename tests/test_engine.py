@@ -116,7 +116,8 @@ def test_verification_recounts_by_another_method() -> None:
     graph = ww.Graph(generate.complete(20).pairs())
     result = ww.run("count", graph, algorithm="keystone", verify=True)
     assert result.verified == "recounted by reference over core order"
-    assert ww.run("count", graph, algorithm="reference", verify=True).verified == "recounted by hashmap over core order"
+    again = ww.run("count", graph, algorithm="reference", verify=True).verified
+    assert again == f"recounted by {'hashmap' if jit.is_loaded() else 'example'} over core order"
     assert ww.run("count", graph).verified is None
 
 
@@ -245,8 +246,12 @@ def test_quotas_cap_threads_and_memory(monkeypatch: pytest.MonkeyPatch) -> None:
         "/sys/fs/cgroup/memory.current": ["400000"],
     }
     monkeypatch.setattr(hardware, "_words", lambda path: files.get(path, []))
-    assert hardware.usable_threads() == 1
-    assert hardware.available_memory() == 600_000
+    hardware._cgroup_cores.cache_clear()
+    try:
+        assert hardware.usable_threads() == 1
+        assert hardware.available_memory() == 600_000
+    finally:
+        hardware._cgroup_cores.cache_clear()
 
 
 def test_a_copied_example_is_registered_everywhere(tmp_path: Path) -> None:

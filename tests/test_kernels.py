@@ -70,7 +70,7 @@ def warm(cold: Installation, first_warming: subprocess.CompletedProcess[str]) ->
 
 @pytest.mark.compiled
 def test_first_use_says_what_it_compiles(first_warming: subprocess.CompletedProcess[str]) -> None:
-    assert "compiling parse_range for this machine (once)\n" in first_warming.stderr
+    assert "compiling _text_kernel.parse_range for this machine (once)\n" in first_warming.stderr
     record = json.loads(first_warming.stdout)
     assert record["warmed"]["compiled"] == record["kernels_cached"] == first_warming.stderr.count("compiling")
 

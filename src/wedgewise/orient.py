@@ -51,7 +51,8 @@ def orient(
     rank[vertex_of] = np.arange(graph.n, dtype=np.uint32)
     found = sort_pairs(graph.slot_pairs, graph.n, threads, rename=graph.by_slot(rank), compiled=compiled)
     offsets, out_neighbours = _rows(found, threads)
-    return OrientedGraph(graph.n, offsets, out_neighbours, vertex_of, order, "rank")
+    wedges = count_wedges(found.first_counts)
+    return OrientedGraph(graph.n, offsets, out_neighbours, vertex_of, order, "rank", wedges)
 
 
 def relabel(graph: OrientedGraph, by: str, *, threads: int = 1, compiled: bool | None = None) -> OrientedGraph:
@@ -70,7 +71,15 @@ def relabel(graph: OrientedGraph, by: str, *, threads: int = 1, compiled: bool |
     arcs[:, 1] = graph.out_neighbours
     found = sort_pairs(arcs, graph.n, threads, rename=new_id, directed=True, compiled=compiled)
     offsets, out_neighbours = _rows(found, threads)
-    return OrientedGraph(graph.n, offsets, out_neighbours, graph.vertex_of[old_ids], graph.order, by)
+    return OrientedGraph(
+        graph.n, offsets, out_neighbours, graph.vertex_of[old_ids], graph.order, by, graph.wedges
+    )
+
+
+def count_wedges(out_degrees: Ids) -> int:
+    """The sum of C(d, 2), as an exact integer."""
+    histogram = np.bincount(out_degrees)
+    return sum(int(count) * (d * (d - 1) // 2) for d, count in enumerate(histogram) if count)
 
 
 def _rows(found: SortedKeys, threads: int) -> tuple[NDArray[Any], Ids]:

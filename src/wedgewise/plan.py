@@ -14,6 +14,8 @@ QUESTIONS = ("count",)
 DEVICES = ("auto", "cpu")
 MAX_EDGES = 2 * 10**12  # T ≤ (√2 / 3) m^1.5 < 2^63 whenever m < 7.26e12: totals cannot overflow
 
+ALWAYS_THERE_BYTES = 1 << 24  # asking the system costs more than taking so little
+
 NUMBA_LOAD_SECONDS = 0.5  # import, the first cached kernel, and the few after it
 ARRAY_SECONDS_PER_WEDGE = 1.2e-7
 COMPILED_SECONDS_PER_WEDGE = 1e-9
@@ -97,19 +99,19 @@ def check_preparation(n: int, m: int, options: Options) -> None:
     """Refuse what cannot fit or overflow, before anything large is allocated."""
     if m >= MAX_EDGES:
         raise InputError(f"{m:,} edges; exact 64-bit totals are guaranteed below {MAX_EDGES:,}")
-    need = orient_bytes(n, m)
-    allowed = memory_allowed(options)
+    check_memory(orient_bytes(n, m), options, f"orienting {m:,} edges", "use a machine with more memory")
+
+
+def check_memory(need: int, options: Options, what: str, otherwise: str) -> None:
+    """Refuse `need` bytes beyond the caller's limit or what the machine has left."""
+    if options.memory_limit is None and need <= ALWAYS_THERE_BYTES:
+        return
+    available = hardware.available_memory()
+    allowed = available if options.memory_limit is None else min(available, options.memory_limit)
     if need > allowed:
         raise MemoryLimitError(
-            f"orienting {m:,} edges takes {need:,} bytes and {allowed:,} are allowed; "
-            "raise memory_limit or use a machine with more memory"
+            f"{what} takes {need:,} bytes and {allowed:,} are allowed; raise memory_limit or {otherwise}"
         )
-
-
-def memory_allowed(options: Options) -> int:
-    """Bytes that may be taken: the caller's limit, or what the machine has."""
-    available = hardware.available_memory()
-    return available if options.memory_limit is None else min(available, options.memory_limit)
 
 
 def orient_bytes(n: int, m: int) -> int:
@@ -128,12 +130,7 @@ def make_plan(question: str, shape: Shape, order: str, relabel: str, options: Op
         raise InputError(f"{algorithm.name} answers {', '.join(algorithm.answers)}, not {question}")
     knobs = algorithm.settings(options.knobs)
     need = algorithm.bytes_needed(shape, threads, knobs)
-    allowed = memory_allowed(options)
-    if need > allowed:
-        raise MemoryLimitError(
-            f"{algorithm.name} takes {need:,} bytes beyond the graph and {allowed:,} are allowed; "
-            "raise memory_limit, use fewer threads or another algorithm"
-        )
+    check_memory(need, options, f"counting by {algorithm.name}", "use fewer threads or another algorithm")
     return Plan(
         question=question,
         algorithm=algorithm.name,

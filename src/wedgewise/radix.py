@@ -126,7 +126,7 @@ class _Sorter:
         self.rename = np.empty(0, np.uint32) if rename is None else kernel_view(rename)
         self.keys, self.spare = np.empty(count, np.uint64), np.empty(count, np.uint64)
         self.chunks = np.append(np.arange(0, count, CHUNK_PAIRS), count)
-        self.positions = np.zeros((len(self.chunks) - 1, self.digits.buckets), np.uint64)
+        self.positions = np.zeros((max(1, len(self.chunks) - 1), self.digits.buckets), np.uint64)
         self.counters = np.empty((self.workers, len(self.digits.passes) << DIGIT_BITS), np.uint32)
         self.first_counts = np.zeros(ids, np.uint32)
         self.second_counts = np.zeros((self.workers, ids), np.uint32)

@@ -124,6 +124,7 @@ def _blocks(
 ) -> Iterator[NDArray[Any]]:
     """Small checked blocks, relabelled by integer labels if there are any."""
     bound = len(labels) if labels is not None else vertices
+    label_of = None if labels is None or names is not None else np.asarray(labels)
     row = 0
     for part in [edges] if isinstance(edges, np.ndarray) else edges:
         if part.dtype.kind not in "iu" or part.ndim != 2 or part.shape[1] != 2:
@@ -136,7 +137,7 @@ def _blocks(
                 raise InputError(
                     f"row {row + outside[0] // 2} holds {outside[1]}, outside 0 … {limit}; renumber vertices"
                 )
-            yield block if labels is None or names is not None else np.asarray(labels)[block]
+            yield block if label_of is None else label_of[block]
             row += len(block)
 
 

@@ -76,6 +76,12 @@ def test_prepared_graphs_are_reused_and_never_stale(tmp_path: Path) -> None:
     assert made == ["a", "b"]
 
 
+def test_the_count_of_every_generated_graph_is_known() -> None:
+    found = {graph.name: graph.triangles for graph in graphs.generated_graphs()}
+    assert found == graphs.KNOWN_TRIANGLES
+    assert all(triangles is not None for triangles in found.values())
+
+
 def test_fingerprint_follows_the_content() -> None:
     marks = {graphs.from_stream(generate.kronecker(6, seed=seed)).fingerprint() for seed in (1, 2, 1)}
     assert len(marks) == 2

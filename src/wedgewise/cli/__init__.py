@@ -8,15 +8,18 @@ from typing import NoReturn
 
 __all__ = ["main"]
 
-TERMINATED = 143
+INTERRUPTED, TERMINATED = 130, 143
 
 
 def main() -> None:
     """Run the command that ``sys.argv`` names and exit with its code."""
     signal.signal(signal.SIGTERM, _terminate)
-    from wedgewise.cli.app import app
+    try:
+        from wedgewise.cli.app import app
 
-    app(prog_name="wedgewise")
+        app(prog_name="wedgewise")
+    except KeyboardInterrupt:  # while modules were still being imported
+        sys.exit(INTERRUPTED)
 
 
 def _terminate(_number: int, _frame: object) -> NoReturn:

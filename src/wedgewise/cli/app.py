@@ -105,7 +105,10 @@ def info(
     as_json: AsJson = False,
     verbose: Verbose = False,
 ) -> None:
-    """Describe a graph: size, degrees, labels, what cleaning drops, and the memory that a count will take."""
+    """Describe a graph.
+
+    Size, degrees, labels, what cleaning drops, and the memory that a count will take.
+    """
     console = Console(as_json, verbose=verbose)
     with console.stages() as tell:
         graph, _ = Reading(file, labels, format, drop_leaves, limit, threads).graph(tell)
@@ -130,7 +133,10 @@ def explain(
     as_json: AsJson = False,
     verbose: Verbose = False,
 ) -> None:
-    """Say what `count` would do and why, without counting."""
+    """Say what `count` would do, and why.
+
+    The graph is read and oriented, not counted.
+    """
     console = Console(as_json, verbose=verbose)
     options = _planning(algorithm, device, order, relabel, memory, threads, knob)
     with console.stages() as tell:
@@ -157,7 +163,11 @@ def convert(
     as_json: AsJson = False,
     verbose: Verbose = False,
 ) -> None:
-    """Write a graph in another format: the pairs as they are, or the cleaned graph with --clean."""
+    """Write a graph in another format.
+
+    The pairs stay as they are; --clean writes every edge once. Formats that are lists of pairs do not hold
+    vertices without an edge; mtx, metis and npz do.
+    """
     from wedgewise.cli.convert import convert_file
 
     console = Console(as_json, verbose=verbose)
@@ -169,19 +179,23 @@ def convert(
 
 @app.command()
 def algorithms(as_json: AsJson = False) -> None:
-    """List every algorithm: what it answers, where it was published, its limits and knobs."""
+    """List the algorithms.
+
+    What each one answers, where it was published, its limits and knobs.
+    """
     found = wedgewise.algorithms()
     Console(as_json).show(objects.algorithms_object(found), lambda: text.algorithms_text(found))
 
 
 @app.command()
 def doctor(
-    warm: Annotated[
-        bool, typer.Option("--warm", help="Compile all kernels now, so that no later run waits.")
-    ] = False,
+    warm: Annotated[bool, typer.Option("--warm", help="Compile all kernels now, so that no later run waits.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Check the installation: versions, threads, memory, the kernel cache and the optional packages."""
+    """Check the installation.
+
+    Versions, threads, memory, the kernel cache and the optional packages.
+    """
     from wedgewise.cli.doctor import doctor_text, examine, warm_kernels
 
     console = Console(as_json)
@@ -192,7 +206,10 @@ def doctor(
 
 @app.command()
 def demo(as_json: AsJson = False) -> None:
-    """Count a bundled real graph, verify it, and compare two algorithms."""
+    """Count a bundled real graph.
+
+    Verifies the count by another method, compares two algorithms, and looks at the degrees.
+    """
     from wedgewise.cli.demo import demo_text, demonstrate
 
     console = Console(as_json)

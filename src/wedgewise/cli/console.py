@@ -17,12 +17,13 @@ from typing import Any
 
 from typer.core import TyperGroup
 
+from wedgewise.cli import INTERRUPTED
 from wedgewise.errors import WedgewiseError
 from wedgewise.machine import jit
 from wedgewise.report.objects import Object, to_json
 from wedgewise.report.progress import Tell, progress_bar
 
-FAILED, INTERRUPTED = 1, 130
+FAILED = 1
 
 
 @dataclass(frozen=True, slots=True)

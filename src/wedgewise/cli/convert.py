@@ -41,9 +41,7 @@ def _write_pairs(reading: Reading, output: str, to: str | None, tell: Tell | Non
     return write_edges(found.pairs, output, format=to, labels=found.names, vertices=vertices)
 
 
-def _write_clean(
-    reading: Reading, output: str, to: str | None, by_row: bool, tell: Tell | None
-) -> tuple[int, int]:
+def _write_clean(reading: Reading, output: str, to: str | None, by_row: bool, tell: Tell | None) -> tuple[int, int]:
     """Every edge once, under the labels of the file; a format of row numbers gets vertices 0 … n − 1."""
     graph, _ = reading.graph(tell)
     labels = None if by_row or isinstance(graph.labels, range) else graph.labels

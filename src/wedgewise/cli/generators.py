@@ -18,9 +18,7 @@ if TYPE_CHECKING:
     from wedgewise.report.progress import Tell
 
 Output = Annotated[str, typer.Argument(metavar="OUT", help="Its suffixes name format and compression.")]
-To = Annotated[
-    str | None, typer.Option(metavar="NAME", help="The format, when the suffix should not decide.")
-]
+To = Annotated[str | None, typer.Option(metavar="NAME", help="The format, when the suffix should not decide.")]
 
 
 class Families(TyperGroup):
@@ -42,7 +40,10 @@ app = typer.Typer(cls=Families, invoke_without_command=True, rich_markup_mode=No
 
 @app.callback()
 def generate(context: typer.Context, as_json: AsJson = False) -> None:
-    """Write a generated graph to a file; without a NAME, list the families and their parameters."""
+    """Write a generated graph.
+
+    Without a NAME, lists the families and their parameters; NAME --help explains the parameters of one.
+    """
     if context.invoked_subcommand is None:
         from wedgewise.generate import GENERATORS
         from wedgewise.report import objects, text
@@ -102,9 +103,7 @@ def _option(parameter: Parameter) -> inspect.Parameter:
     from wedgewise.report.text import default_text
 
     meaning = (
-        parameter.help
-        if parameter.required
-        else f"{parameter.help}; {default_text(parameter.default)} by default"
+        parameter.help if parameter.required else f"{parameter.help}; {default_text(parameter.default)} by default"
     )
     option: Any = typer.Option(f"--{parameter.name}", metavar=parameter.kind.upper(), help=meaning)
     return inspect.Parameter(
@@ -115,9 +114,7 @@ def _option(parameter: Parameter) -> inspect.Parameter:
     )
 
 
-def _write_stream(
-    stream: EdgeStream, output: str, to: str | None, threads: int | None, tell: Tell | None
-) -> Object:
+def _write_stream(stream: EdgeStream, output: str, to: str | None, threads: int | None, tell: Tell | None) -> Object:
     """Stream the pairs into the file, block by block."""
     from wedgewise.api import SCHEMA
     from wedgewise.machine.hardware import usable_threads

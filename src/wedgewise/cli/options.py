@@ -49,7 +49,7 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print the bare answer, no progress.")]
 Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Say on standard error what is being done.")]
 Threads = Annotated[
-    int | None, typer.Option(min=1, help="Threads to use; all that this process may use by default.")
+    int | None, typer.Option(min=1, metavar="N", help="Threads to use; all that this process may use by default.")
 ]
 Labels = Annotated[str, typer.Option(metavar="int|text", help="What the labels of a text file are.")]
 Format = Annotated[
@@ -61,17 +61,13 @@ LimitList = Annotated[
     typer.Option("--limit", metavar="NAME=VALUE", help="Raise or lower a cap on the input; repeatable."),
 ]
 Device = Annotated[str, typer.Option(metavar="auto|cpu", help="Where to count.")]
-AlgorithmName = Annotated[
-    str, typer.Option("--algorithm", metavar="NAME", help="One of `wedgewise algorithms`.")
-]
+AlgorithmName = Annotated[str, typer.Option("--algorithm", metavar="NAME", help="One of `wedgewise algorithms`.")]
 Order = Annotated[
     str, typer.Option(metavar="NAME", help="Direction of arcs: degree, core or id, as the algorithm allows.")
 ]
 Relabel = Annotated[
     str,
-    typer.Option(
-        metavar="NAME", help="Ids by rank, indegree, collective or classes, as the algorithm allows."
-    ),
+    typer.Option(metavar="NAME", help="Ids by rank, indegree, collective or classes, as the algorithm allows."),
 ]
 Memory = Annotated[
     str | None,
@@ -120,4 +116,4 @@ class Reading:
 
     def _is_worth_a_bar(self) -> bool:
         """Whether reading may take long: standard input, or a large file."""
-        return not os.path.isfile(self.file) or os.path.getsize(self.file) >= WORTH_A_BAR_BYTES
+        return self.file == "-" or (os.path.isfile(self.file) and os.path.getsize(self.file) >= WORTH_A_BAR_BYTES)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import platform
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 
@@ -23,9 +24,11 @@ class Machine:
         return f"{self.processor}, {self.threads} threads, {gibibytes:.0f} GiB, {self.system}"
 
 
+@cache
 def look() -> Machine:
-    """Describe the machine that this process runs on."""
-    return Machine(_processor_name(), usable_threads(), available_memory(), f"{platform.system()} {platform.machine()}")
+    """Describe the machine that this process runs on; asked once."""
+    system = f"{platform.system()} {platform.machine()}"
+    return Machine(_processor_name(), usable_threads(), _meminfo("MemTotal:") or available_memory(), system)
 
 
 def usable_threads() -> int:
@@ -40,10 +43,11 @@ def usable_threads() -> int:
 
 def available_memory() -> int:
     """Bytes this process could still take: free memory, capped by the control group and the address-space limit."""
-    candidates = [_meminfo_available(), _cgroup_memory(), _address_space_left()]
+    candidates = [_meminfo("MemAvailable:"), _cgroup_memory(), _address_space_left()]
     return min((value for value in candidates if value is not None), default=2**62)
 
 
+@cache
 def _cgroup_cores() -> int | None:
     quota = _words("/sys/fs/cgroup/cpu.max")
     if len(quota) == 2 and quota[0] != "max":
@@ -76,11 +80,9 @@ def _address_space_left() -> int | None:
     return max(0, soft - int(pages[0]) * resource.getpagesize())
 
 
-def _meminfo_available() -> int | None:
+def _meminfo(name: str) -> int | None:
     words = _words("/proc/meminfo")
-    if "MemAvailable:" not in words:
-        return None
-    return int(words[words.index("MemAvailable:") + 1]) * 1024
+    return int(words[words.index(name) + 1]) * 1024 if name in words else None
 
 
 def _processor_name() -> str:

@@ -17,6 +17,7 @@ import threading
 import time
 import types
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any, Generic, ParamSpec, TypeVar
 
@@ -142,6 +143,7 @@ def _cache_root() -> Path | None:
         return None
 
 
+@cache
 def _sources_hash() -> str:
     import hashlib
 
@@ -162,9 +164,9 @@ def _make_dispatcher(marked: Kernel[Any, Any]) -> Any:
 
     primitives.register_with_numba()
     function = _with_dispatchers_as_globals(marked.function)
-    dispatcher = numba.njit(nogil=True, boundscheck=False, error_model="numpy")(function)
+    dispatcher = numba.njit(nogil=True, boundscheck=False, error_model="numpy", forceinline=marked.inline)(function)
     if not marked.inline:
-        _announce_compiling(dispatcher, marked.__name__)
+        _announce_compiling(dispatcher, f"{marked.function.__module__.rpartition('.')[2]}.{marked.__name__}")
         folder = cache_folder()
         if folder is not None:
             _keep_in(folder, dispatcher)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from wedgewise.read._text_lines import Fault, check_length, inspect_text, text_fault
+from wedgewise.read._text_lines import Fault, Pair, check_length, inspect_text, text_fault
 from wedgewise.read.limits import Limits
 
 
@@ -30,21 +30,18 @@ class Numbering:
 
     def add_lines(self, text: bytes) -> None:
         """Take in whole lines; raise at the first faulty one."""
-        delimiter, line_bytes, add = self._delimiter, self._limits.line_bytes, self._pairs.append
+        number_of, add = self._number_of, self._pairs.append
         lines = text.split(b"\n")
         if not lines[-1]:
             lines.pop()
         for line in lines:
             self._lines += 1
-            if len(line) > line_bytes:
-                check_length(len(line), self._limits, self._path, self._lines)
-            pair = inspect_text(line, delimiter)
+            pair = self._inspect(line)
             if pair is None:
                 continue
-            if isinstance(pair, Fault):
-                pair.raise_at(self._path, self._lines)
-            add(self._number(pair.first))
-            add(self._number(pair.second))
+            for label in (pair.first, pair.second):
+                number = number_of.get(label)
+                add(self._new(label) if number is None else number)
             if pair.columns > self.columns:
                 self.columns = pair.columns
         self._limits.check("pairs", len(self._pairs) // 2, path=self._path)
@@ -53,16 +50,21 @@ class Numbering:
         """All pairs so far as vertex numbers, shape (k, 2)."""
         return np.array(self._pairs, dtype=np.uint32).reshape(-1, 2)
 
-    def _number(self, label: bytes) -> int:
-        number = self._number_of.get(label)
-        return self._new(label) if number is None else number
+    def _inspect(self, line: bytes) -> Pair | None:
+        if len(line) > self._limits.line_bytes:
+            check_length(len(line), self._limits, self._path, self._lines)
+        pair = inspect_text(line, self._delimiter)
+        if isinstance(pair, Fault):
+            pair.raise_at(self._path, self._lines)
+        return pair
 
     def _new(self, label: bytes) -> int:
         fault = text_fault(label)
         if fault is not None:
             fault.raise_at(self._path, self._lines)
         number = len(self.names)
-        self._limits.check("vertices", number + 1, path=f"{self._path}:{self._lines}")
+        if number >= self._limits.vertices:
+            self._limits.check("vertices", number + 1, path=f"{self._path}:{self._lines}")
         self._number_of[label] = number
         self.names.append(label.decode("utf-8"))
         return number

@@ -1,7 +1,8 @@
 """Parse lines of two integers with NumPy: the parser of small files, which need not wait for a compiler.
 
-It returns what `_text_kernel.parse_range` returns. Lines of the usual shape, ``digits separator digits
-newline``, are found and folded all at once; any other line is looked at by `_text_lines`, in Python.
+It returns what `_text_kernel.parse_range` returns. Lines of the usual shape, ``digits separator digits``
+and then the end or a separator, are found and folded all at once; any other line is looked at by
+`_text_lines`, in Python.
 """
 
 from __future__ import annotations
@@ -12,9 +13,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from wedgewise.read._text_lines import BLANK, Fault, inspect_integers, label_value
+from wedgewise.read._text_lines import BLANK, BLANKS, Fault, inspect_integers, label_value
 
-_NEWLINE, _RETURN = 10, 13
+_TAB, _NEWLINE, _RETURN = 9, 10, 13
 _MOST_DIGITS = 18
 
 
@@ -28,6 +29,7 @@ class _Shape:
     first_ends: NDArray[np.int64]
     second_ends: NDArray[np.int64]
     usual: NDArray[np.bool_]
+    columns: int
 
 
 def parse_range(
@@ -50,7 +52,7 @@ def parse_range(
     labels = np.zeros((len(has_pair), 2), dtype=np.uint64)
     labels[has_pair, 0] = _fold(span, shape.begins[has_pair], shape.first_ends[has_pair])
     labels[has_pair, 1] = _fold(span, shape.first_ends[has_pair] + 1, shape.second_ends[has_pair])
-    status, stop, columns = 0, len(has_pair), 0
+    status, stop, columns = 0, len(has_pair), shape.columns
     for number in np.flatnonzero(~shape.usual).tolist():
         line = span[shape.begins[number] : shape.ends[number]].tobytes()
         pair = inspect_integers(line, bytes([int(delimiter)]))
@@ -82,13 +84,33 @@ def _find_shape(span: NDArray[np.uint8], delimiter: int, line_limit: int) -> _Sh
     two = np.minimum(one + 1, len(others) - 1)
     first_ends, second_ends = others[one], others[two]
     first_digits, second_digits = first_ends - begins, second_ends - first_ends - 1
-    separators = bytes_there[one]
-    usual = (separators == delimiter) | ((separators == 9) & (delimiter == BLANK[0]))
-    usual &= (second_ends == ends) | ((bytes_there[two] == _RETURN) & (second_ends + 1 == ends))
+    has_columns = _separates(bytes_there[two], delimiter) & ~np.any(bytes_there == _RETURN)
+    usual = _separates(bytes_there[one], delimiter)
+    usual &= has_columns | (second_ends == ends) | ((bytes_there[two] == _RETURN) & (second_ends + 1 == ends))
     usual &= (first_digits > 0) & (first_digits <= _MOST_DIGITS)
     usual &= (second_digits > 0) & (second_digits <= _MOST_DIGITS)
     usual &= ends - begins <= line_limit
-    return _Shape(begins, ends, first_ends, second_ends, usual)
+    has_columns &= usual
+    columns = _most_columns(span, second_ends[has_columns], ends[has_columns], delimiter)
+    return _Shape(begins, ends, first_ends, second_ends, usual, columns)
+
+
+def _separates(bytes_there: NDArray[np.uint8], delimiter: int) -> NDArray[np.bool_]:
+    """Whether a byte ends a label: the delimiter, or a tab where it is a blank."""
+    also = _TAB if delimiter == BLANK[0] else delimiter
+    return np.isin(bytes_there, (delimiter, also))
+
+
+def _most_columns(span: NDArray[np.uint8], begins: NDArray[np.int64], ends: NDArray[np.int64], delimiter: int) -> int:
+    """The most columns in one of the ranges, each of which starts with a separator."""
+    if not len(begins):
+        return 0
+    if delimiter == BLANK[0]:
+        blank = np.isin(span, np.frombuffer(BLANKS, dtype=np.uint8))
+        marks = np.flatnonzero(blank[:-1] & ~blank[1:] & (span[1:] != _NEWLINE))
+    else:
+        marks = np.flatnonzero(span == delimiter)
+    return int((np.searchsorted(marks, ends) - np.searchsorted(marks, begins)).max())
 
 
 def _fold(span: NDArray[np.uint8], begins: NDArray[np.int64], ends: NDArray[np.int64]) -> NDArray[np.uint64]:

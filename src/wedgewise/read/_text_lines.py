@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import csv
 from dataclasses import dataclass
-from typing import Literal, NoReturn
+from typing import Literal, NamedTuple, NoReturn
 
 from wedgewise.errors import FormatError
 from wedgewise.read.limits import MAX_LABEL, Limits
@@ -30,6 +30,7 @@ BLANK, COMMA, SEMICOLON, TAB = b" ", b",", b";", b"\t"
 
 LabelKind = Literal["int", "text"]
 
+_TO_NEWLINES = "convert the line ends to \\n or \\r\\n (for instance with tr '\\r' '\\n')"
 _AS_TEXT = 'read it with labels="text" (--labels text) if labels are names'
 
 
@@ -46,8 +47,7 @@ class Fault:
         raise FormatError(self.reason, path=path, line=line, text=self.text, remedy=self.remedy)
 
 
-@dataclass(frozen=True, slots=True)
-class Pair:
+class Pair(NamedTuple):
     """Two labels of one line and how many further columns it has."""
 
     first: bytes
@@ -59,11 +59,7 @@ def content_of(line: bytes) -> bytes | Fault:
     """The line without its blanks and carriage returns at the ends; empty for a comment or a blank line."""
     content = line.rstrip(b"\r")
     if b"\r" in content:
-        return Fault(
-            "carriage return inside a line",
-            shown(content),
-            "convert the line ends to \\n or \\r\\n (for instance with tr '\\r' '\\n')",
-        )
+        return Fault("carriage return inside a line", shown(content), _TO_NEWLINES)
     content = content.strip(BLANKS)
     return b"" if content[:1] in (b"#", b"%") else content
 
@@ -154,7 +150,6 @@ def _first_two(content: bytes, columns: list[bytes]) -> Pair | Fault:
             shown(content),
             "write two labels in every line, or # before a comment",
         )
-    for label in columns[:2]:
-        if not label:
-            return Fault("empty label", shown(content), "write two labels in every line")
+    if not columns[0] or not columns[1]:
+        return Fault("empty label", shown(content), "write two labels in every line")
     return Pair(columns[0], columns[1], len(columns) - 2)

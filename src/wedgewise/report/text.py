@@ -83,9 +83,8 @@ def _algorithm_text(algorithm: Algorithm) -> str:
 
 
 def generators_text(generators: Iterable[Generator]) -> str:
-    """One line per family of graphs, its parameters as they are typed."""
-    rows = [(f"{item.name} {parameters_text(item)}".rstrip(), item.summary) for item in generators]
-    return table_text(rows)
+    """Each family of graphs as it is typed, and what it is."""
+    return "\n".join(f"{item.name} {parameters_text(item)}".rstrip() + f"\n    {item.summary}" for item in generators)
 
 
 def parameters_text(generator: Generator) -> str:
