@@ -12,6 +12,7 @@ import argparse
 import statistics
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import wedgewise as ww
@@ -58,9 +59,7 @@ def sweep(name: str, graph: ww.Graph, threads: int) -> str:
     most = largest_hubs(oriented.n, oriented.m)
     tried = sorted({hubs for hubs in SWEEP if hubs <= most} | {chosen})
     seconds = {
-        hubs: median_seconds(
-            lambda hubs=hubs: ww.count(graph, algorithm="keystone", knobs={"hubs": hubs}, threads=threads)
-        )  # type: ignore[misc]
+        hubs: median_seconds(partial(ww.count, graph, algorithm="keystone", knobs={"hubs": hubs}, threads=threads))
         for hubs in tried
     }
     best = min(seconds.values())

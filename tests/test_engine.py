@@ -130,7 +130,7 @@ def test_a_wrong_count_does_not_pass_verification(monkeypatch: pytest.MonkeyPatc
         return int(triangles) // 2, tests
 
     monkeypatch.setattr(keystone, "run_step", wrong)
-    with pytest.raises(errors.VerificationError, match="keystone counts .* reference 1,140"):
+    with pytest.raises(errors.VerificationError, match=r"keystone counts .* reference 1,140"):
         ww.count(graph, algorithm="keystone", verify=True)
 
 

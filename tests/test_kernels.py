@@ -82,6 +82,32 @@ def test_second_use_compiles_nothing(warm: Installation) -> None:
     assert json.loads(again.stdout)["warmed"]["compiled"] == 0
 
 
+WARM_PROCESS = """
+import sys
+import wedgewise as ww
+from wedgewise.generate import kronecker
+print(ww.count(kronecker(11).pairs(), algorithm="keystone"), "numba" in sys.modules, "llvmlite" in sys.modules)
+"""
+
+
+@pytest.mark.compiled
+def test_a_warm_process_runs_kernels_without_numba(warm: Installation) -> None:
+    count, numba, llvmlite = warm.python("-c", WARM_PROCESS).stdout.split()
+    assert (int(count) > 0, numba, llvmlite) == (True, "False", "True")
+
+
+@pytest.mark.compiled
+def test_a_damaged_kernel_is_compiled_again_and_never_run(warm: Installation) -> None:
+    stored = list(Path(warm.cache).glob("*/wedgewise.algorithms.cpu.keystone.*.kernel"))
+    right = warm.python("-c", WARM_PROCESS).stdout.split()[0]
+    assert stored
+    for damage in (lambda data: data[:-7], lambda data: data[:-9] + b"x" + data[-8:], lambda data: b"", lambda data: b"{}"):
+        for path in stored:
+            path.write_bytes(damage(path.read_bytes()))
+        assert warm.python("-c", WARM_PROCESS).stdout.split()[:2] == [right, "True"]
+        assert warm.python("-c", WARM_PROCESS).stdout.split()[:2] == [right, "False"]
+
+
 @pytest.mark.compiled
 def test_an_edited_helper_in_another_file_is_compiled_again(tmp_path: Path) -> None:
     copy = copy_package(tmp_path)

@@ -5,18 +5,19 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from wedgewise import __version__
 from wedgewise.algorithms import registry
-from wedgewise.algorithms._contract import Algorithm, Shape
 from wedgewise.errors import InputError, VerificationError
-from wedgewise.execute.local import execute
 from wedgewise.graph import CleanReport, OrientedGraph
 from wedgewise.machine import hardware, jit
 from wedgewise.plan import Options, Plan, check_preparation, check_question, choose_orientation, make_plan
-from wedgewise.reduce import reduce
 from wedgewise.user_graph import Graph
+
+if TYPE_CHECKING:
+    from wedgewise.algorithms._contract import Algorithm
+    from wedgewise.reduce import Total
 
 Progress = Callable[[str, int, int], None] | bool | None
 SCHEMA = 1
@@ -174,6 +175,8 @@ def as_graph(graph: Any) -> Graph:
 
 
 def _prepare(question: str, graph: Graph, options: Options) -> tuple[OrientedGraph, Plan]:
+    from wedgewise.algorithms._contract import Shape
+
     check_question(question)
     if options.threads is not None and options.threads < 1:
         raise InputError(f"threads is at least 1, not {options.threads}")
@@ -193,8 +196,7 @@ def _answer(question: str, source: Any, options: Options, progress: Progress, ve
             clock.lap("read and clean")
         oriented, plan = _prepare(question, graph, options)
         clock.lap("orient")
-        execution = execute(plan, oriented, None if tell is None else lambda done, tasks: tell("count", done, tasks))
-        total = reduce(execution, plan.m, plan.wedges)
+        total = _count(plan, oriented, None if tell is None else lambda done, tasks: tell("count", done, tasks))
         clock.lap("count")
         verified = None
         if verify:
@@ -218,6 +220,14 @@ def _answer(question: str, source: Any, options: Options, progress: Progress, ve
     )
 
 
+def _count(plan: Plan, oriented: OrientedGraph, on_done: Callable[[int, int], None] | None = None) -> Total:
+    """Carry a plan out and add its partials up."""
+    from wedgewise.execute.local import execute
+    from wedgewise.reduce import reduce
+
+    return reduce(execute(plan, oriented, on_done), plan.m, plan.wedges)
+
+
 def _verify(question: str, graph: Graph, answer: int, plan: Plan, options: Options) -> str:
     """Recount by another method over another order; the answer must be the same integer."""
     method = _recount_method(plan)
@@ -226,7 +236,7 @@ def _verify(question: str, graph: Graph, answer: int, plan: Plan, options: Optio
     oriented, recount_plan = _prepare(question, graph, check)
     if oriented.m != graph.m:
         raise VerificationError(f"{oriented.m:,} arcs for {graph.m:,} edges: please report this")
-    recount = reduce(execute(recount_plan, oriented), recount_plan.m, recount_plan.wedges).triangles
+    recount = _count(recount_plan, oriented).triangles
     if recount != answer:
         raise VerificationError(
             f"{plan.algorithm} counts {answer:,} triangles, {method} {recount:,}: please report this"

@@ -103,12 +103,11 @@ def pick_labels(labels: Labels, vertices: NDArray[Any]) -> Labels:
     """The labels of some vertices."""
     if isinstance(labels, list):
         return [labels[v] for v in vertices]
-    return np.asarray(labels)[vertices]
+    picked: NDArray[Any] = np.asarray(labels)[vertices]
+    return picked
 
 
-def number_labels(
-    pairs: NDArray[Any], threads: int, *, compiled: bool
-) -> tuple[NDArray[Any], NDArray[np.uint32]]:
+def number_labels(pairs: NDArray[Any], threads: int, *, compiled: bool) -> tuple[NDArray[Any], NDArray[np.uint32]]:
     """Number sparse labels in ascending order: the distinct labels, and the pairs with numbers for labels.
 
     Peak: 8 bytes per pair for the numbers, and twice the pairs' own bytes while they are sorted.

@@ -71,9 +71,7 @@ def relabel(graph: OrientedGraph, by: str, *, threads: int = 1, compiled: bool |
     arcs[:, 1] = graph.out_neighbours
     found = sort_pairs(arcs, graph.n, threads, rename=new_id, directed=True, compiled=compiled)
     offsets, out_neighbours = _rows(found, threads)
-    return OrientedGraph(
-        graph.n, offsets, out_neighbours, graph.vertex_of[old_ids], graph.order, by, graph.wedges
-    )
+    return OrientedGraph(graph.n, offsets, out_neighbours, graph.vertex_of[old_ids], graph.order, by, graph.wedges)
 
 
 def count_wedges(out_degrees: Ids) -> int:
@@ -114,10 +112,10 @@ def _by_rank(graph: SimpleGraph, order: str, threads: int, compiled: bool) -> Id
 def peeling_rounds(graph: SimpleGraph, threads: int, compiled: bool) -> Ids:
     """The round in which each vertex goes when all vertices of at most the least remaining degree go at once."""
     offsets, neighbours = _symmetric_rows(graph, threads, compiled)
-    rounds = np.zeros(graph.n, np.uint32)
-    remaining = graph.degrees.astype(np.uint32)
+    rounds, queue = np.zeros(graph.n, np.uint32), np.empty(graph.n, np.uint32)
+    remaining, gone = graph.degrees.copy(), np.zeros(graph.n, np.uint8)
     peel = peel_rounds if compiled else peel_rounds.function
-    peel(offsets, kernel_view(neighbours), remaining, rounds)
+    peel(offsets, kernel_view(neighbours), remaining, rounds, queue, gone)
     return rounds
 
 
@@ -130,23 +128,23 @@ def _symmetric_rows(graph: SimpleGraph, threads: int, compiled: bool) -> tuple[K
 
 
 @kernel
-def peel_rounds(offsets: Keys, neighbours: Ids, remaining: Ids, rounds: Ids) -> None:
+def peel_rounds(
+    offsets: Keys, neighbours: Ids, remaining: Ids, rounds: Ids, queue: Ids, gone: NDArray[np.uint8]
+) -> None:
     """Peel in rounds of increasing bound; the queue holds the vertices of the present round, then those of the next."""
     n = np.uint64(len(remaining))
-    queue = np.empty(len(remaining), np.uint32)
-    gone = np.zeros(len(remaining), np.uint8)
     done, filled = np.uint64(0), np.uint64(0)
     bound, number = np.uint32(0), np.uint32(0)
     while done < n:
         if done == filled:
             bound = np.uint32(0xFFFFFFFF)
-            for v in range(n):
-                if not gone[v] and remaining[v] < bound:
-                    bound = remaining[v]
-            for v in range(n):
-                if not gone[v] and remaining[v] <= bound:
-                    gone[v] = 1
-                    queue[filled] = v
+            for u in range(n):
+                if not gone[u] and remaining[u] < bound:
+                    bound = remaining[u]
+            for u in range(n):
+                if not gone[u] and remaining[u] <= bound:
+                    gone[u] = 1
+                    queue[filled] = u
                     filled += np.uint64(1)
         stop = filled
         while done < stop:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from wedgewise.algorithms import find, registry
-from wedgewise.algorithms._contract import Algorithm, Shape
 from wedgewise.errors import InputError, MemoryLimitError, PreconditionError, UnknownNameError
 from wedgewise.machine import hardware, jit
+
+if TYPE_CHECKING:
+    from wedgewise.algorithms._contract import Algorithm, Shape
 
 QUESTIONS = ("count",)
 DEVICES = ("auto", "cpu")

@@ -9,11 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from wedgewise.clean import clean
 from wedgewise.errors import InputError, MemoryLimitError
 from wedgewise.graph import CleanReport, EdgeList, Labels, OrientedGraph, Origin, SimpleGraph
 from wedgewise.machine import hardware
-from wedgewise.orient import orient, relabel
 from wedgewise.read.limits import DEFAULT_LIMITS, Limits
 
 
@@ -49,6 +47,8 @@ class Graph:
         drop_leaves: bool = False,
         threads: int | None = None,
     ) -> None:
+        from wedgewise.clean import clean
+
         limits = limits or DEFAULT_LIMITS
         threads = threads or hardware.usable_threads()
         edge_list = _edge_list(source, n, labels, format, limits, threads)
@@ -106,6 +106,8 @@ class Graph:
         self, order: str = "degree", relabelling: str = "rank", *, threads: int | None = None
     ) -> OrientedGraph:
         """The oriented form, prepared at the first call and kept until `release`."""
+        from wedgewise.orient import orient, relabel
+
         threads = threads or hardware.usable_threads()
         with self._lock:
             if (order, "rank") not in self._oriented:

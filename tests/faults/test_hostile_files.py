@@ -24,8 +24,10 @@ import pytest
 from wedgewise.errors import FormatError, InputError, LimitError, MissingFileError, WedgewiseError
 from wedgewise.read import read_edges
 from wedgewise.read.limits import Limits
+from wedgewise.read.text import BLOCK_BYTES
 
 MEBIBYTE = 2**20
+BLOCKS = 7  # of a compressed text: one being decompressed, three waiting, three being cut into lines and parsed
 TIGHT = Limits(decompressed_bytes=2 * MEBIBYTE)
 BANNER = b"%%MatrixMarket matrix coordinate pattern general\n"
 
@@ -88,7 +90,7 @@ def test_a_compressed_line_without_end(tmp_path: Path) -> None:
     read_edges(io.BytesIO(b"1 2\n" * MEBIBYTE), threads=1)  # the compiler's time and memory are not the reader's
     path = tmp_path / "line.gz"
     path.write_bytes(gzip.compress(b"1" * (256 * MEBIBYTE), 1))
-    with at_most(240), pytest.raises(WedgewiseError):
+    with at_most(24), pytest.raises(LimitError, match=r"line\.gz:1: line bytes"):
         read_edges(path, threads=1)
 
 
@@ -96,9 +98,23 @@ def test_a_compressed_line_without_end(tmp_path: Path) -> None:
 @pytest.mark.parametrize("byte", [b"1", b"a", b" ", b"%", b"\xe9"])
 def test_one_endless_line(tmp_path: Path, name: str, byte: bytes) -> None:
     path = tmp_path / name
-    path.write_bytes((BANNER if name == "g.mtx" else b"") + byte * (8 * MEBIBYTE))
-    with at_most(128), pytest.raises(WedgewiseError):
+    path.write_bytes((BANNER if name == "g.mtx" else b"") + byte * (32 * MEBIBYTE))
+    with at_most(16), pytest.raises(LimitError, match=f"{name}:{2 if name == 'g.mtx' else 1}: line bytes"):
         read_edges(path, threads=1)
+
+
+@pytest.mark.parametrize("byte", [b"1", b"a", b" ", b"%", b"\xe9"])
+@pytest.mark.parametrize("labels", ["int", "text"])
+def test_an_endless_line_behind_good_ones(tmp_path: Path, byte: bytes, labels: str) -> None:
+    read_edges(io.BytesIO(b"1 2\n" * MEBIBYTE), threads=1)
+    content = b"1 2\n" * 1000 + byte * (32 * MEBIBYTE)
+    plain, packed = tmp_path / "g.txt", tmp_path / "g.gz"
+    plain.write_bytes(content)
+    with at_most(48), pytest.raises(LimitError, match=r"g\.txt:1001: line bytes"):
+        read_edges(plain, labels=labels, threads=1)
+    packed.write_bytes(gzip.compress(content, 1))
+    with at_most(32 + BLOCKS * BLOCK_BYTES / MEBIBYTE), pytest.raises(LimitError, match=r"g\.gz:1001: line bytes"):
+        read_edges(packed, labels=labels, threads=1)
 
 
 def npy_header(descr: str, shape: str) -> bytes:

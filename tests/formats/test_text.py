@@ -554,7 +554,7 @@ def test_written_names_come_back(wanted: list[tuple[str, str]]) -> None:
 
 def test_small_files_do_not_wait_for_the_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.undo()
-    monkeypatch.setattr(_text_kernel.parse_range, "_dispatcher", None)
+    monkeypatch.setattr(_text_kernel.parse_range, "_loaded", {})
     assert text._choose_parser(text.KERNEL_BYTES - 1) is _text_arrays.parse_range
     wanted = _text_arrays.parse_range if JIT_DISABLED else _text_kernel.parse_range
     assert text._choose_parser(text.KERNEL_BYTES) is wanted

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import pairwise
 from math import comb
 
 import numpy as np
@@ -27,7 +28,7 @@ def total(algorithm: Algorithm, graph: OrientedGraph) -> int:
     work = algorithm.prepare(graph, algorithm.settings(None), 2)
     workspace = work.workspace()
     bounds = work.bounds.tolist()
-    return sum(int(work.count(a, b, workspace)[0]) for a, b in zip(bounds, bounds[1:], strict=False))
+    return sum(int(work.count(a, b, workspace)[0]) for a, b in pairwise(bounds))
 
 
 @needs_speed

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import importlib
-import pkgutil
 from functools import cache
+from typing import TYPE_CHECKING
 
-from wedgewise.algorithms._contract import Algorithm
 from wedgewise.errors import UnknownNameError
+
+if TYPE_CHECKING:
+    from wedgewise.algorithms._contract import Algorithm
 
 
 @cache
 def registry() -> dict[tuple[str, str], Algorithm]:
-    """All algorithms by (name, device), in alphabetical order."""
+    """All algorithms by (name, device), in alphabetical order; their modules are imported at the first question."""
+    import pkgutil
+
     found: dict[tuple[str, str], Algorithm] = {}
     for module in pkgutil.walk_packages(__path__, prefix=f"{__name__}."):
         if module.ispkg or module.name.rpartition(".")[2].startswith("_"):

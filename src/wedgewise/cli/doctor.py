@@ -42,7 +42,7 @@ def examine(warmed: Object | None) -> Object:
         "memory_bytes": hardware.available_memory(),
         "jit": not jit.JIT_DISABLED,
         "cache": None if folder is None else str(folder),
-        "kernels_cached": 0 if folder is None else len(list(folder.glob("*.nbi"))),
+        "kernels_cached": 0 if folder is None else len(list(folder.glob(f"*{jit.OBJECT_SUFFIX}"))),
         "bundled": {name: _is_there(name) for name in BUNDLED},
         "warmed": warmed,
     }

@@ -5,20 +5,16 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import BinaryIO
+from importlib import import_module
+from typing import TYPE_CHECKING, BinaryIO
 
 from wedgewise.errors import InputError, UnknownNameError
 from wedgewise.graph import EdgeList
 from wedgewise.machine.hardware import usable_threads
-from wedgewise.read.arrow import read_arrow, read_parquet
-from wedgewise.read.content import Content, open_content
 from wedgewise.read.limits import DEFAULT_LIMITS, Limits
-from wedgewise.read.matrix_market import read_matrix_market
-from wedgewise.read.metis import read_metis
-from wedgewise.read.numpy_files import read_npy, read_npz
-from wedgewise.read.pairs_file import read_bel, read_bel32, read_bel64
-from wedgewise.read.sniff import sniff
-from wedgewise.read.text import read_text
+
+if TYPE_CHECKING:
+    from wedgewise.read.content import Content
 
 __all__ = ["FORMATS", "LABELS", "read_edges"]
 
@@ -35,36 +31,44 @@ class _Request:
 
 
 def _text(content: Content, request: _Request) -> EdgeList:
+    from wedgewise.read.text import read_text
+
     return read_text(content, labels=request.labels, limits=request.limits, threads=request.threads)
 
 
-def _table(reader: Callable[[Content, Limits, str], EdgeList]) -> Callable[[Content, _Request], EdgeList]:
+def _table(module: str, reader: str) -> Callable[[Content, _Request], EdgeList]:
     """A reader of tables, whose columns may hold integers or text."""
-    return lambda content, request: reader(content, request.limits, request.labels)
+    return lambda content, request: _load(module, reader)(content, request.limits, request.labels)
 
 
-def _integers(reader: Callable[[Content, Limits], EdgeList]) -> Callable[[Content, _Request], EdgeList]:
+def _integers(module: str, reader: str) -> Callable[[Content, _Request], EdgeList]:
     """A reader of a format that holds integers and nothing else."""
 
     def read(content: Content, request: _Request) -> EdgeList:
         if request.labels == "text":
             raise InputError(f'{content.name}: labels="text" where the format holds integers; leave labels out')
-        return reader(content, request.limits)
+        return _load(module, reader)(content, request.limits)
 
     return read
 
 
+def _load(module: str, reader: str) -> Callable[..., EdgeList]:
+    """A reader of this package: its module is imported when the first file of its format is read."""
+    found: Callable[..., EdgeList] = getattr(import_module(f"{__name__}.{module}"), reader)
+    return found
+
+
 FORMATS: dict[str, Callable[[Content, _Request], EdgeList]] = {
     "text": _text,
-    "mtx": _integers(read_matrix_market),
-    "metis": _integers(read_metis),
-    "npy": _integers(read_npy),
-    "npz": _integers(read_npz),
-    "bel": _integers(read_bel),
-    "bel32": _integers(read_bel32),
-    "bel64": _integers(read_bel64),
-    "parquet": _table(read_parquet),
-    "arrow": _table(read_arrow),
+    "mtx": _integers("matrix_market", "read_matrix_market"),
+    "metis": _integers("metis", "read_metis"),
+    "npy": _integers("numpy_files", "read_npy"),
+    "npz": _integers("numpy_files", "read_npz"),
+    "bel": _integers("pairs_file", "read_bel"),
+    "bel32": _integers("pairs_file", "read_bel32"),
+    "bel64": _integers("pairs_file", "read_bel64"),
+    "parquet": _table("arrow", "read_parquet"),
+    "arrow": _table("arrow", "read_arrow"),
 }
 
 
@@ -104,6 +108,9 @@ def read_edges(
     >>> read_edges(io.BytesIO(b"0 1\\n1 2\\n")).pairs.tolist()
     [[0, 1], [1, 2]]
     """
+    from wedgewise.read.content import open_content
+    from wedgewise.read.sniff import sniff
+
     if format is not None and format not in FORMATS:
         raise UnknownNameError(f"no format named {format!r}; there are: {', '.join(FORMATS)}")
     if labels not in LABELS:

@@ -2,6 +2,7 @@
 
 What   Read every line that starts in ``text[begin:end]``; write two labels per pair.
 Input  ``begin`` and ``end`` lie just behind a newline, or at the start or the end of the text.
+       Inside a line only where that line is over the limit and refused in the range it begins in.
 Idea   A label is read eight bytes at a time: the first byte that is no digit is found by arithmetic on the
        whole word (no branch per digit), the digits are shifted to the top and folded into a number by three
        multiplications. Lines that are not ``digits separator digits newline`` (comments, blanks, extra

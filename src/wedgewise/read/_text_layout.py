@@ -83,7 +83,7 @@ class _Line:
 
 def find_layout(content: Content, labels: str, limits: Limits) -> Layout:
     """Decide how to read `content` from its first data lines; raise for faults in the lines before them."""
-    head, sample = _sample(content)
+    head, sample = _sample(content, limits)
     if head[:2] in _UTF16_MARKS:
         raise FormatError(
             "UTF-16 text",
@@ -105,8 +105,11 @@ def find_layout(content: Content, labels: str, limits: Limits) -> Layout:
     return Layout(kind, delimiter, begin, lines_before, header, wide)
 
 
-def _sample(content: Content) -> tuple[bytes, list[_Line]]:
-    """The first bytes and their first data lines: at least two lines if there are any within 64 MiB."""
+def _sample(content: Content, limits: Limits) -> tuple[bytes, list[_Line]]:
+    """The first bytes and their first data lines: at least two lines if there are any within 64 MiB.
+
+    No more of a line is looked at than shows that it is too long.
+    """
     size = _FIRST_HEAD_BYTES
     while True:
         head = content.head(size)
@@ -114,6 +117,8 @@ def _sample(content: Content) -> tuple[bytes, list[_Line]]:
         sample = _data_lines(head, complete)
         if complete or len(sample) >= 2 or size >= _LAST_HEAD_BYTES:
             return head, sample
+        unfinished = len(head) - head.rfind(b"\n") - 1
+        check_length(unfinished, limits, content.name, head.count(b"\n") + 1)
         size *= 4
 
 

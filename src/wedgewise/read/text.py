@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -30,7 +31,7 @@ from wedgewise.read.limits import MAX_LABEL, Limits
 Parser = Callable[..., tuple[int, int, int, int]]
 
 KERNEL_BYTES = 2 * 2**20
-CHUNK_BYTES = 4 * 2**20
+CHUNK_BYTES = 2**20
 BLOCK_BYTES = 16 * 2**20
 _MAX_NARROW = 2**32 - 1
 
@@ -63,8 +64,9 @@ def read_text(content: Content, *, labels: str = "auto", limits: Limits, threads
 
     Notes
     -----
-    Bytes at the peak for integer labels: 8 per line of a mapped file; 16 per pair and four blocks of text for
-    a compressed one. Twice as many per line or pair when a label needs 64 bits. Text labels: see `Numbering`.
+    Bytes at the peak for integer labels: 8 per line of a mapped file; 16 per pair and seven blocks of 16 MiB
+    for a compressed one (one being decompressed, three waiting, three being cut into lines and parsed). Twice as
+    many per line or pair when a label needs 64 bits. Text labels: see `Numbering`.
     Comments and extra columns are not checked for NUL bytes or UTF-8: only labels are.
     """
     if labels not in ("auto", "int", "text"):
@@ -75,7 +77,8 @@ def read_text(content: Content, *, labels: str = "auto", limits: Limits, threads
     if layout.kind == "text":
         numbering = Numbering(content.name, layout.delimiter, limits, layout.lines_before)
         for text in _whole_lines(content, layout, limits):
-            numbering.add_lines(text.tobytes())
+            for begin, end in pairwise(_cut_at_newlines(text, CHUNK_BYTES, limits.line_bytes)):
+                numbering.add_lines(text[begin:end].tobytes())
         names = numbering.names
         return EdgeList(numbering.pairs(), origin, len(names), names, numbering.columns)
     reader = _IntegerReader(content.name, layout, limits, threads or usable_threads())
@@ -134,7 +137,7 @@ class _IntegerReader:
     def add_lines(self, text: Bytes) -> None:
         """Take in whole lines; raise at the first faulty one."""
         text = kernel_view(text)
-        cuts = _cut_at_newlines(text, CHUNK_BYTES)
+        cuts = _cut_at_newlines(text, CHUNK_BYTES, self._limits.line_bytes)
         lines = self._count_lines(text, cuts)
         labels = self._parse(text, cuts, lines)
         if labels is None:
@@ -162,14 +165,11 @@ class _IntegerReader:
 
     def _count_lines(self, text: Bytes, cuts: list[int]) -> list[int]:
         """Lines per chunk: what bounds its pairs."""
-        lines = run_tasks(
-            lambda chunk, _: _count_newlines(text[cuts[chunk] : cuts[chunk + 1]]),
+        return run_tasks(
+            lambda chunk, _: _count_lines(text[cuts[chunk] : cuts[chunk + 1]]),
             len(cuts) - 1,
             self._threads,
         )
-        if len(text) and text[-1] != ord("\n"):
-            lines[-1] += 1
-        return lines
 
     def _parse(self, text: Bytes, cuts: list[int], lines: list[int]) -> NDArray[Any] | None:
         """All labels of `text`, or None when one does not fit into the narrow type."""
@@ -213,11 +213,17 @@ def _choose_parser(size: int) -> Parser:
     return _text_arrays.parse_range
 
 
-def _cut_at_newlines(text: Bytes, chunk_bytes: int) -> list[int]:
-    """Positions behind newlines about `chunk_bytes` apart, from 0 to the end."""
+def _cut_at_newlines(text: Bytes, chunk_bytes: int, line_bytes: int) -> list[int]:
+    """Positions behind newlines about `chunk_bytes` apart, from 0 to the end.
+
+    A line of more than `line_bytes` may be cut inside, so that no chunk is larger than both together; the chunk
+    in which it begins holds enough of it to be refused.
+    """
     cuts = [0]
     while len(text) - cuts[-1] > chunk_bytes:
-        cuts.append(min(_find_newline(text, cuts[-1] + chunk_bytes) + 1, len(text)))
+        at = cuts[-1] + chunk_bytes
+        within = text[: at + line_bytes + 1]
+        cuts.append(min(_find_newline(within, at) + 1, len(within)))
     if cuts[-1] < len(text):
         cuts.append(len(text))
     return cuts
@@ -245,6 +251,11 @@ def _behind_last_newline(text: Bytes) -> int:
         end = begin
         window *= 2
     return 0
+
+
+def _count_lines(text: Bytes) -> int:
+    """Lines of a chunk, the last one with its newline or without."""
+    return _count_newlines(text) + int(text[-1] != ord("\n"))
 
 
 def _count_newlines(text: Bytes) -> int:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
 from dataclasses import asdict
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,11 +12,13 @@ from numpy.typing import NDArray
 from wedgewise.algorithms import registry
 from wedgewise.algorithms._contract import Algorithm, Shape
 from wedgewise.api import SCHEMA
-from wedgewise.generate.stream import Generator
 from wedgewise.graph import Labels
 from wedgewise.machine import hardware
 from wedgewise.plan import Plan, orient_bytes
 from wedgewise.user_graph import Graph
+
+if TYPE_CHECKING:
+    from wedgewise.generate.stream import Generator
 
 Object = dict[str, Any]
 
@@ -26,6 +27,8 @@ ENGINE = "keystone"  # what `auto` takes for any graph whose memory is worth pre
 
 def to_json(record: Object) -> str:
     """The object on one line; fractions and paths as text."""
+    import json
+
     return json.dumps(record, default=str, ensure_ascii=False)
 
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from wedgewise.algorithms._contract import Algorithm
 from wedgewise.api import Result
-from wedgewise.generate.stream import Generator
 from wedgewise.graph import CleanReport
+
+if TYPE_CHECKING:
+    from wedgewise.generate.stream import Generator
 
 LABELS = {"numbers": "0 … n − 1", "integers": "integers, as in the file", "text": "text, as in the file"}
 

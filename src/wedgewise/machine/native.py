@@ -1,0 +1,236 @@
+"""Machine code of kernels: made by Numba, kept as one object file each, called through ctypes.
+
+A kernel ``f(array, number, …) -> (number, …)`` becomes the native function
+
+    int f(void **result, void **error, item *array, uint64 length, number, …, uint64 *results)
+
+(Numba's own calling convention with arrays spelled out), which needs neither Numba nor Python to run and is called
+without the GIL. Kernels allocate nothing and raise nothing, so the runtime functions that Numba mentions for those cases
+are never reached; they are bound to `abort`.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import hashlib
+import json
+import types
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from wedgewise.machine import primitives
+
+MAGIC = b"wedgewise kernel 1\n"
+POINTER = ctypes.c_void_p
+NO_RESULT = -1  # `results` of a kernel that returns None; 0 stands for a single number
+
+
+class DamagedObjectError(Exception):
+    """A stored object is not what was written."""
+
+
+@dataclass(frozen=True, slots=True)
+class NativeObject:
+    """One compiled kernel."""
+
+    symbol: str
+    kinds: tuple[str, ...]
+    externals: tuple[str, ...]
+    results: int
+    code: bytes
+
+    def to_bytes(self) -> bytes:
+        """The file: a line of magic, a line of JSON with the code's checksum, the code."""
+        header = {
+            "symbol": self.symbol,
+            "kinds": self.kinds,
+            "externals": self.externals,
+            "results": self.results,
+            "sha256": hashlib.sha256(self.code).hexdigest(),
+        }
+        return MAGIC + json.dumps(header).encode() + b"\n" + self.code
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> NativeObject:
+        """Read a stored object back; anything but what was written is refused before it can run."""
+        try:
+            if not data.startswith(MAGIC):
+                raise DamagedObjectError("not a kernel")
+            header_end = data.index(b"\n", len(MAGIC))
+            header = json.loads(data[len(MAGIC) : header_end])
+            code = data[header_end + 1 :]
+            if hashlib.sha256(code).hexdigest() != header["sha256"]:
+                raise DamagedObjectError("wrong checksum")
+            externals, kinds = tuple(header["externals"]), tuple(header["kinds"])
+            return cls(header["symbol"], kinds, externals, header["results"], code)
+        except (ValueError, KeyError, TypeError) as error:
+            raise DamagedObjectError(str(error)) from error
+
+
+@cache
+def processor() -> str:
+    """The processor and compiler back end that machine code is made for."""
+    import llvmlite
+    from llvmlite import binding
+
+    features = binding.get_host_cpu_features().flatten()
+    return f"{llvmlite.__version__} {binding.get_process_triple()} {binding.get_host_cpu_name()} {features}"
+
+
+@cache
+def _engine() -> Any:
+    """The linker and loader of this process."""
+    from llvmlite import binding
+
+    binding.initialize_native_target()
+    binding.initialize_native_asmprinter()
+    machine = binding.Target.from_default_triple().create_target_machine(jit=True)
+    return binding.create_mcjit_compiler(binding.parse_assembly(""), machine)
+
+
+def callable_of(native: NativeObject, title: str) -> Callable[..., Any]:
+    """Load machine code and return a Python function that calls it."""
+    from llvmlite import binding
+
+    for name in native.externals:
+        if binding.address_of_symbol(name) is None:
+            binding.add_symbol(name, _abort_address())
+    engine = _engine()
+    engine.add_object_file(binding.ObjectFileRef.from_data(native.code))
+    engine.finalize_object()
+    parameters = [kind for spelled in native.kinds for kind in _c_types(spelled)]
+    prototype = ctypes.CFUNCTYPE(ctypes.c_int32, POINTER, POINTER, *parameters, POINTER)
+    return _caller(prototype(engine.get_function_address(native.symbol)), native.results, title)
+
+
+def _caller(function: Callable[..., int], results: int, title: str) -> Callable[..., Any]:
+    buffer_type = ctypes.c_uint64 * max(1, results)
+
+    def call(*args: Any) -> Any:
+        spelled: list[Any] = []
+        for arg in args:
+            if type(arg) is np.ndarray:
+                if not arg.flags.c_contiguous:
+                    raise TypeError(f"{title} needs C-contiguous arrays")
+                spelled.append(arg.__array_interface__["data"][0])
+                spelled.append(arg.size)
+            else:
+                spelled.append(int(arg))
+        returned, error, buffer = ctypes.c_void_p(), ctypes.c_void_p(), buffer_type()
+        status = function(ctypes.addressof(returned), ctypes.addressof(error), *spelled, ctypes.addressof(buffer))
+        if status != 0:
+            raise RuntimeError(f"{title} failed with status {status}: please report this")
+        if results > 0:
+            return tuple(buffer)
+        return None if results == NO_RESULT else buffer[0]
+
+    return call
+
+
+def _c_types(kind: str) -> list[Any]:
+    if kind.startswith("*"):
+        return [POINTER, ctypes.c_uint64]
+    return [np.ctypeslib.as_ctypes_type(np.dtype(kind))]
+
+
+@cache
+def _abort_address() -> int:
+    address = ctypes.cast(ctypes.CDLL(None).abort, ctypes.c_void_p).value
+    assert address is not None
+    return address
+
+
+def compile_object(marked: Any, kinds: list[str]) -> NativeObject:
+    """Compile a kernel for arguments of these kinds, with Numba."""
+    import numba
+    from numba import types as numba_types
+
+    primitives.register_with_numba()
+    dispatcher = _dispatcher(marked)
+    arguments = tuple(_numba_type(kind) for kind in kinds)
+    dispatcher.compile(arguments)
+    returned = dispatcher.overloads[arguments].signature.return_type
+    results = _result_count(returned)
+    wrapper = _wrapper(dispatcher, kinds, results)
+    spelled = [item for kind in kinds for item in _numba_spelling(kind)]
+    signature = numba_types.void(*spelled, numba_types.CPointer(numba_types.uint64))
+    compiled = numba.njit(
+        signature, error_model="numpy", boundscheck=False, no_cpython_wrapper=True, no_cfunc_wrapper=True
+    )(wrapper)
+    (result,) = compiled.overloads.values()
+    module = result.library._final_module
+    return NativeObject(
+        symbol=result.fndesc.mangled_name,
+        kinds=tuple(kinds),
+        externals=tuple(f.name for f in module.functions if f.is_declaration and not f.name.startswith("llvm.")),
+        results=results,
+        code=result.library.codegen._tm.emit_object(module),
+    )
+
+
+def _dispatcher(marked: Any) -> Any:
+    """Numba's form of a kernel or helper, with the helpers it calls compiled into it."""
+    import numba
+
+    function = marked.function
+    names = set(function.__code__.co_names)
+    visible = {
+        name: _dispatcher(value) if name in names and isinstance(value, type(marked)) else value
+        for name, value in function.__globals__.items()
+    }
+    copy = types.FunctionType(function.__code__, visible, function.__name__, function.__defaults__)
+    copy.__module__ = function.__module__
+    copy.__qualname__ = function.__qualname__
+    return numba.njit(nogil=True, boundscheck=False, error_model="numpy", forceinline=marked.inline)(copy)
+
+
+def _numba_type(kind: str) -> Any:
+    import numba
+    from numba import types as numba_types
+
+    item = numba.from_dtype(np.dtype(kind.removeprefix("*")))
+    return numba_types.Array(item, 1, "C") if kind.startswith("*") else item
+
+
+def _numba_spelling(kind: str) -> list[Any]:
+    import numba
+    from numba import types as numba_types
+
+    item = numba.from_dtype(np.dtype(kind.removeprefix("*")))
+    return [numba_types.CPointer(item), numba_types.uint64] if kind.startswith("*") else [item]
+
+
+def _result_count(returned: Any) -> int:
+    from numba import types as numba_types
+
+    if isinstance(returned, numba_types.NoneType):
+        return NO_RESULT
+    return len(returned) if isinstance(returned, numba_types.BaseTuple) else 0
+
+
+def _wrapper(dispatcher: Any, kinds: list[str], results: int) -> Callable[..., None]:
+    """The function with arrays spelled out as pointer and length, and results stored through a pointer."""
+    from numba import carray
+
+    parameters, handed = [], []
+    for number, kind in enumerate(kinds):
+        if kind.startswith("*"):
+            parameters += [f"p{number}", f"n{number}"]
+            handed.append(f"carray(p{number}, (n{number},))")
+        else:
+            parameters.append(f"x{number}")
+            handed.append(f"x{number}")
+    lines = [
+        f"def wrapper({', '.join([*parameters, 'results'])}):",
+        f"    found = kernel({', '.join(handed)})",
+        *(f"    results[{i}] = found[{i}]" for i in range(results)),
+        *(["    results[0] = found"] if results == 0 else []),
+    ]
+    names: dict[str, Any] = {"carray": carray, "kernel": dispatcher}
+    exec("\n".join(lines), names)
+    wrapper: Callable[..., None] = names["wrapper"]
+    return wrapper

@@ -1,0 +1,79 @@
+"""Stored machine code: what is written comes back, anything else is refused, and arrays must be what kernels expect."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from wedgewise.machine.jit import JIT_DISABLED, kernel
+from wedgewise.machine.native import DamagedObjectError, NativeObject
+from wedgewise.machine.primitives import count_common_bits, popcount, prefetch
+
+STORED = NativeObject("f", ("*u4", "i8"), ("memset",), 2, b"\x7fELF code")
+
+
+def test_a_stored_object_comes_back() -> None:
+    assert NativeObject.from_bytes(STORED.to_bytes()) == STORED
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda data: b"",
+        lambda data: data[1:],
+        lambda data: data[:-1],
+        lambda data: data[:30],
+        lambda data: data.replace(b"code", b"c0de"),
+        lambda data: data.replace(b'"results"', b'"resulte"'),
+        lambda data: data.replace(b"{", b"["),
+    ],
+)
+def test_a_damaged_object_is_refused(damage: object) -> None:
+    assert callable(damage)
+    with pytest.raises(DamagedObjectError):
+        NativeObject.from_bytes(damage(STORED.to_bytes()))
+
+
+@kernel
+def add_up(values: object, first: int, scale: object) -> tuple[int, int]:
+    """A kernel of its own for these tests."""
+    total = np.uint64(0)
+    for i in range(np.uint64(first), np.uint64(len(values))):  # type: ignore[arg-type]
+        prefetch(values, i)  # type: ignore[arg-type]
+        total += np.uint64(values[i]) * np.uint64(scale)  # type: ignore[index, call-overload]
+    return total, np.uint64(popcount(total))  # type: ignore[return-value]
+
+
+@kernel
+def common(a: object, b: object, blocks: int) -> int:
+    """AND + POPCNT of two arrays from their second block on."""
+    return np.uint64(count_common_bits(a, np.uint64(8), b, np.uint64(0), np.uint64(blocks)))  # type: ignore
+
+
+@kernel
+def clear(values: object) -> None:
+    """A kernel without a result."""
+    for i in range(len(values)):  # type: ignore[arg-type]
+        values[i] = 0  # type: ignore[index]
+
+
+def test_kernels_take_arrays_and_numbers_and_return_numbers() -> None:
+    values = np.arange(10, dtype=np.uint32)
+    assert tuple(int(x) for x in add_up(values, 2, np.uint8(3))) == (132, 2)
+    assert clear(values) is None
+    assert values.tolist() == [0] * 10
+
+
+@pytest.mark.parametrize("blocks", [0, 1, 2, 7, 9])
+def test_common_bits_are_counted_in_any_number_of_blocks(blocks: int) -> None:
+    rng = np.random.default_rng(blocks)
+    a, b = rng.integers(0, 2**63, (2, 80), dtype=np.uint64)
+    expected = sum(int(x & y).bit_count() for x, y in zip(a[8:].tolist(), b.tolist(), strict=False))
+    whole = sum(int(x & y).bit_count() for x, y in zip(a[8 : 8 + 8 * blocks].tolist(), b.tolist(), strict=False))
+    assert int(common(a, b, blocks)) == whole <= expected
+
+
+@pytest.mark.skipif(JIT_DISABLED, reason="plain Python accepts strided arrays")
+def test_strided_arrays_are_refused() -> None:
+    with pytest.raises(TypeError, match="C-contiguous"):
+        clear(np.zeros(20, np.uint32)[::2])
