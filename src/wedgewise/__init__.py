@@ -1,4 +1,8 @@
-"""Every triangle question about a graph, answered exactly and fast."""
+"""Every triangle question about a graph, answered exactly and fast.
+
+Readers, stages and algorithms are imported by the first question that needs them. `read` and `algorithms` are packages
+too, which the imports below load before the functions take their names.
+"""
 
 __version__ = "0.1.0"
 

@@ -19,7 +19,7 @@ from wedgewise.machine.jit import kernel, kernel_view
 from wedgewise.radix import MAX_ID, SortedKeys, sort_pairs
 from wedgewise.read.limits import DEFAULT_LIMITS, MAX_LABEL, Limits
 
-COMPILED_PAIRS = 400_000  # from here on the kernels repay the loading of Numba
+ARRAY_SECONDS_PER_PAIR = 1e-6  # of cleaning and orienting without kernels
 SLOTS_PER_PAIR = 2
 CHUNK = 1 << 20
 
@@ -37,7 +37,7 @@ def clean(
     `compiled` forces the kernels or the array operations; None takes the kernels where they pay.
     """
     if compiled is None:
-        compiled = jit.is_loaded() or len(edge_list.pairs) >= COMPILED_PAIRS
+        compiled = jit.pays(ARRAY_SECONDS_PER_PAIR * len(edge_list.pairs))
     pairs = _unsigned_pairs(edge_list)
     largest = _largest(pairs, threads)
     _check_ids(edge_list, largest)

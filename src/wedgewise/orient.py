@@ -23,6 +23,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from wedgewise.clean import ARRAY_SECONDS_PER_PAIR
 from wedgewise.errors import UnknownNameError
 from wedgewise.execute.threads import run_tasks
 from wedgewise.graph import Ids, Keys, OrientedGraph, SimpleGraph
@@ -32,7 +33,6 @@ from wedgewise.radix import SortedKeys, sort_pairs
 
 ORDERS = ("degree", "core", "id")
 RELABELLINGS = ("rank", "indegree", "collective", "classes")
-COMPILED_EDGES = 300_000
 CHUNK = 1 << 20
 LARGE_OUT_DEGREE = 100  # TRUST gives such vertices a block of threads, those of out-degree 2 … 100 a warp
 SMALL_OUT_DEGREE = 2
@@ -45,7 +45,7 @@ def orient(
     if order not in ORDERS:
         raise UnknownNameError(f"no order named {order!r}; there are: {', '.join(ORDERS)}")
     if compiled is None:
-        compiled = jit.is_loaded() or graph.m >= COMPILED_EDGES
+        compiled = jit.pays(ARRAY_SECONDS_PER_PAIR * graph.m)
     vertex_of = _by_rank(graph, order, threads, compiled)
     rank = np.empty(graph.n, np.uint32)
     rank[vertex_of] = np.arange(graph.n, dtype=np.uint32)
@@ -62,7 +62,7 @@ def relabel(graph: OrientedGraph, by: str, *, threads: int = 1, compiled: bool |
     if by == graph.named_by:
         return graph
     if compiled is None:
-        compiled = jit.is_loaded() or graph.m >= COMPILED_EDGES
+        compiled = jit.pays(ARRAY_SECONDS_PER_PAIR * graph.m)
     old_ids = {"indegree": _by_indegree, "collective": _by_collective, "classes": _by_classes}[by](graph)
     new_id = np.empty(graph.n, np.uint32)
     new_id[old_ids] = np.arange(graph.n, dtype=np.uint32)

@@ -19,7 +19,6 @@ MAX_EDGES = 2 * 10**12  # T ≤ (√2 / 3) m^1.5 < 2^63 whenever m < 7.26e12: to
 
 ALWAYS_THERE_BYTES = 1 << 24  # asking the system costs more than taking so little
 
-NUMBA_LOAD_SECONDS = 0.5  # import, the first cached kernel, and the few after it
 ARRAY_SECONDS_PER_WEDGE = 1.2e-7
 COMPILED_SECONDS_PER_WEDGE = 1e-9
 
@@ -156,11 +155,11 @@ def _choose(shape: Shape, threads: int) -> tuple[Algorithm, list[str]]:
     candidates = [registry()[name, "cpu"] for name in ("reference", "keystone")]
     best = min(candidates, key=lambda algorithm: _estimate(algorithm, shape, threads))
     if best.name == "reference":
-        reason = f"a small graph: NumPy answers before the kernels would be loaded ({NUMBA_LOAD_SECONDS} s)"
+        reason = f"a small graph: NumPy answers before the kernels would be loaded ({jit.load_seconds()} s)"
     elif jit.is_loaded():
         reason = "the fastest engine here, and its kernels are loaded"
     else:
-        reason = f"the fastest engine here; loading its kernels ({NUMBA_LOAD_SECONDS} s) is repaid"
+        reason = f"the fastest engine here; loading its kernels ({jit.load_seconds()} s) is repaid"
     return best, [reason]
 
 
@@ -169,5 +168,4 @@ def _estimate(algorithm: Algorithm, shape: Shape, threads: int) -> float:
     wedges = shape.wedges or 0
     if not algorithm.compiled:
         return wedges * ARRAY_SECONDS_PER_WEDGE + shape.m * 1e-7
-    load = 0.0 if jit.is_loaded() else NUMBA_LOAD_SECONDS
-    return load + (wedges + 4 * shape.m) * COMPILED_SECONDS_PER_WEDGE / threads
+    return jit.load_seconds() + (wedges + 4 * shape.m) * COMPILED_SECONDS_PER_WEDGE / threads

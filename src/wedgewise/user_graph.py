@@ -173,15 +173,17 @@ def _edge_list(source: Any, n: int | None, labels: str, format: str | None, limi
 
 def _check_memory(edge_list: EdgeList) -> None:
     """Refuse pairs whose cleaning cannot fit, before the first buffer is taken."""
-    need = clean_bytes(len(edge_list.pairs), edge_list.pairs.dtype.itemsize)
+    pairs, vertices = len(edge_list.pairs), edge_list.vertices
+    need = clean_bytes(pairs, edge_list.pairs.dtype.itemsize, pairs if vertices is None else vertices)
     available = hardware.available_memory()
     if need > available:
+        declared = "" if vertices is None else f" among {vertices:,} vertices"
         raise MemoryLimitError(
-            f"{edge_list.origin.name}: cleaning {len(edge_list.pairs):,} pairs takes {need:,} bytes and "
+            f"{edge_list.origin.name}: cleaning {pairs:,} pairs{declared} takes {need:,} bytes and "
             f"{available:,} are available; use a machine with more memory"
         )
 
 
-def clean_bytes(pairs: int, itemsize: int) -> int:
-    """Peak of `clean` beyond the pairs, for graphs with at most a vertex per pair."""
-    return (16 + (8 if itemsize == 8 else 0) + 13) * pairs
+def clean_bytes(pairs: int, itemsize: int, vertices: int) -> int:
+    """Peak of `clean` beyond the pairs: two key buffers, narrowed pairs, and counts and marks of vertices."""
+    return (16 + (8 if itemsize == 8 else 0)) * pairs + 13 * vertices

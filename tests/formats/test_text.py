@@ -389,6 +389,24 @@ def test_endless_line(monkeypatch: pytest.MonkeyPatch, compress: Callable[[bytes
         read(compress(b"0 1\n2 3\n" + b"7" * 100_000), limits=LONG)
 
 
+@pytest.mark.parametrize("labels", ["int", "text"])
+@pytest.mark.parametrize("length", [21, 50, 71, 500])
+@pytest.mark.parametrize("before", range(10, 24))
+def test_long_lines_across_chunks(monkeypatch: pytest.MonkeyPatch, labels: str, length: int, before: int) -> None:
+    monkeypatch.setattr(text, "CHUNK_BYTES", 50)
+    data = b"0 1\n" * before + b"3 " * (length // 2) + b"4" * (length % 2) + b"\n-1\n"
+    with pytest.raises(LimitError, match=rf"<stream>:{before + 1}: line bytes \d+ over the limit of 20;"):
+        read(data, labels, limits=LONG)
+
+
+def test_chunks_are_bounded_by_the_line_limit() -> None:
+    content = np.frombuffer(b"0 1\n" * 10 + b"7" * 500 + b"\n0 1\n", np.uint8)
+    cuts = text._cut_at_newlines(content, 50, 20)
+    assert (cuts[0], cuts[-1]) == (0, len(content))
+    assert max(np.diff(cuts)) == 71
+    assert text._cut_at_newlines(content, 30, 600) == [0, 32, 541, 545]
+
+
 def test_pairs_and_names_are_limited() -> None:
     with pytest.raises(LimitError, match="<stream>: pairs 3 over the limit of 2"):
         read(b"0 1\n1 2\n2 3\n", limits=Limits(pairs=2))

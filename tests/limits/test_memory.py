@@ -58,7 +58,7 @@ def test_edge_array_to_oriented_graph_stays_within_the_promise(pairs: Any, dtype
 def test_the_models_bound_what_the_stages_take(pairs: Any) -> None:
     edges = EdgeList(pairs, Origin("<array>", "array"))
     peak, simple = peak_of(lambda: clean(edges, 2, compiled=True))
-    assert peak <= clean_bytes(len(pairs), pairs.dtype.itemsize) + SLACK
+    assert peak <= clean_bytes(len(pairs), pairs.dtype.itemsize, simple.slot_count) + SLACK
     peak, oriented = peak_of(lambda: orient(simple, threads=2, compiled=True))
     assert 0.5 * orient_bytes(simple.n, simple.m) <= peak <= orient_bytes(simple.n, simple.m) + SLACK
     assert simple.nbytes <= 8 * len(pairs) + 8 * simple.n
@@ -89,6 +89,12 @@ def test_pairs_that_cannot_fit_are_refused(pairs: Any, monkeypatch: pytest.Monke
     monkeypatch.setattr("wedgewise.machine.hardware.available_memory", lambda: 1000)
     with pytest.raises(MemoryLimitError, match="use a machine with more memory"):
         ww.Graph(pairs)
+
+
+def test_declared_vertices_that_cannot_fit_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("wedgewise.machine.hardware.available_memory", lambda: 10**9)
+    with pytest.raises(MemoryLimitError, match="cleaning 1 pairs among 2,000,000,000 vertices takes 26,000,000,0"):
+        ww.Graph(np.array([[0, 1]]), n=2 * 10**9)
 
 
 def test_release_gives_prepared_memory_back() -> None:

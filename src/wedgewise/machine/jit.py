@@ -36,6 +36,7 @@ log = logging.getLogger("wedgewise")
 JIT_DISABLED = os.environ.get("NUMBA_DISABLE_JIT", "0") == "1"
 CACHE_VARIABLE = "WEDGEWISE_CACHE"
 OBJECT_SUFFIX = ".kernel"
+LOAD_SECONDS, COMPILE_SECONDS = 0.15, 0.5
 
 _load_lock = threading.RLock()
 _compile_listener: Callable[[str], None] | None = None
@@ -99,8 +100,25 @@ def kernel_view(array: NDArray[Any]) -> NDArray[Any]:
 
 
 def is_loaded() -> bool:
-    """Whether kernels run at no further cost: the cost model charges for loading them only before that."""
+    """Whether kernels run at no further cost."""
     return JIT_DISABLED or _any_loaded
+
+
+def load_seconds() -> float:
+    """What the first kernel of this process will cost: nothing, loading, or the start of compiling.
+
+    Compiling takes longer than the figure for it, but once per machine: it is an investment in the runs to come.
+    """
+    if is_loaded():
+        return 0.0
+    root = _cache_root()
+    stored = () if root is None else root.glob(f"kernels-*/*{OBJECT_SUFFIX}")
+    return LOAD_SECONDS if any(stored) else COMPILE_SECONDS
+
+
+def pays(array_seconds: float) -> bool:
+    """Whether kernels are worth loading for work that array operations would do in so many seconds."""
+    return is_loaded() or array_seconds > load_seconds()
 
 
 def on_compile(listener: Callable[[str], None] | None) -> None:

@@ -45,7 +45,7 @@ CHOOSE_HUBS = -1
 def row_word(hub, blocks):  # type: ignore[no-untyped-def]
     """First word of a hub's bit row: rows run from the hub's own block to the last one."""
     block = hub >> np.uint64(9)
-    full = (block * blocks - block * (block - np.uint64(1)) // np.uint64(2)) << np.uint64(9)
+    full = (block * (np.uint64(2) * blocks + np.uint64(1) - block) >> np.uint64(1)) << np.uint64(9)
     return (full + (hub & np.uint64(511)) * (blocks - block)) << np.uint64(3)
 
 
