@@ -1,8 +1,10 @@
 """Every triangle question about a graph, answered exactly and fast.
 
-Readers, stages and algorithms are imported by the first question that needs them. `read` and `algorithms` are packages
-too, which the imports below load before the functions take their names.
+Readers, stages and algorithms are imported by the first question that needs them, `generate` and `datasets` when they
+are named. `read` and `algorithms` are packages too, which the imports below load before the functions take their names.
 """
+
+from types import ModuleType as _Module
 
 __version__ = "0.1.0"
 
@@ -25,3 +27,11 @@ __all__ = [
     "read",
     "run",
 ]
+
+
+def __getattr__(name: str) -> _Module:
+    if name in ("datasets", "generate"):
+        from importlib import import_module
+
+        return import_module(f"{__name__}.{name}")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -71,3 +71,16 @@ def test_peak_is_at_least_what_is_resident() -> None:
     assert resident is not None
     assert peak is not None
     assert 2**20 < resident <= peak
+
+
+def test_a_system_comes_from_a_python_file(tmp_path: Path) -> None:
+    with pytest.raises(RuntimeError, match=r"notes\.txt is no Python file"):
+        child._class_of(str(tmp_path / "notes.txt"), "dummy")
+
+
+def test_the_child_ends_when_its_input_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+    ended: list[int] = []
+    monkeypatch.setattr(os, "read", lambda _descriptor, _size: b"")
+    monkeypatch.setattr(os, "_exit", ended.append)
+    child._end_with_parent()
+    assert ended == [1]

@@ -12,6 +12,7 @@ import pytest
 from bench_dummy import TRIANGLES
 from bench_helpers import SETTING, dummy_cell, make_bench, make_record
 
+from wedgewise.bench import runner
 from wedgewise.bench.record import (
     Cell,
     Outcome,
@@ -23,6 +24,7 @@ from wedgewise.bench.record import (
 )
 from wedgewise.bench.runner import Bench, matrix
 from wedgewise.bench.systems import SystemSource, all_systems, choose_systems
+from wedgewise.bench.watch import CellLimits
 from wedgewise.errors import FormatError, MissingFileError, UnknownNameError
 
 
@@ -222,3 +224,30 @@ def test_every_system_is_found_with_ourselves_first() -> None:
     assert [system.name for system in choose_systems(["igraph"])] == ["igraph"]
     with pytest.raises(UnknownNameError, match="no system named 'gephi'; there are: wedgewise"):
         choose_systems(["gephi"])
+
+
+@pytest.mark.parametrize(
+    ("outcomes", "status", "message"),
+    [
+        ([Outcome("timeout", "too long")], "timeout", "too long"),
+        ([Outcome("ok", answer=7, seconds=(0.1,)), Outcome("crashed", "signal 9")], "crashed", "signal 9"),
+        (
+            [Outcome("ok", answer=7, seconds=(9.0,)), *[Outcome("ok", answer=8, seconds=(9.0,))] * 9],
+            "wrong",
+            "repeats disagree: ['7', '8']",
+        ),
+    ],
+)
+def test_files_are_counted_the_same_every_time(
+    monkeypatch: pytest.MonkeyPatch, outcomes: list[Outcome], status: str, message: str
+) -> None:
+    waiting = iter(outcomes)
+    monkeypatch.setattr(runner, "time_child", lambda _job, _limits: next(waiting))
+    found = runner._time_files({}, CellLimits())
+    assert (found.status, found.message) == (status, message)
+
+
+def test_resuming_without_results_starts_afresh(tmp_path: Path) -> None:
+    bench = make_bench(tmp_path)
+    assert not bench.results_path.exists()
+    assert [record.outcome.status for record in bench.run([dummy_cell("right")], resume=True)] == ["ok"]

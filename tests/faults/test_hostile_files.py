@@ -305,3 +305,21 @@ def test_a_deflate_stream_cut_in_the_middle(tmp_path: Path) -> None:
     path.write_bytes(whole[: len(whole) // 2])
     with pytest.raises(WedgewiseError):
         read_edges(path)
+
+
+def test_a_broken_checksum_behind_the_first_bytes(tmp_path: Path) -> None:
+    path = tmp_path / "g.npz"
+    content = bytearray(archive({"edges.npy": array_bytes(np.zeros((100_000, 2), np.int64))}, zipfile.ZIP_STORED))
+    content[1_000_000] ^= 1
+    path.write_bytes(content)
+    with pytest.raises(FormatError, match='is no readable zip archive: "Bad CRC-32'):
+        read_edges(path)
+
+
+def test_a_member_that_holds_less_than_it_declares(tmp_path: Path) -> None:
+    path = tmp_path / "g.npz"
+    cut_off = npy_header("<i8", "(1000, 2)") + bytes(999 * 16)
+    whole = archive({"edges.npy": cut_off})
+    path.write_bytes(whole.replace(struct.pack("<I", len(cut_off)), struct.pack("<I", len(cut_off) + 16)))
+    with pytest.raises(FormatError, match=r"a member that is cut off: 'edges\.npy'"):
+        read_edges(path)

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from wedgewise.errors import FormatError, LimitError, MissingDependencyError
-from wedgewise.read import read_edges
+from wedgewise.errors import FormatError, LimitError, MemoryLimitError, MissingDependencyError
+from wedgewise.read import arrow, read_edges
 from wedgewise.read.limits import Limits
 
 pyarrow = pytest.importorskip("pyarrow")
@@ -110,3 +110,9 @@ def test_without_pyarrow_the_remedy_is_named(tmp_path: Path, monkeypatch: pytest
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     with pytest.raises(MissingDependencyError, match=r'pip install "wedgewise\[arrow\]"'):
         read_edges(path)
+
+
+def test_what_arrow_cannot_allocate_is_ours() -> None:
+    with pytest.raises(MemoryLimitError, match=r"g\.parquet: Arrow could not allocate what the file declares"):
+        with arrow._failures_named("g.parquet"):
+            raise MemoryError("malloc of size 2^60 failed")

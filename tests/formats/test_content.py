@@ -12,6 +12,7 @@ import threading
 import zlib
 from collections.abc import Callable
 from pathlib import Path
+from typing import BinaryIO
 
 import numpy as np
 import pytest
@@ -277,3 +278,31 @@ def test_every_mutation_of_a_member_reads_or_is_named(tmp_path: Path, kind: str)
 def test_zlib_is_not_taken_for_gz(tmp_path: Path) -> None:
     with open_content(write(tmp_path, zlib.compress(TEXT)), ALL) as content:
         assert content.compression is None
+
+
+def test_a_file_that_cannot_be_mapped_is_read_as_a_stream(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise OSError("no maps here")
+
+    monkeypatch.setattr("wedgewise.read.content.mmap.mmap", refuse)
+    with open_content(write(tmp_path, TEXT), ALL) as content:
+        assert content.whole().tobytes() == TEXT
+
+
+def test_a_file_is_closed_when_opening_fails_later(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[BinaryIO] = []
+
+    def interrupted(file: BinaryIO) -> None:
+        seen.append(file)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("wedgewise.read.content._map", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        open_content(write(tmp_path, TEXT), ALL)
+    assert seen[0].closed
+
+
+def test_standard_input_as_a_stream_has_its_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(TEXT)))
+    with open_content(sys.stdin.buffer, ALL) as content:
+        assert content.name == "<stdin>"

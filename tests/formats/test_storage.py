@@ -131,3 +131,17 @@ def test_append_refuses_and_reports(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(os, "write", lambda descriptor, data: 1)
     with pytest.raises(StorageError, match="only 1 of 2 bytes were written"):
         append_line(tmp_path / "results.jsonl", "a")
+
+
+def test_a_folder_that_cannot_be_opened_is_written_to(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    really_open = os.open
+
+    def refuse_folders(path: Any, flags: int, *more: Any) -> int:
+        if os.path.isdir(path):
+            raise PermissionError
+        return really_open(path, flags, *more)
+
+    monkeypatch.setattr(os, "open", refuse_folders)
+    with atomic_write(tmp_path / "answer") as file:
+        file.write(b"42")
+    assert (tmp_path / "answer").read_bytes() == b"42"

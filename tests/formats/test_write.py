@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from wedgewise._decimal import spell
 from wedgewise.errors import InputError, MissingDependencyError, UnknownNameError
 from wedgewise.write import WRITERS, write_edges, writer_of
 
@@ -137,3 +138,7 @@ def test_ids_between_31_and_32_bits(tmp_path: Path) -> None:
     assert (tmp_path / "g.bel").stat().st_size == 32
     write_edges(pairs, tmp_path / "g.mtx")
     assert (tmp_path / "g.mtx").read_text().splitlines()[2:] == [f"{2**32} 1", f"{2**31 + 1} 2"]
+
+
+def test_no_numbers_are_no_text() -> None:
+    assert spell(np.empty(0, np.uint32), np.empty(0, np.uint32)) == b""

@@ -21,6 +21,7 @@ from wedgewise.user_graph import clean_bytes
 
 SLACK = 1 << 20  # histograms, counters and other tables that do not grow with the graph
 PROMISED_BYTES_PER_PAIR = 40
+FEW_PAIRS = generate.kronecker(scale=5, seed=3).pairs()
 
 
 def peak_of(work: Callable[[], Any]) -> tuple[int, Any]:
@@ -43,6 +44,7 @@ def pairs() -> Any:
     return array
 
 
+@pytest.mark.compiled
 @pytest.mark.parametrize("dtype", [np.int32, np.int64, np.uint32, np.uint64])
 @pytest.mark.parametrize("threads", [1, 2])
 def test_edge_array_to_oriented_graph_stays_within_the_promise(pairs: Any, dtype: Any, threads: int) -> None:
@@ -55,6 +57,7 @@ def test_edge_array_to_oriented_graph_stays_within_the_promise(pairs: Any, dtype
     assert peak <= PROMISED_BYTES_PER_PAIR * len(pairs) + SLACK
 
 
+@pytest.mark.compiled
 def test_the_models_bound_what_the_stages_take(pairs: Any) -> None:
     edges = EdgeList(pairs, Origin("<array>", "array"))
     peak, simple = peak_of(lambda: clean(edges, 2, compiled=True))
@@ -65,6 +68,7 @@ def test_the_models_bound_what_the_stages_take(pairs: Any) -> None:
     assert oriented.nbytes == 4 * oriented.m + 4 * (oriented.n + 1) + 4 * oriented.n
 
 
+@pytest.mark.compiled
 @pytest.mark.parametrize("algorithm", [a for a in ww.algorithms() if a.device == "cpu"], ids=lambda a: a.name)
 def test_algorithms_take_what_they_declare(pairs: Any, algorithm: Any) -> None:
     graph = ww.Graph(pairs[:40_000])
@@ -76,8 +80,8 @@ def test_algorithms_take_what_they_declare(pairs: Any, algorithm: Any) -> None:
     assert peak <= declared + SLACK
 
 
-def test_a_memory_limit_is_refused_before_the_work(pairs: Any) -> None:
-    graph = ww.Graph(pairs)
+def test_a_memory_limit_is_refused_before_the_work() -> None:
+    graph = ww.Graph(FEW_PAIRS)
     with pytest.raises(MemoryLimitError, match="raise memory_limit"):
         ww.count(graph, memory_limit=1000)
     graph.oriented()
@@ -85,10 +89,10 @@ def test_a_memory_limit_is_refused_before_the_work(pairs: Any) -> None:
         ww.count(graph, memory_limit=1000)
 
 
-def test_pairs_that_cannot_fit_are_refused(pairs: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_pairs_that_cannot_fit_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("wedgewise.machine.hardware.available_memory", lambda: 1000)
     with pytest.raises(MemoryLimitError, match="use a machine with more memory"):
-        ww.Graph(pairs)
+        ww.Graph(FEW_PAIRS)
 
 
 def test_declared_vertices_that_cannot_fit_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,12 +16,10 @@ from wedgewise.algorithms._contract import Algorithm
 from wedgewise.errors import InputError
 from wedgewise.execute.local import Execution, Partial
 from wedgewise.graph import OrientedGraph
-from wedgewise.machine.jit import JIT_DISABLED
 from wedgewise.plan import MAX_EDGES, Options, check_preparation
 from wedgewise.reduce import reduce
 
 COMPILED = [record for record in ww.algorithms() if record.device == "cpu" and record.compiled]
-needs_speed = pytest.mark.skipif(JIT_DISABLED, reason="millions of steps need compiled kernels")
 
 
 def total(algorithm: Algorithm, graph: OrientedGraph) -> int:
@@ -31,14 +29,14 @@ def total(algorithm: Algorithm, graph: OrientedGraph) -> int:
     return sum(int(work.count(a, b, workspace)[0]) for a, b in pairwise(bounds))
 
 
-@needs_speed
+@pytest.mark.compiled  # millions of steps
 def test_counts_beyond_32_bits() -> None:
     n = 2500
     assert comb(n, 3) > 2**31
     assert ww.count(generate.complete(n).pairs()) == comb(n, 3)
 
 
-@needs_speed
+@pytest.mark.compiled  # millions of steps
 @pytest.mark.parametrize("algorithm", COMPILED, ids=lambda record: record.name)
 def test_rows_beyond_16_bits(algorithm: Algorithm) -> None:
     pages = 70_000

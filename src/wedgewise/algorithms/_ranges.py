@@ -20,14 +20,21 @@ def even_bounds(work: NDArray[Any], task_work: int = TASK_TESTS) -> NDArray[np.i
     np.cumsum(work, out=before[1:])
     tasks = max(1, min(len(work), max(LEAST_TASKS, int(before[-1] / task_work))))
     cuts = np.searchsorted(before, np.linspace(0, before[-1], tasks + 1)[1:-1])
-    return np.unique(np.concatenate([[0], cuts, [len(work)]])).astype(np.int64)
+    return _distinct(cuts, len(work))
+
+
+def _distinct(cuts: NDArray[Any], end: int) -> NDArray[np.int64]:
+    """Ascending cuts between 0 and `end`, each once, with both ends."""
+    bounds = np.concatenate([[0], cuts, [end]]).astype(np.int64)
+    kept: NDArray[np.int64] = bounds[np.append(True, bounds[1:] != bounds[:-1])]
+    return kept
 
 
 def arc_bounds(graph: OrientedGraph) -> NDArray[np.int64]:
     """Bounds of ranges of vertices with about `TASK_ARCS` arcs each; cheap, since it looks at the cuts alone."""
     tasks = max(1, min(graph.n, max(LEAST_TASKS, graph.m // TASK_ARCS)))
     cuts = np.searchsorted(graph.offsets, np.linspace(0, graph.m, tasks + 1)[1:-1].astype(graph.offsets.dtype))
-    return np.unique(np.concatenate([[0], cuts, [graph.n]])).astype(np.int64)
+    return _distinct(cuts, graph.n)
 
 
 def two_hop_work(graph: OrientedGraph) -> NDArray[np.float64]:

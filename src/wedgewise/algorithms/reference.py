@@ -42,8 +42,6 @@ def prepare(graph: OrientedGraph, knobs: Knobs, threads: int) -> Work:
 
 def _occurring(keys: NDArray[np.uint64], wanted: NDArray[np.uint64]) -> int:
     """How many of `wanted` are among the ascending `keys`."""
-    if len(keys) == 0:
-        return 0
     place = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
     return int(np.count_nonzero(keys[place] == wanted))
 

@@ -5,7 +5,7 @@ A kernel ``f(array, number, …) -> (number, …)`` becomes the native function
     int f(void **result, void **error, item *array, uint64 length, number, …, uint64 *results)
 
 (Numba's own calling convention with arrays spelled out), which needs neither Numba nor Python to run and is called
-without the GIL. Kernels allocate nothing and raise nothing, so the runtime functions that Numba mentions for those cases
+without the GIL. Kernels allocate and raise nothing, so the runtime functions that Numba mentions for those cases
 are never reached; they are bound to `abort`.
 """
 

@@ -23,7 +23,6 @@ _ZSTD_INPUT_BYTES = 2**9  # zstandard cannot bound its output; 128 blocks of 128
 MAGIC = {b"\x1f\x8b": "gz", b"BZh": "bz2", b"\xfd7zXZ\x00": "xz", b"\x28\xb5\x2f\xfd": "zst"}
 MAGIC_BYTES = max(len(magic) for magic in MAGIC)
 _PADDED = ("gz", "xz")
-_ERRORS: tuple[type[Exception], ...] = (OSError, EOFError, ValueError, zlib.error, lzma.LZMAError)
 
 Read = Callable[[int], bytes]
 

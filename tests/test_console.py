@@ -1,0 +1,114 @@
+"""How a command talks and how it ends, in this process."""
+
+from __future__ import annotations
+
+import os
+import runpy
+import sys
+from pathlib import Path
+from typing import NoReturn
+
+import pytest
+
+import wedgewise as ww
+from wedgewise import datasets
+from wedgewise.cli import _terminate, console, main
+from wedgewise.cli import app as commands
+from wedgewise.cli.console import Console
+from wedgewise.cli.options import Reading
+from wedgewise.errors import MissingFileError
+from wedgewise.report.pages import PAGES, write_pages
+
+
+def test_the_package_is_a_program(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr(sys, "argv", ["wedgewise", "--version"])
+    with pytest.raises(SystemExit) as ended:
+        runpy.run_module("wedgewise", run_name="__main__")
+    assert ended.value.code == 0
+    assert capsys.readouterr().out == f"wedgewise {ww.__version__}\n"
+
+
+def test_ctrl_c_before_a_command_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(prog_name: str) -> NoReturn:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(commands, "app", interrupted)
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert ended.value.code == 130
+
+
+def test_termination_leaves_through_the_handlers() -> None:
+    with pytest.raises(SystemExit) as ended:
+        _terminate(15, None)
+    assert ended.value.code == 143
+
+
+@pytest.mark.parametrize(
+    ("verbose", "quiet", "terminal", "said"),
+    [
+        (True, False, False, True),
+        (False, False, True, True),
+        (False, True, True, False),
+        (False, False, False, False),
+    ],
+)
+def test_who_hears_a_line(
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    verbose: bool,
+    quiet: bool,
+    terminal: bool,
+    said: bool,
+) -> None:
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: terminal)
+    Console(verbose=verbose, quiet=quiet).say("compiling")
+    assert capsys.readouterr().err == ("compiling\n" if said else "")
+
+
+def test_a_closed_pipe_ends_a_command_quietly(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def refuse(*_: object) -> NoReturn:
+        raise BrokenPipeError
+
+    forgotten: list[bool] = []
+    monkeypatch.setattr(console, "_forget_output", lambda: forgotten.append(True))
+    monkeypatch.setattr(Console, "show", refuse)
+    with pytest.raises(SystemExit) as ended:
+        commands.app(["algorithms"])
+    assert (ended.value.code, forgotten) == (0, [True])
+    assert capsys.readouterr() == ("", "")
+
+
+def test_forgotten_output_goes_nowhere(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    path = tmp_path / "output"
+    with path.open("w") as file:
+        monkeypatch.setattr(sys, "stdout", file)
+        print("before", flush=True)
+        console._forget_output()
+        print("after", flush=True)
+        assert os.fstat(file.fileno()).st_rdev == os.stat(os.devnull).st_rdev
+    assert path.read_text() == "before\n"
+
+
+def test_a_bar_is_announced_for_standard_input_only_when_somebody_watches() -> None:
+    told: list[tuple[str, int, int]] = []
+    reading = Reading("-", "auto", None, False, [], None)
+    reading.announce(None)
+    reading.announce(lambda *what: told.append(what))
+    assert told == [("read and clean", 0, 0)]
+    Reading("missing", "auto", None, False, [], None).announce(lambda *what: told.append(what))
+    assert len(told) == 1
+
+
+def test_an_installation_without_its_data_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(datasets, "files", lambda _package: tmp_path)
+    with pytest.raises(MissingFileError, match="the bundled graph is missing; reinstall wedgewise"):
+        datasets.bundled("email-Enron")
+
+
+def test_pages_are_written_where_asked(tmp_path: Path) -> None:
+    written = write_pages(tmp_path)
+    assert [path.name for path in written] == list(PAGES)
+    assert all(path.read_text(encoding="utf-8") == PAGES[path.name]() for path in written)

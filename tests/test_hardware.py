@@ -1,0 +1,116 @@
+"""What the machine tells, and what is assumed where it tells nothing."""
+
+from __future__ import annotations
+
+import os
+import platform
+import resource
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from wedgewise.machine import hardware
+
+Files = dict[str, list[str]]
+
+
+@pytest.fixture
+def files(monkeypatch: pytest.MonkeyPatch) -> Iterator[Files]:
+    """The only system files there are, by path, as words."""
+    contents: Files = {}
+    monkeypatch.setattr(hardware, "_words", lambda path: contents.get(path, []))
+    hardware._cgroup_cores.cache_clear()
+    yield contents
+    hardware._cgroup_cores.cache_clear()
+
+
+def test_cores_without_affinity(monkeypatch: pytest.MonkeyPatch, files: Files) -> None:
+    monkeypatch.delattr(os, "sched_getaffinity")
+    monkeypatch.setattr(os, "cpu_count", lambda: 6)
+    assert hardware.usable_threads() == 6
+    monkeypatch.setattr(os, "cpu_count", lambda: None)
+    assert hardware.usable_threads() == 1
+
+
+@pytest.mark.parametrize(
+    ("contents", "threads"),
+    [
+        ({}, 8),
+        ({"/sys/fs/cgroup/cpu.max": ["max", "100000"]}, 8),
+        ({"/sys/fs/cgroup/cpu.max": ["350000", "100000"]}, 3),
+        ({"/sys/fs/cgroup/cpu.max": ["50000", "100000"]}, 1),
+        ({"/sys/fs/cgroup/cpu.max": ["9900000", "100000"]}, 8),
+        (
+            {
+                "/sys/fs/cgroup/cpu/cpu.cfs_quota_us": ["250000"],
+                "/sys/fs/cgroup/cpu/cpu.cfs_period_us": ["100000"],
+            },
+            2,
+        ),
+        (
+            {
+                "/sys/fs/cgroup/cpu/cpu.cfs_quota_us": ["-1"],
+                "/sys/fs/cgroup/cpu/cpu.cfs_period_us": ["100000"],
+            },
+            8,
+        ),
+    ],
+)
+def test_quotas_of_either_version_cap_the_threads(
+    monkeypatch: pytest.MonkeyPatch, files: Files, contents: Files, threads: int
+) -> None:
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _process: set(range(8)))
+    files.update(contents)
+    assert hardware.usable_threads() == threads
+
+
+def test_the_smallest_bound_on_memory_counts(monkeypatch: pytest.MonkeyPatch, files: Files) -> None:
+    monkeypatch.setattr(resource, "getrlimit", lambda _what: (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+    assert hardware.available_memory() == 2**62
+    files["/proc/meminfo"] = ["MemTotal:", "9000", "kB", "MemAvailable:", "5000", "kB"]
+    assert hardware.available_memory() == 5000 * 1024
+    files["/sys/fs/cgroup/memory.max"] = ["max"]
+    files["/sys/fs/cgroup/memory.current"] = ["1024"]
+    assert hardware.available_memory() == 5000 * 1024
+    files["/sys/fs/cgroup/memory.max"] = [str(4000 * 1024)]
+    assert hardware.available_memory() == 3999 * 1024
+    files["/proc/self/statm"] = ["10", "5"]
+    monkeypatch.setattr(resource, "getrlimit", lambda _what: (30 * resource.getpagesize(), -1))
+    assert hardware.available_memory() == 20 * resource.getpagesize()
+    files["/proc/self/statm"] = ["40", "5"]
+    assert hardware.available_memory() == 0
+
+
+def test_systems_without_resource_limits(monkeypatch: pytest.MonkeyPatch, files: Files) -> None:
+    monkeypatch.setitem(sys.modules, "resource", None)
+    assert hardware.available_memory() == 2**62
+    assert hardware.peak_bytes() == 0
+
+
+def test_the_peak_is_in_bytes_on_either_system(monkeypatch: pytest.MonkeyPatch) -> None:
+    largest = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    assert hardware.peak_bytes() >= 1024 * largest
+    monkeypatch.setattr(platform, "system", lambda: "Darwin")
+    assert largest <= hardware.peak_bytes() < 1024 * largest
+
+
+def test_the_processor_has_a_name_anywhere(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Path, "read_text", lambda _path: "processor : 0\nmodel name\t: Abacus 3000\n")
+    assert hardware._processor_name() == "Abacus 3000"
+    monkeypatch.setattr(Path, "read_text", lambda _path: "processor : 0\n")
+    assert hardware._processor_name() == platform.machine()
+
+    def unreadable(_path: Path) -> str:
+        raise PermissionError
+
+    monkeypatch.setattr(Path, "read_text", unreadable)
+    monkeypatch.setattr(platform, "processor", lambda: "Slide rule")
+    assert hardware._processor_name() == "Slide rule"
+
+
+def test_a_missing_system_file_has_no_words(tmp_path: Path) -> None:
+    assert hardware._words(str(tmp_path / "none")) == []
+    (tmp_path / "some").write_text("max 100\n")
+    assert hardware._words(str(tmp_path / "some")) == ["max", "100"]
