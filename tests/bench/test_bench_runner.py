@@ -243,7 +243,7 @@ def test_files_are_counted_the_same_every_time(
 ) -> None:
     waiting = iter(outcomes)
     monkeypatch.setattr(runner, "time_child", lambda _job, _limits: next(waiting))
-    found = runner._time_files({}, CellLimits())
+    found = runner._time_files({}, CellLimits(seconds=1, memory_bytes=2**30))
     assert (found.status, found.message) == (status, message)
 
 

@@ -113,6 +113,6 @@ def test_without_pyarrow_the_remedy_is_named(tmp_path: Path, monkeypatch: pytest
 
 
 def test_what_arrow_cannot_allocate_is_ours() -> None:
-    with pytest.raises(MemoryLimitError, match=r"g\.parquet: Arrow could not allocate what the file declares"):
-        with arrow._failures_named("g.parquet"):
-            raise MemoryError("malloc of size 2^60 failed")
+    refused = pytest.raises(MemoryLimitError, match=r"g\.parquet: Arrow could not allocate what the file declares")
+    with refused, arrow._failures_named("g.parquet"):
+        raise MemoryError("malloc of size 2^60 failed")

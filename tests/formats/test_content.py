@@ -6,6 +6,7 @@ import bz2
 import gzip
 import io
 import lzma
+import mmap
 import os
 import sys
 import threading
@@ -20,6 +21,7 @@ import zstandard
 
 from wedgewise.errors import FormatError, InputError, LimitError, MissingDependencyError, MissingFileError
 from wedgewise.read import _decompress
+from wedgewise.read import content as content_module
 from wedgewise.read.content import open_content
 from wedgewise.read.limits import Limits
 
@@ -284,7 +286,7 @@ def test_a_file_that_cannot_be_mapped_is_read_as_a_stream(tmp_path: Path, monkey
     def refuse(*_: object, **__: object) -> None:
         raise OSError("no maps here")
 
-    monkeypatch.setattr("wedgewise.read.content.mmap.mmap", refuse)
+    monkeypatch.setattr(mmap, "mmap", refuse)
     with open_content(write(tmp_path, TEXT), ALL) as content:
         assert content.whole().tobytes() == TEXT
 
@@ -296,7 +298,7 @@ def test_a_file_is_closed_when_opening_fails_later(tmp_path: Path, monkeypatch: 
         seen.append(file)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("wedgewise.read.content._map", interrupted)
+    monkeypatch.setattr(content_module, "_map", interrupted)
     with pytest.raises(KeyboardInterrupt):
         open_content(write(tmp_path, TEXT), ALL)
     assert seen[0].closed

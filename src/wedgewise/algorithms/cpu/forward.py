@@ -33,18 +33,28 @@ def count_common(rows, a, a_end, b, b_end):  # type: ignore[no-untyped-def]
     return common, steps
 
 
+@helper
+def count_merged(offsets, rows, u):  # type: ignore[no-untyped-def]
+    """Triangles with lowest vertex u, by merging N+(u) with the rows of its out-neighbours."""
+    triangles, steps = np.uint64(0), np.uint64(0)
+    begin, end = np.uint64(offsets[u]), np.uint64(offsets[u + np.uint64(1)])
+    for arc in range(begin, end):
+        v = np.uint64(rows[arc])
+        v_begin, v_end = np.uint64(offsets[v]), np.uint64(offsets[v + np.uint64(1)])
+        common, compared = count_common(rows, begin, end, v_begin, v_end)
+        triangles += common
+        steps += compared
+    return triangles, steps
+
+
 @kernel
 def count_range(offsets: NDArray[Any], rows: Ids, begin: int, end: int) -> Counts:
     """Triangles with their lowest vertex in [begin, end)."""
     triangles, steps = np.uint64(0), np.uint64(0)
     for u in range(np.uint64(begin), np.uint64(end)):
-        u_begin, u_end = np.uint64(offsets[u]), np.uint64(offsets[u + np.uint64(1)])
-        for arc in range(u_begin, u_end):
-            v = np.uint64(rows[arc])
-            v_begin, v_end = np.uint64(offsets[v]), np.uint64(offsets[v + np.uint64(1)])
-            common, compared = count_common(rows, u_begin, u_end, v_begin, v_end)
-            triangles += common
-            steps += compared
+        found, compared = count_merged(offsets, rows, u)
+        triangles += found
+        steps += compared
     return triangles, steps
 
 

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from wedgewise.algorithms._contract import Algorithm, Counts, Knob, Knobs, Shape, Work
 from wedgewise.algorithms._ranges import even_bounds, two_hop_work
-from wedgewise.algorithms.cpu.forward import count_common
+from wedgewise.algorithms.cpu.forward import count_merged
 from wedgewise.algorithms.cpu.hashmap import bytes_needed as hashmap_bytes_needed
 from wedgewise.algorithms.cpu.hashmap import count_marked
 from wedgewise.graph import Ids, OrientedGraph
@@ -30,18 +30,12 @@ def count_range(offsets: NDArray[Any], rows: Ids, begin: int, end: int, threshol
     """Triangles with their lowest vertex in [begin, end)."""
     triangles, tests = np.uint64(0), np.uint64(0)
     for u in range(np.uint64(begin), np.uint64(end)):
-        u_begin, u_end = np.uint64(offsets[u]), np.uint64(offsets[u + np.uint64(1)])
-        if u_end - u_begin > np.uint64(threshold):
+        if np.uint64(offsets[u + np.uint64(1)]) - np.uint64(offsets[u]) > np.uint64(threshold):
             found, tested = count_marked(offsets, rows, u, marks)
-            triangles += found
-            tests += tested
-            continue
-        for arc in range(u_begin, u_end):
-            v = np.uint64(rows[arc])
-            v_begin, v_end = np.uint64(offsets[v]), np.uint64(offsets[v + np.uint64(1)])
-            found, tested = count_common(rows, u_begin, u_end, v_begin, v_end)
-            triangles += found
-            tests += tested
+        else:
+            found, tested = count_merged(offsets, rows, u)
+        triangles += found
+        tests += tested
     return triangles, tests
 
 
