@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import io
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -12,7 +13,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from wedgewise.errors import FormatError, InputError, LimitError, UnknownNameError
+from wedgewise.errors import FormatError, InputError, LimitError, UnknownNameError, VerificationError
 from wedgewise.graph import EdgeList
 from wedgewise.machine.jit import JIT_DISABLED, kernel_view
 from wedgewise.read import _text_arrays, _text_kernel, text
@@ -40,6 +41,12 @@ def read(data: bytes, labels: str = "auto", limits: Limits | None = None, thread
     limits = limits or Limits()
     with open_content(io.BytesIO(data), limits) as content:
         return read_text(content, labels=labels, limits=limits, threads=threads)
+
+
+def cut_into_chunks(patch: pytest.MonkeyPatch, size: int) -> None:
+    """Let either parser work on chunks of about `size` bytes."""
+    patch.setattr(text, "CHUNK_BYTES", size)
+    patch.setattr(text, "ARRAY_CHUNK_BYTES", size)
 
 
 def pairs(data: bytes, labels: str = "auto") -> list[list[int]]:
@@ -393,7 +400,7 @@ def test_endless_line(monkeypatch: pytest.MonkeyPatch, compress: Callable[[bytes
 @pytest.mark.parametrize("length", [21, 50, 71, 500])
 @pytest.mark.parametrize("before", range(10, 24))
 def test_long_lines_across_chunks(monkeypatch: pytest.MonkeyPatch, labels: str, length: int, before: int) -> None:
-    monkeypatch.setattr(text, "CHUNK_BYTES", 50)
+    cut_into_chunks(monkeypatch, 50)
     data = b"0 1\n" * before + b"3 " * (length // 2) + b"4" * (length % 2) + b"\n-1\n"
     with pytest.raises(LimitError, match=rf"<stream>:{before + 1}: line bytes \d+ over the limit of 20;"):
         read(data, labels, limits=LONG)
@@ -424,7 +431,7 @@ def random_pairs(count: int, top: int) -> tuple[bytes, list[list[int]]]:
 
 @pytest.mark.parametrize("threads", [1, 2, 7])
 def test_chunks_join_in_order(monkeypatch: pytest.MonkeyPatch, threads: int) -> None:
-    monkeypatch.setattr(text, "CHUNK_BYTES", 100)
+    cut_into_chunks(monkeypatch, 100)
     data, wanted = random_pairs(500, 10**6)
     assert read(data, threads=threads).pairs.tolist() == wanted
     spread = data.replace(b"\n", b"\n# a comment\n\n")
@@ -432,7 +439,7 @@ def test_chunks_join_in_order(monkeypatch: pytest.MonkeyPatch, threads: int) -> 
 
 
 def test_fault_in_the_first_bad_chunk_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(text, "CHUNK_BYTES", 50)
+    cut_into_chunks(monkeypatch, 50)
     data, _ = random_pairs(200, 1000)
     lines = data.split(b"\n")
     lines[120], lines[150], lines[180] = b"5 -6", b"5 99999999999", b"-7 5"
@@ -528,7 +535,7 @@ def test_both_parsers_agree(case: tuple[bytes, bytes], line_limit: int, mask: in
 def answer(parser: str, data: bytes, labels: str) -> object:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(text, "_choose_parser", lambda size: PARSERS[parser])
-        patch.setattr(text, "CHUNK_BYTES", 64)
+        cut_into_chunks(patch, 64)
         try:
             found = read(data, labels)
         except InputError as error:
@@ -576,6 +583,22 @@ def test_small_files_do_not_wait_for_the_compiler(monkeypatch: pytest.MonkeyPatc
     assert text._choose_parser(text.KERNEL_BYTES - 1) is _text_arrays.parse_range
     wanted = _text_arrays.parse_range if JIT_DISABLED else _text_kernel.parse_range
     assert text._choose_parser(text.KERNEL_BYTES) is wanted
+
+
+def test_large_files_are_worth_the_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.undo()
+    monkeypatch.setattr(text, "JIT_DISABLED", False)
+    assert text._choose_parser(text.KERNEL_BYTES) is _text_kernel.parse_range
+
+
+@pytest.mark.parametrize(
+    ("status", "message"),
+    [(1, "a label over 2^63 - 1 was not refused"), (2, ":1: a valid line was refused")],
+)
+def test_a_defect_of_a_parser_is_no_answer(monkeypatch: pytest.MonkeyPatch, status: int, message: str) -> None:
+    monkeypatch.setattr(text, "_choose_parser", lambda size: lambda *arguments: (status, 0, 0, 0))
+    with pytest.raises(VerificationError, match=re.escape(message)):
+        read(b"0 1\n")
 
 
 @pytest.mark.compiled

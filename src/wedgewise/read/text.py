@@ -31,7 +31,8 @@ from wedgewise.read.limits import MAX_LABEL, Limits
 Parser = Callable[..., tuple[int, int, int, int]]
 
 KERNEL_BYTES = 2 * 2**20
-CHUNK_BYTES = 2**20
+CHUNK_BYTES = 4 * 2**20
+ARRAY_CHUNK_BYTES = 2**20  # NumPy takes up to 80 bytes for a byte of text
 BLOCK_BYTES = 16 * 2**20
 _MAX_NARROW = 2**32 - 1
 
@@ -137,12 +138,14 @@ class _IntegerReader:
     def add_lines(self, text: Bytes) -> None:
         """Take in whole lines; raise at the first faulty one."""
         text = kernel_view(text)
-        cuts = _cut_at_newlines(text, CHUNK_BYTES, self._limits.line_bytes)
+        parse = _choose_parser(len(text))
+        chunk_bytes = CHUNK_BYTES if parse is _text_kernel.parse_range else ARRAY_CHUNK_BYTES
+        cuts = _cut_at_newlines(text, chunk_bytes, self._limits.line_bytes)
         lines = self._count_lines(text, cuts)
-        labels = self._parse(text, cuts, lines)
+        labels = self._parse(parse, text, cuts, lines)
         if labels is None:
             self._wide = True
-            labels = self._parse(text, cuts, lines)
+            labels = self._parse(parse, text, cuts, lines)
         if labels is None:
             raise VerificationError(f"{self._path}: a label over 2^63 - 1 was not refused: a defect in wedgewise")
         self._pieces.append(labels)
@@ -171,12 +174,11 @@ class _IntegerReader:
             self._threads,
         )
 
-    def _parse(self, text: Bytes, cuts: list[int], lines: list[int]) -> NDArray[Any] | None:
+    def _parse(self, parse: Parser, text: Bytes, cuts: list[int], lines: list[int]) -> NDArray[Any] | None:
         """All labels of `text`, or None when one does not fit into the narrow type."""
         dtype = np.uint64 if self._wide else np.uint32
         starts = np.concatenate(([0], np.cumsum(lines, dtype=np.int64))) * 2
         labels = np.empty(int(starts[-1]), dtype=dtype)
-        parse = _choose_parser(len(text))
         delimiter = np.uint8(self._delimiter[0])
         line_limit = np.uint64(self._limits.line_bytes)
         largest = np.uint64(MAX_LABEL if self._wide else _MAX_NARROW)

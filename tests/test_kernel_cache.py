@@ -1,0 +1,126 @@
+"""Where compiled kernels are kept, and what happens when they cannot be kept or read back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, NoReturn
+
+import numpy as np
+import pytest
+
+from wedgewise import storage
+from wedgewise.errors import StorageError
+from wedgewise.machine import jit, native
+
+VALUES = np.arange(5, dtype=np.uint32)
+
+
+def sum_of(values: Any) -> Any:
+    """The function that these tests compile."""
+    total = np.uint64(0)
+    for value in values:
+        total += np.uint64(value)
+    return total
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty cache."""
+    monkeypatch.setenv(jit.CACHE_VARIABLE, str(tmp_path))
+    return tmp_path
+
+
+@pytest.fixture
+def said() -> Iterator[list[str]]:
+    """What is told about compiling."""
+    lines: list[str] = []
+    jit.on_compile(lines.append)
+    yield lines
+    jit.on_compile(None)
+
+
+def test_the_first_folder_that_is_named_is_taken(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    monkeypatch.delenv(jit.CACHE_VARIABLE, raising=False)
+    assert jit._cache_root() == tmp_path / "home" / ".cache" / "wedgewise"
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "xdg"))
+    assert jit._cache_root() == tmp_path / "xdg" / "wedgewise"
+    monkeypatch.setenv(jit.CACHE_VARIABLE, str(tmp_path / "named"))
+    assert jit._cache_root() == tmp_path / "named"
+    found = jit.cache_folder()
+    assert found is not None
+    assert found.is_dir()
+    assert found.parent == tmp_path / "named"
+
+
+def test_there_is_no_folder_without_a_home(monkeypatch: pytest.MonkeyPatch) -> None:
+    def homeless() -> Path:
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    monkeypatch.delenv(jit.CACHE_VARIABLE, raising=False)
+    monkeypatch.setattr(Path, "home", homeless)
+    assert jit.cache_folder() is None
+    monkeypatch.setattr(jit, "is_loaded", lambda: False)
+    assert jit.load_seconds() == jit.COMPILE_SECONDS
+
+
+def test_there_is_no_folder_inside_a_file(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    monkeypatch.setenv(jit.CACHE_VARIABLE, str(tmp_path / "file"))
+    assert jit.cache_folder() is None
+
+
+def test_views_for_kernels_are_contiguous_and_unsigned() -> None:
+    signed = np.arange(6, dtype=np.int32).reshape(3, 2)
+    view = jit.kernel_view(signed)
+    assert view.dtype == np.uint32
+    assert view.shape == (6,)
+    assert np.shares_memory(view, signed)
+    with pytest.raises(TypeError, match="C-contiguous"):
+        jit.kernel_view(signed[:, 0])
+
+
+@pytest.mark.compiled
+def test_a_stored_kernel_is_loaded_again(folder: Path, said: list[str]) -> None:
+    assert jit.kernel(sum_of)(VALUES) == 10
+    assert said == ["compiling test_kernel_cache.sum_of for this machine (once)"]
+    assert [path.suffix for path in folder.glob("kernels-*/*")] == [jit.OBJECT_SUFFIX]
+    assert jit.kernel(sum_of)(VALUES) == 10
+    assert len(said) == 1
+
+
+@pytest.mark.compiled
+def test_a_damaged_kernel_is_compiled_and_stored_again(folder: Path, said: list[str]) -> None:
+    jit.kernel(sum_of)(VALUES)
+    (stored,) = folder.glob("kernels-*/*")
+    whole = stored.read_bytes()
+    stored.write_bytes(whole[:-1])
+    assert jit.kernel(sum_of)(VALUES) == 10
+    assert len(said) == 2
+    assert len(stored.read_bytes()) == len(whole)
+
+
+@pytest.mark.compiled
+def test_a_kernel_that_cannot_be_stored_still_runs(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full_disk(path: Path) -> NoReturn:
+        raise StorageError(f"{path}: could not be written (No space left on device)")
+
+    monkeypatch.setattr(storage, "atomic_write", full_disk)
+    assert jit.kernel(sum_of)(VALUES) == 10
+    assert list(folder.glob("kernels-*/*")) == []
+
+
+@pytest.mark.compiled
+def test_symbols_that_only_failing_code_needs_may_be_missing() -> None:
+    code = native.compile_object(jit.kernel(sum_of), ["*u4"])
+    unknown = replace(code, externals=(*code.externals, "no_such_symbol_in_any_library"))
+    assert native.callable_of(unknown, "sum_of")(VALUES) == 10
+
+
+def test_a_failing_kernel_is_no_answer() -> None:
+    with pytest.raises(RuntimeError, match="count_range failed with status -1"):
+        native._caller(lambda *_: -1, 0, "count_range")()
