@@ -151,7 +151,7 @@ def test_a_second_question_prepares_nothing_again() -> None:
 def test_auto_takes_arrays_for_small_graphs_until_kernels_are_loaded(monkeypatch: pytest.MonkeyPatch) -> None:
     small, large = Shape(100, 500, 2000), Shape(10**6, 10**7, 10**9)
     monkeypatch.setattr(jit, "is_loaded", lambda: False)
-    assert jit.load_seconds() > 0
+    monkeypatch.setattr(jit, "_array_seconds", 0.0)
     assert make_plan("count", small, "degree", "rank", Options()).algorithm == "reference"
     assert make_plan("count", large, "degree", "rank", Options()).algorithm == "keystone"
     monkeypatch.setattr(jit, "is_loaded", lambda: True)
@@ -163,15 +163,27 @@ def test_auto_takes_arrays_for_small_graphs_until_kernels_are_loaded(monkeypatch
 def test_kernels_are_cheap_once_they_are_stored(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv(jit.CACHE_VARIABLE, str(tmp_path))
     monkeypatch.setattr(jit, "is_loaded", lambda: False)
+    monkeypatch.setattr(jit, "_array_seconds", 0.0)
     assert jit.load_seconds() == jit.COMPILE_SECONDS
     (tmp_path / "kernels-0").mkdir()
     (tmp_path / "kernels-0" / f"k{jit.OBJECT_SUFFIX}").touch()
     assert jit.load_seconds() == jit.LOAD_SECONDS
-    assert not jit.pays(0.1)
     assert jit.pays(0.2)
+    assert [jit.pays(0.1) for _ in range(3)] == [False, True, True], "work by arrays adds up"
     monkeypatch.setattr(jit, "is_loaded", lambda: True)
     assert jit.load_seconds() == 0
     assert jit.pays(0)
+
+
+def test_a_process_that_asks_again_and_again_loads_the_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
+    graph = ww.Graph(generate.complete(60).pairs())
+    monkeypatch.setattr(jit, "is_loaded", lambda: False)
+    monkeypatch.setattr(jit, "_array_seconds", 0.0)
+    chosen = []
+    while "keystone" not in chosen:
+        chosen.append(ww.run("count", graph).algorithm)
+        assert len(chosen) < 10_000
+    assert chosen[0] == "reference"
 
 
 def test_explain_says_what_run_does() -> None:

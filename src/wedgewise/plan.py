@@ -151,20 +151,20 @@ def make_plan(question: str, shape: Shape, order: str, relabel: str, options: Op
 
 
 def _choose(shape: Shape, threads: int) -> tuple[Algorithm, list[str]]:
-    """NumPy where it is done before Numba would be loaded, else the engine."""
+    """NumPy where it is done before kernels would be loaded, else the engine."""
     candidates = [registry()[name, "cpu"] for name in ("reference", "keystone")]
     best = min(candidates, key=lambda algorithm: _estimate(algorithm, shape, threads))
     if best.name == "reference":
-        reason = f"a small graph: NumPy answers before the kernels would be loaded ({jit.load_seconds()} s)"
+        reason = f"a small graph: NumPy answers before the kernels would be loaded ({jit.load_seconds():.2g} s)"
     elif jit.is_loaded():
         reason = "the fastest engine here, and its kernels are loaded"
     else:
-        reason = f"the fastest engine here; loading its kernels ({jit.load_seconds()} s) is repaid"
+        reason = f"the fastest engine here; loading its kernels ({jit.load_seconds():.2g} s) is repaid"
     return best, [reason]
 
 
 def _estimate(algorithm: Algorithm, shape: Shape, threads: int) -> float:
-    """Seconds of counting, with the loading of Numba when it is still to come."""
+    """Seconds of counting, with the loading of kernels when it is still to come."""
     wedges = shape.wedges or 0
     if not algorithm.compiled:
         return wedges * ARRAY_SECONDS_PER_WEDGE + shape.m * 1e-7

@@ -10,7 +10,11 @@ from wedgewise.algorithms import find
 from wedgewise.errors import PreconditionError
 from wedgewise.execute.threads import run_tasks
 from wedgewise.graph import OrientedGraph
+from wedgewise.machine import jit
 from wedgewise.plan import Plan
+
+
+LEAST_TASKS_PER_THREAD = 3  # for less, starting a thread takes longer than it saves
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +40,8 @@ def execute(plan: Plan, graph: OrientedGraph, on_done: Callable[[int, int], None
         raise PreconditionError(
             f"planned for {plan.order} order and ids by {plan.relabel}, handed {graph.order} and {graph.named_by}"
         )
-    work = find(plan.algorithm, plan.device).prepare(graph, plan.knobs, plan.threads)
+    algorithm = find(plan.algorithm, plan.device)
+    work = algorithm.prepare(graph, plan.knobs, plan.threads)
     tasks = len(work.bounds) - 1
     bounds = work.bounds.tolist()
     workspaces: dict[int, Any] = {}
@@ -48,5 +53,7 @@ def execute(plan: Plan, graph: OrientedGraph, on_done: Callable[[int, int], None
         return Partial(task, int(triangles), int(tests))
 
     report = None if on_done is None else lambda finished: on_done(finished, tasks)
-    found = run_tasks(run, tasks, plan.threads, report)
+    found = run_tasks(run, tasks, min(plan.threads, max(1, tasks // LEAST_TASKS_PER_THREAD)), report)
+    if not algorithm.compiled:
+        jit.work_by_arrays(plan.estimated_seconds)
     return Execution(tasks, {partial.task: partial for partial in found})

@@ -36,11 +36,12 @@ log = logging.getLogger("wedgewise")
 JIT_DISABLED = os.environ.get("NUMBA_DISABLE_JIT", "0") == "1"
 CACHE_VARIABLE = "WEDGEWISE_CACHE"
 OBJECT_SUFFIX = ".kernel"
-LOAD_SECONDS, COMPILE_SECONDS = 0.15, 0.5
+LOAD_SECONDS, COMPILE_SECONDS = 0.15, 2.0
 
 _load_lock = threading.RLock()
 _compile_listener: Callable[[str], None] | None = None
 _any_loaded = False
+_array_seconds = 0.0
 
 
 class Kernel(Generic[Parameters, Value]):
@@ -105,20 +106,31 @@ def is_loaded() -> bool:
 
 
 def load_seconds() -> float:
-    """What the first kernel of this process will cost: nothing, loading, or the start of compiling.
+    """What is still to be paid for the first kernel of this process: loading, or the start of compiling.
 
-    Compiling takes longer than the figure for it, but once per machine: it is an investment in the runs to come.
+    Work done by arrays so far counts as paid, so that a process that asks many small questions loads kernels as soon as
+    they would have been the cheaper choice from the start. Compiling takes longer than the figure for it, but once per
+    machine: it is an investment in the runs to come.
     """
     if is_loaded():
         return 0.0
     root = _cache_root()
     stored = () if root is None else root.glob(f"kernels-*/*{OBJECT_SUFFIX}")
-    return LOAD_SECONDS if any(stored) else COMPILE_SECONDS
+    return max(0.0, (LOAD_SECONDS if any(stored) else COMPILE_SECONDS) - _array_seconds)
 
 
 def pays(array_seconds: float) -> bool:
-    """Whether kernels are worth loading for work that array operations would do in so many seconds."""
-    return is_loaded() or array_seconds > load_seconds()
+    """Whether kernels are worth loading for work that arrays do in so many seconds; if not, it is on the account."""
+    if is_loaded() or array_seconds > load_seconds():
+        return True
+    work_by_arrays(array_seconds)
+    return False
+
+
+def work_by_arrays(seconds: float) -> None:
+    """Put work that kernels would have saved on the account."""
+    global _array_seconds
+    _array_seconds += seconds
 
 
 def on_compile(listener: Callable[[str], None] | None) -> None:

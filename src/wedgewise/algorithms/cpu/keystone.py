@@ -31,7 +31,7 @@ from wedgewise.machine.primitives import count_common_bits, prefetch
 BLOCK_BITS = 512
 HUBS_AHEAD = 4  # how many arcs ahead a hub's row is prefetched
 MAX_HUBS = 1 << 15
-SAMPLE_ARCS = 1 << 12
+SAMPLE_ARCS = 1 << 11
 HUBS_PER_FILL = 1 << 10
 
 # nanoseconds on one core, from the figures in the decision page
@@ -70,6 +70,16 @@ def count_marked(offsets, rows, b, pad, marks):  # type: ignore[no-untyped-def]
         c = np.uint64(rows[arc]) + pad
         found += (marks[c >> np.uint64(6)] >> (c & np.uint64(63))) & np.uint64(1)
     return found, end - begin
+
+
+@helper
+def find_in_row(offsets, rows, b, c):  # type: ignore[no-untyped-def]
+    """Whether c is an out-neighbour of b, and how many ids were looked at: for rows too short to be worth marking."""
+    begin, end = np.uint64(offsets[b]), np.uint64(offsets[b + np.uint64(1)])
+    arc = begin
+    while arc < end and rows[arc] < c:
+        arc += np.uint64(1)
+    return np.uint64(arc < end and rows[arc] == c), arc - begin + np.uint64(1)
 
 
 @helper
@@ -120,14 +130,19 @@ def count_range(offsets, rows, first_hub, bits, probe_ratio, begin, end, marks):
         a_begin = a_end
         a_end = soon_end
         soon_end = np.uint64(offsets[min(a + np.uint64(2), n)])
-        for arc in range(a_end, soon_end):
-            b = np.uint64(rows[arc])
-            if b >= base:
-                break
-            start = np.uint64(offsets[b])
-            prefetch(rows, start)
-            prefetch(rows, start + np.uint64(16))
-        if a_end - a_begin < np.uint64(2):
+        if soon_end - a_end > one:
+            for arc in range(a_end, soon_end):
+                b = np.uint64(rows[arc])
+                if b >= base:
+                    break
+                start = np.uint64(offsets[b])
+                prefetch(rows, start)
+                prefetch(rows, start + np.uint64(16))
+        if a_end - a_begin < np.uint64(3):
+            if a_end - a_begin == np.uint64(2):
+                found, tested = find_in_row(offsets, rows, np.uint64(rows[a_begin]), rows[a_begin + one])
+                triangles += found
+                tests += tested
             continue
         split = a_begin
         for arc in range(a_begin, a_end):
