@@ -13,8 +13,7 @@ from wedgewise.graph import OrientedGraph
 from wedgewise.machine import jit
 from wedgewise.plan import Plan
 
-
-LEAST_TASKS_PER_THREAD = 3  # for less, starting a thread takes longer than it saves
+LEAST_TASKS_PER_THREAD = 4  # for less, starting a thread takes longer than it saves
 
 
 @dataclass(frozen=True, slots=True)
