@@ -59,6 +59,22 @@ def test_a_failing_task_stops_the_others_and_is_raised(threads: int) -> None:
     assert threading.active_count() == 1
 
 
+@pytest.mark.parametrize("room", [0, 1, 2])
+def test_a_system_without_room_for_threads_gets_the_work_done(room: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    started: list[threading.Thread] = []
+    start = threading.Thread.start
+
+    def limited(thread: threading.Thread) -> None:
+        if len(started) == room:
+            raise RuntimeError("can't start new thread")
+        started.append(thread)
+        start(thread)
+
+    monkeypatch.setattr(threading.Thread, "start", limited)
+    assert run_tasks(lambda number, worker: number, 20, 4) == list(range(20))
+    assert len(started) == room
+
+
 @pytest.mark.parametrize("threads", [1, 2])
 def test_progress_ends_at_the_total(threads: int) -> None:
     told: list[int] = []

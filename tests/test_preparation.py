@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+import wedgewise as ww
 from wedgewise.clean import clean, number_labels
 from wedgewise.errors import InputError, LimitError, UnknownNameError
 from wedgewise.graph import EdgeList, OrientedGraph, Origin, SimpleGraph
@@ -89,6 +90,25 @@ def test_kernels_and_arrays_prepare_the_same_bytes(seed: int, threads: int) -> N
         assert_same(first, second)
         for name in RELABELLINGS:
             assert_same(relabel(first, name, compiled=False), relabel(second, name, compiled=True))
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_pairs_that_may_be_overwritten_give_the_same_graph(seed: int) -> None:
+    pairs: NDArray[Any] = np.random.default_rng(seed).integers(0, 400, (3000, 2)).astype("u4" if seed % 2 else "i4")
+    kept = clean(edge_list(pairs), 2, compiled=True)
+    assert_same(kept, clean(edge_list(pairs.copy()), 2, compiled=True, consume=True))
+    read_only = pairs.copy()
+    read_only.flags.writeable = False
+    assert_same(kept, clean(edge_list(read_only), 2, compiled=True, consume=True))
+    assert np.array_equal(read_only, pairs)
+
+
+@pytest.mark.parametrize("dtype", [np.int32, np.uint32, np.int64, np.uint64])
+def test_the_callers_array_is_never_changed(dtype: type) -> None:
+    pairs = np.random.default_rng(3).integers(0, 4000, (3000, 2)).astype(dtype)
+    before = pairs.copy()
+    ww.count(ww.Graph(pairs), algorithm="keystone")
+    assert np.array_equal(pairs, before)
 
 
 def test_many_buckets_and_chunks_sort_the_same(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,7 +1,7 @@
 """EdgeList → SimpleGraph: drop loops, copies and directions, number the vertices, count what was dropped.
 
-Peak memory beyond the pairs: 16 bytes per pair (two key buffers) and at most 13 + 4 per extra thread for every slot;
-64-bit pairs are narrowed first, which takes 8 bytes more per pair.
+Peak memory beyond the pairs: 16 bytes per pair (two key buffers) and at most 13 + 4 per extra thread for every slot.
+Pairs that may be overwritten, and 64-bit pairs, which are narrowed first, serve as one of the two buffers.
 """
 
 from __future__ import annotations
@@ -31,10 +31,12 @@ def clean(
     drop_leaves: bool = False,
     limits: Limits = DEFAULT_LIMITS,
     compiled: bool | None = None,
+    consume: bool = False,
 ) -> SimpleGraph:
     """Make a simple graph of raw pairs.
 
-    `compiled` forces the kernels or the array operations; None takes the kernels where they pay.
+    `compiled` forces the kernels or the array operations; None takes the kernels where they pay. With `consume`, the
+    memory of the pairs may be overwritten, where it is writable: 8 bytes per pair less.
     """
     if compiled is None:
         compiled = jit.pays(ARRAY_SECONDS_PER_PAIR * len(edge_list.pairs))
@@ -50,7 +52,9 @@ def clean(
         labels, pairs = number_labels(pairs, threads, compiled=compiled)
         slot_count = len(labels)
     limits.check("vertices", slot_count, path=edge_list.origin.name)
-    found = sort_pairs(_narrow(pairs, threads), slot_count, threads, compiled=compiled)
+    narrow = _narrow(pairs, threads)
+    ours = narrow.base is None or (consume and edge_list.pairs.flags.writeable)  # without a base: made here
+    found = sort_pairs(narrow, slot_count, threads, compiled=compiled, consume=ours)
     graph = _simple_graph(edge_list, found, slot_count, labels)
     return without_leaves(graph) if drop_leaves else graph
 

@@ -6,8 +6,9 @@ A key is ``u << 32 | v << 1 | flag`` with u, v < 2^31; the flag is carried along
 
 Buckets hold about `BUCKET_KEYS` keys, so that the digit passes of `sort_bucket` stay in a core's L2 cache. Memory
 traffic per key: 8 B read and 8 B written by each of pack and scatter, the rest in cache. Peak: two buffers of 8 bytes
-per key. Every scattered store prefetches the next line of its stream: without it a pass costs 8 ns per key, with it 3.
-The steps share one kernel, so that a fresh process loads, and a fresh machine compiles, one function instead of three.
+per key; pairs that may be overwritten serve as one of them. Every scattered store prefetches the next line of its
+stream: without it a pass costs 8 ns per key, with it 3. The steps share one kernel, so that a fresh process loads one
+function instead of three.
 """
 
 from __future__ import annotations
@@ -71,16 +72,18 @@ def sort_pairs(
     rename: Ids | None = None,
     directed: bool = False,
     compiled: bool = True,
+    consume: bool = False,
 ) -> SortedKeys:
     """Sort (k, 2) pairs of ids below `ids` and drop copies.
 
     With `rename`, each id is replaced by ``rename[id]``, below `ids` too. Unless `directed`, each pair is turned so
     that u < v, and loops are dropped. `compiled` chooses between the kernels and the array-level definition;
-    they agree to the byte.
+    they agree to the byte. With `consume`, the pairs' memory becomes one of the two key buffers.
     """
     if not compiled:
         return sort_pairs_by_arrays(pairs, ids, rename=rename, directed=directed)
-    return _Sorter(pairs, ids, threads, rename, directed).run()
+    spare = pairs.reshape(-1).view(np.uint64) if consume else np.empty(len(pairs), np.uint64)
+    return _Sorter(pairs, spare, ids, threads, rename, directed).run()
 
 
 def sort_pairs_by_arrays(
@@ -115,7 +118,9 @@ def sort_pairs_by_arrays(
 class _Sorter:
     """The buffers of one sort, and its three steps in parallel."""
 
-    def __init__(self, pairs: NDArray[np.uint32], ids: int, threads: int, rename: Ids | None, directed: bool) -> None:
+    def __init__(
+        self, pairs: NDArray[np.uint32], spare: Keys, ids: int, threads: int, rename: Ids | None, directed: bool
+    ) -> None:
         count = len(pairs)
         self.digits = Digits.choose(ids, count)
         # sorting counts how often each id stands second, separately per worker: at most 16 bytes per key
@@ -124,7 +129,7 @@ class _Sorter:
         self.directed = directed
         self.ends = kernel_view(pairs)
         self.rename = np.empty(0, np.uint32) if rename is None else kernel_view(rename)
-        self.keys, self.spare = np.empty(count, np.uint64), np.empty(count, np.uint64)
+        self.keys, self.spare = np.empty(count, np.uint64), spare
         self.chunks = np.append(np.arange(0, count, CHUNK_PAIRS), count)
         self.positions = np.zeros((max(1, len(self.chunks) - 1), self.digits.buckets), np.uint64)
         self.counters = np.empty((self.workers, len(self.digits.passes) << DIGIT_BITS), np.uint32)

@@ -54,7 +54,9 @@ class Graph:
         edge_list = _edge_list(source, n, labels, format, limits, threads)
         _check_memory(edge_list)
         self.origin: Origin = edge_list.origin
-        self.simple: SimpleGraph = clean(edge_list, threads, drop_leaves=drop_leaves, limits=limits)
+        self.simple: SimpleGraph = clean(
+            edge_list, threads, drop_leaves=drop_leaves, limits=limits, consume=_is_file(source)
+        )
         self.preparations = 0
         self._oriented: dict[tuple[str, str], OrientedGraph] = {}
         self._edges: NDArray[np.uint32] | None = None
@@ -152,8 +154,13 @@ def read(
     return Graph(path, n=n, labels=labels, format=format, limits=limits, drop_leaves=drop_leaves, threads=threads)
 
 
+def _is_file(source: Any) -> bool:
+    """Whether a source is a path or a stream, whose pairs nobody else holds once they are read."""
+    return isinstance(source, (str, PathLike)) or hasattr(source, "read")
+
+
 def _edge_list(source: Any, n: int | None, labels: str, format: str | None, limits: Limits, threads: int) -> EdgeList:
-    if isinstance(source, (str, PathLike)) or hasattr(source, "read"):
+    if _is_file(source):
         from wedgewise.read import read_edges
 
         edge_list = read_edges(source, format=format, labels=labels, limits=limits, threads=threads)
@@ -174,7 +181,7 @@ def _edge_list(source: Any, n: int | None, labels: str, format: str | None, limi
 def _check_memory(edge_list: EdgeList) -> None:
     """Refuse pairs whose cleaning cannot fit, before the first buffer is taken."""
     pairs, vertices = len(edge_list.pairs), edge_list.vertices
-    need = clean_bytes(pairs, edge_list.pairs.dtype.itemsize, pairs if vertices is None else vertices)
+    need = clean_bytes(pairs, pairs if vertices is None else vertices)
     available = hardware.available_memory()
     if need > available:
         declared = "" if vertices is None else f" among {vertices:,} vertices"
@@ -184,6 +191,6 @@ def _check_memory(edge_list: EdgeList) -> None:
         )
 
 
-def clean_bytes(pairs: int, itemsize: int, vertices: int) -> int:
-    """Peak of `clean` beyond the pairs: two key buffers, narrowed pairs, and counts and marks of vertices."""
-    return (16 + (8 if itemsize == 8 else 0)) * pairs + 13 * vertices
+def clean_bytes(pairs: int, vertices: int) -> int:
+    """Peak of `clean` beyond the pairs: two key buffers, and counts and marks of vertices."""
+    return 16 * pairs + 13 * vertices

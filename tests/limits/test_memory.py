@@ -61,7 +61,7 @@ def test_edge_array_to_oriented_graph_stays_within_the_promise(pairs: Any, dtype
 def test_the_models_bound_what_the_stages_take(pairs: Any) -> None:
     edges = EdgeList(pairs, Origin("<array>", "array"))
     peak, simple = peak_of(lambda: clean(edges, 2, compiled=True))
-    assert peak <= clean_bytes(len(pairs), pairs.dtype.itemsize, simple.slot_count) + SLACK
+    assert peak <= clean_bytes(len(pairs), simple.slot_count) + SLACK
     peak, oriented = peak_of(lambda: orient(simple, threads=2, compiled=True))
     assert 0.5 * orient_bytes(simple.n, simple.m) <= peak <= orient_bytes(simple.n, simple.m) + SLACK
     assert simple.nbytes <= 8 * len(pairs) + 8 * simple.n

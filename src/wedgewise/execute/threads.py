@@ -66,8 +66,8 @@ class _Crew(Generic[Result]):
 
     def run(self) -> list[Result]:
         try:
-            for thread in self.threads:
-                thread.start()
+            if not self._start():
+                self._work(0)
             for thread in self.threads:
                 self._wait(thread)
         finally:
@@ -80,6 +80,16 @@ class _Crew(Generic[Result]):
         if self.on_done is not None:
             self.on_done(self.tasks)
         return [self.results[number] for number in range(self.tasks)]
+
+    def _start(self) -> bool:
+        """Start as many threads as the system has room for; without any, the caller does the work."""
+        for number, thread in enumerate(self.threads):
+            try:
+                thread.start()
+            except RuntimeError:  # no memory for another stack
+                del self.threads[number:]
+                break
+        return bool(self.threads)
 
     def _wait(self, thread: threading.Thread) -> None:
         if self.on_done is None:

@@ -26,7 +26,8 @@ from typing import Any, Generic, ParamSpec, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from wedgewise.errors import StorageError
+from wedgewise.errors import MemoryLimitError, StorageError
+from wedgewise.machine import hardware
 
 Parameters = ParamSpec("Parameters")
 Value = TypeVar("Value")
@@ -37,6 +38,7 @@ JIT_DISABLED = os.environ.get("NUMBA_DISABLE_JIT", "0") == "1"
 CACHE_VARIABLE = "WEDGEWISE_CACHE"
 OBJECT_SUFFIX = ".kernel"
 LOAD_SECONDS, COMPILE_SECONDS = 0.15, 2.0
+LOAD_BYTES, COMPILE_BYTES = 1 << 26, 1 << 29  # generous: what LLVM, and LLVM with Numba, were seen to take
 
 _load_lock = threading.RLock()
 _compile_listener: Callable[[str], None] | None = None
@@ -192,10 +194,20 @@ def _identity() -> str:
     return digest.hexdigest()[:16]
 
 
+def _check_memory(need: int) -> None:
+    """Refuse to start what would end the process: LLVM aborts when it runs out of memory."""
+    available = hardware.available_memory()
+    if need > available:
+        raise MemoryLimitError(
+            f"loading kernels takes {need:,} bytes and {available:,} are available; use a machine with more memory"
+        )
+
+
 def _load_or_compile(marked: Kernel[Any, Any], kinds: str) -> Callable[..., Any]:
     from wedgewise.machine import native
     from wedgewise.storage import atomic_write
 
+    _check_memory(LOAD_BYTES)
     folder = cache_folder()
     name = f"{marked.function.__module__}.{marked.__name__}-{kinds.replace('*', 'p').replace(',', '-')}"
     path = None if folder is None else folder / f"{name}{OBJECT_SUFFIX}"
@@ -204,6 +216,7 @@ def _load_or_compile(marked: Kernel[Any, Any], kinds: str) -> Callable[..., Any]
             return native.callable_of(native.NativeObject.from_bytes(path.read_bytes()), marked.title)
         except native.DamagedObjectError:
             log.info("%s is damaged: compiling again", path)
+    _check_memory(COMPILE_BYTES)
     if _compile_listener is not None:
         _compile_listener(f"compiling {marked.title} for this machine (once)")
     begin = time.perf_counter()
