@@ -104,8 +104,8 @@ def test_pairs_that_may_be_overwritten_give_the_same_graph(seed: int) -> None:
 
 
 @pytest.mark.parametrize("dtype", [np.int32, np.uint32, np.int64, np.uint64])
-def test_the_callers_array_is_never_changed(dtype: type) -> None:
-    pairs = np.random.default_rng(3).integers(0, 4000, (3000, 2)).astype(dtype)
+def test_the_callers_array_is_never_changed(dtype: Any) -> None:
+    pairs: NDArray[Any] = np.random.default_rng(3).integers(0, 4000, (3000, 2)).astype(dtype)
     before = pairs.copy()
     ww.count(ww.Graph(pairs), algorithm="keystone")
     assert np.array_equal(pairs, before)

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from wedgewise.graph import OrientedGraph
 
 TASK_TESTS = 10_000_000  # about 20 ms of membership tests
-TASK_ARCS, SMALL_TASK_ARCS = 1 << 15, 1 << 14  # the smaller, until there are enough tasks for dynamic scheduling
+TASK_ARCS = 1 << 15
 LEAST_TASKS = 64
 
 
@@ -32,7 +32,7 @@ def _distinct(cuts: NDArray[Any], end: int) -> NDArray[np.int64]:
 
 def arc_bounds(graph: OrientedGraph) -> NDArray[np.int64]:
     """Bounds of ranges of vertices with about equally many arcs; cheap, since it looks at the cuts alone."""
-    tasks = max(1, min(graph.n, max(min(LEAST_TASKS, graph.m // SMALL_TASK_ARCS), graph.m // TASK_ARCS)))
+    tasks = max(1, min(graph.n, graph.m // TASK_ARCS))
     cuts = np.searchsorted(graph.offsets, np.linspace(0, graph.m, tasks + 1)[1:-1].astype(graph.offsets.dtype))
     return _distinct(cuts, graph.n)
 
