@@ -523,15 +523,23 @@ def test_a_pipe_hears_of_stages_with_verbose_only(tmp_path: Path) -> None:
 
 def interrupt(folder: Path, first_line: str, number: signal.Signals, *arguments: str) -> tuple[int, str, float]:
     """Send a signal after the first line of --verbose; the exit code, the rest of stderr, and how long it took."""
-    process = subprocess.Popen(
-        [*COMMAND, *arguments, "--verbose"], cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    )
-    assert process.stderr is not None
-    assert process.stderr.readline() == first_line
-    begin = time.perf_counter()
-    process.send_signal(number)
-    _, rest = process.communicate(timeout=PATIENCE)
-    return process.returncode, rest, time.perf_counter() - begin
+    ours = signal.signal(signal.SIGINT, signal.default_int_handler)  # a child of a background job would ignore it
+    try:
+        process = subprocess.Popen(
+            [*COMMAND, *arguments, "--verbose"], cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )
+    finally:
+        signal.signal(signal.SIGINT, ours)
+    with process:
+        try:
+            assert process.stderr is not None
+            assert process.stderr.readline() == first_line
+            begin = time.perf_counter()
+            process.send_signal(number)
+            _, rest = process.communicate(timeout=PATIENCE)
+            return process.returncode, rest, time.perf_counter() - begin
+        finally:
+            process.kill()
 
 
 @pytest.mark.compiled
