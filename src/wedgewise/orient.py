@@ -13,7 +13,8 @@
     collective  the out-neighbours of the vertex with the largest collective out-degree first (TRUST, §4.1)
     classes     out-degree > 100, then 2–100, then < 2; collective order inside each (TRUST, §5.1)
 
-Peak memory beyond the simple graph: 20 bytes per edge (two key buffers and the arcs) and 21 per vertex.
+Peak memory beyond the simple graph: 20 bytes per edge (two key buffers and the arcs), and 21 + 4 per counting thread
+for every vertex.
 """
 
 from __future__ import annotations
@@ -105,7 +106,7 @@ def _by_rank(graph: SimpleGraph, order: str, threads: int, compiled: bool) -> Id
     weighted[:, 0] = weight
     weighted[:, 1] = vertices
     bound = max(graph.n, int(weight.max(initial=0)) + 1)
-    keys = sort_pairs(weighted, bound, threads, directed=True, compiled=compiled).keys
+    keys = sort_pairs(weighted, bound, threads, directed=True, compiled=compiled, consume=True).keys
     return keys.astype(np.uint32)  # the low half: the vertex
 
 

@@ -101,7 +101,8 @@ def check_preparation(n: int, m: int, options: Options) -> None:
     """Refuse what cannot fit or overflow, before anything large is allocated."""
     if m >= MAX_EDGES:
         raise InputError(f"{m:,} edges; exact 64-bit totals are guaranteed below {MAX_EDGES:,}")
-    check_memory(orient_bytes(n, m), options, f"orienting {m:,} edges", "use a machine with more memory")
+    need = orient_bytes(n, m, options.threads or hardware.usable_threads())
+    check_memory(need, options, f"orienting {m:,} edges", "use a machine with more memory")
 
 
 def check_memory(need: int, options: Options, what: str, otherwise: str) -> None:
@@ -116,9 +117,12 @@ def check_memory(need: int, options: Options, what: str, otherwise: str) -> None
         )
 
 
-def orient_bytes(n: int, m: int) -> int:
+def orient_bytes(n: int, m: int, threads: int) -> int:
     """Peak of `orient` beyond the simple graph: two key buffers and the arcs; ranks, counts and offsets."""
-    return 20 * m + 21 * n
+    from wedgewise.radix import counting_workers
+
+    workers = max(counting_workers(m, n, threads), counting_workers(n, n, threads))
+    return 20 * m + (21 + 4 * workers) * n
 
 
 def make_plan(question: str, shape: Shape, order: str, relabel: str, options: Options) -> Plan:

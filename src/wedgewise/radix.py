@@ -30,7 +30,7 @@ DIGIT_BITS = 11
 LINE_KEYS = 8
 MAX_ID = 2**31 - 1
 
-UNIQUE, LOOPS, DUPLICATES, REVERSED = range(4)
+UNIQUE, LOOPS, DUPLICATES, REVERSED = range(4)  # of a bucket's statistics
 PACK, SCATTER, SORT = range(3)
 
 
@@ -115,6 +115,11 @@ def sort_pairs_by_arrays(
     )
 
 
+def counting_workers(keys: int, ids: int, threads: int) -> int:
+    """How many threads sort with counts of their own, 4 bytes per id each: at most 16 bytes per key in all."""
+    return min(threads, max(1, 4 * keys // max(1, ids)))
+
+
 class _Sorter:
     """The buffers of one sort, and its three steps in parallel."""
 
@@ -123,8 +128,7 @@ class _Sorter:
     ) -> None:
         count = len(pairs)
         self.digits = Digits.choose(ids, count)
-        # sorting counts how often each id stands second, separately per worker: at most 16 bytes per key
-        self.workers = min(threads, self.digits.buckets, max(1, 4 * count // max(1, ids)))
+        self.workers = min(self.digits.buckets, counting_workers(count, ids, threads))
         self.threads = threads
         self.directed = directed
         self.ends = kernel_view(pairs)
@@ -333,7 +337,7 @@ def keep_distinct(source, out, begin, end, drop_loops, first_counts, second_coun
         position += one
         first_counts[u] += np.uint32(1)
         second_counts[v] += np.uint32(1)
-    statistics[0] = position - begin
-    statistics[1] = loops
-    statistics[2] = duplicates
-    statistics[3] = turned_copies
+    statistics[UNIQUE] = position - begin
+    statistics[LOOPS] = loops
+    statistics[DUPLICATES] = duplicates
+    statistics[REVERSED] = turned_copies

@@ -52,7 +52,7 @@ class Graph:
         limits = limits or DEFAULT_LIMITS
         threads = threads or hardware.usable_threads()
         edge_list = _edge_list(source, n, labels, format, limits, threads)
-        _check_memory(edge_list)
+        _check_memory(edge_list, threads)
         self.origin: Origin = edge_list.origin
         self.simple: SimpleGraph = clean(
             edge_list, threads, drop_leaves=drop_leaves, limits=limits, consume=_is_file(source)
@@ -178,10 +178,10 @@ def _edge_list(source: Any, n: int | None, labels: str, format: str | None, limi
     return EdgeList(edge_list.pairs, edge_list.origin, n, None, edge_list.dropped_columns)
 
 
-def _check_memory(edge_list: EdgeList) -> None:
+def _check_memory(edge_list: EdgeList, threads: int) -> None:
     """Refuse pairs whose cleaning cannot fit, before the first buffer is taken."""
     pairs, vertices = len(edge_list.pairs), edge_list.vertices
-    need = clean_bytes(pairs, pairs if vertices is None else vertices)
+    need = clean_bytes(pairs, pairs if vertices is None else vertices, threads)
     available = hardware.available_memory()
     if need > available:
         declared = "" if vertices is None else f" among {vertices:,} vertices"
@@ -191,6 +191,8 @@ def _check_memory(edge_list: EdgeList) -> None:
         )
 
 
-def clean_bytes(pairs: int, vertices: int) -> int:
+def clean_bytes(pairs: int, vertices: int, threads: int) -> int:
     """Peak of `clean` beyond the pairs: two key buffers, and counts and marks of vertices."""
-    return 16 * pairs + 13 * vertices
+    from wedgewise.radix import counting_workers
+
+    return 16 * pairs + (13 + 4 * counting_workers(pairs, vertices, threads)) * vertices

@@ -78,7 +78,7 @@ def predicted_bytes(graph: Graph, threads: int | None = None) -> int:
     shape = Shape(graph.n, graph.m)
     oriented = 4 * graph.m + 12 * graph.n
     counting = engine.bytes_needed(shape, threads or hardware.usable_threads(), engine.settings(None))
-    return max(orient_bytes(graph.n, graph.m), oriented + counting)
+    return max(orient_bytes(graph.n, graph.m, hardware.usable_threads()), oriented + counting)
 
 
 def algorithm_object(algorithm: Algorithm) -> Object:
