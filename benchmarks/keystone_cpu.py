@@ -18,7 +18,7 @@ from pathlib import Path
 import wedgewise as ww
 from wedgewise import generate
 from wedgewise.algorithms import find
-from wedgewise.algorithms.cpu.keystone import choose_hubs, largest_hubs
+from wedgewise.algorithms.cpu._keystone_hubs import choose_hubs, largest_hubs
 from wedgewise.machine import hardware
 
 SWEEP = (0, 512, 1024, 2048, 4096, 8192, 16384, 32768)

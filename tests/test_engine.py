@@ -6,6 +6,7 @@ import shutil
 import subprocess
 import sys
 import threading
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +16,10 @@ import pytest
 import wedgewise as ww
 from wedgewise import errors, generate
 from wedgewise.algorithms import find
-from wedgewise.algorithms._contract import Counts, Knob, Shape
+from wedgewise.algorithms._contract import Counts, Knob, Shape, Work
 from wedgewise.algorithms._ranges import arc_bounds, even_bounds
 from wedgewise.algorithms.cpu import keystone
+from wedgewise.algorithms.cpu._keystone_hubs import choose_hubs, largest_hubs, row_bytes
 from wedgewise.clean import clean
 from wedgewise.execute.local import Execution, Partial, execute
 from wedgewise.execute.threads import run_tasks
@@ -102,26 +104,31 @@ def test_bounds_cover_everything_once() -> None:
         assert (bounds[0], bounds[-1]) == (0, len(work))
         assert (np.diff(bounds) > 0).all()
     graph = ww.Graph(generate.complete(100).pairs()).oriented()
-    bounds = arc_bounds(graph)
+    bounds = arc_bounds(graph.offsets)
     assert (bounds[0], bounds[-1]) == (0, graph.n)
     assert (np.diff(bounds) > 0).all()
 
 
+def reduced(triangles: int, m: int, wedges: int, tasks: int = 1) -> int:
+    """What the reducer makes of one task that found so many triangles."""
+    plan = replace(ww.explain("count", TRIANGLE), m=m, wedges=wedges)
+    return reduce(Execution(tasks, {0: Partial(0, triangles, 1)}, Work(())), plan).triangles
+
+
 def test_an_incomplete_or_impossible_set_of_partials_is_refused() -> None:
-    one = Partial(0, 1, 1)
     with pytest.raises(errors.VerificationError, match="1 of 2 tasks"):
-        reduce(Execution(2, {0: one}), 3, 3)
+        reduced(1, m=3, wedges=3, tasks=2)
     with pytest.raises(errors.VerificationError, match="cannot occur"):
-        reduce(Execution(1, {0: Partial(0, 2, 1)}), 3, 1)
+        reduced(2, m=3, wedges=1)
     with pytest.raises(errors.VerificationError, match="cannot occur"):
-        reduce(Execution(1, {0: Partial(0, 3, 1)}), 3, 100)
-    assert reduce(Execution(1, {0: one}), 3, 1).triangles == 1
+        reduced(3, m=3, wedges=100)
+    assert reduced(1, m=3, wedges=1) == 1
 
 
 def test_the_reducer_allows_every_complete_graph() -> None:
     for n in range(3, 40):
         m, triangles = n * (n - 1) // 2, n * (n - 1) * (n - 2) // 6
-        assert reduce(Execution(1, {0: Partial(0, triangles, 1)}), m, triangles).triangles == triangles
+        assert reduced(triangles, m, triangles) == triangles
 
 
 def test_a_plan_for_another_orientation_is_refused() -> None:
@@ -142,13 +149,13 @@ def test_verification_recounts_by_another_method() -> None:
 
 def test_a_wrong_count_does_not_pass_verification(monkeypatch: pytest.MonkeyPatch) -> None:
     graph = ww.Graph(generate.complete(20).pairs())
-    right = keystone.run_step
+    right = keystone.count_range
 
-    def wrong(filling: bool, *args: Any) -> Counts:
-        triangles, tests = right(filling, *args)
+    def wrong(*args: Any) -> Counts:
+        triangles, tests = right(*args)
         return int(triangles) // 2, tests
 
-    monkeypatch.setattr(keystone, "run_step", wrong)
+    monkeypatch.setattr(keystone, "count_range", wrong)
     with pytest.raises(errors.VerificationError, match=r"keystone counts .* reference 1,140"):
         ww.count(graph, algorithm="keystone", verify=True)
 
@@ -168,10 +175,10 @@ def test_auto_takes_arrays_for_small_graphs_until_kernels_are_loaded(monkeypatch
     small, large = Shape(100, 500, 2000), Shape(10**6, 10**7, 10**9)
     monkeypatch.setattr(jit, "is_loaded", lambda: False)
     monkeypatch.setattr(jit, "_array_seconds", 0.0)
-    assert make_plan("count", small, "degree", "rank", Options()).algorithm == "reference"
-    assert make_plan("count", large, "degree", "rank", Options()).algorithm == "keystone"
+    assert make_plan("count", "count", small, "degree", "rank", Options()).algorithm == "reference"
+    assert make_plan("count", "count", large, "degree", "rank", Options()).algorithm == "keystone"
     monkeypatch.setattr(jit, "is_loaded", lambda: True)
-    plan = make_plan("count", large, "degree", "rank", Options(threads=3))
+    plan = make_plan("count", "count", large, "degree", "rank", Options(threads=3))
     assert (plan.algorithm, plan.threads) == ("keystone", 3)
     assert "its kernels are loaded" in str(plan)
 
@@ -257,8 +264,8 @@ def test_a_result_says_everything() -> None:
 
 def test_hub_rows_never_outweigh_the_arcs() -> None:
     for n, m in [(0, 0), (100, 50), (10**6, 10**5), (10**6, 10**7), (10**7, 10**9)]:
-        hubs = keystone.largest_hubs(n, m)
-        assert keystone.row_bytes(hubs) <= 4 * m
+        hubs = largest_hubs(n, m)
+        assert row_bytes(hubs) <= 4 * m
         assert hubs <= n
 
 
@@ -270,8 +277,8 @@ def oriented_by_arrays(stream: generate.EdgeStream) -> OrientedGraph:
 def test_hubs_are_chosen_where_they_pay() -> None:
     skewed = oriented_by_arrays(generate.kronecker(scale=15, seed=2))
     flat = oriented_by_arrays(generate.small_world(1 << 15, 10, 0.1, seed=2))
-    assert keystone.choose_hubs(skewed, 2) >= 1024
-    assert keystone.choose_hubs(flat, 2) == 0
+    assert choose_hubs(skewed, 2) >= 1024
+    assert choose_hubs(flat, 2) == 0
 
 
 @pytest.mark.parametrize("hubs", [0, 512, 1024, 1 << 20])

@@ -161,6 +161,7 @@ import numpy as np
 import wedgewise as ww
 from wedgewise.generate import kronecker
 from wedgewise.machine.jit import Kernel
+from wedgewise.questions import QUESTIONS
 from wedgewise.read.text import KERNEL_BYTES
 
 pairs = kronecker(11).pairs()
@@ -179,6 +180,11 @@ for source in sources:
                 if record.compiled and order in record.orders:
                     result = ww.run("count", graph, algorithm=record.name, order=order, threads=threads)
                     counts.add((graph.m, result.answer))
+    for question in QUESTIONS:
+        ww.run(question, graph, algorithm="keystone")
+weighted = ww.Graph(pairs, directed=True, weights=np.ones(len(pairs)))
+for wanted in (False, True):
+    ww.clustering(weighted, weighted=wanted, algorithm="keystone")
 signatures = {
     f"{module.__name__}.{name}": len(value.signatures)
     for module in list(sys.modules.values())

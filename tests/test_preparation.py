@@ -14,7 +14,7 @@ from wedgewise.clean import clean, number_labels
 from wedgewise.errors import InputError, LimitError, UnknownNameError
 from wedgewise.graph import EdgeList, OrientedGraph, Origin, SimpleGraph
 from wedgewise.machine.jit import kernel_view
-from wedgewise.orient import ORDERS, RELABELLINGS, orient, relabel
+from wedgewise.orient import ORDERS, RELABELLINGS, arcs_of_edges, orient, relabel
 from wedgewise.radix import Digits, sort_pairs
 from wedgewise.read.limits import Limits
 
@@ -171,6 +171,19 @@ def test_core_order_bounds_out_degrees_by_the_degeneracy(seed: int) -> None:
     graph = simple(seed)
     oriented = orient(graph, "core", compiled=False)
     assert int(oriented.out_degrees.max()) == degeneracy(graph.edges().tolist(), graph.n)
+
+
+@pytest.mark.parametrize("compiled", [True, False])
+@pytest.mark.parametrize("by", RELABELLINGS)
+@pytest.mark.parametrize("seed", range(4))
+def test_every_edge_is_found_among_the_arcs(seed: int, by: str, compiled: bool) -> None:
+    simple = clean(edge_list(random_pairs(seed)), 1)
+    oriented = relabel(orient(simple), by)
+    tails = np.repeat(np.arange(oriented.n), oriented.out_degrees)
+    arcs = np.sort(oriented.vertex_of[np.stack([tails, oriented.out_neighbours], axis=1)], axis=1)
+    places = arcs_of_edges(simple, oriented, threads=2, compiled=compiled)
+    assert places.dtype == oriented.offsets.dtype
+    assert np.array_equal(arcs[places], simple.edges())
 
 
 @pytest.mark.parametrize("by", RELABELLINGS)

@@ -11,14 +11,15 @@ import pytest
 from scipy.sparse import csr_array
 
 import wedgewise as ww
-from wedgewise import api, clean, generate
+from wedgewise import api, clean, generate, verify
 from wedgewise.algorithms import registry
 from wedgewise.algorithms._contract import Shape
 from wedgewise.cli import doctor
-from wedgewise.errors import InputError, VerificationError
+from wedgewise.errors import InputError, PreconditionError, VerificationError
 from wedgewise.graph import OrientedGraph
 from wedgewise.machine import jit
 from wedgewise.plan import Options, Plan, make_plan
+from wedgewise.questions import Question
 
 TRIANGLE = [(0, 1), (1, 2), (2, 0)]
 
@@ -56,21 +57,21 @@ def test_more_distinct_labels_than_ids_are_refused(monkeypatch: pytest.MonkeyPat
 
 
 def test_an_algorithm_answers_what_it_declares() -> None:
-    with pytest.raises(InputError, match="forward answers count, not colour"):
-        make_plan("colour", Shape(3, 3, 1), "degree", "rank", Options(algorithm="forward"))
+    with pytest.raises(PreconditionError, match="forward does not compute triangles, which clustering needs; keystone"):
+        make_plan("clustering", "triangles", Shape(3, 3, 1), "degree", "rank", Options(algorithm="forward"))
 
 
 def test_large_graphs_are_verified_by_a_compiled_method() -> None:
-    plan = replace(ww.explain("count", TRIANGLE), wedges=api.VERIFY_BY_ARRAYS_WEDGES + 1)
-    assert api._recount_method(replace(plan, algorithm="keystone")) == "hashmap"
-    assert api._recount_method(replace(plan, algorithm="hashmap")) == "forward"
+    plan = replace(ww.explain("count", TRIANGLE), wedges=verify.BY_ARRAYS_WEDGES + 1)
+    assert verify._recount_method(replace(plan, algorithm="keystone")) == "hashmap"
+    assert verify._recount_method(replace(plan, algorithm="hashmap")) == "forward"
 
 
 def test_a_lost_arc_does_not_pass_verification(monkeypatch: pytest.MonkeyPatch) -> None:
     prepare = api._prepare
 
-    def lossy(question: str, graph: ww.Graph, options: Options) -> tuple[OrientedGraph, Plan]:
-        oriented, plan = prepare(question, graph, options)
+    def lossy(question: Question, computes: str, graph: ww.Graph, options: Options) -> tuple[OrientedGraph, Plan]:
+        oriented, plan = prepare(question, computes, graph, options)
         if options.order != "core":
             return oriented, plan
         return replace(oriented, out_neighbours=oriented.out_neighbours[:-1]), plan

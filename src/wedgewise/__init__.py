@@ -1,7 +1,8 @@
 """Every triangle question about a graph, answered exactly and fast.
 
-Readers, stages and algorithms are imported by the first question that needs them, `generate` and `datasets` when they
-are named. `read` and `algorithms` are packages too, which the imports below load before the functions take their names.
+Readers, stages and algorithms are imported by the first question that needs them, `generate`, `datasets` and `interop`
+when they are named. `read` and `algorithms` are packages too, which the imports below load before the functions take
+their names.
 """
 
 from types import ModuleType as _Module
@@ -9,7 +10,21 @@ from types import ModuleType as _Module
 __version__ = "0.1.0"
 
 from wedgewise import errors
-from wedgewise.api import Result, algorithms, count, explain, run
+from wedgewise.api import (
+    Result,
+    algorithms,
+    average_clustering,
+    clustering,
+    count,
+    edge_support,
+    explain,
+    generalized_degree,
+    iter_triangles,
+    list_triangles,
+    run,
+    transitivity,
+    triangles,
+)
 from wedgewise.plan import Plan
 from wedgewise.read.limits import Limits
 from wedgewise.user_graph import Graph, read
@@ -21,16 +36,24 @@ __all__ = [
     "Result",
     "__version__",
     "algorithms",
+    "average_clustering",
+    "clustering",
     "count",
+    "edge_support",
     "errors",
     "explain",
+    "generalized_degree",
+    "iter_triangles",
+    "list_triangles",
     "read",
     "run",
+    "transitivity",
+    "triangles",
 ]
 
 
 def __getattr__(name: str) -> _Module:
-    if name in ("datasets", "generate"):
+    if name in ("datasets", "generate", "interop"):
         from importlib import import_module
 
         return import_module(f"{__name__}.{name}")

@@ -9,6 +9,7 @@ An *edge* is undirected, an *arc* is directed; ``m`` counts edges, and arcs of t
 from __future__ import annotations
 
 from dataclasses import dataclass
+from sys import getsizeof
 from typing import Any
 
 import numpy as np
@@ -37,14 +38,18 @@ class EdgeList:
     * vertex numbers below ``vertices``, when ``vertices`` is given (a declared size; every number is a vertex), or
     * integer labels 0 … 2^63 − 1 otherwise: the vertices are the distinct labels, in ascending order.
 
-    ``names`` holds the text label of every vertex number (then ``vertices == len(names)``), or None.
+    ``names`` holds the label of every vertex number, text or integers (then ``vertices == len(names)``), or None.
+    ``weights`` holds one number per pair, when they were asked for.
+    ``undirected`` says that the source has no directions: each pair stands for both of them.
     """
 
     pairs: NDArray[Any]
     origin: Origin
     vertices: int | None = None
-    names: list[str] | None = None
+    names: list[str] | NDArray[Any] | None = None
     dropped_columns: int = 0
+    weights: NDArray[np.float64] | None = None
+    undirected: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +127,8 @@ class OrientedGraph:
     Row u is ``out_neighbours[offsets[u]:offsets[u + 1]]``. ``vertex_of[id]`` is the vertex of the simple graph.
     ``named_by`` says what ids mean: with "rank" they follow the order, so that every arc goes from a lower to a higher
     id; after another renaming only the directions are kept. ``wedges`` counts the pairs of arcs with one tail: the sum
-    of C(d, 2) over the out-degrees d. 4 bytes per arc, 8 or 12 per vertex.
+    of C(d, 2) over the out-degrees d. 4 bytes per arc, 8 or 12 per vertex. ``strengths`` holds a number per arc where
+    triangles are to be weighed by their three arcs.
     """
 
     n: int
@@ -132,14 +138,15 @@ class OrientedGraph:
     order: str
     named_by: str
     wedges: int
+    strengths: NDArray[Any] | None = None
 
     @property
     def m(self) -> int:
         return len(self.out_neighbours)
 
     @property
-    def out_degrees(self) -> NDArray[Any]:
-        return np.diff(self.offsets)
+    def out_degrees(self) -> Ids:
+        return np.diff(self.offsets).astype(np.uint32, copy=False)
 
     @property
     def nbytes(self) -> int:
@@ -147,9 +154,9 @@ class OrientedGraph:
 
 
 def labels_nbytes(labels: Labels) -> int:
-    """Bytes held by labels: none for a range, the buffer of an array, an estimate for text."""
+    """Bytes held by labels: none for a range, the buffer of an array, pointers and objects of a list."""
     if isinstance(labels, range):
         return 0
     if isinstance(labels, np.ndarray):
         return int(labels.nbytes)
-    return sum(57 + len(text) for text in labels)
+    return sum(8 + getsizeof(label) for label in labels)

@@ -14,7 +14,7 @@
     classes     out-degree > 100, then 2–100, then < 2; collective order inside each (TRUST, §5.1)
 
 Peak memory beyond the simple graph: 20 bytes per edge (two key buffers and the arcs), and 21 + 4 per counting thread
-for every vertex.
+for every vertex. `arcs_of_edges` says where each edge is among the arcs, in 4 bytes per edge (8 from 2^31 arcs).
 """
 
 from __future__ import annotations
@@ -29,12 +29,13 @@ from wedgewise.errors import UnknownNameError
 from wedgewise.execute.threads import run_tasks
 from wedgewise.graph import Ids, Keys, OrientedGraph, SimpleGraph
 from wedgewise.machine import jit
-from wedgewise.machine.jit import kernel, kernel_view
+from wedgewise.machine.jit import helper, kernel, kernel_view
 from wedgewise.radix import SortedKeys, sort_pairs
 
 ORDERS = ("degree", "core", "id")
 RELABELLINGS = ("rank", "indegree", "collective", "classes")
 CHUNK = 1 << 20
+FIND_CHUNK = 1 << 18
 LARGE_OUT_DEGREE = 100  # TRUST gives such vertices a block of threads, those of out-degree 2 … 100 a warp
 SMALL_OUT_DEGREE = 2
 
@@ -73,6 +74,68 @@ def relabel(graph: OrientedGraph, by: str, *, threads: int = 1, compiled: bool |
     found = sort_pairs(arcs, graph.n, threads, rename=new_id, directed=True, compiled=compiled)
     offsets, out_neighbours = _rows(found, threads)
     return OrientedGraph(graph.n, offsets, out_neighbours, graph.vertex_of[old_ids], graph.order, by, graph.wedges)
+
+
+def arcs_of_edges(
+    simple: SimpleGraph, oriented: OrientedGraph, *, threads: int = 1, compiled: bool | None = None
+) -> NDArray[Any]:
+    """The position among the arcs of every edge, in the order of the edges."""
+    if compiled is None:
+        compiled = jit.pays(ARRAY_SECONDS_PER_PAIR * simple.m)
+    id_of = np.empty(simple.n, np.uint32)
+    id_of[oriented.vertex_of] = np.arange(simple.n, dtype=np.uint32)
+    id_of_slot = simple.by_slot(id_of)
+    if not compiled:
+        return _arcs_by_arrays(simple, oriented, id_of_slot)
+    offsets, rows = kernel_view(oriented.offsets), kernel_view(oriented.out_neighbours)
+    places = np.empty(simple.m, oriented.offsets.dtype)
+
+    def find(chunk: int, _worker: int) -> None:
+        part = slice(chunk * FIND_CHUNK, (chunk + 1) * FIND_CHUNK)
+        find_arcs(simple.slot_keys[part], id_of_slot, offsets, rows, places[part])
+
+    run_tasks(find, -(-simple.m // FIND_CHUNK), threads)
+    return places
+
+
+def _arcs_by_arrays(simple: SimpleGraph, oriented: OrientedGraph, id_of_slot: Ids) -> NDArray[Any]:
+    tails = np.repeat(np.arange(oriented.n, dtype=np.uint64), oriented.out_degrees)
+    arcs = tails << np.uint64(32) | oriented.out_neighbours
+    ends = id_of_slot[simple.slot_pairs].astype(np.uint64)
+    places = np.zeros(simple.m, oriented.offsets.dtype)
+    for tail, head in (ends.T, ends.T[::-1]):
+        wanted = tail << np.uint64(32) | head
+        place = np.minimum(np.searchsorted(arcs, wanted), len(arcs) - 1)
+        there = arcs[place] == wanted
+        places[there] = place[there]
+    return places
+
+
+@helper
+def first_not_below(rows, low, high, wanted):  # type: ignore[no-untyped-def]
+    """The first position of the sorted ``rows[low:high]`` that is not below `wanted`; `high` if all are."""
+    length = high - low
+    while length > np.uint64(0):
+        half = length >> np.uint64(1)
+        below = np.uint64(rows[low + half] < wanted)
+        low += below * (half + np.uint64(1))
+        length = below * (length - half - np.uint64(1)) + (np.uint64(1) - below) * half
+    return low
+
+
+@kernel
+def find_arcs(keys: Keys, id_of_slot: Ids, offsets: NDArray[Any], rows: Ids, places: NDArray[Any]) -> None:
+    """Look every edge up in the row of its lower id; where ids are not ranks, it may be in the other row."""
+    one = np.uint64(1)
+    for i in range(np.uint64(len(keys))):
+        u = id_of_slot[keys[i] >> np.uint64(32)]
+        v = id_of_slot[keys[i] & np.uint64(0xFFFFFFFF)]
+        low, high = np.uint64(min(u, v)), np.uint64(max(u, v))
+        end = np.uint64(offsets[low + one])
+        place = first_not_below(rows, np.uint64(offsets[low]), end, high)
+        if place == end or rows[place] != high:
+            place = first_not_below(rows, np.uint64(offsets[high]), np.uint64(offsets[high + one]), low)
+        places[i] = place
 
 
 def count_wedges(out_degrees: Ids) -> int:

@@ -13,14 +13,15 @@ from wedgewise.machine import hardware, jit
 if TYPE_CHECKING:
     from wedgewise.algorithms._contract import Algorithm, Shape
 
-QUESTIONS = ("count",)
 DEVICES = ("auto", "cpu")
+ENGINE = "keystone"  # what `auto` takes for all but small graphs
 MAX_EDGES = 2 * 10**12  # T ≤ (√2 / 3) m^1.5 < 2^63 whenever m < 7.26e12: totals cannot overflow
 
 ALWAYS_THERE_BYTES = 1 << 24  # asking the system costs more than taking so little
 
 ARRAY_SECONDS_PER_WEDGE = 1.2e-7
 COMPILED_SECONDS_PER_WEDGE = 1e-9
+COST = {"count": 1, "triangles": 2, "edge_support": 4, "list_triangles": 4, "weighted_triangles": 8}  # against a count
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +50,7 @@ class Plan:
     """
 
     question: str
+    computes: str
     algorithm: str
     device: str
     order: str
@@ -70,23 +72,17 @@ class Plan:
             f"  ids       by {self.relabel}",
             f"  knobs     {knobs}",
             f"  memory    {self.bytes_needed:,} bytes beyond the oriented graph",
-            f"  time      about {self.estimated_seconds:.3g} s of counting",
+            f"  time      about {self.estimated_seconds:.3g} s of work",
             *(f"  because   {reason}" for reason in self.reasons),
         ]
         return "\n".join(lines)
-
-
-def check_question(question: str) -> None:
-    """Refuse a question that is not answered yet."""
-    if question not in QUESTIONS:
-        raise UnknownNameError(f"no question named {question!r}; there are: {', '.join(QUESTIONS)}")
 
 
 def choose_orientation(options: Options) -> tuple[str, str]:
     """The order and the relabelling that the asked-for algorithm takes, or the best ones for `auto`."""
     if options.device not in DEVICES:
         raise UnknownNameError(f"no device named {options.device!r}; there are: {', '.join(DEVICES)}")
-    algorithm = find("keystone" if options.algorithm == "auto" else options.algorithm, "cpu")
+    algorithm = find(ENGINE if options.algorithm == "auto" else options.algorithm, "cpu")
     order = algorithm.orders[0] if options.order == "auto" else options.order
     relabel = algorithm.relabellings[0] if options.relabel == "auto" else options.relabel
     if order not in algorithm.orders:
@@ -125,20 +121,27 @@ def orient_bytes(n: int, m: int, threads: int) -> int:
     return 20 * m + (21 + 4 * workers) * n
 
 
-def make_plan(question: str, shape: Shape, order: str, relabel: str, options: Options) -> Plan:
-    """Choose the algorithm for an oriented graph of this shape."""
+def make_plan(
+    question: str, computes: str, shape: Shape, order: str, relabel: str, options: Options, answer_bytes: int = 0
+) -> Plan:
+    """Choose the algorithm that computes what the question needs, for an oriented graph of this shape.
+
+    `answer_bytes` is what making the answer of it takes.
+    """
     threads = options.threads or hardware.usable_threads()
     if options.algorithm == "auto":
-        algorithm, reasons = _choose(shape, threads)
+        algorithm, reasons = _choose(computes, shape, threads)
     else:
         algorithm, reasons = find(options.algorithm, "cpu"), ["asked for by name"]
-    if question not in algorithm.answers:
-        raise InputError(f"{algorithm.name} answers {', '.join(algorithm.answers)}, not {question}")
+    if computes not in algorithm.answers:
+        able = ", ".join(name for (name, _), other in registry().items() if computes in other.answers)
+        raise PreconditionError(f"{algorithm.name} does not compute {computes}, which {question} needs; {able} do")
     knobs = algorithm.settings(options.knobs)
-    need = algorithm.bytes_needed(shape, threads, knobs)
-    check_memory(need, options, f"counting by {algorithm.name}", "use fewer threads or another algorithm")
+    need = algorithm.answers[computes].bytes_needed(shape, threads, knobs) + answer_bytes
+    check_memory(need, options, f"{question} by {algorithm.name}", "use fewer threads or another algorithm")
     return Plan(
         question=question,
+        computes=computes,
         algorithm=algorithm.name,
         device="cpu",
         order=order,
@@ -149,15 +152,15 @@ def make_plan(question: str, shape: Shape, order: str, relabel: str, options: Op
         m=shape.m,
         wedges=shape.wedges or 0,
         bytes_needed=need,
-        estimated_seconds=_estimate(algorithm, shape, threads),
+        estimated_seconds=_estimate(algorithm, computes, shape, threads),
         reasons=tuple(reasons),
     )
 
 
-def _choose(shape: Shape, threads: int) -> tuple[Algorithm, list[str]]:
+def _choose(computes: str, shape: Shape, threads: int) -> tuple[Algorithm, list[str]]:
     """NumPy where it is done before kernels would be loaded, else the engine."""
-    candidates = [registry()[name, "cpu"] for name in ("reference", "keystone")]
-    best = min(candidates, key=lambda algorithm: _estimate(algorithm, shape, threads))
+    candidates = [registry()[name, "cpu"] for name in ("reference", ENGINE)]  # both compute everything
+    best = min(candidates, key=lambda algorithm: _estimate(algorithm, computes, shape, threads))
     if best.name == "reference":
         reason = f"a small graph: NumPy answers before the kernels would be loaded ({jit.load_seconds():.2g} s)"
     elif jit.is_loaded():
@@ -167,9 +170,9 @@ def _choose(shape: Shape, threads: int) -> tuple[Algorithm, list[str]]:
     return best, [reason]
 
 
-def _estimate(algorithm: Algorithm, shape: Shape, threads: int) -> float:
-    """Seconds of counting, with the loading of kernels when it is still to come."""
+def _estimate(algorithm: Algorithm, computes: str, shape: Shape, threads: int) -> float:
+    """Seconds of work, with the loading of kernels when it is still to come."""
     wedges = shape.wedges or 0
     if not algorithm.compiled:
         return wedges * ARRAY_SECONDS_PER_WEDGE + shape.m * 1e-7
-    return jit.load_seconds() + (wedges + 4 * shape.m) * COMPILED_SECONDS_PER_WEDGE / threads
+    return jit.load_seconds() + COST[computes] * (wedges + 4 * shape.m) * COMPILED_SECONDS_PER_WEDGE / threads

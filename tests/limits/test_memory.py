@@ -8,15 +8,16 @@ from typing import Any
 
 import numpy as np
 import pytest
+from conformance.engines import ask, for_every_engine, that_answer
 
 import wedgewise as ww
 from wedgewise import generate
-from wedgewise.algorithms._contract import Shape
 from wedgewise.clean import clean
 from wedgewise.errors import MemoryLimitError
 from wedgewise.graph import EdgeList, Origin
 from wedgewise.orient import orient
 from wedgewise.plan import orient_bytes
+from wedgewise.questions import QUESTIONS
 from wedgewise.user_graph import clean_bytes
 
 SLACK = 1 << 20  # histograms, counters and other tables that do not grow with the graph
@@ -76,15 +77,45 @@ def test_the_models_bound_what_the_stages_take(pairs: Any, shape: str, threads: 
 
 
 @pytest.mark.compiled
-@pytest.mark.parametrize("algorithm", [a for a in ww.algorithms() if a.device == "cpu"], ids=lambda a: a.name)
-def test_algorithms_take_what_they_declare(pairs: Any, algorithm: Any) -> None:
-    graph = ww.Graph(pairs[:40_000])
-    oriented = graph.oriented(threads=2)
-    settings = algorithm.settings(None)
-    ww.count(graph, algorithm=algorithm.name)
-    declared = algorithm.bytes_needed(Shape(oriented.n, oriented.m, oriented.wedges), 2, settings)
-    peak, _ = peak_of(lambda: ww.count(graph, algorithm=algorithm.name, threads=2))
-    assert peak <= declared + SLACK
+@pytest.mark.parametrize("threads", [1, 2, 5])
+@for_every_engine
+def test_algorithms_take_what_they_declare(pairs: Any, algorithm: str, computes: str, threads: int) -> None:
+    weights = np.random.default_rng(1).random(40_000)
+    graph = ww.Graph(pairs[:40_000], directed=True, weights=weights)
+    listed = 12 * ww.count(graph) if computes == "list_triangles" else 0  # handed out, beyond what the plan declares
+    ask(computes, graph, algorithm)
+    peak, result = peak_of(lambda: ask(computes, graph, algorithm, threads=threads))
+    assert peak <= result.plan.bytes_needed + listed + SLACK
+
+
+@pytest.mark.compiled
+@pytest.mark.parametrize("algorithm", that_answer("list_triangles"))
+@pytest.mark.parametrize("batch", [1000, 1 << 20])
+@pytest.mark.parametrize("shape", ["skewed", "open", "sparse"])
+def test_listings_take_what_they_declare_beyond_a_batch(pairs: Any, algorithm: str, shape: str, batch: int) -> None:
+    """Whether many wedges are closed or few."""
+    if shape != "skewed":
+        pairs = generate.uniform(5000, {"open": 200_000, "sparse": 92_000}[shape], seed=2).pairs()
+    graph = ww.Graph(pairs)
+
+    def list_some() -> int:
+        return max(len(rows) for rows in ww.iter_triangles(graph, batch=batch, algorithm=algorithm, stop=100_000))
+
+    list_some()
+    peak, most = peak_of(list_some)
+    declared = ww.explain("list_triangles", graph, algorithm=algorithm).bytes_needed
+    assert peak <= declared + 2 * 12 * most + SLACK  # the next batch is made while the last one is held
+
+
+@pytest.mark.parametrize("question", sorted(QUESTIONS))
+def test_every_question_refuses_a_memory_limit_before_the_work(question: str) -> None:
+    graph = ww.Graph(FEW_PAIRS)
+    with pytest.raises(MemoryLimitError, match="raise memory_limit"):
+        ww.run(question, graph, memory_limit=1000)
+    assert graph.preparations == 0
+    graph.oriented()
+    with pytest.raises(MemoryLimitError, match="raise memory_limit"):
+        ww.run(question, graph, memory_limit=1000)
 
 
 def test_a_memory_limit_is_refused_before_the_work() -> None:

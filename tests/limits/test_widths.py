@@ -3,30 +3,37 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from itertools import pairwise
+from itertools import combinations, pairwise
 from math import comb
+from typing import Any
 
 import numpy as np
 import pytest
+from conformance.engines import RECORDS, that_answer
+from numpy.typing import NDArray
 
 import wedgewise as ww
 from wedgewise import generate
 from wedgewise.algorithms import find
-from wedgewise.algorithms._contract import Algorithm
-from wedgewise.errors import InputError
+from wedgewise.algorithms._contract import Algorithm, Work
+from wedgewise.errors import InputError, VerificationError
 from wedgewise.execute.local import Execution, Partial
 from wedgewise.graph import OrientedGraph
+from wedgewise.orient import RELABELLINGS, arcs_of_edges, relabel
 from wedgewise.plan import MAX_EDGES, Options, check_preparation
 from wedgewise.reduce import reduce
 
-COMPILED = [record for record in ww.algorithms() if record.device == "cpu" and record.compiled]
+COMPILED = [record for record in RECORDS if record.compiled]
 
 
-def total(algorithm: Algorithm, graph: OrientedGraph) -> int:
-    work = algorithm.prepare(graph, algorithm.settings(None), 2)
-    workspace = work.workspace()
-    bounds = work.bounds.tolist()
-    return sum(int(work.count(a, b, workspace)[0]) for a, b in pairwise(bounds))
+def carried_out(algorithm: Algorithm, computes: str, graph: OrientedGraph) -> tuple[int, list[int]]:
+    """How many triangles an algorithm finds in an oriented graph, and what it fills."""
+    work = algorithm.answers[computes].prepare(graph, algorithm.settings(None), 2)
+    found = 0
+    for step in work.passes:
+        workspace = step.workspace()
+        found += sum(int(step.run(a, b, workspace)[0]) for a, b in pairwise(step.bounds.tolist()))
+    return found, [] if work.filled is None else work.filled.tolist()
 
 
 @pytest.mark.compiled  # millions of steps
@@ -49,16 +56,81 @@ def test_wedges_of_a_huge_row_do_not_wrap() -> None:
     assert by_id.wedges == comb(leaves, 2) > 2**31
 
 
-@pytest.mark.parametrize("algorithm", COMPILED, ids=lambda record: record.name)
-def test_64_bit_offsets_count_the_same(algorithm: Algorithm) -> None:
+@pytest.mark.parametrize(
+    ("algorithm", "computes"),
+    [(record, computes) for record in RECORDS for computes in record.answers],
+    ids=lambda part: part if isinstance(part, str) else part.name,
+)
+def test_64_bit_offsets_give_the_same(algorithm: Algorithm, computes: str) -> None:
     graph = ww.Graph(generate.kronecker(scale=8, seed=5).pairs()).oriented()
+    strengths = np.random.default_rng(1).integers(1, 3, graph.m).astype(np.uint64)
+    graph = replace(graph, strengths=strengths if computes == "weighted_triangles" else None)
     wide = replace(graph, offsets=graph.offsets.astype(np.uint64))
-    assert total(algorithm, wide) == total(algorithm, graph) == total(find("reference", "cpu"), graph)
+    expected = carried_out(find("reference", "cpu"), computes, graph)
+    assert carried_out(algorithm, computes, wide) == carried_out(algorithm, computes, graph) == expected
+
+
+@pytest.mark.parametrize("by", RELABELLINGS)
+def test_64_bit_offsets_are_renamed_and_aligned_alike(by: str) -> None:
+    held = ww.Graph(generate.kronecker(scale=8, seed=5).pairs())
+    narrow = held.oriented()
+    wide = replace(narrow, offsets=narrow.offsets.astype(np.uint64))
+    renamed, expected = relabel(wide, by), relabel(narrow, by)
+    np.testing.assert_array_equal(renamed.out_neighbours, expected.out_neighbours)
+    np.testing.assert_array_equal(renamed.offsets, expected.offsets)
+    np.testing.assert_array_equal(arcs_of_edges(held.simple, wide), arcs_of_edges(held.simple, narrow))
 
 
 def test_totals_are_python_integers_beyond_64_bits() -> None:
     partials = {task: Partial(task, 2**62, 1) for task in range(8)}
-    assert reduce(Execution(8, partials), m=10**14, wedges=2**70).triangles == 2**65
+    plan = replace(ww.explain("count", [(0, 1)]), m=10**14, wedges=2**70)
+    assert reduce(Execution(8, partials, Work(())), plan).triangles == 2**65
+
+
+@pytest.mark.parametrize(("computes", "dtype"), [("triangles", np.uint64), ("edge_support", np.uint32)])
+def test_sums_of_filled_arrays_do_not_wrap_at_32_bits(computes: str, dtype: type) -> None:
+    filled: NDArray[Any] = np.full(3, 2**32 - 1, dtype)
+    plan = replace(ww.explain(computes, [(0, 1)]), m=10**9, wedges=2**40)
+    execution = Execution(1, {0: Partial(0, 2**32 - 1, 1)}, Work((), filled))
+    assert reduce(execution, plan).triangles == 2**32 - 1
+    wrapped = Execution(1, {0: Partial(0, (3 * (2**32 - 1)) % 2**32 // 3, 1)}, Work((), filled))
+    with pytest.raises(VerificationError, match="the sum of"):
+        reduce(wrapped, plan)
+
+
+@pytest.mark.compiled  # millions of steps
+@pytest.mark.parametrize("algorithm", that_answer("triangles", "edge_support", compiled=True))
+def test_sums_beyond_32_bits(algorithm: str) -> None:
+    n = 2400
+    graph = ww.Graph(generate.complete(n).pairs())
+    assert 3 * comb(n, 3) > comb(n, 3) > 2**31
+    assert set(ww.triangles(graph, algorithm=algorithm).tolist()) == {comb(n - 1, 2)}
+    assert set(ww.edge_support(graph, algorithm=algorithm).tolist()) == {n - 2}
+
+
+@pytest.mark.compiled  # millions of steps
+@pytest.mark.parametrize("algorithm", that_answer("list_triangles", compiled=True))
+def test_listings_beyond_32_bits(algorithm: str) -> None:
+    n = 2400
+    graph = ww.Graph(generate.complete(n).pairs())
+    total = comb(n, 3)
+    for start in (2**31 - 3, total - 6):
+        listed = ww.list_triangles(graph, start=start, stop=start + 6, algorithm=algorithm)
+        rows = set(map(tuple, listed.tolist()))
+        assert len(rows) == 6
+        assert all(u < v < w < n for u, v, w in rows)
+    numbered = list(combinations(range(n - 4, n), 3))  # ids follow the vertices where all degrees are equal
+    assert sorted(rows)[-len(numbered) :] == numbered
+
+
+def test_degrees_whose_wedges_exceed_32_bits_are_divided_exactly() -> None:
+    leaves = 70_000
+    star = np.concatenate([generate.star(leaves).pairs(), [(1, 2)]])
+    graph = ww.Graph(star)
+    wedges = comb(leaves, 2) + 2
+    assert wedges > 2**31
+    assert ww.transitivity(graph) == 3 / wedges
+    assert ww.clustering(graph)[:3].tolist() == [1 / comb(leaves, 2), 1.0, 1.0]
 
 
 def test_edges_beyond_the_proof_are_refused() -> None:

@@ -4,32 +4,22 @@ from __future__ import annotations
 
 from itertools import combinations
 from math import comb
-from typing import Any
 
 import numpy as np
 from conformance.engines import count, for_every_algorithm
 from graphs import SmallGraph, count_by_triples
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from relations import operations as op
-
-examples = settings(deadline=None, derandomize=True, max_examples=20)
-
-
-@st.composite
-def random_graphs(draw: Any, least: int = 0, most: int = 9) -> SmallGraph:
-    """Any simple graph with `least` … `most` vertices, each edge one bit of an integer."""
-    n = draw(st.integers(least, most))
-    possible = list(combinations(range(n), 2))
-    chosen = draw(st.integers(0, 2 ** len(possible) - 1))
-    return SmallGraph(n, frozenset(pair for place, pair in enumerate(possible) if chosen >> place & 1))
-
-
-graphs = random_graphs()
-graphs_with_a_vertex = random_graphs(least=1)
-few_vertices = random_graphs(most=5)
-integers = st.integers(0, 2**32 - 1)
+from relations.random_graphs import (
+    examples,
+    few_vertices,
+    graphs,
+    graphs_with_a_vertex,
+    graphs_with_an_edge,
+    integers,
+)
 
 
 @for_every_algorithm
@@ -89,7 +79,7 @@ def test_apex(algorithm: str, g: SmallGraph) -> None:
 
 @for_every_algorithm
 @examples
-@given(g=graphs.filter(lambda g: g.m > 0), which=integers)
+@given(g=graphs_with_an_edge, which=integers)
 def test_deleting_or_subdividing_an_edge(algorithm: str, g: SmallGraph, which: int) -> None:
     edge = sorted(g.edges)[which % g.m]
     rest = count(g, algorithm) - op.support(g, edge)

@@ -52,16 +52,49 @@ class Shape:
 
 
 @dataclass(frozen=True, slots=True)
-class Work:
-    """A prepared count: task i covers ``[bounds[i], bounds[i + 1])`` and lasts about 50 ms at most.
+class Pass:
+    """Tasks that may run at the same time: task i covers ``[bounds[i], bounds[i + 1])``, about 50 ms at most.
 
-    ``count(begin, end, workspace)`` returns the triangles found and the membership tests made in that range.
-    ``workspace()`` makes what one thread needs for itself.
+    ``run(begin, end, workspace)`` returns the triangles found and the membership tests made in that range.
+    ``workspace()`` makes what one thread needs for itself. Bounds do not depend on the number of threads.
     """
 
     bounds: NDArray[np.int64]
-    count: Callable[[int, int, Any], Counts]
-    workspace: Callable[[], Any]
+    run: Callable[[int, int, Any], Counts]
+    workspace: Callable[[], Any] = lambda: None
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """A prepared answer: passes, one after the other; together they find each triangle once.
+
+    ``filled`` is what the passes write, each task its own slice, by id or by arc of the oriented graph:
+
+        count              None
+        triangles          uint64[n], the triangles of each vertex
+        weighted_triangles uint64[n] or float64[n], their products of three arc strengths summed
+        edge_support       uint32[m], the triangles of each arc
+        list_triangles     uint32[m], for each arc a → b the triangles a, b, c that it opens: those with c behind b
+
+    For a listing, ``fill(begin, end, triples, workspace)`` writes the triangles that arcs begin … end − 1 open, in
+    order, three ids each, into a flat array of exactly their size; the workspace is that of the first pass.
+    """
+
+    passes: tuple[Pass, ...]
+    filled: NDArray[Any] | None = None
+    fill: Callable[[int, int, NDArray[np.uint32], Any], None] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """How an algorithm answers one question.
+
+    ``prepare(graph, knobs, threads)`` turns an oriented graph into `Work`. ``bytes_needed(shape, threads, knobs)`` is
+    the memory that it takes beyond the oriented graph.
+    """
+
+    prepare: Callable[[OrientedGraph, Knobs, int], Work]
+    bytes_needed: Callable[[Shape, int, Knobs], int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,25 +105,21 @@ class Algorithm:
     ----------
     name, device : the key of the registry
     unit : "graph" works on a whole oriented graph, "triple" on three blocks of it
-    answers : the questions it answers
+    answers : how it answers each question that it can, by name
     paper : where it was published
     summary : one sentence
     limits : what it refuses, in words
     orders, relabellings : the oriented graphs it accepts; the first of each is its default
     knobs : its parameters with the paper's defaults
-    bytes_needed : memory beyond the oriented graph, from its shape, the threads and the knobs
-    prepare : turns an oriented graph into `Work`, on so many threads
     compiled : whether it needs Numba (a fresh process pays for loading it)
     """
 
     name: str
     device: str
     unit: str
-    answers: tuple[str, ...]
+    answers: Mapping[str, Answer]
     paper: str
     summary: str
-    prepare: Callable[[OrientedGraph, Knobs, int], Work]
-    bytes_needed: Callable[[Shape, int, Knobs], int]
     limits: str = "none beyond those of the graph types"
     orders: tuple[str, ...] = ORDERS
     relabellings: tuple[str, ...] = RELABELLINGS

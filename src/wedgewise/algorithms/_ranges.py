@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import ceil
 from typing import Any
 
 import numpy as np
@@ -14,11 +15,11 @@ TASK_ARCS = 1 << 15
 LEAST_TASKS = 64
 
 
-def even_bounds(work: NDArray[Any], task_work: int = TASK_TESTS) -> NDArray[np.int64]:
-    """Bounds of ranges of about equal work over items 0 … len(work); every range holds at least one item."""
+def even_bounds(work: NDArray[Any], task_work: int = TASK_TESTS, least: int = LEAST_TASKS) -> NDArray[np.int64]:
+    """Bounds of at least so many ranges of about equal work over items 0 … len(work), none of them empty."""
     before = np.zeros(len(work) + 1, np.float64)  # an estimate for scheduling, not a count
     np.cumsum(work, out=before[1:])
-    tasks = max(1, min(len(work), max(LEAST_TASKS, int(before[-1] / task_work))))
+    tasks = max(1, min(len(work), max(least, ceil(before[-1] / task_work))))
     cuts = np.searchsorted(before, np.linspace(0, before[-1], tasks + 1)[1:-1])
     return _distinct(cuts, len(work))
 
@@ -30,11 +31,12 @@ def _distinct(cuts: NDArray[Any], end: int) -> NDArray[np.int64]:
     return kept
 
 
-def arc_bounds(graph: OrientedGraph) -> NDArray[np.int64]:
-    """Bounds of ranges of vertices with about equally many arcs; cheap, since it looks at the cuts alone."""
-    tasks = max(1, min(graph.n, graph.m // TASK_ARCS))
-    cuts = np.searchsorted(graph.offsets, np.linspace(0, graph.m, tasks + 1)[1:-1].astype(graph.offsets.dtype))
-    return _distinct(cuts, graph.n)
+def arc_bounds(offsets: NDArray[Any]) -> NDArray[np.int64]:
+    """Bounds of ranges of rows with about equally many arcs; cheap, since it looks at the cuts alone."""
+    rows, arcs = len(offsets) - 1, int(offsets[-1])
+    tasks = max(1, min(rows, arcs // TASK_ARCS))
+    cuts = np.searchsorted(offsets, np.linspace(0, arcs, tasks + 1)[1:-1].astype(offsets.dtype))
+    return _distinct(cuts, rows)
 
 
 def two_hop_work(graph: OrientedGraph) -> NDArray[np.float64]:

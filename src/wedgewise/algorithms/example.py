@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from wedgewise.algorithms._contract import Algorithm, Counts, Knobs, Shape, Work
+from wedgewise.algorithms._contract import Algorithm, Answer, Counts, Knobs, Pass, Shape, Work
 from wedgewise.algorithms._ranges import even_bounds, two_hop_work
 from wedgewise.graph import OrientedGraph
 
@@ -22,7 +22,7 @@ def prepare(graph: OrientedGraph, knobs: Knobs, threads: int) -> Work:
     def count(begin: int, end: int, marked: NDArray[np.bool_]) -> Counts:
         return count_marked(graph, begin, end, marked)
 
-    return Work(even_bounds(two_hop_work(graph)), count, lambda: np.zeros(graph.n, np.bool_))
+    return Work((Pass(even_bounds(two_hop_work(graph)), count, lambda: np.zeros(graph.n, np.bool_)),))
 
 
 def count_marked(graph: OrientedGraph, begin: int, end: int, marked: NDArray[np.bool_]) -> Counts:
@@ -47,10 +47,8 @@ ALGORITHM = Algorithm(
     name="example",
     device="cpu",
     unit="graph",
-    answers=("count",),
+    answers={"count": Answer(prepare, bytes_needed)},
     paper="none; a template to copy",
     summary="Marks the out-neighbours of each vertex and scans those of its out-neighbours, in plain NumPy.",
-    prepare=prepare,
-    bytes_needed=bytes_needed,
     compiled=False,
 )

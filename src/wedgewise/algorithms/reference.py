@@ -1,63 +1,190 @@
-"""What: the obvious count, in array operations: list every wedge, look its closing arc up among all arcs.
+"""What: the obvious answer, in array operations: list every wedge, look its closing arc up among all arcs.
 
 Paper: none; the definition.
-Who does what: one task per range of vertices a; all pairs (b, c) of N+(a), batch by batch.
-Input: any oriented graph. Output: triangles and wedges tested. Memory: 8 bytes per arc and `BATCH_WEDGES` × 40 bytes.
+Who does what: one task per range of arcs a → b; all c behind b in N+(a), batch by batch. Answers other than a count are
+filled by one batch after the other.
+Input: any oriented graph. Output: triangles and wedges tested. Memory: 24 bytes per arc and `BATCH_WEDGES` × 72 bytes.
 It needs no compiler, so a fresh process answers small graphs with it, and `verify=True` recounts by it.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from itertools import pairwise
+from typing import NamedTuple
+
 import numpy as np
 from numpy.typing import NDArray
 
-from wedgewise.algorithms._contract import Algorithm, Counts, Knobs, Shape, Work
+from wedgewise.algorithms._contract import Algorithm, Answer, Counts, Knobs, Pass, Shape, Work
 from wedgewise.algorithms._ranges import even_bounds
-from wedgewise.graph import OrientedGraph
+from wedgewise.graph import Ids, OrientedGraph
 
 BATCH_WEDGES = 1 << 19
 
+Positions = NDArray[np.int64]
 
-def prepare(graph: OrientedGraph, knobs: Knobs, threads: int) -> Work:
-    """Sort the arcs as keys and cut the arcs into batches of wedges."""
-    tails = np.repeat(np.arange(graph.n, dtype=np.uint64), graph.out_degrees)
-    keys = tails << np.uint64(32) | graph.out_neighbours  # ascending: rows in order, each row sorted
-    row_ends = np.repeat(graph.offsets[1:].astype(np.int64), graph.out_degrees)
-    wedges_of_arc = row_ends - np.arange(1, graph.m + 1)
-    both_directions = graph.named_by != "rank"
 
-    def count(begin: int, end: int, _workspace: None) -> Counts:
-        lengths = wedges_of_arc[begin:end]
-        wedges = int(lengths.sum())
+class Closed(NamedTuple):
+    """Closed wedges a → b, a → c by the positions of their three arcs, in the order of the first two."""
+
+    ab: Positions
+    ac: Positions
+    bc: Positions
+
+
+class Wedges:
+    """All pairs of arcs with one tail, numbered by their first arc."""
+
+    def __init__(self, graph: OrientedGraph) -> None:
+        self.graph = graph
+        tails = np.repeat(np.arange(graph.n, dtype=np.uint64), graph.out_degrees)
+        self.keys = tails << np.uint64(32) | graph.out_neighbours  # ascending: rows in order, each row sorted
+        row_ends = np.repeat(graph.offsets[1:].astype(np.int64), graph.out_degrees)
+        self.of_arc = row_ends - np.arange(1, graph.m + 1)
+
+    def among(self, begin: int, end: int) -> int:
+        """How many wedges have their first arc in [begin, end)."""
+        return int(self.of_arc[begin:end].sum())
+
+    def closed(self, begin: int, end: int) -> Closed:
+        """The closed ones among them."""
+        looked_up = self._looked_up(begin, end)
+        hit = looked_up.bc >= 0
+        return Closed(*(arcs[hit] for arcs in looked_up))
+
+    def count_closed(self, begin: int, end: int) -> int:
+        """How many of them are closed."""
+        return int(np.count_nonzero(self._looked_up(begin, end).bc >= 0))
+
+    def _looked_up(self, begin: int, end: int) -> Closed:
+        """All of them, with −1 for a closing arc that is not there."""
+        lengths = self.of_arc[begin:end]
         first = np.repeat(np.arange(begin, end), lengths)
-        second = np.arange(wedges) + np.repeat(np.arange(begin + 1, end + 1) - (np.cumsum(lengths) - lengths), lengths)
-        b, c = (graph.out_neighbours[arcs].astype(np.uint64) for arcs in (first, second))
-        triangles = _occurring(keys, b << np.uint64(32) | c)
-        if both_directions:
-            triangles += _occurring(keys, c << np.uint64(32) | b)
-        return triangles, wedges
+        starts = np.arange(begin + 1, end + 1) - (np.cumsum(lengths) - lengths)
+        second = np.arange(len(first)) + np.repeat(starts, lengths)
+        b, c = (self.graph.out_neighbours[arcs].astype(np.uint64) for arcs in (first, second))
+        third = self._find(b << np.uint64(32) | c)
+        if self.graph.named_by != "rank":  # then ids do not say which way the closing arc goes
+            third = np.maximum(third, self._find(c << np.uint64(32) | b))
+        return Closed(first, second, third)
 
-    return Work(even_bounds(wedges_of_arc, BATCH_WEDGES), count, lambda: None)
+    def _find(self, wanted: NDArray[np.uint64]) -> Positions:
+        """The position of each wanted arc; −1 where there is none."""
+        place = np.minimum(np.searchsorted(self.keys, wanted), len(self.keys) - 1)
+        return np.where(self.keys[place] == wanted, place, -1)
 
 
-def _occurring(keys: NDArray[np.uint64], wanted: NDArray[np.uint64]) -> int:
-    """How many of `wanted` are among the ascending `keys`."""
-    place = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
-    return int(np.count_nonzero(keys[place] == wanted))
+def prepare_count(graph: OrientedGraph, knobs: Knobs, threads: int) -> Work:
+    """Cut the arcs into batches of wedges."""
+    wedges = Wedges(graph)
+
+    def run(begin: int, end: int, _workspace: None) -> Counts:
+        return wedges.count_closed(begin, end), wedges.among(begin, end)
+
+    return Work((Pass(even_bounds(wedges.of_arc, BATCH_WEDGES), run),))
+
+
+def _one_by_one(wedges: Wedges, credit: Callable[[Closed], None]) -> tuple[Pass, ...]:
+    """A pass for each batch, so that no two of them write at once and sums are taken in one order."""
+
+    def run(begin: int, end: int, _workspace: None) -> Counts:
+        closed = wedges.closed(begin, end)
+        credit(closed)
+        return len(closed.ab), wedges.among(begin, end)
+
+    bounds = even_bounds(wedges.of_arc, BATCH_WEDGES, least=1)
+    return tuple(Pass(bounds[i : i + 2], run) for i in range(len(bounds) - 1))
+
+
+def prepare_triangles(graph: OrientedGraph, knobs: Knobs, threads: int) -> Work:
+    """Credit each triangle to its three vertices."""
+    wedges, filled = Wedges(graph), np.zeros(graph.n, np.uint64)
+
+    def credit(closed: Closed) -> None:
+        for corner in _corners(wedges, closed):
+            np.add.at(filled, corner, np.uint64(1))
+
+    return Work(_one_by_one(wedges, credit), filled)
+
+
+def prepare_weighted(graph: OrientedGraph, knobs: Knobs, threads: int) -> Work:
+    """Credit the product of each triangle's arc strengths to its three vertices, in the order of the wedges."""
+    assert graph.strengths is not None
+    wedges, strengths = Wedges(graph), graph.strengths
+    filled = np.zeros(graph.n, strengths.dtype)
+
+    def credit(closed: Closed) -> None:
+        product = strengths[closed.ab] * strengths[closed.ac] * strengths[closed.bc]
+        for corner in _corners(wedges, closed):
+            np.add.at(filled, corner, product)
+
+    return Work(_one_by_one(wedges, credit), filled)
+
+
+def prepare_support(graph: OrientedGraph, knobs: Knobs, threads: int) -> Work:
+    """Credit each triangle to its three arcs."""
+    wedges, filled = Wedges(graph), np.zeros(graph.m, np.uint32)
+
+    def credit(closed: Closed) -> None:
+        for arcs in closed:
+            np.add.at(filled, arcs, np.uint32(1))
+
+    return Work(_one_by_one(wedges, credit), filled)
+
+
+def prepare_list(graph: OrientedGraph, knobs: Knobs, threads: int) -> Work:
+    """Count the triangles that each arc opens, and list those of any range of arcs."""
+    wedges, filled = Wedges(graph), np.zeros(graph.m, np.uint32)
+
+    def credit(closed: Closed) -> None:
+        np.add.at(filled, closed.ab, np.uint32(1))
+
+    def fill(begin: int, end: int, triples: NDArray[np.uint32], _workspace: None) -> None:
+        rows, done = triples.reshape(-1, 3), 0
+        for first, stop in pairwise(begin + even_bounds(wedges.of_arc[begin:end], BATCH_WEDGES, least=1)):
+            closed = wedges.closed(first, stop)
+            for column, corner in enumerate(_corners(wedges, closed)):
+                rows[done : done + len(closed.ab), column] = corner
+            done += len(closed.ab)
+
+    return Work(_one_by_one(wedges, credit), filled, fill)
+
+
+def _corners(wedges: Wedges, closed: Closed) -> tuple[Ids, Ids, Ids]:
+    """The ids of a, b and c."""
+    heads = wedges.graph.out_neighbours
+    return (wedges.keys[closed.ab] >> np.uint64(32)).astype(np.uint32), heads[closed.ab], heads[closed.ac]
 
 
 def bytes_needed(shape: Shape, threads: int, knobs: Knobs) -> int:
-    return 24 * shape.m + threads * 40 * BATCH_WEDGES
+    return 24 * shape.m + threads * 72 * BATCH_WEDGES
+
+
+def bytes_by_vertex(shape: Shape, threads: int, knobs: Knobs) -> int:
+    return bytes_needed(shape, 1, knobs) + 8 * shape.n
+
+
+def bytes_by_arc(shape: Shape, threads: int, knobs: Knobs) -> int:
+    return bytes_needed(shape, 1, knobs) + 4 * shape.m
+
+
+def bytes_of_listing(shape: Shape, threads: int, knobs: Knobs) -> int:
+    return bytes_needed(shape, threads, knobs) + 4 * shape.m
 
 
 ALGORITHM = Algorithm(
     name="reference",
     device="cpu",
     unit="graph",
-    answers=("count",),
+    answers={
+        "count": Answer(prepare_count, bytes_needed),
+        "triangles": Answer(prepare_triangles, bytes_by_vertex),
+        "weighted_triangles": Answer(prepare_weighted, bytes_by_vertex),
+        "edge_support": Answer(prepare_support, bytes_by_arc),
+        "list_triangles": Answer(prepare_list, bytes_of_listing),
+    },
     paper="the definition",
     summary="Lists every wedge and looks its closing arc up among all arcs, in array operations.",
-    prepare=prepare,
-    bytes_needed=bytes_needed,
     compiled=False,
 )

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from wedgewise.algorithms import find
+from wedgewise.algorithms._contract import Pass, Work
 from wedgewise.errors import PreconditionError
 from wedgewise.execute.threads import run_tasks
 from wedgewise.graph import OrientedGraph
@@ -18,7 +19,7 @@ LEAST_TASKS_PER_THREAD = 4  # for less, starting a thread takes longer than it s
 
 @dataclass(frozen=True, slots=True)
 class Partial:
-    """What one task found."""
+    """What one task found; tasks are numbered through all passes."""
 
     task: int
     triangles: int
@@ -27,32 +28,42 @@ class Partial:
 
 @dataclass(frozen=True, slots=True)
 class Execution:
-    """All partials by task id, and how many tasks there had to be."""
+    """All partials by task id, how many tasks there had to be, and the work with what its passes filled."""
 
     tasks: int
     partials: dict[int, Partial]
+    work: Work
 
 
 def execute(plan: Plan, graph: OrientedGraph, on_done: Callable[[int, int], None] | None = None) -> Execution:
-    """Count `graph` as planned; ``on_done(finished, tasks)`` reports progress."""
+    """Answer for `graph` as planned; ``on_done(finished, tasks)`` reports progress."""
     if (graph.order, graph.named_by) != (plan.order, plan.relabel):
         raise PreconditionError(
             f"planned for {plan.order} order and ids by {plan.relabel}, handed {graph.order} and {graph.named_by}"
         )
     algorithm = find(plan.algorithm, plan.device)
-    work = algorithm.prepare(graph, plan.knobs, plan.threads)
-    tasks = len(work.bounds) - 1
-    bounds = work.bounds.tolist()
+    work = algorithm.answers[plan.computes].prepare(graph, plan.knobs, plan.threads)
+    tasks = sum(len(step.bounds) - 1 for step in work.passes)
+    partials: dict[int, Partial] = {}
+    for step in work.passes:
+        before = len(partials)
+        report = None if on_done is None else lambda finished, before=before: on_done(before + finished, tasks)
+        for partial in _run_pass(step, before, plan.threads, report):
+            partials[partial.task] = partial
+    if not algorithm.compiled:
+        jit.work_by_arrays(plan.estimated_seconds)
+    return Execution(tasks, partials, work)
+
+
+def _run_pass(step: Pass, first_task: int, threads: int, on_done: Callable[[int], None] | None) -> list[Partial]:
+    tasks = len(step.bounds) - 1
+    bounds = step.bounds.tolist()
     workspaces: dict[int, Any] = {}
 
     def run(task: int, worker: int) -> Partial:
         if worker not in workspaces:
-            workspaces[worker] = work.workspace()
-        triangles, tests = work.count(bounds[task], bounds[task + 1], workspaces[worker])
-        return Partial(task, int(triangles), int(tests))
+            workspaces[worker] = step.workspace()
+        triangles, tests = step.run(bounds[task], bounds[task + 1], workspaces[worker])
+        return Partial(first_task + task, int(triangles), int(tests))
 
-    report = None if on_done is None else lambda finished: on_done(finished, tasks)
-    found = run_tasks(run, tasks, min(plan.threads, max(1, tasks // LEAST_TASKS_PER_THREAD)), report)
-    if not algorithm.compiled:
-        jit.work_by_arrays(plan.estimated_seconds)
-    return Execution(tasks, {partial.task: partial for partial in found})
+    return run_tasks(run, tasks, min(threads, max(1, tasks // LEAST_TASKS_PER_THREAD)), on_done)

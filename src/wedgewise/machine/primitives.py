@@ -1,4 +1,4 @@
-"""Machine instructions that NumPy scalars lack: prefetch, and AND + POPCNT over 512-bit blocks.
+"""Machine instructions that NumPy scalars lack: prefetch, AND + POPCNT over 512-bit blocks, and sums of their columns.
 
 Plain Python functions, so that kernels also run with the JIT off; Numba sees the instructions through `@overload`.
 Vectors are written as LLVM vectors of eight 64-bit words, which every target has in its own width.
@@ -12,6 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 BLOCK_WORDS = 8
+PLANES = 12
+MOST_ROWS = (1 << PLANES) - 1
+ROWS_AT_ONCE = 8
 
 _registered = False
 
@@ -33,6 +36,36 @@ def count_common_bits(
     first = a[int(a_begin) : int(a_begin) + words]
     second = b[int(b_begin) : int(b_begin) + words]
     return sum(int(word).bit_count() for word in first & second)
+
+
+def sum_columns(
+    mask: NDArray[np.uint64],
+    mask_begin: SupportsIndex,
+    rows: NDArray[np.uint64],
+    scratch: NDArray[np.uint64],
+    count: SupportsIndex,
+    word: SupportsIndex,
+    planes_begin: SupportsIndex,
+) -> None:
+    """In how many of `count` rows each bit of one masked 512-bit block is set, as bits of equal weight.
+
+    Row i has the block at ``rows[scratch[i] + word]``. Bit j of plane p, the 512 bits at
+    ``scratch[planes_begin + 8 * p]``, is bit p of the sum of column j. There are `PLANES` of them, for up to
+    `MOST_ROWS` rows.
+    """
+    first = int(mask_begin)
+    masked = np.array(
+        [
+            rows[int(origin) + int(word) : int(origin) + int(word) + BLOCK_WORDS] & mask[first : first + BLOCK_WORDS]
+            for origin in scratch[: int(count)]
+        ],
+        "<u8",
+    ).reshape(-1, BLOCK_WORDS)
+    sums = np.unpackbits(masked.view(np.uint8), axis=1, bitorder="little").sum(axis=0, dtype=np.uint64)
+    for plane in range(PLANES):
+        bits = (sums >> np.uint64(plane) & np.uint64(1)).astype(np.uint8)
+        begin = int(planes_begin) + BLOCK_WORDS * plane
+        scratch[begin : begin + BLOCK_WORDS] = np.packbits(bits, bitorder="little").view("<u8")
 
 
 def register_with_numba() -> None:
@@ -107,6 +140,59 @@ def register_with_numba() -> None:
         word = types.uint64
         return word(a, word, b, word, word), generate
 
+    def add_to_planes(builder: Any, planes: list[Any], vectors: list[Any]) -> None:
+        """Carry-save addition of 2^k vectors: pairs are added to a plane, their carries to the next one."""
+        plane = 0
+        while len(vectors) > 1:
+            carries = []
+            for first, second in zip(vectors[::2], vectors[1::2], strict=True):
+                either = builder.xor(first, second)
+                kept = builder.load(planes[plane])
+                builder.store(builder.xor(kept, either), planes[plane])
+                carries.append(builder.or_(builder.and_(first, second), builder.and_(kept, either)))
+            vectors = carries
+            plane += 1
+        (carry,) = vectors
+        for place in planes[plane:]:
+            kept = builder.load(place)
+            builder.store(builder.xor(kept, carry), place)
+            carry = builder.and_(kept, carry)
+
+    @intrinsic
+    def add_rows(context, mask, mask_begin, rows, scratch, count, word, planes_begin):  # type: ignore[no-untyped-def]
+        def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            masks, words, places = (data_of(context, builder, signature.args[i], args[i]) for i in (0, 2, 3))
+
+            def block(pointer: Any) -> Any:
+                return builder.bitcast(pointer, block_type.as_pointer())
+
+            def masked_row(number: Any) -> Any:
+                begin = builder.add(builder.load(builder.gep(places, [number])), args[5])
+                loaded = builder.load(block(builder.gep(words, [begin])))
+                loaded.align = 8
+                return builder.and_(loaded, masking)
+
+            masking = builder.load(block(builder.gep(masks, [args[1]])))
+            masking.align = 8
+            zero = ir.Constant(block_type, [0] * BLOCK_WORDS)
+            planes = [cgutils.alloca_once_value(builder, zero) for _ in range(PLANES)]
+            at_once = word_type(ROWS_AT_ONCE)
+            groups = builder.udiv(args[4], at_once)
+            with cgutils.for_range(builder, groups, intp=word_type) as loop:
+                first = builder.mul(loop.index, at_once)
+                numbers = [builder.add(first, word_type(i)) for i in range(ROWS_AT_ONCE)]
+                add_to_planes(builder, planes, [masked_row(number) for number in numbers])
+            grouped = builder.mul(groups, at_once)
+            with cgutils.for_range(builder, builder.sub(args[4], grouped), intp=word_type) as loop:
+                add_to_planes(builder, planes, [masked_row(builder.add(grouped, loop.index))])
+            for number, plane in enumerate(planes):
+                begin = builder.add(args[6], word_type(BLOCK_WORDS * number))
+                builder.store(builder.load(plane), block(builder.gep(places, [begin]))).align = 8
+            return context.get_dummy_value()
+
+        number = types.uint64
+        return types.void(mask, number, rows, scratch, number, number, number), generate
+
     def typed_popcount(word):  # type: ignore[no-untyped-def]
         return lambda word: count_bits(np.uint64(word))  # type: ignore[call-arg]
 
@@ -118,6 +204,12 @@ def register_with_numba() -> None:
             a, np.uint64(a_begin), b, np.uint64(b_begin), np.uint64(blocks)
         )
 
+    def typed_sum_columns(mask, mask_begin, rows, scratch, count, word, planes_begin):  # type: ignore[no-untyped-def]
+        return lambda mask, mask_begin, rows, scratch, count, word, planes_begin: add_rows(  # type: ignore[call-arg]
+            mask, np.uint64(mask_begin), rows, scratch, np.uint64(count), np.uint64(word), np.uint64(planes_begin)
+        )
+
     overload(popcount)(typed_popcount)
     overload(prefetch)(typed_prefetch)
     overload(count_common_bits)(typed_count_common_bits)
+    overload(sum_columns)(typed_sum_columns)

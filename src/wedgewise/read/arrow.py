@@ -20,6 +20,7 @@ from wedgewise.read.content import Content
 from wedgewise.read.limits import Limits
 
 COLUMN_NAMES = (("source", "target"), ("src", "dst"), ("u", "v"), ("from", "to"))
+TEXT_TYPES = ("string", "large_string", "string_view")
 STREAM_SIGNATURE = b"\xff\xff\xff\xff"
 BATCH_ROWS = 2**20
 BYTES_PER_PAIR = 16
@@ -34,9 +35,9 @@ def read_parquet(content: Content, limits: Limits, labels: str = "auto") -> Edge
     with _failures_named(content.name):
         file = parquet.ParquetFile(pyarrow.BufferReader(pyarrow.py_buffer(content.whole())))
         _check_rows(file.metadata.num_rows, limits, content.name)
-        ends = _end_columns(file.schema_arrow, labels, content.name)
+        ends = end_columns(file.schema_arrow, labels, content.name)
         batches = file.iter_batches(BATCH_ROWS, columns=ends, use_threads=False)
-        return _edge_list(batches, ends, file.schema_arrow, Origin(content.name, "Parquet"), limits)
+        return edges_of_batches(batches, ends, file.schema_arrow, Origin(content.name, "Parquet"), limits)
 
 
 def read_arrow(content: Content, limits: Limits, labels: str = "auto") -> EdgeList:
@@ -52,8 +53,8 @@ def read_arrow(content: Content, limits: Limits, labels: str = "auto") -> EdgeLi
         else:
             reader = ipc.open_file(source)
             batches = (reader.get_batch(number) for number in range(reader.num_record_batches))
-        ends = _end_columns(reader.schema, labels, content.name)
-        return _edge_list(batches, ends, reader.schema, Origin(content.name, "Arrow"), limits)
+        ends = end_columns(reader.schema, labels, content.name)
+        return edges_of_batches(batches, ends, reader.schema, Origin(content.name, "Arrow"), limits)
 
 
 def import_pyarrow() -> Any:
@@ -90,25 +91,30 @@ def _check_rows(rows: int, limits: Limits, name: str) -> None:
     limits.check("decompressed_bytes", rows * BYTES_PER_PAIR, path=name)
 
 
-def _end_columns(schema: Any, labels: str, name: str) -> list[str]:
-    """The names of the two columns, which hold both integers or both strings."""
-    there = [column.lower() for column in schema.names]
+def end_positions(names: list[str], name: str) -> tuple[int, int]:
+    """Where the two columns are that hold the ends of the edges: by name, else the first two."""
+    there = [column.lower() for column in names]
     ends = next((pair for pair in COLUMN_NAMES if set(pair) <= set(there)), tuple(there[:2]))
     if len(ends) < 2 or any(there.count(end) != 1 for end in ends):
         raise FormatError(
             "no two columns to take the ends of edges from",
             path=name,
-            text=", ".join(schema.names),
+            text=", ".join(names),
             remedy="name them source and target",
         )
-    columns = [schema.names[there.index(end)] for end in ends]
+    return there.index(ends[0]), there.index(ends[1])
+
+
+def end_columns(schema: Any, labels: str, name: str) -> list[str]:
+    """The names of the two columns, which hold both integers or both strings."""
+    columns = [schema.names[position] for position in end_positions(schema.names, name)]
     kinds = [_kind(schema.field(column).type) for column in columns]
     wanted = {"auto": ("int", "text"), "int": ("int",), "text": ("text",)}[labels]
     if kinds[0] != kinds[1] or kinds[0] not in wanted:
         types = ", ".join(f"{column}: {schema.field(column).type}" for column in columns)
         needed = {"auto": "integers, or both strings", "int": "integers", "text": "strings"}[labels]
         raise FormatError(
-            f"columns that are not both {needed}", path=name, text=types, remedy="cast them before writing"
+            f"columns that are not both {needed}", path=name, text=types, remedy="cast both to one of these"
         )
     return columns
 
@@ -119,10 +125,10 @@ def _kind(kind: Any) -> str:
     if types.is_integer(kind):
         return "int"
     value = kind.value_type if types.is_dictionary(kind) else kind
-    return "text" if types.is_string(value) or types.is_large_string(value) else "other"
+    return "text" if str(value) in TEXT_TYPES else "other"
 
 
-def _edge_list(batches: Iterator[Any], ends: list[str], schema: Any, origin: Origin, limits: Limits) -> EdgeList:
+def edges_of_batches(batches: Iterator[Any], ends: list[str], schema: Any, origin: Origin, limits: Limits) -> EdgeList:
     """Collect the two columns batch by batch, each checked before it is trusted."""
     pieces: tuple[list[Any], list[Any]] = ([], [])
     rows = 0
@@ -143,7 +149,7 @@ def _edge_list(batches: Iterator[Any], ends: list[str], schema: Any, origin: Ori
         pairs, names = _number_texts(*pieces)
         return EdgeList(pairs, origin, vertices=len(names), names=names, dropped_columns=dropped)
     pairs = kept_type(interleave(_integers(pieces[0]), _integers(pieces[1])))
-    _check_labels(pairs, origin.name)
+    check_labels(pairs, origin.name)
     return EdgeList(pairs, origin, dropped_columns=dropped)
 
 
@@ -153,11 +159,10 @@ def _integers(pieces: list[Any]) -> NDArray[Any]:
     return np.concatenate(arrays) if arrays else np.empty(0, np.int64)
 
 
-def _check_labels(pairs: NDArray[Any], name: str) -> None:
+def check_labels(pairs: NDArray[Any], name: str) -> None:
+    """Refuse two integer columns that have no common type, or hold what no label can be."""
     if pairs.dtype.kind not in "iu":
-        raise FormatError(
-            "one column is uint64 and the other signed", path=name, remedy="cast both to int64 before writing"
-        )
+        raise FormatError("one column is uint64 and the other signed", path=name, remedy="cast both to int64")
     outside = first_outside(pairs)
     if outside is not None:
         raise FormatError(

@@ -62,6 +62,7 @@ def read_matrix_market(content: Content, limits: Limits) -> EdgeList:
         Origin(content.name, "Matrix Market", (f"{header.field} {header.symmetry}",)),
         vertices=header.n,
         dropped_columns=header.width - 2,
+        undirected=header.symmetry != "general",
     )
 
 

@@ -82,6 +82,7 @@ def read_metis(content: Content, limits: Limits) -> EdgeList:
         Origin(content.name, "METIS"),
         vertices=header.n,
         dropped_columns=header.words_before + header.words_per_neighbour - 1,
+        undirected=True,
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 
 from wedgewise.algorithms import registry
 from wedgewise.algorithms._contract import Algorithm, Shape
-from wedgewise.api import SCHEMA
+from wedgewise.api import SCHEMA, Result
 from wedgewise.graph import Labels
 from wedgewise.machine import hardware
-from wedgewise.plan import Plan, orient_bytes
+from wedgewise.plan import ENGINE, Plan, orient_bytes
 from wedgewise.user_graph import Graph
 
 if TYPE_CHECKING:
@@ -22,14 +22,25 @@ if TYPE_CHECKING:
 
 Object = dict[str, Any]
 
-ENGINE = "keystone"  # what `auto` takes for any graph whose memory is worth predicting
-
 
 def to_json(record: Object) -> str:
     """The object on one line; fractions and paths as text."""
     import json
 
     return json.dumps(record, default=str, ensure_ascii=False)
+
+
+def written_object(result: Result, output: str, rows: int) -> Object:
+    """A result whose answer went into a file."""
+    return {**replace(result, answer=0).to_dict(), "answer": None, "output": output, "rows": rows}
+
+
+def label_rows(labels: Labels, vertices: NDArray[Any]) -> list[Any]:
+    """The labels of rows of vertices, as lists."""
+    if isinstance(labels, list):
+        return [[labels[vertex] for vertex in row] for row in vertices.tolist()]
+    found: list[Any] = (vertices if isinstance(labels, range) else labels[vertices]).tolist()
+    return found
 
 
 def plan_object(plan: Plan) -> Object:
@@ -77,7 +88,7 @@ def predicted_bytes(graph: Graph, threads: int | None = None) -> int:
     engine = registry()[ENGINE, "cpu"]
     shape = Shape(graph.n, graph.m)
     oriented = 4 * graph.m + 12 * graph.n
-    counting = engine.bytes_needed(shape, threads or hardware.usable_threads(), engine.settings(None))
+    counting = engine.answers["count"].bytes_needed(shape, threads or hardware.usable_threads(), engine.settings(None))
     return max(orient_bytes(graph.n, graph.m, hardware.usable_threads()), oriented + counting)
 
 

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from wedgewise.algorithms._contract import Algorithm, Counts, Knobs, Shape, Work
+from wedgewise.algorithms._contract import Algorithm, Answer, Counts, Knobs, Pass, Shape, Work
 from wedgewise.algorithms._ranges import even_bounds, two_hop_work
 from wedgewise.graph import Ids, OrientedGraph
 from wedgewise.machine.jit import helper, kernel, kernel_view
@@ -65,7 +65,7 @@ def prepare(graph: OrientedGraph, knobs: Knobs, threads: int) -> Work:
     def count(begin: int, end: int, _workspace: None) -> Counts:
         return count_range(offsets, rows, begin, end)
 
-    return Work(even_bounds(two_hop_work(graph)), count, lambda: None)
+    return Work((Pass(even_bounds(two_hop_work(graph)), count),))
 
 
 def bytes_needed(shape: Shape, threads: int, knobs: Knobs) -> int:
@@ -76,9 +76,7 @@ ALGORITHM = Algorithm(
     name="forward",
     device="cpu",
     unit="graph",
-    answers=("count",),
+    answers={"count": Answer(prepare, bytes_needed)},
     paper="BBTC, Algorithms 1 and 2 (doi:10.1109/TPDS.2021.3093240)",
     summary="Merges the sorted out-neighbours of both ends of every arc.",
-    prepare=prepare,
-    bytes_needed=bytes_needed,
 )

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from wedgewise.algorithms._contract import Algorithm, Counts, Knobs, Shape, Work
+from wedgewise.algorithms._contract import Algorithm, Answer, Counts, Knobs, Pass, Shape, Work
 from wedgewise.algorithms._ranges import even_bounds, two_hop_work
 from wedgewise.graph import Ids, OrientedGraph
 from wedgewise.machine.jit import helper, kernel, kernel_view
@@ -54,7 +54,7 @@ def prepare(graph: OrientedGraph, knobs: Knobs, threads: int) -> Work:
     def count(begin: int, end: int, marks: Ids) -> Counts:
         return count_range(offsets, rows, begin, end, marks)
 
-    return Work(even_bounds(two_hop_work(graph)), count, lambda: np.zeros(graph.n, np.uint32))
+    return Work((Pass(even_bounds(two_hop_work(graph)), count, lambda: np.zeros(graph.n, np.uint32)),))
 
 
 def bytes_needed(shape: Shape, threads: int, knobs: Knobs) -> int:
@@ -65,9 +65,7 @@ ALGORITHM = Algorithm(
     name="hashmap",
     device="cpu",
     unit="graph",
-    answers=("count",),
+    answers={"count": Answer(prepare, bytes_needed)},
     paper="BBTC, Algorithm 3 (doi:10.1109/TPDS.2021.3093240)",
     summary="Marks the out-neighbours of each vertex in a map and looks up every second hop.",
-    prepare=prepare,
-    bytes_needed=bytes_needed,
 )

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from wedgewise.algorithms._contract import Algorithm, Counts, Knob, Knobs, Shape, Work
+from wedgewise.algorithms._contract import Algorithm, Answer, Counts, Knob, Knobs, Pass, Shape, Work
 from wedgewise.algorithms._ranges import even_bounds, two_hop_work
 from wedgewise.algorithms.cpu.forward import count_merged
 from wedgewise.algorithms.cpu.hashmap import bytes_needed as hashmap_bytes_needed
@@ -47,7 +47,7 @@ def prepare(graph: OrientedGraph, knobs: Knobs, threads: int) -> Work:
     def count(begin: int, end: int, marks: Ids) -> Counts:
         return count_range(offsets, rows, begin, end, threshold, marks)
 
-    return Work(even_bounds(two_hop_work(graph)), count, lambda: np.zeros(graph.n, np.uint32))
+    return Work((Pass(even_bounds(two_hop_work(graph)), count, lambda: np.zeros(graph.n, np.uint32)),))
 
 
 def bytes_needed(shape: Shape, threads: int, knobs: Knobs) -> int:
@@ -58,10 +58,8 @@ ALGORITHM = Algorithm(
     name="latapy",
     device="cpu",
     unit="graph",
-    answers=("count",),
+    answers={"count": Answer(prepare, bytes_needed)},
     paper="Latapy, doi:10.1016/j.tcs.2008.07.017; BBTC, §3",
     summary="A map for vertices of high out-degree, merging for the others.",
-    prepare=prepare,
-    bytes_needed=bytes_needed,
     knobs=(Knob("threshold", 0, "out-degree K above which a vertex takes the map; 0 = sqrt(m) / 8"),),
 )

@@ -1,0 +1,147 @@
+"""The bit rows of hubs, and how many hubs there should be.
+
+Hubs are the highest ids, since ids follow ascending degree. Their rows are a triangular bit matrix over the last `hubs`
+ids: row b starts at b's own block of 512 columns, because all its out-neighbours are higher. hubs² / 16 bytes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wedgewise.algorithms._contract import Knobs, Shape
+from wedgewise.execute.threads import run_tasks
+from wedgewise.graph import Ids, Keys, OrientedGraph
+from wedgewise.machine.jit import helper, kernel, kernel_view
+from wedgewise.machine.primitives import prefetch
+
+BLOCK_BITS = 512
+HUBS_AHEAD = 4  # how many arcs ahead a hub's row is prefetched
+MAX_HUBS = 1 << 15
+SAMPLE_ARCS = 1 << 11
+HUBS_PER_FILL = 1 << 10
+
+# nanoseconds on one core, from the figures in docs/decisions/0006-keystone-cpu.md
+STREAM_ARC, STREAM_TEST = 6.0, 0.85
+HUB_ARC, PROBE_TEST, AND_BLOCK = 6.0, 4.0, 2.0
+ROW_BYTE = 0.5
+CHOOSE_HUBS = -1
+
+
+@dataclass(frozen=True, slots=True)
+class Hubs:
+    """The vertices from `first` on, their bit rows, and how many single tests are worth one 512-bit block."""
+
+    first: int
+    bits: Keys
+    probe_ratio: int
+
+
+@helper
+def row_word(hub, blocks):  # type: ignore[no-untyped-def]
+    """First word of a hub's bit row: rows run from the hub's own block to the last one."""
+    block = hub >> np.uint64(9)
+    full = (block * (np.uint64(2) * blocks + np.uint64(1) - block) >> np.uint64(1)) << np.uint64(9)
+    return (full + (hub & np.uint64(511)) * (blocks - block)) << np.uint64(3)
+
+
+@helper
+def prefetch_hub_row(bits, hub, blocks):  # type: ignore[no-untyped-def]
+    """Ask for the first two lines of a hub's row."""
+    first = row_word(hub, blocks)
+    prefetch(bits, first)
+    prefetch(bits, first + np.uint64(8))
+
+
+@kernel
+def fill_hub_rows(offsets: NDArray[Any], rows: Ids, first_hub: int, begin: int, end: int, bits: Keys) -> None:
+    """Set the bits of the out-neighbours of hubs begin … end − 1 (numbered from the first hub)."""
+    base = np.uint64(first_hub)
+    blocks = (np.uint64(len(offsets)) - np.uint64(1) - base) >> np.uint64(9)
+    for hub in range(np.uint64(begin), np.uint64(end)):
+        start = row_word(hub, blocks) - ((hub >> np.uint64(9)) << np.uint64(3))
+        for arc in range(np.uint64(offsets[base + hub]), np.uint64(offsets[base + hub + np.uint64(1)])):
+            other = np.uint64(rows[arc]) - base
+            bits[start + (other >> np.uint64(6))] |= np.uint64(1) << (other & np.uint64(63))
+
+
+def aligned_zeros(words: int) -> Keys:
+    """Zeroed words that start at a cache line: a 512-bit load then never straddles two."""
+    buffer = np.zeros(words + 8, np.uint64)
+    skip = -buffer.ctypes.data // 8 % 8
+    return buffer[skip : skip + words]
+
+
+def empty_marks(n: int) -> Keys:
+    """The bitmap of one thread, with room for the padding."""
+    return aligned_zeros((n + 2 * BLOCK_BITS) // 64)
+
+
+def marks_bytes(n: int) -> int:
+    """Bytes of `empty_marks`."""
+    return n // 8 + 4 * BLOCK_BITS
+
+
+def row_bytes(hubs: int) -> int:
+    """Bytes of the triangular bit matrix, in whole blocks of 512 bits."""
+    blocks = hubs // BLOCK_BITS
+    return blocks * (blocks + 1) // 2 * BLOCK_BITS * (BLOCK_BITS // 8)
+
+
+def largest_hubs(n: int, m: int) -> int:
+    """The most hubs whose rows take at most as many bytes as the arcs."""
+    blocks = min(MAX_HUBS, n) // BLOCK_BITS
+    while row_bytes(blocks * BLOCK_BITS) > 4 * m:
+        blocks -= 1
+    return blocks * BLOCK_BITS
+
+
+def most_hubs(shape: Shape, knobs: Knobs) -> int:
+    """How many hubs a graph of this shape may get."""
+    hubs = int(knobs["hubs"])
+    return largest_hubs(shape.n, shape.m) if hubs == CHOOSE_HUBS else min(hubs, shape.n)
+
+
+def choose_hubs(graph: OrientedGraph, probe_ratio: int) -> int:
+    """The number of hubs (none, or a power of two blocks) that makes an evenly spaced sample of arcs cheapest."""
+    if graph.m == 0:
+        return 0
+    offsets = graph.offsets
+    sample = np.linspace(0, graph.m - 1, min(graph.m, SAMPLE_ARCS)).astype(np.int64)
+    tail_vertex = np.searchsorted(offsets, sample.astype(offsets.dtype), side="right") - 1
+    behind = offsets[tail_vertex + 1].astype(np.int64) - sample - 1
+    b = graph.out_neighbours[sample].astype(np.int64)
+    second_hops = offsets[b + 1].astype(np.int64) - offsets[b].astype(np.int64)
+    from_top = graph.n - b
+    blocks_left = -(-from_top // BLOCK_BITS)
+    probed = behind <= probe_ratio * blocks_left
+    as_hub = HUB_ARC + np.where(probed, PROBE_TEST * behind, AND_BLOCK * blocks_left)
+    as_other = STREAM_ARC + STREAM_TEST * second_hops
+    most = largest_hubs(graph.n, graph.m)
+    choices = [0, *(BLOCK_BITS << doubling for doubling in range(7) if BLOCK_BITS << doubling < most), most]
+
+    def cost(hubs: int) -> float:
+        arcs = np.where(from_top <= hubs, as_hub, as_other).sum() * (graph.m / len(sample))
+        return float(arcs + ROW_BYTE * row_bytes(hubs))
+
+    return min(choices, key=cost)
+
+
+def prepare_hubs(graph: OrientedGraph, knobs: Knobs, threads: int) -> Hubs:
+    """Choose the hubs, unless the knob says how many, and fill their rows."""
+    offsets, rows = kernel_view(graph.offsets), kernel_view(graph.out_neighbours)
+    ratio, hubs = int(knobs["probe_ratio"]), int(knobs["hubs"])
+    if hubs == CHOOSE_HUBS:
+        hubs = choose_hubs(graph, ratio)
+    hubs = min(hubs, graph.n) // BLOCK_BITS * BLOCK_BITS
+    first = graph.n - hubs
+    bits = aligned_zeros(row_bytes(hubs) // 8)
+
+    def fill(part: int, _worker: int) -> None:
+        fill_hub_rows(offsets, rows, first, part * HUBS_PER_FILL, min(hubs, (part + 1) * HUBS_PER_FILL), bits)
+
+    run_tasks(fill, -(-hubs // HUBS_PER_FILL), threads)
+    return Hubs(first, bits, ratio)

@@ -1,0 +1,183 @@
+"""What: per vertex, the sum over its triangles of the product of three arc strengths, in a fixed order.
+
+Paper: ours; pivots on the middle vertex. A triangle is a < b < c:
+
+        c        arcs a → b open triangles, arcs b → c close them:
+       ↗ ↖         opened[a → b] = s_ab · Σ over c of s_ac · s_bc
+      a → b        closed[b → c] = s_bc · Σ over a of s_ab · s_ac
+
+Who does what: first one task per range of middle vertices b. It marks N+(b) with places in the row, streams for every
+in-arc a → b the rest of row a behind b, and writes `opened` of b's in-arcs and `closed` of b's out-arcs: all of them
+are b's alone. Then one task per range of vertices v adds
+
+    t(v) = Σ opened of v's in-arcs (v is the middle) + Σ opened of its out-arcs (lowest) + Σ closed of its in-arcs
+
+Every sum runs in ascending order within one vertex, so that any number of threads gives the same bits.
+Input: ids by rank, strengths as uint64 (exact integers) or float64, in the order of the arcs.
+Output: the sums by id, triangles, and membership tests: at most one per wedge.
+Memory: 24 bytes per arc (in-arcs, opened, closed), 40 per vertex while tasks are cut, then 16; per thread 4 bytes per
+vertex and 8 per arc of the longest row.
+"""
+
+from __future__ import annotations
+
+from math import isqrt
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wedgewise.algorithms._contract import Counts, Knobs, Pass, Shape, Work
+from wedgewise.algorithms._ranges import TASK_ARCS, even_bounds
+from wedgewise.errors import PreconditionError
+from wedgewise.graph import Ids, Keys, OrientedGraph
+from wedgewise.machine.jit import helper, kernel, kernel_view
+from wedgewise.machine.primitives import prefetch
+from wedgewise.orient import first_not_below
+from wedgewise.radix import counting_workers, sort_pairs
+
+ROWS_AHEAD = 4  # how many in-arcs ahead the end of a tail's row is prefetched
+
+
+@helper
+def collect_hits(rows, begin, end, marks, hits):  # type: ignore[no-untyped-def]
+    """How many of ``rows[begin:end]`` are marked; their marks and distances from `begin` go to `hits`, packed.
+
+    Every id is written and only hits advance, so that there is no branch to mispredict.
+    """
+    found = np.uint64(0)
+    for arc in range(begin, end):
+        mark = np.uint64(marks[rows[arc]])
+        hits[found] = mark << np.uint64(32) | (arc - begin)
+        found += np.uint64(mark != 0)
+    return found
+
+
+@helper
+def weigh_middle(offsets, rows, strengths, in_arcs, in_begin, in_end, b, opened, closed, marks, hits):  # type: ignore[no-untyped-def]
+    """Triangles with middle vertex b, whose row is marked, and tests; notes where each in-arc stands in its row."""
+    one, half, low_half = np.uint64(1), np.uint64(32), np.uint64(0xFFFFFFFF)
+    b_begin, b_end = np.uint64(offsets[b]), np.uint64(offsets[b + one])
+    triangles, tests = np.uint64(0), np.uint64(0)
+    for entry in range(in_begin, in_end):
+        a = in_arcs[entry] & low_half
+        soon = in_arcs[min(entry + np.uint64(ROWS_AHEAD), in_end - one)] & low_half
+        prefetch(rows, np.uint64(offsets[soon + one]) - one)
+        a_begin, a_end = np.uint64(offsets[a]), np.uint64(offsets[a + one])
+        arc = first_not_below(rows, a_begin, a_end, b)
+        in_arcs[entry] = (arc - a_begin) << half | a
+        if b_begin == b_end:
+            continue
+        found = collect_hits(rows, arc + one, a_end, marks, hits)
+        strength, total = strengths[arc], opened[arc]
+        for hit in range(found):
+            place = b_begin + (hits[hit] >> half) - one
+            other = strengths[arc + one + (hits[hit] & low_half)]
+            total += other * strengths[place]
+            closed[place] += strength * other
+        opened[arc] = strength * total
+        triangles += found
+        tests += a_end - arc - one
+    return triangles, tests
+
+
+@kernel
+def weigh_range(
+    offsets: NDArray[Any],
+    rows: Ids,
+    strengths: NDArray[Any],
+    in_offsets: Keys,
+    in_arcs: Keys,
+    begin: int,
+    end: int,
+    opened: NDArray[Any],
+    closed: NDArray[Any],
+    marks: Ids,
+    hits: Keys,
+) -> Counts:
+    """Weigh the triangles with their middle vertex in [begin, end)."""
+    one = np.uint64(1)
+    triangles, tests = np.uint64(0), np.uint64(0)
+    for b in range(np.uint64(begin), np.uint64(end)):
+        b_begin, b_end = np.uint64(offsets[b]), np.uint64(offsets[b + one])
+        for arc in range(b_begin, b_end):
+            marks[rows[arc]] = arc - b_begin + one
+        in_begin, in_end = in_offsets[b], in_offsets[b + one]
+        found, tested = weigh_middle(
+            offsets, rows, strengths, in_arcs, in_begin, in_end, b, opened, closed, marks, hits
+        )
+        triangles += found
+        tests += tested
+        for arc in range(b_begin, b_end):
+            closed[arc] = closed[arc] * strengths[arc]
+            marks[rows[arc]] = 0
+    return triangles, tests
+
+
+@kernel
+def gather_range(
+    offsets: NDArray[Any],
+    in_offsets: Keys,
+    in_arcs: Keys,
+    opened: NDArray[Any],
+    closed: NDArray[Any],
+    begin: int,
+    end: int,
+    sums: NDArray[Any],
+) -> None:
+    """Add up what the arcs of vertices begin … end − 1 opened and closed."""
+    one, half, low_half = np.uint64(1), np.uint64(32), np.uint64(0xFFFFFFFF)
+    for v in range(np.uint64(begin), np.uint64(end)):
+        total = sums[v]
+        for entry in range(in_offsets[v], in_offsets[v + one]):
+            packed = in_arcs[entry]
+            arc = np.uint64(offsets[packed & low_half]) + (packed >> half)
+            total += opened[arc] + closed[arc]
+        for arc in range(np.uint64(offsets[v]), np.uint64(offsets[v + one])):
+            total += opened[arc]
+        sums[v] = total
+
+
+def in_arcs_of(graph: OrientedGraph, threads: int) -> tuple[Keys, Keys]:
+    """Where each vertex's in-arcs begin, and the tail of each in the low half of a word, ascending per vertex."""
+    turned = np.empty((graph.m, 2), np.uint32)
+    turned[:, 0] = graph.out_neighbours
+    turned[:, 1] = np.repeat(np.arange(graph.n, dtype=np.uint32), graph.out_degrees)
+    found = sort_pairs(turned, graph.n, threads, directed=True, consume=True)
+    in_offsets = np.zeros(graph.n + 1, np.uint64)
+    np.cumsum(found.first_counts, out=in_offsets[1:])
+    return in_offsets, found.keys
+
+
+def prepare(graph: OrientedGraph, knobs: Knobs, threads: int) -> Work:
+    """Turn the arcs around, and make room for the sums."""
+    if graph.strengths is None or graph.named_by != "rank":
+        raise PreconditionError("weighted triangles need an oriented graph with strengths and ids by rank")
+    offsets, rows = kernel_view(graph.offsets), kernel_view(graph.out_neighbours)
+    strengths = kernel_view(graph.strengths)
+    in_offsets, in_arcs = in_arcs_of(graph, threads)
+    opened, closed = np.zeros(graph.m, strengths.dtype), np.zeros(graph.m, strengths.dtype)
+    sums = np.zeros(graph.n, strengths.dtype)
+    longest_row = int(graph.out_degrees.max(initial=0))
+
+    def weigh(begin: int, end: int, workspace: tuple[Ids, Keys]) -> Counts:
+        return weigh_range(offsets, rows, strengths, in_offsets, in_arcs, begin, end, opened, closed, *workspace)
+
+    def workspace() -> tuple[Ids, Keys]:
+        return np.zeros(graph.n, np.uint32), np.empty(longest_row, np.uint64)
+
+    def gather(begin: int, end: int, _workspace: None) -> Counts:
+        gather_range(offsets, in_offsets, in_arcs, opened, closed, begin, end, sums)
+        return 0, 0
+
+    in_degrees = np.diff(in_offsets)
+    weighing = Pass(even_bounds(in_degrees, TASK_ARCS), weigh, workspace)
+    gathering = Pass(even_bounds(in_degrees + graph.out_degrees, 8 * TASK_ARCS), gather)
+    return Work((weighing, gathering), sums)
+
+
+def bytes_needed(shape: Shape, threads: int, knobs: Knobs) -> int:
+    longest_row = shape.n if shape.wedges is None else min(shape.n, isqrt(2 * shape.wedges) + 1)
+    turning = 20 * shape.m + (13 + 4 * counting_workers(shape.m, shape.n, threads)) * shape.n
+    weighing = 24 * shape.m + (40 + 4 * threads) * shape.n + 8 * threads * longest_row
+    return max(turning, weighing)

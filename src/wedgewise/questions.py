@@ -1,0 +1,261 @@
+"""Every question: what an algorithm computes for it, and how the answer follows from that.
+
+question             computed              answer
+count                count                 int
+triangles            triangles             int64[n], in the order of the labels
+edge_support         edge_support          int64[m], in the order of the edges
+list_triangles       list_triangles        uint32[k, 3], ascending vertices in each row
+clustering           triangles, or weighted_triangles with directions or weights; float64[n]
+average_clustering   the same              float
+transitivity         count                 float
+generalized_degree   edge_support          GeneralizedDegree
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wedgewise import coefficients
+from wedgewise.errors import InputError, UnknownNameError
+from wedgewise.execute.threads import run_tasks
+from wedgewise.graph import OrientedGraph
+from wedgewise.plan import Options, check_memory
+from wedgewise.reduce import Computed
+from wedgewise.user_graph import Graph
+
+if TYPE_CHECKING:
+    from wedgewise.execute.listing import Listing
+
+Details = Mapping[str, Any]
+UNDEFINED = ("zero", "nan")
+CHUNK = 1 << 18
+ROW_BYTES = 12  # of a listing
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """Everything that an answer follows from."""
+
+    graph: Graph
+    oriented: OrientedGraph
+    computed: Computed
+    details: Details
+    threads: int
+    options: Options
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A question by name: its own parameters with their defaults, what has to be computed, and how to go on.
+
+    ``answer_bytes(computes, n, m)`` is what the answer takes while it is made of what was computed.
+    """
+
+    name: str
+    computes: Callable[[Graph, Details], str]
+    finish: Callable[[Asked], Any]
+    answer_bytes: Callable[[str, int, int], int]
+    defaults: Mapping[str, Any]
+
+    def details(self, given: Mapping[str, Any]) -> dict[str, Any]:
+        """All parameters of this question, the given ones checked."""
+        for name in given:
+            if name not in self.defaults:
+                listed = ", ".join(self.defaults) or "none"
+                raise UnknownNameError(f"{self.name} has no parameter {name!r}; it has: {listed}")
+        details = {**self.defaults, **given}
+        if details.get("undefined", "zero") not in UNDEFINED:
+            raise InputError(f"undefined is one of {', '.join(UNDEFINED)}, not {details['undefined']!r}")
+        return details
+
+
+@dataclass(frozen=True, slots=True)
+class GeneralizedDegree:
+    """How many edges of each support every vertex has, as rows of one sparse table.
+
+    Row v is ``supports[offsets[v]:offsets[v + 1]]``, ascending, with as many ``edges`` of each support.
+
+    Examples
+    --------
+    >>> import wedgewise as ww
+    >>> degrees = ww.generalized_degree([(0, 1), (1, 2), (2, 0), (2, 3)])
+    >>> degrees[2], len(degrees)
+    ({0: 1, 1: 2}, 4)
+    """
+
+    offsets: NDArray[np.int64]
+    supports: NDArray[np.int64]
+    edges: NDArray[np.int64]
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    def __getitem__(self, vertex: int) -> dict[int, int]:
+        row = slice(*self.offsets[range(len(self))[vertex] :][:2].tolist())
+        return dict(zip(self.supports[row].tolist(), self.edges[row].tolist(), strict=True))
+
+    def __iter__(self) -> Iterator[dict[int, int]]:
+        return (self[vertex] for vertex in range(len(self)))
+
+
+def find_question(name: str) -> Question:
+    """The question of that name."""
+    try:
+        return QUESTIONS[name]
+    except KeyError:
+        raise UnknownNameError(f"no question named {name!r}; there are: {', '.join(QUESTIONS)}") from None
+
+
+def by_vertex(asked: Asked) -> NDArray[Any]:
+    """What was computed by id, in the order of the vertices; counts as signed integers."""
+    filled = asked.computed.work.filled
+    assert filled is not None
+    answer = np.empty(len(filled), np.float64 if filled.dtype == np.float64 else np.int64)
+    answer[asked.oriented.vertex_of] = filled
+    return answer
+
+
+def by_edge(asked: Asked) -> NDArray[np.int64]:
+    """What was computed by arc, in the order of the edges, as signed integers."""
+    filled = asked.computed.work.filled
+    assert filled is not None
+    places = asked.graph.arcs_of_edges(asked.oriented, threads=asked.threads)
+    answer = np.empty(len(places), np.int64)
+
+    def gather(chunk: int, _worker: int) -> None:
+        part = slice(chunk * CHUNK, (chunk + 1) * CHUNK)
+        answer[part] = filled[places[part]]
+
+    run_tasks(gather, -(-len(places) // CHUNK), asked.threads)
+    return answer
+
+
+def opened(asked: Asked) -> Listing:
+    """All triangles by number."""
+    from wedgewise.execute.listing import Listing
+
+    return Listing(asked.computed.work, asked.oriented, asked.threads)
+
+
+def listed(asked: Asked) -> NDArray[np.uint32]:
+    """The asked-for stretch of the triangles."""
+    listing = opened(asked)
+    start, stop = stretch_of(asked.details["start"], asked.details["stop"], listing.total)
+    what = f"a list of {stop - start:,} triangles"
+    check_memory(ROW_BYTES * (stop - start), asked.options, what, "list in batches by iter_triangles")
+    return listing.stretch(start, stop)
+
+
+def stretch_of(start: int, stop: int | None, total: int) -> tuple[int, int]:
+    """The numbers that a listing covers: like a slice, but a start beyond the end is an error."""
+    if not 0 <= start <= total:
+        raise InputError(f"start is {start:,}, but there are {total:,} triangles; start at 0 … {total:,}")
+    if stop is not None and stop < start:
+        raise InputError(f"stop is {stop:,}, before start at {start:,}")
+    return start, total if stop is None else min(stop, total)
+
+
+def local_clustering(asked: Asked) -> NDArray[np.float64]:
+    """The coefficient of every vertex."""
+    graph, undefined = asked.graph, asked.details["undefined"]
+    if graph.attributes is not None and graph.attributes.directed:
+        return coefficients.directed(by_vertex(asked), *graph.attributes.directed_degrees(graph.simple), undefined)
+    return coefficients.undirected(by_vertex(asked), graph.degrees, undefined)
+
+
+def mean_clustering(asked: Asked) -> float:
+    """The mean of the coefficients."""
+    count_zeros, undefined = asked.details["count_zeros"], asked.details["undefined"]
+    return coefficients.average(local_clustering(asked), count_zeros=count_zeros, undefined=undefined)
+
+
+def closed_share(asked: Asked) -> float:
+    """The share of wedges that are closed."""
+    return coefficients.transitivity(asked.computed.triangles, asked.graph.degrees, asked.details["undefined"])
+
+
+def degrees_by_support(asked: Asked) -> GeneralizedDegree:
+    """Count every vertex's edges by their support."""
+    support, edges = by_edge(asked).view(np.uint64), asked.graph.edges
+    keys = np.empty(2 * len(support), np.uint64)
+    for end, half in enumerate((keys[: len(support)], keys[len(support) :])):
+        np.left_shift(edges[:, end], np.uint64(32), out=half)
+        half |= support
+    keys.sort()
+    first = np.flatnonzero(np.append(True, keys[1:] != keys[:-1])[: len(keys)])
+    distinct = keys[first]
+    offsets = np.zeros(asked.graph.n + 1, np.int64)
+    np.cumsum(np.bincount((distinct >> np.uint64(32)).astype(np.int64), minlength=asked.graph.n), out=offsets[1:])
+    supports = (distinct & np.uint64(0xFFFFFFFF)).astype(np.int64)
+    return GeneralizedDegree(offsets, supports, np.diff(np.append(first, len(keys))))
+
+
+def _always(computed: str) -> Callable[[Graph, Details], str]:
+    return lambda _graph, _details: computed
+
+
+def _for_clustering(graph: Graph, details: Details) -> str:
+    if details["weighted"] and graph.weights is None:
+        raise InputError("weighted clustering needs a graph that keeps weights: pass Graph(…, weights=…)")
+    return "weighted_triangles" if graph.directed or details["weighted"] else "triangles"
+
+
+def _place_bytes(m: int) -> int:
+    """What `Graph.arcs_of_edges` holds."""
+    return (8 if m >= 1 << 31 else 4) * m
+
+
+def _count_bytes(computes: str, n: int, m: int) -> int:
+    return 0
+
+
+def _vertex_bytes(computes: str, n: int, m: int) -> int:
+    return 8 * n
+
+
+def _edge_bytes(computes: str, n: int, m: int) -> int:
+    return _place_bytes(m) + 8 * m
+
+
+def _listing_bytes(computes: str, n: int, m: int) -> int:
+    """Where the triangles of blocks of arcs begin; rows are 12 bytes each, as many as are asked for."""
+    from wedgewise.execute.listing import BLOCK_ARCS
+
+    return 16 * (m // BLOCK_ARCS + 1)
+
+
+def _clustering_bytes(computes: str, n: int, m: int) -> int:
+    """Sums, degrees and coefficients; strengths by edge and by arc."""
+    return 48 * n + (_place_bytes(m) + 24 * m if computes == "weighted_triangles" else 0)
+
+
+def _generalized_bytes(computes: str, n: int, m: int) -> int:
+    """The edges and their supports; twice as many keys, where each begins, and what is distinct of them."""
+    return _edge_bytes(computes, n, m) + 8 * m + (5 * 16 + 4) * m + 16 * n
+
+
+_ALL = (
+    Question("count", _always("count"), lambda asked: asked.computed.triangles, _count_bytes, {}),
+    Question("triangles", _always("triangles"), by_vertex, _vertex_bytes, {}),
+    Question("edge_support", _always("edge_support"), by_edge, _edge_bytes, {}),
+    Question("list_triangles", _always("list_triangles"), listed, _listing_bytes, {"start": 0, "stop": None}),
+    Question(
+        "clustering", _for_clustering, local_clustering, _clustering_bytes, {"weighted": False, "undefined": "zero"}
+    ),
+    Question(
+        "average_clustering",
+        _for_clustering,
+        mean_clustering,
+        _clustering_bytes,
+        {"weighted": False, "undefined": "zero", "count_zeros": True},
+    ),
+    Question("transitivity", _always("count"), closed_share, _vertex_bytes, {"undefined": "zero"}),
+    Question("generalized_degree", _always("edge_support"), degrees_by_support, _generalized_bytes, {}),
+)
+QUESTIONS = {question.name: question for question in _ALL}
+OPEN_LISTING = Question("list_triangles", _always("list_triangles"), opened, _listing_bytes, {})
