@@ -21,7 +21,14 @@ import wedgewise
 PACKAGE = Path(wedgewise.__file__).parent
 ROOT = PACKAGE.parent.parent
 MODULES = sorted(PACKAGE.rglob("*.py"))
-HEAVY = {"numba", "scipy", "cupy", "distributed", "pyarrow", "pandas", "networkx", "zstandard", "rich", "typer"}
+HEAVY = {"numba", "scipy", "cupy", "distributed", "pyarrow", "zstandard", "rich", "typer"} | {
+    "pandas",
+    "polars",
+    "networkx",
+    "igraph",
+    "networkit",
+    "graphblas",
+}
 WRITING_METHODS = {"write_text", "write_bytes", "touch", "tofile", "savez", "savetxt"}
 WRITING_FLAGS = {"O_WRONLY", "O_RDWR", "O_CREAT", "O_APPEND"}
 
@@ -144,5 +151,6 @@ def test_a_wheel_has_the_data(tmp_path: Path) -> None:
     names = zipfile.ZipFile(wheel).namelist()
     for part in ("py.typed", "data/email-Enron.txt.xz", "data/README.md", "cli/app.py", "__main__.py"):
         assert f"wedgewise/{part}" in names
-    assert sum(name.endswith(".py") for name in names) == len(MODULES)
+    assert "_wedgewise_nx/__init__.py" in names
+    assert sum(name.startswith("wedgewise/") and name.endswith(".py") for name in names) == len(MODULES)
     assert not any(name.startswith("tests") for name in names)

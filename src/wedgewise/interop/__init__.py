@@ -1,39 +1,85 @@
-"""What other libraries hold → EdgeList: NumPy arrays, lists of pairs, SciPy sparse matrices."""
+"""Graphs of other libraries ⇄ wedgewise: NumPy and DLPack arrays, tables, sparse matrices, graphs.
+
+`wedgewise.Graph` takes all of them; the functions ``to_…`` give a graph back to its neighbours. No library is imported
+before it is needed: an object can only be of a library that somebody else has imported.
+"""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from wedgewise.errors import InputError
 from wedgewise.graph import EdgeList
 from wedgewise.interop.arrays import edges_from_array, edges_from_pairs
-from wedgewise.interop.scipy_sparse import edges_from_sparse
+from wedgewise.interop.dlpack import array_from_dlpack
+from wedgewise.interop.edge_index import from_edge_index, to_edge_index
+from wedgewise.interop.graphblas_matrices import edges_from_graphblas, to_graphblas
+from wedgewise.interop.igraph_graphs import edges_from_igraph, to_igraph
+from wedgewise.interop.libraries import library
+from wedgewise.interop.networkit_graphs import edges_from_networkit, to_networkit
+from wedgewise.interop.scipy_sparse import edges_from_sparse, to_scipy
+from wedgewise.interop.tables import (
+    edge_table,
+    edges_from_arrow,
+    edges_from_pandas,
+    to_arrow,
+    to_pandas,
+    to_polars,
+    vertex_table,
+)
+from wedgewise.interop.values import label_column
 
-__all__ = ["edges_from"]
+if TYPE_CHECKING:
+    from wedgewise.user_graph import Graph
+
+__all__ = [
+    "edge_table",
+    "edges_from",
+    "from_edge_index",
+    "to_arrow",
+    "to_edge_index",
+    "to_graphblas",
+    "to_igraph",
+    "to_networkit",
+    "to_networkx",
+    "to_pandas",
+    "to_polars",
+    "to_scipy",
+    "vertex_table",
+]
+
+Reader = Callable[[Any, Any], EdgeList]
 
 
-def edges_from(source: Any) -> EdgeList:
+def edges_from(source: Any, weights: Any = None) -> EdgeList:
     """Read pairs out of an object in memory.
 
     Parameters
     ----------
     source : one of
 
-        * a NumPy array of integers of shape (k, 2): C-contiguous ones of 4 and 8 bytes are kept
-          without a copy, other integer types are widened;
-        * a SciPy sparse matrix or array, square: every stored entry is a pair, explicit zeros included (as
-          NetworkX has it), and vertices are row numbers;
+        * a NumPy array of integers of shape (k, 2), or another library's that speaks DLPack and lies in the host's
+          memory: C-contiguous ones of 4 and 8 bytes are kept without a copy, other integer types are widened;
+        * a SciPy sparse matrix or array, or a python-graphblas Matrix, square: every stored entry is a pair,
+          explicit zeros included (as NetworkX has it), and vertices are row numbers;
+        * a NetworkX, igraph or NetworKit graph: every vertex stays, in its order;
+        * a pandas DataFrame, or any table that exports Arrow's PyCapsules (polars, pyarrow …): the columns
+          named source/target, src/dst, u/v or from/to, else the first two, integers or strings;
         * an iterable of pairs of integers, or of pairs of strings (vertices numbered by first appearance).
+    weights : one finite number per pair; or True for the values of a matrix or of a weighted NetworKit graph; or the
+        name of an edge attribute or of a column
 
     Raises
     ------
     InputError
         When the object is none of these, or holds a negative, a fraction, a bool or a number above 2^63 − 1;
         the message names the row.
+    MissingDependencyError
+        When a table needs pyarrow to be read and it is not installed.
 
     Examples
     --------
@@ -41,18 +87,56 @@ def edges_from(source: Any) -> EdgeList:
     ['ada', 'bob', 'cy']
     """
     if isinstance(source, np.ndarray):
-        return edges_from_array(source)
-    if _is_sparse(source):
-        return edges_from_sparse(source)
+        return edges_from_array(source, weights)
+    for module, classes, reader in _READERS:
+        if _is_of(source, module, classes):
+            return reader(source, weights)
+    if hasattr(source, "__arrow_c_stream__") or hasattr(source, "__arrow_c_array__"):
+        return edges_from_arrow(source, weights)
+    if hasattr(source, "__dlpack__") and hasattr(source, "__dlpack_device__"):
+        return edges_from_array(array_from_dlpack(source), weights)
     if isinstance(source, Iterable) and not isinstance(source, str | bytes | bytearray | Mapping):
-        return edges_from_pairs(source)
+        return edges_from_pairs(source, weights)
     raise InputError(
         f"cannot read edges from {type(source).__name__}; pass a (k, 2) integer array, an iterable of pairs, "
-        "a SciPy sparse matrix or a path"
+        "a SciPy sparse matrix, a table, a graph of another library or a path"
     )
 
 
-def _is_sparse(source: Any) -> bool:
-    """Whether SciPy made this object; SciPy is not imported for the question."""
-    sparse = sys.modules.get("scipy.sparse")
-    return sparse is not None and bool(sparse.issparse(source))
+def to_networkx(graph: Graph) -> Any:
+    """Make a ``networkx.Graph`` whose nodes are the labels.
+
+    Examples
+    --------
+    >>> import wedgewise as ww
+    >>> from wedgewise import interop
+    >>> interop.to_networkx(ww.Graph([("ada", "bob"), ("bob", "cy")])).edges
+    EdgeView([('ada', 'bob'), ('bob', 'cy')])
+    """
+    from wedgewise.interop.networkx_graphs import networkx_from_edges
+
+    library("networkx")
+    edges = EdgeList(graph.edges, graph.origin, vertices=graph.n, undirected=True)
+    return networkx_from_edges(edges, label_column(graph.labels).tolist(), multigraph=False, weight=None)
+
+
+def _edges_from_networkx(graph: Any, weights: Any) -> EdgeList:
+    from wedgewise.interop import networkx_graphs
+
+    return networkx_graphs.edges_from_networkx(graph, weights)
+
+
+_READERS: tuple[tuple[str, tuple[str, ...], Reader], ...] = (
+    ("scipy.sparse", ("sparray", "spmatrix"), edges_from_sparse),
+    ("networkx", ("Graph",), _edges_from_networkx),
+    ("igraph", ("Graph",), edges_from_igraph),
+    ("networkit.graph", ("Graph",), edges_from_networkit),
+    ("graphblas.core.matrix", ("Matrix", "TransposedMatrix"), edges_from_graphblas),
+    ("pandas", ("DataFrame",), edges_from_pandas),
+)
+
+
+def _is_of(source: Any, module: str, classes: tuple[str, ...]) -> bool:
+    """Whether a library made this object; it is not imported for the question."""
+    loaded = sys.modules.get(module)
+    return any(isinstance(source, getattr(loaded, name, ())) for name in classes)

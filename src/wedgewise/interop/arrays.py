@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from wedgewise.errors import InputError
 from wedgewise.graph import EdgeList, Origin
+from wedgewise.interop.values import weights_of_pairs
 from wedgewise.read.checks import first_outside, kept_type
 
 DTYPE_REMEDIES = {
@@ -21,7 +22,7 @@ DTYPE_REMEDIES = {
 }
 
 
-def edges_from_array(array: NDArray[Any]) -> EdgeList:
+def edges_from_array(array: NDArray[Any], weights: Any = None) -> EdgeList:
     """Check an array of pairs and wrap it: no copy where its type and layout can stay."""
     if array.dtype.kind not in "iu":
         remedy = DTYPE_REMEDIES.get(array.dtype.kind, "pass an integer array")
@@ -30,10 +31,10 @@ def edges_from_array(array: NDArray[Any]) -> EdgeList:
         raise InputError(f"<array>: shape {array.shape} where (k, 2) is needed; {_shape_remedy(array.shape)}")
     pairs = kept_type(array)
     _check_labels(pairs, "<array>")
-    return EdgeList(pairs, Origin("<array>", "array"))
+    return EdgeList(pairs, Origin("<array>", "array"), weights=weights_of_pairs(weights, len(pairs), "<array>"))
 
 
-def edges_from_pairs(source: Iterable[Any]) -> EdgeList:
+def edges_from_pairs(source: Iterable[Any], weights: Any = None) -> EdgeList:
     """Make an iterable of pairs an array: integers stay, strings are numbered by first appearance."""
     rows = list(source)
     for number, row in enumerate(rows):
@@ -42,13 +43,14 @@ def edges_from_pairs(source: Iterable[Any]) -> EdgeList:
     flat = list(chain.from_iterable(rows))
     kinds = set(map(type, flat))
     origin = Origin("<pairs>", "pairs")
+    kept = weights_of_pairs(weights, len(rows), origin.name)
     if kinds and all(issubclass(kind, str) for kind in kinds):
         number_of: dict[str, int] = {}
         codes = [number_of.setdefault(str(text), len(number_of)) for text in flat]
         pairs = np.array(codes, np.int64).reshape(-1, 2)
-        return EdgeList(pairs, origin, vertices=len(number_of), names=list(number_of))
+        return EdgeList(pairs, origin, vertices=len(number_of), names=list(number_of), weights=kept)
     if all(issubclass(kind, int | np.integer) and kind is not bool for kind in kinds):
-        return EdgeList(_integer_pairs(flat), origin)
+        return EdgeList(_integer_pairs(flat), origin, weights=kept)
     raise _mixed(flat)
 
 
@@ -75,7 +77,7 @@ def _no_label(name: str, position: int, value: int) -> InputError:
 
 def _shape_remedy(shape: tuple[int, ...]) -> str:
     if len(shape) == 2 and shape[0] == 2:
-        return "two rows look like sources and targets: pass the transpose, array.T"
+        return "two rows look like sources and targets: pass the transpose, array.T, or call interop.from_edge_index"
     if len(shape) == 2 and shape[0] == shape[1]:
         return "if this is an adjacency matrix, pass numpy.argwhere(matrix)"
     return "pass one row per edge: source, target"

@@ -1,0 +1,265 @@
+"""The NetworkX backend: NetworkX calls these functions in place of its own where the user asked for wedgewise.
+
+Arguments, answers and exceptions are NetworkX's; what wedgewise reads differently is refused in `can_run` or by the
+conversion, with the reason, and NetworkX answers it itself.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sized
+from functools import cached_property
+from itertools import islice
+from typing import Any
+
+import networkx as nx
+import numpy as np
+from numpy.typing import NDArray
+
+from wedgewise import api
+from wedgewise.errors import InputError
+from wedgewise.graph import EdgeList
+from wedgewise.interop.networkx_graphs import edges_from_networkx, networkx_from_edges
+from wedgewise.questions import GeneralizedDegree
+from wedgewise.user_graph import Graph
+
+NAME = "wedgewise"
+BREAK_EVEN_SIZE = 1000  # nodes and edges; below, NetworkX answers before the conversion has begun to pay
+ENTRIES_PER_NODE = 10  # of a graph as they often are; counting them would take as long as some answers
+LISTING_BATCH = 1 << 16
+OWN_ADJACENCY = ("adj", "adjacency", "__getitem__", "__iter__", "__contains__", "nbunch_iter")
+
+
+class ConvertedGraph:
+    """A NetworkX graph as wedgewise holds it; NetworkX keeps it with the original until that changes.
+
+    Nodes keep their order. Self-loops stay in the edge list and parallel edges become one; of the attributes only the
+    weight that was asked for is kept.
+    """
+
+    __networkx_backend__ = NAME
+
+    def __init__(self, edge_list: EdgeList, nodes: list[Any], *, multigraph: bool, weight: Hashable | None) -> None:
+        self.edge_list = edge_list
+        self.nodes = nodes
+        self.weight = weight
+        self.multigraph = multigraph
+        self.graph = Graph(edge_list.pairs, n=len(nodes), directed=not edge_list.undirected, weights=edge_list.weights)
+        self._kept: dict[str, Any] = {}
+
+    @cached_property
+    def _adj(self) -> dict[Any, int]:
+        """The number of every node, under the name by which `nx.Graph.nbunch_iter` knows the nodes."""
+        return dict(zip(self.nodes, range(len(self.nodes)), strict=True))
+
+    def __contains__(self, node: Any) -> bool:
+        try:
+            return node in self._adj
+        except TypeError:  # unhashable: not a node, as in NetworkX
+            return False
+
+    def __len__(self) -> int:
+        return len(self.nodes)
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self.nodes)
+
+    def is_directed(self) -> bool:
+        """Whether the original was directed."""
+        return not self.edge_list.undirected
+
+    def is_multigraph(self) -> bool:
+        """Whether the original was a multigraph."""
+        return self.multigraph
+
+    def vertices(self, nodes: Any) -> dict[Any, int]:
+        """The numbers of the asked nodes, with NetworkX's exceptions for what is neither a node nor nodes."""
+        return {node: self._adj[node] for node in nx.Graph.nbunch_iter(self, nodes)}
+
+    def kept(self, question: str, answer: Callable[[Graph], Any]) -> Any:
+        """An answer about the whole graph, computed at the first call: the next question is about another node."""
+        if question not in self._kept:
+            self._kept[question] = answer(self.graph)
+        return self._kept[question]
+
+    def by_node(self, nodes: Any, question: str, answer: Callable[[Graph], NDArray[Any]]) -> Any:
+        """Numbers per vertex as NetworkX returns them: one number, or a dictionary by node."""
+        if nodes is None:
+            return dict(zip(self.nodes, answer(self.graph).tolist(), strict=True))
+        vertices = self.vertices(nodes)
+        found = self.kept(question, answer)[list(vertices.values())].tolist()
+        return found[0] if nodes in self else dict(zip(vertices, found, strict=True))
+
+    def __deepcopy__(self, memo: Any) -> ConvertedGraph:
+        return self  # it never changes
+
+    def __reduce__(self) -> Any:
+        return _restore, (self.edge_list, self.nodes, self.multigraph, self.weight)
+
+
+def _restore(edge_list: EdgeList, nodes: list[Any], multigraph: bool, weight: Hashable | None) -> ConvertedGraph:
+    return ConvertedGraph(edge_list, nodes, multigraph=multigraph, weight=weight)
+
+
+class Backend:
+    """What the ``networkx.backends`` entry point names: the functions, the conversions and what they refuse."""
+
+    def triangles(self, G: ConvertedGraph, nodes: Any = None) -> Any:
+        """The triangles of each node."""
+        if nodes is not None:
+            _refuse_multigraph(G)
+        return G.by_node(nodes, "triangles", api.triangles)
+
+    def all_triangles(self, G: ConvertedGraph, nbunch: Any = None) -> Iterator[tuple[Any, Any, Any]]:
+        """Every triangle, or those with a node of `nbunch`: its nodes first, the others in the graph's order."""
+        asked = () if nbunch is None else tuple(G.vertices(nbunch).values())
+        place = np.arange(len(asked), len(asked) + len(G))
+        place[list(asked)] = np.arange(len(asked))
+        label = G.nodes.__getitem__
+        for rows in api.iter_triangles(G.graph, batch=LISTING_BATCH):
+            if nbunch is not None:
+                rows = _asked_first(rows, place, len(asked))
+            yield from zip(*(map(label, column.tolist()) for column in rows.T), strict=True)
+
+    def clustering(self, G: ConvertedGraph, nodes: Any = None, weight: Hashable | None = None) -> Any:
+        """The clustering coefficient of each node."""
+        return _coefficients(G, nodes, weight)
+
+    def average_clustering(
+        self, G: ConvertedGraph, nodes: Any = None, weight: Hashable | None = None, count_zeros: bool = True
+    ) -> float:
+        """The mean clustering coefficient, summed in NetworkX's order."""
+        values = _coefficients(G, nodes, weight).values()
+        if not count_zeros:
+            values = [value for value in values if abs(value) > 0]
+        return float(sum(values) / len(values))
+
+    def transitivity(self, G: ConvertedGraph) -> float:
+        """The share of closed wedges."""
+        _refuse_multigraph(G)
+        return api.transitivity(G.graph)
+
+    def generalized_degree(self, G: ConvertedGraph, nodes: Any = None) -> Any:
+        """A Counter of each node's edges by their number of triangles."""
+        _refuse_multigraph(G)
+        if nodes is None:
+            return dict(zip(G.nodes, _counters(api.generalized_degree(G.graph)), strict=True))
+        vertices = G.vertices(nodes)
+        table = G.kept("generalized_degree", api.generalized_degree)
+        if nodes in G:
+            return Counter(table[vertices[nodes]])
+        return {node: Counter(table[vertex]) for node, vertex in vertices.items()}
+
+    def can_run(self, name: str, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> bool | str:
+        """Whether wedgewise means the same as NetworkX here; if not, why."""
+        graph = args[0] if args else kwargs["G"]
+        if name == "transitivity" and graph.is_directed():
+            return "NetworkX's transitivity of a directed graph counts among successors alone"
+        weight = _argument("weight", 2, args, kwargs)
+        if callable(weight):
+            return "weight is a function; pass the name of an edge attribute"
+        if not isinstance(graph, ConvertedGraph):
+            return _can_convert(graph)
+        return True if weight in (None, graph.weight) else f"the graph was converted without its {weight!r}"
+
+    def should_run(self, name: str, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> bool | str:
+        """Whether converting the graph pays; if not, why."""
+        graph = args[0] if args else kwargs["G"]
+        if len(graph) < BREAK_EVEN_SIZE and (size := _size(graph)) < BREAK_EVEN_SIZE:
+            return f"NetworkX answers sooner on {size} nodes and edges; converting pays from {BREAK_EVEN_SIZE}"
+        cache = getattr(graph, "__networkx_cache__", None)
+        nodes = _argument("nbunch" if name == "all_triangles" else "nodes", 1, args, kwargs)
+        if nodes is None or (cache and cache.get("backends", {}).get(NAME)) or _looks_far(graph, nodes):
+            return True
+        return "NetworkX looks at the asked nodes' surroundings alone, which are smaller than the graph"
+
+    def convert_from_nx(
+        self, graph: Any, edge_attrs: Mapping[Hashable, Any] | None = None, **_preserved: Any
+    ) -> ConvertedGraph:
+        """Convert a NetworkX graph, with the weights named by `edge_attrs`; NetworkX keeps the result."""
+        multigraph = graph.is_multigraph()
+        weight = None if multigraph or not edge_attrs else next(iter(edge_attrs))
+        try:
+            edge_list = edges_from_networkx(graph, weight)
+            converted = ConvertedGraph(edge_list, list(graph), multigraph=multigraph, weight=weight)
+        except InputError as error:
+            raise NotImplementedError(str(error)) from error
+        if edge_list.weights is not None and edge_list.weights.max(initial=-np.inf) == 0:
+            raise NotImplementedError("the largest weight is 0, and weights are divided by it")
+        return converted
+
+    def convert_to_nx(self, result: Any, **_names: Any) -> Any:
+        """Make a converted graph a NetworkX graph again; every other answer is one of Python's own types already."""
+        if not isinstance(result, ConvertedGraph):
+            return result
+        return networkx_from_edges(result.edge_list, result.nodes, multigraph=result.multigraph, weight=result.weight)
+
+
+def _argument(name: str, position: int, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+    """An argument by position or by name; None where it is left out."""
+    return args[position] if position < len(args) else kwargs.get(name)
+
+
+def _can_convert(graph: Any) -> bool | str:
+    """Whether a graph's own dictionaries are all there is to it; if not, what else."""
+    if hasattr(graph, "_graph"):
+        return "a view changes with its graph, which a converted copy would not; pass a copy: view.copy()"
+    own = nx.MultiGraph if graph.is_multigraph() else nx.Graph
+    if graph.is_directed():
+        own = nx.MultiDiGraph if graph.is_multigraph() else nx.DiGraph
+    for name in OWN_ADJACENCY:
+        if getattr(type(graph), name, None) is not getattr(own, name):
+            return f"{type(graph).__name__} has a {name} of its own"
+    return True
+
+
+def _size(graph: Any) -> int:
+    """Nodes and edges together; quicker than NetworkX's own count of edges."""
+    entries = sum(map(len, graph._adj.values()))
+    return len(graph) + (entries if graph.is_directed() else entries // 2)
+
+
+def _looks_far(graph: Any, nodes: Any) -> bool:
+    """Whether NetworkX would read about as much for these nodes as a conversion; an iterator is not looked into."""
+    if nodes not in graph and not (isinstance(nodes, Sized) and isinstance(nodes, Iterable)):
+        return True
+    adjacency, limit = graph._adj, ENTRIES_PER_NODE * len(graph)
+    read = 0
+    for node in graph.nbunch_iter(nodes):
+        for neighbour in adjacency[node]:
+            read += len(adjacency[neighbour])
+            if read > limit:
+                return True
+    return False
+
+
+def _coefficients(graph: ConvertedGraph, nodes: Any, weight: Hashable | None) -> Any:
+    """The clustering coefficient of one node, or of each node."""
+    _refuse_multigraph(graph)
+    weighted = weight is not None
+    question = "weighted clustering" if weighted else "clustering"
+    return graph.by_node(nodes, question, lambda whole: api.clustering(whole, weighted=weighted))
+
+
+def _counters(table: GeneralizedDegree) -> Iterator[Counter[int]]:
+    """All rows of the table; filled as dictionaries, which takes a third of the time that Counter's own way takes."""
+    entries = zip(table.supports.tolist(), table.edges.tolist(), strict=True)
+    for size in np.diff(table.offsets).tolist():
+        counter: Counter[int] = Counter.__new__(Counter)
+        dict.update(counter, islice(entries, size))
+        yield counter
+
+
+def _refuse_multigraph(graph: ConvertedGraph) -> None:
+    """Raise what NetworkX raises."""
+    if graph.multigraph:
+        raise nx.NetworkXNotImplemented("not implemented for multigraph type")
+
+
+def _asked_first(rows: NDArray[np.uint32], place: NDArray[np.int64], asked: int) -> NDArray[np.uint32]:
+    """The triangles with a vertex among the first places, each in the order of its vertices' places."""
+    rows = rows[(place[rows] < asked).any(axis=1)]
+    return np.take_along_axis(rows, np.argsort(place[rows], axis=1), axis=1)
+
+
+backend = Backend()

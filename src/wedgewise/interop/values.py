@@ -1,0 +1,73 @@
+"""What goes with pairs, edges and vertices: ``weights=`` on the way in; labels and columns on the way out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from numbers import Real
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wedgewise.errors import InputError
+from wedgewise.graph import Labels
+from wedgewise.interop.dlpack import as_array
+
+Weights = NDArray[np.float64]
+
+
+def weights_of_pairs(weights: Any, count: int, name: str) -> Weights | None:
+    """One finite number per pair as float64, the same memory where they are float64 already."""
+    if weights is None or weights is False:
+        return None
+    if isinstance(weights, bool | str):
+        raise InputError(f"{name}: weights={weights!r} where pairs have no values; pass one number per pair")
+    values = as_array(weights)
+    if values.dtype.kind not in "biuf":
+        raise InputError(f"{name}: {_first_not_a_number(values)}; weights are real numbers")
+    if values.shape != (count,):
+        raise InputError(f"{name}: weights of shape {values.shape} for {count} pairs; pass one number per pair")
+    finite = np.isfinite(values)
+    if not finite.all():
+        row = int(np.argmin(finite))
+        raise InputError(f"{name}: the weight of row {row} is {values[row]}; drop such rows or give them a number")
+    return np.ascontiguousarray(values, np.float64)
+
+
+def keeps_values(weights: Any, name: str) -> bool:
+    """Whether a source's own values are asked for: ``weights=True``."""
+    if weights is None or isinstance(weights, bool):
+        return bool(weights)
+    raise InputError(f"{name}: weights are the values that it holds; pass weights=True to keep them")
+
+
+def edge_values(values: Any, m: int) -> NDArray[Any]:
+    """An array with one entry per edge."""
+    return aligned_columns({"values": values}, m, "edge")["values"]
+
+
+def aligned_columns(columns: Mapping[str, Any], count: int, of: str) -> dict[str, NDArray[Any]]:
+    """Named arrays with one entry per edge, or per vertex, each."""
+    arrays = {name: as_array(column) for name, column in columns.items()}
+    for name, array in arrays.items():
+        if array.shape != (count,):
+            raise InputError(f"{name} has shape {array.shape}; it needs one entry per {of}: {count}")
+    return arrays
+
+
+def label_column(labels: Labels) -> NDArray[Any]:
+    """Labels as an array: int64 where they are integers, else Python objects."""
+    if isinstance(labels, range):
+        return np.arange(labels.start, labels.stop, dtype=np.int64)
+    if isinstance(labels, np.ndarray) and labels.dtype.kind in "iu":
+        return labels.astype(np.int64)
+    return np.fromiter(labels, np.object_, len(labels))
+
+
+def _first_not_a_number(values: NDArray[Any]) -> str:
+    """What keeps an array from holding weights: the first odd value of an array of objects, else its type."""
+    if values.dtype.kind == "O" and values.ndim == 1:
+        for row, value in enumerate(values):
+            if not isinstance(value, Real):
+                return f"the weight of row {row} is {value!r} of type {type(value).__name__}"
+    return f"weights of dtype {values.dtype}"
