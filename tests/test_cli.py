@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import subprocess
 import sys
-import time
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
 import pytest
-from graphs import TRUTHS, fixture_path
-from typer.testing import CliRunner
+from commands import COMMAND, KARATE, PATIENCE, answer_of, interrupt, invoke, run, run_on_terminal
+from graphs import TRUTHS
 
 import wedgewise as ww
 from wedgewise.cli import demo, doctor, main
@@ -27,10 +25,6 @@ from wedgewise.read import FORMATS
 from wedgewise.report import progress
 from wedgewise.report.text import bytes_text, result_text
 from wedgewise.write import write_edges
-
-KARATE = str(fixture_path("karate"))
-COMMAND = (sys.executable, "-m", "wedgewise")
-PATIENCE = 60
 
 SMALL_PARAMETERS: dict[str, dict[str, str]] = {
     "kronecker": {"scale": "6", "edgefactor": "4", "seed": "7"},
@@ -53,47 +47,6 @@ SMALL_PARAMETERS: dict[str, dict[str, str]] = {
     "grid8": {"side": "5"},
     "kronecker_of_stars": {"leaves": "3,4,5", "variant": "B1k"},
 }
-
-
-def invoke(*arguments: str, stdin: str | None = None) -> Any:
-    """Run a command in this process; its standard output is no terminal."""
-    return CliRunner().invoke(app, arguments, input=stdin)
-
-
-def answer_of(*arguments: str) -> Any:
-    """The object that a command prints with --json."""
-    result = invoke(*arguments, "--json")
-    assert result.exit_code == 0, result.output
-    assert result.stdout.count("\n") == 1
-    return json.loads(result.stdout)
-
-
-def run(*arguments: str, **options: Any) -> subprocess.CompletedProcess[str]:
-    """Run a command as a shell would, without a terminal."""
-    return subprocess.run(
-        [*COMMAND, *arguments], capture_output=True, text=True, timeout=PATIENCE, check=False, **options
-    )
-
-
-def run_on_terminal(*arguments: str) -> str:
-    """What a command writes when all its streams are one terminal."""
-    import pty
-
-    ours, theirs = pty.openpty()
-    process = subprocess.Popen([*COMMAND, *arguments], stdin=theirs, stdout=theirs, stderr=theirs)
-    os.close(theirs)
-    written = b""
-    while True:
-        try:
-            piece = os.read(ours, 4096)
-        except OSError:  # Linux says so when the last writer has closed its end
-            break
-        if not piece:
-            break
-        written += piece
-    os.close(ours)
-    assert process.wait(PATIENCE) == 0, written
-    return written.decode().replace("\r\n", "\n")
 
 
 @pytest.fixture
@@ -170,7 +123,7 @@ def test_cleaning_is_reported(triangle_file: str) -> None:
         "dropped_columns": 1,
         "leaves_dropped": 0,
     }
-    report = result_text(ww.run("count", ww.read(triangle_file, drop_leaves=True)))
+    report = result_text(ww.run("count", ww.read(triangle_file, drop_leaves=True)), "1 triangle")
     assert "dropped: 1 loop, 1 duplicate, 1 reversed copy, 1 further column, 1 leaf" in report
 
 
@@ -186,6 +139,7 @@ def test_cleaning_is_reported(triangle_file: str) -> None:
         (("count", KARATE, "--limit", "vertices=9"), "vertices"),
         (("count", KARATE, "--memory", "1kB"), "bytes and 1,000 are allowed"),
         (("count", KARATE, "--format", "nix"), "error: no format named 'nix'"),
+        (("explain", KARATE, "--question", "nix"), "error: no question named 'nix'"),
         (("convert", KARATE, "out.nix"), "error: out.nix: no format named 'nix' to write"),
         (("generate", "complete", "--n", "many", "out.txt"), "error: n: 'many' is not of kind int"),
         (("generate", "cycle", "--n", "2", "out.txt"), "error: cycle: n=2 cannot be used"),
@@ -320,6 +274,12 @@ def test_info_names_text_labels(tmp_path: Path) -> None:
     assert "text, as in the file" in invoke("info", str(path)).stdout
 
 
+def test_explain_names_the_question() -> None:
+    plan = answer_of("explain", KARATE, "--question", "transitivity")
+    assert (plan["question"], plan["computes"]) == ("transitivity", "count")
+    assert invoke("explain", KARATE, "--question", "edge_support").stdout.startswith("edge_support: ")
+
+
 def test_explain_is_the_plan() -> None:
     assert "because" in invoke("explain", KARATE).stdout
     assert answer_of("explain", KARATE, "--order", "core")["order"] == "core"
@@ -417,8 +377,24 @@ def test_doctor_works_where_nothing_is_writable() -> None:
 def test_doctor_warms_on_a_small_graph(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(doctor, "KERNEL_BYTES", 1000)
     monkeypatch.setattr(doctor, "WARM_SCALE", 5)
+    asked: list[tuple[str, str]] = []
+    answer = ww.run
+
+    def listen(question: str, graph: Any, *, algorithm: str, **details: Any) -> Any:
+        result = answer(question, graph, algorithm=algorithm, **details)
+        asked.append((algorithm, result.plan.computes))
+        return result
+
+    monkeypatch.setattr(ww, "run", listen)
     record = answer_of("doctor", "--warm")
     assert record["warmed"]["seconds"] > 0
+    assert set(asked) == {
+        (known.name, computed) for known in ww.algorithms() if known.compiled for computed in known.answers
+    }
+
+
+def test_doctor_can_warm_every_answer() -> None:
+    assert {computed for known in ww.algorithms() for computed in known.answers} == set(doctor.WARM_QUESTIONS)
 
 
 @pytest.mark.parametrize(
@@ -477,7 +453,8 @@ def test_version() -> None:
 
 def test_every_command_has_json() -> None:
     names = [command.name or command.callback.__name__ for command in app.registered_commands]  # type: ignore[union-attr]
-    assert set(names) == {"count", "info", "explain", "convert", "algorithms", "doctor", "demo"}
+    questions = {"count", "triangles", "support", "list", "clustering", "transitivity"}
+    assert set(names) == questions | {"info", "explain", "convert", "algorithms", "doctor", "demo"}
     for name in [*names, "generate"]:
         assert "--json" in invoke(name, "--help").stdout
 
@@ -519,27 +496,6 @@ def test_a_pipe_hears_of_stages_with_verbose_only(tmp_path: Path) -> None:
     assert (silent.stdout, silent.stderr) == ("45\n", "")
     spoken = run("count", KARATE, "--verbose")
     assert (spoken.stdout, spoken.stderr) == ("45\n", "count …\n")
-
-
-def interrupt(folder: Path, first_line: str, number: signal.Signals, *arguments: str) -> tuple[int, str, float]:
-    """Send a signal after the first line of --verbose; the exit code, the rest of stderr, and how long it took."""
-    ours = signal.signal(signal.SIGINT, signal.default_int_handler)  # a child of a background job would ignore it
-    try:
-        process = subprocess.Popen(
-            [*COMMAND, *arguments, "--verbose"], cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-        )
-    finally:
-        signal.signal(signal.SIGINT, ours)
-    with process:
-        try:
-            assert process.stderr is not None
-            assert process.stderr.readline() == first_line
-            begin = time.perf_counter()
-            process.send_signal(number)
-            _, rest = process.communicate(timeout=PATIENCE)
-            return process.returncode, rest, time.perf_counter() - begin
-        finally:
-            process.kill()
 
 
 @pytest.mark.compiled

@@ -17,7 +17,6 @@ from wedgewise.cli import app as commands
 from wedgewise.cli.console import Console
 from wedgewise.cli.options import Reading
 from wedgewise.errors import MissingFileError
-from wedgewise.report.pages import PAGES, write_pages
 
 
 def test_the_package_is_a_program(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
@@ -106,9 +105,3 @@ def test_an_installation_without_its_data_is_named(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(datasets, "files", lambda _package: tmp_path)
     with pytest.raises(MissingFileError, match="the bundled graph is missing; reinstall wedgewise"):
         datasets.bundled("email-Enron")
-
-
-def test_pages_are_written_where_asked(tmp_path: Path) -> None:
-    written = write_pages(tmp_path)
-    assert [path.name for path in written] == list(PAGES)
-    assert all(path.read_text(encoding="utf-8") == PAGES[path.name]() for path in written)

@@ -99,7 +99,7 @@ def write_edges(
     counter = _Counter()
     blocks = counter.counted(_blocks(edges, names, labels, vertices))
     dtype = _narrowest(edges, labels, vertices)
-    with atomic_write(path) as plain, _compressed(plain, path) as file:
+    with atomic_write(path) as plain, compressed(plain, path) as file:
         seekable = file is plain
         writer.write(_Output(file, seekable, str(path), blocks, dtype, names, vertices))
     return counter.pairs
@@ -164,7 +164,7 @@ def writer_of(path: str | os.PathLike[str], format: str | None = None) -> Writer
     return WRITERS[name]
 
 
-def _compressed(file: BinaryIO, path: str | os.PathLike[str]) -> AbstractContextManager[Any]:
+def compressed(file: BinaryIO, path: str | os.PathLike[str]) -> AbstractContextManager[Any]:
     """The file itself, or a compressor in front of it, by the last suffix."""
     suffix = PurePath(path).suffix.lower()
     if suffix not in COMPRESSION_SUFFIXES:
@@ -199,7 +199,7 @@ def _write_text(separator: str) -> Callable[[_Output], None]:
             return
         trailing = np.tile(np.frombuffer(f"{separator}\n".encode(), np.uint8).astype(np.uint32), BLOCK_PAIRS)
         for block in output.blocks:
-            output.file.write(spell(_unsigned(block), trailing[: 2 * len(block)]))
+            output.file.write(spell(unsigned(block), trailing[: 2 * len(block)]))
 
     return write
 
@@ -290,7 +290,7 @@ def _write_matrix_market(output: _Output) -> None:
     count, largest = 0, -1
     for block in blocks:
         entries = np.stack((block.max(axis=1), block.min(axis=1)), axis=1)
-        output.file.write(spell(_unsigned(entries, spare=1) + 1, trailing[: 2 * len(block)]))
+        output.file.write(spell(unsigned(entries, spare=1) + 1, trailing[: 2 * len(block)]))
         count, largest = count + len(block), max(largest, int(block.max()))
     if output.seekable:
         output.file.seek(0)
@@ -372,7 +372,7 @@ def _tables(pyarrow: Any, schema: Any, output: _Output) -> Iterator[Any]:
         yield pyarrow.Table.from_arrays(columns, schema=schema)
 
 
-def _unsigned(block: NDArray[Any], spare: int = 0) -> NDArray[Any]:
+def unsigned(block: NDArray[Any], spare: int = 0) -> NDArray[Any]:
     """The numbers in one row, as narrow as they fit with something added: 32-bit division is faster."""
     flat = block.reshape(-1)
     return flat.astype(np.uint32 if int(flat.max(initial=0)) + spare < 2**32 else np.uint64, copy=False)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Callable
 from typing import Annotated, Any
 
 import typer
@@ -11,24 +11,21 @@ import wedgewise
 from wedgewise.cli import generators
 from wedgewise.cli.console import Commands, Console
 from wedgewise.cli.options import (
-    AlgorithmName,
     AsJson,
-    Device,
+    Asking,
     DropLeaves,
     File,
     Format,
-    KnobList,
     Labels,
     LimitList,
-    Memory,
-    Order,
-    Quiet,
+    Output,
+    Planning,
     Reading,
-    Relabel,
     Threads,
+    Undefined,
+    UndefinedAs,
     Verbose,
-    parse_settings,
-    parse_size,
+    takes,
 )
 from wedgewise.report import objects, text
 
@@ -61,37 +58,97 @@ def common(
 
 
 @app.command()
-def count(
-    file: File,
-    algorithm: AlgorithmName = "auto",
-    device: Device = "auto",
-    threads: Threads = None,
-    order: Order = "auto",
-    relabel: Relabel = "auto",
-    labels: Labels = "auto",
-    format: Format = None,
-    drop_leaves: DropLeaves = False,
-    memory: Memory = None,
-    verify: Annotated[bool, typer.Option("--verify", help="Recount by another method and compare.")] = False,
-    knob: KnobList = [],  # noqa: B006  (typer's way to say that an option may be repeated)
-    limit: LimitList = [],  # noqa: B006
-    as_json: AsJson = False,
-    quiet: Quiet = False,
-    verbose: Verbose = False,
-) -> None:
+@takes(Asking)
+def count(asking: Asking) -> None:
     """Count the triangles of a graph, exactly.
 
     A terminal gets the count and how it came about; a pipe gets the integer alone, on one line.
     """
-    console = Console(as_json, quiet, verbose)
-    reading = Reading(file, labels, format, drop_leaves, limit, threads)
-    options = _planning(algorithm, device, order, relabel, memory, threads, knob)
-    with console.stages() as tell:
-        graph, seconds = reading.graph(tell)
-        result = wedgewise.run("count", graph, progress=tell, verify=verify, **options)
-    result = replace(result, seconds={"read and clean": seconds, **result.seconds})
-    bare = not console.is_read_by_a_person
-    console.show(result.to_dict(), lambda: str(result.answer) if bare else text.result_text(result))
+    _answer_number(asking, "count", lambda answer: text.plural(answer, "triangle"))
+
+
+@app.command()
+@takes(Asking)
+def triangles(asking: Asking, output: Output = None) -> None:
+    """Count the triangles of every vertex.
+
+    A terminal gets a summary: the vertices with most triangles, and a histogram. A pipe gets a line per vertex, its
+    label and its triangles with a tab between. --output writes the columns vertex and triangles; .npy holds the
+    triangles alone, in the order of the labels: integers ascending, text by first appearance, rows of a matrix.
+    """
+    from wedgewise.cli import answers
+
+    answers.answer_rows(answers.TRIANGLES, asking, output)
+
+
+@app.command()
+@takes(Asking)
+def support(asking: Asking, output: Output = None) -> None:
+    """Count the triangles of every edge.
+
+    A terminal gets a summary: the edges with most triangles, and a histogram. A pipe gets a line per edge, the labels
+    of its ends and its triangles with tabs between. --output writes the columns u, v and support; .npy holds the three
+    as integers, which text labels are not.
+    """
+    from wedgewise.cli import answers
+
+    answers.answer_rows(answers.SUPPORT, asking, output)
+
+
+@app.command("list")
+@takes(Asking)
+def list_(
+    asking: Asking,
+    output: Output = None,
+    start: Annotated[int, typer.Option(min=0, metavar="K", help="Leave out the first K triangles.")] = 0,
+    stop: Annotated[
+        int | None, typer.Option(min=0, metavar="K", help="End before triangle number K; the first one is number 0.")
+    ] = None,
+    batch: Annotated[int, typer.Option(min=1, metavar="N", help="Triangles held in memory at a time.")] = 1 << 20,
+) -> None:
+    """List the triangles.
+
+    A terminal gets the first few; a pipe gets all, a line per triangle, the labels of its vertices with tabs between.
+    --output writes the columns u, v and w; .npy holds the three as integers, which text labels are not.
+
+    The list is streamed and may be longer than memory. Its order depends on the graph, --algorithm, --order and
+    --relabel alone, so that it can be had in parts: --stop K into one file, --start K into another. A file appears when
+    it is complete: an interrupted one leaves nothing, an interrupted pipe is told which --start goes on.
+    """
+    from wedgewise.cli import answers
+
+    answers.list_rows(asking, output, start, stop, batch)
+
+
+@app.command()
+@takes(Asking)
+def clustering(
+    asking: Asking,
+    output: Output = None,
+    undefined: Undefined = UndefinedAs.zero,
+    directed: Annotated[
+        bool, typer.Option("--directed", help="Take the direction of every pair into account.")
+    ] = False,
+) -> None:
+    """Local clustering coefficients.
+
+    The share of a vertex's pairs of neighbours that are joined. A terminal gets a summary: the average, averages by
+    degree, and a histogram. A pipe gets a line per vertex, its label and its coefficient with a tab between. --output
+    writes the columns vertex and clustering; .npy holds the coefficients alone, in the order of the labels.
+    """
+    from wedgewise.cli import answers
+
+    answers.answer_clustering(asking, output, undefined.value, directed)
+
+
+@app.command()
+@takes(Asking)
+def transitivity(asking: Asking, undefined: Undefined = UndefinedAs.zero) -> None:
+    """The share of paths of two edges that are closed.
+
+    A terminal gets the number and how it came about; a pipe gets the number alone, with all its digits.
+    """
+    _answer_number(asking, "transitivity", lambda answer: f"transitivity {answer!r}", undefined=undefined.value)
 
 
 @app.command()
@@ -117,31 +174,21 @@ def info(
 
 
 @app.command()
+@takes(Planning)
 def explain(
-    file: File,
-    algorithm: AlgorithmName = "auto",
-    device: Device = "auto",
-    threads: Threads = None,
-    order: Order = "auto",
-    relabel: Relabel = "auto",
-    labels: Labels = "auto",
-    format: Format = None,
-    drop_leaves: DropLeaves = False,
-    memory: Memory = None,
-    knob: KnobList = [],  # noqa: B006
-    limit: LimitList = [],  # noqa: B006
-    as_json: AsJson = False,
-    verbose: Verbose = False,
+    planning: Planning,
+    question: Annotated[
+        str, typer.Option(metavar="NAME", help="What would be asked: count, triangles, edge_support, list_triangles, …")
+    ] = "count",
 ) -> None:
-    """Say what `count` would do, and why.
+    """Say what `count` or another question would do, and why.
 
     The graph is read and oriented, not counted.
     """
-    console = Console(as_json, verbose=verbose)
-    options = _planning(algorithm, device, order, relabel, memory, threads, knob)
+    console = Console(planning.as_json, verbose=planning.verbose)
     with console.stages() as tell:
-        graph, _ = Reading(file, labels, format, drop_leaves, limit, threads).graph(tell)
-        plan = wedgewise.explain("count", graph, **options)
+        graph, _ = planning.reading().graph(tell)
+        plan = wedgewise.explain(question, graph, **planning.how())
     console.show(objects.plan_object(plan), lambda: str(plan))
 
 
@@ -218,22 +265,14 @@ def demo(as_json: AsJson = False) -> None:
     console.show(record, lambda: demo_text(record))
 
 
-def _planning(
-    algorithm: str,
-    device: str,
-    order: str,
-    relabel: str,
-    memory: str | None,
-    threads: int | None,
-    knobs: list[str],
-) -> dict[str, Any]:
-    """The keywords of `wedgewise.run` and `wedgewise.explain` that options stand for."""
-    return {
-        "algorithm": algorithm,
-        "device": device,
-        "order": order,
-        "relabel": relabel,
-        "memory_limit": None if memory is None else parse_size(memory),
-        "threads": threads,
-        "knobs": parse_settings(knobs, "--knob"),
-    }
+def _answer_number(asking: Asking, question: str, headline: Callable[[Any], str], **details: Any) -> None:
+    """Ask for a number, and print it alone or with how it came about."""
+    console = asking.console()
+    with console.stages() as tell:
+        graph, seconds = asking.reading().graph(tell)
+        result = asking.ask(question, graph, seconds, tell, **details)
+    bare = not console.is_read_by_a_person
+    console.show(
+        result.to_dict(),
+        lambda: str(result.answer) if bare else text.result_text(result, headline(result.answer)),
+    )

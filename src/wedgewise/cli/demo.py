@@ -11,14 +11,13 @@ import wedgewise
 from wedgewise.api import SCHEMA
 from wedgewise.datasets import BUNDLED, bundled
 from wedgewise.report.objects import Object, count_wedges
-from wedgewise.report.text import facts_text, seconds_text, table_text
+from wedgewise.report.text import facts_text, histogram_text, seconds_text
 from wedgewise.user_graph import Graph
 
 NAME = "email-Enron"
 COMPARED = ("keystone", "forward")
 REPEATS = 5
 HUBS = 5
-BAR_WIDTH = 40
 
 
 def demonstrate() -> Object:
@@ -82,18 +81,13 @@ def demo_text(record: Object) -> str:
         ("compared", f"counting alone: {compared} ({slow / fast:.1f}×)"),
         ("hubs", ", ".join(f"{hub['label']} (degree {hub['degree']:,})" for hub in record["hubs"])),
     ]
-    return f"{record['answer']:,} triangles\n\n{facts_text(facts)}\n\n{_histogram_text(record['degrees'])}"
+    return f"{record['answer']:,} triangles\n\n{facts_text(facts)}\n\n{_degrees_text(record['degrees'])}"
 
 
-def _histogram_text(degrees: list[dict[str, int]]) -> str:
+def _degrees_text(degrees: list[dict[str, int]]) -> str:
     """One bar per octave of degrees."""
-    most = max(row["vertices"] for row in degrees)
     rows = [
-        (
-            f"  degree {row['least']:,}–{2 * row['least'] - 1:,}" if row["least"] > 1 else "  degree 1",
-            f"{row['vertices']:>7,}",
-            "█" * max(1, round(BAR_WIDTH * row["vertices"] / most)),
-        )
+        (f"degree {row['least']:,}–{2 * row['least'] - 1:,}" if row["least"] > 1 else "degree 1", row["vertices"])
         for row in degrees
     ]
-    return table_text(rows)
+    return histogram_text(rows)

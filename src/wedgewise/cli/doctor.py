@@ -10,7 +10,10 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 import wedgewise
+from wedgewise.algorithms._contract import Algorithm
 from wedgewise.api import SCHEMA
 from wedgewise.cli.console import say
 from wedgewise.datasets import BUNDLED, bundled
@@ -21,10 +24,18 @@ from wedgewise.orient import ORDERS
 from wedgewise.read.text import KERNEL_BYTES
 from wedgewise.report.objects import Object
 from wedgewise.report.text import bytes_text, facts_text
+from wedgewise.user_graph import Graph
 
 REQUIRED = ("numpy", "numba", "typer", "rich")
-EXTRAS = {"arrow": "pyarrow", "scipy": "scipy", "zstd": "zstandard"}
+EXTRAS = {"arrow": "pyarrow", "networkx": "networkx", "scipy": "scipy", "zstd": "zstandard"}
 WARM_SCALE = 12
+WARM_QUESTIONS: dict[str, tuple[tuple[str, dict[str, Any]], ...]] = {  # those that take all kernels of an answer
+    "count": (("count", {}),),
+    "triangles": (("triangles", {}),),
+    "edge_support": (("edge_support", {}),),
+    "list_triangles": (("list_triangles", {}),),
+    "weighted_triangles": (("clustering", {"weighted": False}), ("clustering", {"weighted": True})),
+}
 
 
 def examine(warmed: Object | None) -> Object:
@@ -74,15 +85,24 @@ def warm_kernels() -> Object:
     begin = time.perf_counter()
     jit.on_compile(listen)
     try:
-        graph = wedgewise.Graph(io.BytesIO(_text_for_the_kernel()))
+        graph = Graph(io.BytesIO(_text_for_the_kernel()))
+        carrying = Graph(graph.edges, directed=True, weights=np.ones(graph.m))
         for order in ORDERS:
             graph.oriented(order)
         for record in wedgewise.algorithms():
             if record.compiled:
-                wedgewise.count(graph, algorithm=record.name, device=record.device)
+                _warm(record, graph, carrying)
     finally:
         jit.on_compile(None)
     return {"compiled": len(compiled), "seconds": time.perf_counter() - begin}
+
+
+def _warm(record: Algorithm, graph: Graph, carrying: Graph) -> None:
+    """Have an algorithm answer whatever it can; `carrying` is the graph that carries directions and weights."""
+    for computed in record.answers:
+        asked = carrying if computed == "weighted_triangles" else graph
+        for question, details in WARM_QUESTIONS[computed]:
+            wedgewise.run(question, asked, algorithm=record.name, device=record.device, **details)
 
 
 def _text_for_the_kernel() -> bytes:

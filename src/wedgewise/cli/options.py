@@ -2,17 +2,32 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 import re
 import time
-from dataclasses import dataclass
-from typing import Annotated
+from collections.abc import Callable
+from dataclasses import MISSING, dataclass, field, fields, replace
+from enum import Enum
+from functools import wraps
+from typing import TYPE_CHECKING, Annotated, Any, Concatenate, ParamSpec, TypeVar, get_type_hints
 
 import typer
 
+import wedgewise
+from wedgewise import api
+from wedgewise.cli.console import Console
+from wedgewise.execute.listing import Listing
+from wedgewise.plan import Options
 from wedgewise.read.limits import DEFAULT_LIMITS, Limits
 from wedgewise.report.progress import Tell
 from wedgewise.user_graph import Graph
+
+if TYPE_CHECKING:
+    from wedgewise.api import Result
+
+Own = ParamSpec("Own")
+Shared = TypeVar("Shared")
 
 SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([kmgt]?)(i?)b?", re.IGNORECASE | re.ASCII)
 POWERS = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4}
@@ -76,6 +91,26 @@ Memory = Annotated[
 KnobList = Annotated[
     list[str], typer.Option("--knob", metavar="NAME=VALUE", help="A parameter of the algorithm; repeatable.")
 ]
+Verify = Annotated[bool, typer.Option("--verify", help="Check the answer by another method.")]
+
+
+class UndefinedAs(Enum):
+    """What stands for a share of nothing."""
+
+    zero = "zero"
+    nan = "nan"
+
+
+Undefined = Annotated[UndefinedAs, typer.Option(metavar="zero|nan", help="What a share of nothing is.")]
+Output = Annotated[
+    str | None,
+    typer.Option(
+        "--output",
+        "-o",
+        metavar="OUT",
+        help="The file to write: .csv, .tsv, .parquet, .arrow or .npy, compressed by a further .gz, .bz2, .xz or .zst.",
+    ),
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +123,7 @@ class Reading:
     drop_leaves: bool
     limits: list[str]
     threads: int | None
+    directed: bool = False
 
     def caps(self) -> Limits:
         """The limits with the given ones replaced."""
@@ -111,9 +147,101 @@ class Reading:
             limits=limits,
             drop_leaves=self.drop_leaves,
             threads=self.threads,
+            directed=self.directed,
         )
         return graph, time.perf_counter() - begin
 
     def _is_worth_a_bar(self) -> bool:
         """Whether reading may take long: standard input, or a large file."""
         return self.file == "-" or (os.path.isfile(self.file) and os.path.getsize(self.file) >= WORTH_A_BAR_BYTES)
+
+
+@dataclass(frozen=True, slots=True)
+class Planning:
+    """The options of every command that plans work on a graph."""
+
+    file: File
+    algorithm: AlgorithmName = "auto"
+    device: Device = "auto"
+    threads: Threads = None
+    order: Order = "auto"
+    relabel: Relabel = "auto"
+    labels: Labels = "auto"
+    format: Format = None
+    drop_leaves: DropLeaves = False
+    memory: Memory = None
+    knob: KnobList = field(default_factory=list)
+    limit: LimitList = field(default_factory=list)
+    as_json: AsJson = False
+    verbose: Verbose = False
+
+    def reading(self, directed: bool = False) -> Reading:
+        """The graph file and how to read it."""
+        return Reading(self.file, self.labels, self.format, self.drop_leaves, self.limit, self.threads, directed)
+
+    def how(self) -> dict[str, Any]:
+        """The keywords of `wedgewise.run` and `wedgewise.explain` that these options stand for."""
+        return {
+            "algorithm": self.algorithm,
+            "device": self.device,
+            "order": self.order,
+            "relabel": self.relabel,
+            "memory_limit": None if self.memory is None else parse_size(self.memory),
+            "threads": self.threads,
+            "knobs": parse_settings(self.knob, "--knob"),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Asking(Planning):
+    """The options of every command that answers a question."""
+
+    verify: Verify = False
+    quiet: Quiet = False
+
+    def console(self) -> Console:
+        """How the command talks."""
+        return Console(self.as_json, self.quiet, self.verbose)
+
+    def ask(self, question: str, graph: Graph, seconds: float, tell: Tell | None, **details: Any) -> Result:
+        """The answer, with the seconds that reading took among those of the other stages."""
+        result = wedgewise.run(question, graph, progress=tell, verify=self.verify, **self.how(), **details)
+        return replace(result, seconds={"read and clean": seconds, **result.seconds})
+
+    def open_listing(self, graph: Graph, seconds: float, tell: Tell | None) -> tuple[Result, Listing]:
+        """All triangles by number, and the result of counting them."""
+        result = api.open_listing(graph, Options(**self.how()), tell, self.verify)
+        listing: Listing = result.answer
+        laps = {"read and clean": seconds, **result.seconds}
+        return replace(result, answer=listing.total, seconds=laps), listing
+
+
+def takes(shared: type[Shared]) -> Callable[[Callable[Concatenate[Shared, Own], None]], Callable[..., None]]:
+    """Make the fields of a dataclass options of a command, which receives them as its first argument."""
+    hints = get_type_hints(shared, include_extras=True)
+    given = [
+        inspect.Parameter(
+            item.name, inspect.Parameter.KEYWORD_ONLY, annotation=hints[item.name], default=_default(item)
+        )
+        for item in fields(shared)  # type: ignore[arg-type]
+    ]
+
+    def decorate(command: Callable[Concatenate[Shared, Own], None]) -> Callable[..., None]:
+        @wraps(command)
+        def call(**options: Any) -> None:
+            command(shared(**{item.name: options.pop(item.name) for item in given}), **options)  # type: ignore[call-arg]
+
+        own = list(inspect.signature(command, eval_str=True).parameters.values())[1:]
+        parameters = [given[0], *(item.replace(kind=inspect.Parameter.KEYWORD_ONLY) for item in own), *given[1:]]
+        call.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+        call.__annotations__ = {item.name: item.annotation for item in parameters}
+        return call
+
+    return decorate
+
+
+def _default(item: Any) -> Any:
+    """The default of a field as `inspect` spells it."""
+    if item.default_factory is not MISSING:
+        return item.default_factory()
+    return inspect.Parameter.empty if item.default is MISSING else item.default

@@ -12,24 +12,29 @@ from wedgewise.graph import CleanReport
 if TYPE_CHECKING:
     from wedgewise.generate.stream import Generator
 
+BAR_WIDTH = 40
 LABELS = {"numbers": "0 … n − 1", "integers": "integers, as in the file", "text": "text, as in the file"}
 
 
-def result_text(result: Result) -> str:
-    """A count as a person reads it: the answer first, then how it came about."""
+def result_text(result: Result, headline: str) -> str:
+    """An answer as a person reads it: what it is first, then how it came about."""
+    return f"{headline}\n\n{facts_text(how_facts(result))}"
+
+
+def how_facts(result: Result) -> list[tuple[str, str]]:
+    """How an answer came about."""
     plan = result.plan
-    facts = [
+    return [
         ("vertices", f"{result.n:,}"),
         ("edges", f"{result.m:,}"),
         ("wedges", f"{plan.wedges:,} in {plan.order} order, {result.wedges_tested:,} tests made"),
         ("cleaned", cleaned_text(result.cleaned)),
-        ("algorithm", f"{result.algorithm} on {result.device}, {_plural(plan.threads, 'thread')}"),
+        ("algorithm", f"{result.algorithm} on {result.device}, {plural(plan.threads, 'thread')}"),
         *(("because", reason) for reason in plan.reasons),
-        ("verified", result.verified or "not asked for (--verify recounts by another method)"),
+        ("verified", result.verified or "not asked for (--verify checks by another method)"),
         ("seconds", seconds_text(result.seconds)),
         ("memory", f"{bytes_text(result.peak_bytes)} at most, the whole process"),
     ]
-    return f"{_plural(result.answer, 'triangle')}\n\n{facts_text(facts)}"
 
 
 def graph_text(record: dict[str, Any]) -> str:
@@ -57,14 +62,14 @@ def graph_text(record: dict[str, Any]) -> str:
 def cleaned_text(cleaned: CleanReport) -> str:
     """What cleaning dropped, in one line; nothing is left out silently, and zeros are not listed."""
     dropped = [
-        _plural(cleaned.loops, "loop"),
-        _plural(cleaned.duplicates, "duplicate"),
-        _plural(cleaned.reversed_copies, "reversed copy", "reversed copies"),
-        _plural(cleaned.dropped_columns, "further column"),
-        _plural(cleaned.leaves_dropped, "leaf", "leaves"),
+        plural(cleaned.loops, "loop"),
+        plural(cleaned.duplicates, "duplicate"),
+        plural(cleaned.reversed_copies, "reversed copy", "reversed copies"),
+        plural(cleaned.dropped_columns, "further column"),
+        plural(cleaned.leaves_dropped, "leaf", "leaves"),
     ]
     named = ", ".join(text for text in dropped if not text.startswith("0 "))
-    return f"{_plural(cleaned.pairs, 'pair')} read; dropped: {named or 'nothing'}"
+    return f"{plural(cleaned.pairs, 'pair')} read; dropped: {named or 'nothing'}"
 
 
 def algorithms_text(algorithms: Iterable[Algorithm]) -> str:
@@ -117,6 +122,18 @@ def table_text(rows: Sequence[Sequence[str]]) -> str:
     return "\n".join(line.rstrip() for line in lines)
 
 
+def histogram_text(rows: Sequence[tuple[str, int]]) -> str:
+    """A bar for each row of a name and a number; the longest for the largest, none for zero."""
+    most = max((number for _, number in rows), default=0)
+    width = len(f"{most:,}")
+    bars = [(f"  {name}", f"{number:>{width},}", _bar(number, most)) for name, number in rows]
+    return table_text(bars) if bars else ""
+
+
+def _bar(number: int, most: int) -> str:
+    return "█" * max(1, round(BAR_WIDTH * number / most)) if number else ""
+
+
 def seconds_text(seconds: dict[str, float]) -> str:
     """Wall-clock time by stage."""
     return ", ".join(f"{taken:.3f} {stage}" for stage, taken in seconds.items())
@@ -130,5 +147,6 @@ def bytes_text(size: int) -> str:
     return f"{size} bytes"
 
 
-def _plural(number: int, noun: str, nouns: str | None = None) -> str:
+def plural(number: int, noun: str, nouns: str | None = None) -> str:
+    """A number with its noun."""
     return f"{number:,} {noun if number == 1 else nouns or noun + 's'}"

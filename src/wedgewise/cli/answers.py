@@ -1,0 +1,160 @@
+"""``triangles``, ``support``, ``clustering`` and ``list``: answers of many rows, to a file, a pipe or a reader."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wedgewise.api import Result
+from wedgewise.cli.console import say
+from wedgewise.cli.options import Asking
+from wedgewise.questions import stretch_of
+from wedgewise.report import summary
+from wedgewise.report.objects import Object, label_rows, to_json, written_object
+from wedgewise.report.progress import Tell
+from wedgewise.user_graph import Graph
+from wedgewise.write_answers import (
+    Answers,
+    answer_writer,
+    check_labels,
+    per_edge,
+    per_triangle,
+    per_vertex,
+    row_speller,
+    write_answers,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """A question with a row per vertex or per edge: its table, the keys that its JSON adds, and its summary."""
+
+    question: str
+    column: str
+    ends: int
+    table: Callable[[Graph, str, NDArray[Any]], Answers]
+    belongs_to: Callable[[Graph], Object]
+    summary: Callable[[Result, Graph], str]
+
+
+def _vertices(graph: Graph) -> Object:
+    return {"labels": list(graph.labels) if isinstance(graph.labels, range) else np.asarray(graph.labels).tolist()}
+
+
+def _edges(graph: Graph) -> Object:
+    return {"edges": label_rows(graph.labels, graph.edges)}
+
+
+TRIANGLES = Rows("triangles", "triangles", 1, per_vertex, _vertices, summary.triangles_text)
+SUPPORT = Rows("edge_support", "support", 2, per_edge, _edges, summary.support_text)
+CLUSTERING = Rows("clustering", "clustering", 1, per_vertex, _vertices, summary.clustering_text)
+
+
+def answer_rows(rows: Rows, asking: Asking, output: str | None, directed: bool = False, **details: Any) -> None:
+    """Ask a question with a row per vertex or edge, and hand its answer out."""
+    with asking.console().stages() as tell:
+        graph, seconds = _graph_for(asking, output, rows.ends, tell, directed)
+        result = asking.ask(rows.question, graph, seconds, tell, **details)
+        table = rows.table(graph, rows.column, result.answer)
+        if output is not None:
+            result = _write(table, output, result)
+    if output is not None:
+        _say_written(asking, written_object(result, output, table.rows))
+    elif asking.as_json:
+        print(to_json({**result.to_dict(), **rows.belongs_to(graph)}))
+    elif asking.console().is_read_by_a_person:
+        print(rows.summary(result, graph))
+    else:
+        _print_rows(table)
+
+
+def answer_clustering(asking: Asking, output: str | None, undefined: str, directed: bool) -> None:
+    """Clustering coefficients; a summary tells undefined ones and zeros apart by itself."""
+    answer_rows(CLUSTERING, asking, output, directed, undefined="nan" if _is_summarised(asking, output) else undefined)
+
+
+def list_rows(asking: Asking, output: str | None, start: int, stop: int | None, batch: int) -> None:
+    """Count the triangles, so that all that follows knows how many will come, then list the wanted ones."""
+    with asking.console().stages() as tell:
+        graph, seconds = _graph_for(asking, output, 3, tell)
+        result, listing = asking.open_listing(graph, seconds, tell)
+        total = listing.total
+        begin, end = stretch_of(start, stop, total)
+        extent = {"total": total, "start": begin, "stop": end}
+        if _is_summarised(asking, output):
+            end = min(end, begin + summary.TOP)
+        batches = listing.batches(begin, end, batch)
+        table = per_triangle(graph.labels, end - begin, _watched(batches, end - begin, tell))
+        if output is not None:
+            result = _write(table, output, result)
+        elif asking.as_json or _is_summarised(asking, output):
+            found = label_rows(graph.labels, np.concatenate([np.empty((0, 3), np.uint32), *batches]))
+        else:
+            _print_rows(table, begin)
+    if output is not None:
+        _say_written(asking, {**written_object(result, output, table.rows), **extent})
+    elif asking.as_json:
+        print(to_json({**result.to_dict(), "answer": found, **extent}))
+    elif _is_summarised(asking, output):
+        print(summary.listing_text(result, found, total, begin))
+
+
+def _is_summarised(asking: Asking, output: str | None) -> bool:
+    return output is None and not asking.as_json and asking.console().is_read_by_a_person
+
+
+def _graph_for(
+    asking: Asking, output: str | None, ends: int, tell: Tell | None, directed: bool = False
+) -> tuple[Graph, float]:
+    """The graph and the seconds of reading; a file that could not hold the answer is refused as early as can be."""
+    if output is not None:
+        answer_writer(output)
+    graph, seconds = asking.reading(directed).graph(tell)
+    if output is not None:
+        check_labels(output, graph.labels, ends)
+    return graph, seconds
+
+
+def _write(table: Answers, output: str, result: Result) -> Result:
+    """Write the file; the result with the seconds of that."""
+    begin = time.perf_counter()
+    write_answers(table, output)
+    return replace(result, seconds={**result.seconds, "write": time.perf_counter() - begin})
+
+
+def _say_written(asking: Asking, record: Object) -> None:
+    if asking.as_json:
+        print(to_json(record))
+    elif not asking.quiet:
+        print(f"{record['rows']:,} rows written to {record['output']}")
+
+
+def _print_rows(table: Answers, number: int | None = None) -> None:
+    """Print rows as text between tabs; whoever interrupts a listing from `number` on learns where it stopped."""
+    spell_rows = row_speller(table, "\t")
+    printed = 0
+    try:
+        for block in table.small_blocks():
+            sys.stdout.buffer.write(spell_rows(block))
+            sys.stdout.buffer.flush()
+            printed += len(block[0])
+    except KeyboardInterrupt:
+        if number is not None:
+            say(f"{printed:,} triangles were printed; --start {number + printed} goes on behind them")
+        raise
+
+
+def _watched(batches: Iterator[Any], total: int, tell: Tell | None) -> Iterator[Any]:
+    """The same batches, each reported when it was taken."""
+    done = 0
+    for batch in batches:
+        yield batch
+        done += len(batch)
+        if tell is not None:
+            tell("list", done, total)

@@ -1,0 +1,141 @@
+"""An answer with many rows → what a person reads: totals, the largest, and a histogram as text."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wedgewise import coefficients
+from wedgewise.api import Result
+from wedgewise.report.objects import label_rows
+from wedgewise.report.text import facts_text, histogram_text, how_facts, plural, table_text
+from wedgewise.user_graph import Graph
+
+TOP = 10
+DOUBLING_BELOW = 2**16  # buckets double while the largest value is below, then they grow tenfold
+TENTHS = 10
+LABEL_WIDTH = 40
+
+
+def triangles_text(result: Result, graph: Graph) -> str:
+    """Triangles per vertex."""
+    return _counts_text(result, "vertex", "vertices", lambda vertex: shown(graph.labels[vertex]))
+
+
+def support_text(result: Result, graph: Graph) -> str:
+    """Triangles per edge."""
+
+    def ends(edge: int) -> str:
+        return " – ".join(map(shown, label_rows(graph.labels, graph.edges[[edge]])[0]))
+
+    return _counts_text(result, "edge", "edges", ends)
+
+
+def clustering_text(result: Result, graph: Graph) -> str:
+    """Coefficients per vertex; `result` holds NaN where they are undefined."""
+    values, everywhere = result.answer, np.nan_to_num(result.answer)
+    defined = ~np.isnan(values)
+    undefined_at = graph.n - int(np.count_nonzero(defined))
+    average, among_defined = coefficients.average(everywhere), coefficients.average(values)
+    facts = [
+        ("average", f"{average:.6f} over {plural(graph.n, 'vertex', 'vertices')}, 0 where undefined"),
+        ("defined", f"{among_defined:.6f} over the {graph.n - undefined_at:,} where it is defined"),
+        ("undefined", f"at {plural(undefined_at, 'vertex', 'vertices')} ({undefined_at / max(1, graph.n):.1%})"),
+    ]
+    parts = [f"average clustering {average:.6f}", facts_text(facts)]
+    if defined.any():
+        parts.append("  by degree\n" + _by_degree(values[defined], graph.degrees[defined]))
+        parts.append("  vertices by clustering\n" + histogram_text(tenths(values[defined])))
+    return "\n\n".join([*parts, facts_text(how_facts(result))])
+
+
+def listing_text(result: Result, rows: list[list[Any]], total: int, start: int) -> str:
+    """The first of the listed triangles; `total` is how many the graph has."""
+    parts = [plural(total, "triangle")]
+    if rows:
+        cells = [[f"  {start + number:,}", *map(shown, row)] for number, row in enumerate(rows)]
+        parts.append(table_text([["  number", "u", "v", "w"], *cells]))
+    rest = total - start - len(rows)
+    if rest:
+        parts.append(f"  {rest:,} more behind them; --output writes all to a file, a pipe gets all as text")
+    return "\n\n".join([*parts, facts_text(how_facts(result))])
+
+
+def _counts_text(result: Result, thing: str, things: str, name_of: Callable[[int], str]) -> str:
+    values = result.answer
+    triangles = int(values.sum()) // 3  # each triangle counts at its three vertices, and on its three edges
+    taking_part = int(np.count_nonzero(values))
+    parts = [
+        f"{plural(triangles, 'triangle')} through {taking_part:,} of {len(values):,} {things}",
+        facts_text([(f"per {thing}", spread(values))]),
+    ]
+    if taking_part:
+        top = [(f"  {name_of(at)}", f"{values[at]:,}") for at in largest(values, TOP)]
+        parts.append("  the largest\n" + table_text([(f"  {thing}", "triangles"), *top]))
+        parts.append(f"  {things} by triangles\n" + histogram_text(buckets(values)))
+    return "\n\n".join([*parts, facts_text(how_facts(result))])
+
+
+def spread(values: NDArray[Any]) -> str:
+    """Mean, median and largest."""
+    mean, median = (float(np.mean(values)), float(np.median(values))) if len(values) else (0.0, 0.0)
+    return f"{mean:,.2f} mean, {f'{median:,.1f}'.removesuffix('.0')} median, {values.max(initial=0):,} largest"
+
+
+def largest(values: NDArray[Any], wanted: int) -> list[int]:
+    """Where the largest positive values are, in descending order; of equal ones the first."""
+    wanted = min(wanted, int(np.count_nonzero(values)))
+    if not wanted:
+        return []
+    least = np.partition(values, len(values) - wanted)[len(values) - wanted]
+    above = np.flatnonzero(values > least)
+    level = np.flatnonzero(values == least)[: wanted - len(above)]
+    found = np.concatenate([above, level])
+    return [int(at) for at in found[np.argsort(-values[found], kind="stable")]]
+
+
+def buckets(values: NDArray[Any]) -> list[tuple[str, int]]:
+    """How many values are 0, 1, 2 or 3, 4 … 7 and so on; where they are large, 0, 1 … 9, 10 … 99 and so on."""
+    names, bucket_of = _bucketed(values)
+    return list(zip(names, np.bincount(bucket_of, minlength=len(names)).tolist(), strict=True))
+
+
+def _bucketed(values: NDArray[Any]) -> tuple[list[str], NDArray[np.int64]]:
+    """The names of the buckets, and the bucket of each value."""
+    most = int(values.max(initial=0))
+    base = 2 if most < DOUBLING_BELOW else 10
+    bounds = [0, 1]
+    while bounds[-1] <= most:
+        bounds.append(bounds[-1] * base)
+    names = [f"{least:,}" if least + 1 == beyond else f"{least:,}–{beyond - 1:,}" for least, beyond in pairwise(bounds)]
+    return names, np.searchsorted(np.array(bounds), values, side="right") - 1
+
+
+def tenths(values: NDArray[np.float64]) -> list[tuple[str, int]]:
+    """How many values are in each tenth of 0 … 1; 1 itself is in the last."""
+    found, _ = np.histogram(values, bins=TENTHS, range=(0, 1))
+    return [(f"{least / TENTHS:.1f}–{(least + 1) / TENTHS:.1f}", count) for least, count in enumerate(found.tolist())]
+
+
+def _by_degree(values: NDArray[np.float64], degrees: NDArray[Any]) -> str:
+    """The mean of the coefficients in each bucket of degrees."""
+    names, bucket_of = _bucketed(degrees)
+    vertices = np.bincount(bucket_of, minlength=len(names))
+    sums = np.bincount(bucket_of, weights=values, minlength=len(names))
+    rows = [
+        (f"  {name}", f"{number:,}", f"{total / number:.4f}")
+        for name, number, total in zip(names, vertices.tolist(), sums.tolist(), strict=True)
+        if number
+    ]
+    return table_text([("  degree", "vertices", "average"), *rows])
+
+
+def shown(label: Any) -> str:
+    """A label that moves no cursor and fits a column."""
+    text = str(label)
+    text = text if text.isprintable() else ascii(text)[1:-1]
+    return text if len(text) <= LABEL_WIDTH else f"{text[: LABEL_WIDTH - 1]}…"

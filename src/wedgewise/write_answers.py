@@ -1,0 +1,258 @@
+"""Answers → file: one row per vertex, edge or triangle, under the labels of the graph, block by block.
+
+    csv, tsv                 a header line, then a row a line; text labels are quoted where they must be (RFC 4180)
+    parquet, arrow, feather  the same columns
+    npy                      numbers alone: of an answer per vertex the values, in the order of the labels; of edges and
+                             triangles every column, with integer labels
+
+Suffixes choose the format and, behind it, the compression (.gz .bz2 .xz .zst). A file appears whole or not at all.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any, BinaryIO
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wedgewise._decimal import spell
+from wedgewise.errors import InputError, UnknownNameError, VerificationError
+from wedgewise.graph import Labels
+from wedgewise.read.arrow import import_pyarrow
+from wedgewise.read.sniff import data_suffix
+from wedgewise.storage import atomic_write
+from wedgewise.user_graph import Graph
+from wedgewise.write import compressed, unsigned
+
+TABLE_ROWS = 2**20
+TEXT_ROWS = 2**16
+
+Block = tuple[NDArray[Any], ...]  # columns: vertices, then the value if there is one
+
+
+@dataclass(frozen=True, slots=True)
+class Answers:
+    """The rows of an answer; blocks of them are made as they are asked for, once.
+
+    The leading columns hold vertices, the last one a value of `value_dtype` unless that is None.
+    """
+
+    columns: tuple[str, ...]
+    labels: Labels
+    rows: int
+    value_dtype: np.dtype[Any] | None
+    blocks: Iterable[Block]
+
+    @property
+    def ends(self) -> int:
+        """How many columns hold vertices."""
+        return len(self.columns) - (self.value_dtype is not None)
+
+    @property
+    def names(self) -> list[str] | None:
+        """Text labels, where the graph has them."""
+        return self.labels if isinstance(self.labels, list) else None
+
+    @property
+    def label_dtype(self) -> np.dtype[Any]:
+        """The signed integers that integer labels are written as."""
+        return self.labels.dtype if isinstance(self.labels, np.ndarray) else _narrowest(len(self.labels))
+
+    def with_labels(self, block: Block) -> Block:
+        """A block with the integer labels of its vertices; text labels cannot be had as numbers."""
+        ends, values = block[: self.ends], block[self.ends :]
+        if isinstance(self.labels, np.ndarray):
+            return (*(self.labels[column] for column in ends), *values)
+        return (*(column.astype(self.label_dtype) for column in ends), *values)
+
+    def small_blocks(self) -> Iterator[Block]:
+        """Blocks that are small enough to be spelled out."""
+        for block in self.blocks:
+            for begin in range(0, len(block[0]), TEXT_ROWS):
+                yield tuple(column[begin : begin + TEXT_ROWS] for column in block)
+
+
+def per_vertex(graph: Graph, name: str, values: NDArray[Any]) -> Answers:
+    """A value of every vertex."""
+    blocks = ((np.arange(part.start, min(part.stop, graph.n)), values[part]) for part in _parts(graph.n))
+    return Answers(("vertex", name), _signed(graph.labels), graph.n, values.dtype, blocks)
+
+
+def per_edge(graph: Graph, name: str, values: NDArray[Any]) -> Answers:
+    """A value of every edge."""
+    blocks = ((graph.edges[part, 0], graph.edges[part, 1], values[part]) for part in _parts(graph.m))
+    return Answers(("u", "v", name), _signed(graph.labels), graph.m, values.dtype, blocks)
+
+
+def per_triangle(labels: Labels, rows: int, batches: Iterable[NDArray[Any]]) -> Answers:
+    """Triangles as they are listed; `rows` is how many will come."""
+    blocks = ((batch[:, 0], batch[:, 1], batch[:, 2]) for batch in batches)
+    return Answers(("u", "v", "w"), _signed(labels), rows, None, blocks)
+
+
+def _signed(labels: Labels) -> Labels:
+    """Integer labels, which are below 2^63, as signed integers: beside signed values, unsigned ones become floats."""
+    if isinstance(labels, np.ndarray):
+        return labels.astype(_narrowest(int(labels.max(initial=0)) + 1))
+    return labels
+
+
+def _narrowest(beyond: int) -> np.dtype[Any]:
+    """The narrowest signed integers that hold all numbers below `beyond`."""
+    return np.dtype(np.int32 if beyond <= 2**31 else np.int64)
+
+
+def _parts(rows: int) -> Iterator[slice]:
+    return (slice(begin, begin + TABLE_ROWS) for begin in range(0, rows, TABLE_ROWS))
+
+
+def answer_writer(path: str | os.PathLike[str]) -> Callable[[Answers, BinaryIO], None]:
+    """What writes the format that the suffix of a path names."""
+    name = data_suffix(os.fspath(path)).removeprefix(".")
+    if name not in ANSWER_WRITERS:
+        listed = ", ".join(f".{known}" for known in ANSWER_WRITERS)
+        raise UnknownNameError(f"{os.fspath(path)}: the suffix names no format for answers; there are: {listed}")
+    return ANSWER_WRITERS[name]
+
+
+def check_labels(path: str | os.PathLike[str], labels: Labels, ends: int) -> None:
+    """Refuse text labels where the file would have to hold them as numbers."""
+    if answer_writer(path) is _write_npy and ends > 1 and isinstance(labels, list):
+        raise InputError(f"{os.fspath(path)}: .npy holds numbers, and the labels are text; write .csv or .parquet")
+
+
+def write_answers(answers: Answers, path: str | os.PathLike[str]) -> None:
+    """Write the rows of an answer to a file that appears when all of them are in it.
+
+    Examples
+    --------
+    >>> import tempfile, pathlib, wedgewise as ww
+    >>> g = ww.Graph([("ada", "bob"), ("bob", "cy"), ("cy", "ada")])
+    >>> target = pathlib.Path(tempfile.mkdtemp()) / "answer.csv"
+    >>> write_answers(per_vertex(g, "triangles", ww.triangles(g)), target)
+    >>> target.read_text()
+    'vertex,triangles\\nada,1\\nbob,1\\ncy,1\\n'
+    """
+    write = answer_writer(path)
+    check_labels(path, answers.labels, answers.ends)
+    with atomic_write(path) as plain, compressed(plain, path) as file:
+        write(_checked(answers), file)
+
+
+def _checked(answers: Answers) -> Answers:
+    """The same rows, which have to be as many as were announced."""
+
+    def blocks() -> Iterator[Block]:
+        came = 0
+        for block in answers.blocks:
+            came += len(block[0])
+            yield block
+        if came != answers.rows:
+            raise VerificationError(f"{came:,} rows of {answers.rows:,} that were counted: please report this")
+
+    return Answers(answers.columns, answers.labels, answers.rows, answers.value_dtype, blocks())
+
+
+def row_speller(answers: Answers, separator: str) -> Callable[[Block], bytes]:
+    """What turns a block into lines of text."""
+    names = answers.names
+    if names is None and answers.value_dtype != np.float64:
+        width = len(answers.columns)
+        trailing = np.frombuffer((separator * (width - 1) + "\n").encode(), np.uint8).astype(np.uint32)
+
+        def spell_numbers(block: Block) -> bytes:
+            numbers = np.stack(answers.with_labels(block), axis=1)
+            return spell(unsigned(numbers), np.tile(trailing, len(numbers)))
+
+        return spell_numbers
+    quoted = None if names is None else [_quoted(name, separator) for name in names]
+
+    def spell_cells(block: Block) -> bytes:
+        columns = (block if quoted is not None else answers.with_labels(block))[: answers.ends]
+        cells = [[str(label) if quoted is None else quoted[label] for label in column.tolist()] for column in columns]
+        cells += [list(map(repr, values.tolist())) for values in block[answers.ends :]]
+        return "".join(f"{separator.join(row)}\n" for row in zip(*cells, strict=True)).encode()
+
+    return spell_cells
+
+
+def _quoted(name: str, separator: str) -> str:
+    """A text as a cell: in quotes where it holds a separator, a quote or the end of a line."""
+    if set(name).isdisjoint((separator, '"', "\n", "\r")):
+        return name
+    return '"' + name.replace('"', '""') + '"'
+
+
+def _write_text(separator: str) -> Callable[[Answers, BinaryIO], None]:
+    """A writer of a header line and one line per row."""
+
+    def write(answers: Answers, file: BinaryIO) -> None:
+        file.write(f"{separator.join(answers.columns)}\n".encode())
+        spell_rows = row_speller(answers, separator)
+        for block in answers.small_blocks():
+            file.write(spell_rows(block))
+
+    return write
+
+
+def _write_npy(answers: Answers, file: BinaryIO) -> None:
+    """The values of vertices, or all columns of edges and triangles as integers of one width."""
+    values_alone = answers.ends == 1
+    held = [] if values_alone else [answers.label_dtype]
+    dtype = np.result_type(*held, *([] if answers.value_dtype is None else [answers.value_dtype])).newbyteorder("<")
+    shape = (answers.rows,) if values_alone else (answers.rows, len(answers.columns))
+    np.lib.format.write_array_header_1_0(file, {"descr": dtype.str, "fortran_order": False, "shape": shape})
+    for block in answers.blocks:
+        numbers = block[-1] if values_alone else np.stack(answers.with_labels(block), axis=1)
+        file.write(numbers.astype(dtype, copy=False).tobytes())
+
+
+def _write_parquet(answers: Answers, file: BinaryIO) -> None:
+    pyarrow = import_pyarrow()
+    from pyarrow import parquet
+
+    schema = _schema(pyarrow, answers)
+    with parquet.ParquetWriter(file, schema) as writer:
+        for table in _tables(pyarrow, schema, answers):
+            writer.write_table(table)
+
+
+def _write_arrow(answers: Answers, file: BinaryIO) -> None:
+    pyarrow = import_pyarrow()
+    from pyarrow import ipc
+
+    schema = _schema(pyarrow, answers)
+    with ipc.new_file(file, schema) as writer:
+        for table in _tables(pyarrow, schema, answers):
+            writer.write_table(table)
+
+
+def _schema(pyarrow: Any, answers: Answers) -> Any:
+    label = pyarrow.string() if answers.names is not None else pyarrow.from_numpy_dtype(answers.label_dtype)
+    value = [] if answers.value_dtype is None else [pyarrow.from_numpy_dtype(answers.value_dtype)]
+    return pyarrow.schema(list(zip(answers.columns, [label] * answers.ends + value, strict=True)))
+
+
+def _tables(pyarrow: Any, schema: Any, answers: Answers) -> Iterator[Any]:
+    """Blocks as tables."""
+    names = None if answers.names is None else pyarrow.array(answers.names, pyarrow.string())
+    for block in answers.blocks:
+        if names is None:
+            ends = [pyarrow.array(column) for column in answers.with_labels(block)[: answers.ends]]
+        else:
+            ends = [names.take(pyarrow.array(column.astype(np.int64))) for column in block[: answers.ends]]
+        values = [pyarrow.array(values) for values in block[answers.ends :]]
+        yield pyarrow.Table.from_arrays(ends + values, schema=schema)
+
+
+ANSWER_WRITERS: dict[str, Callable[[Answers, BinaryIO], None]] = {
+    "csv": _write_text(","),
+    "tsv": _write_text("\t"),
+    "parquet": _write_parquet,
+    "arrow": _write_arrow,
+    "feather": _write_arrow,
+    "npy": _write_npy,
+}
