@@ -9,17 +9,19 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, ClassVar
 
 TRIANGLES = 45
 
 
 class Dummy:
-    """Counts 45 triangles, or fails in the way that its algorithm names."""
+    """Counts 45 triangles, or fails in the way that its algorithm names; lists the only one of a triangle."""
 
     name: ClassVar[str] = "dummy"
     package: ClassVar[str] = "numpy"
     algorithms: ClassVar[tuple[str, ...]] = ("right", "wrong")
+    warms_up: ClassVar[bool] = True
 
     def __init__(self, algorithm: str, threads: int, knobs: dict[str, Any]) -> None:
         self.algorithm = algorithm
@@ -68,6 +70,22 @@ class Dummy:
             case "noisy":
                 print("libraries print")
         return TRIANGLES + int(self.knobs.get("more", 0))
+
+    def triangles(self, prepared: Any) -> list[int]:
+        """Three corners of one triangle each; the wrong ones have the right sum."""
+        return [3, 0, 0] if self.algorithm == "wrong" else [1, 1, 1]
+
+    def clustering(self, prepared: Any) -> list[float]:
+        return [0.5] * 3 if self.algorithm == "wrong" else [1.0] * 3
+
+    def values(self, question: str, prepared: Any, answer: Any) -> Any:
+        return answer
+
+    def frame(self, prepared: Any) -> Any:
+        import numpy as np
+
+        ends = np.array([[0, 0, 1], [1, 2, 2]])
+        return SimpleNamespace(ids=np.array([7, 8, 9]), degrees=np.array([2, 2, 2]), first=ends[0], second=ends[1])
 
 
 def tell_pid(pid: int) -> None:

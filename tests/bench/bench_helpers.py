@@ -19,7 +19,7 @@ LIMITS = {"seconds": 120.0, "memory_bytes": 10**9}
 
 def make_record(system: str, seconds: tuple[float, ...] = (), *, status: str = "ok", **changes: Any) -> Record:
     """A record of one cell; `changes` go to the cell or the outcome, whichever has a field of that name."""
-    cell: dict[str, Any] = {"algorithm": "default", "graph": "g", "row": "count", "threads": 2}
+    cell: dict[str, Any] = {"algorithm": "default", "graph": "g", "row": "count", "threads": 2, "question": "count"}
     cell |= {name: changes.pop(name) for name in list(changes) if name in cell}
     load = changes.pop("load", 1.0)
     answer = 45 if status == "ok" else None
@@ -43,6 +43,6 @@ def make_bench(folder: Path, *, seconds: float = 20.0, triangles: int | None = d
     return Bench({"dummy": system}, {"g": graph}, limits, SETTING, folder / "results.jsonl")
 
 
-def dummy_cell(algorithm: str, row: str = "count", **knobs: int) -> Cell:
+def dummy_cell(algorithm: str, row: str = "count", *, question: str = "count", **knobs: int) -> Cell:
     """A cell of the dummy system."""
-    return Cell("dummy", algorithm, "g", row, 1, knobs)
+    return Cell("dummy", algorithm, "g", row, 1, knobs, question)

@@ -14,7 +14,9 @@ from bench_helpers import make_graph
 from wedgewise.bench import child
 
 
-def reports_of(folder: Path, algorithm: str, row: str = "count") -> list[dict[str, Any]]:
+def reports_of(
+    folder: Path, algorithm: str, row: str = "count", *, question: str = "count", repeats: int = child.MOST_REPEATS
+) -> list[dict[str, Any]]:
     graph = make_graph(folder)
     job = {
         "source": dummy.__file__,
@@ -22,7 +24,9 @@ def reports_of(folder: Path, algorithm: str, row: str = "count") -> list[dict[st
         "algorithm": algorithm,
         "threads": 1,
         "knobs": {},
+        "question": question,
         "row": row,
+        "repeats": repeats,
         "pairs_path": str(graph.pairs_path),
         "text_path": str(graph.text_path),
     }
@@ -36,21 +40,48 @@ def reports_of(folder: Path, algorithm: str, row: str = "count") -> list[dict[st
 def test_stages_then_repeats_then_the_peak(tmp_path: Path, row: str) -> None:
     reports = reports_of(tmp_path, "right", row)
     stages = [line["stage"] for line in reports if "stage" in line]
-    answers = [line["answer"] for line in reports if "timed" in line]
-    assert stages == ["load", "prepare", "count", "count"]
+    answers = [line["answer"] for line in reports if "answer" in line]
+    assert stages == ["load", "prepare", "count", *["count", "check"] * child.MOST_REPEATS]
     assert answers == [dummy.TRIANGLES] * child.MOST_REPEATS
     assert reports[-1]["peak_bytes"] > 2**20
 
 
 def test_file_row_answers_once(tmp_path: Path) -> None:
     reports = reports_of(tmp_path, "right", "file")
-    assert [line["answer"] for line in reports if "timed" in line] == [dummy.TRIANGLES]
+    assert [line["answer"] for line in reports if "answer" in line] == [dummy.TRIANGLES]
 
 
 def test_long_runs_are_timed_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(child, "LONG_SECONDS", 0.0)
     reports = reports_of(tmp_path, "right")
     assert sum("timed" in line for line in reports) == 1
+
+
+def test_repeats_have_a_limit(tmp_path: Path) -> None:
+    assert sum("timed" in line for line in reports_of(tmp_path, "right", repeats=2)) == 2
+
+
+def test_what_needs_no_warming_up_is_timed_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    source = tmp_path / "cold.py"
+    source.write_text(Path(dummy.__file__).read_text().replace("warms_up: ClassVar[bool] = True", "warms_up = False"))
+    monkeypatch.setattr(dummy, "__file__", str(source))
+    stages = [line["stage"] for line in reports_of(tmp_path, "right", repeats=1) if "stage" in line]
+    assert stages == ["load", "prepare", "count", "check"]
+
+
+def test_another_question_is_asked_and_summarised(tmp_path: Path) -> None:
+    reports = reports_of(tmp_path, "right", question="triangles", repeats=1)
+    assert [line["stage"] for line in reports if "stage" in line] == [
+        *("load", "prepare", "triangles", "triangles", "check")
+    ]
+    (found,) = [line for line in reports if "answer" in line]
+    assert (found["answer"], len(found["digest"])) == (1, 16)
+
+
+def test_coefficients_that_imply_no_counts_are_a_failure(tmp_path: Path) -> None:
+    last = reports_of(tmp_path, "wrong", question="clustering")[-1]
+    assert last["failed"] == "crashed"
+    assert "do not determine integers" in last["message"]
 
 
 @pytest.mark.parametrize(

@@ -16,13 +16,18 @@ from numpy.typing import NDArray
 
 from wedgewise import generate
 from wedgewise.bench import graphs, peers
+from wedgewise.bench.digest import summarise
 from wedgewise.bench.ours import Wedgewise
+from wedgewise.bench.record import QUESTIONS
 from wedgewise.bench.runner import Bench, matrix
 from wedgewise.bench.systems import SystemSource, systems_in
 from wedgewise.bench.watch import CellLimits
 from wedgewise.errors import MissingFileError, UnknownNameError
 
-SCRIPT = Path(__file__).resolve().parents[2] / "benchmarks" / "cpu.py"
+SCRIPTS = Path(__file__).resolve().parents[2] / "benchmarks"
+
+
+ASKED = [(source, question) for source in systems_in(peers) for question in source.questions]
 
 
 def brute_force(pairs: NDArray[Any]) -> int:
@@ -78,8 +83,14 @@ def test_prepared_graphs_are_reused_and_never_stale(tmp_path: Path) -> None:
 
 def test_the_count_of_every_generated_graph_is_known() -> None:
     found = {graph.name: graph.triangles for graph in graphs.generated_graphs()}
+    found |= {graph.name: graph.triangles for graph in graphs.answer_graphs() if graph.name.startswith("kronecker")}
     assert found == graphs.KNOWN_TRIANGLES
-    assert all(triangles is not None for triangles in found.values())
+
+
+def test_bundled_graphs_take_part() -> None:
+    (enron,) = [graph for graph in graphs.answer_graphs() if graph.name == "email-Enron"]
+    assert enron.triangles == 727_044
+    assert len(peers.simple_pairs(enron.make_pairs()).first) == 183_831
 
 
 def test_fingerprint_follows_the_content() -> None:
@@ -135,16 +146,30 @@ def test_a_quotient_that_is_no_integer_is_refused(count: float) -> None:
         peers._nearest(count)
 
 
-@pytest.mark.parametrize("source", systems_in(peers), ids=lambda source: source.name)
-def test_installed_peers_count_exactly(source: SystemSource, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("source", "question"), ASKED, ids=[f"{source.name}-{name}" for source, name in ASKED])
+def test_installed_peers_answer_exactly(source: SystemSource, question: str, tmp_path: Path) -> None:
     pairs = messy_pairs()
     graph = graphs.prepare(graphs.BenchGraph("g", lambda: "x", lambda: pairs, brute_force(pairs)), tmp_path / "work")
-    limits = CellLimits(30.0, 2**31)
+    limits = CellLimits(30.0, 2**31, repeats=1)
     bench = Bench({source.name: source}, {"g": graph}, limits, SETTING, tmp_path / "results.jsonl")
-    outcomes = [bench.run_cell(cell) for cell in matrix([source], ["g"], ["count", "file"], 2)]
+    rows = ["count", "file"] if question == "count" else ["count"]
+    outcomes = [bench.run_cell(cell) for cell in matrix([source], ["g"], rows, 2, [question])]
     if outcomes[0].status == "unavailable":
         pytest.skip(f"{source.package} is not installed")
-    assert [(outcome.status, outcome.message) for outcome in outcomes] == [("ok", "")] * len(outcomes)
+    digest = "" if question == "count" else our_digest(question, pairs)
+    found = [(outcome.status, outcome.message, outcome.digest) for outcome in outcomes]
+    assert found == [("ok", "", digest)] * len(outcomes)
+
+
+def our_digest(question: str, pairs: NDArray[Any]) -> str:
+    """The digest of our own answer by the reference."""
+    system = Wedgewise("reference", 1, {})
+    system.load()
+    prepared = system.prepare(pairs)
+    answer = getattr(system, question)(prepared)
+    triangles, digest = summarise(question, system.frame(prepared), system.values(question, prepared, answer))
+    assert triangles == brute_force(pairs)
+    return digest
 
 
 def test_our_own_system_counts_exactly(tmp_path: Path) -> None:
@@ -156,9 +181,10 @@ def test_our_own_system_counts_exactly(tmp_path: Path) -> None:
     assert system.count(system.prepare_file(str(prepared.text_path))) == brute_force(pairs)
 
 
-def run_script(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
-    monkeypatch.setattr(sys, "argv", [str(SCRIPT), *arguments])
-    script = runpy.run_path(str(SCRIPT))
+def run_script(monkeypatch: pytest.MonkeyPatch, name: str, *arguments: str) -> int:
+    path = str(SCRIPTS / name)
+    monkeypatch.setattr(sys, "argv", [path, *arguments])
+    script = runpy.run_path(path)
     status: int = script["main"]()
     return status
 
@@ -170,7 +196,7 @@ def test_script_writes_records_and_tables(
     monkeypatch.setattr(graphs.real_graphs, "__defaults__", (6,))
     options = ["--data", str(data), "--graphs", "small", "--systems", "wedgewise", "--rows", "count", "edges"]
     folders = ["--work", str(tmp_path / "work"), "--output", str(tmp_path / "out")]
-    assert run_script(monkeypatch, *options, *folders) == 0
+    assert run_script(monkeypatch, "cpu.py", *options, *folders) == 0
     printed = capsys.readouterr()
     assert printed.err.count("small") == 2
     assert (tmp_path / "out" / "cpu.md").read_text() == printed.out.removesuffix("\n")
@@ -182,5 +208,36 @@ def test_script_writes_records_and_tables(
 def test_script_names_what_it_does_not_know(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert run_script(monkeypatch, "--systems", "gephi") == 2
+    assert run_script(monkeypatch, "cpu.py", "--systems", "gephi") == 2
     assert "no system named 'gephi'" in capsys.readouterr().err
+
+
+def answers_options(folder: Path) -> list[str]:
+    data = data_folder(folder)
+    return ["--data", str(data), "--graphs", "small", "--work", str(folder / "work"), "--repeats", "1"]
+
+
+def test_answers_script_asks_every_question(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    options = answers_options(tmp_path)
+    monkeypatch.setattr(graphs.real_graphs, "__defaults__", (6,))
+    output = tmp_path / "out"
+    assert run_script(monkeypatch, "answers.py", *options, "--systems", "wedgewise", "--output", str(output)) == 0
+    printed = capsys.readouterr()
+    assert (output / "answers.md").read_text() == printed.out.removesuffix("\n")
+    (results,) = output.glob("answers-*.jsonl")
+    found = [json.loads(line) for line in results.read_text().splitlines()]
+    assert [line["cell"]["question"] for line in found] == list(QUESTIONS)
+    assert {(line["status"], line["answer"]) for line in found} == {("ok", 4)}
+
+
+def test_answers_script_fails_when_we_do_not_answer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    options = answers_options(tmp_path)
+    monkeypatch.setattr(graphs.real_graphs, "__defaults__", (6,))
+    limits = ["--limit-gigabytes", "0.001", "--questions", "triangles", "--systems", "wedgewise"]
+    assert run_script(monkeypatch, "answers.py", *options, *limits) == 1
+    assert "out of memory" in capsys.readouterr().out
+    assert not (tmp_path / "answers.md").exists()

@@ -159,3 +159,4 @@ def wait_until(holds: Callable[[], bool], seconds: float = 20.0) -> None:
 )
 def test_short_runs_are_repeated_at_least_five_times(first_seconds: float, repeats: int) -> None:
     assert child.planned_repeats(first_seconds) == repeats
+    assert child.planned_repeats(first_seconds, 2) == min(repeats, 2)

@@ -8,12 +8,14 @@ import subprocess
 from dataclasses import replace
 from pathlib import Path
 
+import bench_dummy
 import pytest
 from bench_dummy import TRIANGLES
 from bench_helpers import SETTING, dummy_cell, make_bench, make_record
 
 from wedgewise.bench import runner
 from wedgewise.bench.record import (
+    QUESTIONS,
     Cell,
     Outcome,
     Record,
@@ -22,8 +24,8 @@ from wedgewise.bench.record import (
     revision_of,
     without_folders,
 )
-from wedgewise.bench.runner import Bench, matrix
-from wedgewise.bench.systems import SystemSource, all_systems, choose_systems
+from wedgewise.bench.runner import Bench, judged, matrix
+from wedgewise.bench.systems import SystemSource, all_systems, choose_systems, systems_in
 from wedgewise.bench.watch import CellLimits
 from wedgewise.errors import FormatError, MissingFileError, UnknownNameError
 
@@ -60,11 +62,12 @@ def test_a_line_has_what_is_needed_to_repeat_it(tmp_path: Path) -> None:
         "row": "count",
         "threads": 1,
         "knobs": {"more": 0},
+        "question": "count",
     }
     assert (line["revision"], line["command"]) == ("abc123", "benchmarks/cpu.py")
     assert (line["status"], line["answer"], line["expected"]) == ("ok", TRIANGLES, TRIANGLES)
     assert line["seconds"]["min"] <= line["seconds"]["median"] <= max(line["seconds"]["all"])
-    assert line["limits"] == {"seconds": 20.0, "memory_bytes": 400 * 2**20}
+    assert line["limits"] == {"seconds": 20.0, "memory_bytes": 400 * 2**20, "repeats": 25}
     assert str(tmp_path) not in bench.results_path.read_text()
 
 
@@ -133,6 +136,62 @@ def test_systems_of_one_line_run_back_to_back() -> None:
         ("g", "file", "a", "x"),
     ]
     assert len({cell.key for cell in cells}) == len(cells) == 12
+
+
+def test_only_systems_that_answer_a_question_are_asked() -> None:
+    counter = SystemSource("a", "a", ("x",), Path())
+    other = SystemSource("b", "b", ("y",), Path(), ("count", "triangles"))
+    cells = matrix([counter, other], ["g"], ["count"], 2, ("triangles", "count", "edge_support"))
+    assert [(cell.question, cell.system) for cell in cells] == [("triangles", "b"), ("count", "a"), ("count", "b")]
+
+
+def test_questions_are_found_by_their_methods() -> None:
+    (found,) = systems_in(bench_dummy)
+    assert found.questions == ("count", "triangles", "clustering")
+    assert all_systems()["wedgewise"].questions == QUESTIONS
+
+
+def test_every_answer_must_imply_the_known_count(tmp_path: Path) -> None:
+    bench = make_bench(tmp_path, triangles=1)
+    right = bench.run_cell(dummy_cell("right", question="triangles"))
+    assert (right.status, right.answer) == ("ok", 1)
+    off = make_bench(tmp_path, triangles=2).run_cell(dummy_cell("right", question="triangles"))
+    assert (off.status, off.message) == ("wrong", "1 instead of 2")
+
+
+def test_answers_of_the_same_total_that_differ_are_wrong(tmp_path: Path) -> None:
+    bench = make_bench(tmp_path, triangles=1)
+    cells = [dummy_cell(name, question="triangles") for name in ("right", "wrong")]
+    assert [record.outcome.status for record in bench.run(cells)] == ["wrong", "wrong"]
+    assert [record.outcome.status for record in read_records(bench.results_path)] == ["ok", "ok"]
+
+
+def test_most_systems_are_right() -> None:
+    records = [
+        make_record("a", (1.0,), question="triangles", digest="x"),
+        make_record("b", (1.0,), question="triangles", digest="y"),
+        make_record("c", (1.0,), question="triangles", digest="x"),
+        make_record("b", (1.0,), question="clustering", digest="y"),
+        make_record("d", status="crashed", question="triangles"),
+    ]
+    found = judged(records)
+    assert [record.outcome.status for record in found] == ["ok", "wrong", "ok", "ok", "crashed"]
+    assert found[1].outcome.message == "45 triangles, digest y; otherwise: a, c"
+    assert [record.outcome.status for record in judged(records[:2])] == ["wrong", "wrong"]
+
+
+def test_counts_that_differ_are_wrong_in_every_row() -> None:
+    records = [make_record("a", (1.0,), answer=7), make_record("b", (1.0,), answer=8, row="edges")]
+    assert [record.outcome.status for record in judged(records)] == ["wrong", "wrong"]
+    assert judged(records[:1]) == records[:1]
+
+
+def test_lines_without_a_question_are_counts() -> None:
+    line = json.loads(make_record("s", (1.0,)).to_line())
+    del line["cell"]["question"], line["digest"]
+    record = Record.from_line(json.dumps(line))
+    assert (record.cell.question, record.outcome.digest) == ("count", "")
+    assert record.cell.key == make_record("s").cell.key
 
 
 def test_key_ignores_the_order_of_knobs() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from bench_helpers import make_record
 
-from wedgewise.bench.table import disagreements, lines_of, ratio_text, render, seconds_text, time_text
+from wedgewise.bench.table import lines_of, ratio_text, render, render_answers, seconds_text, time_text
 
 
 def test_ratio_is_the_fastest_peer_over_ours() -> None:
@@ -94,6 +94,8 @@ def test_ratio_text(ratio: float | None, text: str) -> None:
         ("ok", {}, "1.50 s"),
         ("timeout", {"stage": "count"}, "> 120 s"),
         ("timeout", {"stage": "prepare"}, "build > 120 s"),
+        ("timeout", {"stage": "triangles", "question": "triangles"}, "> 120 s"),
+        ("timeout", {"stage": "check", "question": "triangles"}, "check > 120 s"),
         ("timeout", {"stage": "prepare", "row": "file"}, "> 120 s"),
         ("wrong", {}, "wrong"),
         ("crashed", {}, "crashed"),
@@ -107,13 +109,6 @@ def test_cells_say_what_happened(status: str, changes: dict[str, str], text: str
 
 def test_a_cell_that_was_not_run_is_a_dash() -> None:
     assert time_text(None) == "–"
-
-
-def test_disagreeing_answers_are_found_without_a_known_count() -> None:
-    records = [make_record("a", (1.0,), answer=7), make_record("b", (1.0,), answer=8, row="edges")]
-    assert disagreements(records) == {"g": [7, 8]}
-    assert disagreements(records[:1]) == {}
-    assert "- g: answers differ: [7, 8]" in render(records)
 
 
 @pytest.mark.parametrize(("load", "is_disturbed"), [(2.5, False), (3.25, True)])
@@ -138,3 +133,34 @@ def test_rendered_tables() -> None:
     assert "revision abc123, `benchmarks/cpu.py`" in text
     assert text.count("## ") == 3
     assert text.endswith("- graphblas (default) on g, edges: crashed, SIGSEGV during count\n")
+
+
+def test_questions_stay_apart() -> None:
+    records = [make_record("igraph", (1.0,)), make_record("igraph", (2.0,), question="triangles")]
+    assert [line.seconds("igraph") for line in lines_of(records, "count")] == [1.0]
+    assert [line.seconds("igraph") for line in lines_of(records, "count", "triangles")] == [2.0]
+
+
+def test_rendered_answers() -> None:
+    records = [
+        make_record("wedgewise", (0.1,)),
+        make_record("igraph", (1.0,)),
+        make_record("wedgewise", (0.2,), question="edge_support"),
+        make_record("networkit", (3.0,), question="edge_support"),
+        make_record("networkx", status="timeout", stage="edge_support", question="edge_support"),
+        make_record("wedgewise", status="crashed", question="list_triangles", message="SIGSEGV"),
+        make_record("igraph", (1.0,), question="list_triangles"),
+    ]
+    text = render_answers(records)
+    assert "| g     | 1,000 |    100 ms | 1.00 s (10.0×) |       igraph | 10.0× |" in text
+    assert "| graph | pairs | wedgewise |      networkit | networkx | fastest peer | ratio |" in text
+    assert "| g     | 1,000 |    200 ms | 3.00 s (15.0×) |  > 120 s |    networkit | 15.0× |" in text
+    assert "| g     | 1,000 |   crashed | 1.00 s |       igraph |     – |" in text
+    assert "| graph | edge_support | list_triangles |" in text
+    assert "| g     |        2.00× |              – |" in text
+    assert text.endswith("- wedgewise (default) on g, list_triangles: crashed, SIGSEGV\n")
+
+
+def test_no_ratio_to_a_count_that_was_not_asked() -> None:
+    text = render_answers([make_record("wedgewise", (0.1,), question="triangles")])
+    assert "Ratio to a count" not in text

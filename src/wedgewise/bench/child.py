@@ -6,10 +6,11 @@ It imports neither wedgewise nor a third-party package by itself, so that no sys
 start: the system's class comes from a source file that is loaded by its path. Each report is one line of
 JSON:
 
-    {"stage": "load" | "prepare" | "count"}     what begins now; the parent restarts its clock
-    {"timed": seconds, "answer": triangles}     one repeat
-    {"failed": status, "message": text}         the end, in place of the next stage
-    {"peak_bytes": bytes}                       the end
+    {"stage": "load" | "prepare" | question | "check"}      what begins now; the parent restarts its clock
+    {"timed": seconds}                                      one repeat
+    {"answer": triangles, "digest": text}                   what it found, summarised outside the timed part
+    {"failed": status, "message": text}                     the end, in place of the next stage
+    {"peak_bytes": bytes}                                   the end
 """
 
 from __future__ import annotations
@@ -29,18 +30,18 @@ LEAST_REPEATS = 5
 MOST_REPEATS = 25
 
 
-def planned_repeats(first_seconds: float) -> int:
+def planned_repeats(first_seconds: float, most: int = MOST_REPEATS) -> int:
     """How many runs to time, given the length of the first one after the warm-up.
 
     Short runs are repeated for about two seconds, but 5 to 25 times; runs over 2 s take place three times,
-    runs over 10 s once.
+    runs over 10 s once. None takes place more than `most` times.
     """
     if first_seconds > LONG_SECONDS:
         return 1
     if first_seconds > SHORT_SECONDS:
-        return 3
+        return min(3, most)
     affordable = int(SHORT_SECONDS / first_seconds) if first_seconds > 0 else MOST_REPEATS
-    return max(LEAST_REPEATS, min(MOST_REPEATS, affordable))
+    return min(max(LEAST_REPEATS, affordable), most)
 
 
 def main(job: dict[str, Any], descriptor: int) -> None:
@@ -67,37 +68,59 @@ def _run(job: dict[str, Any], report: Callable[..., None]) -> None:
     system = _class_of(job["source"], job["name"])(job["algorithm"], job["threads"], job["knobs"])
     system.load()
     report(stage="prepare")
+    ask = _Asking(system, job["question"], job["repeats"], report)
     if job["row"] == "file":
-        seconds, answer = _timed(lambda: system.count(system.prepare_file(job["text_path"])))
-        report(timed=seconds, answer=answer)
+        ask.timed(lambda: system.prepare_file(job["text_path"]))
         return
     import numpy as np
 
     pairs = np.load(job["pairs_path"], allow_pickle=False)
     if job["row"] == "edges":
-        report(stage="count")
-        _repeat(lambda: system.count(system.prepare(pairs)), report)
+        ask.repeatedly(lambda: system.prepare(pairs))
     else:
         prepared = system.prepare(pairs)
-        report(stage="count")
-        _repeat(lambda: system.count(prepared), report)
+        ask.repeatedly(lambda: prepared)
 
 
-def _repeat(work: Callable[[], int], report: Callable[..., None]) -> None:
-    """Run once to warm up, then as often as is worth it, timed."""
-    work()
-    report(stage="count")
-    seconds, answer = _timed(work)
-    report(timed=seconds, answer=answer)
-    for _ in range(planned_repeats(seconds) - 1):
-        seconds, answer = _timed(work)
-        report(timed=seconds, answer=answer)
+class _Asking:
+    """One question to one system, as often as it has to be asked."""
 
+    def __init__(self, system: Any, question: str, most_repeats: int, report: Callable[..., None]) -> None:
+        self.system = system
+        self.question = question
+        self.most_repeats = most_repeats
+        self.answer = getattr(system, question)
+        self.report = report
 
-def _timed(work: Callable[[], int]) -> tuple[float, int]:
-    start = time.perf_counter()
-    answer = work()
-    return time.perf_counter() - start, int(answer)
+    def repeatedly(self, prepare: Callable[[], Any]) -> None:
+        """Ask once to warm up, where that helps, then as often as is worth it, timed."""
+        if self.system.warms_up:
+            self.report(stage=self.question)
+            self.answer(prepare())
+        self.report(stage=self.question)
+        for _ in range(planned_repeats(self.timed(prepare), self.most_repeats) - 1):
+            self.report(stage=self.question)
+            self.timed(prepare)
+
+    def timed(self, prepare: Callable[[], Any]) -> float:
+        """Ask once; tell how long it took, then what came out."""
+        start = time.perf_counter()
+        prepared = prepare()
+        answer = self.answer(prepared)
+        seconds = time.perf_counter() - start
+        self.report(timed=seconds)
+        self.report(stage="check")
+        triangles, digest = self._summary(prepared, answer)
+        self.report(answer=triangles, digest=digest)
+        return seconds
+
+    def _summary(self, prepared: Any, answer: Any) -> tuple[int, str]:
+        if self.question == "count":
+            return int(answer), ""
+        from wedgewise.bench.digest import summarise  # not before: the system was not to pay for it
+
+        values = self.system.values(self.question, prepared, answer)
+        return summarise(self.question, self.system.frame(prepared), values)
 
 
 def _class_of(source: str, name: str) -> Any:

@@ -13,13 +13,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from wedgewise import generate, storage
+from wedgewise import datasets, generate, storage
 from wedgewise.errors import MissingFileError, UnknownNameError
+from wedgewise.read import read_edges
 
 LEAST_REAL_EDGES = 100_000
 LINES_AT_ONCE = 2**18
 
 KNOWN_TRIANGLES = {
+    "kronecker-12-seed1": 481_604,
     "kronecker-16-seed1": 15_678_782,
     "kronecker-18-seed1": 82_845_405,
     "kronecker-20-seed1": 424_620_647,
@@ -60,6 +62,12 @@ def generated_graphs(threads: int = 1) -> list[BenchGraph]:
     return [from_stream(stream, threads) for stream in streams]
 
 
+def answer_graphs(threads: int = 1) -> list[BenchGraph]:
+    """Kronecker 12, 16 and 18, and the bundled real graphs."""
+    streams = [generate.kronecker(scale, seed=1) for scale in (12, 16, 18)]
+    return [*(from_stream(stream, threads) for stream in streams), *map(from_bundled, datasets.BUNDLED)]
+
+
 def from_stream(stream: generate.EdgeStream, threads: int = 1) -> BenchGraph:
     """A generated graph; its mark is a hash of its size and its first block."""
 
@@ -71,6 +79,13 @@ def from_stream(stream: generate.EdgeStream, threads: int = 1) -> BenchGraph:
     if triangles is None:
         triangles = KNOWN_TRIANGLES.get(stream.name)
     return BenchGraph(stream.name, fingerprint, lambda: stream.pairs(threads=threads), triangles)
+
+
+def from_bundled(name: str) -> BenchGraph:
+    """A graph that comes with the package."""
+    path = datasets.bundled(name)
+    triangles = datasets.BUNDLED[name].triangles
+    return BenchGraph(name, lambda: _digest(path.read_bytes()), lambda: read_edges(path).pairs, triangles)
 
 
 def real_graphs(folder: Path, least_edges: int = LEAST_REAL_EDGES) -> list[BenchGraph]:

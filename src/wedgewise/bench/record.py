@@ -22,12 +22,15 @@ SCHEMA = 1
 ROWS = ("count", "edges", "file")
 """What is timed; each row includes the work of the one before it."""
 
+QUESTIONS = ("count", "triangles", "edge_support", "clustering", "transitivity", "list_triangles")
+"""What is asked, by the names of our own functions."""
+
 STATUSES = ("ok", "wrong", "crashed", "timeout", "out_of_memory", "unavailable")
 
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """One entry of the matrix: who counts which graph, how, and what of it is timed."""
+    """One entry of the matrix: who answers which question on which graph, how, and what of it is timed."""
 
     system: str
     algorithm: str
@@ -35,6 +38,7 @@ class Cell:
     row: str
     threads: int
     knobs: Mapping[str, Any] = field(default_factory=dict)
+    question: str = "count"
 
     @property
     def key(self) -> str:
@@ -46,7 +50,8 @@ class Cell:
 class Outcome:
     """How a cell ended.
 
-    ``seconds`` has one entry per timed repeat, none when it was cut short; ``stage`` is where that happened.
+    ``answer`` is the number of triangles that the answer implies, ``digest`` what else it says. ``seconds`` has
+    one entry per timed repeat, none when it was cut short; ``stage`` is where that happened.
     """
 
     status: str
@@ -55,6 +60,7 @@ class Outcome:
     seconds: tuple[float, ...] = ()
     peak_bytes: int | None = None
     stage: str = ""
+    digest: str = ""
 
     @property
     def median(self) -> float | None:
@@ -107,6 +113,7 @@ class Record:
             "message": outcome.message,
             "stage": outcome.stage,
             "answer": outcome.answer,
+            "digest": outcome.digest,
             "expected": self.expected,
             "seconds": {
                 "all": list(outcome.seconds),
@@ -125,7 +132,10 @@ class Record:
 
     @classmethod
     def from_line(cls, text: str) -> Record:
-        """The record of one line; raises KeyError, TypeError or ValueError when it is none."""
+        """The record of one line; raises KeyError, TypeError or ValueError when it is none.
+
+        Lines without a question and a digest are counts.
+        """
         line = json.loads(text)
         if line["schema"] != SCHEMA:
             raise ValueError(f"schema {line['schema']} instead of {SCHEMA}")
@@ -138,6 +148,7 @@ class Record:
                 seconds=tuple(line["seconds"]["all"]),
                 peak_bytes=line["peak_bytes"],
                 stage=line["stage"],
+                digest=line.get("digest", ""),
             ),
             setting=Setting(line["machine"], line["versions"], line["revision"], line["command"]),
             date=line["date"],

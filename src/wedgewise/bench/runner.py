@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -44,7 +44,7 @@ class Bench:
         resume: bool = False,
         on_record: Callable[[Record], None] | None = None,
     ) -> list[Record]:
-        """Run the cells in order and return their records; each one is on disk before the next cell starts.
+        """Run the cells in order and return their records, judged; each one is on disk before the next starts.
 
         Parameters
         ----------
@@ -64,7 +64,7 @@ class Bench:
             records.append(record)
             if on_record is not None:
                 on_record(record)
-        return records
+        return judged(records)
 
     def run_cell(self, cell: Cell) -> Outcome:
         """Run one cell and check its answer against the known count."""
@@ -83,7 +83,9 @@ class Bench:
             "algorithm": cell.algorithm,
             "threads": cell.threads,
             "knobs": dict(cell.knobs),
+            "question": cell.question,
             "row": cell.row,
+            "repeats": self.limits.repeats,
             "pairs_path": str(graph.pairs_path),
             "text_path": str(graph.text_path),
         }
@@ -100,16 +102,54 @@ class Bench:
         return {item.cell.key: item for item in records if item.setting.revision == self.setting.revision}
 
 
-def matrix(systems: Iterable[SystemSource], graphs: Iterable[str], rows: Iterable[str], threads: int) -> list[Cell]:
-    """All cells by graph and row, so that the systems of one line of the table run back to back."""
+def matrix(
+    systems: Sequence[SystemSource],
+    graphs: Iterable[str],
+    rows: Iterable[str],
+    threads: int,
+    questions: Sequence[str] = ("count",),
+) -> list[Cell]:
+    """All cells by graph, question and row, so that the systems of one line of a table run back to back."""
     ordered_rows = sorted(rows, key=ROWS.index)
-    contenders = [(system.name, algorithm) for system in systems for algorithm in system.algorithms]
     return [
-        Cell(name, algorithm, graph, row, threads)
+        Cell(system.name, algorithm, graph, row, threads, question=question)
         for graph in graphs
+        for question in questions
         for row in ordered_rows
-        for name, algorithm in contenders
+        for system in systems
+        if question in system.questions
+        for algorithm in system.algorithms
     ]
+
+
+def judged(records: Iterable[Record]) -> list[Record]:
+    """The same records, but ``wrong`` where most systems found something else on the same graph.
+
+    Without a majority nobody is right: then one of them must be wrong, and the records do not tell which.
+    """
+    records = list(records)
+    finders: dict[tuple[str, str], dict[tuple[int | None, str], set[str]]] = {}
+    for record in records:
+        if record.outcome.status == "ok":
+            found = finders.setdefault((record.cell.graph, record.cell.question), {})
+            found.setdefault(_finding(record), set()).add(record.cell.system)
+
+    def judge(record: Record) -> Record:
+        if record.outcome.status != "ok":
+            return record
+        found = finders[record.cell.graph, record.cell.question]
+        rivals = set[str]().union(*(names for finding, names in found.items() if finding != _finding(record)))
+        if len(found[_finding(record)]) > len(rivals) or not rivals:
+            return record
+        answer, digest = _finding(record)
+        message = f"{answer} triangles, digest {digest or 'none'}; otherwise: {', '.join(sorted(rivals))}"
+        return replace(record, outcome=replace(record.outcome, status="wrong", message=message))
+
+    return [judge(record) for record in records]
+
+
+def _finding(record: Record) -> tuple[int | None, str]:
+    return record.outcome.answer, record.outcome.digest
 
 
 def _time_files(job: Mapping[str, Any], limits: CellLimits) -> Outcome:
@@ -124,7 +164,7 @@ def _time_files(job: Mapping[str, Any], limits: CellLimits) -> Outcome:
         if outcome.status != "ok":
             return outcome
         outcomes.append(outcome)
-        planned = min(planned_repeats(outcomes[0].seconds[0]), LEAST_REPEATS)
+        planned = planned_repeats(outcomes[0].seconds[0], min(limits.repeats, LEAST_REPEATS))
     answers = {item.answer for item in [warm_up, *outcomes]}
     if len(answers) > 1:
         return Outcome("wrong", f"repeats disagree: {sorted(map(str, answers))}", warm_up.answer)

@@ -10,11 +10,16 @@ from typing import Any, ClassVar, Protocol
 from numpy.typing import NDArray
 
 from wedgewise.bench import ours, peers
+from wedgewise.bench.digest import Frame
+from wedgewise.bench.record import QUESTIONS
 from wedgewise.errors import UnknownNameError
 
 
 class System(Protocol):
     """A counter of triangles: ourselves, a peer, or a dummy that tests the harness.
+
+    It may answer further questions, by methods of the same names and parameters as `count`. Each returns what the
+    library hands out, whatever its type; `values` and `frame`, which are not timed, make it comparable.
 
     Its source file is loaded by path in the child process, so it imports nothing but the standard library
     at its top: the system's own library is imported by `load`, whose ModuleNotFoundError means that it is not
@@ -25,11 +30,13 @@ class System(Protocol):
     name : the column of the table
     package : the distribution whose version is recorded
     algorithms : the ways to count that are worth comparing; the table shows the fastest
+    warms_up : whether a first answer compiles or prepares something, so that it is not to be timed
     """
 
     name: ClassVar[str]
     package: ClassVar[str]
     algorithms: ClassVar[tuple[str, ...]]
+    warms_up: ClassVar[bool]
 
     def __init__(self, algorithm: str, threads: int, knobs: dict[str, Any]) -> None: ...
 
@@ -45,6 +52,12 @@ class System(Protocol):
     def count(self, prepared: Any) -> int:
         """The exact number of triangles."""
 
+    def values(self, question: str, prepared: Any, answer: Any) -> Any:
+        """An answer as a number, or as an array in the order of `frame`; triangles as rows of three vertices."""
+
+    def frame(self, prepared: Any) -> Frame:
+        """The original ids of the vertices, their degrees, and the edges."""
+
 
 @dataclass(frozen=True, slots=True)
 class SystemSource:
@@ -54,6 +67,7 @@ class SystemSource:
     package: str
     algorithms: tuple[str, ...]
     source: Path
+    questions: tuple[str, ...] = ("count",)
 
 
 def systems_in(module: ModuleType) -> list[SystemSource]:
@@ -62,7 +76,12 @@ def systems_in(module: ModuleType) -> list[SystemSource]:
     source = Path(module.__file__).resolve()
     members = vars(module).values()
     classes: list[Any] = [item for item in members if isinstance(item, type) and hasattr(item, "package")]
-    return [SystemSource(item.name, item.package, item.algorithms, source) for item in classes]
+    return [SystemSource(item.name, item.package, item.algorithms, source, _questions_of(item)) for item in classes]
+
+
+def _questions_of(system: type) -> tuple[str, ...]:
+    """The questions for which a system has a method."""
+    return tuple(question for question in QUESTIONS if hasattr(system, question))
 
 
 def all_systems() -> dict[str, SystemSource]:

@@ -1,11 +1,11 @@
-"""Tables from records: one per row of the comparison, one line per graph, one column per system."""
+"""Tables from records: one per row of the comparison or per question, one line per graph, one column per system."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from wedgewise.bench.record import ROWS, Record
+from wedgewise.bench.record import QUESTIONS, ROWS, Cell, Record
 
 OURS = "wedgewise"
 FOREIGN_LOAD = 0.75
@@ -16,12 +16,24 @@ TITLES = {
     "file": "From a text file to the count, in a fresh process (median, files cached)",
 }
 
+ANSWERS = {
+    "count": "the number of triangles",
+    "triangles": "the triangles of every vertex",
+    "edge_support": "the triangles of every edge",
+    "clustering": "the clustering coefficient of every vertex",
+    "transitivity": "the share of wedges that are closed",
+    "list_triangles": "every triangle",
+}
+
 WORDS = {
     "wrong": "wrong",
     "crashed": "crashed",
     "out_of_memory": "out of memory",
     "unavailable": "not installed",
 }
+
+STAGES = {"load": "build ", "prepare": "build ", "check": "check "}
+"""What passed the limit of time when it was not the question itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,12 +64,12 @@ class Line:
         return record.outcome.median if record is not None and record.outcome.status == "ok" else None
 
 
-def lines_of(records: Iterable[Record], row: str) -> list[Line]:
-    """The lines of one row, graphs in the order in which they ran."""
+def lines_of(records: Iterable[Record], row: str, question: str = "count") -> list[Line]:
+    """The lines of one row and question, graphs in the order in which they ran."""
     lines: dict[str, Line] = {}
     for record in records:
         cell = record.cell
-        if cell.row != row:
+        if (cell.row, cell.question) != (row, question):
             continue
         line = lines.setdefault(cell.graph, Line(cell.graph, record.pairs, {}))
         rival = line.best.get(cell.system)
@@ -67,23 +79,26 @@ def lines_of(records: Iterable[Record], row: str) -> list[Line]:
 
 
 def render(records: Sequence[Record]) -> str:
-    """All tables as Markdown, with what they were measured on."""
+    """The tables of the count, one per row, as Markdown, with what they were measured on."""
     systems = list(dict.fromkeys(record.cell.system for record in records))
-    parts = [_heading(records)]
+    parts = [_heading("Triangle counting on the CPU, all in one run", records)]
     for row in ROWS:
         lines = lines_of(records, row)
         if lines:
-            parts.append(f"## {TITLES[row]}\n\n{_table(lines, systems)}")
+            parts.append(f"## {TITLES[row]}\n\n{_table(lines, systems, _plain_text)}")
     return "\n\n".join([*parts, *_notes(records)]) + "\n"
 
 
-def disagreements(records: Iterable[Record]) -> dict[str, list[int]]:
-    """Graphs on which answers differ, with the answers: one of the systems is wrong, known count or not."""
-    answers: dict[str, set[int]] = {}
-    for record in records:
-        if record.outcome.answer is not None:
-            answers.setdefault(record.cell.graph, set()).add(record.outcome.answer)
-    return {graph: sorted(found) for graph, found in answers.items() if len(found) > 1}
+def render_answers(records: Sequence[Record]) -> str:
+    """One table per question on loaded graphs, and what our own answers cost in counts."""
+    parts = [_heading("Triangle answers on the CPU, all in one run", records)]
+    by_question = {question: lines for question in QUESTIONS if (lines := lines_of(records, "count", question))}
+    for question, lines in by_question.items():
+        systems = list(dict.fromkeys(system for line in lines for system in line.best))
+        parts.append(f"## `{question}`: {ANSWERS[question]} (median, warm)\n\n{_table(lines, systems, _compared_text)}")
+    if "count" in by_question and len(by_question) > 1:
+        parts.append(f"## Ratio to a count: our own time, divided by that of `count`\n\n{_in_counts(by_question)}")
+    return "\n\n".join([*parts, *_notes(records)]) + "\n"
 
 
 def time_text(record: Record | None) -> str:
@@ -92,8 +107,8 @@ def time_text(record: Record | None) -> str:
         return "–"
     outcome = record.outcome
     if outcome.status == "timeout":
-        only_built = record.cell.row == "count" and outcome.stage != "count"
-        return f"{'build ' if only_built else ''}> {record.limits['seconds']:g} s"
+        where = STAGES.get(outcome.stage, "") if record.cell.row == "count" else ""
+        return f"{where}> {record.limits['seconds']:g} s"
     if outcome.status != "ok" or outcome.median is None:
         return WORDS[outcome.status]
     return seconds_text(outcome.median)
@@ -120,13 +135,37 @@ def _merit(record: Record) -> tuple[bool, float]:
     return not is_right, record.outcome.median or 0.0
 
 
-def _table(lines: Sequence[Line], systems: Sequence[str]) -> str:
+def _plain_text(line: Line, system: str) -> str:
+    return time_text(line.best.get(system))
+
+
+def _compared_text(line: Line, system: str) -> str:
+    """The time of a system, and how many times as long as ours it is."""
+    ours, theirs = line.seconds(OURS), line.seconds(system)
+    text = _plain_text(line, system)
+    return text if system == OURS or ours is None or theirs is None else f"{text} ({ratio_text(theirs / ours)})"
+
+
+def _in_counts(by_question: dict[str, list[Line]]) -> str:
+    """Our own time for each question in units of our own count."""
+    others = [question for question in by_question if question != "count"]
+    seconds = {(question, line.graph): line.seconds(OURS) for question in by_question for line in by_question[question]}
+
+    def cell(question: str, graph: str) -> str:
+        count, answer = seconds.get(("count", graph)), seconds.get((question, graph))
+        return ratio_text(None if count is None or answer is None else answer / count)
+
+    graphs = [line.graph for line in by_question["count"]]
+    return _markdown(["graph", *others], [[graph, *(cell(question, graph) for question in others)] for graph in graphs])
+
+
+def _table(lines: Sequence[Line], systems: Sequence[str], cell_text: Callable[[Line, str], str]) -> str:
     header = ["graph", "pairs", *systems, "fastest peer", "ratio"]
     rows = [
         [
             line.graph,
             f"{line.pairs:,}",
-            *(time_text(line.best.get(system)) for system in systems),
+            *(cell_text(line, system) for system in systems),
             line.fastest_peer or "–",
             ratio_text(line.ratio),
         ]
@@ -147,13 +186,13 @@ def _markdown(header: list[str], rows: list[list[str]]) -> str:
     return "\n".join([joined(header), joined(rule), *map(joined, rows)])
 
 
-def _heading(records: Sequence[Record]) -> str:
+def _heading(title: str, records: Sequence[Record]) -> str:
     last = records[-1]
     machine, versions = last.setting.machine, last.setting.versions
     threads = ", ".join(str(number) for number in sorted({record.cell.threads for record in records}))
     return "\n".join(
         [
-            "# Triangle counting on the CPU, all in one run",
+            f"# {title}",
             "",
             f"- {machine['processor']}, {machine['system']}; threads: {threads}",
             f"- {', '.join(f'{name} {version}' for name, version in versions.items())}",
@@ -175,11 +214,14 @@ def _disturbance(records: Sequence[Record]) -> list[str]:
 def _notes(records: Sequence[Record]) -> list[str]:
     """What went wrong, once per message."""
     failures = dict.fromkeys(
-        f"- {cell.system} ({cell.algorithm}) on {cell.graph}, {cell.row}: {outcome.status}, {outcome.message}"
+        f"- {cell.system} ({cell.algorithm}) on {cell.graph}, {asked(cell)}: {outcome.status}, {outcome.message}"
         for record in records
         for cell, outcome in [(record.cell, record.outcome)]
         if outcome.status in ("wrong", "crashed", "out_of_memory")
     )
-    disputes = [f"- {graph}: answers differ: {found}" for graph, found in disagreements(records).items()]
-    lines = [*failures, *disputes]
-    return ["## What went wrong\n\n" + "\n".join(lines)] if lines else []
+    return ["## What went wrong\n\n" + "\n".join(failures)] if failures else []
+
+
+def asked(cell: Cell) -> str:
+    """The row of a count, else the question."""
+    return cell.row if cell.question == "count" else cell.question

@@ -17,7 +17,7 @@ import tempfile
 import time
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import IO, Any
 
@@ -30,10 +30,11 @@ TEARDOWN_SECONDS = 5.0
 
 @dataclass(frozen=True, slots=True)
 class CellLimits:
-    """What a child may take: seconds for each stage and each repeat, bytes of resident memory."""
+    """What a child may take: seconds for each stage and each repeat, bytes of resident memory, timed repeats."""
 
     seconds: float
     memory_bytes: int
+    repeats: int = child.MOST_REPEATS
 
 
 @dataclass(slots=True)
@@ -42,7 +43,7 @@ class _Reports:
 
     stage: str = "load"
     seconds: list[float] = field(default_factory=list)
-    answers: list[int] = field(default_factory=list)
+    findings: list[tuple[int, str]] = field(default_factory=list)
     failed: str | None = None
     message: str = ""
     peak_bytes: int | None = None
@@ -54,8 +55,9 @@ class _Reports:
             self.stage = line["stage"]
         elif "timed" in line:
             self.seconds.append(line["timed"])
-            self.answers.append(line["answer"])
             self.answered_at = time.perf_counter()
+        elif "answer" in line:
+            self.findings.append((line["answer"], line["digest"]))
         elif "failed" in line:
             self.failed, self.message = line["failed"], line["message"]
         else:
@@ -73,7 +75,7 @@ def time_child(job: Mapping[str, Any], limits: CellLimits) -> Outcome:
     outcome, elapsed = _run(job, limits)
     if outcome.status != "ok" or elapsed is None:
         return outcome
-    return Outcome("ok", answer=outcome.answer, seconds=(elapsed,), peak_bytes=outcome.peak_bytes)
+    return replace(outcome, seconds=(elapsed,))
 
 
 def _run(job: Mapping[str, Any], limits: CellLimits) -> tuple[Outcome, float | None]:
@@ -167,9 +169,10 @@ def _outcome(returncode: int, reports: _Reports, complaints: IO[bytes]) -> Outco
     if reports.failed is not None:
         return Outcome(reports.failed, without_folders(reports.message), stage=reports.stage)
     if reports.finished:
-        if len(set(reports.answers)) > 1:
-            return Outcome("wrong", f"repeats disagree: {sorted(set(reports.answers))}", reports.answers[-1])
-        return Outcome("ok", "", reports.answers[-1], tuple(reports.seconds), reports.peak_bytes)
+        answer, digest = reports.findings[-1]
+        if len(set(reports.findings)) > 1:
+            return Outcome("wrong", f"repeats disagree: {sorted(set(reports.findings))}", answer, digest=digest)
+        return Outcome("ok", "", answer, tuple(reports.seconds), reports.peak_bytes, digest=digest)
     ending = signal.Signals(-returncode).name if returncode < 0 else f"exit status {returncode}"
     last_words = _last_line(complaints)
     message = f"{ending} during {reports.stage}" + (f": {last_words}" if last_words else "")
