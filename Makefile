@@ -1,7 +1,7 @@
 # Each target sets up its own environment when it is missing; pyproject.toml renews it.
 SHELL := bash
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-deep test-data check bench docs clean
+.PHONY: help demo test test-deep test-data check bench bench-quick docs clean
 
 UV := $(shell command -v uv 2>/dev/null)
 PYTHON := $(shell for p in python3.13 python3.12 python3.11 python3; do \
@@ -14,13 +14,14 @@ DATA ?= ../shared/data
 MACHINE_TESTS := tests/test_native.py tests/test_kernel_cache.py
 
 help:
-	@echo "make demo       install into .venv and count the triangles of a bundled real graph"
-	@echo "make test       the tests (under 10 minutes on two cores)"
-	@echo "make test-deep  long fuzzing, kills, coverage with the JIT off (under 30 minutes)"
-	@echo "make test-data  count every graph of DATA=folder under every algorithm"
-	@echo "make check      ruff, ruff format, mypy"
-	@echo "make bench      install the peers into .venv-bench and print the comparison table"
-	@echo "make docs       regenerate docs/ pages that are made from the code"
+	@echo "make demo        install into .venv and count the triangles of a bundled real graph"
+	@echo "make test        the tests (under 10 minutes on two cores)"
+	@echo "make test-deep   long fuzzing, kills, coverage with the JIT off (under 30 minutes)"
+	@echo "make test-data   count every graph of DATA=folder under every algorithm"
+	@echo "make check       ruff, ruff format, mypy"
+	@echo "make bench       install the peers into .venv-bench and print the comparison table"
+	@echo "make bench-quick the table of all answers on small graphs (a minute); wrong answers fail"
+	@echo "make docs        build the documentation into docs/_build/html; warnings are errors"
 
 define create_venv
 	@if [ -n "$(UV)" ]; then \
@@ -66,8 +67,13 @@ check: $(VENV)/.stamp
 bench: $(BENCH_VENV)/.stamp
 	$(BENCH_VENV)/bin/python benchmarks/cpu.py
 
+bench-quick: $(VENV)/.stamp
+	$(RUN) benchmarks/answers.py --quick
+
 docs: $(VENV)/.stamp
 	$(RUN) -m wedgewise.report.pages
+	$(VENV)/bin/sphinx-build -q -E -W --keep-going -b html docs docs/_build/html
+	@echo "docs/_build/html/index.html"
 
 clean:
-	rm -rf $(VENV) $(BENCH_VENV) .mypy_cache .ruff_cache .pytest_cache
+	rm -rf $(VENV) $(BENCH_VENV) docs/_build .mypy_cache .ruff_cache .pytest_cache

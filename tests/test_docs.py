@@ -1,9 +1,12 @@
-"""The documentation says what is there: modules, formats, commands, limits, links, and pages made from the code."""
+"""The documentation says what is there: modules, formats, commands, limits, links, pages made from the code, and
+examples whose output is what happens."""
 
 from __future__ import annotations
 
+import doctest
 import gzip
 import re
+import shlex
 import subprocess
 import sys
 from dataclasses import fields
@@ -15,20 +18,21 @@ from typer.testing import CliRunner
 
 import wedgewise
 from wedgewise.cli.app import app
+from wedgewise.cli.console import Console
 from wedgewise.errors import StorageError
 from wedgewise.read import FORMATS
 from wedgewise.read.limits import DEFAULT_LIMITS
-from wedgewise.report.pages import PAGES, write_pages
+from wedgewise.report.pages import make_pages, write_pages
 
 PACKAGE = Path(wedgewise.__file__).parent
 ROOT = PACKAGE.parent.parent
-DOCUMENTS = sorted(
-    path
-    for folder in (ROOT, ROOT / "docs", ROOT / "docs" / "decisions", ROOT / "benchmarks")
-    for path in folder.glob("*.md")
-)
-DECISIONS = sorted((ROOT / "docs" / "decisions").glob("*.md"))
+DOCS = ROOT / "docs"
+PAGES = sorted(path for path in DOCS.rglob("*.md") if "_build" not in path.parts)
+DOCUMENTS = sorted([*ROOT.glob("*.md"), *(ROOT / "benchmarks").glob("*.md"), *PAGES])
+DECISIONS = sorted((DOCS / "decisions").glob("*.md"))
 README = (ROOT / "README.md").read_text(encoding="utf-8")
+MADE = make_pages()
+EXAMPLES = re.compile(r"^```(python|console)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
 def table_cells(text: str, heading: str) -> list[list[str]]:
@@ -38,6 +42,71 @@ def table_cells(text: str, heading: str) -> list[list[str]]:
     return rows[2:]
 
 
+def examples_of(path: Path) -> list[tuple[str, str, int]]:
+    """Language, text and line of every block of a page that shows what happens."""
+    text = path.read_text(encoding="utf-8")
+    return [(block[1], block[2], text.count("\n", 0, block.start())) for block in EXAMPLES.finditer(text)]
+
+
+def run_python(code: str, known: dict[str, object], name: str, line: int) -> dict[str, object]:
+    """Run a block of examples after those before it, compare what it shows, and return the names that there are now."""
+    test = doctest.DocTestParser().get_doctest(code, known, name, name, line)
+    told: list[str] = []
+    runner = doctest.DocTestRunner(verbose=False, optionflags=doctest.ELLIPSIS)
+    assert runner.run(test, out=told.append, clear_globs=False).failed == 0, "".join(told)
+    return test.globs
+
+
+def run_console(session: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Run the commands of a session as on a terminal; an ellipsis (…) in what it shows stands for anything."""
+    monkeypatch.setattr(Console, "is_read_by_a_person", property(lambda console: not console.quiet))
+    for command, shown in re.findall(r"^\$ wedgewise (.*)\n((?:(?!\$ ).*\n)*)", session, re.MULTILINE):
+        result = CliRunner().invoke(app, shlex.split(command))
+        expected = ".*".join(map(re.escape, shown.strip().split("…")))
+        assert re.fullmatch(expected, result.output.strip(), re.DOTALL), f"{command}\n{result.output}"
+
+
+def example_pages() -> list[object]:
+    """The pages with examples; those that read the bundled graph are for compiled kernels."""
+    return [
+        pytest.param(
+            path,
+            id=str(path.relative_to(DOCS)),
+            marks=pytest.mark.compiled if "bundled(" in path.read_text(encoding="utf-8") else (),
+        )
+        for path in PAGES
+        if examples_of(path)
+    ]
+
+
+@pytest.mark.parametrize("path", example_pages())
+def test_examples_show_what_happens(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    known: dict[str, object] = {}
+    for language, text, line in examples_of(path):
+        if language == "python":
+            known = run_python(text, known, path.name, line)
+        else:
+            run_console(text, monkeypatch)
+
+
+def test_examples_can_fail(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    page = tmp_path / "page.md"
+    page.write_text("```python\n>>> x = 1\n```\n\n```python\n>>> x\n2\n```\n")
+    (_, first, line), (_, second, _) = examples_of(page)
+    known = run_python(first, {}, "page.md", line)
+    with pytest.raises(AssertionError, match="Expected:"):
+        run_python(second, known, "page.md", line)
+    with pytest.raises(AssertionError, match="wedgewise 0"):
+        run_console("$ wedgewise --version\nwedgewise … and more\n", monkeypatch)
+
+
+def test_python_blocks_are_examples() -> None:
+    for path in PAGES:
+        for language, text, _ in examples_of(path):
+            assert (">>> " if language == "python" else "$ wedgewise ") in text, path.name
+
+
 def test_architecture_names_every_module_once() -> None:
     text = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
     described = re.findall(r"^- `([\w/]+\.py)`: \S", text, re.MULTILINE)
@@ -45,20 +114,35 @@ def test_architecture_names_every_module_once() -> None:
     assert sorted(described) == sorted(there)
 
 
-@pytest.mark.parametrize("name", PAGES)
+@pytest.mark.parametrize("name", MADE)
 def test_committed_pages_are_what_the_code_makes(name: str) -> None:
-    committed = (ROOT / "docs" / name).read_text(encoding="utf-8")
-    assert committed == PAGES[name](), "run `make docs`"
+    committed = (DOCS / name).read_text(encoding="utf-8")
+    assert committed == MADE[name], "run `make docs`"
+
+
+def test_every_algorithm_has_its_page_and_no_page_is_left_over() -> None:
+    assert sorted(f"algorithms/{path.name}" for path in (DOCS / "algorithms").iterdir()) == sorted(
+        name for name in MADE if name.startswith("algorithms/")
+    )
+    for algorithm in wedgewise.algorithms():
+        page = MADE[f"algorithms/{algorithm.name}-{algorithm.device}.md"]
+        for part in (algorithm.summary, "**What**: ", "**Paper**: ", "**Who does what**: ", "**Memory**: "):
+            assert part in page
+        assert all(f"| `{knob.name}` | {knob.default} |" in page for knob in algorithm.knobs)
 
 
 def test_pages_are_written_where_they_are_asked_for(tmp_path: Path) -> None:
     made = subprocess.run(
         [sys.executable, "-m", "wedgewise.report.pages", str(tmp_path)], capture_output=True, text=True, check=True
     )
-    assert made.stdout.split() == [str(tmp_path / name) for name in PAGES]
-    assert sorted(path.name for path in tmp_path.iterdir()) == sorted(PAGES)
+    assert made.stdout.split() == [str(tmp_path / name) for name in MADE]
+    assert write_pages(tmp_path) == [tmp_path / name for name in MADE]
+    assert {str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*.md")} == set(MADE)
     with pytest.raises(StorageError):
-        write_pages(tmp_path / "nowhere")
+        write_pages(tmp_path / "nowhere" / "at all")
+    (tmp_path / "file").touch()
+    with pytest.raises(StorageError):
+        write_pages(tmp_path / "file")
 
 
 @pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
@@ -68,15 +152,13 @@ def test_links_lead_somewhere(path: Path) -> None:
             assert (path.parent / target).exists(), target
 
 
-def test_readme_python_runs(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_readme_python_runs(tmp_path: Path) -> None:
     lines = "".join(f"{u} {v}\n" for u, v in fixture_pairs("karate").tolist())
     (tmp_path / "graph.txt.gz").write_bytes(gzip.compress(lines.encode()))
-    monkeypatch.chdir(tmp_path)
-    (example,) = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
-    exec(compile(example, "README.md", "exec"), {})
-    assert capsys.readouterr().out.startswith("45\n45 {")
+    program = "\n".join(["import networkx as nx", *re.findall(r"```python\n(.*?)```", README, re.DOTALL)])
+    ran = subprocess.run([sys.executable, "-W", "error", "-c", program], cwd=tmp_path, capture_output=True, text=True)
+    assert ran.returncode == 0, ran.stderr
+    assert ran.stdout.startswith("45\n45 {")
 
 
 def test_readme_table_has_every_command() -> None:
@@ -86,9 +168,11 @@ def test_readme_table_has_every_command() -> None:
     assert sorted(documented) == sorted(there)
 
 
-def test_readme_table_has_every_format() -> None:
-    documented = [name for cells in table_cells(README, "Formats") for name in re.findall(r"`(\w+)`", cells[0])]
-    assert sorted(documented) == sorted(FORMATS)
+def test_tables_have_every_format() -> None:
+    files = (DOCS / "how-to" / "files.md").read_text(encoding="utf-8")
+    for text in (README, files):
+        documented = [name for cells in table_cells(text, "Formats") for name in re.findall(r"`(\w+)`", cells[0])]
+        assert sorted(documented) == sorted(FORMATS)
 
 
 def test_security_table_has_every_limit() -> None:
@@ -97,8 +181,29 @@ def test_security_table_has_every_limit() -> None:
     assert documented == {field.name: getattr(DEFAULT_LIMITS, field.name) for field in fields(DEFAULT_LIMITS)}
 
 
-def test_index_lists_every_decision() -> None:
-    listed = re.findall(r"\(decisions/([\w-]+\.md)\)", (ROOT / "docs" / "index.md").read_text(encoding="utf-8"))
+def test_reference_has_every_public_name() -> None:
+    from wedgewise import generate, interop
+
+    pages = "".join(path.read_text(encoding="utf-8") for path in (DOCS / "reference").glob("*.md"))
+    described = set(re.findall(r"^\.\. auto\w+:: wedgewise\.([\w.]+)$", pages, re.MULTILINE))
+    assert set(wedgewise.__all__) - {"__version__"} <= described
+    assert {f"generate.{name}" for name in generate.__all__ if callable(getattr(generate, name))} <= described
+    assert {f"interop.{name}" for name in interop.__all__} <= described
+
+
+def test_promises_name_tests_that_exist() -> None:
+    text = (DOCS / "promises.md").read_text(encoding="utf-8")
+    sections = re.split(r"^## (\d)\. ", text, flags=re.MULTILINE)
+    assert sections[1::2] == [str(number) for number in range(1, 10)]
+    for section in sections[2::2]:
+        named = re.findall(r"^- `(tests/[\w/]+\.py)::(\w+)`$", section, re.MULTILINE)
+        assert named, section
+        for file, function in named:
+            assert f"\ndef {function}(" in (ROOT / file).read_text(encoding="utf-8"), (file, function)
+
+
+def test_every_decision_is_listed() -> None:
+    listed = re.findall(r"\(decisions/([\w-]+\.md)\)", (DOCS / "decisions.md").read_text(encoding="utf-8"))
     assert listed == [path.name for path in DECISIONS]
 
 
