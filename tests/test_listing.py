@@ -7,9 +7,11 @@ import threading
 import tracemalloc
 from itertools import combinations, islice
 from math import comb
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow.parquet
 import pytest
 from conformance.engines import VARIED_GRAPHS, held, in_order, that_answer
 from graphs import known_by_sets, random_pairs
@@ -197,6 +199,36 @@ def test_bad_arguments_are_named_before_the_first_batch(arguments: dict[str, Any
         with pytest.raises(InputError) as caught:
             ww.list_triangles(clique, **arguments)
         assert message in str(caught.value)
+
+
+@pytest.mark.parametrize("name", ["t.csv", "t.tsv", "t.parquet", "t.npy", "t.csv.gz"])
+def test_a_listing_is_written_by_labels(name: str, tmp_path: Path) -> None:
+    labelled = ww.Graph(MIXED.edges.astype(np.int64) * 10 + 7)
+    written = ww.write_triangles(labelled, tmp_path / name, batch=100, start=5)
+    rows = np.asarray(labelled.labels)[ww.list_triangles(labelled, start=5)]
+    assert written == len(rows)
+    assert np.array_equal(read_rows(tmp_path / name), rows)
+
+
+def read_rows(path: Path) -> Any:
+    """The rows of a file, by other means than ours."""
+    if path.suffix == ".npy":
+        return np.load(path)
+    if path.suffix == ".parquet":
+        return np.stack([column.to_numpy() for column in pyarrow.parquet.read_table(path).columns], axis=1)
+    return np.loadtxt(path, np.int64, delimiter="\t" if path.suffix == ".tsv" else ",", skiprows=1)
+
+
+def test_a_listing_that_cannot_be_written_is_refused_before_the_work(tmp_path: Path) -> None:
+    with pytest.raises(ww.errors.UnknownNameError, match="csv"):
+        ww.write_triangles(MIXED, tmp_path / "triangles.docx")
+    with pytest.raises(ww.errors.InputError, match="batch is at least 1"):
+        ww.write_triangles(MIXED, tmp_path / "t.csv", batch=0)
+    text = ww.Graph([("ada", "bob"), ("bob", "cy"), ("cy", "ada")])
+    with pytest.raises(ww.errors.InputError, match="npy"):
+        ww.write_triangles(text, tmp_path / "t.npy")
+    assert list(tmp_path.iterdir()) == []
+    assert text.preparations == 0
 
 
 def test_a_listing_has_no_other_parameters() -> None:

@@ -24,6 +24,7 @@ from wedgewise.api import (
     run,
     transitivity,
     triangles,
+    write_triangles,
 )
 from wedgewise.plan import Plan
 from wedgewise.read.limits import Limits
@@ -49,6 +50,7 @@ __all__ = [
     "run",
     "transitivity",
     "triangles",
+    "write_triangles",
 ]
 
 

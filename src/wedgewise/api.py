@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from math import isnan
+from os import PathLike
 from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
 import numpy as np
@@ -224,11 +225,57 @@ def iter_triangles(
     from wedgewise.execute.listing import wrapper
     from wedgewise.questions import stretch_of
 
-    if batch < 1:
-        raise InputError(f"batch is at least 1, not {batch}")
+    _check_batch(batch)
     wrap = wrapper(output)
     listing = open_listing(graph, *_split(how)).answer
     return map(wrap, listing.batches(*stretch_of(start, stop, listing.total), batch))
+
+
+def write_triangles(
+    graph: Any,
+    path: str | PathLike[str],
+    *,
+    batch: int = 1 << 20,
+    start: int = 0,
+    stop: int | None = None,
+    **how: Unpack[How],
+) -> int:
+    """List triangles into a file, by their labels, in the order of `list_triangles` and in batches; how many.
+
+    Parameters
+    ----------
+    graph : a Graph, or whatever `Graph` accepts
+    path : its suffix names the format, csv, tsv, parquet, arrow or npy, and behind it the compression, such as .gz; the
+        file appears when it is complete
+    batch : how many triangles are held at a time
+    start, stop : as in `list_triangles`
+    **how : the keywords of `count`
+
+    Examples
+    --------
+    >>> import pathlib, tempfile, wedgewise as ww
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "triangles.csv"
+    >>> ww.write_triangles([("ada", "bob"), ("bob", "cy"), ("cy", "ada")], path)
+    1
+    >>> path.read_text()
+    'u,v,w\\nada,bob,cy\\n'
+    """
+    from wedgewise.questions import stretch_of
+    from wedgewise.write_answers import answer_writer, check_labels, per_triangle, write_answers
+
+    _check_batch(batch)
+    answer_writer(path)
+    graph = as_graph(graph)
+    check_labels(path, graph.labels, 3)
+    listing = open_listing(graph, *_split(how)).answer
+    begin, end = stretch_of(start, stop, listing.total)
+    write_answers(per_triangle(graph.labels, end - begin, listing.batches(begin, end, batch)), path)
+    return end - begin
+
+
+def _check_batch(batch: int) -> None:
+    if batch < 1:
+        raise InputError(f"batch is at least 1, not {batch}")
 
 
 def open_listing(graph: Any, options: Options, progress: Progress, verify: bool) -> Result:
