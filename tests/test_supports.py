@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 
 import wedgewise as ww
 from wedgewise import generate
-from wedgewise.algorithms import find
+from wedgewise.algorithms import _ranges, find
 from wedgewise.algorithms._contract import Shape, Work
-from wedgewise.algorithms.cpu import _keystone_heads
+from wedgewise.algorithms.cpu import _keystone_heads, _keystone_supports
 from wedgewise.execute.threads import run_tasks
 from wedgewise.graph import OrientedGraph
 from wedgewise.machine.jit import kernel
@@ -177,10 +177,14 @@ def test_a_book_has_more_pages_than_16_bits_count(hubs: int) -> None:
 
 
 @pytest.mark.parametrize("hubs", [-1, 0, 512])
-def test_any_number_of_threads_gives_the_same_answers(hubs: int) -> None:
-    graph = oriented(generate.kronecker(9, edgefactor=6, seed=3).pairs())
+def test_any_number_of_threads_gives_the_same_answers(monkeypatch: pytest.MonkeyPatch, hubs: int) -> None:
+    """Whether threads have supports of their own or share them, and whoever takes which of many small tasks."""
+    monkeypatch.setattr(_ranges, "TASK_ARCS", 100)
+    graph = oriented(generate.kronecker(9, edgefactor=3, seed=3).pairs())
     one = all_answers(graph, 1, hubs=hubs)
-    assert all_answers(graph, 2, hubs=hubs) == all_answers(graph, 5, hubs=hubs) == one
+    assert one == expected(graph)
+    for threads in (2, _keystone_supports.MOST_SHARES, _keystone_supports.MOST_SHARES + 1):
+        assert all_answers(graph, threads, hubs=hubs) == one
     assert sum(one.vertices) == sum(one.arcs) == 3 * one.total == 3 * sum(one.opened) == 3 * len(one.triangles)
     assert one.triangles == sorted(set(one.triangles))
 
@@ -201,6 +205,11 @@ def test_any_stretch_of_arcs_lists_its_part(hubs: int) -> None:
         )
 
 
+def test_no_head_has_no_tails() -> None:
+    graph = random_graph(12, 30, seed=1)
+    assert len(_keystone_heads.by_head(graph, graph.n, 2).tails) == 0
+
+
 def test_arcs_by_head_do_not_depend_on_owners_and_steps(monkeypatch: pytest.MonkeyPatch) -> None:
     graph = oriented(generate.kronecker(9, seed=4).pairs())
     offsets = graph.offsets.tolist()
@@ -210,9 +219,10 @@ def test_arcs_by_head_do_not_depend_on_owners_and_steps(monkeypatch: pytest.Monk
             tails[b].append(a)
     for step in (1 << 23, 100):
         monkeypatch.setattr(_keystone_heads, "STEP_ARCS", step)
-        for threads in (1, 2, 7):
-            heads = _keystone_heads.by_head(graph, threads)
-            assert [part.tolist() for part in np.split(heads.tails, heads.offsets[1:-1])] == tails
+        for threads, least in ((1, 0), (2, 0), (7, 0), (1, 300), (2, 300), (7, 300)):
+            heads = _keystone_heads.by_head(graph, least, threads)
+            assert heads.least == least
+            assert [part.tolist() for part in np.split(heads.tails, heads.offsets[1:-1])] == tails[least:]
 
 
 @pytest.mark.compiled

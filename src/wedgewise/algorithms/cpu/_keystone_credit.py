@@ -38,7 +38,7 @@ from wedgewise.algorithms.cpu._keystone_rows import (
 )
 from wedgewise.graph import Ids, Keys
 from wedgewise.machine.jit import helper, kernel
-from wedgewise.machine.primitives import BLOCK_WORDS, MOST_ROWS, PLANES, count_common_bits, sum_columns
+from wedgewise.machine.primitives import BLOCK_WORDS, MOST_ROWS, PLANES, count_common_bits, prefetch, sum_columns
 
 SPARE = 16  # the credit of id x is at SPARE + x; failed tests are credited below it, in turn, so that none has to wait
 PLANES_AT = 2 * MOST_ROWS
@@ -65,8 +65,8 @@ def ledger_bytes(n: int, credit_bytes: int) -> int:
 
 
 @helper
-def credit_marked(offsets, rows, b, pad, marks, credit):  # type: ignore[no-untyped-def]
-    """Credit every out-neighbour of b that is marked; how many were, and how many there are."""
+def credit_marked(offsets, rows, b, pad, marks, credit, opposite):  # type: ignore[no-untyped-def]
+    """Credit every out-neighbour c of b that is marked, and b → c where asked; how many were, and how many are."""
     begin, end = np.uint64(offsets[b]), np.uint64(offsets[b + np.uint64(1)])
     final = np.uint64(len(rows)) - np.uint64(1)
     found = np.uint64(0)
@@ -75,13 +75,28 @@ def credit_marked(offsets, rows, b, pad, marks, credit):  # type: ignore[no-unty
         c = np.uint64(rows[min(place, final)])
         hit = marked(c + pad, marks) & np.uint64(place < end)
         credit_hit(c, hit, place, credit)
+        if opposite is not None:
+            opposite[min(place, final)] += np.uint32(hit)
         found += hit
     for arc in range(begin + np.uint64(TESTS_IN_ANY_CASE), end):
         c = np.uint64(rows[arc])
         hit = marked(c + pad, marks)
         credit_hit(c, hit, arc, credit)
+        if opposite is not None:
+            opposite[arc] += np.uint32(hit)
         found += hit
     return found, end - begin
+
+
+@helper
+def prefetch_opposite(offsets, rows, begin, end, base, opposite):  # type: ignore[no-untyped-def]
+    """Ask for the shares of the arcs of the out-neighbours below the hubs."""
+    if end - begin > np.uint64(1):
+        for arc in range(begin, end):
+            b = np.uint64(rows[arc])
+            if b >= base:
+                break
+            prefetch(opposite, np.uint64(offsets[b]))
 
 
 @helper
@@ -165,19 +180,31 @@ def credit_hubs(rows, split, end, base, blocks, pad, bits, ratio, marks, scratch
 
 
 @helper
-def credit_row(offsets, rows, begin, end, base, blocks, pad, bits, ratio, marks, scratch, credit):  # type: ignore[no-untyped-def]
-    """Credit the triangles whose lowest vertex has the row ``rows[begin:end]`` to their two other vertices."""
+def credit_pair(offsets, rows, begin, base, credit, opposite):  # type: ignore[no-untyped-def]
+    """The same as `credit_row` for a row of two arcs, which is not worth marking."""
+    b, c = np.uint64(rows[begin]), rows[begin + np.uint64(1)]
+    triangles, tests = find_in_row(offsets, rows, b, c)
+    credit[np.uint64(SPARE) + b] += triangles
+    credit[np.uint64(SPARE) + np.uint64(c)] += triangles
+    if opposite is not None:
+        place = min(np.uint64(offsets[b]) + tests, np.uint64(len(rows))) - np.uint64(1)
+        opposite[place] += np.uint32(triangles & np.uint64(b < base))
+    return triangles, tests
+
+
+@helper
+def credit_row(offsets, rows, begin, end, base, blocks, pad, bits, ratio, marks, scratch, credit, opposite):  # type: ignore[no-untyped-def]
+    """Credit the triangles whose lowest vertex has the row ``rows[begin:end]`` to their two other vertices.
+
+    Where `opposite` is an array, their highest arc b → c gets its share there, unless b is a hub.
+    """
     if end - begin == np.uint64(2):
-        b, c = np.uint64(rows[begin]), rows[begin + np.uint64(1)]
-        triangles, tests = find_in_row(offsets, rows, b, c)
-        credit[np.uint64(SPARE) + b] += triangles
-        credit[np.uint64(SPARE) + np.uint64(c)] += triangles
-        return triangles, tests
+        return credit_pair(offsets, rows, begin, base, credit, opposite)
     split = mark_row(rows, begin, end, base, pad, marks)
     triangles, tests = np.uint64(0), np.uint64(0)
     for arc in range(begin, min(split, end - np.uint64(1))):
         b = np.uint64(rows[arc])
-        found, tested = credit_marked(offsets, rows, b, pad, marks, credit)
+        found, tested = credit_marked(offsets, rows, b, pad, marks, credit, opposite)
         credit[np.uint64(SPARE) + b] += found
         triangles += found
         tests += tested
@@ -190,8 +217,11 @@ def credit_row(offsets, rows, begin, end, base, blocks, pad, bits, ratio, marks,
 
 
 @helper
-def credit_range(offsets, rows, first_hub, bits, probe_ratio, begin, end, marks, scratch, credit, supports):  # type: ignore[no-untyped-def]
-    """Credit triangles with their lowest vertex in [begin, end): into `supports` row by row, or else kept, with it."""
+def credit_range(offsets, rows, first_hub, bits, probe_ratio, begin, end, marks, scratch, credit, supports, opposite):  # type: ignore[no-untyped-def]
+    """Credit triangles with their lowest vertex in [begin, end): into `supports` row by row, or else kept, with it.
+
+    Where `opposite` is an array, it gets the shares of the arcs b → c with b below the hubs.
+    """
     one, two = np.uint64(1), np.uint64(2)
     base, ratio = np.uint64(first_hub), np.uint64(probe_ratio)
     n = np.uint64(len(offsets)) - one
@@ -204,10 +234,12 @@ def credit_range(offsets, rows, first_hub, bits, probe_ratio, begin, end, marks,
         a_begin, a_end = a_end, soon_end
         soon_end = np.uint64(offsets[min(a + two, n)])
         prefetch_second_hops(offsets, rows, a_end, soon_end, base)
+        if opposite is not None:
+            prefetch_opposite(offsets, rows, a_end, soon_end, base, opposite)
         found = np.uint64(0)
         if a_end - a_begin >= two:
             found, tested = credit_row(
-                offsets, rows, a_begin, a_end, base, blocks, pad, bits, ratio, marks, scratch, credit
+                offsets, rows, a_begin, a_end, base, blocks, pad, bits, ratio, marks, scratch, credit, opposite
             )
             triangles += found
             tests += tested
@@ -216,7 +248,7 @@ def credit_range(offsets, rows, first_hub, bits, probe_ratio, begin, end, marks,
         else:
             for arc in range(a_begin, a_end):
                 place = np.uint64(SPARE) + np.uint64(rows[arc])
-                supports[arc] = credit[place]
+                supports[arc] += np.uint32(credit[place])
                 credit[place] = np.uint32(0)
     return triangles, tests
 
@@ -236,7 +268,7 @@ def credit_vertices(
 ) -> Counts:
     """Credit the triangles with lowest vertex in [begin, end) to all their vertices."""
     triangles, tests = credit_range(
-        offsets, rows, first_hub, bits, probe_ratio, begin, end, marks, scratch, credit, None
+        offsets, rows, first_hub, bits, probe_ratio, begin, end, marks, scratch, credit, None, None
     )
     return triangles, tests
 
@@ -255,8 +287,29 @@ def credit_arcs(
     credit: Ids,
     supports: Ids,
 ) -> Counts:
-    """Set the supports of the arcs of a in [begin, end) to the triangles with lowest vertex a."""
+    """Add the triangles with lowest vertex a to the supports of the arcs of a in [begin, end)."""
     triangles, tests = credit_range(
-        offsets, rows, first_hub, bits, probe_ratio, begin, end, marks, scratch, credit, supports
+        offsets, rows, first_hub, bits, probe_ratio, begin, end, marks, scratch, credit, supports, None
+    )
+    return triangles, tests
+
+
+@kernel
+def credit_all_arcs(
+    offsets: NDArray[Any],
+    rows: Ids,
+    first_hub: int,
+    bits: Keys,
+    probe_ratio: int,
+    begin: int,
+    end: int,
+    marks: Keys,
+    scratch: Keys,
+    credit: Ids,
+    supports: Ids,
+) -> Counts:
+    """The same, and their opposite arcs b → c with b below the hubs: `supports` belongs to one thread."""
+    triangles, tests = credit_range(
+        offsets, rows, first_hub, bits, probe_ratio, begin, end, marks, scratch, credit, supports, supports
     )
     return triangles, tests

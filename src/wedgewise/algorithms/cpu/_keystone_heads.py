@@ -1,4 +1,4 @@
-"""The arcs by head: for each vertex b the tails a of the arcs a → b that have another arc of a behind them.
+"""The arcs by head: for each b from some vertex on, the tails a of the arcs a → b with another arc of a behind them.
 
 A counting sort by owner: each task owns an interval of heads and looks for it in every row (rows are sorted), so that
 no two threads write to the same place and tails come out ascending for any number of threads.
@@ -25,8 +25,9 @@ STEP_ARCS = 1 << 23  # about 50 ms for one owner
 
 @dataclass(frozen=True, slots=True)
 class Heads:
-    """The tails of head b are ``tails[offsets[b]:offsets[b + 1]]``, ascending."""
+    """Head b has the tails ``tails[offsets[b - least]:offsets[b - least + 1]]``, ascending."""
 
+    least: int
     offsets: NDArray[Any]
     tails: Ids
 
@@ -40,37 +41,38 @@ def sort_by_head(
     end: int,
     first_head: int,
     end_head: int,
+    least_head: int,
     head_offsets: NDArray[Any],
     tails: Ids,
 ) -> None:
     """Go through rows begin … end − 1: count the arcs to each head of an interval, or place their tails.
 
     Arcs to b are counted at b + 2 and summed; then entry b + 1 is where the next tail of b goes, and in the end where
-    the tails of b + 1 begin.
+    the tails of b + 1 begin (b numbered from the least head).
     """
     one = np.uint64(1)
-    low, high = np.uint64(first_head), np.uint64(end_head)
+    low, high, least = np.uint64(first_head), np.uint64(end_head), np.uint64(least_head)
     shift = one if placing else np.uint64(2)
     for a in range(np.uint64(begin), np.uint64(end)):
         arc, row_end = np.uint64(offsets[a]), np.uint64(offsets[a + one])
-        if row_end - arc < np.uint64(2):
+        if row_end - arc < np.uint64(2) or np.uint64(rows[row_end - np.uint64(2)]) < low:
             continue
         last = row_end - one
         if np.uint64(rows[arc]) < low:
             arc = first_not_below(rows, arc, last, low)
         while arc < last and np.uint64(rows[arc]) < high:
-            place = np.uint64(rows[arc]) + shift
+            place = np.uint64(rows[arc]) - least + shift
             if placing:
                 tails[head_offsets[place]] = a
             head_offsets[place] += one
             arc += one
 
 
-def by_head(graph: OrientedGraph, threads: int) -> Heads:
-    """Sort the arcs that matter by head, on so many threads."""
+def by_head(graph: OrientedGraph, least: int, threads: int) -> Heads:
+    """Sort the arcs that matter by head, from head `least` on, on so many threads."""
     offsets, rows = kernel_view(graph.offsets), kernel_view(graph.out_neighbours)
-    head_offsets = np.zeros(graph.n + 2, offsets.dtype)
-    owners = _owner_bounds(rows, graph.n, threads)
+    head_offsets = np.zeros(graph.n - least + 2, offsets.dtype)
+    owners = _owner_bounds(rows, least, graph.n, threads)
     steps = _step_bounds(graph)
 
     def go_through(placing: bool, tails: Ids) -> None:
@@ -78,7 +80,7 @@ def by_head(graph: OrientedGraph, threads: int) -> Heads:
 
             def task(owner: int, _worker: int, begin: int = begin, end: int = end) -> None:
                 first, stop = owners[owner], owners[owner + 1]
-                sort_by_head(placing, offsets, rows, begin, end, first, stop, head_offsets, tails)
+                sort_by_head(placing, offsets, rows, begin, end, first, stop, least, head_offsets, tails)
 
             run_tasks(task, len(owners) - 1, threads)
 
@@ -86,14 +88,15 @@ def by_head(graph: OrientedGraph, threads: int) -> Heads:
     np.cumsum(head_offsets, out=head_offsets)
     tails = np.empty(int(head_offsets[-1]), np.uint32)
     go_through(True, tails)
-    return Heads(head_offsets[:-1], tails)
+    return Heads(least, head_offsets[:-1], tails)
 
 
-def _owner_bounds(rows: Ids, n: int, owners: int) -> list[int]:
-    """Intervals of heads with about equally many arcs, by a sample."""
+def _owner_bounds(rows: Ids, least: int, n: int, owners: int) -> list[int]:
+    """Intervals of the heads from `least` on with about equally many arcs, by a sample."""
     sample = np.sort(rows[:: max(1, len(rows) // SAMPLE_HEADS)])
+    sample = sample[sample >= least]
     cuts = sample[np.arange(1, owners) * len(sample) // owners].tolist() if len(sample) else []
-    return sorted({0, *cuts, n})
+    return sorted({least, *cuts, n})
 
 
 def _step_bounds(graph: OrientedGraph) -> list[int]:

@@ -24,11 +24,26 @@ MAX_HUBS = 1 << 15
 SAMPLE_ARCS = 1 << 11
 HUBS_PER_FILL = 1 << 10
 
-# nanoseconds on one core, from the figures in docs/decisions/0006-keystone-cpu.md
-STREAM_ARC, STREAM_TEST = 6.0, 0.85
-HUB_ARC, PROBE_TEST, AND_BLOCK = 6.0, 4.0, 2.0
-ROW_BYTE = 0.5
+ROW_BYTE = 0.5  # nanoseconds for a byte of the hubs' rows
 CHOOSE_HUBS = -1
+
+
+@dataclass(frozen=True, slots=True)
+class Costs:
+    """Nanoseconds on one core for an arc a → b: streamed below the hubs, or to a hub with arcs of a behind it.
+
+    The defaults are those of a count, from the figures in docs/decisions/0006-keystone-cpu.md.
+    """
+
+    stream_arc: float = 6.0
+    stream_test: float = 0.85
+    hub_arc: float = 6.0
+    probe_test: float = 4.0
+    and_block: float = 2.0
+    behind: float = 0.0
+
+
+COUNTING = Costs()
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +120,7 @@ def most_hubs(shape: Shape, knobs: Knobs) -> int:
     return largest_hubs(shape.n, shape.m) if hubs == CHOOSE_HUBS else min(hubs, shape.n)
 
 
-def choose_hubs(graph: OrientedGraph, probe_ratio: int) -> int:
+def choose_hubs(graph: OrientedGraph, probe_ratio: int, costs: Costs = COUNTING) -> int:
     """The number of hubs (none, or a power of two blocks) that makes an evenly spaced sample of arcs cheapest."""
     if graph.m == 0:
         return 0
@@ -118,8 +133,9 @@ def choose_hubs(graph: OrientedGraph, probe_ratio: int) -> int:
     from_top = graph.n - b
     blocks_left = -(-from_top // BLOCK_BITS)
     probed = behind <= probe_ratio * blocks_left
-    as_hub = HUB_ARC + np.where(probed, PROBE_TEST * behind, AND_BLOCK * blocks_left)
-    as_other = STREAM_ARC + STREAM_TEST * second_hops
+    as_hub = costs.hub_arc + np.where(probed, costs.probe_test * behind, costs.and_block * blocks_left)
+    as_hub += costs.behind * behind
+    as_other = costs.stream_arc + costs.stream_test * second_hops
     most = largest_hubs(graph.n, graph.m)
     choices = [0, *(BLOCK_BITS << doubling for doubling in range(7) if BLOCK_BITS << doubling < most), most]
 
@@ -130,12 +146,12 @@ def choose_hubs(graph: OrientedGraph, probe_ratio: int) -> int:
     return min(choices, key=cost)
 
 
-def prepare_hubs(graph: OrientedGraph, knobs: Knobs, threads: int) -> Hubs:
+def prepare_hubs(graph: OrientedGraph, knobs: Knobs, threads: int, costs: Costs = COUNTING) -> Hubs:
     """Choose the hubs, unless the knob says how many, and fill their rows."""
     offsets, rows = kernel_view(graph.offsets), kernel_view(graph.out_neighbours)
     ratio, hubs = int(knobs["probe_ratio"]), int(knobs["hubs"])
     if hubs == CHOOSE_HUBS:
-        hubs = choose_hubs(graph, ratio)
+        hubs = choose_hubs(graph, ratio, costs)
     hubs = min(hubs, graph.n) // BLOCK_BITS * BLOCK_BITS
     first = graph.n - hubs
     bits = aligned_zeros(row_bytes(hubs) // 8)

@@ -2,20 +2,25 @@
 
 Who does what, for a triangle a < b < c (ids by rank):
 
-    lowest    a task per range of a: for each x in N+(a), the triangles with lowest vertex a that contain x
-    opposite  a task per range of b: the triangles of b → c whose lowest vertex is elsewhere. An in-neighbour a of b
-              below the hubs adds one to all ids of N+(a) behind b, members of N+(b) or not; only those of N+(b) are
-              read. Where a and b are hubs, the bit rows of all such a are added column by column
+    lowest    a task per range of a: for each x in N+(a), the triangles with lowest vertex a that contain x. Where b
+              is below the hubs, c was found at its place in the row of b, and b → c is credited there, in supports
+              that belong to the thread
+    opposite  a task per range of hubs b: the triangles of b → c whose lowest vertex is elsewhere. An in-neighbour a
+              of b below the hubs adds one to all ids of N+(a) behind b, members of N+(b) or not; only those of N+(b)
+              are read. Where a is a hub too, the bit rows of all such a are added column by column
 
-The support of an arc is the sum of both. A vertex needs the first alone: threads keep their credits for all rows, and
-the credits of all threads are added, range by range.
+The support of an arc is the sum of both, over all threads. With more than `MOST_SHARES` threads these share one array
+of supports, where each writes to its own rows alone, and the opposite pass covers every b. A vertex needs the first
+pass alone: threads keep their credits for all rows, and the credits of all threads are added, range by range.
 Input: ids by rank. Output: triangles and tests; what was asked for goes into the array of the work.
-Memory: the hubs' rows; per thread a bit and 8 bytes per vertex (vertices) or 4 (edges); for edges also the arcs by
-head, 4 bytes per arc and an offset per vertex. docs/decisions/0007-supports-by-owner.md has the figures.
+Memory: the hubs' rows; per thread a bit and 8 bytes per vertex (vertices) or 4 (edges); for edges also supports, 4
+bytes per arc for each of up to `MOST_SHARES` threads, and the arcs by head, 4 bytes per arc and an offset per vertex.
+docs/decisions/0007-supports-by-owner.md has the figures.
 """
 
 from __future__ import annotations
 
+from itertools import count
 from typing import Any
 
 import numpy as np
@@ -26,6 +31,7 @@ from wedgewise.algorithms._ranges import arc_bounds
 from wedgewise.algorithms.cpu._keystone_credit import (
     SPARE,
     Ledger,
+    credit_all_arcs,
     credit_arcs,
     credit_columns,
     credit_vertices,
@@ -33,13 +39,16 @@ from wedgewise.algorithms.cpu._keystone_credit import (
     ledger_bytes,
 )
 from wedgewise.algorithms.cpu._keystone_heads import by_head, heads_bytes
-from wedgewise.algorithms.cpu._keystone_hubs import most_hubs, prepare_hubs, row_bytes, row_word
+from wedgewise.algorithms.cpu._keystone_hubs import Costs, most_hubs, prepare_hubs, row_bytes, row_word
 from wedgewise.graph import Ids, Keys, OrientedGraph
 from wedgewise.machine.jit import helper, kernel, kernel_view
 from wedgewise.machine.primitives import MOST_ROWS, prefetch
 from wedgewise.orient import first_not_below
 
 TASK_IDS = 1 << 15
+TASK_SUPPORTS = 1 << 18
+MOST_SHARES = 4  # threads with supports of their own, 4 bytes per arc each
+SUPPORT_COSTS = Costs(stream_arc=8.0, stream_test=1.7, hub_arc=24.0, probe_test=4.5, and_block=4.0, behind=0.8)
 IDS_IN_ANY_CASE = 4  # short rows then have no loop whose end would be mispredicted
 TAILS_AHEAD = 8  # how many in-neighbours ahead the end of a row is prefetched
 
@@ -51,7 +60,6 @@ def count_opposite(offsets, rows, tails, first, stop, b, seen):  # type: ignore[
     The last few ids of a row are counted in any case: those that are not behind b are not in N+(b) either.
     """
     one, ahead, sure = np.uint64(1), np.uint64(TAILS_AHEAD), np.uint64(IDS_IN_ANY_CASE)
-    counted = np.uint64(0)
     for place in range(first, stop):
         if place + ahead < stop:
             prefetch(rows, np.uint64(offsets[np.uint64(tails[place + ahead]) + one]) - one)
@@ -60,14 +68,11 @@ def count_opposite(offsets, rows, tails, first, stop, b, seen):  # type: ignore[
         length = end - np.uint64(offsets[tail])
         for step in range(one, sure + one):
             seen[np.uint64(SPARE) + np.uint64(rows[end - min(np.uint64(step), length)])] += np.uint32(1)
-        counted += min(length, sure)
         if length > sure:
             other = end - sure - one
             while rows[other] > b:
                 seen[np.uint64(SPARE) + np.uint64(rows[other])] += np.uint32(1)
                 other -= one
-            counted += end - sure - one - other
-    return counted
 
 
 @helper
@@ -92,6 +97,7 @@ def add_opposite(
     rows: Ids,
     first_hub: int,
     bits: Keys,
+    least_head: int,
     head_offsets: NDArray[Any],
     tails: Ids,
     begin: int,
@@ -99,26 +105,24 @@ def add_opposite(
     scratch: Keys,
     seen: Ids,
     supports: Ids,
-) -> int:
-    """Add to the arcs of b in [begin, end) the triangles with a lower third vertex; how many ids were counted."""
-    one, base = np.uint64(1), np.uint64(first_hub)
+) -> None:
+    """Add the triangles with a lower third vertex to the arcs of heads begin … end − 1; nothing is tested."""
+    one, base, least = np.uint64(1), np.uint64(first_hub), np.uint64(least_head)
     blocks = (np.uint64(len(offsets)) - one - base) >> np.uint64(9)
-    counted = np.uint64(0)
-    for b in range(np.uint64(begin), np.uint64(end)):
-        first, stop = np.uint64(head_offsets[b]), np.uint64(head_offsets[b + one])
+    for head in range(np.uint64(begin), np.uint64(end)):
+        b = least + np.uint64(head)
+        first, stop = np.uint64(head_offsets[head]), np.uint64(head_offsets[head + one])
         b_begin, b_end = np.uint64(offsets[b]), np.uint64(offsets[b + one])
         if first == stop or b_begin == b_end:
             continue
         for arc in range(b_begin, b_end):
             seen[np.uint64(SPARE) + np.uint64(rows[arc])] = np.uint32(0)
         split = first_not_below(tails, first, stop, base)
-        counted += count_opposite(offsets, rows, tails, first, split, b, seen)
+        count_opposite(offsets, rows, tails, first, split, b, seen)
         if split < stop:
             count_opposite_hubs(rows, b_begin, b_end, tails, split, stop, b, base, blocks, bits, scratch, seen)
-            counted += (stop - split) * (b_end - b_begin)
         for arc in range(b_begin, b_end):
             supports[arc] += seen[np.uint64(SPARE) + np.uint64(rows[arc])]
-    return counted  # type: ignore[return-value]
 
 
 def prepare_triangles(graph: OrientedGraph, knobs: Knobs, threads: int) -> Work:
@@ -129,8 +133,9 @@ def prepare_triangles(graph: OrientedGraph, knobs: Knobs, threads: int) -> Work:
     ledgers: list[Ledger] = []
 
     def workspace() -> Ledger:
-        ledgers.append(empty_ledger(graph.n, np.uint64))
-        return ledgers[-1]
+        ledger = empty_ledger(graph.n, np.uint64)
+        ledgers.append(ledger)
+        return ledger
 
     def credit(begin: int, end: int, own: Ledger) -> Counts:
         return credit_vertices(
@@ -144,58 +149,57 @@ def prepare_triangles(graph: OrientedGraph, knobs: Knobs, threads: int) -> Work:
             total += ledger.credit[SPARE + begin : SPARE + end]
         return 0, 0
 
-    return Work((Pass(arc_bounds(graph.offsets), credit, workspace), Pass(_id_bounds(graph.n), add_up)), filled)
+    return Work(
+        (Pass(arc_bounds(graph.offsets), credit, workspace), Pass(_even_bounds(graph.n, TASK_IDS), add_up)), filled
+    )
 
 
 def prepare_edge_support(graph: OrientedGraph, knobs: Knobs, threads: int) -> Work:
-    """The triangles of each arc: first those whose lowest vertex is its tail, then the others."""
+    """The triangles of each arc: those found from its tail or streaming past it, then the others by owner."""
     offsets, rows = kernel_view(graph.offsets), kernel_view(graph.out_neighbours)
-    hubs = prepare_hubs(graph, knobs, threads)
-    heads = by_head(graph, threads)
-    filled = np.empty(graph.m, np.uint32)
+    shared = threads > MOST_SHARES
+    hubs = prepare_hubs(graph, knobs, threads, SUPPORT_COSTS)
+    heads = by_head(graph, 0 if shared else hubs.first, threads)
+    filled = np.zeros(graph.m, np.uint32)
+    others: list[Ids] = []
+    credit = credit_arcs if shared else credit_all_arcs
+    turns = count()
 
-    def lowest(begin: int, end: int, own: Ledger) -> Counts:
-        return credit_arcs(
-            offsets,
-            rows,
-            hubs.first,
-            hubs.bits,
-            hubs.probe_ratio,
-            begin,
-            end,
-            own.marks,
-            own.scratch,
-            own.credit,
-            filled,
-        )
+    def workspace() -> tuple[Ledger, Ids]:
+        supports = filled
+        if next(turns) > 0 and not shared:
+            supports = np.zeros(graph.m, np.uint32)
+            others.append(supports)
+        return empty_ledger(graph.n, np.uint32), supports
+
+    def lowest(begin: int, end: int, own: tuple[Ledger, Ids]) -> Counts:
+        ledger, supports = own
+        hub_rows = hubs.first, hubs.bits, hubs.probe_ratio
+        return credit(offsets, rows, *hub_rows, begin, end, ledger.marks, ledger.scratch, ledger.credit, supports)
+
+    def add_up(begin: int, end: int, _workspace: None) -> Counts:
+        for supports in others:
+            filled[begin:end] += supports[begin:end]
+        return 0, 0
 
     def opposite(begin: int, end: int, own: Ledger) -> Counts:
-        return 0, add_opposite(
-            offsets,
-            rows,
-            hubs.first,
-            hubs.bits,
-            heads.offsets,
-            heads.tails,
-            begin,
-            end,
-            own.scratch,
-            own.credit,
-            filled,
-        )
+        by_heads = heads.least, heads.offsets, heads.tails
+        add_opposite(offsets, rows, hubs.first, hubs.bits, *by_heads, begin, end, own.scratch, own.credit, filled)
+        return 0, 0
 
     return Work(
         (
-            Pass(arc_bounds(graph.offsets), lowest, lambda: empty_ledger(graph.n, np.uint32)),
+            Pass(arc_bounds(graph.offsets), lowest, workspace),
+            Pass(_even_bounds(graph.m, TASK_SUPPORTS), add_up),
             Pass(arc_bounds(heads.offsets), opposite, lambda: empty_ledger(graph.n, np.uint32)),
         ),
         filled,
     )
 
 
-def _id_bounds(n: int) -> NDArray[np.int64]:
-    """Ranges of ids whose credits are added up in one task."""
-    return np.append(np.arange(0, n, TASK_IDS), n)
+def _even_bounds(items: int, task: int) -> NDArray[np.int64]:
+    """Ranges of so many items whose credits or supports are added up in one task."""
+    return np.append(np.arange(0, items, task), items)
 
 
 def triangles_bytes(shape: Shape, threads: int, knobs: Knobs) -> int:
@@ -205,4 +209,5 @@ def triangles_bytes(shape: Shape, threads: int, knobs: Knobs) -> int:
 
 def edge_support_bytes(shape: Shape, threads: int, knobs: Knobs) -> int:
     hubs = most_hubs(shape, knobs)
-    return row_bytes(hubs) + 4 * shape.m + heads_bytes(shape) + threads * ledger_bytes(shape.n, 4)
+    shares = threads if threads <= MOST_SHARES else 1
+    return row_bytes(hubs) + 4 * shape.m * shares + heads_bytes(shape) + threads * ledger_bytes(shape.n, 4)
