@@ -300,7 +300,7 @@ def spoil_answers(monkeypatch: pytest.MonkeyPatch) -> Callable[[str, Spoil], Non
     def make_wrong(computes: str, spoil: Spoil) -> None:
         def find_wrong(name: str, device: str) -> Algorithm:
             record = find(name, device)
-            wrong = {name: spoiled(answer, spoil) for name, answer in record.answers.items() if name == computes}
+            wrong = {computes: spoiled(record.on_cpu(computes), spoil)} if computes in record.answers else {}
             return replace(record, answers={**record.answers, **wrong})
 
         monkeypatch.setattr(local, "find", find_wrong)
@@ -398,7 +398,7 @@ def test_verification_finds_a_wrong_total(question: str, monkeypatch: pytest.Mon
 
     def find_wrong(name: str, device: str) -> Algorithm:
         record = find(name, device)
-        return replace(record, answers={name: twice(answer) for name, answer in record.answers.items()})
+        return replace(record, answers={name: twice(record.on_cpu(name)) for name in record.answers})
 
     def twice(answer: Answer) -> Answer:
         def prepare(graph: OrientedGraph, knobs: Knobs, threads: int) -> Work:

@@ -238,7 +238,7 @@ def test_an_empty_graph_prints_nothing_into_a_pipe(command: str, empty: str) -> 
         (("support", KARATE, "-o", "nowhere/answer.csv"), "could not be written"),
         (("list", KARATE, "--start", "46"), "error: start is 46, but there are 45 triangles"),
         (("list", KARATE, "--start", "9", "--stop", "8"), "error: stop is 8, before start at 9"),
-        (("list", KARATE, "--algorithm", "example"), "error: example does not compute list_triangles"),
+        (("list", KARATE, "--algorithm", "example"), "error: example on cpu does not compute list_triangles"),
         (("support", KARATE, "--memory", "1kB"), "bytes and 1,000 are allowed"),
     ],
 )

@@ -336,5 +336,5 @@ def test_a_copied_example_is_registered_everywhere(tmp_path: Path) -> None:
 
 def test_find_lists_what_there_is() -> None:
     assert find("forward", "cpu").name == "forward"
-    with pytest.raises(errors.UnknownNameError, match="on cuda; there are: none"):
+    with pytest.raises(errors.UnknownNameError, match="on cuda; there are: grouptc, keystone, polak, wetric"):
         find("forward", "cuda")

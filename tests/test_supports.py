@@ -41,7 +41,7 @@ class Answers:
 
 def answer(question: str, graph: OrientedGraph, threads: int, **knobs: int) -> tuple[Work, int]:
     """Run the passes of one question; the work, and the triangles that all passes found together."""
-    work = ENGINE.answers[question].prepare(graph, ENGINE.settings(knobs), threads)
+    work = ENGINE.on_cpu(question).prepare(graph, ENGINE.settings(knobs), threads)
     found = 0
     for step in work.passes:
         workspaces: dict[int, Any] = {}
@@ -234,7 +234,7 @@ def test_memory_stays_within_what_is_announced(question: str) -> None:
     answer(question, graph, 2)
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
-    announced = ENGINE.answers[question].bytes_needed(Shape(graph.n, graph.m, graph.wedges), 2, ENGINE.settings(None))
+    announced = ENGINE.on_cpu(question).bytes_needed(Shape(graph.n, graph.m, graph.wedges), 2, ENGINE.settings(None))
     assert peak <= announced + 250_000  # the sample of arcs that chooses the hubs
 
 

@@ -118,7 +118,7 @@ def count(
     Parameters
     ----------
     graph : a Graph, or whatever `Graph` accepts: a path, an edge array, pairs, an object of another library
-    device : "auto" or "cpu"
+    device : "auto" (the CPU), "cpu" or "cuda"
     algorithm : "auto" or a name from `algorithms()`
     memory_limit : bytes that the work may take; exceeding it is an error before the work starts
     threads : how many threads; the default is what this process may use
@@ -501,7 +501,7 @@ def _compute(
     clock.lap("orient")
     computed = _carry_out(plan, oriented, None if tell is None else lambda done, tasks: tell("count", done, tasks))
     clock.lap("count")
-    return Asked(graph, oriented, computed, details, plan.threads, options), plan, clock.laps
+    return Asked(graph, oriented, computed, details, plan.threads, options), plan, {**clock.laps, **computed.seconds}
 
 
 def _strengths(graph: Graph, oriented: OrientedGraph, weighted: bool, threads: int) -> NDArray[Any]:

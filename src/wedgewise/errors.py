@@ -71,6 +71,10 @@ class MemoryLimitError(WedgewiseError, MemoryError):
     """The work needs more memory than allowed or available, found before anything large was allocated."""
 
 
+class DeviceError(WedgewiseError, RuntimeError):
+    """A GPU is not there, cannot be used, or failed; the message says what else to do."""
+
+
 class VerificationError(WedgewiseError, ArithmeticError):
     """Two methods disagree, or an identity does not hold: a defect in wedgewise, never a property of the input."""
 

@@ -153,6 +153,23 @@ class OrientedGraph:
         return self.offsets.nbytes + self.out_neighbours.nbytes + self.vertex_of.nbytes
 
 
+@dataclass(frozen=True, slots=True)
+class DeviceGraph:
+    """An oriented graph whose arrays lie on a device, with the fields and the bytes of `OrientedGraph`."""
+
+    n: int
+    offsets: Any
+    out_neighbours: Any
+    vertex_of: Any
+    order: str
+    named_by: str
+    wedges: int
+
+    @property
+    def m(self) -> int:
+        return len(self.out_neighbours)
+
+
 def labels_nbytes(labels: Labels) -> int:
     """Bytes held by labels: none for a range, the buffer of an array, pointers and objects of a list."""
     if isinstance(labels, range):

@@ -13,7 +13,7 @@ from wedgewise.machine import hardware, jit
 if TYPE_CHECKING:
     from wedgewise.algorithms._contract import Algorithm, Shape
 
-DEVICES = ("auto", "cpu")
+DEVICES = ("auto", "cpu", "cuda")
 ENGINE = "keystone"  # what `auto` takes for all but small graphs
 MAX_EDGES = 2 * 10**12  # T ≤ (√2 / 3) m^1.5 < 2^63 whenever m < 7.26e12: totals cannot overflow
 
@@ -82,7 +82,7 @@ def choose_orientation(options: Options) -> tuple[str, str]:
     """The order and the relabelling that the asked-for algorithm takes, or the best ones for `auto`."""
     if options.device not in DEVICES:
         raise UnknownNameError(f"no device named {options.device!r}; there are: {', '.join(DEVICES)}")
-    algorithm = find(ENGINE if options.algorithm == "auto" else options.algorithm, "cpu")
+    algorithm = find(ENGINE if options.algorithm == "auto" else options.algorithm, place_of(options))
     order = algorithm.orders[0] if options.order == "auto" else options.order
     relabel = algorithm.relabellings[0] if options.relabel == "auto" else options.relabel
     if order not in algorithm.orders:
@@ -91,6 +91,11 @@ def choose_orientation(options: Options) -> tuple[str, str]:
         listed = ", ".join(algorithm.relabellings)
         raise PreconditionError(f"{algorithm.name} takes ids by {listed}, not {relabel!r}")
     return order, relabel
+
+
+def place_of(options: Options) -> str:
+    """Where the work is done: on a GPU only when it is asked for."""
+    return "cuda" if options.device == "cuda" else "cpu"
 
 
 def check_preparation(n: int, m: int, options: Options) -> None:
@@ -129,21 +134,33 @@ def make_plan(
     `answer_bytes` is what making the answer of it takes.
     """
     threads = options.threads or hardware.usable_threads()
-    if options.algorithm == "auto":
-        algorithm, reasons = _choose(computes, shape, threads)
+    place = place_of(options)
+    if options.algorithm != "auto":
+        algorithm, reasons = find(options.algorithm, place), ["asked for by name"]
+    elif place == "cuda":
+        algorithm, reasons = find(ENGINE, place), ["the fastest engine on a GPU, which was asked for"]
     else:
-        algorithm, reasons = find(options.algorithm, "cpu"), ["asked for by name"]
+        algorithm, reasons = _choose(computes, shape, threads)
     if computes not in algorithm.answers:
-        able = ", ".join(name for (name, _), other in registry().items() if computes in other.answers)
-        raise PreconditionError(f"{algorithm.name} does not compute {computes}, which {question} needs; {able} do")
+        able = ", ".join(
+            f"{name} on {where}" for (name, where), other in registry().items() if computes in other.answers
+        )
+        raise PreconditionError(
+            f"{algorithm.name} on {place} does not compute {computes}, which {question} needs; {able} do"
+        )
     knobs = algorithm.settings(options.knobs)
-    need = algorithm.answers[computes].bytes_needed(shape, threads, knobs) + answer_bytes
-    check_memory(need, options, f"{question} by {algorithm.name}", "use fewer threads or another algorithm")
+    what = f"{question} by {algorithm.name}"
+    if place == "cuda":
+        need = algorithm.on_device(computes).bytes_needed(shape, knobs) + graph_bytes(shape)
+        _check_device_memory(need, what)
+    else:
+        need = algorithm.on_cpu(computes).bytes_needed(shape, threads, knobs) + answer_bytes
+        check_memory(need, options, what, "use fewer threads or another algorithm")
     return Plan(
         question=question,
         computes=computes,
         algorithm=algorithm.name,
-        device="cpu",
+        device=place,
         order=order,
         relabel=relabel,
         threads=threads,
@@ -155,6 +172,22 @@ def make_plan(
         estimated_seconds=_estimate(algorithm, computes, shape, threads),
         reasons=tuple(reasons),
     )
+
+
+def graph_bytes(shape: Shape) -> int:
+    """What an oriented graph of this shape takes."""
+    return 4 * shape.m + (12 if shape.m >= 1 << 31 else 8) * (shape.n + 1)
+
+
+def _check_device_memory(need: int, what: str) -> None:
+    """Refuse what the GPU has no room for, before anything is copied."""
+    from wedgewise.machine.gpu import find_device
+
+    free = find_device().free_bytes()
+    if need > free:
+        raise MemoryLimitError(
+            f"{what} takes {need:,} bytes of device memory and {free:,} are free; use device='cpu' or a larger GPU"
+        )
 
 
 def _choose(computes: str, shape: Shape, threads: int) -> tuple[Algorithm, list[str]]:

@@ -21,6 +21,7 @@ class Computed:
     triangles: int
     tests: int
     work: Work
+    seconds: dict[str, float]
 
 
 def reduce(execution: Execution, plan: Plan) -> Computed:
@@ -29,7 +30,9 @@ def reduce(execution: Execution, plan: Plan) -> Computed:
     if missing or len(execution.partials) != execution.tasks:
         raise VerificationError(f"{len(missing)} of {execution.tasks} tasks have no result")
     partials = execution.partials.values()
-    computed = Computed(sum(p.triangles for p in partials), sum(p.tests for p in partials), execution.work)
+    computed = Computed(
+        sum(p.triangles for p in partials), sum(p.tests for p in partials), execution.work, execution.seconds
+    )
     if computed.triangles > plan.wedges or 9 * computed.triangles**2 > 2 * plan.m**3:
         raise VerificationError(
             f"{computed.triangles:,} triangles cannot occur among {plan.m:,} edges and {plan.wedges:,} wedges: "

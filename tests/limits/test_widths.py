@@ -28,7 +28,7 @@ COMPILED = [record for record in RECORDS if record.compiled]
 
 def carried_out(algorithm: Algorithm, computes: str, graph: OrientedGraph) -> tuple[int, list[int]]:
     """How many triangles an algorithm finds in an oriented graph, and what it fills."""
-    work = algorithm.answers[computes].prepare(graph, algorithm.settings(None), 2)
+    work = algorithm.on_cpu(computes).prepare(graph, algorithm.settings(None), 2)
     found = 0
     for step in work.passes:
         workspace = step.workspace()

@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wedgewise.errors import InputError, UnknownNameError
-from wedgewise.graph import OrientedGraph
+from wedgewise.graph import DeviceGraph, OrientedGraph
+from wedgewise.machine.gpu import Device
 from wedgewise.orient import ORDERS, RELABELLINGS
 
 Knobs = Mapping[str, int | str]
@@ -86,8 +87,21 @@ class Work:
 
 
 @dataclass(frozen=True, slots=True)
+class DeviceWork:
+    """A prepared answer on a device: launches, in order, each of at most about 250 ms; ``found`` adds them up.
+
+    ``found`` is uint64[2] of the device, triangles and tests, which the launches add to; it is cleared beforehand.
+    ``filled`` is as in `Work`, of the device.
+    """
+
+    launches: tuple[Callable[[], None], ...]
+    found: Any
+    filled: Any | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Answer:
-    """How an algorithm answers one question.
+    """How an algorithm answers one question on the CPU.
 
     ``prepare(graph, knobs, threads)`` turns an oriented graph into `Work`. ``bytes_needed(shape, threads, knobs)`` is
     the memory that it takes beyond the oriented graph.
@@ -95,6 +109,18 @@ class Answer:
 
     prepare: Callable[[OrientedGraph, Knobs, int], Work]
     bytes_needed: Callable[[Shape, int, Knobs], int]
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceAnswer:
+    """How an algorithm answers one question on a device.
+
+    ``prepare(graph, knobs, device)`` builds what its kernels read. ``bytes_needed(shape, knobs)`` is the device memory
+    that it takes beyond the oriented graph, at its peak.
+    """
+
+    prepare: Callable[[DeviceGraph, Knobs, Device], DeviceWork]
+    bytes_needed: Callable[[Shape, Knobs], int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +143,7 @@ class Algorithm:
     name: str
     device: str
     unit: str
-    answers: Mapping[str, Answer]
+    answers: Mapping[str, Answer | DeviceAnswer]
     paper: str
     summary: str
     limits: str = "none beyond those of the graph types"
@@ -125,6 +151,18 @@ class Algorithm:
     relabellings: tuple[str, ...] = RELABELLINGS
     knobs: tuple[Knob, ...] = ()
     compiled: bool = True
+
+    def on_cpu(self, computes: str) -> Answer:
+        """How this algorithm of the CPU computes something."""
+        answer = self.answers[computes]
+        assert isinstance(answer, Answer)
+        return answer
+
+    def on_device(self, computes: str) -> DeviceAnswer:
+        """How this algorithm of a device computes something."""
+        answer = self.answers[computes]
+        assert isinstance(answer, DeviceAnswer)
+        return answer
 
     def settings(self, given: Mapping[str, int | str] | None) -> dict[str, int | str]:
         """All knobs with their values: the given ones checked, the others at their defaults."""

@@ -19,7 +19,7 @@ from wedgewise.cli.console import say
 from wedgewise.datasets import BUNDLED, bundled
 from wedgewise.errors import MissingFileError
 from wedgewise.generate import kronecker
-from wedgewise.machine import hardware, jit
+from wedgewise.machine import gpu, hardware, jit
 from wedgewise.orient import ORDERS
 from wedgewise.read.text import KERNEL_BYTES
 from wedgewise.report.objects import Object
@@ -27,7 +27,14 @@ from wedgewise.report.text import bytes_text, facts_text
 from wedgewise.user_graph import Graph
 
 REQUIRED = ("numpy", "numba", "typer", "rich")
-EXTRAS = {"arrow": "pyarrow", "networkx": "networkx", "scipy": "scipy", "zstd": "zstandard"}
+EXTRAS = {
+    "arrow": "pyarrow",
+    "cuda13": "cupy-cuda13x",
+    "cuda12": "cupy-cuda12x",
+    "networkx": "networkx",
+    "scipy": "scipy",
+    "zstd": "zstandard",
+}
 WARM_SCALE = 12
 WARM_QUESTIONS: dict[str, tuple[tuple[str, dict[str, Any]], ...]] = {  # those that take all kernels of an answer
     "count": (("count", {}),),
@@ -51,6 +58,7 @@ def examine(warmed: Object | None) -> Object:
         "machine": hardware.look().description,
         "threads": hardware.usable_threads(),
         "memory_bytes": hardware.available_memory(),
+        "gpu": gpu.why_no_device() or gpu.find_device().name,
         "jit": not jit.JIT_DISABLED,
         "cache": None if folder is None else str(folder),
         "kernels_cached": 0 if folder is None else len(list(folder.glob(f"*{jit.OBJECT_SUFFIX}"))),
@@ -90,7 +98,7 @@ def warm_kernels() -> Object:
         for order in ORDERS:
             graph.oriented(order)
         for record in wedgewise.algorithms():
-            if record.compiled:
+            if record.compiled and record.device == "cpu":
                 _warm(record, graph, carrying)
     finally:
         jit.on_compile(None)
@@ -122,6 +130,7 @@ def doctor_text(record: Object) -> str:
         ),
         ("machine", record["machine"]),
         ("memory", f"{bytes_text(record['memory_bytes'])} available"),
+        ("gpu", record["gpu"]),
         ("kernels", _kernels_text(record)),
         *(
             (name, "bundled" if there else "MISSING: reinstall from a wheel")

@@ -75,7 +75,7 @@ LimitList = Annotated[
     list[str],
     typer.Option("--limit", metavar="NAME=VALUE", help="Raise or lower a cap on the input; repeatable."),
 ]
-Device = Annotated[str, typer.Option(metavar="auto|cpu", help="Where to count.")]
+Device = Annotated[str, typer.Option(metavar="auto|cpu|cuda", help="Where to count.")]
 AlgorithmName = Annotated[str, typer.Option("--algorithm", metavar="NAME", help="One of `wedgewise algorithms`.")]
 Order = Annotated[
     str, typer.Option(metavar="NAME", help="Direction of arcs: degree, core or id, as the algorithm allows.")

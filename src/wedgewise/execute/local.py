@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from wedgewise.algorithms import find
@@ -28,11 +28,15 @@ class Partial:
 
 @dataclass(frozen=True, slots=True)
 class Execution:
-    """All partials by task id, how many tasks there had to be, and the work with what its passes filled."""
+    """All partials by task id, how many tasks there had to be, and the work with what its passes filled.
+
+    ``seconds`` are those of the stages that a device keeps apart.
+    """
 
     tasks: int
     partials: dict[int, Partial]
     work: Work
+    seconds: dict[str, float] = field(default_factory=dict)
 
 
 def execute(plan: Plan, graph: OrientedGraph, on_done: Callable[[int, int], None] | None = None) -> Execution:
@@ -41,8 +45,10 @@ def execute(plan: Plan, graph: OrientedGraph, on_done: Callable[[int, int], None
         raise PreconditionError(
             f"planned for {plan.order} order and ids by {plan.relabel}, handed {graph.order} and {graph.named_by}"
         )
+    if plan.device == "cuda":
+        return _execute_on_gpu(plan, graph, on_done)
     algorithm = find(plan.algorithm, plan.device)
-    work = algorithm.answers[plan.computes].prepare(graph, plan.knobs, plan.threads)
+    work = algorithm.on_cpu(plan.computes).prepare(graph, plan.knobs, plan.threads)
     tasks = sum(len(step.bounds) - 1 for step in work.passes)
     partials: dict[int, Partial] = {}
     for step in work.passes:
@@ -53,6 +59,15 @@ def execute(plan: Plan, graph: OrientedGraph, on_done: Callable[[int, int], None
     if not algorithm.compiled:
         jit.work_by_arrays(plan.estimated_seconds)
     return Execution(tasks, partials, work)
+
+
+def _execute_on_gpu(plan: Plan, graph: OrientedGraph, on_done: Callable[[int, int], None] | None) -> Execution:
+    from wedgewise.execute.device import execute_on_device
+    from wedgewise.machine.gpu import find_device
+
+    device = find_device()
+    with device.memory():
+        return execute_on_device(plan, graph, device, on_done)
 
 
 def _run_pass(step: Pass, first_task: int, threads: int, on_done: Callable[[int], None] | None) -> list[Partial]:

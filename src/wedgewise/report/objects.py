@@ -88,7 +88,7 @@ def predicted_bytes(graph: Graph, threads: int | None = None) -> int:
     engine = registry()[ENGINE, "cpu"]
     shape = Shape(graph.n, graph.m)
     oriented = 4 * graph.m + 12 * graph.n
-    counting = engine.answers["count"].bytes_needed(shape, threads or hardware.usable_threads(), engine.settings(None))
+    counting = engine.on_cpu("count").bytes_needed(shape, threads or hardware.usable_threads(), engine.settings(None))
     return max(orient_bytes(graph.n, graph.m, hardware.usable_threads()), oriented + counting)
 
 

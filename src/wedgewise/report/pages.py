@@ -10,6 +10,7 @@ import inspect
 import re
 import sys
 from collections.abc import Iterable
+from itertools import takewhile
 from pathlib import Path
 from textwrap import dedent
 from typing import Any
@@ -138,8 +139,18 @@ def _headers(algorithm: Algorithm) -> list[str]:
     for module, names in answered.items():
         if module != home:
             blocks.append(f"## {', '.join(names)}")
-        blocks += _header_blocks(inspect.getdoc(sys.modules[module]) or "")
+        blocks += _header_blocks(_header(module))
     return blocks
+
+
+def _header(module: str) -> str:
+    """The header of a module, or of the kernels that stand beside it under the same stem."""
+    home = sys.modules[module]
+    kernels = Path(str(home.__file__)).with_suffix(".cu")
+    if not kernels.exists():
+        return inspect.getdoc(home) or ""
+    comment = takewhile(lambda line: line.startswith("//"), kernels.read_text(encoding="utf-8").splitlines())
+    return "\n".join(line.removeprefix("//").strip() for line in comment)
 
 
 def _module_of(algorithm: Algorithm) -> str:

@@ -1,0 +1,128 @@
+"""What: GroupTC: a block takes the intersections of many consecutive arcs at once, by binary search.
+
+Paper: Li et al., section V; grouptc.cu has the kernels. The host writes the tail of every arc, and cuts the chunks into
+launches of bounded work.
+Memory beyond the oriented graph: 4 bytes per arc, and 16 per chunk where one launch is not enough.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from wedgewise.algorithms._contract import Algorithm, DeviceAnswer, DeviceWork, Knob, Knobs, Shape
+from wedgewise.graph import DeviceGraph
+from wedgewise.machine.gpu import Array, Device
+
+STEM = "grouptc"
+LAUNCH_KEYS = 1 << 33  # about 50 ms on an H200
+KEYS_PER_CHUNK = 128  # what a chunk costs before its first key
+WARP, MOST_THREADS = 32, 1024
+SEARCH_BYTES, ID_BYTES = 32, 4
+STATIC_SHARED_BYTES = 1024
+MOST_ARCS = 1024
+LARGEST_FACTOR = (1 << 32) - 1  # no list is longer than this, so the table is never swapped
+PREPARING_BLOCK, PREPARING_BLOCKS_PER_SM = 256, 64
+
+Launch = Callable[..., None]
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """The knobs as far as the device allows: arcs of a chunk, ids in shared memory, threads of a block."""
+
+    chunk_arcs: int
+    cached: int
+    block: int
+    swap_factor: int
+
+    @classmethod
+    def of(cls, knobs: Knobs, device: Device) -> Layout:
+        chunk_arcs = _chunk_arcs(knobs)
+        room = device.shared_bytes - STATIC_SHARED_BYTES - SEARCH_BYTES * chunk_arcs
+        cached = min(int(knobs["cached"]), room // ID_BYTES)
+        block = min(int(knobs["block"]) // WARP * WARP, MOST_THREADS)
+        return cls(chunk_arcs, cached, block, min(int(knobs["swap_factor"]), LARGEST_FACTOR))
+
+    @property
+    def shared_bytes(self) -> int:
+        return SEARCH_BYTES * self.chunk_arcs + ID_BYTES * self.cached
+
+
+def _chunk_arcs(knobs: Knobs) -> int:
+    return min(int(knobs["chunk"]), MOST_ARCS)
+
+
+def prepare(graph: DeviceGraph, knobs: Knobs, device: Device) -> DeviceWork:
+    """Write the tails; count one range of chunks after the other."""
+    found = device.xp.zeros(2, device.xp.uint64)
+    if graph.m == 0:
+        return DeviceWork((), found)
+    layout = Layout.of(knobs, device)
+    launch = partial(device.launch, STEM, defines=(("OFFSET_BITS", 8 * graph.offsets.dtype.itemsize),))
+    arcs = (
+        graph.offsets,
+        graph.out_neighbours,
+        _tails(graph, device, launch),
+        np.uint64(graph.m),
+        np.uint32(layout.chunk_arcs),
+        np.uint32(layout.swap_factor),
+    )
+
+    def count(begin: int, end: int) -> None:
+        arguments = (*arcs, np.uint32(layout.cached), np.uint64(begin), found)
+        launch("count_chunks", end - begin, layout.block, arguments, shared_bytes=layout.shared_bytes)
+
+    chunks = -(-graph.m // layout.chunk_arcs)
+    most_keys = max(1, layout.swap_factor) * graph.wedges  # an arc has at most so many keys for each id behind it
+    if most_keys + KEYS_PER_CHUNK * chunks <= LAUNCH_KEYS:
+        bounds = [0, chunks]
+    else:
+        bounds = _measured_bounds(chunks, arcs, device, launch)
+    return DeviceWork(tuple(partial(count, begin, end) for begin, end in pairwise(bounds)), found)
+
+
+def _tails(graph: DeviceGraph, device: Device, launch: Launch) -> Array:
+    tails = device.xp.empty(graph.m, device.xp.uint32)
+    grid = min(-(-graph.m // PREPARING_BLOCK), PREPARING_BLOCKS_PER_SM * device.sms)
+    launch("write_tails", grid, PREPARING_BLOCK, (graph.offsets, np.uint32(graph.n), np.uint64(graph.m), tails))
+    return tails
+
+
+def _measured_bounds(chunks: int, arcs: tuple[Any, ...], device: Device, launch: Launch) -> list[int]:
+    """Cut the chunks into ranges of about `LAUNCH_KEYS` each."""
+    xp = device.xp
+    work = xp.full(chunks, KEYS_PER_CHUNK, xp.uint64)
+    grid = min(chunks, PREPARING_BLOCKS_PER_SM * device.sms)
+    launch("measure_chunks", grid, PREPARING_BLOCK, (*arcs, np.uint64(chunks), work))
+    done = xp.cumsum(work)
+    launches = -(-int(done[-1]) // LAUNCH_KEYS)
+    cuts = xp.searchsorted(done, xp.arange(1, launches, dtype=xp.uint64) * xp.uint64(LAUNCH_KEYS), side="right")
+    return sorted({0, *cuts.tolist(), chunks})
+
+
+def bytes_needed(shape: Shape, knobs: Knobs) -> int:
+    return 4 * shape.m + 16 * -(-shape.m // _chunk_arcs(knobs))
+
+
+ALGORITHM = Algorithm(
+    name="grouptc",
+    device="cuda",
+    unit="graph",
+    answers={"count": DeviceAnswer(prepare, bytes_needed)},
+    paper="Li et al., A Comparative Study of Intersection-Based Triangle Counting Algorithms on GPUs, §V",
+    summary="A block searches for the keys of many consecutive arcs as one list, shared out evenly.",
+    limits="ids by rank",
+    relabellings=("rank",),
+    knobs=(
+        Knob("chunk", 256, "consecutive arcs of a block, at most 1,024", least=1),
+        Knob("swap_factor", 2, "search N+(v) instead of N+(u) where it is more than so many times as long"),
+        Knob("cached", 2048, "ids of the chunk's own rows in shared memory, as far as it reaches"),
+        Knob("block", 256, "threads of a block: whole warps, at most 1,024", least=32),
+    ),
+)

@@ -1,0 +1,45 @@
+// What: merges the sorted rows of both ends of every arc.
+// Paper: A. Polak, "Counting triangles in large graphs on GPU", 2016 (doi:10.1109/IPDPSW.2016.108).
+// Who does what: one thread per arc u -> v walks N+(u) and N+(v) side by side until either ends.
+// Input: any oriented graph, rows ascending; tails[arc] is u, so that no thread searches for its row.
+// Output: triangles and steps of the merges, added to found[0] and found[1].
+// Memory: 4 bytes per arc of tails.
+// Differs from the authors' code in: arcs beside rows of the oriented graph instead of edges sorted on the device;
+//   several launches; sums per warp instead of per thread.
+#include "common/reduce.cuh"
+#include "common/search.cuh"
+
+struct Merged {
+    u32 common;
+    u64 steps;
+};
+
+__device__ __forceinline__ Merged merge_rows(const offset_t* offsets, const u32* heads, u32 u, u32 v) {
+    offset_t i = offsets[u], j = offsets[v];
+    const offset_t i_end = offsets[u + 1], j_end = offsets[v + 1];
+    Merged merged = {0, 0};
+    while (i < i_end && j < j_end) {
+        const u32 a = heads[i], b = heads[j];
+        i += a <= b;
+        j += b <= a;
+        merged.common += a == b;
+        ++merged.steps;
+    }
+    return merged;
+}
+
+// Arcs [begin, end), one thread each; threads behind the last one only take part in the sum.
+extern "C" __global__ void count_arcs(const offset_t* offsets, const u32* heads, const u32* tails, u64 begin, u64 end,
+                                      u64* found) {
+    const u64 arc = begin + u64(blockIdx.x) * blockDim.x + threadIdx.x;
+    Merged merged = {0, 0};
+    if (arc < end) merged = merge_rows(offsets, heads, tails[arc], heads[arc]);
+    add_found(found, merged.common);
+    add_found(found + 1, merged.steps);
+}
+
+extern "C" __global__ void write_tails(const offset_t* offsets, u32 n, u64 m, u32* tails) {
+    const u64 stride = u64(gridDim.x) * blockDim.x;
+    for (u64 arc = u64(blockIdx.x) * blockDim.x + threadIdx.x; arc < m; arc += stride)
+        tails[arc] = row_of(offsets, n, offset_t(arc));
+}

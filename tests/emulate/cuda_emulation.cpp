@@ -1,0 +1,323 @@
+// The machine under cuda_emulation.h: a block of threads on one host thread, each with a stack of its own.
+//
+// A thread runs until it waits at a barrier or a warp operation, or returns; then the scheduler takes the next one, in
+// ascending order in even blocks and descending in odd ones, so that what depends on the order differs between blocks.
+// Since it sees who waits for whom, a barrier that not all threads reach is an error and never a hang; and since the
+// compiler calls us at every branch, so is a loop without an end.
+//
+// For ThreadSanitizer every thread is a fiber. Clocks say what orders what: the beginning of a launch is before all of
+// its blocks, a barrier's arrivals are before its departures, and the scheduler passes nothing on from one thread or
+// block to another. Thread t of block b runs as fiber (t + b) mod block size: the same thread of two blocks is two fibers.
+#include "cuda_emulation.h"
+
+#include <cstdio>
+#include <cstdlib>
+#include <memory>
+#include <string>
+#include <ucontext.h>
+#include <vector>
+
+#ifdef WITH_THREAD_SANITIZER
+extern "C" {
+void* __tsan_get_current_fiber();
+void* __tsan_create_fiber(unsigned flags);
+void __tsan_switch_to_fiber(void* fiber, unsigned flags);
+void __tsan_acquire(void* address);
+void __tsan_release(void* address);
+}
+constexpr unsigned WITHOUT_ORDER = 1;
+#endif
+
+namespace emulation {
+
+Index thread_index, block_index, block_size, grid_size;
+
+namespace {
+
+constexpr u32 WARP_LANES = 32;
+constexpr size_t STACK_BYTES = 128 << 10;
+constexpr size_t DYNAMIC_ALIGNMENT = 16;
+constexpr u32 DYNAMIC = ~0u;
+constexpr u64 MOST_STEPS = 1ull << 28;  // of a block, a second or so: what takes more does not end
+constexpr unsigned char POISON = 0xA5;  // what shared memory holds before it is written
+
+// Two places that stand for points in time, used in turn: a thread may be at the next barrier before another has left
+// the one before.
+struct Clock {
+    char place[2];
+    u32 turn = 0;
+};
+
+enum class Waiting { nothing, block, warp, returned };
+
+struct Thread {
+    ucontext_t context;
+    std::unique_ptr<char[]> stack;
+    void* fiber = nullptr;
+    u32 index = 0;
+    Waiting waiting = Waiting::nothing;
+    WarpOperation operation;
+    u32 mask, argument, width;
+    u64 value, result;
+    Clock warp_clock;  // of the meetings that this thread is the lowest lane of
+};
+
+struct Shared {
+    u32 number;
+    void* memory;
+    char allocated;  // the point in time, as a place
+};
+
+struct Launch {
+    const char* name;
+    void (*kernel)(void**);
+    void** arguments;
+    size_t dynamic_bytes;
+};
+
+std::vector<std::unique_ptr<Thread>> fibers;
+std::vector<Thread*> threads;  // of the block, by index
+std::vector<std::unique_ptr<Shared>> shared_memory;
+ucontext_t scheduler;
+void* scheduler_fiber;
+Thread* running;
+Launch launch;
+Clock block_clock;
+char launch_begin, block_end;
+u32 arrived_at_barrier;
+u64 steps;
+std::string failure;
+
+#ifdef WITH_THREAD_SANITIZER
+void release(char* place) { __tsan_release(place); }
+void acquire(char* place) { __tsan_acquire(place); }
+void announce_switch(void* fiber) { __tsan_switch_to_fiber(fiber, WITHOUT_ORDER); }
+void* new_fiber() { return __tsan_create_fiber(0); }
+void* current_fiber() { return __tsan_get_current_fiber(); }
+#else
+void release(char*) {}
+void acquire(char*) {}
+void announce_switch(void*) {}
+void* new_fiber() { return nullptr; }
+void* current_fiber() { return nullptr; }
+#endif
+
+void wait(Waiting reason) {
+    Thread* self = running;
+    self->waiting = reason;
+    announce_switch(scheduler_fiber);
+    swapcontext(&self->context, &scheduler);
+}
+
+void resume(Thread* thread) {
+    running = thread;
+    thread_index.x = thread->index;
+    announce_switch(thread->fiber);
+    swapcontext(&scheduler, &thread->context);
+}
+
+[[noreturn]] void fail(const std::string& reason) {
+    failure = reason;
+    for (;;) wait(running->waiting);
+}
+
+void live() {
+    for (;;) {
+        acquire(&launch_begin);
+        launch.kernel(launch.arguments);
+        release(&block_end);
+        wait(Waiting::returned);
+    }
+}
+
+std::unique_ptr<Thread> born() {
+    auto thread = std::make_unique<Thread>();
+    thread->stack.reset(new char[STACK_BYTES]);
+    thread->fiber = new_fiber();
+    getcontext(&thread->context);
+    thread->context.uc_stack.ss_sp = thread->stack.get();
+    thread->context.uc_stack.ss_size = STACK_BYTES;
+    makecontext(&thread->context, live, 0);
+    return thread;
+}
+
+const char* name_of(WarpOperation operation) {
+    static const char* const names[] = {"__syncwarp",       "__shfl_sync",     "__shfl_up_sync",
+                                        "__shfl_down_sync", "__shfl_xor_sync", "a ballot"};
+    return names[int(operation)];
+}
+
+Thread* lane_of_warp(const Thread* thread, u32 lane) { return threads[thread->index / WARP_LANES * WARP_LANES + lane]; }
+
+// Whose value a lane gets; itself where a shuffle leaves its segment of `width` lanes.
+u32 source_lane(const Thread* thread) {
+    const u32 lane = thread->index % WARP_LANES, width = thread->width, first = lane / width * width;
+    const u32 place = lane - first, argument = thread->argument;
+    switch (thread->operation) {
+        case WarpOperation::shuffle: return first + argument % width;
+        case WarpOperation::shuffle_up: return argument <= place ? lane - argument : lane;
+        case WarpOperation::shuffle_down: return place + argument < width ? lane + argument : lane;
+        case WarpOperation::shuffle_xor: return (lane ^ argument) < first + width ? lane ^ argument : lane;
+        default: return lane;
+    }
+}
+
+u64 result_of(const Thread* thread) {
+    if (thread->operation == WarpOperation::ballot) {
+        u32 ballot = 0;
+        for (u32 lane = 0; lane < WARP_LANES; ++lane)
+            if (thread->mask >> lane & 1) ballot |= u32(lane_of_warp(thread, lane)->value) << lane;
+        return ballot;
+    }
+    const u32 source = source_lane(thread);
+    if (thread->mask >> source & 1) return lane_of_warp(thread, source)->value;
+    return POISON * 0x0101010101010101ull;  // undefined: that lane does not take part
+}
+
+// Whether all lanes of the caller's mask are here; fails where one of them is at another operation.
+bool all_lanes_arrived(const Thread* self) {
+    bool all = true;
+    for (u32 lane = 0; lane < WARP_LANES; ++lane) {
+        if (!(self->mask >> lane & 1)) continue;
+        const Thread* other = lane_of_warp(self, lane);
+        if (other == self) continue;
+        if (other->waiting != Waiting::warp) {
+            all = false;
+        } else if (other->mask != self->mask || other->operation != self->operation) {
+            char text[160];
+            std::snprintf(text, sizeof text, "thread %u is at %s with mask %08x, thread %u at %s with mask %08x",
+                          self->index, name_of(self->operation), self->mask, other->index, name_of(other->operation),
+                          other->mask);
+            fail(text);
+        }
+    }
+    return all;
+}
+
+std::string who_waits() {
+    u32 at_barrier = 0, in_warps = 0, returned = 0;
+    for (const Thread* thread : threads) {
+        at_barrier += thread->waiting == Waiting::block;
+        in_warps += thread->waiting == Waiting::warp;
+        returned += thread->waiting == Waiting::returned;
+    }
+    char text[160];
+    std::snprintf(text, sizeof text, "of %zu threads %u wait at __syncthreads, %u at warp operations, %u have returned",
+                  threads.size(), at_barrier, in_warps, returned);
+    return text;
+}
+
+void* allocate_shared(u32 number, size_t bytes, size_t alignment) {
+    for (const auto& known : shared_memory)
+        if (known->number == number) {
+            acquire(&known->allocated);
+            return known->memory;
+        }
+    auto fresh = std::make_unique<Shared>();
+    fresh->number = number;
+    if (posix_memalign(&fresh->memory, alignment < sizeof(void*) ? sizeof(void*) : alignment, bytes)) std::abort();
+    std::memset(fresh->memory, POISON, bytes);
+    release(&fresh->allocated);
+    shared_memory.push_back(std::move(fresh));
+    return shared_memory.back()->memory;
+}
+
+void free_shared() {
+    for (const auto& known : shared_memory) std::free(known->memory);
+    shared_memory.clear();
+}
+
+void begin_block(u32 block) {
+    const u32 size = block_size.x;
+    block_index.x = block;
+    arrived_at_barrier = 0;
+    for (u32 index = 0; index < size; ++index) {
+        Thread* thread = fibers[(u64(index) + block) % size].get();
+        thread->index = index;
+        thread->waiting = Waiting::nothing;
+        threads[index] = thread;
+    }
+}
+
+void run_block(u32 block) {
+    begin_block(block);
+    const u32 size = block_size.x;
+    for (bool any_ran = true; any_ran && failure.empty();) {
+        any_ran = false;
+        for (u32 step = 0; step < size && failure.empty(); ++step) {
+            Thread* thread = threads[block % 2 == 0 ? step : size - 1 - step];
+            if (thread->waiting != Waiting::nothing) continue;
+            resume(thread);
+            any_ran = true;
+        }
+    }
+    acquire(&block_end);
+    free_shared();
+    steps = 0;
+    for (const Thread* thread : threads)
+        if (failure.empty() && thread->waiting != Waiting::returned) failure = who_waits();
+}
+
+}  // namespace
+
+void meet_block() {
+    char* clock = &block_clock.place[block_clock.turn % 2];
+    release(clock);
+    if (++arrived_at_barrier < threads.size()) {
+        wait(Waiting::block);
+    } else {
+        arrived_at_barrier = 0;
+        ++block_clock.turn;
+        for (Thread* thread : threads) thread->waiting = Waiting::nothing;
+    }
+    acquire(clock);
+}
+
+u64 meet_warp(WarpOperation operation, u32 mask, u64 value, u32 argument, u32 width) {
+    Thread* self = running;
+    self->operation = operation, self->mask = mask, self->value = value;
+    self->argument = argument, self->width = width;
+    if (!(mask >> self->index % WARP_LANES & 1)) fail("a thread calls a warp operation whose mask leaves it out");
+    Clock& shared_clock = lane_of_warp(self, u32(__builtin_ctz(mask)))->warp_clock;
+    char* clock = &shared_clock.place[shared_clock.turn % 2];
+    const bool orders_memory = operation == WarpOperation::synchronize;
+    if (orders_memory) release(clock);
+    if (all_lanes_arrived(self)) {
+        ++shared_clock.turn;
+        for (u32 lane = 0; lane < WARP_LANES; ++lane)
+            if (mask >> lane & 1) lane_of_warp(self, lane)->result = result_of(lane_of_warp(self, lane));
+        for (u32 lane = 0; lane < WARP_LANES; ++lane)
+            if (mask >> lane & 1) lane_of_warp(self, lane)->waiting = Waiting::nothing;
+    } else {
+        wait(Waiting::warp);
+    }
+    if (orders_memory) acquire(clock);
+    return self->result;
+}
+
+void* dynamic_shared() { return allocate_shared(DYNAMIC, launch.dynamic_bytes, DYNAMIC_ALIGNMENT); }
+
+void* static_shared(u32 number, size_t bytes, size_t alignment) { return allocate_shared(number, bytes, alignment); }
+
+const char* run(const char* name, u32 grid, u32 block, size_t dynamic_bytes, void (*kernel)(void**), void** arguments) {
+    launch = {name, kernel, arguments, dynamic_bytes};
+    block_size.x = block;
+    grid_size.x = grid;
+    scheduler_fiber = current_fiber();
+    failure.clear();
+    threads.resize(block);
+    while (fibers.size() < block) fibers.push_back(born());
+    release(&launch_begin);
+    for (u32 index = 0; index < grid && failure.empty(); ++index) run_block(index);
+    if (failure.empty()) return nullptr;
+    fibers.clear();  // their stacks hold unfinished calls
+    failure = std::string(name) + ", block " + std::to_string(block_index.x) + ": " + failure;
+    return failure.c_str();
+}
+
+}  // namespace emulation
+
+// Called by kernels in every basic block (-fsanitize-coverage=trace-pc).
+extern "C" void __sanitizer_cov_trace_pc() {
+    if (++emulation::steps > emulation::MOST_STEPS) emulation::fail("a thread does not come to an end");
+}

@@ -1,0 +1,104 @@
+"""Kernels under a sanitizer, in a process of their own: its runtime must be there before everything else.
+
+``python -m emulate.sanitized`` reads a `Job` as JSON from standard input; reports end it with a status other than 0.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from contextlib import nullcontext, suppress
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import numpy as np
+
+from emulate.emulated_cases import RECORDS, counted, known, on_device, prepared, small_launches
+from emulate.emulator import EmulatedDevice, compiler
+from wedgewise.errors import InputError
+
+HERE = Path(__file__).parent
+RUNTIMES = {"address,undefined": "libasan.so", "thread": "libtsan.so"}
+OPTIONS = {
+    "ASAN_OPTIONS": "detect_leaks=0:halt_on_error=1",
+    "UBSAN_OPTIONS": "print_stacktrace=1:halt_on_error=1",
+    "TSAN_OPTIONS": "halt_on_error=1:ignore_noninstrumented_modules=1",
+    "OPENBLAS_NUM_THREADS": "1",
+    "NUMBA_DISABLE_JIT": "1",
+}
+FAULT_THREADS, FAULT_BLOCKS = 64, 3
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """An algorithm on a graph; an order and ids other than its first, offsets of 64 bits, launches of little work."""
+
+    algorithm: str
+    graph: str
+    knobs: dict[str, int | str]
+    order: str = ""
+    relabelling: str = ""
+    wide_offsets: bool = False
+    small_launches: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """What one process runs: cases, or one kernel of faulty.cu."""
+
+    sanitizer: str | None
+    cases: tuple[Case, ...] = ()
+    fault: str | None = None
+    coverage_folder: str | None = None
+
+
+def run_apart(job: Job, timeout_s: float = 600) -> str:
+    """Run a job in a process of its own; the reports, or nothing when all went well."""
+    environment = os.environ | OPTIONS | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    if job.sanitizer:
+        environment["LD_PRELOAD"] = _library(RUNTIMES[job.sanitizer])
+    command = (sys.executable, "-m", "emulate.sanitized")
+    finished = subprocess.run(
+        command, input=json.dumps(asdict(job)), env=environment, cwd=HERE.parent, timeout=timeout_s,
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    return "" if finished.returncode == 0 else f"status {finished.returncode}\n{finished.stdout}\n{finished.stderr}"
+
+
+def _library(name: str) -> str:
+    asked = subprocess.run((compiler(), f"-print-file-name={name}"), capture_output=True, text=True, check=True)
+    return asked.stdout.strip()
+
+
+def launch_fault(device: EmulatedDevice, kernel: str) -> tuple[list[int], list[int]]:
+    """One kernel of faulty.cu on a few threads; what it left in its arrays."""
+    values, found = np.zeros(200, np.uint32), np.zeros(2, np.uint64)
+    arguments = (values, np.uint32(len(values)), found)
+    device.launch("faulty", kernel, FAULT_BLOCKS, FAULT_THREADS, arguments, shared_bytes=16 * FAULT_THREADS)
+    return values.tolist(), found.tolist()
+
+
+def run_case(case: Case, device: EmulatedDevice) -> None:
+    record, expected = RECORDS[case.algorithm], known(case.graph)
+    order, relabelling = case.order or record.orders[0], case.relabelling or record.relabellings[0]
+    graph = on_device(expected.graph, order, relabelling, np.uint64 if case.wide_offsets else np.uint32)
+    with small_launches(record) if case.small_launches else nullcontext(), suppress(InputError):
+        triangles, _tests = counted(prepared(record, graph, case.knobs, device))
+        if triangles != expected.count:
+            raise AssertionError(f"{case}: {triangles} triangles instead of {expected.count}")
+
+
+def main() -> None:
+    job = json.load(sys.stdin)
+    if job["fault"]:
+        launch_fault(EmulatedDevice(job["sanitizer"], kernels=HERE), job["fault"])
+    folder = job["coverage_folder"]
+    device = EmulatedDevice(job["sanitizer"], coverage=bool(folder), folder=Path(folder) if folder else None)
+    for case in job["cases"]:
+        run_case(Case(**case), device)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,157 @@
+"""The emulated device itself: it computes what CUDA does, and each kind of fault is seen."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+
+from emulate.emulated_cases import RECORDS, needs_compiler
+from emulate.emulator import (
+    HERE,
+    MOST_BLOCKS,
+    EmulatedDevice,
+    EmulationError,
+    PoisonedNumpy,
+    kernels_of,
+    pasted_lines,
+)
+from emulate.sanitized import FAULT_BLOCKS, FAULT_THREADS, Job, launch_fault, run_apart
+from wedgewise.machine import gpu
+
+pytestmark = needs_compiler
+POISON_WORD = 0xA5A5A5A5
+ADDRESS, THREAD = "address,undefined", "thread"
+
+
+@pytest.fixture
+def device() -> EmulatedDevice:
+    return EmulatedDevice(kernels=HERE)
+
+
+def test_the_primitives(device: EmulatedDevice) -> None:
+    lanes, words = np.arange(32, dtype=np.uint32), np.zeros((9, 32), np.uint32)
+    device.launch("primitives", "show_warp", 1, 32, (words,))
+    shuffled, down, up, xor, segment, odd, bits, first, half = words
+    assert shuffled.tolist() == [7] * 32
+    assert down.tolist() == [*range(3, 32), 29, 30, 31]
+    assert up.tolist() == [0, 1, 2, *range(29)]
+    assert xor.tolist() == (lanes ^ 5).tolist()
+    assert segment.tolist() == (lanes // 8 * 8 + 2).tolist()
+    assert set(odd.tolist()) == {0xAAAAAAAA}
+    assert bits.tolist() == [bin(lane).count("1") + 32 for lane in lanes.tolist()]
+    assert first.tolist() == [int(lane & -lane).bit_length() for lane in lanes.astype(int)]
+    assert half.tolist() == [sum(range(16))] * 16 + [sum(range(16, 32))] * 16
+
+
+def test_atomics_and_wide_loads(device: EmulatedDevice) -> None:
+    quads = np.arange(64, dtype=np.uint32).reshape(-1, 4)
+    small, large = np.zeros(4, np.uint32), np.zeros(2, np.uint64)
+    device.launch("primitives", "show_atomics", 2, 64, (quads, np.uint32(len(quads)), small, large))
+    assert small.tolist() == [128, 2**32 - 1, 63, 1]
+    assert large.tolist() == [sum(range(64)) * 2**32, 63 + 2**40]
+
+
+def test_a_sound_kernel_finds_the_sum(device: EmulatedDevice) -> None:
+    values, found = launch_fault(device, "sound")
+    assert values == list(range(len(values)))
+    assert found == [FAULT_BLOCKS * (2 * sum(range(FAULT_THREADS)) + FAULT_THREADS), 0]
+
+
+def test_a_missing_barrier_shows_in_what_is_read(device: EmulatedDevice) -> None:
+    _, found = launch_fault(device, "miss_barrier")
+    assert found[0] != FAULT_BLOCKS * sum(range(FAULT_THREADS))
+
+
+def test_shared_memory_is_poisoned_in_every_block(device: EmulatedDevice) -> None:
+    values, _ = launch_fault(device, "read_before_write")
+    assert values[:FAULT_BLOCKS] == [POISON_WORD] * FAULT_BLOCKS
+
+
+def test_fresh_arrays_are_poisoned() -> None:
+    assert PoisonedNumpy.empty((2, 2), np.uint32).tolist() == [[POISON_WORD] * 2] * 2
+    assert PoisonedNumpy.empty_like(np.zeros(1, np.uint64)).tolist() == [POISON_WORD << 32 | POISON_WORD]
+    with pytest.raises(EmulationError, match="one number"):
+        PoisonedNumpy.repeat([1, 2], [1, 2])  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("kernel", "message"),
+    [
+        ("leave_before_barrier", "block 0: of 64 threads 63 wait at __syncthreads, 0 at warp operations, 1 have"),
+        ("shuffle_in_branch", "32 at warp operations, 32 have returned"),
+        ("never_end", "block 0: a thread does not come to an end"),
+        ("disagree_on_mask", "at __syncwarp with mask ffffffff, thread 0 at __syncwarp with mask 0001ffff"),
+    ],
+)
+def test_threads_that_do_not_meet_end_the_launch(device: EmulatedDevice, kernel: str, message: str) -> None:
+    with pytest.raises(EmulationError, match=message):
+        launch_fault(device, kernel)
+    assert launch_fault(device, "sound")[1][0] > 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((np.zeros(4, np.uint64), np.uint32(4), np.zeros(2, np.uint64)), "uint64 instead of an array of uint32"),
+        (([0] * 4, np.uint32(4), np.zeros(2, np.uint64)), "list instead of an array"),
+        ((np.zeros(4, np.uint32), 4, np.zeros(2, np.uint64)), "int instead of uint32"),
+        ((np.zeros(4, np.uint32), np.uint64(4), np.zeros(2, np.uint64)), "uint64 instead of uint32"),
+        ((np.zeros(8, np.uint32)[::2], np.uint32(4), np.zeros(2, np.uint64)), "not contiguous"),
+        ((np.frombuffer(bytes(16), np.uint32), np.uint32(4), np.zeros(2, np.uint64)), "must not be written"),
+        ((np.zeros(4, np.uint32), np.uint32(4)), "takes 3 arguments, not 2"),
+    ],
+)
+def test_arguments_of_another_kind_are_refused(
+    device: EmulatedDevice, arguments: tuple[object, ...], message: str
+) -> None:
+    with pytest.raises(EmulationError, match=message):
+        device.launch("faulty", "overrun_array", 1, 32, arguments)
+
+
+@pytest.mark.parametrize(
+    ("grid", "block", "shared_bytes"), [(0, 32, 0), (MOST_BLOCKS + 1, 32, 0), (1, 33, 0), (1, 2048, 0), (1, 32, 1025)]
+)
+def test_launches_that_no_device_takes_are_refused(grid: int, block: int, shared_bytes: int) -> None:
+    device = EmulatedDevice(kernels=HERE, shared_bytes=1024)
+    arguments = (np.zeros(4, np.uint32), np.uint32(4), np.zeros(2, np.uint64))
+    with pytest.raises(EmulationError):
+        device.launch("faulty", "sound", grid, block, arguments, shared_bytes=shared_bytes)
+
+
+@pytest.mark.parametrize("stem", sorted({path.stem for path in gpu.KERNEL_FOLDER.glob("*.cu")}))
+def test_what_runs_is_what_a_gpu_compiles(stem: str) -> None:
+    emulated = [line for line in pasted_lines(gpu.KERNEL_FOLDER / f"{stem}.cu", set()) if line[:6] != "#line "]
+    compiled = gpu.kernel_text(stem).splitlines()
+    assert list(filter(None, emulated)) == list(filter(None, compiled))
+    assert len(kernels_of(gpu.kernel_text(stem))) == len(re.findall(r"__global__", gpu.kernel_text(stem)))
+
+
+def test_every_algorithm_has_kernels_of_its_stem() -> None:
+    assert set(RECORDS) <= {path.stem for path in gpu.KERNEL_FOLDER.glob("*.cu")}
+
+
+@pytest.mark.parametrize("sanitizer", [ADDRESS, THREAD])
+def test_a_sound_kernel_is_not_reported(sanitizer: str) -> None:
+    assert run_apart(Job(sanitizer, fault="sound")) == ""
+
+
+@pytest.mark.parametrize(
+    ("sanitizer", "fault", "report"),
+    [
+        (ADDRESS, "overrun_array", "heap-buffer-overflow"),
+        (ADDRESS, "overrun_dynamic", "heap-buffer-overflow"),
+        (ADDRESS, "overrun_table", "heap-buffer-overflow"),
+        (ADDRESS, "shift_too_far", "shift exponent"),
+        (ADDRESS, "load_between", "misaligned address"),
+        (THREAD, "miss_barrier", "data race"),
+        (THREAD, "miss_second_barrier", "data race"),
+        (THREAD, "trust_shuffle", "data race"),
+        (THREAD, "add_without_atomics", "data race"),
+    ],
+)
+def test_faults_are_reported_where_they_are(sanitizer: str, fault: str, report: str) -> None:
+    reported = run_apart(Job(sanitizer, fault=fault))
+    assert report in reported
+    assert "faulty.cu:" in reported

@@ -1,0 +1,82 @@
+"""Every kernel file compiles for every generation of GPUs, with every set of defines that an algorithm launches."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+from functools import cache
+from importlib.metadata import PackageNotFoundError, files
+from itertools import product
+from pathlib import Path
+
+import pytest
+
+from emulate.emulated_cases import RECORDS, define_sets, needs_compiler
+from emulate.emulator import Defines
+from wedgewise.machine import gpu
+
+PACKAGE = "nvidia-cuda-nvrtc"
+ARCHITECTURES = ("sm_75", "sm_80", "sm_90", "sm_100", "sm_120")
+STEMS = tuple(sorted(path.stem for path in gpu.KERNEL_FOLDER.glob("*.cu")))
+OFFSETS: tuple[Defines, ...] = ((("OFFSET_BITS", 32),), (("OFFSET_BITS", 64),))
+BROKEN = 'extern "C" __global__ void broken(unsigned* values) { values[0] = missing; }'
+CARELESS = 'extern "C" __global__ void careless(unsigned* values) { int unused; values[0] = 1; }'
+
+
+def library_path() -> Path | None:
+    """Where the package keeps the compiler."""
+    try:
+        kept = files(PACKAGE) or []
+    except PackageNotFoundError:
+        return None
+    return next((Path(str(file.locate())) for file in kept if file.name.startswith("libnvrtc.so")), None)
+
+
+pytestmark = pytest.mark.skipif(
+    library_path() is None and "CI" not in os.environ, reason=f"{PACKAGE} is not installed: kernels are not compiled"
+)
+
+
+@cache
+def nvrtc() -> ctypes.CDLL:
+    path = library_path()
+    assert path is not None, f"{PACKAGE} must be installed here"
+    return ctypes.CDLL(str(path))
+
+
+def compile_for(architecture: str, text: str) -> tuple[bool, str]:
+    """Whether a text compiles, and all that the compiler says about it."""
+    library, program, size = nvrtc(), ctypes.c_void_p(), ctypes.c_size_t()
+    created = library.nvrtcCreateProgram(ctypes.byref(program), text.encode(), b"kernels.cu", 0, None, None)
+    assert created == 0
+    try:
+        options = (b"-std=c++17", b"--gpu-architecture=" + architecture.encode())
+        failed = library.nvrtcCompileProgram(program, len(options), (ctypes.c_char_p * len(options))(*options))
+        library.nvrtcGetProgramLogSize(program, ctypes.byref(size))
+        log = ctypes.create_string_buffer(size.value)
+        library.nvrtcGetProgramLog(program, log)
+        return failed == 0, log.value.decode()
+    finally:
+        library.nvrtcDestroyProgram(ctypes.byref(program))
+
+
+@pytest.mark.parametrize(("text", "compiles", "says"), [(BROKEN, False, "undefined"), (CARELESS, True, "never")])
+def test_errors_and_warnings_are_seen(text: str, compiles: bool, says: str) -> None:
+    succeeded, log = compile_for(ARCHITECTURES[0], text)
+    assert succeeded == compiles
+    assert says in log
+
+
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
+@pytest.mark.parametrize(("stem", "defines"), tuple(product(STEMS, OFFSETS)))
+def test_files_compile_without_a_warning(stem: str, defines: Defines, architecture: str) -> None:
+    assert compile_for(architecture, gpu.kernel_text(stem, defines)) == (True, "")
+
+
+@pytest.mark.deep
+@needs_compiler
+@pytest.mark.parametrize("algorithm", RECORDS)
+def test_every_launched_set_of_defines_compiles_without_a_warning(algorithm: str) -> None:
+    for stem, defines in sorted(define_sets(algorithm)):
+        for architecture in (ARCHITECTURES[0], ARCHITECTURES[-1]):
+            assert compile_for(architecture, gpu.kernel_text(stem, defines)) == (True, ""), (stem, defines)
