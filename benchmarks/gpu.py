@@ -70,6 +70,26 @@ def on_device(oriented: OrientedGraph, device: gpu.Cuda) -> tuple[DeviceGraph, f
     return graph, time.perf_counter() - begin
 
 
+@dataclass
+class Stopwatch:
+    """Seconds on the device between two events of a stream."""
+
+    device: gpu.Cuda
+
+    def __enter__(self) -> Stopwatch:
+        self._begin, self._end = self.device.xp.cuda.Event(), self.device.xp.cuda.Event()
+        self._begin.record()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._end.record()
+
+    @property
+    def seconds(self) -> float:
+        self._end.synchronize()
+        return float(self.device.xp.cuda.get_elapsed_time(self._begin, self._end)) / 1e3
+
+
 def measure(answer: DeviceAnswer, graph: DeviceGraph, knobs: Any, device: gpu.Cuda) -> tuple[int, float, float]:
     """The count, and the seconds of the kernels and of the preparation, both warm."""
     answer.prepare(graph, knobs, device)
@@ -80,7 +100,7 @@ def measure(answer: DeviceAnswer, graph: DeviceGraph, knobs: Any, device: gpu.Cu
     prepared = time.perf_counter() - begin
     taken = []
     for _ in range(WARM_UPS + REPEATS):
-        with gpu.Stopwatch(device) as watch:
+        with Stopwatch(device) as watch:
             work.found.fill(0)
             for launch in work.launches:
                 launch()

@@ -13,7 +13,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any, Protocol
@@ -212,23 +211,3 @@ def _copy_in_parts(source: NDArray[np.uint8], target: NDArray[np.uint8]) -> None
         target[cuts[part] : cuts[part + 1]] = source[cuts[part] : cuts[part + 1]]
 
     run_tasks(copy, parts, parts)
-
-
-@dataclass
-class Stopwatch:
-    """Milliseconds on the device between two events of a stream."""
-
-    device: Cuda
-
-    def __enter__(self) -> Stopwatch:
-        self._begin, self._end = self.device.xp.cuda.Event(), self.device.xp.cuda.Event()
-        self._begin.record()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._end.record()
-
-    @property
-    def seconds(self) -> float:
-        self._end.synchronize()
-        return float(self.device.xp.cuda.get_elapsed_time(self._begin, self._end)) / 1e3

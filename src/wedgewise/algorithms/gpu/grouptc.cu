@@ -12,7 +12,6 @@
 // Differs from the authors' code in: tables among the chunk's own ids are read from shared memory; arcs with nothing to
 //   search for take no place; a warp's keys are contiguous, so that lanes step over few arcs.
 #include "common/reduce.cuh"
-#include "common/search.cuh"
 
 #define MOST_THREADS 1024
 #if __CUDA_ARCH__ == 800 || __CUDA_ARCH__ == 900 || __CUDA_ARCH__ == 1000
@@ -180,9 +179,4 @@ extern "C" __global__ void measure_chunks(const offset_t* offsets, const u32* he
             keys += intersection_at(graph, offset_t(arc), swap_factor).keys.length;
         add_found(work + chunk, keys);
     }
-}
-
-extern "C" __global__ void write_tails(const offset_t* offsets, u32 n, u64 m, u32* tails) {
-    for (u64 arc = u64(blockIdx.x) * blockDim.x + threadIdx.x; arc < m; arc += u64(gridDim.x) * blockDim.x)
-        tails[arc] = row_of(offsets, n, offset_t(arc));
 }

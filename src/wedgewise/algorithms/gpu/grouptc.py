@@ -16,8 +16,9 @@ from typing import Any
 import numpy as np
 
 from wedgewise.algorithms._contract import Algorithm, DeviceAnswer, DeviceWork, Knob, Knobs, Shape
+from wedgewise.algorithms.gpu._tails import tails_of
 from wedgewise.graph import DeviceGraph
-from wedgewise.machine.gpu import Array, Device
+from wedgewise.machine.gpu import Device
 
 STEM = "grouptc"
 LAUNCH_KEYS = 1 << 33  # about 50 ms on an H200
@@ -68,7 +69,7 @@ def prepare(graph: DeviceGraph, knobs: Knobs, device: Device) -> DeviceWork:
     arcs = (
         graph.offsets,
         graph.out_neighbours,
-        _tails(graph, device, launch),
+        tails_of(graph, device),
         np.uint64(graph.m),
         np.uint32(layout.chunk_arcs),
         np.uint32(layout.swap_factor),
@@ -85,13 +86,6 @@ def prepare(graph: DeviceGraph, knobs: Knobs, device: Device) -> DeviceWork:
     else:
         bounds = _measured_bounds(chunks, arcs, device, launch)
     return DeviceWork(tuple(partial(count, begin, end) for begin, end in pairwise(bounds)), found)
-
-
-def _tails(graph: DeviceGraph, device: Device, launch: Launch) -> Array:
-    tails = device.xp.empty(graph.m, device.xp.uint32)
-    grid = min(-(-graph.m // PREPARING_BLOCK), PREPARING_BLOCKS_PER_SM * device.sms)
-    launch("write_tails", grid, PREPARING_BLOCK, (graph.offsets, np.uint32(graph.n), np.uint64(graph.m), tails))
-    return tails
 
 
 def _measured_bounds(chunks: int, arcs: tuple[Any, ...], device: Device, launch: Launch) -> list[int]:

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from wedgewise.algorithms._contract import Algorithm, DeviceAnswer, DeviceWork, Knob, Knobs, Shape
+from wedgewise.algorithms.gpu._tails import tails_of
 from wedgewise.errors import PreconditionError
 from wedgewise.graph import DeviceGraph
 from wedgewise.machine.gpu import Array, Device
@@ -93,8 +94,7 @@ def _split_rows(graph: DeviceGraph, tables: Tables, device: Device) -> Split:
     near_start, far_start = _before_each(xp, near_loads), _before_each(xp, far_loads)
     near_ids = xp.full(IDS_PER_LOAD * int(near_start[-1]), tables.near, xp.uint16)
     far_ids = xp.full(IDS_PER_LOAD * int(far_start[-1]), tables.far, xp.uint16)
-    tails = xp.searchsorted(graph.offsets, xp.arange(graph.m, dtype=graph.offsets.dtype), side="right") - 1
-    return Split(tails.astype(xp.uint32), near_begin, far_begin, near_start, far_start, near_ids, far_ids)
+    return Split(tails_of(graph, device), near_begin, far_begin, near_start, far_start, near_ids, far_ids)
 
 
 def _before_each(xp: Any, counts: Array) -> Array:

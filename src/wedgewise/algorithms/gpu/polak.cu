@@ -7,7 +7,6 @@
 // Differs from the authors' code in: arcs beside rows of the oriented graph instead of edges sorted on the device;
 //   several launches; sums per warp instead of per thread.
 #include "common/reduce.cuh"
-#include "common/search.cuh"
 
 struct Merged {
     u32 common;
@@ -36,10 +35,4 @@ extern "C" __global__ void count_arcs(const offset_t* offsets, const u32* heads,
     if (arc < end) merged = merge_rows(offsets, heads, tails[arc], heads[arc]);
     add_found(found, merged.common);
     add_found(found + 1, merged.steps);
-}
-
-extern "C" __global__ void write_tails(const offset_t* offsets, u32 n, u64 m, u32* tails) {
-    const u64 stride = u64(gridDim.x) * blockDim.x;
-    for (u64 arc = u64(blockIdx.x) * blockDim.x + threadIdx.x; arc < m; arc += stride)
-        tails[arc] = row_of(offsets, n, offset_t(arc));
 }

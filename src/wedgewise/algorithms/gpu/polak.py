@@ -13,12 +13,12 @@ from math import ceil
 import numpy as np
 
 from wedgewise.algorithms._contract import Algorithm, DeviceAnswer, DeviceWork, Knob, Knobs, Shape
+from wedgewise.algorithms.gpu._tails import tails_of
 from wedgewise.graph import DeviceGraph
-from wedgewise.machine.gpu import Array, Device
+from wedgewise.machine.gpu import Device
 
 STEM = "polak"
 WARP, MOST_THREADS = 32, 1024
-PREPARING_BLOCK = 256
 LAUNCH_WEDGES = 1 << 32  # merges of a launch go past about so many wedges, in well under 250 ms
 LAUNCH_ARCS = 1 << 30  # blocks of one launch stay below 2^31 for every block size
 
@@ -30,7 +30,7 @@ def prepare(graph: DeviceGraph, knobs: Knobs, device: Device) -> DeviceWork:
     if graph.m == 0:
         return DeviceWork((), found)
     defines = (("OFFSET_BITS", 8 * graph.offsets.dtype.itemsize),)
-    tails = _tails(graph, device, defines)
+    tails = tails_of(graph, device)
 
     def count(begin: int, end: int) -> Callable[[], None]:
         arguments = (graph.offsets, graph.out_neighbours, tails, np.uint64(begin), np.uint64(end), found)
@@ -44,14 +44,6 @@ def launch_bounds(m: int, wedges: int) -> list[int]:
     """Where launches begin and end: equally many arcs each."""
     launches = max(1, ceil(wedges / LAUNCH_WEDGES), ceil(m / LAUNCH_ARCS))
     return [m * launch // launches for launch in range(launches + 1)]
-
-
-def _tails(graph: DeviceGraph, device: Device, defines: tuple[tuple[str, int], ...]) -> Array:
-    tails = device.xp.empty(graph.m, device.xp.uint32)
-    grid = min(ceil(graph.m / PREPARING_BLOCK), 64 * device.sms)
-    arguments = (graph.offsets, np.uint32(graph.n), np.uint64(graph.m), tails)
-    device.launch(STEM, "write_tails", grid, PREPARING_BLOCK, arguments, defines=defines)
-    return tails
 
 
 def bytes_needed(shape: Shape, knobs: Knobs) -> int:
