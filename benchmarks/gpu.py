@@ -98,11 +98,12 @@ def measure(answer: DeviceAnswer, graph: DeviceGraph, knobs: Any, device: gpu.Cu
     work = answer.prepare(graph, knobs, device)
     device.synchronize()
     prepared = time.perf_counter() - begin
+    launches = [launch for batch in work.batches for launch in batch()]
     taken = []
     for _ in range(WARM_UPS + REPEATS):
         with Stopwatch(device) as watch:
             work.found.fill(0)
-            for launch in work.launches:
+            for launch in launches:
                 launch()
         taken.append(watch.seconds)
     return int(work.found[0]), statistics.median(taken[WARM_UPS:]), prepared

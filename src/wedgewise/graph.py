@@ -154,6 +154,26 @@ class OrientedGraph:
 
 
 @dataclass(frozen=True, slots=True)
+class DeviceSimpleGraph:
+    """A simple graph whose arrays lie on a device, with the fields and the bytes of `SimpleGraph`.
+
+    ``labels`` is None where they are the slots themselves.
+    """
+
+    n: int
+    slot_keys: Any
+    slots: Any | None
+    slot_count: int
+    degrees: Any
+    labels: Labels | None
+    report: CleanReport
+
+    @property
+    def m(self) -> int:
+        return len(self.slot_keys)
+
+
+@dataclass(frozen=True, slots=True)
 class DeviceGraph:
     """An oriented graph whose arrays lie on a device, with the fields and the bytes of `OrientedGraph`."""
 

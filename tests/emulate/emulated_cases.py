@@ -19,7 +19,7 @@ from graphs import CLOSED_FORMS, TRUTHS, count_by_product, fixture_pairs
 import wedgewise as ww
 from emulate.emulator import COMPILER, Defines, EmulatedDevice
 from wedgewise import generate
-from wedgewise.algorithms._contract import Algorithm, DeviceAnswer, DeviceWork, Knob
+from wedgewise.algorithms._contract import Algorithm, DeviceAnswer, DeviceWork, Knob, Launch
 from wedgewise.errors import InputError
 from wedgewise.generate import EdgeStream
 from wedgewise.graph import DeviceGraph
@@ -91,10 +91,15 @@ def prepared(record: Algorithm, graph: DeviceGraph, knobs: Mapping[str, int | st
     return answer.prepare(graph, record.settings(knobs), device)
 
 
+def all_launches(work: DeviceWork) -> Iterator[Launch]:
+    """The launches of all batches; each batch is made when those before it were launched."""
+    return (launch for batch in work.batches for launch in batch())
+
+
 def counted(work: DeviceWork) -> tuple[int, int]:
     """Triangles and tests of a run."""
     work.found.fill(0)
-    for launch in work.launches:
+    for launch in all_launches(work):
         launch()
     triangles, tests = work.found.tolist()
     return triangles, tests

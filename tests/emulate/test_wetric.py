@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from graphs import CLOSED_FORMS, TRUTHS, count_by_product, fixture_pairs, random_pairs
 
+from emulate.emulated_cases import all_launches
 from emulate.emulator import EmulatedDevice
 from wedgewise import generate
 from wedgewise.algorithms._contract import Shape
@@ -53,7 +54,7 @@ def hubs_and_gaps() -> tuple[DeviceGraph, int]:
 def counted(graph: DeviceGraph, device: EmulatedDevice, **knobs: int | str) -> tuple[int, int]:
     """Triangles and tests, launch after launch."""
     work = wetric.prepare(graph, wetric.ALGORITHM.settings(knobs), device)
-    for launch in work.launches:
+    for launch in all_launches(work):
         launch()
     device.synchronize()
     triangles, tests = work.found.tolist()
@@ -163,7 +164,7 @@ def test_several_launches(device: EmulatedDevice, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(wetric, "LAUNCH_TESTS", 700)
     monkeypatch.setattr(wetric, "THREAD_TESTS", 2_000)
     knobs = wetric.ALGORITHM.settings({"combination": combination, "block": 32})
-    assert len(wetric.prepare(graph, knobs, device).launches) > 3
+    assert len(list(all_launches(wetric.prepare(graph, knobs, device)))) > 3
     assert counted(graph, device, combination=combination, block=32) == (expected, work_by_rows(graph, combination))
 
 

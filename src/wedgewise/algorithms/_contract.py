@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, SupportsInt
 
@@ -86,17 +86,30 @@ class Work:
     fill: Callable[[int, int, NDArray[np.uint32], Any], None] | None = None
 
 
+Launch = Callable[[], None]
+
+
 @dataclass(frozen=True, slots=True)
 class DeviceWork:
-    """A prepared answer on a device: launches, in order, each of at most about 250 ms; ``found`` adds them up.
+    """A prepared answer on a device: batches, one after the other, whose launches add to ``found``.
 
-    ``found`` is uint64[2] of the device, triangles and tests, which the launches add to; it is cleared beforehand.
-    ``filled`` is as in `Work`, of the device.
+    Calling a batch makes what its launches read, and returns them; each takes at most about 250 ms. ``found`` is
+    uint64[2] of the device, triangles and tests; it is cleared beforehand. ``filled`` is as in `Work`, of the device,
+    and all zero before the first launch.
+    For a listing, ``fill(begin, end, triples)`` launches what writes the triangles that arcs begin … end − 1 open, in
+    order, three ids each, into a flat array of the device of exactly their size.
     """
 
-    launches: tuple[Callable[[], None], ...]
+    batches: tuple[Callable[[], tuple[Launch, ...]], ...]
     found: Any
     filled: Any | None = None
+    fill: Callable[[int, int, Any], None] | None = None
+
+    @classmethod
+    def at_once(cls, launches: Iterable[Launch], found: Any, filled: Any | None = None) -> DeviceWork:
+        """Launches for which everything is there."""
+        listed = tuple(launches)
+        return cls((lambda: listed,), found, filled)
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,14 +36,10 @@ def execute_on_device(
     work = answer.prepare(on_device, plan.knobs, device)
     device.synchronize()
     prepared = time.perf_counter()
-    _launch_all(work, device, on_done)
+    batch_seconds, kernel_seconds = launch_all(work, device, on_done)
     triangles, tests = device.download(work.found).tolist()
     filled = None if work.filled is None else device.download(work.filled)
-    seconds = {
-        "copy": copied - begin,
-        "prepare": prepared - copied,
-        "kernel": time.perf_counter() - prepared,
-    }
+    seconds = {"copy": copied - begin, "prepare": prepared - copied + batch_seconds, "kernel": kernel_seconds}
     return Execution(1, {0: Partial(0, triangles, tests)}, Work((), filled), seconds)
 
 
@@ -60,11 +56,22 @@ def copy_graph(graph: OrientedGraph, device: CopyingDevice) -> DeviceGraph:
     )
 
 
-def _launch_all(work: DeviceWork, device: Device, on_done: Callable[[int, int], None] | None) -> None:
-    """One launch after the other, waiting for each, so that Ctrl-C is heard in between."""
+def launch_all(
+    work: DeviceWork, device: Device, on_done: Callable[[int, int], None] | None = None
+) -> tuple[float, float]:
+    """One launch after the other, waiting for each, so that Ctrl-C is heard in between; seconds of both halves."""
     work.found.fill(0)
-    for number, launch in enumerate(work.launches):
-        launch()
+    preparing = launching = 0.0
+    for number, batch in enumerate(work.batches):
+        begin = time.perf_counter()
+        launches = batch()
         device.synchronize()
+        prepared = time.perf_counter()
+        for launch in launches:
+            launch()
+            device.synchronize()
+        preparing += prepared - begin
+        launching += time.perf_counter() - prepared
         if on_done is not None:
-            on_done(number + 1, len(work.launches))
+            on_done(number + 1, len(work.batches))
+    return preparing, launching

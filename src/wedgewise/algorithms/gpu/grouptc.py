@@ -63,7 +63,7 @@ def prepare(graph: DeviceGraph, knobs: Knobs, device: Device) -> DeviceWork:
     """Write the tails; count one range of chunks after the other."""
     found = device.xp.zeros(2, device.xp.uint64)
     if graph.m == 0:
-        return DeviceWork((), found)
+        return DeviceWork.at_once((), found)
     layout = Layout.of(knobs, device)
     launch = partial(device.launch, STEM, defines=(("OFFSET_BITS", 8 * graph.offsets.dtype.itemsize),))
     arcs = (
@@ -85,7 +85,7 @@ def prepare(graph: DeviceGraph, knobs: Knobs, device: Device) -> DeviceWork:
         bounds = [0, chunks]
     else:
         bounds = _measured_bounds(chunks, arcs, device, launch)
-    return DeviceWork(tuple(partial(count, begin, end) for begin, end in pairwise(bounds)), found)
+    return DeviceWork.at_once((partial(count, begin, end) for begin, end in pairwise(bounds)), found)
 
 
 def _measured_bounds(chunks: int, arcs: tuple[Any, ...], device: Device, launch: Launch) -> list[int]:

@@ -51,7 +51,7 @@ def prepare(graph: DeviceGraph, knobs: Knobs, device: Device) -> DeviceWork:
         raise PreconditionError(f"keystone on cuda takes fewer than 2^31 arcs, not {graph.m:,}; use device='cpu'")
     found = device.xp.zeros(2, device.xp.uint64)
     if graph.m == 0:
-        return DeviceWork((), found)
+        return DeviceWork.at_once((), found)
     tables = Tables.choose(graph, knobs)
     split = _split_rows(graph, tables, device)
     placed = _place_items(graph, tables, split, int(knobs["least_loads"]), device)
@@ -59,7 +59,7 @@ def prepare(graph: DeviceGraph, knobs: Knobs, device: Device) -> DeviceWork:
         _near_launch(graph, tables, split, placed, knobs, device, found),
         _far_launch(graph, tables, split, placed, knobs, device, found),
     ]
-    return DeviceWork(tuple(launch for launch in launches if launch is not None), found)
+    return DeviceWork.at_once((launch for launch in launches if launch is not None), found)
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,7 +28,7 @@ def prepare(graph: DeviceGraph, knobs: Knobs, device: Device) -> DeviceWork:
     xp, block = device.xp, min(int(knobs["block"]) // WARP * WARP, MOST_THREADS)
     found = xp.zeros(2, xp.uint64)
     if graph.m == 0:
-        return DeviceWork((), found)
+        return DeviceWork.at_once((), found)
     defines = (("OFFSET_BITS", 8 * graph.offsets.dtype.itemsize),)
     tails = tails_of(graph, device)
 
@@ -37,7 +37,8 @@ def prepare(graph: DeviceGraph, knobs: Knobs, device: Device) -> DeviceWork:
         grid = ceil((end - begin) / block)
         return lambda: device.launch(STEM, "count_arcs", grid, block, arguments, defines=defines)
 
-    return DeviceWork(tuple(count(begin, end) for begin, end in pairwise(launch_bounds(graph.m, graph.wedges))), found)
+    bounds = launch_bounds(graph.m, graph.wedges)
+    return DeviceWork.at_once((count(begin, end) for begin, end in pairwise(bounds)), found)
 
 
 def launch_bounds(m: int, wedges: int) -> list[int]:

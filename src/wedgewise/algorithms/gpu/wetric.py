@@ -129,9 +129,9 @@ def prepare(graph: DeviceGraph, knobs: Knobs, device: Device) -> DeviceWork:
     """Build what the kernels read, and cut the work into launches."""
     prepared = Prepared.of(graph, knobs, device)
     if graph.m == 0:
-        return DeviceWork((), prepared.found)
+        return DeviceWork.at_once((), prepared.found)
     by_unit = {"wedge": _by_wedge, "edge": _by_edge, "vertex": _by_vertex}[prepared.setting.unit]
-    return DeviceWork(tuple(by_unit(prepared)), prepared.found)
+    return DeviceWork.at_once(by_unit(prepared), prepared.found)
 
 
 def _outgoing_before(graph: DeviceGraph, xp: Any) -> Array:
