@@ -1,24 +1,42 @@
-"""Cleaning, orienting and relabelling: the kernels equal the array definitions, and both mean what they say."""
+"""Cleaning, orienting and relabelling: kernels, arrays and devices make the same bytes, and they mean what they say."""
 
 from __future__ import annotations
 
 import dataclasses
+import tracemalloc
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
+from emulate.emulator import EmulatedDevice
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 import wedgewise as ww
-from wedgewise.clean import clean, number_labels
+from wedgewise import clean_arrays
+from wedgewise.clean import clean, clean_device_bytes, clean_on_device, number_labels
+from wedgewise.clean_arrays import sort_pairs_by_arrays
 from wedgewise.errors import InputError, LimitError, UnknownNameError
 from wedgewise.graph import EdgeList, OrientedGraph, Origin, SimpleGraph
 from wedgewise.machine.jit import kernel_view
-from wedgewise.orient import ORDERS, RELABELLINGS, arcs_of_edges, orient, relabel
+from wedgewise.orient import (
+    ORDERS,
+    RELABELLINGS,
+    arcs_of_edges,
+    arcs_of_edges_on_device,
+    orient,
+    orient_device_bytes,
+    orient_on_device,
+    relabel,
+    relabel_on_device,
+)
 from wedgewise.radix import Digits, sort_pairs
 from wedgewise.read.limits import Limits
 
 ORIGIN = Origin("<array>", "array")
+DEVICE = EmulatedDevice()
 
 
 def random_pairs(seed: int) -> NDArray[Any]:
@@ -41,6 +59,38 @@ def assert_same(first: Any, second: Any) -> None:
             assert np.array_equal(a, b), field.name
         else:
             assert a == b, field.name
+
+
+def assert_on_device(on_device: Any, host: Any) -> None:
+    """Every field of the device's graph holds what the host's holds; labels that are slots are left out there."""
+    for field in dataclasses.fields(on_device):
+        a, b = getattr(on_device, field.name), getattr(host, field.name)
+        if field.name == "labels" and a is None:
+            assert b is host.slots is not None
+        elif isinstance(b, np.ndarray):
+            assert a.dtype == b.dtype, field.name
+            assert np.array_equal(a, b), field.name
+        else:
+            assert a == b, field.name
+
+
+def assert_prepared_alike(edges: EdgeList) -> None:
+    """Host kernels and the device make the same simple graph, orientations, relabellings and places of edges."""
+    given_pairs = edges.pairs.copy()
+    host = clean(edges, 1, compiled=True)
+    no_pairs = dataclasses.replace(edges, pairs=np.empty((0, 2), edges.pairs.dtype))
+    device = clean_on_device(no_pairs, edges.pairs, DEVICE)
+    assert np.array_equal(edges.pairs, given_pairs)
+    assert_on_device(device, host)
+    for order in ORDERS:
+        oriented, on_device = orient(host, order, compiled=True), orient_on_device(device, order, DEVICE)
+        assert_on_device(on_device, oriented)
+        for by in RELABELLINGS:
+            renamed, there = relabel(oriented, by, compiled=True), relabel_on_device(on_device, by, DEVICE)
+            assert_on_device(there, renamed)
+            places = arcs_of_edges_on_device(device, there, DEVICE)
+            assert places.dtype == renamed.offsets.dtype
+            assert np.array_equal(places, arcs_of_edges(host, renamed, compiled=True))
 
 
 def brute_force_clean(pairs: NDArray[Any]) -> tuple[list[int], list[tuple[int, int]], dict[str, int]]:
@@ -92,6 +142,76 @@ def test_kernels_and_arrays_prepare_the_same_bytes(seed: int, threads: int) -> N
             assert_same(relabel(first, name, compiled=False), relabel(second, name, compiled=True))
 
 
+@pytest.mark.parametrize("seed", range(24))
+def test_the_device_prepares_the_same_bytes(seed: int) -> None:
+    pairs = random_pairs(seed)
+    assert_prepared_alike(edge_list(pairs, int(pairs.max(initial=0)) + 5 if seed % 3 == 1 else None))
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9)), max_size=40),
+    st.sampled_from([np.int32, np.uint32, np.int64, np.uint64]),
+    st.sampled_from([1, 200_000_000]),
+    st.integers(1, 9),
+)
+@settings(max_examples=60, deadline=None, derandomize=True)
+def test_parts_of_any_length_give_the_same_bytes(
+    pairs: list[tuple[int, int]], dtype: Any, spread: int, part: int
+) -> None:
+    array = np.array(pairs, dtype).reshape(-1, 2) * dtype(spread)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(clean_arrays, "PART", part)
+        assert_prepared_alike(edge_list(array))
+
+
+@pytest.mark.parametrize("pairs", [[], [[3, 3]], [[0, 0]], [[1, 0], [0, 1], [0, 1], [1, 0], [1, 1]]])
+@pytest.mark.parametrize("vertices", [None, 4])
+def test_the_device_takes_the_least_graphs(pairs: list[list[int]], vertices: int | None) -> None:
+    assert_prepared_alike(edge_list(np.array(pairs, np.int64).reshape(-1, 2), vertices))
+
+
+@pytest.mark.parametrize("names", [["a", "b", "c"], np.array([7, 5, 9])])
+def test_the_device_keeps_names_and_what_reading_dropped(names: Any) -> None:
+    pairs = np.array([[0, 2], [2, 0], [1, 1]], np.int32)
+    edges = EdgeList(pairs, ORIGIN, len(names), names, dropped_columns=2)
+    assert_prepared_alike(edges)
+    assert clean_on_device(edges, pairs, DEVICE).labels is names
+
+
+def test_the_device_takes_pairs_that_lie_in_columns() -> None:
+    rows = np.random.default_rng(5).integers(0, 50, (2, 300)).astype(np.int32)
+    assert_on_device(clean_on_device(edge_list(rows.T[:0]), rows.T, DEVICE), clean(edge_list(rows.T), 1))
+
+
+@pytest.mark.parametrize(
+    ("ids", "spread", "most_per_pair"), [(5_000, 1, 17), (99_000, 1, 17), (5_000, 10**9, 33), (10**6, 10**9, 33)]
+)
+def test_memory_on_the_device_is_as_stated(
+    monkeypatch: pytest.MonkeyPatch, ids: int, spread: int, most_per_pair: int
+) -> None:
+    """NumPy sorts in place: what the sort of a GPU takes besides is in the formulas, not in the measured peak."""
+    monkeypatch.setattr(clean_arrays, "PART", 1 << 9)
+    pairs = np.random.default_rng(1).integers(0, ids, (50_000, 2)) * spread
+    empty = edge_list(pairs[:0])
+    peak, graph = peak_bytes(lambda: clean_on_device(empty, pairs, DEVICE))
+    assert peak <= clean_device_bytes(len(pairs), pairs.itemsize, graph.slot_count)
+    assert peak <= most_per_pair * len(pairs) + 24 * graph.slot_count + clean_arrays.temporary_bytes(len(pairs))
+    peak, oriented = peak_bytes(lambda: orient_on_device(graph, "degree", DEVICE))
+    assert peak <= orient_device_bytes(graph.slot_count, oriented.m)
+    peak, oriented = peak_bytes(lambda: orient_on_device(graph, "core", DEVICE))
+    assert peak <= 2 * orient_device_bytes(graph.slot_count, oriented.m)
+
+
+def peak_bytes(make: Callable[[], Any]) -> tuple[int, Any]:
+    """What making something takes at most, and the thing."""
+    tracemalloc.start()
+    try:
+        made = make()
+        return tracemalloc.get_traced_memory()[1], made
+    finally:
+        tracemalloc.stop()
+
+
 @pytest.mark.parametrize("seed", range(8))
 def test_pairs_that_may_be_overwritten_give_the_same_graph(seed: int) -> None:
     pairs: NDArray[Any] = np.random.default_rng(seed).integers(0, 400, (3000, 2)).astype("u4" if seed % 2 else "i4")
@@ -116,7 +236,7 @@ def test_many_buckets_and_chunks_sort_the_same(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr("wedgewise.radix.CHUNK_PAIRS", 100)
     pairs = np.random.default_rng(7).integers(0, 3000, (5000, 2)).astype(np.uint32)
     assert Digits.choose(3000, 5000).buckets > 100
-    assert_same(sort_pairs(pairs, 3000, 4, compiled=True), sort_pairs(pairs, 3000, 4, compiled=False))
+    assert_same(sort_pairs(pairs, 3000, 4), sort_pairs_by_arrays(pairs, 3000))
 
 
 def arcs(graph: OrientedGraph) -> set[tuple[int, int]]:
@@ -280,19 +400,27 @@ def test_labels_of_any_spread_are_numbered_alike(dtype: Any, spread: int) -> Non
     ],
 )
 def test_bad_ids_are_named(pairs: list[list[int]], vertices: int | None, message: str) -> None:
-    with pytest.raises(InputError) as caught:
-        clean(edge_list(pairs, vertices), 1)
-    assert str(caught.value) == message
+    edges = edge_list(pairs, vertices)
+    for refuse in (lambda: clean(edges, 1), lambda: clean_on_device(edges, edges.pairs, DEVICE)):
+        with pytest.raises(InputError) as caught:
+            refuse()
+        assert str(caught.value) == message
 
 
 def test_labels_beyond_63_bits_are_refused() -> None:
+    edges = edge_list(np.array([[2**63, 1]], np.uint64))
     with pytest.raises(InputError, match="beyond 2\\^63"):
-        clean(edge_list(np.array([[2**63, 1]], np.uint64)), 1)
+        clean(edges, 1)
+    with pytest.raises(InputError, match="beyond 2\\^63"):
+        clean_on_device(edges, edges.pairs, DEVICE)
 
 
 def test_the_limit_on_vertices_holds() -> None:
     with pytest.raises(LimitError, match="vertices 4 over the limit of 3"):
         clean(edge_list([[0, 1], [2, 3]]), 1, limits=Limits(vertices=3))
+    edges = edge_list([[0, 1], [2, 3]])
+    with pytest.raises(LimitError, match="vertices 4 over the limit of 3"):
+        clean_on_device(edges, edges.pairs, DEVICE, limits=Limits(vertices=3))
 
 
 def test_unknown_orders_are_refused_with_the_list() -> None:
@@ -300,6 +428,12 @@ def test_unknown_orders_are_refused_with_the_list() -> None:
         orient(simple(), "random")
     with pytest.raises(UnknownNameError, match="rank, indegree, collective, classes"):
         relabel(orient(simple()), "random")
+    edges = edge_list([[0, 1], [2, 3]])
+    graph = clean_on_device(edges, edges.pairs, DEVICE)
+    with pytest.raises(UnknownNameError, match="degree, core, id"):
+        orient_on_device(graph, "random", DEVICE)
+    with pytest.raises(UnknownNameError, match="rank, indegree, collective, classes"):
+        relabel_on_device(orient_on_device(graph, "id", DEVICE), "random", DEVICE)
 
 
 def test_kernel_view_shows_the_same_memory_as_unsigned() -> None:

@@ -1,7 +1,8 @@
 """EdgeList → SimpleGraph: drop loops, copies and directions, number the vertices, count what was dropped.
 
 Peak memory beyond the pairs: 16 bytes per pair (two key buffers) and at most 13 + 4 per extra thread for every slot.
-Pairs that may be overwritten, and 64-bit pairs, which are narrowed first, serve as one of the two buffers.
+Pairs that may be overwritten, and 64-bit pairs, which are narrowed first, serve as one of the two buffers. On a device
+it is `clean_device_bytes`.
 """
 
 from __future__ import annotations
@@ -11,10 +12,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from wedgewise.clean_arrays import (
+    SORTED_KEY_BYTES,
+    distinct_labels,
+    number_pairs,
+    occurring_slots,
+    sort_pairs_by_arrays,
+    temporary_bytes,
+)
 from wedgewise.errors import InputError
 from wedgewise.execute.threads import run_tasks
-from wedgewise.graph import CleanReport, EdgeList, Ids, Keys, Labels, SimpleGraph
+from wedgewise.graph import CleanReport, DeviceSimpleGraph, EdgeList, Ids, Keys, Labels, SimpleGraph
 from wedgewise.machine import jit
+from wedgewise.machine.gpu import Array, Device
 from wedgewise.machine.jit import kernel, kernel_view
 from wedgewise.radix import MAX_ID, SortedKeys, sort_pairs
 from wedgewise.read.limits import DEFAULT_LIMITS, MAX_LABEL, Limits
@@ -40,45 +50,85 @@ def clean(
     """
     if compiled is None:
         compiled = jit.pays(ARRAY_SECONDS_PER_PAIR * len(edge_list.pairs))
-    pairs = _unsigned_pairs(edge_list)
-    largest = _largest(pairs, threads)
-    _check_ids(edge_list, largest)
-    if edge_list.vertices is not None:
-        slot_count = edge_list.vertices
-        labels: Labels | None = edge_list.names if edge_list.names is not None else range(slot_count)
-    elif largest + 1 <= max(1024, SLOTS_PER_PAIR * len(pairs)) and largest <= MAX_ID:
-        slot_count, labels = largest + 1, None
-    else:
+    pairs = _unsigned(np.ascontiguousarray(edge_list.pairs))
+    slot_count, labels = _slots(edge_list, edge_list.pairs, _largest(pairs, threads))
+    if slot_count is None:
         labels, pairs = number_labels(pairs, threads, compiled=compiled)
         slot_count = len(labels)
     limits.check("vertices", slot_count, path=edge_list.origin.name)
-    narrow = _narrow(pairs, threads)
-    ours = narrow.base is None or (consume and edge_list.pairs.flags.writeable)  # without a base: made here
-    found = sort_pairs(narrow, slot_count, threads, compiled=compiled, consume=ours)
-    graph = _simple_graph(edge_list, found, slot_count, labels)
+    if compiled:
+        narrow = _narrow(pairs, threads)
+        ours = narrow.base is None or (consume and edge_list.pairs.flags.writeable)  # without a base: made here
+        found = sort_pairs(narrow, slot_count, threads, consume=ours)
+    else:
+        found = sort_pairs_by_arrays(pairs, slot_count)
+    slots, degrees = _vertices(found, labels is not None)
+    if labels is None:
+        labels = range(slot_count) if slots is None else slots
+    report = _report(edge_list, len(pairs), found)
+    graph = SimpleGraph(len(degrees), found.keys, slots, slot_count, degrees, labels, report)
     return without_leaves(graph) if drop_leaves else graph
 
 
-def _simple_graph(edge_list: EdgeList, found: SortedKeys, slot_count: int, labels: Labels | None) -> SimpleGraph:
-    """Decide which slots are vertices: all of them when `labels` names them, else those that occur in a pair."""
+def clean_on_device(
+    edge_list: EdgeList, pairs: Array, device: Device, *, limits: Limits = DEFAULT_LIMITS
+) -> DeviceSimpleGraph:
+    """Make a simple graph of raw pairs that lie on a device, with the bytes and the errors of `clean`.
+
+    `pairs` has shape (k, 2) and is not changed; of `edge_list` everything but its pairs counts. Labels that had to be
+    numbered are an array of the device too.
+    """
+    xp = device.xp
+    raw, pairs = pairs, _unsigned(pairs)
+    largest = int(pairs.max()) if len(pairs) else -1
+    slot_count, labels = _slots(edge_list, raw, largest, xp)
+    if slot_count is None:
+        labels = _checked_labels(pairs, xp)
+        pairs, slot_count = number_pairs(pairs, labels, xp), len(labels)
+    limits.check("vertices", slot_count, path=edge_list.origin.name)
+    found = sort_pairs_by_arrays(pairs, slot_count, xp)
+    slots, degrees = _vertices(found, labels is not None, xp)
+    if labels is None and slots is None:
+        labels = range(slot_count)
+    report = _report(edge_list, len(pairs), found)
+    return DeviceSimpleGraph(len(degrees), found.keys, slots, slot_count, degrees, labels, report)
+
+
+def clean_device_bytes(pairs: int, itemsize: int, vertices: int) -> int:
+    """At most what `clean_on_device` takes beyond the pairs, for ids of `itemsize` bytes among `vertices` slots.
+
+    Per pair: a key and the sort's copy of it, and, where labels must be numbered, two numbers and two labels. Per slot:
+    counts, marks, degrees and positions. Where no vertices are declared, there are at most two slots per pair.
+    """
+    return (SORTED_KEY_BYTES + 8 + 2 * itemsize) * pairs + 24 * vertices + temporary_bytes(max(pairs, vertices))
+
+
+def _slots(edge_list: EdgeList, pairs: Array, largest: int, xp: Any = np) -> tuple[int | None, Labels | None]:
+    """How many slots there are, None where labels must be numbered first; and the labels, None where they are slots."""
+    _check_ids(edge_list, pairs, largest, xp)
+    if edge_list.vertices is not None:
+        names = edge_list.names
+        return edge_list.vertices, range(edge_list.vertices) if names is None else names
+    are_slots = largest + 1 <= max(1024, SLOTS_PER_PAIR * len(pairs)) and largest <= MAX_ID
+    return (largest + 1 if are_slots else None), None
+
+
+def _vertices(found: SortedKeys, all_slots: bool, xp: Any = np) -> tuple[Array | None, Array]:
+    """The slots that are vertices, None for all of them, and the vertices' degrees."""
+    slots = None if all_slots else occurring_slots(found, xp)
     degrees = found.first_counts + found.second_counts
-    slots: Ids | None = None
-    if labels is None:
-        occurs = (degrees > 0) | found.looped
-        if occurs.all():
-            labels = range(slot_count)
-        else:
-            labels = slots = np.flatnonzero(occurs).astype(np.uint32)
-            degrees = degrees[slots]
-    report = CleanReport(
-        pairs=len(edge_list.pairs),
+    return slots, degrees if slots is None else degrees[slots]
+
+
+def _report(edge_list: EdgeList, pairs: int, found: SortedKeys) -> CleanReport:
+    return CleanReport(
+        pairs=pairs,
         edges=len(found.keys),
         loops=found.loops,
         duplicates=found.duplicates,
         reversed_copies=found.reversed_copies,
         dropped_columns=edge_list.dropped_columns,
     )
-    return SimpleGraph(len(degrees), found.keys, slots, slot_count, degrees, labels, report)
 
 
 def without_leaves(graph: SimpleGraph) -> SimpleGraph:
@@ -116,23 +166,26 @@ def number_labels(pairs: NDArray[Any], threads: int, *, compiled: bool) -> tuple
 
     Peak: 8 bytes per pair for the numbers, and twice the pairs' own bytes while they are sorted.
     """
-    ascending = np.sort(pairs, axis=None)
-    labels = ascending[np.append(True, ascending[1:] != ascending[:-1])]
-    del ascending
-    if len(labels) > MAX_ID:
-        raise InputError(f"{len(labels):,} distinct labels; at most {MAX_ID:,} vertices are supported")
+    labels = _checked_labels(pairs)
+    if not compiled:
+        return labels, number_pairs(pairs, labels)
     numbered = np.empty(pairs.shape, np.uint32)
-    shift, first_of = _leading_digits(labels) if compiled else (0, np.empty(0, np.uint32))
+    shift, first_of = _leading_digits(labels)
 
     def number(chunk: int, _worker: int) -> None:
         part = slice(chunk * CHUNK, (chunk + 1) * CHUNK)
-        if compiled:
-            look_up(kernel_view(pairs[part]), kernel_view(labels), shift, first_of, kernel_view(numbered[part]))
-        else:
-            numbered[part] = np.searchsorted(labels, pairs[part])
+        look_up(kernel_view(pairs[part]), kernel_view(labels), shift, first_of, kernel_view(numbered[part]))
 
     run_tasks(number, -(-len(pairs) // CHUNK), threads)
     return labels, numbered
+
+
+def _checked_labels(pairs: Array, xp: Any = np) -> Array:
+    """The distinct labels, unless they are too many."""
+    labels = distinct_labels(pairs, xp)
+    if len(labels) > MAX_ID:
+        raise InputError(f"{len(labels):,} distinct labels; at most {MAX_ID:,} vertices are supported")
+    return labels
 
 
 def _leading_digits(labels: NDArray[Any]) -> tuple[int, Ids]:
@@ -163,9 +216,8 @@ def look_up(wanted: Keys, labels: Keys, shift: int, first_of: Ids, numbers: Ids)
         numbers[i] = low
 
 
-def _unsigned_pairs(edge_list: EdgeList) -> NDArray[Any]:
-    """The pairs as a C-contiguous unsigned array, the same memory where possible."""
-    pairs = np.ascontiguousarray(edge_list.pairs)
+def _unsigned(pairs: Array) -> Array:
+    """The same memory as unsigned numbers."""
     return pairs.view(np.dtype(f"u{pairs.dtype.itemsize}"))
 
 
@@ -176,17 +228,17 @@ def _largest(pairs: NDArray[Any], threads: int) -> int:
     return max(found, default=-1)
 
 
-def _check_ids(edge_list: EdgeList, largest: int) -> None:
+def _check_ids(edge_list: EdgeList, pairs: Array, largest: int, xp: Any) -> None:
     """Refuse negative ids (which look huge as unsigned numbers) and ids beyond the declared vertices."""
-    pairs, name = edge_list.pairs, edge_list.origin.name
+    name = edge_list.origin.name
     signed = pairs.dtype.kind == "i"
     if signed and largest > np.iinfo(pairs.dtype).max:
-        row = int(np.flatnonzero((pairs < 0).any(axis=1))[0])
+        row = int(xp.flatnonzero((pairs < 0).any(axis=1))[0])
         raise InputError(f"{name}: pair {row} is {tuple(pairs[row].tolist())}: vertex ids must not be negative")
     if largest > MAX_LABEL:
         raise InputError(f"{name}: label {largest} is beyond 2^63 − 1, the largest integer label")
     if edge_list.vertices is not None and largest >= edge_list.vertices:
-        row = int(np.flatnonzero((pairs >= edge_list.vertices).any(axis=1))[0])
+        row = int(xp.flatnonzero((pairs >= edge_list.vertices).any(axis=1))[0])
         raise InputError(
             f"{name}: pair {row} is {tuple(pairs[row].tolist())}, but there are only {edge_list.vertices} vertices "
             f"(0 … {edge_list.vertices - 1}); pass a larger n or leave it out"

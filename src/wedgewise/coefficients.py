@@ -21,7 +21,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wedgewise.graph import Ids, Keys
-from wedgewise.orient import count_wedges
 
 
 def undirected(sums: NDArray[Any], degrees: Ids, undefined: str = "zero") -> NDArray[np.float64]:
@@ -78,18 +77,16 @@ def average(coefficients: NDArray[np.float64], *, count_zeros: bool = True, unde
     return float(taken.mean()) if len(taken) else _undefined_value(undefined)
 
 
-def transitivity(triangles: int, degrees: Ids, undefined: str = "zero") -> float:
-    """Closed wedges over all wedges, 3T / Σ C(d, 2): one division of exact integers.
+def transitivity(triangles: int, paths: int, undefined: str = "zero") -> float:
+    """The share of paths of two edges that are closed, 3T / Σ C(d, 2): one division of exact integers.
 
     Examples
     --------
-    >>> import numpy as np
     >>> from wedgewise.coefficients import transitivity
-    >>> transitivity(1, np.array([3, 2, 2, 1], np.uint32))
+    >>> transitivity(1, 5)
     0.6
     """
-    wedges = count_wedges(degrees)
-    return 3 * triangles / wedges if wedges else _undefined_value(undefined)
+    return 3 * triangles / paths if paths else _undefined_value(undefined)
 
 
 def _undefined_value(undefined: str) -> float:

@@ -38,7 +38,8 @@ class EdgeList:
     * vertex numbers below ``vertices``, when ``vertices`` is given (a declared size; every number is a vertex), or
     * integer labels 0 … 2^63 − 1 otherwise: the vertices are the distinct labels, in ascending order.
 
-    ``names`` holds the label of every vertex number, text or integers (then ``vertices == len(names)``), or None.
+    Pairs lie on a device where the source did. ``names`` holds the label of every vertex number, text or integers (then
+    ``vertices == len(names)``), or None.
     ``weights`` holds one number per pair, when they were asked for.
     ``undirected`` says that the source has no directions: each pair stands for both of them.
     """
@@ -50,6 +51,12 @@ class EdgeList:
     dropped_columns: int = 0
     weights: NDArray[np.float64] | None = None
     undirected: bool = False
+
+    @property
+    def lies_on_device(self) -> bool:
+        """Whether the pairs are an array of a device."""
+        pairs: Any = self.pairs
+        return not isinstance(pairs, np.ndarray)
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,8 @@
     classes     out-degree > 100, then 2–100, then < 2; collective order inside each (TRUST, §5.1)
 
 Peak memory beyond the simple graph: 20 bytes per edge (two key buffers and the arcs), and 21 + 4 per counting thread
-for every vertex. `arcs_of_edges` says where each edge is among the arcs, in 4 bytes per edge (8 from 2^31 arcs).
+for every vertex; on a device `orient_device_bytes`. `arcs_of_edges` says where each edge is among the arcs, in 4 bytes
+per edge (8 from 2^31 arcs).
 """
 
 from __future__ import annotations
@@ -25,55 +26,101 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wedgewise.clean import ARRAY_SECONDS_PER_PAIR
+from wedgewise.clean_arrays import SORTED_KEY_BYTES, temporary_bytes
 from wedgewise.errors import UnknownNameError
 from wedgewise.execute.threads import run_tasks
-from wedgewise.graph import Ids, Keys, OrientedGraph, SimpleGraph
+from wedgewise.graph import DeviceGraph, DeviceSimpleGraph, Ids, Keys, OrientedGraph, SimpleGraph
 from wedgewise.machine import jit
+from wedgewise.machine.gpu import Array, Device
 from wedgewise.machine.jit import helper, kernel, kernel_view
+from wedgewise.orient_arrays import (
+    RENAMINGS,
+    arcs_of_edges_by_arrays,
+    count_wedges,
+    inverse,
+    orient_by_arrays,
+    relabel_by_arrays,
+    tails_of_rows,
+)
 from wedgewise.radix import SortedKeys, sort_pairs
 
 ORDERS = ("degree", "core", "id")
 RELABELLINGS = ("rank", "indegree", "collective", "classes")
 CHUNK = 1 << 20
 FIND_CHUNK = 1 << 18
-LARGE_OUT_DEGREE = 100  # TRUST gives such vertices a block of threads, those of out-degree 2 … 100 a warp
-SMALL_OUT_DEGREE = 2
 
 
 def orient(
     graph: SimpleGraph, order: str = "degree", *, threads: int = 1, compiled: bool | None = None
 ) -> OrientedGraph:
     """Direct every edge from the lower to the higher vertex of `order`; ids are ranks."""
-    if order not in ORDERS:
-        raise UnknownNameError(f"no order named {order!r}; there are: {', '.join(ORDERS)}")
+    _check_order(order)
     if compiled is None:
         compiled = jit.pays(ARRAY_SECONDS_PER_PAIR * graph.m)
-    vertex_of = _by_rank(graph, order, threads, compiled)
-    rank = np.empty(graph.n, np.uint32)
-    rank[vertex_of] = np.arange(graph.n, dtype=np.uint32)
-    found = sort_pairs(graph.slot_pairs, graph.n, threads, rename=graph.by_slot(rank), compiled=compiled)
-    offsets, out_neighbours = _rows(found, threads)
-    wedges = count_wedges(found.first_counts)
+    if compiled:
+        vertex_of = _by_rank(graph, order, threads)
+        rename = graph.by_slot(_positions(vertex_of))
+        offsets, out_neighbours = _rows(sort_pairs(graph.slot_pairs, graph.n, threads, rename=rename), threads)
+        del rename
+    else:
+        offsets, out_neighbours, vertex_of = orient_by_arrays(graph, order)
+    wedges = count_wedges(np.diff(offsets))
     return OrientedGraph(graph.n, offsets, out_neighbours, vertex_of, order, "rank", wedges)
+
+
+def orient_on_device(graph: DeviceSimpleGraph, order: str, device: Device) -> DeviceGraph:
+    """What `orient` makes, to the byte, of a graph that lies on a device."""
+    _check_order(order)
+    offsets, out_neighbours, vertex_of = orient_by_arrays(graph, order, device.xp)
+    wedges = count_wedges(device.xp.diff(offsets))
+    return DeviceGraph(graph.n, offsets, out_neighbours, vertex_of, order, "rank", wedges)
+
+
+def orient_device_bytes(n: int, m: int) -> int:
+    """At most what `orient_on_device` takes beyond the simple graph of n slots, by degree or id; by core twice that.
+
+    Per edge: an arc and the sort's copy of it. Per slot: a weight, its key and the sort's copy, or ranks and offsets.
+    """
+    return SORTED_KEY_BYTES * m + 28 * n + temporary_bytes(max(n, m))
 
 
 def relabel(graph: OrientedGraph, by: str, *, threads: int = 1, compiled: bool | None = None) -> OrientedGraph:
     """Rename the vertices of an oriented graph whose ids are ranks; directions stay."""
-    if by not in RELABELLINGS:
-        raise UnknownNameError(f"no relabelling named {by!r}; there are: {', '.join(RELABELLINGS)}")
+    _check_relabelling(by)
     if by == graph.named_by:
         return graph
     if compiled is None:
         compiled = jit.pays(ARRAY_SECONDS_PER_PAIR * graph.m)
-    old_ids = {"indegree": _by_indegree, "collective": _by_collective, "classes": _by_classes}[by](graph)
-    new_id = np.empty(graph.n, np.uint32)
-    new_id[old_ids] = np.arange(graph.n, dtype=np.uint32)
-    arcs = np.empty((graph.m, 2), np.uint32)
-    arcs[:, 0] = np.repeat(np.arange(graph.n, dtype=np.uint32), graph.out_degrees)
-    arcs[:, 1] = graph.out_neighbours
-    found = sort_pairs(arcs, graph.n, threads, rename=new_id, directed=True, compiled=compiled)
-    offsets, out_neighbours = _rows(found, threads)
-    return OrientedGraph(graph.n, offsets, out_neighbours, graph.vertex_of[old_ids], graph.order, by, graph.wedges)
+    if compiled:
+        old_ids = RENAMINGS[by](graph, np)
+        vertex_of = graph.vertex_of[old_ids]
+        arcs = np.empty((graph.m, 2), np.uint32)
+        arcs[:, 0] = tails_of_rows(graph.offsets, graph.m, np)
+        arcs[:, 1] = graph.out_neighbours
+        found = sort_pairs(arcs, graph.n, threads, rename=_positions(old_ids), directed=True)
+        offsets, out_neighbours = _rows(found, threads)
+    else:
+        offsets, out_neighbours, vertex_of = relabel_by_arrays(graph, by)
+    return OrientedGraph(graph.n, offsets, out_neighbours, vertex_of, graph.order, by, graph.wedges)
+
+
+def relabel_on_device(graph: DeviceGraph, by: str, device: Device) -> DeviceGraph:
+    """What `relabel` makes, to the byte, of a graph that lies on a device."""
+    _check_relabelling(by)
+    if by == graph.named_by:
+        return graph
+    offsets, out_neighbours, vertex_of = relabel_by_arrays(graph, by, device.xp)
+    return DeviceGraph(graph.n, offsets, out_neighbours, vertex_of, graph.order, by, graph.wedges)
+
+
+def _check_order(order: str) -> None:
+    if order not in ORDERS:
+        raise UnknownNameError(f"no order named {order!r}; there are: {', '.join(ORDERS)}")
+
+
+def _check_relabelling(by: str) -> None:
+    if by not in RELABELLINGS:
+        raise UnknownNameError(f"no relabelling named {by!r}; there are: {', '.join(RELABELLINGS)}")
 
 
 def arcs_of_edges(
@@ -82,11 +129,11 @@ def arcs_of_edges(
     """The position among the arcs of every edge, in the order of the edges."""
     if compiled is None:
         compiled = jit.pays(ARRAY_SECONDS_PER_PAIR * simple.m)
-    id_of = np.empty(simple.n, np.uint32)
-    id_of[oriented.vertex_of] = np.arange(simple.n, dtype=np.uint32)
-    id_of_slot = simple.by_slot(id_of)
+    places: NDArray[Any]
     if not compiled:
-        return _arcs_by_arrays(simple, oriented, id_of_slot)
+        places = arcs_of_edges_by_arrays(simple, oriented)
+        return places
+    id_of_slot = simple.by_slot(_positions(oriented.vertex_of))
     offsets, rows = kernel_view(oriented.offsets), kernel_view(oriented.out_neighbours)
     places = np.empty(simple.m, oriented.offsets.dtype)
 
@@ -98,17 +145,9 @@ def arcs_of_edges(
     return places
 
 
-def _arcs_by_arrays(simple: SimpleGraph, oriented: OrientedGraph, id_of_slot: Ids) -> NDArray[Any]:
-    tails = np.repeat(np.arange(oriented.n, dtype=np.uint64), oriented.out_degrees)
-    arcs = tails << np.uint64(32) | oriented.out_neighbours
-    ends = id_of_slot[simple.slot_pairs].astype(np.uint64)
-    places = np.zeros(simple.m, oriented.offsets.dtype)
-    for tail, head in (ends.T, ends.T[::-1]):
-        wanted = tail << np.uint64(32) | head
-        place = np.minimum(np.searchsorted(arcs, wanted), len(arcs) - 1)
-        there = arcs[place] == wanted
-        places[there] = place[there]
-    return places
+def arcs_of_edges_on_device(simple: DeviceSimpleGraph, oriented: DeviceGraph, device: Device) -> Array:
+    """What `arcs_of_edges` finds, for graphs that lie on a device."""
+    return arcs_of_edges_by_arrays(simple, oriented, device.xp)
 
 
 @helper
@@ -138,12 +177,6 @@ def find_arcs(keys: Keys, id_of_slot: Ids, offsets: NDArray[Any], rows: Ids, pla
         places[i] = place
 
 
-def count_wedges(out_degrees: Ids) -> int:
-    """The sum of C(d, 2), as an exact integer."""
-    histogram = np.bincount(out_degrees)
-    return sum(int(count) * (d * (d - 1) // 2) for d, count in enumerate(histogram) if count)
-
-
 def _rows(found: SortedKeys, threads: int) -> tuple[NDArray[Any], Ids]:
     """CSR of sorted arcs; offsets are 64-bit only when arcs can reach 2^31."""
     m = len(found.keys)
@@ -159,36 +192,35 @@ def _rows(found: SortedKeys, threads: int) -> tuple[NDArray[Any], Ids]:
     return offsets, out_neighbours
 
 
-def _by_rank(graph: SimpleGraph, order: str, threads: int, compiled: bool) -> Ids:
+def _by_rank(graph: SimpleGraph, order: str, threads: int) -> Ids:
     """The vertices in ascending order."""
     vertices = np.arange(graph.n, dtype=np.uint32)
     if order == "id":
         return vertices
-    weight = graph.degrees if order == "degree" else peeling_rounds(graph, threads, compiled)
+    weight = graph.degrees if order == "degree" else peeling_rounds(graph, threads)
     weighted = np.empty((graph.n, 2), np.uint32)
     weighted[:, 0] = weight
     weighted[:, 1] = vertices
     bound = max(graph.n, int(weight.max(initial=0)) + 1)
-    keys = sort_pairs(weighted, bound, threads, directed=True, compiled=compiled, consume=True).keys
+    keys = sort_pairs(weighted, bound, threads, directed=True, consume=True).keys
     return keys.astype(np.uint32)  # the low half: the vertex
 
 
-def peeling_rounds(graph: SimpleGraph, threads: int, compiled: bool) -> Ids:
+def _positions(order: Ids) -> Ids:
+    """Where every number stands in a permutation."""
+    places: Ids = inverse(order, np)
+    return places
+
+
+def peeling_rounds(graph: SimpleGraph, threads: int) -> Ids:
     """The round in which each vertex goes when all vertices of at most the least remaining degree go at once."""
-    offsets, neighbours = _symmetric_rows(graph, threads, compiled)
-    rounds, queue = np.zeros(graph.n, np.uint32), np.empty(graph.n, np.uint32)
-    remaining, gone = graph.degrees.copy(), np.zeros(graph.n, np.uint8)
-    peel = peel_rounds if compiled else peel_rounds.function
-    peel(offsets, kernel_view(neighbours), remaining, rounds, queue, gone)
-    return rounds
-
-
-def _symmetric_rows(graph: SimpleGraph, threads: int, compiled: bool) -> tuple[Keys, Ids]:
     both = np.concatenate([graph.edges(), graph.edges()[:, ::-1]])
-    found = sort_pairs(both, graph.n, threads, directed=True, compiled=compiled)
+    found = sort_pairs(both, graph.n, threads, directed=True)
     offsets = np.zeros(graph.n + 1, np.uint64)
     np.cumsum(found.first_counts, out=offsets[1:])
-    return offsets, found.keys.astype(np.uint32)
+    rounds, queue = np.zeros(graph.n, np.uint32), np.empty(graph.n, np.uint32)
+    peel_rounds(offsets, found.keys.astype(np.uint32), graph.degrees.copy(), rounds, queue, np.zeros(graph.n, np.uint8))
+    return rounds
 
 
 @kernel
@@ -224,31 +256,3 @@ def peel_rounds(
                         queue[filled] = w
                         filled += np.uint64(1)
         number += np.uint32(1)
-
-
-def _by_indegree(graph: OrientedGraph) -> NDArray[np.int64]:
-    indegree = np.bincount(graph.out_neighbours, minlength=graph.n)
-    return np.argsort(-indegree, kind="stable")
-
-
-def _by_collective(graph: OrientedGraph) -> NDArray[np.int64]:
-    """Out-neighbours of vertices by descending collective out-degree, each at its first appearance; then the rest."""
-    out_degrees = graph.out_degrees.astype(np.int64)
-    before = np.zeros(graph.m + 1, np.int64)
-    np.cumsum(out_degrees[graph.out_neighbours], out=before[1:])
-    starts = graph.offsets.astype(np.int64)
-    collective = before[starts[1:]] - before[starts[:-1]]
-    visits = np.argsort(-collective, kind="stable")
-    lengths = out_degrees[visits]
-    shift = np.repeat(starts[visits] - (np.cumsum(lengths) - lengths), lengths)
-    sequence = graph.out_neighbours[np.arange(graph.m) + shift]
-    first_seen = np.full(graph.n, graph.m, np.int64)
-    first_seen[sequence[::-1]] = np.arange(graph.m)[::-1]  # of repeated indices the last assignment stays: the first
-    return np.argsort(first_seen, kind="stable")
-
-
-def _by_classes(graph: OrientedGraph) -> NDArray[np.int64]:
-    collective = _by_collective(graph)
-    out_degrees = graph.out_degrees[collective].astype(np.int64)
-    group = np.where(out_degrees > LARGE_OUT_DEGREE, 0, np.where(out_degrees >= SMALL_OUT_DEGREE, 1, 2))
-    return collective[np.argsort(group, kind="stable")]

@@ -36,7 +36,10 @@ PACK, SCATTER, SORT = range(3)
 
 @dataclass(frozen=True, slots=True)
 class SortedKeys:
-    """Ascending distinct keys ``u << 32 | v``, and how often each id stands first and second in them."""
+    """Ascending distinct keys ``u << 32 | v``, and how often each id stands first and second in them.
+
+    The arrays are NumPy's, or those of a device that sorted there.
+    """
 
     keys: Keys
     first_counts: Ids
@@ -71,48 +74,16 @@ def sort_pairs(
     *,
     rename: Ids | None = None,
     directed: bool = False,
-    compiled: bool = True,
     consume: bool = False,
 ) -> SortedKeys:
     """Sort (k, 2) pairs of ids below `ids` and drop copies.
 
     With `rename`, each id is replaced by ``rename[id]``, below `ids` too. Unless `directed`, each pair is turned so
-    that u < v, and loops are dropped. `compiled` chooses between the kernels and the array-level definition;
-    they agree to the byte. With `consume`, the pairs' memory becomes one of the two key buffers.
+    that u < v, and loops are dropped: `clean_arrays.sort_pairs_by_arrays` defines the result. With `consume`, the
+    pairs' memory becomes one of the two key buffers.
     """
-    if not compiled:
-        return sort_pairs_by_arrays(pairs, ids, rename=rename, directed=directed)
     spare = pairs.reshape(-1).view(np.uint64) if consume else np.empty(len(pairs), np.uint64)
     return _Sorter(pairs, spare, ids, threads, rename, directed).run()
-
-
-def sort_pairs_by_arrays(
-    pairs: NDArray[np.uint32], ids: int, *, rename: Ids | None = None, directed: bool = False
-) -> SortedKeys:
-    """What `sort_pairs` means, in array operations: the definition, and the way of small graphs."""
-    u, v = pairs[:, 0], pairs[:, 1]
-    if rename is not None:
-        u, v = rename[u], rename[v]
-    turned = np.zeros(len(u), np.bool_) if directed else u > v
-    low, high = np.where(turned, v, u).astype(np.uint64), np.where(turned, u, v).astype(np.uint64)
-    is_loop = np.zeros(len(u), np.bool_) if directed else u == v
-    looped = np.zeros(ids, np.bool_)
-    looped[u[is_loop]] = True
-    marked = np.sort((low << np.uint64(32) | high << np.uint64(1) | turned)[~is_loop])
-    pair = marked >> np.uint64(1)
-    starts_run = np.ones(len(pair), np.bool_)
-    starts_run[1:] = pair[1:] != pair[:-1]
-    keys = marked[starts_run] & ~np.uint64(0xFFFFFFFF) | (marked[starts_run] & np.uint64(0xFFFFFFFF)) >> np.uint64(1)
-    in_both_directions = int(np.count_nonzero(~starts_run[1:] & (marked[1:] != marked[:-1])))
-    return SortedKeys(
-        keys,
-        np.bincount((keys >> np.uint64(32)).astype(np.int64), minlength=ids).astype(np.uint32),
-        np.bincount((keys & np.uint64(0xFFFFFFFF)).astype(np.int64), minlength=ids).astype(np.uint32),
-        looped,
-        int(np.count_nonzero(is_loop)),
-        len(pair) - len(keys) - in_both_directions,
-        in_both_directions,
-    )
 
 
 def counting_workers(keys: int, ids: int, threads: int) -> int:
