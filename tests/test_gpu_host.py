@@ -1,17 +1,30 @@
-"""What is said where there is no GPU, and the kernel text that is compiled: no device is needed for either."""
+"""What is said where there is no GPU or where it fails, how arrays get there, and the kernel text: all without one."""
 
 from __future__ import annotations
 
 import builtins
 import sys
+from collections.abc import Callable
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import numpy as np
 import pytest
+from fake_cupy import FREE_BYTES, POOLED_BYTES, CUDADriverError, CUDARuntimeError, FakeCupy, OutOfMemoryError
 
 import wedgewise as ww
-from wedgewise.errors import DeviceError, MissingDependencyError
-from wedgewise.machine import gpu
+from wedgewise.algorithms._contract import Shape
+from wedgewise.errors import (
+    DeviceError,
+    DeviceMemoryError,
+    MemoryLimitError,
+    MissingDependencyError,
+    PreconditionError,
+)
+from wedgewise.machine import gpu, ring
+from wedgewise.plan import Options, make_device_plan
+from wedgewise.read import read_edges
 
 TRIANGLE = [(0, 1), (1, 2), (2, 0)]
 
@@ -70,11 +83,17 @@ def test_cupy_without_a_device(devices: int | None, monkeypatch: pytest.MonkeyPa
         gpu.find_device()
 
 
-def test_a_question_that_no_gpu_algorithm_answers_names_those_that_do() -> None:
-    with pytest.raises(
-        ww.errors.PreconditionError, match=r"keystone on cuda does not compute triangles.*keystone on cpu"
-    ):
-        ww.explain("triangles", TRIANGLE, device="cuda")
+def test_what_no_gpu_algorithm_computes_names_those_that_do() -> None:
+    with pytest.raises(PreconditionError, match=r"polak on cuda does not compute weighted_triangles.*keystone on cpu"):
+        make_device_plan(
+            "clustering",
+            "weighted_triangles",
+            Shape(3, 3, 1),
+            "degree",
+            "rank",
+            Options(algorithm="polak"),
+            gpu.Cuda(FakeCupy()),
+        )
 
 
 @pytest.mark.parametrize("stem", sorted(path.stem for path in gpu.KERNEL_FOLDER.glob("*.cu")))
@@ -83,3 +102,111 @@ def test_kernel_text_is_one_piece_with_its_defines(stem: str) -> None:
     assert text.startswith("#define OFFSET_BITS 64\n")
     assert '#include "common/' not in text
     assert text.count("#define WARP ") == 1
+
+
+LARGE = np.arange(3 * ring.PIECE_BYTES // 4 + 5, dtype=np.uint32)
+
+
+@pytest.fixture
+def fake() -> FakeCupy:
+    return FakeCupy()
+
+
+@pytest.fixture
+def device(fake: FakeCupy) -> gpu.Cuda:
+    return gpu.Cuda(fake)
+
+
+@pytest.mark.parametrize("size", [0, 1, ring.DIRECT_BYTES - 1])
+def test_small_arrays_go_directly(size: int, fake: FakeCupy, device: gpu.Cuda) -> None:
+    sent = np.arange(size).astype(np.uint8)
+    assert np.array_equal(device.download(device.upload(sent)), sent)
+    assert fake.calls == ["array", "asnumpy"]
+
+
+def test_large_arrays_go_through_the_ring(fake: FakeCupy, device: gpu.Cuda) -> None:
+    there = device.upload(LARGE)
+    assert there.dtype == LARGE.dtype
+    assert fake.calls[:2] == ["empty", "copying follows"]
+    assert (fake.calls.count("copy"), fake.calls[-1]) == (4, "copying synchronize")
+    fake.calls.clear()
+    assert np.array_equal(device.download(there), LARGE)
+    assert fake.calls[0] == "copying follows"
+    assert (fake.calls.count("copy"), fake.calls[-1]) == (4, "copying synchronize")
+
+
+def test_strided_arrays_and_mapped_files_arrive(device: gpu.Cuda, tmp_path: Path) -> None:
+    pairs = LARGE[: len(LARGE) // 2 * 2].reshape(-1, 2)
+    strided = np.asfortranarray(pairs)
+    assert np.array_equal(device.download(device.upload(strided)), pairs)
+    np.save(tmp_path / "pairs.npy", pairs)
+    mapped = read_edges(tmp_path / "pairs.npy").pairs
+    assert not mapped.flags.owndata
+    assert np.array_equal(device.download(device.upload(mapped)), pairs)
+
+
+def test_pairs_arrive_while_they_are_parsed(device: gpu.Cuda, tmp_path: Path) -> None:
+    (tmp_path / "pairs.txt").write_text("1 2\n# nothing\n3 4\n5 4294967296\n")
+    with device.arriving() as arriving:
+        edge_list = read_edges(tmp_path / "pairs.txt", receiver=arriving)
+        there = arriving.finish()
+    assert there.dtype == edge_list.pairs.dtype == np.uint64
+    assert there.tolist() == [[1, 2], [3, 4], [5, 2**32]]
+
+
+STEPS: dict[str, tuple[str, Callable[[gpu.Cuda], Any]]] = {
+    "launching": ("launch", lambda device: device.launch("polak", "count", 1, 32, ())),
+    "synchronizing": ("current synchronize", lambda device: device.synchronize()),
+    "sending": ("copy", lambda device: device.upload(LARGE)),
+    "fetching": ("wait", lambda device: device.download(device.xp.array(LARGE, "C"))),
+    "sending little": ("array", lambda device: device.upload(LARGE[:9])),
+    "fetching little": ("asnumpy", lambda device: device.download(LARGE[:9])),
+    "pinning": ("pin", lambda device: device.upload(LARGE)),
+}
+
+
+@pytest.mark.parametrize("error", [CUDARuntimeError(700), CUDADriverError(700)])
+@pytest.mark.parametrize("step", STEPS)
+def test_a_lost_device_is_one_error(step: str, error: Exception, fake: FakeCupy, device: gpu.Cuda) -> None:
+    call, act = STEPS[step]
+    fake.failing[call] = error
+    with pytest.raises(DeviceError, match=r"Fake GPU failed: .* 700; start a new process, and use device='cpu'"):
+        act(device)
+
+
+def test_a_lost_device_has_no_free_memory(fake: FakeCupy, device: gpu.Cuda) -> None:
+    def lost() -> tuple[int, int]:
+        raise CUDARuntimeError(700)
+
+    fake.cuda.runtime.memGetInfo = lost
+    with pytest.raises(DeviceError, match=r"Fake GPU failed: .* 700; start a new process"):
+        device.free_bytes()
+
+
+@pytest.mark.parametrize("step", STEPS)
+def test_no_memory_is_another(step: str, fake: FakeCupy, device: gpu.Cuda) -> None:
+    call, act = STEPS[step]
+    fake.failing[call] = CUDARuntimeError(gpu.NO_MEMORY)
+    with pytest.raises(DeviceMemoryError) as caught:
+        act(device)
+    assert (caught.value.wanted, caught.value.free) == (None, FREE_BYTES + POOLED_BYTES)
+
+
+def test_memory_that_is_not_there_says_what_was_wanted_and_what_is_free(fake: FakeCupy, device: gpu.Cuda) -> None:
+    fake.failing["empty"] = OutOfMemoryError("Out of memory allocating 8,192 bytes (allocated so far: 4,096 bytes).")
+    with pytest.raises(DeviceMemoryError) as caught, device.memory():
+        fake.empty(1024, np.uint64)
+    assert isinstance(caught.value, MemoryLimitError)
+    assert isinstance(caught.value, MemoryError)
+    assert (caught.value.device, caught.value.wanted, caught.value.free) == ("Fake GPU", 8192, 1024)
+    assert str(caught.value).startswith("Fake GPU: 8,192 bytes were asked for and 1,024 are free; use device='cpu'")
+    assert fake.calls == ["using_allocator", "empty", "free_all_blocks"]
+
+
+def test_errors_of_others_pass_through_memory(fake: FakeCupy, device: gpu.Cuda) -> None:
+    with pytest.raises(MemoryError) as caught, device.memory():
+        raise MemoryError("the host's")
+    assert not isinstance(caught.value, DeviceMemoryError)
+    with pytest.raises(DeviceError, match="Fake GPU failed: cudaError 999"), device.memory():
+        raise CUDARuntimeError(999)
+    assert fake.calls.count("free_all_blocks") == 2

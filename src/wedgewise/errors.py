@@ -71,6 +71,25 @@ class MemoryLimitError(WedgewiseError, MemoryError):
     """The work needs more memory than allowed or available, found before anything large was allocated."""
 
 
+class DeviceMemoryError(MemoryLimitError):
+    """A GPU had less free memory than a step of the work asked for; smaller batches or the host can go on.
+
+    Parameters
+    ----------
+    device : the GPU's name
+    wanted : bytes that were asked for, or None where the driver did not say
+    free : bytes that could be had
+    """
+
+    def __init__(self, device: str, *, wanted: int | None, free: int) -> None:
+        self.device = device
+        self.wanted = wanted
+        self.free = free
+        asked = "more memory was asked for" if wanted is None else f"{wanted:,} bytes were asked for"
+        self.shortage = f"{asked} and {free:,} are free"
+        super().__init__(f"{device}: {self.shortage}; use device='cpu' or a smaller graph")
+
+
 class DeviceError(WedgewiseError, RuntimeError):
     """A GPU is not there, cannot be used, or failed; the message says what else to do."""
 

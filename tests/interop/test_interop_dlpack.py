@@ -55,11 +55,16 @@ def test_counting_leaves_a_tensor_as_it_was(dtype: type) -> None:
     assert np.array_equal(array, before)
 
 
-def test_tensors_on_a_device_are_refused() -> None:
-    with pytest.raises(InputError, match=r"<dlpack>: the array lies on a device \(DLPack type 2, number 0\); copy it"):
-        interop.edges_from(Tensor(np.array(EDGES), CUDA))
-    with pytest.raises(InputError, match="<dlpack>: the array lies on a device"):
-        interop.from_edge_index(Tensor(np.array(EDGES).T, CUDA))
+@pytest.mark.parametrize("kind", [8, 10, 14])
+def test_tensors_on_other_devices_are_refused(kind: int) -> None:
+    message = rf"<dlpack>: the array lies on a device \(DLPack type {kind}, number 0\); copy it"
+    with pytest.raises(InputError, match=message):
+        interop.edges_from(Tensor(np.array(EDGES), kind))
+    with pytest.raises(InputError, match=message):
+        interop.from_edge_index(Tensor(np.array(EDGES).T, kind))
+
+
+def test_weights_on_a_device_are_refused() -> None:
     with pytest.raises(InputError, match="<dlpack>: the array lies on a device"):
         interop.edges_from(EDGES, Tensor(np.ones(3), CUDA))
 

@@ -63,13 +63,14 @@ class _Crew(Generic[Result]):
             threading.Thread(target=self._work, args=(worker,), name=f"wedgewise-{worker}", daemon=True)
             for worker in range(workers)
         ]
+        self.ended = [threading.Event() for _ in range(workers)]  # an interrupted join forgets its thread
 
     def run(self) -> list[Result]:
         try:
             if not self._start():
                 self._work(0)
-            for thread in self.threads:
-                self._wait(thread)
+            for ended in self.ended[: len(self.threads)]:
+                self._wait(ended)
         finally:
             self.stop = True
             for thread in self.threads:
@@ -91,12 +92,11 @@ class _Crew(Generic[Result]):
                 break
         return bool(self.threads)
 
-    def _wait(self, thread: threading.Thread) -> None:
+    def _wait(self, ended: threading.Event) -> None:
         if self.on_done is None:
-            thread.join()  # a signal handler runs in between: join is interruptible
+            ended.wait()  # a signal handler runs in between
             return
-        while thread.is_alive():
-            thread.join(WAIT_SECONDS)
+        while not ended.wait(WAIT_SECONDS):
             self.on_done(len(self.results))
 
     def _work(self, worker: int) -> None:
@@ -109,3 +109,5 @@ class _Crew(Generic[Result]):
         except BaseException as error:  # handed to the calling thread, which raises it
             self.failure = error
             self.stop = True
+        finally:
+            self.ended[worker].set()

@@ -15,6 +15,7 @@ import numpy as np
 from wedgewise.errors import InputError
 from wedgewise.graph import EdgeList
 from wedgewise.interop.arrays import edges_from_array, edges_from_pairs
+from wedgewise.interop.device_arrays import edges_from_device, lies_on_cuda
 from wedgewise.interop.dlpack import array_from_dlpack
 from wedgewise.interop.edge_index import from_edge_index, to_edge_index
 from wedgewise.interop.graphblas_matrices import edges_from_graphblas, to_graphblas
@@ -62,8 +63,9 @@ def edges_from(source: Any, weights: Any = None) -> EdgeList:
     ----------
     source : one of
 
-        * a NumPy array of integers of shape (k, 2), or another library's that speaks DLPack and lies in the host's
-          memory: C-contiguous ones of 4 and 8 bytes are kept without a copy, other integer types are widened;
+        * a NumPy array of integers of shape (k, 2), or another library's that speaks DLPack or has a
+          ``__cuda_array_interface__`` and lies in the host's memory or on a CUDA device: C-contiguous ones of 4 and 8
+          bytes are kept without a copy where they lie, other integer types are widened;
         * a SciPy sparse matrix or array, or a python-graphblas Matrix, square: every stored entry is a pair,
           explicit zeros included (as NetworkX has it), and vertices are row numbers;
         * a NetworkX, igraph or NetworKit graph: every vertex stays, in its order;
@@ -79,7 +81,7 @@ def edges_from(source: Any, weights: Any = None) -> EdgeList:
         When the object is none of these, or holds a negative, a fraction, a bool or a number above 2^63 − 1;
         the message names the row.
     MissingDependencyError
-        When a table needs pyarrow to be read and it is not installed.
+        When a table needs pyarrow to be read, or an array on a CUDA device needs CuPy, and it is not installed.
 
     Examples
     --------
@@ -93,6 +95,8 @@ def edges_from(source: Any, weights: Any = None) -> EdgeList:
             return reader(source, weights)
     if hasattr(source, "__arrow_c_stream__") or hasattr(source, "__arrow_c_array__"):
         return edges_from_arrow(source, weights)
+    if lies_on_cuda(source):
+        return edges_from_device(source, weights)
     if hasattr(source, "__dlpack__") and hasattr(source, "__dlpack_device__"):
         return edges_from_array(array_from_dlpack(source), weights)
     if isinstance(source, Iterable) and not isinstance(source, str | bytes | bytearray | Mapping):

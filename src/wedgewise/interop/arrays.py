@@ -24,14 +24,19 @@ DTYPE_REMEDIES = {
 
 def edges_from_array(array: NDArray[Any], weights: Any = None) -> EdgeList:
     """Check an array of pairs and wrap it: no copy where its type and layout can stay."""
-    if array.dtype.kind not in "iu":
-        remedy = DTYPE_REMEDIES.get(array.dtype.kind, "pass an integer array")
-        raise InputError(f"<array>: dtype {array.dtype} where integers are needed; {remedy}")
-    if array.ndim != 2 or array.shape[1] != 2:
-        raise InputError(f"<array>: shape {array.shape} where (k, 2) is needed; {_shape_remedy(array.shape)}")
+    check_pairs(array.dtype, array.shape, "<array>")
     pairs = kept_type(array)
     _check_labels(pairs, "<array>")
     return EdgeList(pairs, Origin("<array>", "array"), weights=weights_of_pairs(weights, len(pairs), "<array>"))
+
+
+def check_pairs(dtype: np.dtype[Any], shape: tuple[int, ...], name: str) -> None:
+    """Refuse an array that holds no integers, or whose rows are no pairs."""
+    if dtype.kind not in "iu":
+        remedy = DTYPE_REMEDIES.get(dtype.kind, "pass an integer array")
+        raise InputError(f"{name}: dtype {dtype} where integers are needed; {remedy}")
+    if len(shape) != 2 or shape[1] != 2:
+        raise InputError(f"{name}: shape {shape} where (k, 2) is needed; {_shape_remedy(shape)}")
 
 
 def edges_from_pairs(source: Iterable[Any], weights: Any = None) -> EdgeList:
@@ -59,7 +64,7 @@ def _integer_pairs(flat: list[int]) -> NDArray[np.int64]:
         pairs = np.array(flat, np.int64).reshape(-1, 2)
     except OverflowError:
         at = next(at for at, value in enumerate(flat) if not -(2**63) <= value < 2**63)
-        raise _no_label("<pairs>", at, int(flat[at])) from None
+        raise no_label("<pairs>", at, int(flat[at])) from None
     _check_labels(pairs, "<pairs>")
     return pairs
 
@@ -67,10 +72,11 @@ def _integer_pairs(flat: list[int]) -> NDArray[np.int64]:
 def _check_labels(pairs: NDArray[Any], name: str) -> None:
     outside = first_outside(pairs)
     if outside is not None:
-        raise _no_label(name, *outside)
+        raise no_label(name, *outside)
 
 
-def _no_label(name: str, position: int, value: int) -> InputError:
+def no_label(name: str, position: int, value: int) -> InputError:
+    """What is wrong with a number that can be no label, at its position in flat order."""
     rule = "vertices are non-negative integers" if value < 0 else "labels go up to 2^63 − 1"
     return InputError(f"{name}: row {position // 2} holds {value}; {rule}: renumber them")
 

@@ -8,7 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wedgewise.errors import InputError
+from wedgewise.interop.device_arrays import device_view, lies_on_cuda
 from wedgewise.interop.dlpack import as_array
+from wedgewise.machine.gpu import find_device
 
 if TYPE_CHECKING:
     from wedgewise.user_graph import Graph
@@ -19,9 +21,9 @@ def from_edge_index(edge_index: Any, n: int | None = None, **options: Any) -> Gr
 
     Parameters
     ----------
-    edge_index : (2, k) array of integers: NumPy's, or any that speaks DLPack and lies in the host's memory, such as a
-        PyTorch tensor. The two rows are interleaved, which takes one copy, unless the array is the transpose of a
-        C-contiguous (k, 2) array.
+    edge_index : (2, k) array of integers: NumPy's, or any that speaks DLPack, such as a PyTorch tensor, in the host's
+        memory or on a CUDA device. The two rows are interleaved where they lie, which takes one copy, unless the array
+        is the transpose of a C-contiguous (k, 2) array.
     n : number of vertices, ``data.num_nodes``; without it the vertices are the ids that occur
     options : further keywords of `wedgewise.Graph`, such as ``weights=data.edge_weight``
 
@@ -38,7 +40,7 @@ def from_edge_index(edge_index: Any, n: int | None = None, **options: Any) -> Gr
     """
     from wedgewise.user_graph import Graph
 
-    ends = as_array(edge_index)
+    ends = device_view(edge_index, find_device()) if lies_on_cuda(edge_index) else as_array(edge_index)
     if ends.ndim != 2 or ends.shape[0] != 2:
         raise InputError(
             f"<edge_index>: shape {ends.shape} where (2, k) is needed; "

@@ -12,22 +12,25 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from contextlib import contextmanager
-from functools import cache
+from contextlib import AbstractContextManager, contextmanager
+from functools import cache, cached_property
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from wedgewise.errors import DeviceError, MemoryLimitError, MissingDependencyError
-from wedgewise.execute.threads import run_tasks
-from wedgewise.machine import hardware
+from wedgewise.errors import DeviceError, DeviceMemoryError, MissingDependencyError
+from wedgewise.machine.arriving import Arriving
+from wedgewise.machine.ring import DIRECT_BYTES, Bytes, Mark, Ring
 
+DRIVER_NODES = ("/dev/nvidia0", "/dev/dxg")
+LOAD_SECONDS = 2.2  # CuPy, the device's context, the first kernels from CuPy's cache
 KERNEL_FOLDER = Path(__file__).resolve().parent.parent / "algorithms" / "gpu"
 INCLUDE = re.compile(r'^#include "(common/\w+\.cuh)"$', re.MULTILINE)
-RING_BYTES, RING_BUFFERS = 1 << 24, 4
-STAGING_THREADS = 8
+NO_MEMORY = 2  # cudaErrorMemoryAllocation and CUDA_ERROR_OUT_OF_MEMORY
+HOST_TO_DEVICE, DEVICE_TO_HOST = 1, 2
 
 Array = Any  # of the device's xp
 
@@ -58,6 +61,22 @@ class Device(Protocol):
     def synchronize(self) -> None: ...
 
 
+class CopyingDevice(Device, Protocol):
+    """A device whose memory arrays are copied to and from; ``memory`` is the context in which it may be taken."""
+
+    name: str
+
+    def memory(self) -> AbstractContextManager[None]: ...
+
+    def free_bytes(self) -> int: ...
+
+    def upload(self, array: NDArray[Any]) -> Array: ...
+
+    def download(self, array: Array) -> NDArray[Any]: ...
+
+    def arriving(self) -> Arriving: ...
+
+
 def kernel_text(stem: str, defines: tuple[tuple[str, int], ...] = ()) -> str:
     """The whole text of a stem's kernels, as it is compiled."""
     prelude = "".join(f"#define {name} {value}\n" for name, value in defines)
@@ -86,6 +105,16 @@ def why_no_device() -> str | None:
     return None
 
 
+def is_likely() -> bool:
+    """Whether a look for a device is worth loading CuPy: it is installed, and the system has a driver's device."""
+    return find_spec("cupy") is not None and any(Path(node).exists() for node in DRIVER_NODES)
+
+
+def load_seconds() -> float:
+    """What finding the device takes of a process that has not yet."""
+    return 0.0 if find_device.cache_info().currsize else LOAD_SECONDS
+
+
 @cache
 def find_device() -> Cuda:
     """The first CUDA device."""
@@ -94,7 +123,7 @@ def find_device() -> Cuda:
     except ImportError as error:
         if isinstance(error, ModuleNotFoundError) and error.name == "cupy":
             raise MissingDependencyError(
-                'device="cuda" needs CuPy: pip install "wedgewise[cuda13]", or cuda12 for older drivers'
+                'a CUDA device needs CuPy: pip install "wedgewise[cuda13]", or cuda12 for older drivers'
             ) from error
         raise DeviceError(f"CuPy is installed but cannot be imported: {error}; install it again") from error
     try:
@@ -117,7 +146,6 @@ class Cuda:
         self.shared_bytes: int = properties["sharedMemPerBlockOptin"]
         self.memory_bytes: int = properties["totalGlobalMem"]
         self._pool = cupy.cuda.MemoryPool()
-        self._pinned: list[Any] = []
 
     def launch(
         self,
@@ -131,8 +159,9 @@ class Cuda:
         defines: tuple[tuple[str, int], ...] = (),
     ) -> None:
         """Start a kernel; errors of the launch itself are raised here, those of the kernel at the next synchronize."""
-        function = self._function(stem, kernel, defines)
-        function((grid,), (block,), arguments, shared_mem=shared_bytes)
+        with self._errors():
+            function = self._function(stem, kernel, defines)
+            function((grid,), (block,), arguments, shared_mem=shared_bytes)
 
     @cache  # noqa: B019  (there is one device per process)
     def _function(self, stem: str, kernel: str, defines: tuple[tuple[str, int], ...]) -> Any:
@@ -146,68 +175,110 @@ class Cuda:
 
     def synchronize(self) -> None:
         """Wait for everything that was started; a lost device or a kernel's fault ends here."""
-        try:
+        with self._errors():
             self.xp.cuda.get_current_stream().synchronize()
-        except self.xp.cuda.runtime.CUDARuntimeError as error:
-            raise DeviceError(
-                f"{self.name} failed: {error}; start a new process, and use device='cpu' if it happens again"
-            ) from error
 
     @contextmanager
     def memory(self) -> Iterator[None]:
-        """Take device memory from our own pool, never the caller's; what is left unused goes back at the end."""
-        try:
-            with self.xp.cuda.using_allocator(self._pool.malloc):
-                yield
-        except self.xp.cuda.memory.OutOfMemoryError as error:
-            raise MemoryLimitError(f"{self.name}: {error}; use device='cpu' or a smaller graph") from error
-        finally:
-            self._pool.free_all_blocks()
+        """Take device memory from our own pool, never the caller's; what is left unused goes back at the end.
+
+        Inside, a lost device is a DeviceError and memory that cannot be had a DeviceMemoryError, whoever noticed it.
+        """
+        with self._errors():
+            try:
+                with self.xp.cuda.using_allocator(self._pool.malloc):
+                    yield
+            finally:
+                self._pool.free_all_blocks()
 
     def free_bytes(self) -> int:
         """Device memory that can be had."""
+        with self._errors():
+            return self._free_bytes()
+
+    def _free_bytes(self) -> int:
         free, _total = self.xp.cuda.runtime.memGetInfo()
         return int(free) + int(self._pool.free_bytes())
 
     def upload(self, array: NDArray[Any]) -> Array:
-        """Copy an array to the device through a ring of pinned buffers, which several threads fill."""
-        flat = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
-        target = self.xp.empty(array.shape, array.dtype)
-        stream = self.xp.cuda.get_current_stream()
-        ring = self._ring()
-        passed = [self.xp.cuda.Event() for _ in ring]
-        for number, begin in enumerate(range(0, flat.nbytes, RING_BYTES)):
-            slot = number % len(ring)
-            if number >= len(ring):
-                passed[slot].synchronize()
-            piece = flat[begin : begin + RING_BYTES]
-            buffer = np.frombuffer(ring[slot], np.uint8, piece.nbytes)
-            _copy_in_parts(piece, buffer)
-            pointer = target.data.ptr + begin
-            self.xp.cuda.runtime.memcpyAsync(pointer, ring[slot].ptr, piece.nbytes, _HOST_TO_DEVICE, stream.ptr)
-            passed[slot].record(stream)
-        return target
+        """Copy an array, or a mapped file, to the device; it is there on return.
+
+        From 1 MiB on it goes through the ring of pinned buffers, whose threads read the array, or the file, piece by
+        piece while earlier pieces are on their way.
+        """
+        with self._errors():
+            if array.nbytes < DIRECT_BYTES:
+                return self.xp.array(array, order="C")
+            target = self.xp.empty(array.shape, array.dtype)
+            self._ring.send(np.ascontiguousarray(array), target)
+            return target
 
     def download(self, array: Array) -> NDArray[Any]:
-        """Copy an array to the host."""
-        copied: NDArray[Any] = self.xp.asnumpy(array)
-        return copied
+        """Copy an array to the host, from 1 MiB on through the ring."""
+        with self._errors():
+            if array.nbytes < DIRECT_BYTES:
+                copied: NDArray[Any] = self.xp.asnumpy(array)
+                return copied
+            target = np.empty(array.shape, array.dtype)
+            self._ring.fetch(self.xp.ascontiguousarray(array), target)
+            return target
 
-    def _ring(self) -> list[Any]:
-        if not self._pinned:
-            self._pinned = [self.xp.cuda.alloc_pinned_memory(RING_BYTES) for _ in range(RING_BUFFERS)]
-        return self._pinned
+    def arriving(self) -> Arriving:
+        """Who receives pairs part by part while later ones are still being parsed."""
+        return Arriving(self.xp, self._ring)
+
+    @cached_property
+    def _ring(self) -> Ring:
+        return Ring(_CudaBus(self.xp))
+
+    @contextmanager
+    def _errors(self) -> Iterator[None]:
+        """Say in our own errors what CUDA and CuPy say in theirs."""
+        cuda = self.xp.cuda
+        try:
+            yield
+        except cuda.memory.OutOfMemoryError as error:
+            raise DeviceMemoryError(self.name, wanted=_bytes_wanted(error), free=self._free_bytes()) from error
+        except (cuda.runtime.CUDARuntimeError, cuda.driver.CUDADriverError) as error:
+            if error.status == NO_MEMORY:
+                raise DeviceMemoryError(self.name, wanted=None, free=self._free_bytes()) from error
+            raise DeviceError(
+                f"{self.name} failed: {error}; start a new process, and use device='cpu' if it happens again"
+            ) from error
 
 
-_HOST_TO_DEVICE = 1
+class _CudaBus:
+    """Copies on a stream of their own; see `wedgewise.machine.ring.Bus`."""
+
+    def __init__(self, cupy: Any) -> None:
+        self._cuda = cupy.cuda
+        self._stream = cupy.cuda.Stream(non_blocking=True)
+
+    def pin(self, size: int) -> Bytes:
+        return np.frombuffer(self._cuda.alloc_pinned_memory(size), np.uint8, size)
+
+    def address(self, array: Array) -> int:
+        return int(array.data.ptr)
+
+    def follow(self) -> None:
+        self._stream.wait_event(self._cuda.get_current_stream().record())
+
+    def send(self, buffer: Bytes, address: int) -> Mark:
+        return self._copy(address, buffer.ctypes.data, buffer.nbytes, HOST_TO_DEVICE)
+
+    def fetch(self, address: int, buffer: Bytes) -> Mark:
+        return self._copy(buffer.ctypes.data, address, buffer.nbytes, DEVICE_TO_HOST)
+
+    def settle(self) -> None:
+        self._stream.synchronize()
+
+    def _copy(self, to: int, source: int, size: int, kind: int) -> Mark:
+        self._cuda.runtime.memcpyAsync(to, source, size, kind, self._stream.ptr)
+        mark: Mark = self._stream.record(self._cuda.Event(disable_timing=True))
+        return mark
 
 
-def _copy_in_parts(source: NDArray[np.uint8], target: NDArray[np.uint8]) -> None:
-    """Copy on several threads: one core fills pinned memory far slower than the bus empties it."""
-    parts = min(STAGING_THREADS, hardware.usable_threads())
-    cuts = np.linspace(0, len(source), parts + 1).astype(np.int64).tolist()
-
-    def copy(part: int, _worker: int) -> None:
-        target[cuts[part] : cuts[part + 1]] = source[cuts[part] : cuts[part + 1]]
-
-    run_tasks(copy, parts, parts)
+def _bytes_wanted(error: Exception) -> int | None:
+    """The number in CuPy's message, "Out of memory allocating 1,024 bytes …"."""
+    found = re.search(r"([\d,]+) bytes", str(error))
+    return None if found is None else int(found.group(1).replace(",", ""))

@@ -15,6 +15,7 @@ from wedgewise.read.limits import DEFAULT_LIMITS, Limits
 
 if TYPE_CHECKING:
     from wedgewise.read.content import Content
+    from wedgewise.read.receiver import Receiver
 
 __all__ = ["FORMATS", "LABELS", "read_edges"]
 
@@ -28,12 +29,19 @@ class _Request:
     labels: str
     limits: Limits
     threads: int
+    receiver: Receiver | None
 
 
 def _text(content: Content, request: _Request) -> EdgeList:
     from wedgewise.read.text import read_text
 
-    return read_text(content, labels=request.labels, limits=request.limits, threads=request.threads)
+    return read_text(
+        content,
+        labels=request.labels,
+        limits=request.limits,
+        threads=request.threads,
+        receiver=request.receiver,
+    )
 
 
 def _table(module: str, reader: str) -> Callable[[Content, _Request], EdgeList]:
@@ -79,6 +87,7 @@ def read_edges(
     labels: str = "auto",
     limits: Limits | None = None,
     threads: int | None = None,
+    receiver: Receiver | None = None,
 ) -> EdgeList:
     """Read the pairs of a file of any known format, plain or compressed.
 
@@ -90,6 +99,8 @@ def read_edges(
     labels : ``"int"`` or ``"text"`` to say what the labels of a text file or table are, ``"auto"`` to look
     limits : caps on what is read; `wedgewise.read.limits.Limits` has the defaults
     threads : threads that parse text; by default all that this process may use
+    receiver : gets the same pairs, parts of them while later ones are still being parsed where the format allows
+        (see `wedgewise.read.receiver`)
 
     Raises
     ------
@@ -116,5 +127,9 @@ def read_edges(
     if labels not in LABELS:
         raise UnknownNameError(f"no kind of labels named {labels!r}; there are: {', '.join(LABELS)}")
     limits = limits or DEFAULT_LIMITS
+    request = _Request(labels, limits, threads or usable_threads(), receiver)
     with open_content(source, limits) as content:
-        return FORMATS[format or sniff(content)](content, _Request(labels, limits, threads or usable_threads()))
+        edge_list = FORMATS[format or sniff(content)](content, request)
+        if receiver is not None and not receiver.begun:
+            receiver.take(edge_list.pairs)
+        return edge_list

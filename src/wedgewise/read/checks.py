@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from wedgewise.execute.threads import run_tasks
+from wedgewise.machine.hardware import usable_threads
 from wedgewise.read.limits import MAX_LABEL
 
 KEPT_DTYPES = (np.dtype(np.int32), np.dtype(np.int64), np.dtype(np.uint32), np.dtype(np.uint64))
@@ -26,14 +28,19 @@ def first_outside(values: NDArray[Any], below: int = MAX_LABEL + 1) -> tuple[int
     lowest, highest = np.iinfo(values.dtype).min, np.iinfo(values.dtype).max
     if lowest >= 0 and highest < below:
         return None
+    bound = min(below, highest + 1)
     flat = values.reshape(-1)
-    for begin in range(0, len(flat), SCAN_VALUES):
-        block = flat[begin : begin + SCAN_VALUES]
-        if int(block.min()) < 0 or int(block.max()) >= below:
-            too_high = block > below - 1 if below - 1 < highest else np.zeros(len(block), np.bool_)
-            at = int(np.flatnonzero((block < 0) | too_high)[0])
-            return begin + at, int(block[at])
-    return None
+    unsigned = flat.view(f"{flat.dtype.byteorder}u{flat.itemsize}")  # in which negative numbers are the largest
+
+    def is_outside(block: int, _worker: int) -> bool:
+        return int(unsigned[block * SCAN_VALUES : (block + 1) * SCAN_VALUES].max()) >= bound
+
+    blocks = run_tasks(is_outside, -(-len(flat) // SCAN_VALUES), usable_threads())
+    if True not in blocks:
+        return None
+    begin = blocks.index(True) * SCAN_VALUES
+    at = begin + int(np.argmax(unsigned[begin : begin + SCAN_VALUES] >= bound))
+    return at, int(flat[at])
 
 
 def interleave(sources: NDArray[Any], targets: NDArray[Any]) -> NDArray[Any]:

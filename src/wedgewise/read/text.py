@@ -3,7 +3,8 @@
 `_text_lines` says what a line is, `_text_layout` how the first lines decide about labels, separator and
 header. Integer labels are parsed by one compiled kernel over chunks of the mapped file that are cut at
 newlines; files under `KERNEL_BYTES` are parsed by NumPy unless the kernel is loaded already. Compressed text
-is parsed block by block and never held whole.
+is parsed block by block and never held whole. A `Receiver` gets the pairs of each chunk from the thread that has
+parsed it, while the others parse on.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from wedgewise.read._text_layout import Layout, find_layout
 from wedgewise.read._text_lines import Fault, check_length, inspect_integers
 from wedgewise.read.content import Bytes, Content
 from wedgewise.read.limits import MAX_LABEL, Limits
+from wedgewise.read.receiver import Receiver
 
 Parser = Callable[..., tuple[int, int, int, int]]
 
@@ -37,7 +39,14 @@ BLOCK_BYTES = 16 * 2**20
 _MAX_NARROW = 2**32 - 1
 
 
-def read_text(content: Content, *, labels: str = "auto", limits: Limits, threads: int | None) -> EdgeList:
+def read_text(
+    content: Content,
+    *,
+    labels: str = "auto",
+    limits: Limits,
+    threads: int | None,
+    receiver: Receiver | None = None,
+) -> EdgeList:
     """Read pairs of labels, one pair a line.
 
     Parameters
@@ -48,6 +57,7 @@ def read_text(content: Content, *, labels: str = "auto", limits: Limits, threads
     limits : caps on line length, pairs and distinct names
     threads : how many threads parse integer labels, all usable ones by default; the result does not depend
         on it
+    receiver : gets integer labels while later ones are parsed; text labels are left to the caller
 
     Returns
     -------
@@ -82,7 +92,7 @@ def read_text(content: Content, *, labels: str = "auto", limits: Limits, threads
                 numbering.add_lines(text[begin:end].tobytes())
         names = numbering.names
         return EdgeList(numbering.pairs(), origin, len(names), names, numbering.columns)
-    reader = _IntegerReader(content.name, layout, limits, threads or usable_threads())
+    reader = _IntegerReader(content.name, layout, limits, threads or usable_threads(), receiver)
     for text in _whole_lines(content, layout, limits):
         reader.add_lines(text)
     return EdgeList(reader.pairs(), origin, dropped_columns=reader.columns)
@@ -124,12 +134,13 @@ class _Parsed:
 class _IntegerReader:
     """Parses pieces of whole lines into arrays of labels."""
 
-    def __init__(self, path: str, layout: Layout, limits: Limits, threads: int) -> None:
+    def __init__(self, path: str, layout: Layout, limits: Limits, threads: int, receiver: Receiver | None) -> None:
         self.columns = 0
         self._path = path
         self._delimiter = layout.delimiter
         self._limits = limits
         self._threads = threads
+        self._receiver = receiver
         self._lines = layout.lines_before
         self._wide = layout.wide
         self._pieces: list[NDArray[Any]] = []
@@ -152,6 +163,8 @@ class _IntegerReader:
         self._count += len(labels) // 2
         self._lines += sum(lines)
         self._limits.check("pairs", self._count, path=self._path)
+        if self._receiver is not None:
+            self._receiver.end()
 
     def pairs(self) -> NDArray[Any]:
         """All pairs so far, shape (k, 2); the reader gives up its own copy."""
@@ -182,11 +195,17 @@ class _IntegerReader:
         delimiter = np.uint8(self._delimiter[0])
         line_limit = np.uint64(self._limits.line_bytes)
         largest = np.uint64(MAX_LABEL if self._wide else _MAX_NARROW)
+        receiver = self._receiver
+        if receiver is not None:
+            receiver.begin(len(labels) // 2, labels.dtype)
 
         def parse_chunk(chunk: int, _: int) -> _Parsed:
             begin, end = np.uint64(cuts[chunk]), np.uint64(cuts[chunk + 1])
             room = labels[starts[chunk] : starts[chunk + 1]]
-            return _Parsed(*map(int, parse(text, begin, end, delimiter, line_limit, largest, room)))
+            parsed = _Parsed(*map(int, parse(text, begin, end, delimiter, line_limit, largest, room)))
+            if receiver is not None and parsed.status == _text_kernel.PARSED:
+                receiver.put(int(starts[chunk]) // 2, room[: 2 * parsed.pairs].reshape(-1, 2))
+            return parsed
 
         chunks = run_tasks(parse_chunk, len(lines), self._threads)
         for chunk in chunks:

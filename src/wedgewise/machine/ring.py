@@ -1,0 +1,154 @@
+"""A ring of pinned buffers: how arrays in pageable memory get to a device and back.
+
+A device copies from pinned memory several times faster than from pageable memory, but pinning an array takes longer
+than copying it. So arrays pass through `BUFFERS` buffers that stay pinned: threads fill some of them while the bus
+empties others. Each thread takes whole pieces: the next piece of the array, then the buffer that has been on its way
+for longest. Buffers belong to nobody between two pieces, so any number of transfers may run at once.
+
+The buffers hold 64 MiB when all of them are in use; each is pinned at its first use, and kept.
+"""
+
+from __future__ import annotations
+
+from queue import SimpleQueue
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wedgewise.execute.threads import run_tasks
+from wedgewise.machine import hardware
+
+PIECE_BYTES, BUFFERS = 1 << 22, 16
+COPYING_THREADS = 8
+DIRECT_BYTES = 1 << 20
+
+Bytes = NDArray[np.uint8]
+
+
+class Mark(Protocol):
+    """A point among the copies under way."""
+
+    def synchronize(self) -> None:
+        """Wait until the copies before it are done."""
+
+
+class Bus(Protocol):
+    """Copies between pinned memory and a device, one after the other, while the host does something else."""
+
+    def pin(self, size: int) -> Bytes:
+        """New pinned memory."""
+
+    def address(self, array: Any) -> int:
+        """Where an array of the device lies."""
+
+    def follow(self) -> None:
+        """Let later copies wait for all that the calling thread has started on the device."""
+
+    def send(self, buffer: Bytes, address: int) -> Mark:
+        """Start a copy to the device."""
+
+    def fetch(self, address: int, buffer: Bytes) -> Mark:
+        """Start a copy from the device."""
+
+    def settle(self) -> None:
+        """Wait until no copy is under way."""
+
+
+class _Slot:
+    """A buffer and the last copy out of it."""
+
+    def __init__(self) -> None:
+        self.memory: Bytes | None = None
+        self.sent: Mark | None = None
+
+    def buffer(self, bus: Bus, size: int) -> Bytes:
+        """The first bytes, free to be overwritten."""
+        if self.memory is None:
+            self.memory = bus.pin(PIECE_BYTES)
+        if self.sent is not None:
+            self.sent.synchronize()
+            self.sent = None
+        return self.memory[:size]
+
+
+class Ring:
+    """Copies arrays through pinned buffers; several threads may use it at once."""
+
+    def __init__(self, bus: Bus) -> None:
+        self._bus = bus
+        self._slots: SimpleQueue[_Slot] = SimpleQueue()
+        for _ in range(BUFFERS):
+            self._slots.put(_Slot())
+
+    def send(self, source: NDArray[Any], target: Any) -> None:
+        """Copy an array to one of as many bytes on the device; it is there on return.
+
+        Both are C-contiguous. However this ends, by Ctrl-C too, nothing is on its way afterwards.
+        """
+        flat, address = _bytes(source), self._bus.address(target)
+        self._bus.follow()
+        try:
+            run_tasks(lambda piece, _: self._send(flat, address, piece), _pieces(flat), _threads())
+        finally:
+            self._bus.settle()
+
+    def fetch(self, source: Any, target: NDArray[Any]) -> None:
+        """Copy an array of the device to one of as many bytes; otherwise as `send`."""
+        flat, address = _bytes(target), self._bus.address(source)
+        self._bus.follow()
+        try:
+            run_tasks(lambda piece, _: self._fetch(address, flat, piece), _pieces(flat), _threads())
+        finally:
+            self._bus.settle()
+
+    def stage(self, source: NDArray[Any], target: Any) -> None:
+        """Start to copy an array to the device from the calling thread alone.
+
+        On return `source` may change; `target` is complete after `settle`. Whoever made `target` calls `follow` before.
+        """
+        flat, address = _bytes(source), self._bus.address(target)
+        for piece in range(_pieces(flat)):
+            self._send(flat, address, piece)
+
+    def follow(self) -> None:
+        """Let later copies wait for all that the calling thread has started on the device."""
+        self._bus.follow()
+
+    def settle(self) -> None:
+        """Wait until no copy is under way."""
+        self._bus.settle()
+
+    def _send(self, source: Bytes, address: int, piece: int) -> None:
+        begin = piece * PIECE_BYTES
+        part = source[begin : begin + PIECE_BYTES]
+        slot = self._slots.get()
+        try:
+            buffer = slot.buffer(self._bus, len(part))
+            buffer[:] = part
+            slot.sent = self._bus.send(buffer, address + begin)
+        finally:
+            self._slots.put(slot)
+
+    def _fetch(self, address: int, target: Bytes, piece: int) -> None:
+        begin = piece * PIECE_BYTES
+        part = target[begin : begin + PIECE_BYTES]
+        slot = self._slots.get()
+        try:
+            buffer = slot.buffer(self._bus, len(part))
+            self._bus.fetch(address + begin, buffer).synchronize()
+            part[:] = buffer
+        finally:
+            self._slots.put(slot)
+
+
+def _bytes(array: NDArray[Any]) -> Bytes:
+    return array.reshape(-1).view(np.uint8)
+
+
+def _pieces(flat: Bytes) -> int:
+    return -(-len(flat) // PIECE_BYTES)
+
+
+def _threads() -> int:
+    return min(COPYING_THREADS, hardware.usable_threads())
