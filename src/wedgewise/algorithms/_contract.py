@@ -14,6 +14,8 @@ from wedgewise.graph import DeviceGraph, OrientedGraph
 from wedgewise.machine.gpu import Device
 from wedgewise.orient import ORDERS, RELABELLINGS
 
+MAX_ARCS = 2 * 10**12  # T ≤ (√2 / 3) m^1.5 < 2^63 whenever m < 7.26e12: totals cannot overflow
+
 Knobs = Mapping[str, int | str]
 Counts = tuple[SupportsInt, SupportsInt]  # triangles found, membership tests made
 
@@ -125,15 +127,33 @@ class Answer:
 
 
 @dataclass(frozen=True, slots=True)
+class Cost:
+    """Seconds on an H200 as straight lines in what a graph has: of the kernels, and of preparing."""
+
+    kernel: float
+    per_arc: float
+    per_wedge: float
+    preparing: float
+    preparing_per_arc: float
+
+    def of_kernels(self, shape: Shape) -> float:
+        return self.kernel + self.per_arc * shape.m + self.per_wedge * (shape.wedges or 0)
+
+    def of_preparing(self, shape: Shape) -> float:
+        return self.preparing + self.preparing_per_arc * shape.m
+
+
+@dataclass(frozen=True, slots=True)
 class DeviceAnswer:
     """How an algorithm answers one question on a device.
 
     ``prepare(graph, knobs, device)`` builds what its kernels read. ``bytes_needed(shape, knobs)`` is the device memory
-    that it takes beyond the oriented graph, at its peak.
+    that it takes beyond the oriented graph, at its peak. Only one with a ``cost`` is chosen unless it is asked for.
     """
 
     prepare: Callable[[DeviceGraph, Knobs, Device], DeviceWork]
     bytes_needed: Callable[[Shape, Knobs], int]
+    cost: Cost | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,6 +171,7 @@ class Algorithm:
     orders, relabellings : the oriented graphs it accepts; the first of each is its default
     knobs : its parameters with the paper's defaults
     compiled : whether it needs Numba (a fresh process pays for loading it)
+    most_arcs : graphs have fewer arcs than this
     """
 
     name: str
@@ -164,6 +185,7 @@ class Algorithm:
     relabellings: tuple[str, ...] = RELABELLINGS
     knobs: tuple[Knob, ...] = ()
     compiled: bool = True
+    most_arcs: int = MAX_ARCS
 
     def on_cpu(self, computes: str) -> Answer:
         """How this algorithm of the CPU computes something."""

@@ -42,6 +42,32 @@ def wrapper(output: str) -> Callable[[Triples], Any]:
     )
 
 
+class Numbering:
+    """Which arc opens the triangle of a number, from the counts of all arcs, wherever these lie."""
+
+    def __init__(self, opened: Any, download: Callable[[Any], NDArray[Any]] = np.asarray) -> None:
+        self.opened, self._download = opened, download
+        full = len(opened) // BLOCK_ARCS
+        in_full = full * BLOCK_ARCS
+        self._blocks = np.zeros(-(-len(opened) // BLOCK_ARCS) + 1, np.int64)  # triangles before each block of arcs
+        self._blocks[1 : full + 1] = download(opened[:in_full].reshape(full, BLOCK_ARCS).sum(axis=1, dtype=np.int64))
+        self._blocks[full + 1 :] = int(opened[in_full:].sum(dtype=np.int64))
+        np.cumsum(self._blocks, out=self._blocks)
+
+    @property
+    def total(self) -> int:
+        """How many triangles there are."""
+        return int(self._blocks[-1])
+
+    def arc_of(self, number: int) -> tuple[int, int, int]:
+        """The arc that opens a triangle, and how many triangles come before those of that arc and before its end."""
+        block = int(np.searchsorted(self._blocks, number, side="right")) - 1
+        counts = self._download(self.opened[block * BLOCK_ARCS : (block + 1) * BLOCK_ARCS])
+        ends = self._blocks[block] + np.cumsum(counts, dtype=np.int64)
+        within = int(np.searchsorted(ends, number, side="right"))
+        return block * BLOCK_ARCS + within, int(ends[within] - counts[within]), int(ends[within])
+
+
 class Listing:
     """The triangles of a graph by number, once the counts of all arcs are known."""
 
@@ -50,17 +76,13 @@ class Listing:
         assert work.fill is not None
         self.work, self.threads, self.vertex_of = work, threads, graph.vertex_of
         self.opened = work.filled
-        self.blocks = np.zeros(-(-graph.m // BLOCK_ARCS) + 1, np.int64)  # triangles before each block of arcs
-        full, in_full = graph.m // BLOCK_ARCS, graph.m // BLOCK_ARCS * BLOCK_ARCS
-        self.blocks[1 : full + 1] = self.opened[:in_full].reshape(full, BLOCK_ARCS).sum(axis=1, dtype=np.int64)
-        self.blocks[full + 1 :] = self.opened[in_full:].sum(dtype=np.int64)
-        np.cumsum(self.blocks, out=self.blocks)
+        self.numbering = Numbering(work.filled)
         self._workspaces: dict[int, Any] = {}
 
     @property
     def total(self) -> int:
         """How many triangles there are."""
-        return int(self.blocks[-1])
+        return self.numbering.total
 
     def stretch(self, start: int, stop: int, on_done: Callable[[int, int], None] | None = None) -> Triples:
         """Triangles number start … stop − 1 as rows of three ascending vertices."""
@@ -81,10 +103,9 @@ class Listing:
 
     def _write(self, start: int, stop: int, triples: Triples, worker: int) -> None:
         """List numbers start … stop − 1: arcs that lie inside go straight to their place."""
-        first_arc, before_first = self._arc_of(start)
-        last_arc, before_last = self._arc_of(stop - 1)
+        first_arc, before_first, _ = self.numbering.arc_of(start)
+        last_arc, before_last, after_last = self.numbering.arc_of(stop - 1)
         whole_first = first_arc if before_first == start else first_arc + 1
-        after_last = before_last + int(self.opened[last_arc])
         whole_end = last_arc + 1 if after_last == stop else last_arc
         done = 0
         if whole_first > first_arc:
@@ -115,14 +136,6 @@ class Listing:
         assert self.work.fill is not None
         self.work.fill(begin, end, triples.reshape(-1), self._workspaces[worker])
         return triples
-
-    def _arc_of(self, number: int) -> tuple[int, int]:
-        """The arc that opens a triangle, and how many triangles come before that arc."""
-        block = int(np.searchsorted(self.blocks, number, side="right")) - 1
-        counts = self.opened[block * BLOCK_ARCS : (block + 1) * BLOCK_ARCS]
-        ends = self.blocks[block] + np.cumsum(counts, dtype=np.int64)
-        within = int(np.searchsorted(ends, number, side="right"))
-        return block * BLOCK_ARCS + within, int(ends[within] - counts[within])
 
 
 @kernel

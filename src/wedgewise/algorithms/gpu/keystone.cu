@@ -2,45 +2,68 @@
 //   shared memory say which hubs c the pivots reach; the ids of a's row behind a pivot are streamed and looked up.
 // Paper: ours.
 // Who does what:
-//     near     b a hub: a block holds the table of 32 pivots, a word per hub with a bit per pivot. A tail a is streamed
-//              once for all of the 32 that it has: popcount(table[c] & a's pivots) triangles in one look-up.
-//     far      b below: a warp holds the bitmap of one pivot and streams the tails of its in-arcs.
-//     search   what has no table (b with little work, or c below the far hubs): 8 threads per arc a -> b look the ids of
-//              the shorter list up in the longer one.
-//   A few threads stream a tail together, 8 ids in one load.
+//     near     b among the nearest hubs: a block holds the table of 32 pivots, a word per near hub with a bit per pivot.
+//              A tail a is streamed once for all of the 32 that it has: popcount(table[c] & a's pivots) triangles.
+//     far      b below: a small block holds the bitmap of one pivot and streams the tails of its in-arcs.
+//     search   what has no table (b with little work, or c below the hubs): 8 threads per arc a -> b look the ids of the
+//              shorter list up in the longer one.
+//   A few threads stream a tail together, 8 ids in one load. Words are added up bit by bit in carry-save form, so that
+//   one population count does for 8 look-ups.
 // Input: ids by rank; ids of hubs as 16-bit numbers from the first hub, rows padded to loads of 8 with the number of
 //   hubs, an id that no pivot reaches.
 // Output: triangles and tests, added to found[0] and found[1].
-// Memory: beyond the oriented graph, per arc 4 bytes of tails, at most 4 of 16-bit ids, 16 of items and 16 of searches,
-//   as much again while items are sorted; per vertex 40. In shared memory 4 bytes per near hub, a bit per far hub and warp.
+// Memory: see keystone.py. In shared memory 4 bytes per near hub, or a bit per hub.
 // Differs from the authors' code in: nothing, there is no other.
+#include "common/keystone.cuh"
 #include "common/reduce.cuh"
+#include "common/search.cuh"
 
-#define IDS_PER_LOAD 8u
-#define NEAR_PIVOTS 32u
 #define SEARCH_LANES 8u
 #define FAR_LANES 4u
-#ifndef LANES
-#define LANES 2u
+#define FEW_LANES 2u
+#define MANY_LANES 8u
+#define ITEMS_AT_ONCE (WARP / FEW_LANES)
+#ifndef LONG_ITEM
+#define LONG_ITEM 8u
 #endif
 #ifndef BLOCK
 #define BLOCK 1024
 #endif
+#ifndef FAR_BLOCK
+#define FAR_BLOCK 64
+#endif
 
-// A near item is a uint4: x, y the loads [x, y) from the group's first pivot in a's row to its end; z the pivots, bit k
-// for the k-th of the group; w the group. A far item is a uint2: its loads.
+// A sum of words for each of their 32 bits, in binary: bit k has the weight 8 eights[k] + 4 fours[k] + ….
+struct BitSums {
+    u32 ones, twos, fours, eights;
 
-struct Rows {
-    const offset_t* offsets;
-    const u32* heads;
+    __device__ __forceinline__ static u32 add(u32& sum, u32 x, u32 y) {
+        const u32 carry = (sum & x) | (sum & y) | (x & y);
+        sum ^= x ^ y;
+        return carry;
+    }
+
+    __device__ __forceinline__ void add(const u32 (&words)[8], u32 pivots) {
+        const u32 twos_low = add(twos, add(ones, words[0], words[1]), add(ones, words[2], words[3]));
+        const u32 twos_high = add(twos, add(ones, words[4], words[5]), add(ones, words[6], words[7]));
+        eights += __popc(add(fours, twos_low, twos_high) & pivots);
+    }
+
+    __device__ __forceinline__ u32 total(u32 pivots) const {
+        return 8 * eights + 4 * __popc(fours & pivots) + 2 * __popc(twos & pivots) + __popc(ones & pivots);
+    }
 };
 
-__device__ __forceinline__ u32 look_up_words(uint4 ids, const u32* table, u32 pivots) {
-    const u32 pairs[4] = {ids.x, ids.y, ids.z, ids.w};
-    u32 found = 0;
-    for (u32 k = 0; k < 4; ++k)
-        found += __popc(table[pairs[k] & 0xFFFFu] & pivots) + __popc(table[pairs[k] >> 16] & pivots);
-    return found;
+template <u32 LANES>
+__device__ __forceinline__ u32 stream(const uint4* ids, uint4 item, const u32* table) {
+    BitSums sums = {0, 0, 0, 0};
+    for (u32 load = item.x + threadIdx.x % LANES; load < item.y; load += LANES) {
+        const uint4 eight = ids[load];
+        const u32 words[8] = {table[eight.x & 0xFFFFu], table[eight.x >> 16], table[eight.y & 0xFFFFu], table[eight.y >> 16],
+                              table[eight.z & 0xFFFFu], table[eight.z >> 16], table[eight.w & 0xFFFFu], table[eight.w >> 16]};
+        sums.add(words, item.z);
+    }
+    return sums.total(item.z);
 }
 
 __device__ __forceinline__ u32 look_up_bits(uint4 ids, const u32* bitmap) {
@@ -53,98 +76,122 @@ __device__ __forceinline__ u32 look_up_bits(uint4 ids, const u32* bitmap) {
     return found;
 }
 
-__device__ __forceinline__ void enter_group(Rows rows, u32 first_pivot, u32 n, u32 first_hub, u32* table) {
-    for (u32 k = threadIdx.x / WARP; k < NEAR_PIVOTS && first_pivot + k < n; k += blockDim.x / WARP) {
-        const offset_t end = rows.offsets[first_pivot + k + 1];
-        for (offset_t arc = rows.offsets[first_pivot + k] + threadIdx.x % WARP; arc < end; arc += WARP)
-            atomicOr(table + (rows.heads[arc] - first_hub), 1u << k);
+// Two loads at a time.
+__device__ __forceinline__ u32 stream_bits(const uint4* ids, uint4 item, const u32* bitmap) {
+    u32 load = item.x + threadIdx.x % FAR_LANES, found = 0;
+    for (; load + FAR_LANES < item.y; load += 2 * FAR_LANES) {
+        const uint4 eight = ids[load], next_eight = ids[load + FAR_LANES];
+        found += look_up_bits(eight, bitmap) + look_up_bits(next_eight, bitmap);
+    }
+    return load < item.y ? found + look_up_bits(ids[load], bitmap) : found;
+}
+
+// The items [begin, end) with one table, a warp's worth at a time: long ones by many lanes each, whose loads are then
+// neighbours in memory, short ones by few, which leaves no lane idle.
+__device__ __forceinline__ u64 stream_all(const uint4* ids, const uint4* items, u32 begin, u32 end, const u32* table, u64* tests) {
+    const u32 lane = threadIdx.x % WARP;
+    u64 triangles = 0;
+    for (u32 first = begin + threadIdx.x / WARP * ITEMS_AT_ONCE; first < end; first += blockDim.x / WARP * ITEMS_AT_ONCE) {
+        const u32 few = first + lane / FEW_LANES, stop = min(first + ITEMS_AT_ONCE, end);
+        const uint4 item = few < stop ? items[few] : make_uint4(0, 0, 0, 0);
+        if (lane % FEW_LANES == 0) *tests += u64(item.y - item.x) * IDS_PER_LOAD;
+        if (__any_sync(ALL_LANES, item.y - item.x >= LONG_ITEM)) {
+            for (u32 many = first + lane / MANY_LANES; many < stop; many += WARP / MANY_LANES)
+                triangles += stream<MANY_LANES>(ids, items[many], table);
+        } else {
+            triangles += stream<FEW_LANES>(ids, item, table);
+        }
+    }
+    return triangles;
+}
+
+// Calls change(id) for the hubs of a row; `lanes` threads that are numbered by `lane` take part, `hub_count` pads rows.
+template <typename Change>
+__device__ __forceinline__ void for_each_hub(const uint4* ids, u32 begin, u32 end, u32 lane, u32 lanes, u32 hub_count, Change change) {
+    for (u32 load = begin + lane; load < end; load += lanes) {
+        const uint4 eight = ids[load];
+        const u32 pairs[4] = {eight.x, eight.y, eight.z, eight.w};
+        for (u32 pair : pairs) {
+            if ((pair & 0xFFFFu) < hub_count) change(pair & 0xFFFFu);
+            if (pair >> 16 < hub_count) change(pair >> 16);
+        }
     }
 }
 
-// A task is a uint4: the keys [x, y) and the list [z, w) that they are looked up in, as places among the arcs.
-__device__ __forceinline__ u64 search(const u32* heads, const uint4* tasks, u32 task_count, u64* tests) {
+__device__ __forceinline__ u64 search(const u32* heads, const Search* searches, u32 count, u64* tests) {
     const u32 lane = threadIdx.x % SEARCH_LANES;
     u64 triangles = 0;
-    for (u32 at = (blockIdx.x * blockDim.x + threadIdx.x) / SEARCH_LANES; at < task_count;
+    for (u32 at = (blockIdx.x * blockDim.x + threadIdx.x) / SEARCH_LANES; at < count;
          at += gridDim.x * blockDim.x / SEARCH_LANES) {
-        const uint4 task = tasks[at];
-        for (u32 key = task.x + lane; key < task.y; key += SEARCH_LANES) {
+        const Search task = searches[at];
+        for (offset_t key = task.keys_begin + lane; key < task.keys_end; key += SEARCH_LANES) {
             const u32 wanted = heads[key];
-            const offset_t place = first_not_below(heads, task.z, task.w, wanted);
-            triangles += place < task.w && heads[place] == wanted;
+            const offset_t place = first_not_below(heads, task.list_begin, task.list_end, wanted);
+            triangles += place < task.list_end && heads[place] == wanted;
             *tests += 1;
         }
     }
     return triangles;
 }
 
-// All threads search; block i then takes the items [cuts[i], cuts[i + 1]), which are in the order of their groups.
+// All threads search; block i then takes the items [cuts[i], cuts[i + 1]), which are in the order of their owners.
 extern "C" __global__ void __launch_bounds__(BLOCK)
-    count_near(const offset_t* offsets, const u32* heads, u32 n, u32 hubs, const uint4* ids, const uint4* items,
-               const u32* group_ends, const u32* cuts, const uint4* tasks, u32 task_count, u64* found) {
+    count_near(const u32* heads, u32 n, u32 hub_count, const u32* hub_start, const uint4* ids, const uint4* items,
+               const u32* units, const u32* owner_ends, const u32* cuts, const offset_t* searches, u32 search_count,
+               u64* found) {
     DYNAMIC_SHARED(u32, table);
-    const Rows rows = {offsets, heads};
-    const u32 first_hub = n - hubs, lane = threadIdx.x % LANES;
-    u32 at = cuts[blockIdx.x], clear_from = 0;
+    const u32 first_hub = n - hub_count;
+    u32 at = cuts[blockIdx.x], zeros = 0;  // the words of the table below `zeros` are zero
     const u32 stop = cuts[blockIdx.x + 1];
     u64 tests = 0;
-    u64 triangles = search(heads, tasks, task_count, &tests);
+    u64 triangles = search(heads, reinterpret_cast<const Search*>(searches), search_count, &tests);
     while (at < stop) {
-        const u32 group = items[at].w, next = min(group_ends[group], stop);
+        const u32 owner = items[at].w, next = min(owner_ends[owner], stop);
+        const u32 first_word = (units[owner] - first_hub) * NEAR_PIVOTS;
         __syncthreads();  // nobody reads the last group's table any more
-        for (u32 word = clear_from + threadIdx.x; word <= hubs; word += blockDim.x) table[word] = 0;
-        clear_from = group * NEAR_PIVOTS;  // words below a group's pivots stay zero
+        for (u32 word = zeros + threadIdx.x; word <= hub_count; word += blockDim.x) table[word] = 0;
+        zeros = first_word;
         __syncthreads();
-        enter_group(rows, first_hub + group * NEAR_PIVOTS, n, first_hub, table);
-        __syncthreads();
-        for (at += threadIdx.x / LANES; at < next; at += blockDim.x / LANES) {
-            const uint4 item = items[at];
-            u32 hits = 0;
-            for (u32 load = item.x + lane; load < item.y; load += LANES) hits += look_up_words(ids[load], table, item.z);
-            triangles += hits;
-            if (lane == 0) tests += u64(item.y - item.x) * IDS_PER_LOAD;
+        for (u32 k = threadIdx.x / WARP; k < NEAR_PIVOTS && first_word + k < hub_count; k += blockDim.x / WARP) {
+            const u32* starts = hub_start + (first_hub + first_word + k);
+            for_each_hub(ids, starts[0], starts[1], threadIdx.x % WARP, WARP, hub_count,
+                         [&](u32 hub) { atomicOr(table + hub, 1u << k); });
         }
+        __syncthreads();
+        triangles += stream_all(ids, items, at, next, table, &tests);
         at = next;
     }
     add_found(found, triangles);
     add_found(found + 1, tests);
 }
 
-template <bool ENTER>
-__device__ __forceinline__ void change_bitmap(Rows rows, offset_t begin, offset_t end, u32 first_hub, u32* bitmap) {
-    for (offset_t arc = begin + threadIdx.x % WARP; arc < end; arc += WARP) {
-        const u32 hub = rows.heads[arc] - first_hub;
-        if (ENTER) atomicOr(bitmap + hub / 32, 1u << hub % 32);
-        else STORE_EQUAL(bitmap + hub / 32, 0u);  // lanes whose hubs share a word
-    }
-    __syncwarp();
-}
-
-// Warp i takes the pivots i, i + warps, …; the items of pivot b are [items_before[b], items_before[b + 1]).
-extern "C" __global__ void __launch_bounds__(BLOCK)
-    count_far(const offset_t* offsets, const u32* heads, u32 n, u32 hubs, const offset_t* hubs_begin, const uint4* ids,
-              const u32* pivots, u32 pivot_count, const u32* items_before, const uint2* items, u64* found) {
-    DYNAMIC_SHARED(u32, bitmaps);
-    const Rows rows = {offsets, heads};
-    const u32 words = hubs / 32 + 1, first_hub = n - hubs, warps = blockDim.x / WARP;
-    u32* bitmap = bitmaps + threadIdx.x / WARP * words;
-    for (u32 word = threadIdx.x % WARP; word < words; word += WARP) bitmap[word] = 0;
-    __syncwarp();
-    const u32 lane = threadIdx.x % FAR_LANES;
+// Blocks take the owners from end_owner − 1 down to first_owner: those with most work, the highest ids, come first.
+extern "C" __global__ void __launch_bounds__(FAR_BLOCK)
+    count_far(u32 hub_count, const u32* hub_start, const uint4* ids, const uint4* items, const u32* units,
+              const u32* owner_ends, u32 first_owner, u32 end_owner, u64* found) {
+    DYNAMIC_SHARED(u32, bitmap);
+    for (u32 word = threadIdx.x; word <= hub_count / 32; word += blockDim.x) bitmap[word] = 0;
+    __syncthreads();
     u64 triangles = 0, tests = 0;
-    for (u32 number = blockIdx.x * warps + threadIdx.x / WARP; number < pivot_count; number += gridDim.x * warps) {
-        const u32 b = pivots[number], last = items_before[b + 1];
-        const offset_t begin = hubs_begin[b], end = offsets[b + 1];
-        change_bitmap<true>(rows, begin, end, first_hub, bitmap);
-        for (u32 at = items_before[b] + threadIdx.x % WARP / FAR_LANES; at < last; at += WARP / FAR_LANES) {
-            const uint2 item = items[at];
-            u32 hits = 0;
-            for (u32 load = item.x + lane; load < item.y; load += FAR_LANES) hits += look_up_bits(ids[load], bitmap);
-            triangles += hits;
-            if (lane == 0) tests += u64(item.y - item.x) * IDS_PER_LOAD;
+    for (u32 done = blockIdx.x; done < end_owner - first_owner; done += gridDim.x) {
+        const u32 owner = end_owner - 1 - done, begin = hub_start[units[owner]], end = hub_start[units[owner] + 1];
+        for_each_hub(ids, begin, end, threadIdx.x, blockDim.x, hub_count,
+                     [&](u32 hub) { atomicOr(bitmap + hub / 32, 1u << hub % 32); });
+        __syncthreads();
+        const u32 first = owner == 0 ? 0 : owner_ends[owner - 1], last = owner_ends[owner];
+        u32 at = first + threadIdx.x / FAR_LANES;
+        uint4 item = at < last ? items[at] : make_uint4(0, 0, 0, 0);
+        while (at < last) {
+            at += blockDim.x / FAR_LANES;
+            const uint4 following = at < last ? items[at] : make_uint4(0, 0, 0, 0);  // under way while this one is streamed
+            triangles += stream_bits(ids, item, bitmap);
+            if (threadIdx.x % FAR_LANES == 0) tests += u64(item.y - item.x) * IDS_PER_LOAD;
+            item = following;
         }
-        __syncwarp();
-        change_bitmap<false>(rows, begin, end, first_hub, bitmap);
+        __syncthreads();  // nobody reads the bitmap any more
+        for_each_hub(ids, begin, end, threadIdx.x, blockDim.x, hub_count,
+                     [&](u32 hub) { STORE_EQUAL(bitmap + hub / 32, 0u); });  // hubs may share a word
+        __syncthreads();
     }
     add_found(found, triangles);
     add_found(found + 1, tests);

@@ -2,20 +2,23 @@
 
 Paper: ours; keystone.cu counts, keystone_prepare.cu splits the rows at the hubs and makes the items. The host chooses
 how many hubs there are, sorts the items by pivot and cuts them into equal shares for the blocks.
-Memory beyond the oriented graph: per arc 4 bytes of tails, at most 4 of 16-bit ids, 16 of items and 16 of searches, and
-as much again while items are sorted; per vertex 40.
+Memory beyond the oriented graph: per arc 4 bytes of tails and at most 4 of 16-bit ids; per vertex 44, and 32 of padding
+of rows; in each batch of pivots, per arc at most 16 of items, 24 while they are sorted or shared out, and 16 of
+searches, or 32 with offsets of 64 bits.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
-from wedgewise.algorithms._contract import Algorithm, DeviceAnswer, DeviceWork, Knob, Knobs, Shape
+from wedgewise.algorithms._contract import Algorithm, Cost, DeviceAnswer, DeviceWork, Knob, Knobs, Launch, Shape
+from wedgewise.algorithms.gpu import _keystone_answers as answers
 from wedgewise.algorithms.gpu._tails import tails_of
 from wedgewise.errors import PreconditionError
 from wedgewise.graph import DeviceGraph
@@ -24,42 +27,60 @@ from wedgewise.machine.gpu import Array, Device
 STEM, PREPARING_STEM = "keystone", "keystone_prepare"
 NEAR_PIVOTS = 32
 IDS_PER_LOAD = 8
-MOST_FAR_HUBS = (1 << 16) - 1  # 16-bit ids, and one that no vertex has
+MOST_HUBS = (1 << 16) - 1  # 16-bit ids, and one that no vertex has
+MOST_NEAR_HUBS = (1 << 14) - 1  # with the same spare id, a table of 64 KiB: two blocks to a multiprocessor
+FEW_NEAR_HUBS = (1 << 12) - 1
+MANY_ARCS = 1 << 21  # from here on, large tables pay
+MOST_ARCS = 1 << 32
 PREPARING_BLOCK = 256
 PREPARING_BLOCKS_PER_SM = 16
-THREADS_PER_SM = 2048
-GROUP_COST = 512  # loads that building a near table takes the time of
+THREADS_PER_SM, BLOCKS_PER_SM = 2048, 32
+RESERVED_SHARED_BYTES = 1024  # of every block, by the system
+FAR_BLOCK, LARGE_FAR_BLOCK = 64, 128  # threads that share a bitmap
+VERY_MANY_ARCS = 1 << 25  # from here on, pivots keep the larger block busy
+GROUP_COST = 4096  # loads that building a table takes the time of
+LAUNCH_COST = 1 << 34  # loads and tables of a launch, about 100 ms on an H200
+LAUNCH_SEARCHES = 1 << 28
 CHOOSE = 0
 
 
 @dataclass(frozen=True, slots=True)
-class Tables:
-    """How many hubs the tables cover."""
+class Hubs:
+    """How many of the highest ids are hubs, and near hubs; see common/keystone.cuh for units."""
 
+    n: int
     near: int
-    far: int
+    hubs: int
 
     @classmethod
-    def choose(cls, graph: DeviceGraph, knobs: Knobs) -> Tables:
-        near = min(graph.n, int(knobs["near_hubs"]) or (1 << 14 if graph.m >= 1 << 21 else 1 << 12))
-        return cls(near, max(near, min(graph.n, int(knobs["far_hubs"]))))
+    def choose(cls, graph: DeviceGraph, knobs: Knobs, shared_bytes: int) -> Hubs:
+        near = int(knobs["near_hubs"]) or (MOST_NEAR_HUBS if graph.m >= MANY_ARCS else FEW_NEAR_HUBS)
+        near = min(graph.n, near, MOST_HUBS, shared_bytes // 4 - 1)
+        return cls(graph.n, near, max(near, min(graph.n, int(knobs["hubs"]), MOST_HUBS)))
+
+    @property
+    def first_near(self) -> int:
+        return self.n - self.near
+
+    @property
+    def units(self) -> int:
+        return self.first_near + -(-self.near // NEAR_PIVOTS)
+
+    @property
+    def arguments(self) -> tuple[Any, ...]:
+        return np.uint32(self.n), np.uint32(self.first_near), np.uint32(self.n - self.hubs)
 
 
 def prepare(graph: DeviceGraph, knobs: Knobs, device: Device) -> DeviceWork:
-    """Make everything that the kernels read; then counting is a launch for each kind of pivot that there is."""
-    if graph.m >= 1 << 31:
-        raise PreconditionError(f"keystone on cuda takes fewer than 2^31 arcs, not {graph.m:,}; use device='cpu'")
+    """Split the rows, measure the units, and cut them into batches of bounded memory and work."""
+    if graph.m >= MOST_ARCS:
+        raise PreconditionError(f"keystone on cuda takes fewer than 2^32 arcs, not {graph.m:,}; use device='cpu'")
     found = device.xp.zeros(2, device.xp.uint64)
     if graph.m == 0:
         return DeviceWork.at_once((), found)
-    tables = Tables.choose(graph, knobs)
-    split = _split_rows(graph, tables, device)
-    placed = _place_items(graph, tables, split, int(knobs["least_loads"]), device)
-    launches = [
-        _near_launch(graph, tables, split, placed, knobs, device, found),
-        _far_launch(graph, tables, split, placed, knobs, device, found),
-    ]
-    return DeviceWork.at_once((launch for launch in launches if launch is not None), found)
+    pivoting = Pivoting.of(graph, knobs, device, found)
+    bounds = pivoting.batch_bounds(int(knobs["batches"]))
+    return DeviceWork(tuple(partial(pivoting.batch, begin, end) for begin, end in pairwise(bounds)), found)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,33 +89,39 @@ class Split:
 
     tails: Array
     near_begin: Array
-    far_begin: Array
+    hubs_begin: Array
     near_start: Array
-    far_start: Array
+    hub_start: Array
     near_ids: Array
-    far_ids: Array
+    hub_ids: Array
+
+    @classmethod
+    def of(cls, graph: DeviceGraph, hubs: Hubs, device: Device) -> Split:
+        xp, n = device.xp, graph.n
+        near_begin, hubs_begin = (xp.empty(n, graph.offsets.dtype) for _ in range(2))
+        near_loads, hub_loads = (xp.zeros(n + 1, xp.uint32) for _ in range(2))
+        rows = graph.offsets, graph.out_neighbours
+        split = (*rows, *hubs.arguments, near_begin, hubs_begin, near_loads, hub_loads)
+        _for_each(device, graph, "split_rows", n, split)
+        near_start, hub_start = _before_each(xp, near_loads), _before_each(xp, hub_loads)
+        near_ids = xp.full(IDS_PER_LOAD * int(near_start[-1]), hubs.near, xp.uint16)
+        hub_ids = xp.full(IDS_PER_LOAD * int(hub_start[-1]), hubs.hubs, xp.uint16)
+        return cls(tails_of(graph, device), near_begin, hubs_begin, near_start, hub_start, near_ids, hub_ids)
+
+    def arguments(self, graph: DeviceGraph, hubs: Hubs) -> tuple[Any, ...]:
+        """What every kernel over arcs begins with."""
+        begins = self.near_begin, self.hubs_begin, self.near_start, self.hub_start
+        return graph.offsets, graph.out_neighbours, self.tails, *begins, *hubs.arguments
 
 
-def _split_rows(graph: DeviceGraph, tables: Tables, device: Device) -> Split:
-    xp, n = device.xp, graph.n
-    near_begin, far_begin = (xp.empty(n, graph.offsets.dtype) for _ in range(2))
-    near_loads, far_loads = (xp.zeros(n + 1, xp.uint32) for _ in range(2))
-    arguments = (
-        graph.offsets,
-        graph.out_neighbours,
-        np.uint32(n),
-        np.uint32(n - tables.near),
-        np.uint32(n - tables.far),
-        near_begin,
-        far_begin,
-        near_loads,
-        far_loads,
-    )
-    device.launch(PREPARING_STEM, "split_rows", -(-n // PREPARING_BLOCK), PREPARING_BLOCK, arguments)
-    near_start, far_start = _before_each(xp, near_loads), _before_each(xp, far_loads)
-    near_ids = xp.full(IDS_PER_LOAD * int(near_start[-1]), tables.near, xp.uint16)
-    far_ids = xp.full(IDS_PER_LOAD * int(far_start[-1]), tables.far, xp.uint16)
-    return Split(tails_of(graph, device), near_begin, far_begin, near_start, far_start, near_ids, far_ids)
+def _for_each(device: Device, graph: DeviceGraph, kernel: str, count: int, arguments: tuple[Any, ...]) -> None:
+    """A preparing kernel over so many rows, arcs or items."""
+    grid = min(-(-count // PREPARING_BLOCK), PREPARING_BLOCKS_PER_SM * device.sms)
+    device.launch(PREPARING_STEM, kernel, grid, PREPARING_BLOCK, arguments, defines=(_offset_bits(graph),))
+
+
+def _offset_bits(graph: DeviceGraph) -> tuple[str, int]:
+    return "OFFSET_BITS", 8 * graph.offsets.dtype.itemsize
 
 
 def _before_each(xp: Any, counts: Array) -> Array:
@@ -105,112 +132,162 @@ def _before_each(xp: Any, counts: Array) -> Array:
 
 
 @dataclass(frozen=True, slots=True)
+class Pivoting:
+    """What all batches share: the rows split at the hubs, and the units that have tables, numbered as owners."""
+
+    graph: DeviceGraph
+    hubs: Hubs
+    knobs: Knobs
+    device: Device
+    found: Array
+    split: Split
+    unit_arcs: Array
+    has_table: Array
+    owner_of: Array
+    units: Array
+
+    @classmethod
+    def of(cls, graph: DeviceGraph, knobs: Knobs, device: Device, found: Array) -> Pivoting:
+        xp, hubs = device.xp, Hubs.choose(graph, knobs, device.shared_bytes)
+        split = Split.of(graph, hubs, device)
+        pivot_loads = xp.zeros(hubs.first_near, xp.uint64)
+        unit_arcs = xp.zeros(hubs.units if int(knobs["batches"]) > 1 else 0, xp.uint32)
+        sums = split.near_ids, split.hub_ids, pivot_loads, unit_arcs, np.uint32(len(unit_arcs))
+        _for_each(device, graph, "measure_arcs", graph.m, (*split.arguments(graph, hubs), np.uint64(graph.m), *sums))
+        has_table = xp.ones(hubs.units, xp.bool_)
+        has_table[: hubs.first_near] = pivot_loads >= _least_far_loads(graph, knobs)
+        owner_of = xp.cumsum(has_table, dtype=xp.uint32) - xp.uint32(1)  # of units that have one
+        units = xp.flatnonzero(has_table).astype(xp.uint32)
+        return cls(graph, hubs, knobs, device, found, split, unit_arcs, has_table.view(xp.uint8), owner_of, units)
+
+    def batch_bounds(self, batches: int) -> list[int]:
+        """Ranges of units with about equally many arcs."""
+        xp, units = self.device.xp, self.hubs.units
+        batches = min(batches, units)
+        if batches == 1:
+            return [0, units]
+        arcs = xp.cumsum(self.unit_arcs, dtype=xp.uint64)
+        wanted = xp.asarray([self.graph.m * batch // batches for batch in range(1, batches)], xp.uint64)
+        return sorted({0, *(cut + 1 for cut in xp.searchsorted(arcs, wanted).tolist()), units})
+
+    def batch(self, first_unit: int, end_unit: int) -> tuple[Launch, ...]:
+        """Place the items and searches of a range of units; then counting is a launch for each kind that there is."""
+        placed = self._place(first_unit, end_unit)
+        bounds = self.device.xp.asarray([first_unit, self.hubs.first_near, end_unit], self.units.dtype)
+        first, middle, end = self.device.xp.searchsorted(self.units, bounds).tolist()
+        far_end = max(first, min(middle, end))
+        far_items = int(placed.owner_ends[far_end - 1]) if far_end > first else 0
+        return (*self._near_launches(placed, far_items), *self._far_launches(placed, first, far_end, far_items))
+
+    def _place(self, first_unit: int, end_unit: int) -> Placed:
+        xp, graph, device = self.device.xp, self.graph, self.device
+        ranged = (
+            *self.split.arguments(graph, self.hubs),
+            np.uint64(graph.m),
+            np.uint32(first_unit),
+            np.uint32(end_unit),
+            self.has_table,
+        )
+        counts = xp.zeros(2, xp.uint64)
+        _for_each(device, graph, "count_items", graph.m, (*ranged, counts))
+        item_count, search_count = (int(count) for count in counts.tolist())
+        keys, searches = xp.empty(item_count, xp.uint64), xp.empty((search_count, 4), graph.offsets.dtype)
+        placed = (*ranged, self.owner_of, keys, searches, xp.zeros(2, xp.uint32))
+        _for_each(device, graph, "place_arcs", graph.m, placed)
+        keys.sort()
+        items = xp.empty((item_count, 4), xp.uint32)
+        if item_count > 0:
+            written = (*self.split.arguments(graph, self.hubs), keys, np.uint32(item_count), items)
+            _for_each(device, graph, "write_items", item_count, written)
+        after = xp.arange(1, len(self.units) + 1, dtype=xp.uint64) << np.uint64(32)
+        return Placed(items, xp.searchsorted(keys, after).astype(xp.uint32), searches)
+
+    def _near_launches(self, placed: Placed, first_item: int) -> Iterator[Launch]:
+        """Blocks that search, and take the items of groups, of about equal cost."""
+        items, searches, block = placed.items[first_item:], placed.searches, _block(self.knobs)
+        if len(items) == len(searches) == 0:
+            return
+        shared_bytes = 4 * (self.hubs.near + 1)
+        grid = self.device.sms * max(1, min(self.device.shared_bytes // shared_bytes, THREADS_PER_SM // block))
+        cost_before = _cost_before(self.device.xp, items)
+        launches = max(-(-int(cost_before[-1]) // LAUNCH_COST), -(-len(searches) // LAUNCH_SEARCHES))
+        cuts = _equal_shares(self.device.xp, cost_before, launches * grid) + self.device.xp.uint32(first_item)
+        tables = (
+            self.graph.out_neighbours,
+            np.uint32(self.hubs.n),
+            np.uint32(self.hubs.near),
+            self.split.near_start,
+            self.split.near_ids,
+            placed.items,
+            self.units,
+            placed.owner_ends,
+        )
+        for launch in range(launches):
+            first, end = (len(searches) * part // launches for part in (launch, launch + 1))
+            share = cuts[launch * grid : (launch + 1) * grid + 1], searches[first:end], np.uint32(end - first)
+            yield self._launch("count_near", grid, block, (*tables, *share, self.found), shared_bytes)
+
+    def _far_launches(self, placed: Placed, first_owner: int, end_owner: int, item_count: int) -> Iterator[Launch]:
+        """As many blocks as have room for a bitmap each."""
+        if item_count == 0:
+            return
+        bitmap_bytes = 4 * (self.hubs.hubs // 32 + 1)
+        room = self.device.shared_bytes // (bitmap_bytes + RESERVED_SHARED_BYTES)
+        grid = self.device.sms * max(1, min(room, BLOCKS_PER_SM))
+        bitmaps = (
+            np.uint32(self.hubs.hubs),
+            self.split.hub_start,
+            self.split.hub_ids,
+            placed.items,
+            self.units,
+            placed.owner_ends,
+        )
+        cost = int(_cost_before(self.device.xp, placed.items[:item_count])[-1])
+        launches = min(-(-cost // LAUNCH_COST), end_owner - first_owner)
+        bounds = [first_owner + (end_owner - first_owner) * launch // launches for launch in range(launches + 1)]
+        for begin, end in pairwise(bounds):
+            arguments = (*bitmaps, np.uint32(begin), np.uint32(end), self.found)
+            yield self._launch("count_far", grid, self.far_block, arguments, bitmap_bytes)
+
+    @property
+    def far_block(self) -> int:
+        return LARGE_FAR_BLOCK if self.graph.m >= VERY_MANY_ARCS else FAR_BLOCK
+
+    def _launch(self, kernel: str, grid: int, block: int, arguments: tuple[Any, ...], shared_bytes: int) -> Launch:
+        defines = (
+            ("LONG_ITEM", int(self.knobs["long_item"])),
+            ("BLOCK", _block(self.knobs)),
+            ("FAR_BLOCK", self.far_block),
+        )
+        launch = self.device.launch
+        return partial(
+            launch,
+            STEM,
+            kernel,
+            grid,
+            block,
+            arguments,
+            shared_bytes=shared_bytes,
+            defines=(*defines, _offset_bits(self.graph)),
+        )
+
+
+@dataclass(frozen=True, slots=True)
 class Placed:
-    """What the counting kernels go through: items by group and by pivot, and searches."""
+    """What the counting kernels of a batch go through: items by owner, where those of each owner end, and searches."""
 
-    near_items: Array
-    group_ends: Array
-    far_items: Array
-    pivots: Array
-    items_before: Array
-    tasks: Array
+    items: Array
+    owner_ends: Array
+    searches: Array
 
 
-def _place_items(graph: DeviceGraph, tables: Tables, split: Split, least_loads: int, device: Device) -> Placed:
-    """Count the items of groups and pivots, give bitmaps to pivots with enough of them, and place the items."""
-    xp, n = device.xp, graph.n
-    first_near = n - tables.near
-    group_items = xp.zeros(-(-tables.near // NEAR_PIVOTS) + 1, xp.uint32)
-    pivot_items, pivot_loads = (xp.zeros(first_near + 1, xp.uint32) for _ in range(2))
-    shared = (
-        graph.offsets,
-        graph.out_neighbours,
-        split.tails,
-        split.near_begin,
-        split.far_begin,
-        split.near_start,
-        split.far_start,
-        np.uint32(first_near),
-        np.uint32(n - tables.far),
-        np.uint64(graph.m),
-    )
-    grid = min(-(-graph.m // PREPARING_BLOCK), PREPARING_BLOCKS_PER_SM * device.sms)
-    measured = (*shared, split.near_ids, split.far_ids, group_items, pivot_items, pivot_loads)
-    device.launch(PREPARING_STEM, "measure_arcs", grid, PREPARING_BLOCK, measured)
-    has_bitmap = pivot_loads >= max(1, least_loads)
-    groups, pivots = _before_each(xp, group_items), _before_each(xp, pivot_items * has_bitmap)
-    near_items, far_items = xp.empty((int(groups[-1]), 4), xp.uint32), xp.empty((int(pivots[-1]), 2), xp.uint32)
-    tasks, task_count = xp.empty((graph.m, 4), xp.uint32), xp.zeros(1, xp.uint32)
-    cursors = groups.copy(), pivots.copy()
-    placed = (*shared, has_bitmap.view(xp.uint8), *cursors, near_items, far_items, tasks, task_count)
-    device.launch(PREPARING_STEM, "place_arcs", grid, PREPARING_BLOCK, placed)
-    near_items = _by_tail(xp, near_items, near_items[:, 3])
-    owners = xp.searchsorted(pivots, xp.arange(len(far_items), dtype=pivots.dtype), side="right")
-    far_items = _by_tail(xp, far_items, owners)
-    heavy_first = xp.flatnonzero(has_bitmap[:-1])[::-1].astype(xp.uint32)
-    return Placed(near_items, groups[1:], far_items, heavy_first, pivots, tasks[: int(task_count[0])])
-
-
-def _by_tail(xp: Any, items: Array, owner: Array) -> Array:
-    """Items by owner, then by tail: neighbours in memory, and of like length, since degrees ascend with ids."""
-    return items[xp.argsort(owner.astype(xp.uint64) << np.uint64(32) | items[:, 0])]
-
-
-def _near_launch(
-    graph: DeviceGraph, tables: Tables, split: Split, placed: Placed, knobs: Knobs, device: Device, found: Array
-) -> Callable[[], None] | None:
-    """Blocks that search, and take near items of about equal cost."""
-    if len(placed.near_items) == 0 and len(placed.tasks) == 0:
-        return None
-    block, shared_bytes = _block(knobs), 4 * (tables.near + 1)
-    grid = device.sms * max(1, min(device.shared_bytes // shared_bytes, THREADS_PER_SM // block))
-    cuts = _equal_shares(device.xp, placed.near_items, grid)
-    arguments = (
-        graph.offsets,
-        graph.out_neighbours,
-        np.uint32(graph.n),
-        np.uint32(tables.near),
-        split.near_ids,
-        placed.near_items,
-        placed.group_ends,
-        cuts,
-        placed.tasks,
-        np.uint32(len(placed.tasks)),
-        found,
-    )
-    return _launch(device, "count_near", grid, block, arguments, shared_bytes, knobs)
-
-
-def _far_launch(
-    graph: DeviceGraph, tables: Tables, split: Split, placed: Placed, knobs: Knobs, device: Device, found: Array
-) -> Callable[[], None] | None:
-    """As many warps as have room for a bitmap each."""
-    if len(placed.pivots) == 0:
-        return None
-    bitmap_bytes = 4 * (tables.far // 32 + 1)
-    block = min(1024, device.shared_bytes // bitmap_bytes * 32)
-    arguments = (
-        graph.offsets,
-        graph.out_neighbours,
-        np.uint32(graph.n),
-        np.uint32(tables.far),
-        split.far_begin,
-        split.far_ids,
-        placed.pivots,
-        np.uint32(len(placed.pivots)),
-        placed.items_before,
-        placed.far_items,
-        found,
-    )
-    return _launch(device, "count_far", device.sms, block, arguments, block // 32 * bitmap_bytes, knobs)
-
-
-def _launch(
-    device: Device, kernel: str, grid: int, block: int, arguments: tuple[Any, ...], shared_bytes: int, knobs: Knobs
-) -> Callable[[], None]:
-    lanes = 1 << min(32, int(knobs["lanes"])).bit_length() - 1
-    defines = (("LANES", lanes), ("BLOCK", block))
-    return partial(device.launch, STEM, kernel, grid, block, arguments, shared_bytes=shared_bytes, defines=defines)
+def _least_far_loads(graph: DeviceGraph, knobs: Knobs) -> int:
+    """The smaller a graph is, the more work of a pivot repays the launch that makes bitmaps."""
+    if graph.m >= VERY_MANY_ARCS:
+        chosen = 32
+    else:
+        chosen = 64 if graph.m >= MANY_ARCS else 128
+    return int(knobs["least_far_loads"]) or chosen
 
 
 def _block(knobs: Knobs) -> int:
@@ -218,37 +295,62 @@ def _block(knobs: Knobs) -> int:
     return min(1024, -(-int(knobs["block"]) // 32) * 32)
 
 
-def _equal_shares(xp: Any, items: Array, blocks: int) -> Array:
-    """Cuts between ranges of about equal cost: their loads, and the building of a table for every new group."""
-    cuts = xp.zeros(blocks + 1, xp.uint32)
-    if len(items) == 0:
-        return cuts
-    cost = (items[:, 1] - items[:, 0]).astype(xp.int64) + 2
-    cost[1:] += GROUP_COST * (items[1:, 3] != items[:-1, 3])
-    before = xp.cumsum(cost)
-    cuts[1:-1] = xp.searchsorted(before, xp.arange(1, blocks) * int(before[-1]) // blocks)
-    cuts[-1] = len(items)
-    return cuts
+def _cost_before(xp: Any, items: Array) -> Array:
+    """What comes before each item, and all of it: loads, and the building of a table for every new owner."""
+    cost = xp.zeros(len(items) + 1, xp.int64)
+    cost[1:] = items[:, 1]
+    cost[1:] -= items[:, 0]
+    cost[1:] += 2
+    cost[2:] += GROUP_COST * (items[1:, 3] != items[:-1, 3])
+    return xp.cumsum(cost)
+
+
+def _equal_shares(xp: Any, cost_before: Array, shares: int) -> Array:
+    """Cuts between ranges of about equal cost."""
+    cuts = xp.searchsorted(cost_before, xp.arange(shares + 1) * int(cost_before[-1]) // shares)
+    return cuts.astype(xp.uint32)
 
 
 def bytes_needed(shape: Shape, knobs: Knobs) -> int:
-    return (4 + 4 + 2 * 16 + 16 + 8) * shape.m + (40 + 4 * IDS_PER_LOAD) * shape.n
+    wide = shape.m >= 1 << 31
+    offset = 8 if wide else 4
+    shared = (4 + 4) * shape.m + (2 * offset + 4 * 4 + 2 * 2 * IDS_PER_LOAD + 20) * shape.n
+    batch = (16 + 24 + 4 * offset) * -(-shape.m // max(1, int(knobs["batches"])))
+    return shared + batch
 
+
+COUNT_COST = Cost(2.39e-5, 1.4e-11, 4.0e-13, 2e-3, 2.2e-10)
+TRIANGLES_COST = Cost(1e-4, 0, 5e-12, 2.5e-3, 3e-10)
+EDGE_SUPPORT_COST = Cost(5e-5, 0, 4.5e-12, 2.5e-3, 3e-10)
+LISTING_COST = Cost(5e-5, 0, 3.2e-12, 2.5e-3, 3e-10)
 
 ALGORITHM = Algorithm(
     name="keystone",
     device="cuda",
     unit="graph",
-    answers={"count": DeviceAnswer(prepare, bytes_needed)},
+    answers={
+        "count": DeviceAnswer(prepare, bytes_needed, COUNT_COST),
+        "triangles": DeviceAnswer(
+            answers.prepare_triangles, answers.triangles_bytes, Cost(1e-4, 0, 5e-12, 2.5e-3, 3e-10)
+        ),
+        "edge_support": DeviceAnswer(
+            answers.prepare_edge_support, answers.edge_support_bytes, Cost(5e-5, 0, 4.5e-12, 2.5e-3, 3e-10)
+        ),
+        "list_triangles": DeviceAnswer(
+            answers.prepare_listing, answers.listing_bytes, Cost(5e-5, 0, 3.2e-12, 2.5e-3, 3e-10)
+        ),
+    },
     paper="our own engine",
     summary="Looks each id behind a pivot up in a table of 32 pivots at once.",
-    limits="ids by rank, fewer than 2^31 arcs",
+    limits="ids by rank, fewer than 2^32 arcs",
     relabellings=("rank",),
+    most_arcs=MOST_ARCS,
     knobs=(
         Knob("near_hubs", CHOOSE, "ids that tables of 32 pivots cover; 0 chooses by the number of arcs"),
-        Knob("far_hubs", MOST_FAR_HUBS, "ids that the bitmaps of single pivots cover", least=1),
-        Knob("least_loads", 32, "loads of 8 ids from which on a pivot below the near hubs has a bitmap"),
-        Knob("lanes", 2, "threads that stream an item together: a power of two, 32 at most", least=1),
+        Knob("hubs", MOST_HUBS, "ids that the bitmaps of single pivots cover, 65,535 at most", least=1),
+        Knob("least_far_loads", CHOOSE, "loads of 8 ids from which on a pivot has a bitmap; 0 chooses by the arcs"),
+        Knob("long_item", 8, "loads of 8 ids from which on 8 threads stream an item together, instead of 2"),
         Knob("block", 1024, "threads of a block, whole warps, 1,024 at most", least=1),
+        Knob("batches", 1, "ranges of pivots that are prepared one after the other, to save memory", least=1),
     ),
 )

@@ -1,0 +1,244 @@
+"""What: triangles per vertex, per arc, and themselves, pivoting on the middle vertex.
+
+Paper: ours; keystone_answers.cu has the kernels. Arcs are sorted by head, so that those into one pivot lie side by
+side. Pivots with enough work get a bitmap each, and their in-arcs are cut into shares of about equal cost, one per
+block; the other arcs are searched. The triangles of a vertex are half of what its arcs have, out of it and into it.
+Memory beyond the oriented graph: while arcs are sorted and sorted out, `PREPARING_BYTES` each; afterwards 8 per arc of
+items and 4 of the answer, 4 of tails for a listing, and for the sums per vertex 4 of places and 20 while they are made.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from wedgewise.algorithms._contract import DeviceWork, Knobs, Launch, Shape
+from wedgewise.algorithms.gpu._tails import tails_of
+from wedgewise.errors import PreconditionError
+from wedgewise.graph import DeviceGraph
+from wedgewise.machine.gpu import Array, Device
+
+STEM = "keystone_answers"
+WARP, LANES = 32, 8  # threads of a warp, and those that take an arc together
+IDS_PER_LOAD = 8  # what the knob least_far_loads is counted in
+LEAST_LOADS = 8  # its value where it is to be chosen
+MOST_THREADS = 256
+SEARCH_BLOCKS_PER_SM = 256
+SHARES_PER_SM = 32  # several times as many as run at once: blocks that end early make room
+LEAST_SHARE = 1 << 14
+ITEM_COST, PIVOT_COST = 8, 1 << 10  # tests that take as long as an in-arc's beginning, a pivot's bitmap
+MOST_HUBS = 1 << 16  # places within a bitmap have 16 bits
+ROW_COUNTERS = 2048  # with them and a bitmap of 65,536 ids, eight blocks have room on an SM
+LAUNCH_COST = 1 << 34  # in tests
+LAUNCH_SEARCHES = 1 << 24  # in arcs, as are writes
+LAUNCH_WRITES = 1 << 22
+PREPARING_BYTES, PREPARING_VERTEX_BYTES = 64, 64  # of an arc and of a vertex
+
+
+@dataclass(frozen=True, slots=True)
+class InArcs:
+    """Arcs by head, then by tail: their places, the ends of their tails' rows, and where each head's begin."""
+
+    places: Array
+    row_ends: Array
+    begin: Array
+
+
+@dataclass(frozen=True, slots=True)
+class Items:
+    """In-arcs with triangles to be found: those of pivots with a bitmap, cut into shares, and others."""
+
+    pivoted: Array
+    pivots_end: Array
+    cuts: tuple[Array, ...]
+    searched: Array
+
+
+def prepare_edge_support(graph: DeviceGraph, knobs: Knobs, device: Device) -> DeviceWork:
+    """The triangles of each arc."""
+    _refuse_too_many_arcs(graph)
+    xp = device.xp
+    found, supports = xp.zeros(2, xp.uint64), xp.zeros(graph.m, xp.uint32)
+    if graph.m == 0:
+        return DeviceWork.at_once((), found, supports)
+    in_arcs = _by_head(graph, tails_of(graph, device), xp)
+    launches = _credit_launches(graph, in_arcs, knobs, device, supports, found, credit_all=True)
+    return DeviceWork((partial(_anew, supports, launches),), found, supports)
+
+
+def prepare_triangles(graph: DeviceGraph, knobs: Knobs, device: Device) -> DeviceWork:
+    """The triangles of each vertex, from those of its arcs."""
+    _refuse_too_many_arcs(graph)
+    xp = device.xp
+    found, triangles, supports = xp.zeros(2, xp.uint64), xp.zeros(graph.n, xp.uint64), xp.zeros(graph.m, xp.uint32)
+    if graph.m == 0:
+        return DeviceWork.at_once((), found, triangles)
+    in_arcs = _by_head(graph, tails_of(graph, device), xp)
+    launches = _credit_launches(graph, in_arcs, knobs, device, supports, found, credit_all=True)
+    places, begin = in_arcs.places, in_arcs.begin
+
+    def add_up() -> None:
+        both = _sums(xp, supports, graph.offsets) + _sums(xp, supports[places], begin)
+        triangles[:] = both // np.uint64(2)  # each triangle of a vertex has two arcs at it
+
+    return DeviceWork((partial(_anew, supports, (*launches, add_up)),), found, triangles)
+
+
+def prepare_listing(graph: DeviceGraph, knobs: Knobs, device: Device) -> DeviceWork:
+    """How many triangles each arc opens, and what writes those of a range of arcs."""
+    _refuse_too_many_arcs(graph)
+    xp = device.xp
+    found, opened = xp.zeros(2, xp.uint64), xp.zeros(graph.m, xp.uint32)
+    if graph.m == 0:
+        return DeviceWork((), found, opened, lambda begin, end, triples: None)
+    tails = tails_of(graph, device)
+    in_arcs = _by_head(graph, tails, xp)
+    launches = _credit_launches(graph, in_arcs, knobs, device, opened, found, credit_all=False)
+    fill = partial(_write_triangles, graph, tails, opened, _threads(knobs), device)
+    return DeviceWork((partial(_anew, opened, launches),), found, opened, fill)
+
+
+def _refuse_too_many_arcs(graph: DeviceGraph) -> None:
+    if graph.m >= 1 << 32:
+        raise PreconditionError(f"keystone on cuda answers for fewer than 2^32 arcs, not {graph.m:,}; use device='cpu'")
+
+
+def _anew(credits: Array, launches: tuple[Launch, ...]) -> tuple[Launch, ...]:
+    """Launches that add to credits, from zero on."""
+    credits.fill(0)
+    return launches
+
+
+def _by_head(graph: DeviceGraph, tails: Array, xp: Any) -> InArcs:
+    """Sort the arcs by head; their places have 32 bits."""
+    keys = graph.out_neighbours.astype(xp.uint64)
+    keys <<= np.uint64(32)
+    keys |= xp.arange(graph.m, dtype=xp.uint64)
+    keys.sort()
+    begin = xp.searchsorted(keys, xp.arange(graph.n + 1, dtype=xp.uint64) << np.uint64(32))
+    places = keys.astype(xp.uint32)
+    del keys
+    return InArcs(places, graph.offsets[1:].astype(xp.uint32)[tails[places]], begin)
+
+
+def _credit_launches(
+    graph: DeviceGraph,
+    in_arcs: InArcs,
+    knobs: Knobs,
+    device: Device,
+    credits: Array,
+    found: Array,
+    *,
+    credit_all: bool,
+) -> tuple[Launch, ...]:
+    """Launches that credit each triangle to its three arcs, or to the one that opens it."""
+    block, hubs = _threads(knobs), min(graph.n, MOST_HUBS, int(knobs["hubs"]))
+    least_tests = (int(knobs["least_far_loads"]) or LEAST_LOADS) * IDS_PER_LOAD * block // WARP
+    items = _items(graph, in_arcs, least_tests, device)
+    launch = partial(device.launch, STEM, defines=(*_defines(graph), ("CREDIT_ALL", int(credit_all))))
+    sizes = np.uint32(graph.n), np.uint32(hubs), np.uint32(ROW_COUNTERS)
+    shared_bytes = 6 * (hubs // 32 + 1) + 4 * ROW_COUNTERS
+    rows = graph.offsets, graph.out_neighbours
+
+    def pivots(cuts: Array) -> Launch:
+        arguments = (*rows, *sizes, items.pivoted, items.pivots_end, cuts, credits, found)
+        return partial(launch, "credit_pivots", len(cuts) - 1, block, arguments, shared_bytes=shared_bytes)
+
+    def searches(part: Array) -> Launch:
+        arguments = (*rows, part, np.uint32(len(part)), credits, found)
+        return partial(launch, "credit_arcs", _grid(len(part), block, device), block, arguments)
+
+    starts = range(0, len(items.searched), LAUNCH_SEARCHES)
+    return (
+        *(pivots(cuts) for cuts in items.cuts),
+        *(searches(items.searched[start : start + LAUNCH_SEARCHES]) for start in starts),
+    )
+
+
+def _items(graph: DeviceGraph, in_arcs: InArcs, least_tests: int, device: Device) -> Items:
+    """Leave out in-arcs that nothing lies behind, and sort the others out by the work of their pivots."""
+    xp = device.xp
+    degrees = graph.offsets[1:] - graph.offsets[:-1]
+    behind = in_arcs.row_ends - in_arcs.places - np.uint32(1)
+    tests = _sums(xp, behind, in_arcs.begin)
+    heads = graph.out_neighbours[in_arcs.places]
+    useful = (behind > 0) & (degrees > 0)[heads]
+    of_pivot = (tests >= np.uint64(least_tests))[heads]
+    chosen = xp.flatnonzero(useful & of_pivot)
+    others = xp.flatnonzero(useful & ~of_pivot)
+    pivots = heads[chosen]
+    cuts = _equal_shares(behind[chosen], pivots, degrees, device)
+    pivots_end = xp.searchsorted(pivots, xp.arange(graph.n, dtype=xp.uint32), side="right").astype(xp.uint32)
+    pivoted, searched = (
+        xp.stack([in_arcs.places[which], in_arcs.row_ends[which]], axis=1) for which in (chosen, others)
+    )
+    return Items(pivoted, pivots_end, cuts, searched)
+
+
+def _equal_shares(behind: Array, pivots: Array, degrees: Array, device: Device) -> tuple[Array, ...]:
+    """For every launch, cuts between shares of about equal cost: tests, in-arcs' beginnings, every pivot's bitmap."""
+    xp = device.xp
+    if len(pivots) == 0:
+        return ()
+    cost = behind.astype(xp.int64) + ITEM_COST
+    cost[1:] += (PIVOT_COST + degrees[pivots[1:]].astype(xp.int64)) * (pivots[1:] != pivots[:-1])
+    before = xp.cumsum(cost)
+    total = int(before[-1])
+    launches = -(-total // LAUNCH_COST)
+    shares = min(SHARES_PER_SM * device.sms, -(-total // (launches * LEAST_SHARE)))
+    cuts = xp.zeros(launches * shares + 1, xp.uint32)
+    cuts[1:-1] = xp.searchsorted(before, xp.arange(1, launches * shares) * (total // (launches * shares)))
+    cuts[-1] = len(pivots)
+    return tuple(cuts[launch * shares : (launch + 1) * shares + 1] for launch in range(launches))
+
+
+def _sums(xp: Any, values: Array, begin: Array) -> Array:
+    """The sums of the values of each row."""
+    before = xp.zeros(len(values) + 1, xp.uint64)
+    before[1:] = xp.cumsum(values, dtype=xp.uint64)
+    at_rows = before[begin]
+    return at_rows[1:] - at_rows[:-1]
+
+
+def _write_triangles(
+    graph: DeviceGraph, tails: Array, opened: Array, block: int, device: Device, begin: int, end: int, triples: Array
+) -> None:
+    """Write the triangles that arcs begin … end − 1 open, so many arcs in a launch."""
+    xp = device.xp
+    before = xp.zeros(1, xp.uint64)
+    for first in range(begin, end, LAUNCH_WRITES):
+        stop = min(first + LAUNCH_WRITES, end)
+        ends = xp.cumsum(opened[first:stop], dtype=xp.uint64) + before
+        rows = graph.offsets, graph.out_neighbours, tails
+        arguments = (*rows, opened, ends, np.uint64(first), np.uint32(stop - first), triples)
+        grid = _grid(stop - first, block, device)
+        device.launch(STEM, "write_triangles", grid, block, arguments, defines=_defines(graph))
+        before = ends[-1:]
+
+
+def _threads(knobs: Knobs) -> int:
+    """Threads of a block: whole warps."""
+    return min(MOST_THREADS, -(-int(knobs["block"]) // WARP) * WARP)
+
+
+def _grid(items: int, block: int, device: Device) -> int:
+    return min(-(-items * LANES // block), SEARCH_BLOCKS_PER_SM * device.sms)
+
+
+def _defines(graph: DeviceGraph) -> tuple[tuple[str, int], ...]:
+    return ("OFFSET_BITS", 8 * graph.offsets.dtype.itemsize), ("LANES", LANES)
+
+
+def edge_support_bytes(shape: Shape, knobs: Knobs) -> int:
+    return PREPARING_BYTES * shape.m + PREPARING_VERTEX_BYTES * shape.n
+
+
+def triangles_bytes(shape: Shape, knobs: Knobs) -> int:
+    return PREPARING_BYTES * shape.m + (PREPARING_VERTEX_BYTES + 8) * shape.n
+
+
+def listing_bytes(shape: Shape, knobs: Knobs) -> int:
+    return PREPARING_BYTES * shape.m + PREPARING_VERTEX_BYTES * shape.n + 16 * min(shape.m, LAUNCH_WRITES)
