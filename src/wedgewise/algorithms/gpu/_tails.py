@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from wedgewise.algorithms.gpu._launches import offset_bits
 from wedgewise.graph import DeviceGraph
 from wedgewise.machine.gpu import Array, Device
 
@@ -14,7 +15,6 @@ def tails_of(graph: DeviceGraph, device: Device) -> Array:
     """The tail of every arc, in 4 bytes each."""
     tails = device.xp.empty(graph.m, device.xp.uint32)
     grid = min(-(-graph.m // BLOCK), BLOCKS_PER_SM * device.sms)
-    defines = (("OFFSET_BITS", 8 * graph.offsets.dtype.itemsize),)
     arguments = (graph.offsets, np.uint32(graph.n), np.uint64(graph.m), tails)
-    device.launch("tails", "write_tails", grid, BLOCK, arguments, defines=defines)
+    device.launch("tails", "write_tails", grid, BLOCK, arguments, defines=(offset_bits(graph),))
     return tails

@@ -1,11 +1,12 @@
 // What: merges the sorted rows of both ends of every arc.
-// Paper: A. Polak, "Counting triangles in large graphs on GPU", 2016 (doi:10.1109/IPDPSW.2016.108).
+// Paper: A. Polak, "Counting triangles in large graphs on GPU", IPDPSW 2016, 740-746.
 // Who does what: one thread per arc u -> v walks N+(u) and N+(v) side by side until either ends.
 // Input: any oriented graph, rows ascending; tails[arc] is u, so that no thread searches for its row.
 // Output: triangles and steps of the merges, added to found[0] and found[1].
 // Memory: 4 bytes per arc of tails.
 // Differs from the authors' code in: arcs beside rows of the oriented graph instead of edges sorted on the device;
-//   several launches; sums per warp instead of per thread.
+//   several launches; sums per warp instead of per thread. Good where rows are short, as nothing is built beforehand. A
+//   warp waits for its longest merge, and neighbouring threads read far from each other.
 #include "common/reduce.cuh"
 
 struct Merged {

@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from wedgewise.algorithms._contract import Algorithm, DeviceAnswer, DeviceWork, Knob, Knobs, Shape
+from wedgewise.algorithms._contract import Algorithm, Cost, DeviceAnswer, DeviceWork, Knob, Knobs, Shape
 from wedgewise.graph import DeviceGraph
 from wedgewise.machine.gpu import Array, Device
 
@@ -264,7 +264,7 @@ ALGORITHM = Algorithm(
     name="wetric",
     device="cuda",
     unit="graph",
-    answers={"count": DeviceAnswer(prepare, bytes_needed)},
+    answers={"count": DeviceAnswer(prepare, bytes_needed, Cost(2.36e-5, 7.3e-12, 3.2e-12, 3.3e-4, 1e-11))},
     paper="Spaan, Chen, Bader, Varbanescu: Wedge-Parallel Triangle Counting for GPUs, Euro-Par 2025",
     summary="Gives every thread the same number of wedges and looks for their closing arcs in bits or by search.",
     limits='ids by rank; order="id" leaves the vertices as they are, the paper\'s graphs without reordering',

@@ -11,13 +11,3 @@ __device__ __forceinline__ void add_found(u64* total, u64 found) {
     found = warp_sum(found);
     if (threadIdx.x % WARP == 0 && found > 0) atomicAdd(total, found);
 }
-
-// The first place of the ascending ids[low, high) that is not below wanted; high if all are.
-__device__ __forceinline__ offset_t first_not_below(const u32* ids, offset_t low, offset_t high, u32 wanted) {
-    while (low < high) {
-        const offset_t middle = low + (high - low) / 2;
-        if (ids[middle] < wanted) low = middle + 1;
-        else high = middle;
-    }
-    return low;
-}

@@ -1,4 +1,5 @@
 #include "common/reduce.cuh"
+#include "common/search.cuh"
 
 // An oriented graph with ids by rank, and the arcs among its last vertices as bits. Both vertices of such an arc are
 // numbered from the end: row r = n - 1 - w has a bit for each of the columns c = n - 1 - u < r. Rows follow each other

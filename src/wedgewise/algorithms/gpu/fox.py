@@ -1,0 +1,103 @@
+"""What: Fox: arcs in six bins by their estimated work, those of bin n take 2^n threads; by searching or by merging.
+
+Paper: Fox et al., 2018; fox.cu has the kernels. The host turns the arcs counted per chunk and bucket into places, and
+cuts every bucket into launches of bounded work. A bucket is a bin with a method.
+Memory beyond the oriented graph: 12 bytes per arc, and 336 per chunk of 512 arcs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial
+from itertools import pairwise
+
+import numpy as np
+
+from wedgewise.algorithms._contract import Algorithm, DeviceAnswer, DeviceWork, Knob, Knobs, Launch, Shape
+from wedgewise.algorithms.gpu._launches import WARP, offset_bits, whole_warps, work_cuts
+from wedgewise.algorithms.gpu._tails import tails_of
+from wedgewise.graph import DeviceGraph
+from wedgewise.machine.gpu import Array, Device
+
+STEM = "fox"
+METHODS = ("auto", "merge", "search")  # numbered as the kernels do
+BINS, KERNELS = 6, ("search_pairs", "merge_pairs")
+BUCKETS = len(KERNELS) * BINS
+CHUNK_ARCS, ROUNDS = 512, 8  # as the kernels have them
+LAUNCH_WORK = 1 << 35  # steps of searches or merges, done in well under 250 ms on an H200
+MOST_SHARE = (1 << 32) - 1
+BLOCKS_PER_SM = 256  # of a launch; arcs beyond them are taken in turn
+PREPARING_BLOCK, PREPARING_BLOCKS_PER_SM = 256, 16
+
+
+@dataclass(frozen=True, slots=True)
+class Buckets:
+    """The ends of all arcs by bucket; where each bucket's pairs of each chunk start, and their work."""
+
+    pairs: Array
+    starts: Array
+    work: Array
+
+    @classmethod
+    def of(cls, graph: DeviceGraph, knobs: Knobs, device: Device) -> Buckets:
+        xp, chunks = device.xp, -(-graph.m // CHUNK_ARCS)
+        method, share = METHODS.index(str(knobs["method"])), min(int(knobs["share"]), MOST_SHARE)
+        arcs = (graph.offsets, graph.out_neighbours, tails_of(graph, device), np.uint64(graph.m))
+        shared = (*arcs, np.uint32(method), np.uint32(share))
+        grid = min(-(-chunks // (PREPARING_BLOCK // WARP)), PREPARING_BLOCKS_PER_SM * device.sms)
+        launch = partial(device.launch, STEM, defines=(offset_bits(graph),))
+        counts, work = xp.empty(BUCKETS * chunks, xp.uint32), xp.empty(BUCKETS * chunks, xp.uint64)
+        launch("measure_chunks", grid, PREPARING_BLOCK, (*shared, counts, work))
+        starts = xp.zeros(BUCKETS * chunks + 1, xp.uint64)
+        xp.cumsum(counts, dtype=xp.uint64, out=starts[1:])
+        pairs = xp.empty((graph.m, 2), xp.uint32)
+        launch("place_arcs", grid, PREPARING_BLOCK, (*shared, starts, pairs))
+        return cls(pairs, starts, work)
+
+    def stretches(self, device: Device) -> Iterator[tuple[int, int, int]]:
+        """Buckets with the places where a launch begins and ends, about `LAUNCH_WORK` apart."""
+        entries = len(self.work)
+        chunks = entries // BUCKETS
+        borders = sorted({*range(0, entries + 1, chunks), *work_cuts(self.work, LAUNCH_WORK, device)})
+        places = self.starts[device.xp.asarray(borders)].tolist()
+        for border, (begin, end) in zip(borders, pairwise(places), strict=False):
+            if begin < end:
+                yield border // chunks, begin, end
+
+
+def prepare(graph: DeviceGraph, knobs: Knobs, device: Device) -> DeviceWork:
+    """Put the arcs into buckets; count one bucket after the other."""
+    found = device.xp.zeros(2, device.xp.uint64)
+    if graph.m == 0:
+        return DeviceWork.at_once((), found)
+    block, buckets = whole_warps(knobs), Buckets.of(graph, knobs, device)
+
+    def count(bucket: int, begin: int, end: int) -> Launch:
+        method, log_threads = divmod(bucket, BINS)
+        block_pairs = block // WARP * min(WARP, ROUNDS * WARP >> log_threads)
+        grid = min(-(-(end - begin) // block_pairs), BLOCKS_PER_SM * device.sms)
+        stretch = (np.uint32(log_threads), np.uint64(begin), np.uint64(end))
+        arguments = (graph.offsets, graph.out_neighbours, buckets.pairs, *stretch, found)
+        return partial(device.launch, STEM, KERNELS[method], grid, block, arguments, defines=(offset_bits(graph),))
+
+    return DeviceWork.at_once((count(*stretch) for stretch in buckets.stretches(device)), found)
+
+
+def bytes_needed(shape: Shape, knobs: Knobs) -> int:
+    return 12 * shape.m + 28 * BUCKETS * -(-shape.m // CHUNK_ARCS)
+
+
+ALGORITHM = Algorithm(
+    name="fox",
+    device="cuda",
+    unit="graph",
+    answers={"count": DeviceAnswer(prepare, bytes_needed)},
+    paper="Fox et al.: Fast and adaptive list intersections on the GPU, IEEE HPEC 2018, 1-7",
+    summary="Gives every arc 1, 2, 4 … 32 threads by an estimate of its work; they search or merge.",
+    knobs=(
+        Knob("method", "search", "how rows are intersected; auto takes what is less work, arc by arc", choices=METHODS),
+        Knob("share", 8, "work of a thread: arcs of at most twice as much get twice as many threads", least=1),
+        Knob("block", 256, "threads of a block: whole warps, at most 1,024", least=32),
+    ),
+)
