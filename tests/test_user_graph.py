@@ -11,7 +11,7 @@ import pytest
 from scipy.sparse import csr_array
 
 import wedgewise as ww
-from wedgewise import api, clean, generate, verify
+from wedgewise import answering, clean, generate, verify
 from wedgewise.algorithms import registry
 from wedgewise.algorithms._contract import Shape
 from wedgewise.cli import doctor
@@ -68,7 +68,7 @@ def test_large_graphs_are_verified_by_a_compiled_method() -> None:
 
 
 def test_a_lost_arc_does_not_pass_verification(monkeypatch: pytest.MonkeyPatch) -> None:
-    prepare = api._prepare
+    prepare = answering._prepare
 
     def lossy(question: Question, computes: str, graph: ww.Graph, options: Options) -> tuple[OrientedGraph, Plan]:
         oriented, plan = prepare(question, computes, graph, options)
@@ -76,7 +76,7 @@ def test_a_lost_arc_does_not_pass_verification(monkeypatch: pytest.MonkeyPatch) 
             return oriented, plan
         return replace(oriented, out_neighbours=oriented.out_neighbours[:-1]), plan
 
-    monkeypatch.setattr(api, "_prepare", lossy)
+    monkeypatch.setattr(answering, "_prepare", lossy)
     with pytest.raises(VerificationError, match="189 arcs for 190 edges"):
         ww.count(generate.complete(20).pairs(), verify=True)
 

@@ -2,31 +2,24 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import asdict, dataclass, replace
-from math import isnan
 from os import PathLike
 from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
 
-from wedgewise import __version__
 from wedgewise.algorithms import registry
 from wedgewise.errors import InputError
-from wedgewise.graph import CleanReport, OrientedGraph
-from wedgewise.machine import hardware
-from wedgewise.plan import Options, Plan, check_preparation, choose_orientation, make_plan
-from wedgewise.user_graph import Graph
+from wedgewise.plan import Options, Plan
+from wedgewise.result import SCHEMA, Result
 
 if TYPE_CHECKING:
     from wedgewise.algorithms._contract import Algorithm
-    from wedgewise.questions import Asked, GeneralizedDegree, Question
-    from wedgewise.reduce import Computed
+    from wedgewise.questions import GeneralizedDegree
 
+__all__ = ["SCHEMA", "Result"]
 Progress = Callable[[str, int, int], None] | bool | None
-SCHEMA = 1
 
 
 class How(TypedDict, total=False):
@@ -39,67 +32,6 @@ class How(TypedDict, total=False):
     progress: Progress
     verify: bool
     knobs: Mapping[str, int | str] | None
-
-
-@dataclass(frozen=True, slots=True)
-class Result:
-    """An answer with everything that a report needs.
-
-    Attributes
-    ----------
-    answer : the exact answer; an int for ``count``, an array for ``triangles`` and so on
-    question, algorithm, device : what was asked and what answered
-    plan : the whole Plan, with reasons
-    seconds : wall-clock seconds by stage
-    n, m : vertices and edges after cleaning
-    cleaned : what cleaning dropped
-    wedges_tested : membership tests (comparisons for merging algorithms)
-    verified : how the answer was confirmed, or None
-    peak_bytes : largest resident size of this process so far
-    machine, version : where and by what
-
-    Examples
-    --------
-    >>> import wedgewise as ww
-    >>> result = ww.run("count", [(0, 1), (1, 2), (2, 0), (0, 0)], verify=True)
-    >>> result.answer, result.m, result.cleaned.loops, result.verified is not None
-    (1, 3, 1, True)
-    """
-
-    answer: Any
-    question: str
-    algorithm: str
-    device: str
-    plan: Plan
-    seconds: dict[str, float]
-    n: int
-    m: int
-    cleaned: CleanReport
-    wedges_tested: int
-    verified: str | None
-    peak_bytes: int
-    machine: str
-    version: str
-
-    def to_dict(self) -> dict[str, Any]:
-        """A JSON-ready object with the same keys and ``schema``; arrays become lists."""
-        plain = {"schema": SCHEMA, **asdict(replace(self, answer=None))}
-        plain["answer"] = _plain(self.answer)
-        return plain
-
-
-def _plain(answer: Any) -> Any:
-    """An answer in numbers and lists; JSON has no NaN, so that None stands for it."""
-    if isinstance(answer, np.ndarray):
-        items = answer.tolist()
-        return [_plain(item) for item in items] if answer.dtype.kind == "f" else items
-    if isinstance(answer, float):
-        return None if isnan(answer) else answer
-    return answer if isinstance(answer, int) else {name: _plain(part) for name, part in _parts(answer)}
-
-
-def _parts(answer: GeneralizedDegree) -> list[tuple[str, Any]]:
-    return [("offsets", answer.offsets), ("supports", answer.supports), ("edges", answer.edges)]
 
 
 def count(
@@ -118,7 +50,7 @@ def count(
     Parameters
     ----------
     graph : a Graph, or whatever `Graph` accepts: a path, an edge array, pairs, an object of another library
-    device : "auto" (the CPU), "cpu" or "cuda"
+    device : "cpu", "cuda", or "auto": where it is estimated to be faster
     algorithm : "auto" or a name from `algorithms()`
     memory_limit : bytes that the work may take; exceeding it is an error before the work starts
     threads : how many threads; the default is what this process may use
@@ -260,14 +192,16 @@ def write_triangles(
     >>> path.read_text()
     'u,v,w\\nada,bob,cy\\n'
     """
+    from wedgewise.answering import as_graph
     from wedgewise.questions import stretch_of
     from wedgewise.write_answers import answer_writer, check_labels, per_triangle, write_answers
 
     _check_batch(batch)
     answer_writer(path)
-    graph = as_graph(graph)
+    options, progress, verify = _split(how)
+    graph = as_graph(graph, options)
     check_labels(path, graph.labels, 3)
-    listing = open_listing(graph, *_split(how)).answer
+    listing = open_listing(graph, options, progress, verify).answer
     begin, end = stretch_of(start, stop, listing.total)
     write_answers(per_triangle(graph.labels, end - begin, listing.batches(begin, end, batch)), path)
     return end - begin
@@ -280,9 +214,10 @@ def _check_batch(batch: int) -> None:
 
 def open_listing(graph: Any, options: Options, progress: Progress, verify: bool) -> Result:
     """Count what each arc opens; the answer is the `Listing` of all triangles by number."""
+    from wedgewise.answering import answer
     from wedgewise.questions import OPEN_LISTING
 
-    return _answer(OPEN_LISTING, graph, options, progress, verify, {})
+    return answer(OPEN_LISTING, graph, options, progress, verify, {})
 
 
 def clustering(
@@ -400,10 +335,11 @@ def run(
     >>> ww.run("count", [(0, 1), (1, 2), (2, 0)]).answer
     1
     """
+    from wedgewise.answering import answer
     from wedgewise.questions import find_question
 
     options = Options(device, algorithm, order, relabel, memory_limit, threads, knobs)
-    return _answer(find_question(question), graph, options, progress, verify, details)
+    return answer(find_question(question), graph, options, progress, verify, details)
 
 
 def explain(
@@ -427,13 +363,11 @@ def explain(
     >>> ww.explain("count", [(0, 1), (1, 2), (2, 0)]).m
     3
     """
+    from wedgewise.answering import plan_for
     from wedgewise.questions import find_question
 
     options = Options(device, algorithm, order, relabel, memory_limit, threads, knobs)
-    wanted = find_question(question)
-    graph = as_graph(graph)
-    _, plan = _prepare(wanted, wanted.computes(graph, wanted.details(details)), graph, options)
-    return plan
+    return plan_for(find_question(question), graph, options, details)
 
 
 def algorithms() -> list[Algorithm]:
@@ -448,11 +382,6 @@ def algorithms() -> list[Algorithm]:
     return list(registry().values())
 
 
-def as_graph(graph: Any) -> Graph:
-    """The graph itself, or one made of whatever `Graph` accepts."""
-    return graph if isinstance(graph, Graph) else Graph(graph)
-
-
 def _split(how: How) -> tuple[Options, Progress, bool]:
     """What the planner needs, and the two keywords that are not its business."""
     planned: dict[str, Any] = {name: value for name, value in how.items() if name not in ("progress", "verify")}
@@ -463,137 +392,7 @@ def _split(how: How) -> tuple[Options, Progress, bool]:
 
 
 def _ask(question: str, graph: Any, how: How, **details: Any) -> Any:
+    from wedgewise.answering import answer
     from wedgewise.questions import find_question
 
-    return _answer(find_question(question), graph, *_split(how), details).answer
-
-
-def _prepare(question: Question, computes: str, graph: Graph, options: Options) -> tuple[OrientedGraph, Plan]:
-    from wedgewise.algorithms._contract import Shape
-
-    if options.threads is not None and options.threads < 1:
-        raise InputError(f"threads is at least 1, not {options.threads}")
-    order, relabel = choose_orientation(options)
-    check_preparation(graph.n, graph.m, options)
-    oriented = graph.oriented(order, relabel, threads=options.threads)
-    shape = Shape(oriented.n, oriented.m, oriented.wedges)
-    answer_bytes = question.answer_bytes(computes, graph.n, graph.m)
-    return oriented, make_plan(question.name, computes, shape, order, relabel, options, answer_bytes)
-
-
-def _compute(
-    question: Question,
-    graph: Graph,
-    options: Options,
-    details: Mapping[str, Any],
-    tell: Callable[[str, int, int], None] | None,
-) -> tuple[Asked, Plan, dict[str, float]]:
-    """Orient and compute; the answer is still to be made of it. Seconds by stage."""
-    from wedgewise.questions import Asked
-
-    clock = _Clock()
-    details = question.details(details)
-    computes = question.computes(graph, details)
-    oriented, plan = _prepare(question, computes, graph, options)
-    if computes == "weighted_triangles":
-        strengths = _strengths(graph, oriented, details["weighted"], plan.threads)
-        oriented = replace(oriented, strengths=strengths)
-    clock.lap("orient")
-    computed = _carry_out(plan, oriented, None if tell is None else lambda done, tasks: tell("count", done, tasks))
-    clock.lap("count")
-    return Asked(graph, oriented, computed, details, plan.threads, options), plan, {**clock.laps, **computed.seconds}
-
-
-def _strengths(graph: Graph, oriented: OrientedGraph, weighted: bool, threads: int) -> NDArray[Any]:
-    """What each arc contributes to the product of a triangle."""
-    assert graph.attributes is not None
-    by_edge = graph.attributes.strengths(weighted=weighted, threads=threads)
-    by_arc = np.empty_like(by_edge)
-    by_arc[graph.arcs_of_edges(oriented, threads=threads)] = by_edge
-    return by_arc
-
-
-def _answer(
-    question: Question, source: Any, options: Options, progress: Progress, verify: bool, details: Mapping[str, Any]
-) -> Result:
-    question.details(details)
-    with _bar(progress) as tell:
-        clock = _Clock()
-        graph = as_graph(source)
-        if graph is not source:
-            clock.lap("read and clean")
-        asked, plan, seconds = _compute(question, graph, options, details, tell)
-        clock.skip()
-        answer = question.finish(asked)
-        if answer is not asked.computed.triangles:
-            clock.lap("answer")
-        verified = None
-        if verify:
-            verified = _verified(question, asked, plan, options)
-            clock.lap("verify")
-    return Result(
-        answer=answer,
-        question=question.name,
-        algorithm=plan.algorithm,
-        device=plan.device,
-        plan=plan,
-        seconds=_in_order(clock.laps, seconds),
-        n=graph.n,
-        m=graph.m,
-        cleaned=graph.cleaned,
-        wedges_tested=asked.computed.tests,
-        verified=verified,
-        peak_bytes=hardware.peak_bytes(),
-        machine=hardware.look().description,
-        version=__version__,
-    )
-
-
-def _in_order(outer: dict[str, float], inner: dict[str, float]) -> dict[str, float]:
-    """The laps of both clocks as they happened: reading, then the inner ones, then the rest."""
-    reading = {stage: taken for stage, taken in outer.items() if stage == "read and clean"}
-    return {**reading, **inner, **outer}
-
-
-def _carry_out(plan: Plan, oriented: OrientedGraph, on_done: Callable[[int, int], None] | None = None) -> Computed:
-    """Carry a plan out and add its partials up."""
-    from wedgewise.execute.local import execute
-    from wedgewise.reduce import reduce
-
-    return reduce(execute(plan, oriented, on_done), plan)
-
-
-def _verified(question: Question, asked: Asked, plan: Plan, options: Options) -> str:
-    """Check by another method, or raise; how it was done."""
-    from wedgewise import verify
-
-    def recount(method: str, order: str) -> int:
-        other = replace(options, algorithm=method, order=order, relabel="rank", knobs=None)
-        oriented, recount_plan = _prepare(question, "count", asked.graph, other)
-        verify.check_arcs(oriented, asked.graph)
-        return _carry_out(recount_plan, oriented).triangles
-
-    return verify.verify(asked, plan, recount)
-
-
-class _Clock:
-    """Wall-clock seconds between laps, by name."""
-
-    def __init__(self) -> None:
-        self.laps: dict[str, float] = {}
-        self._last = time.perf_counter()
-
-    def lap(self, stage: str) -> None:
-        now = time.perf_counter()
-        self.laps[stage] = now - self._last
-        self._last = now
-
-    def skip(self) -> None:
-        """Leave what happened since the last lap to another clock."""
-        self._last = time.perf_counter()
-
-
-def _bar(progress: Progress) -> Any:
-    from wedgewise.report.progress import progress_bar
-
-    return progress_bar(progress)
+    return answer(find_question(question), graph, *_split(how), details).answer

@@ -3,24 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from wedgewise.algorithms import find, registry
-from wedgewise.errors import InputError, MemoryLimitError, PreconditionError, UnknownNameError
-from wedgewise.machine import hardware, jit
+from wedgewise.algorithms._contract import MAX_ARCS, Shape
+from wedgewise.errors import DeviceMemoryError, InputError, MemoryLimitError, PreconditionError, UnknownNameError
+from wedgewise.machine import gpu, hardware, jit
 
 if TYPE_CHECKING:
-    from wedgewise.algorithms._contract import Algorithm, Shape
+    from wedgewise.algorithms._contract import Algorithm
+    from wedgewise.machine.gpu import CopyingDevice
+    from wedgewise.user_graph import Graph
 
 DEVICES = ("auto", "cpu", "cuda")
 ENGINE = "keystone"  # what `auto` takes for all but small graphs
-MAX_EDGES = 2 * 10**12  # T ≤ (√2 / 3) m^1.5 < 2^63 whenever m < 7.26e12: totals cannot overflow
+MAX_EDGES = MAX_ARCS
 
 ALWAYS_THERE_BYTES = 1 << 24  # asking the system costs more than taking so little
 
 ARRAY_SECONDS_PER_WEDGE = 1.2e-7
 COMPILED_SECONDS_PER_WEDGE = 1e-9
+ORIENT_SECONDS_PER_EDGE = 2e-8
+DEVICE_SECONDS, DEVICE_SECONDS_PER_EDGE = 5e-3, 1.5e-9
+AS_GOOD_SHARE, AS_GOOD_SECONDS = 1.05, 5e-6  # kernels that take so much longer are as good: preparing decides
+BATCHES, MOST_BATCHES = "batches", 64  # the knob of algorithms that can save memory so
 COST = {"count": 1, "triangles": 2, "edge_support": 5, "list_triangles": 5, "weighted_triangles": 14}  # in counts
 
 
@@ -35,6 +42,7 @@ class Options:
     memory_limit: int | None = None
     threads: int | None = None
     knobs: Mapping[str, int | str] | None = None
+    because: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,11 +86,9 @@ class Plan:
         return "\n".join(lines)
 
 
-def choose_orientation(options: Options) -> tuple[str, str]:
+def choose_orientation(options: Options, place: str) -> tuple[str, str]:
     """The order and the relabelling that the asked-for algorithm takes, or the best ones for `auto`."""
-    if options.device not in DEVICES:
-        raise UnknownNameError(f"no device named {options.device!r}; there are: {', '.join(DEVICES)}")
-    algorithm = find(ENGINE if options.algorithm == "auto" else options.algorithm, place_of(options))
+    algorithm = find(ENGINE if options.algorithm == "auto" else options.algorithm, place)
     order = algorithm.orders[0] if options.order == "auto" else options.order
     relabel = algorithm.relabellings[0] if options.relabel == "auto" else options.relabel
     if order not in algorithm.orders:
@@ -93,9 +99,54 @@ def choose_orientation(options: Options) -> tuple[str, str]:
     return order, relabel
 
 
-def place_of(options: Options) -> str:
-    """Where the work is done: on a GPU only when it is asked for."""
-    return "cuda" if options.device == "cuda" else "cpu"
+def choose_place(options: Options, computes: str, graph: Graph) -> tuple[Options, str]:
+    """Where the work is done, "cpu" or "cuda", and the options with the reason for it."""
+    place = _asked_place(options)
+    if place == "cuda" and computes not in find(ENGINE, "cuda").answers and options.algorithm == "auto":
+        because = *options.because, f"on the host: nothing computes {computes} on a GPU, where sums have no fixed order"
+        return replace(options, device="cpu", because=because), "cpu"
+    if place is not None:
+        return options, place
+    engine = find(ENGINE, "cuda")
+    if computes not in engine.answers or graph.m >= engine.most_arcs or not gpu.is_likely():
+        return options, "cpu"
+    here, there = _seconds_here(computes, graph, options), _seconds_there(graph)
+    if here <= there or gpu.why_no_device() is not None:
+        return options, "cpu"
+    because = *options.because, f"on the GPU: about {there:.2g} s instead of {here:.2g} s on the host"
+    return replace(options, because=because), "cuda"
+
+
+def choose_place_to_clean(options: Options) -> str:
+    """Where a source is cleaned: on the GPU when that is where the question is to be answered, else where it lies."""
+    return "cuda" if _asked_place(options) == "cuda" else "auto"
+
+
+def _asked_place(options: Options) -> str | None:
+    """The place that was asked for, by itself or by an algorithm that is only there."""
+    if options.device not in DEVICES:
+        raise UnknownNameError(f"no device named {options.device!r}; there are: {', '.join(DEVICES)}")
+    if options.device != "auto":
+        return options.device
+    if options.algorithm == "auto":
+        return None
+    return (
+        "cuda" if (options.algorithm, "cpu") not in registry() and (options.algorithm, "cuda") in registry() else "cpu"
+    )
+
+
+def _seconds_here(computes: str, graph: Graph, options: Options) -> float:
+    """An estimate for the host: loading, orienting and counting the wedges that the degrees let expect."""
+    from wedgewise.orient_arrays import expected_wedges
+
+    threads = options.threads or hardware.usable_threads()
+    work = COST[computes] * (expected_wedges(graph.degrees) + 4 * graph.m) * COMPILED_SECONDS_PER_WEDGE
+    return jit.load_seconds() + (work + ORIENT_SECONDS_PER_EDGE * graph.m) / threads
+
+
+def _seconds_there(graph: Graph) -> float:
+    """An estimate for the GPU: loading, copying, preparing; the kernels take less than that."""
+    return gpu.load_seconds() + DEVICE_SECONDS + DEVICE_SECONDS_PER_EDGE * graph.m
 
 
 def check_preparation(n: int, m: int, options: Options) -> None:
@@ -134,33 +185,19 @@ def make_plan(
     `answer_bytes` is what making the answer of it takes.
     """
     threads = options.threads or hardware.usable_threads()
-    place = place_of(options)
     if options.algorithm != "auto":
-        algorithm, reasons = find(options.algorithm, place), ["asked for by name"]
-    elif place == "cuda":
-        algorithm, reasons = find(ENGINE, place), ["the fastest engine on a GPU, which was asked for"]
+        algorithm, reasons = find(options.algorithm, "cpu"), ["asked for by name"]
     else:
         algorithm, reasons = _choose(computes, shape, threads)
-    if computes not in algorithm.answers:
-        able = ", ".join(
-            f"{name} on {where}" for (name, where), other in registry().items() if computes in other.answers
-        )
-        raise PreconditionError(
-            f"{algorithm.name} on {place} does not compute {computes}, which {question} needs; {able} do"
-        )
+    _check_computes(algorithm, computes, question)
     knobs = algorithm.settings(options.knobs)
-    what = f"{question} by {algorithm.name}"
-    if place == "cuda":
-        need = algorithm.on_device(computes).bytes_needed(shape, knobs) + graph_bytes(shape)
-        _check_device_memory(need, what)
-    else:
-        need = algorithm.on_cpu(computes).bytes_needed(shape, threads, knobs) + answer_bytes
-        check_memory(need, options, what, "use fewer threads or another algorithm")
+    need = algorithm.on_cpu(computes).bytes_needed(shape, threads, knobs) + answer_bytes
+    check_memory(need, options, f"{question} by {algorithm.name}", "use fewer threads or another algorithm")
     return Plan(
         question=question,
         computes=computes,
         algorithm=algorithm.name,
-        device=place,
+        device="cpu",
         order=order,
         relabel=relabel,
         threads=threads,
@@ -170,24 +207,115 @@ def make_plan(
         wedges=shape.wedges or 0,
         bytes_needed=need,
         estimated_seconds=_estimate(algorithm, computes, shape, threads),
-        reasons=tuple(reasons),
+        reasons=(*reasons, *options.because),
     )
 
 
-def graph_bytes(shape: Shape) -> int:
-    """What an oriented graph of this shape takes."""
-    return 4 * shape.m + (12 if shape.m >= 1 << 31 else 8) * (shape.n + 1)
+def make_device_plan(
+    question: str, computes: str, shape: Shape, order: str, relabel: str, options: Options, device: CopyingDevice
+) -> Plan:
+    """Choose the algorithm on a GPU, and as few batches as its memory allows.
+
+    Raises
+    ------
+    DeviceMemoryError
+        When there is no room however small the batches are.
+    """
+    free = device.free_bytes() if options.memory_limit is None else min(device.free_bytes(), options.memory_limit)
+    if options.algorithm != "auto":
+        algorithm, reasons = find(options.algorithm, "cuda"), ["asked for by name"]
+    else:
+        algorithm, reasons = _choose_on_device(computes, shape, order, relabel, free)
+    _check_computes(algorithm, computes, question)
+    knobs = algorithm.settings(options.knobs)
+    need = device_bytes(algorithm, computes, shape, knobs)
+    while need > free:
+        more = _with_more_batches(algorithm, knobs)
+        if more is None:
+            raise DeviceMemoryError(device.name, wanted=need, free=free)
+        knobs = more
+        need = device_bytes(algorithm, computes, shape, knobs)
+    if knobs.get(BATCHES, 1) != algorithm.settings(options.knobs).get(BATCHES, 1):
+        reasons.append(f"in {knobs[BATCHES]} batches, for {free:,} bytes of device memory")
+    cost = algorithm.on_device(computes).cost
+    return Plan(
+        question=question,
+        computes=computes,
+        algorithm=algorithm.name,
+        device="cuda",
+        order=order,
+        relabel=relabel,
+        threads=options.threads or hardware.usable_threads(),
+        knobs=knobs,
+        n=shape.n,
+        m=shape.m,
+        wedges=shape.wedges or 0,
+        bytes_needed=need,
+        estimated_seconds=0.0 if cost is None else cost.of_preparing(shape) + cost.of_kernels(shape),
+        reasons=(*reasons, *options.because),
+    )
 
 
-def _check_device_memory(need: int, what: str) -> None:
-    """Refuse what the GPU has no room for, before anything is copied."""
-    from wedgewise.machine.gpu import find_device
+def with_more_batches(plan: Plan, error: DeviceMemoryError) -> Plan:
+    """The plan again after memory ran out, with twice as many batches; the error where there are no more."""
+    knobs = _with_more_batches(find(plan.algorithm, "cuda"), plan.knobs)
+    if knobs is None:
+        raise error
+    reason = f"in {knobs[BATCHES]} batches: {error.shortage}"
+    return replace(plan, knobs=knobs, reasons=(*plan.reasons, reason))
 
-    free = find_device().free_bytes()
-    if need > free:
-        raise MemoryLimitError(
-            f"{what} takes {need:,} bytes of device memory and {free:,} are free; use device='cpu' or a larger GPU"
+
+def _with_more_batches(algorithm: Algorithm, knobs: dict[str, int | str]) -> dict[str, int | str] | None:
+    """Twice as many batches, where an algorithm has that knob."""
+    batches = int(knobs.get(BATCHES, MOST_BATCHES))
+    return None if batches >= MOST_BATCHES else {**knobs, BATCHES: 2 * batches}
+
+
+def device_bytes(algorithm: Algorithm, computes: str, shape: Shape, knobs: Mapping[str, int | str]) -> int:
+    """What an answer takes beyond the oriented graph: what is made of it, or arrays while they are put into order."""
+    settling = {"triangles": 24 * shape.n, "edge_support": 28 * shape.m}.get(computes, 0)
+    return max(algorithm.on_device(computes).bytes_needed(shape, knobs), settling)
+
+
+def _check_computes(algorithm: Algorithm, computes: str, question: str) -> None:
+    if computes not in algorithm.answers:
+        able = ", ".join(
+            f"{name} on {where}" for (name, where), other in registry().items() if computes in other.answers
         )
+        raise PreconditionError(
+            f"{algorithm.name} on {algorithm.device} does not compute {computes}, which {question} needs; {able} do"
+        )
+
+
+def _choose_on_device(computes: str, shape: Shape, order: str, relabel: str, free: int) -> tuple[Algorithm, list[str]]:
+    """Of those whose kernels are about as fast as the fastest, the one that is prepared soonest."""
+    able = [
+        (algorithm, answer.cost)
+        for (_name, where), algorithm in registry().items()
+        if where == "cuda" and computes in algorithm.answers and shape.m < algorithm.most_arcs
+        if order in algorithm.orders and relabel in algorithm.relabellings
+        if (answer := algorithm.on_device(computes)).cost is not None
+    ]
+    fitting = [
+        (algorithm, cost)
+        for algorithm, cost in able
+        if device_bytes(algorithm, computes, shape, _in_most_batches(algorithm)) <= free
+    ]
+    if not fitting:
+        return find(ENGINE, "cuda"), ["the engine of the GPU"]
+    fastest = min(cost.of_kernels(shape) for _, cost in fitting)
+    as_good = [
+        (cost.of_preparing(shape), algorithm.name, algorithm)
+        for algorithm, cost in fitting
+        if cost.of_kernels(shape) <= max(AS_GOOD_SHARE * fastest, fastest + AS_GOOD_SECONDS)
+    ]
+    return min(as_good)[2], ["by the cost model: the kernels of none are much faster, and it is prepared soonest"]
+
+
+def _in_most_batches(algorithm: Algorithm) -> dict[str, int | str]:
+    """The defaults, with as many batches as there may be."""
+    knobs = algorithm.settings(None)
+    return {**knobs, BATCHES: MOST_BATCHES} if BATCHES in knobs else knobs
 
 
 def _choose(computes: str, shape: Shape, threads: int) -> tuple[Algorithm, list[str]]:

@@ -29,6 +29,7 @@ from wedgewise.reduce import Computed
 from wedgewise.user_graph import Graph
 
 if TYPE_CHECKING:
+    from wedgewise.execute.device_listing import DeviceListing
     from wedgewise.execute.listing import Listing
 
 Details = Mapping[str, Any]
@@ -39,10 +40,10 @@ ROW_BYTES = 12  # of a listing
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """Everything that an answer follows from."""
+    """Everything that an answer follows from; what a device computed needs no oriented graph here."""
 
     graph: Graph
-    oriented: OrientedGraph
+    oriented: OrientedGraph | None
     computed: Computed
     details: Details
     threads: int
@@ -115,6 +116,8 @@ def by_vertex(asked: Asked) -> NDArray[Any]:
     """What was computed by id, in the order of the vertices; counts as signed integers."""
     filled = asked.computed.work.filled
     assert filled is not None
+    if asked.oriented is None:
+        return filled
     answer = np.empty(len(filled), np.float64 if filled.dtype == np.float64 else np.int64)
     answer[asked.oriented.vertex_of] = filled
     return answer
@@ -124,6 +127,8 @@ def by_edge(asked: Asked) -> NDArray[np.int64]:
     """What was computed by arc, in the order of the edges, as signed integers."""
     filled = asked.computed.work.filled
     assert filled is not None
+    if asked.oriented is None:
+        return filled
     places = asked.graph.arcs_of_edges(asked.oriented, threads=asked.threads)
     answer = np.empty(len(places), np.int64)
 
@@ -135,10 +140,13 @@ def by_edge(asked: Asked) -> NDArray[np.int64]:
     return answer
 
 
-def opened(asked: Asked) -> Listing:
+def opened(asked: Asked) -> Listing | DeviceListing:
     """All triangles by number."""
     from wedgewise.execute.listing import Listing
 
+    if asked.oriented is None:
+        assert asked.computed.listing is not None
+        return asked.computed.listing
     return Listing(asked.computed.work, asked.oriented, asked.threads)
 
 
@@ -176,7 +184,7 @@ def mean_clustering(asked: Asked) -> float:
 
 def closed_share(asked: Asked) -> float:
     """The share of wedges that are closed."""
-    return coefficients.transitivity(asked.computed.triangles, asked.graph.degrees, asked.details["undefined"])
+    return coefficients.transitivity(asked.computed.triangles, asked.graph.paths, asked.details["undefined"])
 
 
 def degrees_by_support(asked: Asked) -> GeneralizedDegree:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -11,17 +12,21 @@ from wedgewise.errors import VerificationError
 from wedgewise.execute.local import Execution
 from wedgewise.plan import Plan
 
+if TYPE_CHECKING:
+    from wedgewise.execute.device_listing import DeviceListing
+
 TIMES_SEEN = {"triangles": 3, "edge_support": 3, "list_triangles": 1}  # how often an array counts each triangle
 
 
 @dataclass(frozen=True, slots=True)
 class Computed:
-    """The exact count, the membership tests that it took, and the work with its filled array."""
+    """The exact count, the membership tests that it took, and the work with its filled array; see `Execution`."""
 
     triangles: int
     tests: int
     work: Work
-    seconds: dict[str, float]
+    settled: bool = False
+    listing: DeviceListing | None = None
 
 
 def reduce(execution: Execution, plan: Plan) -> Computed:
@@ -31,7 +36,11 @@ def reduce(execution: Execution, plan: Plan) -> Computed:
         raise VerificationError(f"{len(missing)} of {execution.tasks} tasks have no result")
     partials = execution.partials.values()
     computed = Computed(
-        sum(p.triangles for p in partials), sum(p.tests for p in partials), execution.work, execution.seconds
+        sum(p.triangles for p in partials),
+        sum(p.tests for p in partials),
+        execution.work,
+        execution.settled,
+        execution.listing,
     )
     if computed.triangles > plan.wedges or 9 * computed.triangles**2 > 2 * plan.m**3:
         raise VerificationError(

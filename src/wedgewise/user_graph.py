@@ -3,20 +3,34 @@
 from __future__ import annotations
 
 import threading
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from wedgewise.errors import InputError, MemoryLimitError
-from wedgewise.graph import CleanReport, EdgeList, Labels, OrientedGraph, Origin, SimpleGraph
-from wedgewise.machine import hardware
+from wedgewise.clean import clean
+from wedgewise.errors import DeviceMemoryError, InputError, MemoryLimitError, UnknownNameError
+from wedgewise.graph import (
+    CleanReport,
+    DeviceGraph,
+    DeviceSimpleGraph,
+    EdgeList,
+    Labels,
+    OrientedGraph,
+    Origin,
+    SimpleGraph,
+)
+from wedgewise.machine import gpu, hardware
 from wedgewise.read.limits import DEFAULT_LIMITS, Limits
 
 if TYPE_CHECKING:
     from wedgewise.attributes import EdgeAttributes
+    from wedgewise.device_forms import DeviceForms
+    from wedgewise.read.receiver import Receiver
+
+CLEANING_PLACES = ("auto", "cpu", "cuda")
 
 
 class Graph:
@@ -33,6 +47,8 @@ class Graph:
     drop_leaves : drop the vertices of degree one, in one pass
     threads : how many threads to prepare with
     directed : keep the directions of the pairs, for directed clustering; every other question ignores them
+    device : "cpu" or "cuda": where to clean; "auto" cleans on the GPU what lies there already. A graph that is cleaned
+        on the GPU stays there, and comes to the host when something needs it there
     weights : keep a weight per edge, for weighted clustering: an array with one number per pair, the name of an
         attribute or a column where the source has names, or True for the values of a matrix. Of repeated edges the
         last one's weight stays.
@@ -57,23 +73,32 @@ class Graph:
         threads: int | None = None,
         directed: bool = False,
         weights: Any = None,
+        device: str = "auto",
     ) -> None:
-        from wedgewise.clean import clean
-
         limits = limits or DEFAULT_LIMITS
         threads = threads or hardware.usable_threads()
-        edge_list = _edge_list(source, n, labels, format, limits, threads, weights)
-        keeps_more = directed or edge_list.weights is not None
-        _check_memory(edge_list, threads)
-        self.origin: Origin = edge_list.origin
-        self.simple: SimpleGraph = clean(
-            edge_list, threads, drop_leaves=drop_leaves, limits=limits, consume=_is_file(source) and not keeps_more
-        )
+        how = _Reading(n, labels, format, limits, threads, weights)
         self.attributes: EdgeAttributes | None = None
-        if keeps_more:
-            from wedgewise.attributes import edge_attributes
+        self._simple: SimpleGraph | None = None
+        self._forms: DeviceForms | None = None
+        if device not in CLEANING_PLACES:
+            raise UnknownNameError(f"no device named {device!r}; there are: {', '.join(CLEANING_PLACES)}")
+        if device != "cpu" and not drop_leaves and not directed and weights is None:
+            self._forms, edge_list = _cleaned_on_device(source, how, asked=device == "cuda")
+        else:
+            edge_list = how.edge_list(source)
+        if self._forms is None:
+            edge_list = _on_host(edge_list)
+            keeps_more = directed or edge_list.weights is not None
+            _check_memory(edge_list, threads)
+            consume = _is_file(source) and not keeps_more
+            self._simple = clean(edge_list, threads, drop_leaves=drop_leaves, limits=limits, consume=consume)
+            if keeps_more:
+                from wedgewise.attributes import edge_attributes
 
-            self.attributes = edge_attributes(edge_list, self.simple, directed=directed, threads=threads)
+                self.attributes = edge_attributes(edge_list, self._simple, directed=directed, threads=threads)
+        self.origin: Origin = edge_list.origin
+        self._degrees: NDArray[np.uint32] | None = None
         self.preparations = 0
         self._oriented: dict[tuple[str, str], OrientedGraph] = {}
         self._places: dict[tuple[str, str], NDArray[Any]] = {}
@@ -81,14 +106,31 @@ class Graph:
         self._lock = threading.Lock()
 
     @property
+    def simple(self) -> SimpleGraph:
+        """The simple graph on the host; one that was cleaned on a GPU is brought here at the first call."""
+        with self._lock:
+            if self._simple is None:
+                assert self._forms is not None
+                self._simple = self._forms.to_host()
+            return self._simple
+
+    @property
+    def _anywhere(self) -> SimpleGraph | DeviceSimpleGraph:
+        if self._simple is not None:
+            return self._simple
+        assert self._forms is not None
+        assert self._forms.simple is not None
+        return self._forms.simple
+
+    @property
     def n(self) -> int:
         """Number of vertices."""
-        return self.simple.n
+        return self._anywhere.n
 
     @property
     def m(self) -> int:
         """Number of edges."""
-        return self.simple.m
+        return self._anywhere.m
 
     @property
     def labels(self) -> Labels:
@@ -98,14 +140,28 @@ class Graph:
     @property
     def degrees(self) -> NDArray[np.uint32]:
         """The degree of every vertex."""
-        return self.simple.degrees
+        with self._lock:
+            if self._simple is not None:
+                return self._simple.degrees
+            if self._degrees is None:
+                assert self._forms is not None
+                self._degrees = self._forms.degrees()
+            return self._degrees
+
+    @property
+    def paths(self) -> int:
+        """Number of paths of two edges: the sum of C(d, 2) over all degrees d."""
+        from wedgewise.orient_arrays import count_wedges
+
+        return count_wedges(self._anywhere.degrees)
 
     @property
     def edges(self) -> NDArray[np.uint32]:
         """The edges as (m, 2) vertex indices with u < v, in ascending order."""
+        simple = self.simple
         with self._lock:
             if self._edges is None:
-                self._edges = self.simple.edges()
+                self._edges = simple.edges()
                 self._edges.flags.writeable = False
             return self._edges
 
@@ -122,17 +178,23 @@ class Graph:
     @property
     def cleaned(self) -> CleanReport:
         """What cleaning dropped."""
-        return self.simple.report
+        return self._anywhere.report
 
     @property
     def nbytes(self) -> int:
-        """Bytes held, prepared forms included."""
+        """Bytes held on the host, prepared forms included."""
         with self._lock:
             prepared = sum(oriented.nbytes for oriented in self._oriented.values())
             prepared += sum(places.nbytes for places in self._places.values())
             edges = 0 if self._edges is None else self._edges.nbytes
         attributes = 0 if self.attributes is None else self.attributes.nbytes
-        return self.simple.nbytes + prepared + edges + attributes
+        simple = 0 if self._simple is None else self._simple.nbytes
+        return simple + prepared + edges + attributes
+
+    @property
+    def device_nbytes(self) -> int:
+        """Bytes held on a GPU."""
+        return 0 if self._forms is None else self._forms.nbytes
 
     def oriented(
         self, order: str = "degree", relabelling: str = "rank", *, threads: int | None = None
@@ -141,9 +203,10 @@ class Graph:
         from wedgewise.orient import orient, relabel
 
         threads = threads or hardware.usable_threads()
+        simple = self.simple
         with self._lock:
             if (order, "rank") not in self._oriented:
-                self._oriented[order, "rank"] = orient(self.simple, order, threads=threads)
+                self._oriented[order, "rank"] = orient(simple, order, threads=threads)
                 self.preparations += 1
             if (order, relabelling) not in self._oriented:
                 renamed = relabel(self._oriented[order, "rank"], relabelling, threads=threads)
@@ -157,11 +220,38 @@ class Graph:
 
         key = (oriented.order, oriented.named_by)
         threads = threads or hardware.usable_threads()
+        simple = self.simple
         with self._lock:
             if key not in self._places:
-                self._places[key] = arcs_of_edges(self.simple, oriented, threads=threads)
+                self._places[key] = arcs_of_edges(simple, oriented, threads=threads)
                 self.preparations += 1
             return self._places[key]
+
+    @property
+    def device_forms(self) -> DeviceForms:
+        """What the graph holds on the GPU."""
+        with self._lock:
+            if self._forms is None:
+                from wedgewise.device_forms import DeviceForms
+
+                self._forms = DeviceForms(gpu.find_device(), self._simple)
+            return self._forms
+
+    @property
+    def device_seconds(self) -> float:
+        """Seconds of copying and making what the graph holds on the GPU, since they were last taken."""
+        return 0.0 if self._forms is None else self._forms.seconds
+
+    def take_device_seconds(self) -> dict[str, float]:
+        """Seconds by stage that copying and preparing on the GPU took since the last call."""
+        with self._lock:
+            return {} if self._forms is None else self._forms.take_seconds()
+
+    def on_device(self, order: str = "degree", relabelling: str = "rank") -> DeviceGraph:
+        """The oriented form on the GPU, prepared there at the first call and kept until `release`."""
+        forms = self.device_forms
+        with self._lock:
+            return forms.oriented(order, relabelling, self._oriented.get((order, relabelling)))
 
     def release(self) -> None:
         """Give the prepared forms' memory back; the next question prepares again."""
@@ -169,6 +259,13 @@ class Graph:
             self._oriented.clear()
             self._places.clear()
             self._edges = None
+        self.release_device()
+
+    def release_device(self) -> None:
+        """Give back what was prepared on the GPU."""
+        with self._lock:
+            if self._forms is not None:
+                self._forms.release()
 
     def __repr__(self) -> str:
         return f"Graph({self.origin.name!r}, n={self.n}, m={self.m})"
@@ -184,6 +281,7 @@ def read(
     drop_leaves: bool = False,
     threads: int | None = None,
     directed: bool = False,
+    device: str = "auto",
 ) -> Graph:
     """Read a graph file; the parameters are those of `Graph`.
 
@@ -204,6 +302,7 @@ def read(
         drop_leaves=drop_leaves,
         threads=threads,
         directed=directed,
+        device=device,
     )
 
 
@@ -212,31 +311,93 @@ def _is_file(source: Any) -> bool:
     return isinstance(source, (str, PathLike)) or hasattr(source, "read")
 
 
-def _edge_list(
-    source: Any, n: int | None, labels: str, format: str | None, limits: Limits, threads: int, weights: Any
-) -> EdgeList:
-    if _is_file(source):
+@dataclass(frozen=True, slots=True)
+class _Reading:
+    """How a source is read; the fields are parameters of `Graph`."""
+
+    n: int | None
+    labels: str
+    format: str | None
+    limits: Limits
+    threads: int
+    weights: Any
+
+    def edge_list(self, source: Any, receiver: Receiver | None = None) -> EdgeList:
+        """The pairs of a source; those of a file also go to a receiver, while later ones are parsed."""
+        edge_list = self._file(source, receiver) if _is_file(source) else self._object(source)
+        if self.n is None:
+            return edge_list
+        if edge_list.vertices is not None:
+            raise InputError(f"{edge_list.origin.name} names its own {edge_list.vertices} vertices; leave n out")
+        if self.n < 0:
+            raise InputError(f"n is at least 0, not {self.n}")
+        self.limits.check("vertices", self.n, path=edge_list.origin.name)
+        return replace(edge_list, vertices=self.n)
+
+    def _file(self, source: Any, receiver: Receiver | None) -> EdgeList:
         from wedgewise.read import read_edges
 
-        if weights is not None:
+        if self.weights is not None:
             raise InputError(
                 f"{source}: weights of a file are not read; read its columns, with pandas for instance, and pass the "
                 "table and the name of the column"
             )
+        return read_edges(
+            source,
+            format=self.format,
+            labels=self.labels,
+            limits=self.limits,
+            threads=self.threads,
+            receiver=receiver,
+        )
 
-        edge_list = read_edges(source, format=format, labels=labels, limits=limits, threads=threads)
-    else:
+    def _object(self, source: Any) -> EdgeList:
         from wedgewise.interop import edges_from
 
-        edge_list = edges_from(source, weights)
-    if n is None:
+        return edges_from(source, self.weights)
+
+
+def _cleaned_on_device(source: Any, how: _Reading, *, asked: bool) -> tuple[DeviceForms | None, EdgeList]:
+    """Clean on the GPU what is asked for, or lies there, and fits; the pairs of what does not come back."""
+    from wedgewise.device_forms import DeviceForms
+
+    if not asked:
+        edge_list = how.edge_list(source)
+        if not edge_list.lies_on_device:
+            return None, edge_list
+    forms = DeviceForms(gpu.find_device(), None)
+    pairs = None
+    if asked and _is_file(source):
+        edge_list, pairs = _read_to_device(source, how, forms)
+    elif asked:
+        edge_list = how.edge_list(source)
+    if edge_list.lies_on_device:
+        pairs = edge_list.pairs
+    try:
+        forms.clean(edge_list, pairs, how.limits)
+    except DeviceMemoryError:
+        return None, edge_list
+    return forms, edge_list
+
+
+def _read_to_device(source: Any, how: _Reading, forms: DeviceForms) -> tuple[EdgeList, Any]:
+    """Read a file while its pairs are copied; without room for them, read it again if it is there twice."""
+    try:
+        with forms.device.memory(), forms.device.arriving() as arriving:
+            edge_list = how.edge_list(source, arriving)
+            with forms.stage("copy"):
+                return edge_list, arriving.finish()
+    except DeviceMemoryError:
+        if hasattr(source, "read") or source == "-":
+            raise
+        return how.edge_list(source), None
+
+
+def _on_host(edge_list: EdgeList) -> EdgeList:
+    """The same pairs in the host's memory."""
+    if not edge_list.lies_on_device:
         return edge_list
-    if edge_list.vertices is not None:
-        raise InputError(f"{edge_list.origin.name} names its own {edge_list.vertices} vertices; leave n out")
-    if n < 0:
-        raise InputError(f"n is at least 0, not {n}")
-    limits.check("vertices", n, path=edge_list.origin.name)
-    return replace(edge_list, vertices=n)
+    return replace(edge_list, pairs=gpu.find_device().download(edge_list.pairs))
 
 
 def _check_memory(edge_list: EdgeList, threads: int) -> None:

@@ -14,11 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wedgewise.errors import VerificationError
-from wedgewise.execute.listing import Listing
 from wedgewise.graph import Ids, OrientedGraph
 from wedgewise.machine import jit
 from wedgewise.plan import Plan
-from wedgewise.questions import Asked, by_edge, by_vertex
+from wedgewise.questions import Asked, by_edge, by_vertex, opened
 from wedgewise.user_graph import Graph
 
 BY_ARRAYS_WEDGES = 200_000_000  # beyond, the recount is by the compiled hash map
@@ -71,9 +70,9 @@ def check_vertices(asked: Asked) -> str:
     """Compare the sums of sampled vertices with the edges among their neighbours."""
     graph, sums = asked.graph, by_vertex(asked)
     edges = graph.edges
-    weighs = asked.oriented.strengths is not None
     strengths = np.ones(graph.m, np.int64)
-    if asked.oriented.strengths is not None:
+    weighs = asked.oriented is not None and asked.oriented.strengths is not None
+    if asked.oriented is not None and asked.oriented.strengths is not None:
         strengths = asked.oriented.strengths[graph.arcs_of_edges(asked.oriented)]
     sample = _sample(graph.degrees, graph.m)
     for vertex in sample:
@@ -108,7 +107,7 @@ def check_edges(asked: Asked) -> str:
 
 def check_rows(asked: Asked) -> str:
     """Look sampled rows of the listing up: three edges each, and no two of them the same."""
-    listing = Listing(asked.computed.work, asked.oriented, asked.threads)
+    listing = opened(asked)
     wanted = min(SAMPLE, listing.total)
     drawn = np.random.default_rng(listing.total).integers(0, max(1, listing.total), wanted)
     numbers = np.unique(drawn).tolist()

@@ -1,21 +1,15 @@
-"""Every graph of an external data folder under every algorithm, and what third parties published about some.
-
-The folder, named by the environment variable WEDGEWISE_DATA, holds ``truths.json`` (n, m, triangles and the largest
-support of an edge, by name), ``graphs/NAME.el.xz``, and ``oracles/`` with per-vertex answers of other programs.
-"""
+"""Every graph of an external data folder under every algorithm, and what third parties published about some."""
 
 from __future__ import annotations
 
-import json
 import lzma
-import os
 from functools import lru_cache
 from itertools import product
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
+from data_folder import FOLDER, TRUTHS, graph_path, needs_the_folder, oracle_path
 from numpy.typing import NDArray
 
 import wedgewise as ww
@@ -23,33 +17,20 @@ from conformance.engines import for_every_algorithm, for_every_local_algorithm, 
 
 pytestmark = pytest.mark.data
 
-FOLDER = os.environ.get("WEDGEWISE_DATA")
 TOLERANCE = 1e-12
 
-needs_the_folder = pytest.mark.skipif(FOLDER is None, reason="WEDGEWISE_DATA names no data folder")
 for_every_lister = pytest.mark.parametrize("algorithm", that_answer("list_triangles"))
-
-
-def truths() -> dict[str, dict[str, Any]]:
-    """What is known of every graph of the folder; empty when no folder is named."""
-    if FOLDER is None:
-        return {}
-    known: dict[str, dict[str, Any]] = json.loads((Path(FOLDER) / "truths.json").read_text(encoding="utf-8"))
-    return known
-
-
-TRUTHS = truths()
 
 
 @lru_cache(maxsize=1)
 def graph(name: str) -> ww.Graph:
     """The graph read once for all algorithms."""
-    return ww.read(Path(str(FOLDER)) / "graphs" / f"{name}.el.xz")
+    return ww.read(graph_path(name))
 
 
 def lines_of(name: str) -> list[list[bytes]]:
     """The words of every line of an oracle's file."""
-    content = (Path(str(FOLDER)) / "oracles" / name).read_bytes()
+    content = oracle_path(name).read_bytes()
     text = lzma.decompress(content) if name.endswith(".xz") else content
     return [line.split() for line in text.splitlines() if line.strip()]
 

@@ -2,26 +2,20 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
-import numpy as np
 import pytest
 from graphs import CLOSED_FORMS, TRUTHS, fixture_path
 
 import wedgewise as ww
+from devices.found import for_every_algorithm, needs_device
 from wedgewise.generate import EdgeStream, book, kronecker, star
 from wedgewise.machine import gpu
 
-with warnings.catch_warnings():
-    warnings.simplefilter("ignore")  # of what CuPy imports
-    WHY_NOT = gpu.why_no_device()
-pytestmark = [pytest.mark.gpu, pytest.mark.skipif(WHY_NOT is not None, reason=str(WHY_NOT))]
-
-RECORDS = [record for record in ww.algorithms() if record.device == "cuda"]
+pytestmark = needs_device
 BLOCKS = (32, 64, 128, 256, 512, 1024)
 REPEATS = 20
-for_every_algorithm = pytest.mark.parametrize("record", RECORDS, ids=lambda record: record.name)
+DRIVER_BYTES = 16 << 20  # what the driver may take for itself; a leak in every repeat would be more
 
 
 def count(graph: Any, record: Any, **options: Any) -> int:
@@ -71,7 +65,7 @@ def test_repeats_are_identical_and_release_their_memory(record: Any) -> None:
     count(graph, record)
     before = device.free_bytes()
     assert {count(graph, record) for _ in range(REPEATS)} == {expected}
-    assert device.free_bytes() >= before
+    assert device.free_bytes() >= before - DRIVER_BYTES
 
 
 @for_every_algorithm
@@ -80,16 +74,3 @@ def test_results_say_where_time_went(record: Any) -> None:
     assert (result.device, result.algorithm) == ("cuda", record.name)
     assert {"copy", "prepare", "kernel"} <= set(result.seconds)
     assert result.plan.bytes_needed > 0
-
-
-@pytest.mark.parametrize("dtype", [np.uint8, np.uint32, np.uint64, np.float64])
-@pytest.mark.parametrize("length", [0, 1, 1000, gpu.RING_BYTES + 1, 5 * gpu.RING_BYTES + 13])
-def test_uploads_arrive_whole(dtype: Any, length: int) -> None:
-    device = gpu.find_device()
-    sent = np.random.default_rng(length).integers(0, 200, length // np.dtype(dtype).itemsize).astype(dtype)
-    assert np.array_equal(device.download(device.upload(sent)), sent)
-
-
-def test_a_question_that_no_gpu_algorithm_answers_yet_names_those_that_do() -> None:
-    with pytest.raises(ww.errors.PreconditionError, match="does not compute triangles"):
-        ww.triangles([(0, 1), (1, 2), (2, 0)], device="cuda")

@@ -1,14 +1,15 @@
-"""What the emulated device counts: every registered algorithm for CUDA, on graphs that are small and known."""
+"""What the emulated device answers: every registered algorithm for CUDA, on graphs that are small and known."""
 
 from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, nullcontext, suppress
+from dataclasses import dataclass, field, replace
 from functools import cache
-from itertools import combinations, product
+from itertools import combinations, pairwise, product
+from types import ModuleType
 from typing import Any
 from unittest.mock import patch
 
@@ -19,17 +20,32 @@ from graphs import CLOSED_FORMS, TRUTHS, count_by_product, fixture_pairs
 import wedgewise as ww
 from emulate.emulator import COMPILER, Defines, EmulatedDevice
 from wedgewise import generate
-from wedgewise.algorithms._contract import Algorithm, DeviceAnswer, DeviceWork, Knob, Launch
+from wedgewise.algorithms import find
+from wedgewise.algorithms._contract import MAX_ARCS, Algorithm, DeviceWork, Knob, Launch, Work
 from wedgewise.errors import InputError
 from wedgewise.generate import EdgeStream
 from wedgewise.graph import DeviceGraph
 from wedgewise.machine.gpu import Device
 
 RECORDS: dict[str, Algorithm] = {record.name: record for record in ww.algorithms() if record.device == "cuda"}
-ATLAS, EMPTY, SKEWED = "atlas_union", "no edges", "kronecker-6-seed1"
+ANSWERS: tuple[tuple[str, str], ...] = tuple(
+    (name, question) for name, record in RECORDS.items() for question in record.answers
+)
+SUMS = {"triangles": 3, "edge_support": 3, "list_triangles": 1}  # of all that is filled in, in triangles
+ATLAS, COMPLETE, EMPTY, SKEWED = "atlas_union", "complete-40", "no edges", "kronecker-6-seed1"
 BLOCKS = (32, 64, 128)
 MOST_PAIRS = 2500
 SMALL_LAUNCH = 64
+WIDE_OFFSETS_FROM = 1 << 31
+UNWRITTEN = 2**32 - 1
+
+# Knobs at which a small graph has all that an algorithm otherwise meets on large ones alone.
+LIKE_LARGE: dict[str, tuple[dict[str, int | str], ...]] = {
+    "keystone": (
+        {"near_hubs": 20, "hubs": 45, "least_far_loads": 1, "batches": 3},
+        {"near_hubs": 9, "hubs": 41, "least_far_loads": 9, "long_item": 3},
+    ),
+}
 
 STREAMS: dict[str, EdgeStream] = {
     stream.name: stream
@@ -79,16 +95,77 @@ def on_device(graph: ww.Graph, order: str, relabelling: str, offset_type: Any = 
     )
 
 
-def usual_form(algorithm: str, graph: str, offset_type: Any = np.uint32) -> DeviceGraph:
-    """A graph in the order and with the ids that an algorithm takes by default."""
-    record = RECORDS[algorithm]
-    return on_device(known(graph).graph, record.orders[0], record.relabellings[0], offset_type)
+@dataclass(frozen=True, slots=True)
+class Case:
+    """An answer for a graph; an order and ids other than the first, offsets of 64 bits, launches of little work."""
+
+    algorithm: str
+    graph: str
+    knobs: dict[str, int | str] = field(default_factory=dict)
+    order: str = ""
+    relabelling: str = ""
+    wide_offsets: bool = False
+    small_launches: bool = False
+    question: str = "count"
+
+    @property
+    def orientation(self) -> tuple[str, str]:
+        record = RECORDS[self.algorithm]
+        return self.order or record.orders[0], self.relabelling or record.relabellings[0]
+
+    def prepare(self, device: Device) -> DeviceWork:
+        record, offset_type = RECORDS[self.algorithm], np.uint64 if self.wide_offsets else np.uint32
+        form = on_device(known(self.graph).graph, *self.orientation, offset_type)
+        return record.on_device(self.question).prepare(form, record.settings(self.knobs), device)
 
 
-def prepared(record: Algorithm, graph: DeviceGraph, knobs: Mapping[str, int | str], device: Device) -> DeviceWork:
-    answer = record.answers["count"]
-    assert isinstance(answer, DeviceAnswer)
-    return answer.prepare(graph, record.settings(knobs), device)
+def check(case: Case, device: Device) -> tuple[int, int]:
+    """Answer, and compare with what is known and with the CPU's answer by id or by arc; the launches and the tests."""
+    with small_launches(RECORDS[case.algorithm], case.question) if case.small_launches else nullcontext():
+        work = case.prepare(device)
+        assert work.found.tolist() == [0, 0], case
+        assert work.filled is None or not work.filled.any(), case
+        launches = sum(map(_launch_all, work.batches))
+        triangles, tests = work.found.tolist()
+        assert triangles == known(case.graph).count, f"{triangles} triangles: {case}"
+        if case.question in SUMS:
+            _check_filled(case, work)
+    return launches, tests
+
+
+def _check_filled(case: Case, work: DeviceWork) -> None:
+    expected = answered_on_cpu(case.question, case.graph, *case.orientation)
+    assert expected.filled is not None
+    assert work.filled is not None
+    assert work.filled.dtype == expected.filled.dtype, case
+    np.testing.assert_array_equal(work.filled, expected.filled, str(case))
+    assert sum(work.filled.tolist()) == SUMS[case.question] * known(case.graph).count, case
+    if case.question == "list_triangles":
+        np.testing.assert_array_equal(_listed(work), _listed(expected), str(case))
+
+
+@cache
+def answered_on_cpu(question: str, graph: str, order: str, relabelling: str) -> Work:
+    """The finished work of the obvious algorithm on the same oriented graph."""
+    oriented = known(graph).graph.oriented(order, relabelling, threads=1)
+    work = find("reference", "cpu").on_cpu(question).prepare(oriented, {}, 1)
+    for each in work.passes:
+        for begin, end in pairwise(each.bounds.tolist()):
+            each.run(begin, end, None)
+    return work
+
+
+def _listed(work: DeviceWork | Work) -> Any:
+    """The triangles of all arcs, written in two halves."""
+    assert work.filled is not None
+    arcs = len(work.filled)
+    written = []
+    for begin, end in pairwise((0, arcs // 2, arcs)):
+        triples = np.full(3 * int(work.filled[begin:end].sum(dtype=np.int64)), UNWRITTEN, np.uint32)
+        assert work.fill is not None
+        work.fill(begin, end, triples, *(() if isinstance(work, DeviceWork) else (None,)))
+        written.append(triples)
+    return np.concatenate(written).reshape(-1, 3)
 
 
 def all_launches(work: DeviceWork) -> Iterator[Launch]:
@@ -99,22 +176,35 @@ def all_launches(work: DeviceWork) -> Iterator[Launch]:
 def counted(work: DeviceWork) -> tuple[int, int]:
     """Triangles and tests of a run."""
     work.found.fill(0)
-    for launch in all_launches(work):
-        launch()
+    for batch in work.batches:
+        _launch_all(batch)
     triangles, tests = work.found.tolist()
     return triangles, tests
 
 
+def _launch_all(batch: Callable[[], tuple[Launch, ...]]) -> int:
+    """How many launches a batch has; nothing keeps what they read when the next batch is made."""
+    launches = batch()
+    for launch in launches:
+        launch()
+    return len(launches)
+
+
 @contextmanager
-def small_launches(record: Algorithm) -> Iterator[bool]:
-    """Let little work fill a launch; whether the algorithm says by constants ``LAUNCH_…`` how much it puts into one."""
-    module = sys.modules[record.answers["count"].prepare.__module__]
-    limits = {name: value for name, value in vars(module).items() if name.startswith("LAUNCH_")}
+def small_launches(record: Algorithm, question: str) -> Iterator[None]:
+    """Let little work fill a launch, where an algorithm says by constants ``LAUNCH_…`` how much it puts into one."""
+    module, limits = launch_limits(record, question)
     with ExitStack() as patches:
         for name, limit in limits.items():
             small = dict.fromkeys(limit, SMALL_LAUNCH) if isinstance(limit, dict) else SMALL_LAUNCH
             patches.enter_context(patch.object(module, name, small))
-        yield bool(limits)
+        yield
+
+
+def launch_limits(record: Algorithm, question: str) -> tuple[ModuleType, dict[str, Any]]:
+    """What says how much is put into a launch."""
+    module = sys.modules[record.answers[question].prepare.__module__]
+    return module, {name: value for name, value in vars(module).items() if name.startswith("LAUNCH_")}
 
 
 def block_knob(record: Algorithm, block: int) -> dict[str, int | str]:
@@ -132,28 +222,34 @@ def knob_values(knob: Knob) -> tuple[int | str, ...]:
 
 
 def settings(record: Algorithm) -> Iterator[dict[str, int | str]]:
-    """One knob at a time at all values worth trying; two at a time where both have choices."""
+    """One knob at a time at all values worth trying, two at a time where both have choices, and `LIKE_LARGE`."""
     for knob in record.knobs:
         for value in knob_values(knob):
             yield {knob.name: value}
     for one, other in combinations([knob for knob in record.knobs if knob.choices], 2):
         for first, second in product(one.choices, other.choices):
             yield {one.name: first, other.name: second}
+    yield from LIKE_LARGE.get(record.name, ())
 
 
 def takes_wide_offsets(algorithm: str) -> bool:
-    """Whether it takes 2^31 arcs and more; those that do not say so in their limits."""
-    return "2^31" not in RECORDS[algorithm].limits
+    """Whether it takes so many arcs that offsets have 64 bits."""
+    return RECORDS[algorithm].most_arcs > WIDE_OFFSETS_FROM
+
+
+def refuses_many_arcs(algorithm: str) -> bool:
+    """Whether it takes fewer arcs than the graph types do."""
+    return RECORDS[algorithm].most_arcs < MAX_ARCS
 
 
 @cache
 def define_sets(algorithm: str) -> frozenset[tuple[str, Defines]]:
-    """The stems and defines that an algorithm launches, over all orders and widths of offsets, and over all knobs."""
+    """The stems and defines that an algorithm launches, over all answers, orders, widths of offsets and knobs."""
     record, device = RECORDS[algorithm], EmulatedDevice()
-    widths = (np.uint32, np.uint64) if takes_wide_offsets(algorithm) else (np.uint32,)
-    for order, relabelling, width in product(record.orders, record.relabellings, widths):
-        counted(prepared(record, on_device(known(SKEWED).graph, order, relabelling, width), {}, device))
-    for knobs in settings(record):
+    widths = (False, True) if takes_wide_offsets(algorithm) else (False,)
+    cases = [Case(algorithm, SKEWED, {}, *form) for form in product(record.orders, record.relabellings, widths)]
+    cases += [Case(algorithm, SKEWED, knobs) for knobs in settings(record)]
+    for case, question in product(cases, record.answers):
         with suppress(InputError):
-            counted(prepared(record, usual_form(algorithm, SKEWED), knobs, device))
+            check(replace(case, question=question), device)
     return frozenset(device.launched)

@@ -1,49 +1,75 @@
-"""Every registered algorithm for CUDA, host code and kernels, without a GPU: the counts are right."""
+"""Every registered algorithm for CUDA, host code and kernels, without a GPU: the answers are right.
+
+What varies does so on a skewed graph, and counts are compared on all graphs; the rest of the combinations is deep.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from itertools import product
+from typing import Any
 
 import numpy as np
 import pytest
 
 from emulate.emulated_cases import (
+    ANSWERS,
     ATLAS,
     BLOCKS,
+    COMPLETE,
     EMPTY,
     GRAPHS,
     RECORDS,
     SKEWED,
-    all_launches,
+    SUMS,
+    Case,
     block_knob,
+    check,
     counted,
-    known,
+    launch_limits,
     needs_compiler,
-    on_device,
-    prepared,
+    refuses_many_arcs,
     settings,
-    small_launches,
     takes_wide_offsets,
-    usual_form,
 )
 from emulate.emulator import EmulatedDevice
 from wedgewise.errors import InputError, WedgewiseError
 from wedgewise.graph import DeviceGraph
 
 pytestmark = needs_compiler
-VARIED = (EMPTY, ATLAS, SKEWED, "complete-40", "book-50")
-LARGEST_BLOCK = 1024
+BOOK = "book-50"
+VARIED = (EMPTY, ATLAS, SKEWED, COMPLETE, BOOK)
+SMALLEST_BLOCK, LARGEST_BLOCK = BLOCKS[0], 1024
 
-ORIENTATIONS = tuple(
-    (name, order, relabelling)
-    for name, record in RECORDS.items()
-    for order, relabelling in product(record.orders, record.relabellings)
-)
-SETTINGS = tuple(
-    pytest.param(name, knobs, id=f"{name}-{knobs}") for name in RECORDS for knobs in settings(RECORDS[name])
-)
+
+def on_graphs(*quick: str, deep: Iterable[str]) -> pytest.MarkDecorator:
+    """Some graphs every time, others in the deep tests."""
+    return pytest.mark.parametrize("graph", [*quick, *(pytest.param(graph, marks=pytest.mark.deep) for graph in deep)])
+
 
 for_every_algorithm = pytest.mark.parametrize("algorithm", RECORDS)
+for_every_answer = pytest.mark.parametrize(("algorithm", "question"), ANSWERS)
+on_varied_graphs = on_graphs(EMPTY, SKEWED, BOOK, deep=(ATLAS, COMPLETE))
+ORIENTED = tuple(
+    (name, question, *form)
+    for name, question in ANSWERS
+    for form in product(RECORDS[name].orders, RECORDS[name].relabellings)
+)
+SET = tuple(
+    pytest.param(name, question, knobs, id=f"{name}-{question}-{knobs}")
+    for name, question in ANSWERS
+    for knobs in settings(RECORDS[name])
+)
+
+
+def in_small_blocks() -> list[Any]:
+    """Counts on all graphs and arrays on varied ones in the smallest blocks, all in others on two graphs, are quick."""
+    cases = []
+    for (algorithm, question), graph, block in product(ANSWERS, GRAPHS, BLOCKS):
+        quick = (SKEWED, COMPLETE) if block > SMALLEST_BLOCK else GRAPHS if question == "count" else VARIED
+        marks = () if graph in quick else pytest.mark.deep
+        cases.append(pytest.param(algorithm, question, graph, block, marks=marks))
+    return cases
 
 
 @pytest.fixture(scope="module")
@@ -53,80 +79,79 @@ def device() -> EmulatedDevice:
 
 @for_every_algorithm
 def test_every_answer_is_looked_at_here(algorithm: str) -> None:
-    assert set(RECORDS[algorithm].answers) == {"count"}
+    assert set(RECORDS[algorithm].answers) <= {"count", *SUMS}
 
 
-@for_every_algorithm
-@pytest.mark.parametrize("block", BLOCKS)
-@pytest.mark.parametrize("graph", GRAPHS)
-def test_counts_at_small_blocks(algorithm: str, graph: str, block: int, device: EmulatedDevice) -> None:
-    record = RECORDS[algorithm]
-    work = prepared(record, usual_form(algorithm, graph), block_knob(record, block), device)
-    assert work.found.tolist() == [0, 0]
-    triangles, tests = counted(work)
-    assert triangles == known(graph).count
-    assert counted(work) == (triangles, tests)
+@pytest.mark.parametrize(("algorithm", "question", "graph", "block"), in_small_blocks())
+def test_answers_at_small_blocks(algorithm: str, question: str, graph: str, block: int, device: EmulatedDevice) -> None:
+    check(Case(algorithm, graph, block_knob(RECORDS[algorithm], block), question=question), device)
 
 
-@for_every_algorithm
-@pytest.mark.parametrize("graph", [SKEWED, "complete-40"])
-def test_counts_at_the_largest_block(algorithm: str, graph: str, device: EmulatedDevice) -> None:
-    record = RECORDS[algorithm]
-    work = prepared(record, usual_form(algorithm, graph), block_knob(record, LARGEST_BLOCK), device)
-    assert counted(work)[0] == known(graph).count
+@for_every_answer
+@on_graphs(SKEWED, deep=(COMPLETE,))
+def test_answers_at_the_largest_block(algorithm: str, question: str, graph: str, device: EmulatedDevice) -> None:
+    check(Case(algorithm, graph, block_knob(RECORDS[algorithm], LARGEST_BLOCK), question=question), device)
 
 
-@pytest.mark.parametrize("graph", VARIED)
-@pytest.mark.parametrize(("algorithm", "order", "relabelling"), ORIENTATIONS)
-def test_counts_in_every_order(
-    algorithm: str, order: str, relabelling: str, graph: str, device: EmulatedDevice
+@for_every_answer
+def test_a_second_run_gives_the_same(algorithm: str, question: str, device: EmulatedDevice) -> None:
+    work = Case(algorithm, SKEWED, block_knob(RECORDS[algorithm], SMALLEST_BLOCK), question=question).prepare(device)
+    first, filled = counted(work), None if work.filled is None else work.filled.tolist()
+    assert counted(work) == first
+    assert (None if work.filled is None else work.filled.tolist()) == filled
+
+
+@on_varied_graphs
+@pytest.mark.parametrize(("algorithm", "question", "order", "relabelling"), ORIENTED)
+def test_answers_in_every_order(
+    algorithm: str, question: str, order: str, relabelling: str, graph: str, device: EmulatedDevice
 ) -> None:
-    form = on_device(known(graph).graph, order, relabelling)
-    assert counted(prepared(RECORDS[algorithm], form, {}, device))[0] == known(graph).count
+    check(Case(algorithm, graph, {}, order, relabelling, question=question), device)
 
 
-@pytest.mark.parametrize("graph", VARIED)
-@pytest.mark.parametrize("algorithm", [name for name in RECORDS if takes_wide_offsets(name)])
-def test_counts_with_offsets_of_64_bits(algorithm: str, graph: str, device: EmulatedDevice) -> None:
-    work = prepared(RECORDS[algorithm], usual_form(algorithm, graph, np.uint64), {}, device)
-    assert counted(work)[0] == known(graph).count
+@on_varied_graphs
+@pytest.mark.parametrize(("algorithm", "question"), [answer for answer in ANSWERS if takes_wide_offsets(answer[0])])
+def test_answers_with_offsets_of_64_bits(algorithm: str, question: str, graph: str, device: EmulatedDevice) -> None:
+    check(Case(algorithm, graph, wide_offsets=True, question=question), device)
 
 
-@pytest.mark.parametrize("algorithm", [name for name in RECORDS if not takes_wide_offsets(name)])
-def test_too_many_arcs_are_refused_before_memory_is_taken(algorithm: str, device: EmulatedDevice) -> None:
-    record, endless = RECORDS[algorithm], np.broadcast_to(np.uint32(0), 2**31)
-    offsets, vertices = np.array([0, 2**31], np.uint64), np.zeros(1, np.uint32)
-    graph = DeviceGraph(1, offsets, endless, vertices, record.orders[0], record.relabellings[0], 2**61)
-    with pytest.raises(WedgewiseError, match="2\\^31"):
-        prepared(record, graph, {}, device)
-
-
-@for_every_algorithm
-@pytest.mark.parametrize("graph", VARIED)
-def test_counts_over_many_launches(algorithm: str, graph: str, device: EmulatedDevice) -> None:
-    record = RECORDS[algorithm]
-    with small_launches(record) as several:
-        work = prepared(record, usual_form(algorithm, graph), block_knob(record, 32), device)
-        assert len(list(all_launches(work))) > 1 or graph != SKEWED or not several
-        assert counted(work)[0] == known(graph).count
-
-
-@pytest.mark.parametrize("graph", [EMPTY, SKEWED, "book-50", pytest.param(ATLAS, marks=pytest.mark.deep)])
-@pytest.mark.parametrize(("algorithm", "knobs"), SETTINGS)
-def test_knobs_do_not_change_counts(
-    algorithm: str, knobs: dict[str, int | str], graph: str, device: EmulatedDevice
+@pytest.mark.parametrize(("algorithm", "question"), [answer for answer in ANSWERS if refuses_many_arcs(answer[0])])
+def test_too_many_arcs_are_refused_before_memory_is_taken(
+    algorithm: str, question: str, device: EmulatedDevice
 ) -> None:
     record = RECORDS[algorithm]
+    arcs = record.most_arcs
+    limit = f"2^{arcs.bit_length() - 1}"
+    assert limit in record.limits
+    offsets, endless = np.array([0, arcs], np.uint64), np.broadcast_to(np.uint32(0), arcs)
+    graph = DeviceGraph(1, offsets, endless, np.zeros(1, np.uint32), record.orders[0], record.relabellings[0], 2**61)
+    with pytest.raises(WedgewiseError, match=f"fewer than {limit.replace('^', '.')} arcs"):
+        record.on_device(question).prepare(graph, record.settings(None), device)
+
+
+@for_every_answer
+@on_graphs(EMPTY, SKEWED, BOOK, deep=(COMPLETE,))
+def test_answers_over_many_launches(algorithm: str, question: str, graph: str, device: EmulatedDevice) -> None:
+    record = RECORDS[algorithm]
+    knobs = block_knob(record, SMALLEST_BLOCK)
+    launches, _ = check(Case(algorithm, graph, knobs, small_launches=True, question=question), device)
+    _, limits = launch_limits(record, question)
+    assert launches > 1 or graph != SKEWED or not limits
+
+
+@on_graphs(EMPTY, SKEWED, deep=(ATLAS, BOOK))
+@pytest.mark.parametrize(("algorithm", "question", "knobs"), SET)
+def test_knobs_do_not_change_answers(
+    algorithm: str, question: str, knobs: dict[str, int | str], graph: str, device: EmulatedDevice
+) -> None:
+    record = RECORDS[algorithm]
+    small = block_knob(record, SMALLEST_BLOCK)
     try:
-        work = prepared(record, usual_form(algorithm, graph), block_knob(record, 32) | knobs, device)
+        check(Case(algorithm, graph, small | knobs, question=question), device)
     except InputError:
         assert knobs.items() - record.settings(None).items()
-        return
-    assert counted(work)[0] == known(graph).count
 
 
-@for_every_algorithm
-def test_a_small_device_counts_the_same(algorithm: str) -> None:
-    small = EmulatedDevice(sms=1, shared_bytes=48 << 10)
-    work = prepared(RECORDS[algorithm], usual_form(algorithm, SKEWED), {}, small)
-    assert counted(work)[0] == known(SKEWED).count
+@for_every_answer
+def test_a_small_device_answers_the_same(algorithm: str, question: str) -> None:
+    check(Case(algorithm, SKEWED, question=question), EmulatedDevice(sms=1, shared_bytes=48 << 10))

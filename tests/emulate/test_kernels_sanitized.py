@@ -5,48 +5,52 @@ from __future__ import annotations
 import json
 import subprocess
 from collections import defaultdict
+from dataclasses import replace
 from itertools import product
 from pathlib import Path
 
 import pytest
 
 from emulate.emulated_cases import (
-    ATLAS,
     BLOCKS,
-    GRAPHS,
+    COMPLETE,
+    EMPTY,
     RECORDS,
     SKEWED,
+    Case,
     block_knob,
     needs_compiler,
     settings,
     takes_wide_offsets,
 )
-from emulate.sanitized import Case, Job, run_apart
+from emulate.sanitized import Job, run_apart
 from wedgewise.machine import gpu
 
 pytestmark = [needs_compiler, pytest.mark.deep]
+SOME_GRAPHS = (EMPTY, SKEWED, COMPLETE, "star-300", "book-300", "path-65")
 LEAST_COVERED = 0.95
 PTX_TWINS = "ptx.cuh"  # what an emulated instruction does is not what the GPU runs
 
 for_every_algorithm = pytest.mark.parametrize("algorithm", RECORDS)
 
 
-def cases_of(algorithm: str) -> tuple[Case, ...]:
-    """All graphs in small blocks; then all orders, knobs, widths and many launches on a skewed graph."""
+def cases_of(algorithm: str) -> list[Case]:
+    """Every answer: some graphs; on a skewed one all orders, knobs, widths, two sizes of blocks and many launches."""
     record = RECORDS[algorithm]
-    small = block_knob(record, BLOCKS[0])
-    every_graph = [Case(algorithm, graph, block_knob(record, block)) for graph, block in product(GRAPHS, BLOCKS[:2])]
-    orders = [Case(algorithm, SKEWED, small, *form) for form in product(record.orders, record.relabellings)]
-    knobs = [Case(algorithm, SKEWED, small | setting) for setting in settings(record)]
-    launches = [Case(algorithm, graph, small, small_launches=True) for graph in (SKEWED, ATLAS)]
-    wide = [Case(algorithm, SKEWED, {}, wide_offsets=True)] if takes_wide_offsets(algorithm) else []
-    return *every_graph, *orders, *knobs, *launches, *wide
+    small, larger = (block_knob(record, block) for block in BLOCKS[:2])
+    cases = [Case(algorithm, graph, small) for graph in SOME_GRAPHS]
+    cases += [Case(algorithm, SKEWED, small, *form) for form in product(record.orders, record.relabellings)]
+    cases += [Case(algorithm, SKEWED, small | setting) for setting in settings(record) if "block" not in setting]
+    cases += [Case(algorithm, SKEWED, larger), Case(algorithm, SKEWED, small, small_launches=True)]
+    if takes_wide_offsets(algorithm):
+        cases.append(Case(algorithm, SKEWED, small, wide_offsets=True))
+    return [replace(case, question=question) for question, case in product(record.answers, cases)]
 
 
 @for_every_algorithm
 @pytest.mark.parametrize("sanitizer", ["address,undefined", "thread"])
 def test_no_sanitizer_has_anything_to_report(algorithm: str, sanitizer: str) -> None:
-    if report := run_apart(Job(sanitizer, cases_of(algorithm))):
+    if report := run_apart(Job(sanitizer, tuple(cases_of(algorithm)))):
         pytest.fail(report, pytrace=False)
 
 
@@ -55,7 +59,7 @@ def lines_run(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[int, b
     """For every kernel file its lines with code, and whether any case ran them."""
     folder = tmp_path_factory.mktemp("coverage")
     for algorithm in RECORDS:
-        run_apart(Job(None, cases_of(algorithm), coverage_folder=str(folder)))
+        assert run_apart(Job(None, tuple(cases_of(algorithm)), coverage_folder=str(folder))) == ""
     lines: dict[str, dict[int, bool]] = defaultdict(dict)
     for data in folder.rglob("*.gcda"):
         for file, number, ran in _lines_of(data):

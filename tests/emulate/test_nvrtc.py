@@ -8,6 +8,7 @@ from functools import cache
 from importlib.metadata import PackageNotFoundError, files
 from itertools import product
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -67,9 +68,17 @@ def test_errors_and_warnings_are_seen(text: str, compiles: bool, says: str) -> N
     assert says in log
 
 
-@pytest.mark.parametrize("architecture", ARCHITECTURES)
-@pytest.mark.parametrize(("stem", "defines"), tuple(product(STEMS, OFFSETS)))
-def test_files_compile_without_a_warning(stem: str, defines: Defines, architecture: str) -> None:
+def builds() -> list[Any]:
+    """Every file for the oldest and for the newest generation, one with each width of offsets; all others are deep."""
+    quick = {(ARCHITECTURES[0], OFFSETS[0]), (ARCHITECTURES[-1], OFFSETS[1])}
+    return [
+        pytest.param(*build, marks=() if build[1:] in quick else pytest.mark.deep)
+        for build in product(STEMS, ARCHITECTURES, OFFSETS)
+    ]
+
+
+@pytest.mark.parametrize(("stem", "architecture", "defines"), builds())
+def test_files_compile_without_a_warning(stem: str, architecture: str, defines: Defines) -> None:
     assert compile_for(architecture, gpu.kernel_text(stem, defines)) == (True, "")
 
 

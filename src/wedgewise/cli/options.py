@@ -18,7 +18,7 @@ import wedgewise
 from wedgewise import api
 from wedgewise.cli.console import Console
 from wedgewise.execute.listing import Listing
-from wedgewise.plan import Options
+from wedgewise.plan import Options, choose_place_to_clean
 from wedgewise.read.limits import DEFAULT_LIMITS, Limits
 from wedgewise.report.progress import Tell
 from wedgewise.user_graph import Graph
@@ -124,6 +124,7 @@ class Reading:
     limits: list[str]
     threads: int | None
     directed: bool = False
+    device: str = "auto"
 
     def caps(self) -> Limits:
         """The limits with the given ones replaced."""
@@ -136,7 +137,7 @@ class Reading:
             tell("read and clean", 0, 0)
 
     def graph(self, tell: Tell | None) -> tuple[Graph, float]:
-        """The graph, and the seconds that reading and cleaning took."""
+        """The graph, and the seconds that reading and cleaning took on the host."""
         limits = self.caps()
         self.announce(tell)
         begin = time.perf_counter()
@@ -148,8 +149,9 @@ class Reading:
             drop_leaves=self.drop_leaves,
             threads=self.threads,
             directed=self.directed,
+            device=self.device,
         )
-        return graph, time.perf_counter() - begin
+        return graph, time.perf_counter() - begin - graph.device_seconds
 
     def _is_worth_a_bar(self) -> bool:
         """Whether reading may take long: standard input, or a large file."""
@@ -177,7 +179,9 @@ class Planning:
 
     def reading(self, directed: bool = False) -> Reading:
         """The graph file and how to read it."""
-        return Reading(self.file, self.labels, self.format, self.drop_leaves, self.limit, self.threads, directed)
+        place = choose_place_to_clean(Options(**self.how()))
+        caps = self.drop_leaves, self.limit, self.threads
+        return Reading(self.file, self.labels, self.format, *caps, directed, place)
 
     def how(self) -> dict[str, Any]:
         """The keywords of `wedgewise.run` and `wedgewise.explain` that these options stand for."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from wedgewise.algorithms import find
 from wedgewise.algorithms._contract import Pass, Work
@@ -13,6 +13,9 @@ from wedgewise.execute.threads import run_tasks
 from wedgewise.graph import OrientedGraph
 from wedgewise.machine import jit
 from wedgewise.plan import Plan
+
+if TYPE_CHECKING:
+    from wedgewise.execute.device_listing import DeviceListing
 
 LEAST_TASKS_PER_THREAD = 4  # for less, starting a thread takes longer than it saves
 
@@ -30,13 +33,16 @@ class Partial:
 class Execution:
     """All partials by task id, how many tasks there had to be, and the work with what its passes filled.
 
-    ``seconds`` are those of the stages that a device keeps apart.
+    ``seconds`` are those of the stages that a device keeps apart. ``settled`` says that what was filled is in the order
+    of the vertices or edges already; ``listing`` numbers the triangles where a device has counted those of all arcs.
     """
 
     tasks: int
     partials: dict[int, Partial]
     work: Work
     seconds: dict[str, float] = field(default_factory=dict)
+    settled: bool = False
+    listing: DeviceListing | None = None
 
 
 def execute(plan: Plan, graph: OrientedGraph, on_done: Callable[[int, int], None] | None = None) -> Execution:
@@ -45,8 +51,6 @@ def execute(plan: Plan, graph: OrientedGraph, on_done: Callable[[int, int], None
         raise PreconditionError(
             f"planned for {plan.order} order and ids by {plan.relabel}, handed {graph.order} and {graph.named_by}"
         )
-    if plan.device == "cuda":
-        return _execute_on_gpu(plan, graph, on_done)
     algorithm = find(plan.algorithm, plan.device)
     work = algorithm.on_cpu(plan.computes).prepare(graph, plan.knobs, plan.threads)
     tasks = sum(len(step.bounds) - 1 for step in work.passes)
@@ -59,15 +63,6 @@ def execute(plan: Plan, graph: OrientedGraph, on_done: Callable[[int, int], None
     if not algorithm.compiled:
         jit.work_by_arrays(plan.estimated_seconds)
     return Execution(tasks, partials, work)
-
-
-def _execute_on_gpu(plan: Plan, graph: OrientedGraph, on_done: Callable[[int, int], None] | None) -> Execution:
-    from wedgewise.execute.device import execute_on_device
-    from wedgewise.machine.gpu import find_device
-
-    device = find_device()
-    with device.memory():
-        return execute_on_device(plan, graph, device, on_done)
 
 
 def _run_pass(step: Pass, first_task: int, threads: int, on_done: Callable[[int], None] | None) -> list[Partial]:

@@ -31,6 +31,9 @@ This page is made by `make docs` from what each algorithm declares; edit the alg
 |---|---|---|---|---|---|
 """
 ALGORITHMS_CONTENTS = """
+Two families of published methods are out of scope: subgraph matching, and matrix products such as the LL and LU
+products of KokkosKernels. What is here intersects neighbour lists.
+
 ```{toctree}
 :hidden:
 :glob:

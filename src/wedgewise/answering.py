@@ -1,0 +1,251 @@
+"""One question, from its source to the `Result`: clean, orient, plan, execute, reduce, finish, verify.
+
+Where the GPU has no room, work goes on with smaller batches, then on the host; the plan's reasons say so.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wedgewise import __version__
+from wedgewise.algorithms import registry
+from wedgewise.algorithms._contract import Shape
+from wedgewise.errors import DeviceMemoryError, InputError
+from wedgewise.graph import DeviceGraph, OrientedGraph
+from wedgewise.machine import gpu, hardware
+from wedgewise.plan import (
+    Options,
+    Plan,
+    check_preparation,
+    choose_orientation,
+    choose_place,
+    choose_place_to_clean,
+    make_device_plan,
+    make_plan,
+    with_more_batches,
+)
+from wedgewise.questions import Asked, Question
+from wedgewise.reduce import Computed, reduce
+from wedgewise.result import Result
+from wedgewise.user_graph import Graph
+
+Progress = Callable[[str, int, int], None] | bool | None
+Tell = Callable[[str, int, int], None] | None
+
+
+def as_graph(source: Any, options: Options) -> Graph:
+    """The graph itself, or one made of whatever `Graph` accepts, cleaned where the question is to be answered."""
+    if isinstance(source, Graph):
+        return source
+    return Graph(source, device=choose_place_to_clean(options))
+
+
+def answer(
+    question: Question, source: Any, options: Options, progress: Progress, verify: bool, details: Mapping[str, Any]
+) -> Result:
+    """Answer a question about a source."""
+    question.details(details)
+    with _bar(progress) as tell:
+        clock = _Clock()
+        graph = as_graph(source, options)
+        if graph is not source:
+            clock.lap("read and clean")
+        on_device = graph.take_device_seconds()
+        computed = _compute(question, graph, options, details, tell)
+        clock.skip()
+        finished = question.finish(computed.asked)
+        if finished is not computed.asked.computed.triangles:
+            clock.lap("answer")
+        verified = None
+        if verify:
+            verified = _verified(question, computed, options)
+            clock.lap("verify")
+    return Result(
+        answer=finished,
+        question=question.name,
+        algorithm=computed.plan.algorithm,
+        device=computed.plan.device,
+        plan=computed.plan,
+        seconds=_in_order(clock.laps, on_device, computed.seconds),
+        n=graph.n,
+        m=graph.m,
+        cleaned=graph.cleaned,
+        wedges_tested=computed.asked.computed.tests,
+        verified=verified,
+        peak_bytes=hardware.peak_bytes(),
+        machine=hardware.look().description,
+        version=__version__,
+    )
+
+
+def plan_for(question: Question, source: Any, options: Options, details: Mapping[str, Any]) -> Plan:
+    """What `answer` would do."""
+    graph = as_graph(source, options)
+    computes = question.computes(graph, question.details(details))
+    options, place = choose_place(options, computes, graph)
+    if place == "cuda":
+        try:
+            return _prepare_on_device(computes, graph, options, question)[1]
+        except DeviceMemoryError as error:
+            options = _on_host(options, error)
+    return _prepare(question, computes, graph, options)[1]
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """What was computed, as planned; seconds by stage."""
+
+    asked: Asked
+    plan: Plan
+    seconds: dict[str, float]
+
+
+def _compute(question: Question, graph: Graph, options: Options, details: Mapping[str, Any], tell: Tell) -> Answered:
+    """Orient and compute; the answer is still to be made of it."""
+    details = question.details(details)
+    computes = question.computes(graph, details)
+    options, place = choose_place(options, computes, graph)
+    if place == "cpu":
+        return _compute_on_host(question, computes, graph, options, details, tell)
+    try:
+        return _compute_on_device(question, computes, graph, options, details, tell)
+    except DeviceMemoryError as error:
+        graph.release_device()
+        answered = _compute_on_host(question, computes, graph, _on_host(options, error), details, tell)
+        return replace(answered, seconds=_summed(graph.take_device_seconds(), answered.seconds))
+
+
+def _on_host(options: Options, error: DeviceMemoryError) -> Options:
+    """The same question for the host, by the same algorithm if it has one of that name."""
+    because = *options.because, f"on the host, since the GPU has no room: {error.shortage}"
+    if options.algorithm == "auto" or (options.algorithm, "cpu") in registry():
+        return replace(options, device="cpu", knobs=None, because=because)
+    return replace(options, device="cpu", algorithm="auto", order="auto", relabel="auto", knobs=None, because=because)
+
+
+def _compute_on_host(
+    question: Question, computes: str, graph: Graph, options: Options, details: Mapping[str, Any], tell: Tell
+) -> Answered:
+    from wedgewise.execute.local import execute
+
+    clock = _Clock()
+    oriented, plan = _prepare(question, computes, graph, options)
+    if computes == "weighted_triangles":
+        strengths = _strengths(graph, oriented, details["weighted"], plan.threads)
+        oriented = replace(oriented, strengths=strengths)
+    clock.lap("orient")
+    computed = reduce(execute(plan, oriented, _counting(tell)), plan)
+    clock.lap("count")
+    return Answered(Asked(graph, oriented, computed, details, plan.threads, options), plan, clock.laps)
+
+
+def _compute_on_device(
+    question: Question, computes: str, graph: Graph, options: Options, details: Mapping[str, Any], tell: Tell
+) -> Answered:
+    """The same on the GPU, in more batches when memory runs out."""
+    from wedgewise.execute.device import execute_on_device
+
+    oriented, plan = _prepare_on_device(computes, graph, options, question)
+    while True:
+        try:
+            execution = execute_on_device(plan, oriented, graph.device_forms, _counting(tell))
+            break
+        except DeviceMemoryError as error:
+            plan = with_more_batches(plan, error)
+    computed = reduce(execution, plan)
+    seconds = {**graph.device_forms.take_seconds(), **execution.seconds}
+    return Answered(Asked(graph, None, computed, details, plan.threads, options), plan, seconds)
+
+
+def _counting(tell: Tell) -> Callable[[int, int], None] | None:
+    return None if tell is None else lambda done, tasks: tell("count", done, tasks)
+
+
+def _prepare(question: Question, computes: str, graph: Graph, options: Options) -> tuple[OrientedGraph, Plan]:
+    _check_threads(options)
+    order, relabel = choose_orientation(options, "cpu")
+    check_preparation(graph.n, graph.m, options)
+    oriented = graph.oriented(order, relabel, threads=options.threads)
+    shape = Shape(oriented.n, oriented.m, oriented.wedges)
+    answer_bytes = question.answer_bytes(computes, graph.n, graph.m)
+    return oriented, make_plan(question.name, computes, shape, order, relabel, options, answer_bytes)
+
+
+def _prepare_on_device(computes: str, graph: Graph, options: Options, question: Question) -> tuple[DeviceGraph, Plan]:
+    _check_threads(options)
+    order, relabel = choose_orientation(options, "cuda")
+    oriented = graph.on_device(order, relabel)
+    shape = Shape(oriented.n, oriented.m, oriented.wedges)
+    return oriented, make_device_plan(question.name, computes, shape, order, relabel, options, gpu.find_device())
+
+
+def _check_threads(options: Options) -> None:
+    if options.threads is not None and options.threads < 1:
+        raise InputError(f"threads is at least 1, not {options.threads}")
+
+
+def _strengths(graph: Graph, oriented: OrientedGraph, weighted: bool, threads: int) -> NDArray[Any]:
+    """What each arc contributes to the product of a triangle."""
+    assert graph.attributes is not None
+    by_edge = graph.attributes.strengths(weighted=weighted, threads=threads)
+    by_arc = np.empty_like(by_edge)
+    by_arc[graph.arcs_of_edges(oriented, threads=threads)] = by_edge
+    return by_arc
+
+
+def _verified(question: Question, answered: Answered, options: Options) -> str:
+    """Check by another method, on the host, or raise; how it was done."""
+    from wedgewise import verify
+    from wedgewise.execute.local import execute
+
+    def recount(method: str, order: str) -> int:
+        other = replace(options, device="cpu", algorithm=method, order=order, relabel="rank", knobs=None)
+        oriented, plan = _prepare(question, "count", answered.asked.graph, other)
+        verify.check_arcs(oriented, answered.asked.graph)
+        recounted: Computed = reduce(execute(plan, oriented), plan)
+        return recounted.triangles
+
+    return verify.verify(answered.asked, answered.plan, recount)
+
+
+def _in_order(outer: dict[str, float], on_device: dict[str, float], inner: dict[str, float]) -> dict[str, float]:
+    """All laps as they happened: reading without what a device did of it, then that, then the rest."""
+    reading = {stage: taken for stage, taken in outer.items() if stage == "read and clean"}
+    if reading:
+        reading["read and clean"] -= sum(on_device.values())
+    finishing = {stage: taken for stage, taken in outer.items() if stage not in reading}
+    return {**reading, **_summed(on_device, inner), **finishing}
+
+
+def _summed(first: dict[str, float], then: dict[str, float]) -> dict[str, float]:
+    """Seconds by stage of both."""
+    return {**first, **{stage: first.get(stage, 0.0) + taken for stage, taken in then.items()}}
+
+
+class _Clock:
+    """Wall-clock seconds between laps, by name."""
+
+    def __init__(self) -> None:
+        self.laps: dict[str, float] = {}
+        self._last = time.perf_counter()
+
+    def lap(self, stage: str) -> None:
+        now = time.perf_counter()
+        self.laps[stage] = now - self._last
+        self._last = now
+
+    def skip(self) -> None:
+        """Leave what happened since the last lap to another clock."""
+        self._last = time.perf_counter()
+
+
+def _bar(progress: Progress) -> Any:
+    from wedgewise.report.progress import progress_bar
+
+    return progress_bar(progress)
