@@ -1,10 +1,17 @@
-"""Count on the GPU by every algorithm, on generated and real graphs; check every count; print and store the table.
+"""Count on the GPU by every algorithm, on generated and real graphs; check every count; print and store the tables.
 
-PYTHONPATH=src python benchmarks/gpu.py --scales 18 20 22 --output results
-PYTHONPATH=src python benchmarks/gpu.py --data graphs --algorithms keystone wetric
+PYTHONPATH=src python benchmarks/gpu.py --scales 18 20 22 23 --data graphs --output results
+PYTHONPATH=src python benchmarks/gpu.py --what answers whole --scales 18 20 --output results
+PYTHONPATH=src python benchmarks/gpu.py --what --records results/gpu.jsonl
 
-Kernel times are CUDA events around all launches and the clearing of counters, warm, the median of 20. Preparation is
-from the oriented graph on the device to the first launch; copies are timed apart.
+kernels   every algorithm and setting: CUDA events around all launches and the clearing of counters, warm, the median of
+          20, or of 5 at least where they take more than a second together; preparation from the oriented graph on the
+          device to the first launch; the whole way from pairs in pageable host memory, once; and the regret of `auto`:
+          how much longer the kernels of what it chooses take than those of the fastest
+answers   every question by `auto` on a graph that lies on the device: seconds by stage
+whole     counts from pairs in pageable host memory and from files, warm: seconds by stage
+
+Records add up: those of earlier runs, given by --records, are printed with the new ones.
 """
 
 from __future__ import annotations
@@ -13,25 +20,34 @@ import argparse
 import json
 import statistics
 import sys
+import tempfile
 import time
-from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 import wedgewise as ww
 from wedgewise import storage
 from wedgewise.algorithms import registry
-from wedgewise.algorithms._contract import DeviceAnswer
+from wedgewise.algorithms._contract import DeviceAnswer, Shape
 from wedgewise.errors import WedgewiseError
-from wedgewise.execute.device import copy_graph
 from wedgewise.generate import kronecker
-from wedgewise.graph import DeviceGraph, OrientedGraph
+from wedgewise.graph import DeviceGraph
 from wedgewise.machine import gpu, hardware
+from wedgewise.plan import Options, make_device_plan
 from wedgewise.report.text import table_text
 
-REPEATS, WARM_UPS = 20, 3
+REPEATS, LEAST_REPEATS, WARM_UPS = 20, 5, 1
+REPEATED_SECONDS = 1.0
+WHOLE_REPEATS = 5
+QUESTIONS = ("count", "triangles", "edge_support", "clustering", "transitivity", "list_triangles")
+LIST_ROWS = 1 << 24  # of a listing
 SETTINGS: dict[str, list[dict[str, int | str]]] = {
     "wetric": [{}, {"matrix_length": 65536}, {"combination": "outgoing-edge"}],
 }
@@ -39,35 +55,40 @@ SETTINGS: dict[str, list[dict[str, int | str]]] = {
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """One algorithm on one graph; seconds, or what went wrong."""
+    """One algorithm or question on one graph; seconds by stage, or what went wrong."""
 
+    what: str
     graph: str
     edges: int
     triangles: int
-    algorithm: str
-    knobs: dict[str, int | str]
-    kernel: float | None
-    preparation: float | None
-    copy: float
+    name: str
+    seconds: dict[str, float] = field(default_factory=dict)
+    chosen: bool = False
     problem: str | None = None
 
 
-def graphs(options: argparse.Namespace) -> Iterator[tuple[str, ww.Graph]]:
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """A graph on the device, its pairs in host memory, and its count by the host."""
+
+    name: str
+    pairs: NDArray[Any]
+    graph: ww.Graph
+    triangles: int
+
+
+def subjects(options: argparse.Namespace) -> Iterator[Subject]:
     """The Kronecker graphs of the asked scales, then the files of the data folder, largest last."""
     for scale in options.scales:
-        stream = kronecker(scale, seed=1)
-        yield f"Kronecker {scale}", ww.Graph(stream.pairs(), n=stream.n)
+        pairs = kronecker(scale, seed=1).pairs()
+        graph = ww.Graph(pairs, device="cuda")
+        yield Subject(f"Kronecker {scale}", pairs, graph, ww.count(graph, device="cpu"))
     if options.data is not None:
         for path in sorted(options.data.glob("*.el.xz"), key=lambda path: path.stat().st_size):
-            yield path.name.removesuffix(".el.xz"), ww.read(path)
-
-
-def on_device(oriented: OrientedGraph, device: gpu.Cuda) -> tuple[DeviceGraph, float]:
-    """The graph on the device, and the seconds of copying it there."""
-    begin = time.perf_counter()
-    graph = copy_graph(oriented, device)
-    device.synchronize()
-    return graph, time.perf_counter() - begin
+            graph = ww.read(path)
+            if graph.m >= options.least_edges:
+                pairs = graph.edges.astype(np.int32)
+                yield Subject(path.name.removesuffix(".el.xz"), pairs, graph, ww.count(graph, device="cpu"))
 
 
 @dataclass
@@ -90,82 +111,187 @@ class Stopwatch:
         return float(self.device.xp.cuda.get_elapsed_time(self._begin, self._end)) / 1e3
 
 
-def measure(answer: DeviceAnswer, graph: DeviceGraph, knobs: Any, device: gpu.Cuda) -> tuple[int, float, float]:
+def time_kernels(
+    answer: DeviceAnswer, graph: DeviceGraph, knobs: Any, device: gpu.Cuda
+) -> tuple[int, dict[str, float]]:
     """The count, and the seconds of the kernels and of the preparation, both warm."""
-    answer.prepare(graph, knobs, device)
+
+    def prepare() -> tuple[Any, list[Callable[[], None]]]:
+        work = answer.prepare(graph, knobs, device)
+        return work, [launch for batch in work.batches for launch in batch()]
+
+    prepare()
     device.synchronize()
     begin = time.perf_counter()
-    work = answer.prepare(graph, knobs, device)
+    work, launches = prepare()
     device.synchronize()
     prepared = time.perf_counter() - begin
-    launches = [launch for batch in work.batches for launch in batch()]
-    taken = []
-    for _ in range(WARM_UPS + REPEATS):
+    taken: list[float] = []
+    while len(taken) < WARM_UPS + LEAST_REPEATS or (len(taken) < WARM_UPS + REPEATS and sum(taken) < REPEATED_SECONDS):
         with Stopwatch(device) as watch:
             work.found.fill(0)
             for launch in launches:
                 launch()
         taken.append(watch.seconds)
-    return int(work.found[0]), statistics.median(taken[WARM_UPS:]), prepared
+    return int(work.found[0]), {"prepare": prepared, "kernel": statistics.median(taken[WARM_UPS:])}
 
 
-def run_graph(name: str, graph: ww.Graph, wanted: list[str], device: gpu.Cuda) -> Iterator[Measured]:
-    """Every algorithm with every setting on one graph."""
-    expected = ww.count(graph, device="cpu")
+def kernels(subject: Subject, wanted: list[str], device: gpu.Cuda) -> Iterator[Measured]:
+    """Every algorithm with every setting on one graph; the one that `auto` chooses is marked."""
     for algorithm in wanted:
         record = registry()[algorithm, "cuda"]
-        answer = record.on_device("count")
-        held, copied = on_device(graph.oriented(record.orders[0], record.relabellings[0]), device)
+        form = subject.graph.on_device(record.orders[0], record.relabellings[0])
+        shape = Shape(form.n, form.m, form.wedges)
+        plan = make_device_plan("count", "count", shape, "degree", "rank", Options(), device)
         for given in SETTINGS.get(algorithm, [{}]):
-            fields = (name, graph.m, expected, algorithm, given)
+            name = algorithm if not given else f"{algorithm} {json.dumps(given)}"
+            fields = ("kernels", subject.name, subject.graph.m, subject.triangles, name)
             try:
-                found, kernel, prepared = measure(answer, held, record.settings(given), device)
+                with device.memory():
+                    found, seconds = time_kernels(record.on_device("count"), form, record.settings(given), device)
             except WedgewiseError as error:
-                yield Measured(*fields, None, None, copied, str(error))
+                yield Measured(*fields, problem=str(error))
                 continue
-            problem = None if found == expected else f"counts {found:,}"
-            yield Measured(*fields, kernel, prepared, copied, problem)
+            whole = ww.run("count", subject.pairs, device="cuda", algorithm=algorithm, knobs=given)
+            seconds["end to end"] = sum(whole.seconds.values())
+            right = found == whole.answer == subject.triangles
+            problem = None if right else f"counts {found:,} and {whole.answer:,}"
+            yield Measured(*fields, seconds, chosen=plan.algorithm == algorithm and not given, problem=problem)
 
 
-def text_of(measured: list[Measured]) -> str:
-    """A row for each algorithm and setting, kernel milliseconds for each graph."""
+def answers(subject: Subject) -> Iterator[Measured]:
+    """Every question on one graph, warm."""
+    for question in QUESTIONS:
+        details: dict[str, Any] = {"stop": LIST_ROWS} if question == "list_triangles" else {}
+        result = _median(partial(ww.run, question, subject.graph, device="cuda", **details))
+        yield Measured("answers", subject.name, subject.graph.m, subject.triangles, question, result.seconds)
+
+
+def whole(options: argparse.Namespace) -> Iterator[Measured]:
+    """Counts from pairs in pageable memory and from files."""
+    for scale in options.scales:
+        stream = kronecker(scale, seed=1)
+        pairs = stream.pairs()
+        sources: list[tuple[str, Any]] = [(f"{pairs.dtype} pairs", pairs), ("int64 pairs", pairs.astype(np.int64))]
+        with tempfile.TemporaryDirectory() as folder:
+            graph = ww.Graph(pairs, device="cpu")
+            expected = ww.count(graph, device="cpu")
+            np.save(Path(folder) / "pairs.npy", pairs)
+            sources.append((".npy file", Path(folder) / "pairs.npy"))
+            if scale <= options.largest_text:
+                np.savetxt(Path(folder) / "pairs.txt", pairs, fmt="%d")
+                sources.append(("text file", Path(folder) / "pairs.txt"))
+            for name, source in sources:
+                result = _median(partial(ww.run, "count", source, device="cuda"))
+                problem = None if result.answer == expected else f"counts {result.answer:,}"
+                seconds = {"all": sum(result.seconds.values()), **result.seconds}
+                yield Measured("whole", f"Kronecker {scale}", graph.m, expected, name, seconds, problem=problem)
+
+
+def _median(run: Callable[[], ww.Result]) -> ww.Result:
+    """The run of median time, after one that warms up."""
+    run()
+    results = [run() for _ in range(WHOLE_REPEATS)]
+    return sorted(results, key=lambda result: sum(result.seconds.values()))[WHOLE_REPEATS // 2]
+
+
+def kernel_table(measured: list[Measured], stage: str) -> str:
+    """A row for each algorithm and setting, milliseconds for each graph."""
     names = list(dict.fromkeys(item.graph for item in measured))
-    rows = [["kernel, ms", *names]]
-    for key in dict.fromkeys((item.algorithm, json.dumps(item.knobs)) for item in measured):
-        found = {item.graph: item for item in measured if (item.algorithm, json.dumps(item.knobs)) == key}
-        title = key[0] if key[1] == "{}" else f"{key[0]} {key[1]}"
-        rows.append([title, *(_cell(found.get(name)) for name in names)])
+    rows = [[f"{stage}, ms", *names]]
+    for title in dict.fromkeys(item.name for item in measured):
+        found = {item.graph: item for item in measured if item.name == title}
+        rows.append([title, *(_cell(found.get(name), stage) for name in names)])
     return table_text(rows)
 
 
-def _cell(item: Measured | None) -> str:
+def _cell(item: Measured | None, stage: str) -> str:
     if item is None:
         return "–"
-    if item.problem is not None or item.kernel is None:
-        return item.problem or "–"
-    return f"{item.kernel * 1e3:.3f}"
+    return item.problem or f"{item.seconds[stage] * 1e3:.3f}"
+
+
+def regret_table(measured: list[Measured]) -> str:
+    """For each graph the fastest kernels and those of what `auto` chose."""
+    rows = [["graph", "chosen", "ms", "fastest", "ms", "regret, µs", "%"]]
+    for name in dict.fromkeys(item.graph for item in measured):
+        right = [item for item in measured if item.graph == name and item.problem is None]
+        chosen = [item for item in right if item.chosen]
+        if not chosen:
+            continue
+        fastest = min(right, key=lambda item: item.seconds["kernel"])
+        taken, least = chosen[-1].seconds["kernel"], fastest.seconds["kernel"]
+        figures = f"{taken * 1e3:.3f}", fastest.name, f"{least * 1e3:.3f}", f"{(taken - least) * 1e6:.1f}"
+        rows.append([name, chosen[-1].name, *figures, f"{100 * (taken / least - 1):.0f}"])
+    return table_text(rows)
+
+
+def stage_table(measured: list[Measured]) -> str:
+    """A row for each measurement, milliseconds by stage."""
+    stages = list(dict.fromkeys(stage for item in measured for stage in item.seconds))
+    rows = [["graph", "", *(f"{stage}, ms" for stage in stages)]]
+    for item in measured:
+        cells = (f"{item.seconds[stage] * 1e3:.2f}" if stage in item.seconds else "–" for stage in stages)
+        rows.append([item.graph, item.problem or item.name, *cells])
+    return table_text(rows)
+
+
+def text_of(measured: list[Measured]) -> str:
+    """All tables; of repeated measurements the last one counts."""
+    latest = list({(item.what, item.graph, item.name): item for item in measured}.values())
+    kernel, answered, from_source = ([item for item in latest if item.what == what] for what in WHAT)
+    parts = []
+    if kernel:
+        parts += [kernel_table(kernel, stage) for stage in ("kernel", "prepare", "end to end")]
+        parts.append(regret_table(kernel))
+    parts += [stage_table(items) for items in (answered, from_source) if items]
+    return "\n\n".join(parts)
+
+
+WHAT = ("kernels", "answers", "whole")
+
+
+def measure(options: argparse.Namespace, device: gpu.Cuda) -> Iterator[Measured]:
+    """Everything that is asked for."""
+    wanted = options.algorithms or [name for name, where in registry() if where == "cuda"]
+    if {"kernels", "answers"} & set(options.what):
+        for subject in subjects(options):
+            if "kernels" in options.what:
+                yield from kernels(subject, wanted, device)
+            if "answers" in options.what:
+                yield from answers(subject)
+            subject.graph.release()
+    if "whole" in options.what:
+        yield from whole(options)
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--what", nargs="*", choices=WHAT, default=["kernels"])
     parser.add_argument("--scales", type=int, nargs="*", default=[18, 20])
+    parser.add_argument(
+        "--largest-text", type=int, default=18, help="scale up to which a text file is written and read"
+    )
     parser.add_argument("--data", type=Path, help="folder of NAME.el.xz")
+    parser.add_argument("--least-edges", type=int, default=0, help="leave out smaller graphs of the folder")
     parser.add_argument("--algorithms", nargs="+", help="default: all")
+    parser.add_argument("--records", type=Path, nargs="*", default=[], help="records of earlier runs to print too")
     parser.add_argument("--output", type=Path, help="folder for the records, one JSON object a line")
     options = parser.parse_args()
-    device = gpu.find_device()
-    wanted = options.algorithms or [name for name, where in registry() if where == "cuda"]
-    measured: list[Measured] = []
-    for name, graph in graphs(options):
-        for item in run_graph(name, graph, wanted, device):
+    names = Measured.__dataclass_fields__
+    lines = [json.loads(line) for path in options.records for line in path.read_text().splitlines()]
+    measured = [Measured(**{name: line[name] for name in names}) for line in lines]
+    if options.what:
+        device = gpu.find_device()
+        stamp = {"device": device.name, "machine": hardware.look().description, "version": ww.__version__}
+        for item in measure(options, device):
             measured.append(item)
-            print(f"{name:24} {item.algorithm:10} {json.dumps(item.knobs):32} {_cell(item)}", flush=True)
+            stages = " ".join(f"{stage} {taken * 1e3:.3f}" for stage, taken in item.seconds.items())
+            print(f"{item.graph:20} {item.name:32} {item.problem or stages}", flush=True)
             if options.output is not None:
-                stamp = {"date": datetime.now(UTC).isoformat(), "device": device.name, "version": ww.__version__}
-                machine = hardware.look().description
-                line = json.dumps({**stamp, "machine": machine, **asdict(item)})
+                line = json.dumps({"date": datetime.now(UTC).isoformat(), **stamp, **asdict(item)})
                 storage.append_line(options.output / "gpu.jsonl", line)
-    print(f"\n{device.name}\n{text_of(measured)}")
+    print(f"\n{text_of(measured)}")
     return int(any(item.problem is not None for item in measured))
 
 
