@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from emulate.emulated_cases import (
+    ATLAS,
     BLOCKS,
     COMPLETE,
     EMPTY,
@@ -27,7 +28,7 @@ from emulate.sanitized import Job, run_apart
 from wedgewise.machine import gpu
 
 pytestmark = [needs_compiler, pytest.mark.deep]
-SOME_GRAPHS = (EMPTY, SKEWED, COMPLETE, "star-300", "book-300", "path-65")
+SOME_GRAPHS = (EMPTY, ATLAS, SKEWED, COMPLETE, "star-300", "book-300", "path-65")
 LEAST_COVERED = 0.95
 PTX_TWINS = "ptx.cuh"  # what an emulated instruction does is not what the GPU runs
 
