@@ -349,7 +349,7 @@ ALGORITHM = Algorithm(
         Knob("near_hubs", CHOOSE, "ids that tables of 32 pivots cover; 0 chooses by the number of arcs"),
         Knob("hubs", MOST_HUBS, "ids that the bitmaps of single pivots cover, 65,535 at most", least=1),
         Knob("least_far_loads", CHOOSE, "loads of 8 ids from which on a pivot has a bitmap; 0 chooses by the arcs"),
-        Knob("long_item", 8, "loads of 8 ids from which on 8 threads stream an item together, instead of 2"),
+        Knob("long_item", 8, "loads of 8 ids from which on 8 threads stream an item together, not 2", least=1),
         Knob("block", 1024, "threads of a block, whole warps, 1,024 at most", least=1),
         Knob("batches", 1, "ranges of pivots that are prepared one after the other, to save memory", least=1),
     ),
