@@ -11,6 +11,7 @@ import subprocess
 import sys
 from contextlib import suppress
 from dataclasses import asdict, dataclass
+from importlib import import_module
 from pathlib import Path
 
 import numpy as np
@@ -33,12 +34,13 @@ FAULT_THREADS, FAULT_BLOCKS = 64, 3
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """What one process runs: cases, or one kernel of faulty.cu."""
+    """What one process runs: cases, one kernel of faulty.cu, or functions ``module:name`` that take a device."""
 
     sanitizer: str | None
     cases: tuple[Case, ...] = ()
     fault: str | None = None
     coverage_folder: str | None = None
+    checks: tuple[str, ...] = ()
 
 
 def run_apart(job: Job, timeout_s: float = 600) -> str:
@@ -76,6 +78,9 @@ def main() -> None:
     for case in job["cases"]:
         with suppress(InputError):
             check(Case(**case), device)
+    for named in job["checks"]:
+        module, _, function = named.partition(":")
+        getattr(import_module(module), function)(device)
 
 
 if __name__ == "__main__":

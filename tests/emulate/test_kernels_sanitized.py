@@ -30,6 +30,7 @@ from wedgewise.machine import gpu
 pytestmark = [needs_compiler, pytest.mark.deep]
 SOME_GRAPHS = (EMPTY, ATLAS, SKEWED, COMPLETE, "star-300", "book-300", "path-65")
 LEAST_COVERED = 0.95
+CHECKS = ("emulate.eager_cases:check_all",)  # of kernels that no registered algorithm launches
 PTX_TWINS = "ptx.cuh"  # what an emulated instruction does is not what the GPU runs
 
 for_every_algorithm = pytest.mark.parametrize("algorithm", RECORDS)
@@ -61,6 +62,7 @@ def lines_run(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[int, b
     folder = tmp_path_factory.mktemp("coverage")
     for algorithm in RECORDS:
         assert run_apart(Job(None, tuple(cases_of(algorithm)), coverage_folder=str(folder))) == ""
+    assert run_apart(Job(None, coverage_folder=str(folder), checks=CHECKS)) == ""
     lines: dict[str, dict[int, bool]] = defaultdict(dict)
     for data in folder.rglob("*.gcda"):
         for file, number, ran in _lines_of(data):

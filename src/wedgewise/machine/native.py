@@ -185,7 +185,7 @@ def _dispatcher(marked: Any) -> Any:
     copy = types.FunctionType(function.__code__, visible, function.__name__, function.__defaults__)
     copy.__module__ = function.__module__
     copy.__qualname__ = function.__qualname__
-    return numba.njit(nogil=True, boundscheck=False, error_model="numpy", forceinline=marked.inline)(copy)
+    return numba.njit(nogil=True, boundscheck=False, error_model="numpy", forceinline=marked.inline, _nrt=False)(copy)
 
 
 def _numba_type(kind: str) -> Any:

@@ -1,0 +1,284 @@
+"""The triangles of dying edges, found in rows of living ones, and what their end takes from the edges that stay.
+
+A row is the neighbours of a vertex, ascending, each with its edge: ``neighbour << 32 | edge``. For a dying edge the
+shorter row of its ends is streamed, and each neighbour is looked up in the longer row:
+
+    marks    the longer row is written into an array by neighbour first; dying edges of one vertex share that
+    search   where the longer row is `SEARCH_STEPS` times as long as all that is streamed past it, by bisection
+
+What is found goes into a short list without a branch, since about every second test finds something. Then the list
+is gone through: a triangle with a dead edge is none, and one with several dying edges belongs to the least of them.
+
+Supports are not touched here. The edges that lose a triangle are written into blocks by *share* (a range of edges
+whose supports fit into a cache), and `take_triangles` applies them share by share: each support has one owner, so that
+nothing is atomic. Small rounds are not worth two steps: `peel_serially` takes triangles from supports at once.
+Memory: 8 bytes per living vertex and thread for marks, 8 KB for the list; blocks are those of the caller.
+"""
+
+from __future__ import annotations
+
+from typing import SupportsInt
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wedgewise.graph import Ids, Keys
+from wedgewise.machine.jit import helper, kernel
+from wedgewise.machine.primitives import prefetch
+
+LIVING, DYING, DEAD = range(3)
+GONE = 0xFFFFFFFF  # the support of a dead edge
+FOUND = 1024  # triangles that are listed before they are gone through
+SEARCH_STEPS = 6  # what one bisection costs, in marks
+BLOCK = 256  # losses in one block
+STAMP, USED = range(2)  # of a worker's counters: the mark of the present row; of a task's: its blocks in use
+
+States = NDArray[np.uint8]
+
+
+@helper
+def mark_row(rows, begin, end, stamp, marks):  # type: ignore[no-untyped-def]
+    """Write the edge of every neighbour, under a stamp that no earlier row had."""
+    low, high = np.uint64(0xFFFFFFFF), stamp << np.uint64(32)
+    for place in range(begin, end):
+        entry = rows[place]
+        marks[entry >> np.uint64(32)] = high | (entry & low)
+
+
+@helper
+def list_marked(rows, begin, end, stamp, marks, found):  # type: ignore[no-untyped-def]
+    """List both edges to every neighbour of a stretch that is marked; how many there are."""
+    low, count = np.uint64(0xFFFFFFFF), np.uint64(0)
+    for place in range(begin, end):
+        entry = rows[place]
+        mark = marks[entry >> np.uint64(32)]
+        found[count] = (mark << np.uint64(32)) | (entry & low)
+        count += np.uint64((mark >> np.uint64(32)) == stamp)
+    return count
+
+
+@helper
+def list_searched(rows, begin, end, long_begin, long_end, found):  # type: ignore[no-untyped-def]
+    """The same by bisection of a longer row; no search waits for the one before it."""
+    low, count, one = np.uint64(0xFFFFFFFF), np.uint64(0), np.uint64(1)
+    for place in range(begin, end):
+        entry = rows[place]
+        wanted = entry & ~low
+        start, left = long_begin, long_end - long_begin
+        while left > one:
+            half = left >> one
+            start += half * np.uint64(rows[start + half - one] < wanted)
+            left -= half
+        candidate = rows[start]
+        found[count] = (candidate << np.uint64(32)) | (entry & low)
+        count += np.uint64((candidate ^ entry) <= low)
+    return count
+
+
+@helper
+def lose(edge, staying, shift, cursors, fills, shares, losses, counters):  # type: ignore[no-untyped-def]
+    """Write down that an edge loses a triangle, if it is staying; a full block is followed by a new one.
+
+    The last place of a block is for those that do not stay.
+    """
+    share = edge >> shift
+    place = cursors[share]
+    losses[place] = edge
+    place += staying
+    cursors[share] = place
+    if (place & np.uint64(BLOCK - 1)) == np.uint64(BLOCK - 1):
+        fresh = counters[USED]
+        counters[USED] = fresh + np.uint64(1)
+        shares[fresh] = share
+        fills[place >> np.uint64(8)] = np.uint32(BLOCK - 1)
+        cursors[share] = fresh << np.uint64(8)
+
+
+@helper
+def go_through(edge, found, count, states, shift, cursors, fills, shares, losses, counters):  # type: ignore[no-untyped-def]
+    """Take the listed triangles of a dying edge from the staying ones."""
+    low, one = np.uint64(0xFFFFFFFF), np.uint64(1)
+    for number in range(count):
+        first, second = found[number] >> np.uint64(32), found[number] & low
+        a, b = np.uint64(states[first]), np.uint64(states[second])
+        earlier = (a & np.uint64(first < edge)) | (b & np.uint64(second < edge)) | (a >> one) | (b >> one)
+        own = (earlier & one) ^ one
+        lose(first, own & (a ^ one), shift, cursors, fills, shares, losses, counters)
+        lose(second, own & (b ^ one), shift, cursors, fills, shares, losses, counters)
+
+
+@helper
+def streamed(keys, at, end, ends, firsts, stops, rows):  # type: ignore[no-untyped-def]
+    """The dying edges from `at` on with one longer end: where they stop, and the length of the rows to be streamed."""
+    vertex, total = keys[at] >> np.uint64(32), np.uint64(0)
+    stop = at
+    while stop < end and keys[stop] >> np.uint64(32) == vertex:
+        both = ends[keys[stop] & np.uint64(0xFFFFFFFF)]
+        other = (both >> np.uint64(32)) ^ (both & np.uint64(0xFFFFFFFF)) ^ vertex
+        prefetch(rows, firsts[other])
+        total += stops[other] - firsts[other]
+        stop += np.uint64(1)
+    return stop, total
+
+
+@kernel
+def close_edges(
+    keys: Keys,
+    begin: int,
+    end: int,
+    ends: Keys,
+    firsts: Keys,
+    stops: Keys,
+    rows: Keys,
+    states: States,
+    marks: Keys,
+    stamps: Keys,
+    found: Keys,
+    share_bits: int,
+    cursors: Keys,
+    fills: Ids,
+    shares: Ids,
+    losses: Ids,
+    counters: Keys,
+) -> None:
+    """Write down what the dying edges ``keys[begin:end]``, ``longer end << 32 | edge`` ascending, take from others."""
+    low, shift, most = np.uint64(0xFFFFFFFF), np.uint64(share_bits), np.uint64(FOUND)
+    for share in range(np.uint64(len(cursors))):
+        cursors[share] = share << np.uint64(8)
+        shares[share] = share
+    counters[USED] = np.uint64(len(cursors))
+    at, stop = np.uint64(begin), np.uint64(end)
+    while at < stop:
+        vertex = keys[at] >> np.uint64(32)
+        long_begin, long_end = firsts[vertex], stops[vertex]
+        group, total = streamed(keys, at, stop, ends, firsts, stops, rows)
+        searching = total * np.uint64(SEARCH_STEPS) < long_end - long_begin
+        if not searching:
+            stamps[STAMP] += np.uint64(1)
+            mark_row(rows, long_begin, long_end, stamps[STAMP], marks)
+        for number in range(at, group):
+            edge = keys[number] & low
+            other = (ends[edge] >> np.uint64(32)) ^ (ends[edge] & low) ^ vertex
+            place = firsts[other]
+            while place < stops[other]:
+                piece = min(place + most, stops[other])
+                if searching:
+                    count = list_searched(rows, place, piece, long_begin, long_end, found)
+                else:
+                    count = list_marked(rows, place, piece, stamps[STAMP], marks, found)
+                go_through(edge, found, count, states, shift, cursors, fills, shares, losses, counters)
+                place = piece
+        at = group
+    for share in range(np.uint64(len(cursors))):
+        fills[cursors[share] >> np.uint64(8)] = np.uint32(cursors[share] & np.uint64(BLOCK - 1))
+
+
+@kernel
+def take_triangles(
+    blocks: Ids,
+    begin: int,
+    end: int,
+    fills: Ids,
+    losses: Ids,
+    bound: int,
+    share_bits: int,
+    supports: Ids,
+    falling: Ids,
+    fallen: Keys,
+    shares: Ids,
+) -> None:
+    """Take one triangle from every edge in ``blocks[begin:end]``; those that come down to `bound` fall next.
+
+    They are written to `falling` from the first edge of their share on, ``fallen[share]`` of them so far.
+    """
+    level = np.uint32(bound)
+    for number in range(np.uint64(begin), np.uint64(end)):
+        block = np.uint64(blocks[number])
+        share = np.uint64(shares[block])
+        base = share << np.uint64(share_bits)
+        count = fallen[share]
+        place = block << np.uint64(8)
+        for loss in range(place, place + np.uint64(fills[block])):
+            edge = np.uint64(losses[loss])
+            support = supports[edge] - np.uint32(1)
+            supports[edge] = support
+            if support == level:
+                falling[base + count] = losses[loss]
+                count += np.uint64(1)
+        fallen[share] = count
+
+
+@helper
+def go_through_serially(found, count, bound, supports, states, queue, filled):  # type: ignore[no-untyped-def]
+    """Take the listed triangles from the living edges at once; the end of the queue, longer by those that fall."""
+    low = np.uint64(0xFFFFFFFF)
+    for number in range(count):
+        first, second = found[number] >> np.uint64(32), found[number] & low
+        a, b = states[first], states[second]
+        if a == DEAD or b == DEAD:
+            continue
+        for edge, state in ((first, a), (second, b)):
+            if state == LIVING:
+                supports[edge] -= np.uint32(1)
+                if supports[edge] == bound:
+                    states[edge] = DYING
+                    queue[filled] = edge
+                    filled += np.uint64(1)
+    return filled
+
+
+@kernel
+def peel_serially(
+    queue: Ids,
+    done: int,
+    filled: int,
+    most_waiting: int,
+    budget: int,
+    bound: int,
+    ends: Keys,
+    firsts: Keys,
+    stops: Keys,
+    rows: Keys,
+    supports: Ids,
+    states: States,
+    marks: Keys,
+    stamps: Keys,
+    found: Keys,
+) -> tuple[SupportsInt, SupportsInt]:
+    """Let the edges ``queue[done:filled]`` die one after the other, and those that fall by it; the queue's new ends.
+
+    Stops when the queue is empty, more than so many are waiting, or the budget of steps is used up.
+    """
+    low, most = np.uint64(0xFFFFFFFF), np.uint64(FOUND)
+    at, stop, level = np.uint64(done), np.uint64(filled), np.uint32(bound)
+    steps = np.uint64(0)
+    marked = low
+    while at < stop and stop - at <= np.uint64(most_waiting) and steps < np.uint64(budget):
+        edge = np.uint64(queue[at])
+        at += np.uint64(1)
+        if supports[edge] == np.uint32(0):
+            states[edge] = DEAD
+            continue
+        vertex, other = ends[edge] >> np.uint64(32), ends[edge] & low
+        if stops[vertex] - firsts[vertex] < stops[other] - firsts[other]:
+            vertex, other = other, vertex
+        long_begin, long_end = firsts[vertex], stops[vertex]
+        short = stops[other] - firsts[other]
+        searching = short * np.uint64(SEARCH_STEPS) < long_end - long_begin and marked != vertex
+        steps += short
+        if not searching and marked != vertex:
+            stamps[STAMP] += np.uint64(1)
+            mark_row(rows, long_begin, long_end, stamps[STAMP], marks)
+            marked = vertex
+            steps += long_end - long_begin
+        place = firsts[other]
+        while place < stops[other]:
+            piece = min(place + most, stops[other])
+            if searching:
+                count = list_searched(rows, place, piece, long_begin, long_end, found)
+            else:
+                count = list_marked(rows, place, piece, stamps[STAMP], marks, found)
+            stop = go_through_serially(found, count, level, supports, states, queue, stop)
+            place = piece
+        states[edge] = DEAD
+    return at, stop

@@ -1,0 +1,137 @@
+"""What every k-truss has: edges, vertices and connected components; and which component each vertex is in."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import SupportsInt
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wedgewise.graph import Ids
+from wedgewise.machine.jit import helper, kernel, kernel_view
+from wedgewise.report.progress import Tell
+from wedgewise.truss.decompose import LEAST_K, k_truss, trussness
+from wedgewise.user_graph import Graph
+
+STEP_EDGES = 1 << 19
+
+Joined = tuple[SupportsInt, SupportsInt]  # components into others, vertices that are new
+
+
+@dataclass(frozen=True, slots=True)
+class TrussLevel:
+    """What the k-truss of a graph has; vertices without edges in it are not counted."""
+
+    k: int
+    edges: int
+    vertices: int
+    components: int
+
+
+@helper
+def root_of(parents, vertex):  # type: ignore[no-untyped-def]
+    """The least vertex known to be connected, halving the path to it."""
+    while parents[vertex] != vertex:
+        parents[vertex] = parents[np.uint64(parents[vertex])]
+        vertex = np.uint64(parents[vertex])
+    return vertex
+
+
+@kernel
+def join_edges(edges: Ids, order: NDArray[np.uint64], begin: int, end: int, parents: Ids) -> Joined:
+    """Join the ends of the edges ``order[begin:end]``: how many were joined, and how many vertices are new.
+
+    A vertex without edges so far has itself as parent, with the highest bit set.
+    """
+    fresh = np.uint32(0x80000000)
+    joined, new = np.uint64(0), np.uint64(0)
+    for place in range(np.uint64(begin), np.uint64(end)):
+        first = order[place] << np.uint64(1)
+        u, v = np.uint64(edges[first]), np.uint64(edges[first + np.uint64(1)])
+        for vertex in (u, v):
+            if parents[vertex] & fresh:
+                parents[vertex] ^= fresh
+                new += np.uint64(1)
+        a, b = root_of(parents, u), root_of(parents, v)
+        if a != b:
+            parents[max(a, b)] = min(a, b)
+            joined += np.uint64(1)
+    return joined, new
+
+
+def truss_summary(
+    graph: Graph, *, threads: int | None = None, progress: Tell | bool | None = None
+) -> tuple[TrussLevel, ...]:
+    """Edges, vertices and connected components of the k-truss for every k from 2 to the largest.
+
+    Examples
+    --------
+    >>> from wedgewise import Graph
+    >>> from wedgewise.truss import truss_summary
+    >>> for level in truss_summary(Graph([(0, 1), (1, 2), (2, 0), (2, 3)])):
+    ...     print(level)
+    TrussLevel(k=2, edges=4, vertices=4, components=1)
+    TrussLevel(k=3, edges=3, vertices=3, components=1)
+    """
+    return summarise(graph, trussness(graph, threads=threads, progress=progress))
+
+
+def summarise(graph: Graph, numbers: NDArray[np.int64]) -> tuple[TrussLevel, ...]:
+    """The same for truss numbers that are known: from the last truss down, edges join components."""
+    if not len(numbers):
+        return ()
+    kmax = int(numbers.max())
+    order = np.argsort(kmax - numbers, kind="stable").view(np.uint64)
+    counts = np.cumsum(np.bincount(kmax - numbers)).tolist()
+    joining = _Joining(graph)
+    levels, before, vertices, components = [], 0, 0, 0
+    for k, edges in zip(range(kmax, LEAST_K - 1, -1), counts, strict=True):
+        joined, new = joining.join(order, before, edges)
+        vertices, components, before = vertices + new, components + new - joined, edges
+        levels.append(TrussLevel(k, edges, vertices, components))
+    return tuple(reversed(levels))
+
+
+def truss_components(
+    graph: Graph, k: int, *, threads: int | None = None, progress: Tell | bool | None = None
+) -> NDArray[np.int64]:
+    """The connected component of the k-truss that each vertex is in, numbered by least vertex; −1 outside of it.
+
+    Examples
+    --------
+    >>> from wedgewise import Graph
+    >>> from wedgewise.truss import truss_components
+    >>> truss_components(Graph([(0, 1), (1, 2), (2, 0), (2, 3), (3, 4), (4, 5), (5, 3)]), 3).tolist()
+    [0, 0, 0, 1, 1, 1]
+    """
+    order = k_truss(graph, k, threads=threads, progress=progress).view(np.uint64)
+    joining = _Joining(graph)
+    joining.join(order, 0, len(order))
+    return joining.components()
+
+
+class _Joining:
+    """A forest over the vertices of a graph whose roots are the least of their trees."""
+
+    def __init__(self, graph: Graph) -> None:
+        self.edges = kernel_view(graph.edges)
+        self.parents = np.arange(graph.n, dtype=np.uint32) | np.uint32(0x80000000)
+
+    def join(self, order: NDArray[np.uint64], begin: int, end: int) -> tuple[int, int]:
+        joined, new = 0, 0
+        for first in range(begin, end, STEP_EDGES):
+            step = join_edges(self.edges, order, first, min(end, first + STEP_EDGES), self.parents)
+            joined, new = joined + int(step[0]), new + int(step[1])
+        return joined, new
+
+    def components(self) -> NDArray[np.int64]:
+        inside = self.parents < np.uint32(0x80000000)
+        parents = np.where(inside, self.parents, np.arange(len(self.parents), dtype=np.uint32))
+        while True:
+            further = parents[parents]
+            if np.array_equal(further, parents):
+                break
+            parents = further
+        numbers = np.cumsum(inside & (parents == np.arange(len(parents)))) - 1
+        return np.where(inside, numbers[parents], -1)
