@@ -101,6 +101,8 @@ def choose_orientation(options: Options, place: str) -> tuple[str, str]:
 
 def choose_place(options: Options, computes: str, graph: Graph) -> tuple[Options, str]:
     """Where the work is done, "cpu" or "cuda", and the options with the reason for it."""
+    if graph.why_not_there is not None:
+        options = replace(options, because=(*options.because, graph.why_not_there))
     place = _asked_place(options)
     if place == "cuda" and computes not in find(ENGINE, "cuda").answers and options.algorithm == "auto":
         because = *options.because, f"on the host: nothing computes {computes} on a GPU, where sums have no fixed order"

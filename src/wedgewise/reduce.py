@@ -25,7 +25,6 @@ class Computed:
     triangles: int
     tests: int
     work: Work
-    settled: bool = False
     listing: DeviceListing | None = None
 
 
@@ -39,7 +38,6 @@ def reduce(execution: Execution, plan: Plan) -> Computed:
         sum(p.triangles for p in partials),
         sum(p.tests for p in partials),
         execution.work,
-        execution.settled,
         execution.listing,
     )
     if computed.triangles > plan.wedges or 9 * computed.triangles**2 > 2 * plan.m**3:

@@ -81,10 +81,11 @@ class Graph:
         self.attributes: EdgeAttributes | None = None
         self._simple: SimpleGraph | None = None
         self._forms: DeviceForms | None = None
+        self.why_not_there: str | None = None  # why it was cleaned on the host where that was to be on the GPU
         if device not in CLEANING_PLACES:
             raise UnknownNameError(f"no device named {device!r}; there are: {', '.join(CLEANING_PLACES)}")
         if device != "cpu" and not drop_leaves and not directed and weights is None:
-            self._forms, edge_list = _cleaned_on_device(source, how, asked=device == "cuda")
+            self._forms, edge_list, self.why_not_there = _cleaned_on_device(source, how, asked=device == "cuda")
         else:
             edge_list = how.edge_list(source)
         if self._forms is None:
@@ -357,14 +358,14 @@ class _Reading:
         return edges_from(source, self.weights)
 
 
-def _cleaned_on_device(source: Any, how: _Reading, *, asked: bool) -> tuple[DeviceForms | None, EdgeList]:
-    """Clean on the GPU what is asked for, or lies there, and fits; the pairs of what does not come back."""
+def _cleaned_on_device(source: Any, how: _Reading, *, asked: bool) -> tuple[DeviceForms | None, EdgeList, str | None]:
+    """Clean on the GPU what is asked for, or lies there, and fits; the pairs of what does not come back, and why."""
     from wedgewise.device_forms import DeviceForms
 
     if not asked:
         edge_list = how.edge_list(source)
         if not edge_list.lies_on_device:
-            return None, edge_list
+            return None, edge_list, None
     forms = DeviceForms(gpu.find_device(), None)
     pairs = None
     if asked and _is_file(source):
@@ -375,9 +376,9 @@ def _cleaned_on_device(source: Any, how: _Reading, *, asked: bool) -> tuple[Devi
         pairs = edge_list.pairs
     try:
         forms.clean(edge_list, pairs, how.limits)
-    except DeviceMemoryError:
-        return None, edge_list
-    return forms, edge_list
+    except DeviceMemoryError as error:
+        return None, edge_list, f"cleaned on the host, since the GPU has no room: {error.shortage}"
+    return forms, edge_list, None
 
 
 def _read_to_device(source: Any, how: _Reading, forms: DeviceForms) -> tuple[EdgeList, Any]:

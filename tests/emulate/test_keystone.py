@@ -299,8 +299,10 @@ def test_memory_stays_within_what_is_announced(
 
 def test_batches_save_memory(device: EmulatedDevice) -> None:
     graph = larger("kronecker")
-    once, in_eight = (taken_bytes(graph, device, near_hubs=1, batches=batches) for batches in (1, 8))
-    assert once - in_eight > (needed_bytes(graph, batches=1) - needed_bytes(graph, batches=8)) / 3
+    once, in_eight = (
+        taken_bytes(graph, device, near_hubs=1, least_far_loads=1, batches=batches) for batches in (1, 8)
+    )  # so that every pivot has items, which is what batches hold
+    assert once - in_eight > (needed_bytes(graph, batches=1) - needed_bytes(graph, batches=8)) / 2
 
 
 def test_tables_fit_a_device_with_little_shared_memory() -> None:

@@ -15,6 +15,9 @@ import wedgewise as ww
 from emulate.copying import PLENTY, EmulatedGpu, LyingThere, install
 from emulate.emulated_cases import needs_compiler
 from wedgewise import generate, plan, write
+from wedgewise.algorithms import registry
+from wedgewise.algorithms._contract import Shape
+from wedgewise.clean import clean_device_bytes
 from wedgewise.errors import DeviceMemoryError, InputError, MemoryLimitError, PreconditionError, UnknownNameError
 from wedgewise.machine import gpu, jit
 from wedgewise.plan import MOST_BATCHES
@@ -27,6 +30,7 @@ LITTLE = 100  # bytes
 KEYSTONE: dict[str, Any] = {"device": "cuda", "algorithm": "keystone"}
 MANY_UNITS = {"near_hubs": 1}  # so that there are as many batches as are asked for
 ON_THE_HOST = "on the host, since the GPU has no room: "
+CLEANED_ON_THE_HOST = "cleaned " + ON_THE_HOST
 
 
 @pytest.fixture
@@ -45,7 +49,7 @@ def graph(device: EmulatedGpu) -> ww.Graph:
 
 
 def needed(graph: ww.Graph, batches: int) -> int:
-    """What keystone takes to count, the oriented graph included."""
+    """What keystone takes to count beyond the oriented graph."""
     return ww.explain("count", graph, **KEYSTONE, knobs={"batches": batches}).bytes_needed
 
 
@@ -191,8 +195,37 @@ def test_what_cannot_be_cleaned_there_is_cleaned_on_the_host(source: str, free: 
     device.free = free
     result = ww.run("count", SOURCES[source](), device="cuda")
     assert (result.answer, result.device) == (TRIANGLES, "cpu")
+    assert any(reason.startswith(CLEANED_ON_THE_HOST) for reason in result.plan.reasons)
     assert result.plan.reasons[-1].startswith(ON_THE_HOST)
     assert min(result.seconds.values()) >= 0
+
+
+def test_what_was_cleaned_on_the_host_is_counted_there_if_that_fits(device: EmulatedGpu) -> None:
+    device.free = clean_device_bytes(len(PAIRS), PAIRS.itemsize, 2 * len(PAIRS))  # and none for the pairs themselves
+    graph = ww.Graph(PAIRS, device="cuda")
+    assert graph.device_nbytes == 0
+    for result in (ww.run("count", PAIRS, device="cuda"), ww.run("count", graph, device="cuda")):
+        assert (result.answer, result.device) == (TRIANGLES, "cuda")
+        assert any(reason.startswith(CLEANED_ON_THE_HOST) for reason in result.plan.reasons)
+        assert "clean" not in result.seconds
+
+
+LARGE = Shape(n=1 << 18, m=1 << 22, wedges=1 << 28)
+
+
+def test_the_model_takes_the_engine_for_large_graphs_and_a_leaner_one_where_it_has_no_room(device: EmulatedGpu) -> None:
+    engine, lean = registry()["keystone", "cuda"], registry()["polak", "cuda"]
+    most = plan.device_bytes(engine, "count", LARGE, engine.settings({"batches": plan.MOST_BATCHES}))
+
+    def chosen(shape: Shape) -> plan.Plan:
+        return plan.make_device_plan("count", "count", shape, "degree", "rank", plan.Options(), device)
+
+    assert chosen(LARGE).algorithm == "keystone"
+    device.free = most - 1
+    assert chosen(LARGE).algorithm != "keystone"
+    device.free = plan.device_bytes(lean, "count", LARGE, lean.settings(None)) - 1
+    with pytest.raises(DeviceMemoryError):
+        chosen(LARGE)
 
 
 @pytest.mark.parametrize("suffix", ["txt", "npy", "bel", "txt.xz"])

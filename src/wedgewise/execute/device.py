@@ -44,7 +44,7 @@ def execute_on_device(
         del work  # and with it what its launches read
         settled = _by_vertex(filled, graph, device) if plan.computes == "triangles" else filled[forms.places(graph)]
         answered = device.download(settled.astype(device.xp.int64))
-    return Execution(1, partials, Work((), answered), seconds, settled=True)
+    return Execution(1, partials, Work((), answered), seconds)
 
 
 def _by_vertex(filled: Array, graph: DeviceGraph, device: Device) -> Array:

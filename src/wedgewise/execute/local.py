@@ -33,15 +33,14 @@ class Partial:
 class Execution:
     """All partials by task id, how many tasks there had to be, and the work with what its passes filled.
 
-    ``seconds`` are those of the stages that a device keeps apart. ``settled`` says that what was filled is in the order
-    of the vertices or edges already; ``listing`` numbers the triangles where a device has counted those of all arcs.
+    ``seconds`` are those of the stages that a device keeps apart. What a device filled is in the order of the vertices
+    or edges already; ``listing`` numbers the triangles where a device has counted those of all arcs.
     """
 
     tasks: int
     partials: dict[int, Partial]
     work: Work
     seconds: dict[str, float] = field(default_factory=dict)
-    settled: bool = False
     listing: DeviceListing | None = None
 
 

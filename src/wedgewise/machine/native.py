@@ -185,7 +185,9 @@ def _dispatcher(marked: Any) -> Any:
     copy = types.FunctionType(function.__code__, visible, function.__name__, function.__defaults__)
     copy.__module__ = function.__module__
     copy.__qualname__ = function.__qualname__
-    return numba.njit(nogil=True, boundscheck=False, error_model="numpy", forceinline=marked.inline, _nrt=False)(copy)
+    options = {"boundscheck": False, "error_model": "numpy", "forceinline": marked.inline}
+    # Kernels own nothing: with its runtime, Numba leaves calls that count references in their inner loops.
+    return numba.njit(nogil=True, _nrt=False, **options)(copy)
 
 
 def _numba_type(kind: str) -> Any:
