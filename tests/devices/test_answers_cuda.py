@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator
 from typing import Any
 
@@ -12,6 +11,7 @@ from graphs import CLOSED_FORMS, TRUTHS, fixture_path
 from numpy.typing import NDArray
 
 import wedgewise as ww
+from devices.found import needs_device
 from wedgewise.algorithms._contract import DeviceWork
 from wedgewise.algorithms.gpu import _keystone_answers as answers
 from wedgewise.algorithms.gpu.keystone import ALGORITHM
@@ -22,10 +22,7 @@ from wedgewise.generate import EdgeStream, book, complete, kronecker, star
 from wedgewise.graph import DeviceGraph, OrientedGraph
 from wedgewise.machine import gpu
 
-with warnings.catch_warnings():
-    warnings.simplefilter("ignore")  # of what CuPy imports
-    WHY_NOT = gpu.why_no_device()
-pytestmark = [pytest.mark.gpu, pytest.mark.skipif(WHY_NOT is not None, reason=str(WHY_NOT))]
+pytestmark = needs_device
 
 NEVER = 2**31 - 1
 REPEATS = 10

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import signal
 import threading
-import warnings
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +12,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from devices.found import needs_device
 from wedgewise import interop, write
 from wedgewise.errors import DeviceMemoryError, InputError
 from wedgewise.interop.device_arrays import device_pairs
@@ -20,10 +20,7 @@ from wedgewise.machine import gpu
 from wedgewise.machine.ring import BUFFERS, DIRECT_BYTES, PIECE_BYTES
 from wedgewise.read import read_edges
 
-with warnings.catch_warnings():
-    warnings.simplefilter("ignore")  # of what CuPy imports
-    WHY_NOT = gpu.why_no_device()
-pytestmark = [pytest.mark.gpu, pytest.mark.skipif(WHY_NOT is not None, reason=str(WHY_NOT))]
+pytestmark = needs_device
 
 SIZES = (0, 1, DIRECT_BYTES - 8, DIRECT_BYTES, PIECE_BYTES, PIECE_BYTES + 8, (BUFFERS + 3) * PIECE_BYTES + 24)
 MANAGED_MEMORY = 3

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
-import warnings
 from typing import Any
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from devices.found import needs_device
 from wedgewise import clean_arrays
 from wedgewise.clean import clean, clean_device_bytes, clean_on_device
 from wedgewise.errors import InputError
@@ -28,10 +28,7 @@ from wedgewise.orient import (
     relabel_on_device,
 )
 
-with warnings.catch_warnings():
-    warnings.simplefilter("ignore")  # of what CuPy imports
-    WHY_NOT = gpu.why_no_device()
-pytestmark = [pytest.mark.gpu, pytest.mark.skipif(WHY_NOT is not None, reason=str(WHY_NOT))]
+pytestmark = needs_device
 
 ORIGIN = Origin("<array>", "array")
 DTYPES = (np.int32, np.uint32, np.int64, np.uint64)

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from wedgewise.algorithms._contract import DeviceWork, Knobs, Launch, Shape
+from wedgewise.algorithms.gpu._launches import offset_bits
 from wedgewise.algorithms.gpu._tails import tails_of
 from wedgewise.errors import PreconditionError
 from wedgewise.graph import DeviceGraph
@@ -229,7 +230,7 @@ def _grid(items: int, block: int, device: Device) -> int:
 
 
 def _defines(graph: DeviceGraph) -> tuple[tuple[str, int], ...]:
-    return ("OFFSET_BITS", 8 * graph.offsets.dtype.itemsize), ("LANES", LANES)
+    return offset_bits(graph), ("LANES", LANES)
 
 
 def edge_support_bytes(shape: Shape, knobs: Knobs) -> int:

@@ -1,4 +1,4 @@
-"""What the host code of the published algorithms shares: blocks of whole warps, and launches of bounded work."""
+"""What the host code of GPU algorithms shares: blocks of whole warps, and launches of bounded work."""
 
 from __future__ import annotations
 

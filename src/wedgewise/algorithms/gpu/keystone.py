@@ -19,6 +19,7 @@ import numpy as np
 
 from wedgewise.algorithms._contract import Algorithm, Cost, DeviceAnswer, DeviceWork, Knob, Knobs, Launch, Shape
 from wedgewise.algorithms.gpu import _keystone_answers as answers
+from wedgewise.algorithms.gpu._launches import offset_bits
 from wedgewise.algorithms.gpu._tails import tails_of
 from wedgewise.errors import PreconditionError
 from wedgewise.graph import DeviceGraph
@@ -117,11 +118,7 @@ class Split:
 def _for_each(device: Device, graph: DeviceGraph, kernel: str, count: int, arguments: tuple[Any, ...]) -> None:
     """A preparing kernel over so many rows, arcs or items."""
     grid = min(-(-count // PREPARING_BLOCK), PREPARING_BLOCKS_PER_SM * device.sms)
-    device.launch(PREPARING_STEM, kernel, grid, PREPARING_BLOCK, arguments, defines=(_offset_bits(graph),))
-
-
-def _offset_bits(graph: DeviceGraph) -> tuple[str, int]:
-    return "OFFSET_BITS", 8 * graph.offsets.dtype.itemsize
+    device.launch(PREPARING_STEM, kernel, grid, PREPARING_BLOCK, arguments, defines=(offset_bits(graph),))
 
 
 def _before_each(xp: Any, counts: Array) -> Array:
@@ -268,7 +265,7 @@ class Pivoting:
             block,
             arguments,
             shared_bytes=shared_bytes,
-            defines=(*defines, _offset_bits(self.graph)),
+            defines=(*defines, offset_bits(self.graph)),
         )
 
 
