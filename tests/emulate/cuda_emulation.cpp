@@ -1,15 +1,19 @@
-// The machine under cuda_emulation.h: a block of threads on one host thread, each with a stack of its own.
+// The machine under cuda_emulation.h: a block of threads on one host thread, each with a stack of its own, or all
+// blocks of a cooperative launch.
 //
 // A thread runs until it waits at a barrier or a warp operation, or returns; then the scheduler takes the next one, in
 // ascending order in even blocks and descending in odd ones, so that what depends on the order differs between blocks.
-// Since it sees who waits for whom, a barrier that not all threads reach is an error and never a hang; and since the
-// compiler calls us at every branch, so is a loop without an end.
+// Blocks that run at the same time take turns, each time in the reverse order of the time before. Since it sees who
+// waits for whom, a barrier that not all threads reach is an error and never a hang; and since the compiler calls us at
+// every branch, so is a loop without an end.
 //
 // For ThreadSanitizer every thread is a fiber. Clocks say what orders what: the beginning of a launch is before all of
 // its blocks, a barrier's arrivals are before its departures, and the scheduler passes nothing on from one thread or
 // block to another. Thread t of block b runs as fiber (t + b) mod block size: the same thread of two blocks is two fibers.
+// Blocks that run at the same time share no fibers.
 #include "cuda_emulation.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
@@ -38,7 +42,8 @@ constexpr u32 WARP_LANES = 32;
 constexpr size_t STACK_BYTES = 128 << 10;
 constexpr size_t DYNAMIC_ALIGNMENT = 16;
 constexpr u32 DYNAMIC = ~0u;
-constexpr u64 MOST_STEPS = 1ull << 28;  // of a block, a second or so: what takes more does not end
+constexpr u64 MOST_STEPS = 1ull << 28;  // of what runs at once, a second or so: what takes more does not end
+constexpr u64 MEETING_STEPS = 32;       // what an arrival at meet_grid counts for: it takes as long as many
 constexpr unsigned char POISON = 0xA5;  // what shared memory holds before it is written
 
 // Two places that stand for points in time, used in turn: a thread may be at the next barrier before another has left
@@ -48,12 +53,16 @@ struct Clock {
     u32 turn = 0;
 };
 
-enum class Waiting { nothing, block, warp, returned };
+enum class Waiting { nothing, block, grid, warp, returned };
+
+struct Block;
 
 struct Thread {
     ucontext_t context;
     std::unique_ptr<char[]> stack;
     void* fiber = nullptr;
+    Block* block = nullptr;
+    Thread** warp = nullptr;  // its lanes
     u32 index = 0;
     Waiting waiting = Waiting::nothing;
     WarpOperation operation;
@@ -68,23 +77,34 @@ struct Shared {
     char allocated;  // the point in time, as a place
 };
 
+// Threads that a barrier brings together.
+struct Group {
+    std::vector<Thread*> threads;  // those of a block by index
+    Clock clock;
+    u32 arrived = 0;
+};
+
+struct Block {
+    u32 index;
+    Group group;
+    std::vector<std::unique_ptr<Shared>> shared_memory;
+};
+
 struct Launch {
-    const char* name;
     void (*kernel)(void**);
     void** arguments;
     size_t dynamic_bytes;
+    bool cooperative;
 };
 
 std::vector<std::unique_ptr<Thread>> fibers;
-std::vector<Thread*> threads;  // of the block, by index
-std::vector<std::unique_ptr<Shared>> shared_memory;
+std::vector<std::unique_ptr<Block>> blocks;  // that run now: one, or all of a cooperative launch
+Group everyone;                              // in those blocks
 ucontext_t scheduler;
 void* scheduler_fiber;
 Thread* running;
 Launch launch;
-Clock block_clock;
 char launch_begin, block_end;
-u32 arrived_at_barrier;
 u64 steps;
 std::string failure;
 
@@ -112,12 +132,13 @@ void wait(Waiting reason) {
 void resume(Thread* thread) {
     running = thread;
     thread_index.x = thread->index;
+    block_index.x = thread->block->index;
     announce_switch(thread->fiber);
     swapcontext(&scheduler, &thread->context);
 }
 
 [[noreturn]] void fail(const std::string& reason) {
-    failure = reason;
+    failure = "block " + std::to_string(running->block->index) + ": " + reason;
     for (;;) wait(running->waiting);
 }
 
@@ -147,8 +168,6 @@ const char* name_of(WarpOperation operation) {
     return names[int(operation)];
 }
 
-Thread* lane_of_warp(const Thread* thread, u32 lane) { return threads[thread->index / WARP_LANES * WARP_LANES + lane]; }
-
 // Whose value a lane gets; itself where a shuffle leaves its segment of `width` lanes.
 u32 source_lane(const Thread* thread) {
     const u32 lane = thread->index % WARP_LANES, width = thread->width, first = lane / width * width;
@@ -166,11 +185,11 @@ u64 result_of(const Thread* thread) {
     if (thread->operation == WarpOperation::ballot) {
         u32 ballot = 0;
         for (u32 lane = 0; lane < WARP_LANES; ++lane)
-            if (thread->mask >> lane & 1) ballot |= u32(lane_of_warp(thread, lane)->value) << lane;
+            if (thread->mask >> lane & 1) ballot |= u32(thread->warp[lane]->value) << lane;
         return ballot;
     }
     const u32 source = source_lane(thread);
-    if (thread->mask >> source & 1) return lane_of_warp(thread, source)->value;
+    if (thread->mask >> source & 1) return thread->warp[source]->value;
     return POISON * 0x0101010101010101ull;  // undefined: that lane does not take part
 }
 
@@ -179,7 +198,7 @@ bool all_lanes_arrived(const Thread* self) {
     bool all = true;
     for (u32 lane = 0; lane < WARP_LANES; ++lane) {
         if (!(self->mask >> lane & 1)) continue;
-        const Thread* other = lane_of_warp(self, lane);
+        const Thread* other = self->warp[lane];
         if (other == self) continue;
         if (other->waiting != Waiting::warp) {
             all = false;
@@ -195,19 +214,35 @@ bool all_lanes_arrived(const Thread* self) {
 }
 
 std::string who_waits() {
-    u32 at_barrier = 0, in_warps = 0, returned = 0;
-    for (const Thread* thread : threads) {
+    u32 at_barrier = 0, at_grid = 0, in_warps = 0, returned = 0;
+    for (const Thread* thread : everyone.threads) {
         at_barrier += thread->waiting == Waiting::block;
+        at_grid += thread->waiting == Waiting::grid;
         in_warps += thread->waiting == Waiting::warp;
         returned += thread->waiting == Waiting::returned;
     }
-    char text[160];
-    std::snprintf(text, sizeof text, "of %zu threads %u wait at __syncthreads, %u at warp operations, %u have returned",
-                  threads.size(), at_barrier, in_warps, returned);
-    return text;
+    char text[200];
+    std::snprintf(text, sizeof text,
+                  "of %zu threads %u wait at __syncthreads, %u at meet_grid, %u at warp operations, %u have returned",
+                  everyone.threads.size(), at_barrier, at_grid, in_warps, returned);
+    return (launch.cooperative ? "all blocks: " : "block " + std::to_string(blocks.front()->index) + ": ") + text;
+}
+
+void meet(Group& group, Waiting barrier) {
+    char* clock = &group.clock.place[group.clock.turn % 2];
+    release(clock);
+    if (++group.arrived < group.threads.size()) {
+        wait(barrier);
+    } else {
+        group.arrived = 0;
+        ++group.clock.turn;
+        for (Thread* thread : group.threads) thread->waiting = Waiting::nothing;
+    }
+    acquire(clock);
 }
 
 void* allocate_shared(u32 number, size_t bytes, size_t alignment) {
+    auto& shared_memory = running->block->shared_memory;
     for (const auto& known : shared_memory)
         if (known->number == number) {
             acquire(&known->allocated);
@@ -222,55 +257,75 @@ void* allocate_shared(u32 number, size_t bytes, size_t alignment) {
     return shared_memory.back()->memory;
 }
 
-void free_shared() {
-    for (const auto& known : shared_memory) std::free(known->memory);
-    shared_memory.clear();
-}
-
-void begin_block(u32 block) {
+// The block's threads are fibers from `first_fiber` on.
+std::unique_ptr<Block> begun_block(u32 index, size_t first_fiber) {
     const u32 size = block_size.x;
-    block_index.x = block;
-    arrived_at_barrier = 0;
-    for (u32 index = 0; index < size; ++index) {
-        Thread* thread = fibers[(u64(index) + block) % size].get();
-        thread->index = index;
+    auto block = std::make_unique<Block>();
+    block->index = index;
+    block->group.threads.resize(size);
+    for (u32 place = 0; place < size; ++place) {
+        Thread* thread = fibers[first_fiber + (u64(place) + index) % size].get();
+        thread->block = block.get();
+        thread->warp = &block->group.threads[place / WARP_LANES * WARP_LANES];
+        thread->index = place;
         thread->waiting = Waiting::nothing;
-        threads[index] = thread;
+        block->group.threads[place] = thread;
+    }
+    return block;
+}
+
+void begin_blocks(u32 first, u32 count) {
+    everyone.threads.clear();
+    everyone.arrived = 0;
+    for (u32 place = 0; place < count; ++place) {
+        blocks.push_back(begun_block(first + place, size_t(place) * block_size.x));
+        const auto& threads = blocks.back()->group.threads;
+        everyone.threads.insert(everyone.threads.end(), threads.begin(), threads.end());
     }
 }
 
-void run_block(u32 block) {
-    begin_block(block);
-    const u32 size = block_size.x;
-    for (bool any_ran = true; any_ran && failure.empty();) {
-        any_ran = false;
-        for (u32 step = 0; step < size && failure.empty(); ++step) {
-            Thread* thread = threads[block % 2 == 0 ? step : size - 1 - step];
-            if (thread->waiting != Waiting::nothing) continue;
-            resume(thread);
-            any_ran = true;
-        }
-    }
+void end_blocks() {
     acquire(&block_end);
-    free_shared();
+    for (const auto& block : blocks)
+        for (const auto& known : block->shared_memory) std::free(known->memory);
+    blocks.clear();
     steps = 0;
-    for (const Thread* thread : threads)
+}
+
+// Lets every thread that does not wait run until it does; whether there was one.
+bool run_a_while(const Block& block) {
+    const auto& threads = block.group.threads;
+    const size_t size = threads.size();
+    bool any_ran = false;
+    for (size_t step = 0; step < size && failure.empty(); ++step) {
+        Thread* thread = threads[block.index % 2 == 0 ? step : size - 1 - step];
+        if (thread->waiting != Waiting::nothing) continue;
+        resume(thread);
+        any_ran = true;
+    }
+    return any_ran;
+}
+
+void run_together(u32 first, u32 count) {
+    begin_blocks(first, count);
+    for (bool any_ran = true; any_ran && failure.empty(); std::reverse(blocks.begin(), blocks.end())) {
+        any_ran = false;
+        for (const auto& block : blocks) any_ran |= run_a_while(*block);
+    }
+    for (const Thread* thread : everyone.threads)
         if (failure.empty() && thread->waiting != Waiting::returned) failure = who_waits();
+    end_blocks();
 }
 
 }  // namespace
 
-void meet_block() {
-    char* clock = &block_clock.place[block_clock.turn % 2];
-    release(clock);
-    if (++arrived_at_barrier < threads.size()) {
-        wait(Waiting::block);
-    } else {
-        arrived_at_barrier = 0;
-        ++block_clock.turn;
-        for (Thread* thread : threads) thread->waiting = Waiting::nothing;
-    }
-    acquire(clock);
+void meet_block() { meet(running->block->group, Waiting::block); }
+
+void meet_grid(u32 arrivals) {
+    if (!launch.cooperative) fail("a thread calls meet_grid in a launch that is not cooperative");
+    if (arrivals != 0) fail("meet_grid counts arrivals from " + std::to_string(arrivals) + " on and not from zero");
+    steps += MEETING_STEPS;
+    meet(everyone, Waiting::grid);
 }
 
 u64 meet_warp(WarpOperation operation, u32 mask, u64 value, u32 argument, u32 width) {
@@ -278,16 +333,16 @@ u64 meet_warp(WarpOperation operation, u32 mask, u64 value, u32 argument, u32 wi
     self->operation = operation, self->mask = mask, self->value = value;
     self->argument = argument, self->width = width;
     if (!(mask >> self->index % WARP_LANES & 1)) fail("a thread calls a warp operation whose mask leaves it out");
-    Clock& shared_clock = lane_of_warp(self, u32(__builtin_ctz(mask)))->warp_clock;
+    Clock& shared_clock = self->warp[__builtin_ctz(mask)]->warp_clock;
     char* clock = &shared_clock.place[shared_clock.turn % 2];
     const bool orders_memory = operation == WarpOperation::synchronize;
     if (orders_memory) release(clock);
     if (all_lanes_arrived(self)) {
         ++shared_clock.turn;
         for (u32 lane = 0; lane < WARP_LANES; ++lane)
-            if (mask >> lane & 1) lane_of_warp(self, lane)->result = result_of(lane_of_warp(self, lane));
+            if (mask >> lane & 1) self->warp[lane]->result = result_of(self->warp[lane]);
         for (u32 lane = 0; lane < WARP_LANES; ++lane)
-            if (mask >> lane & 1) lane_of_warp(self, lane)->waiting = Waiting::nothing;
+            if (mask >> lane & 1) self->warp[lane]->waiting = Waiting::nothing;
     } else {
         wait(Waiting::warp);
     }
@@ -299,19 +354,20 @@ void* dynamic_shared() { return allocate_shared(DYNAMIC, launch.dynamic_bytes, D
 
 void* static_shared(u32 number, size_t bytes, size_t alignment) { return allocate_shared(number, bytes, alignment); }
 
-const char* run(const char* name, u32 grid, u32 block, size_t dynamic_bytes, void (*kernel)(void**), void** arguments) {
-    launch = {name, kernel, arguments, dynamic_bytes};
+const char* run(const char* name, u32 grid, u32 block, size_t dynamic_bytes, bool cooperative, void (*kernel)(void**),
+                void** arguments) {
+    const u32 at_once = cooperative ? grid : 1;
+    launch = {kernel, arguments, dynamic_bytes, cooperative};
     block_size.x = block;
     grid_size.x = grid;
     scheduler_fiber = current_fiber();
     failure.clear();
-    threads.resize(block);
-    while (fibers.size() < block) fibers.push_back(born());
+    while (fibers.size() < size_t(at_once) * block) fibers.push_back(born());
     release(&launch_begin);
-    for (u32 index = 0; index < grid && failure.empty(); ++index) run_block(index);
+    for (u32 first = 0; first < grid && failure.empty(); first += at_once) run_together(first, at_once);
     if (failure.empty()) return nullptr;
     fibers.clear();  // their stacks hold unfinished calls
-    failure = std::string(name) + ", block " + std::to_string(block_index.x) + ": " + failure;
+    failure = std::string(name) + ", " + failure;
     return failure.c_str();
 }
 

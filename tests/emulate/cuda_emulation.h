@@ -2,7 +2,8 @@
 //
 // Every CUDA thread has a stack of its own and runs until it waits for others; no two run at once. Memory is ordered by
 // __syncthreads and __syncwarp alone, so ThreadSanitizer sees a race wherever one of them is missing: shuffles, ballots
-// and atomics exchange values and order nothing, as CUDA has it. Blocks run one after the other, and nothing orders them.
+// and atomics exchange values and order nothing, as CUDA has it. Blocks run one after the other and nothing orders them;
+// those of a cooperative launch run at the same time, and meet_grid alone orders them.
 #pragma once
 
 #include <cmath>
@@ -40,6 +41,7 @@ extern Index thread_index, block_index, block_size, grid_size;  // of the thread
 enum class WarpOperation { synchronize, shuffle, shuffle_up, shuffle_down, shuffle_xor, ballot };
 
 void meet_block();
+void meet_grid(u32 arrivals);
 u64 meet_warp(WarpOperation operation, u32 mask, u64 value = 0, u32 argument = 0, u32 width = 32);
 void* dynamic_shared();
 void* static_shared(u32 number, size_t bytes, size_t alignment);
@@ -50,8 +52,9 @@ T& shared(u32 number) {
     return *static_cast<T*>(static_shared(number, sizeof(T), alignof(T)));
 }
 
-// Runs a whole grid; says what went wrong, or nothing.
-const char* run(const char* name, u32 grid, u32 block, size_t dynamic_bytes, void (*kernel)(void**), void** arguments);
+// Runs a whole grid, the blocks of a cooperative one at the same time; says what went wrong, or nothing.
+const char* run(const char* name, u32 grid, u32 block, size_t dynamic_bytes, bool cooperative, void (*kernel)(void**),
+                void** arguments);
 
 template <typename T>
 T exchange(WarpOperation operation, u32 mask, T value, u32 argument, u32 width) {
@@ -72,6 +75,12 @@ T exchange(WarpOperation operation, u32 mask, T value, u32 argument, u32 width) 
 
 inline void __syncthreads() { emulation::meet_block(); }
 inline void __syncwarp(u32 mask = ~0u) { emulation::meet_warp(emulation::WarpOperation::synchronize, mask); }
+inline void __threadfence() {}  // orders nothing by itself: what it is part of, such as meet_grid, does
+
+// In place of common/grid.cuh. It counts for itself: `arrivals` stays zero.
+inline void meet_grid(u32* arrivals) {
+    emulation::meet_grid(emulation::thread_index.x == 0 ? __atomic_load_n(arrivals, __ATOMIC_RELAXED) : 0);
+}
 
 template <typename T>
 T __shfl_sync(u32 mask, T value, u32 lane, u32 width = 32) {
@@ -103,6 +112,11 @@ inline int __clz(u32 word) { return word == 0 ? 32 : __builtin_clz(word); }
 inline int __clzll(u64 word) { return word == 0 ? 64 : __builtin_clzll(word); }
 
 template <typename T>
+T load_racing(const T* place) { return __atomic_load_n(place, __ATOMIC_RELAXED); }
+template <typename T>
+void store_racing(T* place, T value) { __atomic_store_n(place, value, __ATOMIC_RELAXED); }
+
+template <typename T>
 T __ldg(const T* address) { return *address; }
 
 inline int min(int a, int b) { return a < b ? a : b; }
@@ -127,7 +141,15 @@ inline u64 max(u64 a, u64 b) { return a > b ? a : b; }
                                                             __ATOMIC_RELAXED)) {                               \
         }                                                                                                      \
         return seen;                                                                                           \
+    }                                                                                                          \
+    inline T atomicMin(T* address, T value) {                                                                  \
+        T seen = __atomic_load_n(address, __ATOMIC_RELAXED);                                                   \
+        while (seen > value && !__atomic_compare_exchange_n(address, &seen, value, false, __ATOMIC_RELAXED,    \
+                                                            __ATOMIC_RELAXED)) {                               \
+        }                                                                                                      \
+        return seen;                                                                                           \
     }
 EMULATE_ATOMICS(u32)
 EMULATE_ATOMICS(u64)
 #undef EMULATE_ATOMICS
+inline u32 atomicSub(u32* address, u32 value) { return __atomic_fetch_sub(address, value, __ATOMIC_RELAXED); }

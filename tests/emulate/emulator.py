@@ -31,6 +31,7 @@ COMPILER = shutil.which("g++")
 FLAGS = ("-std=c++17", "-fPIC", "-fno-strict-aliasing", "-Wall", "-Wno-unknown-pragmas", "-Wno-unused-function", "-g")
 MOST_THREADS, LANES = 1024, 32
 MOST_BLOCKS = 2**31 - 1
+RESIDENT_BLOCKS = 3
 POISON = 0xA5
 
 COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
@@ -91,8 +92,8 @@ class Kernel:
         )
         return (
             f'extern "C" __attribute__((visibility("default"))) const char* launch_{self.name}'
-            "(u32 grid, u32 block, u64 dynamic_bytes, void** arguments) {\n"
-            f'    return emulation::run("{self.name}", grid, block, dynamic_bytes,\n'
+            "(u32 grid, u32 block, u64 dynamic_bytes, u32 cooperative, void** arguments) {\n"
+            f'    return emulation::run("{self.name}", grid, block, dynamic_bytes, cooperative,\n'
             f"        [](void** arguments) {{ {self.name}({unpacked}); }}, arguments);\n}}\n"
         )
 
@@ -267,20 +268,28 @@ class EmulatedDevice:
         *,
         shared_bytes: int = 0,
         defines: Defines = (),
+        cooperative: bool = False,
     ) -> None:
-        """Run a kernel to its end."""
+        """Run a kernel to its end; the blocks of a cooperative launch run at the same time."""
         self.launched.add((stem, defines))
         self._check_shape(kernel, grid, block, shared_bytes)
+        if cooperative and grid > RESIDENT_BLOCKS:
+            raise EmulationError(f"{kernel}: {grid} blocks that wait for each other; {RESIDENT_BLOCKS} fit at once")
         loaded = _load(self._build, stem, defines, self._kernels)
         values = _checked(loaded.kernels[kernel], arguments, dict(defines))
         addresses = (ctypes.c_void_p * len(values))(*(value.ctypes.data for value in values))
         function = loaded.library[f"launch_{kernel}"]
         function.restype = ctypes.c_char_p
-        failure = function(
-            ctypes.c_uint32(grid), ctypes.c_uint32(block), ctypes.c_uint64(shared_bytes), ctypes.byref(addresses)
-        )
-        if failure:
+        shape = (ctypes.c_uint32(grid), ctypes.c_uint32(block), ctypes.c_uint64(shared_bytes))
+        if failure := function(*shape, ctypes.c_uint32(cooperative), ctypes.byref(addresses)):
             raise EmulationError(failure.decode())
+
+    def resident_blocks(self, stem: str, kernel: str, block: int, *, defines: Defines = ()) -> int:
+        """How many blocks of a cooperative launch are there at once: a few, of any kernel."""
+        if kernel not in _load(self._build, stem, defines, self._kernels).kernels:
+            raise EmulationError(f"{stem} has no kernel {kernel}")
+        self._check_shape(kernel, RESIDENT_BLOCKS, block, 0)
+        return RESIDENT_BLOCKS
 
     def synchronize(self) -> None:
         """Nothing is ever under way."""

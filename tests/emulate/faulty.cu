@@ -1,7 +1,9 @@
-// What: kernels with one fault each, and a sound one; the harness must tell them apart.
+// What: kernels with one fault each, and sound ones; the harness must tell them apart.
+#include "common/grid.cuh"
 #include "common/reduce.cuh"
 
 #define TABLE 64u
+#define FIRST_VALUE 8  // far enough from values[0] for ThreadSanitizer, which remembers few accesses of one place
 
 // Every thread passes a number to the next one, through all kinds of memory and exchange.
 extern "C" __global__ void sound(u32* values, u32 length, u64* found) {
@@ -89,4 +91,72 @@ extern "C" __global__ void read_before_write(u32* values, u32 length, u64* found
     if (threadIdx.x == 0) values[blockIdx.x] = table[0];
     __syncwarp();
     table[threadIdx.x] = 1;
+}
+
+// Cooperative: values[0] counts arrivals, and every block passes a number to the next one, twice.
+extern "C" __global__ void sound_grid(u32* values, u32 length, u64* found) {
+    const u32 next = (blockIdx.x + 1) % gridDim.x;
+    for (u32 round = 0; round < 2; ++round) {
+        if (threadIdx.x == round) values[FIRST_VALUE + blockIdx.x] = round + blockIdx.x;
+        meet_grid(values);
+        if (threadIdx.x == 0) atomicAdd(found, u64(values[FIRST_VALUE + next]));
+        meet_grid(values);
+    }
+}
+
+extern "C" __global__ void miss_grid(u32* values, u32 length, u64* found) {
+    if (threadIdx.x == 0) values[FIRST_VALUE + blockIdx.x] = blockIdx.x;
+    __syncthreads();
+    if (threadIdx.x == 0) atomicAdd(found, u64(values[FIRST_VALUE + (blockIdx.x + 1) % gridDim.x]));
+    meet_grid(values);
+}
+
+extern "C" __global__ void miss_second_grid(u32* values, u32 length, u64* found) {
+    for (u32 round = 0; round < 2; ++round) {
+        if (threadIdx.x == 0) values[FIRST_VALUE + blockIdx.x] = round;
+        meet_grid(values);
+        if (threadIdx.x == 0) atomicAdd(found, u64(values[FIRST_VALUE + (blockIdx.x + 1) % gridDim.x]));
+        __syncthreads();
+    }
+}
+
+extern "C" __global__ void trust_barrier_of_block(u32* values, u32 length, u64* found) {
+    if (threadIdx.x == 0 && blockIdx.x == 0) values[FIRST_VALUE] = 1;
+    __syncthreads();
+    if (threadIdx.x == 5 && blockIdx.x == 1) found[0] = values[FIRST_VALUE];
+}
+
+extern "C" __global__ void trust_atomics_between_blocks(u32* values, u32 length, u64* found) {
+    if (threadIdx.x == 0 && blockIdx.x == 0) values[FIRST_VALUE] = 1;
+    __threadfence();
+    atomicAdd(found, 1ull);
+    __threadfence();
+    if (threadIdx.x == 0 && blockIdx.x == 1) atomicAdd(found, u64(values[FIRST_VALUE]));
+    meet_grid(values);
+}
+
+extern "C" __global__ void leave_block_before_grid(u32* values, u32 length, u64* found) {
+    if (blockIdx.x == 1) return;
+    meet_grid(values);
+}
+
+extern "C" __global__ void leave_thread_before_grid(u32* values, u32 length, u64* found) {
+    if (blockIdx.x == 1 && threadIdx.x == 5) return;
+    meet_grid(values);
+}
+
+extern "C" __global__ void meet_at_two_places(u32* values, u32 length, u64* found) {
+    if (blockIdx.x == 2) __syncthreads();
+    if (blockIdx.x == 2 && threadIdx.x == 5) __syncthreads();
+    else meet_grid(values);
+}
+
+extern "C" __global__ void count_from_one(u32* values, u32 length, u64* found) {
+    if (threadIdx.x == 0) atomicExch(values, 1u);
+    __syncthreads();
+    meet_grid(values);
+}
+
+extern "C" __global__ void never_end_meeting(u32* values, u32 length, u64* found) {
+    while (length > 0) meet_grid(values);
 }

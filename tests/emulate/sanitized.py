@@ -39,6 +39,7 @@ class Job:
     sanitizer: str | None
     cases: tuple[Case, ...] = ()
     fault: str | None = None
+    cooperative: bool = False  # the launch of the fault
     coverage_folder: str | None = None
     checks: tuple[str, ...] = ()
 
@@ -61,18 +62,21 @@ def _library(name: str) -> str:
     return asked.stdout.strip()
 
 
-def launch_fault(device: EmulatedDevice, kernel: str) -> tuple[list[int], list[int]]:
+def launch_fault(device: EmulatedDevice, kernel: str, cooperative: bool = False) -> tuple[list[int], list[int]]:
     """One kernel of faulty.cu on a few threads; what it left in its arrays."""
     values, found = np.zeros(200, np.uint32), np.zeros(2, np.uint64)
     arguments = (values, np.uint32(len(values)), found)
-    device.launch("faulty", kernel, FAULT_BLOCKS, FAULT_THREADS, arguments, shared_bytes=16 * FAULT_THREADS)
+    device.launch(
+        "faulty", kernel, FAULT_BLOCKS, FAULT_THREADS, arguments,
+        shared_bytes=16 * FAULT_THREADS, cooperative=cooperative,
+    )  # fmt: skip
     return values.tolist(), found.tolist()
 
 
 def main() -> None:
     job = json.load(sys.stdin)
     if job["fault"]:
-        launch_fault(EmulatedDevice(job["sanitizer"], kernels=HERE), job["fault"])
+        launch_fault(EmulatedDevice(job["sanitizer"], kernels=HERE), job["fault"], job["cooperative"])
     folder = job["coverage_folder"]
     device = EmulatedDevice(job["sanitizer"], coverage=bool(folder), folder=Path(folder) if folder else None)
     for case in job["cases"]:

@@ -11,6 +11,7 @@ from emulate.emulated_cases import RECORDS, needs_compiler
 from emulate.emulator import (
     HERE,
     MOST_BLOCKS,
+    RESIDENT_BLOCKS,
     EmulatedDevice,
     EmulationError,
     PoisonedNumpy,
@@ -47,10 +48,28 @@ def test_the_primitives(device: EmulatedDevice) -> None:
 
 def test_atomics_and_wide_loads(device: EmulatedDevice) -> None:
     quads = np.arange(64, dtype=np.uint32).reshape(-1, 4)
-    small, large = np.zeros(4, np.uint32), np.zeros(2, np.uint64)
+    small, large = np.array([0, 0, 0, 0, 300, 300], np.uint32), np.array([0, 0, 2**50], np.uint64)
     device.launch("primitives", "show_atomics", 2, 64, (quads, np.uint32(len(quads)), small, large))
-    assert small.tolist() == [128, 2**32 - 1, 63, 1]
-    assert large.tolist() == [sum(range(64)) * 2**32, 63 + 2**40]
+    assert small.tolist() == [128, 2**32 - 1, 63, 1, 300 - 2 * 128, 3]
+    assert large.tolist() == [sum(range(64)) * 2**32, 63 + 2**40, 2**40]
+
+
+@pytest.mark.parametrize("block", [32, 96])
+def test_blocks_of_a_cooperative_launch_read_what_others_wrote(device: EmulatedDevice, block: int) -> None:
+    blocks = device.resident_blocks("primitives", "sum_in_rounds", block)
+    sums, arrivals = np.arange(blocks * block, dtype=np.uint32), np.zeros(1, np.uint32)
+    expected = np.cumsum(sums).tolist()
+    device.launch("primitives", "sum_in_rounds", blocks, block, (sums, arrivals), cooperative=True)
+    assert sums.tolist() == expected
+
+
+def test_blocks_of_a_cooperative_launch_have_their_own_memory_and_barriers(device: EmulatedDevice) -> None:
+    counts, arrivals = np.zeros(RESIDENT_BLOCKS, np.uint32), np.zeros(1, np.uint32)
+    arguments = (counts, arrivals)
+    device.launch(
+        "primitives", "count_blocks_apart", RESIDENT_BLOCKS, 64, arguments, shared_bytes=2 * 4, cooperative=True
+    )
+    assert counts.tolist() == [64, 63, 62]
 
 
 def test_a_sound_kernel_finds_the_sum(device: EmulatedDevice) -> None:
@@ -76,19 +95,61 @@ def test_fresh_arrays_are_poisoned() -> None:
         PoisonedNumpy.repeat([1, 2], [1, 2])  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize("cooperative", [False, True])
 @pytest.mark.parametrize(
     ("kernel", "message"),
     [
-        ("leave_before_barrier", "block 0: of 64 threads 63 wait at __syncthreads, 0 at warp operations, 1 have"),
-        ("shuffle_in_branch", "32 at warp operations, 32 have returned"),
+        (
+            "leave_before_barrier",
+            "threads [0-9]+ wait at __syncthreads, 0 at meet_grid, 0 at warp operations, [13] have",
+        ),
+        ("shuffle_in_branch", "(32|96) at warp operations, (32|96) have returned"),
         ("never_end", "block 0: a thread does not come to an end"),
         ("disagree_on_mask", "at __syncwarp with mask ffffffff, thread 0 at __syncwarp with mask 0001ffff"),
     ],
 )
-def test_threads_that_do_not_meet_end_the_launch(device: EmulatedDevice, kernel: str, message: str) -> None:
+def test_threads_that_do_not_meet_end_the_launch(
+    device: EmulatedDevice, kernel: str, message: str, cooperative: bool
+) -> None:
     with pytest.raises(EmulationError, match=message):
-        launch_fault(device, kernel)
-    assert launch_fault(device, "sound")[1][0] > 0
+        launch_fault(device, kernel, cooperative)
+    assert launch_fault(device, "sound", cooperative)[1][0] > 0
+
+
+@pytest.mark.parametrize(
+    ("kernel", "message"),
+    [
+        ("leave_block_before_grid", "all blocks: of 192 threads 0 wait at __syncthreads, 128 at meet_grid, 0 at warp"),
+        ("leave_thread_before_grid", "191 at meet_grid, 0 at warp operations, 1 have returned"),
+        ("meet_at_two_places", "1 wait at __syncthreads, 191 at meet_grid"),
+        ("count_from_one", "meet_grid counts arrivals from 1 on"),
+        ("never_end_meeting", "a thread does not come to an end"),
+    ],
+)
+def test_blocks_that_do_not_meet_end_the_launch(device: EmulatedDevice, kernel: str, message: str) -> None:
+    with pytest.raises(EmulationError, match=message):
+        launch_fault(device, kernel, cooperative=True)
+    assert launch_fault(device, "sound_grid", cooperative=True)[1] == [sum(range(FAULT_BLOCKS)) * 2 + FAULT_BLOCKS, 0]
+
+
+def test_a_missing_meeting_shows_in_what_is_read(device: EmulatedDevice) -> None:
+    _, found = launch_fault(device, "miss_grid", cooperative=True)
+    assert found[0] != sum(range(FAULT_BLOCKS))
+
+
+def test_blocks_that_run_one_after_the_other_cannot_meet(device: EmulatedDevice) -> None:
+    with pytest.raises(EmulationError, match=r"sound_grid, block 0: .* not cooperative"):
+        launch_fault(device, "sound_grid")
+
+
+def test_blocks_that_are_not_all_there_at_once_cannot_meet(device: EmulatedDevice) -> None:
+    arguments = (np.zeros(4 * 32, np.uint32), np.zeros(1, np.uint32))
+    with pytest.raises(EmulationError, match="4 blocks that wait for each other; 3 fit at once"):
+        device.launch("primitives", "sum_in_rounds", RESIDENT_BLOCKS + 1, 32, arguments, cooperative=True)
+    with pytest.raises(EmulationError, match="primitives has no kernel sum_at_once"):
+        device.resident_blocks("primitives", "sum_at_once", 32)
+    with pytest.raises(EmulationError, match="blocks of 33 threads"):
+        device.resident_blocks("primitives", "sum_in_rounds", 33)
 
 
 @pytest.mark.parametrize(
@@ -133,8 +194,9 @@ def test_every_algorithm_has_kernels_of_its_stem() -> None:
 
 
 @pytest.mark.parametrize("sanitizer", [ADDRESS, THREAD])
-def test_a_sound_kernel_is_not_reported(sanitizer: str) -> None:
-    assert run_apart(Job(sanitizer, fault="sound")) == ""
+@pytest.mark.parametrize(("kernel", "cooperative"), [("sound", False), ("sound", True), ("sound_grid", True)])
+def test_a_sound_kernel_is_not_reported(sanitizer: str, kernel: str, cooperative: bool) -> None:
+    assert run_apart(Job(sanitizer, fault=kernel, cooperative=cooperative)) == ""
 
 
 @pytest.mark.parametrize(
@@ -154,4 +216,13 @@ def test_a_sound_kernel_is_not_reported(sanitizer: str) -> None:
 def test_faults_are_reported_where_they_are(sanitizer: str, fault: str, report: str) -> None:
     reported = run_apart(Job(sanitizer, fault=fault))
     assert report in reported
+    assert "faulty.cu:" in reported
+
+
+@pytest.mark.parametrize(
+    "fault", ["miss_grid", "miss_second_grid", "trust_atomics_between_blocks", "trust_barrier_of_block", "miss_barrier"]
+)
+def test_races_between_and_in_blocks_that_run_at_once_are_reported(fault: str) -> None:
+    reported = run_apart(Job(THREAD, fault=fault, cooperative=True))
+    assert "data race" in reported
     assert "faulty.cu:" in reported

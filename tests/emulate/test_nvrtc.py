@@ -12,8 +12,9 @@ from typing import Any
 
 import pytest
 
+from emulate import truss_cases
 from emulate.emulated_cases import RECORDS, define_sets, needs_compiler
-from emulate.emulator import Defines
+from emulate.emulator import HERE, Defines, pasted_lines
 from wedgewise.machine import gpu
 
 PACKAGE = "nvidia-cuda-nvrtc"
@@ -82,10 +83,16 @@ def test_files_compile_without_a_warning(stem: str, architecture: str, defines: 
     assert compile_for(architecture, gpu.kernel_text(stem, defines)) == (True, "")
 
 
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
+def test_what_the_emulator_is_held_to_compiles_without_a_warning(architecture: str) -> None:
+    assert compile_for(architecture, "\n".join(pasted_lines(HERE / "primitives.cu", set()))) == (True, "")
+
+
 @pytest.mark.deep
 @needs_compiler
-@pytest.mark.parametrize("algorithm", RECORDS)
+@pytest.mark.parametrize("algorithm", [*RECORDS, *truss_cases.RECORDS])
 def test_every_launched_set_of_defines_compiles_without_a_warning(algorithm: str) -> None:
-    for stem, defines in sorted(define_sets(algorithm)):
+    launched = define_sets(algorithm) if algorithm in RECORDS else truss_cases.define_sets(algorithm)
+    for stem, defines in sorted(launched):
         for architecture in (ARCHITECTURES[0], ARCHITECTURES[-1]):
             assert compile_for(architecture, gpu.kernel_text(stem, defines)) == (True, ""), (stem, defines)

@@ -33,13 +33,15 @@ NO_MEMORY = 2  # cudaErrorMemoryAllocation and CUDA_ERROR_OUT_OF_MEMORY
 HOST_TO_DEVICE, DEVICE_TO_HOST = 1, 2
 
 Array = Any  # of the device's xp
+Defines = tuple[tuple[str, int], ...]
 
 
 class Device(Protocol):
     """What the host code of GPU algorithms needs.
 
     ``xp`` is the array module, ``sms`` how many blocks run at once at least, ``shared_bytes`` what one block may have
-    of shared memory. ``launch`` starts a kernel of a stem's file; arguments are arrays of `xp` and NumPy scalars.
+    of shared memory. ``launch`` starts a kernel of a stem's file; arguments are arrays of `xp` and NumPy scalars. The
+    blocks of a cooperative launch are all there at once and may wait for each other: ``resident_blocks`` says how many.
     """
 
     xp: Any
@@ -55,8 +57,11 @@ class Device(Protocol):
         arguments: tuple[Any, ...],
         *,
         shared_bytes: int = 0,
-        defines: tuple[tuple[str, int], ...] = (),
+        defines: Defines = (),
+        cooperative: bool = False,
     ) -> None: ...
+
+    def resident_blocks(self, stem: str, kernel: str, block: int, *, defines: Defines = ()) -> int: ...
 
     def synchronize(self) -> None: ...
 
@@ -77,7 +82,7 @@ class CopyingDevice(Device, Protocol):
     def arriving(self) -> Arriving: ...
 
 
-def kernel_text(stem: str, defines: tuple[tuple[str, int], ...] = ()) -> str:
+def kernel_text(stem: str, defines: Defines = ()) -> str:
     """The whole text of a stem's kernels, as it is compiled."""
     prelude = "".join(f"#define {name} {value}\n" for name, value in defines)
     return prelude + _pasted((KERNEL_FOLDER / f"{stem}.cu").read_text(encoding="utf-8"), set())
@@ -156,21 +161,32 @@ class Cuda:
         arguments: tuple[Any, ...],
         *,
         shared_bytes: int = 0,
-        defines: tuple[tuple[str, int], ...] = (),
+        defines: Defines = (),
+        cooperative: bool = False,
     ) -> None:
         """Start a kernel; errors of the launch itself are raised here, those of the kernel at the next synchronize."""
         with self._errors():
             function = self._function(stem, kernel, defines)
-            function((grid,), (block,), arguments, shared_mem=shared_bytes)
+            if cooperative:  # not by RawModule(enable_cooperative_groups=True): that links a library which wheels lack
+                function.kernel((grid,), (block,), arguments, shared_bytes, enable_cooperative_groups=True)
+            else:
+                function((grid,), (block,), arguments, shared_mem=shared_bytes)
+
+    def resident_blocks(self, stem: str, kernel: str, block: int, *, defines: Defines = ()) -> int:
+        """How many blocks of a cooperative launch without dynamic shared memory are there at once."""
+        with self._errors():
+            function = self._function(stem, kernel, defines)
+            driver = self.xp.cuda.driver
+            return self.sms * int(driver.occupancyMaxActiveBlocksPerMultiprocessor(function.kernel.ptr, block, 0))
 
     @cache  # noqa: B019  (there is one device per process)
-    def _function(self, stem: str, kernel: str, defines: tuple[tuple[str, int], ...]) -> Any:
+    def _function(self, stem: str, kernel: str, defines: Defines) -> Any:
         function = self._module(stem, defines).get_function(kernel)
         function.max_dynamic_shared_size_bytes = self.shared_bytes - function.shared_size_bytes
         return function
 
     @cache  # noqa: B019
-    def _module(self, stem: str, defines: tuple[tuple[str, int], ...]) -> Any:
+    def _module(self, stem: str, defines: Defines) -> Any:
         return self.xp.RawModule(code=kernel_text(stem, defines), options=("-std=c++17",))
 
     def synchronize(self) -> None:

@@ -44,6 +44,7 @@ _load_lock = threading.RLock()
 _compile_listener: Callable[[str], None] | None = None
 _any_loaded = False
 _array_seconds = 0.0
+_interpreting = threading.local()
 
 
 class Kernel(Generic[Parameters, Value]):
@@ -62,13 +63,21 @@ class Kernel(Generic[Parameters, Value]):
         self._loaded: dict[str, Callable[..., Any]] = {}
 
     def __call__(self, *args: Parameters.args, **kwargs: Parameters.kwargs) -> Value:
-        if JIT_DISABLED:
+        if JIT_DISABLED or getattr(_interpreting, "is_on", False):
             return self.function(*args, **kwargs)
         kinds = ",".join([_kind(arg) for arg in args])
         loaded = self._loaded.get(kinds)
         if loaded is None:
             loaded = self._load(kinds)
         return loaded(*args)  # type: ignore[no-any-return]
+
+    def interpreted(self, *args: Parameters.args, **kwargs: Parameters.kwargs) -> Value:
+        """Run as plain Python, and what it calls too: for work that is not worth a kernel's loading."""
+        _interpreting.is_on = True
+        try:
+            return self.function(*args, **kwargs)
+        finally:
+            _interpreting.is_on = False
 
     @property
     def signatures(self) -> list[str]:
