@@ -65,10 +65,11 @@ check: $(VENV)/.stamp
 	$(VENV)/bin/mypy
 
 bench: $(BENCH_VENV)/.stamp
-	$(BENCH_VENV)/bin/python benchmarks/cpu.py
+	$(BENCH_VENV)/bin/wedgewise bench cpu $(addprefix --data ,$(wildcard $(DATA)/graphs)) \
+		--output benchmarks/results/cpu-$$(date -u +%F).jsonl --tables benchmarks/results/cpu.md
 
 bench-quick: $(VENV)/.stamp
-	$(RUN) benchmarks/answers.py --quick
+	$(VENV)/bin/wedgewise bench answers --graphs kronecker-12-seed1 email-Enron --repeats 1
 
 docs: $(VENV)/.stamp
 	$(RUN) -m wedgewise.report.pages

@@ -36,6 +36,7 @@ import wedgewise as ww
 from wedgewise import storage
 from wedgewise.algorithms import registry
 from wedgewise.algorithms._contract import DeviceAnswer, Shape
+from wedgewise.bench.stopwatch import Stopwatch
 from wedgewise.errors import WedgewiseError
 from wedgewise.generate import kronecker
 from wedgewise.graph import DeviceGraph
@@ -89,26 +90,6 @@ def subjects(options: argparse.Namespace) -> Iterator[Subject]:
             if graph.m >= options.least_edges:
                 pairs = graph.edges.astype(np.int32)
                 yield Subject(path.name.removesuffix(".el.xz"), pairs, graph, ww.count(graph, device="cpu"))
-
-
-@dataclass
-class Stopwatch:
-    """Seconds on the device between two events of a stream."""
-
-    device: gpu.Cuda
-
-    def __enter__(self) -> Stopwatch:
-        self._begin, self._end = self.device.xp.cuda.Event(), self.device.xp.cuda.Event()
-        self._begin.record()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._end.record()
-
-    @property
-    def seconds(self) -> float:
-        self._end.synchronize()
-        return float(self.device.xp.cuda.get_elapsed_time(self._begin, self._end)) / 1e3
 
 
 def time_kernels(
@@ -253,7 +234,8 @@ WHAT = ("kernels", "answers", "whole")
 
 def measure(options: argparse.Namespace, device: gpu.Cuda) -> Iterator[Measured]:
     """Everything that is asked for."""
-    wanted = options.algorithms or [name for name, where in registry() if where == "cuda"]
+    counting = [name for (name, where), item in registry().items() if where == "cuda" and "count" in item.answers]
+    wanted = options.algorithms or counting
     if {"kernels", "answers"} & set(options.what):
         for subject in subjects(options):
             if "kernels" in options.what:

@@ -78,6 +78,10 @@ class Dummy:
     def clustering(self, prepared: Any) -> list[float]:
         return [0.5] * 3 if self.algorithm == "wrong" else [1.0] * 3
 
+    def k_truss(self, prepared: Any, k: int) -> list[int]:
+        """All edges of the triangle up to k = 3, none behind it; the wrong ones are too few."""
+        return list(range(2 if self.algorithm == "wrong" else 3)) if k <= 3 else []
+
     def values(self, question: str, prepared: Any, answer: Any) -> Any:
         return answer
 

@@ -7,15 +7,21 @@ import os
 from pathlib import Path
 from typing import Any
 
-import bench_dummy as dummy
 import pytest
-from bench_helpers import make_graph
 
+from bench import bench_dummy as dummy
+from bench.bench_helpers import make_graph
 from wedgewise.bench import child
 
 
 def reports_of(
-    folder: Path, algorithm: str, row: str = "count", *, question: str = "count", repeats: int = child.MOST_REPEATS
+    folder: Path,
+    algorithm: str,
+    row: str = "count",
+    *,
+    question: str = "count",
+    repeats: int = child.MOST_REPEATS,
+    **details: int,
 ) -> list[dict[str, Any]]:
     graph = make_graph(folder)
     job = {
@@ -25,6 +31,7 @@ def reports_of(
         "threads": 1,
         "knobs": {},
         "question": question,
+        "details": details,
         "row": row,
         "repeats": repeats,
         "pairs_path": str(graph.pairs_path),
@@ -76,6 +83,16 @@ def test_another_question_is_asked_and_summarised(tmp_path: Path) -> None:
     ]
     (found,) = [line for line in reports if "answer" in line]
     assert (found["answer"], len(found["digest"])) == (1, 16)
+
+
+def test_parameters_reach_the_system(tmp_path: Path) -> None:
+    found = [
+        line
+        for k in (3, 4)
+        for line in reports_of(tmp_path, "right", question="k_truss", repeats=1, k=k)
+        if "answer" in line
+    ]
+    assert [(line["answer"], line["edges"]) for line in found] == [(3, 3), (0, 3)]
 
 
 def test_coefficients_that_imply_no_counts_are_a_failure(tmp_path: Path) -> None:

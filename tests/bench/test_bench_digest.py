@@ -22,7 +22,12 @@ ANSWERS: dict[str, Any] = {
     "clustering": np.array([1, 2 / 3, 2 / 3, 1 / 3, 0]),
     "transitivity": 6 / 10,
     "list_triangles": np.array([[0, 1, 2], [1, 2, 3]]),
+    "trussness": np.array([3, 3, 3, 3, 3, 2]),
+    "k_truss": np.array([0, 1, 2, 3, 4]),
+    "max_truss": (3, np.array([0, 1, 2, 3, 4])),
 }
+IMPLIED = {"trussness": 3, "k_truss": 5, "max_truss": 3}
+BY_EDGE = ("edge_support", "trussness")
 BY_VERTEX = ("triangles", "clustering")
 
 
@@ -32,13 +37,13 @@ def frame_of(edges: NDArray[Any], ids: NDArray[Any]) -> Any:
 
 
 @pytest.mark.parametrize("question", QUESTIONS)
-def test_every_answer_implies_the_count(question: str) -> None:
-    triangles, mark = summarise(question, frame_of(EDGES, IDS), ANSWERS[question])
-    assert triangles == 2
+def test_every_answer_implies_a_number(question: str) -> None:
+    number, mark = summarise(question, frame_of(EDGES, IDS), ANSWERS[question])
+    assert number == IMPLIED.get(question, 2)
     assert len(mark) == (0 if question in ("count", "transitivity") else 16)
 
 
-@pytest.mark.parametrize("question", ["triangles", "edge_support", "clustering", "list_triangles"])
+@pytest.mark.parametrize("question", [name for name in QUESTIONS if name not in ("count", "transitivity")])
 def test_digest_does_not_depend_on_the_numbering(question: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(digest, "ROWS_AT_ONCE", 2)
     new_name = np.array([3, 0, 4, 1, 2])
@@ -50,8 +55,13 @@ def test_digest_does_not_depend_on_the_numbering(question: str, monkeypatch: pyt
     if question in BY_VERTEX:
         renamed = np.empty_like(answer)
         renamed[new_name] = answer
+    elif question in BY_EDGE:
+        renamed = answer[order]
+    elif question == "list_triangles":
+        renamed = new_name[answer][::-1, [2, 0, 1]]
     else:
-        renamed = answer[order] if question == "edge_support" else new_name[answer][::-1, [2, 0, 1]]
+        place = np.argsort(order)
+        renamed = place[answer] if question == "k_truss" else (answer[0], place[answer[1]])
     expected = summarise(question, frame_of(EDGES, IDS), answer)
     assert summarise(question, frame_of(edges, ids), renamed) == expected
 
@@ -65,6 +75,8 @@ def test_digest_does_not_depend_on_the_numbering(question: str, monkeypatch: pyt
         ("edge_support", [2, 1, 1, 1, 1, 0]),
         ("list_triangles", [[0, 1, 2], [1, 2, 4]]),
         ("list_triangles", [[0, 1, 2], [0, 1, 2]]),
+        ("trussness", [3, 3, 3, 3, 2, 3]),
+        ("k_truss", [0, 1, 2, 3, 5]),
     ],
 )
 def test_digest_tells_answers_of_the_same_total_apart(question: str, answer: list[Any]) -> None:
@@ -72,6 +84,13 @@ def test_digest_tells_answers_of_the_same_total_apart(question: str, answer: lis
     other = summarise(question, frame_of(EDGES, IDS), np.array(answer))
     assert other[0] == right[0]
     assert other[1] != right[1]
+
+
+def test_digest_of_a_last_truss_has_its_edges_and_its_k() -> None:
+    frame, (k, held) = frame_of(EDGES, IDS), ANSWERS["max_truss"]
+    found = {summarise("max_truss", frame, answer) for answer in ((k, held), (k, held[1:]), (k + 1, held))}
+    assert [number for number, _ in sorted(found)] == [3, 3, 4]
+    assert len({mark for _, mark in found}) == 3
 
 
 def test_isolated_vertices_do_not_matter() -> None:
@@ -94,6 +113,8 @@ def test_clustering_has_the_digest_of_its_triangles() -> None:
         ("clustering", [1.0, 0.5, 0.5, 0.5, 0.0]),
         ("clustering", [1.0, 2 / 3, 2 / 3, 1 / 3, np.nan]),
         ("transitivity", 0.55),
+        ("trussness", [3, 3, 3, 3, 3]),
+        ("trussness", [3, 3, 3, 3, 3, 1]),
     ],
 )
 def test_numbers_that_no_graph_has_are_refused(question: str, answer: Any) -> None:
@@ -105,3 +126,5 @@ def test_a_graph_without_edges() -> None:
     empty = frame_of(np.empty((0, 2), np.int64), np.empty(0, np.int64))
     for question in ("triangles", "edge_support", "clustering", "list_triangles"):
         assert summarise(question, empty, np.empty(0)) == (0, "0" * 16)
+    assert summarise("k_truss", empty, []) == (0, "0" * 16)
+    assert summarise("trussness", empty, np.empty(0)) == summarise("max_truss", empty, (2, [])) == (2, "0" * 16)

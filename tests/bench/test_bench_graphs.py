@@ -1,33 +1,36 @@
-"""Prepared graphs, the helpers that the peers share, and the script on a tiny matrix."""
+"""Prepared graphs, and the helpers that the peers share."""
 
 from __future__ import annotations
 
 import json
 import lzma
-import runpy
-import sys
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from bench_helpers import SETTING
 from numpy.typing import NDArray
 
+import wedgewise as ww
+from bench.bench_helpers import SETTING
 from wedgewise import generate
-from wedgewise.bench import graphs, peers
+from wedgewise.bench import graphs, lagraph, peers
 from wedgewise.bench.digest import summarise
 from wedgewise.bench.ours import Wedgewise
-from wedgewise.bench.record import QUESTIONS
 from wedgewise.bench.runner import Bench, matrix
+from wedgewise.bench.spec import Spec
 from wedgewise.bench.systems import SystemSource, systems_in
 from wedgewise.bench.watch import CellLimits
 from wedgewise.errors import MissingFileError, UnknownNameError
 
-SCRIPTS = Path(__file__).resolve().parents[2] / "benchmarks"
-
-
-ASKED = [(source, question) for source in systems_in(peers) for question in source.questions]
+WRITTEN = {"k_truss": ("k_truss[k=4]", "k_truss[k=kmax]")}
+ASKED = [
+    (source, text)
+    for module in (peers, lagraph)
+    for source in systems_in(module)
+    for question in source.questions
+    for text in WRITTEN.get(question, (question,))
+]
 
 
 def brute_force(pairs: NDArray[Any]) -> int:
@@ -45,12 +48,13 @@ def messy_pairs() -> NDArray[Any]:
 
 def data_folder(folder: Path) -> Path:
     (folder / "graphs").mkdir()
-    truths = {}
+    truths: dict[str, dict[str, Any]] = {}
     for name, n in (("large", 9), ("small", 4), ("tiny", 3)):
         stream = generate.complete(n)
         text = "".join(f"{u} {v}\n" for u, v in stream.pairs().tolist())
         (folder / "graphs" / f"{name}.el.xz").write_bytes(lzma.compress(text.encode()))
         truths[name] = {"m": stream.pairs_count, "triangles": stream.expected_triangles}
+    truths["small"]["truss_edges_by_k"] = {"2": 6, "4": 6}
     truths["absent"] = {"m": 10**9, "triangles": 0}
     (folder / "truths.json").write_text(json.dumps(truths))
     return folder / "graphs"
@@ -87,6 +91,13 @@ def test_the_count_of_every_generated_graph_is_known() -> None:
     assert found == graphs.KNOWN_TRIANGLES
 
 
+def test_known_trusses_are_those_of_the_graphs() -> None:
+    assert set(graphs.KNOWN_TRUSSES) <= set(graphs.KNOWN_TRIANGLES)
+    (smallest,) = [graph for graph in graphs.answer_graphs() if graph.name == "kronecker-12-seed1"]
+    supports = ww.edge_support(smallest.make_pairs(), algorithm="reference")
+    assert np.count_nonzero(supports) == smallest.trusses[3]  # the edges in triangles
+
+
 def test_bundled_graphs_take_part() -> None:
     (enron,) = [graph for graph in graphs.answer_graphs() if graph.name == "email-Enron"]
     assert enron.triangles == 727_044
@@ -107,6 +118,18 @@ def test_real_graphs_are_those_with_enough_edges_and_known_counts(tmp_path: Path
 def test_a_folder_without_truths_is_refused(tmp_path: Path) -> None:
     with pytest.raises(MissingFileError, match=r"no truths\.json"):
         graphs.real_graphs(tmp_path / "nothing" / "here")
+
+
+def test_what_is_known_of_trusses(tmp_path: Path) -> None:
+    small, large = graphs.real_graphs(data_folder(tmp_path), least_edges=6)
+    known = graphs.prepare(small, tmp_path / "work")
+    texts = ["trussness", "max_truss", "k_truss[k=2]", "k_truss[k=3]", "k_truss[k=kmax]", "k_truss[k=5]", "count"]
+    assert [known.expected(Spec.parse(text)) for text in texts] == [4, 4, 6, None, 6, 0, 4]
+    assert known.details(Spec.parse("k_truss[k=kmax]")) == {"k": 4}
+    assert known.with_kmax(1) is known
+    unknown = graphs.prepare(large, tmp_path / "work")
+    assert unknown.expected(Spec("trussness")) is unknown.expected(Spec("k_truss", {"k": 3})) is None
+    assert unknown.with_kmax(1).trusses == {9: 36}
 
 
 def test_graphs_are_chosen_by_name() -> None:
@@ -150,25 +173,27 @@ def test_a_quotient_that_is_no_integer_is_refused(count: float) -> None:
 def test_installed_peers_answer_exactly(source: SystemSource, question: str, tmp_path: Path) -> None:
     pairs = messy_pairs()
     graph = graphs.prepare(graphs.BenchGraph("g", lambda: "x", lambda: pairs, brute_force(pairs)), tmp_path / "work")
+    graph = graph.with_kmax(1)
     limits = CellLimits(30.0, 2**31, repeats=1)
     bench = Bench({source.name: source}, {"g": graph}, limits, SETTING, tmp_path / "results.jsonl")
     rows = ["count", "file"] if question == "count" else ["count"]
-    outcomes = [bench.run_cell(cell) for cell in matrix([source], ["g"], rows, 2, [question])]
+    outcomes = [bench.run_cell(cell) for cell in matrix([source], ["g"], rows, [2], [question])]
     if outcomes[0].status == "unavailable":
         pytest.skip(f"{source.package} is not installed")
-    digest = "" if question == "count" else our_digest(question, pairs)
+    digest = "" if question == "count" else our_digest(question, pairs, graph)
     found = [(outcome.status, outcome.message, outcome.digest) for outcome in outcomes]
     assert found == [("ok", "", digest)] * len(outcomes)
 
 
-def our_digest(question: str, pairs: NDArray[Any]) -> str:
+def our_digest(text: str, pairs: NDArray[Any], graph: graphs.PreparedGraph) -> str:
     """The digest of our own answer by the reference."""
+    question, details = Spec.parse(text).name, graph.details(Spec.parse(text))
     system = Wedgewise("reference", 1, {})
     system.load()
     prepared = system.prepare(pairs)
-    answer = getattr(system, question)(prepared)
-    triangles, digest = summarise(question, system.frame(prepared), system.values(question, prepared, answer))
-    assert triangles == brute_force(pairs)
+    answer = getattr(system, question)(prepared, **details)
+    number, digest = summarise(question, system.frame(prepared), system.values(question, prepared, answer))
+    assert number == graph.expected(Spec.parse(text)) or (text == "k_truss[k=4]" and number > 0)
     return digest
 
 
@@ -179,65 +204,3 @@ def test_our_own_system_counts_exactly(tmp_path: Path) -> None:
     system.load()
     assert system.count(system.prepare(pairs)) == brute_force(pairs)
     assert system.count(system.prepare_file(str(prepared.text_path))) == brute_force(pairs)
-
-
-def run_script(monkeypatch: pytest.MonkeyPatch, name: str, *arguments: str) -> int:
-    path = str(SCRIPTS / name)
-    monkeypatch.setattr(sys, "argv", [path, *arguments])
-    script = runpy.run_path(path)
-    status: int = script["main"]()
-    return status
-
-
-def test_script_writes_records_and_tables(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    data = data_folder(tmp_path)
-    monkeypatch.setattr(graphs.real_graphs, "__defaults__", (6,))
-    options = ["--data", str(data), "--graphs", "small", "--systems", "wedgewise", "--rows", "count", "edges"]
-    folders = ["--work", str(tmp_path / "work"), "--output", str(tmp_path / "out")]
-    assert run_script(monkeypatch, "cpu.py", *options, *folders) == 0
-    printed = capsys.readouterr()
-    assert printed.err.count("small") == 2
-    assert (tmp_path / "out" / "cpu.md").read_text() == printed.out.removesuffix("\n")
-    (results,) = (tmp_path / "out").glob("cpu-*.jsonl")
-    assert [json.loads(line)["status"] for line in results.read_text().splitlines()] == ["ok", "ok"]
-    assert str(tmp_path) not in results.read_text()
-
-
-def test_script_names_what_it_does_not_know(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert run_script(monkeypatch, "cpu.py", "--systems", "gephi") == 2
-    assert "no system named 'gephi'" in capsys.readouterr().err
-
-
-def answers_options(folder: Path) -> list[str]:
-    data = data_folder(folder)
-    return ["--data", str(data), "--graphs", "small", "--work", str(folder / "work"), "--repeats", "1"]
-
-
-def test_answers_script_asks_every_question(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    options = answers_options(tmp_path)
-    monkeypatch.setattr(graphs.real_graphs, "__defaults__", (6,))
-    output = tmp_path / "out"
-    assert run_script(monkeypatch, "answers.py", *options, "--systems", "wedgewise", "--output", str(output)) == 0
-    printed = capsys.readouterr()
-    assert (output / "answers.md").read_text() == printed.out.removesuffix("\n")
-    (results,) = output.glob("answers-*.jsonl")
-    found = [json.loads(line) for line in results.read_text().splitlines()]
-    assert [line["cell"]["question"] for line in found] == list(QUESTIONS)
-    assert {(line["status"], line["answer"]) for line in found} == {("ok", 4)}
-
-
-def test_answers_script_fails_when_we_do_not_answer(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    options = answers_options(tmp_path)
-    monkeypatch.setattr(graphs.real_graphs, "__defaults__", (6,))
-    limits = ["--limit-gigabytes", "0.001", "--questions", "triangles", "--systems", "wedgewise"]
-    assert run_script(monkeypatch, "answers.py", *options, *limits) == 1
-    assert "out of memory" in capsys.readouterr().out
-    assert not (tmp_path / "answers.md").exists()

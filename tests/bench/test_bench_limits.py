@@ -10,9 +10,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from bench_dummy import TRIANGLES
-from bench_helpers import dummy_cell, make_bench
 
+from bench.bench_dummy import TRIANGLES
+from bench.bench_helpers import dummy_cell, make_bench
 from wedgewise.bench import child
 
 
@@ -130,11 +130,11 @@ def has_ended(pid: int) -> bool:
 
 def test_no_child_outlives_a_killed_parent(tmp_path: Path) -> None:
     """The parent is killed with no chance to clean up; the hanging child must notice by itself."""
-    folder = Path(__file__).parent
+    folder = Path(__file__).parents[1]
     program = (
         f"import sys; sys.path.insert(0, {str(folder)!r})\n"
         "from pathlib import Path\n"
-        "from bench_helpers import dummy_cell, make_bench\n"
+        "from bench.bench_helpers import dummy_cell, make_bench\n"
         f"make_bench(Path({str(tmp_path)!r})).run_cell(dummy_cell('hang'))\n"
     )
     pid_file = tmp_path / "pid"

@@ -8,11 +8,11 @@ import subprocess
 from dataclasses import replace
 from pathlib import Path
 
-import bench_dummy
 import pytest
-from bench_dummy import TRIANGLES
-from bench_helpers import SETTING, dummy_cell, make_bench, make_record
 
+from bench import bench_dummy
+from bench.bench_dummy import TRIANGLES
+from bench.bench_helpers import SETTING, dummy_cell, make_bench, make_record
 from wedgewise.bench import runner
 from wedgewise.bench.record import (
     QUESTIONS,
@@ -20,14 +20,15 @@ from wedgewise.bench.record import (
     Outcome,
     Record,
     describe_setting,
+    parse_question,
     read_records,
     revision_of,
     without_folders,
 )
 from wedgewise.bench.runner import Bench, judged, matrix
-from wedgewise.bench.systems import SystemSource, all_systems, choose_systems, systems_in
+from wedgewise.bench.systems import SystemSource, all_systems, by_algorithms, choose_systems, systems_in
 from wedgewise.bench.watch import CellLimits
-from wedgewise.errors import FormatError, MissingFileError, UnknownNameError
+from wedgewise.errors import FormatError, InputError, MissingFileError, UnknownNameError
 
 
 def counted(bench: Bench, monkeypatch: pytest.MonkeyPatch, outcome: Outcome) -> list[Cell]:
@@ -64,7 +65,7 @@ def test_a_line_has_what_is_needed_to_repeat_it(tmp_path: Path) -> None:
         "knobs": {"more": 0},
         "question": "count",
     }
-    assert (line["revision"], line["command"]) == ("abc123", "benchmarks/cpu.py")
+    assert (line["revision"], line["command"]) == ("abc123", "wedgewise bench cpu")
     assert (line["status"], line["answer"], line["expected"]) == ("ok", TRIANGLES, TRIANGLES)
     assert line["seconds"]["min"] <= line["seconds"]["median"] <= max(line["seconds"]["all"])
     assert line["limits"] == {"seconds": 20.0, "memory_bytes": 400 * 2**20, "repeats": 25}
@@ -128,7 +129,7 @@ def test_a_crash_is_not_handed_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 def test_systems_of_one_line_run_back_to_back() -> None:
     systems = [SystemSource("a", "a", ("x", "y"), Path()), SystemSource("b", "b", ("z",), Path())]
-    cells = matrix(systems, ["g", "h"], ["file", "count"], 2)
+    cells = matrix(systems, ["g", "h"], ["file", "count"], [2])
     assert [(c.graph, c.row, c.system, c.algorithm) for c in cells[:4]] == [
         ("g", "count", "a", "x"),
         ("g", "count", "a", "y"),
@@ -141,14 +142,69 @@ def test_systems_of_one_line_run_back_to_back() -> None:
 def test_only_systems_that_answer_a_question_are_asked() -> None:
     counter = SystemSource("a", "a", ("x",), Path())
     other = SystemSource("b", "b", ("y",), Path(), ("count", "triangles"))
-    cells = matrix([counter, other], ["g"], ["count"], 2, ("triangles", "count", "edge_support"))
+    cells = matrix([counter, other], ["g"], ["count"], [2], ("triangles", "count", "edge_support"))
     assert [(cell.question, cell.system) for cell in cells] == [("triangles", "b"), ("count", "a"), ("count", "b")]
 
 
 def test_questions_are_found_by_their_methods() -> None:
     (found,) = systems_in(bench_dummy)
-    assert found.questions == ("count", "triangles", "clustering")
+    assert found.questions == ("count", "triangles", "clustering", "k_truss")
     assert all_systems()["wedgewise"].questions == QUESTIONS
+
+
+def test_algorithms_of_our_own_are_asked_what_they_answer() -> None:
+    (ours,) = choose_systems(["wedgewise"])
+    chosen = by_algorithms(ours, ["auto", "peel", "eager[granularity=coarse]", "keystone"])
+    assert chosen.ways("count") == chosen.ways("transitivity") == ("auto", "keystone")
+    assert chosen.ways("k_truss") == ("auto", "peel", "eager[granularity=coarse]")
+    cells = matrix([chosen], ["g"], ["count"], [1, 4], ["k_truss[k=5]"])
+    assert [(cell.algorithm, cell.knobs, cell.threads) for cell in cells[2:4]] == [
+        ("eager", {"granularity": "coarse"}, 1),
+        ("auto", {}, 4),
+    ]
+    assert {cell.question for cell in cells} == {"k_truss[k=5]"}
+    assert cells[2].way == "eager[granularity=coarse]"
+
+
+@pytest.mark.parametrize("algorithm", ["leiden", "eager[speed=high]", "eager[granularity=medium]", "eager["])
+def test_algorithms_that_are_not_there_are_refused(algorithm: str) -> None:
+    (ours,) = choose_systems(["wedgewise"])
+    with pytest.raises(InputError):
+        by_algorithms(ours, [algorithm])
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "settings"),
+    [
+        ("trussness", "trussness", {}),
+        ("k_truss[k=3]", "k_truss", {"k": 3}),
+        ("k_truss[k=kmax]", "k_truss", {"k": "kmax"}),
+    ],
+)
+def test_questions_are_written_with_their_parameters(text: str, name: str, settings: dict[str, int | str]) -> None:
+    asked = parse_question(text)
+    assert (asked.name, asked.settings, str(asked)) == (name, settings, text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["k_truss", "k_truss[k=1]", "k_truss[k=most]", "k_truss[k=3,l=4]", "count[k=3]", "k_truss[k]", "k truss", "?"],
+)
+def test_questions_that_cannot_be_asked_are_refused(text: str) -> None:
+    with pytest.raises(InputError):
+        parse_question(text)
+
+
+def test_a_known_truss_and_its_k_are_in_the_line(tmp_path: Path) -> None:
+    bench = make_bench(tmp_path, trusses={2: 3, 3: 3})
+    cells = [dummy_cell(name, question="k_truss[k=kmax]") for name in ("right", "wrong")]
+    found = bench.run([*cells, dummy_cell("right", question="k_truss[k=4]")])
+    assert [record.outcome.status for record in found] == ["ok", "wrong", "ok"]
+    assert found[1].outcome.message == "2 instead of 3"
+    assert read_records(bench.results_path)[0] == found[0]
+    line = json.loads(bench.results_path.read_text().splitlines()[0])
+    assert (line["cell"]["question"], line["details"], line["expected"]) == ("k_truss[k=kmax]", {"k": 3}, 3)
+    assert (line["answer"], line["edges"]) == (3, 3)
 
 
 def test_every_answer_must_imply_the_known_count(tmp_path: Path) -> None:
@@ -176,7 +232,7 @@ def test_most_systems_are_right() -> None:
     ]
     found = judged(records)
     assert [record.outcome.status for record in found] == ["ok", "wrong", "ok", "ok", "crashed"]
-    assert found[1].outcome.message == "45 triangles, digest y; otherwise: a, c"
+    assert found[1].outcome.message == "answer 45, digest y; otherwise: a, c"
     assert [record.outcome.status for record in judged(records[:2])] == ["wrong", "wrong"]
 
 
@@ -227,11 +283,11 @@ def test_missing_results_are_named(tmp_path: Path) -> None:
 
 
 def test_setting_has_versions_and_no_folder(tmp_path: Path) -> None:
-    command = ["benchmarks/cpu.py", "--work", "/home/me/work"]
+    command = ["wedgewise", "bench", "cpu", "--work", "/home/me/work"]
     setting = describe_setting(["no-such-package"], command, tmp_path)
     assert {"python", "numpy", "wedgewise"} <= set(setting.versions)
     assert "no-such-package" not in setting.versions
-    assert setting.command == "benchmarks/cpu.py --work work"
+    assert setting.command == "wedgewise bench cpu --work work"
     assert setting.revision is None
     assert setting.machine["threads"] >= 1
 
@@ -279,7 +335,7 @@ def test_folders_are_removed(text: str, expected: str) -> None:
 def test_every_system_is_found_with_ourselves_first() -> None:
     names = list(all_systems())
     assert names[0] == "wedgewise"
-    assert set(names[1:]) == {"graphblas", "networkit", "igraph", "rustworkx", "networkx"}
+    assert set(names[1:]) == {"graphblas", "networkit", "igraph", "rustworkx", "networkx", "lagraph"}
     assert [system.name for system in choose_systems(["igraph"])] == ["igraph"]
     with pytest.raises(UnknownNameError, match="no system named 'gephi'; there are: wedgewise"):
         choose_systems(["gephi"])

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-import pytest
-from bench_helpers import make_record
+from typing import Any
 
-from wedgewise.bench.table import lines_of, ratio_text, render, render_answers, seconds_text, time_text
+import pytest
+
+from bench.bench_helpers import make_record
+from wedgewise.bench.record import Record
+from wedgewise.bench.table import lines_of, questions_in, ratio_text, render, render_answers, seconds_text, time_text
 
 
 def test_ratio_is_the_fastest_peer_over_ours() -> None:
@@ -130,7 +133,7 @@ def test_rendered_tables() -> None:
     assert "| g     | 1,000 |   50.0 ms |    1.00 s |  > 120 s |    graphblas | 20.0× |" in text
     assert "| g     | 1,000 |    500 ms |   crashed |        – |            – |     – |" in text
     assert "P, S; threads: 2" in text
-    assert "revision abc123, `benchmarks/cpu.py`" in text
+    assert "revision abc123, `wedgewise bench cpu`" in text
     assert text.count("## ") == 3
     assert text.endswith("- graphblas (default) on g, edges: crashed, SIGSEGV during count\n")
 
@@ -159,6 +162,45 @@ def test_rendered_answers() -> None:
     assert "| graph | edge_support | list_triangles |" in text
     assert "| g     |        2.00× |              – |" in text
     assert text.endswith("- wedgewise (default) on g, list_triangles: crashed, SIGSEGV\n")
+
+
+def truss_record(way: str, seconds: float, **changes: Any) -> Record:
+    knobs = {"granularity": way}
+    return make_record("wedgewise", (seconds,), algorithm="eager", knobs=knobs, edges=3_000_000, **changes)
+
+
+def test_our_own_ways_side_by_side() -> None:
+    asked: dict[str, Any] = {"question": "k_truss[k=kmax]", "details": {"k": 7}}
+    records = [
+        truss_record("fine", 0.5, **asked),
+        truss_record("coarse", 1.0, **asked),
+        truss_record("fine", 0.2, threads=4, **asked),
+        truss_record("coarse", 0.8, threads=4, **asked),
+        truss_record("fine", 1.0, graph="h", **asked),
+        truss_record("coarse", 8.0, graph="h", **asked),
+        truss_record("coarse", 1.0, graph="h", threads=4, status="wrong", **asked),
+        make_record("networkx", (9.0,), **asked),
+    ]
+    text = render_answers(records)
+    assert "## `k_truss[k=kmax]`: the edges of the k-truss (median, warm)" in text
+    fine, coarse = "eager[granularity=fine]", "eager[granularity=coarse]"
+    assert f"| graph          |  k | threads | {fine} | {coarse:>25} |" in text
+    assert f"| g              |  7 |       2 |        500 ms, 6.0 ME/s | {'1.00 s, 3.0 ME/s (2.00×)':>25} |" in text
+    assert f"| g              |  7 |       4 |       200 ms, 15.0 ME/s | {'800 ms, 3.8 ME/s (4.00×)':>25} |" in text
+    assert f"| h              |  7 |       4 |                       – | {'wrong (–)':>25} |" in text
+    assert f"| geometric mean |  – |       2 |                         | {'(4.00×)':>25} |" in text
+    assert f"| geometric mean |  – |       4 |                         | {'(4.00×)':>25} |" in text
+
+
+def test_one_way_alone_has_no_table_of_its_own() -> None:
+    assert "Our own ways" not in render_answers([truss_record("fine", 0.5, question="k_truss[k=3]")])
+
+
+def test_questions_with_several_parameters_stay_apart() -> None:
+    records = [make_record("igraph", (k / 1,), question=f"k_truss[k={k}]") for k in (4, 3)]
+    records += [make_record("igraph", (1.0,)), make_record("igraph", (1.0,), row="edges")]
+    assert questions_in(records) == ["count", "k_truss[k=4]", "k_truss[k=3]"]
+    assert [line.seconds("igraph") for line in lines_of(records, "count", "k_truss[k=3]")] == [3.0]
 
 
 def test_no_ratio_to_a_count_that_was_not_asked() -> None:

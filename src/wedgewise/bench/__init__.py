@@ -1,6 +1,6 @@
 """The comparison framework: system × algorithm × graph × question × row, each cell in a child with limits.
 
-    graphs.py ─PreparedGraph→ runner.py ─Job→ watch.py ═process═ child.py ─loads→ ours.py | peers.py
+    graphs.py ─PreparedGraph→ runner.py ─Job→ watch.py ═process═ child.py ─loads→ ours.py | peers.py | lagraph.py
                                  │                                  └─answer→ digest.py
                                  └─Record→ results.jsonl ─table.py→ Markdown
 

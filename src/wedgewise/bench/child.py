@@ -8,7 +8,7 @@ JSON:
 
     {"stage": "load" | "prepare" | question | "check"}      what begins now; the parent restarts its clock
     {"timed": seconds}                                      one repeat
-    {"answer": triangles, "digest": text}                   what it found, summarised outside the timed part
+    {"answer": number, "digest": text, "edges": edges}      what it found, summarised outside the timed part
     {"failed": status, "message": text}                     the end, in place of the next stage
     {"peak_bytes": bytes}                                   the end
 """
@@ -22,6 +22,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 SHORT_SECONDS = 2.0
@@ -68,7 +69,7 @@ def _run(job: dict[str, Any], report: Callable[..., None]) -> None:
     system = _class_of(job["source"], job["name"])(job["algorithm"], job["threads"], job["knobs"])
     system.load()
     report(stage="prepare")
-    ask = _Asking(system, job["question"], job["repeats"], report)
+    ask = _Asking(system, job["question"], job["details"], job["repeats"], report)
     if job["row"] == "file":
         ask.timed(lambda: system.prepare_file(job["text_path"]))
         return
@@ -85,11 +86,13 @@ def _run(job: dict[str, Any], report: Callable[..., None]) -> None:
 class _Asking:
     """One question to one system, as often as it has to be asked."""
 
-    def __init__(self, system: Any, question: str, most_repeats: int, report: Callable[..., None]) -> None:
+    def __init__(
+        self, system: Any, question: str, details: dict[str, int], most_repeats: int, report: Callable[..., None]
+    ) -> None:
         self.system = system
         self.question = question
         self.most_repeats = most_repeats
-        self.answer = getattr(system, question)
+        self.answer = partial(getattr(system, question), **details)
         self.report = report
 
     def repeatedly(self, prepare: Callable[[], Any]) -> None:
@@ -110,17 +113,17 @@ class _Asking:
         seconds = time.perf_counter() - start
         self.report(timed=seconds)
         self.report(stage="check")
-        triangles, digest = self._summary(prepared, answer)
-        self.report(answer=triangles, digest=digest)
+        self.report(**self._summary(prepared, answer))
         return seconds
 
-    def _summary(self, prepared: Any, answer: Any) -> tuple[int, str]:
+    def _summary(self, prepared: Any, answer: Any) -> dict[str, Any]:
         if self.question == "count":
-            return int(answer), ""
+            return {"answer": int(answer), "digest": "", "edges": None}
         from wedgewise.bench.digest import summarise  # not before: the system was not to pay for it
 
-        values = self.system.values(self.question, prepared, answer)
-        return summarise(self.question, self.system.frame(prepared), values)
+        frame = self.system.frame(prepared)
+        number, digest = summarise(self.question, frame, self.system.values(self.question, prepared, answer))
+        return {"answer": number, "digest": digest, "edges": len(frame.first)}
 
 
 def _class_of(source: str, name: str) -> Any:

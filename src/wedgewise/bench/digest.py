@@ -7,7 +7,10 @@ Every answer implies the number of triangles T, and T may be known:
     edge_support s                T = Σ s / 3
     list_triangles                T rows
 
-What T does not tell is in the digest: the sum modulo 2^64 of one hash per row, where a row is the original
+Trusses imply other numbers, which may be known as well: a k-truss that of its edges, truss numbers and the last truss
+the largest k.
+
+What these numbers do not tell is in the digest: the sum modulo 2^64 of one hash per row, where a row is the original
 ids of a vertex, an edge or a triangle in ascending order, and its number. Rows of number zero are left out,
 so that it does not matter whether a system keeps isolated vertices.
 """
@@ -23,6 +26,7 @@ from numpy.typing import NDArray
 ROWS_AT_ONCE = 2**20
 LARGEST_EXACT = 2**50
 TOLERANCE = 1e-3
+LEAST_K = 2
 FIRST_FACTOR = np.uint64(0x9E3779B97F4A7C15)
 SECOND_FACTOR = np.uint64(0xBF58476D1CE4E5B9)
 SHIFT = np.uint64(29)
@@ -42,13 +46,14 @@ class Frame(Protocol):
 
 
 def summarise(question: str, frame: Frame, answer: Any) -> tuple[int, str]:
-    """The number of triangles that an answer implies, and its digest; the latter is empty for single numbers.
+    """The number that an answer implies, and its digest; the latter is empty for single numbers.
 
     Parameters
     ----------
     question : what was asked
     frame : what the entries stand for
-    answer : a number, an array by vertex or by edge of the frame, or an array of triangles as vertices of it
+    answer : a number, an array by vertex or by edge of the frame, or an array of triangles as vertices of it; of a
+        k-truss the numbers of its edges in the frame, of the last truss k and these
 
     Raises
     ------
@@ -63,7 +68,16 @@ def summarise(question: str, frame: Frame, answer: Any) -> tuple[int, str]:
             rows = np.asarray(answer).reshape(-1, 3)
             return len(rows), _digest(frame, rows, np.broadcast_to(np.int64(1), len(rows)))
         case "edge_support":
-            return _by_corners(frame, np.stack([frame.first, frame.second], axis=1), np.asarray(answer))
+            return _by_corners(frame, _edges_of(frame), np.asarray(answer))
+        case "trussness":
+            return _by_truss(frame, np.asarray(answer))
+        case "k_truss":
+            rows = _edges_of(frame)[np.asarray(answer, np.int64)]
+            return len(rows), _digest(frame, rows, np.broadcast_to(np.int64(1), len(rows)))
+        case "max_truss":
+            k, held = answer
+            rows = _edges_of(frame)[np.asarray(held, np.int64)]
+            return int(k), _digest(frame, rows, np.broadcast_to(np.int64(k), len(rows)))
         case "clustering":
             answer = nearest(np.asarray(answer) * wedges_at(frame.degrees))
     return _by_corners(frame, np.arange(len(frame.ids))[:, None], np.asarray(answer))
@@ -93,6 +107,19 @@ def _by_corners(frame: Frame, rows: NDArray[Any], numbers: NDArray[Any]) -> tupl
     if total % 3:
         raise ArithmeticError(f"the sum is {total:,}, which three does not divide")
     return total // 3, _digest(frame, rows, numbers)
+
+
+def _by_truss(frame: Frame, numbers: NDArray[Any]) -> tuple[int, str]:
+    """Summarise truss numbers by the largest, which is 2 in a graph without edges."""
+    if len(numbers) != len(frame.first):
+        raise ArithmeticError(f"{len(numbers):,} numbers for {len(frame.first):,} edges")
+    if np.any(numbers < LEAST_K):
+        raise ArithmeticError(f"a truss number of {numbers.min()}: every edge is in the {LEAST_K}-truss")
+    return int(numbers.max(initial=LEAST_K)), _digest(frame, _edges_of(frame), numbers)
+
+
+def _edges_of(frame: Frame) -> NDArray[Any]:
+    return np.stack([frame.first, frame.second], axis=1)
 
 
 def _digest(frame: Frame, rows: NDArray[Any], numbers: NDArray[Any]) -> str:

@@ -5,15 +5,17 @@ from __future__ import annotations
 import hashlib
 import json
 import lzma
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from wedgewise import datasets, generate, storage
+from wedgewise import api, datasets, generate, storage
+from wedgewise.bench.record import KMAX
+from wedgewise.bench.spec import Spec
 from wedgewise.errors import MissingFileError, UnknownNameError
 from wedgewise.read import read_edges
 
@@ -30,15 +32,27 @@ KNOWN_TRIANGLES = {
 }
 """Counts of generated graphs without a formula: NetworKit, GraphBLAS and wedgewise agreed on each."""
 
+KNOWN_TRUSSES = {
+    "kronecker-12-seed1": {3: 46_292, 50: 2_713},
+    "kronecker-16-seed1": {3: 834_450, 116: 8_996},
+    "kronecker-18-seed1": {3: 3_410_465, 164: 227_580},
+    "small_world-1000000-20-p0.1-seed1": {3: 8_999_394, 11: 114_154},
+}
+"""Edges of the 3-truss and of the last one: GraphBLAS, peel and eager agreed on each."""
+
 
 @dataclass(frozen=True, slots=True)
 class BenchGraph:
-    """A graph that can be prepared: its name, a mark of its content, its raw pairs, its count if known."""
+    """A graph that can be prepared: its name, a mark of its content, its raw pairs, and what is known of it.
+
+    ``trusses`` has the edges of k-trusses by k, with that of the largest k if any; it may be empty.
+    """
 
     name: str
     fingerprint: Callable[[], str]
     make_pairs: Callable[[], NDArray[Any]]
     triangles: int | None
+    trusses: Mapping[int, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +64,28 @@ class PreparedGraph:
     text_path: Path
     pairs: int
     triangles: int | None
+    trusses: Mapping[int, int] = field(default_factory=dict)
+
+    def details(self, asked: Spec) -> dict[str, int]:
+        """The parameters of a question as numbers: `KMAX` is the largest k of this graph."""
+        return {name: max(self.trusses) if value == KMAX else int(value) for name, value in asked.settings.items()}
+
+    def expected(self, asked: Spec) -> int | None:
+        """The number that the answer must imply, where it is known."""
+        match asked.name:
+            case "trussness" | "max_truss":
+                return max(self.trusses, default=None)
+            case "k_truss":
+                k = self.details(asked)["k"]
+                return 0 if self.trusses and k > max(self.trusses) else self.trusses.get(k)
+        return self.triangles
+
+    def with_kmax(self, threads: int) -> PreparedGraph:
+        """The same with its last k-truss known: by our own search where it is not known otherwise."""
+        if self.trusses:
+            return self
+        last = api.max_truss(np.load(self.pairs_path, allow_pickle=False), device="cpu", threads=threads)
+        return replace(self, trusses={last.k: len(last)})
 
 
 def generated_graphs(threads: int = 1) -> list[BenchGraph]:
@@ -78,7 +114,8 @@ def from_stream(stream: generate.EdgeStream, threads: int = 1) -> BenchGraph:
     triangles = stream.expected_triangles
     if triangles is None:
         triangles = KNOWN_TRIANGLES.get(stream.name)
-    return BenchGraph(stream.name, fingerprint, lambda: stream.pairs(threads=threads), triangles)
+    trusses = KNOWN_TRUSSES.get(stream.name, {})
+    return BenchGraph(stream.name, fingerprint, lambda: stream.pairs(threads=threads), triangles, trusses)
 
 
 def from_bundled(name: str) -> BenchGraph:
@@ -92,18 +129,18 @@ def real_graphs(folder: Path, least_edges: int = LEAST_REAL_EDGES) -> list[Bench
     """Every ``NAME.el.xz`` of a folder with enough edges, smallest first.
 
     ``truths.json`` lies in that folder or above it and gives the edges ``m`` and the ``triangles`` of each
-    name.
+    name, and if it likes the edges of its k-trusses as ``truss_edges_by_k``, that of the largest k included.
     """
     truths_path = next((p for p in (folder / "truths.json", folder.parent / "truths.json") if p.exists()), None)
     if truths_path is None:
         raise MissingFileError(f"{folder}: no truths.json in or above it; name a folder of graphs with known counts")
     truths = json.loads(truths_path.read_text(encoding="utf-8"))
     found = [
-        (truth["m"], name, folder / f"{name}.el.xz", truth["triangles"])
+        (truth["m"], name)
         for name, truth in truths.items()
         if truth["m"] >= least_edges and (folder / f"{name}.el.xz").exists()
     ]
-    return [_from_compressed(name, path, triangles) for _, name, path, triangles in sorted(found)]
+    return [_from_compressed(name, folder / f"{name}.el.xz", truths[name]) for _, name in sorted(found)]
 
 
 def choose_graphs(graphs: list[BenchGraph], names: list[str] | None) -> list[BenchGraph]:
@@ -127,15 +164,16 @@ def prepare(graph: BenchGraph, folder: Path) -> PreparedGraph:
     if not text_path.exists():
         with storage.atomic_write(text_path) as file:
             file.writelines(_text_blocks(pairs))
-    return PreparedGraph(graph.name, pairs_path, text_path, len(pairs), graph.triangles)
+    return PreparedGraph(graph.name, pairs_path, text_path, len(pairs), graph.triangles, graph.trusses)
 
 
-def _from_compressed(name: str, path: Path, triangles: int) -> BenchGraph:
+def _from_compressed(name: str, path: Path, truth: Mapping[str, Any]) -> BenchGraph:
     def make_pairs() -> NDArray[Any]:
         numbers = np.array(lzma.decompress(path.read_bytes()).split(), dtype=np.int64)
         return numbers.reshape(-1, 2).astype(np.int32)
 
-    return BenchGraph(name, lambda: _digest(path.read_bytes()), make_pairs, triangles)
+    trusses = {int(k): edges for k, edges in truth.get("truss_edges_by_k", {}).items()}
+    return BenchGraph(name, lambda: _digest(path.read_bytes()), make_pairs, truth["triangles"], trusses)
 
 
 def _text_blocks(pairs: NDArray[Any]) -> Iterator[bytes]:

@@ -8,6 +8,10 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
+COMPUTED = {"clustering": "triangles", "transitivity": "count"}
+"""What an algorithm computes for a question, where that has another name."""
+
+
 class Columns(NamedTuple):
     """The vertices and edges of a Graph in the order of its answers."""
 
@@ -62,8 +66,19 @@ class Wedgewise:
     def list_triangles(self, prepared: Any) -> Any:
         return self.ww.list_triangles(prepared, **self.how)
 
+    def trussness(self, prepared: Any) -> Any:
+        return self.ww.trussness(prepared, **self.how)
+
+    def max_truss(self, prepared: Any) -> Any:
+        return self.ww.max_truss(prepared, **self.how)
+
+    def k_truss(self, prepared: Any, k: int) -> Any:
+        return self.ww.k_truss(prepared, k, **self.how)
+
     def values(self, question: str, prepared: Any, answer: Any) -> Any:
-        return answer
+        if question == "max_truss":
+            return answer.k, answer.edges
+        return answer.edges if question == "k_truss" else answer
 
     def frame(self, prepared: Any) -> Columns:
         import numpy as np

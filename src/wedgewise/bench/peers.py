@@ -110,6 +110,9 @@ class GraphBLAS(_Peer):
     columns of the second belong to middle ones. With the whole matrix A, rows of C⟨A⟩ = A·U hold each triangle of a
     vertex once. By vertex, ``saxpy`` is A·U and ``dot`` the two products with U; by edge, ``saxpy`` is the sum of the
     three products and ``dot`` C⟨U⟩ = A·Aᵀ: of the formulations that were tried, each is the fastest on some graph.
+
+    A k-truss is what is left when supports are counted and edges of less than k − 2 dropped until nothing changes:
+    ``dot`` as LAGraph does it, by C⟨C⟩ = C·Cᵀ on the whole matrix, ``saxpy`` by the three products on the upper one.
     """
 
     name: ClassVar[str] = "graphblas"
@@ -150,10 +153,21 @@ class GraphBLAS(_Peer):
         upper, lower = prepared.upper, prepared.lower
         if self.algorithm == "dot":
             return self._product(prepared.whole, prepared.whole.T, mask=upper)
-        between = self._product(upper, upper, mask=upper)
-        above = self._product(upper, lower, mask=upper)
-        below = self._product(lower, upper, mask=upper)
-        return between.ewise_add(above, self.plus).new().ewise_add(below, self.plus).new()
+        return self._three_products(upper, lower)
+
+    def k_truss(self, prepared: Any, k: int) -> Any:
+        held = prepared.whole if self.algorithm == "dot" else prepared.upper
+        while k > 2:
+            closed = (
+                self._product(held, held.T, mask=held)
+                if self.algorithm == "dot"
+                else self._three_products(held, held.T.new())
+            )
+            kept = closed.select(">=", k - 2).new()
+            if kept.nvals == held.nvals:
+                break
+            held = kept
+        return held
 
     def clustering(self, prepared: Any) -> Any:
         return _coefficients(self.triangles(prepared).to_dense(fill_value=0), prepared.edges)
@@ -166,7 +180,17 @@ class GraphBLAS(_Peer):
             return answer.to_dense(fill_value=0)
         if question == "edge_support":
             return _along_edges(prepared.edges, *answer.to_coo())
+        if question == "k_truss":
+            first, second, _ = answer.to_coo(values=False)
+            return numbers_of(prepared.edges, first, second)
         return answer
+
+    def _three_products(self, upper: Any, lower: Any) -> Any:
+        """The triangles of every arc, by where their third vertex lies."""
+        between = self._product(upper, upper, mask=upper)
+        above = self._product(upper, lower, mask=upper)
+        below = self._product(lower, upper, mask=upper)
+        return between.ewise_add(above, self.plus).new().ewise_add(below, self.plus).new()
 
     def _product(self, left: Any, right: Any, mask: Any) -> Any:
         """The masked product over (plus, pair)."""
@@ -321,9 +345,15 @@ class NetworkX(_Peer):
     def list_triangles(self, prepared: Any) -> Any:
         return list(self.library.all_triangles(prepared.graph))
 
+    def k_truss(self, prepared: Any, k: int) -> Any:
+        return self.library.k_truss(prepared.graph, k)
+
     def values(self, question: str, prepared: Any, answer: Any) -> Any:
         import numpy as np
 
+        if question == "k_truss":
+            ends = np.array(list(answer.edges), np.int64).reshape(-1, 2)
+            return numbers_of(prepared.edges, ends[:, 0], ends[:, 1])
         if not isinstance(answer, dict):
             return super().values(question, prepared, answer)
         by_id = np.zeros(prepared.edges.n)
@@ -416,6 +446,14 @@ def _along_edges(edges: SimplePairs, first: NDArray[Any], second: NDArray[Any], 
     along = np.zeros(len(wanted), np.int64)
     along[by_key[np.searchsorted(wanted, keys, sorter=by_key)]] = numbers
     return along
+
+
+def numbers_of(edges: SimplePairs, first: NDArray[Any], second: NDArray[Any]) -> NDArray[Any]:
+    """Which of the edges join these ends, in either direction; ascending, each once."""
+    import numpy as np
+
+    numbers: NDArray[Any] = np.flatnonzero(_along_edges(edges, np.minimum(first, second), np.maximum(first, second), 1))
+    return numbers
 
 
 def _nearest(count: float) -> int:

@@ -15,22 +15,32 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from wedgewise.errors import FormatError, MissingFileError
+from wedgewise.bench.spec import Spec
+from wedgewise.errors import FormatError, InputError, MissingFileError, UnknownNameError
 from wedgewise.machine import hardware
 
 SCHEMA = 1
 ROWS = ("count", "edges", "file")
 """What is timed; each row includes the work of the one before it."""
 
-QUESTIONS = ("count", "triangles", "edge_support", "clustering", "transitivity", "list_triangles")
+QUESTIONS = (
+    *("count", "triangles", "edge_support", "clustering", "transitivity", "list_triangles"),
+    *("trussness", "max_truss", "k_truss"),
+)
 """What is asked, by the names of our own functions."""
+
+KMAX = "kmax"
+"""In place of a number: the largest k whose k-truss has edges."""
 
 STATUSES = ("ok", "wrong", "crashed", "timeout", "out_of_memory", "unavailable")
 
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """One entry of the matrix: who answers which question on which graph, how, and what of it is timed."""
+    """One entry of the matrix: who answers which question on which graph, how, and what of it is timed.
+
+    The question is written with its parameters: ``k_truss[k=3]``.
+    """
 
     system: str
     algorithm: str
@@ -45,13 +55,19 @@ class Cell:
         """The same text for the same cell, whatever the order of its knobs."""
         return json.dumps(asdict(self), sort_keys=True)
 
+    @property
+    def way(self) -> str:
+        """The algorithm with its knobs."""
+        return str(Spec(self.algorithm, self.knobs))
+
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
     """How a cell ended.
 
-    ``answer`` is the number of triangles that the answer implies, ``digest`` what else it says. ``seconds`` has
-    one entry per timed repeat, none when it was cut short; ``stage`` is where that happened.
+    ``answer`` is the number of triangles that the answer implies (of a k-truss its edges, of other trusses the largest
+    k), ``digest`` what else it says. ``seconds`` has one entry per timed repeat, none when it was cut short; ``stage``
+    is where that happened. ``edges`` are those of the simple graph, where the answer tells.
     """
 
     status: str
@@ -61,6 +77,7 @@ class Outcome:
     peak_bytes: int | None = None
     stage: str = ""
     digest: str = ""
+    edges: int | None = None
 
     @property
     def median(self) -> float | None:
@@ -89,7 +106,10 @@ class Setting:
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """One line of a results file; ``load`` is the machine's load average when the cell began."""
+    """One line of a results file; ``load`` is the machine's load average when the cell began.
+
+    ``details`` are the parameters of the question as numbers, ``expected`` is the answer where it is known.
+    """
 
     cell: Cell
     outcome: Outcome
@@ -99,6 +119,7 @@ class Record:
     expected: int | None
     limits: Mapping[str, float]
     load: float
+    details: Mapping[str, int] = field(default_factory=dict)
 
     def to_line(self) -> str:
         """The record as one line of JSON."""
@@ -114,6 +135,8 @@ class Record:
             "stage": outcome.stage,
             "answer": outcome.answer,
             "digest": outcome.digest,
+            "details": dict(self.details),
+            "edges": outcome.edges,
             "expected": self.expected,
             "seconds": {
                 "all": list(outcome.seconds),
@@ -134,7 +157,7 @@ class Record:
     def from_line(cls, text: str) -> Record:
         """The record of one line; raises KeyError, TypeError or ValueError when it is none.
 
-        Lines without a question and a digest are counts.
+        Lines without a question, its details and a digest are counts.
         """
         line = json.loads(text)
         if line["schema"] != SCHEMA:
@@ -149,6 +172,7 @@ class Record:
                 peak_bytes=line["peak_bytes"],
                 stage=line["stage"],
                 digest=line.get("digest", ""),
+                edges=line.get("edges"),
             ),
             setting=Setting(line["machine"], line["versions"], line["revision"], line["command"]),
             date=line["date"],
@@ -156,6 +180,7 @@ class Record:
             expected=line["expected"],
             limits=line["limits"],
             load=line["load"],
+            details=line.get("details", {}),
         )
 
 
@@ -172,6 +197,27 @@ def read_records(path: Path) -> list[Record]:
     except FileNotFoundError as error:
         raise MissingFileError(f"{path}: no such results file; run the benchmark first") from error
     return list(_parse_lines(text.splitlines(), path))
+
+
+def parse_question(text: str) -> Spec:
+    """A question with its parameters, checked.
+
+    Raises
+    ------
+    UnknownNameError : no such question
+    InputError : parameters that it does not have, or lacks
+    """
+    asked = Spec.parse(text)
+    if asked.name not in QUESTIONS:
+        raise UnknownNameError(f"no question named {asked.name!r}; there are: {', '.join(QUESTIONS)}")
+    if asked.name != "k_truss":
+        if asked.settings:
+            raise InputError(f"{text}: {asked.name} has no parameters")
+        return asked
+    k = asked.settings.get("k")
+    if set(asked.settings) != {"k"} or (k != KMAX and not (isinstance(k, int) and k >= 2)):
+        raise InputError(f"{text}: a k-truss is asked for by k_truss[k=3], with any k from 2 on, or k_truss[k={KMAX}]")
+    return asked
 
 
 def describe_setting(packages: Iterable[str], command: Sequence[str], checkout: Path | None) -> Setting:

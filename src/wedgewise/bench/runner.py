@@ -12,6 +12,7 @@ from wedgewise import storage
 from wedgewise.bench.child import LEAST_REPEATS, planned_repeats
 from wedgewise.bench.graphs import PreparedGraph
 from wedgewise.bench.record import ROWS, Cell, Outcome, Record, Setting, now, read_records
+from wedgewise.bench.spec import Spec
 from wedgewise.bench.systems import SystemSource
 from wedgewise.bench.watch import CellLimits, run_child, time_child
 
@@ -67,23 +68,24 @@ class Bench:
         return judged(records)
 
     def run_cell(self, cell: Cell) -> Outcome:
-        """Run one cell and check its answer against the known count."""
+        """Run one cell and check its answer against what is known."""
         job = self._job(cell)
         outcome = _time_files(job, self.limits) if cell.row == "file" else run_child(job, self.limits)
-        expected = self.graphs[cell.graph].triangles
+        expected = self.graphs[cell.graph].expected(Spec.parse(cell.question))
         if outcome.status == "ok" and expected is not None and outcome.answer != expected:
             return replace(outcome, status="wrong", message=f"{outcome.answer} instead of {expected}")
         return outcome
 
     def _job(self, cell: Cell) -> dict[str, Any]:
-        graph = self.graphs[cell.graph]
+        graph, asked = self.graphs[cell.graph], Spec.parse(cell.question)
         return {
             "source": str(self.systems[cell.system].source),
             "name": cell.system,
             "algorithm": cell.algorithm,
             "threads": cell.threads,
             "knobs": dict(cell.knobs),
-            "question": cell.question,
+            "question": asked.name,
+            "details": graph.details(asked),
             "row": cell.row,
             "repeats": self.limits.repeats,
             "pairs_path": str(graph.pairs_path),
@@ -91,9 +93,11 @@ class Bench:
         }
 
     def _record(self, cell: Cell, outcome: Outcome, load: float) -> Record:
-        graph = self.graphs[cell.graph]
-        limits = asdict(self.limits)
-        return Record(cell, outcome, self.setting, now(), graph.pairs, graph.triangles, limits, load)
+        graph, asked = self.graphs[cell.graph], Spec.parse(cell.question)
+        limits, expected = asdict(self.limits), graph.expected(asked)
+        return Record(
+            cell, outcome, self.setting, now(), graph.pairs, expected, limits, load, details=graph.details(asked)
+        )
 
     def _records_on_disk(self) -> dict[str, Record]:
         if not self.results_path.exists():
@@ -106,19 +110,19 @@ def matrix(
     systems: Sequence[SystemSource],
     graphs: Iterable[str],
     rows: Iterable[str],
-    threads: int,
+    threads: Sequence[int],
     questions: Sequence[str] = ("count",),
 ) -> list[Cell]:
     """All cells by graph, question and row, so that the systems of one line of a table run back to back."""
     ordered_rows = sorted(rows, key=ROWS.index)
     return [
-        Cell(system.name, algorithm, graph, row, threads, question=question)
+        Cell(system.name, way.name, graph, row, number, way.settings, question)
         for graph in graphs
         for question in questions
         for row in ordered_rows
+        for number in threads
         for system in systems
-        if question in system.questions
-        for algorithm in system.algorithms
+        for way in map(Spec.parse, system.ways(Spec.parse(question).name))
     ]
 
 
@@ -142,7 +146,7 @@ def judged(records: Iterable[Record]) -> list[Record]:
         if len(found[_finding(record)]) > len(rivals) or not rivals:
             return record
         answer, digest = _finding(record)
-        message = f"{answer} triangles, digest {digest or 'none'}; otherwise: {', '.join(sorted(rivals))}"
+        message = f"answer {answer}, digest {digest or 'none'}; otherwise: {', '.join(sorted(rivals))}"
         return replace(record, outcome=replace(record.outcome, status="wrong", message=message))
 
     return [judge(record) for record in records]

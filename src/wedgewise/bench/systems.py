@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import ModuleType
 from typing import Any, ClassVar, Protocol
 
 from numpy.typing import NDArray
 
-from wedgewise.bench import ours, peers
+from wedgewise.algorithms import find
+from wedgewise.bench import lagraph, ours, peers
 from wedgewise.bench.digest import Frame
 from wedgewise.bench.record import QUESTIONS
+from wedgewise.bench.spec import Spec
 from wedgewise.errors import UnknownNameError
 
 
 class System(Protocol):
     """A counter of triangles: ourselves, a peer, or a dummy that tests the harness.
 
-    It may answer further questions, by methods of the same names and parameters as `count`. Each returns what the
-    library hands out, whatever its type; `values` and `frame`, which are not timed, make it comparable.
+    It may answer further questions, by methods of the same names and parameters as `count`, and the question's own
+    behind them. Each returns what the library hands out, whatever its type; `values` and `frame`, which are not timed,
+    make it comparable.
 
     Its source file is loaded by path in the child process, so it imports nothing but the standard library
     at its top: the system's own library is imported by `load`, whose ModuleNotFoundError means that it is not
@@ -29,7 +33,7 @@ class System(Protocol):
     ----------
     name : the column of the table
     package : the distribution whose version is recorded
-    algorithms : the ways to count that are worth comparing; the table shows the fastest
+    algorithms : the ways to answer that are worth comparing; the table shows the fastest
     warms_up : whether a first answer compiles or prepares something, so that it is not to be timed
     """
 
@@ -53,7 +57,7 @@ class System(Protocol):
         """The exact number of triangles."""
 
     def values(self, question: str, prepared: Any, answer: Any) -> Any:
-        """An answer as a number, or as an array in the order of `frame`; triangles as rows of three vertices."""
+        """An answer as `digest.summarise` takes it, in the order of `frame`."""
 
     def frame(self, prepared: Any) -> Frame:
         """The original ids of the vertices, their degrees, and the edges."""
@@ -61,13 +65,21 @@ class System(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class SystemSource:
-    """Where a system's class is, and what the runner needs to know without loading its library."""
+    """Where a system's class is, and what the runner needs to know without loading its library.
+
+    Algorithms are written with their knobs; ``partial`` has those of the questions that not all of them answer.
+    """
 
     name: str
     package: str
     algorithms: tuple[str, ...]
     source: Path
     questions: tuple[str, ...] = ("count",)
+    partial: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+    def ways(self, question: str) -> tuple[str, ...]:
+        """The algorithms that answer a question."""
+        return self.partial.get(question, self.algorithms) if question in self.questions else ()
 
 
 def systems_in(module: ModuleType) -> list[SystemSource]:
@@ -86,7 +98,7 @@ def _questions_of(system: type) -> tuple[str, ...]:
 
 def all_systems() -> dict[str, SystemSource]:
     """Ourselves first, then the peers."""
-    return {item.name: item for module in (ours, peers) for item in systems_in(module)}
+    return {item.name: item for module in (ours, peers, lagraph) for item in systems_in(module)}
 
 
 def choose_systems(names: list[str] | None) -> list[SystemSource]:
@@ -96,3 +108,22 @@ def choose_systems(names: list[str] | None) -> list[SystemSource]:
         if name not in known:
             raise UnknownNameError(f"no system named {name!r}; there are: {', '.join(known)}")
     return [known[name] for name in names or known]
+
+
+def by_algorithms(system: SystemSource, algorithms: Sequence[str]) -> SystemSource:
+    """Ourselves with these algorithms, each asked what it answers; their names and knobs are checked."""
+    answered = {text: _questions_by(Spec.parse(text)) for text in algorithms}
+    partial = {
+        question: tuple(text for text, questions in answered.items() if question in questions)
+        for question in system.questions
+    }
+    return replace(system, algorithms=tuple(algorithms), partial=partial)
+
+
+def _questions_by(way: Spec) -> tuple[str, ...]:
+    """The questions that one of our algorithms answers on the CPU."""
+    if way.name == "auto":
+        return QUESTIONS
+    algorithm = find(way.name, "cpu")
+    algorithm.settings(way.settings)
+    return tuple(question for question in QUESTIONS if ours.COMPUTED.get(question, question) in algorithm.answers)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from wedgewise.bench.record import QUESTIONS, ROWS, Cell, Record
+from wedgewise.bench.spec import Spec
 
 OURS = "wedgewise"
 FOREIGN_LOAD = 0.75
@@ -23,6 +25,9 @@ ANSWERS = {
     "clustering": "the clustering coefficient of every vertex",
     "transitivity": "the share of wedges that are closed",
     "list_triangles": "every triangle",
+    "trussness": "the truss number of every edge",
+    "max_truss": "the last k-truss that has edges",
+    "k_truss": "the edges of the k-truss",
 }
 
 WORDS = {
@@ -89,16 +94,24 @@ def render(records: Sequence[Record]) -> str:
     return "\n\n".join([*parts, *_notes(records)]) + "\n"
 
 
-def render_answers(records: Sequence[Record]) -> str:
-    """One table per question on loaded graphs, and what our own answers cost in counts."""
-    parts = [_heading("Triangle answers on the CPU, all in one run", records)]
-    by_question = {question: lines for question in QUESTIONS if (lines := lines_of(records, "count", question))}
+def render_answers(records: Sequence[Record], title: str = "Triangle answers on the CPU, all in one run") -> str:
+    """One table per question on loaded graphs, what our own answers cost in counts, and our own ways side by side."""
+    parts = [_heading(title, records)]
+    by_question = {question: lines_of(records, "count", question) for question in questions_in(records)}
     for question, lines in by_question.items():
         systems = list(dict.fromkeys(system for line in lines for system in line.best))
-        parts.append(f"## `{question}`: {ANSWERS[question]} (median, warm)\n\n{_table(lines, systems, _compared_text)}")
+        meaning = ANSWERS[Spec.parse(question).name]
+        parts.append(f"## `{question}`: {meaning} (median, warm)\n\n{_table(lines, systems, _compared_text)}")
     if "count" in by_question and len(by_question) > 1:
         parts.append(f"## Ratio to a count: our own time, divided by that of `count`\n\n{_in_counts(by_question)}")
+    parts += _our_ways(records)
     return "\n\n".join([*parts, *_notes(records)]) + "\n"
+
+
+def questions_in(records: Iterable[Record]) -> list[str]:
+    """What was asked of loaded graphs, in the order of `QUESTIONS`; of one question, in the order of the run."""
+    texts = dict.fromkeys(record.cell.question for record in records if record.cell.row == "count")
+    return sorted(texts, key=lambda text: QUESTIONS.index(Spec.parse(text).name))
 
 
 def time_text(record: Record | None) -> str:
@@ -156,7 +169,77 @@ def _in_counts(by_question: dict[str, list[Line]]) -> str:
         return ratio_text(None if count is None or answer is None else answer / count)
 
     graphs = [line.graph for line in by_question["count"]]
-    return _markdown(["graph", *others], [[graph, *(cell(question, graph) for question in others)] for graph in graphs])
+    return markdown(["graph", *others], [[graph, *(cell(question, graph) for question in others)] for graph in graphs])
+
+
+def _our_ways(records: Sequence[Record]) -> list[str]:
+    """Our own algorithms and numbers of threads against each other, where there are several."""
+    ours = [record for record in records if record.cell.system == OURS]
+    if len({(record.cell.way, record.cell.threads) for record in ours}) < 2:
+        return []
+    title = "(median; ME/s: a million edges of the graph per second; ×: time divided by that of the first way)"
+    sweeps = [sweep_of(ours, question) for question in questions_in(ours)]
+    return [f"## Our own ways: `{sweep.question}` {title}\n\n{_sweep_table(sweep)}" for sweep in sweeps]
+
+
+@dataclass(frozen=True, slots=True)
+class Sweep:
+    """One question to several of our own algorithms, on several numbers of threads; records by graph, threads, way."""
+
+    question: str
+    ways: list[str]
+    threads: list[int]
+    records: dict[tuple[str, int, str], Record]
+
+    def ratio(self, graph: str, threads: int, way: str) -> float | None:
+        """The seconds of a way divided by those of the first one: how many times as fast the first one is."""
+        first, other = (self._seconds(graph, threads, name) for name in (self.ways[0], way))
+        return None if first is None or other is None else other / first
+
+    def mean_ratio(self, threads: int, way: str) -> float | None:
+        """The geometric mean of the ratios of all graphs that both ways answered."""
+        graphs = dict.fromkeys(graph for graph, _, _ in self.records)
+        ratios = [ratio for graph in graphs if (ratio := self.ratio(graph, threads, way)) is not None]
+        return statistics.geometric_mean(ratios) if ratios else None
+
+    def _seconds(self, graph: str, threads: int, way: str) -> float | None:
+        record = self.records.get((graph, threads, way))
+        return record.outcome.median if record is not None and record.outcome.status == "ok" else None
+
+
+def sweep_of(records: Iterable[Record], question: str) -> Sweep:
+    """What one question took of loaded graphs."""
+    found = {
+        (cell.graph, cell.threads, cell.way): record
+        for record in records
+        for cell in [record.cell]
+        if (cell.row, cell.question) == ("count", question)
+    }
+    ways, threads = (list(dict.fromkeys(key[part] for key in found)) for part in (2, 1))
+    return Sweep(question, [str(way) for way in ways], [int(number) for number in threads], found)
+
+
+def _sweep_table(sweep: Sweep) -> str:
+    """A row for each graph and number of threads; the geometric means of all graphs at the end."""
+    rows = []
+    for graph, threads in dict.fromkeys((graph, threads) for graph, threads, _ in sweep.records):
+        found = [sweep.records.get((graph, threads, way)) for way in sweep.ways]
+        k = {str(record.details["k"]) for record in found if record is not None and "k" in record.details}
+        ratios = ["", *(f" ({ratio_text(sweep.ratio(graph, threads, way))})" for way in sweep.ways[1:])]
+        texts = [_rated_text(record) + ratio for record, ratio in zip(found, ratios, strict=True)]
+        rows.append([graph, *(k or ["–"]), str(threads), *texts])
+    for threads in sweep.threads if len(sweep.ways) > 1 else []:
+        means = [f"({ratio_text(sweep.mean_ratio(threads, way))})" for way in sweep.ways[1:]]
+        rows.append(["geometric mean", "–", str(threads), "", *means])
+    return markdown(["graph", "k", "threads", *sweep.ways], rows)
+
+
+def _rated_text(record: Record | None) -> str:
+    """The time, and the edges of the graph per second where they are known."""
+    text = time_text(record)
+    if record is None or record.outcome.status != "ok" or record.outcome.edges is None or not record.outcome.median:
+        return text
+    return f"{text}, {record.outcome.edges / record.outcome.median / 1e6:.1f} ME/s"
 
 
 def _table(lines: Sequence[Line], systems: Sequence[str], cell_text: Callable[[Line, str], str]) -> str:
@@ -171,11 +254,12 @@ def _table(lines: Sequence[Line], systems: Sequence[str], cell_text: Callable[[L
         ]
         for line in lines
     ]
-    return _markdown(header, rows)
+    return markdown(header, rows)
 
 
-def _markdown(header: list[str], rows: list[list[str]]) -> str:
-    widths = [max(len(row[i]) for row in [header, *rows]) for i in range(len(header))]
+def markdown(header: list[str], rows: list[list[str]]) -> str:
+    """A table whose first column is text and whose others are numbers."""
+    widths = [max(2, *(len(row[i]) for row in [header, *rows])) for i in range(len(header))]  # a rule has a dash
 
     def joined(row: list[str]) -> str:
         name, *values = row
@@ -214,7 +298,7 @@ def _disturbance(records: Sequence[Record]) -> list[str]:
 def _notes(records: Sequence[Record]) -> list[str]:
     """What went wrong, once per message."""
     failures = dict.fromkeys(
-        f"- {cell.system} ({cell.algorithm}) on {cell.graph}, {asked(cell)}: {outcome.status}, {outcome.message}"
+        f"- {cell.system} ({cell.way}) on {cell.graph}, {asked(cell)}: {outcome.status}, {outcome.message}"
         for record in records
         for cell, outcome in [(record.cell, record.outcome)]
         if outcome.status in ("wrong", "crashed", "out_of_memory")

@@ -46,6 +46,7 @@ class _Reports:
     findings: list[tuple[int, str]] = field(default_factory=list)
     failed: str | None = None
     message: str = ""
+    edges: int | None = None
     peak_bytes: int | None = None
     finished: bool = False
     answered_at: float | None = None
@@ -58,6 +59,7 @@ class _Reports:
             self.answered_at = time.perf_counter()
         elif "answer" in line:
             self.findings.append((line["answer"], line["digest"]))
+            self.edges = line["edges"]
         elif "failed" in line:
             self.failed, self.message = line["failed"], line["message"]
         else:
@@ -172,7 +174,8 @@ def _outcome(returncode: int, reports: _Reports, complaints: IO[bytes]) -> Outco
         answer, digest = reports.findings[-1]
         if len(set(reports.findings)) > 1:
             return Outcome("wrong", f"repeats disagree: {sorted(set(reports.findings))}", answer, digest=digest)
-        return Outcome("ok", "", answer, tuple(reports.seconds), reports.peak_bytes, digest=digest)
+        seconds = tuple(reports.seconds)
+        return Outcome("ok", "", answer, seconds, reports.peak_bytes, digest=digest, edges=reports.edges)
     ending = signal.Signals(-returncode).name if returncode < 0 else f"exit status {returncode}"
     last_words = _last_line(complaints)
     message = f"{ending} during {reports.stage}" + (f": {last_words}" if last_words else "")

@@ -1,0 +1,195 @@
+"""What the suites declare, and how a run changes it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import wedgewise
+from bench.bench_helpers import data_folder, make_record
+from wedgewise.algorithms import registry
+from wedgewise.bench import runner
+from wedgewise.bench.command import Choices, is_failure, line_of, run
+from wedgewise.bench.ours import COMPUTED
+from wedgewise.bench.record import QUESTIONS, Cell, Outcome, parse_question
+from wedgewise.bench.spec import Spec
+from wedgewise.bench.suites import EAGER, EAGER_GRAPHS, SMOKE, SUITES, TRUSSES, Suite, known_graphs, usual_graphs
+from wedgewise.bench.systems import all_systems
+from wedgewise.errors import InputError, StorageError
+from wedgewise.machine import hardware
+
+every_suite = pytest.mark.parametrize("suite", SUITES.values(), ids=SUITES)
+KRONECKER_18 = "kronecker-18-seed1"
+
+
+@pytest.fixture
+def ran(monkeypatch: pytest.MonkeyPatch) -> list[Cell]:
+    """The cells of a run, none of which really runs."""
+    cells: list[Cell] = []
+
+    def run_cell(_bench: runner.Bench, cell: Cell) -> Outcome:
+        cells.append(cell)
+        return Outcome("ok", answer=1, seconds=(0.5,), edges=10)
+
+    monkeypatch.setattr(runner.Bench, "run_cell", run_cell)
+    return cells
+
+
+@every_suite
+def test_what_a_suite_names_is_there(suite: Suite) -> None:
+    assert SUITES[suite.name] is suite
+    assert set(suite.graphs) <= set(known_graphs(None, 1))
+    assert set(suite.systems) | set(suite.too_slow) | set(suite.counts) <= set(all_systems())
+    assert {parse_question(text).name for text in suite.questions} <= set(QUESTIONS)
+    assert set().union(*suite.too_slow.values()) <= {*suite.graphs, *(suite.real if suite.too_slow else ())}  # type: ignore[misc]
+    for target in suite.targets:
+        assert target.graph in suite.graphs
+        assert {target.divided[1], target.by[1]} <= set(suite.questions)
+
+
+def test_the_published_graphs_of_eager_are_fifty() -> None:
+    assert len(EAGER_GRAPHS) == len(set(EAGER_GRAPHS)) == 50
+
+
+def test_smoke_asks_every_algorithm_all_that_it_answers(tmp_path: Path, ran: list[Cell]) -> None:
+    records = run(SMOKE, Choices(work=tmp_path, threads=(1,)))
+    asked = {(cell.algorithm, Spec.parse(cell.question).name) for cell in ran}
+    assert asked == {
+        (name, question)
+        for (name, device), algorithm in registry().items()
+        for question in QUESTIONS
+        if device == "cpu" and COMPUTED.get(question, question) in algorithm.answers
+    }
+    assert {cell.knobs.get("granularity") for cell in ran if cell.algorithm == "eager"} == {None, "coarse"}
+    assert {cell.graph for cell in ran} == set(SMOKE.graphs)
+    assert len(records) == len(ran)
+    assert {record.expected for record in records if record.cell.question == "triangles"} == {None, 24_000}
+
+
+def test_eager_sweeps_threads(tmp_path: Path, ran: list[Cell], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hardware, "usable_threads", lambda: 6)
+    data = data_folder(tmp_path)
+    run(EAGER, Choices(work=tmp_path / "work", data=data, graphs=("skewed",)))
+    assert {cell.question for cell in ran} == {"k_truss[k=3]", "k_truss[k=kmax]"}
+    assert {cell.way for cell in ran} == {"eager[granularity=fine]", "eager[granularity=coarse]"}
+    assert sorted({cell.threads for cell in ran}) == [1, 2, 4, 6]
+    assert len(ran) == 2 * 2 * 4
+
+
+def test_other_suites_take_all_threads(tmp_path: Path, ran: list[Cell], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hardware, "usable_threads", lambda: 6)
+    run(SMOKE, Choices(work=tmp_path, questions=("count",)))
+    assert {cell.threads for cell in ran} == {6}
+
+
+def test_real_graphs_are_those_that_are_there(tmp_path: Path) -> None:
+    data = data_folder(tmp_path)
+    suite = replace(SMOKE, graphs=("kronecker-8-seed1",), real=("clique", "absent"))
+    assert usual_graphs(suite, None) == ["kronecker-8-seed1"]
+    assert usual_graphs(suite, data) == ["kronecker-8-seed1", "clique"]
+    assert usual_graphs(replace(suite, real=22), data) == ["kronecker-8-seed1", "skewed"]  # a clique of 7 has 21 edges
+    assert {"clique", "skewed", "email-Enron"} <= set(known_graphs(data, 1))
+
+
+def test_a_run_reports_its_graphs_and_cells(tmp_path: Path, ran: list[Cell]) -> None:
+    told: list[tuple[str, int, int]] = []
+    run(SMOKE, Choices(work=tmp_path, questions=("triangles",)), lambda *step: told.append(step))
+    assert told == [("prepare", 0, 2), ("prepare", 1, 2), *(("cells", done, 4) for done in range(5))]
+
+
+@pytest.mark.parametrize(
+    ("suite", "changes", "message"),
+    [
+        ("smoke", {"graphs": ("nix",)}, "no graph named 'nix'; there are: kronecker-8-seed1"),
+        ("smoke", {"systems": ("nix",)}, "no system named 'nix'"),
+        ("smoke", {"algorithms": ("nix",)}, "no algorithm named 'nix'"),
+        ("smoke", {"questions": ("nix",)}, "no question named 'nix'"),
+        ("smoke", {"rows": ("file",)}, "smoke times the rows count; name some of these"),
+        ("cpu", {"questions": ("trussness",)}, "cpu asks for a count alone"),
+        ("smoke", {"algorithms": ("forward",), "questions": ("trussness",)}, "is asked any of these questions"),
+        ("trusses", {"systems": ("networkx",), "graphs": (KRONECKER_18,)}, "is asked any of these questions"),
+    ],
+)
+def test_what_there_is_not_is_refused_before_the_work(
+    suite: str, changes: dict[str, Any], message: str, tmp_path: Path
+) -> None:
+    with pytest.raises(InputError, match=message):
+        run(SUITES[suite], Choices(work=tmp_path / "work", **changes))
+    assert not (tmp_path / "work").exists()
+
+
+def test_files_that_cannot_be_written_are_refused_before_the_work(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    cases: list[tuple[dict[str, Any], str]] = [
+        ({"results": tmp_path}, "is a folder; name a file"),
+        ({"results": tmp_path / "file" / "R.jsonl"}, "cannot be made"),
+        ({"results": tmp_path / "R.jsonl", "work": tmp_path / "file" / "work"}, "cannot be made"),
+    ]
+    for changes, message in cases:
+        with pytest.raises(StorageError, match=message):
+            run(SMOKE, Choices(**({"work": tmp_path / "work"} | changes)))
+    assert not (tmp_path / "work").exists()
+
+
+def test_records_name_the_revision_or_the_version(
+    tmp_path: Path, ran: list[Cell], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(wedgewise, "__file__", str(tmp_path / "python" / "packages" / "wedgewise" / "it.py"))
+    (record, *_) = run(SMOKE, Choices(work=tmp_path, questions=("count",), command=("wedgewise", "bench", "smoke")))
+    assert record.setting.revision == f"v{wedgewise.__version__}"
+    assert record.setting.command == "wedgewise bench smoke"
+
+
+@pytest.mark.parametrize(
+    ("system", "status", "fails"),
+    [
+        ("wedgewise", "ok", False),
+        ("wedgewise", "timeout", True),
+        ("igraph", "timeout", False),
+        ("igraph", "unavailable", False),
+        ("igraph", "wrong", True),
+        ("igraph", "crashed", True),
+    ],
+)
+def test_wrong_answers_fail_and_so_do_we_without_one(system: str, status: str, fails: bool) -> None:
+    assert is_failure(make_record(system, (1.0,), status=status)) == fails
+
+
+def test_a_line_says_how_a_cell_ended() -> None:
+    words = line_of(make_record("wedgewise", (0.25,), algorithm="eager", knobs={"granularity": "fine"})).split()
+    assert words == ["g", "count", "wedgewise/eager[granularity=fine]", "2", "250", "ms"]
+    assert line_of(make_record("igraph", status="crashed", message="SIGSEGV")).endswith("crashed  SIGSEGV")
+
+
+def test_targets_are_ratios_of_one_run() -> None:
+    records = [
+        make_record("wedgewise", (3.0,), graph=KRONECKER_18, question="trussness"),
+        make_record("graphblas", (1.5,), graph=KRONECKER_18, algorithm="saxpy"),
+        make_record("graphblas", (1.0,), graph=KRONECKER_18, algorithm="dot"),
+        make_record("graphblas", (29.0,), graph=KRONECKER_18, algorithm="saxpy", question="k_truss[k=3]"),
+        make_record("graphblas", (31.0,), graph=KRONECKER_18, algorithm="dot", question="k_truss[k=3]"),
+        make_record("graphblas", (1.0,), graph=KRONECKER_18, algorithm="bad", question="k_truss[k=3]", status="wrong"),
+    ]
+    rows = [row for target in TRUSSES.targets for row in target.rows(records)]
+    assert [row[1:] for row in rows] == [
+        ["trussness by wedgewise, default", "count by graphblas", "3.00×", "≤ 3.1×", "reached"],
+        ["k_truss[k=3] by graphblas, saxpy", "trussness by wedgewise", "9.67×", "≥ 10×", "missed"],
+        ["k_truss[k=3] by graphblas, dot", "trussness by wedgewise", "10.3×", "≥ 10×", "reached"],
+    ]
+    assert "## Targets" in TRUSSES.render(records)
+    assert "## Targets" not in TRUSSES.render(records[1:])
+
+
+def test_slow_peers_are_asked_on_small_graphs_alone() -> None:
+    def is_wanted(system: str, graph: str, question: str) -> bool:
+        return TRUSSES.wants(make_record(system, graph=graph, question=question).cell)
+
+    assert is_wanted("graphblas", KRONECKER_18, "k_truss[k=3]")
+    assert not is_wanted("networkx", KRONECKER_18, "k_truss[k=3]")
+    assert is_wanted("networkx", "another", "k_truss[k=3]")
+    assert is_wanted("wedgewise", "web-Stanford", "trussness")
+    assert is_wanted("graphblas", "web-Stanford", "count")
+    assert not is_wanted("networkx", "kronecker-16-seed1", "count")
