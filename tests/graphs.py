@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from wedgewise import generate
 from wedgewise.generate import EdgeStream
+from wedgewise.questions import QUESTIONS
 
 FIXTURES = Path(__file__).parent / "fixtures"
 Facts = dict[str, dict[str, Any]]
@@ -26,6 +27,7 @@ def _facts(filename: str) -> Facts:
     return facts
 
 
+TRIANGLE_QUESTIONS = tuple(name for name in QUESTIONS if "truss" not in name)
 TRUTHS = _facts("truths.json")
 PUBLISHED_GENERATED = _facts("graphchallenge_generated.json")
 
@@ -72,6 +74,11 @@ class LocalForm:
     stream: EdgeStream
     of_vertex: Callable[[int], int]
     of_edge: Callable[[int, int], int]
+
+
+def truss_details(question: str, k: int = 5) -> dict[str, Any]:
+    """The parameters of a question about trusses, or of what is computed for it."""
+    return {"k": k} if question in ("k_truss", "truss_components") else {}
 
 
 def _multipartite(stream: EdgeStream) -> LocalForm:

@@ -14,7 +14,7 @@ import networkx as nx
 import numpy as np
 import pytest
 from conformance.engines import held, that_answer
-from graphs import both_ways, distinct_edges, known_by_sets, random_pairs
+from graphs import TRIANGLE_QUESTIONS, both_ways, distinct_edges, known_by_sets, random_pairs
 from numpy.typing import NDArray
 
 import wedgewise as ww
@@ -25,14 +25,14 @@ from wedgewise.errors import InputError, UnknownNameError, VerificationError
 from wedgewise.execute import local
 from wedgewise.execute.listing import Listing
 from wedgewise.graph import OrientedGraph
-from wedgewise.questions import QUESTIONS, GeneralizedDegree
+from wedgewise.questions import GeneralizedDegree
 
 PAIRS = random_pairs(30, 180, seed=7)
 KNOWN = known_by_sets(PAIRS, 32)
 LOCAL = that_answer("triangles", "edge_support")
 SEEDS = range(6)
 
-for_every_question = pytest.mark.parametrize("question", sorted(QUESTIONS))
+for_every_question = pytest.mark.parametrize("question", sorted(TRIANGLE_QUESTIONS))
 
 
 def graph() -> ww.Graph:
@@ -184,7 +184,7 @@ def test_a_second_question_prepares_nothing_again() -> None:
         assert held_graph.preparations == 1, question
     list(ww.iter_triangles(held_graph, batch=5))
     assert held_graph.preparations == 1
-    for question in ("edge_support", "generalized_degree", *sorted(QUESTIONS)):
+    for question in ("edge_support", "generalized_degree", *sorted(TRIANGLE_QUESTIONS)):
         ww.run(question, held_graph)
         assert held_graph.preparations == 2, question  # the places of the edges among the arcs, found once
 
@@ -192,7 +192,7 @@ def test_a_second_question_prepares_nothing_again() -> None:
 @pytest.mark.parametrize("algorithm", LOCAL)
 def test_algorithms_share_what_is_prepared(algorithm: str) -> None:
     held_graph = graph()
-    for question in sorted(QUESTIONS):
+    for question in sorted(TRIANGLE_QUESTIONS):
         ww.run(question, held_graph, algorithm=algorithm)
         ww.run(question, held_graph, algorithm="reference", threads=2)
     assert held_graph.preparations == 2
@@ -200,7 +200,7 @@ def test_algorithms_share_what_is_prepared(algorithm: str) -> None:
 
 def test_verification_prepares_one_more_order_once() -> None:
     held_graph = graph()
-    for question in (*sorted(QUESTIONS), *sorted(QUESTIONS)):
+    for question in (*sorted(TRIANGLE_QUESTIONS), *sorted(TRIANGLE_QUESTIONS)):
         ww.run(question, held_graph, verify=True)
     assert held_graph.preparations == 3
 
@@ -450,8 +450,8 @@ def test_bad_values_are_named() -> None:
     for question in ("clustering", "average_clustering", "transitivity"):
         with pytest.raises(InputError, match="undefined is one of zero, nan, not 'none'"):
             ww.run(question, graph(), undefined="none")
-    with pytest.raises(UnknownNameError, match="no question named 'trussness'; there are: count, triangles"):
-        ww.run("trussness", graph())
+    with pytest.raises(UnknownNameError, match="no question named 'nucleus'; there are: count, triangles"):
+        ww.run("nucleus", graph())
     with pytest.raises(InputError, match=r"needs a graph that keeps weights: pass Graph\(…, weights=…\)"):
         ww.clustering(graph(), weighted=True)
 

@@ -177,11 +177,15 @@ for source in sources:
     for order in ("degree", "core", "id"):
         for threads in (1, 2, 5):
             for record in ww.algorithms():
-                if record.compiled and record.device == "cpu" and order in record.orders:
+                if record.compiled and record.device == "cpu" and "count" in record.answers:
                     result = ww.run("count", graph, algorithm=record.name, order=order, threads=threads)
                     counts.add((graph.m, result.answer))
-    for question in QUESTIONS:
-        ww.run(question, graph, algorithm="keystone")
+    for question in QUESTIONS.values():
+        ww.run(question.name, graph, **{name: 5 for name in question.defaults if name == "k"})
+    for order in ("degree", "id"):
+        for algorithm in ("peel", "eager"):
+            ww.truss_summary(graph, algorithm=algorithm, threads=2)
+            ww.run("max_truss", graph, algorithm=algorithm, order=order, threads=2)
 weighted = ww.Graph(pairs, directed=True, weights=np.ones(len(pairs)))
 for wanted in (False, True):
     ww.clustering(weighted, weighted=wanted, algorithm="keystone")

@@ -1,33 +1,33 @@
-"""Trusses by peeling: against the definition, closed forms, published figures, and each other."""
+"""Trusses: peeling in many ways against the definition; what is asked, planned, verified and refused."""
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import tracemalloc
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
-from graphs import TRUTHS, distinct_edges, fixture_pairs, random_pairs
+from graphs import TRUTHS, distinct_edges, fixture_pairs, random_pairs, truss_details
 from numpy.typing import NDArray
 
+import wedgewise as ww
 from wedgewise import Graph, generate
-from wedgewise.errors import InputError
-from wedgewise.truss import (
-    _core,
-    _living,
-    _peel,
-    k_truss,
-    max_truss,
-    truss_bytes,
-    truss_components,
-    truss_summary,
-    trussness,
-)
+from wedgewise.algorithms import find
+from wedgewise.algorithms._contract import Algorithm, FoundTruss, Shape, TrussAnswer, TrussJob
+from wedgewise.errors import InputError, MemoryLimitError, PreconditionError, VerificationError
+from wedgewise.execute import trusses
+from wedgewise.graph import OrientedGraph
+from wedgewise.machine import jit
+from wedgewise.truss import _core, _living, _peel
 from wedgewise.truss._living import Living
+from wedgewise.truss.decompose import truss_bytes
 
-ATLAS_EDGES = {2: 12_342, 3: 9_387, 4: 3_745, 5: 799, 6: 131, 7: 21}
-ATLAS_KMAX = 7
+PEEL = find("peel", "cpu")
+Spoil = Callable[[FoundTruss], FoundTruss]
 
 
 def truss_by_sets(edges: set[tuple[int, int]], k: int) -> set[tuple[int, int]]:
@@ -75,15 +75,13 @@ def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
 
 
 @pytest.mark.parametrize("threads", [1, 2, 3])
-@pytest.mark.parametrize("skewed", [0, 10**9])
+@pytest.mark.parametrize("order", PEEL.orders)
 @pytest.mark.parametrize(("n", "m"), [(6, 12), (12, 50), (30, 200), (60, 150)])
-def test_trussness_of_random_graphs(
-    way: str, monkeypatch: pytest.MonkeyPatch, n: int, m: int, skewed: int, threads: int
-) -> None:
-    monkeypatch.setattr(_core, "SKEWED", skewed)
+def test_peeling_random_graphs(way: str, n: int, m: int, order: str, threads: int) -> None:
     for seed in range(3):
         pairs = random_pairs(n, m, seed)
-        assert trussness(of(pairs, n), threads=threads).tolist() == trussness_by_sets(pairs)
+        found = ww.run("trussness", of(pairs, n), algorithm="peel", order=order, threads=threads).answer
+        assert found.tolist() == trussness_by_sets(pairs)
 
 
 @pytest.mark.parametrize("recount", [0, 1, 8, 10**6])
@@ -91,129 +89,46 @@ def test_one_truss_and_the_last_agree_with_all(way: str, monkeypatch: pytest.Mon
     monkeypatch.setattr(_core, "RECOUNT_SHARE", recount)
     for seed in range(3):
         graph = of(random_pairs(24, 150, seed), 24)
-        numbers = trussness(graph, threads=2)
+        numbers = ww.trussness(graph, algorithm="peel", threads=2)
         kmax = int(numbers.max())
         for k in range(2, kmax + 2):
-            assert k_truss(graph, k, threads=2).tolist() == np.flatnonzero(numbers >= k).tolist()
-        last = max_truss(graph, threads=2)
+            found = ww.k_truss(graph, k, algorithm="peel", threads=2)
+            assert found.edges.tolist() == np.flatnonzero(numbers >= k).tolist()
+        last = ww.max_truss(graph, algorithm="peel", threads=2)
         assert (last.k, last.edges.tolist()) == (kmax, np.flatnonzero(numbers == kmax).tolist())
-
-
-def test_every_small_graph_at_once() -> None:
-    graph = of(fixture_pairs("atlas_union"))
-    numbers = trussness(graph)
-    assert {k: int((numbers >= k).sum()) for k in ATLAS_EDGES} == ATLAS_EDGES
-    assert max_truss(graph).k == ATLAS_KMAX
-    for k, edges in ATLAS_EDGES.items():
-        assert len(k_truss(graph, k)) == edges
-    assert len(k_truss(graph, ATLAS_KMAX + 1)) == 0
 
 
 @pytest.mark.compiled
 @pytest.mark.parametrize("name", [name for name, truth in TRUTHS.items() if "kmax" in truth])
 def test_published_kmax(name: str) -> None:
     graph = of(fixture_pairs(name))
-    numbers = trussness(graph, threads=2)
-    assert numbers.max() == max_truss(graph).k == TRUTHS[name]["kmax"]
+    numbers = ww.trussness(graph, threads=2)
+    assert numbers.max() == ww.max_truss(graph).k == TRUTHS[name]["kmax"]
     for k, edges in TRUTHS[name].get("truss_edges_by_k", {}).items():
         assert (numbers >= int(k)).sum() == edges
 
 
-@pytest.mark.parametrize(
-    ("stream", "expected"),
-    [
-        (generate.complete(3), 3),
-        (generate.complete(20), 20),
-        (generate.book(40), 3),
-        (generate.windmill(9, clique=6), 6),
-        (generate.wheel(12), 3),
-        (generate.octahedron(3), 4),
-        (generate.turan(12, 3), 6),  # an edge has a third part of 4 to choose from
-        (generate.petersen(), 2),
-        (generate.hypercube(5), 2),
-        (generate.star(50), 2),
-    ],
-    ids=lambda value: getattr(value, "name", value),
-)
-def test_closed_forms(stream: Any, expected: int) -> None:
-    graph = of(stream.pairs())
-    assert set(trussness(graph).tolist()) == {expected}
-    assert max_truss(graph).k == expected
-    assert len(k_truss(graph, expected)) == graph.m
-
-
-@pytest.mark.parametrize("pairs", [[], [(0, 1)], [(0, 1), (1, 2)]])
-def test_graphs_without_triangles(pairs: list[tuple[int, int]]) -> None:
-    graph = of(pairs, 5)
-    assert trussness(graph).tolist() == [2] * len(pairs)
-    assert max_truss(graph).edges.tolist() == list(range(len(pairs)))
-    assert len(k_truss(graph, 3)) == 0
-    assert [(level.k, level.edges) for level in truss_summary(graph)] == [(2, len(pairs))][: len(pairs)]
-
-
 @pytest.mark.compiled
-def test_widths() -> None:
-    """16-bit cursors break at 70,000 pages; K_300 dies in one round of 44,850 edges and 4.5 M triangles."""
-    assert set(trussness(of(generate.book(70_000).pairs()), threads=2).tolist()) == {3}
-    clique = of(generate.complete(300).pairs())
-    assert set(trussness(clique, threads=2).tolist()) == {300}
-    assert max_truss(clique).k == 300
-
-
-def random_graph(seed: int) -> tuple[NDArray[np.int64], Graph]:
-    pairs = distinct_edges(random_pairs(40, 260, seed))
-    return pairs, of(pairs, 40)
-
-
-@pytest.mark.parametrize("seed", range(3))
-def test_relations(seed: int) -> None:
-    from wedgewise import edge_support
-
-    pairs, graph = random_graph(seed)
-    numbers = trussness(graph)
-    assert (numbers - 2 <= edge_support(graph)).all()
-    for k in range(3, int(numbers.max()) + 1):
-        assert (trussness(of(pairs[numbers >= k], 40)) >= k).all()
-
-    names = np.random.default_rng(seed).permutation(40)
-    renamed = np.sort(names[pairs], axis=1)
-    order = np.lexsort((renamed[:, 1], renamed[:, 0]))
-    assert trussness(of(renamed, 40)).tolist() == numbers[order].tolist()
-
-    twice = trussness(of(np.concatenate([pairs, pairs + 40]), 80))
-    assert twice.tolist() == [*numbers.tolist(), *numbers.tolist()]
-
-    apex = np.column_stack([np.arange(40), np.full(40, 40)])
-    ends = of(np.concatenate([pairs, apex]), 41)
-    old = ends.edges[:, 1] < 40
-    assert (trussness(ends)[old] == numbers + 1).all()
-
-
-@pytest.mark.parametrize("seed", range(3))
-def test_an_edge_more_or_less(seed: int) -> None:
-    pairs, graph = random_graph(seed)
-    numbers = trussness(graph)
-    for removed in (0, 17, len(pairs) - 1):
-        fewer = trussness(of(np.delete(pairs, removed, axis=0), 40))
-        drop = np.delete(numbers, removed) - fewer
-        assert set(drop.tolist()) <= {0, 1}
+def test_rounds_of_millions_of_triangles() -> None:
+    """K_300 dies in one round of 44,850 edges and 4.5 M triangles."""
+    assert set(ww.trussness(generate.complete(300).pairs(), algorithm="peel", threads=2).tolist()) == {300}
 
 
 def test_summary_and_components() -> None:
     clique = [(u, v) for u in range(5) for v in range(u)]
     pairs = [*clique, *((u + 5, v + 5) for u, v in clique), (0, 5), (10, 11), (11, 12), (12, 10), (13, 14)]
     graph = of(pairs, 16)
-    rows = [(level.k, level.edges, level.vertices, level.components) for level in truss_summary(graph)]
+    rows = [(level.k, level.edges, level.vertices, level.components) for level in ww.truss_summary(graph)]
     assert rows == [(2, 25, 15, 3), (3, 23, 13, 3), (4, 20, 10, 2), (5, 20, 10, 2)]
-    assert truss_components(graph, 2).tolist() == [0] * 10 + [1] * 3 + [2] * 2 + [-1]
-    assert truss_components(graph, 4).tolist() == [0] * 5 + [1] * 5 + [-1] * 6
+    assert ww.truss_components(graph, 2).tolist() == [0] * 10 + [1] * 3 + [2] * 2 + [-1]
+    assert ww.truss_components(graph, 4).tolist() == [0] * 5 + [1] * 5 + [-1] * 6
 
 
 def test_summary_agrees_with_every_truss() -> None:
     graph = of(fixture_pairs("lesmis"))
-    numbers = trussness(graph)
-    for level in truss_summary(graph):
-        components = truss_components(graph, level.k)
+    numbers = ww.trussness(graph)
+    for level in ww.truss_summary(graph):
+        components = ww.truss_components(graph, level.k)
         ends = np.unique(graph.edges[numbers >= level.k])
         assert (level.edges, level.vertices) == ((numbers >= level.k).sum(), len(ends))
         assert level.components == components.max() + 1
@@ -222,34 +137,224 @@ def test_summary_agrees_with_every_truss() -> None:
             assert components[u] == components[v]
 
 
-def test_what_is_refused() -> None:
+@pytest.mark.parametrize("question", ["k_truss", "truss_components"])
+@pytest.mark.parametrize(("k", "says"), [(1, "k is at least 2, not 1"), (None, "not None"), (2.5, "not 2.5")])
+def test_bad_k_is_refused_before_anything_is_prepared(question: str, k: Any, says: str) -> None:
     graph = of([(0, 1)])
-    with pytest.raises(InputError, match="k is at least 2, not 1"):
-        k_truss(graph, 1)
+    for refuse in (ww.run, ww.explain):
+        with pytest.raises(InputError, match=says):
+            refuse(question, graph, k=k)
+    assert graph.preparations == 0
+
+
+def test_what_else_is_refused() -> None:
+    graph = of([(0, 1)])
     with pytest.raises(InputError, match="threads is at least 1, not 0"):
-        trussness(graph, threads=0)
+        ww.trussness(graph, threads=0)
+    with pytest.raises(PreconditionError, match=r"keystone on cpu does not compute trussness, .* peel on cpu"):
+        ww.trussness(graph, algorithm="keystone")
+    with pytest.raises(PreconditionError, match="peel takes ids by rank, not 'indegree'"):
+        ww.run("trussness", graph, algorithm="peel", relabel="indegree")
 
 
-def test_progress_is_told_once_per_round() -> None:
+def test_trusses_that_need_no_work(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All edges are in the 2-truss, and 10 edges are no 6-truss, whatever they are."""
+
+    def unexpected(_name: str, _device: str) -> Algorithm:
+        raise AssertionError
+
+    monkeypatch.setattr(trusses, "find", unexpected)
+    graph = of(generate.complete(5).pairs())
+    assert ww.k_truss(graph, 2).edges.tolist() == list(range(10))
+    assert [len(ww.run("k_truss", graph, k=np.int64(k)).answer) for k in (6, 2**40)] == [0, 0]
+    with pytest.raises(AssertionError):
+        ww.k_truss(graph, 5)
+
+
+def test_more_edges_than_an_algorithm_takes_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(trusses, "find", lambda name, device: replace(find(name, device), most_arcs=10))
+    with pytest.raises(PreconditionError, match="10 edges; peel on cpu takes fewer than 10: use another"):
+        ww.trussness(generate.complete(5).pairs(), algorithm="peel")
+    assert len(ww.trussness(generate.path(9).pairs(), algorithm="peel")) < 10
+
+
+def test_one_algorithm_is_chosen_by_what_it_would_take(monkeypatch: pytest.MonkeyPatch) -> None:
+    small, large = of(fixture_pairs("karate")), of(generate.kronecker(9 if jit.JIT_DISABLED else 12).pairs())
+    monkeypatch.setattr(jit, "load_seconds", lambda: 0.2)
+    assert ww.explain("trussness", small).algorithm == "reference"
+    assert ww.explain("trussness", large).algorithm == "peel"
+    monkeypatch.setattr(jit, "load_seconds", lambda: 0.0)
+    assert ww.explain("max_truss", small).algorithm == "peel"
+
+
+def test_the_order_is_that_of_the_vertices_where_degrees_are_even() -> None:
+    even, skewed = of(generate.small_world(300, 8, 0.1, seed=1).pairs()), of(generate.star(300).pairs())
+    for question in ("trussness", "max_truss"):
+        assert [ww.explain(question, graph).order for graph in (even, skewed)] == ["id", "degree"]
+        assert ww.explain(question, even, order="core").order == "core"
+        assert ww.explain(question, skewed, algorithm="eager").order == "id"
+    assert ww.explain("count", even).order == "degree"
+    fresh = of(even.edges)
+    ww.trussness(fresh, algorithm="peel")
+    assert fresh.preparations == 1  # arcs are in the order of the edges: nobody looks for them
+
+
+def test_results_say_how() -> None:
     told: list[tuple[str, int, int]] = []
+    result = ww.run("k_truss", of(fixture_pairs("karate")), k=4, progress=lambda *line: told.append(line), verify=True)
+    assert (result.question, result.plan.computes, result.wedges_tested) == ("k_truss", "k_truss", 0)
+    assert set(result.seconds) == {"orient", "truss", "answer", "verify"}
+    assert {stage for stage, _, _ in told} == {"truss"}
+    assert result.to_dict()["answer"] == {"k": 4, "edges": result.answer.edges.tolist()}
+    summary = ww.run("truss_summary", [(0, 1), (1, 2), (2, 0)]).to_dict()["answer"]
+    assert summary == [{"k": k, "edges": 3, "vertices": 3, "components": 1} for k in (2, 3)]
+
+
+def spoiled(answer: TrussAnswer, spoil: Spoil) -> TrussAnswer:
+    def find_wrong(graph: OrientedGraph, job: TrussJob) -> FoundTruss:
+        return spoil(answer.find(graph, job))
+
+    return replace(answer, find=find_wrong)
+
+
+def let_lie(monkeypatch: pytest.MonkeyPatch, liar: str, computes: str, spoil: Spoil) -> None:
+    """Let one algorithm be wrong in one answer."""
+
+    def found(name: str, device: str) -> Algorithm:
+        record = find(name, device)
+        if name != liar:
+            return record
+        return replace(record, answers={**record.answers, computes: spoiled(record.truss_on_cpu(computes), spoil)})
+
+    monkeypatch.setattr(trusses, "find", found)
+
+
+def one_less(found: FoundTruss) -> FoundTruss:
+    """One edge of the last truss has the number below."""
+    numbers = found.filled.copy()
+    numbers[np.flatnonzero(numbers == found.k)[0]] -= 1
+    return replace(found, filled=numbers)
+
+
+def one_out(found: FoundTruss) -> FoundTruss:
+    """One edge is not there."""
+    held = found.filled.copy()
+    held[np.flatnonzero(held)[0]] = False
+    return replace(found, filled=held)
+
+
+def one_in(found: FoundTruss) -> FoundTruss:
+    """One edge too many is there."""
+    held = found.filled.copy()
+    held[np.flatnonzero(~held)[0]] = True
+    return replace(found, filled=held)
+
+
+def level_before(found: FoundTruss) -> FoundTruss:
+    """The same edges are said to be in the truss before the last."""
+    return replace(found, k=found.k - 1)
+
+
+@pytest.mark.parametrize("liar", ["peel", "eager", "reference"])
+@pytest.mark.parametrize(
+    ("computes", "spoil"),
+    [
+        ("trussness", one_less),
+        ("k_truss", one_out),
+        ("k_truss", one_in),
+        ("max_truss", one_in),
+        ("max_truss", level_before),
+    ],
+)
+def test_verification_finds_a_liar(monkeypatch: pytest.MonkeyPatch, liar: str, computes: str, spoil: Spoil) -> None:
+    graph, details = of(fixture_pairs("karate")), truss_details(computes, 4)
+    let_lie(monkeypatch, liar, computes, spoil)
+    assert ww.run(computes, graph, algorithm=liar, **details).verified is None
+    with pytest.raises(VerificationError, match=rf"-truss by one of {liar} and .*, not by both: please report this"):
+        ww.run(computes, graph, algorithm=liar, verify=True, **details)
+
+
+def too_many(found: FoundTruss) -> FoundTruss:
+    """One edge alone has a number above all others."""
+    numbers = found.filled.copy()
+    numbers[0] = found.k + 1
+    return replace(found, k=found.k + 1, filled=numbers)
+
+
+def below_two(found: FoundTruss) -> FoundTruss:
+    """One edge is in no truss at all."""
+    numbers = found.filled.copy()
+    numbers[0] = 1
+    return replace(found, filled=numbers)
+
+
+def none(found: FoundTruss) -> FoundTruss:
+    """The last truss has no edges."""
+    return replace(found, filled=np.zeros_like(found.filled))
+
+
+def fewer(found: FoundTruss) -> FoundTruss:
+    """An edge is forgotten."""
+    return replace(found, filled=found.filled[1:])
+
+
+@pytest.mark.parametrize(
+    ("computes", "spoil"),
+    [("trussness", too_many), ("trussness", below_two), ("trussness", fewer), ("max_truss", none)],
+)
+def test_what_cannot_be_is_refused_without_being_asked(
+    monkeypatch: pytest.MonkeyPatch, computes: str, spoil: Spoil
+) -> None:
+    let_lie(monkeypatch, "peel", computes, spoil)
+    with pytest.raises(VerificationError, match="please report this"):
+        ww.run(computes, of(fixture_pairs("karate")), algorithm="peel")
+
+
+@pytest.mark.parametrize("question", ["trussness", "k_truss", "max_truss", "truss_summary", "truss_components"])
+def test_a_limit_of_memory_is_checked_before_the_work(question: str, monkeypatch: pytest.MonkeyPatch) -> None:
     graph = of(fixture_pairs("karate"))
-    trussness(graph, progress=lambda *round: told.append(round))
-    assert [total for _, _, total in told] == [graph.m] * len(told)
-    done = [edges for _, edges, _ in told]
-    assert done == sorted(set(done))
-    assert done[-1] == graph.m
+    details = truss_details(question)
+    need = ww.explain(question, graph, algorithm="peel", **details).bytes_needed
+    assert ww.run(question, graph, algorithm="peel", memory_limit=need, **details).plan.bytes_needed == need
+
+    def unexpected(_name: str, _device: str) -> Algorithm:
+        raise AssertionError
+
+    monkeypatch.setattr(trusses, "find", unexpected)
+    with pytest.raises(MemoryLimitError, match=f"{question} by peel takes {need:,} bytes and {need - 1:,} are allowed"):
+        ww.run(question, graph, algorithm="peel", memory_limit=need - 1, **details)
 
 
-def test_an_interrupt_leaves_the_graph_as_it_was() -> None:
-    graph = of(fixture_pairs("karate"))
-    before = trussness(graph)
+def test_the_truss_as_a_graph() -> None:
+    graph = Graph([("ada", "bob"), ("di", "cy"), ("bob", "cy"), ("cy", "ada"), ("eve", "di")])
+    truss = ww.k_truss(graph, 3)
+    smaller = graph.subgraph(truss.edges)
+    assert (smaller.labels, smaller.m, len(truss)) == (["ada", "bob", "cy"], 3, 3)
+    assert ww.count(smaller) == 1
+    gaps = Graph(np.array([(70, 3), (900, 70), (3, 900), (11, 900), (40, 41)]))
+    assert np.asarray(gaps.subgraph(ww.k_truss(gaps, 3).edges).labels).tolist() == [3, 70, 900]
+    numbered = Graph(np.array([(0, 3), (3, 5), (5, 0)]), n=7)
+    assert np.asarray(numbered.subgraph([0]).labels).tolist() == [0, 3]
+    assert (numbered.subgraph([]).n, numbered.subgraph(np.arange(3)).m) == (0, 3)
+    for wrong in ([3], [-1], [[0]], [0.5]):
+        with pytest.raises(InputError, match="edges are number"):
+            numbered.subgraph(wrong)  # type: ignore[arg-type]
 
-    def interrupt(*_round: Any) -> None:
-        raise KeyboardInterrupt
 
-    with pytest.raises(KeyboardInterrupt):
-        trussness(graph, progress=interrupt)
-    assert trussness(graph).tolist() == before.tolist()
+def test_nothing_of_it_is_imported_before_it_is_asked_for() -> None:
+    code = "import sys, wedgewise; print([name for name in sys.modules if name.startswith('wedgewise.truss.')])"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"
+
+
+def test_few_edges_are_summarised_without_a_kernel() -> None:
+    script = """
+import wedgewise as ww
+from wedgewise.machine import jit
+assert ww.truss_summary([(0, 1), (1, 2), (2, 0), (2, 3)])[1] == ww.TrussLevel(3, 3, 3, 1)
+assert ww.truss_components([(0, 1), (1, 2), (2, 0), (2, 3)], 3).tolist() == [0, 0, 0, -1]
+assert jit.JIT_DISABLED or not jit.is_loaded()
+"""
+    subprocess.run([sys.executable, "-c", script], check=True)
 
 
 def test_packing_keeps_what_lives() -> None:
@@ -265,17 +370,17 @@ def test_packing_keeps_what_lives() -> None:
 
 @pytest.mark.compiled
 @pytest.mark.parametrize("threads", [1, 2])
-@pytest.mark.parametrize("work", [trussness, max_truss, lambda graph, threads: k_truss(graph, 9, threads=threads)])
-def test_memory_stays_within_what_is_predicted(work: Callable[..., Any], threads: int) -> None:
-    graph = Graph(generate.kronecker(scale=14, seed=3).pairs().astype(np.int32))
-    graph.arcs_of_edges(graph.oriented())
-    work(graph, threads=threads)  # loads the kernels, whose own memory is not the graph's
+@pytest.mark.parametrize(("computes", "k"), [("trussness", None), ("max_truss", None), ("k_truss", 9)])
+def test_memory_stays_within_what_is_predicted(computes: str, k: int | None, threads: int) -> None:
+    graph = Graph(generate.kronecker(scale=14, seed=3).pairs().astype(np.int32)).oriented()
+    job, work = TrussJob(k, {}, threads), PEEL.truss_on_cpu(computes)
+    work.find(graph, job)  # loads the kernels, whose own memory is not the graph's
     tracemalloc.start()
     try:
         before = tracemalloc.get_traced_memory()[0]
         tracemalloc.reset_peak()
-        work(graph, threads=threads)
+        work.find(graph, job)
         peak = tracemalloc.get_traced_memory()[1] - before
     finally:
         tracemalloc.stop()
-    assert peak <= truss_bytes(graph.n, graph.m, threads)
+    assert peak <= truss_bytes(Shape(graph.n, graph.m), threads)

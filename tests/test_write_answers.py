@@ -5,10 +5,13 @@ from __future__ import annotations
 import bz2
 import csv
 import gzip
+import io
 import lzma
 import os
 import sys
+import zipfile
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +23,15 @@ from pyarrow import feather, parquet
 import wedgewise as ww
 from wedgewise import write_answers as module
 from wedgewise.errors import InputError, MissingDependencyError, StorageError, UnknownNameError, VerificationError
-from wedgewise.write_answers import Answers, per_edge, per_triangle, per_vertex, write_answers
+from wedgewise.write_answers import (
+    Answers,
+    per_edge,
+    per_triangle,
+    per_vertex,
+    some_edges,
+    with_value,
+    write_answers,
+)
 
 SHAPE = [(0, 1), (1, 2), (2, 0), (2, 3)]  # a triangle and a tail
 NAMES = ["plain", 'a "quoted", one', "two\nlines", "größe"]
@@ -45,6 +56,8 @@ def answers_about(graph: ww.Graph) -> dict[str, Answers]:
         "clustering": per_vertex(graph, "clustering", ww.clustering(graph, undefined="nan")),
         "support": per_edge(graph, "support", ww.edge_support(graph)),
         "list": per_triangle(graph.labels, 1, ww.iter_triangles(graph)),
+        "edges": some_edges(graph, np.flatnonzero(ww.edge_support(graph))),
+        "edges with a value": with_value(some_edges(graph, np.flatnonzero(ww.edge_support(graph))), "truss", 3),
     }
 
 
@@ -55,6 +68,8 @@ def expected_rows(labels: list[Any]) -> dict[str, list[tuple[Any, ...]]]:
         "clustering": [(a, 1.0), (b, 1.0), (c, 1 / 3), (d, None)],
         "support": [(a, b, 1), (a, c, 1), (b, c, 1), (c, d, 0)],
         "list": [(a, b, c)],
+        "edges": [(a, b), (a, c), (b, c)],
+        "edges with a value": [(a, b, 3), (a, c, 3), (b, c, 3)],
     }
 
 
@@ -63,7 +78,10 @@ COLUMNS = {
     "clustering": ("vertex", "clustering"),
     "support": ("u", "v", "support"),
     "list": ("u", "v", "w"),
+    "edges": ("u", "v"),
+    "edges with a value": ("u", "v", "truss"),
 }
+IN_COLUMNS = [kind for kind in COLUMNS if kind != "list"]  # a listing comes in rows
 with_all_answers = pytest.mark.parametrize("kind", COLUMNS)
 
 
@@ -109,7 +127,7 @@ def test_arrays_of_vertices_hold_values_in_the_order_of_labels(
 
 
 @pytest.mark.parametrize("labels", [LABELS["numbers"], LABELS["integers"]], ids=["numbers", "integers"])
-@pytest.mark.parametrize("kind", ["support", "list"])
+@pytest.mark.parametrize("kind", ["support", "list", "edges", "edges with a value"])
 @pytest.mark.parametrize("compression", ["", ".gz"])
 def test_arrays_of_edges_and_triangles_hold_integer_labels(
     kind: str, labels: list[Any], compression: str, tmp_path: Path
@@ -119,18 +137,59 @@ def test_arrays_of_edges_and_triangles_hold_integer_labels(
     with OPEN[compression](path, "rb") as file:
         array = np.load(file)
     assert array.tolist() == [list(row) for row in expected_rows(labels)[kind]]
-    assert array.dtype == (np.int32 if kind == "list" and labels == LABELS["numbers"] else np.int64)
+    narrow = kind in ("list", "edges") and labels == LABELS["numbers"]
+    assert array.dtype == (np.int32 if narrow else np.int64)
 
 
-@pytest.mark.parametrize("kind", ["support", "list"])
-def test_text_labels_are_no_numbers(kind: str, tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"answer.npy: .npy holds numbers, .* write .csv or .parquet"):
-        write_answers(answers_about(tail_graph(NAMES))[kind], tmp_path / "answer.npy")
+@pytest.mark.parametrize("labels", [LABELS["numbers"], LABELS["integers"]], ids=["numbers", "integers"])
+@pytest.mark.parametrize("kind", IN_COLUMNS)
+@pytest.mark.parametrize("compression", OPEN)
+def test_archives_hold_an_array_per_column(kind: str, labels: list[Any], compression: str, tmp_path: Path) -> None:
+    path = tmp_path / f"answer.npz{compression}"
+    write_answers(answers_about(tail_graph(labels))[kind], path)
+    with OPEN[compression](path, "rb") as file, np.load(io.BytesIO(file.read()), allow_pickle=False) as archive:
+        columns = {name: archive[name] for name in archive.files}
+    assert tuple(columns) == COLUMNS[kind]
+    rows = zip(*(column.tolist() for column in columns.values()), strict=True)
+    assert [tuple(None if cell != cell else cell for cell in row) for row in rows] == expected_rows(labels)[kind]
+    narrow = np.dtype(np.int32 if labels == LABELS["numbers"] else np.int64)
+    values = {"triangles": np.int64, "clustering": np.float64, "support": np.int64, "truss": np.int64}
+    assert {name: column.dtype for name, column in columns.items()} == {
+        name: values.get(name, narrow) for name in COLUMNS[kind]
+    }
+
+
+def test_an_archive_is_the_same_bytes_every_time(tmp_path: Path) -> None:
+    for name in ("a.npz", "b.npz"):
+        write_answers(answers_about(tail_graph(LABELS["numbers"]))["support"], tmp_path / name)
+    assert (tmp_path / "a.npz").read_bytes() == (tmp_path / "b.npz").read_bytes()
+    with zipfile.ZipFile(tmp_path / "a.npz") as archive:
+        sizes_follow = 0x08  # readers that start at the front need the sizes there
+        assert [member.flag_bits & sizes_follow for member in archive.infolist()] == [0, 0, 0]
+
+
+def test_a_listing_is_not_written_by_column(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"answer.npz: .npz holds columns, .* write .npy or .parquet"):
+        write_answers(answers_about(tail_graph(LABELS["numbers"]))["list"], tmp_path / "answer.npz")
     assert os.listdir(tmp_path) == []
 
 
-@with_all_answers
-@pytest.mark.parametrize("suffix", ["csv", "parquet", "arrow", "npy"])
+@pytest.mark.parametrize(
+    ("kind", "suffix"), [("support", "npy"), ("list", "npy"), ("edges", "npy"), *((kind, "npz") for kind in IN_COLUMNS)]
+)
+def test_text_labels_are_no_numbers(kind: str, suffix: str, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=rf"answer.{suffix}: .{suffix} holds numbers, .* write .csv or .parquet"):
+        write_answers(answers_about(tail_graph(NAMES))[kind], tmp_path / f"answer.{suffix}")
+    assert os.listdir(tmp_path) == []
+
+
+@pytest.mark.parametrize(
+    ("kind", "suffix"),
+    [
+        *((kind, suffix) for kind in COLUMNS for suffix in ("csv", "parquet", "arrow", "npy")),
+        *((kind, "npz") for kind in IN_COLUMNS),
+    ],
+)
 def test_an_empty_graph_has_an_empty_answer(kind: str, suffix: str, tmp_path: Path) -> None:
     graph = ww.Graph(np.empty((0, 2), np.int64))
     path = tmp_path / f"answer.{suffix}"
@@ -140,12 +199,14 @@ def test_an_empty_graph_has_an_empty_answer(kind: str, suffix: str, tmp_path: Pa
         assert path.read_text() == ",".join(COLUMNS[kind]) + "\n"
     elif suffix == "npy":
         assert len(np.load(path)) == 0
+    elif suffix == "npz":
+        assert {name: column.tolist() for name, column in np.load(path).items()} == {name: [] for name in COLUMNS[kind]}
     else:
         table = parquet.read_table(path) if suffix == "parquet" else feather.read_table(path)
         assert (table.num_rows, tuple(table.column_names)) == (0, COLUMNS[kind])
 
 
-@pytest.mark.parametrize("suffix", ["csv", "parquet", "arrow", "npy"])
+@pytest.mark.parametrize("suffix", ["csv", "parquet", "arrow", "npy", "npz"])
 def test_many_blocks_are_one_answer(suffix: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "TABLE_ROWS", 7)
     monkeypatch.setattr(module, "TEXT_ROWS", 3)
@@ -157,6 +218,9 @@ def test_many_blocks_are_one_answer(suffix: str, tmp_path: Path, monkeypatch: py
         assert np.loadtxt(path, dtype=int, delimiter=",", skiprows=1).tolist() == expected
     elif suffix == "npy":
         assert np.load(path).tolist() == expected
+    elif suffix == "npz":
+        with np.load(path) as archive:
+            assert np.stack([archive[name] for name in COLUMNS["support"]], axis=1).tolist() == expected
     else:
         table = parquet.read_table(path) if suffix == "parquet" else feather.read_table(path)
         assert [list(row.values()) for row in table.to_pylist()] == expected
@@ -185,7 +249,15 @@ def test_an_answer_with_other_rows_than_announced_is_refused(suffix: str, announ
     assert os.listdir(tmp_path) == []
 
 
-@pytest.mark.parametrize("name", ["answer", "answer.txt", "answer.gz", "answer.npz"])
+@pytest.mark.parametrize("suffix", ["csv", "parquet", "npy", "npz"])
+def test_edges_with_other_rows_than_announced_are_refused(suffix: str, tmp_path: Path) -> None:
+    answers = some_edges(tail_graph(LABELS["numbers"]), np.arange(3))
+    with pytest.raises(VerificationError, match="3 rows of 4 that were counted"):
+        write_answers(replace(answers, rows=4), tmp_path / f"answer.{suffix}")
+    assert os.listdir(tmp_path) == []
+
+
+@pytest.mark.parametrize("name", ["answer", "answer.txt", "answer.gz", "answer.npx"])
 def test_unknown_suffixes_are_refused(name: str, tmp_path: Path) -> None:
     with pytest.raises(UnknownNameError, match=rf"{name}: the suffix names no format for answers; .* \.csv, \.tsv"):
         write_answers(answers_about(tail_graph(LABELS["numbers"]))["list"], tmp_path / name)

@@ -11,6 +11,7 @@ FUNCTIONS = {
     "average_clustering": "As `clustering`.",
     "transitivity": "Undirected graphs; NetworkX's reading of directed ones is left to NetworkX.",
     "generalized_degree": "The same Counters.",
+    "k_truss": "A graph of the same class, with its attributes and order; k that is no integer is left to NetworkX.",
 }
 
 
@@ -26,6 +27,6 @@ def get_info() -> dict[str, Any]:
         "backend_name": "wedgewise",
         "project": "wedgewise",
         "package": "wedgewise",
-        "short_summary": "Triangles and clustering, exact, on all cores.",
+        "short_summary": "Triangles, clustering and trusses, exact, on all cores.",
         "functions": {name: {"additional_docs": remark} for name, remark in FUNCTIONS.items()},
     }

@@ -20,14 +20,20 @@ from wedgewise.api import (
     explain,
     generalized_degree,
     iter_triangles,
+    k_truss,
     list_triangles,
+    max_truss,
     run,
     transitivity,
     triangles,
+    truss_components,
+    truss_summary,
+    trussness,
     write_triangles,
 )
 from wedgewise.plan import Plan
 from wedgewise.read.limits import Limits
+from wedgewise.result import Truss, TrussLevel
 from wedgewise.user_graph import Graph, read
 
 __all__ = [
@@ -35,6 +41,8 @@ __all__ = [
     "Limits",
     "Plan",
     "Result",
+    "Truss",
+    "TrussLevel",
     "__version__",
     "algorithms",
     "average_clustering",
@@ -45,11 +53,16 @@ __all__ = [
     "explain",
     "generalized_degree",
     "iter_triangles",
+    "k_truss",
     "list_triangles",
+    "max_truss",
     "read",
     "run",
     "transitivity",
     "triangles",
+    "truss_components",
+    "truss_summary",
+    "trussness",
     "write_triangles",
 ]
 

@@ -8,14 +8,14 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from wedgewise import __version__
 from wedgewise.algorithms import registry
-from wedgewise.algorithms._contract import Shape
+from wedgewise.algorithms._contract import TRUSSES, Shape, TrussJob
 from wedgewise.errors import DeviceMemoryError, InputError
 from wedgewise.graph import DeviceGraph, OrientedGraph
 from wedgewise.machine import gpu, hardware
@@ -30,10 +30,13 @@ from wedgewise.plan import (
     make_plan,
     with_more_batches,
 )
-from wedgewise.questions import Asked, Question
-from wedgewise.reduce import Computed, reduce
+from wedgewise.questions import Asked, Question, in_edge_order
+from wedgewise.reduce import Computed, reduce, reduce_truss
 from wedgewise.result import Result
 from wedgewise.user_graph import Graph
+
+if TYPE_CHECKING:
+    from wedgewise.device_forms import DeviceForms
 
 Progress = Callable[[str, int, int], None] | bool | None
 Tell = Callable[[str, int, int], None] | None
@@ -132,16 +135,14 @@ def _on_host(options: Options, error: DeviceMemoryError) -> Options:
 def _compute_on_host(
     question: Question, computes: str, graph: Graph, options: Options, details: Mapping[str, Any], tell: Tell
 ) -> Answered:
-    from wedgewise.execute.local import execute
-
     clock = _Clock()
     oriented, plan = _prepare(question, computes, graph, options)
     if computes == "weighted_triangles":
         strengths = _strengths(graph, oriented, details["weighted"], plan.threads)
         oriented = replace(oriented, strengths=strengths)
     clock.lap("orient")
-    computed = reduce(execute(plan, oriented, _counting(tell)), plan)
-    clock.lap("count")
+    computed = _run_on_host(plan, oriented, details, tell)
+    clock.lap("truss" if computes in TRUSSES else "count")
     return Answered(Asked(graph, oriented, computed, details, plan.threads, options), plan, clock.laps)
 
 
@@ -149,18 +150,43 @@ def _compute_on_device(
     question: Question, computes: str, graph: Graph, options: Options, details: Mapping[str, Any], tell: Tell
 ) -> Answered:
     """The same on the GPU, in more batches when memory runs out."""
-    from wedgewise.execute.device import execute_on_device
-
     oriented, plan = _prepare_on_device(computes, graph, options, question)
     while True:
         try:
-            execution = execute_on_device(plan, oriented, graph.device_forms, _counting(tell))
+            computed, taken = _run_on_device(plan, oriented, graph.device_forms, details, tell)
             break
         except DeviceMemoryError as error:
             plan = with_more_batches(plan, error)
-    computed = reduce(execution, plan)
-    seconds = {**graph.device_forms.take_seconds(), **execution.seconds}
+    seconds = {**graph.device_forms.take_seconds(), **taken}
     return Answered(Asked(graph, None, computed, details, plan.threads, options), plan, seconds)
+
+
+def _run_on_host(plan: Plan, oriented: OrientedGraph, details: Mapping[str, Any], tell: Tell) -> Computed:
+    """Execute a plan, and check what comes of it."""
+    from wedgewise.execute.local import execute
+    from wedgewise.execute.trusses import find_truss
+
+    if plan.computes in TRUSSES:
+        return reduce_truss(find_truss(plan, oriented, _job(plan, details, tell)), plan)
+    return reduce(execute(plan, oriented, _counting(tell)), plan)
+
+
+def _run_on_device(
+    plan: Plan, oriented: DeviceGraph, forms: DeviceForms, details: Mapping[str, Any], tell: Tell
+) -> tuple[Computed, dict[str, float]]:
+    """The same on the GPU, and its seconds by stage."""
+    from wedgewise.execute.device import execute_on_device
+    from wedgewise.execute.trusses import find_truss_on_device
+
+    if plan.computes in TRUSSES:
+        found, seconds = find_truss_on_device(plan, oriented, forms, _job(plan, details, tell))
+        return reduce_truss(found, plan), seconds
+    execution = execute_on_device(plan, oriented, forms, _counting(tell))
+    return reduce(execution, plan), execution.seconds
+
+
+def _job(plan: Plan, details: Mapping[str, Any], tell: Tell) -> TrussJob:
+    return TrussJob(details.get("k"), plan.knobs, plan.threads, tell)
 
 
 def _counting(tell: Tell) -> Callable[[int, int], None] | None:
@@ -169,7 +195,7 @@ def _counting(tell: Tell) -> Callable[[int, int], None] | None:
 
 def _prepare(question: Question, computes: str, graph: Graph, options: Options) -> tuple[OrientedGraph, Plan]:
     _check_threads(options)
-    order, relabel = choose_orientation(options, "cpu")
+    order, relabel = choose_orientation(options, "cpu", computes, graph)
     check_preparation(graph.n, graph.m, options)
     oriented = graph.oriented(order, relabel, threads=options.threads)
     shape = Shape(oriented.n, oriented.m, oriented.wedges)
@@ -179,7 +205,7 @@ def _prepare(question: Question, computes: str, graph: Graph, options: Options) 
 
 def _prepare_on_device(computes: str, graph: Graph, options: Options, question: Question) -> tuple[DeviceGraph, Plan]:
     _check_threads(options)
-    order, relabel = choose_orientation(options, "cuda")
+    order, relabel = choose_orientation(options, "cuda", computes, graph)
     oriented = graph.on_device(order, relabel)
     shape = Shape(oriented.n, oriented.m, oriented.wedges)
     return oriented, make_device_plan(question.name, computes, shape, order, relabel, options, gpu.find_device())
@@ -202,15 +228,25 @@ def _strengths(graph: Graph, oriented: OrientedGraph, weighted: bool, threads: i
 def _verified(question: Question, answered: Answered, options: Options) -> str:
     """Check by another method, on the host, or raise; how it was done."""
     from wedgewise import verify
-    from wedgewise.execute.local import execute
+
+    graph = answered.asked.graph
+
+    def again(computes: str, method: str, order: str, details: Mapping[str, Any]) -> tuple[OrientedGraph, Computed]:
+        other = replace(options, device="cpu", algorithm=method, order=order, relabel="rank", knobs=None)
+        oriented, plan = _prepare(question, computes, graph, other)
+        verify.check_arcs(oriented, graph)
+        return oriented, _run_on_host(plan, oriented, details, None)
 
     def recount(method: str, order: str) -> int:
-        other = replace(options, device="cpu", algorithm=method, order=order, relabel="rank", knobs=None)
-        oriented, plan = _prepare(question, "count", answered.asked.graph, other)
-        verify.check_arcs(oriented, answered.asked.graph)
-        recounted: Computed = reduce(execute(plan, oriented), plan)
-        return recounted.triangles
+        return again("count", method, order, {})[1].triangles
 
+    def truss_by(method: str, order: str, k: int) -> NDArray[np.bool_]:
+        oriented, computed = again("k_truss", method, order, {"k": k})
+        assert computed.work.filled is not None
+        return in_edge_order(computed.work.filled, graph, oriented, np.empty(graph.m, np.bool_), answered.plan.threads)
+
+    if answered.plan.computes in TRUSSES:
+        return verify.verify_truss(answered.asked, answered.plan, truss_by)
     return verify.verify(answered.asked, answered.plan, recount)
 
 

@@ -152,6 +152,11 @@ class OrientedGraph:
         return len(self.out_neighbours)
 
     @property
+    def follows_edges(self) -> bool:
+        """Whether the arcs are in the order of the edges."""
+        return (self.order, self.named_by) == ("id", "rank")
+
+    @property
     def out_degrees(self) -> Ids:
         return np.diff(self.offsets).astype(np.uint32, copy=False)
 
@@ -195,6 +200,11 @@ class DeviceGraph:
     @property
     def m(self) -> int:
         return len(self.out_neighbours)
+
+    @property
+    def follows_edges(self) -> bool:
+        """Whether the arcs are in the order of the edges."""
+        return (self.order, self.named_by) == ("id", "rank")
 
 
 def labels_nbytes(labels: Labels) -> int:

@@ -7,7 +7,15 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from wedgewise.algorithms import find, registry
-from wedgewise.algorithms._contract import MAX_ARCS, Shape
+from wedgewise.algorithms._contract import (
+    MAX_ARCS,
+    TRUSSES,
+    Answer,
+    DeviceAnswer,
+    DeviceTrussAnswer,
+    Shape,
+    TrussAnswer,
+)
 from wedgewise.errors import DeviceMemoryError, InputError, MemoryLimitError, PreconditionError, UnknownNameError
 from wedgewise.machine import gpu, hardware, jit
 
@@ -17,7 +25,7 @@ if TYPE_CHECKING:
     from wedgewise.user_graph import Graph
 
 DEVICES = ("auto", "cpu", "cuda")
-ENGINE = "keystone"  # what `auto` takes for all but small graphs
+ENGINE, TRUSS_ENGINE = "keystone", "peel"  # what `auto` takes for all but small graphs
 MAX_EDGES = MAX_ARCS
 
 ALWAYS_THERE_BYTES = 1 << 24  # asking the system costs more than taking so little
@@ -28,7 +36,17 @@ ORIENT_SECONDS_PER_EDGE = 2e-8
 DEVICE_SECONDS, DEVICE_SECONDS_PER_EDGE = 5e-3, 1.5e-9
 AS_GOOD_SHARE, AS_GOOD_SECONDS = 1.05, 5e-6  # kernels that take so much longer are as good: preparing decides
 BATCHES, MOST_BATCHES = "batches", 64  # the knob of algorithms that can save memory so
-COST = {"count": 1, "triangles": 2, "edge_support": 5, "list_triangles": 5, "weighted_triangles": 14}  # in counts
+COST = {  # in counts
+    "count": 1,
+    "triangles": 2,
+    "edge_support": 5,
+    "list_triangles": 5,
+    "weighted_triangles": 14,
+    "trussness": 40,
+    "k_truss": 8,
+    "max_truss": 12,
+}
+ARRAY_ROUNDS = {"trussness": 100, "k_truss": 10, "max_truss": 100}  # of trusses, each of which costs about a count
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,10 +104,15 @@ class Plan:
         return "\n".join(lines)
 
 
-def choose_orientation(options: Options, place: str) -> tuple[str, str]:
+def engine_for(computes: str) -> str:
+    """What `auto` takes for all but small graphs."""
+    return TRUSS_ENGINE if computes in TRUSSES else ENGINE
+
+
+def choose_orientation(options: Options, place: str, computes: str, graph: Graph) -> tuple[str, str]:
     """The order and the relabelling that the asked-for algorithm takes, or the best ones for `auto`."""
-    algorithm = find(ENGINE if options.algorithm == "auto" else options.algorithm, place)
-    order = algorithm.orders[0] if options.order == "auto" else options.order
+    algorithm = find(engine_for(computes) if options.algorithm == "auto" else options.algorithm, place)
+    order = _best_order(algorithm, graph) if options.order == "auto" else options.order
     relabel = algorithm.relabellings[0] if options.relabel == "auto" else options.relabel
     if order not in algorithm.orders:
         raise PreconditionError(f"{algorithm.name} takes the orders {', '.join(algorithm.orders)}, not {order!r}")
@@ -99,20 +122,26 @@ def choose_orientation(options: Options, place: str) -> tuple[str, str]:
     return order, relabel
 
 
+def _best_order(algorithm: Algorithm, graph: Graph) -> str:
+    """The order that suits a graph best, of those that an algorithm takes."""
+    return algorithm.orders[0] if algorithm.prefers is None else algorithm.prefers(graph.degrees)
+
+
 def choose_place(options: Options, computes: str, graph: Graph) -> tuple[Options, str]:
     """Where the work is done, "cpu" or "cuda", and the options with the reason for it."""
     if graph.why_not_there is not None:
         options = replace(options, because=(*options.because, graph.why_not_there))
     place = _asked_place(options)
-    if place == "cuda" and computes not in find(ENGINE, "cuda").answers and options.algorithm == "auto":
-        because = *options.because, f"on the host: nothing computes {computes} on a GPU, where sums have no fixed order"
+    engine = registry().get((engine_for(computes), "cuda"))
+    is_able = engine is not None and computes in engine.answers
+    if place == "cuda" and not is_able and options.algorithm == "auto":
+        because = *options.because, f"on the host: nothing computes {computes} on a GPU"
         return replace(options, device="cpu", because=because), "cpu"
     if place is not None:
         return options, place
-    engine = find(ENGINE, "cuda")
-    if computes not in engine.answers or graph.m >= engine.most_arcs or not gpu.is_likely():
+    if engine is None or not is_able or graph.m >= engine.most_arcs or not gpu.is_likely():
         return options, "cpu"
-    here, there = _seconds_here(computes, graph, options), _seconds_there(graph)
+    here, there = _seconds_here(computes, graph, options), _seconds_there(engine, computes, graph)
     if here <= there or gpu.why_no_device() is not None:
         return options, "cpu"
     because = *options.because, f"on the GPU: about {there:.2g} s instead of {here:.2g} s on the host"
@@ -146,9 +175,14 @@ def _seconds_here(computes: str, graph: Graph, options: Options) -> float:
     return jit.load_seconds() + (work + ORIENT_SECONDS_PER_EDGE * graph.m) / threads
 
 
-def _seconds_there(graph: Graph) -> float:
-    """An estimate for the GPU: loading, copying, preparing; the kernels take less than that."""
-    return gpu.load_seconds() + DEVICE_SECONDS + DEVICE_SECONDS_PER_EDGE * graph.m
+def _seconds_there(engine: Algorithm, computes: str, graph: Graph) -> float:
+    """An estimate for the GPU: loading, copying, preparing; kernels take less than that, but for rounds of trusses."""
+    from wedgewise.orient_arrays import expected_wedges
+
+    cost = _device_answer(engine, computes).cost if computes in TRUSSES else None
+    shape = Shape(graph.n, graph.m, int(expected_wedges(graph.degrees)))
+    rounds = 0.0 if cost is None else cost.of_kernels(shape)
+    return gpu.load_seconds() + DEVICE_SECONDS + DEVICE_SECONDS_PER_EDGE * graph.m + rounds
 
 
 def check_preparation(n: int, m: int, options: Options) -> None:
@@ -193,7 +227,7 @@ def make_plan(
         algorithm, reasons = _choose(computes, shape, threads)
     _check_computes(algorithm, computes, question)
     knobs = algorithm.settings(options.knobs)
-    need = algorithm.on_cpu(computes).bytes_needed(shape, threads, knobs) + answer_bytes
+    need = _host_answer(algorithm, computes).bytes_needed(shape, threads, knobs) + answer_bytes
     check_memory(need, options, f"{question} by {algorithm.name}", "use fewer threads or another algorithm")
     return Plan(
         question=question,
@@ -239,7 +273,7 @@ def make_device_plan(
         need = device_bytes(algorithm, computes, shape, knobs)
     if knobs.get(BATCHES, 1) != algorithm.settings(options.knobs).get(BATCHES, 1):
         reasons.append(f"in {knobs[BATCHES]} batches, for {free:,} bytes of device memory")
-    cost = algorithm.on_device(computes).cost
+    cost = _device_answer(algorithm, computes).cost
     return Plan(
         question=question,
         computes=computes,
@@ -275,8 +309,17 @@ def _with_more_batches(algorithm: Algorithm, knobs: dict[str, int | str]) -> dic
 
 def device_bytes(algorithm: Algorithm, computes: str, shape: Shape, knobs: Mapping[str, int | str]) -> int:
     """What an answer takes beyond the oriented graph: what is made of it, or arrays while they are put into order."""
-    settling = {"triangles": 24 * shape.n, "edge_support": 28 * shape.m}.get(computes, 0)
-    return max(algorithm.on_device(computes).bytes_needed(shape, knobs), settling)
+    by_edge = dict.fromkeys(("edge_support", *TRUSSES), 28 * shape.m)
+    settling = {"triangles": 24 * shape.n, **by_edge}.get(computes, 0)
+    return max(_device_answer(algorithm, computes).bytes_needed(shape, knobs), settling)
+
+
+def _host_answer(algorithm: Algorithm, computes: str) -> Answer | TrussAnswer:
+    return algorithm.truss_on_cpu(computes) if computes in TRUSSES else algorithm.on_cpu(computes)
+
+
+def _device_answer(algorithm: Algorithm, computes: str) -> DeviceAnswer | DeviceTrussAnswer:
+    return algorithm.truss_on_device(computes) if computes in TRUSSES else algorithm.on_device(computes)
 
 
 def _check_computes(algorithm: Algorithm, computes: str, question: str) -> None:
@@ -296,7 +339,7 @@ def _choose_on_device(computes: str, shape: Shape, order: str, relabel: str, fre
         for (_name, where), algorithm in registry().items()
         if where == "cuda" and computes in algorithm.answers and shape.m < algorithm.most_arcs
         if order in algorithm.orders and relabel in algorithm.relabellings
-        if (answer := algorithm.on_device(computes)).cost is not None
+        if (answer := _device_answer(algorithm, computes)).cost is not None
     ]
     fitting = [
         (algorithm, cost)
@@ -304,7 +347,7 @@ def _choose_on_device(computes: str, shape: Shape, order: str, relabel: str, fre
         if device_bytes(algorithm, computes, shape, _in_most_batches(algorithm)) <= free
     ]
     if not fitting:
-        return find(ENGINE, "cuda"), ["the engine of the GPU"]
+        return find(engine_for(computes), "cuda"), ["the engine of the GPU"]
     fastest = min(cost.of_kernels(shape) for _, cost in fitting)
     as_good = [
         (cost.of_preparing(shape), algorithm.name, algorithm)
@@ -322,7 +365,7 @@ def _in_most_batches(algorithm: Algorithm) -> dict[str, int | str]:
 
 def _choose(computes: str, shape: Shape, threads: int) -> tuple[Algorithm, list[str]]:
     """NumPy where it is done before kernels would be loaded, else the engine."""
-    candidates = [registry()[name, "cpu"] for name in ("reference", ENGINE)]  # both compute everything
+    candidates = [registry()[name, "cpu"] for name in ("reference", engine_for(computes))]
     best = min(candidates, key=lambda algorithm: _estimate(algorithm, computes, shape, threads))
     if best.name == "reference":
         reason = f"a small graph: NumPy answers before the kernels would be loaded ({jit.load_seconds():.2g} s)"
@@ -337,5 +380,5 @@ def _estimate(algorithm: Algorithm, computes: str, shape: Shape, threads: int) -
     """Seconds of work, with the loading of kernels when it is still to come."""
     wedges = shape.wedges or 0
     if not algorithm.compiled:
-        return wedges * ARRAY_SECONDS_PER_WEDGE + shape.m * 1e-7
+        return ARRAY_ROUNDS.get(computes, 1) * (wedges * ARRAY_SECONDS_PER_WEDGE + shape.m * 1e-7)
     return jit.load_seconds() + COST[computes] * (wedges + 4 * shape.m) * COMPILED_SECONDS_PER_WEDGE / threads

@@ -9,12 +9,18 @@ clustering           triangles, or weighted_triangles with directions or weights
 average_clustering   the same              float
 transitivity         count                 float
 generalized_degree   edge_support          GeneralizedDegree
+trussness            trussness             int64[m], in the order of the edges
+k_truss              k_truss               Truss
+max_truss            max_truss             Truss
+truss_summary        trussness             tuple of TrussLevel
+truss_components     k_truss               int64[n], in the order of the labels
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from operator import index
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -26,6 +32,8 @@ from wedgewise.execute.threads import run_tasks
 from wedgewise.graph import OrientedGraph
 from wedgewise.plan import Options, check_memory
 from wedgewise.reduce import Computed
+from wedgewise.result import Truss, TrussLevel
+from wedgewise.truss import LEAST_K
 from wedgewise.user_graph import Graph
 
 if TYPE_CHECKING:
@@ -72,7 +80,20 @@ class Question:
         details = {**self.defaults, **given}
         if details.get("undefined", "zero") not in UNDEFINED:
             raise InputError(f"undefined is one of {', '.join(UNDEFINED)}, not {details['undefined']!r}")
+        if "k" in details:
+            details["k"] = _checked_k(details["k"])
         return details
+
+
+def _checked_k(k: Any) -> int:
+    """Which truss is meant, or an error that says what can be asked for."""
+    try:
+        number = index(k)
+    except TypeError:
+        raise InputError(f"k is an integer of at least {LEAST_K}, not {k!r}") from None
+    if number < LEAST_K:
+        raise InputError(f"k is at least {LEAST_K}, not {number}: every edge is in the {LEAST_K}-truss")
+    return number
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,15 +149,21 @@ def by_edge(asked: Asked) -> NDArray[np.int64]:
     filled = asked.computed.work.filled
     assert filled is not None
     if asked.oriented is None:
-        return filled
-    places = asked.graph.arcs_of_edges(asked.oriented, threads=asked.threads)
-    answer = np.empty(len(places), np.int64)
+        return filled.astype(np.int64, copy=False)
+    return in_edge_order(filled, asked.graph, asked.oriented, np.empty(len(filled), np.int64), asked.threads)
+
+
+def in_edge_order(
+    filled: NDArray[Any], graph: Graph, oriented: OrientedGraph, answer: NDArray[Any], threads: int
+) -> NDArray[Any]:
+    """What is known by arc, written into `answer` by edge."""
+    places = None if oriented.follows_edges else graph.arcs_of_edges(oriented, threads=threads)
 
     def gather(chunk: int, _worker: int) -> None:
         part = slice(chunk * CHUNK, (chunk + 1) * CHUNK)
-        answer[part] = filled[places[part]]
+        answer[part] = filled[part] if places is None else filled[places[part]]
 
-    run_tasks(gather, -(-len(places) // CHUNK), asked.threads)
+    run_tasks(gather, -(-len(filled) // CHUNK), threads)
     return answer
 
 
@@ -203,6 +230,35 @@ def degrees_by_support(asked: Asked) -> GeneralizedDegree:
     return GeneralizedDegree(offsets, supports, np.diff(np.append(first, len(keys))))
 
 
+def is_held(asked: Asked) -> NDArray[np.bool_]:
+    """Whether each edge is in the truss that was found."""
+    filled = asked.computed.work.filled
+    assert filled is not None
+    if asked.oriented is None:
+        return filled
+    return in_edge_order(filled, asked.graph, asked.oriented, np.empty(len(filled), np.bool_), asked.threads)
+
+
+def truss(asked: Asked) -> Truss:
+    """The truss that was found."""
+    assert asked.computed.k is not None
+    return Truss(asked.computed.k, np.flatnonzero(is_held(asked)))
+
+
+def truss_levels(asked: Asked) -> tuple[TrussLevel, ...]:
+    """What each k-truss has."""
+    from wedgewise.truss.summary import summarise
+
+    return summarise(asked.graph, by_edge(asked))
+
+
+def component_of_vertices(asked: Asked) -> NDArray[np.int64]:
+    """The component of the truss that each vertex is in."""
+    from wedgewise.truss.summary import components
+
+    return components(asked.graph, truss(asked).edges)
+
+
 def _always(computed: str) -> Callable[[Graph, Details], str]:
     return lambda _graph, _details: computed
 
@@ -247,6 +303,21 @@ def _generalized_bytes(computes: str, n: int, m: int) -> int:
     return _edge_bytes(computes, n, m) + 8 * m + (5 * 16 + 4) * m + 16 * n
 
 
+def _truss_bytes(computes: str, n: int, m: int) -> int:
+    """Whether each edge is in it, and which ones are."""
+    return _place_bytes(m) + 9 * m
+
+
+def _level_bytes(computes: str, n: int, m: int) -> int:
+    """The edges, their numbers and their order by these, with a copy of each; a parent per vertex."""
+    return _edge_bytes(computes, n, m) + 32 * m + 8 * n
+
+
+def _component_bytes(computes: str, n: int, m: int) -> int:
+    """The edges, all and those inside; parents, marks and numbers of the vertices."""
+    return _truss_bytes(computes, n, m) + 8 * m + 40 * n
+
+
 _ALL = (
     Question("count", _always("count"), lambda asked: asked.computed.triangles, _count_bytes, {}),
     Question("triangles", _always("triangles"), by_vertex, _vertex_bytes, {}),
@@ -264,6 +335,11 @@ _ALL = (
     ),
     Question("transitivity", _always("count"), closed_share, _vertex_bytes, {"undefined": "zero"}),
     Question("generalized_degree", _always("edge_support"), degrees_by_support, _generalized_bytes, {}),
+    Question("trussness", _always("trussness"), by_edge, _edge_bytes, {}),
+    Question("k_truss", _always("k_truss"), truss, _truss_bytes, {"k": None}),
+    Question("max_truss", _always("max_truss"), truss, _truss_bytes, {}),
+    Question("truss_summary", _always("trussness"), truss_levels, _level_bytes, {}),
+    Question("truss_components", _always("k_truss"), component_of_vertices, _component_bytes, {"k": None}),
 )
 QUESTIONS = {question.name: question for question in _ALL}
 OPEN_LISTING = Question("list_triangles", _always("list_triangles"), opened, _listing_bytes, {})

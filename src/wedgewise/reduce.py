@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from wedgewise.algorithms._contract import Work
+from wedgewise.algorithms._contract import FoundTruss, Work
 from wedgewise.errors import VerificationError
 from wedgewise.execute.local import Execution
 from wedgewise.plan import Plan
+from wedgewise.truss import LEAST_K
 
 if TYPE_CHECKING:
     from wedgewise.execute.device_listing import DeviceListing
@@ -20,12 +21,16 @@ TIMES_SEEN = {"triangles": 3, "edge_support": 3, "list_triangles": 1}  # how oft
 
 @dataclass(frozen=True, slots=True)
 class Computed:
-    """The exact count, the membership tests that it took, and the work with its filled array; see `Execution`."""
+    """The exact count, the membership tests that it took, and the work with its filled array; see `Execution`.
+
+    Of a truss there are its ``k`` and what was filled.
+    """
 
     triangles: int
     tests: int
     work: Work
     listing: DeviceListing | None = None
+    k: int | None = None
 
 
 def reduce(execution: Execution, plan: Plan) -> Computed:
@@ -59,4 +64,32 @@ def _check_sum(computed: Computed, plan: Plan) -> None:
         raise VerificationError(
             f"{plan.algorithm}: the sum of {plan.computes} is {total:,} where {computed.triangles:,} triangles make "
             f"{due:,}: please report this"
+        )
+
+
+def reduce_truss(found: FoundTruss, plan: Plan) -> Computed:
+    """What was found of trusses; refuse one of fewer edges than any of its k has, and numbers that no edge can have."""
+    if len(found.filled) != plan.m:
+        raise VerificationError(f"{plan.algorithm}: {len(found.filled):,} of {plan.m:,} edges: please report this")
+    for k, edges in _truss_sizes(found, plan).items():
+        _check_truss(k, edges, found, plan)
+    return Computed(0, 0, Work((), found.filled), k=found.k)
+
+
+def _truss_sizes(found: FoundTruss, plan: Plan) -> dict[int, int]:
+    """How many edges are in the trusses that were found, by k."""
+    if plan.computes != "trussness":
+        return {found.k: int(np.count_nonzero(found.filled))}
+    in_level = np.bincount(found.filled)
+    levels, edges = np.flatnonzero(in_level), np.cumsum(in_level[::-1])[::-1]
+    return dict(zip(levels.tolist(), edges[levels].tolist(), strict=True))
+
+
+def _check_truss(k: int, edges: int, found: FoundTruss, plan: Plan) -> None:
+    """A k-truss that has edges has C(k, 2) at least; only one that was asked for by its k may have none."""
+    may_be_empty = plan.computes == "k_truss" or plan.m == 0
+    if not LEAST_K <= k <= found.k or (edges == 0 and not may_be_empty) or 0 < edges < k * (k - 1) // 2:
+        raise VerificationError(
+            f"{plan.algorithm}: a {k}-truss of {edges:,} edges cannot occur among {plan.m:,} edges, with {found.k} the "
+            "largest k: please report this"
         )

@@ -1,18 +1,16 @@
-"""`Result`: an answer with everything that a report needs."""
+"""`Result`, an answer with everything that a report needs, and the answers about trusses that are no arrays."""
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, fields, replace
 from math import isnan
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from wedgewise.graph import CleanReport
 from wedgewise.plan import Plan
-
-if TYPE_CHECKING:
-    from wedgewise.questions import GeneralizedDegree
 
 SCHEMA = 1
 
@@ -29,7 +27,7 @@ class Result:
     seconds : wall-clock seconds by stage
     n, m : vertices and edges after cleaning
     cleaned : what cleaning dropped
-    wedges_tested : membership tests (comparisons for merging algorithms)
+    wedges_tested : membership tests (comparisons for merging algorithms); 0 for trusses, whose algorithms count none
     verified : how the answer was confirmed, or None
     peak_bytes : largest resident size of this process so far
     machine, version : where and by what
@@ -71,8 +69,47 @@ def _plain(answer: Any) -> Any:
         return [_plain(item) for item in items] if answer.dtype.kind == "f" else items
     if isinstance(answer, float):
         return None if isnan(answer) else answer
-    return answer if isinstance(answer, int) else {name: _plain(part) for name, part in _parts(answer)}
+    if isinstance(answer, tuple):
+        return [_plain(item) for item in answer]
+    return (
+        answer
+        if isinstance(answer, int)
+        else {part.name: _plain(getattr(answer, part.name)) for part in fields(answer)}
+    )
 
 
-def _parts(answer: GeneralizedDegree) -> list[tuple[str, Any]]:
-    return [("offsets", answer.offsets), ("supports", answer.supports), ("edges", answer.edges)]
+@dataclass(frozen=True, slots=True)
+class Truss:
+    """The k-truss of a graph: ``edges`` says which of ``Graph.edges`` are in it, ascending; its length is their number.
+
+    Examples
+    --------
+    >>> import wedgewise as ww
+    >>> g = ww.Graph([(10, 20), (20, 30), (30, 10), (30, 40)])
+    >>> truss = ww.k_truss(g, 3)
+    >>> len(truss), g.subgraph(truss.edges).labels.tolist()
+    (3, [10, 20, 30])
+    """
+
+    k: int
+    edges: NDArray[np.int64]
+
+    def __len__(self) -> int:
+        return len(self.edges)
+
+
+@dataclass(frozen=True, slots=True)
+class TrussLevel:
+    """What the k-truss of a graph has; vertices without edges in it are not counted.
+
+    Examples
+    --------
+    >>> import wedgewise as ww
+    >>> ww.truss_summary([(0, 1), (1, 2), (2, 0), (2, 3)])[1]
+    TrussLevel(k=3, edges=3, vertices=3, components=1)
+    """
+
+    k: int
+    edges: int
+    vertices: int
+    components: int

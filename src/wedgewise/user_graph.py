@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from os import PathLike
 from typing import TYPE_CHECKING, Any
@@ -254,6 +255,33 @@ class Graph:
         with self._lock:
             return forms.oriented(order, relabelling, self._oriented.get((order, relabelling)))
 
+    def subgraph(self, edges: Sequence[int] | NDArray[Any]) -> Graph:
+        """The graph of some edges and their ends, with the same labels; directions and weights are not kept.
+
+        Parameters
+        ----------
+        edges : which of `edges`, by number
+
+        Examples
+        --------
+        >>> import wedgewise as ww
+        >>> g = ww.Graph([("ada", "bob"), ("bob", "cy"), ("cy", "ada"), ("cy", "di")])
+        >>> smaller = g.subgraph([0, 3])
+        >>> smaller.labels, smaller.edges.tolist()
+        (['ada', 'bob', 'cy', 'di'], [[0, 1], [2, 3]])
+        """
+        numbers = np.asarray(edges)
+        if numbers.ndim != 1 or (numbers.size and numbers.dtype.kind not in "iu"):
+            raise InputError(f"edges are numbers of edges, not {numbers.dtype} of shape {numbers.shape}")
+        if numbers.size and not 0 <= int(numbers.min()) <= int(numbers.max()) < self.m:
+            raise InputError(f"edges are numbered 0 … {self.m - 1:,}, not {numbers.min():,} … {numbers.max():,}")
+        ends = self.edges[numbers.astype(np.int64)]
+        kept = np.unique(ends)
+        labels = self.labels
+        names = [labels[vertex] for vertex in kept] if isinstance(labels, list) else np.asarray(labels)[kept]
+        pairs = np.searchsorted(kept, ends).astype(np.uint32)
+        return Graph(EdgeList(pairs, self.origin, vertices=len(kept), names=names), device="cpu")
+
     def release(self) -> None:
         """Give the prepared forms' memory back; the next question prepares again."""
         with self._lock:
@@ -353,6 +381,8 @@ class _Reading:
         )
 
     def _object(self, source: Any) -> EdgeList:
+        if isinstance(source, EdgeList):
+            return source
         from wedgewise.interop import edges_from
 
         return edges_from(source, self.weights)

@@ -1,5 +1,8 @@
 """Another method, to check an answer by: totals are recounted over another order, of arrays a sample by definition.
 
+Trusses are found again at the k in question by eager, or by the reference where that is what was asked for; of truss
+numbers those at 3, in the middle and the last; and nothing may be left behind the last one.
+
 The sample is drawn from the simple graph, which no engine has touched: a vertex's triangles are the edges among its
 neighbours, an edge's are the common neighbours of its ends. It is seeded by the size of the graph and holds the vertex
 (or edge) of largest degree as well as random ones, as many as `SAMPLE_WORK` allows. Of a listing, sampled rows are
@@ -17,7 +20,8 @@ from wedgewise.errors import VerificationError
 from wedgewise.graph import Ids, OrientedGraph
 from wedgewise.machine import jit
 from wedgewise.plan import Plan
-from wedgewise.questions import Asked, by_edge, by_vertex, opened
+from wedgewise.questions import Asked, by_edge, by_vertex, is_held, opened
+from wedgewise.truss import LEAST_K
 from wedgewise.user_graph import Graph
 
 BY_ARRAYS_WEDGES = 200_000_000  # beyond, the recount is by the compiled hash map
@@ -38,6 +42,36 @@ def verify(asked: Asked, plan: Plan, recount: Callable[[str, str], int]) -> str:
     if plan.computes in checks:
         how += f"; {checks[plan.computes](asked)}"
     return how
+
+
+def verify_truss(asked: Asked, plan: Plan, truss_by: Callable[[str, str, int], NDArray[np.bool_]]) -> str:
+    """Compare with trusses by another method, or raise; how it was done.
+
+    ``truss_by(method, order, k)`` says of each edge whether it is in the k-truss.
+    """
+    method = "eager" if plan.algorithm != "eager" else "reference"
+    order = "core" if plan.order != "core" else "degree"
+    trusses = _trusses_to_check(asked, plan)
+    for k, held in trusses.items():
+        wrong = np.flatnonzero(truss_by(method, order, k) != held)
+        if len(wrong):
+            u, v = asked.graph.edges[wrong[0]]
+            raise VerificationError(
+                f"edge {asked.graph.labels[u]!r} – {asked.graph.labels[v]!r} and {len(wrong) - 1:,} more: in the "
+                f"{k}-truss by one of {plan.algorithm} and {method}, not by both: please report this"
+            )
+    return f"k = {', '.join(map(str, trusses))} by {method} over {order} order"
+
+
+def _trusses_to_check(asked: Asked, plan: Plan) -> dict[int, NDArray[np.bool_]]:
+    """Which edges are in some k-trusses, as far as that follows from what was computed."""
+    kmax = asked.computed.k
+    assert kmax is not None
+    if plan.computes == "trussness":
+        numbers = by_edge(asked)
+        return {k: numbers >= k for k in sorted({LEAST_K + 1, (LEAST_K + 1 + kmax) // 2, kmax, kmax + 1} - {LEAST_K})}
+    held = is_held(asked)
+    return {kmax: held} if plan.computes == "k_truss" else {kmax: held, kmax + 1: np.zeros_like(held)}
 
 
 def check_arcs(oriented: OrientedGraph, graph: Graph) -> None:

@@ -4,15 +4,17 @@
     parquet, arrow, feather  the same columns
     npy                      numbers alone: of an answer per vertex the values, in the order of the labels; of edges and
                              triangles every column, with integer labels
+    npz                      an array per column, with integer labels; not of listings, which come row by row
 
 Suffixes choose the format and, behind it, the compression (.gz .bz2 .xz .zst). A file appears whole or not at all.
 """
 
 from __future__ import annotations
 
+import io
 import os
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, BinaryIO
 
 import numpy as np
@@ -30,12 +32,14 @@ from wedgewise.write import compressed, unsigned
 TABLE_ROWS = 2**20
 TEXT_ROWS = 2**16
 
+TRIANGLE_ENDS = 3
+
 Block = tuple[NDArray[Any], ...]  # columns: vertices, then the value if there is one
 
 
 @dataclass(frozen=True, slots=True)
 class Answers:
-    """The rows of an answer; blocks of them are made as they are asked for, once.
+    """The rows of an answer; blocks of them are made as they are asked for, those of a listing once.
 
     The leading columns hold vertices, the last one a value of `value_dtype` unless that is None.
     """
@@ -61,12 +65,21 @@ class Answers:
         """The signed integers that integer labels are written as."""
         return self.labels.dtype if isinstance(self.labels, np.ndarray) else _narrowest(len(self.labels))
 
+    def dtype_of(self, place: int) -> np.dtype[Any]:
+        """The numbers that a column is written as, with integer labels."""
+        return self.label_dtype if self.value_dtype is None or place < self.ends else self.value_dtype
+
     def with_labels(self, block: Block) -> Block:
         """A block with the integer labels of its vertices; text labels cannot be had as numbers."""
-        ends, values = block[: self.ends], block[self.ends :]
+        return tuple(self.labelled(block, place) for place in range(len(block)))
+
+    def labelled(self, block: Block, place: int) -> NDArray[Any]:
+        """One column of that."""
+        if place >= self.ends:
+            return block[place]
         if isinstance(self.labels, np.ndarray):
-            return (*(self.labels[column] for column in ends), *values)
-        return (*(column.astype(self.label_dtype) for column in ends), *values)
+            return self.labels[block[place]]
+        return block[place].astype(self.label_dtype)
 
     def small_blocks(self) -> Iterator[Block]:
         """Blocks that are small enough to be spelled out."""
@@ -75,16 +88,51 @@ class Answers:
                 yield tuple(column[begin : begin + TEXT_ROWS] for column in block)
 
 
+@dataclass(frozen=True, slots=True)
+class _Again:
+    """Blocks that can be gone through as often as a format needs."""
+
+    blocks: Callable[[], Iterator[Block]]
+
+    def __iter__(self) -> Iterator[Block]:
+        return self.blocks()
+
+
 def per_vertex(graph: Graph, name: str, values: NDArray[Any]) -> Answers:
     """A value of every vertex."""
-    blocks = ((np.arange(part.start, min(part.stop, graph.n)), values[part]) for part in _parts(graph.n))
-    return Answers(("vertex", name), _signed(graph.labels), graph.n, values.dtype, blocks)
+
+    def blocks() -> Iterator[Block]:
+        return ((np.arange(part.start, min(part.stop, graph.n)), values[part]) for part in _parts(graph.n))
+
+    return Answers(("vertex", name), _signed(graph.labels), graph.n, values.dtype, _Again(blocks))
 
 
 def per_edge(graph: Graph, name: str, values: NDArray[Any]) -> Answers:
     """A value of every edge."""
-    blocks = ((graph.edges[part, 0], graph.edges[part, 1], values[part]) for part in _parts(graph.m))
-    return Answers(("u", "v", name), _signed(graph.labels), graph.m, values.dtype, blocks)
+
+    def blocks() -> Iterator[Block]:
+        return ((graph.edges[part, 0], graph.edges[part, 1], values[part]) for part in _parts(graph.m))
+
+    return Answers(("u", "v", name), _signed(graph.labels), graph.m, values.dtype, _Again(blocks))
+
+
+def some_edges(graph: Graph, chosen: NDArray[np.int64]) -> Answers:
+    """Edges by their number, without a value."""
+
+    def blocks() -> Iterator[Block]:
+        return ((graph.edges[chosen[part], 0], graph.edges[chosen[part], 1]) for part in _parts(len(chosen)))
+
+    return Answers(("u", "v"), _signed(graph.labels), len(chosen), None, _Again(blocks))
+
+
+def with_value(answers: Answers, name: str, value: int) -> Answers:
+    """The same rows, each with one more column that holds the same number everywhere."""
+
+    def blocks() -> Iterator[Block]:
+        return ((*block, np.full(len(block[0]), value, np.int64)) for block in answers.blocks)
+
+    columns = (*answers.columns, name)
+    return replace(answers, columns=columns, value_dtype=np.dtype(np.int64), blocks=_Again(blocks))
 
 
 def per_triangle(labels: Labels, rows: int, batches: Iterable[NDArray[Any]]) -> Answers:
@@ -119,9 +167,13 @@ def answer_writer(path: str | os.PathLike[str]) -> Callable[[Answers, BinaryIO],
 
 
 def check_labels(path: str | os.PathLike[str], labels: Labels, ends: int) -> None:
-    """Refuse text labels where the file would have to hold them as numbers."""
-    if answer_writer(path) is _write_npy and ends > 1 and isinstance(labels, list):
-        raise InputError(f"{os.fspath(path)}: .npy holds numbers, and the labels are text; write .csv or .parquet")
+    """Refuse text labels where the file would have to hold them as numbers, and triangles where it holds columns."""
+    write = answer_writer(path)
+    if write is _write_npz and ends == TRIANGLE_ENDS:
+        raise InputError(f"{os.fspath(path)}: .npz holds columns, and triangles come in rows; write .npy or .parquet")
+    if isinstance(labels, list) and (write is _write_npz or (write is _write_npy and ends > 1)):
+        suffix = data_suffix(os.fspath(path))
+        raise InputError(f"{os.fspath(path)}: {suffix} holds numbers, and the labels are text; write .csv or .parquet")
 
 
 def write_answers(answers: Answers, path: str | os.PathLike[str]) -> None:
@@ -153,7 +205,7 @@ def _checked(answers: Answers) -> Answers:
         if came != answers.rows:
             raise VerificationError(f"{came:,} rows of {answers.rows:,} that were counted: please report this")
 
-    return Answers(answers.columns, answers.labels, answers.rows, answers.value_dtype, blocks())
+    return replace(answers, blocks=_Again(blocks))
 
 
 def row_speller(answers: Answers, separator: str) -> Callable[[Block], bytes]:
@@ -210,6 +262,29 @@ def _write_npy(answers: Answers, file: BinaryIO) -> None:
         file.write(numbers.astype(dtype, copy=False).tobytes())
 
 
+@dataclass(frozen=True, slots=True)
+class _OneWay:
+    """A compressor as `zipfile` has to see it: what was written cannot be changed."""
+
+    write: Callable[[bytes], int]
+    flush: Callable[[], None]
+
+
+def _write_npz(answers: Answers, file: BinaryIO) -> None:
+    """An array per column, one after the other; blocks are made anew for each."""
+    import zipfile
+
+    target: Any = file if isinstance(file, io.BufferedWriter) else _OneWay(file.write, file.flush)
+    with zipfile.ZipFile(target, "w") as archive:
+        for place, name in enumerate(answers.columns):
+            dtype = answers.dtype_of(place).newbyteorder("<")
+            header = {"descr": dtype.str, "fortran_order": False, "shape": (answers.rows,)}
+            with archive.open(zipfile.ZipInfo(f"{name}.npy"), "w", force_zip64=True) as member:
+                np.lib.format.write_array_header_1_0(member, header)
+                for block in answers.blocks:
+                    member.write(answers.labelled(block, place).astype(dtype, copy=False).tobytes())
+
+
 def _write_parquet(answers: Answers, file: BinaryIO) -> None:
     pyarrow = import_pyarrow()
     from pyarrow import parquet
@@ -255,4 +330,5 @@ ANSWER_WRITERS: dict[str, Callable[[Answers, BinaryIO], None]] = {
     "arrow": _write_arrow,
     "feather": _write_arrow,
     "npy": _write_npy,
+    "npz": _write_npz,
 }

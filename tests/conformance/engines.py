@@ -23,13 +23,14 @@ from numpy.typing import NDArray
 
 import wedgewise as ww
 from wedgewise import generate
-from wedgewise.algorithms._contract import Algorithm, Knob
+from wedgewise.algorithms._contract import TRUSSES, Algorithm, Knob
 from wedgewise.machine.jit import JIT_DISABLED
 
 RECORDS: tuple[Algorithm, ...] = tuple(record for record in ww.algorithms() if record.device == "cpu")
-CPU_ALGORITHMS: tuple[str, ...] = tuple(record.name for record in RECORDS)
+COUNTING: tuple[Algorithm, ...] = tuple(record for record in RECORDS if "count" in record.answers)
+CPU_ALGORITHMS: tuple[str, ...] = tuple(record.name for record in COUNTING)
 
-# the question that hands out what an algorithm computes
+# the question that hands out what an algorithm computes; trusses have a module of their own
 QUESTIONS: Mapping[str, tuple[str, dict[str, Any]]] = {
     "count": ("count", {}),
     "triangles": ("triangles", {}),
@@ -38,14 +39,20 @@ QUESTIONS: Mapping[str, tuple[str, dict[str, Any]]] = {
     "weighted_triangles": ("clustering", {"weighted": True}),
 }
 
+
+def counted_by(record: Algorithm) -> tuple[str, ...]:
+    """What an algorithm computes besides trusses."""
+    return tuple(computes for computes in record.answers if computes not in TRUSSES)
+
+
 ENGINES: tuple[tuple[str, str], ...] = tuple(
-    (record.name, computes) for record in RECORDS for computes in record.answers
+    (record.name, computes) for record in RECORDS for computes in counted_by(record)
 )
 
 ORIENTATIONS: tuple[tuple[str, str, str, str], ...] = tuple(
     (record.name, computes, order, relabel)
     for record in RECORDS
-    for computes, order, relabel in product(record.answers, record.orders, record.relabellings)
+    for computes, order, relabel in product(counted_by(record), record.orders, record.relabellings)
 )
 
 
@@ -61,7 +68,7 @@ def knob_values(knob: Knob) -> tuple[int | str, ...]:
 KNOB_SETTINGS: tuple[tuple[str, str, str, int | str], ...] = tuple(
     (record.name, computes, knob.name, value)
     for record in RECORDS
-    for computes in record.answers
+    for computes in counted_by(record)
     for knob in record.knobs
     for value in knob_values(knob)
 )

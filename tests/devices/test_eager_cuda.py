@@ -1,4 +1,4 @@
-"""Eager k-truss on a real device: the trusses of the CPU and of the reference, by both granularities."""
+"""Trusses on a real device: those of the CPU, by every algorithm that is registered for CUDA."""
 
 from __future__ import annotations
 
@@ -6,28 +6,24 @@ from collections.abc import Iterator
 
 import numpy as np
 import pytest
-from emulate.eager_cases import EagerCase, check, small_cases
+from emulate.eager_cases import EagerCase, small_cases
+from emulate.eager_cases import check as check_rounds
+from emulate.truss_cases import RECORDS, TrussCase, cases_of, check
 from graphs import TRUTHS, fixture_pairs
 
 import wedgewise as ww
 from devices.found import needs_device
-from wedgewise.algorithms.gpu._eager import EagerDeviceRows
+from wedgewise.algorithms.cpu.eager import GRANULARITY
+from wedgewise.algorithms.gpu.eager import EagerDeviceRows
 from wedgewise.device_forms import copy_graph
 from wedgewise.generate import book, complete, kronecker
 from wedgewise.machine import gpu
-from wedgewise.truss.eager import (
-    GRANULARITY,
-    ORDERS,
-    eager_k_truss,
-    eager_k_truss_on_device,
-    eager_max_truss,
-    eager_max_truss_on_device,
-)
 
 pytestmark = needs_device
 REPEATS = 5
 
 for_every_granularity = pytest.mark.parametrize("granularity", GRANULARITY.choices)
+for_every_algorithm = pytest.mark.parametrize("algorithm", RECORDS)
 
 
 @pytest.fixture
@@ -38,35 +34,45 @@ def device() -> Iterator[gpu.Cuda]:
 
 
 @pytest.mark.parametrize("case", tuple(small_cases()), ids=str)
-def test_small_graphs(device: gpu.Cuda, case: EagerCase) -> None:
+def test_rounds_of_small_graphs(device: gpu.Cuda, case: EagerCase) -> None:
+    check_rounds(case, device)
+
+
+@pytest.mark.parametrize("case", [case for name in RECORDS for case in cases_of(name)], ids=str)
+def test_small_graphs(device: gpu.Cuda, case: TrussCase) -> None:
     check(case, device)
 
 
-@for_every_granularity
+@for_every_algorithm
 @pytest.mark.parametrize("name", TRUTHS)
-def test_published_graphs_have_their_kmax(device: gpu.Cuda, name: str, granularity: str) -> None:
-    oriented = ww.Graph(fixture_pairs(name), n=TRUTHS[name]["n"]).oriented("id")
-    kmax, lives = eager_max_truss_on_device(copy_graph(oriented, device), granularity, device)
-    assert kmax == TRUTHS[name]["kmax"]
-    np.testing.assert_array_equal(device.download(lives), eager_max_truss(oriented)[1])
+def test_published_graphs(name: str, algorithm: str) -> None:
+    graph = ww.Graph(fixture_pairs(name), n=TRUTHS[name]["n"])
+    numbers = ww.trussness(graph, device="cuda", algorithm=algorithm)
+    np.testing.assert_array_equal(numbers, ww.trussness(graph, device="cpu"))
+    last = ww.max_truss(graph, device="cuda", algorithm=algorithm)
+    assert last.k == numbers.max(initial=2) == TRUTHS[name]["kmax"]
+    np.testing.assert_array_equal(last.edges, np.flatnonzero(numbers == last.k))
+
+
+@for_every_algorithm
+def test_skewed_rows_give_the_same_every_time(algorithm: str) -> None:
+    graph = ww.Graph(kronecker(13, seed=1).pairs())
+    for order in RECORDS[algorithm].orders:
+        for k in (3, 10, 30):
+            expected = ww.k_truss(graph, k, device="cpu").edges
+            for _ in range(REPEATS):
+                found = ww.run("k_truss", graph, k=k, device="cuda", algorithm=algorithm, order=order).answer
+                np.testing.assert_array_equal(found.edges, expected)
+
+
+@for_every_algorithm
+def test_cliques_and_books_beyond_16_bits(algorithm: str) -> None:
+    assert set(ww.trussness(complete(300).pairs(), device="cuda", algorithm=algorithm).tolist()) == {300}
+    assert set(ww.trussness(book(70_000).pairs(), device="cuda", algorithm=algorithm).tolist()) == {3}
 
 
 @for_every_granularity
-@pytest.mark.parametrize("order", ORDERS)
-def test_skewed_rows_give_the_same_every_time(device: gpu.Cuda, order: str, granularity: str) -> None:
-    oriented = ww.Graph(kronecker(13, seed=1).pairs()).oriented(order)
-    form = copy_graph(oriented, device)
-    for k in (3, 10, 30):
-        expected = eager_k_truss(oriented, k, threads=2)
-        for _ in range(REPEATS):
-            found = device.download(eager_k_truss_on_device(form, k, granularity, device))
-            np.testing.assert_array_equal(found, expected)
-
-
-@for_every_granularity
-def test_cliques_and_books_beyond_16_bits(device: gpu.Cuda, granularity: str) -> None:
-    clique = copy_graph(ww.Graph(complete(300).pairs()).oriented("id"), device)
-    assert eager_max_truss_on_device(clique, granularity, device)[0] == 300
+def test_supports_of_eager_rounds_do_not_wrap_at_16_bits(device: gpu.Cuda, granularity: str) -> None:
     spine = EagerDeviceRows(copy_graph(ww.Graph(book(70_000).pairs()).oriented("id"), device), granularity, device)
     spine.run_round(1 << 16)
     assert spine.living == 1

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from alike import assert_same
-from graphs import TRUTHS, fixture_path
+from graphs import TRIANGLE_QUESTIONS, TRUTHS, fixture_path
 
 import wedgewise as ww
 from devices.found import needs_device
@@ -18,11 +18,10 @@ from wedgewise import write
 from wedgewise.errors import PreconditionError
 from wedgewise.generate import kronecker
 from wedgewise.machine import gpu
-from wedgewise.questions import QUESTIONS
 
 pytestmark = needs_device
 REPEATS = 20
-for_every_question = pytest.mark.parametrize("question", QUESTIONS)
+for_every_question = pytest.mark.parametrize("question", TRIANGLE_QUESTIONS)
 
 
 def dirty_pairs(spread: int = 1) -> Any:
@@ -59,7 +58,7 @@ WRAPPERS: dict[str, Callable[[Any], Any]] = {"cupy": lambda array: array, "dlpac
 @pytest.mark.parametrize("name", TRUTHS)
 def test_every_question_on_every_fixture(name: str) -> None:
     here, there = ww.Graph(fixture_path(name), device="cpu"), ww.Graph(fixture_path(name), device="cuda")
-    for question in QUESTIONS:
+    for question in TRIANGLE_QUESTIONS:
         result = ww.run(question, there, device="cuda")
         assert (result.device, result.cleaned) == ("cuda", here.cleaned), question
         assert_same(result.answer, ww.run(question, here, device="cpu").answer)
@@ -69,7 +68,7 @@ def test_every_question_on_every_fixture(name: str) -> None:
 @pytest.mark.parametrize("dtype", [np.int32, np.int64, np.uint32])
 def test_arrays_of_the_host(dtype: Any) -> None:
     pairs = dirty_pairs().astype(dtype)
-    for question in QUESTIONS:
+    for question in TRIANGLE_QUESTIONS:
         result = ww.run(question, pairs, device="cuda")
         assert {"copy", "clean", "orient", "prepare", "kernel"} <= set(result.seconds)
         assert_same(result.answer, ww.run(question, pairs, device="cpu").answer)

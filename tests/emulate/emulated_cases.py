@@ -1,4 +1,4 @@
-"""What the emulated device answers: every registered algorithm for CUDA, on graphs that are small and known."""
+"""What the emulated device answers: every registered algorithm for CUDA that counts, on small graphs that are known."""
 
 from __future__ import annotations
 
@@ -27,7 +27,9 @@ from wedgewise.generate import EdgeStream
 from wedgewise.graph import DeviceGraph
 from wedgewise.machine.gpu import Device
 
-RECORDS: dict[str, Algorithm] = {record.name: record for record in ww.algorithms() if record.device == "cuda"}
+RECORDS: dict[str, Algorithm] = {
+    record.name: record for record in ww.algorithms() if record.device == "cuda" and "count" in record.answers
+}
 ANSWERS: tuple[tuple[str, str], ...] = tuple(
     (name, question) for name, record in RECORDS.items() for question in record.answers
 )
@@ -203,7 +205,7 @@ def small_launches(record: Algorithm, question: str) -> Iterator[None]:
 
 def launch_limits(record: Algorithm, question: str) -> tuple[ModuleType, dict[str, Any]]:
     """What says how much is put into a launch."""
-    module = sys.modules[record.answers[question].prepare.__module__]
+    module = sys.modules[record.on_device(question).prepare.__module__]
     return module, {name: value for name, value in vars(module).items() if name.startswith("LAUNCH_")}
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from alike import assert_same
-from graphs import fixture_pairs, fixture_path, random_pairs
+from graphs import TRIANGLE_QUESTIONS, fixture_pairs, fixture_path, random_pairs
 
 import wedgewise as ww
 from emulate.copying import DeviceArray, EmulatedGpu, LyingThere, install
@@ -18,7 +18,6 @@ from emulate.emulated_cases import RECORDS, needs_compiler
 from emulate.emulator import EmulationError
 from wedgewise import generate, write
 from wedgewise.errors import InputError
-from wedgewise.questions import QUESTIONS
 
 pytestmark = needs_compiler
 KRONECKER = generate.kronecker(6, seed=1).pairs()
@@ -59,7 +58,7 @@ def test_every_question_is_answered_as_on_the_cpu(name: str, device: EmulatedGpu
     here, there = ww.Graph(**source, device="cpu"), ww.Graph(**source, device="cuda")
     assert here.device_nbytes == 0
     assert there.nbytes == 0
-    for question in QUESTIONS:
+    for question in TRIANGLE_QUESTIONS:
         result = ww.run(question, there, device="cuda")
         assert (result.device, result.plan.device) == ("cuda", "cuda"), question
         assert_same(result.answer, on_cpu(question, here))
@@ -132,14 +131,14 @@ def test_labels_that_lie_there_are_counted(device: EmulatedGpu) -> None:
 @pytest.mark.parametrize("is_oriented", [False, True])
 def test_a_graph_of_the_host_is_copied(is_oriented: bool, device: EmulatedGpu) -> None:
     graph = ww.Graph(DIRTY * 3, device="cpu")
-    expected = {question: on_cpu(question, graph) for question in QUESTIONS}
+    expected = {question: on_cpu(question, graph) for question in TRIANGLE_QUESTIONS}
     graph.release()
     if is_oriented:
         graph.oriented()
     stages = {"copy"} if is_oriented else {"copy", "orient"}
     result = ww.run("count", graph, device="cuda")
     assert (result.device, set(result.seconds)) == ("cuda", {*stages, *PREPARED})
-    for question in QUESTIONS:
+    for question in TRIANGLE_QUESTIONS:
         assert_same(ww.run(question, graph, device="cuda").answer, expected[question])
     graph.release_device()
     assert graph.device_nbytes == 0
@@ -198,7 +197,7 @@ def test_triangles_are_written_by_their_labels(device: EmulatedGpu, tmp_path: Pa
         assert written[0].read_bytes() == written[1].read_bytes()
 
 
-@pytest.mark.parametrize("question", QUESTIONS)
+@pytest.mark.parametrize("question", TRIANGLE_QUESTIONS)
 def test_answers_are_verified_on_the_host(question: str, device: EmulatedGpu) -> None:
     result = ww.run(question, DIRTY, device="cuda", verify=True)
     assert result.device == "cuda"

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from graphs import random_pairs
+from graphs import TRIANGLE_QUESTIONS, random_pairs
 
 import wedgewise as ww
 from emulate.copying import PLENTY, EmulatedGpu, LyingThere, install
@@ -21,7 +21,6 @@ from wedgewise.clean import clean_device_bytes
 from wedgewise.errors import DeviceMemoryError, InputError, MemoryLimitError, PreconditionError, UnknownNameError
 from wedgewise.machine import gpu, jit
 from wedgewise.plan import MOST_BATCHES
-from wedgewise.questions import QUESTIONS
 
 pytestmark = needs_compiler
 PAIRS = generate.kronecker(6, seed=1).pairs()
@@ -92,7 +91,7 @@ def test_batches_that_were_asked_for_are_no_news(device: EmulatedGpu, graph: ww.
     assert not any("batches" in reason for reason in result.plan.reasons)
 
 
-@pytest.mark.parametrize("question", QUESTIONS)
+@pytest.mark.parametrize("question", TRIANGLE_QUESTIONS)
 def test_too_little_memory_for_any_batch_leaves_it_to_the_host(
     question: str, device: EmulatedGpu, graph: ww.Graph
 ) -> None:

@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, SupportsInt
 
 import numpy as np
 from numpy.typing import NDArray
 
 from wedgewise.errors import InputError, UnknownNameError
-from wedgewise.graph import DeviceGraph, OrientedGraph
+from wedgewise.graph import DeviceGraph, Ids, OrientedGraph
 from wedgewise.machine.gpu import Device
 from wedgewise.orient import ORDERS, RELABELLINGS
 
+TRUSSES = ("trussness", "k_truss", "max_truss")  # what rounds over the edges find, of all that can be computed
 MAX_ARCS = 2 * 10**12  # T ≤ (√2 / 3) m^1.5 < 2^63 whenever m < 7.26e12: totals cannot overflow
 
 Knobs = Mapping[str, int | str]
 Counts = tuple[SupportsInt, SupportsInt]  # triangles found, membership tests made
+Tell = Callable[[str, int, int], None]  # stage, done, total
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,6 +159,57 @@ class DeviceAnswer:
 
 
 @dataclass(frozen=True, slots=True)
+class TrussJob:
+    """What is asked of an algorithm that finds trusses.
+
+    ``k`` is None but for a k-truss, and then at least 3 with C(k, 2) ≤ m. ``tell("truss", done, total)`` is called once
+    per round, on a device once per launch of many rounds, in the calling thread: of the graph's `total` edges, `done`
+    are settled, or are out of the truss that is looked for.
+    """
+
+    k: int | None = None
+    knobs: Knobs = field(default_factory=dict)
+    threads: int = 1
+    tell: Tell | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class FoundTruss:
+    """What was found, by arc of the oriented graph, and the rounds that it took.
+
+    computed    k                                           filled
+    trussness   the largest truss number, 2 without edges   uint32[m], the truss number of each arc, at least 2
+    k_truss     as asked for                                bool[m], whether each arc is in the k-truss
+    max_truss   the largest with edges, 2 without any       bool[m], whether each arc is in that one
+    """
+
+    k: int
+    filled: Any
+    rounds: int
+
+
+@dataclass(frozen=True, slots=True)
+class TrussAnswer:
+    """How an algorithm finds one of `TRUSSES` on the CPU.
+
+    ``bytes_needed(shape, threads, knobs)`` is the memory that ``find`` takes beyond the oriented graph, what it returns
+    included.
+    """
+
+    find: Callable[[OrientedGraph, TrussJob], FoundTruss]
+    bytes_needed: Callable[[Shape, int, Knobs], int]
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceTrussAnswer:
+    """How an algorithm finds one of `TRUSSES` on a device, where ``filled`` stays; otherwise as `DeviceAnswer`."""
+
+    find: Callable[[DeviceGraph, TrussJob, Device], FoundTruss]
+    bytes_needed: Callable[[Shape, Knobs], int]
+    cost: Cost | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Algorithm:
     """One published method on one device.
 
@@ -169,6 +222,7 @@ class Algorithm:
     summary : one sentence
     limits : what it refuses, in words
     orders, relabellings : the oriented graphs it accepts; the first of each is its default
+    prefers : which of its orders suits a graph of these degrees, where that is not always the first
     knobs : its parameters with the paper's defaults
     compiled : whether it needs Numba (a fresh process pays for loading it)
     most_arcs : graphs have fewer arcs than this
@@ -177,7 +231,7 @@ class Algorithm:
     name: str
     device: str
     unit: str
-    answers: Mapping[str, Answer | DeviceAnswer]
+    answers: Mapping[str, Answer | DeviceAnswer | TrussAnswer | DeviceTrussAnswer]
     paper: str
     summary: str
     limits: str = "none beyond those of the graph types"
@@ -186,6 +240,7 @@ class Algorithm:
     knobs: tuple[Knob, ...] = ()
     compiled: bool = True
     most_arcs: int = MAX_ARCS
+    prefers: Callable[[Ids], str] | None = None
 
     def on_cpu(self, computes: str) -> Answer:
         """How this algorithm of the CPU computes something."""
@@ -197,6 +252,18 @@ class Algorithm:
         """How this algorithm of a device computes something."""
         answer = self.answers[computes]
         assert isinstance(answer, DeviceAnswer)
+        return answer
+
+    def truss_on_cpu(self, computes: str) -> TrussAnswer:
+        """How this algorithm of the CPU finds trusses."""
+        answer = self.answers[computes]
+        assert isinstance(answer, TrussAnswer)
+        return answer
+
+    def truss_on_device(self, computes: str) -> DeviceTrussAnswer:
+        """How this algorithm of a device finds trusses."""
+        answer = self.answers[computes]
+        assert isinstance(answer, DeviceTrussAnswer)
         return answer
 
     def settings(self, given: Mapping[str, int | str] | None) -> dict[str, int | str]:

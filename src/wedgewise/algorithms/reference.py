@@ -3,6 +3,7 @@
 Paper: none; the definition.
 Who does what: one task per range of arcs a → b; all c behind b in N+(a), batch by batch. Answers other than a count are
 filled by one batch after the other.
+Trusses are found by products of the adjacency matrix, as `wedgewise.truss.reference` says.
 Input: any oriented graph. Output: triangles and wedges tested. Memory: 24 bytes per arc and `BATCH_WEDGES` × 72 bytes.
 It needs no compiler, so a fresh process answers small graphs with it, and `verify=True` recounts by it.
 """
@@ -16,9 +17,22 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from wedgewise.algorithms._contract import Algorithm, Answer, Counts, Knobs, Pass, Shape, Work
+from wedgewise.algorithms._contract import (
+    Algorithm,
+    Answer,
+    Counts,
+    FoundTruss,
+    Knobs,
+    Pass,
+    Shape,
+    TrussAnswer,
+    TrussJob,
+    Work,
+)
 from wedgewise.algorithms._ranges import even_bounds
 from wedgewise.graph import Ids, OrientedGraph
+from wedgewise.truss import LEAST_K, rounds
+from wedgewise.truss.reference import ProductRounds, product_bytes
 
 BATCH_WEDGES = 1 << 19
 
@@ -157,6 +171,23 @@ def _corners(wedges: Wedges, closed: Closed) -> tuple[Ids, Ids, Ids]:
     return (wedges.keys[closed.ab] >> np.uint64(32)).astype(np.uint32), heads[closed.ab], heads[closed.ac]
 
 
+def find_trussness(graph: OrientedGraph, job: TrussJob) -> FoundTruss:
+    return rounds.trussness(_products(graph), np.full(graph.m, LEAST_K, np.uint32), job)
+
+
+def find_k_truss(graph: OrientedGraph, job: TrussJob) -> FoundTruss:
+    return rounds.k_truss(_products(graph), job)
+
+
+def find_max_truss(graph: OrientedGraph, job: TrussJob) -> FoundTruss:
+    return rounds.max_truss(_products(graph), job)
+
+
+def _products(graph: OrientedGraph) -> ProductRounds:
+    tails = np.repeat(np.arange(graph.n, dtype=np.uint32), graph.out_degrees)
+    return ProductRounds(np.stack([tails, graph.out_neighbours], axis=1), graph.n)
+
+
 def bytes_needed(shape: Shape, threads: int, knobs: Knobs) -> int:
     return 24 * shape.m + threads * 72 * BATCH_WEDGES
 
@@ -173,6 +204,10 @@ def bytes_of_listing(shape: Shape, threads: int, knobs: Knobs) -> int:
     return bytes_needed(shape, threads, knobs) + 4 * shape.m
 
 
+def bytes_of_trusses(shape: Shape, threads: int, knobs: Knobs) -> int:
+    return product_bytes(shape.n, shape.m) + 13 * shape.m
+
+
 ALGORITHM = Algorithm(
     name="reference",
     device="cpu",
@@ -183,6 +218,9 @@ ALGORITHM = Algorithm(
         "weighted_triangles": Answer(prepare_weighted, bytes_by_vertex),
         "edge_support": Answer(prepare_support, bytes_by_arc),
         "list_triangles": Answer(prepare_list, bytes_of_listing),
+        "trussness": TrussAnswer(find_trussness, bytes_of_trusses),
+        "k_truss": TrussAnswer(find_k_truss, bytes_of_trusses),
+        "max_truss": TrussAnswer(find_max_truss, bytes_of_trusses),
     },
     paper="the definition",
     summary="Lists every wedge and looks its closing arc up among all arcs, in array operations.",

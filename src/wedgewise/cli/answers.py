@@ -1,11 +1,12 @@
-"""``triangles``, ``support``, ``clustering`` and ``list``: answers of many rows, to a file, a pipe or a reader."""
+"""``triangles``, ``support``, ``clustering``, ``truss`` and ``list``: answers of many rows, to a file, a pipe or a
+reader."""
 
 from __future__ import annotations
 
 import sys
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -16,8 +17,9 @@ from wedgewise.cli.console import say
 from wedgewise.cli.options import Asking
 from wedgewise.questions import stretch_of
 from wedgewise.report import summary
-from wedgewise.report.objects import Object, label_rows, to_json, written_object
+from wedgewise.report.objects import Object, label_rows, to_json, truss_level, written_object
 from wedgewise.report.progress import Tell
+from wedgewise.result import Truss
 from wedgewise.user_graph import Graph
 from wedgewise.write_answers import (
     Answers,
@@ -27,6 +29,8 @@ from wedgewise.write_answers import (
     per_triangle,
     per_vertex,
     row_speller,
+    some_edges,
+    with_value,
     write_answers,
 )
 
@@ -38,22 +42,45 @@ class Rows:
     question: str
     column: str
     ends: int
-    table: Callable[[Graph, str, NDArray[Any]], Answers]
-    belongs_to: Callable[[Graph], Object]
+    table: Callable[[Graph, str, Any], Answers]
+    belongs_to: Callable[[Graph, Any], Object]
     summary: Callable[[Result, Graph], str]
 
 
-def _vertices(graph: Graph) -> Object:
+def _vertices(graph: Graph, _values: NDArray[Any]) -> Object:
     return {"labels": list(graph.labels) if isinstance(graph.labels, range) else np.asarray(graph.labels).tolist()}
 
 
-def _edges(graph: Graph) -> Object:
+def _edges(graph: Graph, _values: NDArray[Any]) -> Object:
     return {"edges": label_rows(graph.labels, graph.edges)}
+
+
+def _edges_and_levels(graph: Graph, numbers: NDArray[np.int64]) -> Object:
+    from wedgewise.truss.summary import summarise
+
+    return {**_edges(graph, numbers), "levels": [asdict(level) for level in summarise(graph, numbers)]}
+
+
+def _edges_of_truss(graph: Graph, truss: Truss) -> Object:
+    edges = label_rows(graph.labels, graph.edges[truss.edges])
+    return {"answer": {"k": truss.k, "edges": edges}, "levels": [asdict(truss_level(graph, truss))]}
+
+
+def _truss_table(graph: Graph, _column: str, truss: Truss) -> Answers:
+    return some_edges(graph, truss.edges)
+
+
+def _largest_truss_table(graph: Graph, column: str, truss: Truss) -> Answers:
+    """The rows that every edge's truss number has of the largest one."""
+    return with_value(some_edges(graph, truss.edges), column, truss.k)
 
 
 TRIANGLES = Rows("triangles", "triangles", 1, per_vertex, _vertices, summary.triangles_text)
 SUPPORT = Rows("edge_support", "support", 2, per_edge, _edges, summary.support_text)
 CLUSTERING = Rows("clustering", "clustering", 1, per_vertex, _vertices, summary.clustering_text)
+TRUSSNESS = Rows("trussness", "truss", 2, per_edge, _edges_and_levels, summary.trussness_text)
+K_TRUSS = Rows("k_truss", "truss", 2, _truss_table, _edges_of_truss, summary.truss_text)
+MAX_TRUSS = Rows("max_truss", "truss", 2, _largest_truss_table, _edges_of_truss, summary.truss_text)
 
 
 def answer_rows(rows: Rows, asking: Asking, output: str | None, directed: bool = False, **details: Any) -> None:
@@ -67,7 +94,7 @@ def answer_rows(rows: Rows, asking: Asking, output: str | None, directed: bool =
     if output is not None:
         _say_written(asking, written_object(result, output, table.rows))
     elif asking.as_json:
-        print(to_json({**result.to_dict(), **rows.belongs_to(graph)}))
+        print(to_json({**result.to_dict(), **rows.belongs_to(graph, result.answer)}))
     elif asking.console().is_read_by_a_person:
         print(rows.summary(result, graph))
     else:

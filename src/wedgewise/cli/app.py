@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 import wedgewise
-from wedgewise.cli import generators
+from wedgewise.cli import bench, generators
 from wedgewise.cli.console import Commands, Console
 from wedgewise.cli.options import (
     AsJson,
@@ -74,7 +74,8 @@ def triangles(asking: Asking, output: Output = None) -> None:
 
     A terminal gets a summary: the vertices with most triangles, and a histogram. A pipe gets a line per vertex, its
     label and its triangles with a tab between. --output writes the columns vertex and triangles; .npy holds the
-    triangles alone, in the order of the labels: integers ascending, text by first appearance, rows of a matrix.
+    triangles alone, in the order of the labels: integers ascending, text by first appearance, rows of a matrix; .npz
+    holds both columns, with integer labels.
     """
     from wedgewise.cli import answers
 
@@ -87,12 +88,41 @@ def support(asking: Asking, output: Output = None) -> None:
     """Count the triangles of every edge.
 
     A terminal gets a summary: the edges with most triangles, and a histogram. A pipe gets a line per edge, the labels
-    of its ends and its triangles with tabs between. --output writes the columns u, v and support; .npy holds the three
-    as integers, which text labels are not.
+    of its ends and its triangles with tabs between. --output writes the columns u, v and support; .npy and .npz
+    hold integers, which text labels are not.
     """
     from wedgewise.cli import answers
 
     answers.answer_rows(answers.SUPPORT, asking, output)
+
+
+@app.command()
+@takes(Asking)
+def truss(
+    asking: Asking,
+    output: Output = None,
+    k: Annotated[int | None, typer.Option("--k", min=2, metavar="K", help="The edges of the k-truss alone.")] = None,
+    largest: Annotated[bool, typer.Option("--max", help="The edges of the last truss that has any.")] = False,
+    every: Annotated[bool, typer.Option("--all", help="The truss number of every edge; done by itself.")] = False,
+) -> None:
+    """Find the truss number of every edge, or the edges of one truss.
+
+    Every edge of the k-truss lies in at least k − 2 triangles of the k-truss; the truss number of an edge is the
+    largest k whose k-truss holds it. --k asks for one truss, --max for the last one that has edges.
+
+    A terminal gets a summary: edges, vertices and components for every k, or of the one truss with the first of its
+    edges. A pipe gets a line per edge, the labels of its ends and its truss number with tabs between; with --k the
+    labels alone. --output writes the same as the columns u, v and truss, or u and v; .npy and .npz hold integers, which
+    text labels are not.
+    """
+    from wedgewise.cli import answers
+
+    if (k is not None) + largest + every > 1:
+        raise typer.BadParameter("--k, --max and --all exclude each other: name one")
+    if k is not None:
+        answers.answer_rows(answers.K_TRUSS, asking, output, k=k)
+    else:
+        answers.answer_rows(answers.MAX_TRUSS if largest else answers.TRUSSNESS, asking, output)
 
 
 @app.command("list")
@@ -109,7 +139,8 @@ def list_(
     """List the triangles.
 
     A terminal gets the first few; a pipe gets all, a line per triangle, the labels of its vertices with tabs between.
-    --output writes the columns u, v and w; .npy holds the three as integers, which text labels are not.
+    --output writes the columns u, v and w; .npy holds the three as integers, which text labels are not, and .npz holds
+    no listings.
 
     The list is streamed and may be longer than memory. Its order depends on the graph, --algorithm, --order and
     --relabel alone, so that it can be had in parts: --stop K into one file, --start K into another. A file appears when
@@ -134,7 +165,8 @@ def clustering(
 
     The share of a vertex's pairs of neighbours that are joined. A terminal gets a summary: the average, averages by
     degree, and a histogram. A pipe gets a line per vertex, its label and its coefficient with a tab between. --output
-    writes the columns vertex and clustering; .npy holds the coefficients alone, in the order of the labels.
+    writes the columns vertex and clustering; .npy holds the coefficients alone, in the order of the labels, .npz both
+    columns, with integer labels.
     """
     from wedgewise.cli import answers
 
@@ -180,15 +212,19 @@ def explain(
     question: Annotated[
         str, typer.Option(metavar="NAME", help="What would be asked: count, triangles, edge_support, list_triangles, …")
     ] = "count",
+    k: Annotated[
+        int | None, typer.Option("--k", min=2, metavar="K", help="Which truss, where one would be asked for.")
+    ] = None,
 ) -> None:
     """Say what `count` or another question would do, and why.
 
     The graph is read and oriented, not counted.
     """
     console = Console(planning.as_json, verbose=planning.verbose)
+    details: dict[str, Any] = {} if k is None else {"k": k}
     with console.stages() as tell:
         graph, _ = planning.reading().graph(tell)
-        plan = wedgewise.explain(question, graph, **planning.how())
+        plan = wedgewise.explain(question, graph, **planning.how(), **details)
     console.show(objects.plan_object(plan), lambda: str(plan))
 
 
@@ -263,6 +299,9 @@ def demo(as_json: AsJson = False) -> None:
     with console.stages():
         record = demonstrate()
     console.show(record, lambda: demo_text(record))
+
+
+app.command(cls=bench.SeveralValues)(bench.bench)
 
 
 def _answer_number(asking: Asking, question: str, headline: Callable[[Any], str], **details: Any) -> None:

@@ -42,6 +42,9 @@ WARM_QUESTIONS: dict[str, tuple[tuple[str, dict[str, Any]], ...]] = {  # those t
     "edge_support": (("edge_support", {}),),
     "list_triangles": (("list_triangles", {}),),
     "weighted_triangles": (("clustering", {"weighted": False}), ("clustering", {"weighted": True})),
+    "trussness": (("truss_summary", {}),),
+    "k_truss": (("truss_components", {"k": 5}),),
+    "max_truss": (("max_truss", {}),),
 }
 
 

@@ -108,7 +108,8 @@ Output = Annotated[
         "--output",
         "-o",
         metavar="OUT",
-        help="The file to write: .csv, .tsv, .parquet, .arrow or .npy, compressed by a further .gz, .bz2, .xz or .zst.",
+        help="The file to write: .csv, .tsv, .parquet, .arrow, .npy or .npz, "
+        "compressed by a further .gz, .bz2, .xz or .zst.",
     ),
 ]
 

@@ -6,6 +6,8 @@ conversion, with the reason, and NetworkX answers it itself.
 
 from __future__ import annotations
 
+import copy
+import operator
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sized
 from functools import cached_property
@@ -21,12 +23,16 @@ from wedgewise.errors import InputError
 from wedgewise.graph import EdgeList
 from wedgewise.interop.networkx_graphs import edges_from_networkx, networkx_from_edges
 from wedgewise.questions import GeneralizedDegree
+from wedgewise.truss import LEAST_K
 from wedgewise.user_graph import Graph
 
 NAME = "wedgewise"
 BREAK_EVEN_SIZE = 1000  # nodes and edges; below, NetworkX answers before the conversion has begun to pay
 ENTRIES_PER_NODE = 10  # of a graph as they often are; counting them would take as long as some answers
 LISTING_BATCH = 1 << 16
+HAS_LOOPS = (
+    "Input graph has self loops which is not permitted; Consider using G.remove_edges_from(nx.selfloop_edges(G))."
+)
 OWN_ADJACENCY = ("adj", "adjacency", "__getitem__", "__iter__", "__contains__", "nbunch_iter")
 
 
@@ -34,18 +40,21 @@ class ConvertedGraph:
     """A NetworkX graph as wedgewise holds it; NetworkX keeps it with the original until that changes.
 
     Nodes keep their order. Self-loops stay in the edge list and parallel edges become one; of the attributes only the
-    weight that was asked for is kept.
+    weight that was asked for is kept, or `source`, the original, which has them all.
     """
 
     __networkx_backend__ = NAME
 
-    def __init__(self, edge_list: EdgeList, nodes: list[Any], *, multigraph: bool, weight: Hashable | None) -> None:
+    def __init__(
+        self, edge_list: EdgeList, nodes: list[Any], *, multigraph: bool, weight: Hashable | None, source: Any = None
+    ) -> None:
         self.edge_list = edge_list
         self.nodes = nodes
         self.weight = weight
+        self.source = source
         self.multigraph = multigraph
         self.graph = Graph(edge_list.pairs, n=len(nodes), directed=not edge_list.undirected, weights=edge_list.weights)
-        self._kept: dict[str, Any] = {}
+        self._kept: dict[Hashable, Any] = {}
 
     @cached_property
     def _adj(self) -> dict[Any, int]:
@@ -76,7 +85,7 @@ class ConvertedGraph:
         """The numbers of the asked nodes, with NetworkX's exceptions for what is neither a node nor nodes."""
         return {node: self._adj[node] for node in nx.Graph.nbunch_iter(self, nodes)}
 
-    def kept(self, question: str, answer: Callable[[Graph], Any]) -> Any:
+    def kept(self, question: Hashable, answer: Callable[[Graph], Any]) -> Any:
         """An answer about the whole graph, computed at the first call: the next question is about another node."""
         if question not in self._kept:
             self._kept[question] = answer(self.graph)
@@ -90,15 +99,38 @@ class ConvertedGraph:
         found = self.kept(question, answer)[list(vertices.values())].tolist()
         return found[0] if nodes in self else dict(zip(vertices, found, strict=True))
 
+    def weighted_by(self, weight: Hashable | None) -> ConvertedGraph:
+        """The same graph with an attribute as weight, which NetworkX expects of one that has all attributes."""
+        if weight in (None, self.weight):
+            return self
+        converted: ConvertedGraph = self.kept(("weighted by", weight), lambda _: _convert(self.source, weight))
+        return converted
+
+    def subgraph(self, edges: NDArray[np.int64]) -> Any:
+        """Some edges of `graph` with their ends, as a graph of the original's class with its attributes and order."""
+        taken = np.isin(_keys(self.edge_list.pairs), _keys(self.graph.edges[edges]), assume_unique=True)
+        pairs = self.edge_list.pairs[taken]
+        node, data, adjacency = self.nodes.__getitem__, self.source._node, self.source._adj
+        found = type(self.source)()
+        found.graph.update(self.source.graph)
+        found.add_nodes_from((node(v), data[node(v)]) for v in np.unique(pairs).tolist())
+        found.add_edges_from((node(u), node(v), adjacency[node(u)][node(v)]) for u, v in pairs.tolist())
+        return found
+
     def __deepcopy__(self, memo: Any) -> ConvertedGraph:
-        return self  # it never changes
+        nodes, source = copy.deepcopy(self.nodes, memo), memo.get(id(self.source), self.source)
+        if source is self.source and all(map(operator.is_, nodes, self.nodes)):
+            return self  # it never changes
+        return _restore(self.edge_list, nodes, self.multigraph, self.weight, source)
 
     def __reduce__(self) -> Any:
-        return _restore, (self.edge_list, self.nodes, self.multigraph, self.weight)
+        return _restore, (self.edge_list, self.nodes, self.multigraph, self.weight, self.source)
 
 
-def _restore(edge_list: EdgeList, nodes: list[Any], multigraph: bool, weight: Hashable | None) -> ConvertedGraph:
-    return ConvertedGraph(edge_list, nodes, multigraph=multigraph, weight=weight)
+def _restore(
+    edge_list: EdgeList, nodes: list[Any], multigraph: bool, weight: Hashable | None, source: Any
+) -> ConvertedGraph:
+    return ConvertedGraph(edge_list, nodes, multigraph=multigraph, weight=weight, source=source)
 
 
 class Backend:
@@ -150,23 +182,35 @@ class Backend:
             return Counter(table[vertices[nodes]])
         return {node: Counter(table[vertex]) for node, vertex in vertices.items()}
 
+    def k_truss(self, G: ConvertedGraph, k: int) -> Any:
+        """The k-truss as a NetworkX graph of the same class; below k = 2 it is the 2-truss, as in NetworkX."""
+        tails, heads = G.edge_list.pairs.T
+        if (tails == heads).any():
+            raise nx.NetworkXNotImplemented(HAS_LOOPS)
+        return G.subgraph(api.k_truss(G.graph, max(LEAST_K, int(k))).edges)
+
     def can_run(self, name: str, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> bool | str:
         """Whether wedgewise means the same as NetworkX here; if not, why."""
         graph = args[0] if args else kwargs["G"]
         if name == "transitivity" and graph.is_directed():
             return "NetworkX's transitivity of a directed graph counts among successors alone"
+        if name == "k_truss":
+            return _can_cut(graph, _argument("k", 1, args, kwargs))
         weight = _argument("weight", 2, args, kwargs)
         if callable(weight):
             return "weight is a function; pass the name of an edge attribute"
         if not isinstance(graph, ConvertedGraph):
             return _can_convert(graph)
-        return True if weight in (None, graph.weight) else f"the graph was converted without its {weight!r}"
+        known = weight in (None, graph.weight) or graph.source is not None
+        return True if known else f"the graph was converted without its {weight!r}"
 
     def should_run(self, name: str, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> bool | str:
         """Whether converting the graph pays; if not, why."""
         graph = args[0] if args else kwargs["G"]
         if len(graph) < BREAK_EVEN_SIZE and (size := _size(graph)) < BREAK_EVEN_SIZE:
             return f"NetworkX answers sooner on {size} nodes and edges; converting pays from {BREAK_EVEN_SIZE}"
+        if name == "k_truss":
+            return True
         cache = getattr(graph, "__networkx_cache__", None)
         nodes = _argument("nbunch" if name == "all_triangles" else "nodes", 1, args, kwargs)
         if nodes is None or (cache and cache.get("backends", {}).get(NAME)) or _looks_far(graph, nodes):
@@ -174,19 +218,17 @@ class Backend:
         return "NetworkX looks at the asked nodes' surroundings alone, which are smaller than the graph"
 
     def convert_from_nx(
-        self, graph: Any, edge_attrs: Mapping[Hashable, Any] | None = None, **_preserved: Any
+        self,
+        graph: Any,
+        edge_attrs: Mapping[Hashable, Any] | None = None,
+        *,
+        preserve_edge_attrs: bool = False,
+        preserve_node_attrs: bool = False,
+        **_names: Any,
     ) -> ConvertedGraph:
         """Convert a NetworkX graph, with the weights named by `edge_attrs`; NetworkX keeps the result."""
-        multigraph = graph.is_multigraph()
-        weight = None if multigraph or not edge_attrs else next(iter(edge_attrs))
-        try:
-            edge_list = edges_from_networkx(graph, weight)
-            converted = ConvertedGraph(edge_list, list(graph), multigraph=multigraph, weight=weight)
-        except InputError as error:
-            raise NotImplementedError(str(error)) from error
-        if edge_list.weights is not None and edge_list.weights.max(initial=-np.inf) == 0:
-            raise NotImplementedError("the largest weight is 0, and weights are divided by it")
-        return converted
+        weight = None if graph.is_multigraph() or not edge_attrs else next(iter(edge_attrs))
+        return _convert(graph, weight, keep_source=preserve_edge_attrs or preserve_node_attrs)
 
     def convert_to_nx(self, result: Any, **_names: Any) -> Any:
         """Make a converted graph a NetworkX graph again; every other answer is one of Python's own types already."""
@@ -195,19 +237,47 @@ class Backend:
         return networkx_from_edges(result.edge_list, result.nodes, multigraph=result.multigraph, weight=result.weight)
 
 
+def _convert(graph: Any, weight: Hashable | None, *, keep_source: bool = False) -> ConvertedGraph:
+    """Convert a NetworkX graph, or leave it to NetworkX with the reason."""
+    source, multigraph = graph if keep_source else None, graph.is_multigraph()
+    try:
+        edge_list = edges_from_networkx(graph, weight)
+        converted = ConvertedGraph(edge_list, list(graph), multigraph=multigraph, weight=weight, source=source)
+    except InputError as error:
+        raise NotImplementedError(str(error)) from error
+    if edge_list.weights is not None and edge_list.weights.max(initial=-np.inf) == 0:
+        raise NotImplementedError("the largest weight is 0, and weights are divided by it")
+    return converted
+
+
+def _keys(pairs: NDArray[Any]) -> NDArray[np.uint64]:
+    """A number for each pair of vertices."""
+    ends = pairs.astype(np.uint64)
+    return ends[:, 0] << np.uint64(32) | ends[:, 1]
+
+
 def _argument(name: str, position: int, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
     """An argument by position or by name; None where it is left out."""
     return args[position] if position < len(args) else kwargs.get(name)
 
 
-def _can_convert(graph: Any) -> bool | str:
+def _can_cut(graph: Any, k: Any) -> bool | str:
+    """Whether a subgraph can be cut out of a graph; if not, why."""
+    if not isinstance(k, (int, np.integer)):
+        return f"k is {k!r}; pass an integer"
+    if isinstance(graph, ConvertedGraph):
+        return True if graph.source is not None else "the graph was converted without its attributes"
+    return _can_convert(graph, (*OWN_ADJACENCY, "copy"))
+
+
+def _can_convert(graph: Any, reached_by: tuple[str, ...] = OWN_ADJACENCY) -> bool | str:
     """Whether a graph's own dictionaries are all there is to it; if not, what else."""
     if hasattr(graph, "_graph"):
         return "a view changes with its graph, which a converted copy would not; pass a copy: view.copy()"
     own = nx.MultiGraph if graph.is_multigraph() else nx.Graph
     if graph.is_directed():
         own = nx.MultiDiGraph if graph.is_multigraph() else nx.DiGraph
-    for name in OWN_ADJACENCY:
+    for name in reached_by:
         if getattr(type(graph), name, None) is not getattr(own, name):
             return f"{type(graph).__name__} has a {name} of its own"
     return True
@@ -238,7 +308,8 @@ def _coefficients(graph: ConvertedGraph, nodes: Any, weight: Hashable | None) ->
     _refuse_multigraph(graph)
     weighted = weight is not None
     question = "weighted clustering" if weighted else "clustering"
-    return graph.by_node(nodes, question, lambda whole: api.clustering(whole, weighted=weighted))
+    answer = graph.weighted_by(weight).by_node
+    return answer(nodes, question, lambda whole: api.clustering(whole, weighted=weighted))
 
 
 def _counters(table: GeneralizedDegree) -> Iterator[Counter[int]]:

@@ -15,6 +15,7 @@ from wedgewise.api import SCHEMA, Result
 from wedgewise.graph import Labels
 from wedgewise.machine import hardware
 from wedgewise.plan import ENGINE, Plan, orient_bytes
+from wedgewise.result import Truss, TrussLevel
 from wedgewise.user_graph import Graph
 
 if TYPE_CHECKING:
@@ -41,6 +42,15 @@ def label_rows(labels: Labels, vertices: NDArray[Any]) -> list[Any]:
         return [[labels[vertex] for vertex in row] for row in vertices.tolist()]
     found: list[Any] = (vertices if isinstance(labels, range) else labels[vertices]).tolist()
     return found
+
+
+def truss_level(graph: Graph, truss: Truss) -> TrussLevel:
+    """What one truss has."""
+    from wedgewise.truss.summary import components
+
+    component_of = components(graph, truss.edges)
+    vertices, found = int(np.count_nonzero(component_of >= 0)), int(component_of.max(initial=-1)) + 1
+    return TrussLevel(truss.k, len(truss), vertices, found)
 
 
 def plan_object(plan: Plan) -> Object:

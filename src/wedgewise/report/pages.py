@@ -16,7 +16,7 @@ from textwrap import dedent
 from typing import Any
 
 from wedgewise.algorithms import registry
-from wedgewise.algorithms._contract import Algorithm
+from wedgewise.algorithms._contract import Algorithm, DeviceTrussAnswer, TrussAnswer
 from wedgewise.errors import StorageError
 from wedgewise.report.text import parameters_text
 from wedgewise.storage import atomic_write
@@ -137,7 +137,8 @@ def _headers(algorithm: Algorithm) -> list[str]:
     home = _module_of(algorithm)
     answered: dict[str, list[str]] = {home: []}
     for name, answer in algorithm.answers.items():
-        answered.setdefault(answer.prepare.__module__, []).append(name)
+        works = answer.find if isinstance(answer, TrussAnswer | DeviceTrussAnswer) else answer.prepare
+        answered.setdefault(works.__module__, []).append(name)
     blocks = []
     for module, names in answered.items():
         if module != home:
@@ -220,7 +221,7 @@ def _parameters(parameters: Iterable[Any]) -> str:
 def _parameter_row(parameter: Any) -> str:
     metavar = "" if parameter.metavar is None else parameter.metavar
     if parameter.param_type_name == "argument":
-        return _row(f"`{metavar}`", parameter.help, "required")
+        return _row(f"`{metavar}`", parameter.help, "required" if parameter.required else "")
     typed = ", ".join(f"`{' '.join(filter(None, (option, metavar)))}`" for option in parameter.opts)
     default = "required" if parameter.required else _default(parameter.default)
     return _row(typed, parameter.help, default)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from itertools import pairwise
+from collections.abc import Callable, Sequence
+from itertools import groupby, pairwise
 from typing import Any
 
 import numpy as np
@@ -11,11 +11,13 @@ from numpy.typing import NDArray
 
 from wedgewise import coefficients
 from wedgewise.api import Result
-from wedgewise.report.objects import label_rows
+from wedgewise.report.objects import label_rows, truss_level
 from wedgewise.report.text import facts_text, histogram_text, how_facts, plural, table_text
+from wedgewise.result import TrussLevel
 from wedgewise.user_graph import Graph
 
 TOP = 10
+MOST_LEVELS = 24  # of a table of trusses
 DOUBLING_BELOW = 2**16  # buckets double while the largest value is below, then they grow tenfold
 TENTHS = 10
 LABEL_WIDTH = 40
@@ -65,6 +67,52 @@ def listing_text(result: Result, rows: list[list[Any]], total: int, start: int) 
     return "\n\n".join([*parts, facts_text(how_facts(result))])
 
 
+def trussness_text(result: Result, graph: Graph) -> str:
+    """Truss numbers: what each truss has."""
+    from wedgewise.truss.summary import summarise
+
+    levels = summarise(graph, result.answer)
+    parts = ["no edges"]
+    if levels:
+        parts = [f"largest truss number {levels[-1].k:,}", "  what each k-truss has\n" + levels_text(levels)]
+    return "\n\n".join([*parts, facts_text(how_facts(result))])
+
+
+def truss_text(result: Result, graph: Graph) -> str:
+    """One truss: what it has, and the first of its edges."""
+    truss = result.answer
+    level = truss_level(graph, truss)
+    last = ", the last with edges" if result.question == "max_truss" and level.edges else ""
+    parts = [
+        f"{plural(level.edges, 'edge')} in the {truss.k:,}-truss{last}",
+        facts_text([("its vertices", f"{level.vertices:,}"), ("its components", f"{level.components:,}")]),
+    ]
+    rows = label_rows(graph.labels, graph.edges[truss.edges[:TOP]])
+    if rows:
+        parts.append(table_text([["  u", "v"], *([f"  {shown(u)}", shown(v)] for u, v in rows)]))
+    if level.edges > len(rows):
+        rest = level.edges - len(rows)
+        parts.append(f"  {rest:,} more behind them; --output writes all to a file, a pipe gets all as text")
+    return "\n\n".join([*parts, facts_text(how_facts(result))])
+
+
+def levels_text(levels: Sequence[TrussLevel]) -> str:
+    """A row for every k; those that have the same edges share one, and of many the middle ones are left out."""
+    runs = [list(run) for _, run in groupby(levels, key=lambda level: level.edges)]
+    rows = [
+        (f"  {_range(run[0].k, run[-1].k)}", f"{run[0].edges:,}", f"{run[0].vertices:,}", f"{run[0].components:,}")
+        for run in runs
+    ]
+    if len(rows) > MOST_LEVELS:
+        half = MOST_LEVELS // 2
+        rows = [*rows[:half], ("  …", "…", "…", "…"), *rows[-half:]]
+    return table_text([("  k", "edges", "vertices", "components"), *rows])
+
+
+def _range(first: int, last: int) -> str:
+    return f"{first:,}" if first == last else f"{first:,}–{last:,}"
+
+
 def _counts_text(result: Result, thing: str, things: str, name_of: Callable[[int], str]) -> str:
     values = result.answer
     triangles = int(values.sum()) // 3  # each triangle counts at its three vertices, and on its three edges
@@ -111,7 +159,7 @@ def _bucketed(values: NDArray[Any]) -> tuple[list[str], NDArray[np.int64]]:
     bounds = [0, 1]
     while bounds[-1] <= most:
         bounds.append(bounds[-1] * base)
-    names = [f"{least:,}" if least + 1 == beyond else f"{least:,}–{beyond - 1:,}" for least, beyond in pairwise(bounds)]
+    names = [_range(least, beyond - 1) for least, beyond in pairwise(bounds)]
     return names, np.searchsorted(np.array(bounds), values, side="right") - 1
 
 

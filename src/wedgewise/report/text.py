@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from wedgewise.algorithms._contract import Algorithm
+from wedgewise.algorithms._contract import TRUSSES, Algorithm
 from wedgewise.api import Result
 from wedgewise.graph import CleanReport
 
@@ -24,10 +24,11 @@ def result_text(result: Result, headline: str) -> str:
 def how_facts(result: Result) -> list[tuple[str, str]]:
     """How an answer came about."""
     plan = result.plan
+    tests = "" if plan.computes in TRUSSES else f", {result.wedges_tested:,} tests made"
     return [
         ("vertices", f"{result.n:,}"),
         ("edges", f"{result.m:,}"),
-        ("wedges", f"{plan.wedges:,} in {plan.order} order, {result.wedges_tested:,} tests made"),
+        ("wedges", f"{plan.wedges:,} in {plan.order} order{tests}"),
         ("cleaned", cleaned_text(result.cleaned)),
         ("algorithm", f"{result.algorithm} on {result.device}, {plural(plan.threads, 'thread')}"),
         *(("because", reason) for reason in plan.reasons),

@@ -1,19 +1,9 @@
-"""Trusses: every edge's truss number, one k-truss, the last one, and what each of them has.
+"""Drivers that find trusses: rounds until nothing changes, above the kernels and above `execute`.
 
-The k-truss is the largest subgraph in which every edge lies in at least k − 2 triangles of the subgraph.
+The k-truss is the largest subgraph in which every edge lies in at least k − 2 triangles of the subgraph; the truss
+number of an edge is the largest k whose k-truss holds it, at least 2. `wedgewise.trussness` and its neighbours are what
+users call.
 """
 
-from wedgewise.truss.decompose import MaxTruss, k_truss, max_truss, truss_bytes, trussness
-from wedgewise.truss.summary import TrussLevel, summarise, truss_components, truss_summary
-
-__all__ = [
-    "MaxTruss",
-    "TrussLevel",
-    "k_truss",
-    "max_truss",
-    "summarise",
-    "truss_bytes",
-    "truss_components",
-    "truss_summary",
-    "trussness",
-]
+LEAST_K = 2  # every edge is in the 2-truss
+STAGE = "truss"  # of progress

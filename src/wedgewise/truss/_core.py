@@ -1,8 +1,4 @@
-"""The edges that may still be in a truss, with supports among themselves, and the choice between two ways to lose some.
-
-Edges are numbered by their ends, ascending, in one of two orders: by degree where degrees differ much, since look-ups
-then stay among the hubs; else as the vertices came, since neighbours are then often near each other.
-"""
+"""The edges that may still be in a truss, with their supports, and the choice between two ways to lose some."""
 
 from __future__ import annotations
 
@@ -12,22 +8,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wedgewise.algorithms._contract import Shape
-from wedgewise.errors import LimitError
 from wedgewise.execute.local import execute
 from wedgewise.graph import Ids, Keys, OrientedGraph
 from wedgewise.orient_arrays import count_wedges
 from wedgewise.plan import Options, make_plan
 from wedgewise.reduce import reduce
-from wedgewise.user_graph import Graph
 
-SKEWED = 8  # a largest degree so many times the mean calls for the order by degree
 RECOUNT_SHARE = 8  # a triangle taken from two edges costs about what it takes to count so many again
-MOST_EDGES = 2**32 - 1
 
 
 @dataclass(frozen=True, slots=True)
 class Core:
-    """Edges with their ends ``low << 32 | high`` ascending, numbers in the graph as it was, and supports.
+    """Edges with their ends ``low << 32 | high`` ascending, numbers as arcs of the graph as it was, and supports.
 
     Ends are below ``vertices``. 16 bytes per edge.
     """
@@ -71,48 +63,15 @@ def arc_supports(graph: OrientedGraph, threads: int) -> Ids:
     return filled.astype(np.uint32, copy=False)
 
 
-@dataclass(frozen=True, slots=True)
-class Whole:
-    """All edges of a graph as a core, and where each of its edges is among them: None where they are the same."""
-
-    core: Core
-    places: NDArray[np.uint32] | NDArray[np.uint64] | None
-
-    @classmethod
-    def of(cls, graph: Graph, threads: int) -> Whole:
-        """Count the supports of all edges, and choose how to number them."""
-        if graph.m > MOST_EDGES:
-            raise LimitError(f"{graph.m:,} edges; trusses are found among at most {MOST_EDGES:,}")
-        oriented = graph.oriented(threads=threads)
-        supports, places = arc_supports(oriented, threads), graph.arcs_of_edges(oriented, threads=threads)
-        numbers = np.arange(graph.m, dtype=np.uint32)
-        if int(graph.degrees.max(initial=0)) * graph.n <= SKEWED * 2 * graph.m:
-            simple = graph.simple
-            return cls(Core(simple.slot_keys, numbers, supports[places], simple.slot_count), None)
-        ends = np.repeat(np.arange(graph.n, dtype=np.uint64) << np.uint64(32), oriented.out_degrees)
-        ends |= oriented.out_neighbours
-        return cls(Core(ends, numbers, supports, graph.n), places)
-
-    def by_edge(self, values: NDArray[np.uint32]) -> NDArray[np.int64]:
-        """What was found for every number, in the order of the graph's edges."""
-        return (values if self.places is None else values[self.places]).astype(np.int64)
-
-    def edges(self, core: Core) -> NDArray[np.int64]:
-        """Which of the graph's edges a core holds, ascending."""
-        if self.places is None:
-            return core.numbers.astype(np.int64)
-        held = np.zeros(len(self.places), np.bool_)
-        held[core.numbers] = True
-        return np.flatnonzero(held[self.places])
+def core_of(graph: OrientedGraph, threads: int) -> Core:
+    """All arcs of a graph with ids by rank, numbered as they are, with their supports."""
+    ends = np.repeat(np.arange(graph.n, dtype=np.uint64) << np.uint64(32), graph.out_degrees)
+    ends |= graph.out_neighbours
+    return Core(ends, np.arange(graph.m, dtype=np.uint32), arc_supports(graph, threads), graph.n)
 
 
-def recount_while_cheaper(core: Core, bound: int, threads: int) -> Core:
-    """Drop edges with at most `bound` triangles and count again, while that is cheaper than taking their triangles."""
-    while True:
-        weak = core.supports <= np.uint32(bound)
-        lost, total = (int(part.sum(dtype=np.uint64)) for part in (core.supports[weak], core.supports))
-        if lost == 0:
-            return core.kept(~weak)
-        if lost * RECOUNT_SHARE < total:
-            return core
-        core = core.kept(~weak).recounted(threads)
+def is_recount_cheaper(core: Core, bound: int) -> bool:
+    """Whether to drop the edges with at most `bound` triangles and count again, instead of taking their triangles."""
+    weak = core.supports <= np.uint32(bound)
+    lost, total = (int(part.sum(dtype=np.uint64)) for part in (core.supports[weak], core.supports))
+    return lost > 0 and lost * RECOUNT_SHARE >= total

@@ -136,6 +136,7 @@ class Peeling:
         renumbered = self.living.pack()
         self.dead = 0
         self.workspaces.clear()
+        del self.losses  # before others take their place
         self.losses = Losses.of(self.living.m)
         self.falling = self.falling[: self.living.m]
         return renumbered[dying]

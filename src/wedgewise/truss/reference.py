@@ -5,7 +5,6 @@ Paper: Blanco, Low, Kim, HPEC 2019, Algorithm 1. With A the symmetric adjacency 
     S = AᵀA ∘ A,    M = S ≥ k − 2,    A = A ∘ M
 
 until M changes nothing. An entry of the product is computed where A has one, as the sum over the shorter of both rows.
-Memory: 40 bytes per edge, and `BATCH_PRODUCTS` × 41.
 """
 
 from __future__ import annotations
@@ -18,25 +17,32 @@ from numpy.typing import NDArray
 from wedgewise.algorithms._ranges import even_bounds
 
 BATCH_PRODUCTS = 1 << 19
+ROW_BYTES, EDGE_BYTES, PRODUCT_BYTES = 24, 120, 49
 
 
-def k_truss_by_products(edges: NDArray[np.uint32], n: int, k: int) -> tuple[NDArray[np.bool_], int]:
-    """Whether each of the distinct edges u < v is in the k-truss, and the rounds that it took to know.
+class ProductRounds:
+    """The living of some distinct edges u, v among `n` vertices; ``living`` counts them."""
 
-    Examples
-    --------
-    >>> import numpy as np
-    >>> edges = np.array([[0, 1], [0, 2], [1, 2], [2, 3]], np.uint32)
-    >>> lives, rounds = k_truss_by_products(edges, 4, 3)
-    >>> lives.tolist(), rounds
-    ([True, True, True, False], 2)
-    """
-    lives, rounds, changed = np.ones(len(edges), np.bool_), 0, True
-    while changed and lives.any():
-        stays = supports_by_products(edges[lives], n) >= k - 2
-        lives[lives] = stays
-        rounds, changed = rounds + 1, not stays.all()
-    return lives, rounds
+    def __init__(self, ends: NDArray[np.uint32], n: int) -> None:
+        self.living = len(ends)
+        self._ends, self._n = ends, n
+        self._lives = np.ones(len(ends), np.bool_)
+        self._supports = np.empty(0, np.int64)
+
+    def run_round(self, least: int) -> None:
+        """Count the supports of the living edges; let those of less than `least` go."""
+        self._supports = supports_by_products(self._ends[self._lives], self._n)
+        stays = self._supports >= least
+        self._lives[self._lives] = stays
+        self.living = int(np.count_nonzero(stays))
+
+    def least_support(self) -> int:
+        """The least support of the living edges, behind a round in which none went."""
+        return int(self._supports.min())
+
+    def survivors(self) -> NDArray[np.bool_]:
+        """Whether each edge lives."""
+        return self._lives.copy()
 
 
 def supports_by_products(edges: NDArray[np.uint32], n: int) -> NDArray[np.int64]:
@@ -58,3 +64,8 @@ def supports_by_products(edges: NDArray[np.uint32], n: int) -> NDArray[np.int64]
         place = np.minimum(np.searchsorted(entries, wanted), len(entries) - 1)
         supports[begin:end] = np.bincount(edge[entries[place] == wanted], minlength=end - begin)
     return supports
+
+
+def product_bytes(n: int, m: int) -> int:
+    """Peak of a round beyond the ends of all edges."""
+    return EDGE_BYTES * m + ROW_BYTES * (n + 1) + PRODUCT_BYTES * (BATCH_PRODUCTS + n)

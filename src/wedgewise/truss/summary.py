@@ -2,31 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import SupportsInt
 
 import numpy as np
 from numpy.typing import NDArray
 
 from wedgewise.graph import Ids
+from wedgewise.machine import jit
 from wedgewise.machine.jit import helper, kernel, kernel_view
-from wedgewise.report.progress import Tell
-from wedgewise.truss.decompose import LEAST_K, k_truss, trussness
+from wedgewise.result import TrussLevel
+from wedgewise.truss import LEAST_K
 from wedgewise.user_graph import Graph
 
 STEP_EDGES = 1 << 19
+PYTHON_SECONDS_PER_EDGE = 1e-5
 
 Joined = tuple[SupportsInt, SupportsInt]  # components into others, vertices that are new
-
-
-@dataclass(frozen=True, slots=True)
-class TrussLevel:
-    """What the k-truss of a graph has; vertices without edges in it are not counted."""
-
-    k: int
-    edges: int
-    vertices: int
-    components: int
 
 
 @helper
@@ -60,30 +51,13 @@ def join_edges(edges: Ids, order: NDArray[np.uint64], begin: int, end: int, pare
     return joined, new
 
 
-def truss_summary(
-    graph: Graph, *, threads: int | None = None, progress: Tell | bool | None = None
-) -> tuple[TrussLevel, ...]:
-    """Edges, vertices and connected components of the k-truss for every k from 2 to the largest.
-
-    Examples
-    --------
-    >>> from wedgewise import Graph
-    >>> from wedgewise.truss import truss_summary
-    >>> for level in truss_summary(Graph([(0, 1), (1, 2), (2, 0), (2, 3)])):
-    ...     print(level)
-    TrussLevel(k=2, edges=4, vertices=4, components=1)
-    TrussLevel(k=3, edges=3, vertices=3, components=1)
-    """
-    return summarise(graph, trussness(graph, threads=threads, progress=progress))
-
-
 def summarise(graph: Graph, numbers: NDArray[np.int64]) -> tuple[TrussLevel, ...]:
-    """The same for truss numbers that are known: from the last truss down, edges join components."""
+    """What the k-truss has for every k from 2 to the largest: from the last one down, edges join components."""
     if not len(numbers):
         return ()
     kmax = int(numbers.max())
     order = np.argsort(kmax - numbers, kind="stable").view(np.uint64)
-    counts = np.cumsum(np.bincount(kmax - numbers)).tolist()
+    counts = np.cumsum(np.bincount(kmax - numbers, minlength=kmax - LEAST_K + 1)).tolist()
     joining = _Joining(graph)
     levels, before, vertices, components = [], 0, 0, 0
     for k, edges in zip(range(kmax, LEAST_K - 1, -1), counts, strict=True):
@@ -93,21 +67,16 @@ def summarise(graph: Graph, numbers: NDArray[np.int64]) -> tuple[TrussLevel, ...
     return tuple(reversed(levels))
 
 
-def truss_components(
-    graph: Graph, k: int, *, threads: int | None = None, progress: Tell | bool | None = None
-) -> NDArray[np.int64]:
-    """The connected component of the k-truss that each vertex is in, numbered by least vertex; −1 outside of it.
+def level_of(graph: Graph, k: int, edges: NDArray[np.int64]) -> TrussLevel:
+    """What the k-truss of a graph has, where its edges are known."""
+    joined, vertices = _Joining(graph).join(edges.view(np.uint64), 0, len(edges))
+    return TrussLevel(k, len(edges), vertices, vertices - joined)
 
-    Examples
-    --------
-    >>> from wedgewise import Graph
-    >>> from wedgewise.truss import truss_components
-    >>> truss_components(Graph([(0, 1), (1, 2), (2, 0), (2, 3), (3, 4), (4, 5), (5, 3)]), 3).tolist()
-    [0, 0, 0, 1, 1, 1]
-    """
-    order = k_truss(graph, k, threads=threads, progress=progress).view(np.uint64)
+
+def components(graph: Graph, edges: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The component of some edges that each vertex is in, numbered by least vertex; −1 where it has none of them."""
     joining = _Joining(graph)
-    joining.join(order, 0, len(order))
+    joining.join(edges.view(np.uint64), 0, len(edges))
     return joining.components()
 
 
@@ -116,12 +85,13 @@ class _Joining:
 
     def __init__(self, graph: Graph) -> None:
         self.edges = kernel_view(graph.edges)
+        self.join_edges = join_edges if jit.pays(PYTHON_SECONDS_PER_EDGE * graph.m) else join_edges.interpreted
         self.parents = np.arange(graph.n, dtype=np.uint32) | np.uint32(0x80000000)
 
     def join(self, order: NDArray[np.uint64], begin: int, end: int) -> tuple[int, int]:
         joined, new = 0, 0
         for first in range(begin, end, STEP_EDGES):
-            step = join_edges(self.edges, order, first, min(end, first + STEP_EDGES), self.parents)
+            step = self.join_edges(self.edges, order, first, min(end, first + STEP_EDGES), self.parents)
             joined, new = joined + int(step[0]), new + int(step[1])
         return joined, new
 

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from wedgewise.algorithms._contract import DeviceWork, Knobs, Launch, Shape
+from wedgewise.algorithms.gpu._in_arcs import arcs_by_head
 from wedgewise.algorithms.gpu._launches import offset_bits
 from wedgewise.algorithms.gpu._tails import tails_of
 from wedgewise.errors import PreconditionError
@@ -114,14 +115,8 @@ def _anew(credits: Array, launches: tuple[Launch, ...]) -> tuple[Launch, ...]:
 
 
 def _by_head(graph: DeviceGraph, tails: Array, xp: Any) -> InArcs:
-    """Sort the arcs by head; their places have 32 bits."""
-    keys = graph.out_neighbours.astype(xp.uint64)
-    keys <<= np.uint64(32)
-    keys |= xp.arange(graph.m, dtype=xp.uint64)
-    keys.sort()
-    begin = xp.searchsorted(keys, xp.arange(graph.n + 1, dtype=xp.uint64) << np.uint64(32))
-    places = keys.astype(xp.uint32)
-    del keys
+    """Sort the arcs by head."""
+    places, begin = arcs_by_head(graph, xp)
     return InArcs(places, graph.offsets[1:].astype(xp.uint32)[tails[places]], begin)
 
 

@@ -6,16 +6,18 @@ coarse ones: a launch takes as long as its longest row. Between rounds nothing b
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
+from wedgewise.algorithms._contract import Algorithm, DeviceTrussAnswer, FoundTruss, Knobs, Shape, TrussJob
+from wedgewise.algorithms.cpu.eager import GRANULARITY, ORDERS, PAPER
 from wedgewise.algorithms.gpu import _arc_work
 from wedgewise.algorithms.gpu._tails import tails_of
 from wedgewise.graph import DeviceGraph
 from wedgewise.machine.gpu import Array, Device
+from wedgewise.truss import LEAST_K, rounds
 
 STEM = "eager"
 BLOCK, WARP = 128, 32
@@ -35,21 +37,20 @@ class EagerDeviceRows:
         self._begins = xp.arange(graph.n + 1, dtype=graph.offsets.dtype)
         self._begins += graph.offsets
         self._rows = xp.zeros(graph.m + graph.n, xp.uint32)
-        self._supports = xp.zeros(graph.m + graph.n, xp.uint32)
+        self._supports, self._has_counted = xp.zeros(graph.m + graph.n, xp.uint32), False
         self._found = xp.zeros(2, xp.uint64)
         self._bounds = self._terminate(is_coarse=granularity == "coarse")
 
-    def run_round(self, least: int, on_done: Callable[[int, int], None] | None = None) -> None:
+    def run_round(self, least: int) -> None:
         """Count the supports of the living arcs; let those of less than `least` go."""
-        launches = len(self._bounds) - 1
-        self._supports.fill(0)
+        if self._has_counted:
+            self._supports.fill(0)
+        self._has_counted = True
         for number, (begin, end) in enumerate(pairwise(self._bounds)):
             if number > 0:
                 self._device.synchronize()  # so that Ctrl-C is heard in between
             ranged = (self._begins, self._rows, np.uint64(begin), np.uint64(end), self._supports)
             self._launch(self._kernel, -(-(end - begin) // self._block), ranged)
-            if on_done is not None:
-                on_done(number + 1, launches)
         needed = np.uint32(min(least, MOST_SUPPORT))
         pruned = (self._begins, np.uint32(self._graph.n), needed, self._supports, self._rows, self._found)
         self._launch("prune_rows", self._grid(WARP * self._graph.n), pruned)
@@ -90,11 +91,50 @@ class EagerDeviceRows:
         return min(-(-threads // self._block), BLOCKS_PER_SM * self._device.sms)
 
 
-def eager_device_bytes(n: int, m: int) -> int:
-    """Device memory beyond the oriented graph, at the peak: while the least support is looked for.
+def find_trussness(graph: DeviceGraph, job: TrussJob, device: Device) -> FoundTruss:
+    numbers = device.xp.full(graph.m, LEAST_K, device.xp.uint32)
+    return rounds.trussness(_rows(graph, job, device), numbers, job)
+
+
+def find_k_truss(graph: DeviceGraph, job: TrussJob, device: Device) -> FoundTruss:
+    return rounds.k_truss(_rows(graph, job, device), job)
+
+
+def find_max_truss(graph: DeviceGraph, job: TrussJob, device: Device) -> FoundTruss:
+    return rounds.max_truss(_rows(graph, job, device), job)
+
+
+def _rows(graph: DeviceGraph, job: TrussJob, device: Device) -> EagerDeviceRows:
+    return EagerDeviceRows(graph, str(job.knobs[GRANULARITY.name]), device)
+
+
+def bytes_needed(shape: Shape, knobs: Knobs) -> int:
+    """The peak of one k-truss and of the last one: while the least support is looked for.
 
     Per slot a head, a support, whether it lives and a support of those that do; an offset per vertex; whether each arc
     lived before. While rows are copied, tails and measured work take less.
     """
+    n, m = shape.n, shape.m
     offset_bytes = 4 if m < 2**31 else 8
     return 13 * (m + n) + offset_bytes * (n + 1) + m
+
+
+def bytes_with_numbers(shape: Shape, knobs: Knobs) -> int:
+    return bytes_needed(shape, knobs) + 4 * shape.m
+
+
+ALGORITHM = Algorithm(
+    name="eager",
+    device="cuda",
+    unit="graph",
+    answers={
+        "trussness": DeviceTrussAnswer(find_trussness, bytes_with_numbers),
+        "k_truss": DeviceTrussAnswer(find_k_truss, bytes_needed),
+        "max_truss": DeviceTrussAnswer(find_max_truss, bytes_needed),
+    },
+    paper=PAPER,
+    summary="Counts all supports and prunes, round after round, with a thread per non-zero or per row.",
+    orders=ORDERS,
+    relabellings=("rank",),
+    knobs=(GRANULARITY,),
+)

@@ -7,7 +7,7 @@ a → b, a → c and b → c at once. A coarse task is a range of rows, a fine o
 a row is pruned by one task, which moves what lives to its front and fills up with zeros.
 Input: ids by rank, so that no arc leads to vertex 0; the slot of an arc is its position plus its tail, and behind each
 row stands a zero. Output: the slots that live, and their supports behind a round in which none went.
-Memory: `eager_bytes`: 9 bytes per slot, m + n of them, and 4 more for every further thread.
+Memory: 9 bytes per slot, m + n of them, and 4 more for every further thread.
 Differs from the authors' code in: 32-bit supports instead of 16-bit ones, which wrap at 65,536 triangles; supports of
 its own for every thread, added up where rows are pruned, instead of one array with atomic updates: as exact, and the
 same for any number of threads; threads take tasks of some milliseconds, on average, from a shared counter instead of
@@ -22,11 +22,21 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from wedgewise.algorithms._contract import Algorithm, FoundTruss, Knob, Knobs, Shape, TrussAnswer, TrussJob
 from wedgewise.algorithms._ranges import LEAST_TASKS, arc_bounds
 from wedgewise.execute.threads import run_tasks
 from wedgewise.graph import Ids, OrientedGraph
 from wedgewise.machine.jit import helper, kernel, kernel_view
+from wedgewise.truss import LEAST_K, rounds
 
+PAPER = (
+    "Blanco, Low, Kim: Exploration of fine-grained parallelism for load balancing eager k-truss on GPU and CPU, "
+    "IEEE HPEC 2019"
+)
+ORDERS = ("id", "degree", "core")  # the first is the paper's: the upper triangle of the adjacency matrix
+GRANULARITY = Knob(
+    "granularity", "fine", "what a task is made of: rows (coarse) or non-zeros (fine)", choices=("fine", "coarse")
+)
 TASK_STEPS = 2_000_000  # of merges, about 4 ms, in a task of the first round on average
 MOST_SUPPORT = 2**32 - 1  # more than any arc has
 
@@ -141,7 +151,7 @@ class EagerRows:
         workers = max(1, min(threads, self._tasks()))
         self._shares = np.zeros(workers * len(self._rows), np.uint32)
 
-    def run_round(self, least: int, on_done: Callable[[int, int], None] | None = None) -> None:
+    def run_round(self, least: int) -> None:
         """Count the supports of the living arcs; let those of less than `least` go."""
         tasks, slots = self._tasks(), len(self._rows)
         self._shares[:slots] = 0
@@ -150,7 +160,7 @@ class EagerRows:
             begin, end = (self._items * cut // tasks for cut in (task, task + 1))
             self._credit(self._begins, self._rows, begin, end, self._shares[worker * slots : (worker + 1) * slots])
 
-        run_tasks(credit, tasks, self._threads, None if on_done is None else lambda done: on_done(done, tasks))
+        run_tasks(credit, tasks, self._threads)
         least = min(least, self.living)
 
         def prune(begin: int, end: int) -> int:
@@ -197,11 +207,49 @@ class EagerRows:
         return min(self._items, max(LEAST_TASKS, int(self.living * self._steps_per_arc / TASK_STEPS)))
 
 
-def eager_bytes(n: int, m: int, threads: int) -> int:
-    """Memory beyond the oriented graph, at the peak.
+def find_trussness(graph: OrientedGraph, job: TrussJob) -> FoundTruss:
+    return rounds.trussness(_rows(graph, job), np.full(graph.m, LEAST_K, np.uint32), job)
+
+
+def find_k_truss(graph: OrientedGraph, job: TrussJob) -> FoundTruss:
+    return rounds.k_truss(_rows(graph, job), job)
+
+
+def find_max_truss(graph: OrientedGraph, job: TrussJob) -> FoundTruss:
+    return rounds.max_truss(_rows(graph, job), job)
+
+
+def _rows(graph: OrientedGraph, job: TrussJob) -> EagerRows:
+    return EagerRows(graph, str(job.knobs[GRANULARITY.name]), job.threads)
+
+
+def bytes_needed(shape: Shape, threads: int, knobs: Knobs) -> int:
+    """The peak of one k-truss and of the last one.
 
     Per slot a head, supports for every thread, and whether it lives while the least support is looked for; an offset
     per vertex; whether each arc lived before.
     """
+    n, m = shape.n, shape.m
     offset_bytes = 4 if m < 2**31 else 8
     return (5 + 4 * threads) * (m + n) + offset_bytes * (n + 1) + m
+
+
+def bytes_with_numbers(shape: Shape, threads: int, knobs: Knobs) -> int:
+    return bytes_needed(shape, threads, knobs) + 4 * shape.m
+
+
+ALGORITHM = Algorithm(
+    name="eager",
+    device="cpu",
+    unit="graph",
+    answers={
+        "trussness": TrussAnswer(find_trussness, bytes_with_numbers),
+        "k_truss": TrussAnswer(find_k_truss, bytes_needed),
+        "max_truss": TrussAnswer(find_max_truss, bytes_needed),
+    },
+    paper=PAPER,
+    summary="Counts all supports and prunes, round after round, over rows that end in a zero.",
+    orders=ORDERS,
+    relabellings=("rank",),
+    knobs=(GRANULARITY,),
+)

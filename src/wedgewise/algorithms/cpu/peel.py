@@ -1,0 +1,70 @@
+"""What: trusses by peeling: edges with too few triangles die in rounds, and take their triangles from those that stay.
+
+Paper: none; our own. The order of levels is that of J. Wang and J. Cheng, "Truss decomposition in massive networks",
+VLDB 2012.
+Who does what: supports are counted once, by keystone. A round of many dying edges goes on all threads: a task finds the
+triangles of a range of them and writes down which edges lose one, sorted into shares; then each share is applied by one
+owner, so that nothing is atomic. A round of few is peeled serially. One k-truss, and the bisection that finds the last
+one, count again instead where most triangles are lost.
+Input: ids by rank. The order is that of the degrees where these differ much, since look-ups then stay among the hubs;
+else that of the vertices, since neighbours are then often near each other. Output: the truss number of every arc, or
+whether it is in a truss. Memory: 73 bytes per edge, 32 per vertex and 8 more for every thread, and
+buffers of 90 MB at most.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from wedgewise.algorithms._contract import Algorithm, FoundTruss, Knobs, Shape, TrussAnswer, TrussJob
+from wedgewise.graph import Ids, OrientedGraph
+
+SKEWED = 8  # a largest degree so many times the mean calls for the order by degree
+
+
+def find_trussness(graph: OrientedGraph, job: TrussJob) -> FoundTruss:
+    from wedgewise.truss.decompose import trussness  # drivers stand above what counts supports
+
+    return trussness(graph, job)
+
+
+def find_k_truss(graph: OrientedGraph, job: TrussJob) -> FoundTruss:
+    from wedgewise.truss.decompose import k_truss
+
+    return k_truss(graph, job)
+
+
+def find_max_truss(graph: OrientedGraph, job: TrussJob) -> FoundTruss:
+    from wedgewise.truss.decompose import max_truss
+
+    return max_truss(graph, job)
+
+
+def bytes_needed(shape: Shape, threads: int, knobs: Knobs) -> int:
+    from wedgewise.truss.decompose import truss_bytes
+
+    return truss_bytes(shape, threads)
+
+
+def preferred_order(degrees: Ids) -> str:
+    """By degree where the degrees differ much."""
+    total = int(degrees.sum(dtype=np.uint64))
+    return "degree" if int(degrees.max(initial=0)) * len(degrees) > SKEWED * total else "id"
+
+
+ALGORITHM = Algorithm(
+    name="peel",
+    device="cpu",
+    unit="graph",
+    answers={
+        "trussness": TrussAnswer(find_trussness, bytes_needed),
+        "k_truss": TrussAnswer(find_k_truss, bytes_needed),
+        "max_truss": TrussAnswer(find_max_truss, bytes_needed),
+    },
+    paper="our own",
+    summary="Peels edges in rounds, without atomics: the dying write down what the others lose.",
+    limits="graphs have fewer than 2^32 edges",
+    relabellings=("rank",),
+    most_arcs=1 << 32,
+    prefers=preferred_order,
+)
