@@ -29,6 +29,7 @@ TIGHT = {
     "MOST_WAITING": 2,
     "LAUNCH_PHASES": 2,
     "LAUNCH_EDGES": 5,
+    "LAUNCH_SEARCHES": 9,
     "MOST_STEPS": 0,
     "SHORT_THREADS": 32,
 }
@@ -38,6 +39,7 @@ ROOMY = {
     "MOST_WAITING": 16,
     "LAUNCH_PHASES": 7,
     "LAUNCH_EDGES": 150,
+    "LAUNCH_SEARCHES": 100,
     "MOST_STEPS": 1,
 }
 

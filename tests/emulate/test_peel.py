@@ -112,11 +112,20 @@ def test_each_limit_alone_changes_nothing(device: EmulatedDevice, limit: str, va
 
 def test_a_launch_takes_no_more_phases_than_it_may(device: EmulatedDevice, monkeypatch: pytest.MonkeyPatch) -> None:
     launches = noted_launches(monkeypatch, device)
-    with limited({**TIGHT, "LAUNCH_PHASES": 3}):
+    with limited({**TIGHT, "LAUNCH_PHASES": 3, "LAUNCH_EDGES": 1 << 20}):
         _found, told = found_by("dense", "trussness", None, 32, device)
     peeled = [arguments for kernel, _, arguments in launches if kernel == "peel"]
     phases = Stand(*peeled[-1][-1].tolist()).phases
-    assert len(peeled) == len(told) == -(-phases // 3) > 20
+    assert len(peeled) == len(told) == -(-phases // 3) > 5
+
+
+def test_a_launch_takes_no_more_edges_than_it_may(device: EmulatedDevice, monkeypatch: pytest.MonkeyPatch) -> None:
+    launches = noted_launches(monkeypatch, device)
+    with limited({**TIGHT, "LAUNCH_PHASES": 1 << 20}, EVERY_WEDGE):
+        found_by("dense", "k_truss", 6, 32, device)
+    peeled = [arguments for kernel, _, arguments in launches if kernel == "peel"]
+    stand = Stand(*peeled[-1][-1].tolist())
+    assert len(peeled) >= (stand.counted + stand.head) // TIGHT["LAUNCH_EDGES"] > 20
 
 
 def test_guesses_that_are_too_high_are_halved(device: EmulatedDevice, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -21,7 +21,8 @@ LANES, MOST_STEPS = 8, 128  # of a search for one triangle, until it is left ove
 LONG_ROW = 256  # entries that a block packs
 LEAST_PACKED = 1 << 12  # edges for which packing pays
 MOST_WAITING = 1 << 10  # edges that fell in a round, put aside by a block
-LAUNCH_PHASES, LAUNCH_EDGES = 256, 1 << 24  # of one launch, and of one phase
+LAUNCH_PHASES, LAUNCH_EDGES = 256, 1 << 24  # of one launch: phases, and edges that die or are counted
+LAUNCH_SEARCHES = 1 << 26  # edges for which one triangle is looked for
 ALIVE = 2**32 - 1
 NO_LIST = 2
 LAST_BOUND = 2**32 - 2
@@ -83,10 +84,14 @@ class Peeling:
         graph, flags, left_count = self.graph, self._flags, self._left_count
         self._flags_and_count.fill(0)
         rows = self.begins, self._neighbours, self._edges, self.tails, graph.out_neighbours
-        sizes = np.uint32(graph.m), np.uint32(MOST_STEPS)
         launch = partial(self.device.launch, ROWS_STEM, block=SHORT_THREADS, defines=(("LANES", LANES),))
-        searched = (*rows, *sizes, flags, self._queue, left_count)
-        launch("find_triangles", grid=self._grid(LANES * graph.m), arguments=searched)
+        for begin in range(0, graph.m, LAUNCH_SEARCHES):
+            end = min(graph.m, begin + LAUNCH_SEARCHES)
+            sizes = np.uint32(begin), np.uint32(end), np.uint32(MOST_STEPS)
+            searched = (*rows, *sizes, flags, self._queue, left_count)
+            launch("find_triangles", grid=self._grid(LANES * (end - begin)), arguments=searched)
+            if end < graph.m:
+                self.device.synchronize()  # so that Ctrl-C is heard in between
         if self._leaves_over:
             left_over = (*rows, self._queue, left_count, flags)
             launch("find_left_over", grid=BLOCKS_PER_SM * self.device.sms, arguments=left_over)

@@ -79,8 +79,8 @@ __device__ __forceinline__ void end_listing(Stand& stand, Told all, u32 last_bou
     stand.bound = all.least;
 }
 
-// Goes on from where the peeling stands to the end of level last_bound, for at most so many phases, each with at most so
-// many edges. arrivals was zero before the first launch; told_of_phases is cleared, and is so again.
+// Goes on from where the peeling stands to the end of level last_bound, for at most so many phases and edges that die or
+// are counted in them. arrivals was zero before the first launch; told_of_phases is cleared, and is so again.
 extern "C" __global__ void __launch_bounds__(BLOCK_THREADS, FULL_BLOCKS * MOST_THREADS / ROOM_THREADS)
     peel(const u32* begins, u32* row_stops, u32* neighbours, u32* row_edges, u32 n, u32 first_long, const u32* tails,
          const u32* heads, u32* supports, u32* when, u32 m, u32* queue, u32* lists, u32 last_bound,
@@ -93,7 +93,8 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS, FULL_BLOCKS * MOST_T
     Stand stand = *reinterpret_cast<Stand*>(stands);
     if (threadIdx.x == 0) waiting.count = 0;
     __syncthreads();
-    for (u32 phase = 0; phase < most_phases && !stand.is_done; ++phase, ++stand.phases) {
+    u32 room = most_edges;
+    for (u32 phase = 0; phase < most_phases && room > 0 && !stand.is_done; ++phase, ++stand.phases) {
         Told* const told = all_told + phase % PHASES;
         if (blockIdx.x == 0 && threadIdx.x == 0) all_told[(phase + 1) % PHASES] = {0, 0, 0, ALIVE};
         if (should_pack(stand, m)) {
@@ -106,14 +107,16 @@ extern "C" __global__ void __launch_bounds__(BLOCK_THREADS, FULL_BLOCKS * MOST_T
             meet_grid(arrivals);
             end_pruning(stand, told->kept);
         } else if (stand.counted < m) {
-            const u32 end = min(m, stand.counted + most_edges);
+            const u32 end = stand.counted + min(room, m - stand.counted);
             count_triangles(rows, edges, lookups, stand.counted, end, told);
             meet_grid(arrivals);
+            room -= end - stand.counted;
             stand.counted = end;
         } else if (stand.head < stand.end) {
-            const u32 end = min(stand.end, stand.head + most_edges);
+            const u32 end = stand.head + min(room, stand.end - stand.head);
             let_die(rows, edges, stand, end, queue, lookups, waiting, told);
             meet_grid(arrivals);
+            room -= end - stand.head;
             end_part_of_round(stand, end, told->pushed, last_bound);
         } else {
             u32* const next = stand.which == 0 ? lists + m : lists;

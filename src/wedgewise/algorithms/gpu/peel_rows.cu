@@ -46,16 +46,17 @@ __device__ __forceinline__ bool closes(const u32* neighbours, const u32* edges, 
     return true;
 }
 
-// left_count edges are written to left.
+// Edges [begin, end); left_count of all edges are written to left.
 extern "C" __global__ void find_triangles(const u32* begins, const u32* neighbours, const u32* edges, const u32* tails,
-                                          const u32* heads, u32 m, u32 most_steps, u8* flags, u32* left,
+                                          const u32* heads, u32 begin, u32 end, u32 most_steps, u8* flags, u32* left,
                                           u32* left_count) {
     const u32 lane = threadIdx.x % WARP % LANES, group = threadIdx.x % WARP / LANES;
     const u32 lanes = (ALL_LANES >> (WARP - LANES)) << group * LANES;
     const u64 groups = u64(gridDim.x) * blockDim.x / LANES;
-    for (u64 first = (u64(blockIdx.x) * blockDim.x + threadIdx.x) / WARP * GROUPS; first < m; first += groups) {
+    const u64 first_of_warp = begin + (u64(blockIdx.x) * blockDim.x + threadIdx.x) / WARP * GROUPS;
+    for (u64 first = first_of_warp; first < end; first += groups) {
         const u32 edge = u32(first) + group;
-        bool looks = edge < m && load_racing(flags + edge) == 0;
+        bool looks = edge < end && load_racing(flags + edge) == 0;
         Search search = {0, 0, 0, 0};
         if (looks) search = search_for(begins, tails[edge], heads[edge]);
         for (u32 step = 0; __any_sync(ALL_LANES, looks); ++step) {
