@@ -26,7 +26,7 @@ from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -85,6 +85,9 @@ ANCHORS_MS = {
 graphs had another seed."""
 
 
+Found = TypeVar("Found")
+
+
 @dataclass(frozen=True, slots=True)
 class Measured:
     """One question to one algorithm on one graph; the median of the seconds, or what went wrong.
@@ -135,8 +138,8 @@ class Subject:
 
 
 def repeated(
-    prepare: Callable[[], Any], work: Callable[[Any], FoundTruss], repeats: int, device: gpu.Device | None
-) -> tuple[FoundTruss, float]:
+    prepare: Callable[[], Any], work: Callable[[Any], Found], repeats: int, device: gpu.Device | None
+) -> tuple[Found, float]:
     """What the last run found and the median of the seconds of `work`, after a run that warms up."""
     taken = []
     for _ in range(1 + repeats):
@@ -178,15 +181,20 @@ def rounds_of(
     subject: Subject,
     rows: Callable[[str], rounds.Rounds],
     by_edge: Callable[[FoundTruss], NDArray[Any]],
-    timed: Callable[..., tuple[FoundTruss, float]],
+    timed: Callable[..., tuple[tuple[rounds.Rounds, int], float]],
 ) -> Iterator[Measured]:
     """Fine and coarse, K = 3 and K = Kmax."""
     for question, k in (("k_truss[k=3]", 3), ("k_truss[k=kmax]", subject.kmax)):
         for granularity in GRANULARITIES:
-            found, seconds = timed(partial(rows, granularity), partial(rounds.k_truss, job=TrussJob(k)))
-            problem = subject.problem(question, k, by_edge(found))
+            (pruned, number), seconds = timed(partial(rows, granularity), partial(pruned_to, k))
+            problem = subject.problem(question, k, by_edge(FoundTruss(k, pruned.survivors(), number)))
             way = f"eager[granularity={granularity}]"
-            yield measured(question, k, way, seconds=seconds, rounds=found.rounds, problem=problem)
+            yield measured(question, k, way, seconds=seconds, rounds=number, problem=problem)
+
+
+def pruned_to(k: int, rows: rounds.Rounds) -> tuple[rounds.Rounds, int]:
+    """Rows that hold the k-truss alone, and how many rounds it took."""
+    return rows, len(rounds.peel(rows, k, TrussJob(k), rows.living))
 
 
 def peel(subject: Subject, device: gpu.CopyingDevice, repeats: int) -> Iterator[Measured]:

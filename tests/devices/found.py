@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import warnings
 
 import pytest
@@ -16,3 +17,9 @@ needs_device = [pytest.mark.gpu, pytest.mark.skipif(WHY_NOT is not None, reason=
 
 RECORDS = [record for record in ww.algorithms() if record.device == "cuda" and "count" in record.answers]
 for_every_algorithm = pytest.mark.parametrize("record", RECORDS, ids=lambda record: record.name)
+
+
+def held_bytes() -> int:
+    """Device memory that we hold: what the driver takes for itself comes and goes, and is not ours."""
+    gc.collect()
+    return int(gpu.find_device()._pool.used_bytes())

@@ -21,7 +21,7 @@ from graphs import TRUTHS, fixture_pairs, truss_details
 from numpy.typing import NDArray
 
 import wedgewise as ww
-from devices.found import needs_device
+from devices.found import held_bytes, needs_device
 from wedgewise.algorithms._contract import TRUSSES, Shape, TrussJob
 from wedgewise.algorithms.gpu import peel
 from wedgewise.device_forms import copy_graph
@@ -122,12 +122,12 @@ def test_questions_have_the_answers_of_the_cpu(question: str) -> None:
 
 @for_every_answer
 def test_nothing_is_left_behind(computes: str) -> None:
-    pairs, device, details = kronecker(14, seed=1).pairs(), gpu.find_device(), truss_details(computes)
+    pairs, details = kronecker(14, seed=1).pairs(), truss_details(computes)
 
     def interrupt(*_line: object) -> None:
         raise KeyboardInterrupt
 
-    def free_after() -> int:
+    def held_after() -> int:
         graph = ww.Graph(pairs, device="cuda")
         with pytest.raises(KeyboardInterrupt):
             ww.run(computes, graph, progress=interrupt, **CUDA, **details)
@@ -135,10 +135,10 @@ def test_nothing_is_left_behind(computes: str) -> None:
         assert graph.device_nbytes > 0
         del graph
         gc.collect()
-        return device.free_bytes()
+        return held_bytes()
 
-    first = free_after()
-    assert [free_after() for _ in range(3)] == [first] * 3
+    before = held_bytes()
+    assert [held_after() for _ in range(3)] == [before] * 3
 
 
 def matching(edges: int) -> ww.Graph:
