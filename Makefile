@@ -10,6 +10,8 @@ VENV := .venv
 BENCH_VENV := .venv-bench
 RUN := $(VENV)/bin/python
 DATA ?= ../shared/data
+# a file of tests belongs to one of two processes
+TEST := $(RUN) -m pytest -q -n 2 --dist loadfile
 # what only runs with a compiler: the loader of kernels
 MACHINE_TESTS := tests/test_native.py tests/test_kernel_cache.py
 
@@ -48,11 +50,11 @@ demo: $(VENV)/.stamp
 	@$(VENV)/bin/wedgewise demo
 
 test: $(VENV)/.stamp
-	$(RUN) -m pytest -q -m "not deep and not data and not gpu"
+	$(TEST) -m "not deep and not data and not gpu"
 
 test-deep: $(VENV)/.stamp
-	$(RUN) -m pytest -q -m "deep"
-	NUMBA_DISABLE_JIT=1 $(RUN) -m pytest -q -m "not deep and not data and not gpu and not compiled" --cov --cov-report=
+	$(TEST) -m "deep"
+	NUMBA_DISABLE_JIT=1 $(TEST) -m "not deep and not data and not gpu and not compiled" --cov --cov-report=
 	rm -rf .pytest_cache/kernels
 	WEDGEWISE_CACHE=.pytest_cache/kernels $(RUN) -m pytest -q $(MACHINE_TESTS) --cov --cov-append --cov-fail-under=95
 
