@@ -19,6 +19,7 @@ from wedgewise.algorithms._contract import TRUSSES, Shape, TrussJob
 from wedgewise.errors import DeviceMemoryError, InputError
 from wedgewise.graph import DeviceGraph, OrientedGraph
 from wedgewise.machine import gpu, hardware
+from wedgewise.partition.manifest import is_store
 from wedgewise.plan import (
     Options,
     Plan,
@@ -54,6 +55,10 @@ def answer(
 ) -> Result:
     """Answer a question about a source."""
     question.details(details)
+    if is_store(source):
+        from wedgewise.answering_stores import answer_store
+
+        return answer_store(question.name, source, options, progress, verify)
     with _bar(progress) as tell:
         clock = _Clock()
         graph = as_graph(source, options)

@@ -49,10 +49,12 @@ def count(
 
     Parameters
     ----------
-    graph : a Graph, or whatever `Graph` accepts: a path, an edge array, pairs, an object of another library
+    graph : a Graph, or whatever `Graph` accepts: a path, an edge array, pairs, an object of another library; or the
+        folder of a store that `wedgewise partition` made, of which only what fits the memory limit is read at a time
     device : "cpu", "cuda", or "auto": where it is estimated to be faster
     algorithm : "auto" or a name from `algorithms()`
-    memory_limit : bytes that the work may take; exceeding it is an error before the work starts
+    memory_limit : bytes that the work may take; exceeding it is an error before the work starts. For a store, the
+        largest size of the whole process
     threads : how many threads; the default is what this process may use
     progress : True for a bar on standard error, or a callable (stage, done, total)
     verify : check the answer by another method: a total is recounted, of an array a sample

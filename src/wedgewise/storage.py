@@ -6,6 +6,7 @@ from __future__ import annotations
 import os
 import secrets
 import stat
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -58,6 +59,26 @@ def atomic_write(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
         if isinstance(error, OSError) and not isinstance(error, WedgewiseError):
             raise _not_written(target, error) from error
         raise
+
+
+@contextmanager
+def scratch_file(folder: str | os.PathLike[str]) -> Iterator[BinaryIO]:
+    """Yield an empty file in a folder, to be written and read back; it has no name that outlives the process.
+
+    Whatever ends the block, a kill included, nothing of it is left.
+
+    Raises
+    ------
+    StorageError
+        When the file cannot be made, written or read back.
+    """
+    try:
+        with tempfile.TemporaryFile(dir=folder) as file:
+            yield file
+    except OSError as error:
+        if isinstance(error, WedgewiseError):
+            raise
+        raise _not_written(Path(folder) / "temporary file", error) from error
 
 
 def append_line(path: str | os.PathLike[str], text: str) -> None:

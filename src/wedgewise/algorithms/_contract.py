@@ -9,6 +9,7 @@ from typing import Any, SupportsInt
 import numpy as np
 from numpy.typing import NDArray
 
+from wedgewise.blocks import Triple
 from wedgewise.errors import InputError, UnknownNameError
 from wedgewise.graph import DeviceGraph, Ids, OrientedGraph
 from wedgewise.machine.gpu import Device
@@ -129,6 +130,20 @@ class Answer:
 
 
 @dataclass(frozen=True, slots=True)
+class TripleAnswer:
+    """How an algorithm answers one question for one task: three blocks of an oriented graph.
+
+    ``prepare(triple, knobs, share, shares)`` turns the blocks into `Work` over the rows of part i, of which those that
+    are ``share`` modulo ``shares`` are counted; without triangles for certain, it has no passes.
+    ``bytes_needed(rows_i, rows_j, columns_k, arcs_ij, arcs_ik, arcs_jk, knobs)`` is the memory that one worker takes
+    beyond the blocks.
+    """
+
+    prepare: Callable[[Triple, Knobs, int, int], Work]
+    bytes_needed: Callable[[int, int, int, int, int, int, Knobs], int]
+
+
+@dataclass(frozen=True, slots=True)
 class Cost:
     """Seconds on an H200 as straight lines in what a graph has: of the kernels, and of preparing."""
 
@@ -218,6 +233,7 @@ class Algorithm:
     name, device : the key of the registry
     unit : "graph" works on a whole oriented graph, "triple" on three blocks of it
     answers : how it answers each question that it can, by name
+    triples : how it answers the questions that it can for three blocks at a time
     paper : where it was published
     summary : one sentence
     limits : what it refuses, in words
@@ -241,6 +257,7 @@ class Algorithm:
     compiled: bool = True
     most_arcs: int = MAX_ARCS
     prefers: Callable[[Ids], str] | None = None
+    triples: Mapping[str, TripleAnswer] = field(default_factory=dict)
 
     def on_cpu(self, computes: str) -> Answer:
         """How this algorithm of the CPU computes something."""

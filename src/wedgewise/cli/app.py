@@ -18,6 +18,7 @@ from wedgewise.cli.options import (
     Format,
     Labels,
     LimitList,
+    Memory,
     Output,
     Planning,
     Reading,
@@ -25,8 +26,10 @@ from wedgewise.cli.options import (
     Undefined,
     UndefinedAs,
     Verbose,
+    parse_size,
     takes,
 )
+from wedgewise.partition.manifest import is_store
 from wedgewise.report import objects, text
 
 app = typer.Typer(
@@ -59,12 +62,60 @@ def common(
 
 @app.command()
 @takes(Asking)
-def count(asking: Asking) -> None:
+def count(
+    asking: Asking,
+    restart: Annotated[
+        bool, typer.Option("--restart", help="Of a store: forget the tasks that an ended count has finished.")
+    ] = False,
+) -> None:
     """Count the triangles of a graph, exactly.
 
     A terminal gets the count and how it came about; a pipe gets the integer alone, on one line.
+
+    FILE may be a store that `partition` made. The whole process then keeps to --memory, and a count that was ended goes
+    on where it was when the same command is given again.
     """
-    _answer_number(asking, "count", lambda answer: text.plural(answer, "triangle"))
+    if not is_store(asking.file):
+        _answer_number(asking, "count", lambda answer: text.plural(answer, "triangle"))
+        return
+    from wedgewise.cli.partition import count_in_store
+
+    console = asking.console()
+    with console.stages() as tell:
+        result = count_in_store(asking, tell, restart=restart)
+    _show_number(console, result, text.plural(result.answer, "triangle"))
+
+
+@app.command()
+def partition(
+    file: File,
+    store: Annotated[str, typer.Argument(metavar="STORE", help="The folder to make.", show_default=False)],
+    memory: Memory = None,
+    parts: Annotated[
+        int | None,
+        typer.Option(min=1, metavar="P", help="Parts to cut the vertices into; by default as few as --memory allows."),
+    ] = None,
+    scheme: Annotated[str, typer.Option(metavar="NAME", help="How to cut: rectilinear or hashed.")] = "rectilinear",
+    labels: Labels = "auto",
+    format: Format = None,
+    limit: LimitList = [],  # noqa: B006
+    threads: Threads = None,
+    as_json: AsJson = False,
+    verbose: Verbose = False,
+) -> None:
+    """Cut a graph into blocks on disk, to be counted within little memory.
+
+    Neither this command nor `count` on the store exceeds --memory, the interpreter included. The file is read once;
+    raw pairs, .npy and text of integers may be larger than memory, and so may their edges. Disk is needed for about
+    20 bytes per pair.
+    """
+    from wedgewise.cli.partition import partition_file, store_text
+
+    console = Console(as_json, verbose=verbose)
+    reading = Reading(file, labels, format, False, limit, threads)
+    bytes_allowed = None if memory is None else parse_size(memory)
+    record = partition_file(reading, store, bytes_allowed, parts, scheme, console)
+    console.show(record, lambda: store_text(record))
 
 
 @app.command()
@@ -310,8 +361,9 @@ def _answer_number(asking: Asking, question: str, headline: Callable[[Any], str]
     with console.stages() as tell:
         graph, seconds = asking.reading().graph(tell)
         result = asking.ask(question, graph, seconds, tell, **details)
+    _show_number(console, result, headline(result.answer))
+
+
+def _show_number(console: Console, result: wedgewise.Result, headline: str) -> None:
     bare = not console.is_read_by_a_person
-    console.show(
-        result.to_dict(),
-        lambda: str(result.answer) if bare else text.result_text(result, headline(result.answer)),
-    )
+    console.show(result.to_dict(), lambda: str(result.answer) if bare else text.result_text(result, headline))

@@ -57,14 +57,15 @@ def execute(plan: Plan, graph: OrientedGraph, on_done: Callable[[int, int], None
     for step in work.passes:
         before = len(partials)
         report = None if on_done is None else lambda finished, before=before: on_done(before + finished, tasks)
-        for partial in _run_pass(step, before, plan.threads, report):
+        for partial in run_pass(step, before, plan.threads, report):
             partials[partial.task] = partial
     if not algorithm.compiled:
         jit.work_by_arrays(plan.estimated_seconds)
     return Execution(tasks, partials, work)
 
 
-def _run_pass(step: Pass, first_task: int, threads: int, on_done: Callable[[int], None] | None) -> list[Partial]:
+def run_pass(step: Pass, first_task: int, threads: int, on_done: Callable[[int], None] | None) -> list[Partial]:
+    """Run the tasks of a pass, numbered from `first_task` on; for few of them, on fewer threads."""
     tasks = len(step.bounds) - 1
     bounds = step.bounds.tolist()
     workspaces: dict[int, Any] = {}

@@ -23,7 +23,7 @@ LABELS = ("auto", "int", "text")
 
 
 @dataclass(frozen=True, slots=True)
-class _Request:
+class Request:
     """How to read, whatever the format."""
 
     labels: str
@@ -32,7 +32,7 @@ class _Request:
     receiver: Receiver | None
 
 
-def _text(content: Content, request: _Request) -> EdgeList:
+def _text(content: Content, request: Request) -> EdgeList:
     from wedgewise.read.text import read_text
 
     return read_text(
@@ -44,15 +44,15 @@ def _text(content: Content, request: _Request) -> EdgeList:
     )
 
 
-def _table(module: str, reader: str) -> Callable[[Content, _Request], EdgeList]:
+def _table(module: str, reader: str) -> Callable[[Content, Request], EdgeList]:
     """A reader of tables, whose columns may hold integers or text."""
     return lambda content, request: _load(module, reader)(content, request.limits, request.labels)
 
 
-def _integers(module: str, reader: str) -> Callable[[Content, _Request], EdgeList]:
+def _integers(module: str, reader: str) -> Callable[[Content, Request], EdgeList]:
     """A reader of a format that holds integers and nothing else."""
 
-    def read(content: Content, request: _Request) -> EdgeList:
+    def read(content: Content, request: Request) -> EdgeList:
         if request.labels == "text":
             raise InputError(f'{content.name}: labels="text" where the format holds integers; leave labels out')
         return _load(module, reader)(content, request.limits)
@@ -66,7 +66,7 @@ def _load(module: str, reader: str) -> Callable[..., EdgeList]:
     return found
 
 
-FORMATS: dict[str, Callable[[Content, _Request], EdgeList]] = {
+FORMATS: dict[str, Callable[[Content, Request], EdgeList]] = {
     "text": _text,
     "mtx": _integers("matrix_market", "read_matrix_market"),
     "metis": _integers("metis", "read_metis"),
@@ -127,7 +127,7 @@ def read_edges(
     if labels not in LABELS:
         raise UnknownNameError(f"no kind of labels named {labels!r}; there are: {', '.join(LABELS)}")
     limits = limits or DEFAULT_LIMITS
-    request = _Request(labels, limits, threads or usable_threads(), receiver)
+    request = Request(labels, limits, threads or usable_threads(), receiver)
     with open_content(source, limits) as content:
         edge_list = FORMATS[format or sniff(content)](content, request)
         if receiver is not None and not receiver.begun:

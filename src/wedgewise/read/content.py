@@ -34,13 +34,14 @@ STDIN = "<stdin>"
 _BLOCKS_AHEAD = 2
 
 
-def open_content(source: str | os.PathLike[str] | BinaryIO, limits: Limits) -> Content:
+def open_content(source: str | os.PathLike[str] | BinaryIO, limits: Limits, *, may_map: bool = True) -> Content:
     """Open a file, ``"-"`` for the standard input, or a binary stream.
 
     Parameters
     ----------
     source : a path, ``"-"``, or an object with ``read``; streams stay open and are the caller's to close
     limits : caps on what may come out of it
+    may_map : without it a plain file comes in blocks too, so that its pages do not count as this process's memory
 
     Returns
     -------
@@ -62,6 +63,9 @@ def open_content(source: str | os.PathLike[str] | BinaryIO, limits: Limits) -> C
         mapped = _map(file)
         if mapped is None or compression_of(mapped[:MAGIC_BYTES].tobytes()) is not None:
             return _Stream(file, name, Path(name), limits, owned=True)
+        if not may_map:
+            plain = limits.with_values({"decompressed_bytes": max(len(mapped), limits.decompressed_bytes)})
+            return _Stream(file, name, Path(name), plain, owned=True)
     except BaseException:
         file.close()
         raise

@@ -34,7 +34,7 @@ SPARSE_REMEDY = "save it with scipy.sparse.save_npz(path, matrix.tocsr())"
 
 
 @dataclass(frozen=True, slots=True)
-class _ArrayHeader:
+class ArrayHeader:
     """What a .npy header declares, and where its data begin."""
 
     dtype: np.dtype[Any]
@@ -49,7 +49,7 @@ class _ArrayHeader:
 
 def read_npy(content: Content, limits: Limits) -> EdgeList:
     """Read a (k, 2) integer array; a plain file stays mapped."""
-    header = _parse_header(content.head(MAX_HEADER_BYTES + 12), content.name)
+    header = parse_header(content.head(MAX_HEADER_BYTES + 12), content.name)
     _check_edge_array(header, limits, content.name)
     array = _array_in(content.whole(), header, content.name)
     return _edge_list(array, Origin(content.name, "npy"), None)
@@ -72,10 +72,10 @@ class _Archive:
         self._members = members
         self.names = {member.removesuffix(".npy") for member in members.names if member.endswith(".npy")}
 
-    def header(self, array: str) -> _ArrayHeader:
-        return _parse_header(self._members.head(f"{array}.npy", MAX_HEADER_BYTES + 12), self.place(array))
+    def header(self, array: str) -> ArrayHeader:
+        return parse_header(self._members.head(f"{array}.npy", MAX_HEADER_BYTES + 12), self.place(array))
 
-    def array(self, array: str, header: _ArrayHeader | None = None) -> NDArray[Any]:
+    def array(self, array: str, header: ArrayHeader | None = None) -> NDArray[Any]:
         header = header or self.header(array)
         declared = self._members.size(f"{array}.npy")
         _check_length(declared, header, self.place(array))
@@ -162,7 +162,8 @@ def _pairs_of_compressed(arrays: _Archive, n: int, limits: Limits) -> NDArray[An
     return interleave(np.repeat(np.arange(n, dtype=indices.dtype), lengths), indices)
 
 
-def _parse_header(head: bytes, name: str) -> _ArrayHeader:
+def parse_header(head: bytes, name: str) -> ArrayHeader:
+    """The header at the beginning of a .npy file."""
     if head[:6] != MAGIC or len(head) < 10 or head[6] not in (1, 2):
         raise FormatError("no .npy header of version 1 or 2", path=name, remedy=RESAVE)
     length_bytes = 2 if head[6] == 1 else 4
@@ -178,7 +179,7 @@ def _parse_header(head: bytes, name: str) -> _ArrayHeader:
         )
     descr, fortran, sides = match.groups()
     shape = tuple(int(side) for side in sides.split(b",") if side)
-    return _ArrayHeader(_dtype(descr, name), fortran == b"True", shape, begin + length)
+    return ArrayHeader(_dtype(descr, name), fortran == b"True", shape, begin + length)
 
 
 def _dtype(descr: bytes, name: str) -> np.dtype[Any]:
@@ -195,7 +196,7 @@ def _dtype(descr: bytes, name: str) -> np.dtype[Any]:
     return dtype
 
 
-def _check_edge_array(header: _ArrayHeader, limits: Limits, name: str) -> None:
+def _check_edge_array(header: ArrayHeader, limits: Limits, name: str) -> None:
     """The declared type and shape are those of pairs."""
     if header.dtype.kind not in "iu":
         remedy = "convert with .astype(numpy.int64)" if header.dtype.kind == "f" else RESAVE
@@ -210,7 +211,7 @@ def _check_edge_array(header: _ArrayHeader, limits: Limits, name: str) -> None:
     limits.check("pairs", header.shape[0], path=name)
 
 
-def _check_length(length: int, header: _ArrayHeader, name: str) -> None:
+def _check_length(length: int, header: ArrayHeader, name: str) -> None:
     if length != header.total_bytes:
         raise FormatError(
             f"declares {header.total_bytes:,} bytes where there are {length:,}",
@@ -219,7 +220,7 @@ def _check_length(length: int, header: _ArrayHeader, name: str) -> None:
         )
 
 
-def _array_in(raw: NDArray[np.uint8], header: _ArrayHeader, name: str) -> NDArray[Any]:
+def _array_in(raw: NDArray[np.uint8], header: ArrayHeader, name: str) -> NDArray[Any]:
     """The declared array as a view of the bytes."""
     _check_length(len(raw), header, name)
     flat = raw[header.data_offset :].view(header.dtype)

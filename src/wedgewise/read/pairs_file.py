@@ -30,9 +30,9 @@ def read_bel(content: Content, limits: Limits) -> EdgeList:
     raw = content.whole()
     if len(raw) % 8:
         raise _wrong_size(content.name, len(raw), 4)
-    if len(raw) == 0 or not _upper_halves_are_zero(raw):
+    if len(raw) == 0 or not could_be_wide(raw):
         return _pairs(content, raw, 4, limits, "32-bit by its content")
-    if not _repeats(raw.view("<u4")[::2]):
+    if not repeats(raw.view("<u4")[::2]):
         raise FormatError(
             "reads as 64-bit pairs and as 32-bit pairs with vertex 0",
             path=content.name,
@@ -67,7 +67,7 @@ def _pairs(content: Content, raw: NDArray[np.uint8], width: int, limits: Limits,
     return EdgeList(pairs, Origin(content.name, f"bel{8 * width}", (note,)))
 
 
-def _upper_halves_are_zero(raw: NDArray[np.uint8]) -> bool:
+def could_be_wide(raw: NDArray[np.uint8]) -> bool:
     """Whether these can be 64-bit pairs of ids below 2^32; stops at the first block that says no."""
     if len(raw) % 16:
         return False
@@ -76,7 +76,7 @@ def _upper_halves_are_zero(raw: NDArray[np.uint8]) -> bool:
     return not any(words[begin + 1 : begin + SCAN_WORDS : 2].any() for begin in blocks)
 
 
-def _repeats(values: NDArray[np.uint32]) -> bool:
+def repeats(values: NDArray[np.uint32]) -> bool:
     """Whether some value occurs twice, usually known from the first few."""
     return any(len(np.unique(part)) < len(part) for part in (values[:SCAN_WORDS], values))
 

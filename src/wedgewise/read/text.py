@@ -36,6 +36,7 @@ KERNEL_BYTES = 2 * 2**20
 CHUNK_BYTES = 4 * 2**20
 ARRAY_CHUNK_BYTES = 2**20  # NumPy takes up to 80 bytes for a byte of text
 BLOCK_BYTES = 16 * 2**20
+PIECE_BYTES = 2 * 2**20
 _MAX_NARROW = 2**32 - 1
 
 
@@ -98,14 +99,36 @@ def read_text(
     return EdgeList(reader.pairs(), origin, dropped_columns=reader.columns)
 
 
-def _whole_lines(content: Content, layout: Layout, limits: Limits) -> Iterator[Bytes]:
+class TextPieces:
+    """Integer labels of a text file, piece by piece: nothing but one piece is held.
+
+    Iterating gives arrays of shape (k, 2) as `read_text` would join them; a piece of ``PIECE_BYTES`` of text takes up
+    to 11 bytes for each of its bytes. ``columns`` is known when all pieces were taken.
+    """
+
+    def __init__(self, content: Content, layout: Layout, limits: Limits, threads: int) -> None:
+        self._content, self._layout, self._limits = content, layout, limits
+        self._reader = _IntegerReader(content.name, layout, limits, threads, None)
+
+    @property
+    def columns(self) -> int:
+        """The most columns beyond two that a line had so far."""
+        return self._reader.columns
+
+    def __iter__(self) -> Iterator[NDArray[Any]]:
+        for text in _whole_lines(self._content, self._layout, self._limits, PIECE_BYTES):
+            self._reader.add_lines(text)
+            yield self._reader.pairs()
+
+
+def _whole_lines(content: Content, layout: Layout, limits: Limits, block_bytes: int | None = None) -> Iterator[Bytes]:
     """The text from the first pair on, in pieces that end with a line; a mapped file is one piece.
 
     A line over the limit is handed on as far as it came: it is refused where its number is known.
     """
     carried = np.empty(0, dtype=np.uint8)
     skip = layout.begin
-    blocks = content.blocks(BLOCK_BYTES)
+    blocks = content.blocks(block_bytes or BLOCK_BYTES)
     block = next(blocks, None)
     while block is not None:
         following = next(blocks, None)

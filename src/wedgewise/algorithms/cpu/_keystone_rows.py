@@ -17,13 +17,19 @@ TESTS_IN_ANY_CASE = 8  # short rows then have no loop whose end would be mispred
 def prefetch_second_hops(offsets, rows, begin, end, base):  # type: ignore[no-untyped-def]
     """Ask for the rows of the out-neighbours below the hubs."""
     if end - begin > np.uint64(1):
-        for arc in range(begin, end):
-            b = np.uint64(rows[arc])
-            if b >= base:
-                break
-            start = np.uint64(offsets[b])
-            prefetch(rows, start)
-            prefetch(rows, start + np.uint64(16))
+        prefetch_rows(rows, begin, end, base, offsets, rows)
+
+
+@helper
+def prefetch_rows(heads, begin, end, base, offsets, rows):  # type: ignore[no-untyped-def]
+    """Ask for the rows of ``heads[begin:end]`` below the hubs."""
+    for arc in range(begin, end):
+        b = np.uint64(heads[arc])
+        if b >= base:
+            break
+        start = np.uint64(offsets[b])
+        prefetch(rows, start)
+        prefetch(rows, start + np.uint64(16))
 
 
 @helper
@@ -42,6 +48,30 @@ def mark_row(rows, begin, end, base, pad, marks):  # type: ignore[no-untyped-def
 def marked(place, marks):  # type: ignore[no-untyped-def]
     """The bit of a padded id."""
     return (marks[place >> np.uint64(6)] >> (place & np.uint64(63))) & np.uint64(1)
+
+
+@helper
+def count_marked(offsets, rows, b, pad, marks):  # type: ignore[no-untyped-def]
+    """How many out-neighbours of b are marked, and how many there are; the first tests are made in any case."""
+    begin, end = np.uint64(offsets[b]), np.uint64(offsets[b + np.uint64(1)])
+    final = np.uint64(len(rows)) - np.uint64(1)
+    found = np.uint64(0)
+    for step in range(np.uint64(TESTS_IN_ANY_CASE)):
+        place = begin + step
+        found += marked(np.uint64(rows[min(place, final)]) + pad, marks) & np.uint64(place < end)
+    for arc in range(begin + np.uint64(TESTS_IN_ANY_CASE), end):
+        found += marked(np.uint64(rows[arc]) + pad, marks)
+    return found, end - begin
+
+
+@helper
+def probe_row(rows, arc, end, base, bits, origin):  # type: ignore[no-untyped-def]
+    """How many ids of ``rows[arc:end]`` have their bit set in the hub row whose bit 0 is in word `origin`."""
+    found = np.uint64(0)
+    for other in range(arc, end):
+        c = np.uint64(rows[other]) - base
+        found += (bits[origin + (c >> np.uint64(6))] >> (c & np.uint64(63))) & np.uint64(1)
+    return found
 
 
 @helper

@@ -21,11 +21,11 @@ from wedgewise.machine.jit import helper, kernel, kernel_view
 
 
 @helper
-def count_common(rows, a, a_end, b, b_end):  # type: ignore[no-untyped-def]
-    """Size of the intersection of two sorted stretches of `rows`, and the comparisons made."""
+def count_common(first, a, a_end, second, b, b_end):  # type: ignore[no-untyped-def]
+    """Size of the intersection of the sorted ``first[a:a_end]`` and ``second[b:b_end]``, and the comparisons made."""
     common, steps = np.uint64(0), np.uint64(0)
     while a < a_end and b < b_end:
-        x, y = rows[a], rows[b]
+        x, y = first[a], second[b]
         common += np.uint64(x == y)
         a += np.uint64(x <= y)
         b += np.uint64(y <= x)
@@ -41,7 +41,7 @@ def count_merged(offsets, rows, u):  # type: ignore[no-untyped-def]
     for arc in range(begin, end):
         v = np.uint64(rows[arc])
         v_begin, v_end = np.uint64(offsets[v]), np.uint64(offsets[v + np.uint64(1)])
-        common, compared = count_common(rows, begin, end, v_begin, v_end)
+        common, compared = count_common(rows, begin, end, rows, v_begin, v_end)
         triangles += common
         steps += compared
     return triangles, steps

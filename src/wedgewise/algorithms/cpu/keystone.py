@@ -21,9 +21,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from wedgewise.algorithms._contract import Algorithm, Answer, Counts, Knob, Knobs, Pass, Shape, Work
+from wedgewise.algorithms._contract import Algorithm, Answer, Counts, Knob, Knobs, Pass, Shape, TripleAnswer, Work
 from wedgewise.algorithms._ranges import arc_bounds
 from wedgewise.algorithms.cpu import _keystone_supports as supports
+from wedgewise.algorithms.cpu import _keystone_triples as triples
 from wedgewise.algorithms.cpu import _weighted as weighted
 from wedgewise.algorithms.cpu._keystone_hubs import (
     CHOOSE_HUBS,
@@ -38,41 +39,17 @@ from wedgewise.algorithms.cpu._keystone_hubs import (
 )
 from wedgewise.algorithms.cpu._keystone_listing import write_triangles
 from wedgewise.algorithms.cpu._keystone_rows import (
-    TESTS_IN_ANY_CASE,
     clear_row,
+    count_marked,
     find_in_row,
     mark_row,
-    marked,
     padding,
     prefetch_second_hops,
+    probe_row,
 )
 from wedgewise.graph import Ids, Keys, OrientedGraph
 from wedgewise.machine.jit import helper, kernel, kernel_view
 from wedgewise.machine.primitives import count_common_bits
-
-
-@helper
-def count_marked(offsets, rows, b, pad, marks):  # type: ignore[no-untyped-def]
-    """How many out-neighbours of b are marked, and how many there are; the first tests are made in any case."""
-    begin, end = np.uint64(offsets[b]), np.uint64(offsets[b + np.uint64(1)])
-    final = np.uint64(len(rows)) - np.uint64(1)
-    found = np.uint64(0)
-    for step in range(np.uint64(TESTS_IN_ANY_CASE)):
-        place = begin + step
-        found += marked(np.uint64(rows[min(place, final)]) + pad, marks) & np.uint64(place < end)
-    for arc in range(begin + np.uint64(TESTS_IN_ANY_CASE), end):
-        found += marked(np.uint64(rows[arc]) + pad, marks)
-    return found, end - begin
-
-
-@helper
-def probe_row(rows, arc, end, base, bits, origin):  # type: ignore[no-untyped-def]
-    """How many ids of ``rows[arc:end]`` have their bit set in the hub row whose bit 0 is in word `origin`."""
-    found = np.uint64(0)
-    for other in range(arc, end):
-        c = np.uint64(rows[other]) - base
-        found += (bits[origin + (c >> np.uint64(6))] >> (c & np.uint64(63))) & np.uint64(1)
-    return found
 
 
 @helper
@@ -222,4 +199,5 @@ ALGORITHM = Algorithm(
         ),
         Knob("probe_ratio", 2, "up to so many tests per 512-bit block, single tests replace the block"),
     ),
+    triples={"count": TripleAnswer(triples.prepare, triples.bytes_needed)},
 )

@@ -1,0 +1,168 @@
+"""The bit rows of the hubs of a block jk, and how many hubs there should be for the arcs of a block ij.
+
+Hubs are the last rows of the block, where ids by rank have the long ones, and are numbered from the last one on. A bit
+row runs from the block of 512 columns of its least one to the last column. The least column of a hub is the least head
+of its row and of all behind it: on the diagonal the bit rows form a triangle, elsewhere a rectangle, and least columns
+ascend with b whatever the numbering.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, SupportsInt
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wedgewise.algorithms._contract import Knobs
+from wedgewise.algorithms.cpu._keystone_hubs import CHOOSE_HUBS, COUNTING, HUBS_PER_FILL, MAX_HUBS, aligned_zeros
+from wedgewise.algorithms.cpu._triples import TripleArrays
+from wedgewise.blocks import Triple
+from wedgewise.graph import Ids, Keys
+from wedgewise.machine.jit import helper, kernel
+from wedgewise.orient import first_not_below
+
+SAMPLE_ARCS = 1 << 9
+ARCS_PER_SAMPLE = 1 << 6
+FEWEST_HUBS = 1 << 6
+CHOICES = 10  # 2^6 … 2^15 hubs
+SPARE_WORDS = 1 << 17
+
+STREAM_ARC, STREAM_TEST = COUNTING.stream_arc, COUNTING.stream_test
+HUB_ARC, PROBE_TEST, AND_BLOCK = COUNTING.hub_arc, COUNTING.probe_test, COUNTING.and_block
+UNMARKED_ARC = 20.0  # nanoseconds saved where a's row is so short that it is only probed, never marked
+ROW_BYTE = 0.25  # nanoseconds to make a byte of bit rows
+
+
+@dataclass(frozen=True, slots=True)
+class TripleHubs:
+    """The last `count` rows of block jk, the last one first: where each begins, its least column, and their bits."""
+
+    count: int
+    places: Keys
+    bits: Keys
+
+
+@helper
+def first_column(place):  # type: ignore[no-untyped-def]
+    """Where the bit row at this place begins: at the block of 512 columns of its least one."""
+    return place & np.uint64(0xFFFFFE00)
+
+
+@helper
+def place_rows(jk_offsets, jk_heads, columns, most, limit_words, places):  # type: ignore[no-untyped-def]
+    """Lay out bit rows from the last one on while they fit; how many do. A place is its word, and its least column."""
+    blocks = (columns + np.uint64(511)) >> np.uint64(9)
+    last = np.uint64(len(jk_offsets)) - np.uint64(2)
+    least, words = columns, np.uint64(0)
+    for hub in range(most):
+        begin, end = np.uint64(jk_offsets[last - hub]), np.uint64(jk_offsets[last - hub + np.uint64(1)])
+        if begin < end:
+            least = min(least, np.uint64(jk_heads[begin]))
+        places[hub] = words << np.uint64(32) | least
+        words += (blocks - (least >> np.uint64(9))) << np.uint64(3)
+        if words > limit_words:
+            return np.uint64(hub)
+    places[most] = words << np.uint64(32)
+    return most
+
+
+@helper
+def gain_of_hub(ik_heads, begin, end, streamed, place, columns, ratio):  # type: ignore[no-untyped-def]
+    """Nanoseconds that a bit row saves for one arc, given the row of a in ik and how many heads would be streamed."""
+    least = place & np.uint64(0xFFFFFFFF)
+    blocks = ((columns + np.uint64(511)) >> np.uint64(9)) - (least >> np.uint64(9))
+    tests = end - first_not_below(ik_heads, begin, end, least)
+    probed = PROBE_TEST * np.float64(tests)
+    closing = probed if tests <= blocks * ratio else AND_BLOCK * np.float64(blocks)
+    marking = UNMARKED_ARC if end - begin <= ratio else 0.0
+    return STREAM_ARC + STREAM_TEST * np.float64(streamed) + marking - HUB_ARC - closing
+
+
+@kernel
+def choose_hubs(
+    ij_offsets: NDArray[Any],
+    ij_heads: Ids,
+    ik_offsets: NDArray[Any],
+    ik_heads: Ids,
+    jk_offsets: NDArray[Any],
+    jk_heads: Ids,
+    columns_k: int,
+    limit_words: int,
+    choosing: bool,
+    probe_ratio: int,
+    shares: int,
+    places: Keys,
+    gains: NDArray[np.float64],
+) -> SupportsInt:
+    """Lay out bit rows; how many there are to be: all, or those that make a sample of the arcs of ij cheapest."""
+    one, columns, ratio = np.uint64(1), np.uint64(columns_k), np.uint64(probe_ratio)
+    most = place_rows(jk_offsets, jk_heads, columns, np.uint64(len(places)) - one, np.uint64(limit_words), places)
+    if not choosing:
+        return np.uint64(most)
+    arcs, rows_j = np.uint64(len(ij_heads)), np.uint64(len(jk_offsets)) - one
+    rows_i = np.uint64(len(ij_offsets)) - one
+    samples = min(np.uint64(SAMPLE_ARCS), arcs // np.uint64(ARCS_PER_SAMPLE) + one)
+    for sample in range(samples):
+        arc = sample * arcs // samples
+        b = np.uint64(ij_heads[arc])
+        hub = rows_j - one - b
+        a = first_not_below(ij_offsets, one, rows_i, arc + one) - one
+        begin, end = np.uint64(ik_offsets[a]), np.uint64(ik_offsets[a + one])
+        if hub < most and begin < end:
+            streamed = np.uint64(jk_offsets[b + one]) - np.uint64(jk_offsets[b])
+            choice = np.uint64(0)
+            while (np.uint64(FEWEST_HUBS) << choice) <= hub:
+                choice += one
+            gains[choice] += gain_of_hub(ik_heads, begin, end, streamed, places[hub], columns, ratio)
+    arcs_each = np.float64(arcs) / np.float64(samples) / np.float64(shares)
+    gained, best, chosen = 0.0, 0.0, np.uint64(0)
+    for doubling in range(np.uint64(CHOICES)):
+        hubs = np.uint64(min(most, np.uint64(FEWEST_HUBS) << doubling))
+        gained += gains[doubling] * arcs_each
+        net = gained - ROW_BYTE * 8.0 * np.float64(places[hubs] >> np.uint64(32))
+        if net > best:
+            best, chosen = net, hubs
+    return chosen
+
+
+@kernel
+def fill_hub_rows(jk_offsets: NDArray[Any], jk_heads: Ids, begin: int, end: int, places: Keys, bits: Keys) -> None:
+    """Set the bits of hubs begin … end − 1, counted from the last row."""
+    last = np.uint64(len(jk_offsets)) - np.uint64(2)
+    for hub in range(np.uint64(begin), np.uint64(end)):
+        start, first = places[hub] >> np.uint64(32), first_column(places[hub])
+        row = last - hub
+        for arc in range(np.uint64(jk_offsets[row]), np.uint64(jk_offsets[row + np.uint64(1)])):
+            column = np.uint64(jk_heads[arc]) - first
+            bits[start + (column >> np.uint64(6))] |= np.uint64(1) << (column & np.uint64(63))
+
+
+def prepare_hubs(triple: Triple, arrays: TripleArrays, knobs: Knobs, shares: int) -> TripleHubs:
+    """Choose the hubs, unless the knob says how many, and fill their rows."""
+    asked, ratio = int(knobs["hubs"]), int(knobs["probe_ratio"])
+    places = np.zeros(most_hubs(triple.jk.rows, triple.ij.m, asked) + 1, np.uint64)
+    gains = np.zeros(CHOICES)
+    choosing, limit = asked == CHOOSE_HUBS, limit_words(triple.jk.m)
+    count = int(choose_hubs(*arrays, triple.jk.columns, limit, choosing, ratio, shares, places, gains))
+    bits = aligned_zeros(int(places[count]) >> 32)
+    for begin in range(0, count, HUBS_PER_FILL):
+        fill_hub_rows(arrays.jk_offsets, arrays.jk_heads, begin, min(count, begin + HUBS_PER_FILL), places, bits)
+    return TripleHubs(count, places, bits)
+
+
+def most_hubs(rows_j: int, arcs_ij: int, asked: int) -> int:
+    """How many rows may get bits: those asked for, or no more than can be met."""
+    return min(rows_j, MAX_HUBS, arcs_ij if asked == CHOOSE_HUBS else asked)
+
+
+def limit_words(arcs_jk: int) -> int:
+    """The most words of bit rows: 4 bytes per arc and 1 MB, while a place has 32 bits for a word."""
+    return min(arcs_jk // 2 + SPARE_WORDS, 2**32 - 1)
+
+
+def hubs_bytes(rows_j: int, columns_k: int, arcs_ij: int, arcs_jk: int, knobs: Knobs) -> int:
+    """What bit rows and their places may take."""
+    most = most_hubs(rows_j, arcs_ij, int(knobs["hubs"]))
+    words = min(limit_words(arcs_jk), 8 * most * (columns_k // 512 + 1))
+    return 8 * (words + 8 + most + 1 + CHOICES)

@@ -1,0 +1,217 @@
+"""What: cut the adjacency matrix into blocks, count each task of three blocks by lists or by a map of the columns.
+
+Paper: BBTC (Yaşar et al., TPDS 2021), Algorithms 4, 5, 6 and 9 on CPUs.
+Who does what: one task per triple of blocks ij, ik, jk with i ≤ j ≤ k, the heaviest first; a task that is long is cut
+into ranges of rows a. Every arc a → b of block ij intersects a's row of block ik with b's row of block jk:
+
+    list      merge the two rows (Algorithm 5)
+    hashmap   ``mark[c] == a + 1`` says that c is in a's row; look up all of b's row (Algorithm 6)
+    auto      the map where one of the three blocks is dense, that is, has more than `threshold` arcs per row
+
+Input: ids by rank, rows sorted; a triple may have any numbering within its parts. Output: triangles and comparisons or
+look-ups. Memory: the blocks; 4 bytes per column and thread.
+Differs from the authors' code in: merging as in `forward`; marks are not cleared between rows; a task may be shared by
+threads. The paper names no density; the default is the 10 arcs per row that the documentation of its program has.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wedgewise.algorithms._contract import (
+    Algorithm,
+    Answer,
+    Counts,
+    Knob,
+    Knobs,
+    Pass,
+    Shape,
+    TripleAnswer,
+    Work,
+)
+from wedgewise.algorithms._ranges import TASK_TESTS, even_bounds
+from wedgewise.algorithms.cpu._triples import NOTHING, arrays_of, first_of_share, has_none, row_bounds, widening_bytes
+from wedgewise.algorithms.cpu.forward import count_common
+from wedgewise.blocks import WIDE_ARCS, Blocks, Task, Triple
+from wedgewise.graph import Ids, OrientedGraph
+from wedgewise.machine.jit import kernel
+
+MOST_PARTS = 36  # as many as the paper needs for its largest graph; 8,436 tasks
+SHARE_OF_RANGE = 1 / 16  # an estimate by averages may be that far off
+CUTTING_BYTES = 1 << 26  # the grid and the sample that the cuts come from
+TASK_BYTES = 1 << 11  # views of its blocks and what runs it
+
+
+@kernel
+def merge_rows(
+    ij_offsets: NDArray[Any],
+    ij_heads: Ids,
+    ik_offsets: NDArray[Any],
+    ik_heads: Ids,
+    jk_offsets: NDArray[Any],
+    jk_heads: Ids,
+    share: int,
+    shares: int,
+    begin: int,
+    end: int,
+) -> Counts:
+    """Triangles with a in [begin, end) and in the share, by merging."""
+    one = np.uint64(1)
+    triangles, steps = np.uint64(0), np.uint64(0)
+    for a in range(first_of_share(begin, share, shares), np.uint64(end), np.uint64(shares)):
+        c_begin, c_end = np.uint64(ik_offsets[a]), np.uint64(ik_offsets[a + one])
+        for arc in range(np.uint64(ij_offsets[a]), np.uint64(ij_offsets[a + one])):
+            b = np.uint64(ij_heads[arc])
+            b_begin, b_end = np.uint64(jk_offsets[b]), np.uint64(jk_offsets[b + one])
+            common, compared = count_common(ik_heads, c_begin, c_end, jk_heads, b_begin, b_end)
+            triangles += common
+            steps += compared
+    return triangles, steps
+
+
+@kernel
+def look_up_rows(
+    ij_offsets: NDArray[Any],
+    ij_heads: Ids,
+    ik_offsets: NDArray[Any],
+    ik_heads: Ids,
+    jk_offsets: NDArray[Any],
+    jk_heads: Ids,
+    share: int,
+    shares: int,
+    begin: int,
+    end: int,
+    marks: Ids,
+) -> Counts:
+    """Triangles with a in [begin, end) and in the share, by a map of the columns; no mark is that of a row to come."""
+    one = np.uint64(1)
+    triangles, tests = np.uint64(0), np.uint64(0)
+    for a in range(first_of_share(begin, share, shares), np.uint64(end), np.uint64(shares)):
+        mark = np.uint32(a + one)
+        for arc in range(np.uint64(ik_offsets[a]), np.uint64(ik_offsets[a + one])):
+            marks[ik_heads[arc]] = mark
+        for arc in range(np.uint64(ij_offsets[a]), np.uint64(ij_offsets[a + one])):
+            b = np.uint64(ij_heads[arc])
+            b_begin, b_end = np.uint64(jk_offsets[b]), np.uint64(jk_offsets[b + one])
+            for second in range(b_begin, b_end):
+                triangles += np.uint64(marks[jk_heads[second]] == mark)
+            tests += b_end - b_begin
+    return triangles, tests
+
+
+def takes_map(triple: Triple, knobs: Knobs) -> bool:
+    """Whether a task is counted by the map: as asked, or where a block is dense."""
+    if knobs["method"] != "auto":
+        return knobs["method"] == "hashmap"
+    return any(block.m > int(knobs["threshold"]) * block.rows for block in (triple.ij, triple.ik, triple.jk))
+
+
+def prepare_triple(triple: Triple, knobs: Knobs, share: int, shares: int) -> Work:
+    """Nothing to build: decide how, and cut the rows into ranges of about equal work."""
+    if has_none(triple):
+        return NOTHING
+    arrays, columns = arrays_of(triple), triple.jk.columns
+
+    def merge(begin: int, end: int, _workspace: Ids) -> Counts:
+        return merge_rows(*arrays, share, shares, begin, end)
+
+    def look_up(begin: int, end: int, marks: Ids) -> Counts:
+        return look_up_rows(*arrays, share, shares, begin, end, marks)
+
+    run, places = (look_up, columns) if takes_map(triple, knobs) else (merge, 0)
+    return Work((Pass(work_bounds(triple), run, lambda: np.zeros(places, np.uint32)),))
+
+
+def work_bounds(triple: Triple) -> NDArray[np.int64]:
+    """Ranges of rows: of equally many arcs where the paper's estimate of the task is small, else of equal work."""
+    degree = max(triple.ik.m / triple.ik.rows, triple.jk.m / triple.jk.rows)
+    if triple.ij.m * degree < SHARE_OF_RANGE * TASK_TESTS:
+        return row_bounds(triple.ij)
+    offsets = triple.ij.offsets
+    second_hops = np.zeros(triple.ij.m + 1)
+    np.cumsum(np.diff(triple.jk.offsets)[triple.ij.heads], out=second_hops[1:])
+    own = np.diff(offsets).astype(np.float64) * np.diff(triple.ik.offsets)
+    return even_bounds(second_hops[offsets[1:]] - second_hops[offsets[:-1]] + own + 1, TASK_TESTS, least=1)
+
+
+def triple_bytes(
+    rows_i: int, rows_j: int, columns_k: int, arcs_ij: int, arcs_ik: int, arcs_jk: int, knobs: Knobs
+) -> int:
+    estimate = 8 * (4 * rows_i + rows_j) + 24 * arcs_ij
+    return 4 * columns_k + estimate + widening_bytes(rows_i, rows_j, arcs_ij, arcs_ik, arcs_jk)
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A range of rows of one task; its map has so many columns."""
+
+    step: Pass
+    begin: int
+    end: int
+    columns: int
+
+
+def pieces_of(blocks: Blocks, tasks: tuple[Task, ...], knobs: Knobs) -> Iterator[Piece]:
+    """All tasks in their order, the long ones in several pieces."""
+    for task in tasks:
+        triple = blocks.triple(task)
+        for step in prepare_triple(triple, knobs, task.share, task.shares).passes:
+            for begin, end in pairwise(step.bounds.tolist()):
+                yield Piece(step, begin, end, triple.jk.columns)
+
+
+def prepare(graph: OrientedGraph, knobs: Knobs, threads: int) -> Work:
+    """Cut the graph into blocks; a range of the pass is one piece of a task."""
+    from wedgewise.partition.build import blocks_of
+    from wedgewise.partition.rectilinear import default_parts, rectilinear
+    from wedgewise.partition.tasks import Counts as BlockCounts
+    from wedgewise.partition.tasks import heaviest_first, tasks_of
+
+    parts = min(MOST_PARTS, int(knobs["parts"]) or default_parts(graph))
+    partition = rectilinear(graph, parts, threads=threads)
+    blocks = blocks_of(graph, partition, threads=threads)
+    pieces = tuple(pieces_of(blocks, heaviest_first(BlockCounts.of(blocks), tasks_of(partition)), knobs))
+
+    def count(begin: int, end: int, marks: Ids) -> Counts:
+        triangles = tests = 0
+        for piece in pieces[begin:end]:
+            marks[: piece.columns] = 0
+            found, tested = piece.step.run(piece.begin, piece.end, marks)
+            triangles += int(found)
+            tests += int(tested)
+        return triangles, tests
+
+    widest = max(partition.sizes)
+    return Work((Pass(np.arange(len(pieces) + 1), count, lambda: np.zeros(widest, np.uint32)),))
+
+
+def bytes_needed(shape: Shape, threads: int, knobs: Knobs) -> int:
+    """The blocks with an offset per row and part at most, how they are cut, the work estimate, maps and pieces."""
+    parts = min(MOST_PARTS, int(knobs["parts"]) or shape.m // max(1, shape.n) + 1)
+    blocks = 4 * shape.m + (4 if shape.m < WIDE_ARCS else 8) * parts * (shape.n + parts)
+    tasks = parts * (parts + 1) * (parts + 2) // 6
+    return blocks + 40 * shape.n + 24 * shape.m + 4 * threads * shape.n + TASK_BYTES * tasks + CUTTING_BYTES
+
+
+ALGORITHM = Algorithm(
+    name="bbtc",
+    device="cpu",
+    unit="triple",
+    answers={"count": Answer(prepare, bytes_needed)},
+    paper="BBTC (doi:10.1109/TPDS.2021.3093240)",
+    summary="Cuts the adjacency matrix into blocks and counts every triple of them by lists or by a map.",
+    limits="ids by rank",
+    relabellings=("rank",),
+    knobs=(
+        Knob("method", "auto", "how a task is counted; auto goes by density", choices=("auto", "list", "hashmap")),
+        Knob("threshold", 10, "arcs per row above which a block is dense"),
+        Knob("parts", 0, f"parts that ids are cut into, at most {MOST_PARTS}; 0 = the average out-degree"),
+    ),
+    triples={"count": TripleAnswer(prepare_triple, triple_bytes)},
+)

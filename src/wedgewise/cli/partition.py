@@ -1,0 +1,86 @@
+"""``wedgewise partition``: a graph file as a store; and ``wedgewise count`` on one."""
+
+from __future__ import annotations
+
+from wedgewise.answering_stores import answer_store
+from wedgewise.api import SCHEMA
+from wedgewise.cli.console import Console
+from wedgewise.cli.options import Asking, Reading
+from wedgewise.errors import InputError
+from wedgewise.partition.spool import write_store
+from wedgewise.partition.store import Store
+from wedgewise.plan import Options
+from wedgewise.report.objects import Object
+from wedgewise.report.progress import Tell
+from wedgewise.report.text import cleaned_text, facts_text, plural
+from wedgewise.result import Result
+
+
+def partition_file(
+    reading: Reading, folder: str, memory: int | None, parts: int | None, scheme: str, console: Console
+) -> Object:
+    """Write a store, and describe it."""
+    with console.stages() as tell:
+        store = write_store(
+            reading.file,
+            folder,
+            memory_limit=memory,
+            parts=parts,
+            scheme=scheme,
+            threads=reading.threads,
+            labels=reading.labels,
+            format=reading.format,
+            limits=reading.caps(),
+            progress=tell,
+            say=console.say,
+        )
+    return store_object(store, reading.file)
+
+
+def store_object(store: Store, source: str) -> Object:
+    """What can be said of a store without reading its blocks."""
+    manifest = store.manifest
+    arcs = [record.arcs for record in manifest.blocks.values()]
+    return {
+        "schema": SCHEMA,
+        "source": source,
+        "output": str(store.folder),
+        "n": manifest.n,
+        "m": manifest.m,
+        "parts": store.partition.parts,
+        "scheme": manifest.partition.to_dict()["kind"],
+        "blocks": len(arcs),
+        "heaviest_block": max(arcs),
+        "wedges": manifest.wedges,
+        "fingerprint": manifest.fingerprint,
+        "cleaned": {name: getattr(manifest.cleaned, name) for name in manifest.cleaned.__slots__},
+    }
+
+
+def store_text(store: Object) -> str:
+    """The same for people."""
+    from wedgewise.graph import CleanReport
+
+    facts = [
+        ("vertices", f"{store['n']:,}"),
+        ("edges", f"{store['m']:,}"),
+        ("parts", f"{store['parts']:,}, {store['scheme']}"),
+        ("blocks", f"{store['blocks']:,}, the heaviest with {plural(store['heaviest_block'], 'arc')}"),
+        ("cleaned", cleaned_text(CleanReport(**store["cleaned"]))),
+    ]
+    return f"{store['output']}\n\n{facts_text(facts)}"
+
+
+def count_in_store(asking: Asking, tell: Tell | None, *, restart: bool) -> Result:
+    """Count a store; what is said of reading a file does not apply to one."""
+    given = {
+        "--labels": asking.labels != "auto",
+        "--format": asking.format is not None,
+        "--drop-leaves": asking.drop_leaves,
+        "--limit": bool(asking.limit),
+    }
+    useless = [name for name, is_given in given.items() if is_given]
+    if useless:
+        raise InputError(f"{asking.file}: is a store, which was read already; leave {', '.join(useless)} out")
+    options = Options(**asking.how())
+    return answer_store("count", asking.file, options, tell, asking.verify, resume=not restart)

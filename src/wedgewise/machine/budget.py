@@ -1,0 +1,75 @@
+"""What is left of a limit on the resident size of this process, interpreter and kernels included.
+
+Compiling takes more memory than a small limit allows, and does not give it back. Kernels that are not stored yet are
+therefore compiled by a process of their own, which ends before the work begins.
+"""
+
+from __future__ import annotations
+
+import logging
+import subprocess
+import sys
+from collections.abc import Callable, Iterable
+
+from wedgewise.errors import InputError, MemoryLimitError
+from wedgewise.machine import hardware, jit
+
+log = logging.getLogger("wedgewise")
+
+LEAST_LIMIT = 256 * 10**6
+RESERVE_BYTES = 24 << 20  # objects, stacks of threads, and what the allocator keeps
+
+
+def check_limit(memory_limit: int | None) -> None:
+    """Refuse a limit that the interpreter and the kernels alone may exceed."""
+    if memory_limit is not None and memory_limit < LEAST_LIMIT:
+        raise InputError(
+            f"{memory_limit:,} bytes are too few for the interpreter and its kernels; allow {LEAST_LIMIT:,} or more"
+        )
+
+
+def room_within(
+    memory_limit: int | None, rehearsal: Callable[..., None], modules: Iterable[str], *arguments: str
+) -> int:
+    """The bytes that work may take; `rehearsal`, a function of a module, calls every kernel that it needs.
+
+    Parameters
+    ----------
+    memory_limit : for the resident size of the process; None is what the machine has left
+    rehearsal : called here, so that all kernels are loaded before anything is measured
+    modules : those whose kernels are missing where they have to be compiled
+    *arguments : of the rehearsal
+    """
+    check_limit(memory_limit)
+    if memory_limit is None:
+        rehearsal(*arguments)
+        return hardware.available_memory() * 3 // 4
+    if _must_compile(modules):
+        _rehearse_elsewhere(rehearsal, arguments)
+    rehearsal(*arguments)
+    resident = hardware.resident_bytes()
+    room = min(memory_limit - resident, hardware.available_memory()) - RESERVE_BYTES
+    if room <= 0:
+        raise MemoryLimitError(
+            f"this process holds {resident:,} bytes before the work begins, and {memory_limit:,} are allowed; raise "
+            "the limit, or give up what it holds"
+        )
+    return room
+
+
+def _must_compile(modules: Iterable[str]) -> bool:
+    folder = jit.cache_folder()
+    if jit.JIT_DISABLED or folder is None or "numba" in sys.modules:
+        return False
+    return not all(any(folder.glob(f"{module}.*{jit.OBJECT_SUFFIX}")) for module in modules)
+
+
+def _rehearse_elsewhere(rehearsal: Callable[..., None], arguments: tuple[str, ...]) -> None:
+    """Let another process compile and store the kernels; where that fails, this one will."""
+    command = (
+        f"import sys; sys.path[:] = {sys.path!r}\n"
+        f"from {rehearsal.__module__} import {rehearsal.__name__}; {rehearsal.__name__}(*{arguments!r})"
+    )
+    ran = subprocess.run([sys.executable, "-c", command], capture_output=True, text=True, check=False)
+    if ran.returncode != 0:
+        log.info("kernels could not be compiled by another process (%s)", ran.stderr.strip())

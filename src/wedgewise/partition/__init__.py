@@ -1,0 +1,1 @@
+"""OrientedGraph → Blocks: cuts, blocks, tasks, and how even they are."""

@@ -1,0 +1,174 @@
+"""A source of pairs → a store, within a memory limit: the input is read once, the rest are passes over sorted runs.
+
+    pairs ─gather→ runs of pairs ─settle→ edges, degrees ─rank→ ranks ─turn→ runs of arcs, cuts ─write_blocks→ blocks
+
+Each arrow but `rank` writes 8 bytes per pair or edge to the disk, which the next one reads, and at most two of these
+files are there at a time; they have no names, so that nothing is left of them whatever happens. Memory: arrays by
+vertex, `SLOT_BYTES` each, the grid that cuts come from, and what the merges are given.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from wedgewise import __version__
+from wedgewise.errors import MemoryLimitError, StorageError, UnknownNameError
+from wedgewise.machine import hardware
+from wedgewise.machine.budget import room_within
+from wedgewise.partition.gather import Gathered, Gathering, Tell
+from wedgewise.partition.manifest import Manifest
+from wedgewise.partition.runs import KEY_BYTES, Runs
+from wedgewise.partition.settle import SLOT_BYTES, Told, rank, settle, settle_keys
+from wedgewise.partition.sources import How, open_pieces
+from wedgewise.partition.store import Store, open_store
+from wedgewise.partition.store_writer import building, write_manifest
+from wedgewise.partition.turn import Wanted, grid_bytes, rehearse_turn, turn
+from wedgewise.partition.write_blocks import PIECE_ARCS, PIECE_BYTES, write_blocks
+from wedgewise.read._text_kernel import parse_range
+from wedgewise.read.limits import DEFAULT_LIMITS, Limits
+from wedgewise.storage import scratch_file
+
+SCHEMES = ("rectilinear", "hashed")
+LEAST_MERGE_BYTES = 1 << 24
+DISK_BYTES = 2 * KEY_BYTES + 4  # of a pair: twice on its way, and as an arc of a block
+
+
+def write_store(
+    source: Any,
+    folder: str | os.PathLike[str],
+    *,
+    memory_limit: int | None = None,
+    parts: int | None = None,
+    scheme: str = "rectilinear",
+    threads: int | None = None,
+    labels: str = "auto",
+    format: str | None = None,
+    limits: Limits | None = None,
+    progress: Tell = None,
+    say: Callable[[str], None] | None = None,
+) -> Store:
+    """Partition a graph into a store.
+
+    Parameters
+    ----------
+    source : a path, "-" for standard input, an `EdgeStream`, or whatever `wedgewise.Graph` accepts
+    folder : of the store, to be made; its parent is there
+    memory_limit : for the resident size of this process, interpreter included; what is left by default
+    parts : into how many parts ids are divided; by default as few as let a count keep to the same limit
+    scheme : "rectilinear" (BBTC) or "hashed" (TRUST)
+    threads : how many threads parse and sort
+    labels, format, limits : as in `wedgewise.Graph`
+    progress : a callable (stage, done, total)
+    say : gets a sentence about the disk that is needed, as soon as it is known
+
+    Raises
+    ------
+    MemoryLimitError
+        When arrays by vertex do not fit.
+    StorageError
+        When the disk has too little room, or fails.
+    """
+    if scheme not in SCHEMES:
+        raise UnknownNameError(f"no scheme named {scheme!r}; there are: {', '.join(SCHEMES)}")
+    threads, limits = threads or hardware.usable_threads(), limits or DEFAULT_LIMITS
+    kernels = settle.__module__, turn.__module__, parse_range.function.__module__
+    room = room_within(memory_limit, rehearse, kernels)
+    wanted = Wanted.within(memory_limit or room, scheme, parts, threads)
+    root = Path(folder)
+    with building(root), ExitStack() as stack:
+        before = hardware.resident_bytes()
+        with open_pieces(source, How(labels, format, limits, threads, room)) as pieces:
+            room -= max(0, hardware.resident_bytes() - before)  # what was read whole
+            if pieces.expected_pairs is not None:
+                _check_disk(root, pieces.expected_pairs, 0, say)
+            gathered = Gathering(root, stack, room, threads).gather(pieces, limits, progress)
+            dropped = pieces.columns()
+        _check_disk(
+            root, gathered.pairs, KEY_BYTES * gathered.runs.keys, say if pieces.expected_pairs is None else None
+        )
+        write_manifest(root, _spool(root, gathered, dropped, wanted, room, progress))
+    return open_store(root)
+
+
+def _spool(root: Path, gathered: Gathered, dropped: int, wanted: Wanted, room: int, tell: Tell) -> Manifest:
+    """Everything from the runs of pairs to the blocks."""
+    left = _room_beside(gathered.slots, room)
+    with scratch_file(root) as file:
+        edges = settle(gathered, dropped, file, left, _telling(tell, "settle", gathered.runs.keys))
+        ranks = rank(gathered, edges, root)
+        fingerprint, cleaned, m = edges.fingerprint.of(ranks.n), edges.cleaned, edges.keys.keys
+        largest = int(ranks.degrees.max(initial=0))
+        with scratch_file(root) as arcs:
+            turned = turn(edges, ranks, wanted, Runs(arcs), left, _telling(tell, "turn", m))
+            n, vertices, kind, labels = ranks.n, ranks.vertices, ranks.label_kind, ranks.labels
+            del edges, ranks
+            blocks = write_blocks(root, turned, left, _telling(tell, "write", m))
+    return Manifest(
+        fingerprint=fingerprint,
+        n=n,
+        m=m,
+        partition=turned.partition,
+        blocks=blocks,
+        order="degree",
+        wedges=turned.wedges,
+        largest_degree=largest,
+        cleaned=cleaned,
+        label_kind=kind,
+        labels=labels,
+        vertices=vertices,
+        version=__version__,
+    )
+
+
+def _room_beside(slots: int, room: int) -> int:
+    """What merges may take beside arrays by vertex, or a refusal."""
+    fixed = SLOT_BYTES * slots + grid_bytes(slots) + PIECE_BYTES * PIECE_ARCS
+    if fixed + LEAST_MERGE_BYTES > room:
+        raise MemoryLimitError(
+            f"{slots:,} vertices take {fixed + LEAST_MERGE_BYTES:,} bytes and {room:,} are left for them; raise the "
+            "memory limit"
+        )
+    return room - fixed
+
+
+def _check_disk(root: Path, pairs: int, written: int, say: Callable[[str], None] | None) -> None:
+    """Say what a store may take while it is made, and refuse what the disk has no room for."""
+    need = DISK_BYTES * pairs
+    if say is not None:
+        say(f"{pairs:,} pairs take up to {need:,} bytes of disk while the store is made")
+    free = shutil.disk_usage(root).free + written
+    if need > free:
+        raise StorageError(
+            f"{root}: {pairs:,} pairs may take {need:,} bytes of disk and {free:,} are free; free some, or name a "
+            "folder on another disk"
+        )
+
+
+def _telling(tell: Tell, stage: str, total: int) -> Told:
+    """Progress of a pass over so many keys."""
+    done = 0
+
+    def told(keys: int) -> None:
+        nonlocal done
+        done += keys
+        if tell is not None:
+            tell(stage, done, total)
+
+    return told
+
+
+def rehearse() -> None:
+    """Load every kernel that makes a store."""
+    none = np.empty(0, np.uint32)
+    settle_keys(np.empty(0, np.uint64), none, np.empty(0, np.uint8), np.zeros(4, np.uint64))
+    rehearse_turn()
+    for labels in (np.empty(0, np.uint32), np.empty(0, np.uint64)):
+        zero = np.uint64(0)
+        parse_range(np.empty(0, np.uint8), zero, zero, np.uint8(0), zero, zero, labels)

@@ -1,0 +1,401 @@
+"""Every algorithm that counts three blocks at a time, against matrix products and against whole graphs."""
+
+from __future__ import annotations
+
+import tracemalloc
+from collections.abc import Callable
+from dataclasses import replace
+from itertools import pairwise, product
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+import wedgewise as ww
+from blocks.cut_graphs import oriented
+from wedgewise import generate
+from wedgewise.algorithms import _ranges, find, registry
+from wedgewise.algorithms._contract import Algorithm, Shape, Work
+from wedgewise.algorithms.cpu import _keystone_triple_hubs as hubs
+from wedgewise.algorithms.cpu import _keystone_triples, _triples, bbtc
+from wedgewise.blocks import WIDE_ARCS, Block, Hashed, Rectilinear, Triple
+from wedgewise.graph import OrientedGraph
+from wedgewise.machine.jit import JIT_DISABLED
+from wedgewise.partition.build import blocks_of
+from wedgewise.partition.tasks import tasks_of
+
+Matrix = NDArray[np.bool_]
+Settings = dict[str, int | str]
+
+ABLE: tuple[Algorithm, ...] = tuple(
+    record for (_, device), record in registry().items() if device == "cpu" and record.triples
+)
+WAYS: dict[str, tuple[Settings, ...]] = {
+    "keystone": tuple(
+        {"hubs": count, "probe_ratio": ratio} for count, ratio in product((-1, 0, 7, 2**31 - 1), (0, 2, 2**31 - 1))
+    ),
+    "bbtc": ({"method": "list"}, {"method": "hashmap"}, {"threshold": 0}, {"threshold": 10}, {"threshold": 2**31 - 1}),
+}
+EVERY_WAY = tuple((record.name, way) for record in ABLE for way in WAYS[record.name])
+for_every_way = pytest.mark.parametrize(
+    ("name", "way"), EVERY_WAY, ids=[f"{name}-{'-'.join(map(str, way.values()))}" for name, way in EVERY_WAY]
+)
+for_every_algorithm = pytest.mark.parametrize("name", [record.name for record in ABLE])
+
+ROWS, COLUMNS = (30, 530) if JIT_DISABLED else (70, 1300)  # two and three blocks of 512 columns
+
+
+def block_of(matrix: Matrix, width: type[np.unsignedinteger[Any]] = np.uint32) -> Block:
+    """A block with an arc for every entry."""
+    offsets = np.concatenate([[0], matrix.sum(axis=1).cumsum()]).astype(width)
+    return Block(offsets, np.nonzero(matrix)[1].astype(np.uint32), matrix.shape[1])
+
+
+def by_product(ij: Matrix, ik: Matrix, jk: Matrix, share: int = 0, shares: int = 1) -> int:
+    """The triangles of a triple by its definition."""
+    paths = ij[share::shares].astype(np.float64) @ jk.astype(np.float64)  # exact below 2^53
+    return int(paths[ik[share::shares]].sum())
+
+
+def run(work: Work) -> int:
+    """All ranges of a prepared answer, one after the other in one workspace."""
+    found = 0
+    for step in work.passes:
+        workspace = step.workspace()
+        for begin, end in pairwise(step.bounds.tolist()):
+            triangles, tests = step.run(begin, end, workspace)
+            assert int(triangles) <= int(tests)
+            found += int(triangles)
+    return found
+
+
+def count(name: str, triple: Triple, way: Settings | None = None, share: int = 0, shares: int = 1) -> int:
+    """What an algorithm finds in a triple."""
+    algorithm = find(name, "cpu")
+    return run(algorithm.triples["count"].prepare(triple, algorithm.settings(way), share, shares))
+
+
+def scattered(seed: int, rows: int, columns: int, density: float) -> Matrix:
+    """Entries at random, more of them in later rows and columns, as with ids by rank."""
+    chances = np.outer(np.linspace(0.2, 1.8, rows), np.linspace(0.2, 1.8, columns)) * density
+    return np.random.default_rng(seed).random((rows, columns)) < chances
+
+
+def ascending(seed: int, size: int, density: float) -> Matrix:
+    """Entries above the diagonal, as in a block on the diagonal of an ordered partition."""
+    return np.triu(scattered(seed, size, size, density), 1)
+
+
+def unordered(seed: int, size: int, density: float) -> Matrix:
+    """An acyclic block on the diagonal whose numbering does not follow the arcs."""
+    shuffled = np.random.default_rng(seed).permutation(size)
+    return ascending(seed, size, density)[np.ix_(shuffled, shuffled)]
+
+
+def apart(seed: int, density: float) -> tuple[Matrix, Matrix, Matrix]:
+    return (
+        scattered(seed, ROWS, ROWS + 9, density),
+        scattered(seed + 1, ROWS, COLUMNS, density),
+        scattered(seed + 2, ROWS + 9, COLUMNS, density),
+    )
+
+
+def one_part(seed: int, density: float) -> tuple[Matrix, Matrix, Matrix]:
+    matrix = ascending(seed, COLUMNS // 2, density)
+    return matrix, matrix, matrix
+
+
+def first_two_alike(seed: int, density: float) -> tuple[Matrix, Matrix, Matrix]:
+    far = scattered(seed + 1, ROWS, COLUMNS, density)
+    return ascending(seed, ROWS, density), far, far
+
+
+def last_two_alike(seed: int, density: float) -> tuple[Matrix, Matrix, Matrix]:
+    near = scattered(seed + 1, ROWS, COLUMNS // 2, density)
+    return near, near, ascending(seed, COLUMNS // 2, density)
+
+
+def last_two_alike_unordered(seed: int, density: float) -> tuple[Matrix, Matrix, Matrix]:
+    near = scattered(seed + 1, ROWS, COLUMNS // 2, density)
+    return near, near, unordered(seed, COLUMNS // 2, density)
+
+
+def one_part_unordered(seed: int, density: float) -> tuple[Matrix, Matrix, Matrix]:
+    matrix = unordered(seed, COLUMNS // 2, density)
+    return matrix, matrix, matrix
+
+
+SHAPES: tuple[Callable[[int, float], tuple[Matrix, Matrix, Matrix]], ...] = (
+    apart,
+    one_part,
+    first_two_alike,
+    last_two_alike,
+    last_two_alike_unordered,
+    one_part_unordered,
+)
+DENSITIES = (0.002, 0.05) if JIT_DISABLED else (0.002, 0.05, 0.5)
+
+
+def triple_of(matrices: tuple[Matrix, Matrix, Matrix], width: type[np.unsignedinteger[Any]] = np.uint32) -> Triple:
+    """Blocks of three matrices; the same matrix gives the same block."""
+    made = {id(matrix): block_of(matrix, width) for matrix in matrices}
+    return Triple(*(made[id(matrix)] for matrix in matrices))
+
+
+def test_the_engine_and_bbtc_count_triples() -> None:
+    assert {"keystone", "bbtc"} <= {record.name for record in ABLE} == set(WAYS)
+
+
+@for_every_way
+@pytest.mark.parametrize("density", DENSITIES)
+@pytest.mark.parametrize("shape", SHAPES, ids=lambda shape: shape.__name__)
+def test_triples_have_the_triangles_of_a_product(
+    name: str, way: Settings, density: float, shape: Callable[[int, float], tuple[Matrix, Matrix, Matrix]]
+) -> None:
+    matrices = shape(1, density)
+    assert count(name, triple_of(matrices), way) == by_product(*matrices)
+
+
+@for_every_way
+def test_blocks_that_are_equal_but_not_the_same_count_the_same(name: str, way: Settings) -> None:
+    matrix = ascending(3, ROWS, 0.3)
+    triple = Triple(block_of(matrix), block_of(matrix), block_of(matrix))
+    assert count(name, triple, way) == by_product(matrix, matrix, matrix) > 0
+
+
+@for_every_way
+@pytest.mark.parametrize("shares", [2, 3, 1000])
+def test_shares_add_up_and_each_has_its_own_rows(name: str, way: Settings, shares: int) -> None:
+    matrices = apart(5, 0.1)
+    triple = triple_of(matrices)
+    found = [count(name, triple, way, share, shares) for share in range(min(shares, ROWS + 2))]
+    assert found == [by_product(*matrices, share, shares) for share in range(len(found))]
+    assert sum(found) == by_product(*matrices) > 0
+
+
+@for_every_way
+@pytest.mark.parametrize("widths", list(product([np.uint32, np.uint64], repeat=3))[1:])
+def test_offsets_of_any_width_count_the_same(name: str, way: Settings, widths: Any) -> None:
+    matrices = apart(6, 0.1)
+    triple = Triple(*(block_of(matrix, width) for matrix, width in zip(matrices, widths, strict=True)))
+    assert count(name, triple, way) == by_product(*matrices) > 0
+
+
+@for_every_way
+@pytest.mark.parametrize("empty", [0, 1, 2])
+def test_a_block_without_arcs_has_no_triangles(name: str, way: Settings, empty: int) -> None:
+    matrices = [*apart(7, 0.2)]
+    matrices[empty] = np.zeros_like(matrices[empty])
+    assert count(name, Triple(*map(block_of, matrices)), way) == 0
+
+
+@for_every_way
+@pytest.mark.parametrize("sizes", [(0, 0, 0), (0, 5, 5), (5, 0, 5), (5, 5, 0), (1, 1, 1), (1, 1, 512), (1, 1, 513)])
+def test_parts_of_few_ids(name: str, way: Settings, sizes: tuple[int, int, int]) -> None:
+    i, j, k = sizes
+    full = np.ones((i, j), np.bool_), np.ones((i, k), np.bool_), np.ones((j, k), np.bool_)
+    assert count(name, triple_of(full), way) == i * j * k
+
+
+@for_every_way
+def test_only_last_columns_and_gaps(name: str, way: Settings) -> None:
+    ij, ik, jk = (np.zeros(matrix.shape, np.bool_) for matrix in apart(0, 0.0))
+    ij[::3, ::2] = ik[::2, -1] = ik[::5, 0] = jk[4::4, -1] = jk[::7, 511] = ik[3, 500:520] = True
+    assert count(name, triple_of((ij, ik, jk)), way) == by_product(ij, ik, jk) > 0
+
+
+@for_every_way
+def test_ranges_cover_all_rows_in_any_number(name: str, way: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_triples, "TASK_ARCS", 10)
+    monkeypatch.setattr(_ranges, "TASK_ARCS", 10)
+    monkeypatch.setattr(bbtc, "TASK_TESTS", 1)
+    monkeypatch.setattr(_keystone_triples, "ROWS_AT_ONCE", 3)
+    matrices = apart(8, 0.1)
+    algorithm = find(name, "cpu")
+    for shares in (1, 2):
+        work = algorithm.triples["count"].prepare(triple_of(matrices), algorithm.settings(way), shares - 1, shares)
+        bounds = [step.bounds for step in work.passes]
+        assert all(ends[0] == 0 and ends[-1] == ROWS and (np.diff(ends) > 0).all() for ends in bounds)
+        assert all(len(ends) > 5 for ends in bounds)
+        assert run(work) == by_product(*matrices, shares - 1, shares)
+
+
+@pytest.mark.parametrize("name", ["bbtc", "keystone"])
+def test_long_tasks_are_cut_by_their_work(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    matrix = np.triu(np.ones((120, 120), np.bool_), 1)
+    monkeypatch.setattr(bbtc, "TASK_TESTS", 1000)
+    monkeypatch.setattr(_triples, "TASK_ARCS", 300)
+    monkeypatch.setattr(_ranges, "TASK_ARCS", 300)
+    algorithm = find(name, "cpu")
+    work = algorithm.triples["count"].prepare(triple_of((matrix, matrix, matrix)), algorithm.settings(None), 0, 1)
+    assert len(work.passes[0].bounds) > 10
+    assert run(work) == 120 * 119 * 118 // 6
+
+
+@pytest.mark.parametrize("spare", [0, 8, 100])
+def test_bit_rows_keep_to_their_limit(spare: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hubs, "SPARE_WORDS", spare)
+    matrices = apart(9, 0.02)
+    triple = triple_of(matrices)
+    knobs = find("keystone", "cpu").settings({"hubs": 2**31 - 1})
+    made = hubs.prepare_hubs(triple, _triples.arrays_of(triple), knobs, 1)
+    assert len(made.bits) <= triple.jk.m // 2 + spare
+    assert 0 < made.count < triple.jk.rows
+    assert count("keystone", triple, {"hubs": 2**31 - 1}) == by_product(*matrices)
+
+
+def test_dense_blocks_get_bit_rows_and_sparse_ones_none() -> None:
+    knobs = find("keystone", "cpu").settings(None)
+
+    def chosen(near_density: float, density: float, columns: int) -> int:
+        far = scattered(2, 300, columns, density)
+        triple = triple_of((scattered(1, 300, 300, near_density), far, far))
+        return hubs.prepare_hubs(triple, _triples.arrays_of(triple), knobs, 1).count
+
+    assert chosen(0.5, 0.5, 700) > 250
+    assert chosen(0.001, 0.002, 20_000) == 0
+
+
+def test_bit_rows_on_the_diagonal_are_a_triangle() -> None:
+    matrix = np.triu(np.ones((1024, 1024), np.bool_), 1)
+    triple = triple_of((matrix, matrix, matrix))
+    made = hubs.prepare_hubs(triple, _triples.arrays_of(triple), {"hubs": 1024, "probe_ratio": 2}, 1)
+    assert (made.count, len(made.bits)) == (1024, 8 * (511 * 2 + 512))
+    assert _keystone_triples.idle_arcs(triple, _triples.arrays_of(triple)) == 1
+
+
+def test_no_arc_is_idle_where_numbers_do_not_follow_the_arcs() -> None:
+    near, jk = scattered(1, 20, 40, 0.3), unordered(2, 40, 0.3)
+    triple = triple_of((near, near, jk))
+    assert _keystone_triples.idle_arcs(triple, _triples.arrays_of(triple)) == 0
+    apart_triple = triple_of((near, near.copy(), ascending(2, 40, 0.3)))
+    assert _keystone_triples.idle_arcs(apart_triple, _triples.arrays_of(apart_triple)) == 0
+
+
+@for_every_algorithm
+@pytest.mark.parametrize("wide", [False, True])
+@pytest.mark.parametrize("density", [0.01, 0.4])
+def test_memory_is_as_said(name: str, wide: bool, density: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bbtc, "TASK_TESTS", 1)
+    algorithm = find(name, "cpu")
+    answer, knobs = algorithm.triples["count"], algorithm.settings(None)
+    i, j, k = (120, 150, 700) if JIT_DISABLED else (700, 800, 1500)
+    matrices = scattered(1, i, j, density), scattered(2, i, k, density), scattered(3, j, k, density)
+    triple = triple_of(matrices)
+    if wide:
+        triple = replace(triple, jk=block_of(matrices[2], np.uint64))
+        monkeypatch.setattr(_triples, "WIDE_ARCS", 1)
+    answer.prepare(triple, knobs, 0, 1)  # kernels are loaded
+    said = answer.bytes_needed(i, j, k, triple.ij.m, triple.ik.m, triple.jk.m, knobs)
+    tracemalloc.start()
+    try:
+        work = answer.prepare(triple, knobs, 0, 1)
+        spaces = [step.workspace() for step in work.passes]
+        taken = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert len(spaces) == 1
+    assert taken <= said + (1 << 14)  # and small objects
+    assert said < 100 * (triple.ij.m + triple.ik.m + triple.jk.m) + (1 << 21)
+
+
+def test_offsets_are_copied_only_beside_wider_ones() -> None:
+    matrices = apart(4, 0.1)
+    narrow = triple_of(matrices)
+    assert all(
+        np.shares_memory(taken, given)
+        for taken, given in zip(_triples.arrays_of(narrow)[::2], [b.offsets for b in blocks_in(narrow)], strict=True)
+    )
+    mixed = replace(narrow, ik=block_of(matrices[1], np.uint64))
+    assert {array.dtype for array in _triples.arrays_of(mixed)[::2]} == {np.dtype(np.uint64)}
+    assert _triples.widening_bytes(10, 20, 5, 6, WIDE_ARCS - 1) == 0
+    assert _triples.widening_bytes(10, 20, 5, 6, WIDE_ARCS) == 8 * (11 + 11 + 21)
+
+
+def blocks_in(triple: Triple) -> tuple[Block, Block, Block]:
+    return triple.ij, triple.ik, triple.jk
+
+
+def test_a_task_is_dense_where_any_block_is() -> None:
+    sparse, dense = block_of(np.eye(8, 20, dtype=np.bool_)), block_of(np.ones((8, 20), np.bool_))
+    knobs = bbtc.ALGORITHM.settings(None)
+    assert not bbtc.takes_map(Triple(sparse, sparse, sparse), knobs)
+    for triple in (Triple(dense, sparse, sparse), Triple(sparse, dense, sparse), Triple(sparse, sparse, dense)):
+        assert bbtc.takes_map(triple, knobs)
+        assert not bbtc.takes_map(triple, {**knobs, "threshold": 20})  # as many, not more
+        assert bbtc.takes_map(triple, {**knobs, "threshold": 19})
+        assert not bbtc.takes_map(triple, {**knobs, "method": "list"})
+    assert bbtc.takes_map(Triple(sparse, sparse, sparse), {**knobs, "method": "hashmap"})
+
+
+def test_a_map_is_only_there_where_it_is_used() -> None:
+    triple = triple_of(apart(2, 0.2))
+    for method, places in (("list", 0), ("hashmap", COLUMNS)):
+        (step,) = bbtc.prepare_triple(triple, bbtc.ALGORITHM.settings({"method": method}), 0, 1).passes
+        assert len(step.workspace()) == places
+
+
+def whole(scale: int) -> OrientedGraph:
+    stream = generate.kronecker(scale, seed=4)
+    return oriented(stream.pairs(), stream.n)
+
+
+GRAPH = whole(6 if JIT_DISABLED else 11)
+TRIANGLES = ww.count(generate.kronecker(6 if JIT_DISABLED else 11, seed=4).pairs(), algorithm="reference")
+N = GRAPH.n
+PARTITIONS = (
+    Rectilinear(np.array([0, N], np.int64)),
+    Rectilinear(np.array([0, N // 2, N - N // 8, N], np.int64)),
+    Rectilinear(np.array([0, 0, N // 3, N // 3, N - 1, N, N], np.int64)),
+    Hashed(N, 2),
+    Hashed(N, 3),
+)
+
+
+@for_every_algorithm
+@pytest.mark.parametrize("shares", [1, 3])
+@pytest.mark.parametrize("partition", PARTITIONS, ids=lambda partition: f"{type(partition).__name__}{partition.parts}")
+def test_tasks_add_up_to_all_triangles(name: str, shares: int, partition: Rectilinear | Hashed) -> None:
+    blocks = blocks_of(GRAPH, partition)
+    found = [count(name, blocks.triple(t), None, t.share, t.shares) for t in tasks_of(partition, shares)]
+    assert sum(found) == TRIANGLES > 0
+
+
+@for_every_algorithm
+@pytest.mark.parametrize("by", ["classes", "indegree", "collective"])
+def test_ids_in_no_order_add_up_to_all_triangles(name: str, by: str) -> None:
+    stream = generate.kronecker(6 if JIT_DISABLED else 10, seed=5)
+    graph = oriented(stream.pairs(), stream.n, by)
+    partition = Hashed(graph.n, 2)
+    blocks = blocks_of(graph, partition)
+    assert sum(count(name, blocks.triple(t)) for t in tasks_of(partition)) == ww.count(stream.pairs())
+
+
+@pytest.mark.parametrize("parts", [0, 1, 2, 5, 36, 2**31 - 1])
+@pytest.mark.parametrize("method", ["auto", "list", "hashmap"])
+def test_bbtc_counts_whole_graphs_in_any_number_of_parts(parts: int, method: str) -> None:
+    knobs = bbtc.ALGORITHM.settings({"parts": min(parts, 4) if JIT_DISABLED else parts, "method": method})
+    assert run(bbtc.prepare(GRAPH, knobs, 2)) == TRIANGLES
+
+
+def test_bbtc_cuts_long_tasks_into_pieces_that_share_a_map(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bbtc, "TASK_TESTS", 20)
+    work = bbtc.prepare(GRAPH, bbtc.ALGORITHM.settings({"parts": 2, "method": "hashmap"}), 1)
+    (step,) = work.passes
+    assert len(step.bounds) > 20
+    assert run(work) == TRIANGLES
+
+
+def test_bbtc_takes_the_memory_that_it_says() -> None:
+    knobs = bbtc.ALGORITHM.settings({"parts": 6})
+    said = bbtc.bytes_needed(Shape(GRAPH.n, GRAPH.m), 1, knobs)
+    bbtc.prepare(GRAPH, knobs, 1)
+    tracemalloc.start()
+    try:
+        work = bbtc.prepare(GRAPH, knobs, 1)
+        taken = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert work.passes
+    assert taken <= said
