@@ -222,7 +222,7 @@ def test_explain_says_what_run_does() -> None:
 @pytest.mark.parametrize(
     ("keywords", "kind", "message"),
     [
-        ({"algorithm": "quantum"}, errors.UnknownNameError, "there are: eager, example, forward, hashmap, key"),
+        ({"algorithm": "quantum"}, errors.UnknownNameError, "there are: bbtc, eager, example, forward, hash"),
         ({"device": "abacus"}, errors.UnknownNameError, "no device named 'abacus'"),
         ({"order": "alphabetical"}, errors.PreconditionError, "takes the orders degree, core, id"),
         ({"relabel": "classes", "algorithm": "keystone"}, errors.PreconditionError, "takes ids by rank"),
