@@ -31,6 +31,7 @@ from wedgewise.errors import (
     StorageError,
     UnknownNameError,
 )
+from wedgewise.machine import hardware
 from wedgewise.partition import spool
 from wedgewise.partition.build import blocks_of
 from wedgewise.partition.manifest import MANIFEST
@@ -547,7 +548,8 @@ def test_an_interrupted_partition_leaves_nothing(tmp_path: Path, number: signal.
 
 def test_partition_on_the_command_line(tmp_path: Path) -> None:
     karate = str(fixture_path("karate"))
-    record = answer_of("partition", karate, str(tmp_path / "store"), "--parts", "3", "--memory", "1GB")
+    roomy = str(hardware.resident_bytes() + 2**28)
+    record = answer_of("partition", karate, str(tmp_path / "store"), "--parts", "3", "--memory", roomy)
     assert (record["n"], record["m"], record["parts"], record["blocks"]) == (34, 78, 3, 6)
     assert record["scheme"] == "rectilinear"
     again = invoke("partition", karate, str(tmp_path / "store"))
