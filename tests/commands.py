@@ -21,6 +21,16 @@ COMMAND = (sys.executable, "-m", "wedgewise")
 PATIENCE = 60
 
 
+def labelled_files(folder: Path, pairs: list[tuple[str, str]], labels: dict[str, dict[str, Any]]) -> dict[str, str]:
+    """A file of the pairs under every kind of labels; tabs separate, so that text may hold commas."""
+    paths = {}
+    for kind, names in labels.items():
+        path = folder / f"{kind}.txt"
+        path.write_text("".join(f"{names[u]}\t{names[v]}\n" for u, v in pairs), encoding="utf-8")
+        paths[kind] = str(path)
+    return paths
+
+
 def invoke(*arguments: str, stdin: str | None = None) -> Any:
     """Run a command in this process; its standard output is no terminal."""
     return CliRunner().invoke(app, arguments, input=stdin)

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from commands import KARATE, answer_of, interrupt, invoke, run_on_terminal
+from commands import KARATE, answer_of, interrupt, invoke, labelled_files, run_on_terminal
 from pyarrow import feather, parquet
 
 import wedgewise as ww
@@ -42,13 +42,8 @@ for_every_table = pytest.mark.parametrize("command", ANSWERS)
 
 @pytest.fixture
 def files(tmp_path: Path) -> dict[str, str]:
-    """The graph under every kind of labels; tabs separate, so that text may hold commas."""
-    paths = {}
-    for kind, labels in LABELS.items():
-        path = tmp_path / f"{kind}.txt"
-        path.write_text("".join(f"{labels[u]}\t{labels[v]}\n" for u, v in PAIRS), encoding="utf-8")
-        paths[kind] = str(path)
-    return paths
+    """The graph under every kind of labels."""
+    return labelled_files(tmp_path, PAIRS, LABELS)
 
 
 @pytest.fixture

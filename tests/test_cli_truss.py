@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from commands import KARATE, answer_of, interrupt, invoke, run_on_terminal
+from commands import KARATE, answer_of, interrupt, invoke, labelled_files, run_on_terminal
 from pyarrow import feather, parquet
 
 import wedgewise as ww
@@ -51,12 +51,7 @@ for_every_choice = pytest.mark.parametrize("choice", CHOICES)
 @pytest.fixture
 def files(tmp_path: Path) -> dict[str, str]:
     """A clique of four, a triangle at its corner and a tail, under every kind of labels."""
-    paths = {}
-    for kind, labels in LABELS.items():
-        path = tmp_path / f"{kind}.txt"
-        path.write_text("".join(f"{labels[u]}\t{labels[v]}\n" for u, v in PAIRS), encoding="utf-8")
-        paths[kind] = str(path)
-    return paths
+    return labelled_files(tmp_path, PAIRS, LABELS)
 
 
 @pytest.fixture
