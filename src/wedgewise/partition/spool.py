@@ -80,7 +80,7 @@ def write_store(
     threads, limits = threads or hardware.usable_threads(), limits or DEFAULT_LIMITS
     kernels = settle.__module__, turn.__module__, parse_range.function.__module__
     room = room_within(memory_limit, rehearse, kernels)
-    wanted = Wanted.within(memory_limit or room, scheme, parts, threads)
+    wanted = Wanted.within(memory_limit, room, scheme, parts, threads)
     root = Path(folder)
     with building(root), ExitStack() as stack:
         before = hardware.resident_bytes()
@@ -99,7 +99,7 @@ def write_store(
 
 def _spool(root: Path, gathered: Gathered, dropped: int, wanted: Wanted, room: int, tell: Tell) -> Manifest:
     """Everything from the runs of pairs to the blocks."""
-    left = _room_beside(gathered.slots, room)
+    left = _room_beside(gathered.slots, wanted.segments, room)
     with scratch_file(root) as file:
         edges = settle(gathered, dropped, file, left, _telling(tell, "settle", gathered.runs.keys))
         ranks = rank(gathered, edges, root)
@@ -127,9 +127,9 @@ def _spool(root: Path, gathered: Gathered, dropped: int, wanted: Wanted, room: i
     )
 
 
-def _room_beside(slots: int, room: int) -> int:
+def _room_beside(slots: int, segments: int, room: int) -> int:
     """What merges may take beside arrays by vertex, or a refusal."""
-    fixed = SLOT_BYTES * slots + grid_bytes(slots) + PIECE_BYTES * PIECE_ARCS
+    fixed = SLOT_BYTES * slots + grid_bytes(min(slots, segments)) + PIECE_BYTES * PIECE_ARCS
     if fixed + LEAST_MERGE_BYTES > room:
         raise MemoryLimitError(
             f"{slots:,} vertices take {fixed + LEAST_MERGE_BYTES:,} bytes and {room:,} are left for them; raise the "

@@ -28,13 +28,22 @@ from wedgewise.partition.tasks import Counts, tasks_of
 from wedgewise.plan import ENGINE
 
 TURN_KEYS, TURN_BYTES = 1 << 19, 24  # at a time for each thread, and what one takes
-COUNTING_BYTES = 136 << 20  # of a limit on counting: the interpreter, kernels, and what is kept in reserve
+COUNTING_BYTES = 136 << 20  # at least, of a limit on counting: the interpreter, kernels, and what is kept in reserve
+LEAST_SEGMENTS = 256
 CANDIDATES = (1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 24, 32, 48, 64, 96, 128, 192, 256)
 
 
-def grid_bytes(n: int) -> int:
-    """What the grid takes, for so many ids; its prefix sums replace it."""
-    return 8 * (min(n, SEGMENTS) + 1) ** 2
+def segments_within(room: int) -> int:
+    """How many segments cuts may be between: all that `rectilinear` has, or half as often as a quarter of the room."""
+    segments = SEGMENTS
+    while segments > LEAST_SEGMENTS and grid_bytes(segments) > room // 4:
+        segments //= 2
+    return segments
+
+
+def grid_bytes(segments: int) -> int:
+    """What the grid takes; its prefix sums replace it."""
+    return 8 * (segments + 1) ** 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,13 +54,15 @@ class Wanted:
     parts: int | None
     counting_bytes: int
     threads: int
+    segments: int = SEGMENTS
 
     @classmethod
-    def within(cls, memory_limit: int, scheme: str, parts: int | None, threads: int) -> Wanted:
-        """What a count in a process of this size has for blocks."""
+    def within(cls, memory_limit: int | None, room: int, scheme: str, parts: int | None, threads: int) -> Wanted:
+        """What a count in a process of this size has for blocks: no more than this one has room for."""
         if parts is not None and not 1 <= parts <= MOST_PARTS:
             raise InputError(f"a store has 1 … {MOST_PARTS} parts, not {parts:,}; ask for other parts")
-        return cls(scheme, parts, memory_limit - COUNTING_BYTES, threads)
+        counting_bytes = room if memory_limit is None else min(room, memory_limit - COUNTING_BYTES)
+        return cls(scheme, parts, counting_bytes, threads, segments_within(room))
 
     def keeps_to_it(self, counts: Counts, partition: Partition) -> bool:
         """Whether the heaviest task is within the bytes."""
@@ -73,7 +84,7 @@ class Turned:
 def turn(edges: Edges, ranks: Ranks, wanted: Wanted, arcs: Runs, room: int, told: Told) -> Turned:
     """Rename the edges, turn each into the arc from its lower rank, in pieces within `room`; the edges are given up."""
     partition = _hashed(ranks.n, edges.keys.keys, wanted) if wanted.scheme == "hashed" else None
-    bounds = _segment_bounds(ranks) if partition is None else _starts(partition)
+    bounds = _segment_bounds(ranks, wanted.segments) if partition is None else _starts(partition)
     places = np.empty(0, np.uint32) if partition is None else _places(partition)
     segments = len(bounds) - 1
     segment_of = np.repeat(np.arange(segments, dtype=np.uint16), np.diff(bounds))
@@ -97,12 +108,12 @@ def turn(edges: Edges, ranks: Ranks, wanted: Wanted, arcs: Runs, room: int, told
     return Turned(arcs, Rectilinear(bounds[cuts]), bounds[cuts], counts, wedges)
 
 
-def _segment_bounds(ranks: Ranks) -> NDArray[np.int64]:
+def _segment_bounds(ranks: Ranks, segments: int) -> NDArray[np.int64]:
     """Bounds of segments of ids that have about equally many arcs in and out."""
-    if ranks.n <= SEGMENTS:
+    if ranks.n <= segments:
         return np.arange(ranks.n + 1)
     ends = np.cumsum(ranks.degrees, dtype=np.int64)
-    inner = np.searchsorted(ends, np.linspace(0, ends[-1], SEGMENTS + 1)[1:-1], side="right")
+    inner = np.searchsorted(ends, np.linspace(0, ends[-1], segments + 1)[1:-1], side="right")
     return np.unique(np.concatenate([[0], inner, [ranks.n]]))
 
 
@@ -131,8 +142,8 @@ def _hashed(n: int, m: int, wanted: Wanted) -> Hashed:
 
 def _no_parts_do(wanted: Wanted) -> MemoryLimitError:
     return MemoryLimitError(
-        f"not even {MOST_PARTS} parts let a count keep to {wanted.counting_bytes + COUNTING_BYTES:,} bytes; raise the "
-        "memory limit"
+        f"not even {MOST_PARTS} parts let the tasks of a count keep to the {wanted.counting_bytes:,} bytes that are left "
+        "for them; raise the memory limit"
     )
 
 
