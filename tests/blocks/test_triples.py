@@ -73,7 +73,7 @@ def run(work: Work) -> int:
 def count(name: str, triple: Triple, way: Settings | None = None, share: int = 0, shares: int = 1) -> int:
     """What an algorithm finds in a triple."""
     algorithm = find(name, "cpu")
-    return run(algorithm.triples["count"].prepare(triple, algorithm.settings(way), share, shares))
+    return run(algorithm.triples_on_cpu("count").prepare(triple, algorithm.settings(way), share, shares))
 
 
 def scattered(seed: int, rows: int, columns: int, density: float) -> Matrix:
@@ -214,7 +214,9 @@ def test_ranges_cover_all_rows_in_any_number(name: str, way: Settings, monkeypat
     matrices = apart(8, 0.1)
     algorithm = find(name, "cpu")
     for shares in (1, 2):
-        work = algorithm.triples["count"].prepare(triple_of(matrices), algorithm.settings(way), shares - 1, shares)
+        work = algorithm.triples_on_cpu("count").prepare(
+            triple_of(matrices), algorithm.settings(way), shares - 1, shares
+        )
         bounds = [step.bounds for step in work.passes]
         assert all(ends[0] == 0 and ends[-1] == ROWS and (np.diff(ends) > 0).all() for ends in bounds)
         assert all(len(ends) > 5 for ends in bounds)
@@ -228,7 +230,9 @@ def test_long_tasks_are_cut_by_their_work(name: str, monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(_triples, "TASK_ARCS", 300)
     monkeypatch.setattr(_ranges, "TASK_ARCS", 300)
     algorithm = find(name, "cpu")
-    work = algorithm.triples["count"].prepare(triple_of((matrix, matrix, matrix)), algorithm.settings(None), 0, 1)
+    work = algorithm.triples_on_cpu("count").prepare(
+        triple_of((matrix, matrix, matrix)), algorithm.settings(None), 0, 1
+    )
     assert len(work.passes[0].bounds) > 10
     assert run(work) == 120 * 119 * 118 // 6
 
@@ -279,7 +283,7 @@ def test_no_arc_is_idle_where_numbers_do_not_follow_the_arcs() -> None:
 def test_memory_is_as_said(name: str, wide: bool, density: float, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bbtc, "TASK_TESTS", 1)
     algorithm = find(name, "cpu")
-    answer, knobs = algorithm.triples["count"], algorithm.settings(None)
+    answer, knobs = algorithm.triples_on_cpu("count"), algorithm.settings(None)
     i, j, k = (120, 150, 700) if JIT_DISABLED else (700, 800, 1500)
     matrices = scattered(1, i, j, density), scattered(2, i, k, density), scattered(3, j, k, density)
     triple = triple_of(matrices)

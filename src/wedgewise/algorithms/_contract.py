@@ -144,6 +144,38 @@ class TripleAnswer:
 
 
 @dataclass(frozen=True, slots=True)
+class DeviceTripleAnswer:
+    """How an algorithm counts one task on a device.
+
+    ``prepare(triple, knobs, share, shares, device)`` is as in `TripleAnswer`; the arrays of the triple's blocks are the
+    device's. Neither it nor its launches wait for the device, so that tasks on several streams overlap: what depends on
+    degrees is decided by the kernels. ``bytes_needed`` is the device memory that the task takes beyond its blocks.
+    """
+
+    prepare: Callable[[Triple, Knobs, int, int, Device], DeviceWork]
+    bytes_needed: Callable[[int, int, int, int, int, int, Knobs], int]
+
+
+@dataclass(frozen=True, slots=True)
+class OwnedAnswer:
+    """How an algorithm adds what the triangles of one task give to their owner: a part's vertices, or a block's arcs.
+
+    ``prepare(triple, role, filled, knobs)`` is `Work` whose passes add to ``filled``, which ranges may do at the same
+    time:
+
+        computed      role 0, 1, 2      filled
+        triangles     part i, j, k      uint64 by id of that part: the triangles of each vertex
+        edge_support  block ij, ik, jk  uint32 by arc of that block: the triangles of each arc
+
+    ``bytes_needed(rows_i, rows_j, columns_k, arcs_ij, arcs_ik, arcs_jk, role, threads)`` is the memory that it takes
+    beyond the blocks and ``filled``.
+    """
+
+    prepare: Callable[[Triple, int, NDArray[Any], Knobs], Work]
+    bytes_needed: Callable[[int, int, int, int, int, int, int, int], int]
+
+
+@dataclass(frozen=True, slots=True)
 class Cost:
     """Seconds on an H200 as straight lines in what a graph has: of the kernels, and of preparing."""
 
@@ -234,6 +266,7 @@ class Algorithm:
     unit : "graph" works on a whole oriented graph, "triple" on three blocks of it
     answers : how it answers each question that it can, by name
     triples : how it answers the questions that it can for three blocks at a time
+    owned : how it answers questions about each vertex or arc for the owner of those, three blocks at a time
     paper : where it was published
     summary : one sentence
     limits : what it refuses, in words
@@ -257,7 +290,8 @@ class Algorithm:
     compiled: bool = True
     most_arcs: int = MAX_ARCS
     prefers: Callable[[Ids], str] | None = None
-    triples: Mapping[str, TripleAnswer] = field(default_factory=dict)
+    triples: Mapping[str, TripleAnswer | DeviceTripleAnswer] = field(default_factory=dict)
+    owned: Mapping[str, OwnedAnswer] = field(default_factory=dict)
 
     def on_cpu(self, computes: str) -> Answer:
         """How this algorithm of the CPU computes something."""
@@ -269,6 +303,18 @@ class Algorithm:
         """How this algorithm of a device computes something."""
         answer = self.answers[computes]
         assert isinstance(answer, DeviceAnswer)
+        return answer
+
+    def triples_on_cpu(self, computes: str) -> TripleAnswer:
+        """How this algorithm of the CPU computes something for three blocks at a time."""
+        answer = self.triples[computes]
+        assert isinstance(answer, TripleAnswer)
+        return answer
+
+    def triples_on_device(self, computes: str) -> DeviceTripleAnswer:
+        """How this algorithm of a device computes something for three blocks at a time."""
+        answer = self.triples[computes]
+        assert isinstance(answer, DeviceTripleAnswer)
         return answer
 
     def truss_on_cpu(self, computes: str) -> TrussAnswer:

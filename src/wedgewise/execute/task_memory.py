@@ -19,11 +19,11 @@ PAGE_BYTES = 1 << 12
 
 def triple_answer(algorithm: str) -> TripleAnswer:
     """How an algorithm counts three blocks."""
-    found = find(algorithm, "cpu").triples.get("count")
-    if found is None:
+    asked = find(algorithm, "cpu")
+    if "count" not in asked.triples:
         able = ", ".join(name for (name, device), other in registry().items() if device == "cpu" and other.triples)
         raise PreconditionError(f"{algorithm} does not count blocks, of which a store consists; {able} do")
-    return found
+    return asked.triples_on_cpu("count")
 
 
 def pairs_of_task(task: Task) -> set[Pair]:
