@@ -142,8 +142,8 @@ def _hashed(n: int, m: int, wanted: Wanted) -> Hashed:
 
 def _no_parts_do(wanted: Wanted) -> MemoryLimitError:
     return MemoryLimitError(
-        f"not even {MOST_PARTS} parts let the tasks of a count keep to the {wanted.counting_bytes:,} bytes that are left "
-        "for them; raise the memory limit"
+        f"not even {MOST_PARTS} parts let the tasks of a count keep to the {wanted.counting_bytes:,} bytes that are "
+        "left for them; raise the memory limit"
     )
 
 
