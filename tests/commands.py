@@ -8,17 +8,20 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
 from graphs import fixture_path
 from typer.testing import CliRunner
 
+import wedgewise as ww
 from wedgewise.cli.app import app
 
 KARATE = str(fixture_path("karate"))
 COMMAND = (sys.executable, "-m", "wedgewise")
 PATIENCE = 60
+RESULT_KEYS = {field.name for field in fields(ww.Result)} - {"task_seconds"}
 
 
 def labelled_files(folder: Path, pairs: list[tuple[str, str]], labels: dict[str, dict[str, Any]]) -> dict[str, str]:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-FREE_BYTES, POOLED_BYTES = 1000, 24
+FREE_BYTES, POOLED_BYTES, DEVICES = 1000, 24, 3
 
 
 class CUDARuntimeError(RuntimeError):
@@ -45,24 +45,29 @@ class DeviceArray(np.ndarray[Any, np.dtype[Any]]):
 class FakeCupy:
     """Pass it to `Cuda`. ``calls`` collects what was called, in order."""
 
-    ndarray = DeviceArray
+    ndarray, uint8 = DeviceArray, np.uint8
 
     def __init__(self) -> None:
         self.calls: list[str] = []
         self.failing: dict[str, Exception] = {}
+        self.events = 0
+        self.devices: list[int] = []  # those that are entered
         self.cuda = SimpleNamespace(
             MemoryPool=self._pool,
             using_allocator=self._using,
             alloc_pinned_memory=self._pin,
             get_current_stream=lambda: _Stream(self, "current"),
             Stream=lambda non_blocking: _Stream(self, "copying"),
-            Event=lambda disable_timing: _Event(self),
+            Event=lambda block=False, disable_timing=False: _Event(self, block),
+            Device=self._device,
+            get_elapsed_time=lambda begin, end: 1e3 * (end.at - begin.at),
             memory=SimpleNamespace(OutOfMemoryError=OutOfMemoryError),
             driver=SimpleNamespace(CUDADriverError=CUDADriverError),
             runtime=SimpleNamespace(
                 CUDARuntimeError=CUDARuntimeError,
                 getDeviceProperties=self._properties,
-                memGetInfo=lambda: (FREE_BYTES, 2 * FREE_BYTES),
+                memGetInfo=lambda: (FREE_BYTES + sum(self.devices), 2 * FREE_BYTES),
+                getDeviceCount=lambda: DEVICES,
                 memcpyAsync=self._copy,
             ),
         )
@@ -109,6 +114,12 @@ class FakeCupy:
         )
 
     @contextmanager
+    def _device(self, number: int) -> Iterator[None]:
+        self.devices.append(number)
+        yield
+        self.devices.pop()
+
+    @contextmanager
     def _using(self, allocator: object) -> Iterator[None]:
         self.note("using_allocator")
         yield
@@ -128,8 +139,13 @@ class FakeCupy:
 
 
 class _Event:
-    def __init__(self, cupy: FakeCupy) -> None:
+    """Events are a second apart."""
+
+    def __init__(self, cupy: FakeCupy, sleeps: bool = False) -> None:
         self._cupy = cupy
+        self.sleeps = sleeps
+        cupy.events += 1
+        self.at = cupy.events
 
     def synchronize(self) -> None:
         self._cupy.note("wait")
@@ -150,6 +166,13 @@ class _Stream:
 
     def synchronize(self) -> None:
         self._cupy.note(f"{self._name} synchronize")
+
+    def __enter__(self) -> _Stream:
+        self._cupy.note(f"to {self._name}")
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._cupy.note(f"from {self._name}")
 
 
 class _Function:

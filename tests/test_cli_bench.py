@@ -45,7 +45,8 @@ def test_without_a_suite_they_are_listed() -> None:
     assert [line.split(maxsplit=1) for line in lines] == [[suite.name, suite.summary] for suite in SUITES.values()]
     listed = answer_of("bench")
     assert listed["schema"] == 1
-    assert [suite["name"] for suite in listed["suites"]] == ["smoke", "cpu", "answers", "trusses", "eager"]
+    names = ["smoke", "cpu", "answers", "trusses", "eager", "blocks", "balance"]
+    assert [suite["name"] for suite in listed["suites"]] == names
 
 
 def test_records_are_kept_and_tables_are_printed(options: list[str], tmp_path: Path) -> None:

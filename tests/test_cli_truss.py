@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from commands import KARATE, answer_of, interrupt, invoke, labelled_files, run_on_terminal
+from commands import KARATE, RESULT_KEYS, answer_of, interrupt, invoke, labelled_files, run_on_terminal
 from pyarrow import feather, parquet
 
 import wedgewise as ww
@@ -128,7 +128,7 @@ def test_text_labels_in_an_array_are_refused_before_the_work(
 @pytest.mark.parametrize("choice", ["nothing", "all"])
 def test_json_has_the_numbers_and_the_levels(choice: str, labels: str, files: dict[str, str]) -> None:
     record = answer_of("truss", files[labels], *CHOICES[choice])
-    assert set(record) == {"schema", "edges", "levels"} | {field.name for field in fields(ww.Result)}
+    assert set(record) == {"schema", "edges", "levels"} | RESULT_KEYS
     assert (record["schema"], record["question"], record["answer"]) == (1, "trussness", list(NUMBERS.values()))
     assert record["edges"] == [[LABELS[labels][end] for end in ends] for ends in NUMBERS]
     assert [tuple(level.values()) for level in record["levels"]] == LEVELS
@@ -139,7 +139,7 @@ def test_json_has_the_numbers_and_the_levels(choice: str, labels: str, files: di
 @pytest.mark.parametrize(("choice", "level"), [("k", LEVELS[1]), ("beyond", (5, 0, 0, 0)), ("max", LEVELS[2])])
 def test_json_of_one_truss(choice: str, level: tuple[int, ...], labels: str, files: dict[str, str]) -> None:
     record = answer_of("truss", files[labels], *CHOICES[choice])
-    assert set(record) == {"schema", "levels"} | {field.name for field in fields(ww.Result)}
+    assert set(record) == {"schema", "levels"} | RESULT_KEYS
     assert record["question"] == QUESTIONS[choice]
     assert record["answer"] == {"k": level[0], "edges": [list(row[:2]) for row in rows_of(choice, labels)]}
     assert [tuple(item.values()) for item in record["levels"]] == [level]

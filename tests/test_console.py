@@ -16,6 +16,7 @@ from wedgewise.cli import _terminate, console, main
 from wedgewise.cli import app as commands
 from wedgewise.cli.console import Console
 from wedgewise.cli.options import Reading
+from wedgewise.datasets import packaged
 from wedgewise.errors import MissingFileError
 
 
@@ -102,6 +103,6 @@ def test_a_bar_is_announced_for_standard_input_only_when_somebody_watches() -> N
 
 
 def test_an_installation_without_its_data_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(datasets, "files", lambda _package: tmp_path)
+    monkeypatch.setattr(packaged, "files", lambda _package: tmp_path)
     with pytest.raises(MissingFileError, match="the bundled graph is missing; reinstall wedgewise"):
         datasets.bundled("email-Enron")

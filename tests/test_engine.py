@@ -55,10 +55,11 @@ def test_a_failing_task_stops_the_others_and_is_raised(threads: int) -> None:
         if number == 5:
             raise ZeroDivisionError("task 5")
 
+    before = threading.active_count()
     with pytest.raises(ZeroDivisionError, match="task 5"):
         run_tasks(task, 10_000, threads)
     assert len(ran) < 10_000
-    assert threading.active_count() == 1
+    assert threading.active_count() == before
 
 
 @pytest.mark.parametrize("room", [0, 1, 2])
@@ -211,6 +212,7 @@ def test_a_process_that_asks_again_and_again_loads_the_kernels(monkeypatch: pyte
 
 def test_explain_says_what_run_does() -> None:
     graph = generate.complete(10).pairs()
+    ww.count(graph, algorithm="latapy")  # its kernel is loaded: what that takes is in no estimate any more
     plan = ww.explain("count", graph, algorithm="latapy", knobs={"threshold": 3}, threads=2)
     result = ww.run("count", graph, algorithm="latapy", knobs={"threshold": 3}, threads=2)
     assert result.plan == plan
@@ -259,7 +261,7 @@ def test_a_result_says_everything() -> None:
     assert result.version == ww.__version__
     record = result.to_dict()
     assert record["schema"] == 1
-    assert set(record) - {"schema"} == set(type(result).__dataclass_fields__)
+    assert set(record) - {"schema"} == set(type(result).__dataclass_fields__) - {"task_seconds"}
 
 
 def test_hub_rows_never_outweigh_the_arcs() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import builtins
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
@@ -32,9 +33,11 @@ TRIANGLE = [(0, 1), (1, 2), (2, 0)]
 @pytest.fixture(autouse=True)
 def forget_devices() -> Any:
     """Look for a device anew, before and after."""
-    gpu.find_device.cache_clear()
+    for look in (gpu.find_device, gpu._further_device):
+        look.cache_clear()
     yield
-    gpu.find_device.cache_clear()
+    for look in (gpu.find_device, gpu._further_device):
+        look.cache_clear()
 
 
 def hide_cupy(monkeypatch: pytest.MonkeyPatch, error: ImportError) -> None:
@@ -133,6 +136,50 @@ def test_large_arrays_go_through_the_ring(fake: FakeCupy, device: gpu.Cuda) -> N
     assert np.array_equal(device.download(there), LARGE)
     assert fake.calls[0] == "copying follows"
     assert (fake.calls.count("copy"), fake.calls[-1]) == (4, "copying synchronize")
+
+
+def test_arrays_are_sent_without_waiting(fake: FakeCupy, device: gpu.Cuda) -> None:
+    clock = device.clock()
+    fake.calls.clear()
+    sent = device.send(LARGE)
+    assert np.array_equal(sent.array, LARGE)
+    assert fake.calls == ["to copying", "empty", "from copying", *["pin", "copy"] * 4]
+    assert 1 <= clock(sent.end) - clock(sent.begin) <= 10
+    stream = device.stream()
+    stream.follow(sent.end)
+    with stream:
+        pass
+    stamp = stream.stamp()
+    assert stamp.event.sleeps
+    stamp.wait()
+    assert fake.calls[-4:] == ["copying follows", "to copying", "from copying", "wait"]
+    assert device.send(LARGE[:0]).array.size == 0
+
+
+def test_the_clock_is_the_host_s(device: gpu.Cuda) -> None:
+    before = time.perf_counter()
+    clock = device.clock()
+    after = time.perf_counter()
+    assert before <= clock(device.stream().stamp()) - 1 <= after  # the first event after the clock's own
+
+
+def test_memory_is_reserved_on_the_stream_of_copies(fake: FakeCupy, device: gpu.Cuda) -> None:
+    device.reserve(100)
+    assert fake.calls == ["to copying", "empty", "from copying"]
+    fake.failing["empty"] = OutOfMemoryError("Out of memory allocating 100 bytes")
+    with pytest.raises(DeviceMemoryError, match="100 bytes were asked for"):
+        device.reserve(100)
+
+
+def test_all_devices_are_found(fake: FakeCupy, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "cupy", fake)
+    devices = gpu.find_devices()
+    assert [device.number for device in devices] == [0, 1, 2]
+    assert devices == gpu.find_devices()
+    assert [device.free_bytes() for device in devices] == [1024, 1025, 1026]
+    with devices[2].memory():
+        assert fake.devices == [2]
+    assert fake.devices == []
 
 
 def test_strided_arrays_and_mapped_files_arrive(device: gpu.Cuda, tmp_path: Path) -> None:

@@ -45,11 +45,11 @@ def test_the_first_folder_that_is_named_is_taken(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
     monkeypatch.delenv(jit.CACHE_VARIABLE, raising=False)
-    assert jit._cache_root() == tmp_path / "home" / ".cache" / "wedgewise"
+    assert jit.cache_root() == tmp_path / "home" / ".cache" / "wedgewise"
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "xdg"))
-    assert jit._cache_root() == tmp_path / "xdg" / "wedgewise"
+    assert jit.cache_root() == tmp_path / "xdg" / "wedgewise"
     monkeypatch.setenv(jit.CACHE_VARIABLE, str(tmp_path / "named"))
-    assert jit._cache_root() == tmp_path / "named"
+    assert jit.cache_root() == tmp_path / "named"
     found = jit.cache_folder()
     assert found is not None
     assert found.is_dir()

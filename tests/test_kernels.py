@@ -96,6 +96,7 @@ def test_a_warm_process_runs_kernels_without_numba(warm: Installation) -> None:
     assert (int(count) > 0, numba, llvmlite) == (True, "False", "True")
 
 
+@pytest.mark.deep
 @pytest.mark.compiled
 def test_a_damaged_kernel_is_compiled_again_and_never_run(warm: Installation) -> None:
     stored = list(Path(warm.cache).glob("*/wedgewise.algorithms.cpu.keystone.*.kernel"))
@@ -200,6 +201,7 @@ print(json.dumps([signatures, len(counts)]))
 """
 
 
+@pytest.mark.deep
 @pytest.mark.compiled
 def test_kernels_have_at_most_two_signatures(warm: Installation) -> None:
     signatures, distinct_counts = json.loads(warm.python("-c", MIXED_WORKLOAD).stdout)

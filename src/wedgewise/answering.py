@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from wedgewise import __version__
 from wedgewise.algorithms import registry
 from wedgewise.algorithms._contract import TRUSSES, Shape, TrussJob
-from wedgewise.errors import DeviceMemoryError, InputError
+from wedgewise.errors import DeviceMemoryError, InputError, PreconditionError
 from wedgewise.graph import DeviceGraph, OrientedGraph
 from wedgewise.machine import gpu, hardware
 from wedgewise.partition.manifest import is_store
@@ -24,6 +24,7 @@ from wedgewise.plan import (
     Options,
     Plan,
     check_preparation,
+    choose_order_of_blocks,
     choose_orientation,
     choose_place,
     choose_place_to_clean,
@@ -38,6 +39,8 @@ from wedgewise.user_graph import Graph
 
 if TYPE_CHECKING:
     from wedgewise.device_forms import DeviceForms
+    from wedgewise.execute.hybrid import Hybrid
+    from wedgewise.execute.timeline import Timeline
 
 Progress = Callable[[str, int, int], None] | bool | None
 Tell = Callable[[str, int, int], None] | None
@@ -54,11 +57,13 @@ def answer(
     question: Question, source: Any, options: Options, progress: Progress, verify: bool, details: Mapping[str, Any]
 ) -> Result:
     """Answer a question about a source."""
-    question.details(details)
+    checked = question.details(details)
     if is_store(source):
         from wedgewise.answering_stores import answer_store
 
-        return answer_store(question.name, source, options, progress, verify)
+        return answer_store(question.name, source, options, progress, verify, k=checked.get("k"))
+    if options.cluster is not None or options.workers is not None:
+        raise PreconditionError("workers count stores: make one with `wedgewise partition`, and name its folder")
     with _bar(progress) as tell:
         clock = _Clock()
         graph = as_graph(source, options)
@@ -89,14 +94,21 @@ def answer(
         peak_bytes=hardware.peak_bytes(),
         machine=hardware.look().description,
         version=__version__,
+        timeline=computed.timeline,
     )
 
 
 def plan_for(question: Question, source: Any, options: Options, details: Mapping[str, Any]) -> Plan:
     """What `answer` would do."""
+    if is_store(source):
+        from wedgewise.answering_stores import plan_store
+
+        return plan_store(question.name, source, options, k=question.details(details).get("k"))
     graph = as_graph(source, options)
     computes = question.computes(graph, question.details(details))
     options, place = choose_place(options, computes, graph)
+    if place == "hybrid":
+        return _prepare_hybrid(question, graph, options)[1].plan
     if place == "cuda":
         try:
             return _prepare_on_device(computes, graph, options, question)[1]
@@ -107,11 +119,12 @@ def plan_for(question: Question, source: Any, options: Options, details: Mapping
 
 @dataclass(frozen=True, slots=True)
 class Answered:
-    """What was computed, as planned; seconds by stage."""
+    """What was computed, as planned; seconds by stage; of a hybrid count, what ran where and when."""
 
     asked: Asked
     plan: Plan
     seconds: dict[str, float]
+    timeline: Timeline | None = None
 
 
 def _compute(question: Question, graph: Graph, options: Options, details: Mapping[str, Any], tell: Tell) -> Answered:
@@ -121,6 +134,8 @@ def _compute(question: Question, graph: Graph, options: Options, details: Mappin
     options, place = choose_place(options, computes, graph)
     if place == "cpu":
         return _compute_on_host(question, computes, graph, options, details, tell)
+    if place == "hybrid":
+        return _compute_hybrid(question, graph, options, details, tell)
     try:
         return _compute_on_device(question, computes, graph, options, details, tell)
     except DeviceMemoryError as error:
@@ -164,6 +179,28 @@ def _compute_on_device(
             plan = with_more_batches(plan, error)
     seconds = {**graph.device_forms.take_seconds(), **taken}
     return Answered(Asked(graph, None, computed, details, plan.threads, options), plan, seconds)
+
+
+def _compute_hybrid(
+    question: Question, graph: Graph, options: Options, details: Mapping[str, Any], tell: Tell
+) -> Answered:
+    """Count by blocks, on GPUs and threads together."""
+    clock = _Clock()
+    oriented, hybrid = _prepare_hybrid(question, graph, options)
+    clock.lap("orient and cut")
+    run = hybrid.run(tell)
+    clock.lap("count")
+    asked = Asked(graph, oriented, reduce(run.execution, run.plan), details, run.plan.threads, options)
+    return Answered(asked, run.plan, clock.laps, run.timeline)
+
+
+def _prepare_hybrid(question: Question, graph: Graph, options: Options) -> tuple[OrientedGraph, Hybrid]:
+    from wedgewise.execute.hybrid import plan_graph
+
+    _check_threads(options)
+    check_preparation(graph.n, graph.m, options)
+    oriented = graph.oriented(choose_order_of_blocks(options, graph), "rank", threads=options.threads)
+    return oriented, plan_graph(question.name, oriented, options)
 
 
 def _run_on_host(plan: Plan, oriented: OrientedGraph, details: Mapping[str, Any], tell: Tell) -> Computed:

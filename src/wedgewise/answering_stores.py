@@ -1,47 +1,54 @@
-"""The triangles of a store, from its folder to the `Result`."""
+"""Questions about a store, from its folder to the `Result`: counts here, those about every vertex or edge by owners."""
 
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from wedgewise import __version__
+from wedgewise.answering_owners import StoreQuestion, answer_by_owners, plan_by_owners
 from wedgewise.errors import PreconditionError, VerificationError
 from wedgewise.execute.outofcore import StoreCount, count_store, plan_count
 from wedgewise.machine import hardware
 from wedgewise.partition.store import Store, open_store
-from wedgewise.plan import ENGINE, Options
+from wedgewise.plan import ENGINE, Options, Plan
 from wedgewise.report.progress import progress_bar
 from wedgewise.result import Result
 
 if TYPE_CHECKING:
     from wedgewise.answering import Progress
 
-ANSWERED = ("count",)
+ANSWERED = ("count", "triangles", "edge_support", "k_truss")
 RECOUNT = "bbtc"
 
 
 def answer_store(
-    question: str, folder: Any, options: Options, progress: Progress, verify: bool, *, resume: bool = True
+    question: str,
+    folder: Any,
+    options: Options,
+    progress: Progress,
+    verify: bool,
+    *,
+    k: int | None = None,
+    resume: bool = True,
 ) -> Result:
     """Answer a question about a store, within ``options.memory_limit``; `resume` is that of `count_store`."""
+    if question != "count":
+        with progress_bar(progress) as tell:
+            asked = StoreQuestion(question, options, k, resume=resume, verify=verify)
+            return answer_by_owners(asked, open_for(asked, folder), tell)
     _check(question, folder, options)
     begin = time.perf_counter()
     store = open_store(folder)
     other = ENGINE if options.algorithm == RECOUNT else RECOUNT
-    if verify:
+    if verify and not _by_workers(options):
         plan_count(store, options.memory_limit, options.threads, other)  # refused now, not after the count
     with progress_bar(progress) as tell:
         opened = time.perf_counter()
-        found = count_store(
-            store,
-            memory_limit=options.memory_limit,
-            threads=options.threads,
-            algorithm=options.algorithm,
-            knobs=options.knobs,
-            progress=tell,
-            resume=resume,
-        )
+        how = {"algorithm": options.algorithm, "knobs": options.knobs, "progress": tell, "resume": resume}
+        found = _count(store, options, how)
         counted = time.perf_counter()
         seconds = {"open": opened - begin, "count": counted - opened}
         verified = None
@@ -64,7 +71,29 @@ def answer_store(
         peak_bytes=hardware.peak_bytes(),
         machine=hardware.look().description,
         version=__version__,
+        task_seconds=found.task_seconds,
+        timeline=found.timeline,
     )
+
+
+def plan_store(question: str, folder: Any, options: Options, *, k: int | None = None) -> Plan:
+    """What `answer_store` would do in this process."""
+    if question != "count":
+        asked = StoreQuestion(question, options, k)
+        return plan_by_owners(asked, open_for(asked, folder))
+    _check(question, folder, options)
+    store = open_store(folder)
+    if options.device == "hybrid":
+        from wedgewise.execute import hybrid
+
+        return hybrid.plan_store(store, options).plan
+    return plan_count(store, options.memory_limit, options.threads, options.algorithm, options.knobs)[1]
+
+
+def open_for(question: StoreQuestion, folder: Any) -> Store:
+    """The store that something about every vertex or edge is asked of, where it can be."""
+    _check(question.name, folder, question.options)
+    return open_store(folder)
 
 
 def _check(question: str, folder: Any, options: Options) -> None:
@@ -72,17 +101,44 @@ def _check(question: str, folder: Any, options: Options) -> None:
         raise PreconditionError(
             f"{folder}: a store answers {', '.join(ANSWERED)}, not {question}; ask the graph's file"
         )
-    if options.device == "cuda":
+    if options.device == "cuda" or (options.device == "hybrid" and question != "count"):
         raise PreconditionError(f"{folder}: stores are counted on the host; leave the device out")
+    if _by_workers(options):
+        if question != "count":
+            raise PreconditionError(f"{folder}: workers count, and do not answer {question}; leave them out")
+        if options.device not in ("auto", "cpu"):
+            raise PreconditionError(f"{folder}: workers count on their hosts; leave the device {options.device} out")
     if (options.order, options.relabel) != ("auto", "auto"):
         raise PreconditionError(f"{folder}: a store has its order and its ids; leave order and relabel out")
 
 
+def _by_workers(options: Options) -> bool:
+    return options.cluster is not None or options.workers is not None
+
+
+def _count(store: Store, options: Options, how: Mapping[str, Any]) -> StoreCount:
+    """Count in this process, with GPUs or without, or by the workers that were asked for; see `count_store`."""
+    if options.device == "hybrid":
+        from wedgewise.execute.hybrid import count_store_hybrid
+
+        return count_store_hybrid(store, memory_limit=options.memory_limit, threads=options.threads, **how)
+    if not _by_workers(options):
+        return count_store(store, memory_limit=options.memory_limit, threads=options.threads, **how)
+    from wedgewise.execute.cluster import count_on_cluster
+
+    return count_on_cluster(
+        store,
+        cluster=options.cluster,
+        workers=options.workers,
+        memory_limit=options.memory_limit,
+        threads=options.threads,
+        **how,
+    )
+
+
 def _verified(store: Store, found: StoreCount, options: Options, other: str) -> str:
     """Count again by another algorithm, or raise; how it was done."""
-    again = count_store(
-        store, memory_limit=options.memory_limit, threads=options.threads, algorithm=other, journal=False
-    )
+    again = _count(store, replace(options, device="auto"), {"algorithm": other, "journal": False})
     if again.triangles != found.triangles:
         raise VerificationError(
             f"{found.plan.algorithm} counts {found.triangles:,} triangles and {other} {again.triangles:,}: please "

@@ -44,21 +44,26 @@ def count(
     progress: Progress = None,
     verify: bool = False,
     knobs: Mapping[str, int | str] | None = None,
+    cluster: str | None = None,
+    workers: int | None = None,
 ) -> int:
     """Count the triangles of a graph, exactly.
 
     Parameters
     ----------
     graph : a Graph, or whatever `Graph` accepts: a path, an edge array, pairs, an object of another library; or the
-        folder of a store that `wedgewise partition` made, of which only what fits the memory limit is read at a time
-    device : "cpu", "cuda", or "auto": where it is estimated to be faster
+        folder of a store that `wedgewise partition` made, of which only what fits the memory limit is read at a time;
+        a store may also be named by a URL that fsspec reads
+    device : "cpu", "cuda", or "auto": where it is estimated to be faster; "hybrid" counts by blocks on both together
     algorithm : "auto" or a name from `algorithms()`
     memory_limit : bytes that the work may take; exceeding it is an error before the work starts. For a store, the
-        largest size of the whole process
+        largest size of the whole process; of every worker of a cluster, of all workers on this machine together
     threads : how many threads; the default is what this process may use
     progress : True for a bar on standard error, or a callable (stage, done, total)
     verify : check the answer by another method: a total is recounted, of an array a sample
     knobs : parameters of the algorithm by name
+    cluster : of a store: the address of a Dask scheduler or the path of its scheduler file, whose workers count
+    workers : of a store: how many processes of this machine count, instead of this one
 
     Examples
     --------
@@ -66,15 +71,26 @@ def count(
     >>> ww.count([(0, 1), (1, 2), (2, 0), (2, 3)])
     1
     """
-    how = How(device=device, algorithm=algorithm, memory_limit=memory_limit, threads=threads, knobs=knobs)
-    answer: int = _ask("count", graph, {**how, "progress": progress, "verify": verify})
-    return answer
+    found: int = run(
+        "count",
+        graph,
+        device=device,
+        algorithm=algorithm,
+        memory_limit=memory_limit,
+        threads=threads,
+        progress=progress,
+        verify=verify,
+        knobs=knobs,
+        cluster=cluster,
+        workers=workers,
+    ).answer
+    return found
 
 
 def triangles(graph: Any, **how: Unpack[How]) -> NDArray[np.int64]:
     """Count the triangles of every vertex, in the order of ``Graph.labels``.
 
-    The keywords are those of `count`.
+    The keywords are those of `count`; a store may be asked as well.
 
     Examples
     --------
@@ -89,7 +105,7 @@ def triangles(graph: Any, **how: Unpack[How]) -> NDArray[np.int64]:
 def edge_support(graph: Any, **how: Unpack[How]) -> NDArray[np.int64]:
     """Count the triangles of every edge, in the order of ``Graph.edges``.
 
-    The keywords are those of `count`.
+    The keywords are those of `count`; a store may be asked as well.
 
     Examples
     --------
@@ -331,7 +347,7 @@ def k_truss(graph: Any, k: int, **how: Unpack[How]) -> Truss:
 
     Parameters
     ----------
-    graph : a Graph, or whatever `Graph` accepts
+    graph : a Graph, whatever `Graph` accepts, or the folder of a store
     k : at least 2
     **how : the keywords of `count`
 
@@ -414,6 +430,8 @@ def run(
     progress: Progress = None,
     verify: bool = False,
     knobs: Mapping[str, int | str] | None = None,
+    cluster: str | None = None,
+    workers: int | None = None,
     **details: Any,
 ) -> Result:
     """Answer a question and return the whole `Result`.
@@ -431,7 +449,7 @@ def run(
     from wedgewise.answering import answer
     from wedgewise.questions import find_question
 
-    options = Options(device, algorithm, order, relabel, memory_limit, threads, knobs)
+    options = Options(device, algorithm, order, relabel, memory_limit, threads, knobs, cluster=cluster, workers=workers)
     return answer(find_question(question), graph, options, progress, verify, details)
 
 

@@ -94,12 +94,20 @@ class DeviceError(WedgewiseError, RuntimeError):
     """A GPU is not there, cannot be used, or failed; the message says what else to do."""
 
 
+class ClusterError(WedgewiseError, RuntimeError):
+    """Workers cannot be reached, are of another version, or are lost again and again; what is finished is kept."""
+
+
 class VerificationError(WedgewiseError, ArithmeticError):
     """Two methods disagree, or an identity does not hold: a defect in wedgewise, never a property of the input."""
 
 
 class StorageError(WedgewiseError, OSError):
     """A file could not be written; nothing half-written is left under its final name."""
+
+
+class DownloadError(WedgewiseError, ConnectionError):
+    """A graph could not be fetched; what has arrived of it stays, and the same call goes on from there."""
 
 
 def _shorten(text: str, width: int = 80) -> str:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from wedgewise.machine.gpu import CopyingDevice
     from wedgewise.user_graph import Graph
 
-DEVICES = ("auto", "cpu", "cuda")
+DEVICES = ("auto", "cpu", "cuda", "hybrid")
 ENGINE, TRUSS_ENGINE = "keystone", "peel"  # what `auto` takes for all but small graphs
 MAX_EDGES = MAX_ARCS
 
@@ -34,6 +34,7 @@ ARRAY_SECONDS_PER_WEDGE = 1.2e-7
 COMPILED_SECONDS_PER_WEDGE = 1e-9
 ORIENT_SECONDS_PER_EDGE = 2e-8
 DEVICE_SECONDS, DEVICE_SECONDS_PER_EDGE = 5e-3, 1.5e-9
+BLOCK_SECONDS_PER_EDGE = 5e-10  # of tasks on a GPU, their blocks copied
 AS_GOOD_SHARE, AS_GOOD_SECONDS = 1.05, 5e-6  # kernels that take so much longer are as good: preparing decides
 BATCHES, MOST_BATCHES = "batches", 64  # the knob of algorithms that can save memory so
 COST = {  # in counts
@@ -61,6 +62,44 @@ class Options:
     threads: int | None = None
     knobs: Mapping[str, int | str] | None = None
     because: tuple[str, ...] = ()
+    cluster: str | None = None
+    workers: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class BlockPlan:
+    """The tasks of a hybrid count, and what they may take.
+
+    Attributes
+    ----------
+    parts, blocks : what ids are cut into, and the blocks that have arcs
+    tasks : those with work; of them `host_tasks` are for threads alone, `device_only_tasks` for GPUs alone
+    devices, streams : the GPUs, and how many tasks each of them does at a time
+    threads, cutoff : how many count themselves; they leave so many of the heaviest tasks to the GPUs
+    device_bytes, host_bytes : what blocks and work may take on each GPU, and on the host beyond blocks in memory
+    """
+
+    parts: int
+    blocks: int
+    tasks: int
+    host_tasks: int
+    device_only_tasks: int
+    devices: tuple[str, ...]
+    streams: int
+    threads: int
+    cutoff: int
+    device_bytes: int
+    host_bytes: int
+
+    def lines(self) -> list[str]:
+        """As a plan shows them."""
+        gpus = f"{self.streams} streams on each of: {', '.join(self.devices)}" if self.devices else "no GPU"
+        alone = f"{self.host_tasks:,} for threads alone, {self.device_only_tasks:,} for GPUs alone"
+        return [
+            f"  blocks    {self.blocks:,} of {self.parts:,} parts, {self.tasks:,} tasks: {alone}",
+            f"  places    {gpus}; {self.threads} threads, which leave the {self.cutoff:,} heaviest tasks to GPUs",
+            f"  budgets   {self.device_bytes:,} bytes on each GPU, {self.host_bytes:,} on the host",
+        ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +128,8 @@ class Plan:
     bytes_needed: int
     estimated_seconds: float
     reasons: tuple[str, ...]
+    blocks: BlockPlan | None = None
+    beyond: str = "the oriented graph"
 
     def __str__(self) -> str:
         knobs = ", ".join(f"{name}={value}" for name, value in self.knobs.items()) or "none"
@@ -97,7 +138,8 @@ class Plan:
             f"  graph     {self.n:,} vertices, {self.m:,} edges, {self.wedges:,} wedges in {self.order} order",
             f"  ids       by {self.relabel}",
             f"  knobs     {knobs}",
-            f"  memory    {self.bytes_needed:,} bytes beyond the oriented graph",
+            *([] if self.blocks is None else self.blocks.lines()),
+            f"  memory    {self.bytes_needed:,} bytes beyond {self.beyond}",
             f"  time      about {self.estimated_seconds:.3g} s of work",
             *(f"  because   {reason}" for reason in self.reasons),
         ]
@@ -122,16 +164,25 @@ def choose_orientation(options: Options, place: str, computes: str, graph: Graph
     return order, relabel
 
 
+def choose_order_of_blocks(options: Options, graph: Graph) -> str:
+    """The order for tasks on blocks, whose ids are ranks: what the engine takes, by whichever algorithm they go."""
+    if options.relabel not in ("auto", "rank"):
+        raise PreconditionError(f"device='hybrid' cuts a graph with ids by rank, not {options.relabel!r}")
+    return choose_orientation(replace(options, algorithm=ENGINE, relabel="rank"), "cpu", "count", graph)[0]
+
+
 def _best_order(algorithm: Algorithm, graph: Graph) -> str:
     """The order that suits a graph best, of those that an algorithm takes."""
     return algorithm.orders[0] if algorithm.prefers is None else algorithm.prefers(graph.degrees)
 
 
 def choose_place(options: Options, computes: str, graph: Graph) -> tuple[Options, str]:
-    """Where the work is done, "cpu" or "cuda", and the options with the reason for it."""
+    """Where the work is done, "cpu", "cuda" or "hybrid", and the options with the reason for it."""
     if graph.why_not_there is not None:
         options = replace(options, because=(*options.because, graph.why_not_there))
     place = _asked_place(options)
+    if place == "hybrid" and computes != "count":
+        raise PreconditionError(f"device='hybrid' counts triangles and does not compute {computes}; use cuda or cpu")
     engine = registry().get((engine_for(computes), "cuda"))
     is_able = engine is not None and computes in engine.answers
     if place == "cuda" and not is_able and options.algorithm == "auto":
@@ -197,12 +248,24 @@ def check_memory(need: int, options: Options, what: str, otherwise: str) -> None
     """Refuse `need` bytes beyond the caller's limit or what the machine has left."""
     if options.memory_limit is None and need <= ALWAYS_THERE_BYTES:
         return
-    available = hardware.available_memory()
-    allowed = available if options.memory_limit is None else min(available, options.memory_limit)
+    allowed = allowed_memory(options)
     if need > allowed:
         raise MemoryLimitError(
             f"{what} takes {need:,} bytes and {allowed:,} are allowed; raise memory_limit or {otherwise}"
         )
+
+
+def allowed_memory(options: Options) -> int:
+    """The caller's limit, or what the machine has left if that is less."""
+    available = hardware.available_memory()
+    return available if options.memory_limit is None else min(available, options.memory_limit)
+
+
+def estimated_seconds(shape: Shape, threads: int, devices: int) -> float:
+    """What block tasks take on so many threads and GPUs together, loading apart."""
+    here = threads / ((shape.wedges or 0) + 4 * shape.m + 1) / COMPILED_SECONDS_PER_WEDGE
+    there = devices / (DEVICE_SECONDS + BLOCK_SECONDS_PER_EDGE * shape.m)
+    return 1 / (here + there)
 
 
 def orient_bytes(n: int, m: int, threads: int) -> int:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, fields, replace
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, fields, replace
 from math import isnan
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from wedgewise.execute.timeline import Timeline
 from wedgewise.graph import CleanReport
 from wedgewise.plan import Plan
 
@@ -31,6 +33,8 @@ class Result:
     verified : how the answer was confirmed, or None
     peak_bytes : largest resident size of this process so far
     machine, version : where and by what
+    task_seconds : of a store, the seconds of every task by its number; not in `to_dict`
+    timeline : of a hybrid count, what ran where and when
 
     Examples
     --------
@@ -54,11 +58,15 @@ class Result:
     peak_bytes: int
     machine: str
     version: str
+    task_seconds: Mapping[int, float] = field(default_factory=dict)
+    timeline: Timeline | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        """A JSON-ready object with the same keys and ``schema``; arrays become lists."""
-        plain = {"schema": SCHEMA, **asdict(replace(self, answer=None))}
+        """A JSON-ready object with the same keys but ``task_seconds``, and ``schema``; arrays become lists."""
+        plain = {"schema": SCHEMA, **asdict(replace(self, answer=None, task_seconds={}, timeline=None))}
         plain["answer"] = _plain(self.answer)
+        plain["timeline"] = None if self.timeline is None else self.timeline.to_dict()
+        del plain["task_seconds"]
         return plain
 
 

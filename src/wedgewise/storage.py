@@ -81,6 +81,46 @@ def scratch_file(folder: str | os.PathLike[str]) -> Iterator[BinaryIO]:
         raise _not_written(Path(folder) / "temporary file", error) from error
 
 
+@contextmanager
+def partial_file(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
+    """Yield a file that grows over several runs, to be read and written; what it holds stays, whatever ends the block.
+
+    One process at a time has it, where the system has locks on files. `put_in_place` gives it its final name.
+
+    Raises
+    ------
+    StorageError
+        When the file cannot be opened or written, or when another process has it.
+    """
+    try:
+        with os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT, 0o666), "r+b") as file:
+            _lock(file, path)
+            try:
+                yield file
+            finally:
+                file.flush()
+                os.fsync(file.fileno())
+    except OSError as error:
+        if isinstance(error, WedgewiseError):
+            raise
+        raise _not_written(Path(path), error) from error
+
+
+def put_in_place(finished: str | os.PathLike[str], path: str | os.PathLike[str]) -> None:
+    """Give a finished file its final name in one step, instead of whatever had that name.
+
+    Raises
+    ------
+    StorageError
+        When that is not possible.
+    """
+    try:
+        os.replace(finished, path)
+        _sync_folder(Path(path).parent)
+    except OSError as error:
+        raise _not_written(Path(path), error) from error
+
+
 def append_line(path: str | os.PathLike[str], text: str) -> None:
     """Append `text` and a newline to a file in one write, flushed to the disk; a missing file is created.
 
@@ -130,6 +170,18 @@ def _sync_folder(folder: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+def _lock(file: BinaryIO, path: str | os.PathLike[str]) -> None:
+    """Keep other processes out of a file until it is closed."""
+    if os.name != "posix":
+        return
+    import fcntl
+
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError as error:
+        raise StorageError(f"{path}: another process is writing it; wait until it has ended") from error
 
 
 def _missing_newline(descriptor: int) -> str:

@@ -15,7 +15,7 @@ import io
 import os
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,10 +31,19 @@ from wedgewise.write import compressed, unsigned
 
 TABLE_ROWS = 2**20
 TEXT_ROWS = 2**16
+WRITER_BYTES = 40 << 20  # cells of text; columns of Arrow and Parquet, encoded
+XZ_BYTES = 104 << 20  # its tables
 
 TRIANGLE_ENDS = 3
 
 Block = tuple[NDArray[Any], ...]  # columns: vertices, then the value if there is one
+
+
+class Named(Protocol):
+    """A graph whose vertices have labels, wherever its edges are."""
+
+    @property
+    def labels(self) -> Labels: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,13 +107,38 @@ class _Again:
         return self.blocks()
 
 
-def per_vertex(graph: Graph, name: str, values: NDArray[Any]) -> Answers:
-    """A value of every vertex."""
+def streamed(
+    columns: tuple[str, ...],
+    labels: Labels,
+    rows: int,
+    value_dtype: np.dtype[Any] | None,
+    blocks: Callable[[], Iterator[Block]],
+) -> Answers:
+    """Rows whose blocks are made anew whenever a format goes through them."""
+    return Answers(columns, _signed(labels), rows, value_dtype, _Again(blocks))
+
+
+def watched(answers: Answers, told: Callable[[int], None]) -> Answers:
+    """The same rows; `told` gets how many were taken behind each block."""
 
     def blocks() -> Iterator[Block]:
-        return ((np.arange(part.start, min(part.stop, graph.n)), values[part]) for part in _parts(graph.n))
+        came = 0
+        for block in answers.blocks:
+            yield block
+            came += len(block[0])
+            told(came)
 
-    return Answers(("vertex", name), _signed(graph.labels), graph.n, values.dtype, _Again(blocks))
+    return replace(answers, blocks=_Again(blocks))
+
+
+def per_vertex(graph: Named, name: str, values: NDArray[Any]) -> Answers:
+    """A value of every vertex."""
+    n = len(graph.labels)
+
+    def blocks() -> Iterator[Block]:
+        return ((np.arange(part.start, min(part.stop, n)), values[part]) for part in _parts(n))
+
+    return streamed(("vertex", name), graph.labels, n, values.dtype, blocks)
 
 
 def per_edge(graph: Graph, name: str, values: NDArray[Any]) -> Answers:
@@ -113,7 +147,7 @@ def per_edge(graph: Graph, name: str, values: NDArray[Any]) -> Answers:
     def blocks() -> Iterator[Block]:
         return ((graph.edges[part, 0], graph.edges[part, 1], values[part]) for part in _parts(graph.m))
 
-    return Answers(("u", "v", name), _signed(graph.labels), graph.m, values.dtype, _Again(blocks))
+    return streamed(("u", "v", name), graph.labels, graph.m, values.dtype, blocks)
 
 
 def some_edges(graph: Graph, chosen: NDArray[np.int64]) -> Answers:
@@ -122,7 +156,7 @@ def some_edges(graph: Graph, chosen: NDArray[np.int64]) -> Answers:
     def blocks() -> Iterator[Block]:
         return ((graph.edges[chosen[part], 0], graph.edges[chosen[part], 1]) for part in _parts(len(chosen)))
 
-    return Answers(("u", "v"), _signed(graph.labels), len(chosen), None, _Again(blocks))
+    return streamed(("u", "v"), graph.labels, len(chosen), None, blocks)
 
 
 def with_value(answers: Answers, name: str, value: int) -> Answers:
@@ -164,6 +198,17 @@ def answer_writer(path: str | os.PathLike[str]) -> Callable[[Answers, BinaryIO],
         listed = ", ".join(f".{known}" for known in ANSWER_WRITERS)
         raise UnknownNameError(f"{os.fspath(path)}: the suffix names no format for answers; there are: {listed}")
     return ANSWER_WRITERS[name]
+
+
+def rehearse_writer(path: str | os.PathLike[str]) -> None:
+    """Write a row to nowhere: what writes is then loaded, and a limit on memory can be divided by what that leaves."""
+    row = (np.zeros(1, np.uint32), np.zeros(1, np.uint32), np.zeros(1, np.int64))
+    answer_writer(path)(streamed(("u", "v", "value"), range(1), 1, row[-1].dtype, lambda: iter([row])), io.BytesIO())
+
+
+def writing_bytes(path: str | os.PathLike[str] | None) -> int:
+    """What writers of a file, or of text where there is none, hold of blocks of 2^17 rows at most."""
+    return WRITER_BYTES + (XZ_BYTES if path is not None and os.fspath(path).lower().endswith(".xz") else 0)
 
 
 def check_labels(path: str | os.PathLike[str], labels: Labels, ends: int) -> None:

@@ -4,14 +4,23 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from commands import COMMAND
 from numpy.typing import NDArray
 
+from wedgewise.execute.owners import Owning
+from wedgewise.machine.budget import LEAST_LIMIT, RESERVE_BYTES
 from wedgewise.partition import gather, runs, sources, turn, write_blocks
 from wedgewise.partition.manifest import MANIFEST
 from wedgewise.partition.store import Store
@@ -67,3 +76,107 @@ def read_everything(store: Store) -> None:
         store.block(*pair)
     store.vertex_of()
     store.labels()
+
+
+WATCHED = """
+import os, sys
+held = bytearray(int(os.environ.get("HELD_BYTES", 0)))
+from wedgewise.cli import main
+sys.argv = ["wedgewise", *sys.argv[1:]]
+try:
+    main()
+finally:
+    lines = open("/proc/self/status").read().split("\\n")
+    (peak,) = [line.split()[1] for line in lines if line.startswith("VmHWM")]
+    print(int(peak) * 1024, file=sys.stderr)
+"""
+
+
+def peak_of(*arguments: str, cwd: Path, env: dict[str, str] | None = None) -> tuple[int, str]:
+    """The largest resident size of a command, and what it printed."""
+    ran = subprocess.run(
+        [sys.executable, "-c", WATCHED, *arguments], cwd=cwd, env=env, capture_output=True, text=True, check=False
+    )
+    assert ran.returncode == 0, ran.stderr
+    return int(ran.stderr.split()[-1]), ran.stdout
+
+
+def counted_owners(patch: pytest.MonkeyPatch) -> list[int]:
+    """The owners whose slices are found from now on."""
+    found: list[int] = []
+    really = Owning.slices
+
+    def slices(self: Any, owners: Any, tell: Any = None) -> Any:
+        found.extend(owner.number for owner in owners)
+        return really(self, owners, tell)
+
+    patch.setattr(Owning, "slices", slices)
+    return found
+
+
+def kill_at_random(folder: Path, arguments: list[str], kills: int, seed: int) -> None:
+    """Start a command, kill it some time later, and see that it goes on; until it was killed so many times."""
+    moments = random.Random(seed)
+    command = [*COMMAND, *arguments]
+    begin = time.perf_counter()
+    expected = subprocess.run(command, cwd=folder, capture_output=True, check=True).stdout
+    whole = time.perf_counter() - begin
+    for _ in range(kills):
+        with subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+            time.sleep(moments.uniform(0, whole))
+            process.kill()
+            out, _ = process.communicate()
+        assert expected.startswith(out)
+    assert subprocess.run(command, cwd=folder, capture_output=True, check=True).stdout == expected
+
+
+DIES = """
+import os, signal, sys
+import wedgewise as ww
+from wedgewise.execute import slices
+folder, question, number, moment = sys.argv[1], sys.argv[2], int(sys.argv[3]), sys.argv[4]
+left, really_write, really_append = number, slices.write_array, slices.append_line
+def die(): os.kill(os.getpid(), signal.SIGKILL)
+def write(*what):
+    global left
+    left -= 1
+    if left < 0 and moment == "before": die()
+    return really_write(*what)
+def append(*what):
+    if left < 0 and moment == "between": die()
+    really_append(*what)
+    if left < 0: die()
+slices.write_array, slices.append_line = write, append
+ww.run(question, folder, **({"k": 8} if question == "k_truss" else {}))
+"""
+
+
+def kill_at_slice(store: Store, question: str, number: int, moment: str) -> None:
+    """Begin a question, and kill it at a slice: before its file, between that and its line, or after both."""
+    died = subprocess.run(
+        [sys.executable, "-c", DIES, str(store.folder), question, str(number), moment],
+        capture_output=True,
+        check=False,
+    )
+    assert died.returncode == -signal.SIGKILL, died.stderr
+
+
+BEGUN = """
+from wedgewise import cli
+from wedgewise.machine import hardware
+from wedgewise.partition import spool
+spool.rehearse()
+print(hardware.resident_bytes())
+"""
+COMMAND_BYTES = 18_000_000  # that a command takes more than this
+
+
+def begun_larger(left: int) -> dict[str, str]:
+    """An environment for `peak_of` in which a process begins so large that about so much of the least limit is left.
+
+    Libraries take more memory where the system maps their files in larger pieces; there, it is left as it is.
+    """
+    for _ in range(2):  # the first one compiles what is missing
+        begun = subprocess.run([sys.executable, "-c", BEGUN], capture_output=True, text=True, check=True)
+    held = LEAST_LIMIT - RESERVE_BYTES - COMMAND_BYTES - int(begun.stdout) - left
+    return {**os.environ, "HELD_BYTES": str(max(0, held))}

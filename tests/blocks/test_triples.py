@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
 import wedgewise as ww
 from blocks.cut_graphs import oriented
+from blocks.matrices import Matrix, ascending, block_of, by_product, scattered, triple_of, unordered
 from wedgewise import generate
 from wedgewise.algorithms import _ranges, find, registry
 from wedgewise.algorithms._contract import Algorithm, Shape, Work
@@ -25,7 +25,6 @@ from wedgewise.machine.jit import JIT_DISABLED
 from wedgewise.partition.build import blocks_of
 from wedgewise.partition.tasks import tasks_of
 
-Matrix = NDArray[np.bool_]
 Settings = dict[str, int | str]
 
 ABLE: tuple[Algorithm, ...] = tuple(
@@ -46,18 +45,6 @@ for_every_algorithm = pytest.mark.parametrize("name", [record.name for record in
 ROWS, COLUMNS = (30, 530) if JIT_DISABLED else (70, 1300)  # two and three blocks of 512 columns
 
 
-def block_of(matrix: Matrix, width: type[np.unsignedinteger[Any]] = np.uint32) -> Block:
-    """A block with an arc for every entry."""
-    offsets = np.concatenate([[0], matrix.sum(axis=1).cumsum()]).astype(width)
-    return Block(offsets, np.nonzero(matrix)[1].astype(np.uint32), matrix.shape[1])
-
-
-def by_product(ij: Matrix, ik: Matrix, jk: Matrix, share: int = 0, shares: int = 1) -> int:
-    """The triangles of a triple by its definition."""
-    paths = ij[share::shares].astype(np.float64) @ jk.astype(np.float64)  # exact below 2^53
-    return int(paths[ik[share::shares]].sum())
-
-
 def run(work: Work) -> int:
     """All ranges of a prepared answer, one after the other in one workspace."""
     found = 0
@@ -74,23 +61,6 @@ def count(name: str, triple: Triple, way: Settings | None = None, share: int = 0
     """What an algorithm finds in a triple."""
     algorithm = find(name, "cpu")
     return run(algorithm.triples_on_cpu("count").prepare(triple, algorithm.settings(way), share, shares))
-
-
-def scattered(seed: int, rows: int, columns: int, density: float) -> Matrix:
-    """Entries at random, more of them in later rows and columns, as with ids by rank."""
-    chances = np.outer(np.linspace(0.2, 1.8, rows), np.linspace(0.2, 1.8, columns)) * density
-    return np.random.default_rng(seed).random((rows, columns)) < chances
-
-
-def ascending(seed: int, size: int, density: float) -> Matrix:
-    """Entries above the diagonal, as in a block on the diagonal of an ordered partition."""
-    return np.triu(scattered(seed, size, size, density), 1)
-
-
-def unordered(seed: int, size: int, density: float) -> Matrix:
-    """An acyclic block on the diagonal whose numbering does not follow the arcs."""
-    shuffled = np.random.default_rng(seed).permutation(size)
-    return ascending(seed, size, density)[np.ix_(shuffled, shuffled)]
 
 
 def apart(seed: int, density: float) -> tuple[Matrix, Matrix, Matrix]:
@@ -137,12 +107,6 @@ SHAPES: tuple[Callable[[int, float], tuple[Matrix, Matrix, Matrix]], ...] = (
 DENSITIES = (0.002, 0.05) if JIT_DISABLED else (0.002, 0.05, 0.5)
 
 
-def triple_of(matrices: tuple[Matrix, Matrix, Matrix], width: type[np.unsignedinteger[Any]] = np.uint32) -> Triple:
-    """Blocks of three matrices; the same matrix gives the same block."""
-    made = {id(matrix): block_of(matrix, width) for matrix in matrices}
-    return Triple(*(made[id(matrix)] for matrix in matrices))
-
-
 def test_the_engine_and_bbtc_count_triples() -> None:
     assert {"keystone", "bbtc"} <= {record.name for record in ABLE} == set(WAYS)
 
@@ -174,6 +138,7 @@ def test_shares_add_up_and_each_has_its_own_rows(name: str, way: Settings, share
     assert sum(found) == by_product(*matrices) > 0
 
 
+@pytest.mark.deep
 @for_every_way
 @pytest.mark.parametrize("widths", list(product([np.uint32, np.uint64], repeat=3))[1:])
 def test_offsets_of_any_width_count_the_same(name: str, way: Settings, widths: Any) -> None:
@@ -237,13 +202,31 @@ def test_long_tasks_are_cut_by_their_work(name: str, monkeypatch: pytest.MonkeyP
     assert run(work) == 120 * 119 * 118 // 6
 
 
+@pytest.mark.parametrize(("groups", "summed"), [(1 << 15, 1 << 16), (1 << 15, 50), (7, 50), (1, 1)])
+def test_ranges_of_long_tasks_are_of_about_equal_work(
+    groups: int, summed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However many rows and arcs are looked at together, within what the largest group of rows has."""
+    monkeypatch.setattr(bbtc, "MOST_GROUPS", groups)
+    monkeypatch.setattr(bbtc, "SUMMED_ARCS", summed)
+    monkeypatch.setattr(bbtc, "TASK_TESTS", 4000)
+    ij, ik, jk = apart(3, 0.3)
+    work = ij.astype(np.int64) @ jk.sum(axis=1) + ij.sum(axis=1) * ik.sum(axis=1) + 1
+    bounds = bbtc.work_bounds(triple_of((ij, ik, jk)))
+    assert (bounds[0], bounds[-1]) == (0, ROWS)
+    largest = work.max() * -(-ROWS // groups)
+    assert all(work[begin:end].sum() <= 1.1 * 4000 + largest for begin, end in pairwise(bounds.tolist()))
+    hops = bbtc.second_hops(triple_of((ij, ik, jk)), block_of(ij).offsets)
+    assert hops.tolist() == (ij.astype(np.int64) @ jk.sum(axis=1)).tolist()
+
+
 @pytest.mark.parametrize("spare", [0, 8, 100])
 def test_bit_rows_keep_to_their_limit(spare: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(hubs, "SPARE_WORDS", spare)
     matrices = apart(9, 0.02)
     triple = triple_of(matrices)
     knobs = find("keystone", "cpu").settings({"hubs": 2**31 - 1})
-    made = hubs.prepare_hubs(triple, _triples.arrays_of(triple), knobs, 1)
+    made = hubs.BlockHubs(knobs).of(triple, _triples.arrays_of(triple), 1)
     assert len(made.bits) <= triple.jk.m // 2 + spare
     assert 0 < made.count < triple.jk.rows
     assert count("keystone", triple, {"hubs": 2**31 - 1}) == by_product(*matrices)
@@ -255,16 +238,52 @@ def test_dense_blocks_get_bit_rows_and_sparse_ones_none() -> None:
     def chosen(near_density: float, density: float, columns: int) -> int:
         far = scattered(2, 300, columns, density)
         triple = triple_of((scattered(1, 300, 300, near_density), far, far))
-        return hubs.prepare_hubs(triple, _triples.arrays_of(triple), knobs, 1).count
+        return hubs.BlockHubs(knobs).of(triple, _triples.arrays_of(triple), 1).count
 
     assert chosen(0.5, 0.5, 700) > 250
     assert chosen(0.001, 0.002, 20_000) == 0
 
 
+def test_tasks_in_turn_share_bit_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rows are filled once, and again only where a later task is worth more of them; counts are those of each alone."""
+    filled: list[int] = []
+    really = hubs.BlockHubs._fill
+
+    def fill(self: Any, arrays: Any, count: int) -> None:
+        filled.append(count)
+        really(self, arrays, count)
+
+    monkeypatch.setattr(hubs.BlockHubs, "_fill", fill)
+    jk, ik = scattered(3, 300, 700, 0.5), scattered(2, 90, 700, 0.5)
+    far, near = block_of(jk), block_of(ik)
+    few, many = scattered(4, 90, 300, 0.02), scattered(5, 90, 300, 0.6)
+    prepare = find("keystone", "cpu").triples_on_cpu("count").in_turn(find("keystone", "cpu").settings(None), 4)
+    for ij in (few, many, few, many):
+        assert run(prepare(Triple(block_of(ij), near, far), 0, 1)) == by_product(ij, ik, jk)
+    assert 0 < len(filled) <= 2
+    assert filled == sorted(filled)
+
+
+def test_many_tasks_make_bit_rows_worth_it() -> None:
+    triple = triple_of((scattered(4, 60, 300, 0.05), scattered(2, 60, 8000, 0.01), scattered(3, 300, 8000, 0.01)))
+    knobs, arrays = find("keystone", "cpu").settings(None), _triples.arrays_of(triple)
+    chosen = [hubs.BlockHubs(knobs, tasks).of(triple, arrays, 1).count for tasks in (1, 1000)]
+    assert chosen[0] < chosen[1]
+
+
+@pytest.mark.parametrize("name", ["bbtc", "keystone"])
+def test_tasks_in_turn_are_those_of_the_algorithm(name: str) -> None:
+    matrices = apart(5, 0.05)
+    algorithm = find(name, "cpu")
+    prepare = algorithm.triples_on_cpu("count").in_turn(algorithm.settings(None), 2)
+    shares = [run(prepare(triple_of(matrices), share, 2)) for share in (0, 1)]
+    assert shares == [by_product(*matrices, share, 2) for share in (0, 1)]
+
+
 def test_bit_rows_on_the_diagonal_are_a_triangle() -> None:
     matrix = np.triu(np.ones((1024, 1024), np.bool_), 1)
     triple = triple_of((matrix, matrix, matrix))
-    made = hubs.prepare_hubs(triple, _triples.arrays_of(triple), {"hubs": 1024, "probe_ratio": 2}, 1)
+    made = hubs.BlockHubs({"hubs": 1024, "probe_ratio": 2}).of(triple, _triples.arrays_of(triple), 1)
     assert (made.count, len(made.bits)) == (1024, 8 * (511 * 2 + 512))
     assert _keystone_triples.idle_arcs(triple, _triples.arrays_of(triple)) == 1
 

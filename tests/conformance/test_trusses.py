@@ -157,6 +157,7 @@ def test_what_is_found_is_what_the_contract_says(algorithm: str, computes: str) 
         assert (found.filled.min() >= 2, found.filled.max()) == (True, found.k)
 
 
+@pytest.mark.deep
 @for_every_answer
 def test_offsets_of_64_bits_give_the_same(algorithm: str, computes: str) -> None:
     record, graph = find(algorithm, "cpu"), graph_of(SKEWED).oriented()

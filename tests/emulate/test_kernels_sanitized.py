@@ -30,8 +30,13 @@ from wedgewise.machine import gpu
 pytestmark = [needs_compiler, pytest.mark.deep]
 SOME_GRAPHS = (EMPTY, ATLAS, SKEWED, COMPLETE, "star-300", "book-300", "path-65")
 LEAST_COVERED = 0.95
-SANITIZED_CHECKS = ("emulate.eager_cases:check_all", "emulate.peel_cases:check_all")
-CHECKS = ("emulate.truss_cases:check_all", *SANITIZED_CHECKS)  # the first has more threads than ThreadSanitizer takes
+TRUSS_CHECKS = ("emulate.eager_cases:check_all", "emulate.peel_cases:check_all")
+SANITIZED_CHECKS = (*TRUSS_CHECKS, "emulate.triple_cases:check_some")
+CHECKS = (
+    "emulate.truss_cases:check_all",
+    *TRUSS_CHECKS,
+    "emulate.triple_cases:check_all",
+)  # the first has more threads than ThreadSanitizer takes
 PTX_TWINS = "ptx.cuh"  # what an emulated instruction does is not what the GPU runs
 
 for_every_algorithm = pytest.mark.parametrize("algorithm", RECORDS)
@@ -59,7 +64,7 @@ def test_no_sanitizer_has_anything_to_report(algorithm: str, sanitizer: str) -> 
 
 @pytest.mark.parametrize("check", SANITIZED_CHECKS)
 @pytest.mark.parametrize("sanitizer", ["address,undefined", "thread"])
-def test_no_sanitizer_has_anything_to_report_of_trusses(check: str, sanitizer: str) -> None:
+def test_no_sanitizer_has_anything_to_report_of_trusses_and_triples(check: str, sanitizer: str) -> None:
     if report := run_apart(Job(sanitizer, checks=(check,))):
         pytest.fail(report, pytrace=False)
 

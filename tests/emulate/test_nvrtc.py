@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+from collections.abc import Callable
 from functools import cache
 from importlib.metadata import PackageNotFoundError, files
 from itertools import product
@@ -12,9 +13,10 @@ from typing import Any
 
 import pytest
 
-from emulate import truss_cases
+from emulate import triple_cases, truss_cases
 from emulate.emulated_cases import RECORDS, define_sets, needs_compiler
 from emulate.emulator import HERE, Defines, pasted_lines
+from wedgewise.algorithms._contract import Algorithm
 from wedgewise.machine import gpu
 
 PACKAGE = "nvidia-cuda-nvrtc"
@@ -88,11 +90,20 @@ def test_what_the_emulator_is_held_to_compiles_without_a_warning(architecture: s
     assert compile_for(architecture, "\n".join(pasted_lines(HERE / "primitives.cu", set()))) == (True, "")
 
 
+LAUNCHED: dict[str, tuple[Callable[[str], frozenset[tuple[str, Defines]]], dict[str, Algorithm]]] = {
+    "graphs": (define_sets, RECORDS),
+    "trusses": (truss_cases.define_sets, truss_cases.RECORDS),
+    "triples": (triple_cases.define_sets, triple_cases.RECORDS),
+}
+
+
 @pytest.mark.deep
 @needs_compiler
-@pytest.mark.parametrize("algorithm", [*RECORDS, *truss_cases.RECORDS])
-def test_every_launched_set_of_defines_compiles_without_a_warning(algorithm: str) -> None:
-    launched = define_sets(algorithm) if algorithm in RECORDS else truss_cases.define_sets(algorithm)
-    for stem, defines in sorted(launched):
+@pytest.mark.parametrize(
+    ("kind", "algorithm"), [(kind, name) for kind, (_, records) in LAUNCHED.items() for name in records]
+)
+def test_every_launched_set_of_defines_compiles_without_a_warning(kind: str, algorithm: str) -> None:
+    launched_by, _ = LAUNCHED[kind]
+    for stem, defines in sorted(launched_by(algorithm)):
         for architecture in (ARCHITECTURES[0], ARCHITECTURES[-1]):
             assert compile_for(architecture, gpu.kernel_text(stem, defines)) == (True, ""), (stem, defines)

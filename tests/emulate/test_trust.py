@@ -17,12 +17,13 @@ from emulate.emulator import EmulatedDevice
 from emulate.sanitized import Job, run_apart
 from wedgewise import generate
 from wedgewise.algorithms._contract import Shape
+from wedgewise.algorithms.gpu import _trust_tables as tables
 from wedgewise.algorithms.gpu import trust
 from wedgewise.graph import DeviceGraph
 
 pytestmark = needs_compiler
 WARP = 32
-every_combination = pytest.mark.parametrize("combination", trust.COMBINATIONS)
+every_combination = pytest.mark.parametrize("combination", tables.COMBINATIONS)
 every_construction = pytest.mark.parametrize("construction", ["vertex", "edge"])
 
 
@@ -219,13 +220,13 @@ def test_knobs_beyond_the_device_take_the_most_it_has() -> None:
     graph, expected = mixed_rows()
     small = EmulatedDevice(sms=1, shared_bytes=48 << 10)
     huge = trust.ALGORITHM.settings({"cached": 2**40, "capacity": 2**40, "block": 2**40, "large": 2**40})
-    layout = trust.Layout.of(huge, graph, 5000, small)
+    layout = tables.Layout.of(huge, graph.offsets.itemsize, 5000, small)
     assert (layout.block, layout.buckets, layout.capacity) == (1024, 1024, 1024)
     assert 0 < layout.cached < 12
-    wide = trust.Layout.of({**huge, "buckets": 2**40}, graph, 5000, small)
+    wide = tables.Layout.of({**huge, "buckets": 2**40}, graph.offsets.itemsize, 5000, small)
     assert (wide.buckets, wide.cached) == (4096, 1)
-    assert wide.shared_bytes + trust.STATIC_SHARED_BYTES <= small.shared_bytes
-    assert layout.shared_bytes + trust.STATIC_SHARED_BYTES <= small.shared_bytes
+    assert wide.shared_bytes + tables.STATIC_SHARED_BYTES <= small.shared_bytes
+    assert layout.shared_bytes + tables.STATIC_SHARED_BYTES <= small.shared_bytes
     assert count(graph, small, cached=2**40, capacity=2**40, large=2**40, block=100)[0] == expected
 
 
@@ -235,7 +236,7 @@ def test_blocks_of_several_warps_under_sanitizers(sanitizer: str) -> None:
     """Rows of blocks and of warps in one launch; the small graphs of all algorithms leave blocks of many warps idle."""
     knobs: list[dict[str, int | str]] = [
         {"block": 96, "large": large, "combination": combination, "chunk": chunk, "capacity": capacity}
-        for large, combination, chunk, capacity in product((1, 8), trust.COMBINATIONS, (1, 3), (1, 128))
+        for large, combination, chunk, capacity in product((1, 8), tables.COMBINATIONS, (1, 3), (1, 128))
     ]
     if report := run_apart(Job(sanitizer, tuple(Case("trust", SKEWED, setting) for setting in knobs))):
         pytest.fail(report, pytrace=False)

@@ -129,18 +129,51 @@ class Answer:
     bytes_needed: Callable[[Shape, int, Knobs], int]
 
 
+PrepareTask = Callable[[Triple, int, int], Work]  # a triple, and which share of how many
+
+
+@dataclass(frozen=True, slots=True)
+class TripleCost:
+    """Seconds of one thread for all tasks of a graph: straight lines in what they visit; the defaults are keystone's.
+
+    Attributes
+    ----------
+    per_wedge : of the graph, in its order
+    per_arc : of blocks ij and ik, as often as tasks have them
+    per_task : to prepare
+    """
+
+    per_wedge: float = 1.2e-10
+    per_arc: float = 8e-9
+    per_task: float = 1e-4
+
+
 @dataclass(frozen=True, slots=True)
 class TripleAnswer:
     """How an algorithm answers one question for one task: three blocks of an oriented graph.
 
     ``prepare(triple, knobs, share, shares)`` turns the blocks into `Work` over the rows of part i, of which those that
     are ``share`` modulo ``shares`` are counted; without triangles for certain, it has no passes.
-    ``bytes_needed(rows_i, rows_j, columns_k, arcs_ij, arcs_ik, arcs_jk, knobs)`` is the memory that one worker takes
-    beyond the blocks.
+    ``bytes_needed(rows_i, rows_j, columns_k, arcs_ij, arcs_ik, arcs_jk, knobs)`` is the memory that one thread takes
+    beyond the blocks, ``thread_bytes(columns_k, knobs)`` what each further one adds.
+    ``keeping(knobs, tasks)``, where there is one, is what `in_turn` returns: within the same memory, it keeps what one
+    task made of block jk for the next. ``cost`` is what time is estimated by.
+    ``expected_bytes``, where it is less than the most that is needed, is what a task takes as a rule; its further
+    argument says whether the graph is skewed.
     """
 
     prepare: Callable[[Triple, Knobs, int, int], Work]
     bytes_needed: Callable[[int, int, int, int, int, int, Knobs], int]
+    thread_bytes: Callable[[int, Knobs], int] = lambda columns_k, _knobs: 4 * columns_k
+    keeping: Callable[[Knobs, int], PrepareTask] | None = None
+    cost: TripleCost = TripleCost()
+    expected_bytes: Callable[[int, int, int, int, int, int, Knobs, bool], int] | None = None
+
+    def in_turn(self, knobs: Knobs, tasks: int) -> PrepareTask:
+        """How to prepare so many tasks, one after the other, that all have the same block jk."""
+        if self.keeping is not None:
+            return self.keeping(knobs, tasks)
+        return lambda triple, share, shares: self.prepare(triple, knobs, share, shares)
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,12 +200,12 @@ class OwnedAnswer:
         triangles     part i, j, k      uint64 by id of that part: the triangles of each vertex
         edge_support  block ij, ik, jk  uint32 by arc of that block: the triangles of each arc
 
-    ``bytes_needed(rows_i, rows_j, columns_k, arcs_ij, arcs_ik, arcs_jk, role, threads)`` is the memory that it takes
-    beyond the blocks and ``filled``.
+    ``bytes_needed(rows_i, rows_j, columns_k, arcs_ij, arcs_ik, arcs_jk, role, threads, knobs)`` is the memory that it
+    takes beyond the blocks and ``filled``.
     """
 
     prepare: Callable[[Triple, int, NDArray[Any], Knobs], Work]
-    bytes_needed: Callable[[int, int, int, int, int, int, int, int], int]
+    bytes_needed: Callable[[int, int, int, int, int, int, int, int, Knobs], int]
 
 
 @dataclass(frozen=True, slots=True)

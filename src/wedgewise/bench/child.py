@@ -9,6 +9,7 @@ JSON:
     {"stage": "load" | "prepare" | question | "check"}      what begins now; the parent restarts its clock
     {"timed": seconds}                                      one repeat
     {"answer": number, "digest": text, "edges": edges}      what it found, summarised outside the timed part
+    {"facts": object}                                       what else a system says of its work
     {"failed": status, "message": text}                     the end, in place of the next stage
     {"peak_bytes": bytes}                                   the end
 """
@@ -81,6 +82,8 @@ def _run(job: dict[str, Any], report: Callable[..., None]) -> None:
     else:
         prepared = system.prepare(pairs)
         ask.repeatedly(lambda: prepared)
+        if hasattr(system, "facts"):
+            report(facts=system.facts(prepared))
 
 
 class _Asking:

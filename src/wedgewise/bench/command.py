@@ -11,6 +11,7 @@ from pathlib import Path
 import wedgewise
 from wedgewise.algorithms import registry
 from wedgewise.bench import graphs, table
+from wedgewise.bench.blocks import Blocks
 from wedgewise.bench.record import KMAX, Cell, Record, Setting, describe_setting, parse_question
 from wedgewise.bench.runner import Bench, matrix
 from wedgewise.bench.suites import EVERY, Suite, known_graphs, usual_graphs
@@ -143,10 +144,14 @@ def _systems_of(suite: Suite) -> list[SystemSource]:
     every = [name for name, device in registry() if device == "cpu"]
     named = [name for text in suite.algorithms for name in (every if text == EVERY else [text])]
     ways = list(dict.fromkeys(named))
-    return [
-        by_algorithms(system, ways) if system.name == table.OURS else system
-        for system in choose_systems(list(suite.systems))
-    ]
+    return [_with_ways(system, suite, ways) for system in choose_systems(list(suite.systems))]
+
+
+def _with_ways(system: SystemSource, suite: Suite, ways: Sequence[str]) -> SystemSource:
+    """A system with the ways that a suite names for it."""
+    if system.name == Blocks.name and suite.cuts:
+        return replace(system, algorithms=suite.cuts)
+    return by_algorithms(system, ways) if system.name == table.OURS else system
 
 
 def _cells_of(

@@ -67,7 +67,8 @@ class Outcome:
 
     ``answer`` is the number of triangles that the answer implies (of a k-truss its edges, of other trusses the largest
     k), ``digest`` what else it says. ``seconds`` has one entry per timed repeat, none when it was cut short; ``stage``
-    is where that happened. ``edges`` are those of the simple graph, where the answer tells.
+    is where that happened. ``edges`` are those of the simple graph, where the answer tells; ``facts`` is what else a
+    system says of its work.
     """
 
     status: str
@@ -78,6 +79,7 @@ class Outcome:
     stage: str = ""
     digest: str = ""
     edges: int | None = None
+    facts: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def median(self) -> float | None:
@@ -137,6 +139,7 @@ class Record:
             "digest": outcome.digest,
             "details": dict(self.details),
             "edges": outcome.edges,
+            **({"facts": dict(outcome.facts)} if outcome.facts else {}),
             "expected": self.expected,
             "seconds": {
                 "all": list(outcome.seconds),
@@ -173,6 +176,7 @@ class Record:
                 stage=line["stage"],
                 digest=line.get("digest", ""),
                 edges=line.get("edges"),
+                facts=line.get("facts", {}),
             ),
             setting=Setting(line["machine"], line["versions"], line["revision"], line["command"]),
             date=line["date"],

@@ -1,4 +1,20 @@
-"""What is compared: one declaration per suite, which ``wedgewise bench NAME`` runs."""
+"""What is compared: one declaration per suite, which ``wedgewise bench NAME`` runs.
+
+Experiments of the papers on blocks, on the CPU, each by a suite and what to add to its command; --graphs takes larger
+ones:
+
+    BBTC, figure 4     blocks --threads 1        counts by lists, maps and both for each number of parts; latapy beside
+    BBTC, figure 6     blocks                    estimators: correlation, share of the list with the longest tasks
+    BBTC, table 5      blocks                    speed-up of workers by estimator, or by number (in the records)
+    BBTC, table 6      blocks                    cutting and counting for 8, 16 and 32 parts, its own half
+    BBTC, figure 7     blocks --threads 1 2 4    cutting and counting on more threads in place of GPUs
+    TRUST, table 4     balance                   tasks, blocks and arcs per task for n parts and m shares
+    TRUST, table 6     balance --threads 1       space IR and time IR by ids and parts
+
+BBTC's figures 8 and 9 and the times of figures 6 and 7 on GPUs need one: the streams and the cut-off are knobs of
+device="hybrid". Its table 7, scaled down, is ``partition`` and ``count`` under --memory. BBTC has no experiment on
+other cuts than its own; ``scheme=even`` is ours.
+"""
 
 from __future__ import annotations
 
@@ -8,13 +24,15 @@ from functools import partial
 from pathlib import Path
 
 from wedgewise import generate
-from wedgewise.bench import graphs, table
+from wedgewise.bench import cuts, graphs, table
+from wedgewise.bench.blocks import Blocks
 from wedgewise.bench.child import MOST_REPEATS
 from wedgewise.bench.record import KMAX, QUESTIONS, ROWS, Cell, Record
 
 KRONECKER_12, KRONECKER_16, KRONECKER_18, KRONECKER_20 = (f"kronecker-{scale}-seed1" for scale in (12, 16, 18, 20))
 UNIFORM = "uniform-1048576-16777216-seed1"
 SMALL_WORLD = "small_world-1000000-20-p0.1-seed1"
+KRONECKER_22, KRONECKER_24 = generate.kronecker(22, seed=1), generate.kronecker(24, seed=1)
 SMALL = (generate.kronecker(8, seed=1), generate.complete_tripartite(20, 30, 40))
 """Graphs that the slowest of our algorithms decomposes within a second."""
 
@@ -87,6 +105,7 @@ class Suite:
     questions, rows : what is asked, and how much of it is timed
     systems : who takes part; everybody where none is named
     algorithms : of our own, each asked what it answers; `EVERY` stands for all of them
+    cuts : the ways of the system `blocks`, where it takes part
     sweeps_threads : whether it runs with 1, 2, 4 … threads by itself, or with all alone
     limit_seconds, repeats : for each stage of a cell and each repeat; how many of these there are at most
     counts : who is asked for a count; everybody where none is named
@@ -104,6 +123,7 @@ class Suite:
     rows: tuple[str, ...] = ("count",)
     systems: tuple[str, ...] = ()
     algorithms: tuple[str, ...] = ("auto",)
+    cuts: tuple[str, ...] = ()
     sweeps_threads: bool = False
     limit_seconds: float = 120.0
     repeats: int = MOST_REPEATS
@@ -129,7 +149,8 @@ def known_graphs(data: Path | None, threads: int) -> dict[str, graphs.BenchGraph
     """Every graph that can be named: generated ones, bundled ones, and all of a data folder."""
     small = [graphs.from_stream(stream, threads) for stream in SMALL]
     real = [] if data is None else graphs.real_graphs(data, least_edges=0)
-    everything = [*small, *graphs.answer_graphs(threads), *graphs.generated_graphs(threads), *real]
+    large = [graphs.from_stream(stream, threads) for stream in (KRONECKER_22, KRONECKER_24)]
+    everything = [*small, *graphs.answer_graphs(threads), *graphs.generated_graphs(threads), *large, *real]
     return {graph.name: graph for graph in everything}
 
 
@@ -210,4 +231,38 @@ EAGER = Suite(
     sweeps_threads=True,
 )
 
-SUITES = {suite.name: suite for suite in (SMOKE, CPU, ANSWERS, TRUSSES, EAGER)}
+BLOCKS = Suite(
+    name="blocks",
+    summary="BBTC's blocks: parts, lists and maps, estimators, cutting against counting; whole graphs beside them",
+    graphs=(KRONECKER_16,),
+    tables=partial(cuts.render_cuts, title="Blocks on the CPU, all in one run"),
+    systems=(Blocks.name, table.OURS),
+    algorithms=("latapy", "bbtc", "keystone"),
+    cuts=(
+        *(f"bbtc[parts={p},method={method}]" for p in (1, 4, 8, 16, 32) for method in ("list", "hashmap", "auto")),
+        *(f"bbtc[parts=16,threshold={threshold}]" for threshold in (1, 4, 40)),
+        "bbtc[parts=16,scheme=even]",
+        *(f"keystone[parts={p}]" for p in (1, 4, 8, 16, 32)),
+    ),
+)
+
+BALANCE = Suite(
+    name="balance",
+    summary="TRUST's hashed parts: arcs per task, space IR and time IR by ids and parts, more workers imagined",
+    graphs=(KRONECKER_16, KRONECKER_18),
+    tables=partial(cuts.render_cuts, title="Balance of blocks on the CPU, all in one run"),
+    systems=(Blocks.name,),
+    cuts=(
+        *(
+            f"{algorithm}[scheme=hashed,parts={n},ids={ids}]"
+            for algorithm in ("keystone", "bbtc")
+            for n in (2, 4, 8)
+            for ids in ("indegree", "classes", "rank")
+        ),
+        "keystone[scheme=hashed,parts=8,ids=indegree,shares=2]",
+        "keystone[scheme=rectilinear,parts=8]",
+    ),
+    repeats=3,
+)
+
+SUITES = {suite.name: suite for suite in (SMOKE, CPU, ANSWERS, TRUSSES, EAGER, BLOCKS, BALANCE)}

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Protocol
 from numpy.typing import NDArray
 
 from wedgewise.algorithms import find
-from wedgewise.bench import lagraph, ours, peers
+from wedgewise.bench import blocks, lagraph, ours, peers
 from wedgewise.bench.digest import Frame
 from wedgewise.bench.record import QUESTIONS
 from wedgewise.bench.spec import Spec
@@ -67,7 +67,8 @@ class System(Protocol):
 class SystemSource:
     """Where a system's class is, and what the runner needs to know without loading its library.
 
-    Algorithms are written with their knobs; ``partial`` has those of the questions that not all of them answer.
+    Algorithms are written with their knobs; ``partial`` has those of the questions that not all of them answer. One
+    that takes part ``only_by_name`` is none of those that are compared where nobody is named.
     """
 
     name: str
@@ -76,6 +77,7 @@ class SystemSource:
     source: Path
     questions: tuple[str, ...] = ("count",)
     partial: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    only_by_name: bool = False
 
     def ways(self, question: str) -> tuple[str, ...]:
         """The algorithms that answer a question."""
@@ -88,7 +90,17 @@ def systems_in(module: ModuleType) -> list[SystemSource]:
     source = Path(module.__file__).resolve()
     members = vars(module).values()
     classes: list[Any] = [item for item in members if isinstance(item, type) and hasattr(item, "package")]
-    return [SystemSource(item.name, item.package, item.algorithms, source, _questions_of(item)) for item in classes]
+    return [
+        SystemSource(
+            item.name,
+            item.package,
+            item.algorithms,
+            source,
+            _questions_of(item),
+            only_by_name=getattr(item, "only_by_name", False),
+        )
+        for item in classes
+    ]
 
 
 def _questions_of(system: type) -> tuple[str, ...]:
@@ -97,17 +109,17 @@ def _questions_of(system: type) -> tuple[str, ...]:
 
 
 def all_systems() -> dict[str, SystemSource]:
-    """Ourselves first, then the peers."""
-    return {item.name: item for module in (ours, peers, lagraph) for item in systems_in(module)}
+    """Ourselves first, then the peers, then our own blocks."""
+    return {item.name: item for module in (ours, peers, lagraph, blocks) for item in systems_in(module)}
 
 
 def choose_systems(names: list[str] | None) -> list[SystemSource]:
-    """The named systems, or all of them."""
+    """The named systems, or all of them but those that take part only by name."""
     known = all_systems()
     for name in names or []:
         if name not in known:
             raise UnknownNameError(f"no system named {name!r}; there are: {', '.join(known)}")
-    return [known[name] for name in names or known]
+    return [known[name] for name in names or (item.name for item in known.values() if not item.only_by_name)]
 
 
 def by_algorithms(system: SystemSource, algorithms: Sequence[str]) -> SystemSource:

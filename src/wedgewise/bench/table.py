@@ -86,17 +86,17 @@ def lines_of(records: Iterable[Record], row: str, question: str = "count") -> li
 def render(records: Sequence[Record]) -> str:
     """The tables of the count, one per row, as Markdown, with what they were measured on."""
     systems = list(dict.fromkeys(record.cell.system for record in records))
-    parts = [_heading("Triangle counting on the CPU, all in one run", records)]
+    parts = [heading("Triangle counting on the CPU, all in one run", records)]
     for row in ROWS:
         lines = lines_of(records, row)
         if lines:
             parts.append(f"## {TITLES[row]}\n\n{_table(lines, systems, _plain_text)}")
-    return "\n\n".join([*parts, *_notes(records)]) + "\n"
+    return "\n\n".join([*parts, *notes(records)]) + "\n"
 
 
 def render_answers(records: Sequence[Record], title: str = "Triangle answers on the CPU, all in one run") -> str:
     """One table per question on loaded graphs, what our own answers cost in counts, and our own ways side by side."""
-    parts = [_heading(title, records)]
+    parts = [heading(title, records)]
     by_question = {question: lines_of(records, "count", question) for question in questions_in(records)}
     for question, lines in by_question.items():
         systems = list(dict.fromkeys(system for line in lines for system in line.best))
@@ -105,7 +105,7 @@ def render_answers(records: Sequence[Record], title: str = "Triangle answers on 
     if "count" in by_question and len(by_question) > 1:
         parts.append(f"## Ratio to a count: our own time, divided by that of `count`\n\n{_in_counts(by_question)}")
     parts += _our_ways(records)
-    return "\n\n".join([*parts, *_notes(records)]) + "\n"
+    return "\n\n".join([*parts, *notes(records)]) + "\n"
 
 
 def questions_in(records: Iterable[Record]) -> list[str]:
@@ -270,7 +270,8 @@ def markdown(header: list[str], rows: list[list[str]]) -> str:
     return "\n".join([joined(header), joined(rule), *map(joined, rows)])
 
 
-def _heading(title: str, records: Sequence[Record]) -> str:
+def heading(title: str, records: Sequence[Record]) -> str:
+    """What was measured, on what, and when."""
     last = records[-1]
     machine, versions = last.setting.machine, last.setting.versions
     threads = ", ".join(str(number) for number in sorted({record.cell.threads for record in records}))
@@ -295,7 +296,7 @@ def _disturbance(records: Sequence[Record]) -> list[str]:
     return [f"- **other work disturbed this run**: load average up to {busiest.load:.1f}; do not trust its times"]
 
 
-def _notes(records: Sequence[Record]) -> list[str]:
+def notes(records: Sequence[Record]) -> list[str]:
     """What went wrong, once per message."""
     failures = dict.fromkeys(
         f"- {cell.system} ({cell.way}) on {cell.graph}, {asked(cell)}: {outcome.status}, {outcome.message}"

@@ -47,6 +47,7 @@ class _Reports:
     failed: str | None = None
     message: str = ""
     edges: int | None = None
+    facts: dict[str, Any] = field(default_factory=dict)
     peak_bytes: int | None = None
     finished: bool = False
     answered_at: float | None = None
@@ -60,6 +61,8 @@ class _Reports:
         elif "answer" in line:
             self.findings.append((line["answer"], line["digest"]))
             self.edges = line["edges"]
+        elif "facts" in line:
+            self.facts = line["facts"]
         elif "failed" in line:
             self.failed, self.message = line["failed"], line["message"]
         else:
@@ -175,7 +178,9 @@ def _outcome(returncode: int, reports: _Reports, complaints: IO[bytes]) -> Outco
         if len(set(reports.findings)) > 1:
             return Outcome("wrong", f"repeats disagree: {sorted(set(reports.findings))}", answer, digest=digest)
         seconds = tuple(reports.seconds)
-        return Outcome("ok", "", answer, seconds, reports.peak_bytes, digest=digest, edges=reports.edges)
+        return Outcome(
+            "ok", "", answer, seconds, reports.peak_bytes, digest=digest, edges=reports.edges, facts=reports.facts
+        )
     ending = signal.Signals(-returncode).name if returncode < 0 else f"exit status {returncode}"
     last_words = _last_line(complaints)
     message = f"{ending} during {reports.stage}" + (f": {last_words}" if last_words else "")

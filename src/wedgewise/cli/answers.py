@@ -90,15 +90,15 @@ def answer_rows(rows: Rows, asking: Asking, output: str | None, directed: bool =
         result = asking.ask(rows.question, graph, seconds, tell, **details)
         table = rows.table(graph, rows.column, result.answer)
         if output is not None:
-            result = _write(table, output, result)
+            result = write_table(table, output, result)
     if output is not None:
-        _say_written(asking, written_object(result, output, table.rows))
+        say_written(asking, written_object(result, output, table.rows))
     elif asking.as_json:
         print(to_json({**result.to_dict(), **rows.belongs_to(graph, result.answer)}))
     elif asking.console().is_read_by_a_person:
         print(rows.summary(result, graph))
     else:
-        _print_rows(table)
+        print_rows(table)
 
 
 def answer_clustering(asking: Asking, output: str | None, undefined: str, directed: bool) -> None:
@@ -119,13 +119,13 @@ def list_rows(asking: Asking, output: str | None, start: int, stop: int | None, 
         batches = listing.batches(begin, end, batch)
         table = per_triangle(graph.labels, end - begin, _watched(batches, end - begin, tell))
         if output is not None:
-            result = _write(table, output, result)
+            result = write_table(table, output, result)
         elif asking.as_json or _is_summarised(asking, output):
             found = label_rows(graph.labels, np.concatenate([np.empty((0, 3), np.uint32), *batches]))
         else:
-            _print_rows(table, begin)
+            print_rows(table, begin)
     if output is not None:
-        _say_written(asking, {**written_object(result, output, table.rows), **extent})
+        say_written(asking, {**written_object(result, output, table.rows), **extent})
     elif asking.as_json:
         print(to_json({**result.to_dict(), "answer": found, **extent}))
     elif _is_summarised(asking, output):
@@ -148,21 +148,22 @@ def _graph_for(
     return graph, seconds
 
 
-def _write(table: Answers, output: str, result: Result) -> Result:
+def write_table(table: Answers, output: str, result: Result) -> Result:
     """Write the file; the result with the seconds of that."""
     begin = time.perf_counter()
     write_answers(table, output)
     return replace(result, seconds={**result.seconds, "write": time.perf_counter() - begin})
 
 
-def _say_written(asking: Asking, record: Object) -> None:
+def say_written(asking: Asking, record: Object) -> None:
+    """Say that the rows are in a file."""
     if asking.as_json:
         print(to_json(record))
     elif not asking.quiet:
         print(f"{record['rows']:,} rows written to {record['output']}")
 
 
-def _print_rows(table: Answers, number: int | None = None) -> None:
+def print_rows(table: Answers, number: int | None = None) -> None:
     """Print rows as text between tabs; whoever interrupts a listing from `number` on learns where it stopped."""
     spell_rows = row_speller(table, "\t")
     printed = 0

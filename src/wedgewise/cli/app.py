@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 import wedgewise
-from wedgewise.cli import bench, generators
+from wedgewise.cli import bench, datasets, generators
 from wedgewise.cli.console import Commands, Console
 from wedgewise.cli.options import (
     AsJson,
@@ -29,6 +29,7 @@ from wedgewise.cli.options import (
     parse_size,
     takes,
 )
+from wedgewise.errors import InputError
 from wedgewise.partition.manifest import is_store
 from wedgewise.report import objects, text
 
@@ -42,6 +43,10 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 app.add_typer(generators.app, name="generate")
+app.add_typer(datasets.app, name="datasets")
+
+
+Restart = Annotated[bool, typer.Option("--restart", help="Of a store: forget what ended work has finished.")]
 
 
 def _show_version(wanted: bool) -> None:
@@ -64,9 +69,24 @@ def common(
 @takes(Asking)
 def count(
     asking: Asking,
-    restart: Annotated[
-        bool, typer.Option("--restart", help="Of a store: forget the tasks that an ended count has finished.")
+    restart: Restart = False,
+    balance: Annotated[
+        bool,
+        typer.Option(
+            "--balance", help="Of a store: also say how even tasks were, and how long more workers would take."
+        ),
     ] = False,
+    cluster: Annotated[
+        str | None,
+        typer.Option(metavar="ADDRESS", help="Of a store: count by a Dask cluster; its scheduler's address or file."),
+    ] = None,
+    workers: Annotated[
+        int | None, typer.Option(min=1, metavar="N", help="Of a store: count by so many processes of this machine.")
+    ] = None,
+    timeline: Annotated[
+        str | None,
+        typer.Option(metavar="OUT", help="With --device hybrid: write what ran where and when, as .json or .svg."),
+    ] = None,
 ) -> None:
     """Count the triangles of a graph, exactly.
 
@@ -75,15 +95,25 @@ def count(
     FILE may be a store that `partition` made. The whole process then keeps to --memory, and a count that was ended goes
     on where it was when the same command is given again.
     """
+    if timeline is not None:
+        _check_timeline(asking, timeline)
     if not is_store(asking.file):
-        _answer_number(asking, "count", lambda answer: text.plural(answer, "triangle"))
+        if balance:
+            raise InputError(f"{asking.file}: has no tasks to compare, for it is no store; leave --balance out")
+        if cluster is not None or workers is not None:
+            raise InputError(f"{asking.file}: is no store, which is what workers count; make one with `partition`")
+        _write_timeline(_answer_number(asking, "count", lambda answer: text.plural(answer, "triangle")), timeline)
         return
-    from wedgewise.cli.partition import count_in_store
+    from wedgewise.cli.partition import count_in_store, show_balance
 
     console = asking.console()
     with console.stages() as tell:
-        result = count_in_store(asking, tell, restart=restart)
-    _show_number(console, result, text.plural(result.answer, "triangle"))
+        result = count_in_store(asking, tell, restart=restart, cluster=cluster, workers=workers)
+    if balance:
+        show_balance(console, asking.file, result)
+    else:
+        _show_number(console, result, text.plural(result.answer, "triangle"))
+    _write_timeline(result, timeline)
 
 
 @app.command()
@@ -120,31 +150,41 @@ def partition(
 
 @app.command()
 @takes(Asking)
-def triangles(asking: Asking, output: Output = None) -> None:
+def triangles(asking: Asking, output: Output = None, restart: Restart = False) -> None:
     """Count the triangles of every vertex.
 
     A terminal gets a summary: the vertices with most triangles, and a histogram. A pipe gets a line per vertex, its
     label and its triangles with a tab between. --output writes the columns vertex and triangles; .npy holds the
     triangles alone, in the order of the labels: integers ascending, text by first appearance, rows of a matrix; .npz
     holds both columns, with integer labels.
+
+    FILE may be a store, as for `count`.
     """
     from wedgewise.cli import answers
 
-    answers.answer_rows(answers.TRIANGLES, asking, output)
+    if is_store(asking.file):
+        _answer_from_store("triangles", asking, output, restart)
+    else:
+        answers.answer_rows(answers.TRIANGLES, asking, output)
 
 
 @app.command()
 @takes(Asking)
-def support(asking: Asking, output: Output = None) -> None:
+def support(asking: Asking, output: Output = None, restart: Restart = False) -> None:
     """Count the triangles of every edge.
 
     A terminal gets a summary: the edges with most triangles, and a histogram. A pipe gets a line per edge, the labels
     of its ends and its triangles with tabs between. --output writes the columns u, v and support; .npy and .npz
     hold integers, which text labels are not.
+
+    FILE may be a store, as for `count`. Its edges come block by block, and never have to fit into memory.
     """
     from wedgewise.cli import answers
 
-    answers.answer_rows(answers.SUPPORT, asking, output)
+    if is_store(asking.file):
+        _answer_from_store("edge_support", asking, output, restart)
+    else:
+        answers.answer_rows(answers.SUPPORT, asking, output)
 
 
 @app.command()
@@ -155,6 +195,7 @@ def truss(
     k: Annotated[int | None, typer.Option("--k", min=2, metavar="K", help="The edges of the k-truss alone.")] = None,
     largest: Annotated[bool, typer.Option("--max", help="The edges of the last truss that has any.")] = False,
     every: Annotated[bool, typer.Option("--all", help="The truss number of every edge; done by itself.")] = False,
+    restart: Restart = False,
 ) -> None:
     """Find the truss number of every edge, or the edges of one truss.
 
@@ -165,12 +206,18 @@ def truss(
     edges. A pipe gets a line per edge, the labels of its ends and its truss number with tabs between; with --k the
     labels alone. --output writes the same as the columns u, v and truss, or u and v; .npy and .npz hold integers, which
     text labels are not.
+
+    With --k, FILE may be a store, as for `support`. What lives behind each round is kept in it, two bits per edge.
     """
     from wedgewise.cli import answers
 
     if (k is not None) + largest + every > 1:
         raise typer.BadParameter("--k, --max and --all exclude each other: name one")
-    if k is not None:
+    if is_store(asking.file):
+        if k is None:
+            raise InputError(f"{asking.file}: a store has one truss at a time; name it by --k, or ask the graph's file")
+        _answer_from_store("k_truss", asking, output, restart, k)
+    elif k is not None:
         answers.answer_rows(answers.K_TRUSS, asking, output, k=k)
     else:
         answers.answer_rows(answers.MAX_TRUSS if largest else answers.TRUSSNESS, asking, output)
@@ -269,12 +316,12 @@ def explain(
 ) -> None:
     """Say what `count` or another question would do, and why.
 
-    The graph is read and oriented, not counted.
+    The graph is read and oriented, not counted; of a store, nothing but its manifest is read.
     """
     console = Console(planning.as_json, verbose=planning.verbose)
     details: dict[str, Any] = {} if k is None else {"k": k}
     with console.stages() as tell:
-        graph, _ = planning.reading().graph(tell)
+        graph = planning.file if is_store(planning.file) else planning.reading().graph(tell)[0]
         plan = wedgewise.explain(question, graph, **planning.how(), **details)
     console.show(objects.plan_object(plan), lambda: str(plan))
 
@@ -355,13 +402,34 @@ def demo(as_json: AsJson = False) -> None:
 app.command(cls=bench.SeveralValues)(bench.bench)
 
 
-def _answer_number(asking: Asking, question: str, headline: Callable[[Any], str], **details: Any) -> None:
+def _answer_from_store(question: str, asking: Asking, output: str | None, restart: bool, k: int | None = None) -> None:
+    """Ask a store for a row per vertex or edge."""
+    from wedgewise.cli.stores import answer_rows
+
+    answer_rows(question, asking, output, restart=restart, k=k)
+
+
+def _check_timeline(asking: Asking, output: str) -> None:
+    from wedgewise.execute.timeline import check_suffix
+
+    check_suffix(output)
+    if asking.device != "hybrid":
+        raise InputError(f"{output}: there is a timeline of --device hybrid alone; leave --timeline out")
+
+
+def _write_timeline(result: wedgewise.Result, output: str | None) -> None:
+    if output is not None and result.timeline is not None:
+        result.timeline.write(output)
+
+
+def _answer_number(asking: Asking, question: str, headline: Callable[[Any], str], **details: Any) -> wedgewise.Result:
     """Ask for a number, and print it alone or with how it came about."""
     console = asking.console()
     with console.stages() as tell:
         graph, seconds = asking.reading().graph(tell)
         result = asking.ask(question, graph, seconds, tell, **details)
     _show_number(console, result, headline(result.answer))
+    return result
 
 
 def _show_number(console: Console, result: wedgewise.Result, headline: str) -> None:

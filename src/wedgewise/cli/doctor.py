@@ -29,6 +29,7 @@ from wedgewise.user_graph import Graph
 REQUIRED = ("numpy", "numba", "typer", "rich")
 EXTRAS = {
     "arrow": "pyarrow",
+    "cluster": "distributed",
     "cuda13": "cupy-cuda13x",
     "cuda12": "cupy-cuda12x",
     "networkx": "networkx",

@@ -17,7 +17,9 @@ import typer
 import wedgewise
 from wedgewise import api
 from wedgewise.cli.console import Console
+from wedgewise.errors import PreconditionError
 from wedgewise.execute.listing import Listing
+from wedgewise.partition.manifest import is_store
 from wedgewise.plan import Options, choose_place_to_clean
 from wedgewise.read.limits import DEFAULT_LIMITS, Limits
 from wedgewise.report.progress import Tell
@@ -75,7 +77,7 @@ LimitList = Annotated[
     list[str],
     typer.Option("--limit", metavar="NAME=VALUE", help="Raise or lower a cap on the input; repeatable."),
 ]
-Device = Annotated[str, typer.Option(metavar="auto|cpu|cuda", help="Where to count.")]
+Device = Annotated[str, typer.Option(metavar="auto|cpu|cuda|hybrid", help="Where to count.")]
 AlgorithmName = Annotated[str, typer.Option("--algorithm", metavar="NAME", help="One of `wedgewise algorithms`.")]
 Order = Annotated[
     str, typer.Option(metavar="NAME", help="Direction of arcs: degree, core or id, as the algorithm allows.")
@@ -139,6 +141,10 @@ class Reading:
 
     def graph(self, tell: Tell | None) -> tuple[Graph, float]:
         """The graph, and the seconds that reading and cleaning took on the host."""
+        if is_store(self.file):
+            raise PreconditionError(
+                f"{self.file}: is a store, which answers count, triangles, support and truss --k; ask the graph's file"
+            )
         limits = self.caps()
         self.announce(tell)
         begin = time.perf_counter()

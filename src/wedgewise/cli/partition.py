@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from math import isinf
+
 from wedgewise.answering_stores import answer_store
 from wedgewise.api import SCHEMA
 from wedgewise.cli.console import Console
 from wedgewise.cli.options import Asking, Reading
 from wedgewise.errors import InputError
+from wedgewise.partition.balance import Balance
 from wedgewise.partition.spool import write_store
 from wedgewise.partition.store import Store
 from wedgewise.plan import Options
 from wedgewise.report.objects import Object
 from wedgewise.report.progress import Tell
-from wedgewise.report.text import cleaned_text, facts_text, plural
+from wedgewise.report.text import cleaned_text, facts_text, plural, result_text
 from wedgewise.result import Result
 
 
@@ -41,6 +44,7 @@ def store_object(store: Store, source: str) -> Object:
     """What can be said of a store without reading its blocks."""
     manifest = store.manifest
     arcs = [record.arcs for record in manifest.blocks.values()]
+    even = Balance.of(store.counts, store.partition)
     return {
         "schema": SCHEMA,
         "source": source,
@@ -51,6 +55,8 @@ def store_object(store: Store, source: str) -> Object:
         "scheme": manifest.partition.to_dict()["kind"],
         "blocks": len(arcs),
         "heaviest_block": max(arcs),
+        "load_imbalance": even.load_imbalance,
+        "space_ratio": None if isinf(even.space_ratio) else even.space_ratio,
         "wedges": manifest.wedges,
         "fingerprint": manifest.fingerprint,
         "cleaned": {name: getattr(manifest.cleaned, name) for name in manifest.cleaned.__slots__},
@@ -66,13 +72,39 @@ def store_text(store: Object) -> str:
         ("edges", f"{store['m']:,}"),
         ("parts", f"{store['parts']:,}, {store['scheme']}"),
         ("blocks", f"{store['blocks']:,}, the heaviest with {plural(store['heaviest_block'], 'arc')}"),
+        ("balance", f"λ {store['load_imbalance']:.3f}, space IR {_ratio_text(store['space_ratio'])}"),
         ("cleaned", cleaned_text(CleanReport(**store["cleaned"]))),
     ]
     return f"{store['output']}\n\n{facts_text(facts)}"
 
 
-def count_in_store(asking: Asking, tell: Tell | None, *, restart: bool) -> Result:
+def show_balance(console: Console, folder: str, result: Result) -> None:
+    """The count, and how even the tasks of the store were."""
+    from wedgewise.partition.store import open_store
+    from wedgewise.report.balance import balance_report, balance_text
+
+    store = open_store(folder)
+    report = balance_report(store.partition, store.counts, result.task_seconds)
+    headline = plural(result.answer, "triangle")
+    told = result_text(result, headline) if console.is_read_by_a_person else str(result.answer)
+    console.show({**result.to_dict(), "balance": report.to_dict()}, lambda: f"{told}\n\n{balance_text(report)}")
+
+
+def _ratio_text(ratio: float | None) -> str:
+    return "infinite" if ratio is None else f"{ratio:.3f}"
+
+
+def count_in_store(
+    asking: Asking, tell: Tell | None, *, restart: bool, cluster: str | None = None, workers: int | None = None
+) -> Result:
     """Count a store; what is said of reading a file does not apply to one."""
+    check_only_asks(asking)
+    options = Options(**asking.how(), cluster=cluster, workers=workers)
+    return answer_store("count", asking.file, options, tell, asking.verify, resume=not restart)
+
+
+def check_only_asks(asking: Asking) -> None:
+    """Refuse options of reading a file."""
     given = {
         "--labels": asking.labels != "auto",
         "--format": asking.format is not None,
@@ -82,5 +114,3 @@ def count_in_store(asking: Asking, tell: Tell | None, *, restart: bool) -> Resul
     useless = [name for name, is_given in given.items() if is_given]
     if useless:
         raise InputError(f"{asking.file}: is a store, which was read already; leave {', '.join(useless)} out")
-    options = Options(**asking.how())
-    return answer_store("count", asking.file, options, tell, asking.verify, resume=not restart)

@@ -2,7 +2,7 @@
 
 Every line names the work that it belongs to by a key, and has a checksum. A line that is torn, as the last one may be
 when a process is killed, or damaged, is as if it was not there: its task is done again. Each line is on the disk before
-the next task begins.
+the next task begins. A line may say how many seconds its task took; results do not depend on that.
 """
 
 from __future__ import annotations
@@ -10,10 +10,11 @@ from __future__ import annotations
 import hashlib
 import json
 import zlib
+from math import inf
 from pathlib import Path
 from typing import Any
 
-from wedgewise.errors import InputError, VerificationError
+from wedgewise.errors import InputError, StorageError, VerificationError
 from wedgewise.execute.local import Partial
 from wedgewise.storage import append_line
 
@@ -27,12 +28,14 @@ def key_of(**facts: Any) -> str:
 
 
 class Journal:
-    """The finished tasks of one piece of work; `done` has them by task."""
+    """The finished tasks of one piece of work; `done` has them by task, `seconds` the times of those that have one."""
 
     def __init__(self, path: Path, key: str) -> None:
         self.path = path
         self.done: dict[int, Partial] = {}
+        self.seconds: dict[int, float] = {}
         self._key = key
+        refuse_link(path)
 
     def read(self) -> None:
         """Take in what is there; raise where it is of other work."""
@@ -44,38 +47,73 @@ class Journal:
                 if found is not None:
                     self._take(*found)
 
-    def add(self, partial: Partial) -> None:
+    def add(self, partial: Partial, seconds: float | None = None) -> None:
         """A task is finished."""
-        record = {"key": self._key, **{name: getattr(partial, name) for name in FIELDS}}
-        append_line(self.path, json.dumps({**record, "check": _check(record)}))
-        self.done[partial.task] = partial
+        record: dict[str, Any] = {"key": self._key, **{name: getattr(partial, name) for name in FIELDS}}
+        if seconds is not None:
+            record["seconds"] = seconds
+        append_line(self.path, line_of(record))
+        self._note(partial, seconds)
 
     def remove(self) -> None:
         """All tasks are finished, or none of them count."""
         self.path.unlink(missing_ok=True)
         self.done.clear()
+        self.seconds.clear()
 
-    def _take(self, key: str, partial: Partial) -> None:
+    def _note(self, partial: Partial, seconds: float | None) -> None:
+        self.done[partial.task] = partial
+        if seconds is not None:
+            self.seconds[partial.task] = seconds
+
+    def _take(self, key: str, partial: Partial, seconds: float | None) -> None:
         if key != self._key:
-            raise InputError(
-                f"{self.path}: holds results for another graph, other options or another version; go on with those, "
-                "or start again with resume=False (--restart)"
+            raise other_work(self.path)
+        if self.done.setdefault(partial.task, partial).triangles != partial.triangles:  # tests depend on the batch
+            raise VerificationError(
+                f"{self.path}: task {partial.task} has two results; start again by --restart, or by removing it"
             )
-        if self.done.setdefault(partial.task, partial) != partial:
-            raise VerificationError(f"{self.path}: task {partial.task} has two results; start again with resume=False")
+        self._note(partial, seconds)
 
 
-def _parse(line: bytes) -> tuple[str, Partial] | None:
-    """The key and the result of a line; None where it is not whole."""
+def _parse(line: bytes) -> tuple[str, Partial, float | None] | None:
+    """The key, the result and the seconds of a line; None where it is not whole."""
+    record = record_in(line)
+    if record is None or not all(type(record.get(name)) is int and record[name] >= 0 for name in FIELDS):
+        return None
+    seconds = record.get("seconds")
+    timed = seconds if isinstance(seconds, float) and 0 <= seconds < inf else None
+    return str(record.get("key")), Partial(*(record[name] for name in FIELDS)), timed
+
+
+def line_of(record: dict[str, Any]) -> str:
+    """A line that says a record, with its checksum."""
+    return json.dumps({**record, "check": _check(record)})
+
+
+def record_in(line: bytes) -> dict[str, Any] | None:
+    """The record of a line; None where it is not whole."""
     try:
         record = json.loads(line)
     except (ValueError, RecursionError):
         return None
     if not isinstance(record, dict) or record.pop("check", None) != _check(record):
         return None
-    if not all(type(record.get(name)) is int and record[name] >= 0 for name in FIELDS):
-        return None
-    return str(record.get("key")), Partial(*(record[name] for name in FIELDS))
+    return record
+
+
+def other_work(path: Path) -> InputError:
+    """Why results cannot be gone on with: they are those of another key."""
+    return InputError(
+        f"{path}: holds results for another graph, other options or another version; go on with those, "
+        "or start again: by --restart, or by removing it"
+    )
+
+
+def refuse_link(path: Path) -> None:
+    """A store that somebody else made must not lead what is written into it elsewhere."""
+    if path.is_symlink():
+        raise StorageError(f"{path}: is a link, where work on a store is written down; remove it")
 
 
 def _check(record: dict[str, Any]) -> int:

@@ -34,7 +34,8 @@ class Execution:
     """All partials by task id, how many tasks there had to be, and the work with what its passes filled.
 
     ``seconds`` are those of the stages that a device keeps apart. What a device filled is in the order of the vertices
-    or edges already; ``listing`` numbers the triangles where a device has counted those of all arcs.
+    or edges already; ``listing`` numbers the triangles where a device has counted those of all arcs. ``task_seconds``
+    are those of the tasks that were timed.
     """
 
     tasks: int
@@ -42,6 +43,7 @@ class Execution:
     work: Work
     seconds: dict[str, float] = field(default_factory=dict)
     listing: DeviceListing | None = None
+    task_seconds: dict[int, float] = field(default_factory=dict)
 
 
 def execute(plan: Plan, graph: OrientedGraph, on_done: Callable[[int, int], None] | None = None) -> Execution:

@@ -1,9 +1,10 @@
 """Counting on a store within a memory limit: a task at a time, its three blocks in memory, threads within the task.
 
 Tasks run in an order that uses the same blocks again, not heaviest first: since all threads work on one task, none is
-left waiting at the end, and what a task costs beyond its work is the blocks that it has to read. For fixed i and j, k
-goes up and down in turn. The order is known beforehand, so that the block to give up for another one is the one that is
-needed last (Belady's rule, which no other can beat).
+left waiting at the end, and what a task costs beyond its work is the blocks that it has to read, and what is made of
+block jk. For fixed j and k, i goes up and down in turn: what was made of jk serves all of them. The order is known
+beforehand, so that the block to give up for another one is the one that is needed last (Belady's rule, which no other
+can beat).
 
 Memory: the blocks of a task, what its algorithm makes of them, and 4 bytes per column for each further thread; blocks
 of tasks to come stay as far as the limit allows. A journal in the store has every finished task.
@@ -12,19 +13,26 @@ of tasks to come stay as far as the limit allows. A journal in the store has eve
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from copy import copy
+from dataclasses import dataclass, field, replace
+from itertools import groupby, islice
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from wedgewise import __version__
 from wedgewise.algorithms import find
-from wedgewise.algorithms._contract import Work
+from wedgewise.algorithms._contract import Knobs, PrepareTask, Work
 from wedgewise.blocks import Block, Task, Triple
 from wedgewise.errors import MemoryLimitError
+from wedgewise.execute.block_cache import BlockCache, triple_of
 from wedgewise.execute.journal import JOURNAL, Journal, key_of
 from wedgewise.execute.local import Execution, Partial, run_pass
+from wedgewise.execute.prediction import predict
 from wedgewise.execute.task_memory import Pair, TaskMemory, pairs_of_task, triple_answer
+from wedgewise.execute.timeline import Timeline
 from wedgewise.machine import hardware, jit
 from wedgewise.machine.budget import room_within
 from wedgewise.partition.store import Store, first_fault, open_store
@@ -32,18 +40,28 @@ from wedgewise.partition.tasks import tasks_of
 from wedgewise.plan import ENGINE, Plan
 from wedgewise.reduce import Computed, reduce
 
+if TYPE_CHECKING:
+    from wedgewise.execute.owners import BlockSource
+
 Tell = Callable[[str, int, int], None] | None
 
+PROCESS = "the interpreter and its kernels"
 REHEARSED = 1 << 8  # vertices of a clique: so many that the engine has hubs
 
 
 @dataclass(frozen=True, slots=True)
 class StoreCount:
-    """The triangles of a store, how they were counted, and how many tasks a journal had already."""
+    """The triangles of a store, how they were counted, and how many tasks a journal had already.
+
+    ``task_seconds`` are by number of task, without the reading of blocks; a journal has those of earlier runs.
+    ``timeline`` is what ran where and when, where GPUs took part.
+    """
 
     computed: Computed
     plan: Plan
     resumed: int
+    task_seconds: Mapping[int, float] = field(default_factory=dict)
+    timeline: Timeline | None = None
 
     @property
     def triangles(self) -> int:
@@ -83,7 +101,7 @@ def count_store(
     """
     opened = store if isinstance(store, Store) else open_store(store)
     counting, plan = plan_count(opened, memory_limit, threads, algorithm, knobs)
-    written = Journal(opened.folder / JOURNAL, _key(opened, plan)) if journal else None
+    written = Journal(opened.beside(JOURNAL), work_key(opened, plan.algorithm, plan.knobs)) if journal else None
     if written is not None:
         if not resume:
             written.remove()
@@ -93,7 +111,7 @@ def count_store(
     computed = reduce(execution, plan)
     if written is not None:
         written.remove()
-    return StoreCount(computed, plan, resumed)
+    return StoreCount(computed, plan, resumed, execution.task_seconds)
 
 
 def plan_count(
@@ -109,41 +127,45 @@ def plan_count(
     room = room_within(memory_limit, rehearse, (first_fault.function.__module__, answer.prepare.__module__), name)
     memory = TaskMemory(store.counts, answer, settings, threads or hardware.usable_threads())
     counting = Counting(store, memory, room).with_fitting_threads()
-    return counting, _plan(store, name, settings, counting.memory.threads, counting.check_room())
+    counting.check_room()
+    return counting, _predicted(store, name, counting)
 
 
 def reuse_order(tasks: Sequence[Task]) -> list[Task]:
-    """Tasks by i and j, and by k up and down in turn."""
+    """Tasks by j and k, and by i up and down in turn."""
     ordered: list[Task] = []
     groups: dict[Pair, list[Task]] = {}
     for task in tasks:
-        groups.setdefault((task.i, task.j), []).append(task)
-    for number, group in enumerate(groups.values()):
-        ordered += group if number % 2 == 0 else group[::-1]
+        groups.setdefault((task.j, task.k), []).append(task)
+    for number, pair in enumerate(sorted(groups)):
+        ordered += groups[pair] if number % 2 == 0 else groups[pair][::-1]
     return ordered
 
 
 class Counting:
-    """Tasks of a store, and what each of them takes."""
+    """Tasks of a store, or of what lives of its `blocks`, and what each of them takes."""
 
-    def __init__(self, store: Store, memory: TaskMemory, room: int) -> None:
-        self.store, self.memory, self.room = store, memory, room
-        self.tasks = tasks_of(store.partition)
+    def __init__(
+        self, store: Store, memory: TaskMemory, room: int, blocks: BlockSource | None = None, *, shares: int = 1
+    ) -> None:
+        self.store, self.memory, self.room, self._blocks = store, memory, room, blocks or store
+        self.tasks = tasks_of(store.partition, shares)
         self.order = [task for task in reuse_order(self.tasks) if memory.has_work(task)]
 
     def with_fitting_threads(self) -> Counting:
         """The same on as many threads as the room allows, halved as often as that takes."""
         if self.memory.threads == 1 or self.memory.heaviest(self.order)[0] <= self.room:
             return self
-        fewer = replace(self.memory, threads=self.memory.threads // 2)
-        return Counting(self.store, fewer, self.room).with_fitting_threads()
+        fewer = copy(self)
+        fewer.memory = replace(self.memory, threads=self.memory.threads // 2)
+        return fewer.with_fitting_threads()
 
     def check_room(self) -> int:
         """What the heaviest task takes; refuse it where there is less."""
         need, heaviest = self.memory.heaviest(self.order)
         if heaviest is not None and need > self.room:
             raise MemoryLimitError(
-                f"{self.store.folder}: the blocks {heaviest.i}, {heaviest.j}, {heaviest.k} and what is made of them "
+                f"{self.store.place}: the blocks {heaviest.i}, {heaviest.j}, {heaviest.k} and what is made of them "
                 f"take {need:,} bytes and {self.room:,} are left; raise the limit, or partition the graph "
                 "into more parts"
             )
@@ -155,59 +177,43 @@ class Counting:
         if journal is not None:
             partials.update(journal.done)
         to_do = [task for task in self.order if journal is None or task.number not in journal.done]
-        cache = _Cache(self.store, self.memory, to_do)
-        done = len(self.order) - len(to_do)
-        for position, task in enumerate(to_do):
-            partial = self._count(task, cache.triple(position, self.room - self.memory.work(task)))
-            if journal is not None:
-                journal.add(partial)
-            partials[task.number] = partial
-            done += 1
-            if tell is not None:
-                tell("count", done, len(self.order))
-        return Execution(len(self.tasks), partials, Work(()))
+        seconds = {} if journal is None else dict(journal.seconds)
+        cache = BlockCache(self._read, self.memory.block, [pairs_of_task(task) for task in to_do])
+        positions = enumerate(to_do)
+        for _pair, group in groupby(to_do, key=looked_up_in):
+            tasks = list(group)
+            prepare = self.memory.answer.in_turn(self.memory.knobs, len(tasks))
+            for position, task in islice(positions, len(tasks)):
+                triple = triple_of(cache.blocks(position, self.room - self.memory.work(task)), task)
+                begin = time.perf_counter()
+                partial = partials[task.number] = self.count(task, triple, prepare)
+                seconds[task.number] = time.perf_counter() - begin
+                del triple  # or blocks that the cache gives up would stay
+                if journal is not None:
+                    journal.add(partial, seconds[task.number])
+                if tell is not None:
+                    tell("count", len(self.order) - len(to_do) + position + 1, len(self.order))
+        return Execution(len(self.tasks), partials, Work(()), task_seconds=seconds)
 
-    def _count(self, task: Task, triple: Triple) -> Partial:
+    def _read(self, pair: Pair) -> Block:
+        return self._blocks.block(*pair, threads=self.memory.threads)
+
+    def count(self, task: Task, triple: Triple, prepare: PrepareTask) -> Partial:
+        """What one task finds."""
         triangles = tests = 0
-        for step in self.memory.answer.prepare(triple, self.memory.knobs, task.share, task.shares).passes:
+        for step in prepare(triple, task.share, task.shares).passes:
             for partial in run_pass(step, 0, self.memory.threads, None):
                 triangles += partial.triangles
                 tests += partial.tests
         return Partial(task.number, triangles, tests)
 
 
-class _Cache:
-    """Blocks in memory; which one goes first is known from the tasks to come."""
-
-    def __init__(self, store: Store, memory: TaskMemory, tasks: Sequence[Task]) -> None:
-        self._store, self._memory, self._tasks = store, memory, tasks
-        self._held: dict[Pair, Block] = {}
-        self._uses: dict[Pair, list[int]] = {}  # positions of tasks, the next one last
-        for position in range(len(tasks) - 1, -1, -1):
-            for pair in pairs_of_task(tasks[position]):
-                self._uses.setdefault(pair, []).append(position)
-
-    def triple(self, position: int, room: int) -> Triple:
-        """The blocks of the task at a position; all that are held take no more than `room` bytes."""
-        task = self._tasks[position]
-        wanted = pairs_of_task(task)
-        self._make_room(wanted, room)
-        for pair in wanted:
-            if pair not in self._held:
-                self._held[pair] = self._store.block(*pair, threads=self._memory.threads)
-            self._uses[pair].pop()
-        return Triple(self._held[task.i, task.j], self._held[task.i, task.k], self._held[task.j, task.k])
-
-    def _make_room(self, wanted: set[Pair], room: int) -> None:
-        """Give up what no task needs any more, and then what is needed last, until the wanted blocks fit."""
-        for pair in [pair for pair in self._held if not self._uses[pair]]:
-            del self._held[pair]
-        while sum(self._memory.block(pair) for pair in wanted | self._held.keys()) > room:
-            last = max(self._held.keys() - wanted, key=lambda pair: self._uses[pair][-1])
-            del self._held[last]
+def looked_up_in(task: Task) -> Pair:
+    """The block whose rows a task looks up."""
+    return task.j, task.k
 
 
-def _plan(store: Store, algorithm: str, knobs: dict[str, int | str], threads: int, need: int) -> Plan:
+def plan_of(store: Store, algorithm: str, knobs: dict[str, int | str], threads: int, need: int) -> Plan:
     manifest = store.manifest
     return Plan(
         question="count",
@@ -226,16 +232,29 @@ def _plan(store: Store, algorithm: str, knobs: dict[str, int | str], threads: in
         reasons=(
             f"a store of {len(manifest.blocks):,} blocks: those of a task are in memory, and others as far as they fit",
         ),
+        beyond=PROCESS,
     )
 
 
-def _key(store: Store, plan: Plan) -> str:
+def _predicted(store: Store, algorithm: str, counting: Counting) -> Plan:
+    """The plan of a count, with what it will take."""
+    memory = counting.memory
+    found = predict(counting.order, memory, counting.room, store.manifest.wedges)
+    plan = plan_of(store, algorithm, dict(memory.knobs), memory.threads, found.peak_bytes)
+    reasons = (
+        f"at most {found.held_bytes:,} bytes of blocks and {found.work_bytes:,} of what is made of them",
+        f"{found.read_bytes:,} bytes of blocks are read for {found.tasks:,} tasks",
+    )
+    return replace(plan, estimated_seconds=found.seconds, reasons=(*plan.reasons, *reasons))
+
+
+def work_key(store: Store, algorithm: str, knobs: Knobs) -> str:
     """What results depend on: the graph, its parts, and how they are counted."""
     return key_of(
         fingerprint=store.manifest.fingerprint,
         partition=store.partition.to_dict(),
-        algorithm=plan.algorithm,
-        knobs=plan.knobs,
+        algorithm=algorithm,
+        knobs=dict(knobs),
         version=__version__,
     )
 

@@ -13,8 +13,9 @@ from wedgewise.partition.tasks import Counts
 
 Pair = tuple[int, int]
 
-COLUMN_BYTES = 4  # that a further thread takes at most: a map of the columns
 PAGE_BYTES = 1 << 12
+SPARE_BYTES = 1 << 23  # kernels of owners and a piece of a block that is read
+WRITING_BYTES = 48 << 20  # a piece of the rows, and what a writer makes of it
 
 
 def triple_answer(algorithm: str) -> TripleAnswer:
@@ -29,6 +30,27 @@ def triple_answer(algorithm: str) -> TripleAnswer:
 def pairs_of_task(task: Task) -> set[Pair]:
     """The blocks of a task."""
     return {(task.i, task.j), (task.i, task.k), (task.j, task.k)}
+
+
+def block_bytes(counts: Counts, pair: Pair) -> int:
+    """The bytes of a block, in whole pages."""
+    rows, arcs = int(counts.sizes[pair[0]]), int(counts.arcs[pair])
+    return sum(-(-4 * length // PAGE_BYTES) * PAGE_BYTES for length in (rows + 1, arcs))
+
+
+def most_owner_bytes(counts: Counts, algorithm: str) -> int:
+    """What supports by owner, and those of a truss, take at most on one thread.
+
+    It is as if the largest part and the heaviest block were all parts and blocks of a task. A block is read whole
+    before its dead arcs are dropped; the slice before the one that is worked on is still held. Afterwards rows are
+    written block by block.
+    """
+    ids, arcs = int(counts.sizes.max(initial=0)), int(counts.arcs.max(initial=0))
+    owned, knobs = find(algorithm, "cpu").owned["edge_support"], find(algorithm, "cpu").settings(None)
+    work = max(owned.bytes_needed(ids, ids, ids, arcs, arcs, arcs, role, 1, knobs) for role in range(3))
+    blocks, slices, reading = 3 * 4 * (ids + 1 + arcs), 2 * 4 * arcs, 4 * arcs + arcs // 8 + 12 * (ids + 1)
+    rows = 4 * int(counts.sizes.sum()) + 9 * arcs + 44 * ids + WRITING_BYTES
+    return max(blocks + slices + reading + work + SPARE_BYTES, rows)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,16 +68,26 @@ class TaskMemory:
 
     def block(self, pair: Pair) -> int:
         """The bytes of a block, in whole pages."""
-        rows, arcs = int(self.counts.sizes[pair[0]]), int(self.counts.arcs[pair])
-        return sum(-(-4 * length // PAGE_BYTES) * PAGE_BYTES for length in (rows + 1, arcs))
+        return block_bytes(self.counts, pair)
 
     def work(self, task: Task) -> int:
-        """The bytes of a task beyond its blocks."""
-        sizes, arcs = self.counts.sizes, self.counts.arcs
-        i, j, k = task.i, task.j, task.k
-        ids = int(sizes[i]), int(sizes[j]), int(sizes[k])
-        one = self.answer.bytes_needed(*ids, int(arcs[i, j]), int(arcs[i, k]), int(arcs[j, k]), self.knobs)
-        return one + (self.threads - 1) * (COLUMN_BYTES * ids[2] + PAGE_BYTES)
+        """The most bytes of a task beyond its blocks."""
+        return self.answer.bytes_needed(*self._shape(task), self.knobs) + self._further_threads(task)
+
+    def expected_work(self, task: Task, is_skewed: bool) -> int:
+        """The bytes that it takes as a rule, in a graph that is skewed or not."""
+        if self.answer.expected_bytes is None:
+            return self.work(task)
+        return self.answer.expected_bytes(*self._shape(task), self.knobs, is_skewed) + self._further_threads(task)
+
+    def _shape(self, task: Task) -> tuple[int, int, int, int, int, int]:
+        """The ids of its parts, and the arcs of its blocks."""
+        sizes, arcs, (i, j, k) = self.counts.sizes, self.counts.arcs, (task.i, task.j, task.k)
+        return int(sizes[i]), int(sizes[j]), int(sizes[k]), int(arcs[i, j]), int(arcs[i, k]), int(arcs[j, k])
+
+    def _further_threads(self, task: Task) -> int:
+        one = self.answer.thread_bytes(int(self.counts.sizes[task.k]), self.knobs) + PAGE_BYTES
+        return (self.threads - 1) * one
 
     def heaviest(self, tasks: Iterable[Task]) -> tuple[int, Task | None]:
         """The most that a task takes, blocks included, and which one that is."""

@@ -21,16 +21,18 @@ def run_tasks(
     tasks: int,
     threads: int,
     on_done: Callable[[int], None] | None = None,
+    on_stop: Callable[[], None] | None = None,
 ) -> list[Result]:
     """Return ``[task(0, worker), …, task(tasks - 1, worker)]`` in task order, computed on `threads` threads.
 
     ``worker`` is below min(threads, tasks) and is held by one thread at a time, so it can index private workspaces.
     ``on_done(finished)`` is called in the calling thread, about twenty times a second and once at the end.
+    ``on_stop()`` is called there before threads are waited for, however it comes to that: tasks that last are told so.
     """
     workers = min(threads, tasks)
     if workers <= 1:
         return _run_here(task, tasks, on_done)
-    return _Crew(task, tasks, workers, on_done).run()
+    return _Crew(task, tasks, workers, on_done, on_stop).run()
 
 
 def _run_here(task: Callable[[int, int], Result], tasks: int, on_done: Callable[[int], None] | None) -> list[Result]:
@@ -51,10 +53,12 @@ class _Crew(Generic[Result]):
         tasks: int,
         workers: int,
         on_done: Callable[[int], None] | None,
+        on_stop: Callable[[], None] | None,
     ) -> None:
         self.task = task
         self.tasks = tasks
         self.on_done = on_done
+        self.on_stop = on_stop
         self.next_task = itertools.count()  # next() on it is atomic
         self.results: dict[int, Result] = {}
         self.failure: BaseException | None = None
@@ -73,6 +77,8 @@ class _Crew(Generic[Result]):
                 self._wait(ended)
         finally:
             self.stop = True
+            if self.on_stop is not None:
+                self.on_stop()
             for thread in self.threads:
                 if thread.ident is not None:
                     thread.join()
@@ -107,7 +113,8 @@ class _Crew(Generic[Result]):
                     return
                 self.results[number] = self.task(number, worker)
         except BaseException as error:  # handed to the calling thread, which raises it
-            self.failure = error
+            if self.failure is None:  # what comes later may be but a consequence
+                self.failure = error
             self.stop = True
         finally:
             self.ended[worker].set()

@@ -8,6 +8,8 @@ from typing import Any
 from wedgewise.errors import MissingDependencyError
 
 REQUIREMENTS = {
+    "distributed": '"wedgewise[cluster]"',
+    "fsspec": '"wedgewise[cluster]"',
     "graphblas": "python-graphblas",
     "networkx": '"wedgewise[networkx]"',
     "pyarrow": '"wedgewise[arrow]"',

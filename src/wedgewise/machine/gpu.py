@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 from wedgewise.errors import DeviceError, DeviceMemoryError, MissingDependencyError
 from wedgewise.machine.arriving import Arriving
 from wedgewise.machine.ring import DIRECT_BYTES, Bytes, Mark, Ring
+from wedgewise.machine.streams import Clock, CudaStream, Sent, Stream
 
 DRIVER_NODES = ("/dev/nvidia0", "/dev/dxg")
 LOAD_SECONDS = 2.2  # CuPy, the device's context, the first kernels from CuPy's cache
@@ -80,6 +81,22 @@ class CopyingDevice(Device, Protocol):
     def download(self, array: Array) -> NDArray[Any]: ...
 
     def arriving(self) -> Arriving: ...
+
+
+class StreamingDevice(CopyingDevice, Protocol):
+    """A device that works on several streams and copies meanwhile; see `wedgewise.machine.streams`."""
+
+    def using(self) -> AbstractContextManager[None]: ...
+
+    def stream(self) -> Stream: ...
+
+    def reserve(self, size: int) -> None: ...
+
+    def send(self, array: NDArray[Any]) -> Sent: ...
+
+    def clock(self) -> Clock: ...
+
+    def errors(self) -> AbstractContextManager[None]: ...
 
 
 def kernel_text(stem: str, defines: Defines = ()) -> str:
@@ -140,12 +157,24 @@ def find_device() -> Cuda:
     return Cuda(cupy)
 
 
-class Cuda:
-    """A CUDA device through CuPy, with a memory pool of its own."""
+def find_devices() -> tuple[Cuda, ...]:
+    """All CUDA devices."""
+    first = find_device()
+    return first, *(_further_device(number) for number in range(1, first.xp.cuda.runtime.getDeviceCount()))
 
-    def __init__(self, cupy: Any) -> None:
+
+@cache
+def _further_device(number: int) -> Cuda:
+    return Cuda(find_device().xp, number)
+
+
+class Cuda:
+    """A CUDA device through CuPy, with a memory pool of its own; all but the first are for use within `memory`."""
+
+    def __init__(self, cupy: Any, number: int = 0) -> None:
         self.xp = cupy
-        properties = cupy.cuda.runtime.getDeviceProperties(0)
+        self.number = number
+        properties = cupy.cuda.runtime.getDeviceProperties(number)
         self.name: str = properties["name"].decode()
         self.sms: int = properties["multiProcessorCount"]
         self.shared_bytes: int = properties["sharedMemPerBlockOptin"]
@@ -165,7 +194,7 @@ class Cuda:
         cooperative: bool = False,
     ) -> None:
         """Start a kernel; errors of the launch itself are raised here, those of the kernel at the next synchronize."""
-        with self._errors():
+        with self.errors():
             function = self._function(stem, kernel, defines)
             if cooperative:  # not by RawModule(enable_cooperative_groups=True): that links a library which wheels lack
                 function.kernel((grid,), (block,), arguments, shared_bytes, enable_cooperative_groups=True)
@@ -174,12 +203,12 @@ class Cuda:
 
     def resident_blocks(self, stem: str, kernel: str, block: int, *, defines: Defines = ()) -> int:
         """How many blocks of a cooperative launch without dynamic shared memory are there at once."""
-        with self._errors():
+        with self.errors():
             function = self._function(stem, kernel, defines)
             driver = self.xp.cuda.driver
             return self.sms * int(driver.occupancyMaxActiveBlocksPerMultiprocessor(function.kernel.ptr, block, 0))
 
-    @cache  # noqa: B019  (there is one device per process)
+    @cache  # noqa: B019  (devices stay as long as the process)
     def _function(self, stem: str, kernel: str, defines: Defines) -> Any:
         function = self._module(stem, defines).get_function(kernel)
         function.max_dynamic_shared_size_bytes = self.shared_bytes - function.shared_size_bytes
@@ -191,7 +220,7 @@ class Cuda:
 
     def synchronize(self) -> None:
         """Wait for everything that was started; a lost device or a kernel's fault ends here."""
-        with self._errors():
+        with self.errors():
             self.xp.cuda.get_current_stream().synchronize()
 
     @contextmanager
@@ -200,16 +229,21 @@ class Cuda:
 
         Inside, a lost device is a DeviceError and memory that cannot be had a DeviceMemoryError, whoever noticed it.
         """
-        with self._errors():
+        with self.using():
             try:
-                with self.xp.cuda.using_allocator(self._pool.malloc):
-                    yield
+                yield
             finally:
                 self._pool.free_all_blocks()
 
+    @contextmanager
+    def using(self) -> Iterator[None]:
+        """The same for a further thread, while others are at work: nothing goes back at the end."""
+        with self.errors(), self.xp.cuda.Device(self.number), self.xp.cuda.using_allocator(self._pool.malloc):
+            yield
+
     def free_bytes(self) -> int:
         """Device memory that can be had."""
-        with self._errors():
+        with self.errors(), self.xp.cuda.Device(self.number):
             return self._free_bytes()
 
     def _free_bytes(self) -> int:
@@ -222,7 +256,7 @@ class Cuda:
         From 1 MiB on it goes through the ring of pinned buffers, whose threads read the array, or the file, piece by
         piece while earlier pieces are on their way.
         """
-        with self._errors():
+        with self.errors():
             if array.nbytes < DIRECT_BYTES:
                 return self.xp.array(array, order="C")
             target = self.xp.empty(array.shape, array.dtype)
@@ -231,7 +265,7 @@ class Cuda:
 
     def download(self, array: Array) -> NDArray[Any]:
         """Copy an array to the host, from 1 MiB on through the ring."""
-        with self._errors():
+        with self.errors():
             if array.nbytes < DIRECT_BYTES:
                 copied: NDArray[Any] = self.xp.asnumpy(array)
                 return copied
@@ -243,12 +277,52 @@ class Cuda:
         """Who receives pairs part by part while later ones are still being parsed."""
         return Arriving(self.xp, self._ring)
 
+    def stream(self) -> CudaStream:
+        """A new stream."""
+        with self.errors():
+            return CudaStream(self.xp)
+
+    def reserve(self, size: int) -> None:
+        """Take memory for arrays to be sent at once, which is faster than for each; it goes back with `memory`.
+
+        The ring is made here too, by one thread: of two that were made at once, one would lose its buffers on the way.
+        """
+        with self.errors(), self._copies:
+            self.xp.empty(size, self.xp.uint8)
+            _ = self._ring
+
+    def send(self, array: NDArray[Any]) -> Sent:
+        """Start to copy an array from the calling thread; it may change on return, and has come at ``Sent.end``.
+
+        Its memory is that of the stream of copies, to which it goes back once nobody holds it: not before all work that
+        reads it has ended.
+        """
+        with self.errors():
+            with self._copies:
+                target = self.xp.empty(array.shape, array.dtype)
+            begin = self._copies.stamp()
+            self._ring.stage(np.ascontiguousarray(array), target)
+            return Sent(target, begin, self._copies.stamp())
+
+    def clock(self) -> Clock:
+        """When stamps were reached, in seconds of ``time.perf_counter``."""
+        with self.errors():
+            return self._copies.zero_clock()
+
+    @cached_property
+    def _bus(self) -> _CudaBus:
+        return _CudaBus(self.xp)
+
     @cached_property
     def _ring(self) -> Ring:
-        return Ring(_CudaBus(self.xp))
+        return Ring(self._bus)
+
+    @cached_property
+    def _copies(self) -> CudaStream:
+        return CudaStream(self.xp, self._bus.stream)
 
     @contextmanager
-    def _errors(self) -> Iterator[None]:
+    def errors(self) -> Iterator[None]:
         """Say in our own errors what CUDA and CuPy say in theirs."""
         cuda = self.xp.cuda
         try:
@@ -268,7 +342,7 @@ class _CudaBus:
 
     def __init__(self, cupy: Any) -> None:
         self._cuda = cupy.cuda
-        self._stream = cupy.cuda.Stream(non_blocking=True)
+        self.stream = cupy.cuda.Stream(non_blocking=True)
 
     def pin(self, size: int) -> Bytes:
         return np.frombuffer(self._cuda.alloc_pinned_memory(size), np.uint8, size)
@@ -277,7 +351,7 @@ class _CudaBus:
         return int(array.data.ptr)
 
     def follow(self) -> None:
-        self._stream.wait_event(self._cuda.get_current_stream().record())
+        self.stream.wait_event(self._cuda.get_current_stream().record())
 
     def send(self, buffer: Bytes, address: int) -> Mark:
         return self._copy(address, buffer.ctypes.data, buffer.nbytes, HOST_TO_DEVICE)
@@ -286,11 +360,11 @@ class _CudaBus:
         return self._copy(buffer.ctypes.data, address, buffer.nbytes, DEVICE_TO_HOST)
 
     def settle(self) -> None:
-        self._stream.synchronize()
+        self.stream.synchronize()
 
     def _copy(self, to: int, source: int, size: int, kind: int) -> Mark:
-        self._cuda.runtime.memcpyAsync(to, source, size, kind, self._stream.ptr)
-        mark: Mark = self._stream.record(self._cuda.Event(disable_timing=True))
+        self._cuda.runtime.memcpyAsync(to, source, size, kind, self.stream.ptr)
+        mark: Mark = self.stream.record(self._cuda.Event(disable_timing=True))
         return mark
 
 

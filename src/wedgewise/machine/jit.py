@@ -125,7 +125,7 @@ def load_seconds() -> float:
     """
     if is_loaded():
         return 0.0
-    root = _cache_root()
+    root = cache_root()
     stored = () if root is None else root.glob(f"kernels-*/*{OBJECT_SUFFIX}")
     return max(0.0, (LOAD_SECONDS if any(stored) else COMPILE_SECONDS) - _array_seconds)
 
@@ -152,7 +152,7 @@ def on_compile(listener: Callable[[str], None] | None) -> None:
 
 def cache_folder() -> Path | None:
     """Where compiled kernels of exactly these sources, compiler and processor live; None where nothing is writable."""
-    root = _cache_root()
+    root = cache_root()
     if root is None:
         return None
     folder = root / f"kernels-{_identity()}"
@@ -171,7 +171,8 @@ def _kind(argument: Any) -> str:
     return "i8" if isinstance(argument, int) else str(argument.dtype.str[1:])
 
 
-def _cache_root() -> Path | None:
+def cache_root() -> Path | None:
+    """The folder of everything that is kept on this machine; None for a user without a home."""
     named = os.environ.get(CACHE_VARIABLE)
     if named:
         return Path(named)

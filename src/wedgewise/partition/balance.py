@@ -4,6 +4,9 @@
     space IR   most arcs of a block / fewest arcs of a block               (TRUST, table 6)
     time IR    longest time of a worker / shortest time of a worker        (TRUST, table 6)
 
+Estimators are judged by what a schedule needs of them, which is the order of tasks: by Spearman's rank correlation with
+measured times, and by how much of the list that they sort has to be taken to have the longest tasks (BBTC, figure 6).
+
 A schedule is made by lists: tasks start in the given order, each on the worker that is free first. It takes at most
 total / workers + longest task, and at most twice the shortest schedule there is (Graham).
 """
@@ -13,7 +16,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import inf
+from math import inf, sqrt
 
 import numpy as np
 from numpy.typing import NDArray
@@ -65,7 +68,9 @@ class Schedule:
 
 
 def ratio(values: NDArray[np.int64] | NDArray[np.float64]) -> float:
-    """The largest value by the smallest; 1 where all are zero."""
+    """The largest value by the smallest; 1 where all are zero, or there are none."""
+    if len(values) == 0:
+        return 1.0
     most, fewest = float(values.max()), float(values.min())
     if fewest == 0:
         return inf if most else 1.0
@@ -99,3 +104,42 @@ def schedules(
 ) -> dict[int, Schedule]:
     """The schedule of the same tasks for each number of workers."""
     return {count: schedule(seconds, count) for count in workers}
+
+
+def rank_correlation(first: NDArray[np.float64], second: NDArray[np.float64]) -> float:
+    """Spearman's: 1 where both sort tasks alike, -1 where they sort them in opposite orders; 0 without differences.
+
+    Examples
+    --------
+    >>> rank_correlation(np.array([1.0, 2.0, 3.0]), np.array([10.0, 10.5, 99.0]))
+    1.0
+    """
+    deviations = [_ranks(values) - (len(values) - 1) / 2 for values in (first, second)]
+    spreads = [float((deviation**2).sum()) for deviation in deviations]
+    if 0.0 in spreads:
+        return 0.0
+    return float((deviations[0] * deviations[1]).sum()) / sqrt(spreads[0] * spreads[1])
+
+
+def _ranks(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The position of each value among all of them, from 0 on; equal ones have their average position."""
+    _, which, counts = np.unique(values, return_inverse=True, return_counts=True)
+    averages = np.cumsum(counts) - (counts + 1) / 2
+    ranks: NDArray[np.float64] = averages[which]
+    return ranks
+
+
+def share_of_list(seconds: NDArray[np.float64], estimated: NDArray[np.float64], longest: int) -> float:
+    """How much of a list, heaviest estimates first, has to be taken to have so many of the longest tasks.
+
+    Examples
+    --------
+    >>> share_of_list(np.array([9.0, 1.0, 8.0, 2.0]), np.array([5.0, 4.0, 3.0, 2.0]), longest=2)
+    0.75
+    """
+    if len(seconds) == 0:
+        return 0.0
+    listed = np.argsort(-estimated, kind="stable")
+    sought = np.argsort(-seconds, kind="stable")[:longest]
+    last = int(np.flatnonzero(np.isin(listed, sought))[-1])
+    return (last + 1) / len(seconds)

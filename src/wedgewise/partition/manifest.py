@@ -19,8 +19,7 @@ import os
 import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
-from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from wedgewise.algorithms._contract import MAX_ARCS
 from wedgewise.blocks import WIDE_ARCS, Partition, partition_from
@@ -32,6 +31,7 @@ FORMAT_VERSION = 1
 MANIFEST = "manifest.json"
 MOST_PARTS = 256  # a row of blocks is written at once, two files each
 MAX_MANIFEST_BYTES = 1 << 26
+URL = re.compile(r"[a-z][a-z0-9+.-]+://", re.IGNORECASE | re.ASCII)
 PLAIN_NAME = re.compile(r"[a-z0-9][a-z0-9.-]{0,99}", re.ASCII)
 SHA256 = re.compile(r"[0-9a-f]{64}", re.ASCII)
 LABEL_KINDS = {"numbers": (), "integers": ("<u4", "<u8", "<i4", "<i8"), "text": ("text",)}
@@ -116,9 +116,15 @@ class Manifest:
         return json.dumps(whole, indent=1, ensure_ascii=False) + "\n"
 
 
+def is_url(source: Any) -> bool:
+    """Whether this is a URL and no path."""
+    return isinstance(source, str) and URL.match(source) is not None
+
+
 def is_store(source: Any) -> bool:
-    """Whether this is the path of a folder with a manifest."""
-    return isinstance(source, (str, os.PathLike)) and os.path.isfile(os.path.join(source, MANIFEST))
+    """Whether this is the path of a folder with a manifest, or a URL, where nothing but stores is read."""
+    is_path = isinstance(source, (str, os.PathLike))
+    return is_url(source) or (is_path and os.path.isfile(os.path.join(source, MANIFEST)))
 
 
 def pairs_of(partition: Partition) -> list[Pair]:
@@ -127,10 +133,9 @@ def pairs_of(partition: Partition) -> list[Pair]:
     return [(i, j) for i in parts for j in parts if j >= i or not partition.is_ordered]
 
 
-def read_manifest(path: Path) -> Manifest:
-    """The manifest of a store, every field checked."""
-    with path.open("rb") as file:
-        text = file.read(MAX_MANIFEST_BYTES + 1)
+def read_manifest(file: BinaryIO, path: str) -> Manifest:
+    """The manifest that a file holds, every field checked; the path is for messages."""
+    text = file.read(MAX_MANIFEST_BYTES + 1)
     if len(text) > MAX_MANIFEST_BYTES:
         raise FormatError(f"over {MAX_MANIFEST_BYTES:,} bytes", path=path, remedy=AGAIN)
     try:
@@ -143,7 +148,7 @@ def read_manifest(path: Path) -> Manifest:
 class _Checked:
     """An object of the manifest whose fields are checked as they are taken."""
 
-    def __init__(self, path: Path, value: Any, what: str) -> None:
+    def __init__(self, path: str, value: Any, what: str) -> None:
         self.path = path
         self.what = what
         if not isinstance(value, dict):

@@ -61,7 +61,8 @@ def write_store(
     source : a path, "-" for standard input, an `EdgeStream`, or whatever `wedgewise.Graph` accepts
     folder : of the store, to be made; its parent is there
     memory_limit : for the resident size of this process, interpreter included; what is left by default
-    parts : into how many parts ids are divided; by default as few as let a count keep to the same limit
+    parts : into how many parts ids are divided; by default as few as let every question, or at least a count, keep to
+        the same limit
     scheme : "rectilinear" (BBTC) or "hashed" (TRUST)
     threads : how many threads parse and sort
     labels, format, limits : as in `wedgewise.Graph`

@@ -12,8 +12,7 @@ import hashlib
 import json
 import mmap
 import os
-import stat
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,11 +22,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wedgewise.blocks import Block, Partition
-from wedgewise.errors import FormatError, MissingFileError
+from wedgewise.errors import FormatError, MissingFileError, PreconditionError, StorageError
 from wedgewise.execute.threads import run_tasks
 from wedgewise.graph import Ids, Labels
+from wedgewise.machine import jit
 from wedgewise.machine.jit import kernel
 from wedgewise.partition.manifest import AGAIN, MANIFEST, FileRecord, Manifest, is_store, read_manifest
+from wedgewise.partition.places import Folder, Place, place_of
 from wedgewise.partition.tasks import Counts
 from wedgewise.read.numpy_files import MAX_HEADER_BYTES, parse_header
 
@@ -38,6 +39,10 @@ CHECKED_ROWS = 1 << 18
 def open_store(folder: str | os.PathLike[str]) -> Store:
     """Open a store: the manifest is checked, and that every file is there with its size.
 
+    Parameters
+    ----------
+    folder : its folder, or a URL that fsspec reads, such as ``s3://bucket/store``
+
     Raises
     ------
     MissingFileError
@@ -45,13 +50,14 @@ def open_store(folder: str | os.PathLike[str]) -> Store:
     FormatError
         When the manifest is malformed, or a file is not what it says.
     """
-    root = Path(folder)
-    if not is_store(root):
-        raise MissingFileError(f"{root}: is no store, for it has no {MANIFEST}; make one with `wedgewise partition`")
-    store = Store(root, read_manifest(root / MANIFEST))
+    place = place_of(folder)
+    if isinstance(place, Folder) and not is_store(place.path):
+        raise MissingFileError(f"{place}: is no store, for it has no {MANIFEST}; make one with `wedgewise partition`")
+    with place.opened(MANIFEST) as (file, _):
+        store = Store(place, read_manifest(file, place.name_of(MANIFEST)))
+    sizes = place.sizes()
     for record in store.files():
-        with store.opened(record):
-            pass
+        store.check_file(record, sizes)
     return store
 
 
@@ -59,8 +65,26 @@ def open_store(folder: str | os.PathLike[str]) -> Store:
 class Store:
     """An open store."""
 
-    folder: Path
+    place: Place
     manifest: Manifest
+
+    @property
+    def folder(self) -> Path:
+        """The folder of a store that is in one."""
+        if not isinstance(self.place, Folder):
+            raise PreconditionError(f"{self.place}: is read from afar; copy the store into a folder for this")
+        return self.place.path
+
+    def beside(self, file: str) -> Path:
+        """Where a file about the store is written: into its folder; for a URL, into the cache folder of the user."""
+        if isinstance(self.place, Folder):
+            return self.place.path / file
+        cache = jit.cache_folder()
+        if cache is None:
+            raise StorageError(f"{self.place}: no folder here is writable; name one with {jit.CACHE_VARIABLE}")
+        folder = cache.parent / "stores" / self.manifest.fingerprint
+        folder.mkdir(parents=True, exist_ok=True)
+        return folder / file
 
     @property
     def partition(self) -> Partition:
@@ -126,7 +150,7 @@ class Store:
             raw = found.view(np.uint8).data
             for at in range(0, len(raw), READ_BYTES):
                 part = raw[at : at + READ_BYTES]
-                if file.readinto(part) != len(part):  # type: ignore[attr-defined]
+                if _read_into(file, part) != len(part):
                     raise self._wrong(record, "became shorter while it was read")
                 digest.update(part)
         self._check_sum(record, digest.hexdigest())
@@ -135,28 +159,29 @@ class Store:
     @contextmanager
     def opened(self, record: FileRecord) -> Iterator[BinaryIO]:
         """A file of the store at the beginning of its data; header and size are what the manifest says."""
-        path = self.folder / record.file
-        try:
-            descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))
-        except OSError as error:
-            reason = error.strerror or str(error)
-            raise MissingFileError(f"{path}: cannot be opened ({reason}); {AGAIN}") from error
-        with os.fdopen(descriptor, "rb") as file:
-            status = os.fstat(descriptor)
-            if not stat.S_ISREG(status.st_mode):
-                raise self._wrong(record, "is no regular file")
+        with self.place.opened(record.file) as (file, size):
             begin = self._data_offset(record, file)
-            due = begin + record.length * (1 if record.dtype == "text" else np.dtype(record.dtype).itemsize)
-            if status.st_size != due:
-                raise self._wrong(record, f"has {status.st_size:,} bytes where the manifest says {due:,}")
+            due = begin + _data_bytes(record)
+            if size != due:
+                raise self._wrong(record, f"has {size:,} bytes where the manifest says {due:,}")
             file.seek(begin)
             yield file
+
+    def check_file(self, record: FileRecord, sizes: Mapping[str, int] | None) -> None:
+        """A file is there with its header and size; where sizes are given, with enough bytes for its data."""
+        if sizes is None:
+            with self.opened(record):
+                return
+        if record.file not in sizes:
+            raise MissingFileError(f"{self.place.name_of(record.file)}: is not there; {AGAIN}")
+        if sizes[record.file] < _data_bytes(record):
+            raise self._wrong(record, f"has {sizes[record.file]:,} bytes, fewer than the manifest says")
 
     def _data_offset(self, record: FileRecord, file: BinaryIO) -> int:
         if record.dtype == "text":
             return 0
         try:
-            header = parse_header(file.read(MAX_HEADER_BYTES + 12), str(self.folder / record.file))
+            header = parse_header(file.read(MAX_HEADER_BYTES + 12), self.place.name_of(record.file))
         except FormatError as error:
             raise self._wrong(record, error.reason) from error
         if (header.dtype.str, header.shape) != (record.dtype, (record.length,)) or header.fortran_order:
@@ -181,7 +206,22 @@ class Store:
                 raise self._wrong(record, f"has a row {fault - 1:,} that is no ascending list of columns")
 
     def _wrong(self, record: FileRecord, reason: str) -> FormatError:
-        return FormatError(reason, path=self.folder / record.file, remedy=AGAIN)
+        return FormatError(reason, path=self.place.name_of(record.file), remedy=AGAIN)
+
+
+def _data_bytes(record: FileRecord) -> int:
+    return record.length * (1 if record.dtype == "text" else np.dtype(record.dtype).itemsize)
+
+
+def _read_into(file: BinaryIO, part: memoryview) -> int:
+    """Fill a buffer as far as the file goes; one read may bring less than was asked for."""
+    filled = 0
+    while filled < len(part):
+        read = file.readinto(part[filled:])  # type: ignore[attr-defined]
+        if not read:
+            break
+        filled += read
+    return filled
 
 
 def private_memory(length: int, dtype: np.dtype[Any]) -> NDArray[Any]:

@@ -8,6 +8,7 @@ of places: BBTC's cuts come from its prefix sums, as in `rectilinear`; for hashe
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from numpy.typing import NDArray
 from wedgewise.algorithms import find
 from wedgewise.blocks import Hashed, Partition, Rectilinear
 from wedgewise.errors import InputError, MemoryLimitError
-from wedgewise.execute.task_memory import TaskMemory, triple_answer
+from wedgewise.execute.task_memory import TaskMemory, most_owner_bytes, triple_answer
 from wedgewise.graph import Ids, Keys
 from wedgewise.machine.jit import kernel
 from wedgewise.orient_arrays import count_wedges
@@ -30,6 +31,7 @@ from wedgewise.plan import ENGINE
 TURN_KEYS, TURN_BYTES = 1 << 19, 24  # at a time for each thread, and what one takes
 COUNTING_BYTES = 136 << 20  # at least, of a limit on counting: the interpreter, kernels, and what is kept in reserve
 LEAST_SEGMENTS = 256
+QUESTIONS = ("any", "count")  # what a store is to answer within the limit: everything where that can be
 CANDIDATES = (1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 24, 32, 48, 64, 96, 128, 192, 256)
 
 
@@ -48,7 +50,7 @@ def grid_bytes(segments: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """How ids are to be divided: into so many parts, or as few as let a count keep to the bytes."""
+    """How ids are to be divided: into so many parts, or as few as let a question keep to the bytes."""
 
     scheme: str
     parts: int | None
@@ -64,8 +66,10 @@ class Wanted:
         counting_bytes = room if memory_limit is None else min(room, memory_limit - COUNTING_BYTES)
         return cls(scheme, parts, counting_bytes, threads, segments_within(room))
 
-    def keeps_to_it(self, counts: Counts, partition: Partition) -> bool:
-        """Whether the heaviest task is within the bytes."""
+    def keeps_to_it(self, counts: Counts, partition: Partition, question: str) -> bool:
+        """Whether the heaviest task of a count, or of every question, is within the bytes."""
+        if question == "any" and most_owner_bytes(counts, ENGINE) > self.counting_bytes:
+            return False
         memory = TaskMemory(counts, triple_answer(ENGINE), find(ENGINE, "cpu").settings(None), self.threads)
         return memory.heaviest(tasks_of(partition))[0] <= self.counting_bytes
 
@@ -121,9 +125,9 @@ def _rectilinear_cuts(before: Grid, bounds: NDArray[np.int64], wanted: Wanted) -
     """PaL's cuts between segments."""
     if wanted.parts is not None:
         return probe_a_load(before, wanted.parts)
-    for parts in CANDIDATES:
+    for question, parts in product(QUESTIONS, CANDIDATES):
         cuts = probe_a_load(before, parts)
-        if wanted.keeps_to_it(_counts(before, cuts, bounds[cuts]), Rectilinear(bounds[cuts])):
+        if wanted.keeps_to_it(_counts(before, cuts, bounds[cuts]), Rectilinear(bounds[cuts]), question):
             return cuts
     raise _no_parts_do(wanted)
 
@@ -132,10 +136,10 @@ def _hashed(n: int, m: int, wanted: Wanted) -> Hashed:
     """The parts asked for, or the fewest for which blocks that are a quarter above the average are within the bytes."""
     if wanted.parts is not None:
         return Hashed(n, wanted.parts)
-    for parts in CANDIDATES:
+    for question, parts in product(QUESTIONS, CANDIDATES):
         partition = Hashed(n, parts)
         arcs = np.full((parts, parts), -(-5 * m // (4 * parts * parts)))
-        if wanted.keeps_to_it(Counts(arcs, np.array(partition.sizes, np.int64)), partition):
+        if wanted.keeps_to_it(Counts(arcs, np.array(partition.sizes, np.int64)), partition, question):
             return partition
     raise _no_parts_do(wanted)
 

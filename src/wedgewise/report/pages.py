@@ -107,7 +107,7 @@ def commands_page() -> str:
     group: Any = get_command(app)
     commands = {name: group.get_command(None, name) for name in group.list_commands(None)}
     sections = (
-        _families(command) if hasattr(command, "list_commands") else _command(f"wedgewise {name}", command)
+        _families(command) if name == "generate" else _section(f"wedgewise {name}", command)
         for name, command in commands.items()
     )
     return COMMANDS + "\n".join(sections) + f"\n{group.epilog}\n"
@@ -187,6 +187,14 @@ def _knobs(algorithm: Algorithm) -> list[str]:
         allowed = ", ".join(knob.choices) or f"integers from {knob.least}"
         table.append(_row(f"`{knob.name}`", str(knob.default), allowed, knob.meaning).rstrip())
     return table
+
+
+def _section(name: str, command: Any) -> str:
+    """A command, or each command of a group."""
+    if not hasattr(command, "list_commands"):
+        return _command(name, command)
+    parts = command.list_commands(None)
+    return "\n".join(_section(f"{name} {part}", command.get_command(None, part)) for part in parts)
 
 
 def _command(name: str, command: Any) -> str:

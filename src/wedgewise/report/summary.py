@@ -15,6 +15,7 @@ from wedgewise.report.objects import label_rows, truss_level
 from wedgewise.report.text import facts_text, histogram_text, how_facts, plural, table_text
 from wedgewise.result import TrussLevel
 from wedgewise.user_graph import Graph
+from wedgewise.write_answers import Named
 
 TOP = 10
 MOST_LEVELS = 24  # of a table of trusses
@@ -23,7 +24,7 @@ TENTHS = 10
 LABEL_WIDTH = 40
 
 
-def triangles_text(result: Result, graph: Graph) -> str:
+def triangles_text(result: Result, graph: Named) -> str:
     """Triangles per vertex."""
     return _counts_text(result, "vertex", "vertices", lambda vertex: shown(graph.labels[vertex]))
 

@@ -20,6 +20,7 @@ from wedgewise.truss._living import Living
 from wedgewise.truss._peel import MOST_SHARES, SLICE_EDGES, SLICES_AT_ONCE, TASK_TRIANGLES, TASKS_AT_ONCE, Peeling
 
 EDGE_BYTES = 73  # a core 16, the living 33, lists of dying and falling edges 12, what is settled 4, renumbering 8
+COUNTED_BYTES = 16  # of an edge while its support is counted: its ends, its number, and the support
 VERTEX_BYTES = 32
 
 
@@ -77,11 +78,25 @@ def max_truss(graph: OrientedGraph, job: TrussJob) -> FoundTruss:
 
 
 def truss_bytes(shape: Shape, threads: int) -> int:
-    """Peak of any of these beyond the oriented graph: by edge, by vertex and thread, and buffers."""
-    supports = edge_support_bytes(Shape(shape.n, shape.m), threads, {"hubs": -1, "probe_ratio": 2})
+    """Peak of any of these beyond the oriented graph: those that look for one truss may count again beside a core."""
+    return supports_bytes(shape, threads) + peeling_bytes(shape, threads)
+
+
+def trussness_bytes(shape: Shape, threads: int) -> int:
+    """Peak of `trussness`, which counts supports once, beside ends and numbers alone."""
+    return max(supports_bytes(shape, threads) + COUNTED_BYTES * shape.m, peeling_bytes(shape, threads))
+
+
+def supports_bytes(shape: Shape, threads: int) -> int:
+    """What counting the supports takes."""
+    return edge_support_bytes(Shape(shape.n, shape.m), threads, {"hubs": -1, "probe_ratio": 2})
+
+
+def peeling_bytes(shape: Shape, threads: int) -> int:
+    """What peeling takes: by edge, by vertex and thread, and buffers."""
     losses = TASKS_AT_ONCE * (2 * TASK_TRIANGLES + (MOST_SHARES + 2) * BLOCK) * 5
     slices = min(shape.m, SLICES_AT_ONCE * SLICE_EDGES) * 32
-    return supports + EDGE_BYTES * shape.m + (VERTEX_BYTES + 8 * threads) * shape.n + losses + slices
+    return EDGE_BYTES * shape.m + (VERTEX_BYTES + 8 * threads) * shape.n + losses + slices
 
 
 def _peeling(core: Core, settled: Ids, told: Told, threads: int) -> Peeling:

@@ -4,6 +4,9 @@ Hubs are the last rows of the block, where ids by rank have the long ones, and a
 row runs from the block of 512 columns of its least one to the last column. The least column of a hub is the least head
 of its row and of all behind it: on the diagonal the bit rows form a triangle, elsewhere a rectangle, and least columns
 ascend with b whatever the numbering.
+
+Tasks that look rows up in the same block share its bit rows: `BlockHubs` makes them once, and more when a later task is
+worth it; since hubs are numbered from the last row on, more of them begin with the same ones.
 """
 
 from __future__ import annotations
@@ -15,11 +18,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wedgewise.algorithms._contract import Knobs
-from wedgewise.algorithms.cpu._keystone_hubs import CHOOSE_HUBS, COUNTING, HUBS_PER_FILL, MAX_HUBS, aligned_zeros
+from wedgewise.algorithms.cpu._keystone_hubs import (
+    CHOOSE_HUBS,
+    COUNTING,
+    HUBS_AHEAD,
+    HUBS_PER_FILL,
+    MAX_HUBS,
+    aligned_zeros,
+)
 from wedgewise.algorithms.cpu._triples import TripleArrays
 from wedgewise.blocks import Triple
 from wedgewise.graph import Ids, Keys
 from wedgewise.machine.jit import helper, kernel
+from wedgewise.machine.primitives import prefetch
 from wedgewise.orient import first_not_below
 
 SAMPLE_ARCS = 1 << 9
@@ -36,7 +47,7 @@ ROW_BYTE = 0.25  # nanoseconds to make a byte of bit rows
 
 @dataclass(frozen=True, slots=True)
 class TripleHubs:
-    """The last `count` rows of block jk, the last one first: where each begins, its least column, and their bits."""
+    """The last rows of block jk, the last one first: where each begins, its least column, and the bits of `count`."""
 
     count: int
     places: Keys
@@ -50,21 +61,34 @@ def first_column(place):  # type: ignore[no-untyped-def]
 
 
 @helper
-def place_rows(jk_offsets, jk_heads, columns, most, limit_words, places):  # type: ignore[no-untyped-def]
+def prefetch_hub(ij_heads, arc, arc_end, last, places, bits, front):  # type: ignore[no-untyped-def]
+    """Ask for the bit row of the hub some arcs ahead; bit rows lie behind `front` words."""
+    ahead = np.uint64(HUBS_AHEAD)
+    if arc + ahead < arc_end:
+        soon = front + (places[last - np.uint64(ij_heads[arc + ahead])] >> np.uint64(32))
+        prefetch(bits, soon)
+        prefetch(bits, soon + np.uint64(8))
+
+
+@kernel
+def place_rows(
+    jk_offsets: NDArray[Any], jk_heads: Ids, columns_k: int, most: int, limit_words: int, places: Keys
+) -> SupportsInt:
     """Lay out bit rows from the last one on while they fit; how many do. A place is its word, and its least column."""
+    columns, limit = np.uint64(columns_k), np.uint64(limit_words)
     blocks = (columns + np.uint64(511)) >> np.uint64(9)
     last = np.uint64(len(jk_offsets)) - np.uint64(2)
     least, words = columns, np.uint64(0)
-    for hub in range(most):
+    for hub in range(np.uint64(most)):
         begin, end = np.uint64(jk_offsets[last - hub]), np.uint64(jk_offsets[last - hub + np.uint64(1)])
         if begin < end:
             least = min(least, np.uint64(jk_heads[begin]))
         places[hub] = words << np.uint64(32) | least
         words += (blocks - (least >> np.uint64(9))) << np.uint64(3)
-        if words > limit_words:
+        if words > limit:
             return np.uint64(hub)
     places[most] = words << np.uint64(32)
-    return most
+    return np.uint64(most)
 
 
 @helper
@@ -88,18 +112,16 @@ def choose_hubs(
     jk_offsets: NDArray[Any],
     jk_heads: Ids,
     columns_k: int,
-    limit_words: int,
-    choosing: bool,
+    placed: int,
+    made: int,
     probe_ratio: int,
     shares: int,
+    tasks: int,
     places: Keys,
     gains: NDArray[np.float64],
 ) -> SupportsInt:
-    """Lay out bit rows; how many there are to be: all, or those that make a sample of the arcs of ij cheapest."""
-    one, columns, ratio = np.uint64(1), np.uint64(columns_k), np.uint64(probe_ratio)
-    most = place_rows(jk_offsets, jk_heads, columns, np.uint64(len(places)) - one, np.uint64(limit_words), places)
-    if not choosing:
-        return np.uint64(most)
+    """How many of the placed hubs make a sample of the arcs of ij cheapest, if tasks share what has yet to be made."""
+    one, columns, ratio, most = np.uint64(1), np.uint64(columns_k), np.uint64(probe_ratio), np.uint64(placed)
     arcs, rows_j = np.uint64(len(ij_heads)), np.uint64(len(jk_offsets)) - one
     rows_i = np.uint64(len(ij_offsets)) - one
     samples = min(np.uint64(SAMPLE_ARCS), arcs // np.uint64(ARCS_PER_SAMPLE) + one)
@@ -116,11 +138,13 @@ def choose_hubs(
                 choice += one
             gains[choice] += gain_of_hub(ik_heads, begin, end, streamed, places[hub], columns, ratio)
     arcs_each = np.float64(arcs) / np.float64(samples) / np.float64(shares)
+    word_each, there = 8.0 * ROW_BYTE / np.float64(tasks), places[np.uint64(made)] >> np.uint64(32)
     gained, best, chosen = 0.0, 0.0, np.uint64(0)
     for doubling in range(np.uint64(CHOICES)):
         hubs = np.uint64(min(most, np.uint64(FEWEST_HUBS) << doubling))
         gained += gains[doubling] * arcs_each
-        net = gained - ROW_BYTE * 8.0 * np.float64(places[hubs] >> np.uint64(32))
+        words = places[hubs] >> np.uint64(32)
+        net = gained - word_each * np.float64(max(words, there) - there)
         if net > best:
             best, chosen = net, hubs
     return chosen
@@ -138,17 +162,46 @@ def fill_hub_rows(jk_offsets: NDArray[Any], jk_heads: Ids, begin: int, end: int,
             bits[start + (column >> np.uint64(6))] |= np.uint64(1) << (column & np.uint64(63))
 
 
-def prepare_hubs(triple: Triple, arrays: TripleArrays, knobs: Knobs, shares: int) -> TripleHubs:
-    """Choose the hubs, unless the knob says how many, and fill their rows."""
-    asked, ratio = int(knobs["hubs"]), int(knobs["probe_ratio"])
-    places = np.zeros(most_hubs(triple.jk.rows, triple.ij.m, asked) + 1, np.uint64)
-    gains = np.zeros(CHOICES)
-    choosing, limit = asked == CHOOSE_HUBS, limit_words(triple.jk.m)
-    count = int(choose_hubs(*arrays, triple.jk.columns, limit, choosing, ratio, shares, places, gains))
-    bits = aligned_zeros(int(places[count]) >> 32)
-    for begin in range(0, count, HUBS_PER_FILL):
-        fill_hub_rows(arrays.jk_offsets, arrays.jk_heads, begin, min(count, begin + HUBS_PER_FILL), places, bits)
-    return TripleHubs(count, places, bits)
+class BlockHubs:
+    """The hubs of one block jk, for `tasks` tasks that look rows up in it, one after the other.
+
+    The bit rows lie behind `front` words that are zero.
+    """
+
+    def __init__(self, knobs: Knobs, tasks: int = 1, front: int = 0) -> None:
+        self._front = front
+        self._asked, self._ratio, self._tasks = int(knobs["hubs"]), int(knobs["probe_ratio"]), tasks
+        self._placed = self._made = 0
+        self._places = np.zeros(1, np.uint64)
+        self._bits = aligned_zeros(front)
+
+    def of(self, triple: Triple, arrays: TripleArrays, shares: int) -> TripleHubs:
+        """Choose the hubs for a task, unless the knob says how many, and fill the rows that are not there yet."""
+        most = most_hubs(triple.jk.rows, triple.ij.m, self._asked)
+        if most >= len(self._places) == self._placed + 1:
+            self._place(triple, arrays, most)
+        count = self._choose(triple, arrays, shares) if self._asked == CHOOSE_HUBS else self._placed
+        if count > self._made:
+            self._fill(arrays, count)
+        return TripleHubs(count, self._places, self._bits)
+
+    def _place(self, triple: Triple, arrays: TripleArrays, most: int) -> None:
+        self._places = np.zeros(most + 1, np.uint64)
+        limit = limit_words(triple.jk.m)
+        placed = place_rows(arrays.jk_offsets, arrays.jk_heads, triple.jk.columns, most, limit, self._places)
+        self._placed = int(placed)
+
+    def _choose(self, triple: Triple, arrays: TripleArrays, shares: int) -> int:
+        known = triple.jk.columns, self._placed, self._made, self._ratio, shares, self._tasks
+        return int(choose_hubs(*arrays, *known, self._places, np.zeros(CHOICES)))
+
+    def _fill(self, arrays: TripleArrays, count: int) -> None:
+        self._bits = aligned_zeros(0)  # given up before there are more
+        self._bits = aligned_zeros(self._front + (int(self._places[count]) >> 32))
+        self._made = count
+        for begin in range(0, count, HUBS_PER_FILL):
+            end = min(count, begin + HUBS_PER_FILL)
+            fill_hub_rows(arrays.jk_offsets, arrays.jk_heads, begin, end, self._places, self._bits[self._front :])
 
 
 def most_hubs(rows_j: int, arcs_ij: int, asked: int) -> int:
@@ -161,8 +214,15 @@ def limit_words(arcs_jk: int) -> int:
     return min(arcs_jk // 2 + SPARE_WORDS, 2**32 - 1)
 
 
-def hubs_bytes(rows_j: int, columns_k: int, arcs_ij: int, arcs_jk: int, knobs: Knobs) -> int:
-    """What bit rows and their places may take."""
-    most = most_hubs(rows_j, arcs_ij, int(knobs["hubs"]))
+def are_hubs_likely(rows_i: int, rows_j: int, columns_k: int, arcs_ik: int, arcs_jk: int, ratio: int) -> bool:
+    """Whether bit rows would pay off if all rows were alike."""
+    streamed, tests = arcs_jk / max(1, rows_j), arcs_ik / max(1, rows_i)
+    blocks = columns_k // 512 + 1
+    return STREAM_TEST * streamed > (PROBE_TEST * tests if tests <= blocks * ratio else AND_BLOCK * blocks)
+
+
+def hubs_bytes(rows_j: int, columns_k: int, arcs_jk: int, knobs: Knobs) -> int:
+    """What bit rows and their places may take, whichever tasks share them."""
+    most = most_hubs(rows_j, MAX_HUBS, int(knobs["hubs"]))
     words = min(limit_words(arcs_jk), 8 * most * (columns_k // 512 + 1))
     return 8 * (words + 8 + most + 1 + CHOICES)

@@ -19,81 +19,23 @@ from typing import Any, SupportsInt
 import numpy as np
 from numpy.typing import NDArray
 
-from wedgewise.algorithms._contract import Counts, Knobs, Pass, Work
-from wedgewise.algorithms.cpu._keystone_hubs import HUBS_AHEAD, empty_marks, marks_bytes
-from wedgewise.algorithms.cpu._keystone_rows import clear_row, count_marked, mark_row, prefetch_rows, probe_row
-from wedgewise.algorithms.cpu._keystone_triple_hubs import first_column, hubs_bytes, prepare_hubs
+from wedgewise.algorithms._contract import Counts, Knobs, Pass, PrepareTask, Work
+from wedgewise.algorithms.cpu._keystone_hubs import CHOOSE_HUBS, empty_marks, marks_bytes
+from wedgewise.algorithms.cpu._keystone_triple_hubs import BlockHubs, are_hubs_likely, hubs_bytes
+from wedgewise.algorithms.cpu._keystone_triple_rows import close_range
 from wedgewise.algorithms.cpu._triples import (
     NOTHING,
     TripleArrays,
     arrays_of,
-    first_of_share,
     has_none,
     row_bounds,
     widening_bytes,
 )
 from wedgewise.blocks import Triple
 from wedgewise.graph import Ids, Keys
-from wedgewise.machine.jit import helper, kernel
-from wedgewise.machine.primitives import count_common_bits, prefetch
+from wedgewise.machine.jit import kernel
 
 ROWS_AT_ONCE = 1 << 10
-
-
-@helper
-def close_hubs(ij_heads, arc, arc_end, ik_heads, begin, end, last, blocks, places, bits, ratio, marks):  # type: ignore[no-untyped-def]
-    """Triangles of the hubs ``ij_heads[arc:arc_end]`` with ``ik_heads[begin:end]``, which is marked unless short."""
-    one, ahead = np.uint64(1), np.uint64(HUBS_AHEAD)
-    triangles, tests = np.uint64(0), np.uint64(0)
-    for hub_arc in range(arc, arc_end):
-        if hub_arc + ahead < arc_end:
-            soon = places[last - np.uint64(ij_heads[hub_arc + ahead])] >> np.uint64(32)
-            prefetch(bits, soon)
-            prefetch(bits, soon + np.uint64(8))
-        place = places[last - np.uint64(ij_heads[hub_arc])]
-        least = place & np.uint64(0xFFFFFFFF)
-        while begin < end and np.uint64(ik_heads[begin]) < least:
-            begin += one
-        if begin == end:
-            break
-        start, first = place >> np.uint64(32), first_column(place)
-        left = blocks - (first >> np.uint64(9))
-        if end - begin <= left * ratio:
-            triangles += probe_row(ik_heads, begin, end, first, bits, start)
-        else:
-            triangles += np.uint64(count_common_bits(marks, first >> np.uint64(6), bits, start, left))
-        tests += end - begin
-    return triangles, tests
-
-
-@helper
-def find_active(ij_offsets, ik_offsets, begin, end, step, idle, active):  # type: ignore[no-untyped-def]
-    """Write the rows from `begin` on that have arcs to close and heads to close them with; how many there are."""
-    one, count = np.uint64(1), np.uint64(0)
-    for a in range(begin, end, step):
-        arcs = np.uint64(ij_offsets[a + one]) - np.uint64(ij_offsets[a])
-        active[count] = a
-        count += np.uint64(arcs > idle) & np.uint64(ik_offsets[a + one] > ik_offsets[a])
-    return count
-
-
-@helper
-def close_row(ij_heads, arc, arc_end, ik_heads, begin, end, offsets, rows, base, blocks, places, bits, ratio, marks):  # type: ignore[no-untyped-def]
-    """Triangles of an a with the rows ``ij_heads[arc:arc_end]`` and ``ik_heads[begin:end]``, by rows of block jk."""
-    zero, last = np.uint64(0), np.uint64(len(offsets)) - np.uint64(2)
-    triangles, tests = zero, zero
-    marking = np.uint64(ij_heads[arc]) < base or end - begin > ratio
-    if marking:
-        mark_row(ik_heads, begin, end, zero, zero, marks)
-    while arc < arc_end and np.uint64(ij_heads[arc]) < base:
-        found, tested = count_marked(offsets, rows, np.uint64(ij_heads[arc]), zero, marks)
-        triangles += found
-        tests += tested
-        arc += np.uint64(1)
-    found, tested = close_hubs(ij_heads, arc, arc_end, ik_heads, begin, end, last, blocks, places, bits, ratio, marks)
-    if marking:
-        clear_row(ik_heads, begin, end, zero, marks)
-    return triangles + found, tests + tested
 
 
 @kernel
@@ -117,39 +59,33 @@ def count_triple(
     marks: Keys,
     active: Ids,
 ) -> Counts:
-    """Triangles with a in [begin, end) and in the share; the last `idle_arcs` arcs of a row of ij close none."""
-    one, ratio, blocks = np.uint64(1), np.uint64(probe_ratio), np.uint64(columns_k + 511) >> np.uint64(9)
-    step, idle, stretch = np.uint64(shares), np.uint64(idle_arcs), np.uint64(len(active)) * np.uint64(shares)
-    base = np.uint64(len(jk_offsets)) - one - np.uint64(hubs)
-    triangles, tests = np.uint64(0), np.uint64(0)
-    for first in range(first_of_share(begin, share, shares), np.uint64(end), stretch):
-        last = min(np.uint64(first) + stretch, np.uint64(end))
-        count = find_active(ij_offsets, ik_offsets, np.uint64(first), last, step, idle, active)
-        for number in range(count):
-            soon = np.uint64(active[min(np.uint64(number) + one, count - one)])
-            soon_begin, soon_end = np.uint64(ij_offsets[soon]), np.uint64(ij_offsets[soon + one])
-            prefetch_rows(ij_heads, soon_begin, soon_end, base, jk_offsets, jk_heads)
-            a = np.uint64(active[number])
-            arc, arc_end = np.uint64(ij_offsets[a]), np.uint64(ij_offsets[a + one]) - idle
-            c, c_end = np.uint64(ik_offsets[a]), np.uint64(ik_offsets[a + one])
-            found, tested = close_row(
-                ij_heads,
-                arc,
-                arc_end,
-                ik_heads,
-                c,
-                c_end,
-                jk_offsets,
-                jk_heads,
-                base,
-                blocks,
-                places,
-                bits,
-                ratio,
-                marks,
-            )
-            triangles += found
-            tests += tested
+    """Triangles with a in [begin, end) and in the share."""
+    triangles, tests = close_range(
+        ij_offsets,
+        ij_heads,
+        ik_offsets,
+        ik_heads,
+        jk_offsets,
+        jk_heads,
+        columns_k,
+        hubs,
+        places,
+        bits,
+        probe_ratio,
+        idle_arcs,
+        share,
+        shares,
+        begin,
+        end,
+        marks,
+        active,
+        None,
+        None,
+        None,
+        None,
+        None,
+        None,
+    )
     return triangles, tests
 
 
@@ -170,10 +106,21 @@ def idle_arcs(triple: Triple, arrays: TripleArrays) -> int:
 
 def prepare(triple: Triple, knobs: Knobs, share: int, shares: int) -> Work:
     """Choose the hubs of block jk and fill their rows."""
+    return prepare_by(BlockHubs(knobs), triple, knobs, share, shares)
+
+
+def prepare_in_turn(knobs: Knobs, tasks: int) -> PrepareTask:
+    """Prepare tasks with the same block jk: its bit rows are kept."""
+    hubs = BlockHubs(knobs, tasks)
+    return lambda triple, share, shares: prepare_by(hubs, triple, knobs, share, shares)
+
+
+def prepare_by(block_hubs: BlockHubs, triple: Triple, knobs: Knobs, share: int, shares: int) -> Work:
+    """The work of a task whose block jk has these hubs."""
     if has_none(triple):
         return NOTHING
     arrays, columns, ratio = arrays_of(triple), triple.jk.columns, int(knobs["probe_ratio"])
-    hubs = prepare_hubs(triple, arrays, knobs, shares)
+    hubs = block_hubs.of(triple, arrays, shares)
     idle = idle_arcs(triple, arrays)
 
     def count(begin: int, end: int, workspace: tuple[Keys, Ids]) -> Counts:
@@ -190,6 +137,27 @@ def prepare(triple: Triple, knobs: Knobs, share: int, shares: int) -> Work:
 def bytes_needed(
     rows_i: int, rows_j: int, columns_k: int, arcs_ij: int, arcs_ik: int, arcs_jk: int, knobs: Knobs
 ) -> int:
-    workspace = marks_bytes(columns_k) + 4 * ROWS_AT_ONCE
     widening = widening_bytes(rows_i, rows_j, arcs_ij, arcs_ik, arcs_jk)
-    return hubs_bytes(rows_j, columns_k, arcs_ij, arcs_jk, knobs) + workspace + widening
+    return hubs_bytes(rows_j, columns_k, arcs_jk, knobs) + thread_bytes(columns_k, knobs) + widening
+
+
+def expected_bytes(
+    rows_i: int,
+    rows_j: int,
+    columns_k: int,
+    arcs_ij: int,
+    arcs_ik: int,
+    arcs_jk: int,
+    knobs: Knobs,
+    is_skewed: bool,
+) -> int:
+    """What is needed, without bit rows where a graph has no hubs to speak of."""
+    needed = bytes_needed(rows_i, rows_j, columns_k, arcs_ij, arcs_ik, arcs_jk, knobs)
+    ratio, chooses = int(knobs["probe_ratio"]), int(knobs["hubs"]) == CHOOSE_HUBS
+    if not chooses or is_skewed or are_hubs_likely(rows_i, rows_j, columns_k, arcs_ik, arcs_jk, ratio):
+        return needed
+    return needed - hubs_bytes(rows_j, columns_k, arcs_jk, knobs)
+
+
+def thread_bytes(columns_k: int, knobs: Knobs) -> int:
+    return marks_bytes(columns_k) + 4 * ROWS_AT_ONCE

@@ -33,6 +33,7 @@ from wedgewise.algorithms._contract import (
     Pass,
     Shape,
     TripleAnswer,
+    TripleCost,
     Work,
 )
 from wedgewise.algorithms._ranges import TASK_TESTS, even_bounds
@@ -44,7 +45,8 @@ from wedgewise.machine.jit import kernel
 
 MOST_PARTS = 36  # as many as the paper needs for its largest graph; 8,436 tasks
 SHARE_OF_RANGE = 1 / 16  # an estimate by averages may be that far off
-CUTTING_BYTES = 1 << 26  # the grid and the sample that the cuts come from
+MOST_GROUPS, SUMMED_ARCS = 1 << 15, 1 << 16
+CUTTING_BYTES = 42 << 20  # the grid and the sample that the cuts come from
 TASK_BYTES = 1 << 11  # views of its blocks and what runs it
 
 
@@ -128,23 +130,55 @@ def prepare_triple(triple: Triple, knobs: Knobs, share: int, shares: int) -> Wor
     return Work((Pass(work_bounds(triple), run, lambda: np.zeros(places, np.uint32)),))
 
 
+def is_long(rows_i: int, rows_j: int, arcs_ij: int, arcs_ik: int, arcs_jk: int) -> bool:
+    """Whether the paper's estimate of a task is so large that its ranges of rows are to be of equal work."""
+    return arcs_ij * max(arcs_ik / rows_i, arcs_jk / rows_j) >= SHARE_OF_RANGE * TASK_TESTS
+
+
 def work_bounds(triple: Triple) -> NDArray[np.int64]:
-    """Ranges of rows: of equally many arcs where the paper's estimate of the task is small, else of equal work."""
-    degree = max(triple.ik.m / triple.ik.rows, triple.jk.m / triple.jk.rows)
-    if triple.ij.m * degree < SHARE_OF_RANGE * TASK_TESTS:
-        return row_bounds(triple.ij)
-    offsets = triple.ij.offsets
-    second_hops = np.zeros(triple.ij.m + 1)
-    np.cumsum(np.diff(triple.jk.offsets)[triple.ij.heads], out=second_hops[1:])
-    own = np.diff(offsets).astype(np.float64) * np.diff(triple.ik.offsets)
-    return even_bounds(second_hops[offsets[1:]] - second_hops[offsets[:-1]] + own + 1, TASK_TESTS, least=1)
+    """Ranges of rows: of equally many arcs where a task is not long, else of equal work.
+
+    Work is estimated for groups of rows, at most `MOST_GROUPS` of them; ranges consist of whole groups.
+    """
+    ij, ik, jk = triple.ij, triple.ik, triple.jk
+    if not is_long(ij.rows, jk.rows, ij.m, ik.m, jk.m):
+        return row_bounds(ij)
+    ends = np.append(np.arange(0, ij.rows, -(-ij.rows // MOST_GROUPS)), ij.rows)
+    rows, arcs = np.diff(ends), ij.offsets[ends]
+    own = np.diff(arcs).astype(np.float64) * np.diff(ik.offsets[ends]) / rows
+    return ends[even_bounds(second_hops(triple, arcs) + own + rows, TASK_TESTS, least=1)]
+
+
+def second_hops(triple: Triple, ends: NDArray[Any]) -> NDArray[np.float64]:
+    """The arcs of block jk from all heads in block ij between two ends, summed `SUMMED_ARCS` at a time."""
+    heads, offsets = triple.ij.heads, triple.jk.offsets
+    before, summed = np.zeros(len(ends)), 0.0
+    for begin in range(0, len(heads), SUMMED_ARCS):
+        some = heads[begin : begin + SUMMED_ARCS]
+        sums = np.cumsum(offsets[some + np.uint32(1)] - offsets[some], dtype=np.float64)
+        first, last = np.searchsorted(ends, np.array([begin, begin + len(sums)], ends.dtype), side="right")
+        before[first:last] = sums[ends[first:last] - ends.dtype.type(begin + 1)] + summed
+        summed += float(sums[-1])
+    return np.diff(before)
+
+
+def estimate_bytes(rows_i: int, arcs_ij: int) -> int:
+    """What `work_bounds` takes for a long task."""
+    return 72 * min(rows_i, MOST_GROUPS) + 48 * min(arcs_ij, SUMMED_ARCS)
 
 
 def triple_bytes(
     rows_i: int, rows_j: int, columns_k: int, arcs_ij: int, arcs_ik: int, arcs_jk: int, knobs: Knobs
 ) -> int:
-    estimate = 8 * (4 * rows_i + rows_j) + 24 * arcs_ij
-    return 4 * columns_k + estimate + widening_bytes(rows_i, rows_j, arcs_ij, arcs_ik, arcs_jk)
+    taken = map_bytes(columns_k, knobs) + widening_bytes(rows_i, rows_j, arcs_ij, arcs_ik, arcs_jk)
+    if is_long(max(1, rows_i), max(1, rows_j), arcs_ij, arcs_ik, arcs_jk):
+        taken += estimate_bytes(rows_i, arcs_ij)
+    return taken
+
+
+def map_bytes(columns_k: int, knobs: Knobs) -> int:
+    """The map of a thread."""
+    return 0 if knobs["method"] == "list" else 4 * columns_k
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,11 +226,12 @@ def prepare(graph: OrientedGraph, knobs: Knobs, threads: int) -> Work:
 
 
 def bytes_needed(shape: Shape, threads: int, knobs: Knobs) -> int:
-    """The blocks with an offset per row and part at most, how they are cut, the work estimate, maps and pieces."""
+    """How blocks are cut; then the blocks with an offset per row and part at most, the work estimate, maps, pieces."""
     parts = min(MOST_PARTS, int(knobs["parts"]) or shape.m // max(1, shape.n) + 1)
     blocks = 4 * shape.m + (4 if shape.m < WIDE_ARCS else 8) * parts * (shape.n + parts)
     tasks = parts * (parts + 1) * (parts + 2) // 6
-    return blocks + 40 * shape.n + 24 * shape.m + 4 * threads * shape.n + TASK_BYTES * tasks + CUTTING_BYTES
+    counting = estimate_bytes(shape.n, shape.m) + threads * map_bytes(shape.n, knobs) + TASK_BYTES * tasks
+    return max(blocks + counting, CUTTING_BYTES + 18 * shape.n)
 
 
 ALGORITHM = Algorithm(
@@ -213,5 +248,5 @@ ALGORITHM = Algorithm(
         Knob("threshold", 10, "arcs per row above which a block is dense"),
         Knob("parts", 0, f"parts that ids are cut into, at most {MOST_PARTS}; 0 = the average out-degree"),
     ),
-    triples={"count": TripleAnswer(prepare_triple, triple_bytes)},
+    triples={"count": TripleAnswer(prepare_triple, triple_bytes, map_bytes, cost=TripleCost(2.3e-9, 9.4e-9, 2e-5))},
 )

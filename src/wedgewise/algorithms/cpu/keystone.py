@@ -25,6 +25,8 @@ from wedgewise.algorithms._contract import Algorithm, Answer, Counts, Knob, Knob
 from wedgewise.algorithms._ranges import arc_bounds
 from wedgewise.algorithms.cpu import _keystone_supports as supports
 from wedgewise.algorithms.cpu import _keystone_triples as triples
+from wedgewise.algorithms.cpu import _owned_supports as owned_supports
+from wedgewise.algorithms.cpu import _owned_triangles as owned_triangles
 from wedgewise.algorithms.cpu import _weighted as weighted
 from wedgewise.algorithms.cpu._keystone_hubs import (
     CHOOSE_HUBS,
@@ -199,5 +201,14 @@ ALGORITHM = Algorithm(
         ),
         Knob("probe_ratio", 2, "up to so many tests per 512-bit block, single tests replace the block"),
     ),
-    triples={"count": TripleAnswer(triples.prepare, triples.bytes_needed)},
+    triples={
+        "count": TripleAnswer(
+            triples.prepare,
+            triples.bytes_needed,
+            triples.thread_bytes,
+            triples.prepare_in_turn,
+            expected_bytes=triples.expected_bytes,
+        )
+    },
+    owned={"triangles": owned_triangles.TRIANGLES, "edge_support": owned_supports.EDGE_SUPPORT},
 )

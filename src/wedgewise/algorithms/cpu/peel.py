@@ -40,6 +40,12 @@ def find_max_truss(graph: OrientedGraph, job: TrussJob) -> FoundTruss:
     return max_truss(graph, job)
 
 
+def trussness_bytes(shape: Shape, threads: int, knobs: Knobs) -> int:
+    from wedgewise.truss import decompose
+
+    return decompose.trussness_bytes(shape, threads)
+
+
 def bytes_needed(shape: Shape, threads: int, knobs: Knobs) -> int:
     from wedgewise.truss.decompose import truss_bytes
 
@@ -57,7 +63,7 @@ ALGORITHM = Algorithm(
     device="cpu",
     unit="graph",
     answers={
-        "trussness": TrussAnswer(find_trussness, bytes_needed),
+        "trussness": TrussAnswer(find_trussness, trussness_bytes),
         "k_truss": TrussAnswer(find_k_truss, bytes_needed),
         "max_truss": TrussAnswer(find_max_truss, bytes_needed),
     },

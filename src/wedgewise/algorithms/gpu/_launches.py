@@ -4,13 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from itertools import pairwise
+from typing import Protocol
 
 from wedgewise.algorithms._contract import DeviceWork, Knobs, Launch
-from wedgewise.graph import DeviceGraph
 from wedgewise.machine.gpu import Array, Device
 
 WARP, MOST_THREADS = 32, 1024
 THREADS_PER_SM = 2048
+
+
+class HasOffsets(Protocol):
+    """A graph, or blocks of one."""
+
+    @property
+    def offsets(self) -> Array: ...
 
 
 def whole_warps(knobs: Knobs) -> int:
@@ -18,7 +25,7 @@ def whole_warps(knobs: Knobs) -> int:
     return min(int(knobs["block"]) // WARP * WARP, MOST_THREADS)
 
 
-def offset_bits(graph: DeviceGraph) -> tuple[str, int]:
+def offset_bits(graph: HasOffsets) -> tuple[str, int]:
     """The define that says how wide offsets are."""
     return "OFFSET_BITS", 8 * int(graph.offsets.dtype.itemsize)
 

@@ -17,8 +17,19 @@ from typing import Any
 
 import numpy as np
 
-from wedgewise.algorithms._contract import Algorithm, Cost, DeviceAnswer, DeviceWork, Knob, Knobs, Launch, Shape
+from wedgewise.algorithms._contract import (
+    Algorithm,
+    Cost,
+    DeviceAnswer,
+    DeviceTripleAnswer,
+    DeviceWork,
+    Knob,
+    Knobs,
+    Launch,
+    Shape,
+)
 from wedgewise.algorithms.gpu import _keystone_answers as answers
+from wedgewise.algorithms.gpu import _keystone_triples as triples
 from wedgewise.algorithms.gpu._launches import offset_bits
 from wedgewise.algorithms.gpu._tails import tails_of
 from wedgewise.errors import PreconditionError
@@ -337,6 +348,7 @@ ALGORITHM = Algorithm(
             answers.prepare_listing, answers.listing_bytes, Cost(5e-5, 0, 3.2e-12, 2.5e-3, 3e-10)
         ),
     },
+    triples={"count": DeviceTripleAnswer(triples.prepare, triples.bytes_needed)},
     paper="our own engine",
     summary="Looks each id behind a pivot up in a table of 32 pivots at once.",
     limits="ids by rank, fewer than 2^32 arcs",

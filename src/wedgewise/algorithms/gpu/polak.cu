@@ -7,25 +7,11 @@
 // Differs from the authors' code in: arcs beside rows of the oriented graph instead of edges sorted on the device;
 //   several launches; sums per warp instead of per thread. Good where rows are short, as nothing is built beforehand. A
 //   warp waits for its longest merge, and neighbouring threads read far from each other.
+#include "common/merge.cuh"
 #include "common/reduce.cuh"
 
-struct Merged {
-    u32 common;
-    u64 steps;
-};
-
 __device__ __forceinline__ Merged merge_rows(const offset_t* offsets, const u32* heads, u32 u, u32 v) {
-    offset_t i = offsets[u], j = offsets[v];
-    const offset_t i_end = offsets[u + 1], j_end = offsets[v + 1];
-    Merged merged = {0, 0};
-    while (i < i_end && j < j_end) {
-        const u32 a = heads[i], b = heads[j];
-        i += a <= b;
-        j += b <= a;
-        merged.common += a == b;
-        ++merged.steps;
-    }
-    return merged;
+    return merge_lists(heads, offsets[u], offsets[u + 1], heads, offsets[v], offsets[v + 1]);
 }
 
 // Arcs [begin, end), one thread each; threads behind the last one only take part in the sum.

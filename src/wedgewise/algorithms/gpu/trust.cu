@@ -23,6 +23,7 @@
 //   found the authors' program the fastest on medium and large graphs, behind Polak's on small ones; on Kronecker 18,
 //   by degree, the method looks up 3.2 times as many ids as there are wedges, and more on larger ones.
 #include "common/block_sum.cuh"
+#include "common/buckets.cuh"
 #include "common/occupancy.cuh"
 #include "common/second_hop.cuh"
 
@@ -51,42 +52,20 @@ __device__ __forceinline__ void count_unit(Graph graph, const Buckets& table, Ro
     u32 length;
     for (offset_t begin = graph.offsets[owner]; begin < end; begin += length) {
         length = u32(min(offset_t(table.count * table.capacity), offset_t(end - begin)));
-        for (u32 bucket = Team::rank(); bucket < table.count; bucket += Team::size()) table.asked[bucket] = 0;
-        Team::meet();
-        for (u32 at = Team::rank(); at < length; at += Team::size()) insert(table, graph.heads[begin + at]);
-        Team::meet();
+        fill_table<Team>(table, graph.heads + begin, length);
         for (u32 bucket = Team::rank(); bucket < table.count; bucket += Team::size())
             *fullest = max(*fullest, table.asked[bucket]);
         look_up_rows<Team>(graph, table, rows, how, arcs, found);
     }
 }
 
-// Takes chunks of the units [begin, end): the first by the team's number, the others from the counter. A team has two
-// turns: one is written while the other may still be read.
+// Counts the units [begin, end).
 template <class Team, class How>
 __device__ __forceinline__ void take_units(Graph graph, Units units, offset_t begin, offset_t end, const Buckets& table,
                                            Rows rows, How how, u32* counter, u32* turns, Found* found, u32* fullest) {
-    const u32 chunks = u32((end - begin + units.chunk - 1) / units.chunk);
-    u32 turn = 0;
-    for (u32 chunk = Team::number(); chunk < chunks; turn = MOST_WARPS - turn) {
-        if (Team::rank() == 0) turns[turn] = Team::count() + atomicAdd(counter, 1u);
-        const offset_t first = begin + offset_t(chunk) * units.chunk;
-        const offset_t last = min(offset_t(first + units.chunk), end);
-        for (offset_t unit = first; unit < last; ++unit)
-            count_unit<Team>(graph, table, rows, how, units.owners[unit], arcs_of(graph, units, unit), found, fullest);
-        chunk = turns[turn];  // the team has met since it was written
-    }
-}
-
-__device__ __forceinline__ Buckets part_of_warp(const Buckets& table) {
-    const u32 count = table.count / (blockDim.x / WARP), first = threadIdx.x / WARP * count;
-    return {table.asked + first, table.near + first * table.cached, table.far + first * (table.capacity - table.cached),
-            count,               table.cached,                      table.capacity};
-}
-
-__device__ __forceinline__ Rows part_of_warp(Rows rows) {
-    const u32 first = threadIdx.x / WARP * WARP;
-    return {rows.stops + first, rows.shifts + first, rows.warp_sums};
+    take_chunks<Team>(begin, end, units.chunk, counter, turns, [&](offset_t unit) {
+        count_unit<Team>(graph, table, rows, how, units.owners[unit], arcs_of(graph, units, unit), found, fullest);
+    });
 }
 
 __device__ __forceinline__ u32 warp_max(u32 value) {
@@ -105,7 +84,7 @@ count_units(const offset_t* offsets, const u32* heads, const u32* owners, const 
     __shared__ u64 warp_sums[MOST_WARPS];
     __shared__ u32 turns[2 * MOST_WARPS];
     __shared__ u32 fullest_of_block;
-    const Graph graph = {offsets, heads};
+    const Graph graph = {offsets, heads, heads};
     const Units units = {owners, arcs, per_arc, chunk};
     const Rows rows = {stops, stops + blockDim.x, warp_sums};
     u32* const asked = reinterpret_cast<u32*>(rows.shifts + blockDim.x);
@@ -138,7 +117,7 @@ count_units(const offset_t* offsets, const u32* heads, const u32* owners, const 
 // Adds the look-ups of every unit to its entry of work; a warp each.
 extern "C" __global__ void measure_units(const offset_t* offsets, const u32* heads, const u32* owners,
                                          const offset_t* arcs, u32 per_arc, offset_t count, u64* work) {
-    const Graph graph = {offsets, heads};
+    const Graph graph = {offsets, heads, heads};
     const Units units = {owners, arcs, per_arc, 1};
     for (offset_t unit = WarpTeam::number(); unit < count; unit += WarpTeam::count()) {
         const Stretch of_unit = arcs_of(graph, units, unit);

@@ -18,9 +18,20 @@ from typing import Any
 
 import numpy as np
 
-from wedgewise.algorithms._contract import Algorithm, DeviceAnswer, DeviceWork, Knob, Knobs, Launch, Shape
-from wedgewise.algorithms.gpu._launches import MOST_THREADS, WARP, blocks_at_once, offset_bits, work_bounds
+from wedgewise.algorithms._contract import (
+    Algorithm,
+    DeviceAnswer,
+    DeviceTripleAnswer,
+    DeviceWork,
+    Knob,
+    Knobs,
+    Launch,
+    Shape,
+)
+from wedgewise.algorithms.gpu._launches import WARP, offset_bits, work_bounds
 from wedgewise.algorithms.gpu._tails import tails_of
+from wedgewise.algorithms.gpu._trust_tables import COMBINATIONS, MOST_BLOCKS, MOST_CHUNK, Layout, chunk_of, table_bytes
+from wedgewise.algorithms.gpu._trust_triples import prepare_triple, triple_bytes
 from wedgewise.graph import DeviceGraph
 from wedgewise.machine.gpu import Array, Device
 
@@ -28,40 +39,7 @@ STEM = "trust"
 LAUNCH_TESTS = 1 << 34  # about 60 ms at the pace of the authors' program on an H200
 THREADS_PER_TEST = 2  # an estimate: before its first look-up a vertex costs half of its threads one each
 LEAST_OUT_DEGREE = 2  # a triangle's lowest vertex has two arcs
-COMBINATIONS = {"virtual": (0, 32), "physical": (1, 32), "warp": (2, 32), "subwarp16": (2, 16), "subwarp8": (2, 8)}
-COPIED_PER_THREAD = 64
-MOST_BLOCKS = 1024  # with a table each, as in the paper
-MOST_BUCKETS, MOST_CAPACITY = 128, 1024
-MOST_CHUNK = (1 << 31) - 1  # chunks and their counter are 32-bit numbers
-ID_BYTES, STATIC_SHARED_BYTES = 4, 2048
 MEASURING_BLOCK, MEASURING_BLOCKS_PER_SM = 256, 64
-
-
-@dataclass(frozen=True, slots=True)
-class Layout:
-    """The knobs as far as device and graph allow: threads and buckets of a block, places of a bucket, shared ones."""
-
-    block: int
-    buckets: int
-    capacity: int
-    cached: int
-    shared_bytes: int
-    combination: int
-    lanes: int
-
-    @classmethod
-    def of(cls, knobs: Knobs, graph: DeviceGraph, longest: int, device: Device) -> Layout:
-        block, capacity = _block(knobs), min(_capacity(knobs), longest)
-        rows_bytes = 2 * graph.offsets.dtype.itemsize * block
-        ids = (device.shared_bytes - STATIC_SHARED_BYTES - rows_bytes) // ID_BYTES
-        buckets = block // WARP * _power_of_two(min(_buckets(knobs), ids // (block // WARP)))
-        cached = min(int(knobs["cached"]), capacity, ids // buckets - 1)
-        combination, lanes = COMBINATIONS[str(knobs["combination"])]
-        return cls(block, buckets, capacity, cached, rows_bytes + ID_BYTES * buckets * (1 + cached), combination, lanes)
-
-    def blocks(self, device: Device) -> int:
-        """As many as run at once."""
-        return min(MOST_BLOCKS, blocks_at_once(self.block, self.shared_bytes + STATIC_SHARED_BYTES, device))
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,20 +111,11 @@ def _launches(
     graph: DeviceGraph, knobs: Knobs, longest: int, units: Units, found: Array, fullest: Array, device: Device
 ) -> Iterator[Launch]:
     """Take memory for the tables; a launch for each range of units."""
-    xp, layout = device.xp, Layout.of(knobs, graph, longest, device)
-    chunk = max(min(int(knobs["chunk"]), MOST_CHUNK), -(-len(units.owners) // MOST_CHUNK))
+    layout = Layout.of(knobs, graph.offsets.dtype.itemsize, longest, device)
+    chunk = max(chunk_of(knobs), -(-len(units.owners) // MOST_CHUNK))
     blocks = min(layout.blocks(device), len(units.owners))
-    shared = (
-        *_read_by_all(graph, units),
-        np.uint32(chunk),
-        np.uint32(layout.buckets),
-        np.uint32(layout.cached),
-        np.uint32(layout.capacity),
-        xp.empty(max(1, blocks * layout.buckets * (layout.capacity - layout.cached)), xp.uint32),
-        xp.empty(blocks * layout.block * COPIED_PER_THREAD if knobs["combination"] == "physical" else 1, xp.uint32),
-        np.uint32(layout.lanes),
-    )
-    counters, offset = xp.zeros(3, xp.uint32), graph.offsets.dtype.type
+    shared = (*_read_by_all(graph, units), np.uint32(chunk), *layout.take_tables(blocks, device))
+    counters, offset = device.xp.zeros(3, device.xp.uint32), graph.offsets.dtype.type
     defines = (offset_bits(graph), ("COMBINATION", layout.combination))
     for begin, end in pairwise(_bounds(graph, units, longest, layout.block, device)):
         middle = min(max(begin, units.of_blocks), end)
@@ -173,29 +142,10 @@ def _bounds(graph: DeviceGraph, units: Units, longest: int, block: int, device: 
     return work_bounds(work, LAUNCH_TESTS, device)
 
 
-def _power_of_two(most: int) -> int:
-    return 1 << most.bit_length() - 1
-
-
-def _block(knobs: Knobs) -> int:
-    return _power_of_two(min(int(knobs["block"]), MOST_THREADS))
-
-
-def _buckets(knobs: Knobs) -> int:
-    """Those of a warp; hashing takes the last bits of an id."""
-    return _power_of_two(min(int(knobs["buckets"]), MOST_BUCKETS))
-
-
-def _capacity(knobs: Knobs) -> int:
-    return min(int(knobs["capacity"]), MOST_CAPACITY)
-
-
 def bytes_needed(shape: Shape, knobs: Knobs) -> int:
-    block, of_arcs = _block(knobs), knobs["construction"] == "edge"
-    places = block // WARP * _buckets(knobs) * min(_capacity(knobs), shape.n)
-    copied = block * COPIED_PER_THREAD if knobs["combination"] == "physical" else 0
+    of_arcs = knobs["construction"] == "edge"
     blocks = min(MOST_BLOCKS, shape.m if of_arcs else shape.n)
-    return ID_BYTES * blocks * (places + copied) + 32 * shape.n + (44 * shape.m if of_arcs else 0)
+    return blocks * table_bytes(knobs, shape.n) + 32 * shape.n + (44 * shape.m if of_arcs else 0)
 
 
 ALGORITHM = Algorithm(
@@ -217,4 +167,5 @@ ALGORITHM = Algorithm(
         Knob("capacity", 128, "places of a bucket, at most 1,024; then ids go to the next one", least=1),
         Knob("block", 1024, "threads of a block: a power of two, at most 1,024", least=32),
     ),
+    triples={"count": DeviceTripleAnswer(prepare_triple, triple_bytes)},
 )

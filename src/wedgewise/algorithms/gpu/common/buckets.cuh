@@ -21,6 +21,22 @@ __device__ __forceinline__ void insert(const Buckets& table, u32 id) {
     else table.far[(level - table.cached) * table.count + bucket] = id;
 }
 
+// Empties the table, and takes ids[0, length) with all threads of the team.
+template <class Team>
+__device__ __forceinline__ void fill_table(const Buckets& table, const u32* ids, u32 length) {
+    for (u32 bucket = Team::rank(); bucket < table.count; bucket += Team::size()) table.asked[bucket] = 0;
+    Team::meet();  // the buckets are empty
+    for (u32 at = Team::rank(); at < length; at += Team::size()) insert(table, ids[at]);
+    Team::meet();  // all are in their buckets
+}
+
+// The buckets of one warp of a block: a power of two for each.
+__device__ __forceinline__ Buckets part_of_warp(const Buckets& table) {
+    const u32 count = table.count / (blockDim.x / WARP), first = threadIdx.x / WARP * count;
+    return {table.asked + first, table.near + first * table.cached, table.far + first * (table.capacity - table.cached),
+            count,               table.cached,                      table.capacity};
+}
+
 // Whether an id was taken. The search ends: the last free place of a full table was nobody's to pass on.
 __device__ __forceinline__ bool holds(const Buckets& table, u32 id) {
     u32 bucket = bucket_of(table, id), asked;

@@ -1,10 +1,11 @@
 #include "common/block_or_warp.cuh"
 #include "common/block_sum.cuh"
-#include "common/buckets.cuh"
 
+// Arc i leads to middles[i], and row v is heads[offsets[v], offsets[v + 1]); in a whole graph middles are heads.
 struct Graph {
     const offset_t* offsets;
     const u32* heads;
+    const u32* middles;
 };
 
 // Arcs or keys [begin, end).
@@ -19,7 +20,7 @@ struct Rows {
     u64* warp_sums;
 };
 
-// How a team shares out the rows of the heads of some arcs: as one list, copied into one list, or lanes for each row.
+// How a team shares out the rows that some arcs lead to: as one list, copied into one list, or lanes for each row.
 struct Virtual {};
 
 struct Physical {
@@ -32,13 +33,36 @@ struct Apart {
 
 #define COPIED_PER_THREAD 64u
 
+// The rows of one warp of a block.
+__device__ __forceinline__ Rows part_of_warp(Rows rows) {
+    const u32 first = threadIdx.x / WARP * WARP;
+    return {rows.stops + first, rows.shifts + first, rows.warp_sums};
+}
+
+// Calls visit(unit) for chunks of the units [begin, end): a team takes the first by its number, the others from the
+// counter, and meets in every visit. It has two turns, MOST_WARPS apart: one is written while the other may still be
+// read.
+template <class Team, class Visit>
+__device__ __forceinline__ void take_chunks(offset_t begin, offset_t end, u32 length, u32* counter, u32* turns,
+                                            Visit visit) {
+    const u32 chunks = u32((end - begin + length - 1) / length);
+    u32 turn = 0;
+    for (u32 chunk = Team::number(); chunk < chunks; turn = MOST_WARPS - turn) {
+        if (Team::rank() == 0) turns[turn] = Team::count() + atomicAdd(counter, 1u);
+        const offset_t first = begin + offset_t(chunk) * length;
+        const offset_t last = min(offset_t(first + length), end);
+        for (offset_t unit = first; unit < last; ++unit) visit(unit);
+        chunk = turns[turn];  // the team has met since it was written
+    }
+}
+
 __device__ __forceinline__ Stretch row_at(Graph graph, offset_t arc) {
-    const u32 v = graph.heads[arc];
+    const u32 v = graph.middles[arc];
     return {graph.offsets[v], graph.offsets[v + 1]};
 }
 
-// Puts the rows of the heads of arcs [first, last) behind each other, one per thread of the team at most; returns the
-// number of their keys. They are of different vertices, so there are at most as many as arcs.
+// Puts the rows that arcs [first, last) lead to behind each other, one per thread of the team at most; returns the
+// number of their keys. They are different rows, so there are at most as many as heads.
 template <class Team>
 __device__ __forceinline__ offset_t combine(Graph graph, offset_t first, offset_t last, Rows rows) {
     Stretch row = {0, 0};
@@ -62,9 +86,9 @@ __device__ __forceinline__ u32 row_of_key(const offset_t* stops, u32 count, offs
     return low;
 }
 
-// Each warp of the team takes an equal stretch, in whole rounds of its lanes.
-template <class Team>
-__device__ __forceinline__ u32 look_up(Graph graph, const Buckets& table, Rows rows, Virtual, offset_t total) {
+// Each warp of the team takes an equal stretch, in whole rounds of its lanes. A table is anything that `holds` ids.
+template <class Team, class Table>
+__device__ __forceinline__ u32 look_up(Graph graph, const Table& table, Rows rows, Virtual, offset_t total) {
     const offset_t share = (total + Team::size() - 1) / Team::size() * WARP;
     const offset_t first = Team::rank() / WARP * share, end = min(offset_t(first + share), total);
     offset_t key = first + threadIdx.x % WARP;
@@ -93,8 +117,8 @@ __device__ __forceinline__ void copy_rows(Graph graph, Rows rows, Stretch keys, 
     }
 }
 
-template <class Team>
-__device__ __forceinline__ u32 look_up(Graph graph, const Buckets& table, Rows rows, Physical how, offset_t total) {
+template <class Team, class Table>
+__device__ __forceinline__ u32 look_up(Graph graph, const Table& table, Rows rows, Physical how, offset_t total) {
     const u32 most = COPIED_PER_THREAD * Team::size();
     u32* const copied = how.copied + COPIED_PER_THREAD * Team::first_thread();
     u32 hits = 0;
@@ -108,9 +132,9 @@ __device__ __forceinline__ u32 look_up(Graph graph, const Buckets& table, Rows r
     return hits;
 }
 
-// Looks up the rows of the heads of some arcs. At the end the team meets: table and rows are free.
-template <class Team, class How>
-__device__ __forceinline__ void look_up_rows(Graph graph, const Buckets& table, Rows rows, How how, Stretch arcs,
+// Looks up the rows that some arcs lead to. At the end the team meets: table and rows are free.
+template <class Team, class Table, class How>
+__device__ __forceinline__ void look_up_rows(Graph graph, const Table& table, Rows rows, How how, Stretch arcs,
                                              Found* found) {
     for (offset_t first = arcs.begin; first < arcs.end; first += Team::size()) {
         const offset_t total = combine<Team>(graph, first, arcs.end, rows);
@@ -120,8 +144,8 @@ __device__ __forceinline__ void look_up_rows(Graph graph, const Buckets& table, 
     }
 }
 
-template <class Team>
-__device__ __forceinline__ void look_up_rows(Graph graph, const Buckets& table, Rows, Apart how, Stretch arcs,
+template <class Team, class Table>
+__device__ __forceinline__ void look_up_rows(Graph graph, const Table& table, Rows, Apart how, Stretch arcs,
                                              Found* found) {
     const u32 lane = Team::rank() % how.lanes, groups = Team::size() / how.lanes;
     for (offset_t arc = arcs.begin + Team::rank() / how.lanes; arc < arcs.end; arc += groups) {

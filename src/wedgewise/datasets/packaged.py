@@ -1,4 +1,4 @@
-"""The graphs that come with the package, by name, with their published facts."""
+"""The graphs that come with the package, with their published facts."""
 
 from __future__ import annotations
 

@@ -1,0 +1,231 @@
+"""Count tasks of three blocks on the GPU by every algorithm; check every total; print and store the table.
+
+PYTHONPATH=src python benchmarks/triples_gpu.py --scale 22
+PYTHONPATH=src python benchmarks/triples_gpu.py --scale 24 --cuts hashed:8 --algorithms keystone --output results
+PYTHONPATH=src python benchmarks/triples_gpu.py --emulate
+
+A Kronecker graph with ids by rank is cut on the host, and all of its blocks lie on the device. Every algorithm then
+goes through all tasks on one stream, one after the other; CUDA events stand around everything that a task takes,
+preparing included. The median of --repeats passes by their sum, after one that warms up:
+
+sum        milliseconds of all tasks, and by how much more than keystone's kernels take for the whole graph
+longest    milliseconds of the longest task
+>= 1 ms    tasks that take so long, and their time IR: the longest by the shortest of them
+pass       milliseconds of a pass by the host's clock: more than the sum where launching takes longer than counting
+
+--emulate runs the same on the CPU, without a GPU, on a small graph: it shows that the script works, and measures
+nothing.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import wedgewise as ww
+from wedgewise import storage
+from wedgewise.algorithms import find, registry
+from wedgewise.algorithms._contract import Algorithm
+from wedgewise.bench.stopwatch import Stopwatch
+from wedgewise.blocks import Block, Blocks, Hashed, Task
+from wedgewise.generate import kronecker
+from wedgewise.graph import DeviceGraph, OrientedGraph
+from wedgewise.machine import gpu, hardware
+from wedgewise.partition.build import blocks_of
+from wedgewise.partition.rectilinear import rectilinear
+from wedgewise.partition.tasks import tasks_of
+from wedgewise.report.text import table_text
+
+TESTS_FOLDER = Path(__file__).resolve().parent.parent / "tests"
+CUTS = ("rectilinear:4", "rectilinear:8", "rectilinear:16", "hashed:8")
+EMULATED_CUTS = ("rectilinear:3", "hashed:2")
+SHORT_SECONDS = 1e-3  # tasks below are left out of the time IR
+HEADER = [
+    "graph",
+    "cut",
+    "algorithm",
+    "tasks",
+    "sum, ms",
+    "of whole",
+    "longest, ms",
+    ">= 1 ms",
+    "time IR",
+    "pass, ms",
+    "",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """One algorithm on all tasks of one cut; seconds, or what went wrong."""
+
+    graph: str
+    edges: int
+    triangles: int
+    cut: str
+    algorithm: str
+    tasks: tuple[float, ...] = ()
+    whole: float = 0.0
+    all: float = 0.0
+    problem: str | None = None
+
+    @property
+    def cells(self) -> list[str]:
+        if not self.tasks:
+            return [self.graph, self.cut, self.algorithm, *[""] * 7, self.problem or ""]
+        long = [seconds for seconds in self.tasks if seconds >= SHORT_SECONDS]
+        total, imbalance = sum(self.tasks), f"{max(long) / min(long):.2f}" if long else "–"
+        figures = [
+            str(len(self.tasks)),
+            f"{total * 1e3:.2f}",
+            f"{total / self.whole:.2f}",
+            f"{max(self.tasks) * 1e3:.3f}",
+        ]
+        named = [self.graph, self.cut, self.algorithm]
+        return [*named, *figures, str(len(long)), imbalance, f"{self.all * 1e3:.2f}", self.problem or ""]
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """An oriented graph, its triangles by keystone on the device, and the seconds that its kernels take."""
+
+    name: str
+    graph: OrientedGraph
+    triangles: int
+    whole: float
+
+
+class EmulatedMemory:
+    """What the script asks of a device beyond launches, where arrays are the host's."""
+
+    name = "emulated"
+
+    def __init__(self) -> None:
+        sys.path.insert(0, str(TESTS_FOLDER))
+        from emulate.emulator import EmulatedDevice
+
+        self.device: gpu.Device = EmulatedDevice()
+
+    def upload(self, array: Any) -> Any:
+        return array
+
+
+def subject_of(scale: int, threads: int, repeats: int, device: gpu.Device, upload: Any) -> Subject:
+    """Generate and orient a graph; count it as a whole."""
+    stream = kronecker(scale, seed=1)
+    graph = ww.Graph(stream.pairs(), n=stream.n).oriented("degree", "rank", threads=threads)
+    offsets, heads, vertex_of = map(upload, (graph.offsets, graph.out_neighbours, graph.vertex_of))
+    there = DeviceGraph(graph.n, offsets, heads, vertex_of, graph.order, graph.named_by, graph.wedges)
+    record = find("keystone", "cuda")
+    work = record.on_device("count").prepare(there, record.settings(None), device)
+    launches = [launch for batch in work.batches for launch in batch()]
+    taken = []
+    for _ in range(1 + repeats):
+        with Stopwatch(device) as watch:
+            work.found.fill(0)
+            for launch in launches:
+                launch()
+        taken.append(watch.seconds)
+    return Subject(f"Kronecker {scale}", graph, int(work.found[0]), sorted(taken[1:])[repeats // 2])
+
+
+def cut(graph: OrientedGraph, asked: str, threads: int) -> Blocks:
+    """The blocks of a graph, as asked for by scheme:parts."""
+    scheme, _, parts = asked.partition(":")
+    partition = Hashed(graph.n, int(parts)) if scheme == "hashed" else rectilinear(graph, int(parts), threads=threads)
+    return blocks_of(graph, partition, threads=threads)
+
+
+def on_device(blocks: Blocks, upload: Any) -> Blocks:
+    there = {
+        pair: Block(upload(block.offsets), upload(block.heads), block.columns) for pair, block in blocks.blocks.items()
+    }
+    return Blocks(blocks.partition, there, blocks.n, blocks.m)
+
+
+def one_pass(record: Algorithm, blocks: Blocks, tasks: tuple[Task, ...], device: gpu.Device) -> tuple[int, list[float]]:
+    """The triangles of all tasks, and the seconds of each; what a task took is free for the next."""
+    answer, settings, total = record.triples_on_device("count"), record.settings(None), device.xp.zeros(2, np.uint64)
+    watches = []
+    for task in tasks:
+        with Stopwatch(device) as watch:
+            work = answer.prepare(blocks.triple(task), settings, task.share, task.shares, device)
+            for batch in work.batches:
+                for launch in batch():
+                    launch()
+        total += work.found
+        watches.append(watch)
+    return int(total[0]), [watch.seconds for watch in watches]
+
+
+def measure(
+    subject: Subject, asked: str, options: argparse.Namespace, device: gpu.Device, upload: Any
+) -> Iterator[Measured]:
+    """Every algorithm on the tasks of one cut."""
+    blocks = on_device(cut(subject.graph, asked, options.threads), upload)
+    tasks = tasks_of(blocks.partition)
+    counting = [name for (name, where), item in registry().items() if where == "cuda" and "count" in item.triples]
+    for name in options.algorithms or counting:
+        fields = (subject.name, subject.graph.m, subject.triangles, asked, name)
+        passes = []
+        for _ in range(1 + options.repeats):
+            begin = time.perf_counter()
+            found, seconds = one_pass(find(name, "cuda"), blocks, tasks, device)
+            passes.append((sum(seconds), tuple(seconds), time.perf_counter() - begin))
+        _, of_tasks, of_pass = sorted(passes[1:])[options.repeats // 2]
+        problem = None if found == subject.triangles else f"counts {found:,}, not {subject.triangles:,}"
+        yield Measured(*fields, of_tasks, subject.whole, of_pass, problem)
+
+
+def measure_all(options: argparse.Namespace, device: gpu.Device, upload: Any) -> Iterator[Measured]:
+    """Every cut, until the time is up."""
+    begin = time.perf_counter()
+    subject = subject_of(options.scale, options.threads, options.repeats, device, upload)
+    taken = time.perf_counter() - begin
+    print(f"{subject.name}: {subject.graph.m:,} edges, {subject.triangles:,} triangles; made in {taken:.1f} s; "
+          f"keystone's kernels take {subject.whole * 1e3:.3f} ms\n", flush=True)  # fmt: skip
+    for asked in options.cuts:
+        if time.perf_counter() - begin > options.seconds:
+            yield Measured(subject.name, subject.graph.m, subject.triangles, asked, "", problem="left out: time is up")
+        else:
+            yield from measure(subject, asked, options, device, upload)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--scale", type=int, help="default: 22, or 10 where it is emulated")
+    parser.add_argument("--cuts", nargs="+", metavar="SCHEME:PARTS", help=f"default: {', '.join(CUTS)}")
+    parser.add_argument("--algorithms", nargs="+", help="default: all that count three blocks")
+    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--threads", type=int, default=hardware.look().threads, help="that cut the graph on the host")
+    parser.add_argument("--seconds", type=float, default=180, help="after which no further cut is begun")
+    parser.add_argument("--emulate", action="store_true", help="run the kernels on the CPU")
+    parser.add_argument("--output", type=Path, help="folder for the records, one JSON object a line")
+    options = parser.parse_args()
+    options.scale = options.scale or (10 if options.emulate else 22)
+    options.cuts = options.cuts or (EMULATED_CUTS if options.emulate else CUTS)
+    place: Any = EmulatedMemory() if options.emulate else gpu.find_device()
+    device: gpu.Device = place.device if options.emulate else place
+    stamp = {"device": place.name, "machine": hardware.look().description, "version": ww.__version__}
+    measured = []
+    for item in measure_all(options, device, place.upload):
+        measured.append(item)
+        print("  ".join(filter(None, item.cells)), flush=True)
+        if options.output is not None:
+            line = json.dumps({"date": datetime.now(UTC).isoformat(), **stamp, **asdict(item)})
+            storage.append_line(options.output / "triples_gpu.jsonl", line)
+    print(f"\n{table_text([HEADER, *(item.cells for item in measured)])}")
+    return int(any(item.problem is not None for item in measured if item.tasks))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

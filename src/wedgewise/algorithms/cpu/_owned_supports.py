@@ -1,0 +1,214 @@
+"""What: the triangles of the arcs of a block, from one task of three blocks in one role (see `_owned_tasks`).
+
+    role 0   a count that adds to a → b: each range has its own rows a
+    role 1   credits to c, settled at the arcs a → c after each row a: each range has its own rows a
+    role 2   the same with a and b in each other's place: block ij is turned, so that row b has its in-neighbours a;
+             with the row of b in jk marked, each a credits the heads of its row in ik. Each range has its own rows b
+
+No two ranges write to the same arc, and each adds to a support once per row: supports are below 2^31, since an edge has
+no more triangles than there are vertices.
+Memory: bit rows as for a count, for role 2 those of ik; per thread a bit per column, and 4 bytes for roles 1 and 2; for
+role 2 the turned block, 4 bytes per arc of ij and an offset per row of jk.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wedgewise.algorithms._contract import Counts, Knobs, OwnedAnswer, Pass, Work
+from wedgewise.algorithms.cpu._keystone_credit import Ledger
+from wedgewise.algorithms.cpu._keystone_triple_rows import close_range
+from wedgewise.algorithms.cpu._owned_tasks import (
+    closing,
+    closing_bytes,
+    closing_workspace,
+    opening,
+    opening_bytes,
+    opening_workspace,
+    shared_bytes,
+)
+from wedgewise.algorithms.cpu._triples import NOTHING, has_none, row_bounds
+from wedgewise.blocks import WIDE_ARCS, Block, Triple
+from wedgewise.graph import Ids, Keys
+from wedgewise.machine.jit import kernel, kernel_view
+
+
+@kernel
+def open_arcs(
+    ij_offsets: NDArray[Any],
+    ij_heads: Ids,
+    ik_offsets: NDArray[Any],
+    ik_heads: Ids,
+    jk_offsets: NDArray[Any],
+    jk_heads: Ids,
+    columns_k: int,
+    hubs: int,
+    places: Keys,
+    bits: Keys,
+    probe_ratio: int,
+    idle_arcs: int,
+    begin: int,
+    end: int,
+    marks: Keys,
+    active: Ids,
+    by_arc: Ids,
+) -> Counts:
+    """Add the triangles with a in [begin, end) to a → b."""
+    triangles, tests = close_range(
+        ij_offsets,
+        ij_heads,
+        ik_offsets,
+        ik_heads,
+        jk_offsets,
+        jk_heads,
+        columns_k,
+        hubs,
+        places,
+        bits,
+        probe_ratio,
+        idle_arcs,
+        0,
+        1,
+        begin,
+        end,
+        marks,
+        active,
+        None,
+        None,
+        by_arc,
+        None,
+        None,
+        None,
+    )
+    return triangles, tests
+
+
+@kernel
+def close_arcs(
+    ij_offsets: NDArray[Any],
+    ij_heads: Ids,
+    ik_offsets: NDArray[Any],
+    ik_heads: Ids,
+    jk_offsets: NDArray[Any],
+    jk_heads: Ids,
+    columns_k: int,
+    hubs: int,
+    places: Keys,
+    bits: Keys,
+    probe_ratio: int,
+    idle_arcs: int,
+    begin: int,
+    end: int,
+    marks: Keys,
+    active: Ids,
+    scratch: Keys,
+    credit: Ids,
+    by_far_arc: Ids,
+) -> Counts:
+    """Add the triangles with a in [begin, end) to a → c; all credits are zero before and after."""
+    triangles, tests = close_range(
+        ij_offsets,
+        ij_heads,
+        ik_offsets,
+        ik_heads,
+        jk_offsets,
+        jk_heads,
+        columns_k,
+        hubs,
+        places,
+        bits,
+        probe_ratio,
+        idle_arcs,
+        0,
+        1,
+        begin,
+        end,
+        marks,
+        active,
+        None,
+        None,
+        None,
+        scratch,
+        credit,
+        by_far_arc,
+    )
+    return triangles, tests
+
+
+@kernel
+def turn_block(offsets: NDArray[Any], heads: Ids, turned_offsets: NDArray[Any], tails: Ids) -> None:
+    """Sort the arcs of a block by head: row b of the turned block has the rows a of the arcs a → b, ascending.
+
+    Arcs to b are counted at b + 2 and summed; then entry b + 1 is where the next tail of b goes, and in the end where
+    the tails of b + 1 begin.
+    """
+    one, two = np.uint64(1), np.uint64(2)
+    for arc in range(np.uint64(len(heads))):
+        turned_offsets[np.uint64(heads[arc]) + two] += one
+    for place in range(one, np.uint64(len(turned_offsets))):
+        turned_offsets[place] += turned_offsets[place - one]
+    for a in range(np.uint64(len(offsets)) - one):
+        for arc in range(np.uint64(offsets[a]), np.uint64(offsets[a + one])):
+            head = np.uint64(heads[arc])
+            tails[turned_offsets[head + one]] = a
+            turned_offsets[head + one] += one
+
+
+def prepare(triple: Triple, role: int, filled: Ids, knobs: Knobs) -> Work:
+    """Add the triangles of a task to the arcs of block ij, ik or jk."""
+    if has_none(triple):
+        return NOTHING
+    if role == 0:
+        return _prepare_near(triple, filled, knobs)
+    return _prepare_far(triple if role == 1 else turned(triple), filled, knobs)
+
+
+def turned(triple: Triple) -> Triple:
+    """The triple in which a and b have changed places: its far arcs, a → c, are the arcs b → c."""
+    ij = triple.ij
+    offsets, tails = np.zeros(ij.columns + 2, ij.offsets.dtype), np.empty(ij.m, np.uint32)
+    turn_block(kernel_view(ij.offsets), kernel_view(ij.heads), offsets, tails)
+    return Triple(Block(offsets[:-1], tails, ij.rows), triple.jk, triple.ik)
+
+
+def _prepare_near(triple: Triple, filled: Ids, knobs: Knobs) -> Work:
+    arguments = opening(triple, knobs)
+
+    def run(begin: int, end: int, workspace: tuple[Keys, Ids]) -> Counts:
+        return open_arcs(*arguments, begin, end, *workspace, filled)
+
+    return Work((Pass(row_bounds(triple.ij), run, lambda: opening_workspace(triple)),), filled)
+
+
+def _prepare_far(triple: Triple, filled: Ids, knobs: Knobs) -> Work:
+    arguments = closing(triple, knobs)
+
+    def run(begin: int, end: int, workspace: tuple[Ledger, Ids]) -> Counts:
+        ledger, rows = workspace
+        return close_arcs(*arguments, begin, end, ledger.marks, rows, ledger.scratch, ledger.credit, filled)
+
+    return Work((Pass(row_bounds(triple.ij), run, lambda: closing_workspace(triple, np.uint32)),), filled)
+
+
+def bytes_needed(
+    rows_i: int,
+    rows_j: int,
+    columns_k: int,
+    arcs_ij: int,
+    arcs_ik: int,
+    arcs_jk: int,
+    role: int,
+    threads: int,
+    knobs: Knobs,
+) -> int:
+    if role == 2:
+        turned_block = 4 * arcs_ij + (4 if arcs_ij < WIDE_ARCS else 8) * (rows_j + 2)
+        return turned_block + bytes_needed(rows_j, rows_i, columns_k, arcs_ij, arcs_jk, arcs_ik, 1, threads, knobs)
+    own = opening_bytes(columns_k) if role == 0 else closing_bytes(columns_k, 4)
+    return shared_bytes(rows_i, rows_j, columns_k, (arcs_ij, arcs_ik, arcs_jk), knobs) + threads * own
+
+
+EDGE_SUPPORT = OwnedAnswer(prepare, bytes_needed)

@@ -1,0 +1,105 @@
+"""The triangles of every vertex of a part and of every arc of a block, from all tasks that have some of them.
+
+For a triangle a → b → c, a → c in the task (i, j, k), a role says which of its vertices, or arcs, an owner wants:
+
+    role   vertex   of       arc     of
+    0      a        part i   a → b   block ij
+    1      b        part j   a → c   block ik
+    2      c        part k   b → c   block jk
+
+A triangle is in one task, and each of the three roles of a task is one owner's. An owner goes through all pairs (task,
+role) that name it, and so every triangle is added exactly once to each of its vertices and arcs. That holds on the
+diagonal: in the task (i, i, k), blocks ik and jk are one, whose owner takes the task twice, once for a → c and once for
+b → c, which are different arcs of the block; the owner of part i takes it for a and for b; and in (i, i, i) one owner
+has all three roles. Nothing here depends on how ids are numbered within parts, nor on whether parts are ordered.
+
+Extra work: all owners together do each task three times. Vertices take exactly the tests of three counts; arcs take
+those of two, and in role 2 others, since a and b change places there (2.4 counts' on Kronecker 18 in 4 parts).
+`_owned_triangles` and `_owned_supports` say how; both are counts of three blocks (`_keystone_triples`) that say whose
+triangles they found, or credit c (`_owned_credit`). Sums by owner do not depend on the number of threads.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wedgewise.algorithms._contract import Knobs
+from wedgewise.algorithms.cpu._keystone_credit import Ledger, empty_ledger, ledger_bytes
+from wedgewise.algorithms.cpu._keystone_hubs import empty_marks, marks_bytes
+from wedgewise.algorithms.cpu._keystone_triple_hubs import BlockHubs, hubs_bytes
+from wedgewise.algorithms.cpu._keystone_triples import ROWS_AT_ONCE, idle_arcs
+from wedgewise.algorithms.cpu._triples import arrays_of, widening_bytes
+from wedgewise.blocks import Triple
+from wedgewise.graph import Ids, Keys
+
+
+class TaskArguments(NamedTuple):
+    """What every kernel takes first: the three blocks, the hubs of jk, and how rows are compared."""
+
+    ij_offsets: NDArray[Any]
+    ij_heads: Ids
+    ik_offsets: NDArray[Any]
+    ik_heads: Ids
+    jk_offsets: NDArray[Any]
+    jk_heads: Ids
+    columns_k: int
+    hubs: int
+    places: Keys
+    bits: Keys
+    probe_ratio: int
+    idle_arcs: int
+
+
+def opening(triple: Triple, knobs: Knobs) -> TaskArguments:
+    """What kernels take that add to a, b or a → b."""
+    return _arguments(triple, knobs, 0)
+
+
+def closing(triple: Triple, knobs: Knobs) -> TaskArguments:
+    """What kernels take that credit c: bit rows lie behind so many words that bit 0 of each has a place."""
+    return _arguments(triple, knobs, _front_words(triple.jk.columns))
+
+
+def _arguments(triple: Triple, knobs: Knobs, front: int) -> TaskArguments:
+    arrays = arrays_of(triple)
+    hubs = BlockHubs(knobs, front=front).of(triple, arrays, 1)
+    ratio, idle = int(knobs["probe_ratio"]), idle_arcs(triple, arrays)
+    return TaskArguments(*arrays, triple.jk.columns, hubs.count, hubs.places, hubs.bits, ratio, idle)
+
+
+def opening_workspace(triple: Triple) -> tuple[Keys, Ids]:
+    """Marks, and rows to be visited."""
+    return empty_marks(triple.jk.columns), _rows_at_once()
+
+
+def closing_workspace(triple: Triple, credit_type: type[np.unsignedinteger[Any]]) -> tuple[Ledger, Ids]:
+    """Marks and credits, and rows to be visited."""
+    return empty_ledger(triple.jk.columns, credit_type), _rows_at_once()
+
+
+def shared_bytes(rows_i: int, rows_j: int, columns_k: int, arcs: tuple[int, int, int], knobs: Knobs) -> int:
+    """What all threads share; `arcs` are those of ij, ik and jk."""
+    front = 8 * _front_words(columns_k)
+    return hubs_bytes(rows_j, columns_k, arcs[2], knobs) + front + widening_bytes(rows_i, rows_j, *arcs)
+
+
+def opening_bytes(columns_k: int) -> int:
+    """What one thread takes."""
+    return marks_bytes(columns_k) + 4 * ROWS_AT_ONCE
+
+
+def closing_bytes(columns_k: int, credit_bytes: int) -> int:
+    """What one thread takes that has credits of so many bytes."""
+    return ledger_bytes(columns_k, credit_bytes) + 4 * ROWS_AT_ONCE
+
+
+def _rows_at_once() -> Ids:
+    return np.empty(ROWS_AT_ONCE, np.uint32)
+
+
+def _front_words(columns: int) -> int:
+    """The words of a bit row of all columns."""
+    return (columns + 511) // 512 * 8

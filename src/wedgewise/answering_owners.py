@@ -1,0 +1,224 @@
+"""Questions about every vertex or edge of a store: planned within a limit, found on disk, verified, handed out.
+
+What was found stays on disk until the caller has it, so that whatever ends the work, the same question goes on.
+"""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+
+from wedgewise import __version__
+from wedgewise.errors import MemoryLimitError, StorageError, VerificationError
+from wedgewise.execute.outofcore import Counting, plan_count, plan_of, work_key
+from wedgewise.execute.owners import Owning, room_for_owners
+from wedgewise.execute.slices import Slices
+from wedgewise.machine import hardware
+from wedgewise.partition.store import Store
+from wedgewise.plan import ENGINE, Options, Plan
+from wedgewise.result import Result
+from wedgewise.store_answers import KTruss, StoreAnswer, Supports, Triangles, array_bytes, table_bytes
+from wedgewise.truss.stores import Peeling, disk_bytes, loading_bytes, truss_without_rounds
+
+COMPUTES = {"triangles": "triangles", "edge_support": "edge_support", "k_truss": "edge_support"}
+RECOUNT = "bbtc"
+
+Tell = Callable[[str, int, int], None] | None
+
+
+@dataclass(frozen=True, slots=True)
+class StoreQuestion:
+    """What is asked of a store.
+
+    Attributes
+    ----------
+    name : "triangles", "edge_support" or "k_truss"
+    options : limit, threads, algorithm and knobs
+    k : which truss
+    as_array : the answer is made in memory; otherwise its rows are streamed
+    output : the file that they are written to; None for text elsewhere
+    resume : go on with what the same question left on disk; without it, that is removed
+    verify : check the sum of what was found
+    """
+
+    name: str
+    options: Options
+    k: int | None = None
+    as_array: bool = True
+    output: str | None = None
+    resume: bool = True
+    verify: bool = False
+
+
+def answer_by_owners(question: StoreQuestion, store: Store, tell: Tell) -> Result:
+    """The answer as the same graph in memory gives it."""
+    with found_by_owners(question, store, tell) as (found, result):
+        begin = time.perf_counter()
+        answer = found.array()
+        return replace(result, answer=answer, seconds={**result.seconds, "answer": time.perf_counter() - begin})
+
+
+def plan_by_owners(question: StoreQuestion, store: Store) -> Plan:
+    """What `answer_by_owners` would do."""
+    return _plan(question, store, _planned(question, store))
+
+
+@contextmanager
+def found_by_owners(question: StoreQuestion, store: Store, tell: Tell) -> Iterator[tuple[StoreAnswer, Result]]:
+    """What was found, and the result but for its answer; what is on disk is given up where the block succeeds.
+
+    A reader of a pipe that has had enough is a success.
+    """
+    begin = time.perf_counter()
+    if question.verify:
+        _recounting(question, store)  # loads its kernels before what is left is measured
+    owning = _planned(question, store)
+    recounting = _recounting(question, store) if question.verify else None
+    found = FINDERS[question.name](question, store, owning, tell)
+    seconds = {"truss" if question.name == "k_truss" else "count": time.perf_counter() - begin}
+    verified = None
+    if recounting is not None:
+        begin = time.perf_counter()
+        verified = _verified(found, recounting)
+        seconds["verify"] = time.perf_counter() - begin
+    result = _result(store, _plan(question, store, owning), seconds, verified)
+    try:
+        yield found, result
+    except BrokenPipeError:
+        found.remove()
+        raise
+    found.remove()
+
+
+def _planned(question: StoreQuestion, store: Store) -> Owning:
+    """Load the kernels, measure what is left, and refuse what does not fit there or on the disk."""
+    options, computes = question.options, COMPUTES[question.name]
+    algorithm = ENGINE if options.algorithm == "auto" else options.algorithm
+    room = room_for_owners(options.memory_limit, computes, algorithm)
+    _check_answer(question, store, room)
+    _check_disk(question, store)
+    spare = loading_bytes(store.counts) if question.name == "k_truss" else 0
+    threads = options.threads or hardware.usable_threads()
+    owning = Owning(store, computes, room=room - spare, threads=threads, algorithm=algorithm, knobs=options.knobs)
+    owning = owning.with_fitting_threads()
+    owning.check_room()
+    return owning
+
+
+def _check_answer(question: StoreQuestion, store: Store, room: int) -> None:
+    if question.as_array:
+        need = array_bytes(question.name, store)
+    else:
+        need = table_bytes(question.name, store, question.output)
+    if need <= room:
+        return
+    remedy = "raise the limit"
+    if question.as_array and question.name != "triangles":
+        remedy += ", or let the command write it: --output streams"
+    raise MemoryLimitError(
+        f"{store.place}: the answer to {question.name} takes {need:,} bytes and {room:,} are left; {remedy}"
+    )
+
+
+def _check_disk(question: StoreQuestion, store: Store) -> None:
+    """Refuse what the disk of the store has no room for."""
+    need, free = kept_bytes(question.name, store), shutil.disk_usage(store.beside("slices").parent).free
+    if need > free:
+        raise StorageError(
+            f"{store.place}: {question.name} keeps {need:,} bytes on disk while it works, and {free:,} are free there; "
+            "free some, or copy the store to another disk"
+        )
+
+
+def kept_bytes(question: str, store: Store) -> int:
+    """What is kept on disk until the answer is handed out."""
+    return {"triangles": 8 * store.manifest.n, "edge_support": 4 * store.manifest.m}.get(
+        question, disk_bytes(store.counts)
+    )
+
+
+def _slices(question: StoreQuestion, store: Store, owning: Owning, tell: Tell) -> Slices:
+    """The slices of all owners, those that are on disk already not found again."""
+    slices = Slices(
+        store.beside(f"{owning.computes}-slices"),
+        work_key(store, owning.algorithm, owning.knobs),
+        resume=question.resume,
+    )
+    done = slices.done
+    for owner, found in owning.slices([owner for owner in owning.owners if owner.number not in done], tell):
+        slices.put(owner, found)
+    return slices
+
+
+def _find_triangles(question: StoreQuestion, store: Store, owning: Owning, tell: Tell) -> StoreAnswer:
+    return Triangles(store, _slices(question, store, owning, tell), owning.owners)
+
+
+def _find_supports(question: StoreQuestion, store: Store, owning: Owning, tell: Tell) -> StoreAnswer:
+    by_pair = {owner.pair: owner for owner in owning.owners if owner.pair is not None}
+    return Supports(store, _slices(question, store, owning, tell), by_pair)
+
+
+def _find_truss(question: StoreQuestion, store: Store, owning: Owning, tell: Tell) -> StoreAnswer:
+    assert question.k is not None
+    peeling = Peeling(store, question.k, owning)
+    if not question.resume:
+        peeling.remove()
+    return KTruss(store, truss_without_rounds(store, question.k) or peeling.run(tell), peeling)
+
+
+FINDERS = {"triangles": _find_triangles, "edge_support": _find_supports, "k_truss": _find_truss}
+
+
+def _recounting(question: StoreQuestion, store: Store) -> Counting:
+    """How the triangles of a store, or of a part of it, are counted again; refused now, not after the work."""
+    counting, _ = plan_count(store, question.options.memory_limit, question.options.threads, RECOUNT)
+    if question.name == "k_truss":
+        counting = Counting(store, counting.memory, counting.room - loading_bytes(store.counts)).with_fitting_threads()
+        counting.check_room()
+    return counting
+
+
+def _verified(found: StoreAnswer, recounting: Counting) -> str:
+    """Compare with the triangles that another algorithm counts, or raise; how it was done."""
+    if found.support is None:
+        return "known without counting"
+    memory = replace(recounting.memory, counts=found.source.counts)
+    partials = Counting(recounting.store, memory, recounting.room, found.source).run(None, None).partials.values()
+    triangles = sum(partial.triangles for partial in partials)
+    if found.support != 3 * triangles:
+        raise VerificationError(
+            f"what was found sums up to {found.support:,}, which is not three times the {triangles:,} triangles that "
+            f"{RECOUNT} counts: please report this"
+        )
+    return f"the sum is three times the triangles that {RECOUNT} counts"
+
+
+def _plan(question: StoreQuestion, store: Store, owning: Owning) -> Plan:
+    plan = plan_of(store, owning.algorithm, owning.knobs, owning.threads, owning.check_room())
+    kept = f"{kept_bytes(question.name, store):,} bytes of disk for what is found, until it is handed out"
+    computes = "k_truss" if question.name == "k_truss" else owning.computes
+    return replace(plan, question=question.name, computes=computes, reasons=(*plan.reasons, kept))
+
+
+def _result(store: Store, plan: Plan, seconds: dict[str, float], verified: str | None) -> Result:
+    manifest = store.manifest
+    return Result(
+        answer=None,
+        question=plan.question,
+        algorithm=plan.algorithm,
+        device=plan.device,
+        plan=plan,
+        seconds=seconds,
+        n=manifest.n,
+        m=manifest.m,
+        cleaned=manifest.cleaned,
+        wedges_tested=0,
+        verified=verified,
+        peak_bytes=hardware.peak_bytes(),
+        machine=hardware.look().description,
+        version=__version__,
+    )

@@ -1,0 +1,273 @@
+"""``wedgewise datasets``: the graphs of the papers, listed, described, brought and checked."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from wedgewise.cli.console import FAILED, Console
+from wedgewise.cli.options import AsJson, Verbose
+
+if TYPE_CHECKING:
+    from wedgewise.datasets import Figure, PublishedGraph
+    from wedgewise.datasets.check import Verification
+    from wedgewise.datasets.shelf import Record
+    from wedgewise.report.objects import Object
+
+Name = Annotated[str, typer.Argument(metavar="NAME", help="As `wedgewise datasets list` or a paper writes it.")]
+PAPERS = "itc, wetric, trust, bbtc, eager, snap or graphchallenge"
+
+app = typer.Typer(
+    help="Graphs by name, with what is published about them.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
+
+
+@app.command("list")
+def list_(
+    paper: Annotated[str | None, typer.Option(metavar="NAME", help=f"Only the graphs of {PAPERS}.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """List the graphs of the papers.
+
+    Vertices, edges, triangles and the largest k with a k-truss, as far as anybody published them; figures that were
+    published with few digits stand after a ~. The last columns tell who measured with a graph, and where it is:
+    packaged, generated, here, unchecked, begun, or at an address that nobody has tried yet.
+    """
+    from wedgewise.datasets import catalogue, source_of
+
+    key = None if paper is None else source_of(paper).key
+    chosen = [graph for graph in catalogue().values() if key is None or key in graph.figures]
+    Console(as_json).show(_with_schema({"datasets": list(map(_object, chosen))}), lambda: _list_text(chosen))
+
+
+@app.command()
+def info(name: Name, as_json: AsJson = False) -> None:
+    """Say what is published about a graph, by whom, and where its file is.
+
+    Papers clean differently: what each one counts as a vertex, and whether it drops vertices of degree one, is said
+    below its figures.
+    """
+    from wedgewise.datasets import find
+
+    graph = find(name)
+    Console(as_json).show(_with_schema(_object(graph)), lambda: _info_text(graph))
+
+
+@app.command()
+def get(
+    name: Name,
+    source: Annotated[
+        str | None,
+        typer.Option(
+            "--from",
+            metavar="FOLDER|URL",
+            help="Where to take it from instead: a folder, a file, an address, or a mirror that ends in a slash.",
+        ),
+    ] = None,
+    as_json: AsJson = False,
+    verbose: Verbose = False,
+) -> None:
+    """Bring a graph into the cache folder, count it once, and print the path of its file.
+
+    A download that was ended goes on where it was when the same command is given again. A file that is not the graph
+    it should be is put aside. What is there already is not brought again.
+    """
+    from wedgewise import datasets
+
+    console = Console(as_json, verbose=verbose)
+    with console.stages() as tell:
+        path = datasets.get(name, source=source, progress=tell)
+    record = {**_object(datasets.find(name)), "path": str(path)}
+    console.show(_with_schema(record), lambda: str(path))
+
+
+@app.command()
+def verify(
+    names: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[NAME…]", help="Which graphs; all that are in the cache folder by default."),
+    ] = None,
+    trusses: Annotated[bool, typer.Option("--trusses", help="Find the largest k with a k-truss as well.")] = False,
+    as_json: AsJson = False,
+    verbose: Verbose = False,
+) -> None:
+    """Count graphs that are there, again, and compare them with what is published.
+
+    Edges and triangles decide, and kmax with --trusses; which vertices count is a matter of convention, so that a
+    difference there is shown and no more. The exit code is 1 when a graph differs.
+    """
+    from wedgewise import datasets
+
+    console = Console(as_json, verbose=verbose)
+    with console.stages() as tell:
+        found = [datasets.verify(name, trusses=trusses, progress=tell) for name in names or _names_here()]
+    records = [_verification_object(verification) for verification in found]
+    text = "\n\n".join(map(_verification_text, found)) or "no graph is in the cache folder"
+    console.show(_with_schema({"verified": records}), lambda: text)
+    if not all(verification.agrees for verification in found):
+        raise typer.Exit(FAILED)
+
+
+def _with_schema(record: Object) -> Object:
+    from wedgewise.api import SCHEMA
+
+    return {"schema": SCHEMA, **record}
+
+
+def _names_here() -> list[str]:
+    from wedgewise.datasets import catalogue
+    from wedgewise.datasets.shelf import shelf_of
+
+    return [name for name in catalogue() if shelf_of(name).file() is not None]
+
+
+def _place(graph: PublishedGraph) -> str:
+    """Where a graph is, in a word."""
+    from wedgewise.datasets import BUNDLED
+    from wedgewise.datasets.shelf import shelf_of
+
+    shelf = shelf_of(graph.name)
+    record = shelf.record()
+    if record is not None and shelf.file() is not None:
+        return "here" if record.is_verified else "unchecked"
+    if graph.name in BUNDLED:
+        return "packaged"
+    if graph.recipe is not None:
+        return "generated"
+    if shelf.begun():
+        return "begun"
+    return "unverified address" if graph.addresses else "no address"
+
+
+def _served(record: Record | None, address: str) -> bool:
+    """Whether what this address served was counted and is the published graph."""
+    return record is not None and record.is_verified and record.origin == address
+
+
+def _object(graph: PublishedGraph) -> Object:
+    """Everything about a graph as plain values."""
+    from wedgewise.datasets.shelf import shelf_of
+
+    record = shelf_of(graph.name).record()
+    return {
+        "name": graph.name,
+        "names": list(graph.names),
+        "figures": {
+            key: {name: {"value": figure.value, "step": figure.step} for name, figure in figures.published()}
+            for key, figures in graph.figures.items()
+        },
+        "addresses": list(graph.addresses),
+        "addresses_verified": [address for address in graph.addresses if _served(record, address)],
+        "generator": None if graph.recipe is None else asdict(graph.recipe),
+        "counted": graph.counted,
+        "note": graph.note,
+        "place": _place(graph),
+        "record": None if record is None else asdict(record),
+    }
+
+
+def _list_text(graphs: Iterable[PublishedGraph]) -> str:
+    from wedgewise.report.text import table_text
+
+    head = ("name", "vertices", "edges", "triangles", "kmax", "published by", "where")
+    rows = [
+        (
+            graph.name,
+            *(_figure_text(graph.best(figure)) for figure in ("n", "m", "triangles", "kmax")),
+            " ".join(graph.figures),
+            _place(graph),
+        )
+        for graph in graphs
+    ]
+    return table_text([head, *rows])
+
+
+def _figure_text(figure: Figure | None) -> str:
+    if figure is None:
+        return "–"
+    return f"{figure.value:,}" if figure.is_exact else f"~{figure.value:,}"
+
+
+def _info_text(graph: PublishedGraph) -> str:
+    from wedgewise.datasets.shelf import shelf_of
+    from wedgewise.report.text import bytes_text, facts_text, table_text
+
+    shelf = shelf_of(graph.name)
+    record, path = shelf.record(), shelf.file()
+    facts = [("where", _place(graph))]
+    for address in graph.addresses:
+        facts.append(("address", f"{address} ({'verified' if _served(record, address) else 'unverified'})"))
+    if graph.recipe is not None:
+        given = ", ".join(f"{name}={value}" for name, value in graph.recipe.parameters.items())
+        facts.append(("generated by", f"{graph.recipe.family}({given})"))
+    facts.append(("figures", "counted by us too, they agree" if graph.counted else "as published, not counted by us"))
+    if graph.note:
+        facts.append(("note", graph.note))
+    if record is not None and path is not None:
+        facts += [
+            ("file", f"{path} ({bytes_text(record.bytes)})"),
+            ("from", record.origin),
+            ("sha256", f"{record.sha256} ({'verified' if record.is_verified else 'not verified'})"),
+        ]
+    head = ("  published by", "as", "vertices", "edges", "triangles", "kmax")
+    rows = [
+        (
+            f"  {key}",
+            figures.spelled,
+            *(_figure_text(getattr(figures, name)) for name in ("n", "m", "triangles", "kmax")),
+        )
+        for key, figures in graph.figures.items()
+    ]
+    return f"{graph.name}\n{facts_text(facts)}\n\n{table_text([head, *rows])}\n\n{_conventions_text(graph)}"
+
+
+def _conventions_text(graph: PublishedGraph) -> str:
+    """What each source counts, and what to cite."""
+    from wedgewise.datasets.catalogue import VERTICES
+    from wedgewise.report.text import facts_text
+
+    return facts_text(
+        (key, f"{figures.source.title}, {figures.source.where}; vertices: {VERTICES[figures.source.vertices]}")
+        for key, figures in graph.figures.items()
+    )
+
+
+def _verification_object(verification: Verification) -> Object:
+    return {
+        "name": verification.name,
+        "agrees": verification.agrees,
+        "counted": dict(verification.counted),
+        "findings": [
+            {
+                "source": finding.source,
+                "figure": finding.figure,
+                "published": finding.published.value,
+                "step": finding.published.step,
+                "found": finding.found,
+                "agrees": finding.agrees,
+            }
+            for finding in verification.findings
+        ],
+    }
+
+
+def _verification_text(verification: Verification) -> str:
+    from wedgewise.report.text import table_text
+
+    verdict = "is the published graph" if verification.agrees else f"DIFFERS: {verification.differences}"
+    rows = [
+        (
+            f"  {finding.source}",
+            finding.figure,
+            _figure_text(finding.published),
+            f"{finding.found:,}",
+            "agrees" if finding.agrees else "differs",
+        )
+        for finding in verification.findings
+    ]
+    return f"{verification.name} {verdict}\n{table_text([('  published by', '', 'published', 'found', ''), *rows])}"

@@ -1,0 +1,89 @@
+"""``triangles``, ``support`` and ``truss --k`` of a store: rows to a file, a pipe or a reader, within ``--memory``.
+
+Rows are never all in memory, but for those of vertices; whoever reads gets a summary.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from wedgewise.answering_owners import StoreQuestion, found_by_owners
+from wedgewise.answering_stores import open_for
+from wedgewise.cli.answers import print_rows, say_written, write_table
+from wedgewise.cli.options import Asking
+from wedgewise.cli.partition import check_only_asks
+from wedgewise.errors import InputError
+from wedgewise.partition.block_edges import vertices_with_edges
+from wedgewise.partition.store import Store
+from wedgewise.plan import Options
+from wedgewise.report.objects import Object, written_object
+from wedgewise.report.progress import Tell
+from wedgewise.report.summary import triangles_text
+from wedgewise.report.text import plural, result_text
+from wedgewise.result import Result
+from wedgewise.store_answers import KTruss, StoreAnswer, Triangles, Vertices
+from wedgewise.write_answers import Answers, check_labels, rehearse_writer, watched
+
+ENDS = {"triangles": 1, "edge_support": 2, "k_truss": 2}
+MORE = "  --output writes every row to a file, a pipe gets all as text"
+
+
+def answer_rows(question: str, asking: Asking, output: str | None, *, restart: bool, k: int | None) -> None:
+    """Ask a store for a row per vertex or edge, and hand the rows out."""
+    check_only_asks(asking)
+    if output is None and asking.as_json:
+        raise InputError(f"{asking.file}: has more rows than one JSON object should; name a file by --output")
+    asked = StoreQuestion(question, Options(**asking.how()), k, False, output, not restart, asking.verify)
+    store = open_for(asked, asking.file)
+    if output is not None:
+        _check_output(output, store, ENDS[question])
+    with asking.console().stages() as tell, found_by_owners(asked, store, tell) as (found, result):
+        if output is not None:
+            table = _watched(found.table(store.labels()), tell)
+            result = write_table(table, output, result)
+            truss = _truss_object(found)
+        elif asking.console().is_read_by_a_person:
+            text = _text(found, result, store)
+        else:
+            print_rows(found.table(store.labels()))
+    if output is not None:
+        if truss and not (asking.quiet or asking.as_json):
+            print(_truss_text(truss))
+        say_written(asking, {**written_object(result, output, table.rows), **truss})
+    elif asking.console().is_read_by_a_person:
+        print(text)
+
+
+def _check_output(output: str, store: Store, ends: int) -> None:
+    """Refuse a file that could not hold the answer, and load what writes it."""
+    check_labels(output, [] if store.manifest.label_kind == "text" else range(0), ends)
+    rehearse_writer(output)
+
+
+def _watched(table: Answers, tell: Tell | None) -> Answers:
+    return table if tell is None else watched(table, lambda rows: tell("write", rows, table.rows))
+
+
+def _text(found: StoreAnswer, result: Result, store: Store) -> str:
+    """What a person reads."""
+    if isinstance(found, Triangles):
+        return triangles_text(replace(result, answer=found.array()), Vertices(store.labels()))
+    if isinstance(found, KTruss):
+        headline = _truss_text(_truss_object(found))
+    else:
+        headline = f"{plural((found.support or 0) // 3, 'triangle')} on {plural(result.m, 'edge')}"
+    return f"{result_text(result, headline)}\n\n{MORE}"
+
+
+def _truss_object(found: StoreAnswer) -> Object:
+    """What a truss has; nothing of other answers."""
+    if not isinstance(found, KTruss):
+        return {}
+    truss = found.truss
+    vertices = vertices_with_edges(truss.blocks)
+    return {"k": truss.k, "edges": truss.edges, "vertices": vertices, "rounds": truss.rounds}
+
+
+def _truss_text(truss: Object) -> str:
+    has = f"{plural(truss['edges'], 'edge')} and {plural(truss['vertices'], 'vertex', 'vertices')}"
+    return f"{has} in the {truss['k']:,}-truss, found in {plural(truss['rounds'], 'round')}"

@@ -1,0 +1,157 @@
+"""Graphs by name: those that come with the package, and those of the papers with what is published about them.
+
+import wedgewise as ww
+
+g = ww.datasets.load("Theory-16-25-B1k")             # generated
+g = ww.datasets.load("soc-LiveJournal1")             # fetched once, counted once, kept
+g = ww.datasets.load("ca-GrQc", source="graphs/")    # from a folder, a file or a mirror
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from wedgewise.datasets.catalogue import (
+    Figure,
+    Figures,
+    PublishedGraph,
+    Recipe,
+    Source,
+    catalogue,
+    find,
+    source_of,
+    sources,
+)
+from wedgewise.datasets.packaged import BUNDLED, Dataset, bundled
+from wedgewise.errors import MissingFileError
+
+if TYPE_CHECKING:
+    from os import PathLike
+
+    from wedgewise.datasets.check import Verification
+    from wedgewise.report.progress import Tell
+    from wedgewise.user_graph import Graph
+
+__all__ = [
+    "BUNDLED",
+    "Dataset",
+    "Figure",
+    "Figures",
+    "PublishedGraph",
+    "Recipe",
+    "Source",
+    "bundled",
+    "catalogue",
+    "find",
+    "get",
+    "load",
+    "source_of",
+    "sources",
+    "verify",
+]
+
+
+def load(
+    name: str,
+    *,
+    source: str | PathLike[str] | None = None,
+    paper: str | None = None,
+    threads: int | None = None,
+    progress: Tell | bool | None = None,
+) -> Graph:
+    """A graph of the catalogue, fetched or generated where it is not there yet.
+
+    Parameters
+    ----------
+    name : as `catalogue` or a paper writes it
+    source : a folder, a file, an address or a mirror (an address that ends in a slash), instead of the addresses of
+        the catalogue
+    paper : clean as this paper did, a key of `sources`: one of them drops the vertices of degree one
+    threads : how many threads to prepare with
+    progress : True for a bar on a terminal, or a function of stage, done and total
+
+    Raises
+    ------
+    UnknownNameError
+        no such graph or paper
+    DownloadError
+        the file cannot be fetched; what has arrived stays, and the next call goes on from there
+    InputError
+        the file is another graph than the one that was published
+    MemoryLimitError
+        the graph does not fit
+
+    Examples
+    --------
+    >>> import wedgewise as ww
+    >>> g = ww.datasets.load("Theory-3-4-5-B1k")
+    >>> g.n, g.m, ww.count(g)
+    (120, 346, 287)
+    """
+    from wedgewise.datasets import obtain
+    from wedgewise.report.progress import progress_bar
+
+    graph = find(name)
+    drop_leaves = paper is not None and source_of(paper).leaves_dropped
+    if graph.recipe is not None and source is None:
+        return obtain.generated_graph(graph.recipe.stream(), drop_leaves=drop_leaves, threads=threads)
+    with progress_bar(progress) as tell:
+        path = obtain.file_of(graph, source, tell)
+        return obtain.read_graph(path, drop_leaves=drop_leaves, threads=threads)
+
+
+def get(name: str, *, source: str | PathLike[str] | None = None, progress: Tell | bool | None = None) -> Path:
+    """The file of a graph of the catalogue, in the cache folder or in the package.
+
+    A file that is missing is fetched, copied or generated; it is counted once and compared with what is published. The
+    parameters and errors are those of `load`.
+
+    Examples
+    --------
+    >>> from wedgewise import datasets
+    >>> datasets.get("email-Enron").name
+    'email-Enron.txt.xz'
+    """
+    from wedgewise.datasets import obtain
+    from wedgewise.report.progress import progress_bar
+
+    with progress_bar(progress) as tell:
+        return obtain.file_of(find(name), source, tell)
+
+
+def verify(name: str, *, trusses: bool = False, progress: Tell | bool | None = None) -> Verification:
+    """Count a graph that is there, again, and compare it with everything that is published about it.
+
+    Parameters
+    ----------
+    name : as `catalogue` or a paper writes it
+    trusses : also find the largest k whose k-truss has edges
+    progress : True for a bar on a terminal, or a function of stage, done and total
+
+    Raises
+    ------
+    MissingFileError
+        the graph is not there: `get` brings it
+
+    Examples
+    --------
+    >>> from wedgewise import datasets
+    >>> datasets.verify("Theory-3-4-5-B1k", trusses=True).agrees
+    True
+    """
+    from wedgewise.datasets import obtain
+    from wedgewise.datasets.check import compare
+    from wedgewise.datasets.shelf import shelf_of
+    from wedgewise.report.progress import progress_bar
+
+    graph, shelf = find(name), shelf_of(find(name).name)
+    path = shelf.file()
+    with progress_bar(progress) as tell:
+        if path is not None:
+            return obtain.verify_file(graph, shelf, path, trusses=trusses, tell=tell)
+        if graph.recipe is not None:
+            return compare(graph, obtain.generated_graph(graph.recipe.stream()), trusses=trusses, tell=tell)
+        if graph.name in BUNDLED:
+            return compare(graph, obtain.read_graph(bundled(graph.name)), trusses=trusses, tell=tell)
+    raise MissingFileError(f"{graph.name}: is not there; `wedgewise datasets get {graph.name}` brings it")

@@ -1,0 +1,268 @@
+"""Files over HTTP: an interrupted transfer goes on where it ended, and a file has its name when it is complete.
+
+What has arrived lies in ``NAME.part``; ``NAME.part.json`` remembers which version of the file that is. The rest is
+asked for by range, provided that the server still has this version; from a server without ranges, or with a newer
+version, the file comes anew from its beginning.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from dataclasses import asdict, dataclass
+from email.message import Message
+from http.client import HTTPException, HTTPResponse
+from pathlib import Path
+from typing import TYPE_CHECKING, BinaryIO
+from urllib.error import HTTPError
+from urllib.parse import urlsplit
+from urllib.request import (
+    HTTPDefaultErrorHandler,
+    HTTPErrorProcessor,
+    HTTPHandler,
+    HTTPRedirectHandler,
+    HTTPSHandler,
+    OpenerDirector,
+    ProxyHandler,
+    Request,
+)
+
+from wedgewise.errors import DownloadError
+from wedgewise.storage import atomic_write, partial_file, put_in_place
+
+if TYPE_CHECKING:
+    from wedgewise.report.progress import Tell
+
+SCHEMES = ("http", "https")
+PIECE_BYTES = 1 << 18
+TIMEOUT_SECONDS = 60.0
+ATTEMPTS = 4  # in a row that bring nothing new, from a server that has answered before
+PAUSE_SECONDS = 0.5
+PASSING = {408, 425, 429, 500, 502, 503, 504}  # answers of a server that may do better a little later
+RANGE_GIVEN = re.compile(r"bytes (\d+)-\d+/(\d+)", re.ASCII)
+ELSEWHERE = "name another place with source= or --from"
+
+
+@dataclass(frozen=True, slots=True)
+class Version:
+    """Which version of a file has begun to arrive, as far as the server tells."""
+
+    address: str
+    bytes: int | None
+    etag: str | None
+    modified: str | None
+
+    @property
+    def mark(self) -> str | None:
+        """What a server compares with its own version before it goes on with a file; weak tags do not serve."""
+        return self.etag if self.etag is not None and not self.etag.startswith("W/") else self.modified
+
+
+@dataclass(frozen=True, slots=True)
+class _Reply:
+    """The bytes of a file from `begin` on; the whole has `version.bytes` of them, if the server told."""
+
+    response: HTTPResponse
+    begin: int
+    version: Version
+
+
+class _CutError(Exception):
+    """A connection ended early, or the server asks for patience."""
+
+
+def fetch(address: str, path: Path, stage: str, tell: Tell | None) -> None:
+    """Bring the file at an address to `path`, going on where an earlier call was ended.
+
+    Parameters
+    ----------
+    address : of http or https
+    path : the final name, in a folder that exists
+    stage, tell : what to call the progress, and whom to tell it
+
+    Raises
+    ------
+    DownloadError
+        when there is no such file, no such server, or the connection was lost time and again
+    StorageError
+        when the file cannot be written, or another process is fetching it
+    """
+    if urlsplit(address).scheme not in SCHEMES:
+        raise DownloadError(f"{address}: is not of http or https; {ELSEWHERE}")
+    part = path.with_name(f"{path.name}.part")
+    try:
+        with partial_file(part) as file:
+            _Transfer(address, file, part, stage, tell).finish()
+    except DownloadError:
+        if not has_begun(path):
+            part.unlink()
+        raise
+    put_in_place(part, path)
+    _note_of(part).unlink(missing_ok=True)
+
+
+def has_begun(path: Path) -> bool:
+    """Whether a part of the file that is to have this name has arrived."""
+    part = path.with_name(f"{path.name}.part")
+    return part.is_file() and part.stat().st_size > 0
+
+
+class _Transfer:
+    """One file on its way into a partial one."""
+
+    def __init__(self, address: str, file: BinaryIO, part: Path, stage: str, tell: Tell | None) -> None:
+        self.address = address
+        self.file = file
+        self.note = _note_of(part)
+        self.stage = stage
+        self.tell = tell
+        self.opener = _opener()
+        self.has_answered = False
+
+    def finish(self) -> None:
+        """Ask until everything is there; give up when several answers in a row brought nothing new."""
+        most, fruitless = self._size(), 0
+        while True:
+            try:
+                if self._go_on():
+                    return
+                reason = "the connection ended early"
+            except _CutError as cut:
+                reason = str(cut)
+            arrived = self._size()
+            fruitless = 0 if arrived > most else fruitless + 1
+            most = max(most, arrived)
+            if fruitless == ATTEMPTS or not self.has_answered:
+                kept = f"{arrived:,} bytes are kept, and the same call goes on from there" if arrived else ELSEWHERE
+                raise DownloadError(f"{self.address}: {reason}; {kept}")
+            time.sleep(PAUSE_SECONDS * fruitless)
+
+    def _go_on(self) -> bool:
+        """Take one answer as far as it comes; whether the file is complete."""
+        version = self._version()
+        reply = self._ask(version)
+        if reply is None:
+            return True
+        with reply.response:
+            if reply.begin == 0:
+                self._forget()
+                self._remember(reply.version)
+            self._take(reply)
+        return reply.version.bytes in (None, self._size())
+
+    def _ask(self, version: Version | None) -> _Reply | None:
+        """The server's answer for what is missing; None where nothing is."""
+        have = self._size() if version is not None else 0
+        try:
+            response = self._open(_headers(version, have))
+        except HTTPError as error:
+            with error:
+                if error.code != 416 or not have:
+                    raise self._refusal(error) from error
+                if error.headers.get("Content-Range") == f"bytes */{have}":
+                    return None
+            self._forget()
+            return self._ask(None)
+        found = _version_of(self.address, response.headers)
+        if response.status != 206:
+            return _Reply(response, 0, found)
+        given = RANGE_GIVEN.fullmatch(response.headers.get("Content-Range", ""))
+        known = None if version is None else version.bytes
+        if given is None or int(given[1]) != have or known not in (None, int(given[2])):
+            response.close()
+            if not have:
+                raise DownloadError(f"{self.address}: the server answers with a range nobody asked for; {ELSEWHERE}")
+            self._forget()
+            return self._ask(None)
+        return _Reply(response, have, Version(self.address, int(given[2]), found.etag, found.modified))
+
+    def _open(self, headers: dict[str, str]) -> HTTPResponse:
+        try:
+            response: HTTPResponse = self.opener.open(Request(self.address, headers=headers), timeout=TIMEOUT_SECONDS)
+        except HTTPError:
+            self.has_answered = True
+            raise
+        except (OSError, HTTPException) as error:
+            raise _CutError(f"no answer ({getattr(error, 'reason', error)})") from error
+        self.has_answered = True
+        return response
+
+    def _refusal(self, error: HTTPError) -> Exception:
+        """What to raise for an answer that is no file."""
+        reason = f"the server answers {error.code} {str(error.reason).strip().splitlines()[0]}"
+        if error.code in PASSING:
+            return _CutError(reason)
+        return DownloadError(f"{self.address}: {reason}; {ELSEWHERE}")
+
+    def _take(self, reply: _Reply) -> None:
+        """Write what comes, as it comes, until the file is complete or the answer ends."""
+        done, total = reply.begin, reply.version.bytes
+        self.file.seek(done)
+        self.file.truncate()
+        while True:
+            if self.tell is not None:
+                self.tell(self.stage, done, total or 0)
+            try:
+                piece = reply.response.read1(PIECE_BYTES) if total is None or done < total else b""
+            except (OSError, HTTPException) as error:
+                raise _CutError(f"the connection was lost ({error or type(error).__name__})") from error
+            if not piece:
+                return
+            self.file.write(piece)
+            self.file.flush()
+            done += len(piece)
+
+    def _size(self) -> int:
+        return self.file.seek(0, 2)
+
+    def _version(self) -> Version | None:
+        """The version that has begun to arrive; None where that is unknown, or of another address."""
+        try:
+            version = Version(**json.loads(self.note.read_text(encoding="utf-8")))
+        except (FileNotFoundError, ValueError, TypeError):
+            return None
+        return version if version.address == self.address else None
+
+    def _remember(self, version: Version) -> None:
+        with atomic_write(self.note) as file:
+            file.write(json.dumps(asdict(version)).encode())
+
+    def _forget(self) -> None:
+        """Begin anew: the note goes first, so that it never speaks of other bytes."""
+        self.note.unlink(missing_ok=True)
+        self.file.seek(0)
+        self.file.truncate()
+
+
+def _opener() -> OpenerDirector:
+    """Opens http and https and nothing else, follows redirections, refuses loops of them."""
+    opener = OpenerDirector()
+    for transport in (ProxyHandler, HTTPHandler, HTTPSHandler):
+        opener.add_handler(transport())
+    for answer in (HTTPRedirectHandler, HTTPDefaultErrorHandler, HTTPErrorProcessor):
+        opener.add_handler(answer())
+    return opener
+
+
+def _headers(version: Version | None, have: int) -> dict[str, str]:
+    headers = {"User-Agent": "wedgewise", "Accept-Encoding": "identity"}
+    if version is not None and have:
+        headers["Range"] = f"bytes={have}-"
+        if version.mark is not None:
+            headers["If-Range"] = version.mark
+    return headers
+
+
+def _version_of(address: str, headers: Message) -> Version:
+    length = headers.get("Content-Length")
+    return Version(
+        address=address,
+        bytes=int(length) if length is not None and length.isdecimal() else None,
+        etag=headers.get("ETag"),
+        modified=headers.get("Last-Modified"),
+    )
+
+
+def _note_of(part: Path) -> Path:
+    return part.with_name(f"{part.name}.json")

@@ -1,0 +1,201 @@
+"""A graph by name: its file, fetched, copied or generated where it is missing, counted once, and opened."""
+
+from __future__ import annotations
+
+import lzma
+import os
+import re
+import tarfile
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any
+
+from wedgewise.datasets import packaged
+from wedgewise.datasets.catalogue import PublishedGraph
+from wedgewise.datasets.check import Verification, compare
+from wedgewise.datasets.fetch import fetch, has_begun
+from wedgewise.datasets.places import addresses_at, file_at, file_name, is_address, stem
+from wedgewise.datasets.shelf import Record, Shelf, checksum, shelf_of
+from wedgewise.errors import DownloadError, FormatError, InputError, LimitError, MemoryLimitError, WedgewiseError
+
+if TYPE_CHECKING:
+    from wedgewise.generate import EdgeStream
+    from wedgewise.report.progress import Tell
+    from wedgewise.user_graph import Graph
+
+Place = str | os.PathLike[str]
+
+ARCHIVE = re.compile(r"\.(tar(\.\w+)?|tgz)$")
+DAMAGE = (tarfile.TarError, EOFError, zlib.error, lzma.LZMAError)
+
+
+def file_of(graph: PublishedGraph, source: Place | None, tell: Tell | None) -> Path:
+    """The graph's file, complete, counted once, and found to be what is published."""
+    if comes_along(graph, source):
+        return packaged.bundled(graph.name)
+    shelf = shelf_of(graph.name)
+    path = shelf.file() or _bring(graph, shelf, source, tell)
+    record = shelf.record()
+    if record is None or not record.is_verified:
+        check(graph, shelf, path, tell)
+    return path
+
+
+def comes_along(graph: PublishedGraph, source: Place | None) -> bool:
+    """Whether the package itself has the graph, and no other place is named."""
+    return source is None and graph.name in packaged.BUNDLED
+
+
+def check(graph: PublishedGraph, shelf: Shelf, path: Path, tell: Tell | None) -> None:
+    """Count a file that has arrived, and put it aside when it is another graph.
+
+    Raises
+    ------
+    InputError
+        when it is no graph, or another one
+    MemoryLimitError
+        when it cannot be counted here; the file stays
+    """
+    try:
+        verification = verify_file(graph, shelf, path, tell=tell)
+    except MemoryLimitError as error:
+        raise MemoryLimitError(f"{path}: is complete, but cannot be counted here: {error}") from error
+    except LimitError:
+        raise
+    except InputError as error:
+        raise InputError(f"{shelf.refuse(path)}: is not {graph.name}: {error}") from error
+    if not verification.agrees:
+        raise InputError(
+            f"{shelf.refuse(path)}: is not {graph.name}: {verification.differences}; name another place with source= "
+            "or --from"
+        )
+
+
+def verify_file(
+    graph: PublishedGraph, shelf: Shelf, path: Path, *, trusses: bool = False, tell: Tell | None = None
+) -> Verification:
+    """Count a file on the shelf and compare; content that agrees is remembered by its checksum."""
+    verification = compare(graph, read_graph(path), trusses=trusses, tell=tell)
+    sha256 = checksum(path)
+    record = shelf.record() or Record(path.name, path.stat().st_size, sha256, str(path))
+    others = tuple(known for known in record.verified if known != sha256)
+    verified = (*others, sha256) if verification.agrees else others
+    shelf.remember(replace(record, sha256=sha256, counted=dict(verification.counted), verified=verified))
+    return verification
+
+
+def generated_graph(stream: EdgeStream, *, drop_leaves: bool = False, threads: int | None = None) -> Graph:
+    """A generated graph in memory.
+
+    Raises
+    ------
+    MemoryLimitError
+        before anything large is allocated
+    """
+    from wedgewise.machine import hardware
+
+    need, available = stream.pairs_count * 2 * stream.dtype.itemsize, hardware.available_memory()
+    if need > available:
+        raise MemoryLimitError(
+            f"{stream.name}: its {stream.pairs_count:,} pairs take {need:,} bytes and {available:,} are available; "
+            "write it to a file with `wedgewise datasets get`, and cut that into blocks with `wedgewise partition`"
+        )
+    threads = threads or hardware.usable_threads()
+    return _graph(stream.pairs(threads=threads), n=stream.n, drop_leaves=drop_leaves, threads=threads)
+
+
+def read_graph(path: Path, **how: Any) -> Graph:
+    """The graph of a file, archives included; the keywords are those of `wedgewise.Graph`."""
+    with opened(path) as source:
+        return _graph(source, **how)
+
+
+@contextmanager
+def opened(path: Path) -> Iterator[Path | IO[bytes]]:
+    """What `wedgewise.Graph` reads: the file itself, or the edges in an archive.
+
+    Of an archive nothing is unpacked to the disk: KONECT's hold ``out.NAME``, those of SuiteSparse ``NAME.mtx``.
+    """
+    if ARCHIVE.search(path.name.lower()) is None:
+        yield path
+        return
+    try:
+        with tarfile.open(path, "r|*") as archive:
+            yield _edges_in(archive, path)
+    except (*DAMAGE, OSError) as error:
+        if isinstance(error, WedgewiseError):
+            raise
+        raise FormatError(f"the archive is damaged ({error})", path=path, remedy="fetch it again") from error
+
+
+def _edges_in(archive: tarfile.TarFile, path: Path) -> IO[bytes]:
+    matrix = f"{stem(path.name)}.mtx"
+    for member in archive:
+        name = member.name.rpartition("/")[2].lower()
+        if name.startswith("out.") or name == matrix:
+            edges = archive.extractfile(member)
+            if edges is not None:
+                return edges
+    remedy = "unpack it and name the file of edges"
+    raise FormatError("the archive holds neither out.NAME nor NAME.mtx", path=path, remedy=remedy)
+
+
+def _graph(source: Any, **how: Any) -> Graph:
+    from wedgewise.user_graph import Graph
+
+    return Graph(source, **how)
+
+
+def _bring(graph: PublishedGraph, shelf: Shelf, source: Place | None, tell: Tell | None) -> Path:
+    """Fetch, copy or generate the file, and remember what came from where; what is generated is known to be right."""
+    shelf.make()
+    generated = source is None and graph.recipe is not None
+    if source is None and graph.recipe is not None:
+        path, origin = _write(graph.recipe.stream(), shelf, graph.name, tell), f"generated: {graph.recipe.family}"
+    elif source is None or is_address(os.fspath(source)):
+        path, origin = _fetch(graph, shelf, None if source is None else os.fspath(source), tell)
+    else:
+        found = file_at(graph, source)
+        path, origin = shelf.copy_in(found, f"copy {graph.name}", tell), str(found.absolute())
+    sha256, known = checksum(path), shelf.record()
+    verified = (sha256,) if generated else () if known is None else known.verified
+    shelf.remember(Record(path.name, path.stat().st_size, sha256, origin, verified=verified))
+    return path
+
+
+def _fetch(graph: PublishedGraph, shelf: Shelf, mirror: str | None, tell: Tell | None) -> tuple[Path, str]:
+    """The file from the first address that has it; one that has begun to come is not begun elsewhere."""
+    failures = []
+    for address in addresses_at(graph, mirror):
+        path = shelf.folder / file_name(address)
+        try:
+            fetch(address, path, f"download {graph.name}", tell)
+        except DownloadError as error:
+            if has_begun(path):
+                raise
+            failures.append(error)
+        else:
+            return path, address
+    if len(failures) == 1:
+        raise failures[0]
+    raise DownloadError(f"{graph.name}: none of its addresses served: {'; '.join(map(str, failures))}")
+
+
+def _write(stream: EdgeStream, shelf: Shelf, name: str, tell: Tell | None) -> Path:
+    """The pairs of a generated graph as a file."""
+    from wedgewise.write import write_edges
+
+    def watched() -> Iterator[Any]:
+        done = 0
+        for block in stream.blocks():
+            yield block
+            done += len(block)
+            if tell is not None:
+                tell(f"generate {name}", done, stream.pairs_count)
+
+    path = shelf.folder / f"{name}.bel"
+    write_edges(watched(), path, vertices=stream.n)
+    return path

@@ -1,0 +1,196 @@
+"""`Workers` of a Dask cluster: one that is there, or processes that are started on this machine.
+
+Every batch is one Dask task, which calls `do_batch` with a text and returns a few bytes. Nothing is scattered, nothing
+depends on another task, and no result outlives its arrival. Dask itself sends a task again whose worker was lost, a few
+times; after that it is a loss for the driver to judge.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import queue
+import secrets
+import time
+from concurrent.futures import Future
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Any
+
+from wedgewise.errors import ClusterError, FormatError, InputError, MissingFileError
+from wedgewise.execute.cluster import Batch, Delivery
+from wedgewise.interop.libraries import library
+
+if TYPE_CHECKING:
+    from wedgewise.execute._cluster_local import LocalCluster
+
+RESOURCE = "wedgewise"  # that a worker declares to do one batch at a time
+CONNECT_SECONDS = 10
+NO_WORKER_SECONDS = 60  # without any worker, before giving up
+ANSWER_SECONDS = 60  # for a scheduler that is busy
+LOOK_SECONDS = 1.0  # between looks at the workers
+DASK_MEMORY_SHARE = 0.8  # of a worker's limit, above which Dask pauses it
+
+
+def do_batch(order: str) -> bytes:
+    """Runs in a worker: without a limit in the order, its memory is what Dask allows it."""
+    from distributed import get_worker
+
+    from wedgewise.execute._cluster_worker import count_batch
+
+    allowed = get_worker().memory_manager.memory_limit
+    return count_batch(order, int(DASK_MEMORY_SHARE * allowed) if allowed else None)
+
+
+def connect(cluster: str) -> DaskWorkers:
+    """The workers of a cluster that is there; `cluster` is the address of its scheduler, or the path of its file."""
+    distributed = library("distributed")
+    address = cluster if ":" in cluster else _address_in(cluster)
+    try:
+        client = distributed.Client(address, timeout=CONNECT_SECONDS, set_as_default=False)
+    except OSError as error:
+        raise ClusterError(
+            f"{cluster}: no scheduler answers within {CONNECT_SECONDS} s; start one with `dask scheduler`, or check "
+            "the address and the network"
+        ) from error
+    except ValueError as error:
+        raise InputError(f"{cluster}: {error}; name a scheduler as tcp://host:8786") from error
+    return DaskWorkers(client, cluster)
+
+
+def _address_in(scheduler_file: str) -> str:
+    """The address that a scheduler wrote into its file."""
+    try:
+        with open(scheduler_file, "rb") as file:
+            return str(json.load(file)["address"])
+    except OSError as error:
+        raise MissingFileError(
+            f"{scheduler_file}: is neither an address such as tcp://host:8786 nor a scheduler file"
+        ) from error
+    except (ValueError, KeyError, TypeError) as error:
+        raise FormatError(
+            "has no address of a scheduler", path=scheduler_file, remedy="start one with `dask scheduler`"
+        ) from error
+
+
+def start_here(workers: int) -> DaskWorkers:
+    """A scheduler in this process, and so many worker processes on this machine."""
+    from wedgewise.execute._cluster_local import LocalCluster, signals_held_back
+
+    distributed = library("distributed")
+    with ExitStack() as started:
+        with signals_held_back():
+            local = LocalCluster(workers)
+            started.callback(local.close)
+            local.start()
+            client = distributed.Client(local.address, timeout=CONNECT_SECONDS, set_as_default=False)
+            started.callback(client.close, timeout=CONNECT_SECONDS)
+            started.callback(local.kill)
+        there = DaskWorkers(client, "this machine", local)
+        started.pop_all()
+        return there
+
+
+class DaskWorkers:
+    """The workers that a Dask client reaches; those that declare our resource, where some do."""
+
+    def __init__(self, client: Any, name: str, local: LocalCluster | None = None) -> None:
+        self._client, self._name, self._local = client, name, local
+        self._run = secrets.token_hex(8)
+        self._arrived: queue.SimpleQueue[tuple[Batch, Future[bytes]]] = queue.SimpleQueue()
+        self._futures: dict[int, Any] = {}
+        self._resources: dict[str, float] | None = None
+        self._looked = self._seen = time.monotonic()
+        self.count = 0
+        try:
+            self.wait_for(1)
+        except BaseException:
+            self.close()
+            raise
+
+    def wait_for(self, workers: int) -> None:
+        """Wait until there are so many."""
+        self._look()
+        while self.count < workers:
+            time.sleep(LOOK_SECONDS / 10)
+            self._look()
+
+    def submit(self, batch: Batch, order: str) -> None:
+        future = self._client.submit(
+            do_batch, order, key=f"wedgewise-{self._run}-{batch.number}", pure=False, resources=self._resources
+        )
+        self._futures[batch.number] = future
+        reply = asyncio.run_coroutine_threadsafe(
+            self._client.gather(future, asynchronous=True), self._client.loop.asyncio_loop
+        )
+        reply.add_done_callback(lambda done: self._arrived.put((batch, done)))
+
+    def delivery(self) -> Delivery:
+        while True:
+            if time.monotonic() - self._looked > LOOK_SECONDS:
+                self._look()
+            try:
+                batch, reply = self._arrived.get(timeout=LOOK_SECONDS)
+            except queue.Empty:
+                continue
+            self._futures.pop(batch.number).release()
+            return self._delivered(batch, reply)
+
+    def close(self) -> None:
+        if self._local is not None:
+            self._local.kill()
+        try:
+            if self._futures and self._client.status == "running":
+                self._client.cancel(list(self._futures.values()), force=True)
+            self._futures.clear()
+            self._client.close(timeout=CONNECT_SECONDS)
+        finally:
+            if self._local is not None:
+                self._local.close()
+
+    def _delivered(self, batch: Batch, reply: Future[bytes]) -> Delivery:
+        """A reply, or a loss; whatever else happens in a worker is raised, and not tried again."""
+        from distributed import KilledWorker
+
+        error = reply.exception()
+        if error is None:
+            return Delivery(batch, reply.result())
+        if isinstance(error, KilledWorker):
+            return Delivery(batch, None, error.allowed_failures + 1)
+        if self._client.status != "running":
+            raise self._gone() from error
+        raise ClusterError(
+            f"{self._name}: a worker could not do tasks {', '.join(map(str, batch.tasks[:5]))} "
+            f"({type(error).__name__}: {error}); its log says more; all of them need the same wedgewise"
+        ) from error
+
+    def _look(self) -> None:
+        """How many workers there are; start those of this machine again that have ended."""
+        if self._client.status != "running":
+            raise self._gone()
+        if self._local is not None:
+            self._local.keep_up()
+        known = self._identity()["workers"].values()
+        able = [worker for worker in known if RESOURCE in worker["resources"]]
+        self._resources = {RESOURCE: 1} if able else None
+        self.count = len(able or known)
+        self._looked = time.monotonic()
+        if self.count:
+            self._seen = self._looked
+        elif self._looked - self._seen > NO_WORKER_SECONDS:
+            raise ClusterError(
+                f"{self._name}: there was no worker for {NO_WORKER_SECONDS} s; start some with `dask worker`, and give "
+                "the same command again, which goes on where this one was"
+            )
+
+    def _identity(self) -> Any:
+        """What the scheduler says of itself and its workers."""
+        try:
+            return self._client.sync(self._client.scheduler.identity, callback_timeout=ANSWER_SECONDS)
+        except OSError as error:
+            raise self._gone() from error
+
+    def _gone(self) -> ClusterError:
+        return ClusterError(
+            f"{self._name}: the scheduler is gone or does not answer; start it again, and then give the same command, "
+            "which goes on where this one was"
+        )

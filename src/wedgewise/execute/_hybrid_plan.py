@@ -1,0 +1,297 @@
+"""How a hybrid count is planned: its knobs, a pair of algorithms, parts, which task fits where, and why."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from wedgewise.algorithms import find, registry
+from wedgewise.algorithms._contract import Algorithm, DeviceTripleAnswer, Knob, Shape
+from wedgewise.blocks import Block, Partition, Task
+from wedgewise.errors import InputError, MemoryLimitError, PreconditionError, UnknownNameError
+from wedgewise.execute._hybrid_queue import DYNAMIC, GUARDED, SCHEDULES
+from wedgewise.execute.task_memory import Pair, TaskMemory, pairs_of_task
+from wedgewise.graph import OrientedGraph
+from wedgewise.machine.gpu import StreamingDevice
+from wedgewise.partition.tasks import ESTIMATORS, Counts, estimates, heaviest_first, tasks_of
+from wedgewise.plan import ENGINE, BlockPlan, Plan, estimated_seconds
+
+PLACES = BOTH, GPU, CPU = ("both", "gpu", "cpu")
+USUAL_PARTS, MOST_PARTS = 8, 64  # 120 tasks; 45,760 tasks
+ARRAY_BYTES = 512  # what arrays on a device begin at multiples of
+KNOBS = (
+    Knob("places", BOTH, "who counts: GPUs and threads, or one of them alone, to compare", choices=PLACES),
+    Knob("schedule", GUARDED, "how tasks are shared out", choices=SCHEDULES),
+    Knob("estimator", "time", "what tasks are sorted by", choices=tuple(ESTIMATORS)),
+    Knob("cutoff", 50, "the heaviest tasks, in percent of all, that threads leave to GPUs"),
+    Knob("streams", 4, "tasks at a time on each GPU", least=1),
+    Knob("parts", 0, "parts that ids are cut into; 0 = 8 or fewer, and more where blocks are to be smaller"),
+    Knob("device_bytes", 0, "memory for blocks and tasks on each GPU; 0 = seven eighths of what is free"),
+)
+
+Settings = dict[str, int | str]
+
+
+class BlockSource(Protocol):
+    """Who has the blocks: a store, or a graph in memory."""
+
+    @property
+    def partition(self) -> Partition: ...
+
+    @property
+    def counts(self) -> Counts: ...
+
+    def block(self, row: int, column: int, *, threads: int = 1) -> Block: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Pairing:
+    """The algorithm of the host, that of GPUs, and all knobs."""
+
+    cpu: Algorithm
+    gpu: Algorithm | None
+    own: Settings
+    cpu_knobs: Settings
+    gpu_knobs: Settings
+
+    @property
+    def name(self) -> str:
+        return self.cpu.name if self.gpu is None else self.gpu.name
+
+    @property
+    def knobs(self) -> Settings:
+        """All of them; of two of one name, that of the GPUs."""
+        return {**self.cpu_knobs, **self.gpu_knobs, **self.own}
+
+    @property
+    def reason(self) -> str:
+        if self.gpu is None:
+            return f"{self.cpu.name} on threads"
+        if self.own["places"] == GPU:
+            return f"{self.gpu.name} on GPUs"
+        return f"{self.gpu.name} on GPUs and {self.cpu.name} on threads"
+
+    def on_device(self) -> DeviceTripleAnswer:
+        assert self.gpu is not None
+        return self.gpu.triples_on_device("count")
+
+
+def pair_up(name: str, given: Mapping[str, int | str] | None) -> Pairing:
+    """The algorithms of one name on both sides; where the host has none of that name, its engine."""
+    own = _own_settings(given)
+    asked = ENGINE if name == "auto" else name
+    gpu = None if own["places"] == CPU else _counting_blocks(asked, "cuda")
+    is_there_alone = (asked, "cpu") not in registry() and (asked, "cuda") in registry()
+    cpu = _counting_blocks(ENGINE if is_there_alone else asked, "cpu")
+    _check_names(given, own, cpu, gpu)
+    return Pairing(cpu, gpu, own, _known(cpu, given), {} if gpu is None else _known(gpu, given))
+
+
+def _own_settings(given: Mapping[str, int | str] | None) -> Settings:
+    own = {knob.name: knob.parse((given or {}).get(knob.name, knob.default)) for knob in KNOBS}
+    if int(own["cutoff"]) > 100:
+        raise InputError(f"knob cutoff is a percentage, at most 100, not {own['cutoff']}")
+    return own
+
+
+def _counting_blocks(name: str, device: str) -> Algorithm:
+    algorithm = find(name, device)
+    if "count" not in algorithm.triples:
+        able = [other for (other, where), record in registry().items() if where == device and "count" in record.triples]
+        raise PreconditionError(
+            f"{name} on {device} does not count blocks, which device='hybrid' does; {', '.join(able) or 'none'} do"
+        )
+    return algorithm
+
+
+def _check_names(given: Mapping[str, int | str] | None, own: Settings, cpu: Algorithm, gpu: Algorithm | None) -> None:
+    known = {*own, *(knob.name for algorithm in (cpu, gpu) if algorithm is not None for knob in algorithm.knobs)}
+    for name in given or {}:
+        if name not in known:
+            raise UnknownNameError(f"neither hybrid nor {cpu.name} has a knob {name!r}; there are: {', '.join(known)}")
+
+
+def _known(algorithm: Algorithm, given: Mapping[str, int | str] | None) -> Settings:
+    """The knobs of an algorithm; those that hybrid has itself are hybrid's alone."""
+    names = {knob.name for knob in algorithm.knobs} - {knob.name for knob in KNOBS}
+    settings = algorithm.settings({name: value for name, value in (given or {}).items() if name in names})
+    return settings
+
+
+def choose_parts(graph: OrientedGraph, pairing: Pairing, device_bytes: int) -> int:
+    """Few parts, at most the average degree; more where the blocks of two tasks for each stream would not fit a GPU."""
+    from wedgewise.partition.rectilinear import default_parts
+
+    if pairing.own["parts"]:
+        return int(pairing.own["parts"])
+    parts = min(USUAL_PARTS, default_parts(graph))
+    at_once = 0 if pairing.gpu is None else 2 * 3 * int(pairing.own["streams"])
+    while parts < MOST_PARTS and at_once * _block_bytes(graph, parts) > device_bytes:
+        parts += 1
+    return parts
+
+
+def _block_bytes(graph: OrientedGraph, parts: int) -> int:
+    """What a block takes on the average."""
+    return 8 * graph.m // (parts * (parts + 1)) + 4 * graph.n // parts
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """What there is to count on."""
+
+    devices: Sequence[StreamingDevice]
+    device_bytes: int
+    room: int
+    threads: int
+
+    @classmethod
+    def find(cls, pairing: Pairing, room: int, threads: int) -> Places:
+        """The GPUs, as far as they take part, and what each may take at most; the threads that count."""
+        from wedgewise.machine import gpu
+
+        if pairing.gpu is None:
+            return cls((), 0, room, threads)
+        devices = gpu.find_devices()
+        free = min(device.free_bytes() for device in devices) * 7 // 8
+        budget = int(pairing.own["device_bytes"]) or free
+        counting = 0 if pairing.own["places"] == GPU else max(1, threads - len(devices))
+        return cls(devices, min(budget, free), room, counting)
+
+
+@dataclass(frozen=True, slots=True)
+class Division:
+    """Where tasks run: `host_tasks` on threads, `device_only` on GPUs, the others of `tasks` on both."""
+
+    everything: tuple[Task, ...]
+    tasks: tuple[Task, ...]
+    host_tasks: tuple[Task, ...]
+    device_only: frozenset[int]
+    estimates: dict[int, float]
+    cutoff: int
+
+
+@dataclass(frozen=True, slots=True)
+class TaskSizes:
+    """What tasks take on the host and on a device, in bytes."""
+
+    memory: TaskMemory
+    pairing: Pairing
+    blocks_are_there: bool
+
+    def host_block(self, pair: Pair) -> int:
+        """What a block takes of the host's room: nothing where all are in memory."""
+        return 0 if self.blocks_are_there else self.memory.block(pair)
+
+    def on_host(self, task: Task) -> int:
+        return self.memory.work(task) + sum(map(self.host_block, pairs_of_task(task)))
+
+    def device_block(self, pair: Pair) -> int:
+        counts = self.memory.counts
+        lengths = int(counts.sizes[pair[0]]) + 1, int(counts.arcs[pair])
+        return sum(-(-4 * length // ARRAY_BYTES) * ARRAY_BYTES for length in lengths)
+
+    def device_work(self, task: Task) -> int:
+        sizes, arcs = self.memory.counts.sizes, self.memory.counts.arcs
+        i, j, k = task.i, task.j, task.k
+        ids = int(sizes[i]), int(sizes[j]), int(sizes[k])
+        of_blocks = int(arcs[i, j]), int(arcs[i, k]), int(arcs[j, k])
+        return self.pairing.on_device().bytes_needed(*ids, *of_blocks, self.pairing.gpu_knobs)
+
+    def on_device(self, task: Task) -> int:
+        return self.device_work(task) + sum(map(self.device_block, pairs_of_task(task)))
+
+
+def divide(source: BlockSource, sizes: TaskSizes, places: Places, where: str) -> Division:
+    """Say which task fits where; refuse one that fits nowhere."""
+    counts, own = source.counts, sizes.pairing.own
+    everything = tasks_of(source.partition)
+    working = [task for task in everything if sizes.memory.has_work(task)]
+    by = str(own["estimator"])
+    ordered = working if own["schedule"] == DYNAMIC else heaviest_first(counts, working, by)
+    fits_host = _fitting(ordered, places.threads > 0, sizes.on_host, places.room)
+    fits_device = _fitting(ordered, bool(places.devices), sizes.on_device, places.device_bytes)
+    fits_device -= {
+        task.number for task in ordered if max(map(sizes.host_block, pairs_of_task(task))) > places.room
+    }  # their blocks go through the host
+    for task in ordered:
+        if task.number not in fits_host | fits_device:
+            raise _refusal(task, sizes, places, where)
+    tasks = ordered if not places.devices else [task for task in ordered if task.number in fits_device]
+    host_tasks = [task for task in ordered if task.number not in fits_device] if places.devices else []
+    work = dict(zip((task.number for task in ordered), estimates(counts, ordered, by).tolist(), strict=True))
+    cutoff = -(-len(tasks) * int(own["cutoff"]) // 100)
+    device_only = frozenset(fits_device - fits_host) if places.threads else frozenset[int]()
+    return Division(everything, tuple(tasks), tuple(host_tasks), device_only, work, cutoff)
+
+
+def _fitting(tasks: Sequence[Task], is_there: bool, size_of: Callable[[Task], int], room: int) -> set[int]:
+    return {task.number for task in tasks if is_there and size_of(task) <= room}
+
+
+def _refusal(task: Task, sizes: TaskSizes, places: Places, where: str) -> MemoryLimitError:
+    needs = []
+    if places.threads:
+        needs.append(f"{sizes.on_host(task):,} bytes on the host, where {places.room:,} are left")
+    if places.devices:
+        needs.append(f"{sizes.on_device(task):,} on a GPU, where {places.device_bytes:,} are")
+    return MemoryLimitError(
+        f"{where}: the blocks of parts {task.i}, {task.j}, {task.k} and what is made of them take "
+        f"{' and '.join(needs)}; ask for more parts, or allow more memory"
+    )
+
+
+def describe(
+    source: BlockSource,
+    sizes: TaskSizes,
+    places: Places,
+    division: Division,
+    asked: tuple[str, str, Shape],
+    held_bytes: int,
+    reasons: tuple[str, ...],
+) -> Plan:
+    """The plan: `asked` are the question, the order and the shape, `held_bytes` what blocks in memory take."""
+    question, order, shape = asked
+    pairing, own = sizes.pairing, sizes.pairing.own
+    threads = places.threads
+    host_bytes = min(places.room, threads * max(map(sizes.on_host, division.tasks + division.host_tasks), default=0))
+    blocks = BlockPlan(
+        parts=source.partition.parts,
+        blocks=int((source.counts.arcs > 0).sum()),
+        tasks=len(division.estimates),
+        host_tasks=len(division.host_tasks),
+        device_only_tasks=len(division.device_only),
+        devices=tuple(device.name for device in places.devices),
+        streams=int(own["streams"]),
+        threads=threads,
+        cutoff=division.cutoff if own["schedule"] != DYNAMIC and places.devices else 0,
+        device_bytes=places.device_bytes,
+        host_bytes=places.room,
+    )
+    return Plan(
+        question=question,
+        computes="count",
+        algorithm=pairing.name,
+        device="hybrid",
+        order=order,
+        relabel="rank",
+        threads=max(1, threads),
+        knobs=pairing.knobs,
+        n=shape.n,
+        m=shape.m,
+        wedges=shape.wedges or 0,
+        bytes_needed=held_bytes + host_bytes,
+        estimated_seconds=estimated_seconds(shape, threads, len(places.devices)),
+        reasons=(pairing.reason, *_why_divided(division), *reasons),
+        blocks=blocks,
+    )
+
+
+def _why_divided(division: Division) -> tuple[str, ...]:
+    reasons = []
+    if division.host_tasks:
+        reasons.append(f"{len(division.host_tasks):,} tasks are for threads alone: they do not fit a GPU")
+    if division.device_only:
+        reasons.append(f"{len(division.device_only):,} tasks are for GPUs alone: they do not fit the host")
+    return tuple(reasons)

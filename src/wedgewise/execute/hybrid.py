@@ -1,0 +1,299 @@
+"""Counting by block tasks on GPUs and threads together (BBTC, §5): a graph in memory, or a store.
+
+    blocks ─→ tasks by estimate ─→ queue ─┬─ heavy ones → streams of GPUs   copies of the next task meanwhile
+                                          └─ light ones → threads           several on one task when none is left
+
+Every task is counted once, by whoever takes it; its counts are kept by its number, so that the total does not depend on
+who that was. A failure anywhere ends all, within a task.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING
+
+from wedgewise.algorithms._contract import Shape, Work
+from wedgewise.blocks import Block, Blocks, Partition
+from wedgewise.errors import DeviceMemoryError, MemoryLimitError
+from wedgewise.execute._hybrid_cache import SharedBlocks
+from wedgewise.execute._hybrid_plan import (
+    BlockSource,
+    Division,
+    Pairing,
+    Places,
+    TaskSizes,
+    choose_parts,
+    describe,
+    divide,
+    pair_up,
+)
+from wedgewise.execute._hybrid_queue import TaskQueue
+from wedgewise.execute._hybrid_workers import Arrived, Crew, DevicePlace, HostWorker, StreamWorker
+from wedgewise.execute.journal import JOURNAL, Journal
+from wedgewise.execute.local import Execution, Partial
+from wedgewise.execute.task_memory import Pair, TaskMemory
+from wedgewise.execute.threads import run_tasks
+from wedgewise.execute.timeline import Timeline
+from wedgewise.graph import OrientedGraph
+from wedgewise.machine import hardware
+from wedgewise.machine.gpu import StreamingDevice
+from wedgewise.partition.tasks import Counts
+from wedgewise.plan import Options, Plan, allowed_memory, check_memory
+
+if TYPE_CHECKING:
+    from wedgewise.execute.outofcore import StoreCount
+    from wedgewise.partition.store import Store
+
+RESERVED_PERCENT = 75  # of a device's budget, for blocks: the rest is for work
+
+Tell = Callable[[str, int, int], None] | None
+
+
+@dataclass(frozen=True, slots=True)
+class GraphBlocks:
+    """The blocks of a graph in memory as a source; see `BlockSource`."""
+
+    blocks: Blocks
+    counts: Counts
+
+    @property
+    def partition(self) -> Partition:
+        return self.blocks.partition
+
+    def block(self, row: int, column: int, *, threads: int = 1) -> Block:
+        return self.blocks.blocks[row, column]
+
+
+@dataclass(frozen=True, slots=True)
+class HybridRun:
+    """What was found, by the plan as it was carried out, and what ran where and when."""
+
+    execution: Execution
+    plan: Plan
+    timeline: Timeline
+
+
+@dataclass(frozen=True, slots=True)
+class Hybrid:
+    """A planned count."""
+
+    source: BlockSource
+    sizes: TaskSizes
+    places: Places
+    division: Division
+    plan: Plan
+
+    def run(self, tell: Tell = None, journal: Journal | None = None) -> HybridRun:
+        """Count all tasks that the journal does not have."""
+        known = {} if journal is None else dict(journal.done)
+        keep = (lambda found: None) if journal is None else journal.add
+        with _Running(self, known, keep) as running:
+            running.go(tell)
+        found = {task.number: Partial(task.number, 0, 0) for task in self.division.everything}
+        execution = Execution(len(found), {**found, **known, **running.crew.partials}, Work(()))
+        plan = replace(self.plan, reasons=(*self.plan.reasons, *running.crew.notes))
+        return HybridRun(execution, plan, running.timeline())
+
+
+class _Running:
+    """The queue, the blocks and the workers of one run; at its end no device holds blocks any more."""
+
+    def __init__(self, hybrid: Hybrid, known: Mapping[int, Partial], keep: Callable[[Partial], None]) -> None:
+        division, places, own = hybrid.division, hybrid.places, hybrid.sizes.pairing.own
+        tasks = [task for task in division.tasks if task.number not in known]
+        host_tasks = [task for task in division.host_tasks if task.number not in known]
+        streams = int(own["streams"]) * len(places.devices)
+        self.tasks = len(division.estimates)
+        self.known = len(known.keys() & division.estimates.keys())
+        self.hybrid = hybrid
+        queue = TaskQueue(
+            tasks,
+            host_tasks,
+            division.device_only,
+            division.estimates,
+            streams,
+            places.threads,
+            str(own["schedule"]),
+            division.cutoff,
+        )
+        blocks = SharedBlocks(places.room, hybrid.sizes.host_block, self._read, queue.uses)
+        self.crew = Crew(queue, blocks, division.estimates, keep)
+        self.there: list[DevicePlace] = []
+        self._held = ExitStack()
+
+    def __enter__(self) -> _Running:
+        with ExitStack() as held:
+            for number, device in enumerate(self.hybrid.places.devices):
+                held.enter_context(device.memory())
+                held.callback(self._drop_blocks)
+                self.there.append(self._place(number, device))
+            self._held = held.pop_all()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._held.close()
+
+    def go(self, tell: Tell) -> None:
+        """Let all workers work until no task is left."""
+        workers = self._workers()
+
+        def work(number: int, _worker: int) -> None:
+            try:
+                workers[number].run()
+            except BaseException:
+                self.stop()
+                raise
+
+        def report(_ended: int = 0) -> None:
+            if tell is not None:
+                tell("count", self.known + len(self.crew.partials), self.tasks)
+
+        if len(workers) == 1:  # the calling thread itself
+            self.crew.on_progress = report
+        run_tasks(work, len(workers), len(workers), None if tell is None else report, self.stop)
+
+    def stop(self) -> None:
+        """Let nobody begin or wait any more."""
+        self.crew.queue.stop()
+        self.crew.blocks.stop()
+        for there in self.there:
+            there.blocks.stop()
+
+    def timeline(self) -> Timeline:
+        workers = self._workers()
+        places = [(w.there.name if isinstance(w, StreamWorker) else "cpu", w.place) for w in workers]
+        return Timeline(tuple(self.crew.spans), tuple(places))
+
+    def _workers(self) -> list[StreamWorker | HostWorker]:
+        """Those of streams first, in turn over the devices; then those of the host."""
+        streams = int(self.hybrid.sizes.pairing.own["streams"])
+        on_devices = [
+            StreamWorker(self.crew, there, stream * len(self.there) + number, f"{there.name} stream {stream}")
+            for stream in range(streams)
+            for number, there in enumerate(self.there)
+        ]
+        here = [
+            HostWorker(self.crew, self.hybrid.sizes.memory, f"thread {number}")
+            for number in range(self.hybrid.places.threads)
+        ]
+        return [*on_devices, *here]
+
+    def _place(self, number: int, device: StreamingDevice) -> DevicePlace:
+        sizes, places = self.hybrid.sizes, self.hybrid.places
+        blocks = SharedBlocks(
+            places.device_bytes, sizes.device_block, partial(self._send, device), self.crew.queue.uses
+        )
+        everything = sum(sizes.device_block(pair) for pair in self.crew.queue.uses)
+        try:
+            device.reserve(min(everything, places.device_bytes * RESERVED_PERCENT // 100))
+        except DeviceMemoryError as error:
+            less = blocks.shrink(blocks.budget)
+            self.crew.note(f"{device.name}: {error.shortage}; blocks there take {less:,} bytes at most")
+        name = device.name if len(places.devices) == 1 else f"{device.name} {number}"
+        answer, knobs = sizes.pairing.on_device(), sizes.pairing.gpu_knobs
+        return DevicePlace(device, name, blocks, answer, knobs, sizes.device_work, device.clock())
+
+    def _drop_blocks(self) -> None:
+        for there in self.there:
+            there.blocks.clear()
+
+    def _read(self, pair: Pair) -> Block:
+        return self.hybrid.source.block(*pair)
+
+    def _send(self, device: StreamingDevice, pair: Pair) -> Arrived:
+        """Start to copy a block, which the host has or reads for that."""
+        lease = self.crew.blocks.lease({pair}, 0)
+        if lease is None:
+            raise MemoryLimitError(f"block {pair[0]}, {pair[1]} does not fit the host's memory; allow more")
+        try:
+            return Arrived.of(lease.blocks[pair], device)
+        finally:
+            self.crew.blocks.release(lease)
+
+
+def plan_graph(question: str, graph: OrientedGraph, options: Options, source: GraphBlocks | None = None) -> Hybrid:
+    """Cut a graph into blocks in memory, unless they are given, and plan their tasks.
+
+    What does not fit is refused before anything is cut.
+    """
+    pairing = pair_up(options.algorithm, options.knobs)
+    places = Places.find(pairing, 0, options.threads or hardware.usable_threads())
+    room = allowed_memory(options)
+    if source is None:
+        source = _cut(graph, choose_parts(graph, pairing, places.device_bytes), options)
+        room -= source.blocks.nbytes
+    shape = Shape(graph.n, graph.m, graph.wedges)
+    asked = question, graph.order, shape
+    return _planned(source, pairing, replace(places, room=room), asked, source.blocks.nbytes, options.because)
+
+
+def _cut(graph: OrientedGraph, parts: int, options: Options) -> GraphBlocks:
+    from wedgewise.partition.build import blocks_bytes, blocks_of
+    from wedgewise.partition.rectilinear import rectilinear
+
+    threads = options.threads or hardware.usable_threads()
+    partition = rectilinear(graph, parts, threads=threads)
+    need = blocks_bytes(partition, graph.m)
+    check_memory(need, options, f"cutting {graph.m:,} arcs into blocks", "partition the graph into a store")
+    blocks = blocks_of(graph, partition, threads=threads)
+    return GraphBlocks(blocks, Counts.of(blocks))
+
+
+def plan_store(store: Store, options: Options) -> Hybrid:
+    """Plan the tasks of a store within ``options.memory_limit``, the resident size of this process."""
+    from wedgewise.execute.outofcore import rehearse
+    from wedgewise.machine.budget import room_within
+    from wedgewise.partition.store import first_fault
+
+    pairing = pair_up(options.algorithm, options.knobs)
+    places = Places.find(pairing, 0, options.threads or hardware.usable_threads())
+    modules = first_fault.function.__module__, pairing.cpu.triples_on_cpu("count").prepare.__module__
+    room = room_within(options.memory_limit, rehearse, modules, pairing.cpu.name)
+    manifest = store.manifest
+    shape = Shape(manifest.n, manifest.m, manifest.wedges)
+    asked = "count", manifest.order, shape
+    return _planned(store, pairing, replace(places, room=room), asked, 0, options.because)
+
+
+def count_store_hybrid(
+    store: Store,
+    *,
+    memory_limit: int | None = None,
+    threads: int | None = None,
+    algorithm: str = "auto",
+    knobs: Mapping[str, int | str] | None = None,
+    progress: Tell = None,
+    resume: bool = True,
+) -> StoreCount:
+    """Count a store on GPUs and threads together; the parameters are those of `count_store`."""
+    from wedgewise.execute.outofcore import StoreCount, work_key
+    from wedgewise.reduce import reduce
+
+    hybrid = plan_store(store, Options(algorithm=algorithm, memory_limit=memory_limit, threads=threads, knobs=knobs))
+    journal = Journal(store.beside(JOURNAL), work_key(store, hybrid.sizes.pairing.reason, hybrid.plan.knobs))
+    if not resume:
+        journal.remove()
+    journal.read()
+    resumed = len(journal.done)
+    run = hybrid.run(progress, journal)
+    computed = reduce(run.execution, run.plan)
+    journal.remove()
+    return StoreCount(computed, run.plan, resumed, timeline=run.timeline)
+
+
+def _planned(
+    source: BlockSource,
+    pairing: Pairing,
+    places: Places,
+    asked: tuple[str, str, Shape],
+    held_bytes: int,
+    because: tuple[str, ...],
+) -> Hybrid:
+    memory = TaskMemory(source.counts, pairing.cpu.triples_on_cpu("count"), pairing.cpu_knobs, 1)
+    sizes = TaskSizes(memory, pairing, isinstance(source, GraphBlocks))
+    division = divide(source, sizes, places, asked[0])
+    plan = describe(source, sizes, places, division, asked, held_bytes, because)
+    return Hybrid(source, sizes, places, division, plan)

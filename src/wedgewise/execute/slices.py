@@ -1,0 +1,154 @@
+"""Finished slices in a folder, so that work that is ended at any moment loses no more than the owners it was at.
+
+    slice-N.npy       the slice of owner N; it appears whole
+    slices.journal    then a line: which work it belongs to, which owner, its type, length and SHA-256
+
+A slice is there when its line is whole and its bytes are what the line says. One that is torn, damaged or another
+owner's is as if it was not there: its owner is done again. Where an owner has several lines, the last one counts.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Set
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wedgewise.errors import FormatError, StorageError
+from wedgewise.execute.journal import line_of, other_work, record_in, refuse_link
+from wedgewise.execute.owners import Owner
+from wedgewise.partition.manifest import FileRecord
+from wedgewise.partition.store import READ_BYTES, private_memory
+from wedgewise.partition.store_writer import npy_header, write_array
+from wedgewise.storage import append_line
+
+JOURNAL = "slices.journal"
+FIELDS = {"key": str, "owner": int, "dtype": str, "length": int, "sha256": str}
+NUMBERS = re.compile(r"[<|]u[1248]", re.ASCII)
+OURS = re.compile(r"slice-\d+\.npy|\.slice-\d+\.npy\.[0-9a-f]{12}\.tmp", re.ASCII)
+
+
+class Slices:
+    """The finished slices of one piece of work; `done` has the numbers of their owners.
+
+    Parameters
+    ----------
+    folder : where they are, made with the first of them
+    key : names the work: the graph, the options and whatever else its slices depend on
+    resume : go on with what is there; without it, start again
+
+    Raises
+    ------
+    InputError
+        When the folder has slices of other work.
+    """
+
+    def __init__(self, folder: Path, key: str, *, resume: bool = True) -> None:
+        self.folder, self._key = folder, key
+        self._records: dict[int, FileRecord] = {}
+        refuse_link(folder)
+        refuse_link(folder / JOURNAL)
+        if not resume:
+            self.remove()
+        self._take_in()
+
+    @property
+    def done(self) -> Set[int]:
+        """The numbers of the owners whose slices are there."""
+        return self._records.keys()
+
+    def put(self, owner: Owner, array: NDArray[Any]) -> None:
+        """A slice of unsigned numbers is finished: when this returns, it is on the disk."""
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            reason = error.strerror or str(error)
+            raise StorageError(f"{self.folder}: cannot be made ({reason}); check the folders above it") from error
+        self._records.pop(owner.number, None)
+        refuse_link(self.folder / _file(owner.number))
+        record = write_array(self.folder, _file(owner.number), array)
+        line = {"owner": owner.number, "dtype": record.dtype, "length": record.length, "sha256": record.sha256}
+        append_line(self.folder / JOURNAL, line_of({"key": self._key, **line}))
+        self._records[owner.number] = record
+
+    def get(self, owner: Owner) -> NDArray[Any]:
+        """A slice that is done, in memory of its own.
+
+        Raises
+        ------
+        FormatError
+            When it was changed meanwhile; it is then no longer among those that are done.
+        """
+        record = self._records[owner.number]
+        found = private_memory(record.length, np.dtype(record.dtype))
+        if not self._is_whole(record, found):
+            del self._records[owner.number]
+            raise FormatError(
+                "has other bytes than were written",
+                path=self.folder / record.file,
+                remedy="give the same command again: this slice is then made anew",
+            )
+        return found
+
+    def remove(self) -> None:
+        """All slices were used, or none of them count: nothing of them is left, nor the folder if it is empty."""
+        self._records.clear()
+        if not self.folder.is_dir():
+            return
+        try:
+            (self.folder / JOURNAL).unlink(missing_ok=True)
+            for path in list(self.folder.iterdir()):
+                if OURS.fullmatch(path.name):
+                    path.unlink()
+            if not any(self.folder.iterdir()):
+                self.folder.rmdir()
+        except OSError as error:
+            reason = error.strerror or str(error)
+            raise StorageError(f"{self.folder}: cannot be emptied ({reason}); check its permissions") from error
+
+    def _take_in(self) -> None:
+        """Take in the lines that are whole, and of those the slices that are."""
+        path = self.folder / JOURNAL
+        if not path.exists():
+            return
+        with path.open("rb") as file:
+            for line in file:
+                record = record_in(line)
+                if record is not None and all(type(record.get(name)) is kind for name, kind in FIELDS.items()):
+                    self._take(record)
+        for number, known in list(self._records.items()):
+            if not self._is_whole(known):
+                del self._records[number]
+
+    def _take(self, record: dict[str, Any]) -> None:
+        if record["key"] != self._key:
+            raise other_work(self.folder / JOURNAL)
+        if record["owner"] >= 0 and record["length"] >= 0 and NUMBERS.fullmatch(record["dtype"]):
+            file = _file(record["owner"])
+            self._records[record["owner"]] = FileRecord(file, record["dtype"], record["length"], record["sha256"])
+
+    def _is_whole(self, record: FileRecord, into: NDArray[Any] | None = None) -> bool:
+        """Whether a file is what its line says, with its numbers read into an array or given up piece by piece."""
+        path, dtype = self.folder / record.file, np.dtype(record.dtype)
+        header, due = npy_header(dtype, record.length), record.length * dtype.itemsize
+        if not path.is_file() or path.stat().st_size != len(header) + due:
+            return False
+        piece = bytearray(min(due, READ_BYTES)) if into is None else b""
+        raw = memoryview(piece) if into is None else into.view(np.uint8).data
+        with path.open("rb") as file:
+            digest = hashlib.sha256(file.read(len(header)))
+            for at in range(0, due, READ_BYTES):
+                length = min(READ_BYTES, due - at)
+                part = raw[:length] if into is None else raw[at : at + length]
+                if file.readinto(part) != length:
+                    return False
+                digest.update(part)
+        return digest.hexdigest() == record.sha256
+
+
+def _file(owner: int) -> str:
+    return f"slice-{owner}.npy"

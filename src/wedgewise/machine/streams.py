@@ -1,0 +1,88 @@
+"""Streams: work that a device does in its order, beside that of other streams, and copies that nobody waits for.
+
+A stream may follow a stamp of another one; the host sleeps until a stamp is reached. Stamps read the device's clock,
+which `zero_clock` sets beside the host's.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any, Protocol
+
+Clock = Callable[["Stamp"], float]
+
+
+class Stamp(Protocol):
+    """A point in the work of a stream, at which the time is taken."""
+
+    def wait(self) -> None:
+        """Sleep until the stream has come to it."""
+
+
+class Stream(AbstractContextManager[Any], Protocol):
+    """What a thread starts on the device within this context, it starts on the stream."""
+
+    def stamp(self) -> Stamp:
+        """The point behind all that was started so far."""
+
+    def follow(self, stamp: Stamp) -> None:
+        """Let later work wait for a stamp of any stream of the device."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """An array on its way to the device: complete at `end`; it began to move at `begin`."""
+
+    array: Any
+    begin: Stamp
+    end: Stamp
+
+
+class CudaStamp:
+    """An event that is waited for asleep."""
+
+    def __init__(self, event: Any) -> None:
+        self.event = event
+
+    def wait(self) -> None:
+        self.event.synchronize()
+
+
+class CudaStream:
+    """A stream of a CUDA device through CuPy; the device is the calling thread's."""
+
+    def __init__(self, cupy: Any, stream: Any = None) -> None:
+        self._cuda = cupy.cuda
+        self._stream = cupy.cuda.Stream(non_blocking=True) if stream is None else stream
+
+    def __enter__(self) -> CudaStream:
+        self._stream.__enter__()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._stream.__exit__(kind, error, trace)
+
+    def stamp(self) -> CudaStamp:
+        return CudaStamp(self._stream.record(self._cuda.Event(block=True)))
+
+    def follow(self, stamp: Stamp) -> None:
+        assert isinstance(stamp, CudaStamp)
+        self._stream.wait_event(stamp.event)
+
+    def zero_clock(self) -> Clock:
+        """When stamps were reached, in seconds of ``time.perf_counter``; to be asked once they are."""
+        zero = self.stamp()
+        zero.wait()
+        here = time.perf_counter()
+
+        def seconds(stamp: Stamp) -> float:
+            assert isinstance(stamp, CudaStamp)
+            return here + float(self._cuda.get_elapsed_time(zero.event, stamp.event)) / 1e3
+
+        return seconds

@@ -1,0 +1,135 @@
+"""Where a store lies: a folder, or a URL that fsspec opens. Both are only read here."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO, Protocol
+
+from wedgewise.errors import FormatError, MissingDependencyError, MissingFileError, PreconditionError, WedgewiseError
+from wedgewise.interop.libraries import library
+from wedgewise.partition.manifest import AGAIN, is_url
+
+
+class Place(Protocol):
+    """Files by name, to be read; ``str`` is what the user calls it."""
+
+    def name_of(self, file: str) -> str:
+        """What to call a file in a message."""
+
+    def opened(self, file: str) -> AbstractContextManager[tuple[BinaryIO, int]]:
+        """A file and its size in bytes."""
+
+    def sizes(self) -> Mapping[str, int] | None:
+        """The bytes of every file, where asking for all takes as long as asking for one."""
+
+    @property
+    def is_in_this_process(self) -> bool:
+        """Whether other processes find something else there."""
+
+
+def place_of(source: str | os.PathLike[str]) -> Place:
+    """The place that a path or a URL names."""
+    return _remote(str(source)) if is_url(source) else Folder(Path(source))
+
+
+@dataclass(frozen=True, slots=True)
+class Folder:
+    """A folder of this machine, or of a file system that it mounts."""
+
+    path: Path
+
+    def __str__(self) -> str:
+        return str(self.path)
+
+    @property
+    def is_in_this_process(self) -> bool:
+        return False
+
+    def name_of(self, file: str) -> str:
+        return str(self.path / file)
+
+    @contextmanager
+    def opened(self, file: str) -> Iterator[tuple[BinaryIO, int]]:
+        """A regular file of the folder itself: no link, no pipe."""
+        path = self.path / file
+        try:
+            descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))
+        except OSError as error:
+            raise _not_opened(str(path), error) from error
+        with os.fdopen(descriptor, "rb") as opened:
+            status = os.fstat(descriptor)
+            if not stat.S_ISREG(status.st_mode):
+                raise FormatError("is no regular file", path=path, remedy=AGAIN)
+            yield opened, status.st_size
+
+    def sizes(self) -> None:
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class Remote:
+    """A folder of any file system that fsspec knows."""
+
+    url: str
+    root: str
+    system: Any
+
+    def __str__(self) -> str:
+        return self.url
+
+    @property
+    def is_in_this_process(self) -> bool:
+        return "memory" in _protocols(self.system)
+
+    def name_of(self, file: str) -> str:
+        return f"{self.url.rstrip('/')}/{file}"
+
+    @contextmanager
+    def opened(self, file: str) -> Iterator[tuple[BinaryIO, int]]:
+        """A file, read in pieces as they are asked for."""
+        path = f"{self.root}/{file}"
+        try:
+            size = int(self.system.size(path))
+            opened = self.system.open(path, "rb")
+        except Exception as error:  # every file system has its own
+            raise _not_opened(self.name_of(file), error) from error
+        with opened:
+            try:
+                yield opened, size
+            except OSError as error:
+                if isinstance(error, WedgewiseError):
+                    raise
+                raise MissingFileError(f"{self.name_of(file)}: cannot be read ({error}); try again") from error
+
+    def sizes(self) -> dict[str, int]:
+        try:
+            listed = self.system.ls(self.root, detail=True)
+        except Exception as error:
+            raise _not_opened(self.url, error) from error
+        return {str(entry["name"]).rsplit("/", 1)[-1]: int(entry["size"] or 0) for entry in listed}
+
+
+def _remote(url: str) -> Remote:
+    fsspec = library("fsspec")
+    try:
+        system, root = fsspec.core.url_to_fs(url)
+    except ImportError as error:
+        raise MissingDependencyError(f"{url}: {error}") from error
+    except ValueError as error:
+        raise PreconditionError(f"{url}: cannot be read ({error}); name a folder or a URL of a known kind") from error
+    return Remote(url, root.rstrip("/"), system)
+
+
+def _protocols(system: Any) -> tuple[str, ...]:
+    named = system.protocol
+    return (named,) if isinstance(named, str) else tuple(named)
+
+
+def _not_opened(name: str, error: Exception) -> MissingFileError:
+    reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
+    return MissingFileError(f"{name}: cannot be opened ({reason}); {AGAIN}")

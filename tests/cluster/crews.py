@@ -1,0 +1,82 @@
+"""Workers to test with: in this process, and functions that real ones call to die, stop or fail at a known task."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections import deque
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from wedgewise.errors import FormatError
+from wedgewise.execute._cluster_worker import count_batch
+from wedgewise.execute.cluster import Batch, Delivery
+from wedgewise.execute.outofcore import Counting
+
+
+class Crew:
+    """Does batches in this process, when a delivery is waited for; `deliver` says what becomes of each."""
+
+    def __init__(self, workers: int = 2, deliver: Callable[[Batch, bytes], list[Delivery]] | None = None) -> None:
+        self.count = workers
+        self.batches: list[Batch] = []
+        self.under_way: deque[tuple[Batch, str]] = deque()
+        self.most_under_way = 0
+        self._deliver = deliver or (lambda batch, reply: [Delivery(batch, reply)])
+        self._deliveries: deque[Delivery] = deque()
+        self.is_closed = False
+
+    def submit(self, batch: Batch, order: str) -> None:
+        assert not batch.alone or not self.under_way
+        self.batches.append(batch)
+        self.under_way.append((batch, order))
+        self.most_under_way = max(self.most_under_way, len(self.under_way))
+
+    def delivery(self) -> Delivery:
+        while not self._deliveries:
+            assert self.under_way, "waits for nothing"
+            batch, order = self.under_way.popleft()
+            self._deliveries.extend(self._deliver(batch, count_batch(order)))
+        return self._deliveries.popleft()
+
+    def close(self) -> None:
+        self.is_closed = True
+
+
+def misbehaving(how: str, at: tuple[int, ...], folder: str, order: str) -> bytes:
+    """What workers are made to call: do an order, and "die", "stop" or "fail" when some tasks begin for the first time.
+
+    With "poison", they die whenever these begin. The folder gets a file NUMBER-TIME for every task that begins.
+    """
+    really = Counting.count
+
+    def count(self: Counting, task: Any, triple: Any, prepare: Any) -> Any:
+        is_first = _time(Path(folder), task.number) == 0
+        if task.number in at and (is_first or how == "poison"):
+            _misbehave(how)
+        return really(self, task, triple, prepare)
+
+    Counting.count = count  # type: ignore[method-assign]
+    try:
+        return count_batch(order)
+    finally:
+        Counting.count = really  # type: ignore[method-assign]
+
+
+def _time(folder: Path, task: int) -> int:
+    """How often a task has begun before, in all processes."""
+    time = 0
+    while True:
+        try:
+            os.close(os.open(folder / f"{task}-{time}", os.O_CREAT | os.O_EXCL))
+        except FileExistsError:
+            time += 1
+        else:
+            return time
+
+
+def _misbehave(how: str) -> None:
+    if how == "fail":
+        raise FormatError("is damaged", path="somewhere", remedy="mend it")
+    os.kill(os.getpid(), signal.SIGSTOP if how == "stop" else signal.SIGKILL)

@@ -1,0 +1,273 @@
+"""Worker processes of this machine that are killed, stopped and poisoned: always the exact total, nothing left."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+from commands import COMMAND, PATIENCE, run
+from graphs import TRUTHS, fixture_pairs
+
+import wedgewise as ww
+from cluster.crews import misbehaving
+from wedgewise.errors import ClusterError, FormatError
+from wedgewise.execute import _cluster_batches, _cluster_local, _dask
+from wedgewise.execute._cluster_batches import make_batches
+from wedgewise.execute._cluster_local import LocalCluster
+from wedgewise.execute.cluster import count_on_cluster
+from wedgewise.execute.journal import JOURNAL
+from wedgewise.execute.outofcore import reuse_order
+from wedgewise.partition.spool import write_store
+from wedgewise.partition.store import Store
+from wedgewise.partition.tasks import tasks_of
+
+pytest.importorskip("distributed")
+
+JAZZ = TRUTHS["jazz"]["triangles"]
+TASKS = 20  # of jazz in four parts, all of which have arcs
+
+
+@pytest.fixture
+def jazz(tmp_path: Path) -> Store:
+    return write_store(fixture_pairs("jazz"), tmp_path / "store", parts=4)
+
+
+@pytest.fixture(autouse=True)
+def one_task_a_batch(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Work so short would be one batch."""
+    monkeypatch.setattr(_cluster_batches, "LEAST_SECONDS", 0.0)
+    monkeypatch.setattr(_cluster_batches, "MOST_SECONDS", 0.0)
+
+
+@pytest.fixture
+def started(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The processes that were started."""
+    pids: list[int] = []
+    really = LocalCluster._start
+
+    def start(self: LocalCluster, number: int) -> Any:
+        process = really(self, number)
+        pids.append(process.pid)
+        return process
+
+    monkeypatch.setattr(LocalCluster, "_start", start)
+    return pids
+
+
+def is_running(pid: int) -> bool:
+    return os.path.exists(f"/proc/{pid}")
+
+
+def let(monkeypatch: pytest.MonkeyPatch, folder: Path, how: str, *at: int) -> None:
+    """Have workers misbehave at some tasks."""
+    noted = folder / "begun"
+    noted.mkdir()
+    monkeypatch.setattr(_dask, "do_batch", partial(misbehaving, how, at, str(noted)))
+
+
+def in_order(store: Store) -> list[int]:
+    """Tasks as they are submitted."""
+    tasks = reuse_order(tasks_of(store.partition))
+    return [number for batch in make_batches(store.counts, tasks, 2) for number in batch]
+
+
+def begun(folder: Path) -> set[str]:
+    """Tasks that have begun, with the time: TASK-0, TASK-1 …"""
+    return set(os.listdir(folder / "begun"))
+
+
+def test_workers_killed_at_the_first_a_middle_and_the_last_task(
+    jazz: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, started: list[int]
+) -> None:
+    first, middle, last = (in_order(jazz)[at] for at in (0, TASKS // 2, -1))
+    let(monkeypatch, tmp_path, "die", first, middle, last)
+    assert count_on_cluster(jazz, workers=2).triangles == JAZZ
+    assert 4 <= len(started) <= 5  # the other worker may be done before the last one is started again
+    assert not any(map(is_running, started))
+    assert not jazz.beside(JOURNAL).exists()
+    assert {f"{task}-0" for task in range(TASKS)} <= begun(tmp_path)
+    assert {f"{task}-1" for task in (first, middle, last)} <= begun(tmp_path)
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize("at", [0, TASKS // 2, -1])
+@pytest.mark.parametrize("batches", ["single tasks", "several tasks"])
+def test_a_worker_killed_at_any_task(
+    jazz: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, batches: str, at: int
+) -> None:
+    if batches == "several tasks":
+        monkeypatch.setattr(_cluster_batches, "MOST_SECONDS", 1e-5)
+        monkeypatch.setattr(_cluster_batches, "LEAST_SECONDS", 1e-5)
+    let(monkeypatch, tmp_path, "die", in_order(jazz)[at])
+    assert count_on_cluster(jazz, workers=2).triangles == JAZZ
+
+
+def test_all_but_one_worker_killed(
+    jazz: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, started: list[int]
+) -> None:
+    """Nobody starts them again."""
+    monkeypatch.setattr(LocalCluster, "keep_up", lambda self: None)
+    let(monkeypatch, tmp_path, "die", in_order(jazz)[1], in_order(jazz)[5])
+    assert count_on_cluster(jazz, workers=3).triangles == JAZZ
+    assert len(started) == 3
+    assert not any(map(is_running, started))
+
+
+def test_a_stopped_worker_is_not_waited_for(
+    jazz: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, started: list[int]
+) -> None:
+    """It holds a task and its connections, and gives no sign of life; at the end it is ended as well."""
+    monkeypatch.setattr(_cluster_local, "WORKER_TTL_SECONDS", 2.0)
+    let(monkeypatch, tmp_path, "stop", in_order(jazz)[3])
+    assert count_on_cluster(jazz, workers=2).triangles == JAZZ
+    assert len(started) == 2
+    assert not any(map(is_running, started))
+
+
+def test_a_poison_task_stops_the_work(
+    jazz: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, started: list[int]
+) -> None:
+    """What was finished stays, and is not done again."""
+    let(monkeypatch, tmp_path, "poison", 7)
+    with pytest.raises(
+        ClusterError, match=r"task 7 \(blocks 0, 2, 2\) ended 3 workers when nothing else was under way"
+    ):
+        count_on_cluster(jazz, workers=2)
+    assert not any(map(is_running, started))
+    monkeypatch.undo()
+    again = count_on_cluster(jazz, workers=1)
+    assert again.triangles == JAZZ
+    assert 0 < again.resumed < TASKS
+
+
+@pytest.mark.deep
+def test_workers_that_end_again_and_again(
+    jazz: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, started: list[int]
+) -> None:
+    monkeypatch.setattr(_cluster_local, "RESTARTS_PER_WORKER", 1)
+    let(monkeypatch, tmp_path, "poison", *range(TASKS))
+    with pytest.raises(ClusterError, match="ended again and again, the last one with exit code -9"):
+        count_on_cluster(jazz, workers=2)
+    assert len(started) == 4
+    assert not any(map(is_running, started))
+
+
+def test_an_error_of_ours_ends_the_work_at_once(
+    jazz: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, started: list[int]
+) -> None:
+    failing = in_order(jazz)[4]
+    let(monkeypatch, tmp_path, "fail", failing)
+    with pytest.raises(FormatError, match="somewhere: is damaged; mend it"):
+        count_on_cluster(jazz, workers=2)
+    assert len(started) == 2
+    assert f"{failing}-1" not in begun(tmp_path)
+    assert not any(map(is_running, started))
+
+
+DRIVER = """
+import os, sys
+from functools import partial
+from cluster.crews import misbehaving
+from wedgewise.execute import _cluster_batches, _cluster_local, _dask, journal
+from wedgewise.execute.cluster import count_on_cluster
+folder, store, lines = sys.argv[1], sys.argv[2], int(sys.argv[3])
+_cluster_batches.LEAST_SECONDS = _cluster_batches.MOST_SECONDS = 0.0
+_dask.do_batch = partial(misbehaving, "", (), folder)
+really_start, really_append = _cluster_local.LocalCluster._start, journal.append_line
+def start(self, number):
+    process = really_start(self, number)
+    print("worker", process.pid, flush=True)
+    return process
+def append(path, text):
+    global lines
+    if lines == 0: os.kill(os.getpid(), 9)
+    lines -= 1
+    really_append(path, text)
+_cluster_local.LocalCluster._start, journal.append_line = start, append
+found = count_on_cluster(store, workers=2)
+print("found", found.triangles, found.resumed)
+"""
+
+
+def drive(folder: Path, store: Store, lines: int) -> tuple[int, list[int], str]:
+    """Count in a process that is killed after so many lines of the journal; its workers, and what it found."""
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    ran = subprocess.run(
+        [sys.executable, "-c", DRIVER, str(folder), str(store.folder), str(lines)],
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+        env=environment,
+        check=False,
+    )
+    assert ran.returncode in (0, -signal.SIGKILL), ran.stderr
+    workers = [int(pid) for pid in re.findall(r"worker (\d+)", ran.stdout)]
+    return ran.returncode, workers, ran.stdout.partition("found ")[2].strip()
+
+
+def test_a_killed_driver_goes_on_and_leaves_no_workers(jazz: Store, tmp_path: Path) -> None:
+    noted = tmp_path / "begun"
+    noted.mkdir()
+    killed, workers, _ = drive(noted, jazz, 6)
+    assert killed == -signal.SIGKILL
+    assert len(jazz.beside(JOURNAL).read_text().splitlines()) == 6
+    ended, others, found = drive(noted, jazz, 1000)
+    assert (ended, found) == (0, f"{JAZZ} 6")
+    assert len(begun(tmp_path)) <= TASKS + 4  # no more is done again than was under way
+    deadline = time.monotonic() + 15
+    while any(map(is_running, workers + others)) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    assert not any(map(is_running, workers + others))
+
+
+def test_the_command_counts_and_leaves_no_workers(jazz: Store) -> None:
+    ran = run("count", str(jazz.folder), "--workers", "2", "--memory", "2GB", "--verify")
+    assert (ran.returncode, ran.stdout, ran.stderr) == (0, f"{JAZZ}\n", "")
+
+
+def test_an_interrupted_command_leaves_no_workers(jazz: Store, tmp_path: Path) -> None:
+    """Ctrl-C reaches the driver alone, which ends the others."""
+    ours = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        process = subprocess.Popen(
+            [*COMMAND, "count", str(jazz.folder), "--workers", "2"], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        )
+    finally:
+        signal.signal(signal.SIGINT, ours)
+    with process:
+        deadline = time.monotonic() + PATIENCE
+        while len(workers := _children(process.pid)) < 2 and process.poll() is None and time.monotonic() < deadline:
+            time.sleep(0.02)
+        begin = time.monotonic()
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=PATIENCE)
+        assert process.returncode == 130
+        assert time.monotonic() - begin < 5
+    assert len(workers) == 2
+    assert not any(map(is_running, workers))
+
+
+def _children(pid: int) -> list[int]:
+    found = []
+    for entry in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            fields = entry.read_text().rpartition(")")[2].split()
+        except OSError:  # it has ended meanwhile
+            continue
+        if int(fields[1]) == pid:
+            found.append(int(entry.parent.name))
+    return found
+
+
+def test_python_counts_by_workers(jazz: Store) -> None:
+    result = ww.run("count", jazz.folder, workers=1, threads=2)
+    assert (result.answer, result.plan.threads, len(result.task_seconds)) == (JAZZ, 2, TASKS)
+    assert result.plan.reasons[0].startswith("20 tasks of three blocks each, for workers")

@@ -1,0 +1,90 @@
+"""Block tasks on a real GPU and threads together: the host's count, within budgets, with copies and kernels at once."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Any
+
+import pytest
+
+import wedgewise as ww
+from devices.found import held_bytes, needs_device
+from wedgewise import generate
+from wedgewise.execute._hybrid_queue import SCHEDULES
+from wedgewise.machine import gpu
+from wedgewise.machine.ring import PIECE_BYTES
+
+pytestmark = needs_device
+
+ALGORITHMS = [record.name for record in ww.algorithms() if record.device == "cuda" and "count" in record.triples]
+
+
+@pytest.fixture(scope="module")
+def graph() -> ww.Graph:
+    return ww.Graph(generate.kronecker(16, seed=1).pairs())
+
+
+@pytest.fixture(scope="module")
+def truth(graph: ww.Graph) -> int:
+    return ww.count(graph, device="cpu")
+
+
+def hybrid(graph: ww.Graph, algorithm: str = "auto", **knobs: Any) -> ww.Result:
+    return ww.run("count", graph, device="hybrid", algorithm=algorithm, knobs={"parts": 6, **knobs})
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+@pytest.mark.parametrize("places", ["both", "gpu"])
+def test_every_algorithm_counts_as_the_host(graph: ww.Graph, truth: int, algorithm: str, places: str) -> None:
+    before = held_bytes()
+    for _ in range(3):
+        assert hybrid(graph, algorithm, places=places).answer == truth
+    assert held_bytes() == before
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+@pytest.mark.parametrize("streams", [1, 4, 9])
+def test_schedules_and_streams(graph: ww.Graph, truth: int, schedule: str, streams: int) -> None:
+    result = hybrid(graph, schedule=schedule, streams=streams)
+    assert result.answer == truth
+    assert result.timeline is not None
+    assert result.plan.blocks is not None
+    assert sum(not span.helps for span in result.timeline.spans) == result.plan.blocks.tasks
+    for _, place in result.timeline.places:
+        spans = sorted((span.begin, span.end) for span in result.timeline.spans if span.place == place)
+        assert all(before[1] <= after[0] + 1e-4 for before, after in pairwise(spans))
+
+
+def test_small_budgets(graph: ww.Graph, truth: int) -> None:
+    for budget in (1 << 22, 1 << 23):
+        result = hybrid(graph, device_bytes=budget, cutoff=0)
+        assert result.answer == truth
+        assert result.plan.blocks is not None
+        assert result.plan.blocks.device_bytes == budget
+
+
+def test_memory_that_another_takes(graph: ww.Graph, truth: int) -> None:
+    """All but little is taken between planning and counting: threads do what does not fit."""
+    from wedgewise.execute.hybrid import plan_graph
+    from wedgewise.plan import Options
+    from wedgewise.reduce import reduce
+
+    planned = plan_graph("count", graph.oriented(), Options(knobs={"parts": 2}))
+    device = gpu.find_device()
+    taken = device.xp.cuda.Memory(device.free_bytes() - (4 << 20))
+    try:
+        run = planned.run()
+    finally:
+        del taken
+    assert reduce(run.execution, run.plan).triangles == truth
+    assert len(run.plan.reasons) > len(planned.plan.reasons)
+
+
+def test_copies_overlap_kernels() -> None:
+    graph = ww.Graph(generate.kronecker(20, seed=1).pairs())
+    hybrid(graph, places="gpu")  # compiles
+    result = hybrid(graph, places="gpu")
+    assert result.timeline is not None
+    use = result.timeline.device_uses[0]
+    assert use.copied_bytes > PIECE_BYTES
+    assert 0 < use.overlap_seconds <= min(use.copy_seconds, use.kernel_seconds)

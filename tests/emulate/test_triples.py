@@ -1,0 +1,471 @@
+"""Tasks of three blocks through the emulator: counts, look-ups, classes, memory; and nothing is read on the way."""
+
+from __future__ import annotations
+
+import tracemalloc
+from itertools import pairwise, product
+from typing import Any, NoReturn
+
+import numpy as np
+import pytest
+from blocks.matrices import Matrix, block_of, by_product, scattered, triple_of
+from numpy.typing import NDArray
+
+from emulate.emulated_cases import (
+    ATLAS,
+    COMPLETE,
+    EMPTY,
+    SKEWED,
+    all_launches,
+    block_knob,
+    counted,
+    known,
+    needs_compiler,
+)
+from emulate.emulator import POISON, EmulatedDevice, PoisonedNumpy
+from emulate.intersections import noted_launches
+from emulate.triple_cases import (
+    LIKE_LARGE,
+    LONG,
+    PLAIN,
+    RECORDS,
+    ROWS,
+    TRIPLES,
+    Matrices,
+    TripleCase,
+    cases_of,
+    check,
+    count_in_parts,
+    cut,
+    kinds_of,
+    little_work,
+    matrices_of,
+    ways_of,
+)
+from wedgewise.algorithms import find
+from wedgewise.algorithms.gpu import _triples, bbtc
+from wedgewise.algorithms.gpu._triples import ListedRows, TripleArrays, widening_bytes
+from wedgewise.algorithms.gpu._trust_tables import Layout
+from wedgewise.algorithms.gpu._trust_triples import most_of_warp
+from wedgewise.blocks import Triple
+from wedgewise.errors import InputError
+
+pytestmark = needs_compiler
+OURS = ("bbtc", "trust")
+LARGEST_BLOCK = 1024
+H200_SMS, H200_SHARED_BYTES = 132, 232_448
+SLACK = 1 << 12  # Python's own objects
+
+for_every_algorithm = pytest.mark.parametrize("algorithm", RECORDS)
+
+
+def deep_unless(is_quick: bool) -> Any:
+    return () if is_quick else pytest.mark.deep
+
+
+@pytest.fixture(scope="module")
+def device() -> EmulatedDevice:
+    return EmulatedDevice()
+
+
+def test_the_published_algorithms_on_blocks_are_there() -> None:
+    assert set(OURS) <= set(RECORDS)
+    assert set(LIKE_LARGE) <= set(RECORDS)
+
+
+@for_every_algorithm
+@pytest.mark.parametrize("triple", TRIPLES)
+@pytest.mark.parametrize("block", [32, pytest.param(128, marks=pytest.mark.deep)])
+def test_counts_are_those_of_products(algorithm: str, triple: str, block: int, device: EmulatedDevice) -> None:
+    for kind in kinds_of(algorithm, block):
+        check(TripleCase(algorithm, triple, kind), device)
+
+
+@pytest.mark.parametrize(("block", "maps"), [(32, 0), (64, 1)])
+def test_some_cases_have_maps_beyond_the_chip(block: int, maps: int, device: EmulatedDevice) -> None:
+    columns = matrices_of("wide")[2].shape[1]
+    assert bbtc.Layout.of(columns, 4, {"block": block}, device).shared_maps == maps
+    check(TripleCase("bbtc", "wide", {"block": block, "method": "hashmap"}), device)
+
+
+@pytest.mark.parametrize("algorithm", OURS)
+@pytest.mark.parametrize(
+    "block", [64, 96, pytest.param(256, marks=pytest.mark.deep), pytest.param(512, marks=pytest.mark.deep), 1024]
+)
+def test_blocks_of_any_size(algorithm: str, block: int, device: EmulatedDevice) -> None:
+    for triple, kind in product((PLAIN, "hubs"), kinds_of(algorithm, block)):
+        check(TripleCase(algorithm, triple, kind), device)
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "way"),
+    [pytest.param(name, way, id=f"{name}-{way}") for name in RECORDS for way in ways_of(name)],
+)
+def test_knobs_do_not_change_counts(algorithm: str, way: dict[str, int | str], device: EmulatedDevice) -> None:
+    for triple in (PLAIN, "hubs"):
+        try:
+            check(TripleCase(algorithm, triple, way), device)
+        except InputError:
+            assert way.items() - RECORDS[algorithm].settings(None).items()
+
+
+@for_every_algorithm
+@pytest.mark.parametrize("shares", [2, 3, ROWS + 3])
+def test_shares_add_up(algorithm: str, shares: int, device: EmulatedDevice) -> None:
+    matrices, knobs = matrices_of(PLAIN), block_knob(RECORDS[algorithm], 32)
+    tried = range(shares) if shares < ROWS else (0, ROWS - 1, ROWS, shares - 1)
+    for share in tried:
+        check(TripleCase(algorithm, PLAIN, knobs, share, shares), device)
+    assert sum(by_product(*matrices, share, shares) for share in range(shares)) == by_product(*matrices) > 0
+
+
+@for_every_algorithm
+@pytest.mark.parametrize("wide", list(product((False, True), repeat=3))[1:], ids=str)
+def test_offsets_of_any_width(algorithm: str, wide: tuple[bool, bool, bool], device: EmulatedDevice) -> None:
+    for triple in (PLAIN, "one part"):
+        check(TripleCase(algorithm, triple, block_knob(RECORDS[algorithm], 32), wide=wide), device)
+
+
+@pytest.mark.deep
+@for_every_algorithm
+def test_many_launches(algorithm: str, device: EmulatedDevice) -> None:
+    small = block_knob(RECORDS[algorithm], 32)
+    once, tests = check(TripleCase(algorithm, PLAIN, small), device)
+    often, tests_often = check(TripleCase(algorithm, PLAIN, small, small_launches=True), device)
+    assert (often > once, tests_often) == (True, tests)
+    check(TripleCase(algorithm, "gaps", small, share=1, shares=2, small_launches=True), device)
+
+
+@for_every_algorithm
+@pytest.mark.parametrize("empty", ["ij", "ik", "jk"])
+def test_nothing_is_launched_where_no_triangle_can_be(algorithm: str, empty: str, device: EmulatedDevice) -> None:
+    assert check(TripleCase(algorithm, f"{empty} without arcs"), device) == (0, 0)
+
+
+def cuts() -> list[Any]:
+    graphs, cut_into = (EMPTY, SKEWED, COMPLETE, ATLAS, "book-50"), (1, 2, 3, 4, 5)
+    return [
+        pytest.param(*cut, marks=deep_unless(cut[2] == 3 and cut[1] != ATLAS))
+        for cut in product(("rectilinear", "hashed"), graphs, cut_into)
+    ]
+
+
+@for_every_algorithm
+@pytest.mark.parametrize(("scheme", "graph", "parts"), cuts())
+def test_tasks_add_up_to_all_triangles(
+    algorithm: str, scheme: str, graph: str, parts: int, device: EmulatedDevice
+) -> None:
+    assert count_in_parts(algorithm, cut(scheme, graph, parts), 1, device) == known(graph).count
+
+
+@for_every_algorithm
+@pytest.mark.parametrize("scheme", ["rectilinear", "hashed"])
+def test_shares_of_tasks_add_up_to_all_triangles(algorithm: str, scheme: str, device: EmulatedDevice) -> None:
+    assert count_in_parts(algorithm, cut(scheme, SKEWED, 2), 3, device) == known(SKEWED).count
+
+
+class Unread(np.ndarray[Any, np.dtype[Any]]):
+    """An array of a device: a value that the host looks at has to be waited for."""
+
+    def _refuse(self, *_: Any, **__: Any) -> NoReturn:
+        raise AssertionError("the host waits for the device")
+
+    __int__ = __float__ = __bool__ = __index__ = __iter__ = tolist = item = max = sum = any = all = _refuse
+
+
+class UnreadNumpy(PoisonedNumpy):
+    """Whatever is made is `Unread`."""
+
+    def __getattr__(self, name: str) -> Any:
+        made = getattr(np, name)
+        if name not in ("zeros", "asarray", "arange", "full"):
+            return made
+        return lambda *arguments, **options: made(*arguments, **options).view(Unread)
+
+    @staticmethod
+    def empty(shape: Any, dtype: Any = np.float64) -> NDArray[Any]:
+        return PoisonedNumpy.empty(shape, dtype).view(Unread)
+
+
+@for_every_algorithm
+@pytest.mark.parametrize("triple", [PLAIN, "dense", "hubs", "one part"])
+def test_nothing_waits_for_the_device(algorithm: str, triple: str) -> None:
+    device = EmulatedDevice()
+    device.xp = UnreadNumpy()
+    small = block_knob(RECORDS[algorithm], 32)
+    for way in ({}, *LIKE_LARGE.get(algorithm, ())):
+        work = TripleCase(algorithm, triple, small | way, wide=(False, True, False)).prepare(device)
+        work.found.fill(0)
+        for launch in all_launches(work):
+            launch()
+        assert work.found.view(np.ndarray)[0] == by_product(*matrices_of(triple))
+
+
+def test_an_unread_array_says_so() -> None:
+    counts = UnreadNumpy().zeros(3, np.uint32)
+    for read in (int, bool, list, np.ndarray.__index__):
+        with pytest.raises((AssertionError, TypeError)):
+            read(counts[:1])
+    with pytest.raises(AssertionError):
+        counts.tolist()
+
+
+@pytest.mark.parametrize("most", [(0, 0), (1, 4), (9, 1), (0, 2**31 - 1), (2**31 - 1, 2**31 - 1)])
+@pytest.mark.parametrize(("share", "shares"), [(0, 1), (0, 3), (2, 3), (4999, 5000)])
+def test_rows_are_listed_once_by_their_partial_degrees(
+    most: tuple[int, int], share: int, shares: int, device: EmulatedDevice
+) -> None:
+    ij, ik, jk = scattered(1, 5000, 30, 0.05), scattered(2, 5000, 40, 0.05), scattered(3, 30, 40, 0.1)
+    arrays = TripleArrays.of(triple_of((ij, ik, jk)))
+    listed = ListedRows.of(arrays, share, shares, most, 1, device)
+    for _ in range(2):
+        for launch in listed.first:
+            launch()
+    degrees = np.stack([ij.sum(axis=1), ik.sum(axis=1)], axis=1)
+    is_listed, is_large = np.array((degrees > 0).all(axis=1)), np.array((degrees > np.array(most)).any(axis=1))
+    of_share = np.arange(share, 5000, shares)
+    many, few = (of_share[chosen[of_share]] for chosen in (is_listed & is_large, is_listed & ~is_large))
+    assert listed.counters.tolist()[:2] == [len(many), len(few)]
+    assert sorted(listed.places[: len(many)].tolist()) == many.tolist()
+    assert sorted(listed.places[len(of_share) - len(few) :].tolist()) == few.tolist()
+
+
+@pytest.mark.parametrize(
+    ("way", "most"),
+    [
+        ({}, (100, 192)),
+        ({"large": 300}, (300, 300)),
+        ({"cached": 0, "large": 7}, (7, 7)),
+        ({"buckets": 128, "block": 64}, (100, 768)),
+        ({"cooptimisation": "off"}, (2**31 - 1, 2**31 - 1)),
+        ({"large": 2**40}, (2**31 - 1, 2**31 - 1)),
+    ],
+)
+def test_what_is_for_a_warp_of_trust(way: dict[str, int | str], most: tuple[int, int]) -> None:
+    knobs = RECORDS["trust"].settings(way)
+    layout = Layout.of(knobs, 4, 10_000, EmulatedDevice(sms=H200_SMS, shared_bytes=H200_SHARED_BYTES))
+    assert most_of_warp(layout, knobs) == most
+
+
+def look_ups_of(matrices: Matrices, room: int = 2**31) -> int:
+    """The second hop of every row with arcs in both blocks, once for every piece of its row of ik."""
+    ij, ik, jk = (matrix.astype(np.int64) for matrix in matrices)
+    return int(((ij @ jk.sum(axis=1)) * -(-ik.sum(axis=1) // room)).sum())
+
+
+@pytest.mark.parametrize("triple", [PLAIN, "hubs", "gaps", "dense", LONG, "one part"])
+def test_look_ups_are_those_of_the_second_hop(triple: str, device: EmulatedDevice) -> None:
+    matrices = matrices_of(triple)
+    by_map = check(TripleCase("bbtc", triple, {"method": "hashmap", "block": 64}), device)[1]
+    assert by_map == look_ups_of(matrices)
+    assert check(TripleCase("trust", triple, {"block": 32}), device)[1] == look_ups_of(matrices, 32 * 128)
+    in_pieces: dict[str, int | str] = {"block": 32, "capacity": 2, "construction": "edge"}
+    assert check(TripleCase("trust", triple, in_pieces), device)[1] == look_ups_of(matrices, 32 * 2)
+
+
+@pytest.mark.parametrize("triple", [PLAIN, "hubs", "gaps", "dense", "one part"])
+@pytest.mark.parametrize(("share", "shares"), [(0, 1), (1, 3)])
+def test_merges_take_the_steps_that_they_take_on_the_cpu(
+    triple: str, share: int, shares: int, device: EmulatedDevice
+) -> None:
+    on_cpu, knobs = find("bbtc", "cpu"), {"method": "list"}
+    work = on_cpu.triples_on_cpu("count").prepare(triple_of(matrices_of(triple)), on_cpu.settings(knobs), share, shares)
+    steps = 0
+    for each in work.passes:
+        space = each.workspace()
+        steps += sum(int(each.run(begin, end, space)[1]) for begin, end in pairwise(each.bounds.tolist()))
+    case = TripleCase("bbtc", triple, {"method": "list", "block": 64}, share, shares)
+    assert check(case, device)[1] == steps
+
+
+@pytest.mark.parametrize(("threshold", "kernel"), [(6, "look_up_arcs"), (10**6, "merge_arcs")])
+def test_density_decides(threshold: int, kernel: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    device, launched = EmulatedDevice(), []
+    launch = device.launch
+
+    def note(stem: str, name: str, *arguments: Any, **options: Any) -> None:
+        launched.append(name)
+        launch(stem, name, *arguments, **options)
+
+    monkeypatch.setattr(device, "launch", note)
+    check(TripleCase("bbtc", PLAIN, {"threshold": threshold}), device)
+    assert launched[-1] == kernel
+
+
+@pytest.mark.parametrize(
+    ("block", "columns", "maps"),
+    [
+        (256, 50_000, 8),  # a map for each of eight warps, in four blocks on a multiprocessor
+        (256, 60_000, 1),
+        (256, 420_000, 1),
+        (256, 460_000, 0),  # fewer than half of the threads would run
+        (1024, 1_600_000, 1),
+        (1024, 2_000_000, 0),
+        (32, 100, 1),
+    ],
+)
+def test_maps_are_on_chip_where_half_of_the_threads_run(block: int, columns: int, maps: int) -> None:
+    h200 = EmulatedDevice(sms=H200_SMS, shared_bytes=H200_SHARED_BYTES)
+    layout = bbtc.Layout.of(columns, 4, {"block": block}, h200)
+    assert layout.shared_maps == maps
+    assert layout.most_of_warp == ((block, 2**31 - 1) if maps == block // 32 else (0, 0))
+    assert layout.shared_bytes + bbtc.STATIC_SHARED_BYTES <= h200.shared_bytes
+    assert 1 <= layout.blocks_on(h200) <= H200_SMS * 2048 // block
+
+
+@pytest.mark.parametrize("maps", [2, 1, 0])
+@pytest.mark.parametrize("triple", [PLAIN, "hubs", "one part", LONG])
+def test_maps_wherever_they_are(maps: int, triple: str) -> None:
+    """As much shared memory as 16 blocks with so many maps take: half of all threads; a byte too little for none."""
+    block, columns = 64, matrices_of(triple)[2].shape[1]
+    of_block = bbtc.STATIC_SHARED_BYTES + 2 * 4 * block + max(1, maps) * 4 * -(-columns // 32)
+    small = EmulatedDevice(sms=1, shared_bytes=16 * of_block - (maps == 0))
+    assert bbtc.Layout.of(columns, 4, {"block": block}, small).shared_maps == maps
+    check(TripleCase("bbtc", triple, {"method": "hashmap", "block": block}), small)
+
+
+def test_few_maps_are_taken_where_each_is_large(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bbtc, "MOST_MAP_BYTES", 100)
+    small = EmulatedDevice(shared_bytes=4096)
+    layout = bbtc.Layout.of(300, 4, {"block": 64}, small)
+    assert (layout.shared_maps, layout.blocks_on(small)) == (0, 2)
+    assert bbtc.Layout.of(3000, 4, {"block": 64}, small).blocks_on(small) == 1
+    check(TripleCase("bbtc", "hubs", {"method": "hashmap", "block": 64}), small)
+
+
+def test_blocks_have_maps_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A map of one block that is full of marks makes its rows find too much; blocks run one after the other here."""
+    device = EmulatedDevice()
+    noted = noted_launches(monkeypatch, device)
+    work = TripleCase("bbtc", "wide", {"method": "hashmap", "block": 32}).prepare(device)
+    triangles, _ = counted(work)
+    _, grid, arguments = noted[-1]
+    maps = arguments[-2].reshape(grid, -1)
+    assert not maps.any()
+    maps[1] = 2**32 - 1
+    assert counted(work)[0] > triangles
+
+
+def test_blocks_have_places_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    device = EmulatedDevice()
+    noted = noted_launches(monkeypatch, device)
+    way: dict[str, int | str] = {"block": 32, "cached": 0, "capacity": 4, "combination": "physical"}
+    counted(TripleCase("trust", "hubs", way).prepare(device))
+    _, grid, arguments = noted[-1]
+    for places in (arguments[-4], arguments[-3]):
+        is_written = (places.reshape(grid, -1) != 0x01010101 * POISON).any(axis=1)
+        assert is_written.sum() > 0.9 * grid
+
+
+def test_long_blocks_are_counted_in_64_bits(device: EmulatedDevice, monkeypatch: pytest.MonkeyPatch) -> None:
+    triple = triple_of(matrices_of(PLAIN))
+    assert TripleArrays.of(triple).offsets is triple.ij.offsets
+    monkeypatch.setattr(_triples, "WIDE_FROM", triple.jk.m)
+    arrays = TripleArrays.of(triple)
+    assert {array.dtype for array in arrays.arguments[::2]} == {np.dtype(np.uint64)}
+    assert sum(array.nbytes for array in arrays.arguments[::2]) == widening_bytes(ROWS, triple.jk.rows, triple.jk.m)
+    for algorithm in OURS:
+        check(TripleCase(algorithm, PLAIN, {"block": 32}), device)
+
+
+def memory_taken(algorithm: str, matrices: Matrices, way: dict[str, int | str], device: EmulatedDevice) -> int:
+    """What preparing leaves behind, the blocks apart."""
+    record, triple = RECORDS[algorithm], triple_of(matrices)
+    knobs, prepare = record.settings(way), record.triples_on_device("count").prepare
+    prepare(triple, knobs, 0, 1, device)
+    tracemalloc.start()
+    try:
+        work = prepare(triple, knobs, 0, 1, device)
+        taken = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert work.batches
+    return taken
+
+
+def bytes_said(algorithm: str, matrices: Matrices, way: dict[str, int | str]) -> int:
+    record, (ij, ik, jk) = RECORDS[algorithm], matrices
+    arcs_ij, arcs_ik, arcs_jk = (int(matrix.sum()) for matrix in (ij, ik, jk))
+    needed = record.triples_on_device("count").bytes_needed
+    return needed(len(ij), len(jk), jk.shape[1], arcs_ij, arcs_ik, arcs_jk, record.settings(way))
+
+
+def few_rows(rows: int, columns: int) -> Matrices:
+    return scattered(1, rows, 50, 0.1), scattered(2, rows, columns, 0.01), scattered(3, 50, columns, 0.01)
+
+
+@for_every_algorithm
+@pytest.mark.parametrize("sms", [1, H200_SMS, 256])
+@pytest.mark.parametrize("shared_bytes", [48 << 10, H200_SHARED_BYTES])
+@pytest.mark.parametrize(("rows", "columns"), [(3, 20_000), (700, 900)])
+def test_memory_is_as_said(algorithm: str, sms: int, shared_bytes: int, rows: int, columns: int) -> None:
+    device, matrices = EmulatedDevice(sms=sms, shared_bytes=shared_bytes), few_rows(rows, columns)
+    for way in ({}, *LIKE_LARGE.get(algorithm, ())):
+        assert memory_taken(algorithm, matrices, way, device) <= bytes_said(algorithm, matrices, way) + SLACK
+    with little_work(RECORDS[algorithm]):
+        assert memory_taken(algorithm, matrices, {}, device) <= bytes_said(algorithm, matrices, {}) + (1 << 20)
+
+
+def test_memory_beside_wider_offsets(monkeypatch: pytest.MonkeyPatch) -> None:
+    device, matrices = EmulatedDevice(), few_rows(3000, 40)
+    for algorithm in OURS:
+        narrow = bytes_said(algorithm, matrices, {})
+        monkeypatch.setattr(_triples, "WIDE_FROM", 1)
+        assert bytes_said(algorithm, matrices, {}) - narrow == 8 * (2 * 3001 + 51)
+        assert memory_taken(algorithm, matrices, {}, device) <= bytes_said(algorithm, matrices, {}) + SLACK
+        monkeypatch.undo()
+
+
+def test_what_is_said_is_taken_by_the_largest_device() -> None:
+    """Maps in global memory of as many blocks as there are rows; tables likewise."""
+    device, matrices = EmulatedDevice(sms=256, shared_bytes=16 << 10), few_rows(300, 20_000)
+    for algorithm, way in (("bbtc", {"method": "hashmap"}), ("trust", {"cached": 0, "block": 32})):
+        said = bytes_said(algorithm, matrices, dict(way))
+        assert 0.9 * said < memory_taken(algorithm, matrices, dict(way), device) <= said + SLACK
+
+
+def test_memory_of_large_blocks_is_bounded() -> None:
+    def said(algorithm: str, columns: int) -> int:
+        record = RECORDS[algorithm]
+        needed = record.triples_on_device("count").bytes_needed
+        return needed(10**6, 10**6, columns, 10**8, 10**8, 10**8, record.settings(None))
+
+    listing = 4 * (10**6 + 2 * (1 + -(-(10**10) // (1 << 28))))
+    assert said("bbtc", 10**6) == 2048 * 125_000 + listing
+    assert said("bbtc", 10**8) == 85 * 12_500_000 + listing
+    assert said("bbtc", 0) == listing
+    assert said("trust", 10**6) == 1024 * 1024 * 128 * 4 + listing
+
+
+def test_a_whole_graph_is_one_task(device: EmulatedDevice) -> None:
+    matrix = matrices_of("one part")[0]
+    block = block_of(matrix)
+    knobs = bbtc.ALGORITHM.settings(None)
+    work = bbtc.prepare_triple(Triple(block, block, block), knobs, 0, 1, device)
+    assert counted(work)[0] == by_product(matrix, matrix, matrix)
+
+
+@pytest.mark.deep
+@for_every_algorithm
+def test_every_case_once_more(algorithm: str, device: EmulatedDevice) -> None:
+    for case in cases_of(algorithm):
+        check(case, device)
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize("algorithm", OURS)
+@pytest.mark.parametrize("seed", range(40))
+def test_blocks_at_random(algorithm: str, seed: int, device: EmulatedDevice) -> None:
+    random = np.random.default_rng(seed)
+    i, j, k = (int(size) for size in random.integers(1, 120, 3))
+    matrices: list[Matrix] = [
+        scattered(int(random.integers(1 << 30)), rows, columns, float(random.random() ** 3))
+        for rows, columns in ((i, j), (i, k), (j, k))
+    ]
+    ij, ik, jk = matrices
+    shares = int(random.integers(1, 4))
+    share, record = int(random.integers(shares)), RECORDS[algorithm]
+    for way in ways_of(algorithm):
+        triple = triple_of((ij, ik, jk))
+        work = record.triples_on_device("count").prepare(triple, record.settings(way), share, shares, device)
+        assert counted(work)[0] == by_product(ij, ik, jk, share, shares), way
