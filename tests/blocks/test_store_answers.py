@@ -59,6 +59,7 @@ def rows_of(text: str, separator: str) -> list[tuple[str, ...]]:
     return sorted(tuple(line.split(separator)) for line in text.splitlines())
 
 
+@pytest.mark.compiled  # minutes without
 @pytest.mark.parametrize("scheme", SCHEMES)
 @pytest.mark.parametrize("parts", [1, 2, 5])
 @pytest.mark.parametrize("name", ["karate", "lesmis", "jazz", "atlas_union"])
@@ -128,6 +129,7 @@ def arrow_columns(path: Path, columns: tuple[str, ...]) -> list[list[Any]]:
     return [table.column(name).to_pylist() for name in columns]
 
 
+@pytest.mark.compiled  # minutes without
 @pytest.mark.parametrize("suffix", ["csv", "tsv", "csv.gz", "npy", "npz", "parquet", "arrow", "feather"])
 @pytest.mark.parametrize("question", QUESTIONS)
 def test_every_format_holds_the_rows(

@@ -47,6 +47,7 @@ def expected_of(k: int) -> list[int]:
     return edges
 
 
+@pytest.mark.compiled  # minutes without
 @pytest.mark.parametrize("scheme", SCHEMES)
 @pytest.mark.parametrize("parts", [1, 4])
 @pytest.mark.parametrize("name", ["karate", "jazz", "atlas_union"])
@@ -148,6 +149,7 @@ def test_two_rounds_are_on_disk_at_most(store: Store, monkeypatch: pytest.Monkey
     assert all(later[1] > earlier[1] for earlier, later in pairwise(told) if earlier[0] == later[0])
 
 
+@pytest.mark.compiled  # minutes without
 @pytest.mark.parametrize("moment", ["before", "between", "after"])
 @pytest.mark.parametrize("number", [0, 13, *(pytest.param(late, marks=pytest.mark.deep) for late in (4, 20, 31))])
 def test_a_killed_truss_repeats_at_most_one_block(
