@@ -184,14 +184,15 @@ def _recounting(question: StoreQuestion, store: Store) -> Counting:
 
 def _verified(found: StoreAnswer, recounting: Counting) -> str:
     """Compare with the triangles that another algorithm counts, or raise; how it was done."""
-    if found.support is None:
+    support = found.support  # read from the slices
+    if support is None:
         return "known without counting"
     memory = replace(recounting.memory, counts=found.source.counts)
     partials = Counting(recounting.store, memory, recounting.room, found.source).run(None, None).partials.values()
     triangles = sum(partial.triangles for partial in partials)
-    if found.support != 3 * triangles:
+    if support != 3 * triangles:
         raise VerificationError(
-            f"what was found sums up to {found.support:,}, which is not three times the {triangles:,} triangles that "
+            f"what was found sums up to {support:,}, which is not three times the {triangles:,} triangles that "
             f"{RECOUNT} counts: please report this"
         )
     return f"the sum is three times the triangles that {RECOUNT} counts"

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from wedgewise import __version__
-from wedgewise.answering_owners import StoreQuestion, answer_by_owners, plan_by_owners
+from wedgewise.answering_owners import RECOUNT, StoreQuestion, answer_by_owners, plan_by_owners
 from wedgewise.errors import PreconditionError, VerificationError
 from wedgewise.execute.outofcore import StoreCount, count_store, plan_count
 from wedgewise.machine import hardware
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from wedgewise.answering import Progress
 
 ANSWERED = ("count", "triangles", "edge_support", "k_truss")
-RECOUNT = "bbtc"
 
 
 def answer_store(

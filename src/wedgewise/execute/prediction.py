@@ -2,9 +2,9 @@
 
 Memory comes from a rehearsal with sizes instead of blocks: which blocks are held when each task runs is decided by the
 same `BlockCache`, and what a task makes of its blocks is what its algorithm expects; it may be more, but never more
-than was made room for. The same rehearsal knows the
-bytes that are read. Seconds are straight lines in the wedges of the graph and in the arcs and tasks that are visited,
-with the slopes of the algorithm: on the machine that these were measured on, from 0.6 to 1.3 of what keystone took.
+than was made room for. The same rehearsal knows the bytes that are read. Seconds are straight lines in the wedges of
+the graph and in the arcs and tasks that are visited, with the slopes of the algorithm: on the machine that these were
+measured on, from 0.6 to 1.3 of what keystone took.
 """
 
 from __future__ import annotations
