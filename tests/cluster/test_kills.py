@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 import signal
@@ -231,7 +232,28 @@ def test_a_killed_driver_goes_on_and_leaves_no_workers(jazz: Store, tmp_path: Pa
 def test_the_command_counts_and_leaves_no_workers(jazz: Store) -> None:
     ran = run("count", str(jazz.folder), "--workers", "2", "--memory", "2GB", "--verify")
     assert (ran.returncode, ran.stdout) == (0, f"{JAZZ}\n")
-    assert all(line.startswith("compiling ") for line in ran.stderr.splitlines())
+    assert [line for line in ran.stderr.splitlines() if not line.startswith("compiling ")] == []
+
+
+def test_dask_is_quiet_until_its_thread_has_ended() -> None:
+    """Connections to the workers that we end break whenever the thread comes to it."""
+    handler, logger, levels = logging.StreamHandler(), logging.getLogger("distributed"), []
+    handler.setLevel(logging.INFO)
+    logger.addHandler(handler)
+    try:
+        local = LocalCluster(1)
+        really_close = local._scheduler.close
+
+        def close() -> None:
+            really_close()
+            levels.append(handler.level)
+
+        local._scheduler.close = close
+        local.close()
+        levels.append(handler.level)
+    finally:
+        logger.removeHandler(handler)
+    assert levels == [logging.CRITICAL, logging.INFO]
 
 
 def test_an_interrupted_command_leaves_no_workers(jazz: Store, tmp_path: Path) -> None:

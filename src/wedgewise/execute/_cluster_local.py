@@ -45,12 +45,26 @@ def signals_held_back() -> Iterator[None]:
             signal.raise_signal(first)
 
 
+@contextmanager
+def dask_kept_quiet() -> Iterator[None]:
+    """Let Dask's scheduler print nothing of connections to processes that we end ourselves."""
+    handlers = [(handler, handler.level) for handler in logging.getLogger("distributed").handlers]
+    for handler, _ in handlers:
+        handler.setLevel(logging.CRITICAL)
+    try:
+        yield
+    finally:
+        for handler, level in handlers:
+            handler.setLevel(level)
+
+
 class LocalCluster:
     """A scheduler and its workers on the loopback interface, at ports that the system chooses."""
 
     def __init__(self, workers: int) -> None:
         distributed = library("distributed")
         self._held = ExitStack()
+        self._held.enter_context(dask_kept_quiet())  # until the scheduler's thread has ended
         self._folder = self._held.enter_context(tempfile.TemporaryDirectory(prefix="wedgewise-workers-"))
         self._logs: list[BinaryIO] = [self._held.enter_context(scratch_file(self._folder)) for _ in range(workers)]
         self._scheduler: Any = distributed.LocalCluster(
@@ -59,7 +73,7 @@ class LocalCluster:
             processes=True,
             host="127.0.0.1",
             dashboard_address="127.0.0.1:0",
-            silence_logs=logging.CRITICAL,
+            silence_logs=False,  # would end before the thread does
             scheduler_kwargs={"dashboard": False, "worker_ttl": WORKER_TTL_SECONDS, "allowed_failures": 0},
         )
         self.address: str = self._scheduler.scheduler_address
@@ -94,9 +108,9 @@ class LocalCluster:
 
     def close(self) -> None:
         """Leave nothing behind."""
-        self.kill()
-        self._scheduler.close()
-        self._held.close()
+        with self._held:
+            self.kill()
+            self._scheduler.close()
 
     def _start(self, number: int) -> subprocess.Popen[bytes]:
         options = [self.address, "--no-nanny", "--no-dashboard", "--nthreads", "1", "--memory-limit", "0"]
