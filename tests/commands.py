@@ -87,7 +87,10 @@ def interrupt(folder: Path, first_line: str, number: signal.Signals, *arguments:
     with process:
         try:
             assert process.stderr is not None
-            assert process.stderr.readline() == first_line
+            line = process.stderr.readline()
+            while line.startswith("compiling "):
+                line = process.stderr.readline()
+            assert line == first_line
             begin = time.perf_counter()
             process.send_signal(number)
             _, rest = process.communicate(timeout=PATIENCE)

@@ -244,7 +244,7 @@ def test_a_server_that_is_not_there_is_asked_once(target: Path, monkeypatch: pyt
 def test_a_server_that_falls_silent_is_asked_again(
     server: Loopback, target: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(fetching, "TIMEOUT_SECONDS", 0.2)
+    monkeypatch.setattr(fetching, "TIMEOUT_SECONDS", 1.0)
     silent = Served(CONTENT, stops_at=HALF)
     server.files["graph"] = silent
 
@@ -254,7 +254,7 @@ def test_a_server_that_falls_silent_is_asked_again(
 
     fetch(server.url("graph"), target, "download", mend)
     assert target.read_bytes() == CONTENT
-    assert server.asked[1][1].startswith("bytes=")
+    assert any(wanted.startswith("bytes=") for _, wanted in server.asked[1:])
 
 
 def test_one_process_fetches_a_file(server: Loopback, target: Path) -> None:

@@ -18,7 +18,7 @@ import pytest
 import wedgewise
 
 SOURCES = Path(wedgewise.__file__).parent
-PATIENCE = 120
+PATIENCE = 600
 
 
 @dataclass(frozen=True)

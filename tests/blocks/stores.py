@@ -171,12 +171,13 @@ print(hardware.resident_bytes())
 COMMAND_BYTES = 18_000_000  # that a command takes more than this
 
 
-def begun_larger(left: int) -> dict[str, str]:
-    """An environment for `peak_of` in which a process begins so large that about so much of the least limit is left.
+def begun_larger(left: int) -> tuple[dict[str, str], int]:
+    """An environment for `peak_of` in which a process begins so large that about so much is left of a limit; the limit.
 
-    Libraries take more memory where the system maps their files in larger pieces; there, it is left as it is.
+    That is the least one, unless a process is larger by itself: libraries take more memory where the system maps their
+    files in larger pieces.
     """
     for _ in range(2):  # the first one compiles what is missing
         begun = subprocess.run([sys.executable, "-c", BEGUN], capture_output=True, text=True, check=True)
     held = LEAST_LIMIT - RESERVE_BYTES - COMMAND_BYTES - int(begun.stdout) - left
-    return {**os.environ, "HELD_BYTES": str(max(0, held))}
+    return {**os.environ, "HELD_BYTES": str(max(0, held))}, LEAST_LIMIT + max(0, -held)

@@ -24,7 +24,6 @@ from wedgewise.errors import (
     VerificationError,
 )
 from wedgewise.execute import slices as slices_module
-from wedgewise.machine.budget import LEAST_LIMIT
 from wedgewise.partition import block_edges
 from wedgewise.partition.spool import write_store
 from wedgewise.partition.store import Store
@@ -328,21 +327,23 @@ def test_a_killed_question_repeats_at_most_one_owner(
 
 @pytest.mark.compiled
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="reads its own size from /proc")
-@pytest.mark.parametrize("left", [60_000_000, LEAST_LIMIT])
-def test_a_process_never_exceeds_its_limit(tmp_path: Path, left: int) -> None:
+@pytest.mark.parametrize("begins_larger", [False, True])
+def test_a_process_never_exceeds_its_limit(tmp_path: Path, begins_larger: bool) -> None:
     """Of a million pairs; also where a process begins larger."""
     write_edges(generate.kronecker(16, seed=4).pairs(threads=2), tmp_path / "graph.bel32")
-    graph, env = ww.read(tmp_path / "graph.bel32"), begun_larger(left)
+    graph = ww.read(tmp_path / "graph.bel32")
+    larger, limit = begun_larger(60_000_000)
+    env, within = larger if begins_larger else None, ("--memory", str(limit))
     peak_of("partition", "graph.bel32", "store", "--memory", "256MB", "--parts", "3", cwd=tmp_path)
     supports = ww.edge_support(graph)
     for suffix in ("csv", "npy"):
-        peak, _ = peak_of("support", "store", "--memory", "256MB", "--output", f"s.{suffix}", cwd=tmp_path, env=env)
-        assert peak <= LEAST_LIMIT
+        peak, _ = peak_of("support", "store", *within, "--output", f"s.{suffix}", cwd=tmp_path, env=env)
+        assert peak <= limit
     rows = np.load(tmp_path / "s.npy")
     order = np.lexsort((rows[:, 1], rows[:, 0]))
     assert np.array_equal(rows[order, 2], supports)
-    peak, shown = peak_of("triangles", "store", "--memory", "256MB", "--quiet", cwd=tmp_path, env=env)
-    assert peak <= LEAST_LIMIT
+    peak, shown = peak_of("triangles", "store", *within, "--quiet", cwd=tmp_path, env=env)
+    assert peak <= limit
     assert sum(int(line.split("\t")[1]) for line in shown.splitlines()) == int(supports.sum())
 
 
@@ -351,7 +352,7 @@ def test_a_process_never_exceeds_its_limit(tmp_path: Path, left: int) -> None:
 @pytest.mark.parametrize("scheme", ["rectilinear", "hashed"])
 def test_a_store_answers_every_question_within_the_limit_that_it_was_cut_for(tmp_path: Path, scheme: str) -> None:
     write_edges(generate.kronecker(17, seed=4).pairs(threads=2), tmp_path / "graph.bel32")
-    env, limit = begun_larger(60_000_000), 320_000_000
+    (env, _), limit = begun_larger(60_000_000), 320_000_000
     within = ("--memory", str(limit))
     peak_of("partition", "graph.bel32", "store", "--scheme", scheme, *within, cwd=tmp_path, env=env)
     for question in (("support",), ("truss", "--k", "40")):

@@ -185,8 +185,9 @@ class Build:
         if made.exists():
             return made
         folder.mkdir(parents=True, exist_ok=True)
-        source = folder / f"{name}.cpp"
-        source.write_text(text, encoding="utf-8")
+        source, written = folder / f"{name}.cpp", folder / f"{name}.{os.getpid()}.cpp"
+        written.write_text(text, encoding="utf-8")
+        written.replace(source)  # another process may compile it just now
         unfinished = folder / f"{name}.{os.getpid()}{suffix}"
         output = ("-o", str(unfinished), "-dumpbase", name, "-dumpdir", f"{folder}/")
         command = (compiler(), *FLAGS, *options, f"-I{HERE}", str(source), *objects, *output)
