@@ -91,7 +91,7 @@ def test_the_peak_of_supports_is_near_its_prediction(tmp_path: Path) -> None:
 @pytest.mark.deep
 @pytest.mark.compiled
 def test_nearly_all_peaks_are_near_their_predictions(tmp_path: Path) -> None:
-    kronecker, uniform = generate.kronecker(20, seed=1), generate.uniform(1 << 19, 20 << 20, seed=1)
+    kronecker, uniform = generate.kronecker(20, seed=1), generate.uniform(1 << 19, 24 << 20, seed=1)
     stores = stores_of(kronecker, tmp_path, (1, 8)) + stores_of(uniform, tmp_path, (4,))
     stores += stores_of(uniform, tmp_path, (4,), "hashed")
     cases = [
