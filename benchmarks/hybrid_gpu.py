@@ -1,17 +1,19 @@
 """Count by block tasks on a GPU, on threads, and on both; check every count; print and store the table.
 
-PYTHONPATH=src python benchmarks/hybrid_gpu.py --output results
+PYTHONPATH=src python benchmarks/hybrid_gpu.py --budget 460 --output results
 PYTHONPATH=src python benchmarks/hybrid_gpu.py --scales 22 --parts 4 8 16 --ways gpu cpu guarded --cutoffs 0 25 75 100
 PYTHONPATH=src python benchmarks/hybrid_gpu.py --emulate
 
 gpu, cpu                  the same tasks on one side alone: what hybrid is compared with
-guarded, cutoff, dynamic  both sides by each schedule
-arcs, density, degree     both sides, guarded, tasks sorted by BBTC's other estimators
+guarded, cutoff, dynamic  both sides by each schedule; tasks are sorted as hybrid does by itself
+time, density, degree     both sides by the schedule cutoff, tasks sorted by BBTC's other estimators; first scale alone
 
-A run is what `Hybrid.run` does: threads started, blocks copied from pageable memory, all tasks counted; cutting the
-graph is not in it. The median of --repeats after a run that warms up; fewer where a cell would take longer than
---cell-seconds. `best` is the time of a way divided by that of the faster single side on the same blocks: hybrid is to
-stay below 1.10.
+A run is what `Hybrid.run` does: memory reserved, threads started, blocks copied from pageable memory, all tasks
+counted; making and cutting the graph, which is done once, are not in it. The median of --repeats, and all of them in
+the records, after a run that warms up; fewer where a cell would take longer than --cell-seconds, but three at least,
+and fewer still, or none, where later graphs would be left without time: the whole is to end within --budget. A record
+is on the disk as soon as there is one, and so are the table and, of each graph, the timeline of the default schedule.
+`best` is the time of a way divided by that of the faster single side on the same blocks: hybrid is to stay below 1.10.
 --emulate runs everything without a GPU, on a small graph, to see that it works; its times mean nothing.
 """
 
@@ -22,7 +24,8 @@ import json
 import statistics
 import sys
 import time
-from collections.abc import Iterator, Sequence
+import traceback
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -41,33 +44,68 @@ from wedgewise.reduce import reduce
 
 SINGLE = ("gpu", "cpu")
 SCHEDULES = ("guarded", "cutoff", "dynamic")
-OTHER_ESTIMATORS = ("arcs", "density", "degree")
+OTHER_ESTIMATORS = ("time", "density", "degree")
 WAYS = (*SINGLE, *SCHEDULES, *OTHER_ESTIMATORS)
+FAST = ("gpu", "guarded")
 ALLOWED_RATIO = 1.10
+LEAST_REPEATS = 3
+PAIRS_PER_VERTEX = 16
+MAKE_SECONDS_PER_PAIR = 2.4e-6  # of one thread: generate, clean, orient, cut, count
+RUN_SECONDS_PER_PAIR = {"fast": 1e-9, "slow": 4.5e-7}  # of a GPU; of one thread
 
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """One way on one graph; the median of the seconds, and of the run with that time what happened where."""
+    """One way on one graph: the median and all of the seconds, and what happened where in the run of that median."""
 
     graph: str
     edges: int
     way: str
     parts: int
-    streams: int
-    threads: int
-    cutoff: int
-    seconds: float
-    repeats: int
-    tasks: int
-    device_tasks: int
-    kernel_seconds: float
-    copy_seconds: float
-    overlap_seconds: float
-    copied_bytes: int
-    stream_share: float
-    thread_share: float
+    cutoff_percent: int
+    seconds: float = 0.0
+    repeats: tuple[float, ...] = ()
+    streams: int = 0
+    threads: int = 0
+    cutoff: int = 0
+    tasks: int = 0
+    device_tasks: int = 0
+    kernel_seconds: float = 0.0
+    copy_seconds: float = 0.0
+    overlap_seconds: float = 0.0
+    filling_seconds: float = 0.0
+    copied_bytes: int = 0
+    stream_share: float = 0.0
+    thread_share: float = 0.0
+    notes: tuple[str, ...] = ()
     problem: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """When all is to have ended, and what is asked for."""
+
+    ends: float
+    options: argparse.Namespace
+
+    def left(self, scale: int) -> float:
+        """Seconds, without those that graphs after this one need."""
+        later = self.options.scales[self.options.scales.index(scale) + 1 :]
+        return self.ends - time.perf_counter() - sum(map(self.need, later))
+
+    def need(self, scale: int) -> float:
+        """What a graph takes that is made once, with a run that warms up and the least repeats of every way."""
+        pairs, threads = PAIRS_PER_VERTEX << scale, self.options.threads
+        slow = RUN_SECONDS_PER_PAIR["slow"] / threads
+        ways = [RUN_SECONDS_PER_PAIR["fast"] if way in FAST else slow for way, _ in cells(self.options, scale)]
+        runs = (1 + LEAST_REPEATS) * len(self.options.parts) * sum(ways)
+        return float(pairs * (MAKE_SECONDS_PER_PAIR / threads + runs))
+
+    def allows(self, scale: int, runs: Sequence[float]) -> bool:
+        """Whether there is another run after runs of so many seconds, which begin behind the one that warms up."""
+        another = runs[-1] if runs else 0.0
+        is_wanted = len(runs) < LEAST_REPEATS or sum(runs) + another <= self.options.cell_seconds
+        return len(runs) < self.options.repeats and is_wanted and self.left(scale) > another
 
 
 def knobs_of(way: str, parts: int, streams: int, cutoff: int) -> dict[str, int | str]:
@@ -75,108 +113,141 @@ def knobs_of(way: str, parts: int, streams: int, cutoff: int) -> dict[str, int |
     knobs: dict[str, int | str] = {"parts": parts, "streams": streams, "cutoff": cutoff}
     if way in SINGLE:
         return {**knobs, "places": way}
-    return {**knobs, "schedule": way} if way in SCHEDULES else {**knobs, "estimator": way}
+    return {**knobs, "schedule": way} if way in SCHEDULES else {**knobs, "schedule": "cutoff", "estimator": way}
 
 
-def timed(hybrid: Hybrid, repeats: int, cell_seconds: float) -> tuple[HybridRun, float, int]:
-    """The run of median time, its seconds, and how many there were, after one that warms up."""
+def cells(options: argparse.Namespace, scale: int) -> list[tuple[str, int]]:
+    """The ways with their cut-offs, in percent; other estimators on the first graph alone."""
+    ways = [way for way in options.ways if way not in OTHER_ESTIMATORS or scale == options.scales[0]]
+    return [
+        *((way, 50) for way in ways),
+        *(("cutoff", cutoff) for cutoff in options.cutoffs if not (cutoff == 50 and "cutoff" in ways)),
+    ]
+
+
+def timed(hybrid: Hybrid, scale: int, budget: Budget) -> tuple[HybridRun | None, float, tuple[float, ...]]:
+    """The run of median time, its seconds, and those of all, after one that warms up; no run without time for it."""
     hybrid.run()
-    runs: list[tuple[float, HybridRun]] = []
-    ends = time.perf_counter() + cell_seconds
-    while len(runs) < repeats and (not runs or time.perf_counter() < ends):
+    taken: list[float] = []
+    runs: list[HybridRun] = []
+    while budget.allows(scale, taken):
         begin = time.perf_counter()
-        run = hybrid.run()
-        runs.append((time.perf_counter() - begin, run))
-    seconds = statistics.median_low(taken for taken, _ in runs)
-    return next(run for taken, run in runs if taken == seconds), seconds, len(runs)
+        runs.append(hybrid.run())
+        taken.append(time.perf_counter() - begin)
+    if not runs:
+        return None, 0.0, ()
+    seconds = statistics.median_low(taken)
+    return runs[taken.index(seconds)], seconds, tuple(taken)
 
 
-def measured(name: str, graph: OrientedGraph, way: str, hybrid: Hybrid, triangles: int, how: Any) -> Measured:
-    """Run one way and look at what it did."""
-    run, seconds, repeats = timed(hybrid, how.repeats, how.cell_seconds)
+def looked_at(run: HybridRun, triangles: int) -> dict[str, Any]:
+    """What happened in a run."""
     found, timeline, blocks = reduce(run.execution, run.plan).triangles, run.timeline, run.plan.blocks
     assert blocks is not None
     devices = timeline.device_uses
-    return Measured(
-        graph=name,
-        edges=graph.m,
-        way=way,
-        parts=blocks.parts,
-        streams=blocks.streams,
-        threads=blocks.threads,
-        cutoff=blocks.cutoff,
-        seconds=seconds,
-        repeats=repeats,
-        tasks=blocks.tasks,
-        device_tasks=sum(span.device != "cpu" for span in timeline.spans),
-        kernel_seconds=sum(use.kernel_seconds for use in devices),
-        copy_seconds=sum(use.copy_seconds for use in devices),
-        overlap_seconds=sum(use.overlap_seconds for use in devices),
-        copied_bytes=sum(use.copied_bytes for use in devices),
-        stream_share=_mean(use.busy_share for use in timeline.uses if use.device != "cpu"),
-        thread_share=_mean(use.busy_share for use in timeline.uses if use.device == "cpu"),
-        problem=None if found == triangles else f"{found:,} triangles where there are {triangles:,}",
-    )
+    return {
+        "streams": blocks.streams,
+        "threads": blocks.threads,
+        "cutoff": blocks.cutoff,
+        "tasks": blocks.tasks,
+        "device_tasks": sum(span.device != "cpu" for span in timeline.spans),
+        "kernel_seconds": sum(use.kernel_seconds for use in devices),
+        "copy_seconds": sum(use.copy_seconds for use in devices),
+        "overlap_seconds": sum(use.overlap_seconds for use in devices),
+        "filling_seconds": sum(use.filling_seconds for use in devices),
+        "copied_bytes": sum(use.copied_bytes for use in devices),
+        "stream_share": _mean(use.busy_share for use in timeline.uses if use.device != "cpu"),
+        "thread_share": _mean(use.busy_share for use in timeline.uses if use.device == "cpu"),
+        "notes": run.plan.reasons,
+        "problem": None if found == triangles else f"{found:,} triangles where there are {triangles:,}",
+    }
 
 
-def _mean(shares: Iterator[float]) -> float:
+def _mean(shares: Iterable[float]) -> float:
     listed = list(shares)
     return sum(listed) / len(listed) if listed else 0.0
 
 
 def measure(options: argparse.Namespace) -> Iterator[Measured]:
     """Every way on every graph, as long as there is time."""
-    ends = time.perf_counter() + options.limit_seconds
+    budget = Budget(time.perf_counter() + options.budget, options)
     for scale in options.scales:
-        known = from_stream(kronecker(scale, seed=1), hardware.usable_threads())
+        if budget.left(scale) < budget.need(scale) / 2:
+            say(f"Kronecker {scale}: left out, it would take about {budget.need(scale):.0f} s")
+            continue
+        begin = time.perf_counter()
+        known = from_stream(kronecker(scale, seed=1), options.threads)
         graph = ww.Graph(known.make_pairs())
         triangles = known.triangles if known.triangles is not None else ww.count(graph, device="cpu")
         oriented = graph.oriented()
+        say(f"{known.name}: {oriented.m:,} edges, {triangles:,} triangles; made in {time.perf_counter() - begin:.1f} s")
         for parts in options.parts:
-            source: GraphBlocks | None = None
-            for way, cutoff in cells(options):
-                if time.perf_counter() > ends:
-                    print(f"{known.name}: no time left for {way} with {parts} parts", file=sys.stderr)
-                    continue
-                knobs = knobs_of(way, parts, options.streams, cutoff)
-                asked = Options(device="hybrid", algorithm=options.algorithm, threads=options.threads, knobs=knobs)
-                hybrid = plan_graph("count", oriented, asked, source)
-                assert isinstance(hybrid.source, GraphBlocks)
-                source = hybrid.source
-                yield measured(known.name, oriented, way, hybrid, triangles, options)
+            yield from measure_cells(known.name, scale, oriented, parts, triangles, budget)
         del graph, oriented
 
 
-def cells(options: argparse.Namespace) -> list[tuple[str, int]]:
-    """The ways with their cut-offs, in percent."""
-    return [
-        *((way, 50) for way in options.ways),
-        *(("cutoff", cutoff) for cutoff in options.cutoffs if not (cutoff == 50 and "cutoff" in options.ways)),
-    ]
+def measure_cells(
+    name: str, scale: int, graph: OrientedGraph, parts: int, triangles: int, budget: Budget
+) -> Iterator[Measured]:
+    """Every way on the same blocks; one that fails is told of, and does not end the others."""
+    options, source = budget.options, None
+    for way, cutoff in cells(options, scale):
+        about = name, graph.m, way, parts, cutoff
+        if budget.left(scale) <= 0:
+            say(f"{name}: no time left for {way} with {parts} parts")
+            continue
+        knobs = knobs_of(way, parts, options.streams, cutoff)
+        asked = Options(device="hybrid", algorithm=options.algorithm, threads=options.threads, knobs=knobs)
+        try:
+            hybrid = plan_graph("count", graph, asked, source)
+            source = hybrid.source if isinstance(hybrid.source, GraphBlocks) else None
+            run, seconds, repeats = timed(hybrid, scale, budget)
+        except Exception as error:
+            traceback.print_exc()
+            yield Measured(*about, problem=f"{type(error).__name__}: {error}")
+            continue
+        if run is None:
+            say(f"{name}: no time left for {way} with {parts} parts, but to warm up")
+            continue
+        yield Measured(*about, seconds, repeats, **looked_at(run, triangles))
+        if way == SCHEDULES[0] and options.output is not None:
+            run.timeline.write(options.output / f"hybrid_gpu-{scale}-{parts}.svg")
+
+
+def say(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)
+
+
+def best_ratio(item: Measured, items: list[Measured]) -> float | None:
+    """The time of a way by that of the faster single side on the same blocks, where both sides were measured."""
+    singles = {
+        other.way: other.seconds
+        for other in items
+        if other.way in SINGLE and other.repeats and (other.graph, other.parts) == (item.graph, item.parts)
+    }
+    return item.seconds / min(singles.values()) if len(singles) == len(SINGLE) and item.repeats else None
 
 
 def table_of(items: list[Measured]) -> str:
     """A row for each way; its time beside that of the faster single side on the same blocks."""
     rows = []
     for item in items:
-        singles = [
-            other.seconds
-            for other in items
-            if other.way in SINGLE and (other.graph, other.parts) == (item.graph, item.parts)
-        ]
-        ratio = item.seconds / min(singles) if singles else None
+        ratio = best_ratio(item, items)
         is_slow = ratio is not None and item.way == SCHEDULES[0] and ratio > ALLOWED_RATIO
+        times = (item.kernel_seconds, item.filling_seconds, item.copy_seconds, item.overlap_seconds)
         rows.append(
             [
                 *(item.graph, str(item.parts), item.way, f"{item.cutoff:,}", f"{item.seconds * 1e3:.2f}"),
                 "–" if ratio is None else f"{ratio:.2f}{' (too slow)' if is_slow else ''}",
-                *(f"{item.device_tasks:,}", f"{item.tasks - item.device_tasks:,}"),
-                *(f"{taken * 1e3:.2f}" for taken in (item.kernel_seconds, item.copy_seconds, item.overlap_seconds)),
+                *(str(len(item.repeats)), f"{item.device_tasks:,}", f"{item.tasks - item.device_tasks:,}"),
+                *(f"{taken * 1e3:.2f}" for taken in times),
                 *(f"{item.copied_bytes / 1e6:.1f}", f"{item.stream_share:.0%}", f"{item.thread_share:.0%}"),
             ]
         )
-    header = ["graph", "parts", "way", "cut-off", "ms", "best", "on GPU", "on threads", "kernels, ms", "copies, ms"]
-    return markdown([*header, "both, ms", "copied, MB", "streams busy", "threads busy"], rows)
+    header = ["graph", "parts", "way", "cut-off", "ms", "best", "of runs", "on GPU", "on threads", "kernels, ms"]
+    return markdown(
+        [*header, "filling, ms", "bus, ms", "bus and kernels, ms", "copied, MB", "streams busy", "threads busy"], rows
+    )
 
 
 def text_of(items: list[Measured], stamp: dict[str, str]) -> str:
@@ -187,6 +258,14 @@ def text_of(items: list[Measured], stamp: dict[str, str]) -> str:
     return "\n\n".join(["# Block tasks on a GPU and threads together", where, table_of(items), *wrong]) + "\n"
 
 
+def store(folder: Path, item: Measured, items: list[Measured], stamp: dict[str, str]) -> None:
+    """A line for the last record, and the table so far."""
+    line = json.dumps({"date": datetime.now(UTC).isoformat(), **stamp, **asdict(item)})
+    storage.append_line(folder / "hybrid_gpu.jsonl", line)
+    with storage.atomic_write(folder / "hybrid_gpu.md") as file:
+        file.write(text_of(items, stamp).encode())
+
+
 def emulate(options: argparse.Namespace) -> None:
     """Let two emulated devices be found, and ask for little."""
     sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
@@ -194,7 +273,7 @@ def emulate(options: argparse.Namespace) -> None:
 
     devices = tuple(StreamingEmulator(f"Emulated GPU {number}") for number in range(2))
     gpu.find_devices = lambda: devices  # type: ignore[assignment, return-value]
-    options.scales, options.parts, options.repeats, options.threads = [7], [3], 1, 3
+    options.scales, options.parts, options.repeats, options.threads = [6, 7], [3], 1, 3
 
 
 def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
@@ -206,39 +285,37 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--cutoffs", type=int, nargs="*", default=[], help="also the schedule cutoff with these, in %%")
     parser.add_argument("--algorithm", default="auto", help="keystone, trust or bbtc")
     parser.add_argument("--streams", type=int, default=4, help="of each GPU")
-    parser.add_argument("--threads", type=int, help="default: all that this process may use")
+    parser.add_argument("--threads", type=int, default=hardware.usable_threads())
     parser.add_argument("--repeats", type=int, default=9, help="timed runs, after one that warms up")
-    parser.add_argument("--cell-seconds", type=float, default=8.0, help="no further repeat after so long")
-    parser.add_argument("--limit-seconds", type=float, default=420.0, help="nothing further is begun after so long")
+    parser.add_argument("--cell-seconds", type=float, default=8.0, help="repeats beyond three end after so long")
+    parser.add_argument("--budget", type=float, default=460.0, help="seconds in which all is to end")
     parser.add_argument("--output", type=Path, help="folder for the records, one JSON object a line, and the table")
-    parser.add_argument("--emulate", action="store_true", help="without a GPU, on a small graph")
+    parser.add_argument("--emulate", action="store_true", help="without a GPU, on small graphs")
     return parser.parse_args(arguments)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Measure, print and store; the exit status is 1 when a count was wrong."""
+    """Measure, print and store; the exit status is 1 when a count was wrong, or a way failed."""
     options = parse(arguments)
     if options.emulate:
         emulate(options)
+    if options.output is not None:
+        options.output.mkdir(parents=True, exist_ok=True)
     stamp = {
         "devices": ", ".join(device.name for device in gpu.find_devices()),
         "machine": hardware.look().description,
         "version": ww.__version__,
         "command": " ".join(["benchmarks/hybrid_gpu.py", *(sys.argv[1:] if arguments is None else arguments)]),
     }
-    items = []
+    say(f"about {sum(map(Budget(0.0, options).need, options.scales)):.0f} s")
+    items: list[Measured] = []
     for item in measure(options):
         items.append(item)
         text = item.problem or f"{item.seconds * 1e3:.2f} ms, {item.device_tasks} of {item.tasks} tasks on GPUs"
         print(f"{item.graph:20} {item.parts:3} parts {item.way:10} {text}", flush=True)
         if options.output is not None:
-            line = json.dumps({"date": datetime.now(UTC).isoformat(), **stamp, **asdict(item)})
-            storage.append_line(options.output / "hybrid_gpu.jsonl", line)
-    text = text_of(items, stamp)
-    print(f"\n{text}")
-    if options.output is not None:
-        with storage.atomic_write(options.output / "hybrid_gpu.md") as file:
-            file.write(text.encode())
+            store(options.output, item, items, stamp)
+    print(f"\n{text_of(items, stamp)}")
     return int(any(item.problem is not None for item in items))
 
 

@@ -1,8 +1,13 @@
-"""As much of CuPy as `wedgewise.machine.gpu.Cuda` touches, in the host's memory; ``failing`` makes a call raise."""
+"""As much of CuPy as `wedgewise.machine.gpu.Cuda` touches, in the host's memory; ``failing`` makes a call raise.
+
+Every thread has its own current device, the first unless it says otherwise. Streams, events and arrays are of the
+device that was current when they were made; an event cannot be recorded by a stream of another.
+"""
 
 from __future__ import annotations
 
 import ctypes
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import SimpleNamespace
@@ -12,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 FREE_BYTES, POOLED_BYTES, DEVICES = 1000, 24, 3
+INVALID_HANDLE = 400
 
 
 class CUDARuntimeError(RuntimeError):
@@ -33,6 +39,8 @@ class OutOfMemoryError(MemoryError):
 class DeviceArray(np.ndarray[Any, np.dtype[Any]]):
     """An array that says where it lies as CuPy's do, and that NumPy does not take for its own."""
 
+    lies_on = 0
+
     @property
     def data(self) -> Any:
         return SimpleNamespace(ptr=self.ctypes.data)
@@ -51,7 +59,7 @@ class FakeCupy:
         self.calls: list[str] = []
         self.failing: dict[str, Exception] = {}
         self.events = 0
-        self.devices: list[int] = []  # those that are entered
+        self._entered = threading.local()
         self.cuda = SimpleNamespace(
             MemoryPool=self._pool,
             using_allocator=self._using,
@@ -66,11 +74,24 @@ class FakeCupy:
             runtime=SimpleNamespace(
                 CUDARuntimeError=CUDARuntimeError,
                 getDeviceProperties=self._properties,
-                memGetInfo=lambda: (FREE_BYTES + sum(self.devices), 2 * FREE_BYTES),
+                memGetInfo=lambda: (FREE_BYTES + self.device, 2 * FREE_BYTES),
                 getDeviceCount=lambda: DEVICES,
                 memcpyAsync=self._copy,
             ),
         )
+
+    @property
+    def devices(self) -> list[int]:
+        """Those that the calling thread has entered."""
+        if not hasattr(self._entered, "numbers"):
+            self._entered.numbers = []
+        numbers: list[int] = self._entered.numbers
+        return numbers
+
+    @property
+    def device(self) -> int:
+        """The calling thread's."""
+        return self.devices[-1] if self.devices else 0
 
     def note(self, call: str) -> None:
         self.calls.append(call)
@@ -79,11 +100,11 @@ class FakeCupy:
 
     def empty(self, shape: Any, dtype: Any) -> Any:
         self.note("empty")
-        return np.full(shape, 77, dtype).view(DeviceArray)
+        return self._made(np.full(shape, 77, dtype))
 
     def array(self, array: NDArray[Any], order: str) -> Any:
         self.note("array")
-        return np.array(array, order=order).view(DeviceArray)  # type: ignore[call-overload]
+        return self._made(np.array(array, order=order))  # type: ignore[call-overload]
 
     def asnumpy(self, array: Any) -> NDArray[Any]:
         self.note("asnumpy")
@@ -106,7 +127,13 @@ class FakeCupy:
         return np.asarray(source.on_host).view(DeviceArray)
 
     def RawModule(self, code: str, options: tuple[str, ...]) -> Any:
+        self.note("compile")
         return SimpleNamespace(get_function=lambda name: _Function(self))
+
+    def _made(self, array: NDArray[Any]) -> Any:
+        made = array.view(DeviceArray)
+        made.lies_on = self.device
+        return made
 
     def _pool(self) -> Any:
         return SimpleNamespace(
@@ -116,8 +143,10 @@ class FakeCupy:
     @contextmanager
     def _device(self, number: int) -> Iterator[None]:
         self.devices.append(number)
-        yield
-        self.devices.pop()
+        try:
+            yield
+        finally:
+            self.devices.pop()
 
     @contextmanager
     def _using(self, allocator: object) -> Iterator[None]:
@@ -144,6 +173,7 @@ class _Event:
     def __init__(self, cupy: FakeCupy, sleeps: bool = False) -> None:
         self._cupy = cupy
         self.sleeps = sleeps
+        self.device = cupy.device
         cupy.events += 1
         self.at = cupy.events
 
@@ -157,9 +187,13 @@ class _Stream:
     def __init__(self, cupy: FakeCupy, name: str) -> None:
         self._cupy = cupy
         self._name = name
+        self.device = cupy.device
 
     def record(self, event: _Event | None = None) -> _Event:
-        return event or _Event(self._cupy)
+        recorded = event or _Event(self._cupy)
+        if recorded.device != self.device:
+            raise CUDARuntimeError(INVALID_HANDLE)
+        return recorded
 
     def wait_event(self, event: _Event) -> None:
         self._cupy.note(f"{self._name} follows")

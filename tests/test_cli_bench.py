@@ -10,13 +10,13 @@ import sys
 from pathlib import Path
 
 import pytest
-from bench.bench_helpers import SKEWED, data_folder
+from bench.bench_helpers import SKEWED, data_folder, make_record
 from commands import answer_of, interrupt, invoke, run_on_terminal
 
 import wedgewise as ww
 from wedgewise.bench.record import Cell, Outcome, read_records
 from wedgewise.bench.runner import Bench
-from wedgewise.bench.suites import SUITES
+from wedgewise.bench.suite_files import declared_suites
 from wedgewise.cli.bench import repeat_options
 
 
@@ -42,11 +42,13 @@ def canned(monkeypatch: pytest.MonkeyPatch) -> list[Cell]:
 
 def test_without_a_suite_they_are_listed() -> None:
     lines = invoke("bench").stdout.splitlines()
-    assert [line.split(maxsplit=1) for line in lines] == [[suite.name, suite.summary] for suite in SUITES.values()]
+    assert [line.split(maxsplit=1) for line in lines] == [
+        [suite.name, suite.summary] for suite in declared_suites().values()
+    ]
     listed = answer_of("bench")
     assert listed["schema"] == 1
     names = ["smoke", "cpu", "answers", "trusses", "eager", "blocks", "balance"]
-    assert [suite["name"] for suite in listed["suites"]] == names
+    assert set(names) <= {suite["name"] for suite in listed["suites"]}
 
 
 def test_records_are_kept_and_tables_are_printed(options: list[str], tmp_path: Path) -> None:
@@ -66,13 +68,64 @@ def test_records_are_kept_and_tables_are_printed(options: list[str], tmp_path: P
 
 
 def test_eager_is_compared_as_published(options: list[str]) -> None:
-    result = invoke("bench", "eager", *options, "--graphs", "skewed", "--threads", "1", "2")
+    result = invoke("bench", "eager", *options, "--graphs", "skewed", "--threads", "1", "2", "--devices", "cpu")
     assert result.exit_code == 0, result.output
     kmax = ww.max_truss(SKEWED.pairs()).k
     rows = re.findall(r"^\| skewed +\| +(\d+) \| +(\d) \| .* ME/s \| .* ME/s \(.*×\) \|$", result.stdout, re.MULTILINE)
     assert rows == [("3", "1"), ("3", "2"), (str(kmax), "1"), (str(kmax), "2")]
     assert re.search(r"\| threads +\| +eager\[granularity=fine\] +\| +eager\[granularity=coarse\] ", result.stdout)
     assert re.search(r"^\| geometric mean ", result.stdout, re.MULTILINE)
+
+
+FEW = """
+name = "few"
+summary = "a few"
+graphs = ["kronecker-8-seed1"]
+real = ["clique", "nowhere"]
+tables = "metrics"
+
+[[matrix]]
+systems = ["wedgewise"]
+devices = ["cpu", "cuda"]
+"""
+
+
+def test_a_suite_may_be_a_file(options: list[str], canned: list[Cell], tmp_path: Path) -> None:
+    (tmp_path / "few.toml").write_text(FEW)
+    result = invoke("bench", str(tmp_path / "few.toml"), *options, "--devices", "cpu")
+    assert result.exit_code == 0, result.output
+    assert [(cell.graph, cell.device) for cell in canned] == [("kronecker-8-seed1", "cpu"), ("clique", "cpu")]
+    assert result.stdout.startswith("# a few\n")
+    assert "## Rates and bytes" in result.stdout
+    assert result.stdout.endswith("\nnot here: nowhere\n\n")
+    (tmp_path / "few.toml").write_text(FEW.replace("devices", "device"))
+    wrong = invoke("bench", str(tmp_path / "few.toml"), *options)
+    assert (wrong.exit_code, wrong.stdout) == (1, "")
+    assert "few.toml: matrix 1, device: is no key of this place; there are: systems, devices" in wrong.stderr
+
+
+def test_programs_take_part(options: list[str], canned: list[Cell], tmp_path: Path) -> None:
+    programs = tmp_path / "programs.toml"
+    programs.write_text("[[program]]\nname = 'tc'\ncommand = ['./tc', '{text}']\ncount = '(\\d+)'\n")
+    command = ["bench", "cpu", *options, "--graphs", "clique", "--rows", "count", "--programs", str(programs)]
+    result = invoke(*command)
+    assert result.exit_code == 0, result.output
+    assert [cell.system for cell in canned] == ["wedgewise", "tc"]
+    assert re.search(r"\| wedgewise +\| +tc +\|", result.stdout)
+
+
+def test_records_are_compared(tmp_path: Path) -> None:
+    paths = [tmp_path / name for name in ("A.jsonl", "B.jsonl")]
+    for path, seconds in zip(paths, (1.0, 2.0), strict=True):
+        path.write_text(make_record("wedgewise", (seconds,) * 9).to_line() + "\n")
+    before, after = map(str, paths)
+    slower = invoke("bench", "--compare", before, after, "--tables", str(tmp_path / "C.md"))
+    assert slower.exit_code == 1
+    assert (tmp_path / "C.md").read_text() == slower.stdout.removesuffix("\n")
+    assert "## Slower beyond noise" in slower.stdout
+    assert invoke("bench", "--compare", after, before).exit_code == 0
+    assert answer_of("bench", "--compare", before, before)["tally"] == {"same": 1}
+    assert invoke("bench", "smoke", "--compare", before, after).exit_code == 2
 
 
 def test_rows_of_the_count(options: list[str], canned: list[Cell]) -> None:
@@ -96,7 +149,7 @@ def test_options_of_several_values_reach_the_cells(options: list[str], canned: l
 def test_json_has_the_records(options: list[str], canned: list[Cell], tmp_path: Path) -> None:
     results = tmp_path / "R.jsonl"
     record = answer_of("bench", "answers", *options, "--graphs", "clique", "--output", str(results))
-    assert set(record) == {"schema", "suite", "output", "failures", "records"}
+    assert set(record) == {"schema", "suite", "output", "failures", "records", "not_here"}
     assert (record["schema"], record["suite"], record["failures"]) == (1, "answers", 0)
     assert record["output"] == str(results)
     assert record["records"] == [json.loads(line) for line in results.read_text().splitlines()]
@@ -206,7 +259,7 @@ def test_a_pipe_hears_of_cells_with_verbose_only(options: list[str], canned: lis
 
 def test_a_terminal_sees_every_cell_and_the_tables(options: list[str]) -> None:
     written = run_on_terminal("bench", "answers", *options, "--graphs", "clique", "--questions", "count")
-    assert re.search(r"clique\s+count\s+wedgewise\s+1\s+[\d.]+ ms", written)
+    assert re.search(r"clique\s+count\s+wedgewise\s+1\s+[\d.]+ [mµ]s", written)
     assert "# Triangle answers on the CPU, all in one run" in written
 
 

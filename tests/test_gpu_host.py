@@ -144,7 +144,11 @@ def test_arrays_are_sent_without_waiting(fake: FakeCupy, device: gpu.Cuda) -> No
     sent = device.send(LARGE)
     assert np.array_equal(sent.array, LARGE)
     assert fake.calls == ["to copying", "empty", "from copying", *["pin", "copy"] * 4]
-    assert 1 <= clock(sent.end) - clock(sent.begin) <= 10
+    assert [piece.nbytes for piece in sent.pieces] == [ring.PIECE_BYTES] * 3 + [20]
+    for piece in sent.pieces:
+        assert piece.filled[0] <= piece.filled[1]
+        assert clock(piece.end) - clock(piece.begin) == pytest.approx(2)  # an event for the buffer is between
+        assert clock(piece.end) < clock(sent.end)
     stream = device.stream()
     stream.follow(sent.end)
     with stream:
@@ -166,9 +170,38 @@ def test_the_clock_is_the_host_s(device: gpu.Cuda) -> None:
 def test_memory_is_reserved_on_the_stream_of_copies(fake: FakeCupy, device: gpu.Cuda) -> None:
     device.reserve(100)
     assert fake.calls == ["to copying", "empty", "from copying"]
+    fake.calls.clear()
+    device.reserve(100, device.stream())
+    assert fake.calls == ["to copying", "empty", "from copying"]
     fake.failing["empty"] = OutOfMemoryError("Out of memory allocating 100 bytes")
     with pytest.raises(DeviceMemoryError, match="100 bytes were asked for"):
         device.reserve(100)
+
+
+def test_a_device_that_is_ready_has_nothing_left_to_compile_or_pin(fake: FakeCupy, device: gpu.Cuda) -> None:
+    kernels = [gpu.Kernel("polak", "count", (("OFFSET_BITS", 32),)), gpu.Kernel("polak", "count", ())]
+    device.get_ready(kernels)
+    assert (fake.calls.count("compile"), fake.calls.count("pin")) == (2, ring.BUFFERS)
+    fake.calls.clear()
+    device.launch("polak", "count", 1, 32, (), defines=kernels[0].defines)
+    device.send(LARGE)
+    device.upload(LARGE)
+    device.get_ready(kernels)
+    assert not {"compile", "pin"} & set(fake.calls)
+
+
+def test_arrays_of_a_further_device_go_there_and_come_from_there(fake: FakeCupy) -> None:
+    """By threads of the ring, whose device is the first, and by a caller whose device is another."""
+    device = gpu.Cuda(fake, 2)
+    for array in (LARGE, LARGE[:9]):
+        there = device.upload(array)
+        assert there.lies_on == 2
+        assert np.array_equal(device.download(there), array)
+    fake.failing["empty"] = OutOfMemoryError("Out of memory allocating 8 bytes")
+    with pytest.raises(DeviceMemoryError) as caught:
+        device.upload(LARGE)
+    assert caught.value.free == FREE_BYTES + POOLED_BYTES + 2
+    assert fake.devices == []
 
 
 def test_all_devices_are_found(fake: FakeCupy, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -70,6 +70,42 @@ def test_buffers_are_pinned_when_needed_and_kept() -> None:
     assert bus.pinned == [PIECE] * BUFFERS
 
 
+def test_buffers_that_are_pinned_before_are_not_later() -> None:
+    bus = LateBus()
+    ready = Ring(bus)
+    for _ in range(2):
+        ready.pin()
+        assert bus.pinned == [PIECE] * BUFFERS
+    ready.send(some_bytes(9 * PIECE), np.zeros(9 * PIECE, np.uint8))
+    assert bus.pinned == [PIECE] * BUFFERS
+
+
+class Count:
+    """A stamp that knows how many copies were under way or done."""
+
+    def __init__(self, copies: int) -> None:
+        self.copies = copies
+
+    def wait(self) -> None:
+        """Nobody does."""
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_what_is_staged_says_when_its_pieces_moved(size: int) -> None:
+    bus, source, target = LateBus(), some_bytes(size), np.zeros(size, np.uint8)
+    timing = Ring(bus)
+    before = time.perf_counter()
+    moved = timing.stage_timed(source, target, lambda: Count(bus.copies))
+    timing.settle()
+    assert np.array_equal(target, source)
+    assert [piece.nbytes for piece in moved] == [len(source[at : at + PIECE]) for at in range(0, size, PIECE)]
+    assert [(vars(piece.begin), vars(piece.end)) for piece in moved] == [
+        ({"copies": number}, {"copies": number + 1}) for number in range(len(moved))
+    ]
+    seconds = [before, *(at for piece in moved for at in piece.filled), time.perf_counter()]
+    assert seconds == sorted(seconds)
+
+
 def test_a_buffer_waits_for_the_copy_out_of_it_and_no_other() -> None:
     """With one thread and three buffers, two copies stay under way while the third buffer is filled."""
     bus = LateBus()

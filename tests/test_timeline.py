@@ -14,8 +14,8 @@ from wedgewise.execute.timeline import COLOURS, Copy, DeviceUse, PlaceUse, Span,
 
 TIMELINE = Timeline(
     (
-        Span(0, "A", "A stream 0", 1.0, 4.0, 9.0, (Copy(0.0, 1.0, 100), Copy(0.5, 1.5, 20))),
-        Span(1, "A", "A stream 1", 2.0, 5.0, 8.0, (Copy(1.0, 2.5, 30),)),
+        Span(0, "A", "A stream 0", 1.0, 4.0, 9.0, (Copy(0.5, 1.0, 100, (0.0, 0.25)), Copy(0.0, 1.5, 20, (0.0, 1.0)))),
+        Span(1, "A", "A stream 1", 2.0, 5.0, 8.0, (Copy(1.0, 2.5, 30, (0.5, 1.0)),)),
         Span(2, "A", "A stream 0", 4.0, 6.0, 7.0),
         Span(3, "cpu", "thread 0", 0.0, 8.0, 2.0),
         Span(3, "cpu", "thread 1", 3.0, 7.0, 2.0, helps=True),
@@ -37,14 +37,15 @@ def test_places() -> None:
 
 
 def test_devices() -> None:
-    """Kernels from 1 to 6, copies from 0 to 2.5: both from 1 to 2.5."""
-    assert TIMELINE.device_uses == (DeviceUse("A", 5.0, 2.5, 1.5, 150),)
+    """Kernels from 1 to 6, copies from 0 to 2.5: both from 1 to 2.5; buffers filled for 0.25, 1 and 0.5 seconds."""
+    assert TIMELINE.device_uses == (DeviceUse("A", 5.0, 2.5, 1.5, 150, 1.75),)
 
 
 def test_text() -> None:
+    uses = "kernels 5,000.0 ms, copies 2,500.0 ms of 150 bytes, both at once 1,500.0 ms"
     assert str(TIMELINE).splitlines() == [
         "8,000.0 ms",
-        "A: kernels 5,000.0 ms, copies 2,500.0 ms of 150 bytes, both at once 1,500.0 ms",
+        f"A: {uses}; threads filled buffers for 1,750.0 ms",
         "A stream 0: 2 tasks, busy 62%, idle for the last 2,000.0 ms",
         "A stream 1: 1 tasks, busy 38%, idle for the last 3,000.0 ms",
         "A stream 2: 0 tasks, busy 0%, idle for the last 8,000.0 ms",
@@ -58,7 +59,14 @@ def test_json(tmp_path: Path) -> None:
     told = json.loads((tmp_path / "t.json").read_text())
     assert (told["seconds"], len(told["places"]), len(told["spans"])) == (8, 5, 6)
     assert told["devices"] == [
-        {"device": "A", "kernel_seconds": 5, "copy_seconds": 2.5, "overlap_seconds": 1.5, "copied_bytes": 150}
+        {
+            "device": "A",
+            "kernel_seconds": 5,
+            "copy_seconds": 2.5,
+            "overlap_seconds": 1.5,
+            "copied_bytes": 150,
+            "filling_seconds": 1.75,
+        }
     ]
     assert told["places"][4] == {
         "place": "thread 1",
@@ -76,7 +84,10 @@ def test_json(tmp_path: Path) -> None:
         "begin": 1,
         "end": 4,
         "estimate": 9,
-        "copies": [{"begin": 0, "end": 1, "nbytes": 100}, {"begin": 0.5, "end": 1.5, "nbytes": 20}],
+        "copies": [
+            {"begin": 0.5, "end": 1, "nbytes": 100, "filled": [0, 0.25]},
+            {"begin": 0, "end": 1.5, "nbytes": 20, "filled": [0, 1]},
+        ],
         "helps": False,
     }
 
@@ -89,6 +100,7 @@ def test_drawing(tmp_path: Path) -> None:
     drawn = [
         *(("help" if span.helps else "count", span.begin, span.end) for span in TIMELINE.spans),
         *(("copy", copy.begin, copy.end) for span in TIMELINE.spans for copy in span.copies),
+        *(("fill", *copy.filled) for span in TIMELINE.spans for copy in span.copies),
     ]
     assert sorted((bar.get("fill"), bar.get("x"), bar.get("width")) for bar in bars) == sorted(
         (COLOURS[kind], f"{150 + begin * per_second:.2f}", f"{(end - begin) * per_second:.2f}")

@@ -26,7 +26,7 @@ LIMITS = {"seconds": 120.0, "memory_bytes": 10**9}
 def make_record(system: str, seconds: tuple[float, ...] = (), *, status: str = "ok", **changes: Any) -> Record:
     """A record of one cell; `changes` go to the cell or the outcome, whichever has a field of that name."""
     cell: dict[str, Any] = {"algorithm": "default", "graph": "g", "row": "count", "threads": 2, "question": "count"}
-    cell["knobs"] = {}
+    cell |= {"knobs": {}, "device": "cpu"}
     cell |= {name: changes.pop(name) for name in list(changes) if name in cell}
     load, details = changes.pop("load", 1.0), changes.pop("details", {})
     answer = 45 if status == "ok" else None

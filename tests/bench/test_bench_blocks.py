@@ -12,10 +12,13 @@ from graphs import TRUTHS, fixture_pairs
 from bench.bench_helpers import make_record
 from wedgewise.bench.blocks import Blocks, Cut
 from wedgewise.bench.command import Choices, run
-from wedgewise.bench.cuts import render_cuts
+from wedgewise.bench.cuts import cut_sections
+from wedgewise.bench.graphs import SMALL
+from wedgewise.bench.matrix import Matrix
 from wedgewise.bench.record import Record
 from wedgewise.bench.spec import Spec
-from wedgewise.bench.suites import BALANCE, BLOCKS, SMALL, Suite
+from wedgewise.bench.suite_files import declared_suites
+from wedgewise.bench.suites import Suite
 from wedgewise.bench.systems import all_systems, choose_systems
 from wedgewise.blocks import Hashed
 from wedgewise.errors import UnknownNameError
@@ -29,9 +32,12 @@ def counted(way: str, name: str = "jazz") -> tuple[Blocks, Cut, int]:
     return system, cut, system.count(cut)
 
 
-@pytest.mark.parametrize("suite", [BLOCKS, BALANCE], ids=["blocks", "balance"])
-def test_every_way_of_the_suites_counts(suite: Suite) -> None:
-    for way in suite.cuts:
+@pytest.mark.parametrize(("suite", "number"), [("blocks", 24), ("balance", 20)])
+def test_every_way_of_the_suites_counts(suite: str, number: int) -> None:
+    cells = [cell for matrix in declared_suites()[suite].matrices for cell in matrix.cells(["lesmis"])]
+    ways = {cell.way for cell in cells if cell.system == Blocks.name}
+    assert len(ways) == number
+    for way in ways:
         assert counted(way, "lesmis")[2] == TRUTHS["lesmis"]["triangles"], way
 
 
@@ -85,7 +91,7 @@ def test_facts_are_kept_in_records_and_shown_in_tables() -> None:
     record = record_of("keystone[parts=2]")
     again = Record.from_line(record.to_line())
     assert again.outcome.facts == record.outcome.facts
-    text = render_cuts([again, make_record("wedgewise", (0.1,))], "Blocks")
+    text = "\n".join(cut_sections([again, make_record("wedgewise", (0.1,), facts={"chosen": "keystone"})]))
     assert "| jazz  | keystone[parts=2] |       1 |     2 |" in text
     assert "0.50×" in text
     assert "## Balance" in text
@@ -95,8 +101,9 @@ def test_facts_are_kept_in_records_and_shown_in_tables() -> None:
 
 def test_a_cell_runs_in_a_child(tmp_path: Path) -> None:
     (graph, *_) = SMALL
-    choices = Choices(graphs=(graph.name,), systems=(Blocks.name,), work=tmp_path, threads=(1,), repeats=1)
-    suite = Suite("few", "", (), str, cuts=("keystone[parts=2]", "bbtc[parts=3,scheme=hashed]"))
+    choices = Choices(graphs=(graph.name,), work=tmp_path, threads=(1,), repeats=1)
+    ways = ("keystone[parts=2]", "bbtc[parts=3,scheme=hashed]")
+    suite = Suite("few", "", (), (Matrix(systems=(Blocks.name,), algorithms=ways),))
     records = run(suite, choices)
     assert [record.outcome.status for record in records] == ["ok", "ok"]
     assert [record.outcome.facts["tasks"] for record in records] == [4, 27]

@@ -4,14 +4,23 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
+from types import MappingProxyType, ModuleType, SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
+from emulate.copying import EmulatedGpu, install
+from emulate.emulated_cases import needs_compiler
 
+import wedgewise as ww
 from bench import bench_dummy as dummy
 from bench.bench_helpers import make_graph
-from wedgewise.bench import child
+from wedgewise.bench import child, kernels, ours
+from wedgewise.generate import kronecker
+from wedgewise.machine import gpu
 
 
 def reports_of(
@@ -21,15 +30,19 @@ def reports_of(
     *,
     question: str = "count",
     repeats: int = child.MOST_REPEATS,
+    device: str = "cpu",
+    knobs: Mapping[str, str] = MappingProxyType({}),
+    module: ModuleType = dummy,
     **details: int,
 ) -> list[dict[str, Any]]:
     graph = make_graph(folder)
     job = {
-        "source": dummy.__file__,
-        "name": "dummy",
+        "source": module.__file__,
+        "name": "dummy" if module is dummy else "wedgewise",
         "algorithm": algorithm,
         "threads": 1,
-        "knobs": {},
+        "knobs": dict(knobs),
+        "device": device,
         "question": question,
         "details": details,
         "row": row,
@@ -74,6 +87,135 @@ def test_what_needs_no_warming_up_is_timed_at_once(tmp_path: Path, monkeypatch: 
     monkeypatch.setattr(dummy, "__file__", str(source))
     stages = [line["stage"] for line in reports_of(tmp_path, "right", repeats=1) if "stage" in line]
     assert stages == ["load", "prepare", "count", "check"]
+
+
+def test_our_own_answers_are_told_apart_by_stage(tmp_path: Path) -> None:
+    for row, stages in (("count", {"prepare", "kernel"}), ("edges", {"prepare", "kernel", "whole"})):
+        reports = reports_of(tmp_path, "reference", row, repeats=2, module=ours)
+        timed = [line for line in reports if "timed" in line]
+        assert len(timed) == 2
+        assert all(set(line["stages"]) == stages for line in timed)
+        assert all(sum(line["stages"].values()) <= 2 * line["timed"] for line in timed)
+        (found, _) = [line for line in reports if "answer" in line]
+        assert (found["answer"], found["edges"]) == (1, 3)
+        (facts,) = [line["facts"] for line in reports if "facts" in line]
+        assert (facts["chosen"], facts["vertices"]) == ("reference", 3)
+        assert facts["wedges_tested"] > 0
+
+
+def test_a_device_that_is_not_there_is_unavailable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gpu, "why_no_device", lambda: "no GPU here")
+    for device in ("cuda", "hybrid"):
+        last = reports_of(tmp_path, "auto", device=device, module=ours)[-1]
+        assert (last["failed"], last["message"]) == ("unavailable", "no GPU here")
+
+
+@pytest.mark.deep
+def test_the_hybrid_tells_what_ran_where(tmp_path: Path) -> None:
+    where: dict[str, Any] = {"device": "hybrid", "knobs": {"places": "cpu"}}
+    reports = reports_of(tmp_path, "keystone", repeats=1, module=ours, **where)
+    (timed,) = [line for line in reports if "timed" in line]
+    assert set(timed["stages"]) == {"prepare", "kernel"}
+    (facts,) = [line["facts"] for line in reports if "facts" in line]
+    assert {span["device"] for span in facts["timeline"]["spans"]} == {"cpu"}
+    assert (facts["chosen"], facts["bytes_moved"]) == ("keystone", 0)
+    assert [line["answer"] for line in reports if "answer" in line] == [1]
+
+
+@pytest.fixture
+def emulated(monkeypatch: pytest.MonkeyPatch) -> EmulatedGpu:
+    device = EmulatedGpu()
+    install(device, monkeypatch)
+    monkeypatch.setattr(kernels, "COPIED_BYTES", 1 << 16)
+    return device
+
+
+@needs_compiler
+def test_a_count_on_a_device_is_its_kernels(tmp_path: Path, emulated: EmulatedGpu) -> None:
+    reports = reports_of(tmp_path, "polak", repeats=3, device="cuda", module=ours)
+    launches = emulated.launches
+    timed = [line for line in reports if "timed" in line]
+    assert [line["timed"] for line in timed] == [line["stages"]["kernel"] for line in timed]
+    assert {line["stages"]["prepare"] for line in timed} == {timed[0]["stages"]["prepare"]}  # made once
+    assert [(line["answer"], line["edges"]) for line in reports if "answer" in line] == [(1, 3)] * 3
+    (facts,) = [line["facts"] for line in reports if "facts" in line]
+    assert (facts["chosen"], facts["vertices"]) == ("polak", 3)
+    assert facts["wedges_tested"] > 0
+    assert facts["limit_seconds"] > 0
+    reports_of(tmp_path, "polak", repeats=1, device="cuda", module=ours)
+    assert 0 < emulated.launches - launches < launches  # fewer repeats, as much preparation
+
+
+@needs_compiler
+@pytest.mark.usefixtures("emulated")
+@pytest.mark.parametrize("is_cut", [False, True])
+def test_every_launch_counts_afresh(is_cut: bool) -> None:
+    pairs = kronecker(6, seed=1).pairs()
+    work = kernels.DeviceCount(ww.Graph(pairs, device="cuda"), "keystone", None)
+    assert work.kept is not None
+    if is_cut:  # into batches, as a graph that is large
+        work.work, work.kept = replace(work.work, batches=(*work.work.batches, tuple)), None
+    expected = ww.count(pairs, device="cpu", algorithm="reference")
+    tests = set()
+    for _ in range(2):
+        assert work.launch() == expected
+        assert work.measured()["stages"]["kernel"] == work.seconds > 0
+        tests.add(work.facts()["wedges_tested"])
+    assert len(tests) == 1
+
+
+@needs_compiler
+@pytest.mark.usefixtures("emulated")
+def test_a_graph_without_edges_is_counted_too() -> None:
+    nothing = ww.Graph(np.empty((0, 2), np.int64), n=5, device="cuda")
+    assert kernels.DeviceCount(nothing, "polak", None).launch() == 0
+
+
+@needs_compiler
+@pytest.mark.usefixtures("emulated")
+def test_whole_answers_of_a_device_are_told_apart(tmp_path: Path) -> None:
+    reports = reports_of(tmp_path, "keystone", "edges", question="triangles", repeats=1, device="cuda", module=ours)
+    (timed,) = [line for line in reports if "timed" in line]
+    assert set(timed["stages"]) == {"prepare", "copy", "kernel", "answer", "whole"}
+    assert timed["stages"]["whole"] == timed["timed"]
+    (facts,) = [line["facts"] for line in reports if "facts" in line]
+    assert facts["bytes_moved"] == 3 * 2 * 4 + 3 * 8  # pairs there, a number for each vertex back
+    assert [line["edges"] for line in reports if "answer" in line] == [3]
+
+
+@needs_compiler
+@pytest.mark.usefixtures("emulated")
+def test_rounds_of_eager_are_timed_apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[int] = []
+
+    def seconds(rounds: kernels.EagerRounds, k: int) -> float:
+        asked.append(k)
+        assert right(rounds, k) > 0
+        return 0.0
+
+    right = kernels.EagerRounds.seconds
+    monkeypatch.setattr(kernels.EagerRounds, "seconds", seconds)
+    reports = reports_of(tmp_path, "eager", question="k_truss", repeats=1, device="cuda", module=ours, k=3)
+    (timed,) = [line for line in reports if "timed" in line]
+    assert (timed["stages"]["kernel"], asked) == (0.0, [3])
+    assert 0 < timed["stages"]["prepare"] <= timed["timed"]
+    assert [line["answer"] for line in reports if "answer" in line] == [3]
+
+
+def test_an_answer_from_elsewhere_is_none() -> None:
+    system = ours.Wedgewise("auto", 1, {}, device="cuda")
+    elsewhere = SimpleNamespace(device="cpu", plan=SimpleNamespace(reasons=("the GPU has no room",)))
+    system.ww = SimpleNamespace(run=lambda *_, **__: elsewhere)
+    with pytest.raises(MemoryError, match="not on cuda: the GPU has no room"):
+        system.triangles(None)
+
+
+def test_the_peak_of_a_device_is_of_what_lies_there_at_once() -> None:
+    hook = kernels._hook(object)
+    for call, size in (("malloc", 10), ("malloc", 5), ("free", 10), ("malloc", 7)):
+        getattr(hook, f"{call}_postprocess")(mem_size=size, mem_ptr=64)
+    hook.malloc_postprocess(mem_size=99, mem_ptr=0)  # there was no room
+    assert (hook.most, hook.held) == (15, 12)
 
 
 def test_another_question_is_asked_and_summarised(tmp_path: Path) -> None:
@@ -129,6 +271,6 @@ def test_a_system_comes_from_a_python_file(tmp_path: Path) -> None:
 def test_the_child_ends_when_its_input_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
     ended: list[int] = []
     monkeypatch.setattr(os, "read", lambda _descriptor, _size: b"")
-    monkeypatch.setattr(os, "_exit", ended.append)
+    monkeypatch.setattr(child, "kill_session", ended.append)
     child._end_with_parent()
-    assert ended == [1]
+    assert ended == [os.getpid()]

@@ -21,6 +21,8 @@ from wedgewise.bench.runner import Bench, matrix
 from wedgewise.bench.spec import Spec
 from wedgewise.bench.systems import SystemSource, systems_in
 from wedgewise.bench.watch import CellLimits
+from wedgewise.datasets.shelf import Record as Shelved
+from wedgewise.datasets.shelf import checksum, shelf_of
 from wedgewise.errors import MissingFileError, UnknownNameError
 
 WRITTEN = {"k_truss": ("k_truss[k=4]", "k_truss[k=kmax]")}
@@ -130,6 +132,30 @@ def test_what_is_known_of_trusses(tmp_path: Path) -> None:
     unknown = graphs.prepare(large, tmp_path / "work")
     assert unknown.expected(Spec("trussness")) is unknown.expected(Spec("k_truss", {"k": 3})) is None
     assert unknown.with_kmax(1).trusses == {9: 36}
+
+
+def test_graphs_of_the_catalogue_take_part_where_they_are_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WEDGEWISE_CACHE", str(tmp_path))
+    here = {graph.name for graph in graphs.published_graphs()}
+    assert "Theory-3-4-5-B1k" in here  # is generated
+    assert "ca-GrQc" not in here
+    shelf = shelf_of("ca-GrQc")
+    shelf.make()
+    (shelf.folder / "ca-GrQc.txt").write_text("5 7\n7 9\n9 5\n5 5\n")
+    mark = checksum(shelf.folder / "ca-GrQc.txt")
+    size = (shelf.folder / "ca-GrQc.txt").stat().st_size
+    shelf.remember(Shelved("ca-GrQc.txt", size, mark, "here", counted={"triangles": 1}, verified=(mark,)))
+    found = graphs.known_graphs(None)["ca-GrQc"]
+    assert (found.triangles, found.fingerprint()) == (1, mark[:12])
+    prepared = graphs.prepare(found, tmp_path / "work", as_text=False)
+    assert np.load(prepared.pairs_path).tolist() == [[0, 1], [0, 2], [1, 2]]
+    assert not prepared.text_path.exists()
+
+
+def test_any_kronecker_graph_can_be_named() -> None:
+    known = graphs.named_graphs(None, ["kronecker-5-seed7", "kronecker-8-seed1", "nix"])
+    assert np.array_equal(known["kronecker-5-seed7"].make_pairs(), generate.kronecker(5, seed=7).pairs())
+    assert "nix" not in known
 
 
 def test_graphs_are_chosen_by_name() -> None:

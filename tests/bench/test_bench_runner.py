@@ -5,16 +5,20 @@ from __future__ import annotations
 import json
 import shutil
 import subprocess
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
+from devices.found import needs_device
 
 from bench import bench_dummy
 from bench.bench_dummy import TRIANGLES
 from bench.bench_helpers import SETTING, dummy_cell, make_bench, make_record
-from wedgewise.bench import runner
+from wedgewise.bench import profile, runner
 from wedgewise.bench.record import (
+    DEVICES,
     QUESTIONS,
     Cell,
     Outcome,
@@ -28,7 +32,7 @@ from wedgewise.bench.record import (
 from wedgewise.bench.runner import Bench, judged, matrix
 from wedgewise.bench.systems import SystemSource, all_systems, by_algorithms, choose_systems, systems_in
 from wedgewise.bench.watch import CellLimits
-from wedgewise.errors import FormatError, InputError, MissingFileError, UnknownNameError
+from wedgewise.errors import FormatError, InputError, MissingDependencyError, MissingFileError, UnknownNameError
 
 
 def counted(bench: Bench, monkeypatch: pytest.MonkeyPatch, outcome: Outcome) -> list[Cell]:
@@ -47,7 +51,7 @@ def test_failures_do_not_end_the_run_and_each_cell_is_one_line(tmp_path: Path) -
     bench = make_bench(tmp_path)
     cells = [dummy_cell(name) for name in ("exit", "wrong", "missing", "right")]
     seen: list[Record] = []
-    records = bench.run(cells, on_record=seen.append)
+    records = bench.run(cells, on_record=lambda record, _ran: seen.append(record))
     assert [record.outcome.status for record in records] == ["crashed", "wrong", "unavailable", "ok"]
     assert read_records(bench.results_path) == records == seen
 
@@ -64,6 +68,7 @@ def test_a_line_has_what_is_needed_to_repeat_it(tmp_path: Path) -> None:
         "threads": 1,
         "knobs": {"more": 0},
         "question": "count",
+        "device": "cpu",
     }
     assert (line["revision"], line["command"]) == ("abc123", "wedgewise bench cpu")
     assert (line["status"], line["answer"], line["expected"]) == ("ok", TRIANGLES, TRIANGLES)
@@ -91,6 +96,88 @@ def test_resume_keeps_failures_too(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     bench.run([dummy_cell("right")])
     bench.run([dummy_cell("right")], resume=True)
     assert len(ran) == 1
+
+
+def test_resume_takes_what_other_machines_did_and_tries_again_what_was_not_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bench, cells = make_bench(tmp_path), [dummy_cell("right"), dummy_cell("right", more=1)]
+    counted(bench, monkeypatch, Outcome("unavailable", "no GPU"))
+    bench.run(cells[:1])
+    there = replace(bench, setting=replace(SETTING, machine={"processor": "Q", "gpu": "G", "system": "S"}))
+    ran = counted(bench, monkeypatch, Outcome("ok", answer=45, seconds=(1.0,)))
+    there.run(cells, resume=True)
+    told: list[bool] = []
+    records = bench.run(cells, resume=True, on_record=lambda _record, is_new: told.append(is_new))
+    assert (ran, told) == (cells, [False, False])
+    assert {record.setting.machine["processor"] for record in records} == {"Q"}
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "question"),
+    [
+        pytest.param(algorithm, question, marks=needs_device)
+        for algorithm, question in (("trust", "count"), ("auto", "triangles"), ("eager", "k_truss[k=3]"))
+    ],
+)
+def test_a_cell_runs_on_a_real_device(tmp_path: Path, algorithm: str, question: str) -> None:
+    bench = make_bench(tmp_path, seconds=120.0, triangles=None)
+    bench = replace(bench, systems=all_systems(), limits=replace(bench.limits, memory_bytes=2**36, repeats=3))
+    for row in ("count", "edges"):
+        cell = Cell("wedgewise", algorithm, "g", row, 2, question=question, device="cuda")
+        outcome = bench.run_cell(cell)
+        assert (outcome.status, outcome.message) == ("ok", "")
+        assert len(outcome.seconds) == len(outcome.stages["kernel"]) == 3
+        assert min(outcome.stages["kernel"]) > 0
+        assert outcome.facts["device_peak_bytes"] >= 512
+        assert ("whole" in outcome.stages) == (row == "edges")
+        assert ("limit_seconds" in outcome.facts) == ((row, question) == ("count", "count"))
+
+
+@pytest.fixture
+def on_gpu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Bench, Cell]:
+    """A bench that profiles, and a cell of our own on a GPU that always answers."""
+    bench = make_bench(tmp_path)
+    bench = replace(bench, systems={"wedgewise": bench.systems["dummy"]}, profiles=True)
+    monkeypatch.setattr(runner, "run_child", lambda _job, _limits: Outcome("ok", answer=45, seconds=(1.0,)))
+    return bench, replace(dummy_cell("right"), system="wedgewise", device="cuda")
+
+
+def test_cells_on_a_gpu_are_profiled(on_gpu: tuple[Bench, Cell], monkeypatch: pytest.MonkeyPatch) -> None:
+    bench, cell = on_gpu
+    jobs: list[str] = []
+
+    def profiled(job: Mapping[str, Any], _limits: CellLimits) -> dict[str, float]:
+        jobs.append(job["device"])
+        return {"sectors.sum": 7.0}
+
+    monkeypatch.setattr(profile, "profiled", profiled)
+    outcomes = [bench.run_cell(item) for item in (cell, replace(cell, device="cpu"), replace(cell, row="edges"))]
+    assert [outcome.facts for outcome in outcomes] == [{"counters": {"sectors.sum": 7.0}}, {}, {}]
+    assert jobs == ["cuda"]
+    assert replace(bench, profiles=False).run_cell(cell).facts == {}
+
+
+def test_why_a_cell_was_not_profiled_is_recorded(on_gpu: tuple[Bench, Cell], monkeypatch: pytest.MonkeyPatch) -> None:
+    def profiled(_job: object, _limits: object) -> dict[str, float]:
+        raise MissingDependencyError("no ncu in /opt/tools/bin")
+
+    bench, cell = on_gpu
+    monkeypatch.setattr(profile, "profiled", profiled)
+    outcome = bench.run_cell(cell)
+    assert (outcome.status, outcome.message, outcome.facts) == ("ok", "no counters: no ncu in bin", {})
+
+
+def test_resuming_with_a_profiler_runs_what_was_not_profiled(
+    on_gpu: tuple[Bench, Cell], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bench, cell = on_gpu
+    monkeypatch.setattr(profile, "profiled", lambda _job, _limits: {"sectors.sum": 7.0})
+    replace(bench, profiles=False).run([cell])
+    told: list[bool] = []
+    for _ in range(2):
+        bench.run([cell], resume=True, on_record=lambda _record, is_new: told.append(is_new))
+    assert told == [True, False]
 
 
 def test_an_interrupted_run_leaves_the_finished_cells(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -150,6 +237,30 @@ def test_questions_are_found_by_their_methods() -> None:
     (found,) = systems_in(bench_dummy)
     assert found.questions == ("count", "triangles", "clustering", "k_truss")
     assert all_systems()["wedgewise"].questions == QUESTIONS
+
+
+def test_cells_are_on_the_devices_that_systems_have() -> None:
+    here, there = (
+        SystemSource(name, name, ("x",), Path(), devices=where) for name, where in (("a", ("cpu",)), ("b", ("cuda",)))
+    )
+    assert [cell.system for cell in matrix([here, there], ["g"], ["count"], [1])] == ["a"]
+    (cell,) = matrix([here, there], ["g"], ["count"], [1], device="cuda")
+    assert (cell.system, cell.device) == ("b", "cuda")
+    assert all_systems()["wedgewise"].devices == DEVICES
+
+
+def test_what_our_algorithms_answer_depends_on_the_device() -> None:
+    (ours,) = choose_systems(["wedgewise"])
+    on_gpu = by_algorithms(ours, ["auto", "trust"], "cuda")
+    assert on_gpu.ways("count") == ("auto", "trust")
+    assert on_gpu.ways("trussness") == ("auto",)
+    on_both = by_algorithms(ours, ["auto", "keystone"], "hybrid")
+    assert on_both.ways("count") == on_both.ways("transitivity") == ("auto", "keystone")
+    assert on_both.ways("triangles") == ()
+    with pytest.raises(InputError, match="does not count blocks"):
+        by_algorithms(ours, ["polak"], "hybrid")
+    with pytest.raises(UnknownNameError, match="trust"):
+        by_algorithms(ours, ["trust"])
 
 
 def test_algorithms_of_our_own_are_asked_what_they_answer() -> None:
@@ -268,6 +379,16 @@ def test_records_survive_their_line() -> None:
     assert Record.from_line(record.to_line()) == record
 
 
+def test_stages_facts_and_the_device_are_kept_in_a_line() -> None:
+    stages = {"prepare": (0.5, 0.25), "kernel": (1.0, 2.0)}
+    record = make_record("wedgewise", (1.5, 2.25), device="cuda", stages=stages, facts={"chosen": "trust"})
+    assert Record.from_line(record.to_line()) == record
+    line = json.loads(record.to_line())
+    del line["cell"]["device"], line["stages"], line["facts"]  # as lines were before there were any
+    old = Record.from_line(json.dumps(line))
+    assert (old.cell.device, old.outcome.stages, old.outcome.facts) == ("cpu", {}, {})
+
+
 @pytest.mark.parametrize("text", ["", "{}", "[1]", '{"schema": 2}', "nonsense"])
 def test_a_line_that_is_no_record_is_named(tmp_path: Path, text: str) -> None:
     path = tmp_path / "results.jsonl"
@@ -360,6 +481,18 @@ def test_files_are_counted_the_same_every_time(
     monkeypatch.setattr(runner, "time_child", lambda _job, _limits: next(waiting))
     found = runner._time_files({}, CellLimits(seconds=1, memory_bytes=2**30))
     assert (found.status, found.message) == (status, message)
+
+
+def test_fresh_processes_are_put_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    def outcome(seconds: float, peak_bytes: int) -> Outcome:
+        stages = {"kernel": (seconds / 2,), "whole": (seconds,)}
+        return Outcome("ok", answer=7, seconds=(seconds,), peak_bytes=peak_bytes, edges=3, stages=stages)
+
+    waiting = iter([outcome(9.0, 99), outcome(4.0, 30), outcome(2.0, 40), outcome(3.0, 20)])
+    monkeypatch.setattr(runner, "time_child", lambda _job, _limits: next(waiting))
+    found = runner._time_files({}, CellLimits(seconds=1, memory_bytes=2**30))
+    assert (found.seconds, found.peak_bytes, found.edges) == ((4.0, 2.0, 3.0), 40, 3)
+    assert found.stages == {"kernel": (2.0, 1.0, 1.5), "whole": (4.0, 2.0, 3.0)}
 
 
 def test_resuming_without_results_starts_afresh(tmp_path: Path) -> None:

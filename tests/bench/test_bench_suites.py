@@ -11,16 +11,21 @@ import pytest
 import wedgewise
 from bench.bench_helpers import data_folder, make_record
 from wedgewise.algorithms import registry
-from wedgewise.bench import runner
-from wedgewise.bench.command import Choices, is_failure, line_of, run
+from wedgewise.bench import command, runner
+from wedgewise.bench.command import Choices, is_failure, line_of, missing_graphs, run, usual_graphs
+from wedgewise.bench.graphs import known_graphs
 from wedgewise.bench.ours import COMPUTED
+from wedgewise.bench.pace import Pace, Standing
 from wedgewise.bench.record import QUESTIONS, Cell, Outcome, parse_question
 from wedgewise.bench.spec import Spec
-from wedgewise.bench.suites import EAGER, EAGER_GRAPHS, SMOKE, SUITES, TRUSSES, Suite, known_graphs, usual_graphs
+from wedgewise.bench.suite_files import declared_suites
+from wedgewise.bench.suites import Suite
 from wedgewise.bench.systems import all_systems
 from wedgewise.errors import InputError, StorageError
 from wedgewise.machine import hardware
 
+SUITES = declared_suites()
+SMOKE, EAGER, TRUSSES = (SUITES[name] for name in ("smoke", "eager", "trusses"))
 every_suite = pytest.mark.parametrize("suite", SUITES.values(), ids=SUITES)
 KRONECKER_18 = "kronecker-18-seed1"
 
@@ -35,23 +40,36 @@ def ran(monkeypatch: pytest.MonkeyPatch) -> list[Cell]:
         return Outcome("ok", answer=1, seconds=(0.5,), edges=10)
 
     monkeypatch.setattr(runner.Bench, "run_cell", run_cell)
+    monkeypatch.setattr(command, "look_for_gpu", lambda: {"gpu": "G"})
     return cells
 
 
 @every_suite
 def test_what_a_suite_names_is_there(suite: Suite) -> None:
     assert SUITES[suite.name] is suite
-    assert set(suite.graphs) <= set(known_graphs(None, 1))
+    own = {name for matrix in suite.matrices for name in matrix.graphs}
+    real = () if isinstance(suite.real, int) else suite.real
+    assert {*suite.graphs, *own} <= {*known_graphs(None, 1), *real}
     assert set(suite.systems) | set(suite.too_slow) | set(suite.counts) <= set(all_systems())
     assert {parse_question(text).name for text in suite.questions} <= set(QUESTIONS)
-    assert set().union(*suite.too_slow.values()) <= {*suite.graphs, *(suite.real if suite.too_slow else ())}  # type: ignore[misc]
+    assert set().union(*suite.too_slow.values()) <= {*suite.graphs, *real}
     for target in suite.targets:
         assert target.graph in suite.graphs
         assert {target.divided[1], target.by[1]} <= set(suite.questions)
 
 
+@every_suite
+def test_every_suite_has_cells(suite: Suite) -> None:
+    changed = Choices(graphs=("kronecker-8-seed1",), threads=(1,)).applied(suite)
+    cells = command.cells_of(changed, ["kronecker-8-seed1"], known_graphs(None))
+    assert {cell.system for cell in cells} >= set(suite.systems)
+    assert {cell.device for cell in cells} == set(suite.devices)
+    assert {cell.question for cell in cells} == set(suite.questions)
+
+
 def test_the_published_graphs_of_eager_are_fifty() -> None:
-    assert len(EAGER_GRAPHS) == len(set(EAGER_GRAPHS)) == 50
+    assert isinstance(EAGER.real, tuple)
+    assert len(EAGER.real) == len(set(EAGER.real)) == 50
 
 
 def test_smoke_asks_every_algorithm_all_that_it_answers(tmp_path: Path, ran: list[Cell]) -> None:
@@ -75,8 +93,9 @@ def test_eager_sweeps_threads(tmp_path: Path, ran: list[Cell], monkeypatch: pyte
     run(EAGER, Choices(work=tmp_path / "work", data=data, graphs=("skewed",)))
     assert {cell.question for cell in ran} == {"k_truss[k=3]", "k_truss[k=kmax]"}
     assert {cell.way for cell in ran} == {"eager[granularity=fine]", "eager[granularity=coarse]"}
-    assert sorted({cell.threads for cell in ran}) == [1, 2, 4, 6]
-    assert len(ran) == 2 * 2 * 4
+    assert sorted({cell.threads for cell in ran if cell.device == "cpu"}) == [1, 2, 4, 6]
+    assert {cell.threads for cell in ran if cell.device == "cuda"} == {6}
+    assert len(ran) == 2 * 2 * (4 + 1)
 
 
 def test_other_suites_take_all_threads(tmp_path: Path, ran: list[Cell], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -92,6 +111,9 @@ def test_real_graphs_are_those_that_are_there(tmp_path: Path) -> None:
     assert usual_graphs(suite, data) == ["kronecker-8-seed1", "clique"]
     assert usual_graphs(replace(suite, real=22), data) == ["kronecker-8-seed1", "skewed"]  # a clique of 7 has 21 edges
     assert {"clique", "skewed", "email-Enron"} <= set(known_graphs(data, 1))
+    assert missing_graphs(suite, data) == ["absent"]
+    assert missing_graphs(suite, None) == ["clique", "absent"]
+    assert missing_graphs(replace(suite, real=22), data) == []
 
 
 def test_a_run_reports_its_graphs_and_cells(tmp_path: Path, ran: list[Cell]) -> None:
@@ -111,6 +133,7 @@ def test_a_run_reports_its_graphs_and_cells(tmp_path: Path, ran: list[Cell]) -> 
         ("cpu", {"questions": ("trussness",)}, "cpu asks for a count alone"),
         ("smoke", {"algorithms": ("forward",), "questions": ("trussness",)}, "is asked any of these questions"),
         ("trusses", {"systems": ("networkx",), "graphs": (KRONECKER_18,)}, "is asked any of these questions"),
+        ("balance", {"algorithms": ("keystone",)}, "balance: wedgewise does not take part; add --systems wedgewise"),
     ],
 )
 def test_what_there_is_not_is_refused_before_the_work(
@@ -143,6 +166,57 @@ def test_records_name_the_revision_or_the_version(
     assert record.setting.command == "wedgewise bench smoke"
 
 
+def test_systems_are_chosen_from_every_matrix(tmp_path: Path, ran: list[Cell]) -> None:
+    choices = Choices(graphs=("kronecker-8-seed1",), work=tmp_path, threads=(1,), systems=("igraph", "wedgewise"))
+    run(SUITES["blocks"], choices)
+    assert [(cell.system, cell.algorithm) for cell in ran] == [
+        *(("wedgewise", name) for name in ("latapy", "bbtc", "keystone")),
+        ("igraph", "default"),
+    ]
+
+
+def test_devices_are_chosen_where_we_take_part(tmp_path: Path, ran: list[Cell]) -> None:
+    choices = Choices(graphs=("kronecker-8-seed1",), work=tmp_path, threads=(1, 2), devices=("cuda", "hybrid"))
+    records = run(SUITES["blocks"], replace(choices, algorithms=("polak", "keystone", "auto")))
+    ours = [(cell.device, cell.algorithm, cell.threads) for cell in ran if cell.system == "wedgewise"]
+    assert sorted(ours) == [
+        *(("cuda", name, 2) for name in ("auto", "keystone", "polak")),
+        *(("hybrid", name, threads) for name in ("auto", "keystone") for threads in (1, 2)),
+    ]
+    assert {cell.device for cell in ran if cell.system == "blocks"} == {"cpu"}
+    assert {record.setting.machine.get("gpu") for record in records} == {"G"}
+
+
+def test_devices_that_a_suite_has_are_picked_from_it() -> None:
+    only = Choices(devices=("cpu",)).applied(EAGER)
+    assert (only.devices, len(only.matrices)) == (("cpu",), 1)
+    assert Choices(devices=("hybrid", "cuda")).applied(SUITES["bbtc"]).devices[:2] == ("hybrid", "cuda")
+
+
+def test_a_gpu_is_looked_for_in_a_process_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(command, "LOOK_FOR_GPU", 'print(\'{"gpu": "G"}\')')
+    assert command.look_for_gpu() == {"gpu": "G"}
+    monkeypatch.setattr(command, "LOOK_FOR_GPU", "")
+    assert command.look_for_gpu() == {}
+
+
+def test_the_time_that_is_left_follows_the_graphs() -> None:
+    ticks = iter([0.0, 2.0, 2.0, 5.0, 9.0])
+    cells = [make_record("s", graph=graph).cell for graph in ("a", "a", "b", "b", "c")]
+    pace = Pace(cells, lambda: next(ticks))
+    standings = [pace.finish(ran=number != 1) for number in range(4)]
+    assert standings[0] == Standing(1, 5, 2.0 * 4)  # all by the only one that ran
+    assert standings[1] == Standing(2, 5, 2.0 * 3)  # one from earlier results says nothing
+    assert standings[2] == Standing(3, 5, 3.0 + 2.5)  # b by b, c by the mean of all
+    assert standings[3].left_seconds == pytest.approx(3.0)  # (2 + 3 + 4) / 3
+    assert [str(item) for item in (standings[0], Standing(1, 2, None), Standing(1, 2, 600), Standing(1, 2, 9000))] == [
+        "1 of 5, about 8 s left",
+        "1 of 2",
+        "1 of 2, about 10 min left",
+        "1 of 2, about 2.5 h left",
+    ]
+
+
 @pytest.mark.parametrize(
     ("system", "status", "fails"),
     [
@@ -156,6 +230,11 @@ def test_records_name_the_revision_or_the_version(
 )
 def test_wrong_answers_fail_and_so_do_we_without_one(system: str, status: str, fails: bool) -> None:
     assert is_failure(make_record(system, (1.0,), status=status)) == fails
+
+
+def test_a_device_that_is_not_there_is_no_failure() -> None:
+    assert not is_failure(make_record("wedgewise", status="unavailable", device="cuda"))
+    assert is_failure(make_record("wedgewise", status="timeout", device="cuda"))
 
 
 def test_a_line_says_how_a_cell_ended() -> None:

@@ -2,13 +2,32 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from bench.bench_helpers import make_record
 from wedgewise.bench.record import Record
-from wedgewise.bench.table import lines_of, questions_in, ratio_text, render, render_answers, seconds_text, time_text
+from wedgewise.bench.table import (
+    answer_sections,
+    count_sections,
+    lines_of,
+    page,
+    questions_in,
+    ratio_text,
+    seconds_text,
+    time_text,
+)
+from wedgewise.bench.ways import ladder_sections, way_sections
+
+
+def render(records: list[Record]) -> str:
+    return page("Counts", records, count_sections(records))
+
+
+def render_answers(records: list[Record]) -> str:
+    return page("Answers", records, answer_sections(records))
 
 
 def test_ratio_is_the_fastest_peer_over_ours() -> None:
@@ -69,11 +88,14 @@ def test_rows_and_graphs_stay_apart() -> None:
 @pytest.mark.parametrize(
     ("seconds", "text"),
     [
-        (0.0000123, "0.01 ms"),
+        (0.0000123, "12.3 µs"),
         (0.001234, "1.23 ms"),
         (0.01234, "12.3 ms"),
         (0.1234, "123 ms"),
         (0.009996, "10.0 ms"),
+        (0.0009996, "1.00 ms"),
+        (0.000123, "123 µs"),
+        (0.0, "0.00 ms"),
         (0.9996, "1.00 s"),
         (1.234, "1.23 s"),
         (12.34, "12.3 s"),
@@ -103,7 +125,7 @@ def test_ratio_text(ratio: float | None, text: str) -> None:
         ("wrong", {}, "wrong"),
         ("crashed", {}, "crashed"),
         ("out_of_memory", {}, "out of memory"),
-        ("unavailable", {}, "not installed"),
+        ("unavailable", {}, "not available"),
     ],
 )
 def test_cells_say_what_happened(status: str, changes: dict[str, str], text: str) -> None:
@@ -136,6 +158,63 @@ def test_rendered_tables() -> None:
     assert "revision abc123, `wedgewise bench cpu`" in text
     assert text.count("## ") == 3
     assert text.endswith("- graphblas (default) on g, edges: crashed, SIGSEGV during count\n")
+
+
+def test_all_machines_are_named() -> None:
+    here, there = make_record("wedgewise", (0.5,)), make_record("wedgewise", (0.1,), device="cuda", threads=16)
+    machine = {"processor": "Q", "system": "S", "gpu": "G"}
+    there = replace(there, setting=replace(there.setting, machine=machine))
+    assert "- P, S; threads: 2\n- Q, G, S; threads: 16\n" in render([here, there, here])
+
+
+def test_devices_have_columns_of_their_own() -> None:
+    records = [
+        make_record("wedgewise", (0.5,)),
+        make_record("wedgewise", (0.1,), device="cuda"),
+        make_record("igraph", (1.0,)),
+    ]
+    (line,) = lines_of(records, "count")
+    assert (line.fastest_peer, line.ratio) == ("igraph", 2.0)
+    text = render_answers(records)
+    assert "| graph | pairs | wedgewise | wedgewise on cuda |         igraph | fastest peer | ratio |" in text
+    assert "| g     | 1,000 |    500 ms |    100 ms (0.20×) | 1.00 s (2.00×) |       igraph | 2.00× |" in text
+    assert "default on cuda" in text
+
+
+def test_what_was_not_available_is_said_once() -> None:
+    missing = [make_record("wedgewise", status="unavailable", device="cuda", graph=g, message="no GPU") for g in "gh"]
+    assert render([make_record("igraph", (1.0,)), *missing]).endswith(
+        "## What was not available\n\n- wedgewise on cuda: no GPU\n"
+    )
+
+
+def ladder() -> list[Record]:
+    seconds = {"g": (4.0, 2.0, 1.0), "h": (1.0, 2.0, 8.0)}
+    return [
+        make_record("wedgewise", (taken,), algorithm="wetric", knobs={"spread": spread}, graph=graph, device="cuda")
+        for graph, times in seconds.items()
+        for spread, taken in zip((1, 2, 3), times, strict=True)
+    ]
+
+
+def test_ways_are_held_to_the_first() -> None:
+    slower = make_record("wedgewise", (9.0,), algorithm="wetric", knobs={"spread": 1}, threads=1, device="cuda")
+    (text,) = way_sections([*ladder(), slower])
+    one, two, three = (f"wetric[spread={spread}] on cuda" for spread in (1, 2, 3))
+    assert f"| graph          | {one} | {two} | {three} |" in text
+    assert f"| g              | {'4.00 s':>24} | {'2.00 s':>24} | {'**1.00 s**':>24} |" in text
+    assert f"| h              | {'**1.00 s**':>24} | {'2.00 s':>24} | {'8.00 s':>24} |" in text
+    assert f"| geometric mean | {'':>24} | {'1.00×':>24} | {'0.71×':>24} |" in text  # √(2 · 1/2), √(4 · 1/8)
+
+
+def test_rungs_are_held_to_the_one_before() -> None:
+    failed = make_record("wedgewise", status="crashed", algorithm="last", graph="g", device="cuda")
+    (text,) = ladder_sections([*ladder(), failed])
+    assert (
+        f"| g              | {'4.00 s':>24} | {'2.00 s (2.00×)':>24} | {'1.00 s (2.00×)':>24} | {'crashed':>12} |"
+        in text
+    )
+    assert f"| geometric mean | {'':>24} | {'1.00×':>24} | {'0.71×':>24} | {'–':>12} |" in text  # √(2 · 1/4)
 
 
 def test_questions_stay_apart() -> None:

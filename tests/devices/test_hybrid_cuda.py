@@ -11,6 +11,7 @@ import wedgewise as ww
 from devices.found import held_bytes, needs_device
 from wedgewise import generate
 from wedgewise.execute._hybrid_queue import SCHEDULES
+from wedgewise.execute._hybrid_streams import StreamWorker
 from wedgewise.machine import gpu
 from wedgewise.machine.ring import PIECE_BYTES
 
@@ -63,6 +64,41 @@ def test_small_budgets(graph: ww.Graph, truth: int) -> None:
         assert result.plan.blocks.device_bytes == budget
 
 
+def test_streams_and_blocks_keep_within_the_budget(
+    graph: ww.Graph, truth: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What the pool has taken, in all streams together, is never more, but for arrays of a few bytes."""
+    device, taken, count = gpu.find_device(), [], StreamWorker._count
+
+    def counting(worker: StreamWorker, *task: Any) -> Any:
+        ahead = count(worker, *task)
+        taken.append(device._pool.total_bytes())
+        return ahead
+
+    monkeypatch.setattr(StreamWorker, "_count", counting)
+    for budget in (1 << 24, 1 << 26):
+        result = hybrid(graph, places="gpu", parts=8, device_bytes=budget)
+        assert result.answer == truth
+        assert not any("were asked for" in reason for reason in result.plan.reasons)
+        assert max(taken) <= budget + (1 << 20)
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_kernels_are_compiled_before_the_first_task(
+    graph: ww.Graph, algorithm: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    compiled: list[int] = []
+    get_ready = gpu.Cuda.get_ready
+
+    def ready(device: gpu.Cuda, kernels: Any) -> None:
+        get_ready(device, kernels)
+        compiled.append(gpu.Cuda._function.cache_info().misses)
+
+    monkeypatch.setattr(gpu.Cuda, "get_ready", ready)
+    hybrid(graph, algorithm, places="gpu")
+    assert compiled == [gpu.Cuda._function.cache_info().misses]
+
+
 def test_memory_that_another_takes(graph: ww.Graph, truth: int) -> None:
     """All but little is taken between planning and counting: threads do what does not fit."""
     from wedgewise.execute.hybrid import plan_graph
@@ -87,4 +123,5 @@ def test_copies_overlap_kernels() -> None:
     assert result.timeline is not None
     use = result.timeline.device_uses[0]
     assert use.copied_bytes > PIECE_BYTES
+    assert use.filling_seconds > 0
     assert 0 < use.overlap_seconds <= min(use.copy_seconds, use.kernel_seconds)

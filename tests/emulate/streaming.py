@@ -1,7 +1,8 @@
 """Emulated devices with streams: kernels run on a thread for each stream, copies arrive when somebody follows them.
 
 Who reads a block before it has come, or a count before the kernels have ended, has wrong numbers. ``live`` are the
-bytes of arrays that were sent and that somebody still holds.
+bytes of arrays that were sent and that somebody still holds. Memory is as CuPy has it: what one stream gave back stays
+its own, unless all of it is free when another finds no room.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import threading
 import time
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager
 from functools import partial
@@ -18,12 +19,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from emulate.copying import PLENTY, DeviceArray, EmulatedGpu
+from emulate.copying import PLENTY, DeviceArray, DeviceNumpy, EmulatedGpu
 from emulate.emulator import POISON, EmulationError
 from wedgewise.algorithms._contract import Algorithm, DeviceTripleAnswer, DeviceWork, Knob, Knobs
 from wedgewise.blocks import Block, Triple
 from wedgewise.errors import DeviceMemoryError
-from wedgewise.machine.streams import Clock, Sent
+from wedgewise.machine.gpu import Defines, Kernel
+from wedgewise.machine.streams import Clock, Moved, Sent
 
 Work = Callable[[], object]
 TOY_BYTES = 1000
@@ -102,14 +104,45 @@ class Stream:
         return time.perf_counter()
 
 
+class Arena:
+    """The memory of one stream: what it took of the device, and how much of that is in use."""
+
+    def __init__(self) -> None:
+        self.taken = self.used = 0
+
+
+class StreamNumpy(DeviceNumpy):
+    """NumPy whose arrays are the calling thread's stream's; they go back to it."""
+
+    def _on_device(self, function: Any) -> Any:
+        made_by = super()._on_device(function)
+
+        def call(*arguments: Any, **options: Any) -> Any:
+            made = made_by(*arguments, **options)
+            if isinstance(made, np.ndarray) and all(made is not argument for argument in arguments):
+                device: Any = self._device
+                device.take(made, getattr(device.current, "stream", None))
+            return made
+
+        return call
+
+
 class StreamingEmulator(EmulatedGpu):
-    """A `wedgewise.machine.gpu.StreamingDevice`; ``on_send`` and ``on_kernel`` are called with the number of each."""
+    """A `wedgewise.machine.gpu.StreamingDevice`; ``on_send`` and ``on_kernel`` are called with the number of each.
+
+    ``late`` are the kernels that were started before the device was made ready for them.
+    """
 
     def __init__(self, name: str = "Emulated GPU", capacity: int = PLENTY) -> None:
         super().__init__()
+        self.xp = StreamNumpy(self)
         self.name = name
         self.capacity = capacity
         self.current = threading.local()
+        self.arenas: dict[Stream | None, Arena] = {}
+        self.ready: set[Kernel] = set()
+        self.late: set[Kernel] = set()
+        self.ready_after: list[int] = []
         self.on_send: Callable[[int], None] = lambda number: None
         self.on_kernel: Callable[[int], None] = lambda number: None
         self.live = self.most_live = self.sends = self.kernels = self.reserved = 0
@@ -125,6 +158,8 @@ class StreamingEmulator(EmulatedGpu):
         finally:
             with self._lock:
                 self.depth -= 1
+                if self.depth == 0:
+                    self._release()
 
     def using(self) -> AbstractContextManager[None]:
         return self.memory()
@@ -134,7 +169,11 @@ class StreamingEmulator(EmulatedGpu):
         yield
 
     def free_bytes(self) -> int:
-        return self.capacity - self.live
+        return self.capacity - sum(arena.used for arena in self.arenas.values())
+
+    def get_ready(self, kernels: Iterable[Kernel]) -> None:
+        self.ready.update(kernels)
+        self.ready_after.append(self.sends)
 
     def stream(self) -> Stream:
         self._streams.append(Stream(self))
@@ -143,10 +182,12 @@ class StreamingEmulator(EmulatedGpu):
     def clock(self) -> Clock:
         return lambda stamp: stamp.at  # type: ignore[attr-defined]
 
-    def reserve(self, size: int) -> None:
+    def reserve(self, size: int, stream: Any = None) -> None:
         if self.depth == 0:
             raise EmulationError("device memory was taken outside of the device's own pool")
-        self.reserved = size
+        with self._lock:
+            self._grow(self.arenas.setdefault(stream, Arena()), size)
+        self.reserved += size
 
     def send(self, array: NDArray[Any]) -> Sent:
         assert type(array) is np.ndarray
@@ -155,15 +196,28 @@ class StreamingEmulator(EmulatedGpu):
             number = self.sends
         self.on_send(number)
         target = self._taken(array)
-        begin = CopyStamp()
-        return Sent(target, begin, CopyStamp(partial(np.copyto, target.view(np.ndarray), array.copy())))
+        since, begin = time.perf_counter(), CopyStamp()
+        end = CopyStamp(partial(np.copyto, target.view(np.ndarray), array.copy()))
+        return Sent(target, end, (Moved((since, time.perf_counter()), begin, end, array.nbytes),))
 
-    def launch(self, stem: str, kernel: str, grid: int, block: int, arguments: tuple[Any, ...], **options: Any) -> None:
-        run = super().launch
+    def launch(
+        self,
+        stem: str,
+        kernel: str,
+        grid: int,
+        block: int,
+        arguments: tuple[Any, ...],
+        *,
+        defines: Defines = (),
+        **options: Any,
+    ) -> None:
+        run, started = super().launch, Kernel(stem, kernel, defines)
+        if started not in self.ready:
+            self.late.add(started)
 
         def alone() -> None:
             with ONE_KERNEL:
-                run(stem, kernel, grid, block, arguments, **options)
+                run(stem, kernel, grid, block, arguments, defines=defines, **options)
 
         self.start(alone)
         self.current.stream.stamp().wait()  # as operations on arrays would, which are not the stream's here
@@ -190,21 +244,51 @@ class StreamingEmulator(EmulatedGpu):
         for stream in self._streams:
             stream.close()
 
-    def _taken(self, array: NDArray[Any]) -> Any:
+    def take(self, made: Any, stream: Stream | None) -> None:
+        """Take the memory of an array, as long as somebody holds it."""
         with self._lock:
-            if self.depth == 0:
-                raise EmulationError("device memory was taken outside of the device's own pool")
-            if self.live + array.nbytes > self.capacity:
-                raise self.no_room(array.nbytes)
-            self.live += array.nbytes
-            self.most_live = max(self.most_live, self.live)
+            arena = self.arenas.setdefault(stream, Arena())
+            self._grow(arena, arena.used + made.nbytes)
+            arena.used += made.nbytes
+        weakref.finalize(made, self._give_back, arena, made.nbytes)
+
+    def _taken(self, array: NDArray[Any]) -> Any:
+        if self.depth == 0:
+            raise EmulationError("device memory was taken outside of the device's own pool")
         target = np.empty(array.shape, array.dtype)
         target.view(np.uint8).fill(POISON)
         made = target.view(DeviceArray)
-        weakref.finalize(made, self._give_back, array.nbytes)
+        self.take(made, None)
+        with self._lock:
+            self.live += array.nbytes
+            self.most_live = max(self.most_live, self.live)
+        weakref.finalize(made, self._forget, array.nbytes)
         return made
 
-    def _give_back(self, nbytes: int) -> None:
+    def _grow(self, arena: Arena, size: int) -> None:
+        """Let the memory of a stream be so much at least."""
+        more = max(0, size - arena.taken)
+        if self._held + more > self.capacity:
+            self._release()
+        if self._held + more > self.capacity:
+            raise self.no_room(more)
+        arena.taken += more
+
+    @property
+    def _held(self) -> int:
+        return sum(arena.taken for arena in self.arenas.values())
+
+    def _release(self) -> None:
+        """Give back what no array uses; where one does, all of the stream's memory stays."""
+        for arena in self.arenas.values():
+            if arena.used == 0:
+                arena.taken = 0
+
+    def _give_back(self, arena: Arena, nbytes: int) -> None:
+        with self._lock:
+            arena.used -= nbytes
+
+    def _forget(self, nbytes: int) -> None:
         with self._lock:
             self.live -= nbytes
 
@@ -218,15 +302,16 @@ def dense(block: Block) -> NDArray[np.int64]:
 
 
 def prepare_toy(triple: Triple, knobs: Knobs, share: int, shares: int, device: Any) -> DeviceWork:
-    """Count a triple by a product of matrices, when the stream comes to it."""
+    """Count a triple by a product of matrices, when the stream comes to it; on a device that only notes, not at all."""
     found = device.xp.empty(2, np.uint64)
+    start = getattr(device, "start", lambda work: None)
 
     def count() -> None:
         closed = (dense(triple.ij) @ dense(triple.jk)) * dense(triple.ik)
         view = found.view(np.ndarray)
         view += np.array([closed[share::shares].sum(), int(knobs["weight"]) * triple.ij.m], np.uint64)
 
-    return DeviceWork.at_once((lambda: device.start(count),), found)
+    return DeviceWork.at_once((lambda: start(count),), found)
 
 
 def toy(bytes_needed: int = TOY_BYTES) -> Algorithm:

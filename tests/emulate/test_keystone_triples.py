@@ -5,6 +5,7 @@ from __future__ import annotations
 import tracemalloc
 from functools import cache
 from itertools import product
+from typing import Any
 
 import numpy as np
 import pytest
@@ -51,6 +52,27 @@ def matrices(kind: str) -> Matrices:
 
 KINDS = ("apart", "diagonal", "unordered", "one part")
 on_every_kind = pytest.mark.parametrize("kind", KINDS)
+
+
+class NotingDevice(EmulatedDevice):
+    """Notes how many blocks kernels were launched with."""
+
+    def __init__(self) -> None:
+        super().__init__(sms=1)
+        self.grids: dict[str, int] = {}
+
+    def launch(self, stem: str, kernel: str, grid: int, block: int, *arguments: Any, **options: Any) -> None:
+        self.grids[kernel] = grid
+        super().launch(stem, kernel, grid, block, *arguments, **options)
+
+
+@pytest.mark.parametrize(("rows", "middles", "blocks"), [(2, 200, 4), (200, 2, 25), (8, 64, 1)])
+def test_rows_are_measured_by_enough_blocks_for_both_sides(rows: int, middles: int, blocks: int) -> None:
+    """8 threads for a row of ij, then one for a row of jk; 64 in a block."""
+    device = NotingDevice()
+    given = scattered(1, rows, middles, 0.9), scattered(2, rows, 50, 0.9), scattered(3, middles, 50, 0.5)
+    assert run(given, device, near_hubs=1000)[0] == by_product(*given)
+    assert device.grids["measure_rows"] == device.grids["place_items"] == blocks
 
 
 def run(

@@ -100,7 +100,7 @@ class Blocks:
         return sum(partial.triangles for partial in execution.partials.values())
 
     def facts(self, prepared: Cut) -> dict[str, Any]:
-        """What is recorded beside the times of counting."""
+        """What is recorded beside the times of counting; ``speedup_8`` … are of imagined workers, heaviest first."""
         from wedgewise.execute.task_memory import pairs_of_task
         from wedgewise.report.balance import balance_report
 
@@ -108,10 +108,12 @@ class Blocks:
         report = balance_report(prepared.partition, prepared.counts, self.least_seconds, shares=shares)
         memory = prepared.counting.memory
         arcs = [sum(int(memory.counts.arcs[pair]) for pair in pairs_of_task(task)) for task in prepared.counting.order]
+        speedups = {f"speedup_{made.workers}": report.speedup(made.seconds["time"]) for made in report.makespans}
         return {
             "cutting_seconds": prepared.seconds,
             "blocks": int((prepared.counts.arcs > 0).sum()),
             "arcs_per_task": sum(arcs) / max(1, len(arcs)),
+            **speedups,
             **report.to_dict(),
         }
 

@@ -3,11 +3,11 @@
 The job is the first line of stdin; the only argument is the file descriptor of the pipe.
 
 It imports neither wedgewise nor a third-party package by itself, so that no system pays for another one's
-start: the system's class comes from a source file that is loaded by its path. Each report is one line of
-JSON:
+start: the system's class comes from a source file that is loaded by its path; of a file of programs, `external` makes
+one. Each report is one line of JSON:
 
     {"stage": "load" | "prepare" | question | "check"}      what begins now; the parent restarts its clock
-    {"timed": seconds}                                      one repeat
+    {"timed": seconds, "stages": {name: seconds}}           one repeat, and what it took by stage
     {"answer": number, "digest": text, "edges": edges}      what it found, summarised outside the timed part
     {"facts": object}                                       what else a system says of its work
     {"failed": status, "message": text}                     the end, in place of the next stage
@@ -19,10 +19,13 @@ from __future__ import annotations
 import importlib.util
 import json
 import os
+import resource
+import signal
 import sys
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
@@ -46,6 +49,10 @@ def planned_repeats(first_seconds: float, most: int = MOST_REPEATS) -> int:
     return min(max(LEAST_REPEATS, affordable), most)
 
 
+class Unavailable(Exception):
+    """A system cannot answer here."""
+
+
 def main(job: dict[str, Any], descriptor: int) -> None:
     """Do the job and report on the pipe with that file descriptor."""
     with os.fdopen(descriptor, "w", buffering=1) as pipe:
@@ -55,35 +62,44 @@ def main(job: dict[str, Any], descriptor: int) -> None:
 
         try:
             _run(job, report)
-        except ModuleNotFoundError as error:
+        except (ModuleNotFoundError, Unavailable) as error:
             report(failed="unavailable", message=str(error))
         except MemoryError as error:
             report(failed="out_of_memory", message=_one_line(error))
         except Exception as error:  # whatever a library raises is this cell's result
             report(failed="crashed", message=_one_line(error))
         else:
-            report(peak_bytes=peak_bytes())
+            report(peak_bytes=_most_bytes())
 
 
 def _run(job: dict[str, Any], report: Callable[..., None]) -> None:
     report(stage="load")
-    system = _class_of(job["source"], job["name"])(job["algorithm"], job["threads"], job["knobs"])
+    system = system_of(job)
     system.load()
+    reason = system.why_unavailable() if hasattr(system, "why_unavailable") else None
+    if reason is not None:
+        raise Unavailable(reason)
     report(stage="prepare")
     ask = _Asking(system, job["question"], job["details"], job["repeats"], report)
     if job["row"] == "file":
         ask.timed(lambda: system.prepare_file(job["text_path"]))
-        return
-    import numpy as np
-
-    pairs = np.load(job["pairs_path"], allow_pickle=False)
-    if job["row"] == "edges":
-        ask.repeatedly(lambda: system.prepare(pairs))
     else:
-        prepared = system.prepare(pairs)
-        ask.repeatedly(lambda: prepared)
-        if hasattr(system, "facts"):
-            report(facts=system.facts(prepared))
+        import numpy as np
+
+        pairs = np.load(job["pairs_path"], allow_pickle=False)
+        if job["row"] == "edges":
+            ask.repeatedly(lambda: system.prepare(pairs))
+        else:
+            ask.of_loaded(pairs)
+    if hasattr(system, "facts"):
+        report(facts=system.facts(ask.prepared))
+
+
+def system_of(job: dict[str, Any]) -> Any:
+    """The system of a job; one that runs on several devices is told on which."""
+    system = _class_of(job["source"], job["name"])
+    where = {"device": job["device"]} if hasattr(system, "devices") else {}
+    return system(job["algorithm"], job["threads"], job["knobs"], **where)
 
 
 class _Asking:
@@ -97,6 +113,16 @@ class _Asking:
         self.most_repeats = most_repeats
         self.answer = partial(getattr(system, question), **details)
         self.report = report
+        self.prepared: Any = None
+        self.is_loaded = False
+
+    def of_loaded(self, pairs: Any) -> None:
+        """Ask of a graph that is made once, as `repeatedly`."""
+        prepared = self.system.prepare(pairs)
+        if hasattr(self.system, "settle"):
+            self.system.settle(self.question, prepared)
+        self.is_loaded = True
+        self.repeatedly(lambda: prepared)
 
     def repeatedly(self, prepare: Callable[[], Any]) -> None:
         """Ask once to warm up, where that helps, then as often as is worth it, timed."""
@@ -111,26 +137,33 @@ class _Asking:
     def timed(self, prepare: Callable[[], Any]) -> float:
         """Ask once; tell how long it took, then what came out."""
         start = time.perf_counter()
-        prepared = prepare()
-        answer = self.answer(prepared)
+        self.prepared = prepare()
+        answer = self.answer(self.prepared)
         seconds = time.perf_counter() - start
-        self.report(timed=seconds)
+        measured = self.system.measured() if hasattr(self.system, "measured") else {}
+        taken = measured.get("seconds", seconds)
+        whole = {} if self.is_loaded else {"whole": taken}
+        self.report(timed=taken, stages=measured.get("stages", {}) | whole)
         self.report(stage="check")
-        self.report(**self._summary(prepared, answer))
+        self.report(**self._summary(answer, measured.get("edges")))
         return seconds
 
-    def _summary(self, prepared: Any, answer: Any) -> dict[str, Any]:
+    def _summary(self, answer: Any, edges: int | None) -> dict[str, Any]:
         if self.question == "count":
-            return {"answer": int(answer), "digest": "", "edges": None}
+            return {"answer": int(answer), "digest": "", "edges": edges}
         from wedgewise.bench.digest import summarise  # not before: the system was not to pay for it
 
-        frame = self.system.frame(prepared)
-        number, digest = summarise(self.question, frame, self.system.values(self.question, prepared, answer))
+        frame = self.system.frame(self.prepared)
+        number, digest = summarise(self.question, frame, self.system.values(self.question, self.prepared, answer))
         return {"answer": number, "digest": digest, "edges": len(frame.first)}
 
 
 def _class_of(source: str, name: str) -> Any:
-    """The class whose `name` attribute is `name` in the Python file `source`."""
+    """The class whose `name` attribute is `name` in the Python file `source`, or that of a program in a TOML file."""
+    if source.endswith(".toml"):
+        from wedgewise.bench.external import class_of
+
+        return class_of(source, name)
     spec = importlib.util.spec_from_file_location("benchmarked_system", source)
     if spec is None or spec.loader is None:
         raise RuntimeError(f"{source} is no Python file")
@@ -148,6 +181,12 @@ def peak_bytes(process: int | str = "self") -> int | None:
     return _status_bytes(process, "VmHWM:")
 
 
+def _most_bytes() -> int | None:
+    """The most resident memory that this process had, or the largest of those that it started and waited for."""
+    own = peak_bytes()
+    return None if own is None else max(own, resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * 1024)
+
+
 def resident_bytes(process: int | str = "self") -> int | None:
     """The resident memory that a process has now; None where the system does not tell, or when it is gone."""
     return _status_bytes(process, "VmRSS:")
@@ -162,14 +201,40 @@ def _status_bytes(process: int | str, name: str) -> int | None:
     return int(words[words.index(name) + 1]) * 1024 if name in words else None
 
 
+def session(leader: int) -> list[int]:
+    """The processes of the session that a process leads."""
+    try:
+        names = os.listdir("/proc")
+    except OSError:  # not Linux
+        return [leader]
+    return [int(name) for name in names if name.isdecimal() and _leader_of(int(name)) == leader]
+
+
+def _leader_of(pid: int) -> int | None:
+    try:
+        return os.getsid(pid)
+    except OSError:  # it has ended
+        return None
+
+
+def kill_session(leader: int) -> None:
+    """Kill what is left of a session: those that made groups of their own, then the group of its leader at once."""
+    for pid in session(leader):
+        if pid != leader:
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+    with suppress(ProcessLookupError):
+        os.killpg(leader, signal.SIGKILL)
+
+
 def _one_line(error: BaseException) -> str:
     return f"{type(error).__name__}: {error}".replace("\n", " ")
 
 
 def _end_with_parent() -> None:
-    """Stop this process when its parent is gone, however it ended: only then is stdin closed."""
+    """Stop this process and those that it started when its parent is gone, however it ended: then stdin is closed."""
     os.read(0, 1)
-    os._exit(1)
+    kill_session(os.getpid())
 
 
 if __name__ == "__main__":

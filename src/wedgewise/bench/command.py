@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import wedgewise
-from wedgewise.algorithms import registry
 from wedgewise.bench import graphs, table
-from wedgewise.bench.blocks import Blocks
+from wedgewise.bench.matrix import Matrix, joined
+from wedgewise.bench.pace import Pace, Standing
+from wedgewise.bench.programs import sources as read_sources
 from wedgewise.bench.record import KMAX, Cell, Record, Setting, describe_setting, parse_question
-from wedgewise.bench.runner import Bench, matrix
-from wedgewise.bench.suites import EVERY, Suite, known_graphs, usual_graphs
-from wedgewise.bench.systems import SystemSource, by_algorithms, choose_systems
+from wedgewise.bench.runner import Bench
+from wedgewise.bench.suites import Suite
+from wedgewise.bench.systems import SystemSource, all_systems, choose_systems
 from wedgewise.bench.watch import CellLimits
 from wedgewise.errors import InputError, StorageError
 from wedgewise.machine import hardware
@@ -23,6 +28,14 @@ from wedgewise.report.progress import Tell
 
 MEMORY_SHARE = 0.8
 DEFAULT_WORK = Path(tempfile.gettempdir()) / "wedgewise-bench"
+CUPY = ("cupy-cuda13x", "cupy-cuda12x")
+LOOK_FOR_GPU = """
+import json, sys
+from wedgewise.machine import gpu
+if gpu.why_no_device() is None:
+    device = gpu.find_device()
+    json.dump({"gpu": device.name, "gpu_memory_bytes": device.memory_bytes}, sys.stdout)
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,18 +44,21 @@ class Choices:
 
     Attributes
     ----------
-    graphs, systems, algorithms, questions, rows, limit_seconds, repeats : in place of the suite's own
+    graphs, systems, devices, algorithms, questions, rows, limit_seconds, repeats : in place of the suite's own
     threads : all cells with each of these; by default all that this process may use
     limit_bytes : resident memory of a cell; by default 80 % of what is free
     data : folder of NAME.el.xz with a truths.json in or above it
     work : folder of prepared graphs
     results : the file that a line per cell is appended to; by default one of today in `work`
     resume : whether cells that the results have for this revision are kept
+    programs : other people's programs, which take part too: a file as `wedgewise.bench.programs` reads it
+    profiles : whether our own cells on a GPU run once more under a profiler, for its counters
     command : how the run was asked for, for the record
     """
 
     graphs: tuple[str, ...] = ()
     systems: tuple[str, ...] = ()
+    devices: tuple[str, ...] = ()
     algorithms: tuple[str, ...] = ()
     questions: tuple[str, ...] = ()
     rows: tuple[str, ...] = ()
@@ -54,26 +70,65 @@ class Choices:
     work: Path = DEFAULT_WORK
     results: Path | None = None
     resume: bool = False
+    programs: Path | None = None
+    profiles: bool = False
     command: tuple[str, ...] = ()
 
     def applied(self, suite: Suite) -> Suite:
         """The suite as it is to be run."""
-        names = ("graphs", "systems", "algorithms", "questions", "rows", "limit_seconds", "repeats")
-        given = {name: value for name in names if (value := getattr(self, name)) not in ((), None)}
         if not set(self.rows) <= set(suite.rows):
             raise InputError(f"{suite.name} times the rows {', '.join(suite.rows)}; name some of these")
-        if self.questions and len(suite.rows) > 1:
+        if self.questions and suite.questions == ("count",) and len(suite.rows) > 1:
             raise InputError(f"{suite.name} asks for a count alone; the suite answers asks other questions")
-        return replace(suite, **({"graphs": tuple(usual_graphs(suite, self.data))} | given))
+        rows, programs = suite.rows, self.sources()
+        others = [name for name in self.systems if name not in {item.name for item in programs}]
+        suite = suite.with_systems(others) if self.systems else suite
+        suite = suite.with_devices(self.devices) if self.devices else suite
+        suite = suite.with_algorithms(self.algorithms) if self.algorithms else suite
+        suite = suite.with_programs(programs, rows) if programs else suite
+        changes: dict[str, Any] = {"limit_seconds": self.limit_seconds, "repeats": self.repeats}
+        changes = {name: value for name, value in changes.items() if value is not None}
+        changes |= {"graphs": self.graphs, "real": ()} if self.graphs else {}
+        return replace(suite, matrices=tuple(map(self._changed, suite.matrices)), **changes)
+
+    def sources(self) -> list[SystemSource]:
+        """The programs that take part."""
+        return [] if self.programs is None else read_sources(self.programs, all_systems())
+
+    def _changed(self, matrix: Matrix) -> Matrix:
+        return replace(
+            matrix,
+            rows=tuple(row for row in matrix.rows if not self.rows or row in self.rows),
+            questions=self.questions or matrix.questions,
+            threads=self.threads or matrix.threads,
+            graphs=() if self.graphs else matrix.graphs,
+        )
 
     def results_of(self, suite: Suite) -> Path:
         """The file of records."""
         return self.results or self.work / f"{suite.name}-{datetime.now(UTC).date().isoformat()}.jsonl"
 
 
-def run(
-    suite: Suite, choices: Choices, tell: Tell | None = None, on_record: Callable[[Record], None] | None = None
-) -> list[Record]:
+Hear = Callable[[Record, Standing], None]
+
+
+def usual_graphs(suite: Suite, data: Path | None) -> list[str]:
+    """What a suite runs on: its own graphs, and of the real ones those that are here."""
+    missing = missing_graphs(suite, data)
+    if isinstance(suite.real, int):
+        here = [] if data is None else [graph.name for graph in graphs.real_graphs(data, suite.real)]
+    else:
+        here = [name for name in suite.real if name not in missing]
+    return list(dict.fromkeys([*suite.graphs, *here]))
+
+
+def missing_graphs(suite: Suite, data: Path | None) -> list[str]:
+    """The real graphs that a suite names and that are not here."""
+    known = graphs.known_graphs(data)
+    return [] if isinstance(suite.real, int) else [name for name in suite.real if name not in known]
+
+
+def run(suite: Suite, choices: Choices, tell: Tell | None = None, on_record: Hear | None = None) -> list[Record]:
     """Prepare the graphs and run all cells of a suite; the records, judged.
 
     Parameters
@@ -81,7 +136,7 @@ def run(
     suite : what is compared
     choices : what is changed of it
     tell : told of prepared graphs and of finished cells
-    on_record : told every record as its cell ends
+    on_record : told every record as its cell ends, and how far the run is
 
     Raises
     ------
@@ -90,41 +145,75 @@ def run(
     """
     tell = tell or _tell_nobody
     suite = choices.applied(suite)
-    threads = choices.threads or _usual_threads(suite)
-    systems = _systems_of(suite)
-    chosen = graphs.choose_graphs(list(known_graphs(choices.data, max(threads)).values()), list(suite.graphs))
-    cells = _cells_of(suite, systems, [graph.name for graph in chosen], threads)
+    known, programs = known_to(suite, choices), choices.sources()
+    cells = cells_of(suite, usual_graphs(suite, choices.data), known, programs)
+    systems = choose_systems(list(dict.fromkeys(cell.system for cell in cells)), programs)
     results = _writable(choices.results_of(suite))
     bench = Bench(
         systems={system.name: system for system in systems},
-        graphs=_prepare(suite, chosen, choices.work, max(threads), tell),
+        graphs=_prepare(cells, known, choices.work, tell),
         limits=CellLimits(suite.limit_seconds, _limit_bytes(choices), suite.repeats),
-        setting=_setting(systems, choices.command),
+        setting=_setting(systems, cells, choices.command),
         results_path=results,
+        profiles=choices.profiles,
     )
-    done: list[Record] = []
+    pace = Pace(cells)
 
-    def note(record: Record) -> None:
-        done.append(record)
+    def note(record: Record, ran: bool) -> None:
+        standing = pace.finish(ran=ran)
         if on_record is not None:
-            on_record(record)
-        tell("cells", len(done), len(cells))
+            on_record(record, standing)
+        tell("cells", standing.done, standing.total)
 
     tell("cells", 0, len(cells))
     return bench.run(cells, resume=choices.resume, on_record=note)
 
 
+def known_to(suite: Suite, choices: Choices) -> dict[str, graphs.BenchGraph]:
+    """Every graph that a run may name."""
+    names = [*suite.graphs, *(name for matrix in suite.matrices for name in matrix.graphs)]
+    threads = max(matrix.usual_threads[-1] for matrix in suite.matrices)
+    return graphs.named_graphs(choices.data, names, threads)
+
+
+def cells_of(
+    suite: Suite,
+    names: Sequence[str],
+    known: Mapping[str, graphs.BenchGraph],
+    programs: Sequence[SystemSource] = (),
+) -> list[Cell]:
+    """All cells of a suite on these graphs; a matrix with graphs of its own takes those of them that are here."""
+    for matrix in suite.matrices:
+        for text in matrix.questions:
+            parse_question(text)
+    real = () if isinstance(suite.real, int) else suite.real
+    found = []
+    for matrix in suite.matrices:
+        chosen = [name for name in matrix.graphs or names if name in known or name not in real]
+        graphs.choose_graphs(list(known.values()), chosen)
+        found += [cell for cell in matrix.cells(chosen, programs) if suite.wants(cell)]
+    if not found:
+        raise InputError(
+            f"{suite.name}: none of these systems and algorithms is asked any of these questions on these graphs; "
+            "name others"
+        )
+    return joined(found)
+
+
 def is_failure(record: Record) -> bool:
-    """Whether a system answered wrongly or crashed, or we did not answer at all."""
+    """Whether a system answered wrongly or crashed, or we did not answer at all where there was a device to do so."""
     status = record.outcome.status
-    return status in ("wrong", "crashed") or (record.cell.system == table.OURS and status != "ok")
+    is_missing_device = status == "unavailable" and record.cell.device != "cpu"
+    is_ours = record.cell.system == table.OURS and not is_missing_device
+    return status in ("wrong", "crashed") or (is_ours and status != "ok")
 
 
 def line_of(record: Record) -> str:
     """What is said of a cell when it has ended."""
     cell, outcome = record.cell, record.outcome
     who = cell.system if cell.algorithm in ("auto", "default") else f"{cell.system}/{cell.way}"
-    note = "" if outcome.status in ("ok", "timeout") else f"  {outcome.message}"
+    who += table.on_device(cell)
+    note = "" if outcome.status == "timeout" or not outcome.message else f"  {outcome.message}"
     return f"{cell.graph:28} {table.asked(cell):15} {who:35} {cell.threads:>2} {table.time_text(record):>14}{note}"
 
 
@@ -132,52 +221,19 @@ def _tell_nobody(_stage: str, _done: int, _total: int) -> None:
     """Where nobody watches."""
 
 
-def _usual_threads(suite: Suite) -> tuple[int, ...]:
-    """All threads alone, or the powers of two before them as well."""
-    most = hardware.usable_threads()
-    fewer = [2**power for power in range(most.bit_length()) if 2**power < most] if suite.sweeps_threads else []
-    return (*fewer, most)
-
-
-def _systems_of(suite: Suite) -> list[SystemSource]:
-    """Who takes part, ourselves with the algorithms of the suite."""
-    every = [name for name, device in registry() if device == "cpu"]
-    named = [name for text in suite.algorithms for name in (every if text == EVERY else [text])]
-    ways = list(dict.fromkeys(named))
-    return [_with_ways(system, suite, ways) for system in choose_systems(list(suite.systems))]
-
-
-def _with_ways(system: SystemSource, suite: Suite, ways: Sequence[str]) -> SystemSource:
-    """A system with the ways that a suite names for it."""
-    if system.name == Blocks.name and suite.cuts:
-        return replace(system, algorithms=suite.cuts)
-    return by_algorithms(system, ways) if system.name == table.OURS else system
-
-
-def _cells_of(
-    suite: Suite, systems: Sequence[SystemSource], names: Sequence[str], threads: Sequence[int]
-) -> list[Cell]:
-    asked = [str(parse_question(text)) for text in suite.questions]
-    cells = [cell for cell in matrix(systems, names, suite.rows, threads, asked) if suite.wants(cell)]
-    if not cells:
-        raise InputError(
-            f"{suite.name}: none of these systems and algorithms is asked any of these questions on these graphs; "
-            "name others"
-        )
-    return cells
-
-
 def _prepare(
-    suite: Suite, chosen: Sequence[graphs.BenchGraph], work: Path, threads: int, tell: Tell
+    cells: Sequence[Cell], known: Mapping[str, graphs.BenchGraph], work: Path, tell: Tell
 ) -> dict[str, graphs.PreparedGraph]:
     """The graphs on disk, each with its largest k where a question needs that."""
     _make_folder(work)
-    needs_kmax = any(KMAX in parse_question(text).settings.values() for text in suite.questions)
+    names = list(dict.fromkeys(cell.graph for cell in cells))
+    as_text = any(cell.row == "file" for cell in cells)
+    needs_kmax = {cell.graph for cell in cells if KMAX in parse_question(cell.question).settings.values()}
     prepared: dict[str, graphs.PreparedGraph] = {}
-    for graph in chosen:
-        tell("prepare", len(prepared), len(chosen))
-        found = graphs.prepare(graph, work)
-        prepared[graph.name] = found.with_kmax(threads) if needs_kmax else found
+    for name in names:
+        tell("prepare", len(prepared), len(names))
+        found = graphs.prepare(known[name], work, as_text=as_text)
+        prepared[name] = found.with_kmax(hardware.usable_threads()) if name in needs_kmax else found
     return prepared
 
 
@@ -185,12 +241,20 @@ def _limit_bytes(choices: Choices) -> int:
     return choices.limit_bytes or int(hardware.available_memory() * MEMORY_SHARE)
 
 
-def _setting(systems: Sequence[SystemSource], command: Sequence[str]) -> Setting:
+def _setting(systems: Sequence[SystemSource], cells: Sequence[Cell], command: Sequence[str]) -> Setting:
     """Where the run is made: of an installed package the version stands for the revision."""
     checkout = Path(wedgewise.__file__).resolve().parents[2]
-    packages = [*(system.package for system in systems), "pyarrow"]  # the reader that peers share
+    packages = [*(system.package for system in systems), "pyarrow", *CUPY]  # the reader that peers share
     setting = describe_setting(packages, command, checkout if (checkout / ".git").exists() else None)
-    return replace(setting, revision=setting.revision or f"v{wedgewise.__version__}")
+    gpu = look_for_gpu() if any(cell.device != "cpu" for cell in cells) else {}
+    revision = setting.revision or f"v{wedgewise.__version__}"
+    return replace(setting, revision=revision, machine={**setting.machine, **gpu})
+
+
+def look_for_gpu() -> dict[str, Any]:
+    """The name and the memory of the GPU, if there is one: by a process of its own, which takes no memory of it."""
+    found = subprocess.run([sys.executable, "-c", LOOK_FOR_GPU], capture_output=True, check=True)
+    return json.loads(found.stdout) if found.stdout else {}
 
 
 def _writable(path: Path) -> Path:

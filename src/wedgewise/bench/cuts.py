@@ -6,28 +6,24 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from wedgewise.bench.record import Record
-from wedgewise.bench.table import heading, markdown, notes, ratio_text, render_answers, seconds_text, time_text
+from wedgewise.bench.table import answer_sections, markdown, ratio_text, seconds_text, time_text
 
 WHERE = ["graph", "cut", "threads"]
 ORDER = "time"  # BBTC's own estimator
 
 
-def render_cuts(records: Sequence[Record], title: str) -> str:
-    """All tables; cells without facts, which are whole graphs, have a table of their own."""
-    cut = [record for record in records if record.outcome.facts]
-    whole = [record for record in records if not record.outcome.facts]
-    parts = [heading(title, records)]
-    if cut:
-        tables = {
-            "Cutting and counting (count: median, warm)": _times,
-            "Balance: λ, space IR, time IR of all tasks and of those of 1 ms or more": _evenness,
-            "Estimators: rank correlation with measured times, share of the list with the longest 32": _foresight,
-            f"Speed-up of imagined workers, heaviest first by `{ORDER}`, and the most that any order allows": _workers,
-        }
-        parts += [f"## {name}\n\n{made(cut)}" for name, made in tables.items()]
-    if whole:
-        parts.append(render_answers(whole, "The same on whole graphs").rstrip())
-    return "\n\n".join([*parts, *notes(cut)]) + "\n"
+def cut_sections(records: Sequence[Record]) -> list[str]:
+    """All tables of cuts; cells without one, which are whole graphs, have tables of their own behind them."""
+    cut = [record for record in records if "cutting_seconds" in record.outcome.facts]
+    whole = [record for record in records if "cutting_seconds" not in record.outcome.facts]
+    tables = {
+        "Cutting and counting (count: median, warm)": _times,
+        "Balance: λ, space IR, time IR of all tasks and of those of 1 ms or more": _evenness,
+        "Estimators: rank correlation with measured times, share of the list with the longest 32": _foresight,
+        f"Speed-up of imagined workers, heaviest first by `{ORDER}`, and the most that any order allows": _workers,
+    }
+    sections = [f"## {name}\n\n{made(cut)}" for name, made in tables.items()] if cut else []
+    return [*sections, "# The same on whole graphs", *answer_sections(whole)] if whole else sections
 
 
 def _where(record: Record) -> list[str]:

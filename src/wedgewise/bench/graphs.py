@@ -5,7 +5,8 @@ from __future__ import annotations
 import hashlib
 import json
 import lzma
-from collections.abc import Callable, Iterator, Mapping
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -16,11 +17,19 @@ from numpy.typing import NDArray
 from wedgewise import api, datasets, generate, storage
 from wedgewise.bench.record import KMAX
 from wedgewise.bench.spec import Spec
+from wedgewise.datasets.shelf import shelf_of
 from wedgewise.errors import MissingFileError, UnknownNameError
+from wedgewise.machine.jit import cache_root
 from wedgewise.read import read_edges
 
 LEAST_REAL_EDGES = 100_000
 LINES_AT_ONCE = 2**18
+
+SMALL = (generate.kronecker(8, seed=1), generate.complete_tripartite(20, 30, 40))
+"""Graphs that the slowest of our algorithms decomposes within a second."""
+
+LARGE = (generate.kronecker(22, seed=1), generate.kronecker(24, seed=1))
+KRONECKER = re.compile(r"kronecker-(\d+)-seed(\d+)")
 
 KNOWN_TRIANGLES = {
     "kronecker-12-seed1": 481_604,
@@ -143,6 +152,49 @@ def real_graphs(folder: Path, least_edges: int = LEAST_REAL_EDGES) -> list[Bench
     return [_from_compressed(name, folder / f"{name}.el.xz", truths[name]) for _, name in sorted(found)]
 
 
+def published_graphs(threads: int = 1) -> list[BenchGraph]:
+    """Those of the catalogue of datasets that are here: their files lie in its folder, or they are generated."""
+    found = (_published(graph, threads) for graph in datasets.catalogue().values())
+    return [graph for graph in found if graph is not None]
+
+
+def _published(graph: datasets.PublishedGraph, threads: int) -> BenchGraph | None:
+    if graph.recipe is not None:
+        return replace(from_stream(graph.recipe.stream(), threads), name=graph.name)
+    shelf = None if cache_root() is None else shelf_of(graph.name)
+    record = None if shelf is None else shelf.record()
+    if shelf is None or record is None or shelf.file() is None:
+        return None
+
+    def make_pairs() -> NDArray[Any]:
+        return datasets.load(graph.name, threads=threads).edges
+
+    mark = record.sha256[:12]
+    return BenchGraph(graph.name, lambda: mark, make_pairs, record.counted.get("triangles"))
+
+
+def known_graphs(data: Path | None, threads: int = 1) -> dict[str, BenchGraph]:
+    """Every graph by name: generated ones, bundled ones, those of the catalogue that are here, all of a data folder.
+
+    Of one name, that of the data folder counts, then the bundled one.
+    """
+    streams = [from_stream(stream, threads) for stream in (*SMALL, *LARGE)]
+    real = [] if data is None else real_graphs(data, least_edges=0)
+    usual = [*streams[: len(SMALL)], *answer_graphs(threads), *generated_graphs(threads), *streams[len(SMALL) :]]
+    known = {graph.name: graph for graph in (*usual, *published_graphs(threads))}
+    return known | {graph.name: graph for graph in (*map(from_bundled, datasets.BUNDLED), *real)}
+
+
+def named_graphs(data: Path | None, names: Iterable[str], threads: int = 1) -> dict[str, BenchGraph]:
+    """`known_graphs`, and Kronecker graphs of these names of any scale and seed."""
+    known = known_graphs(data, threads)
+    for name in names:
+        found = None if name in known else KRONECKER.fullmatch(name)
+        if found is not None:
+            known[name] = from_stream(generate.kronecker(int(found[1]), seed=int(found[2])), threads)
+    return known
+
+
 def choose_graphs(graphs: list[BenchGraph], names: list[str] | None) -> list[BenchGraph]:
     """The named graphs, or all of them."""
     known = {graph.name: graph for graph in graphs}
@@ -152,8 +204,11 @@ def choose_graphs(graphs: list[BenchGraph], names: list[str] | None) -> list[Ben
     return [known[name] for name in names or known]
 
 
-def prepare(graph: BenchGraph, folder: Path) -> PreparedGraph:
-    """Write the graph into `folder`, or take it from there when the same graph was written before."""
+def prepare(graph: BenchGraph, folder: Path, *, as_text: bool = True) -> PreparedGraph:
+    """Write the graph into `folder`, or take it from there when the same graph was written before.
+
+    Where nobody reads the text, it need not be written.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     stem = f"{graph.name}-{graph.fingerprint()}"
     pairs_path, text_path = folder / f"{stem}.npy", folder / f"{stem}.txt"
@@ -161,7 +216,7 @@ def prepare(graph: BenchGraph, folder: Path) -> PreparedGraph:
         with storage.atomic_write(pairs_path) as file:
             np.save(file, graph.make_pairs(), allow_pickle=False)
     pairs = np.load(pairs_path, mmap_mode="r", allow_pickle=False)
-    if not text_path.exists():
+    if as_text and not text_path.exists():
         with storage.atomic_write(text_path) as file:
             file.writelines(_text_blocks(pairs))
     return PreparedGraph(graph.name, pairs_path, text_path, len(pairs), graph.triangles, graph.trusses)

@@ -34,12 +34,34 @@ KMAX = "kmax"
 
 STATUSES = ("ok", "wrong", "crashed", "timeout", "out_of_memory", "unavailable")
 
+DEVICES = ("cpu", "cuda", "hybrid")
+"""Where our own algorithms run; everybody else is on the CPU."""
+
+STAGES = ("prepare", "copy", "kernel", "answer", "whole")
+"""What the seconds of an outcome are told apart into, as far as they are known.
+
+``prepare`` makes of raw pairs what an algorithm reads, ``copy`` moves arrays to a GPU or from it, ``kernel`` is the
+algorithm itself (on a GPU between two events of its stream), ``answer`` makes of its numbers what a caller gets, and
+``whole`` is everything from raw pairs in memory to the answer.
+"""
+
+FACTS = (
+    *("chosen", "vertices", "triangles", "wedges_tested", "limit_seconds"),
+    *("bytes_moved", "device_peak_bytes", "timeline", "counters"),
+)
+"""What a system may say of its work, where it is known; the blocks say more.
+
+The algorithm that ``auto`` took; sizes of the graph; closed and open wedges that were looked up; the least time by a
+stated limit; bytes copied between host and device; the most memory of the device; a `Timeline` of the hybrid as its
+``to_dict``; a profiler's counters by its own names.
+"""
+
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """One entry of the matrix: who answers which question on which graph, how, and what of it is timed.
+    """One entry of the matrix: who answers which question on which graph, how and where, and what of it is timed.
 
-    The question is written with its parameters: ``k_truss[k=3]``.
+    The question is written with its parameters: ``k_truss[k=3]``. The device is one of `DEVICES`.
     """
 
     system: str
@@ -49,6 +71,7 @@ class Cell:
     threads: int
     knobs: Mapping[str, Any] = field(default_factory=dict)
     question: str = "count"
+    device: str = "cpu"
 
     @property
     def key(self) -> str:
@@ -68,7 +91,8 @@ class Outcome:
     ``answer`` is the number of triangles that the answer implies (of a k-truss its edges, of other trusses the largest
     k), ``digest`` what else it says. ``seconds`` has one entry per timed repeat, none when it was cut short; ``stage``
     is where that happened. ``edges`` are those of the simple graph, where the answer tells; ``facts`` is what else a
-    system says of its work.
+    system says of its work, by the names of `FACTS`. ``stages`` has seconds by the names of `STAGES`, one entry per
+    timed repeat.
     """
 
     status: str
@@ -80,6 +104,7 @@ class Outcome:
     digest: str = ""
     edges: int | None = None
     facts: Mapping[str, Any] = field(default_factory=dict)
+    stages: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
 
     @property
     def median(self) -> float | None:
@@ -147,6 +172,7 @@ class Record:
                 "min": outcome.least,
                 "spread": outcome.spread,
             },
+            **({"stages": {name: list(seconds) for name, seconds in outcome.stages.items()}} if outcome.stages else {}),
             "peak_bytes": outcome.peak_bytes,
             "pairs": self.pairs,
             "limits": dict(self.limits),
@@ -160,7 +186,7 @@ class Record:
     def from_line(cls, text: str) -> Record:
         """The record of one line; raises KeyError, TypeError or ValueError when it is none.
 
-        Lines without a question, its details and a digest are counts.
+        Lines without a question, its details and a digest are counts; those without a device are of the CPU.
         """
         line = json.loads(text)
         if line["schema"] != SCHEMA:
@@ -177,6 +203,7 @@ class Record:
                 digest=line.get("digest", ""),
                 edges=line.get("edges"),
                 facts=line.get("facts", {}),
+                stages={name: tuple(seconds) for name, seconds in line.get("stages", {}).items()},
             ),
             setting=Setting(line["machine"], line["versions"], line["revision"], line["command"]),
             date=line["date"],

@@ -9,12 +9,15 @@ from pathlib import Path
 from typing import Any
 
 from wedgewise import storage
+from wedgewise.bench import profile
 from wedgewise.bench.child import LEAST_REPEATS, planned_repeats
 from wedgewise.bench.graphs import PreparedGraph
-from wedgewise.bench.record import ROWS, Cell, Outcome, Record, Setting, now, read_records
+from wedgewise.bench.ours import Wedgewise
+from wedgewise.bench.record import ROWS, Cell, Outcome, Record, Setting, now, read_records, without_folders
 from wedgewise.bench.spec import Spec
 from wedgewise.bench.systems import SystemSource
 from wedgewise.bench.watch import CellLimits, run_child, time_child
+from wedgewise.errors import DeviceError, MissingDependencyError
 
 IMPLIED = ("timeout", "out_of_memory")
 """Outcomes that a row hands on to the rows that include its work."""
@@ -30,6 +33,7 @@ class Bench:
     limits : of each child
     setting : machine, versions, revision and command, stored with every line
     results_path : the JSON-lines file that records are appended to
+    profiles : whether our own cells on a GPU run once more under a profiler, whose counters become a fact
     """
 
     systems: Mapping[str, SystemSource]
@@ -37,26 +41,29 @@ class Bench:
     limits: CellLimits
     setting: Setting
     results_path: Path
+    profiles: bool = False
 
     def run(
         self,
         cells: Iterable[Cell],
         *,
         resume: bool = False,
-        on_record: Callable[[Record], None] | None = None,
+        on_record: Callable[[Record, bool], None] | None = None,
     ) -> list[Record]:
         """Run the cells in order and return their records, judged; each one is on disk before the next starts.
 
         Parameters
         ----------
         cells : what to run
-        resume : take the records of cells that the results file already has for this revision
-        on_record : told every record, also those that were taken over
+        resume : take the records of cells that the results file already has for this revision, whatever machine made
+            them; those that were not available are tried again
+        on_record : told every record, and whether its cell ran now or was taken over
         """
         done = self._records_on_disk() if resume else {}
         records: list[Record] = []
         for cell in cells:
             record = done.get(cell.key)
+            ran = record is None
             if record is None:
                 load = os.getloadavg()[0]
                 outcome = _implied(cell, records) or self.run_cell(cell)
@@ -64,7 +71,7 @@ class Bench:
                 storage.append_line(self.results_path, record.to_line())
             records.append(record)
             if on_record is not None:
-                on_record(record)
+                on_record(record, ran)
         return judged(records)
 
     def run_cell(self, cell: Cell) -> Outcome:
@@ -74,7 +81,18 @@ class Bench:
         expected = self.graphs[cell.graph].expected(Spec.parse(cell.question))
         if outcome.status == "ok" and expected is not None and outcome.answer != expected:
             return replace(outcome, status="wrong", message=f"{outcome.answer} instead of {expected}")
-        return outcome
+        return self._profiled(job, outcome) if self._wants_profile(cell) and outcome.status == "ok" else outcome
+
+    def _wants_profile(self, cell: Cell) -> bool:
+        return self.profiles and (cell.system, cell.device, cell.row) == (Wedgewise.name, "cuda", "count")
+
+    def _profiled(self, job: Mapping[str, Any], outcome: Outcome) -> Outcome:
+        """The same with the counters of the profiler, or with why there are none."""
+        try:
+            counters = profile.profiled(job, self.limits)
+        except (MissingDependencyError, DeviceError) as error:
+            return replace(outcome, message=f"no counters: {without_folders(str(error))}")
+        return replace(outcome, facts={**outcome.facts, "counters": dict(counters)})
 
     def _job(self, cell: Cell) -> dict[str, Any]:
         graph, asked = self.graphs[cell.graph], Spec.parse(cell.question)
@@ -84,6 +102,7 @@ class Bench:
             "algorithm": cell.algorithm,
             "threads": cell.threads,
             "knobs": dict(cell.knobs),
+            "device": cell.device,
             "question": asked.name,
             "details": graph.details(asked),
             "row": cell.row,
@@ -102,8 +121,17 @@ class Bench:
     def _records_on_disk(self) -> dict[str, Record]:
         if not self.results_path.exists():
             return {}
-        records = read_records(self.results_path)
-        return {item.cell.key: item for item in records if item.setting.revision == self.setting.revision}
+        return {item.cell.key: item for item in read_records(self.results_path) if self._is_settled(item)}
+
+    def _is_settled(self, record: Record) -> bool:
+        """Whether a record needs no other run: it is of this revision, was available, and profiled where that is to be.
+
+        One without counters says why in its message.
+        """
+        outcome = record.outcome
+        lacks_counters = outcome.status == "ok" and "counters" not in outcome.facts and not outcome.message
+        is_complete = not (self._wants_profile(record.cell) and lacks_counters)
+        return record.setting.revision == self.setting.revision and outcome.status != "unavailable" and is_complete
 
 
 def matrix(
@@ -112,16 +140,18 @@ def matrix(
     rows: Iterable[str],
     threads: Sequence[int],
     questions: Sequence[str] = ("count",),
+    device: str = "cpu",
 ) -> list[Cell]:
     """All cells by graph, question and row, so that the systems of one line of a table run back to back."""
     ordered_rows = sorted(rows, key=ROWS.index)
     return [
-        Cell(system.name, way.name, graph, row, number, way.settings, question)
+        Cell(system.name, way.name, graph, row, number, way.settings, question, device)
         for graph in graphs
         for question in questions
         for row in ordered_rows
         for number in threads
         for system in systems
+        if device in system.devices
         for way in map(Spec.parse, system.ways(Spec.parse(question).name))
     ]
 
@@ -173,8 +203,12 @@ def _time_files(job: Mapping[str, Any], limits: CellLimits) -> Outcome:
     if len(answers) > 1:
         return Outcome("wrong", f"repeats disagree: {sorted(map(str, answers))}", warm_up.answer)
     peaks = [item.peak_bytes for item in outcomes if item.peak_bytes is not None]
-    seconds = tuple(item.seconds[0] for item in outcomes)
-    return Outcome("ok", "", warm_up.answer, seconds, max(peaks, default=None))
+    return replace(
+        outcomes[-1],
+        seconds=tuple(item.seconds[0] for item in outcomes),
+        peak_bytes=max(peaks, default=None),
+        stages={name: tuple(item.stages[name][0] for item in outcomes) for name in outcomes[-1].stages},
+    )
 
 
 def _implied(cell: Cell, records: Iterable[Record]) -> Outcome | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import ModuleType
@@ -10,12 +10,14 @@ from typing import Any, ClassVar, Protocol
 
 from numpy.typing import NDArray
 
-from wedgewise.algorithms import find
+from wedgewise.algorithms import find, registry
 from wedgewise.bench import blocks, lagraph, ours, peers
 from wedgewise.bench.digest import Frame
 from wedgewise.bench.record import QUESTIONS
 from wedgewise.bench.spec import Spec
 from wedgewise.errors import UnknownNameError
+from wedgewise.execute._hybrid_plan import pair_up
+from wedgewise.plan import engine_for
 
 
 class System(Protocol):
@@ -28,6 +30,16 @@ class System(Protocol):
     Its source file is loaded by path in the child process, so it imports nothing but the standard library
     at its top: the system's own library is imported by `load`, whose ModuleNotFoundError means that it is not
     installed.
+
+    It may also have, each as a method that is called where it is there:
+
+        why_unavailable()            after `load`: why it cannot answer here, or None
+        settle(question, prepared)   before a question to a loaded graph is timed: what else can be done once
+        measured()                   after each answer, about it: ``seconds`` in place of those by the child's clock,
+                                     ``stages`` as in an `Outcome`, ``edges`` of the simple graph; each if it likes
+        facts(prepared)              at the end: what else is recorded, by the names of `record.FACTS`
+
+    One with a class attribute ``devices``, some of `record.DEVICES`, is told by ``device=`` where it is to run.
 
     Attributes
     ----------
@@ -68,7 +80,8 @@ class SystemSource:
     """Where a system's class is, and what the runner needs to know without loading its library.
 
     Algorithms are written with their knobs; ``partial`` has those of the questions that not all of them answer. One
-    that takes part ``only_by_name`` is none of those that are compared where nobody is named.
+    that takes part ``only_by_name`` is none of those that are compared where nobody is named. ``devices`` are those on
+    which it runs.
     """
 
     name: str
@@ -78,6 +91,7 @@ class SystemSource:
     questions: tuple[str, ...] = ("count",)
     partial: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     only_by_name: bool = False
+    devices: tuple[str, ...] = ("cpu",)
 
     def ways(self, question: str) -> tuple[str, ...]:
         """The algorithms that answer a question."""
@@ -98,6 +112,7 @@ def systems_in(module: ModuleType) -> list[SystemSource]:
             source,
             _questions_of(item),
             only_by_name=getattr(item, "only_by_name", False),
+            devices=getattr(item, "devices", ("cpu",)),
         )
         for item in classes
     ]
@@ -113,18 +128,18 @@ def all_systems() -> dict[str, SystemSource]:
     return {item.name: item for module in (ours, peers, lagraph, blocks) for item in systems_in(module)}
 
 
-def choose_systems(names: list[str] | None) -> list[SystemSource]:
-    """The named systems, or all of them but those that take part only by name."""
-    known = all_systems()
+def choose_systems(names: list[str] | None, more: Iterable[SystemSource] = ()) -> list[SystemSource]:
+    """The named systems, or all of them but those that take part only by name; `more` are known as well."""
+    known = all_systems() | {item.name: item for item in more}
     for name in names or []:
         if name not in known:
             raise UnknownNameError(f"no system named {name!r}; there are: {', '.join(known)}")
     return [known[name] for name in names or (item.name for item in known.values() if not item.only_by_name)]
 
 
-def by_algorithms(system: SystemSource, algorithms: Sequence[str]) -> SystemSource:
-    """Ourselves with these algorithms, each asked what it answers; their names and knobs are checked."""
-    answered = {text: _questions_by(Spec.parse(text)) for text in algorithms}
+def by_algorithms(system: SystemSource, algorithms: Sequence[str], device: str = "cpu") -> SystemSource:
+    """Ourselves with these algorithms, each asked what it answers there; their names and knobs are checked."""
+    answered = {text: questions_by(Spec.parse(text), device) for text in algorithms}
     partial = {
         question: tuple(text for text, questions in answered.items() if question in questions)
         for question in system.questions
@@ -132,10 +147,26 @@ def by_algorithms(system: SystemSource, algorithms: Sequence[str]) -> SystemSour
     return replace(system, algorithms=tuple(algorithms), partial=partial)
 
 
-def _questions_by(way: Spec) -> tuple[str, ...]:
-    """The questions that one of our algorithms answers on the CPU."""
-    if way.name == "auto":
-        return QUESTIONS
-    algorithm = find(way.name, "cpu")
-    algorithm.settings(way.settings)
-    return tuple(question for question in QUESTIONS if ours.COMPUTED.get(question, question) in algorithm.answers)
+def algorithms_on(device: str) -> list[str]:
+    """Every algorithm of our own on a device; of the hybrid, those that count blocks on a GPU."""
+    if device != "hybrid":
+        return [name for name, where in registry() if where == device]
+    return [name for (name, where), algorithm in registry().items() if where == "cuda" and "count" in algorithm.triples]
+
+
+def questions_by(way: Spec, device: str = "cpu") -> tuple[str, ...]:
+    """The questions that one of our algorithms, or the best of them, answers on a device."""
+    if device == "hybrid":
+        pair_up(way.name, way.settings)
+        return tuple(question for question in QUESTIONS if _computed(question) == "count")
+    if way.name != "auto":
+        algorithm = find(way.name, device)
+        algorithm.settings(way.settings)
+        return tuple(question for question in QUESTIONS if _computed(question) in algorithm.answers)
+    engines = [registry().get((engine_for(_computed(question)), device)) for question in QUESTIONS]
+    able = zip(QUESTIONS, engines, strict=True)
+    return tuple(question for question, engine in able if engine is not None and _computed(question) in engine.answers)
+
+
+def _computed(question: str) -> str:
+    return ours.COMPUTED.get(question, question)

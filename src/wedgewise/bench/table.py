@@ -34,7 +34,7 @@ WORDS = {
     "wrong": "wrong",
     "crashed": "crashed",
     "out_of_memory": "out of memory",
-    "unavailable": "not installed",
+    "unavailable": "not available",
 }
 
 STAGES = {"load": "build ", "prepare": "build ", "check": "check "}
@@ -43,9 +43,9 @@ STAGES = {"load": "build ", "prepare": "build ", "check": "check "}
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One graph in one row: the best record of each system, and the ratio to the fastest peer.
+    """One graph in one row: the best record of each system on each device, and the ratio to the fastest peer.
 
-    ``ratio`` is the fastest peer's median divided by ours; None when either is missing.
+    ``ratio`` is the fastest peer's median divided by ours on the CPU; None when either is missing.
     """
 
     graph: str
@@ -54,7 +54,8 @@ class Line:
 
     @property
     def fastest_peer(self) -> str | None:
-        times = {name: seconds for name in self.best if name != OURS and (seconds := self.seconds(name)) is not None}
+        peers = [name for name, record in self.best.items() if record.cell.system != OURS]
+        times = {name: seconds for name in peers if (seconds := self.seconds(name)) is not None}
         return min(times, key=times.__getitem__, default=None)
 
     @property
@@ -64,7 +65,7 @@ class Line:
         return None if ours is None or theirs is None else theirs / ours
 
     def seconds(self, system: str) -> float | None:
-        """The median of a system that answered rightly, else None."""
+        """The median of a system that answered rightly, else None; systems are written as `column_of` does."""
         record = self.best.get(system)
         return record.outcome.median if record is not None and record.outcome.status == "ok" else None
 
@@ -77,35 +78,45 @@ def lines_of(records: Iterable[Record], row: str, question: str = "count") -> li
         if (cell.row, cell.question) != (row, question):
             continue
         line = lines.setdefault(cell.graph, Line(cell.graph, record.pairs, {}))
-        rival = line.best.get(cell.system)
+        rival = line.best.get(column_of(cell))
         if rival is None or _merit(record) < _merit(rival):
-            line.best[cell.system] = record
+            line.best[column_of(cell)] = record
     return list(lines.values())
 
 
-def render(records: Sequence[Record]) -> str:
-    """The tables of the count, one per row, as Markdown, with what they were measured on."""
-    systems = list(dict.fromkeys(record.cell.system for record in records))
-    parts = [heading("Triangle counting on the CPU, all in one run", records)]
-    for row in ROWS:
-        lines = lines_of(records, row)
-        if lines:
-            parts.append(f"## {TITLES[row]}\n\n{_table(lines, systems, _plain_text)}")
-    return "\n\n".join([*parts, *notes(records)]) + "\n"
+def column_of(cell: Cell) -> str:
+    """The system, and where it ran unless that was the CPU."""
+    return cell.system + on_device(cell)
 
 
-def render_answers(records: Sequence[Record], title: str = "Triangle answers on the CPU, all in one run") -> str:
+def on_device(cell: Cell) -> str:
+    """Where a cell ran, behind what ran there; nothing for the CPU."""
+    return "" if cell.device == "cpu" else f" on {cell.device}"
+
+
+def page(title: str, records: Sequence[Record], sections: Iterable[str]) -> str:
+    """Sections as Markdown, with what they were measured on before them and what went wrong behind them."""
+    return "\n\n".join([heading(title, records), *sections, *notes(records)]) + "\n"
+
+
+def count_sections(records: Sequence[Record]) -> list[str]:
+    """The tables of the count, one per row."""
+    by_row = {row: lines_of(records, row) for row in ROWS}
+    systems = list(dict.fromkeys(column_of(record.cell) for record in records))
+    return [f"## {TITLES[row]}\n\n{_table(lines, systems, _plain_text)}" for row, lines in by_row.items() if lines]
+
+
+def answer_sections(records: Sequence[Record]) -> list[str]:
     """One table per question on loaded graphs, what our own answers cost in counts, and our own ways side by side."""
-    parts = [heading(title, records)]
+    sections = []
     by_question = {question: lines_of(records, "count", question) for question in questions_in(records)}
     for question, lines in by_question.items():
         systems = list(dict.fromkeys(system for line in lines for system in line.best))
         meaning = ANSWERS[Spec.parse(question).name]
-        parts.append(f"## `{question}`: {meaning} (median, warm)\n\n{_table(lines, systems, _compared_text)}")
+        sections.append(f"## `{question}`: {meaning} (median, warm)\n\n{_table(lines, systems, _compared_text)}")
     if "count" in by_question and len(by_question) > 1:
-        parts.append(f"## Ratio to a count: our own time, divided by that of `count`\n\n{_in_counts(by_question)}")
-    parts += _our_ways(records)
-    return "\n\n".join([*parts, *notes(records)]) + "\n"
+        sections.append(f"## Ratio to a count: our own time, divided by that of `count`\n\n{_in_counts(by_question)}")
+    return [*sections, *_our_ways(records)]
 
 
 def questions_in(records: Iterable[Record]) -> list[str]:
@@ -128,8 +139,9 @@ def time_text(record: Record | None) -> str:
 
 
 def seconds_text(seconds: float) -> str:
-    """Three significant digits, in milliseconds below one second."""
+    """Three significant digits, in milliseconds below one second, in microseconds below one of these."""
     value, unit = (seconds * 1e3, "ms") if seconds < 0.9995 else (seconds, "s")
+    value, unit = (seconds * 1e6, "µs") if 0 < seconds < 0.0009995 else (value, unit)
     digits = 2 if value < 9.995 else 1 if value < 99.95 else 0
     return f"{value:.{digits}f} {unit}"
 
@@ -175,7 +187,7 @@ def _in_counts(by_question: dict[str, list[Line]]) -> str:
 def _our_ways(records: Sequence[Record]) -> list[str]:
     """Our own algorithms and numbers of threads against each other, where there are several."""
     ours = [record for record in records if record.cell.system == OURS]
-    if len({(record.cell.way, record.cell.threads) for record in ours}) < 2:
+    if len({(way_of(record.cell), record.cell.threads) for record in ours}) < 2:
         return []
     title = "(median; ME/s: a million edges of the graph per second; ×: time divided by that of the first way)"
     sweeps = [sweep_of(ours, question) for question in questions_in(ours)]
@@ -210,7 +222,7 @@ class Sweep:
 def sweep_of(records: Iterable[Record], question: str) -> Sweep:
     """What one question took of loaded graphs."""
     found = {
-        (cell.graph, cell.threads, cell.way): record
+        (cell.graph, cell.threads, way_of(cell)): record
         for record in records
         for cell in [record.cell]
         if (cell.row, cell.question) == ("count", question)
@@ -271,21 +283,29 @@ def markdown(header: list[str], rows: list[list[str]]) -> str:
 
 
 def heading(title: str, records: Sequence[Record]) -> str:
-    """What was measured, on what, and when."""
+    """What was measured, on which machines, and when."""
     last = records[-1]
-    machine, versions = last.setting.machine, last.setting.versions
-    threads = ", ".join(str(number) for number in sorted({record.cell.threads for record in records}))
     return "\n".join(
         [
             f"# {title}",
             "",
-            f"- {machine['processor']}, {machine['system']}; threads: {threads}",
-            f"- {', '.join(f'{name} {version}' for name, version in versions.items())}",
+            *_machines(records),
+            f"- {', '.join(f'{name} {version}' for name, version in last.setting.versions.items())}",
             f"- {last.date}, revision {last.setting.revision or 'unknown'}, `{last.setting.command}`",
             "- ratio: median of the fastest peer divided by ours",
             *_disturbance(records),
         ]
     )
+
+
+def _machines(records: Sequence[Record]) -> list[str]:
+    """A line for each machine, with the numbers of threads that were used on it."""
+    threads: dict[str, set[int]] = {}
+    for record in records:
+        machine = record.setting.machine
+        names = [machine["processor"], *([machine["gpu"]] if "gpu" in machine else []), machine["system"]]
+        threads.setdefault(", ".join(names), set()).add(record.cell.threads)
+    return [f"- {name}; threads: {', '.join(map(str, sorted(used)))}" for name, used in threads.items()]
 
 
 def _disturbance(records: Sequence[Record]) -> list[str]:
@@ -299,12 +319,25 @@ def _disturbance(records: Sequence[Record]) -> list[str]:
 def notes(records: Sequence[Record]) -> list[str]:
     """What went wrong, once per message."""
     failures = dict.fromkeys(
-        f"- {cell.system} ({cell.way}) on {cell.graph}, {asked(cell)}: {outcome.status}, {outcome.message}"
+        f"- {cell.system} ({way_of(cell)}) on {cell.graph}, {asked(cell)}: {outcome.status}, {outcome.message}"
         for record in records
         for cell, outcome in [(record.cell, record.outcome)]
         if outcome.status in ("wrong", "crashed", "out_of_memory")
     )
-    return ["## What went wrong\n\n" + "\n".join(failures)] if failures else []
+    missing = dict.fromkeys(
+        f"- {column_of(record.cell)}: {record.outcome.message}"
+        for record in records
+        if record.outcome.status == "unavailable" or (record.outcome.status == "ok" and record.outcome.message)
+    )
+    return [
+        *(["## What went wrong\n\n" + "\n".join(failures)] if failures else []),
+        *(["## What was not available\n\n" + "\n".join(missing)] if missing else []),
+    ]
+
+
+def way_of(cell: Cell) -> str:
+    """The algorithm with its knobs, and where it ran unless that was the CPU."""
+    return cell.way + on_device(cell)
 
 
 def asked(cell: Cell) -> str:

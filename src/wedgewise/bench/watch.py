@@ -1,8 +1,9 @@
 """Run one child process under a time limit and a memory limit, and tell what it reported.
 
 The limit on time holds for each stage that the child reports, so that a slow construction is not mistaken
-for a slow count. The limit on memory watches the resident set: an address-space limit would fail thread
-stacks and reserved arenas that are never touched.
+for a slow count. The limit on memory watches the resident set of the child and of whatever it started: an address-space
+limit would fail thread stacks and reserved arenas that are never touched. What the child started ends with it, and its
+temporary files are deleted.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -48,6 +49,7 @@ class _Reports:
     message: str = ""
     edges: int | None = None
     facts: dict[str, Any] = field(default_factory=dict)
+    stages: dict[str, list[float]] = field(default_factory=dict)
     peak_bytes: int | None = None
     finished: bool = False
     answered_at: float | None = None
@@ -57,6 +59,8 @@ class _Reports:
             self.stage = line["stage"]
         elif "timed" in line:
             self.seconds.append(line["timed"])
+            for name, seconds in line["stages"].items():
+                self.stages.setdefault(name, []).append(seconds)
             self.answered_at = time.perf_counter()
         elif "answer" in line:
             self.findings.append((line["answer"], line["digest"]))
@@ -80,15 +84,19 @@ def time_child(job: Mapping[str, Any], limits: CellLimits) -> Outcome:
     outcome, elapsed = _run(job, limits)
     if outcome.status != "ok" or elapsed is None:
         return outcome
-    return replace(outcome, seconds=(elapsed,))
+    return replace(outcome, seconds=(elapsed,), stages={**outcome.stages, "whole": (elapsed,)})
 
 
 def _run(job: Mapping[str, Any], limits: CellLimits) -> tuple[Outcome, float | None]:
     reading, writing = os.pipe()
-    with tempfile.TemporaryFile() as complaints, os.fdopen(reading, "rb", buffering=0) as pipe:
+    with (
+        tempfile.TemporaryDirectory(prefix="wedgewise-cell-", ignore_cleanup_errors=True) as folder,
+        tempfile.TemporaryFile() as complaints,
+        os.fdopen(reading, "rb", buffering=0) as pipe,
+    ):
         start = time.perf_counter()
         try:
-            process = _start(job, writing, complaints)
+            process = _start(job, writing, complaints, folder)
         finally:
             os.close(writing)
         reports = _Reports()
@@ -103,7 +111,7 @@ def _run(job: Mapping[str, Any], limits: CellLimits) -> tuple[Outcome, float | N
     return outcome, elapsed
 
 
-def _start(job: Mapping[str, Any], writing: int, complaints: IO[bytes]) -> subprocess.Popen[bytes]:
+def _start(job: Mapping[str, Any], writing: int, complaints: IO[bytes], folder: str) -> subprocess.Popen[bytes]:
     # -P: the folder of child.py must not shadow anybody's modules
     command = [sys.executable, "-P", str(Path(child.__file__).resolve()), str(writing)]
     process = subprocess.Popen(
@@ -114,7 +122,7 @@ def _start(job: Mapping[str, Any], writing: int, complaints: IO[bytes]) -> subpr
         stderr=complaints,
         pass_fds=(writing,),
         start_new_session=True,
-        env=os.environ | _thread_variables(job["threads"]),
+        env=os.environ | {"TMPDIR": folder} | _thread_variables(job["threads"]),
     )
     assert process.stdin is not None
     with suppress(BrokenPipeError):  # a child that died at once has an exit status that says how
@@ -152,20 +160,25 @@ def _passed_limit(pid: int, stage: str, seconds: float, limits: CellLimits) -> O
     """The outcome of a child that has to be stopped now, after that many seconds of a stage."""
     if seconds > limits.seconds:
         message = f"{stage} took over {limits.seconds:g} s"
-        return Outcome("timeout", message, peak_bytes=child.peak_bytes(pid), stage=stage)
-    if (child.resident_bytes(pid) or 0) > limits.memory_bytes:
+        return Outcome("timeout", message, peak_bytes=_summed(child.peak_bytes, pid), stage=stage)
+    if (_summed(child.resident_bytes, pid) or 0) > limits.memory_bytes:
         message = f"{stage} took over {limits.memory_bytes:,} bytes"
-        return Outcome("out_of_memory", message, peak_bytes=child.peak_bytes(pid), stage=stage)
+        return Outcome("out_of_memory", message, peak_bytes=_summed(child.peak_bytes, pid), stage=stage)
     return None
 
 
+def _summed(memory: Callable[[int], int | None], leader: int) -> int | None:
+    """A kind of memory of a child and of whatever it started, added up; None where the system does not tell."""
+    known = [number for pid in child.session(leader) if (number := memory(pid)) is not None]
+    return sum(known) if known else None
+
+
 def _end(process: subprocess.Popen[bytes], patience: float) -> None:
-    """Let a child that closed its pipe end by itself; kill one that does not, with all it started."""
-    try:
+    """Let a child that closed its pipe end by itself; kill one that does not, with all that it started."""
+    with suppress(subprocess.TimeoutExpired):
         process.wait(timeout=patience)
-    except subprocess.TimeoutExpired:
-        os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
+    child.kill_session(process.pid)
+    process.wait()
     assert process.stdin is not None
     process.stdin.close()  # not before: the child would take it for the end of this process
 
@@ -177,9 +190,15 @@ def _outcome(returncode: int, reports: _Reports, complaints: IO[bytes]) -> Outco
         answer, digest = reports.findings[-1]
         if len(set(reports.findings)) > 1:
             return Outcome("wrong", f"repeats disagree: {sorted(set(reports.findings))}", answer, digest=digest)
-        seconds = tuple(reports.seconds)
         return Outcome(
-            "ok", "", answer, seconds, reports.peak_bytes, digest=digest, edges=reports.edges, facts=reports.facts
+            status="ok",
+            answer=answer,
+            seconds=tuple(reports.seconds),
+            peak_bytes=reports.peak_bytes,
+            digest=digest,
+            edges=reports.edges,
+            facts=reports.facts,
+            stages={name: tuple(seconds) for name, seconds in reports.stages.items()},
         )
     ending = signal.Signals(-returncode).name if returncode < 0 else f"exit status {returncode}"
     last_words = _last_line(complaints)

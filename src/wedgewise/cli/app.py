@@ -9,6 +9,7 @@ import typer
 
 import wedgewise
 from wedgewise.cli import bench, datasets, generators
+from wedgewise.cli import report as report_command
 from wedgewise.cli.console import Commands, Console
 from wedgewise.cli.options import (
     AsJson,
@@ -400,6 +401,7 @@ def demo(as_json: AsJson = False) -> None:
 
 
 app.command(cls=bench.SeveralValues)(bench.bench)
+app.command(cls=bench.SeveralValues)(report_command.report)
 
 
 def _answer_from_store(question: str, asking: Asking, output: str | None, restart: bool, k: int | None = None) -> None:

@@ -19,6 +19,7 @@ from wedgewise.cli.options import AsJson, Verbose, parse_size
 
 if TYPE_CHECKING:
     from wedgewise.bench.command import Choices
+    from wedgewise.bench.pace import Standing
     from wedgewise.bench.record import Record
     from wedgewise.bench.suites import Suite
 
@@ -48,9 +49,12 @@ def repeat_options(arguments: Iterable[str], options: set[str]) -> list[str]:
 
 
 def bench(
-    suite: Annotated[str | None, typer.Argument(metavar="SUITE", help="What to compare.", show_default=False)] = None,
+    suite: Annotated[
+        str | None,
+        typer.Argument(metavar="SUITE", help="What to compare: a name, or a TOML file.", show_default=False),
+    ] = None,
     graphs: Annotated[
-        list[str], typer.Option(metavar="NAME…", help="Other graphs: generated, bundled, or of --data.")
+        list[str], typer.Option(metavar="NAME…", help="Other graphs: generated, of `wedgewise datasets`, or of --data.")
     ] = [],  # noqa: B006
     questions: Annotated[
         list[str], typer.Option(metavar="NAME…", help="Other questions, such as count, k_truss[k=3], k_truss[k=kmax].")
@@ -59,6 +63,7 @@ def bench(
     systems: Annotated[
         list[str], typer.Option(metavar="NAME…", help="Who takes part: wedgewise, graphblas, networkit, igraph, …")
     ] = [],  # noqa: B006
+    devices: Annotated[list[str], typer.Option(metavar="NAME…", help="Where wedgewise runs: cpu, cuda, hybrid.")] = [],  # noqa: B006
     algorithms: Annotated[
         list[str],
         typer.Option(metavar="NAME…", help="Of wedgewise, with their knobs: auto, peel, eager[granularity=fine], all."),
@@ -85,8 +90,19 @@ def bench(
         Path | None, typer.Option(metavar="FILE", help="Where the tables are written as well: R.md.")
     ] = None,
     resume: Annotated[
-        bool, typer.Option("--resume", help="Keep the cells that the records have for this revision.")
+        bool,
+        typer.Option("--resume", help="Keep the cells that the records have for this revision, from any machine."),
     ] = False,
+    programs: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Other people's programs, which take part too: P.toml.")
+    ] = None,
+    profile: Annotated[
+        bool, typer.Option("--profile", help="Run cells on a GPU once more under ncu, for the papers' counters.")
+    ] = False,
+    compare: Annotated[
+        tuple[Path, Path] | None,
+        typer.Option(metavar="A B", help="Instead of a run: what became slower or wrong from records A to B."),
+    ] = None,
     work: Annotated[
         Path | None, typer.Option(metavar="FOLDER", help="Where prepared graphs are kept; a temporary one by default.")
     ] = None,
@@ -95,24 +111,30 @@ def bench(
 ) -> None:
     """Compare algorithms and other libraries, each cell in a process of its own with limits.
 
-    Without a SUITE, lists the suites. Every answer is checked: against what is known, and against the others. Prints
-    the tables as Markdown; --output keeps a record of every cell as soon as it has ended. An option of several values
-    takes them one after the other: --threads 1 2 4.
+    Without a SUITE, lists the suites; a TOML file declares one as those of the package are declared. Every answer is
+    checked: against what is known, and against the others. Prints the tables as Markdown; --output keeps a record of
+    every cell as soon as it has ended. An option of several values takes them one after the other: --threads 1 2 4.
 
-    The exit code is 1 when a system answered wrongly or crashed, or when we did not answer.
+    The exit code is 1 when a system answered wrongly or crashed, or when we did not answer; of --compare, when a cell
+    became slower beyond noise or wrong.
     """
     from wedgewise.bench.command import DEFAULT_WORK, Choices
-    from wedgewise.bench.suites import SUITES
+    from wedgewise.bench.suite_files import declared_suites
 
     console = Console(as_json, verbose=verbose)
-    if suite is None:
-        console.show(_suites_object(SUITES.values()), lambda: _suites_text(SUITES.values()))
+    if compare is not None:
+        if suite is not None:
+            raise typer.BadParameter("--compare runs nothing: leave SUITE out", param_hint="SUITE")
+        _compare(*compare, tables, console)
         return
-    if suite not in SUITES:
-        raise typer.BadParameter(f"no suite named {suite!r}; there are: {', '.join(SUITES)}", param_hint="SUITE")
+    if suite is None:
+        known = declared_suites().values()
+        console.show(_suites_object(known), lambda: _suites_text(known))
+        return
     choices = Choices(
         graphs=_unique(graphs),
         systems=_unique(systems),
+        devices=_unique(devices),
         algorithms=_unique(algorithms),
         questions=_unique(questions),
         rows=_unique(rows),
@@ -124,9 +146,44 @@ def bench(
         work=work or DEFAULT_WORK,
         results=output,
         resume=resume,
+        programs=programs,
+        profiles=profile,
         command=("wedgewise", *sys.argv[1:]),
     )
-    _run(SUITES[suite], choices, tables, console)
+    _run(_suite_of(suite), choices, tables, console)
+
+
+def _suite_of(text: str) -> Suite:
+    """The suite of a name or of a file."""
+    from wedgewise.bench.suite_files import declared_suites, read_suite
+
+    if text.endswith(".toml"):
+        return read_suite(Path(text))
+    known = declared_suites()
+    if text not in known:
+        message = f"no suite named {text!r}; there are: {', '.join(known)}; or name a file that ends in .toml"
+        raise typer.BadParameter(message, param_hint="SUITE")
+    return known[text]
+
+
+def _compare(before: Path, after: Path, tables: Path | None, console: Console) -> None:
+    """Show what became of every cell between two results files."""
+    from wedgewise.bench.compare import comparison_of, render
+
+    comparison = comparison_of(before, after)
+    _write(render(comparison), tables)
+    console.show({"schema": SCHEMA, **comparison.to_dict()}, lambda: render(comparison))
+    if comparison.is_worse:
+        raise typer.Exit(FAILED)
+
+
+def _write(text: str, path: Path | None) -> None:
+    """The same text as a file, where one is named."""
+    from wedgewise.storage import atomic_write
+
+    if path is not None:
+        with atomic_write(path) as file:
+            file.write(text.encode())
 
 
 def _unique(values: Iterable[Value]) -> tuple[Value, ...]:
@@ -136,24 +193,25 @@ def _unique(values: Iterable[Value]) -> tuple[Value, ...]:
 
 def _run(suite: Suite, choices: Choices, tables: Path | None, console: Console) -> None:
     """Run a suite, say how every cell ended, and show the tables."""
-    from wedgewise.bench.command import is_failure, line_of, run
-    from wedgewise.storage import atomic_write
+    from wedgewise.bench.command import is_failure, line_of, missing_graphs, run
+
+    def hear(record: Record, standing: Standing) -> None:
+        console.say(f"{line_of(record)}  ({standing})")
 
     results = choices.results_of(suite)
     choices = replace(choices, results=results)
+    missing = missing_graphs(choices.applied(suite), choices.data)
     try:
         with console.stages() as tell:
-            records = run(suite, choices, tell, lambda record: console.say(line_of(record)))
+            records = run(suite, choices, tell, hear)
     except KeyboardInterrupt:
         if results.exists():
             say(f"finished cells are in {results}; --resume goes on behind them")
         raise
-    text = suite.render(records)
-    if tables is not None:
-        with atomic_write(tables) as file:
-            file.write(text.encode())
+    text = suite.render(records) + (f"\nnot here: {', '.join(missing)}\n" if missing else "")
+    _write(text, tables)
     failures = sum(map(is_failure, records))
-    console.show(_records_object(suite, results, records, failures), lambda: text)
+    console.show(_records_object(suite, results, records, failures) | {"not_here": missing}, lambda: text)
     if failures:
         say(f"{failures} of {len(records)} cells failed")
         raise typer.Exit(FAILED)
@@ -170,7 +228,18 @@ def _records_object(suite: Suite, results: Path, records: list[Record], failures
 
 
 def _suites_object(suites: Iterable[Suite]) -> dict[str, Any]:
-    names = ("name", "summary", "graphs", "real", "questions", "rows", "systems", "algorithms", "limit_seconds")
+    names = (
+        "name",
+        "summary",
+        "graphs",
+        "real",
+        "questions",
+        "rows",
+        "systems",
+        "devices",
+        "algorithms",
+        "limit_seconds",
+    )
     return {"schema": SCHEMA, "suites": [{name: getattr(suite, name) for name in names} for suite in suites]}
 
 

@@ -33,6 +33,7 @@ EXTRAS = {
     "cuda13": "cupy-cuda13x",
     "cuda12": "cupy-cuda12x",
     "networkx": "networkx",
+    "report": "matplotlib",
     "scipy": "scipy",
     "zstd": "zstandard",
 }

@@ -1,29 +1,31 @@
-"""How a hybrid count is planned: its knobs, a pair of algorithms, parts, which task fits where, and why."""
+"""How a hybrid count is planned: its knobs, a pair of algorithms, parts, the places, and what the plan says."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from wedgewise.algorithms import find, registry
 from wedgewise.algorithms._contract import Algorithm, DeviceTripleAnswer, Knob, Shape
-from wedgewise.blocks import Block, Partition, Task
-from wedgewise.errors import InputError, MemoryLimitError, PreconditionError, UnknownNameError
+from wedgewise.blocks import Block, Partition
+from wedgewise.errors import InputError, PreconditionError, UnknownNameError
 from wedgewise.execute._hybrid_queue import DYNAMIC, GUARDED, SCHEDULES
-from wedgewise.execute.task_memory import Pair, TaskMemory, pairs_of_task
 from wedgewise.graph import OrientedGraph
 from wedgewise.machine.gpu import StreamingDevice
-from wedgewise.partition.tasks import ESTIMATORS, Counts, estimates, heaviest_first, tasks_of
+from wedgewise.partition.tasks import ESTIMATORS, Counts
 from wedgewise.plan import ENGINE, BlockPlan, Plan, estimated_seconds
+
+if TYPE_CHECKING:
+    from wedgewise.execute._hybrid_division import Division, TaskSizes
 
 PLACES = BOTH, GPU, CPU = ("both", "gpu", "cpu")
 USUAL_PARTS, MOST_PARTS = 8, 64  # 120 tasks; 45,760 tasks
-ARRAY_BYTES = 512  # what arrays on a device begin at multiples of
+AUTO = "auto"
 KNOBS = (
     Knob("places", BOTH, "who counts: GPUs and threads, or one of them alone, to compare", choices=PLACES),
     Knob("schedule", GUARDED, "how tasks are shared out", choices=SCHEDULES),
-    Knob("estimator", "time", "what tasks are sorted by", choices=tuple(ESTIMATORS)),
+    Knob("estimator", AUTO, "what tasks are sorted by: arcs for keystone, else time", choices=(AUTO, *ESTIMATORS)),
     Knob("cutoff", 50, "the heaviest tasks, in percent of all, that threads leave to GPUs"),
     Knob("streams", 4, "tasks at a time on each GPU", least=1),
     Knob("parts", 0, "parts that ids are cut into; 0 = 8 or fewer, and more where blocks are to be smaller"),
@@ -85,6 +87,8 @@ def pair_up(name: str, given: Mapping[str, int | str] | None) -> Pairing:
     is_there_alone = (asked, "cpu") not in registry() and (asked, "cuda") in registry()
     cpu = _counting_blocks(ENGINE if is_there_alone else asked, "cpu")
     _check_names(given, own, cpu, gpu)
+    if own["estimator"] == AUTO:
+        own["estimator"] = "arcs" if asked == ENGINE else "time"
     return Pairing(cpu, gpu, own, _known(cpu, given), {} if gpu is None else _known(gpu, given))
 
 
@@ -160,88 +164,6 @@ class Places:
         return cls(devices, min(budget, free), room, counting)
 
 
-@dataclass(frozen=True, slots=True)
-class Division:
-    """Where tasks run: `host_tasks` on threads, `device_only` on GPUs, the others of `tasks` on both."""
-
-    everything: tuple[Task, ...]
-    tasks: tuple[Task, ...]
-    host_tasks: tuple[Task, ...]
-    device_only: frozenset[int]
-    estimates: dict[int, float]
-    cutoff: int
-
-
-@dataclass(frozen=True, slots=True)
-class TaskSizes:
-    """What tasks take on the host and on a device, in bytes."""
-
-    memory: TaskMemory
-    pairing: Pairing
-    blocks_are_there: bool
-
-    def host_block(self, pair: Pair) -> int:
-        """What a block takes of the host's room: nothing where all are in memory."""
-        return 0 if self.blocks_are_there else self.memory.block(pair)
-
-    def on_host(self, task: Task) -> int:
-        return self.memory.work(task) + sum(map(self.host_block, pairs_of_task(task)))
-
-    def device_block(self, pair: Pair) -> int:
-        counts = self.memory.counts
-        lengths = int(counts.sizes[pair[0]]) + 1, int(counts.arcs[pair])
-        return sum(-(-4 * length // ARRAY_BYTES) * ARRAY_BYTES for length in lengths)
-
-    def device_work(self, task: Task) -> int:
-        sizes, arcs = self.memory.counts.sizes, self.memory.counts.arcs
-        i, j, k = task.i, task.j, task.k
-        ids = int(sizes[i]), int(sizes[j]), int(sizes[k])
-        of_blocks = int(arcs[i, j]), int(arcs[i, k]), int(arcs[j, k])
-        return self.pairing.on_device().bytes_needed(*ids, *of_blocks, self.pairing.gpu_knobs)
-
-    def on_device(self, task: Task) -> int:
-        return self.device_work(task) + sum(map(self.device_block, pairs_of_task(task)))
-
-
-def divide(source: BlockSource, sizes: TaskSizes, places: Places, where: str) -> Division:
-    """Say which task fits where; refuse one that fits nowhere."""
-    counts, own = source.counts, sizes.pairing.own
-    everything = tasks_of(source.partition)
-    working = [task for task in everything if sizes.memory.has_work(task)]
-    by = str(own["estimator"])
-    ordered = working if own["schedule"] == DYNAMIC else heaviest_first(counts, working, by)
-    fits_host = _fitting(ordered, places.threads > 0, sizes.on_host, places.room)
-    fits_device = _fitting(ordered, bool(places.devices), sizes.on_device, places.device_bytes)
-    fits_device -= {
-        task.number for task in ordered if max(map(sizes.host_block, pairs_of_task(task))) > places.room
-    }  # their blocks go through the host
-    for task in ordered:
-        if task.number not in fits_host | fits_device:
-            raise _refusal(task, sizes, places, where)
-    tasks = ordered if not places.devices else [task for task in ordered if task.number in fits_device]
-    host_tasks = [task for task in ordered if task.number not in fits_device] if places.devices else []
-    work = dict(zip((task.number for task in ordered), estimates(counts, ordered, by).tolist(), strict=True))
-    cutoff = -(-len(tasks) * int(own["cutoff"]) // 100)
-    device_only = frozenset(fits_device - fits_host) if places.threads else frozenset[int]()
-    return Division(everything, tuple(tasks), tuple(host_tasks), device_only, work, cutoff)
-
-
-def _fitting(tasks: Sequence[Task], is_there: bool, size_of: Callable[[Task], int], room: int) -> set[int]:
-    return {task.number for task in tasks if is_there and size_of(task) <= room}
-
-
-def _refusal(task: Task, sizes: TaskSizes, places: Places, where: str) -> MemoryLimitError:
-    needs = []
-    if places.threads:
-        needs.append(f"{sizes.on_host(task):,} bytes on the host, where {places.room:,} are left")
-    if places.devices:
-        needs.append(f"{sizes.on_device(task):,} on a GPU, where {places.device_bytes:,} are")
-    return MemoryLimitError(
-        f"{where}: the blocks of parts {task.i}, {task.j}, {task.k} and what is made of them take "
-        f"{' and '.join(needs)}; ask for more parts, or allow more memory"
-    )
-
-
 def describe(
     source: BlockSource,
     sizes: TaskSizes,
@@ -263,7 +185,7 @@ def describe(
         host_tasks=len(division.host_tasks),
         device_only_tasks=len(division.device_only),
         devices=tuple(device.name for device in places.devices),
-        streams=int(own["streams"]),
+        streams=division.room.streams if places.devices else int(own["streams"]),
         threads=threads,
         cutoff=division.cutoff if own["schedule"] != DYNAMIC and places.devices else 0,
         device_bytes=places.device_bytes,
@@ -283,13 +205,16 @@ def describe(
         wedges=shape.wedges or 0,
         bytes_needed=held_bytes + host_bytes,
         estimated_seconds=estimated_seconds(shape, threads, len(places.devices)),
-        reasons=(pairing.reason, *_why_divided(division), *reasons),
+        reasons=(pairing.reason, *_why_divided(division, int(own["streams"])), *reasons),
         blocks=blocks,
     )
 
 
-def _why_divided(division: Division) -> tuple[str, ...]:
+def _why_divided(division: Division, streams: int) -> tuple[str, ...]:
     reasons = []
+    if 0 < division.room.streams < streams:
+        work = f"the work of a task, {division.room.work:,} bytes"
+        reasons.append(f"{division.room.streams} of {streams} streams: a GPU has no room for {work}, on more")
     if division.host_tasks:
         reasons.append(f"{len(division.host_tasks):,} tasks are for threads alone: they do not fit a GPU")
     if division.device_only:

@@ -6,11 +6,13 @@
     stream 1: 1, 5, 9 …
 
 A stream takes every S-th task, so that it knows its next one, whose blocks can be copied meanwhile; tasks that threads
-have taken are left out, and a stream without any left takes those of others. Schedules:
+have taken are left out, and a stream without any left takes those of others, first such as no other is preparing for.
+Schedules:
 
     cutoff     BBTC's (§5): threads take the lightest, and none before the cut-off
-    guarded    the same, but a thread leaves a task to the devices where these, at the pace seen so far, would be done
-               with all tasks before the thread were with this one; and streams that are so slow leave all to threads
+    guarded    the same, but a thread leaves a task to the devices where these, at the pace seen so far or guessed,
+               would be done with all tasks before the thread were with this one; and streams that are seen to be so
+               slow leave all to threads
     dynamic    tasks in the order of their numbers, each to whoever comes first (BBTC, table 5)
 
 Without streams, threads take the heaviest first. Tasks that fit no device, or that a device had no room for after all,
@@ -35,21 +37,27 @@ CAUTION = 2.0  # a task may take so much longer than it was thought to
 class _Pace:
     """How much of the estimates was done, in how many seconds of a stream or thread."""
 
+    guess: float | None = None
     work: float = 0.0
     seconds: float = 0.0
     first_seen: set[str] = field(default_factory=set)
 
     def add(self, place: str, work: float, seconds: float) -> None:
-        """Take a task into account, unless it is the first of its place, which loads and compiles."""
+        """Take a task into account, unless it is the first of its place, which may load and compile."""
         if place in self.first_seen:
             self.work += work
             self.seconds += seconds
         self.first_seen.add(place)
 
     @property
-    def seconds_per_work(self) -> float | None:
-        """None as long as nothing is known."""
+    def seen(self) -> float | None:
+        """Seconds for a unit of work; None as long as none was done."""
         return self.seconds / self.work if self.work > 0 else None
+
+    @property
+    def likely(self) -> float | None:
+        """What was seen, or else the guess, where there is one."""
+        return self.guess if self.seen is None else self.seen
 
 
 class TaskQueue:
@@ -65,6 +73,7 @@ class TaskQueue:
     threads : how many threads do
     schedule : one of `SCHEDULES`
     cutoff : how many of the tasks threads never take
+    guesses : seconds that a thread and a stream may take for a unit of the estimates
     """
 
     def __init__(
@@ -77,6 +86,7 @@ class TaskQueue:
         threads: int,
         schedule: str,
         cutoff: int,
+        guesses: tuple[float, float] | tuple[None, None] = (None, None),
     ) -> None:
         self.uses: dict[Pair, int] = {}  # by tasks that nobody has taken yet
         self.changes = 0
@@ -90,11 +100,12 @@ class TaskQueue:
         self._device_only = device_only
         self._first, self._first_for_threads, self._last = 0, 0, len(tasks) - 1
         self._next = list(range(streams))
+        self._promised: list[int | None] = [None] * streams  # what each is preparing for
         self._unfinished = len(tasks) + len(host_tasks)
         self._stopped = False
         self._device_work = sum(estimates[task.number] for task in tasks)  # that devices have to do or may do
         self._untaken_work = self._device_work
-        self._paces = {True: _Pace(), False: _Pace()}
+        self._here, self._there = map(_Pace, guesses)
         for task in (*tasks, *host_tasks):
             for pair in pairs_of_task(task):
                 self.uses[pair] = self.uses.get(pair, 0) + 1
@@ -117,9 +128,9 @@ class TaskQueue:
             return self._take(position)
 
     def upcoming(self, stream: int) -> Task | None:
-        """The task that a stream will have next, unless a thread takes it before."""
+        """The task that a stream will have next, unless somebody takes it before; others take it after all others."""
         with self._changed:
-            position = self._position_for(stream)
+            position = self._promised[stream] = self._position_for(stream)
             return None if position is None else self._tasks[position]
 
     def for_thread(self) -> Task | None:
@@ -131,8 +142,8 @@ class TaskQueue:
                 task = self._host_tasks.popleft()
                 self._count_down(task)
                 return task
-            position = self._position_for_thread()
-            if position is None or not self._is_worthwhile_here(self._tasks[position]):
+            position = self._position_worthwhile_here()
+            if position is None:
                 return None
             self._device_work -= self._estimates[self._tasks[position].number]
             return self._take(position)
@@ -153,11 +164,11 @@ class TaskQueue:
         """A task is finished, after so many seconds of a stream or of threads."""
         with self._changed:
             work = self._estimates[task.number]
-            self._paces[on_device].add(place, work, seconds)
+            (self._there if on_device else self._here).add(place, work, seconds)
             if on_device:
                 self._device_work -= work
             self._unfinished -= 1
-            if self._unfinished == 0 or on_device:  # the pace of devices may have changed what threads leave to them
+            if self._unfinished == 0 or (on_device and self._position_worthwhile_here() is not None):
                 self._tell()
 
     def stop(self) -> None:
@@ -182,13 +193,22 @@ class TaskQueue:
         self._changed.notify_all()
 
     def _position_for(self, stream: int) -> int | None:
+        promised = self._promised[stream]
+        if promised is not None and not self._is_taken[promised]:
+            return promised
         if self._schedule == DYNAMIC:
-            return self._front()
+            return self._front_for(stream)
         position = self._next[stream]
         while position < len(self._tasks) and self._is_taken[position]:
             position += self._streams
         self._next[stream] = position
-        return position if position < len(self._tasks) else self._front()
+        return position if position < len(self._tasks) else self._front_for(stream)
+
+    def _position_worthwhile_here(self) -> int | None:
+        if not self._threads:
+            return None
+        position = self._position_for_thread()
+        return None if position is None or not self._is_worthwhile_here(self._tasks[position]) else position
 
     def _position_for_thread(self) -> int | None:
         if self._schedule == DYNAMIC or not self._streams:
@@ -203,22 +223,25 @@ class TaskQueue:
         """Whether a thread may take a task: nobody has it, and it fits the host."""
         return not self._is_taken[position] and self._tasks[position].number not in self._device_only
 
-    def _front(self) -> int | None:
-        """The first task that nobody has."""
+    def _front_for(self, stream: int) -> int | None:
+        """The first task that nobody has and no other stream is preparing for, or else the first that nobody has."""
         while self._first < len(self._tasks) and self._is_taken[self._first]:
             self._first += 1
-        return self._first if self._first < len(self._tasks) else None
+        of_others = {position for other, position in enumerate(self._promised) if other != stream}
+        untaken = (at for at in range(self._first, len(self._tasks)) if not self._is_taken[at])
+        first = next(untaken, None)
+        return first if first not in of_others else next((at for at in untaken if at not in of_others), first)
 
     def _is_worthwhile_here(self, task: Task) -> bool:
         """Whether a thread is likely to be done with a task before the devices would be with it and all others."""
-        here, there = self._paces[False].seconds_per_work, self._paces[True].seconds_per_work
+        here, there = self._here.likely, self._there.likely
         if self._schedule != GUARDED or self._is_left_to_threads or not self._streams or here is None or there is None:
             return True
         return CAUTION * here * self._estimates[task.number] <= there / self._streams * self._device_work
 
     def _is_worthwhile_there(self, task: Task) -> bool:
         """Whether a stream is likely to be done with a task before the threads would be with it and all others."""
-        here, there = self._paces[False].seconds_per_work, self._paces[True].seconds_per_work
+        here, there = self._here.seen, self._there.seen
         if self._schedule != GUARDED or not self._threads or self._device_only or here is None or there is None:
             return True
         return CAUTION * there * self._estimates[task.number] <= here / self._threads * self._untaken_work

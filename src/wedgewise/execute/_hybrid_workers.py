@@ -1,8 +1,7 @@
-"""Who works on a hybrid count: a thread for each stream of each device, and threads that count themselves.
+"""Threads that count tasks of a hybrid count themselves, and what they share with those of streams.
 
-The thread of a stream sleeps while the device works. It starts a task, starts to copy the blocks of the next one, waits
-for the first, and goes on (BBTC, algorithm 7). A thread of the host counts a task by itself, range by range; threads
-that find no task to begin help with those that others have begun.
+A thread counts a task by itself, range by range; threads that find no task to begin help with those that others have
+begun.
 """
 
 from __future__ import annotations
@@ -14,17 +13,15 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
 
-from wedgewise.algorithms._contract import DeviceTripleAnswer, DeviceWork, Knobs, Pass
+from wedgewise.algorithms._contract import Pass
 from wedgewise.blocks import Block, Task
-from wedgewise.errors import DeviceMemoryError, MemoryLimitError, VerificationError
+from wedgewise.errors import MemoryLimitError, VerificationError
 from wedgewise.execute._hybrid_cache import Lease, SharedBlocks
 from wedgewise.execute._hybrid_queue import TaskQueue
 from wedgewise.execute.block_cache import triple_of
 from wedgewise.execute.local import Partial
 from wedgewise.execute.task_memory import PAGE_BYTES, TaskMemory, pairs_of_task
-from wedgewise.execute.timeline import Copy, Span
-from wedgewise.machine.gpu import StreamingDevice
-from wedgewise.machine.streams import Clock, Sent, Stamp, Stream
+from wedgewise.execute.timeline import Span
 
 
 @dataclass(slots=True)
@@ -42,6 +39,7 @@ class Crew:
     notes: list[str] = field(default_factory=list)
     begun: list[HostRun] = field(default_factory=list)
     lock: threading.Lock = field(default_factory=threading.Lock)
+    keeping: threading.Lock = field(default_factory=threading.Lock)  # while the disk is waited for
 
     def finish(self, task: Task, triangles: int, tests: int) -> None:
         """Keep what a task found, once."""
@@ -49,8 +47,9 @@ class Crew:
         with self.lock:
             if task.number in self.partials:
                 raise VerificationError(f"task {task.number} was counted twice: please report this")
-            self.on_finished(partial)
             self.partials[task.number] = partial
+        with self.keeping:
+            self.on_finished(partial)
         self.on_progress()
 
     def tell(self, span: Span) -> None:
@@ -60,6 +59,10 @@ class Crew:
     def note(self, reason: str) -> None:
         with self.lock:
             self.notes.append(reason)
+
+    def start_clock(self) -> None:
+        """The beginning is now."""
+        self.zero = time.perf_counter()
 
     def now(self) -> float:
         """Seconds since the beginning."""
@@ -95,15 +98,17 @@ class HostRun:
             self._under_way += 1
             return self._ranges[-1].pop()
 
-    def add(self, triangles: int, tests: int, seconds: float) -> None:
-        """A range is finished; the last one of a pass opens the next."""
+    def add(self, triangles: int, tests: int, seconds: float) -> bool:
+        """A range is finished; the last one of a pass opens the next. Whether others can help with that now."""
         with self._lock:
             self.triangles += triangles
             self.tests += tests
             self.seconds += seconds
             self._under_way -= 1
-            if self._under_way == 0 and not self._ranges[-1]:
-                self._ranges.pop()
+            if self._under_way > 0 or self._ranges[-1]:
+                return False
+            self._ranges.pop()
+            return self.ranges_left > 1
 
     def claim_end(self) -> bool:
         """Whether the task is finished; true once only."""
@@ -192,7 +197,8 @@ class HostWorker:
                 of, workspace = step, step.workspace()
             since = time.perf_counter()
             triangles, tests = step.run(first, last, workspace)
-            run.add(int(triangles), int(tests), time.perf_counter() - since)
+            if run.add(int(triangles), int(tests), time.perf_counter() - since):
+                self.crew.queue.rouse()
             counted += 1
         return counted
 
@@ -201,152 +207,3 @@ class HostWorker:
         self.crew.blocks.release(run.lease)
         self.crew.finish(run.task, run.triangles, run.tests)
         self.crew.queue.finish(run.task, self.place, run.seconds, on_device=False)
-
-
-@dataclass(slots=True)
-class Arrived:
-    """A block on a device, or on its way there."""
-
-    block: Block
-    sent: tuple[Sent, Sent]
-    is_told: bool = False
-
-    @classmethod
-    def of(cls, block: Block, device: StreamingDevice) -> Arrived:
-        """Start to copy a block."""
-        offsets, heads = device.send(block.offsets), device.send(block.heads)
-        return cls(Block(offsets.array, heads.array, block.columns), (offsets, heads))
-
-
-@dataclass(slots=True)
-class DevicePlace:
-    """A device, the blocks on it, and how a task is counted there."""
-
-    device: StreamingDevice
-    name: str
-    blocks: SharedBlocks[Arrived]
-    answer: DeviceTripleAnswer
-    knobs: Knobs
-    work_bytes: Callable[[Task], int]
-    clock: Clock
-
-
-@dataclass(slots=True)
-class StreamWorker:
-    """The thread of one stream."""
-
-    crew: Crew
-    there: DevicePlace
-    number: int
-    place: str
-
-    def run(self) -> None:
-        """Until no task is left to begin."""
-        device, queue = self.there.device, self.crew.queue
-        with device.using():
-            stream = device.stream()
-            ahead: tuple[Task, Lease[Arrived]] | None = None
-            while (task := queue.for_stream(self.number)) is not None:
-                lease = self._lease(task, ahead)
-                ahead = None if lease is None else self._count(task, lease, stream)
-            if ahead is not None:
-                self.there.blocks.release(ahead[1])
-
-    def _lease(self, task: Task, ahead: tuple[Task, Lease[Arrived]] | None) -> Lease[Arrived] | None:
-        """The blocks of a task, which may have been copied ahead; without room the task is handed over."""
-        cache = self.there.blocks
-        if ahead is not None:
-            if ahead[0] is task:
-                return ahead[1]
-            cache.release(ahead[1])
-        while True:
-            budget = cache.budget
-            try:
-                lease = cache.lease(pairs_of_task(task), self.there.work_bytes(task))
-            except DeviceMemoryError as error:
-                self._shrink(error, budget)
-                continue
-            if lease is None and not self.crew.queue.is_over:
-                self._hand_over(task)
-            return lease
-
-    def _count(self, task: Task, lease: Lease[Arrived], stream: Stream) -> tuple[Task, Lease[Arrived]] | None:
-        """Count a task, and bring the blocks of the next one meanwhile; the next one, if they came."""
-        there, budget = self.there, self.there.blocks.budget
-        since = time.perf_counter()
-        try:
-            with there.device.errors():
-                work, begin, end = self._launch(task, lease, stream)
-        except DeviceMemoryError as error:
-            stream.stamp().wait()  # what was launched may read the blocks
-            there.blocks.release(lease)
-            self._shrink(error, budget)
-            self._hand_over(task)
-            return None
-        ahead = self._bring_next()
-        end.wait()
-        with stream:
-            triangles, tests = there.device.download(work.found).tolist()
-        copies = self._copies(lease)
-        del work  # which holds the blocks, too
-        there.blocks.release(lease)
-        span = self._seconds(begin), self._seconds(end)
-        self.crew.tell(Span(task.number, there.name, self.place, *span, self.crew.estimates[task.number], copies))
-        self.crew.finish(task, triangles, tests)
-        self.crew.queue.finish(task, self.place, time.perf_counter() - since, on_device=True)
-        return ahead
-
-    def _launch(self, task: Task, lease: Lease[Arrived], stream: Stream) -> tuple[DeviceWork, Stamp, Stamp]:
-        """Start all that counts a task, behind the copies of its blocks; its arrays, and from when to when it runs."""
-        there = self.there
-        for arrived in lease.blocks.values():
-            for sent in arrived.sent:
-                stream.follow(sent.end)
-        blocks = {pair: arrived.block for pair, arrived in lease.blocks.items()}
-        with stream:
-            begin = stream.stamp()
-            work = there.answer.prepare(triple_of(blocks, task), there.knobs, task.share, task.shares, there.device)
-            work.found.fill(0)
-            for batch in work.batches:
-                for launch in batch():
-                    launch()
-            return work, begin, stream.stamp()
-
-    def _bring_next(self) -> tuple[Task, Lease[Arrived]] | None:
-        """Start to copy what the next task needs, as far as there is room beside those under way."""
-        task = self.crew.queue.upcoming(self.number)
-        if task is None:
-            return None
-        budget = self.there.blocks.budget
-        try:
-            lease = self.there.blocks.lease(pairs_of_task(task), self.there.work_bytes(task), wait=False)
-        except DeviceMemoryError as error:
-            self._shrink(error, budget)
-            return None
-        return None if lease is None else (task, lease)
-
-    def _shrink(self, error: DeviceMemoryError, budget: int) -> None:
-        """Take less than the budget that was found to be too much."""
-        left = self.there.blocks.shrink(budget)
-        self.crew.note(f"{self.there.name}: {error.shortage}; blocks there take {left:,} bytes at most from then on")
-
-    def _hand_over(self, task: Task) -> None:
-        if not self.crew.queue.hand_over(task):
-            need = self.there.work_bytes(task)
-            raise DeviceMemoryError(self.there.name, wanted=need, free=self.there.blocks.budget)
-        self.crew.note(f"task {task.number} went to the CPU, since {self.there.name} had no room for it")
-
-    def _copies(self, lease: Lease[Arrived]) -> tuple[Copy, ...]:
-        """The copies of blocks that no task before this one has told of."""
-        with self.crew.lock:
-            fresh = [arrived for arrived in lease.blocks.values() if not arrived.is_told]
-            for arrived in fresh:
-                arrived.is_told = True
-        return tuple(
-            Copy(self._seconds(sent.begin), self._seconds(sent.end), sent.array.nbytes)
-            for arrived in fresh
-            for sent in arrived.sent
-        )
-
-    def _seconds(self, stamp: Stamp) -> float:
-        return self.there.clock(stamp) - self.crew.zero

@@ -9,6 +9,7 @@ who that was. A failure anywhere ends all, within a task.
 
 from __future__ import annotations
 
+import traceback
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
@@ -19,19 +20,12 @@ from wedgewise.algorithms._contract import Shape, Work
 from wedgewise.blocks import Block, Blocks, Partition
 from wedgewise.errors import DeviceMemoryError, MemoryLimitError
 from wedgewise.execute._hybrid_cache import SharedBlocks
-from wedgewise.execute._hybrid_plan import (
-    BlockSource,
-    Division,
-    Pairing,
-    Places,
-    TaskSizes,
-    choose_parts,
-    describe,
-    divide,
-    pair_up,
-)
+from wedgewise.execute._hybrid_division import Division, TaskSizes, divide
+from wedgewise.execute._hybrid_kernels import kernels_of
+from wedgewise.execute._hybrid_plan import BlockSource, Pairing, Places, choose_parts, describe, pair_up
 from wedgewise.execute._hybrid_queue import TaskQueue
-from wedgewise.execute._hybrid_workers import Arrived, Crew, DevicePlace, HostWorker, StreamWorker
+from wedgewise.execute._hybrid_streams import Arrived, DevicePlace, StreamWorker
+from wedgewise.execute._hybrid_workers import Crew, HostWorker
 from wedgewise.execute.journal import JOURNAL, Journal
 from wedgewise.execute.local import Execution, Partial
 from wedgewise.execute.task_memory import Pair, TaskMemory
@@ -39,15 +33,13 @@ from wedgewise.execute.threads import run_tasks
 from wedgewise.execute.timeline import Timeline
 from wedgewise.graph import OrientedGraph
 from wedgewise.machine import hardware
-from wedgewise.machine.gpu import StreamingDevice
+from wedgewise.machine.gpu import Kernel, StreamingDevice
 from wedgewise.partition.tasks import Counts
 from wedgewise.plan import Options, Plan, allowed_memory, check_memory
 
 if TYPE_CHECKING:
     from wedgewise.execute.outofcore import StoreCount
     from wedgewise.partition.store import Store
-
-RESERVED_PERCENT = 75  # of a device's budget, for blocks: the rest is for work
 
 Tell = Callable[[str, int, int], None] | None
 
@@ -78,13 +70,14 @@ class HybridRun:
 
 @dataclass(frozen=True, slots=True)
 class Hybrid:
-    """A planned count."""
+    """A planned count; ``kernels`` are those that its tasks launch on every device."""
 
     source: BlockSource
     sizes: TaskSizes
     places: Places
     division: Division
     plan: Plan
+    kernels: tuple[Kernel, ...]
 
     def run(self, tell: Tell = None, journal: Journal | None = None) -> HybridRun:
         """Count all tasks that the journal does not have."""
@@ -99,13 +92,17 @@ class Hybrid:
 
 
 class _Running:
-    """The queue, the blocks and the workers of one run; at its end no device holds blocks any more."""
+    """The queue, the blocks and the workers of one run; at its end no device holds blocks any more.
+
+    All that a first task would have to wait for is there before the clock of the run starts: compiled kernels, pinned
+    buffers, the memory of blocks and of every stream.
+    """
 
     def __init__(self, hybrid: Hybrid, known: Mapping[int, Partial], keep: Callable[[Partial], None]) -> None:
-        division, places, own = hybrid.division, hybrid.places, hybrid.sizes.pairing.own
+        division, places, schedule = hybrid.division, hybrid.places, str(hybrid.sizes.pairing.own["schedule"])
         tasks = [task for task in division.tasks if task.number not in known]
         host_tasks = [task for task in division.host_tasks if task.number not in known]
-        streams = int(own["streams"]) * len(places.devices)
+        streams = division.room.streams * len(places.devices)
         self.tasks = len(division.estimates)
         self.known = len(known.keys() & division.estimates.keys())
         self.hybrid = hybrid
@@ -116,8 +113,9 @@ class _Running:
             division.estimates,
             streams,
             places.threads,
-            str(own["schedule"]),
+            schedule,
             division.cutoff,
+            division.guesses,
         )
         blocks = SharedBlocks(places.room, hybrid.sizes.host_block, self._read, queue.uses)
         self.crew = Crew(queue, blocks, division.estimates, keep)
@@ -131,6 +129,7 @@ class _Running:
                 held.callback(self._drop_blocks)
                 self.there.append(self._place(number, device))
             self._held = held.pop_all()
+        self.crew.start_clock()
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -143,8 +142,9 @@ class _Running:
         def work(number: int, _worker: int) -> None:
             try:
                 workers[number].run()
-            except BaseException:
+            except BaseException as error:
                 self.stop()
+                _forget_locals(error)
                 raise
 
         def report(_ended: int = 0) -> None:
@@ -169,11 +169,11 @@ class _Running:
 
     def _workers(self) -> list[StreamWorker | HostWorker]:
         """Those of streams first, in turn over the devices; then those of the host."""
-        streams = int(self.hybrid.sizes.pairing.own["streams"])
         on_devices = [
-            StreamWorker(self.crew, there, stream * len(self.there) + number, f"{there.name} stream {stream}")
-            for stream in range(streams)
+            StreamWorker(self.crew, there, stream, at * len(self.there) + number, f"{there.name} stream {at}")
+            for at in range(self.hybrid.division.room.streams)
             for number, there in enumerate(self.there)
+            for stream in [there.streams[at]]
         ]
         here = [
             HostWorker(self.crew, self.hybrid.sizes.memory, f"thread {number}")
@@ -182,19 +182,20 @@ class _Running:
         return [*on_devices, *here]
 
     def _place(self, number: int, device: StreamingDevice) -> DevicePlace:
-        sizes, places = self.hybrid.sizes, self.hybrid.places
-        blocks = SharedBlocks(
-            places.device_bytes, sizes.device_block, partial(self._send, device), self.crew.queue.uses
-        )
-        everything = sum(sizes.device_block(pair) for pair in self.crew.queue.uses)
+        sizes, room, uses = self.hybrid.sizes, self.hybrid.division.room, self.crew.queue.uses
+        streams = tuple(device.stream() for _ in range(room.streams))
+        blocks = SharedBlocks(room.blocks, sizes.device_block, partial(self._send, device), uses)
         try:
-            device.reserve(min(everything, places.device_bytes * RESERVED_PERCENT // 100))
+            device.get_ready(self.hybrid.kernels)
+            for stream in streams:
+                device.reserve(room.work, stream)
+            device.reserve(min(room.blocks, sum(map(sizes.device_block, uses))))
         except DeviceMemoryError as error:
             less = blocks.shrink(blocks.budget)
             self.crew.note(f"{device.name}: {error.shortage}; blocks there take {less:,} bytes at most")
-        name = device.name if len(places.devices) == 1 else f"{device.name} {number}"
+        name = device.name if len(self.hybrid.places.devices) == 1 else f"{device.name} {number}"
         answer, knobs = sizes.pairing.on_device(), sizes.pairing.gpu_knobs
-        return DevicePlace(device, name, blocks, answer, knobs, sizes.device_work, device.clock())
+        return DevicePlace(device, name, streams, blocks, answer, knobs, sizes.on_device, device.clock())
 
     def _drop_blocks(self) -> None:
         for there in self.there:
@@ -294,6 +295,14 @@ def _planned(
 ) -> Hybrid:
     memory = TaskMemory(source.counts, pairing.cpu.triples_on_cpu("count"), pairing.cpu_knobs, 1)
     sizes = TaskSizes(memory, pairing, isinstance(source, GraphBlocks))
-    division = divide(source, sizes, places, asked[0])
+    division = divide(source, sizes, places, asked[0], asked[2])
     plan = describe(source, sizes, places, division, asked, held_bytes, because)
-    return Hybrid(source, sizes, places, division, plan)
+    kernels = kernels_of(division.tasks, sizes, places.devices[0]) if places.devices else ()
+    return Hybrid(source, sizes, places, division, plan, kernels)
+
+
+def _forget_locals(error: BaseException | None) -> None:
+    """Let no traceback keep blocks on a device: whoever handles the error may hold it for long."""
+    while error is not None:
+        traceback.clear_frames(error.__traceback__)
+        error = error.__cause__ or error.__context__

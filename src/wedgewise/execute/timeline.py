@@ -4,6 +4,7 @@
     busy          the seconds of a place's spans
     idle tail     from the end of a place's last span to the end of all
     overlap       the seconds in which a device copied and counted at the same time
+    filling       the seconds in which threads filled buffers that the bus then copied from
 
 Seconds are those since the beginning of the count.
 """
@@ -24,16 +25,17 @@ from wedgewise.storage import atomic_write
 Interval = tuple[float, float]
 
 WIDTH, LANE, LABEL = 960, 22, 150  # of a drawing
-COLOURS = {"count": "#3b6ea5", "help": "#9db9d6", "copy": "#d98324"}
+COLOURS = {"count": "#3b6ea5", "help": "#9db9d6", "fill": "#efcb9f", "copy": "#d98324"}
 
 
 @dataclass(frozen=True, slots=True)
 class Copy:
-    """The blocks that came to a device for a task, and when."""
+    """A piece of a block that came to a device for a task: when it was on the bus, and when its buffer was filled."""
 
     begin: float
     end: float
     nbytes: int
+    filled: Interval
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,13 +77,17 @@ class PlaceUse:
 
 @dataclass(frozen=True, slots=True)
 class DeviceUse:
-    """What one GPU did of all: seconds in which at least one of its streams counted, or copied, or both."""
+    """What one GPU did of all: seconds in which at least one of its streams counted, or copied, or both.
+
+    ``filling_seconds`` are those of the host's threads together, before the bus had what they copied.
+    """
 
     device: str
     kernel_seconds: float
     copy_seconds: float
     overlap_seconds: float
     copied_bytes: int
+    filling_seconds: float
 
 
 @dataclass(frozen=True)
@@ -127,7 +133,12 @@ class Timeline:
         kernels = union((span.begin, span.end) for span in spans)
         copying = union((copy.begin, copy.end) for copy in copies)
         return DeviceUse(
-            device, length(kernels), length(copying), common(kernels, copying), sum(copy.nbytes for copy in copies)
+            device,
+            length(kernels),
+            length(copying),
+            common(kernels, copying),
+            sum(copy.nbytes for copy in copies),
+            sum(copy.filled[1] - copy.filled[0] for copy in copies),
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -144,7 +155,8 @@ class Timeline:
         for use in self.device_uses:
             lines.append(
                 f"{use.device}: kernels {use.kernel_seconds * 1e3:,.1f} ms, copies {use.copy_seconds * 1e3:,.1f} ms of "
-                f"{use.copied_bytes:,} bytes, both at once {use.overlap_seconds * 1e3:,.1f} ms"
+                f"{use.copied_bytes:,} bytes, both at once {use.overlap_seconds * 1e3:,.1f} ms; "
+                f"threads filled buffers for {use.filling_seconds * 1e3:,.1f} ms"
             )
         lines += [
             f"{use.place}: {use.tasks:,} tasks, busy {use.busy_share:.0%}, idle for the last "
@@ -161,6 +173,7 @@ class Timeline:
         shapes = [f'<text x="0" y="{LANE * number + 15}">{_escaped(place)}</text>' for place, number in lane_of.items()]
         for span in self.spans:
             top = LANE * lane_of[span.place]
+            shapes += [_bar(*copy.filled, top + 14, 5, scale, "fill", span.task) for copy in span.copies]
             shapes += [_bar(copy.begin, copy.end, top + 14, 5, scale, "copy", span.task) for copy in span.copies]
             kind = "help" if span.helps else "count"
             shapes.append(_bar(span.begin, span.end, top + 3, 10, scale, kind, span.task))

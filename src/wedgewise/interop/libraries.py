@@ -11,6 +11,7 @@ REQUIREMENTS = {
     "distributed": '"wedgewise[cluster]"',
     "fsspec": '"wedgewise[cluster]"',
     "graphblas": "python-graphblas",
+    "matplotlib": '"wedgewise[report]"',
     "networkx": '"wedgewise[networkx]"',
     "pyarrow": '"wedgewise[arrow]"',
     "scipy.sparse": '"wedgewise[scipy]"',

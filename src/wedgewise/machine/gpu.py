@@ -11,12 +11,12 @@ pasted in, because CuPy's cache of compiled kernels looks at the text alone.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from functools import cache, cached_property
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,6 +35,14 @@ HOST_TO_DEVICE, DEVICE_TO_HOST = 1, 2
 
 Array = Any  # of the device's xp
 Defines = tuple[tuple[str, int], ...]
+
+
+class Kernel(NamedTuple):
+    """A kernel as it is compiled: the stem of its file, its name, the defines."""
+
+    stem: str
+    name: str
+    defines: Defines
 
 
 class Device(Protocol):
@@ -88,9 +96,11 @@ class StreamingDevice(CopyingDevice, Protocol):
 
     def using(self) -> AbstractContextManager[None]: ...
 
+    def get_ready(self, kernels: Iterable[Kernel]) -> None: ...
+
     def stream(self) -> Stream: ...
 
-    def reserve(self, size: int) -> None: ...
+    def reserve(self, size: int, stream: Stream | None = None) -> None: ...
 
     def send(self, array: NDArray[Any]) -> Sent: ...
 
@@ -169,7 +179,10 @@ def _further_device(number: int) -> Cuda:
 
 
 class Cuda:
-    """A CUDA device through CuPy, with a memory pool of its own; all but the first are for use within `memory`."""
+    """A CUDA device through CuPy, with a memory pool of its own.
+
+    What kernels read is made within `memory`, where the device is the calling thread's.
+    """
 
     def __init__(self, cupy: Any, number: int = 0) -> None:
         self.xp = cupy
@@ -238,17 +251,18 @@ class Cuda:
     @contextmanager
     def using(self) -> Iterator[None]:
         """The same for a further thread, while others are at work: nothing goes back at the end."""
-        with self.errors(), self.xp.cuda.Device(self.number), self.xp.cuda.using_allocator(self._pool.malloc):
+        with self._current(), self.xp.cuda.using_allocator(self._pool.malloc):
             yield
 
     def free_bytes(self) -> int:
         """Device memory that can be had."""
-        with self.errors(), self.xp.cuda.Device(self.number):
+        with self.errors():
             return self._free_bytes()
 
     def _free_bytes(self) -> int:
-        free, _total = self.xp.cuda.runtime.memGetInfo()
-        return int(free) + int(self._pool.free_bytes())
+        with self.xp.cuda.Device(self.number):
+            free, _total = self.xp.cuda.runtime.memGetInfo()
+            return int(free) + int(self._pool.free_bytes())
 
     def upload(self, array: NDArray[Any]) -> Array:
         """Copy an array, or a mapped file, to the device; it is there on return.
@@ -256,7 +270,7 @@ class Cuda:
         From 1 MiB on it goes through the ring of pinned buffers, whose threads read the array, or the file, piece by
         piece while earlier pieces are on their way.
         """
-        with self.errors():
+        with self._current():
             if array.nbytes < DIRECT_BYTES:
                 return self.xp.array(array, order="C")
             target = self.xp.empty(array.shape, array.dtype)
@@ -265,7 +279,7 @@ class Cuda:
 
     def download(self, array: Array) -> NDArray[Any]:
         """Copy an array to the host, from 1 MiB on through the ring."""
-        with self.errors():
+        with self._current():
             if array.nbytes < DIRECT_BYTES:
                 copied: NDArray[Any] = self.xp.asnumpy(array)
                 return copied
@@ -277,19 +291,25 @@ class Cuda:
         """Who receives pairs part by part while later ones are still being parsed."""
         return Arriving(self.xp, self._ring)
 
+    def get_ready(self, kernels: Iterable[Kernel]) -> None:
+        """Do by one thread what a first use would take long for: compile kernels, or load them, and pin the ring."""
+        with self._current():
+            for kernel in kernels:
+                self._function(*kernel)
+            self._ring.pin()
+
     def stream(self) -> CudaStream:
         """A new stream."""
-        with self.errors():
+        with self._current():
             return CudaStream(self.xp)
 
-    def reserve(self, size: int) -> None:
-        """Take memory for arrays to be sent at once, which is faster than for each; it goes back with `memory`.
+    def reserve(self, size: int, stream: Stream | None = None) -> None:
+        """Take memory at once for what a stream will make, or for arrays to be sent; it goes back with `memory`.
 
-        The ring is made here too, by one thread: of two that were made at once, one would lose its buffers on the way.
+        What is free of one stream's is not given to another, as long as others use the same piece of it.
         """
-        with self.errors(), self._copies:
+        with self._current(), self._copies if stream is None else stream:
             self.xp.empty(size, self.xp.uint8)
-            _ = self._ring
 
     def send(self, array: NDArray[Any]) -> Sent:
         """Start to copy an array from the calling thread; it may change on return, and has come at ``Sent.end``.
@@ -300,9 +320,8 @@ class Cuda:
         with self.errors():
             with self._copies:
                 target = self.xp.empty(array.shape, array.dtype)
-            begin = self._copies.stamp()
-            self._ring.stage(np.ascontiguousarray(array), target)
-            return Sent(target, begin, self._copies.stamp())
+            pieces = self._ring.stage_timed(np.ascontiguousarray(array), target, self._copies.stamp)
+            return Sent(target, self._copies.stamp(), pieces)
 
     def clock(self) -> Clock:
         """When stamps were reached, in seconds of ``time.perf_counter``."""
@@ -311,7 +330,7 @@ class Cuda:
 
     @cached_property
     def _bus(self) -> _CudaBus:
-        return _CudaBus(self.xp)
+        return _CudaBus(self.xp, self.number)
 
     @cached_property
     def _ring(self) -> Ring:
@@ -320,6 +339,12 @@ class Cuda:
     @cached_property
     def _copies(self) -> CudaStream:
         return CudaStream(self.xp, self._bus.stream)
+
+    @contextmanager
+    def _current(self) -> Iterator[None]:
+        """The calling thread uses this device."""
+        with self.errors(), self.xp.cuda.Device(self.number):
+            yield
 
     @contextmanager
     def errors(self) -> Iterator[None]:
@@ -338,10 +363,11 @@ class Cuda:
 
 
 class _CudaBus:
-    """Copies on a stream of their own; see `wedgewise.machine.ring.Bus`."""
+    """Copies on a stream of their own, by threads whose device may be another; see `wedgewise.machine.ring.Bus`."""
 
-    def __init__(self, cupy: Any) -> None:
+    def __init__(self, cupy: Any, number: int) -> None:
         self._cuda = cupy.cuda
+        self._number = number
         self.stream = cupy.cuda.Stream(non_blocking=True)
 
     def pin(self, size: int) -> Bytes:
@@ -363,9 +389,10 @@ class _CudaBus:
         self.stream.synchronize()
 
     def _copy(self, to: int, source: int, size: int, kind: int) -> Mark:
-        self._cuda.runtime.memcpyAsync(to, source, size, kind, self.stream.ptr)
-        mark: Mark = self.stream.record(self._cuda.Event(disable_timing=True))
-        return mark
+        with self._cuda.Device(self._number):
+            self._cuda.runtime.memcpyAsync(to, source, size, kind, self.stream.ptr)
+            mark: Mark = self.stream.record(self._cuda.Event(disable_timing=True))
+            return mark
 
 
 def _bytes_wanted(error: Exception) -> int | None:

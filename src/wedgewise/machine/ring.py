@@ -5,11 +5,14 @@ than copying it. So arrays pass through `BUFFERS` buffers that stay pinned: thre
 empties others. Each thread takes whole pieces: the next piece of the array, then the buffer that has been on its way
 for longest. Buffers belong to nobody between two pieces, so any number of transfers may run at once.
 
-The buffers hold 64 MiB when all of them are in use; each is pinned at its first use, and kept.
+The buffers hold 64 MiB when all of them are in use; each is pinned at its first use, or by `Ring.pin`, and kept.
 """
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from queue import SimpleQueue
 from typing import Any, Protocol
 
@@ -18,6 +21,7 @@ from numpy.typing import NDArray
 
 from wedgewise.execute.threads import run_tasks
 from wedgewise.machine import hardware
+from wedgewise.machine.streams import Moved, Stamp
 
 PIECE_BYTES, BUFFERS = 1 << 22, 16
 COPYING_THREADS = 8
@@ -81,6 +85,12 @@ class Ring:
         for _ in range(BUFFERS):
             self._slots.put(_Slot())
 
+    def pin(self) -> None:
+        """Pin all buffers now, which takes about as long as copying them ten times."""
+        for _ in range(BUFFERS):  # one at a time: another thread may do the same
+            with self._free_slot() as slot:
+                slot.buffer(self._bus, 0)
+
     def send(self, source: NDArray[Any], target: Any) -> None:
         """Copy an array to one of as many bytes on the device; it is there on return.
 
@@ -111,6 +121,11 @@ class Ring:
         for piece in range(_pieces(flat)):
             self._send(flat, address, piece)
 
+    def stage_timed(self, source: NDArray[Any], target: Any, stamp: Callable[[], Stamp]) -> tuple[Moved, ...]:
+        """The same, and when each piece was where; ``stamp()`` is a point among the copies under way."""
+        flat, address = _bytes(source), self._bus.address(target)
+        return tuple(self._send_timed(flat, address, piece, stamp) for piece in range(_pieces(flat)))
+
     def follow(self) -> None:
         """Let later copies wait for all that the calling thread has started on the device."""
         self._bus.follow()
@@ -122,22 +137,37 @@ class Ring:
     def _send(self, source: Bytes, address: int, piece: int) -> None:
         begin = piece * PIECE_BYTES
         part = source[begin : begin + PIECE_BYTES]
-        slot = self._slots.get()
-        try:
+        with self._free_slot() as slot:
             buffer = slot.buffer(self._bus, len(part))
             buffer[:] = part
             slot.sent = self._bus.send(buffer, address + begin)
-        finally:
-            self._slots.put(slot)
+
+    def _send_timed(self, source: Bytes, address: int, piece: int, stamp: Callable[[], Stamp]) -> Moved:
+        begin = piece * PIECE_BYTES
+        part = source[begin : begin + PIECE_BYTES]
+        with self._free_slot() as slot:
+            buffer = slot.buffer(self._bus, len(part))
+            since = time.perf_counter()
+            buffer[:] = part
+            filled = since, time.perf_counter()
+            before = stamp()
+            slot.sent = self._bus.send(buffer, address + begin)
+            return Moved(filled, before, stamp(), len(part))
 
     def _fetch(self, address: int, target: Bytes, piece: int) -> None:
         begin = piece * PIECE_BYTES
         part = target[begin : begin + PIECE_BYTES]
-        slot = self._slots.get()
-        try:
+        with self._free_slot() as slot:
             buffer = slot.buffer(self._bus, len(part))
             self._bus.fetch(address + begin, buffer).synchronize()
             part[:] = buffer
+
+    @contextmanager
+    def _free_slot(self) -> Iterator[_Slot]:
+        """The slot that has been on its way for longest."""
+        slot = self._slots.get()
+        try:
+            yield slot
         finally:
             self._slots.put(slot)
 

@@ -34,12 +34,22 @@ class Stream(AbstractContextManager[Any], Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Sent:
-    """An array on its way to the device: complete at `end`; it began to move at `begin`."""
+class Moved:
+    """A piece of an array: when the host filled a buffer with it, by ``time.perf_counter``, and when it was moved."""
 
-    array: Any
+    filled: tuple[float, float]
     begin: Stamp
     end: Stamp
+    nbytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """An array on its way to the device, piece by piece: complete at `end`."""
+
+    array: Any
+    end: Stamp
+    pieces: tuple[Moved, ...]
 
 
 class CudaStamp:

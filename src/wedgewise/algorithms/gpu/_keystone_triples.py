@@ -169,7 +169,7 @@ class _Task:
         placed = (*arrays[:4], *listed, *counting, *by_group, made.items)
         counted = (*arrays[4:], *sizes, *near.arguments, far_ends, made.ids, made.items, made.group_ends, made.told)
         block, reserving = _threads(self.knobs, ITEM_BLOCK), _threads(self.knobs, RESERVING_BLOCK)
-        grid = min(ITEM_BLOCKS, -(-len(rows.places) * ROW_LANES // block))
+        grid = min(ITEM_BLOCKS, -(-max(len(rows.places) * ROW_LANES, near.pivots) // block))  # rows of ij, then of jk
         item_bytes = 4 * near.groups if near.has_few_groups else 0
         launch = partial(self._launch, TABLES_STEM)
 

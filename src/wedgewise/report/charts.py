@@ -1,0 +1,267 @@
+"""Charts of the reports: data → `Chart`, whose ``svg()`` goes into a page and which writes files as well.
+
+Names are the users' own (graphs, algorithms): nothing in them is taken for markup.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from wedgewise.report._drawing import INK, PAPER, SERIES, SOFT, Axis, Chart, dress, legend, legend_height, series_style
+
+__all__ = [
+    "Axis",
+    "Bin",
+    "Chart",
+    "Span",
+    "bars",
+    "histogram",
+    "lines",
+    "profile",
+    "roofline",
+    "scatter",
+    "stacked",
+    "timeline",
+]
+
+Point = tuple[float, float]
+Points = Mapping[str, Sequence[Point]]
+"""Points by the name of their series."""
+
+MARGIN = 0.55  # inches of an axis with its label
+LINE = 0.19  # of a line of text
+BAR, THICK_BAR = 0.14, 0.17
+GAP = 0.07
+PLOT = 2.7
+LANE = 0.22
+MOST_TICKS = 8
+THIN_SPANS = {"copy": (0.15, 0.25), "fill": (0.6, 0.25)}  # where in a lane, and how high: above other kinds
+
+
+@dataclass(frozen=True, slots=True)
+class Bin:
+    """How many values lie from `low` on and below `high`."""
+
+    low: float
+    high: float
+    count: float
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """What a lane of a timeline did, of which kind, from when to when."""
+
+    lane: str
+    kind: str
+    begin: float
+    end: float
+
+
+def bars(
+    groups: Sequence[str],
+    series: Mapping[str, Sequence[float | None]],
+    axis: Axis,
+    reference: float | None = None,
+) -> Chart:
+    """Bars side by side, a group for each name with one bar per series, and their values behind them.
+
+    Parameters
+    ----------
+    groups : written above the bars of each group
+    series : by name, a value for each group; None draws no bar
+    axis : of the values
+    reference : a value that is marked by a line, such as a ratio of one
+    """
+    step = LINE + BAR * len(series) + GAP
+
+    def draw(figure: Any) -> None:
+        axes = figure.add_subplot()
+        values = [value for column in series.values() for value in column if value is not None]
+        low, high = _range(values, axis, reference)
+        base = reference if axis.is_log and reference is not None else low
+        handles = []
+        for number, column in enumerate(series.values()):
+            places = [group * step + LINE + BAR * (number + 0.5) for group in range(len(groups))]
+            found = [(place, value) for place, value in zip(places, column, strict=True) if value is not None]
+            widths = [value - base for _, value in found]
+            colour = SERIES[number % len(SERIES)]
+            handles.append(axes.barh([place for place, _ in found], widths, 0.85 * BAR, base, color=colour))
+            for place, value in found:
+                _value_text(axes, value, place, axis, is_left=value < base)
+        if reference is not None:
+            axes.axvline(reference, color=INK, linewidth=0.9, linestyle="--")
+        _name_groups(axes, groups, step)
+        axes.set_xlim(low, high)
+        dress(axes, axis, is_x=True)
+        legend(figure, handles, list(series))
+
+    return Chart(draw, MARGIN + step * len(groups) + legend_height(list(series)))
+
+
+def stacked(groups: Sequence[str], series: Mapping[str, Sequence[float]], axis: Axis) -> Chart:
+    """One bar for each group, made of the parts of all series, and their sums behind them."""
+    step = LINE + THICK_BAR + GAP
+
+    def draw(figure: Any) -> None:
+        axes = figure.add_subplot()
+        ends = [0.0] * len(groups)
+        places = [group * step + LINE + THICK_BAR / 2 for group in range(len(groups))]
+        handles = []
+        for number, column in enumerate(series.values()):
+            style = {"color": SERIES[number % len(SERIES)], "edgecolor": PAPER, "linewidth": 0.5}
+            handles.append(axes.barh(places, column, THICK_BAR, ends, **style))
+            ends = [end + part for end, part in zip(ends, column, strict=True)]
+        for place, end in zip(places, ends, strict=True):
+            _value_text(axes, end, place, axis)
+        _name_groups(axes, groups, step)
+        axes.set_xlim(_range(ends, axis))
+        dress(axes, axis, is_x=True)
+        legend(figure, handles, list(series))
+
+    return Chart(draw, MARGIN + step * len(groups) + legend_height(list(series)))
+
+
+def lines(series: Points, x: Axis, y: Axis) -> Chart:
+    """A line through the points of each series, ascending."""
+    ascending = {name: sorted(points) for name, points in series.items()}
+    return _plot(ascending, x, y, {}, ticks=sorted({place for points in series.values() for place, _ in points}))
+
+
+def scatter(series: Points, x: Axis, y: Axis) -> Chart:
+    """The points alone."""
+    return _plot(series, x, y, {"linestyle": "none"})
+
+
+def profile(series: Points, x: Axis, y: Axis) -> Chart:
+    """Steps: each point is where its series rises to a share, which holds until the next one."""
+    return _plot(series, x, y, {"drawstyle": "steps-post", "marker": ""}, most=1.0)
+
+
+def roofline(series: Points, limits: Points, x: Axis, y: Axis) -> Chart:
+    """Measured rates as points, and the limits above them as dashes."""
+
+    def draw(figure: Any) -> None:
+        axes = figure.add_subplot()
+        handles = [
+            axes.plot(*zip(*points, strict=True), **(series_style(number) | {"linestyle": "none"}))[0]
+            for number, points in enumerate(series.values())
+        ]
+        for number, points in enumerate(limits.values()):
+            style = {"color": (INK, SOFT)[number % 2], "linestyle": "none", "marker": "_", "markersize": 9}
+            handles += axes.plot(*zip(*points, strict=True), **style)
+        dress(axes, x, is_x=True)
+        dress(axes, y, is_x=False)
+        legend(figure, handles, [*series, *limits])
+
+    return Chart(draw, PLOT + legend_height([*series, *limits]))
+
+
+def timeline(lanes: Sequence[str], spans: Sequence[Span], axis: Axis) -> Chart:
+    """A lane for each place, from above, with what it did when."""
+    kinds = list(dict.fromkeys(span.kind for span in spans))
+
+    def draw(figure: Any) -> None:
+        axes = figure.add_subplot()
+        handles = []
+        for number, kind in enumerate(kinds):
+            for row, lane in enumerate(lanes):
+                found = [
+                    (span.begin, span.end - span.begin) for span in spans if (span.lane, span.kind) == (lane, kind)
+                ]
+                top, height = THIN_SPANS.get(kind, (0.15, 0.7))
+                drawn = axes.broken_barh(found, (row + top, height), facecolors=SERIES[number % len(SERIES)])
+            handles.append(drawn)
+        axes.set_yticks([row + 0.5 for row in range(len(lanes))], lanes)
+        axes.set_ylim(len(lanes), 0)
+        axes.tick_params(axis="y", length=0)
+        axes.set_xlim(0.0, max(span.end for span in spans) * 1.01)
+        dress(axes, axis, is_x=True)
+        legend(figure, handles, kinds)
+
+    return Chart(draw, MARGIN + LANE * len(lanes) + legend_height(kinds))
+
+
+def histogram(bins: Sequence[Bin], x: Axis, y: Axis) -> Chart:
+    """How many values lie in each bin; a logarithmic axis starts at the first bin above zero."""
+    shown = [found for found in bins if found.count > 0 and (not x.is_log or found.low > 0)]
+    bottom = min(found.count for found in shown) / 2 if y.is_log else 0.0
+
+    def draw(figure: Any) -> None:
+        axes = figure.add_subplot()
+        axes.bar(
+            [found.low for found in shown],
+            [found.count - bottom for found in shown],
+            [found.high - found.low for found in shown],
+            align="edge",
+            color=SERIES[0],
+            edgecolor=PAPER,
+            linewidth=0.5,
+            bottom=bottom,
+        )
+        dress(axes, x, is_x=True)
+        dress(axes, y, is_x=False)
+
+    return Chart(draw, PLOT)
+
+
+def _plot(
+    series: Points,
+    x: Axis,
+    y: Axis,
+    style: dict[str, Any],
+    *,
+    most: float | None = None,
+    ticks: Sequence[float] = (),
+) -> Chart:
+    """Points of several series in one plot; `ticks` are marked where they are few, `most` is the top of the plot."""
+
+    def draw(figure: Any) -> None:
+        axes = figure.add_subplot()
+        handles = [
+            axes.plot(*zip(*points, strict=True), **(series_style(number) | style))[0]
+            for number, points in enumerate(series.values())
+        ]
+        if most is not None:
+            axes.set_ylim(0.0, most * 1.03)
+        dress(axes, x, is_x=True)
+        dress(axes, y, is_x=False)
+        if 0 < len(ticks) <= MOST_TICKS:
+            axes.set_xticks(ticks, [f"{place:,g}" for place in ticks])
+        legend(figure, handles, list(series))
+
+    return Chart(draw, PLOT + legend_height(list(series)))
+
+
+def _range(values: Sequence[float], axis: Axis, reference: float | None = None) -> tuple[float, float]:
+    """From where to where an axis of bars goes, with room for the texts at their ends."""
+    marked = [*values, *([] if reference is None else [reference])]
+    least, most = min(marked, default=0.0), max(marked, default=1.0)
+    if not axis.is_log:
+        return 0.0, most * 1.16
+    room = max(most / least, 2.0) ** 0.16
+    return (least / room if reference is not None and least < reference else least / 2), most * room
+
+
+def _value_text(axes: Any, value: float, place: float, axis: Axis, is_left: bool = False) -> None:
+    """The value at the end of its bar."""
+    axes.annotate(
+        axis.text(value),
+        (value, place),
+        xytext=(-3 if is_left else 3, 0),
+        textcoords="offset points",
+        ha="right" if is_left else "left",
+        va="center",
+        fontsize=7,
+    )
+
+
+def _name_groups(axes: Any, groups: Sequence[str], step: float) -> None:
+    """The name of every group above its bars, so that these have the whole width."""
+    style = {"va": "bottom", "fontsize": 7.5, "bbox": {"facecolor": PAPER, "edgecolor": "none", "pad": 0.4}}
+    for number, name in enumerate(groups):
+        axes.text(0.0, number * step + LINE - 0.03, name, transform=axes.get_yaxis_transform(), **style)
+    axes.set_ylim(step * len(groups), 0.0)
+    axes.set_yticks([])
+    axes.spines["left"].set_visible(False)

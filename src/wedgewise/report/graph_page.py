@@ -1,0 +1,229 @@
+"""The facts of a graph → one HTML page that holds everything it shows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, Unpack
+
+from wedgewise.report import charts
+from wedgewise.report._graph_cells import BACKQUOTE, number, share, span, spelled
+from wedgewise.report._graph_trusses import last_truss_html, trusses_html
+from wedgewise.report.charts import Axis
+from wedgewise.report.graph_facts import GraphFacts, Step, Way, graph_facts
+from wedgewise.report.graph_numbers import Distribution, TopVertex
+from wedgewise.report.page import (
+    Section,
+    Value,
+    figure_html,
+    list_html,
+    page_html,
+    paragraph_html,
+    table_html,
+)
+from wedgewise.report.summary import shown
+from wedgewise.report.text import LABELS, bytes_text, plural
+
+
+def graph_page(source: Any, **way: Unpack[Way]) -> str:
+    """Describe a graph on one self-contained HTML page.
+
+    Summary, degrees, triangles, clustering, trusses, the first vertices, what was cleaned and what all of it cost.
+
+    Parameters
+    ----------
+    source : a Graph, or whatever `Graph` accepts
+    **way : device, memory_limit, threads, progress and verify, as `wedgewise.count` has them
+
+    Examples
+    --------
+    >>> page = graph_page([("ada", "bob"), ("bob", "cy"), ("cy", "ada"), ("cy", "di")])
+    >>> page.startswith("<!doctype html>"), "1 triangle" in page
+    (True, True)
+    """
+    return page_of(graph_facts(source, **way))
+
+
+def page_of(facts: GraphFacts) -> str:
+    """The page of facts that are known."""
+    summary = facts.summary
+    size = f"{plural(summary.vertices, 'vertex', 'vertices')} and {plural(summary.edges, 'edge')}"
+    lead = f"{spelled(facts.source)}: {size}, {plural(summary.triangles, 'triangle')}."
+    sections = [
+        Section("Summary", _summary(facts)),
+        Section("Degrees", _distribution(facts.degrees, "degree", "this degree")),
+        Section("Triangles per vertex", _distribution(facts.triangles, "triangles", "so many triangles")),
+        Section("Clustering by degree", _clustering(facts)),
+        Section("Trusses", trusses_html(facts)),
+        Section("The last truss", last_truss_html(facts)),
+        Section("Vertices that stand out", _tops(facts)),
+        Section("What was cleaned", _cleaned(facts)),
+        Section("What it cost", _cost(facts)),
+    ]
+    return page_html(_title(facts.source), lead, sections).replace(BACKQUOTE, "&#96;")
+
+
+def _title(source: str) -> str:
+    """The name of a file without its folders."""
+    return f"Graph {source.rpartition('/')[2] or source}"
+
+
+def _summary(facts: GraphFacts) -> str:
+    found = facts.summary
+    largest = f"{found.largest_component:,} ({found.largest_component / max(1, found.vertices):.1%} of all)"
+    rows: list[Sequence[Value]] = [
+        ["vertices", number(found.vertices)],
+        ["of these without an edge", number(found.isolated)],
+        ["edges", number(found.edges)],
+        ["triangles", number(found.triangles)],
+        ["transitivity", number(found.transitivity)],
+        ["average clustering", number(found.average_clustering)],
+        ["average clustering where it is defined", number(found.defined_clustering)],
+        ["largest degree", number(facts.degrees.largest)],
+        ["average degree", (f"{facts.degrees.mean:,.2f}", facts.degrees.mean)],
+        ["degeneracy", number(found.degeneracy)],
+        ["largest truss number", number(found.kmax)],
+        ["connected components", number(found.components)],
+        ["vertices of the largest component", (largest, found.largest_component)],
+    ]
+    definitions = [
+        f"Transitivity is the share of the {plural(found.paths, 'path')} of two edges whose ends are joined.",
+        "The clustering of a vertex is the share of the pairs of its neighbours that are joined.",
+        f"It is defined at {plural(found.defined_at, 'vertex', 'vertices')}, and counts as 0 at the others.",
+        "Degeneracy is the largest k for which some part of the graph has only degrees of k or more.",
+        "Every edge of the k-truss is in at least k − 2 triangles of the k-truss.",
+    ]
+    if facts.directed:
+        definitions.append("The graph keeps directions; every number on this page ignores them.")
+    return table_html(["measure", "value"], rows, "The graph in numbers") + list_html(definitions)
+
+
+def _distribution(found: Distribution, measure: str, so_much: str) -> str:
+    """A drawing of how many vertices have a value or more, and a table of how many have which."""
+    if not found.values:
+        return paragraph_html("The graph has no vertices.")
+    vertices = found.at_least[0]
+    spread = f"{found.mean:,.4g} on average, {found.median:,g} at the median, {found.largest:,} at most."
+    rows = [
+        [span(item.least, item.most), number(item.vertices), share(item.vertices, vertices)] for item in found.classes
+    ]
+    parts = [paragraph_html(f"Of {plural(vertices, 'vertex', 'vertices')}: {spread}")]
+    points = [(value, count) for value, count in zip(found.values, found.at_least, strict=True) if value]
+    if len(points) > 1:
+        chart = charts.scatter({"": points}, Axis(measure, is_log=True), Axis("vertices at or above", is_log=True))
+        caption = f"How many vertices have {so_much} or more, both axes logarithmic"
+        parts.append(figure_html(chart.svg(), _without_zeros(caption, vertices - points[0][1]), f"{caption}. {spread}"))
+    parts.append(table_html([measure, "vertices", "share"], rows, f"Vertices by {measure}"))
+    return "".join(parts)
+
+
+def _without_zeros(caption: str, zeros: int) -> str:
+    """The caption of a logarithmic drawing says what it cannot show."""
+    return f"{caption}. Not drawn: {plural(zeros, 'vertex', 'vertices')} at 0." if zeros else f"{caption}."
+
+
+def _clustering(facts: GraphFacts) -> str:
+    classes = facts.clustering_by_degree
+    if not classes:
+        return paragraph_html("No vertex has two neighbours, so that clustering is defined nowhere.")
+    rows = [[span(item.least, item.most), number(item.vertices), number(item.clustering)] for item in classes]
+    table = table_html(["degree", "vertices", "clustering"], rows, "Average clustering by degree")
+    if len(classes) == 1:
+        return table
+    points = [(item.least, item.clustering) for item in classes]
+    chart = _from_zero(charts.lines({"": points}, Axis("degree", is_log=True), Axis("average clustering")))
+    caption = "Average clustering of vertices of like degrees, each class at the least of its degrees"
+    told = f"{caption}: {points[0][1]:.3g} at degree {points[0][0]:,}, {points[-1][1]:.3g} from {points[-1][0]:,} on."
+    return figure_html(chart.svg(), f"{caption}.", told) + table
+
+
+def _from_zero(chart: charts.Chart) -> charts.Chart:
+    """The same with heights that compare."""
+
+    def draw(figure: Any) -> None:
+        chart.draw(figure)
+        figure.axes[0].set_ylim(bottom=0.0)
+
+    return charts.Chart(draw, chart.height)
+
+
+def _tops(facts: GraphFacts) -> str:
+    if not facts.top_by_degree:
+        return paragraph_html("No vertex has an edge.")
+    by_triangles = (
+        _top_table(facts.top_by_triangles, "Most triangles")
+        if facts.top_by_triangles
+        else paragraph_html("No vertex is in a triangle.")
+    )
+    return by_triangles + _top_table(facts.top_by_degree, "Largest degree")
+
+
+def _top_table(vertices: Iterable[TopVertex], caption: str) -> str:
+    rows = [
+        [
+            shown(vertex.label),
+            *map(number, (vertex.triangles, vertex.degree, vertex.clustering, vertex.truss)),
+        ]
+        for vertex in vertices
+    ]
+    header = ["vertex", "triangles", "degree", "clustering", "truss"]
+    return table_html(header, rows, f"{caption}; truss is the largest k whose k-truss has the vertex")
+
+
+def _cleaned(facts: GraphFacts) -> str:
+    found = facts.cleaned
+    rows: list[Sequence[Value]] = [
+        ["pairs that were read", number(found.pairs)],
+        ["loops", number(found.loops)],
+        ["duplicates", number(found.duplicates)],
+        ["copies in the other direction", number(found.reversed_copies)],
+        ["leaves that were dropped", number(found.leaves_dropped)],
+        ["edges that are left", number(facts.summary.edges)],
+    ]
+    about = [f"Read as {', '.join(map(spelled, (facts.format, *facts.notes)))}; labels are {LABELS[facts.label_kind]}."]
+    if found.dropped_columns:
+        about.append(f"Not read: {plural(found.dropped_columns, 'further column')}.")
+    return table_html(["what", "how many"], rows, "From pairs to edges") + list_html(about)
+
+
+def _cost(facts: GraphFacts) -> str:
+    total = sum(facts.seconds.values())
+    caption = f"Seconds by stage, {total:.3g} in all"
+    chart = charts.bars(list(facts.seconds), {"seconds": list(facts.seconds.values())}, Axis("time", "s"))
+    rows = [[stage, (f"{taken:.3f}", taken), share(taken, total)] for stage, taken in facts.seconds.items()]
+    memory = (
+        f"{bytes_text(facts.peak_bytes)} at most, the whole process; the largest step was planned to take "
+        f"{bytes_text(facts.bytes_planned)} beyond the graph."
+    )
+    about = [f"Machine: {facts.machine}.", f"Memory: {memory}", f"Version: wedgewise {facts.version}."]
+    return (
+        figure_html(chart.svg(), f"{caption}.", f"{caption}. The table below has the numbers.")
+        + table_html(["stage", "seconds", "share"], rows, "Wall-clock seconds by stage")
+        + _steps_table(facts.steps)
+        + list_html([*about, *(line for step in facts.steps for line in _reasons(step))])
+    )
+
+
+def _steps_table(steps: Sequence[Step]) -> str:
+    rows = [
+        [
+            step.question,
+            step.algorithm,
+            step.device,
+            number(step.threads),
+            step.order,
+            (bytes_text(step.bytes_planned), step.bytes_planned),
+            _stages(step.seconds),
+        ]
+        for step in steps
+    ]
+    header = ["question", "algorithm", "device", "threads", "order", "planned", "seconds by stage"]
+    return table_html(header, rows, "How the questions were answered")
+
+
+def _reasons(step: Step) -> list[str]:
+    verified = [f"`{step.question}` was verified: {step.verified}."] if step.verified else []
+    return [*(f"`{step.question}` by `{step.algorithm}`: {reason}." for reason in step.reasons), *verified]
+
+
+def _stages(seconds: dict[str, float]) -> str:
+    return ", ".join(f"{stage} {taken:.3g}" for stage, taken in seconds.items())
