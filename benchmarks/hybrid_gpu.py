@@ -20,6 +20,7 @@ is on the disk as soon as there is one, and so are the table and, of each graph,
 from __future__ import annotations
 
 import argparse
+import faulthandler
 import json
 import statistics
 import sys
@@ -35,6 +36,7 @@ import wedgewise as ww
 from wedgewise import storage
 from wedgewise.bench.graphs import from_stream
 from wedgewise.bench.table import markdown
+from wedgewise.errors import DeviceError, VerificationError
 from wedgewise.execute.hybrid import GraphBlocks, Hybrid, HybridRun, plan_graph
 from wedgewise.generate import kronecker
 from wedgewise.graph import OrientedGraph
@@ -49,6 +51,7 @@ WAYS = (*SINGLE, *SCHEDULES, *OTHER_ESTIMATORS)
 FAST = ("gpu", "guarded")
 ALLOWED_RATIO = 1.10
 LEAST_REPEATS = 3
+STUCK_SECONDS = 90  # of one run: the slowest takes about ten
 PAIRS_PER_VERTEX = 16
 MAKE_SECONDS_PER_PAIR = 2.4e-6  # of one thread: generate, clean, orient, cut, count
 RUN_SECONDS_PER_PAIR = {"fast": 1e-9, "slow": 4.5e-7}  # of a GPU; of one thread
@@ -125,24 +128,41 @@ def cells(options: argparse.Namespace, scale: int) -> list[tuple[str, int]]:
     ]
 
 
-def timed(hybrid: Hybrid, scale: int, budget: Budget) -> tuple[HybridRun | None, float, tuple[float, ...]]:
+def timed(
+    hybrid: Hybrid, scale: int, budget: Budget, triangles: int
+) -> tuple[HybridRun | None, float, tuple[float, ...]]:
     """The run of median time, its seconds, and those of all, after one that warms up; no run without time for it."""
-    hybrid.run()
+    checked(hybrid, triangles)
     taken: list[float] = []
     runs: list[HybridRun] = []
     while budget.allows(scale, taken):
-        begin = time.perf_counter()
-        runs.append(hybrid.run())
-        taken.append(time.perf_counter() - begin)
+        run, seconds = checked(hybrid, triangles)
+        runs.append(run)
+        taken.append(seconds)
     if not runs:
         return None, 0.0, ()
     seconds = statistics.median_low(taken)
     return runs[taken.index(seconds)], seconds, tuple(taken)
 
 
-def looked_at(run: HybridRun, triangles: int) -> dict[str, Any]:
+def checked(hybrid: Hybrid, triangles: int) -> tuple[HybridRun, float]:
+    """One run and its seconds; one that never ends says where it is, and one that counts wrongly is an error."""
+    faulthandler.dump_traceback_later(STUCK_SECONDS, exit=True)
+    try:
+        begin = time.perf_counter()
+        run = hybrid.run()
+        seconds = time.perf_counter() - begin
+    finally:
+        faulthandler.cancel_dump_traceback_later()
+    found = reduce(run.execution, run.plan).triangles
+    if found != triangles:
+        raise VerificationError(f"{found:,} triangles where there are {triangles:,}")
+    return run, seconds
+
+
+def looked_at(run: HybridRun) -> dict[str, Any]:
     """What happened in a run."""
-    found, timeline, blocks = reduce(run.execution, run.plan).triangles, run.timeline, run.plan.blocks
+    timeline, blocks = run.timeline, run.plan.blocks
     assert blocks is not None
     devices = timeline.device_uses
     return {
@@ -159,7 +179,6 @@ def looked_at(run: HybridRun, triangles: int) -> dict[str, Any]:
         "stream_share": _mean(use.busy_share for use in timeline.uses if use.device != "cpu"),
         "thread_share": _mean(use.busy_share for use in timeline.uses if use.device == "cpu"),
         "notes": run.plan.reasons,
-        "problem": None if found == triangles else f"{found:,} triangles where there are {triangles:,}",
     }
 
 
@@ -201,15 +220,17 @@ def measure_cells(
         try:
             hybrid = plan_graph("count", graph, asked, source)
             source = hybrid.source if isinstance(hybrid.source, GraphBlocks) else None
-            run, seconds, repeats = timed(hybrid, scale, budget)
+            run, seconds, repeats = timed(hybrid, scale, budget, triangles)
         except Exception as error:
             traceback.print_exc()
             yield Measured(*about, problem=f"{type(error).__name__}: {error}")
+            if isinstance(error, DeviceError) and not isinstance(error, MemoryError):
+                raise SystemExit(1) from error  # nothing runs on this device again
             continue
         if run is None:
             say(f"{name}: no time left for {way} with {parts} parts, but to warm up")
             continue
-        yield Measured(*about, seconds, repeats, **looked_at(run, triangles))
+        yield Measured(*about, seconds, repeats, **looked_at(run))
         if way == SCHEDULES[0] and options.output is not None:
             run.timeline.write(options.output / f"hybrid_gpu-{scale}-{parts}.svg")
 

@@ -78,10 +78,10 @@ def test_failures_are_named_without_folders(
 @pytest.mark.parametrize(("algorithm", "stage"), [("hang", "count"), ("slow-build", "prepare")])
 def test_time_limit_names_the_stage(tmp_path: Path, algorithm: str, stage: str) -> None:
     start = time.perf_counter()
-    outcome = make_bench(tmp_path, seconds=1.0).run_cell(dummy_cell(algorithm))
-    assert time.perf_counter() - start < 10
+    outcome = make_bench(tmp_path, seconds=3.0).run_cell(dummy_cell(algorithm))
+    assert time.perf_counter() - start < 30  # of 60 s that it would sleep
     assert (outcome.status, outcome.stage) == ("timeout", stage)
-    assert outcome.message == f"{stage} took over 1 s"
+    assert outcome.message == f"{stage} took over 3 s"
 
 
 def test_memory_limit_stops_a_child_that_eats(tmp_path: Path) -> None:
@@ -115,7 +115,7 @@ def test_no_child_outlives_an_interrupt(tmp_path: Path, monkeypatch: pytest.Monk
 def test_a_time_limit_ends_what_the_child_started_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pid_file = tmp_path / "pid"
     monkeypatch.setenv("DUMMY_PID_FILE", str(pid_file))
-    assert make_bench(tmp_path, seconds=3.0).run_cell(dummy_cell("spawn")).status == "timeout"
+    assert make_bench(tmp_path, seconds=4.0).run_cell(dummy_cell("spawn")).status == "timeout"
     wait_until(lambda: has_ended(int(pid_file.read_text())))
 
 
@@ -146,7 +146,7 @@ def test_no_child_outlives_a_killed_parent(tmp_path: Path) -> None:
     wait_until(lambda: has_ended(int(pid_file.read_text())))
 
 
-def wait_until(holds: Callable[[], bool], seconds: float = 20.0) -> None:
+def wait_until(holds: Callable[[], bool], seconds: float = 60.0) -> None:
     end = time.perf_counter() + seconds
     while not holds():
         assert time.perf_counter() < end

@@ -98,6 +98,21 @@ def test_resume_keeps_failures_too(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert len(ran) == 1
 
 
+def test_resume_tries_again_what_had_less_time_or_another_graph(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bench, cell = make_bench(tmp_path), dummy_cell("right")
+    ran = counted(bench, monkeypatch, Outcome("timeout", "count took over 1 s"))
+    replace(bench, limits=replace(bench.limits, seconds=1.0)).run([cell])
+    bench.run([cell], resume=True)
+    assert len(ran) == 2
+    replace(bench, limits=replace(bench.limits, seconds=1.0)).run([cell], resume=True)
+    assert len(ran) == 2  # it would end as soon again
+    grown = replace(bench.graphs["g"], pairs=bench.graphs["g"].pairs + 1)
+    replace(bench, graphs={"g": grown}).run([cell], resume=True)
+    assert len(ran) == 3
+
+
 def test_resume_takes_what_other_machines_did_and_tries_again_what_was_not_there(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

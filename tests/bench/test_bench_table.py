@@ -136,6 +136,11 @@ def test_a_cell_that_was_not_run_is_a_dash() -> None:
     assert time_text(None) == "–"
 
 
+def test_the_load_of_the_cell_before_is_not_foreign() -> None:
+    records = [make_record("wedgewise", (1.0,), threads=16), make_record("wedgewise", (1.0,), threads=1, load=16.0)]
+    assert "disturbed" not in render(records)
+
+
 @pytest.mark.parametrize(("load", "is_disturbed"), [(2.5, False), (3.25, True)])
 def test_foreign_load_is_told(load: float, is_disturbed: bool) -> None:
     text = render([make_record("wedgewise", (1.0,)), make_record("igraph", (1.0,), load=load)])

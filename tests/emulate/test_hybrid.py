@@ -236,16 +236,21 @@ def test_blocks_are_copied_once_where_there_is_room(gpus: Gpus, graph: ww.Graph)
 
 def test_the_next_blocks_come_while_kernels_run(gpus: Gpus, graph: ww.Graph) -> None:
     (device,) = gpus()
-    is_running = threading.Event()
+    is_running, has_sent = threading.Event(), threading.Event()
     sent_meanwhile: list[int] = []
 
     def kernel(_: int) -> None:
+        has_sent.clear()
         is_running.set()
-        time.sleep(5e-3)
+        has_sent.wait(0.05)  # of the last ones nothing follows
         is_running.clear()
 
-    device.on_kernel = kernel
-    device.on_send = lambda number: sent_meanwhile.append(number) if number > 6 and is_running.wait(1) else None
+    def send(number: int) -> None:
+        if number > 6 and is_running.wait(1):
+            sent_meanwhile.append(number)
+        has_sent.set()
+
+    device.on_kernel, device.on_send = kernel, send
     result = hybrid(graph, places="gpu", streams=1)
     assert len(sent_meanwhile) > (device.sends - 6) / 2  # all of them, but where the system left a thread waiting
     assert result.timeline is not None
@@ -536,9 +541,15 @@ def test_a_failure_keeps_no_blocks_on_the_device(gpus: Gpus, graph: ww.Graph, wh
 
 def test_a_failure_of_a_thread_ends_all(gpus: Gpus, graph: ww.Graph, monkeypatch: pytest.MonkeyPatch) -> None:
     (device,) = gpus()
-    device.on_kernel = lambda _: time.sleep(2e-3)
+    is_broken = threading.Event()
+
+    def kernel(_: int) -> None:
+        is_broken.wait(10)
+
+    device.on_kernel = kernel
 
     def broken(*_: Any) -> Any:
+        is_broken.set()
         raise BrokenError("here")
 
     triples = {"count": replace(registry()["keystone", "cpu"].triples_on_cpu("count"), prepare=broken)}

@@ -249,6 +249,13 @@ def test_timelines_and_counters_are_as_told() -> None:
     assert rows(counters)[0] == ["small: wetric[matrix_length=1024] on cuda", "71.5"]
 
 
+def test_answers_that_differ_are_judged() -> None:
+    """A line on disk knows nothing of the others."""
+    asked = {"question": "triangles", "answer": 45}
+    records = [made(system, 0.01, digest=digest, **asked) for system, digest in (("a", "x"), ("b", "x"), ("c", "y"))]
+    assert "1 answered wrongly" in to_markdown(bench_report(records))
+
+
 def test_what_went_wrong_comes_worst_first() -> None:
     part = _account.wrong_part(every_kind())
     [table] = tables(part)
@@ -414,4 +421,4 @@ def test_files_without_records_are_refused(tmp_path: Path) -> None:
         read_results([empty])
     done = invoke("report", str(tmp_path / "none.jsonl"), "--markdown", str(tmp_path / "r.md"))
     assert done.exit_code == 1
-    assert "no such results file" in done.stderr
+    assert "No such file or directory; name a results file" in done.stderr

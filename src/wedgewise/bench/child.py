@@ -136,6 +136,7 @@ class _Asking:
 
     def timed(self, prepare: Callable[[], Any]) -> float:
         """Ask once; tell how long it took, then what came out."""
+        self.prepared = None  # two graphs at a time are nobody's peak, nor the end of one anybody's time
         start = time.perf_counter()
         self.prepared = prepare()
         answer = self.answer(self.prepared)

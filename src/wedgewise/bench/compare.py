@@ -276,7 +276,8 @@ def _explanations(before: Record, after: Record) -> Iterator[str]:
         name = max(stages, key=lambda stage: abs(stages[stage][1] - stages[stage][0]))
         yield f"most of it in {name}: {' → '.join(map(seconds_text, stages[name]))}"
     for when, record in (("before", before), ("now", after)):
-        if record.load > record.cell.threads + FOREIGN_LOAD:
+        usual = max(record.cell.threads, record.setting.machine.get("threads", 0))  # the cell before used them, perhaps
+        if record.load > usual + FOREIGN_LOAD:
             yield f"other work ran {when}, load average {record.load:.1f}"
 
 

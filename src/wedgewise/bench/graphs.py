@@ -66,7 +66,7 @@ class BenchGraph:
 
 @dataclass(frozen=True, slots=True)
 class PreparedGraph:
-    """A graph on disk: the same raw pairs, in the same order, as ``.npy`` and as text."""
+    """A graph on disk: the same raw pairs, in the same order, as ``.npy`` and as text; and what is known of it."""
 
     name: str
     pairs_path: Path
@@ -74,10 +74,18 @@ class PreparedGraph:
     pairs: int
     triangles: int | None
     trusses: Mapping[int, int] = field(default_factory=dict)
+    searched_kmax: int | None = None
+
+    @property
+    def kmax(self) -> int:
+        """The largest k whose k-truss has edges, known or found by `with_kmax`."""
+        found = max(self.trusses, default=self.searched_kmax)
+        assert found is not None
+        return found
 
     def details(self, asked: Spec) -> dict[str, int]:
         """The parameters of a question as numbers: `KMAX` is the largest k of this graph."""
-        return {name: max(self.trusses) if value == KMAX else int(value) for name, value in asked.settings.items()}
+        return {name: self.kmax if value == KMAX else int(value) for name, value in asked.settings.items()}
 
     def expected(self, asked: Spec) -> int | None:
         """The number that the answer must imply, where it is known."""
@@ -90,11 +98,11 @@ class PreparedGraph:
         return self.triangles
 
     def with_kmax(self, threads: int) -> PreparedGraph:
-        """The same with its last k-truss known: by our own search where it is not known otherwise."""
+        """The same with its largest k: by our own search where it is not known, which then is no proof of an answer."""
         if self.trusses:
             return self
         last = api.max_truss(np.load(self.pairs_path, allow_pickle=False), device="cpu", threads=threads)
-        return replace(self, trusses={last.k: len(last)})
+        return replace(self, searched_kmax=last.k)
 
 
 def generated_graphs(threads: int = 1) -> list[BenchGraph]:

@@ -47,7 +47,7 @@ class Wedgewise:
         self.algorithm, self.threads, self.knobs, self.device = algorithm, threads, knobs or None, device
         self.how = {"device": device, "algorithm": algorithm, "threads": threads, "knobs": self.knobs}
         self.preparing = self.prepared_in = 0.0
-        self.sent_bytes = 0
+        self.sent_bytes: int | None = 0
         self.result: Any = None
         self.kernels: Any = None
         self.rounds: Any = None
@@ -75,6 +75,7 @@ class Wedgewise:
         return self._made(self.ww.Graph, pairs)
 
     def prepare_file(self, path: str) -> Any:
+        self.sent_bytes = None  # pairs of a file are copied as they are parsed
         return self._made(self.ww.read, path)
 
     def _made(self, make: Any, source: Any) -> Any:
@@ -156,7 +157,7 @@ class Wedgewise:
         found: dict[str, Any] = {"chosen": result.algorithm, "vertices": result.n}
         if result.wedges_tested:
             found["wedges_tested"] = result.wedges_tested
-        if self.device == "cuda":
+        if self.device == "cuda" and self.sent_bytes is not None:
             found["bytes_moved"] = self.sent_bytes + getattr(result.answer, "nbytes", 0)
         if result.timeline is not None:
             found["timeline"] = result.timeline.to_dict()

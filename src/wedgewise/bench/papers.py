@@ -5,6 +5,7 @@ from __future__ import annotations
 import statistics
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from itertools import product
 
 from wedgewise.bench.published import UNITS, Curve, Exhibit, Number, Paper, keys, load, parse
 from wedgewise.bench.record import Record
@@ -41,7 +42,7 @@ JOINS: Mapping[str, Average] = {
 }
 
 ROWS = {"edges": " from pairs in memory", "file": " from a file"}
-TIMED: Mapping[str, tuple[str, ...]] = {"count": ("kernel", "answer"), "edges": ("whole",), "file": ("whole",)}
+TIMED: Mapping[str, tuple[str, ...]] = {"count": ("kernel",), "edges": ("whole",), "file": ("whole",)}
 """The stages that the seconds of a row stand for where they are not told apart; those of a file with reading it."""
 
 
@@ -92,7 +93,7 @@ def markdown(paper: Paper, records: Sequence[Record]) -> str:
         parts.append(_exhibit_heading(exhibit))
         pairs = [measured.beside(exhibit, number) for number in exhibit.numbers]
         parts += _numbers_text(paper, pairs)
-        parts += [text for curve in exhibit.curves for text in _curve_text(measured, exhibit, curve)]
+        parts += [text for curve in exhibit.curves for text in _curve_text(measured, curve)]
     return "\n\n".join(parts) + "\n"
 
 
@@ -135,6 +136,18 @@ class Measured:
             ours=join([right[graph] for graph in graphs]),
             alike=join([value for value in alike if isinstance(value, float)]),
         )
+
+    def curve(self, curve: Curve) -> dict[str, dict[str, float]]:
+        """Ours of a plot: by graph, the value of each way that has one; of an ``over``, the ratio to that."""
+        shared = {name: value for name, value in asdict(curve).items() if name not in ("ways", "metric")}
+        metric = "ratio" if curve.over else curve.metric
+        found: dict[str, dict[str, float]] = {}
+        for graph, way in product(self.graphs, curve.ways):
+            number = Number(metric, None, graph=graph, way=way, of=curve.metric, **shared)
+            value = self._value(number, graph, OUR_AVERAGE)
+            if isinstance(value, float):
+                found.setdefault(graph, {})[way] = value
+        return found
 
     def _value(self, number: Number, graph: str, average: str) -> float | str:
         """Our own value on one graph, or why there is none."""
@@ -270,16 +283,13 @@ def _unit_text(value: float | None, unit: str, digits: int = 3) -> str:
     return f"{text}{unit}" if unit in ("×", "%") else f"{text} {unit}".rstrip()
 
 
-def _curve_text(measured: Measured, exhibit: Exhibit, curve: Curve) -> Iterator[str]:
+def _curve_text(measured: Measured, curve: Curve) -> Iterator[str]:
     """What we measured of a plot: a line for each graph, a column for each way."""
-    shared = {name: value for name, value in asdict(curve).items() if name not in ("ways", "metric")}
     metric = "ratio" if curve.over else curve.metric
-    rows = []
-    for graph in measured.graphs:
-        numbers = [Number(metric, None, graph=graph, way=way, of=curve.metric, **shared) for way in curve.ways]
-        found = [measured.beside(exhibit, number).ours for number in numbers]
-        if any(value is not None for value in found):
-            rows.append([graph, *(_curve_value(value, metric) for value in found)])
+    rows = [
+        [graph, *(_curve_value(found.get(way), metric) for way in curve.ways)]
+        for graph, found in measured.curve(curve).items()
+    ]
     if rows:
         yield f"Ours, {_curve_title(measured.paper, curve)}:\n\n{table_text(['graph', *curve.ways], rows)}"
 

@@ -109,8 +109,8 @@ def read_programs(path: Path) -> list[Program]:
     """
     try:
         tables = tomllib.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError as error:
-        raise MissingFileError(f"{path}: no such file of programs; name one that has [[program]] tables") from error
+    except OSError as error:
+        raise MissingFileError(f"{path}: {error.strerror}; name a file that has [[program]] tables") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise FormatError(f"not a TOML file ({error})", path=path, remedy="mend it at that place") from error
     declared = tables.get("program")

@@ -224,10 +224,10 @@ def read_records(path: Path) -> list[Record]:
     FormatError : a line is no record; names the line
     """
     try:
-        text = path.read_text(encoding="utf-8")
-    except FileNotFoundError as error:
-        raise MissingFileError(f"{path}: no such results file; run the benchmark first") from error
-    return list(_parse_lines(text.splitlines(), path))
+        lines = path.read_bytes().splitlines()  # which end nowhere but at a newline
+    except OSError as error:
+        raise MissingFileError(f"{path}: {error.strerror}; name a results file, or run the benchmark first") from error
+    return list(_parse_lines((line.decode("utf-8", errors="replace") for line in lines), path))
 
 
 def parse_question(text: str) -> Spec:

@@ -124,11 +124,16 @@ class Bench:
         return {item.cell.key: item for item in read_records(self.results_path) if self._is_settled(item)}
 
     def _is_settled(self, record: Record) -> bool:
-        """Whether a record needs no other run: it is of this revision, was available, and profiled where that is to be.
+        """Whether a record needs no other run.
 
-        One without counters says why in its message.
+        It is of this revision and of a graph of this size, was available, did not end at a limit below that of this
+        run, and was profiled where that is to be; one without counters says why in its message.
         """
-        outcome = record.outcome
+        outcome, graph = record.outcome, self.graphs.get(record.cell.graph)
+        is_other_graph = graph is not None and graph.pairs != record.pairs
+        had_less_time = outcome.status == "timeout" and record.limits["seconds"] < self.limits.seconds
+        if is_other_graph or had_less_time:
+            return False
         lacks_counters = outcome.status == "ok" and "counters" not in outcome.facts and not outcome.message
         is_complete = not (self._wants_profile(record.cell) and lacks_counters)
         return record.setting.revision == self.setting.revision and outcome.status != "unavailable" and is_complete

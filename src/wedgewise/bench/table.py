@@ -310,10 +310,10 @@ def _machines(records: Sequence[Record]) -> list[str]:
 
 def _disturbance(records: Sequence[Record]) -> list[str]:
     """A warning when the load average shows that more ran than the cells themselves."""
-    busiest = max(records, key=lambda record: record.load - record.cell.threads)
-    if busiest.load <= busiest.cell.threads + FOREIGN_LOAD:
+    load, most_threads = max(record.load for record in records), max(record.cell.threads for record in records)
+    if load <= most_threads + FOREIGN_LOAD:  # that of a cell is still in the average when the next begins
         return []
-    return [f"- **other work disturbed this run**: load average up to {busiest.load:.1f}; do not trust its times"]
+    return [f"- **other work disturbed this run**: load average up to {load:.1f}; do not trust its times"]
 
 
 def notes(records: Sequence[Record]) -> list[str]:

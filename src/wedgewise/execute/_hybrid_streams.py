@@ -123,13 +123,15 @@ class StreamWorker:
                 stream.follow(sent.end)
         blocks = {pair: arrived.block for pair, arrived in lease.blocks.items()}
         with stream:
-            begin = stream.stamp()
             work = there.answer.prepare(triple_of(blocks, task), there.knobs, task.share, task.shares, there.device)
             work.found.fill(0)
+            begin = None
             for batch in work.batches:
-                for launch in batch():
+                launches = batch()
+                begin = begin or stream.stamp()  # not before: other threads may hold the interpreter meanwhile
+                for launch in launches:
                     launch()
-            return work, begin, stream.stamp()
+            return work, begin or stream.stamp(), stream.stamp()
 
     def _bring_next(self) -> tuple[Task, Lease[Arrived]] | None:
         """Start to copy what the next task needs, as far as there is room beside those under way."""

@@ -368,7 +368,8 @@ class _CudaBus:
     def __init__(self, cupy: Any, number: int) -> None:
         self._cuda = cupy.cuda
         self._number = number
-        self.stream = cupy.cuda.Stream(non_blocking=True)
+        with cupy.cuda.Device(number):  # a stream belongs to the device that is current
+            self.stream = cupy.cuda.Stream(non_blocking=True)
 
     def pin(self, size: int) -> Bytes:
         return np.frombuffer(self._cuda.alloc_pinned_memory(size), np.uint8, size)

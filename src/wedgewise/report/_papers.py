@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict
 
 from wedgewise.bench.papers import Beside, Measured, load, settled
-from wedgewise.bench.published import UNITS, Curve, Exhibit, Number, Paper
+from wedgewise.bench.published import UNITS, Curve, Exhibit, Paper
 from wedgewise.bench.record import Record
 from wedgewise.bench.spec import Spec
 from wedgewise.bench.table import ratio_text, seconds_text
@@ -57,24 +56,10 @@ def ladders_in(paper: Paper) -> list[tuple[str, ...]]:
     return found
 
 
-def curve_of(measured: Measured, exhibit: Exhibit, curve: Curve) -> dict[str, dict[str, float]]:
-    """What we measured of a plot: by graph, the value of each way that has one; of an ``over``, the ratio to that."""
-    shared = {name: value for name, value in asdict(curve).items() if name not in ("ways", "metric")}
-    metric = RATIO if curve.over else curve.metric
-    found: dict[str, dict[str, float]] = {}
-    for graph in measured.graphs:
-        for way in curve.ways:
-            number = Number(metric, None, graph=graph, way=way, of=curve.metric, **shared)
-            ours = measured.beside(exhibit, number).ours
-            if ours is not None:
-                found.setdefault(graph, {})[way] = ours
-    return found
-
-
 def _exhibit_items(measured: Measured, exhibit: Exhibit) -> Iterator[Item]:
     pairs = [measured.beside(exhibit, number) for number in exhibit.numbers]
     both = [pair for pair in pairs if pair.ours is not None]
-    curves = [(curve, found) for curve in exhibit.curves if (found := curve_of(measured, exhibit, curve))]
+    curves = [(curve, found) for curve in exhibit.curves if (found := measured.curve(curve))]
     if not (both or curves):
         return
     yield Heading(f"{exhibit.id[0].upper()}{exhibit.id[1:]}: {exhibit.shows}")

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from wedgewise.bench.papers import keys, load
 from wedgewise.bench.record import Record, read_records
+from wedgewise.bench.runner import judged
 from wedgewise.errors import InputError
 from wedgewise.report._account import cells_part, measured_part, wrong_part
 from wedgewise.report._contests import latest, machine_name
@@ -59,7 +60,7 @@ def bench_report(
     ------
     UnknownNameError : `base`, a step of the `ladder` or a paper is none of those there are
     """
-    found = latest(records)
+    found = judged(latest(records))
     suites = suites_of(found)
     shown = papers or [suite for suite in suites if suite in keys()]
     parts: list[Part | None] = [
