@@ -68,6 +68,7 @@ def warm(cold: Installation, first_warming: subprocess.CompletedProcess[str]) ->
     return cold
 
 
+@pytest.mark.deep
 @pytest.mark.compiled
 def test_first_use_says_what_it_compiles(first_warming: subprocess.CompletedProcess[str]) -> None:
     assert "compiling _text_kernel.parse_range for this machine (once)\n" in first_warming.stderr
@@ -75,6 +76,7 @@ def test_first_use_says_what_it_compiles(first_warming: subprocess.CompletedProc
     assert record["warmed"]["compiled"] == record["kernels_cached"] == first_warming.stderr.count("compiling")
 
 
+@pytest.mark.deep
 @pytest.mark.compiled
 def test_second_use_compiles_nothing(warm: Installation) -> None:
     again = warm.python("-m", "wedgewise", "doctor", "--warm", "--json")
@@ -90,6 +92,7 @@ print(ww.count(kronecker(11).pairs(), algorithm="keystone"), "numba" in sys.modu
 """
 
 
+@pytest.mark.deep
 @pytest.mark.compiled
 def test_a_warm_process_runs_kernels_without_numba(warm: Installation) -> None:
     count, numba, llvmlite = warm.python("-c", WARM_PROCESS).stdout.split()
@@ -242,6 +245,7 @@ print("done")
 """
 
 
+@pytest.mark.deep
 @pytest.mark.compiled
 def test_a_forked_child_counts(warm: Installation) -> None:
     assert warm.python("-c", FORK_AFTER_USE).stdout == "done\n"
@@ -261,6 +265,7 @@ with ThreadPoolExecutor(4) as pool:
 """
 
 
+@pytest.mark.deep
 @pytest.mark.compiled
 def test_callers_in_several_threads_agree(warm: Installation) -> None:
     assert warm.python("-c", TWO_THREADS).stdout == "1 True\n"
