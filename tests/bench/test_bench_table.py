@@ -19,7 +19,7 @@ from wedgewise.bench.table import (
     seconds_text,
     time_text,
 )
-from wedgewise.bench.ways import ladder_sections, way_sections
+from wedgewise.bench.ways import way_sections
 
 
 def render(records: list[Record]) -> str:
@@ -193,7 +193,7 @@ def test_what_was_not_available_is_said_once() -> None:
     )
 
 
-def ladder() -> list[Record]:
+def sweep() -> list[Record]:
     seconds = {"g": (4.0, 2.0, 1.0), "h": (1.0, 2.0, 8.0)}
     return [
         make_record("wedgewise", (taken,), algorithm="wetric", knobs={"spread": spread}, graph=graph, device="cuda")
@@ -204,7 +204,7 @@ def ladder() -> list[Record]:
 
 def test_ways_are_held_to_the_first() -> None:
     slower = make_record("wedgewise", (9.0,), algorithm="wetric", knobs={"spread": 1}, threads=1, device="cuda")
-    (text,) = way_sections([*ladder(), slower])
+    (text,) = way_sections([*sweep(), slower])
     one, two, three = (f"wetric[spread={spread}] on cuda" for spread in (1, 2, 3))
     assert f"| graph          | {one} | {two} | {three} |" in text
     assert f"| g              | {'4.00 s':>24} | {'2.00 s':>24} | {'**1.00 s**':>24} |" in text
@@ -212,14 +212,11 @@ def test_ways_are_held_to_the_first() -> None:
     assert f"| geometric mean | {'':>24} | {'1.00×':>24} | {'0.71×':>24} |" in text  # √(2 · 1/2), √(4 · 1/8)
 
 
-def test_rungs_are_held_to_the_one_before() -> None:
+def test_a_way_that_failed_has_no_mean() -> None:
     failed = make_record("wedgewise", status="crashed", algorithm="last", graph="g", device="cuda")
-    (text,) = ladder_sections([*ladder(), failed])
-    assert (
-        f"| g              | {'4.00 s':>24} | {'2.00 s (2.00×)':>24} | {'1.00 s (2.00×)':>24} | {'crashed':>12} |"
-        in text
-    )
-    assert f"| geometric mean | {'':>24} | {'1.00×':>24} | {'0.71×':>24} | {'–':>12} |" in text  # √(2 · 1/4)
+    (text,) = way_sections([*sweep(), failed])
+    assert text.count("crashed") == 1
+    assert text.splitlines()[-1].endswith("– |")
 
 
 def test_questions_stay_apart() -> None:

@@ -120,7 +120,7 @@ def test_little_need_be_said(tmp_path: Path) -> None:
         (LEAST + "limit_seconds = -1\n[[matrix]]", "limit_seconds: -1 is no number above 0; write one"),
         (LEAST + "graphs = 'g'\n[[matrix]]", "graphs: 'g' is no list of values"),
         (LEAST + "graphs = [3]\n[[matrix]]", "graphs: 3 is no text; write it in quotation marks"),
-        (LEAST + "tables = 'pie'\n[[matrix]]", "tables: 'pie' is none of count, answers, cuts, ways, ladder, metrics"),
+        (LEAST + "tables = 'pie'\n[[matrix]]", "tables: 'pie' is none of count, answers, cuts, ways, metrics"),
         (LEAST + "paper = 'nix'\n[[matrix]]", "paper: 'nix' is none of bbtc, eager, itc, trust, wetric"),
         (LEAST + "[[matrix]]\n[[matrix]]\ndevices = ['gpu']", "matrix 2, devices: 'gpu' is none of cpu, cuda, hybrid"),
         (LEAST + "[[matrix]]\nrows = ['all']", "matrix 1, rows: 'all' is none of count, edges, file; name one of"),

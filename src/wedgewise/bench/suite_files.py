@@ -9,7 +9,7 @@ real = ["soc-Epinions1"]           # those that are here, of --data or of `wedge
                                    # --data with so many edges
 limit_seconds = 60                 # for each stage of a cell and each repeat
 repeats = 10                       # at most
-tables = ["answers", "metrics"]    # one of them, or several: count, answers, cuts, ways, ladder, metrics
+tables = ["answers", "metrics"]    # one of them, or several: count, answers, cuts, ways, metrics
 counts = ["wedgewise"]             # who is asked for a count; everybody by default
 
 [too_slow]                         # graphs on which a system is asked for nothing but a count

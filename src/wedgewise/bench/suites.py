@@ -18,7 +18,6 @@ SECTIONS: Mapping[str, Callable[[Sequence[Record]], list[str]]] = {
     "answers": table.answer_sections,
     "cuts": cuts.cut_sections,
     "ways": ways.way_sections,
-    "ladder": ways.ladder_sections,
     "metrics": metrics.metric_sections,
 }
 """What the tables of a suite show, by the names that it asks for them with."""

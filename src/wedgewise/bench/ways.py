@@ -1,9 +1,9 @@
-"""Records → tables of ways: a line per graph, a column per algorithm with its knobs, or per rung of a ladder."""
+"""Records → tables of ways: a line per graph, a column per algorithm with its knobs."""
 
 from __future__ import annotations
 
 import statistics
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from wedgewise.bench.record import Record
@@ -53,37 +53,19 @@ def ways_in(records: Iterable[Record]) -> list[Ways]:
 def way_sections(records: Sequence[Record]) -> list[str]:
     """A table for each question; the fastest way of a graph is bold, and the first one is what others are held to."""
     title = "(median, warm; bold: fastest; last line: how many times as fast as the first way, geometric mean)"
-    return [
-        f"## Ways: `{ways.asked}` {title}\n\n{_table(ways, _marked, lambda names, _: names[0])}"
-        for ways in ways_in(records)
-    ]
+    return [f"## Ways: `{ways.asked}` {title}\n\n{_table(ways)}" for ways in ways_in(records)]
 
 
-def ladder_sections(records: Sequence[Record]) -> list[str]:
-    """A table for each question; every way is held to the one before it."""
-    title = "(median, warm; ×: how many times as fast as the rung before; last line: geometric mean)"
-    return [
-        f"## Ladder: `{ways.asked}` {title}\n\n{_table(ways, _climbed, lambda names, i: names[max(0, i - 1)])}"
-        for ways in ways_in(records)
-    ]
-
-
-def _table(ways: Ways, text: Callable[[Ways, str, str, str], str], rival: Callable[[Sequence[str], int], str]) -> str:
-    rivals = [rival(ways.names, number) for number in range(len(ways.names))]
-    pairs = list(zip(ways.names, rivals, strict=True))
-    rows = [[graph, *(text(ways, graph, way, over) for way, over in pairs)] for graph in ways.graphs]
-    means = ["" if way == over else ratio_text(ways.mean_gain(way, over)) for way, over in pairs]
+def _table(ways: Ways) -> str:
+    first, *others = ways.names
+    rows = [[graph, *(_marked(ways, graph, way) for way in ways.names)] for graph in ways.graphs]
+    means = ["", *(ratio_text(ways.mean_gain(way, first)) for way in others)]
     return markdown(["graph", *ways.names], [*rows, ["geometric mean", *means]])
 
 
-def _marked(ways: Ways, graph: str, way: str, _over: str) -> str:
+def _marked(ways: Ways, graph: str, way: str) -> str:
     shown = time_text(ways.graphs[graph].get(way))
     return f"**{shown}**" if way == ways.fastest(graph) else shown
-
-
-def _climbed(ways: Ways, graph: str, way: str, over: str) -> str:
-    shown, gain = time_text(ways.graphs[graph].get(way)), ways.gain(graph, way, over)
-    return shown if way == over or gain is None else f"{shown} ({ratio_text(gain)})"
 
 
 def _name(record: Record) -> str:
