@@ -80,7 +80,7 @@ def test_streams_and_blocks_keep_within_the_budget(
         result = hybrid(graph, places="gpu", parts=8, device_bytes=budget)
         assert result.answer == truth
         assert not any("were asked for" in reason for reason in result.plan.reasons)
-        assert max(taken) <= budget + (1 << 20)
+        assert max(taken) <= budget + (4 << 20)
 
 
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
@@ -99,20 +99,22 @@ def test_kernels_are_compiled_before_the_first_task(
     assert compiled == [gpu.Cuda._function.cache_info().misses]
 
 
-def test_memory_that_another_takes(graph: ww.Graph, truth: int) -> None:
+def test_memory_that_another_takes() -> None:
     """All but little is taken between planning and counting: threads do what does not fit."""
     from wedgewise.execute.hybrid import plan_graph
     from wedgewise.plan import Options
     from wedgewise.reduce import reduce
 
+    graph = ww.Graph(generate.kronecker(20, seed=1).pairs())
     planned = plan_graph("count", graph.oriented(), Options(knobs={"parts": 2}))
+    planned.run()  # what a first launch takes is taken
     device = gpu.find_device()
-    taken = device.xp.cuda.Memory(device.free_bytes() - (4 << 20))
+    taken = device.xp.cuda.Memory(device.free_bytes() - (64 << 20))
     try:
         run = planned.run()
     finally:
         del taken
-    assert reduce(run.execution, run.plan).triangles == truth
+    assert reduce(run.execution, run.plan).triangles == ww.count(graph, device="cpu")
     assert len(run.plan.reasons) > len(planned.plan.reasons)
 
 

@@ -3,7 +3,7 @@
     ├─ work of stream 0 ─┼─ of stream 1 ─┼ … ┼─ blocks, shared by all streams ──────────────────────────┤
 
 The memory of a stream is its own, because what is free of one stream's is not given to another: it is as much as any
-task takes that a GPU gets. Where so many streams have no room beside the blocks of a task, there are fewer.
+task takes that a GPU gets. Where so many streams have no room, each with the blocks of a task, there are fewer.
 """
 
 from __future__ import annotations
@@ -129,8 +129,8 @@ def _on_devices(tasks: Sequence[Task], sizes: TaskSizes, places: Places) -> tupl
     ]
     work = max(map(sizes.device_work, able), default=0)
     fitting = [task for task in able if work + sizes.device_blocks(task) <= places.device_bytes]
-    beside = places.device_bytes - max(map(sizes.device_blocks, fitting), default=0)
-    streams = max(1, min(int(sizes.pairing.own["streams"]), beside // max(1, work)))
+    of_a_stream = work + max(map(sizes.device_blocks, fitting), default=0)
+    streams = max(1, min(int(sizes.pairing.own["streams"]), places.device_bytes // max(1, of_a_stream)))
     return fitting, DeviceRoom(streams, work, places.device_bytes - streams * work)
 
 

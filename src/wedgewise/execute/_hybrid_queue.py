@@ -244,7 +244,8 @@ class TaskQueue:
         here, there = self._here.seen, self._there.seen
         if self._schedule != GUARDED or not self._threads or self._device_only or here is None or there is None:
             return True
-        return CAUTION * there * self._estimates[task.number] <= here / self._threads * self._untaken_work
+        alone = there / self._streams  # the last ones have the device to themselves
+        return CAUTION * alone * self._estimates[task.number] <= here / self._threads * self._untaken_work
 
     def _take(self, position: int) -> Task:
         self._is_taken[position] = 1
