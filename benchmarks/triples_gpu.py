@@ -6,8 +6,8 @@ PYTHONPATH=src python benchmarks/triples_gpu.py --emulate
 
 A Kronecker graph with ids by rank is cut on the host, and all of its blocks lie on the device. Every algorithm then
 goes through all tasks on one stream, one after the other; CUDA events stand around everything that a task takes,
-preparing included. The median of --repeats passes by their sum, after one that warms up, and fewer where --budget would
-not do; a record is on the disk as soon as there is one:
+preparing included. Of every task the median of --repeats passes, after one that warms up, and of fewer where --budget
+would not do; a record is on the disk as soon as there is one:
 
 sum        milliseconds of all tasks, and by how much more than keystone's kernels take for the whole graph
 longest    milliseconds of the longest task
@@ -175,22 +175,25 @@ def one_pass(record: Algorithm, blocks: Blocks, tasks: tuple[Task, ...], device:
     return int(total[0]), [watch.seconds for watch in watches]
 
 
-Pass = tuple[float, tuple[float, ...], float]  # the sum, the tasks, by the host's clock
+def passes(
+    record: Algorithm, blocks: Blocks, device: gpu.Device, triangles: int, repeats: int, ends: float
+) -> tuple[tuple[float, ...], float]:
+    """The median seconds of every task, and of a pass by the host's clock.
 
-
-def passes(record: Algorithm, blocks: Blocks, device: gpu.Device, triangles: int, repeats: int, ends: float) -> Pass:
-    """The median pass of as many as there is time for, after one that warms up, which is that where there is none."""
-    tasks, taken = tasks_of(blocks.partition), list[Pass]()
+    Of as many passes as there is time for, after one that warms up, which is taken where there is no other.
+    """
+    tasks, taken, whole = tasks_of(blocks.partition), list[list[float]](), list[float]()
     for _ in range(1 + repeats):
         begin = time.perf_counter()
-        if taken and begin + taken[-1][2] > ends:
+        if taken and begin + whole[-1] > ends:
             break
         found, seconds = one_pass(record, blocks, tasks, device)
         if found != triangles:
             raise VerificationError(f"counts {found:,}, not {triangles:,}")
-        taken.append((sum(seconds), tuple(seconds), time.perf_counter() - begin))
-    warm = sorted(taken[1:]) or taken
-    return warm[len(warm) // 2]
+        taken.append(seconds)
+        whole.append(time.perf_counter() - begin)
+    warm = np.array(taken[1:] or taken)
+    return tuple(np.median(warm, axis=0).tolist()), float(np.median(whole[1:] or whole))
 
 
 def measure(
@@ -205,7 +208,7 @@ def measure(
             yield Measured(*fields, problem="left out: time is up")
             continue
         try:
-            _, of_tasks, of_pass = passes(find(name, "cuda"), blocks, device, subject.triangles, options.repeats, ends)
+            of_tasks, of_pass = passes(find(name, "cuda"), blocks, device, subject.triangles, options.repeats, ends)
         except Exception as error:
             traceback.print_exc()
             yield Measured(*fields, problem=f"{type(error).__name__}: {error}")
@@ -233,7 +236,7 @@ def main() -> int:
     parser.add_argument("--scale", type=int, help="default: 22, or 10 where it is emulated")
     parser.add_argument("--cuts", nargs="+", metavar="SCHEME:PARTS", help=f"default: {', '.join(CUTS)}")
     parser.add_argument("--algorithms", nargs="+", help="default: all that count three blocks")
-    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--repeats", type=int, default=7)
     parser.add_argument("--threads", type=int, default=hardware.look().threads, help="that cut the graph on the host")
     parser.add_argument("--budget", type=float, default=180, help="seconds in which all is to end")
     parser.add_argument("--emulate", action="store_true", help="run the kernels on the CPU")

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from wedgewise.execute._hybrid_division import Division, TaskSizes
 
 PLACES = BOTH, GPU, CPU = ("both", "gpu", "cpu")
-USUAL_PARTS, MOST_PARTS = 8, 64  # 120 tasks; 45,760 tasks
+USUAL_PARTS, MOST_PARTS = 4, 64  # 20 tasks; 45,760 tasks
 AUTO = "auto"
 KNOBS = (
     Knob("places", BOTH, "who counts: GPUs and threads, or one of them alone, to compare", choices=PLACES),
@@ -28,7 +28,7 @@ KNOBS = (
     Knob("estimator", AUTO, "what tasks are sorted by: arcs for keystone, else time", choices=(AUTO, *ESTIMATORS)),
     Knob("cutoff", 50, "the heaviest tasks, in percent of all, that threads leave to GPUs"),
     Knob("streams", 4, "tasks at a time on each GPU", least=1),
-    Knob("parts", 0, "parts that ids are cut into; 0 = 8 or fewer, and more where blocks are to be smaller"),
+    Knob("parts", 0, "parts that ids are cut into; 0 = 4 or fewer, and more where blocks are to be smaller"),
     Knob("device_bytes", 0, "memory for blocks and tasks on each GPU; 0 = seven eighths of what is free"),
 )
 

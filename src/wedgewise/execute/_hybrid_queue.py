@@ -10,9 +10,10 @@ have taken are left out, and a stream without any left takes those of others, fi
 Schedules:
 
     cutoff     BBTC's (§5): threads take the lightest, and none before the cut-off
-    guarded    the same, but a thread leaves a task to the devices where these, at the pace seen so far or guessed,
-               would be done with all tasks before the thread were with this one; and streams that are seen to be so
-               slow leave all to threads
+    guarded    the same, but threads leave all to devices that are over `LEAST_SHARE` times as fast as all threads
+               together, whose copies they would only slow down; a thread leaves a task to the devices where these, at
+               the pace seen so far or guessed, would be done with all tasks before the thread were with this one; and
+               streams that are seen to be so slow leave all to threads
     dynamic    tasks in the order of their numbers, each to whoever comes first (BBTC, table 5)
 
 Without streams, threads take the heaviest first. Tasks that fit no device, or that a device had no room for after all,
@@ -31,6 +32,7 @@ from wedgewise.execute.task_memory import Pair, pairs_of_task
 
 CUTOFF, GUARDED, DYNAMIC = SCHEDULES = ("cutoff", "guarded", "dynamic")
 CAUTION = 2.0  # a task may take so much longer than it was thought to
+LEAST_SHARE = 8.0
 
 
 @dataclass(slots=True)
@@ -182,6 +184,13 @@ class TaskQueue:
         with self._changed:
             self._tell()
 
+    def wait_for_threads_task(self) -> bool:
+        """Sleep until there is a task for threads; whether there is one, before all are finished."""
+        with self._changed:
+            while not (self.is_over or self._host_tasks or self._position_worthwhile_here() is not None):
+                self._changed.wait()
+            return not self.is_over
+
     def wait_for_change(self, seen: int) -> None:
         """Sleep until there were more than `seen` changes, or the work is over."""
         with self._changed:
@@ -237,7 +246,11 @@ class TaskQueue:
         here, there = self._here.likely, self._there.likely
         if self._schedule != GUARDED or self._is_left_to_threads or not self._streams or here is None or there is None:
             return True
-        return CAUTION * here * self._estimates[task.number] <= there / self._streams * self._device_work
+        of_devices = there / self._streams
+        of_threads = here / self._threads * (CAUTION if self._here.seen is None else 1.0)  # they share memory and cores
+        if of_threads > LEAST_SHARE * of_devices:
+            return False
+        return CAUTION * here * self._estimates[task.number] <= of_devices * self._device_work
 
     def _is_worthwhile_there(self, task: Task) -> bool:
         """Whether a stream is likely to be done with a task before the threads would be with it and all others."""

@@ -136,24 +136,31 @@ class _Running:
         self._held.close()
 
     def go(self, tell: Tell) -> None:
-        """Let all workers work until no task is left."""
-        workers = self._workers()
+        """Let all workers work until no task is left; threads beside streams begin where there is a task for them."""
+        streams, threads = self._streams(), self._threads()
 
-        def work(number: int, _worker: int) -> None:
+        def work(worker: StreamWorker | HostWorker) -> None:
             try:
-                workers[number].run()
+                worker.run()
             except BaseException as error:
                 self.stop()
                 _forget_locals(error)
                 raise
 
+        def join_in() -> None:
+            if self.crew.queue.wait_for_threads_task():
+                run_tasks(lambda number, _: work(threads[number]), len(threads), len(threads), on_stop=self.stop)
+
         def report(_ended: int = 0) -> None:
             if tell is not None:
                 tell("count", self.known + len(self.crew.partials), self.tasks)
 
-        if len(workers) == 1:  # the calling thread itself
+        jobs: list[Callable[[], None]] = [partial(work, worker) for worker in streams or threads]
+        if streams and threads:
+            jobs.append(join_in)
+        if len(jobs) == 1:  # the calling thread itself
             self.crew.on_progress = report
-        run_tasks(work, len(workers), len(workers), None if tell is None else report, self.stop)
+        run_tasks(lambda number, _: jobs[number](), len(jobs), len(jobs), None if tell is None else report, self.stop)
 
     def stop(self) -> None:
         """Let nobody begin or wait any more."""
@@ -163,23 +170,21 @@ class _Running:
             there.blocks.stop()
 
     def timeline(self) -> Timeline:
-        workers = self._workers()
-        places = [(w.there.name if isinstance(w, StreamWorker) else "cpu", w.place) for w in workers]
-        return Timeline(tuple(self.crew.spans), tuple(places))
+        there = [(worker.there.name, worker.place) for worker in self._streams()]
+        return Timeline(tuple(self.crew.spans), (*there, *(("cpu", worker.place) for worker in self._threads())))
 
-    def _workers(self) -> list[StreamWorker | HostWorker]:
-        """Those of streams first, in turn over the devices; then those of the host."""
-        on_devices = [
+    def _streams(self) -> list[StreamWorker]:
+        """The workers of all streams, in turn over the devices."""
+        return [
             StreamWorker(self.crew, there, stream, at * len(self.there) + number, f"{there.name} stream {at}")
             for at in range(self.hybrid.division.room.streams)
             for number, there in enumerate(self.there)
             for stream in [there.streams[at]]
         ]
-        here = [
-            HostWorker(self.crew, self.hybrid.sizes.memory, f"thread {number}")
-            for number in range(self.hybrid.places.threads)
-        ]
-        return [*on_devices, *here]
+
+    def _threads(self) -> list[HostWorker]:
+        memory = self.hybrid.sizes.memory
+        return [HostWorker(self.crew, memory, f"thread {number}") for number in range(self.hybrid.places.threads)]
 
     def _place(self, number: int, device: StreamingDevice) -> DevicePlace:
         sizes, room, uses = self.hybrid.sizes, self.hybrid.division.room, self.crew.queue.uses

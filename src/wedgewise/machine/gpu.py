@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from wedgewise.errors import DeviceError, DeviceMemoryError, MissingDependencyError
 from wedgewise.machine.arriving import Arriving
 from wedgewise.machine.ring import DIRECT_BYTES, Bytes, Mark, Ring
-from wedgewise.machine.streams import Clock, CudaStream, Sent, Stream
+from wedgewise.machine.streams import Clock, CudaStream, Sent, Stamp, Stream
 
 DRIVER_NODES = ("/dev/nvidia0", "/dev/dxg")
 LOAD_SECONDS = 2.2  # CuPy, the device's context, the first kernels from CuPy's cache
@@ -320,13 +320,18 @@ class Cuda:
         with self.errors():
             with self._copies:
                 target = self.xp.empty(array.shape, array.dtype)
-            pieces = self._ring.stage_timed(np.ascontiguousarray(array), target, self._copies.stamp)
-            return Sent(target, self._copies.stamp(), pieces)
+            pieces = self._ring.stage_timed(np.ascontiguousarray(array), target, self._stamp_copies)
+            return Sent(target, self._stamp_copies(), pieces)
 
     def clock(self) -> Clock:
         """When stamps were reached, in seconds of ``time.perf_counter``."""
         with self.errors():
             return self._copies.zero_clock()
+
+    def _stamp_copies(self) -> Stamp:
+        """The point behind the copies so far, asked for by threads whose device may be another."""
+        with self.xp.cuda.Device(self.number):
+            return self._copies.stamp()
 
     @cached_property
     def _bus(self) -> _CudaBus:

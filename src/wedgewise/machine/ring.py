@@ -25,6 +25,7 @@ from wedgewise.machine.streams import Moved, Stamp
 
 PIECE_BYTES, BUFFERS = 1 << 22, 16
 COPYING_THREADS = 8
+STAGING_THREADS = 4  # of each array, where several arrays are on their way at once
 DIRECT_BYTES = 1 << 20
 
 Bytes = NDArray[np.uint8]
@@ -122,9 +123,13 @@ class Ring:
             self._send(flat, address, piece)
 
     def stage_timed(self, source: NDArray[Any], target: Any, stamp: Callable[[], Stamp]) -> tuple[Moved, ...]:
-        """The same, and when each piece was where; ``stamp()`` is a point among the copies under way."""
+        """The same from several threads, and when each piece was where; ``stamp()`` is a point among the copies."""
         flat, address = _bytes(source), self._bus.address(target)
-        return tuple(self._send_timed(flat, address, piece, stamp) for piece in range(_pieces(flat)))
+
+        def send(piece: int, _: int) -> Moved:
+            return self._send_timed(flat, address, piece, stamp)
+
+        return tuple(run_tasks(send, _pieces(flat), min(STAGING_THREADS, _threads())))
 
     def follow(self) -> None:
         """Let later copies wait for all that the calling thread has started on the device."""
