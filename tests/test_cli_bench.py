@@ -32,7 +32,7 @@ def canned(monkeypatch: pytest.MonkeyPatch) -> list[Cell]:
     """Let every cell answer at once; the list collects those that ran."""
     ran: list[Cell] = []
 
-    def run_cell(_bench: Bench, cell: Cell) -> Outcome:
+    def run_cell(_bench: Bench, cell: Cell, _started: object) -> Outcome:
         ran.append(cell)
         return Outcome("ok", answer=1, seconds=(0.5,), edges=10)
 
@@ -172,7 +172,7 @@ def test_wrong_answers_exit_1(options: list[str], tmp_path: Path, as_json: bool)
 
 
 def test_our_own_algorithms_that_disagree_exit_1(options: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    def run_cell(_bench: Bench, cell: Cell) -> Outcome:
+    def run_cell(_bench: Bench, cell: Cell, _started: object) -> Outcome:
         return Outcome("ok", answer=1, seconds=(0.5,), digest="right" if cell.algorithm == "peel" else "wrong")
 
     monkeypatch.setattr(Bench, "run_cell", run_cell)
@@ -218,7 +218,7 @@ def test_an_interrupted_run_goes_on_where_it_was(
 ) -> None:
     ran: list[str] = []
 
-    def run_cell(_bench: Bench, cell: Cell) -> Outcome:
+    def run_cell(_bench: Bench, cell: Cell, _started: object) -> Outcome:
         if len(ran) == 2:
             ran.append("interrupted")
             raise KeyboardInterrupt

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import selectors
+import signal
+import threading
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -17,8 +20,8 @@ from emulate.emulated_cases import needs_compiler
 
 import wedgewise as ww
 from bench import bench_dummy as dummy
-from bench.bench_helpers import make_graph
-from wedgewise.bench import child, kernels, ours
+from bench.bench_helpers import dummy_cell, make_bench, make_graph
+from wedgewise.bench import child, kernels, ours, watch
 from wedgewise.generate import kronecker
 from wedgewise.machine import gpu
 
@@ -301,5 +304,26 @@ def test_the_child_ends_when_its_input_is_closed(monkeypatch: pytest.MonkeyPatch
     ended: list[int] = []
     monkeypatch.setattr(os, "read", lambda _descriptor, _size: b"")
     monkeypatch.setattr(child, "kill_session", ended.append)
-    child._end_with_parent()
+    child._heed_parent(threading.Event())
     assert ended == [os.getpid()]
+
+
+def test_the_child_asks_nothing_before_it_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    said, told = [b"\n", b""], threading.Event()
+    monkeypatch.setattr(os, "read", lambda _descriptor, _size: said.pop(0))
+    monkeypatch.setattr(child, "kill_session", lambda _leader: None)
+    child._heed_parent(told)
+    assert told.is_set()
+
+
+def test_a_child_that_waits_is_given_up(tmp_path: Path) -> None:
+    """It has loaded its system, and says nothing more until it is ended; what it had is gone."""
+    job = make_bench(tmp_path)._job(dummy_cell("right"))
+    started = watch.StartedChild(job)
+    assert json.loads(started._pipe.readline()) == {"stage": "load"}
+    with selectors.DefaultSelector() as selector:
+        selector.register(started._pipe, selectors.EVENT_READ)
+        assert not selector.select(0.2)
+    started.give_up()
+    assert started._process.returncode == -signal.SIGKILL
+    assert started._pipe.closed

@@ -6,7 +6,7 @@ import json
 import shutil
 import subprocess
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -41,18 +41,76 @@ from wedgewise.errors import (
     PreconditionError,
     UnknownNameError,
 )
+from wedgewise.machine import hardware
 
 
 def counted(bench: Bench, monkeypatch: pytest.MonkeyPatch, outcome: Outcome) -> list[Cell]:
     """Let every cell end with `outcome`; the list collects the cells that really ran."""
     ran: list[Cell] = []
 
-    def run_cell(self: Bench, cell: Cell) -> Outcome:
+    def run_cell(self: Bench, cell: Cell, _started: object) -> Outcome:
         ran.append(cell)
         return outcome
 
     monkeypatch.setattr(Bench, "run_cell", run_cell)
     return ran
+
+
+@dataclass
+class DoneChild:
+    """A child that needs not run; whether it was given up."""
+
+    outcome: Outcome
+    is_given_up: bool = False
+
+    def finish(self, _limits: CellLimits) -> tuple[Outcome, None]:
+        return self.outcome, None
+
+    def give_up(self) -> None:
+        self.is_given_up = True
+
+
+@pytest.mark.parametrize(("threads", "device", "is_ahead"), [(4, "cuda", True), (3, "cuda", False), (4, "cpu", False)])
+def test_a_child_loads_while_the_gpu_is_timed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, threads: int, device: str, is_ahead: bool
+) -> None:
+    """A cell is begun, then the next is started, where there are cores for that; each child is used for its cell."""
+    bench, said = make_bench(tmp_path), list[str]()
+
+    class Told(DoneChild):
+        def __init__(self, job: Mapping[str, Any]) -> None:
+            super().__init__(Outcome("ok", answer=TRIANGLES, seconds=(1.0,)))
+            self.number = str(job["threads"])
+            said.append(self.number)
+
+        def finish(self, limits: CellLimits) -> tuple[Outcome, None]:
+            said.append(f"ends {self.number}")
+            return super().finish(limits)
+
+    monkeypatch.setattr(runner, "StartedChild", Told)
+    monkeypatch.setattr(hardware, "usable_threads", lambda: threads)
+    cells = [replace(dummy_cell("right"), device=device, threads=number) for number in (1, 2, 3)]
+    bench.run(cells)
+    ahead = ["2", "1", "ends 1", "3", "ends 2", "ends 3"]
+    assert said == (ahead if is_ahead else ["1", "ends 1", "2", "ends 2", "3", "ends 3"])
+
+
+def test_a_child_that_was_started_ahead_ends_with_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    bench, started = make_bench(tmp_path), list[DoneChild]()
+
+    def start(_job: Mapping[str, Any]) -> DoneChild:
+        started.append(DoneChild(Outcome("ok", answer=TRIANGLES, seconds=(1.0,))))
+        return started[-1]
+
+    def interrupt(_record: Record, _ran: bool) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(runner, "StartedChild", start)
+    monkeypatch.setattr(hardware, "usable_threads", lambda: 4)
+    cells = [replace(dummy_cell("right"), device="cuda", threads=number) for number in (1, 2)]
+    with pytest.raises(KeyboardInterrupt):
+        bench.run(cells, on_record=interrupt)
+    assert [child.is_given_up for child in started] == [True, False]  # the second cell's, then the first one's own
 
 
 def test_failures_do_not_end_the_run_and_each_cell_is_one_line(tmp_path: Path) -> None:
@@ -162,7 +220,7 @@ def on_gpu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Bench, Cell
     """A bench that profiles, and a cell of our own on a GPU that always answers."""
     bench = make_bench(tmp_path)
     bench = replace(bench, systems={"wedgewise": bench.systems["dummy"]}, profiles=True)
-    monkeypatch.setattr(runner, "run_child", lambda _job, _limits: Outcome("ok", answer=45, seconds=(1.0,)))
+    monkeypatch.setattr(runner, "StartedChild", lambda _job: DoneChild(Outcome("ok", answer=45, seconds=(1.0,))))
     return bench, replace(dummy_cell("right"), system="wedgewise", device="cuda")
 
 
@@ -206,7 +264,7 @@ def test_resuming_with_a_profiler_runs_what_was_not_profiled(
 def test_an_interrupted_run_leaves_the_finished_cells(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     bench = make_bench(tmp_path)
 
-    def stop_at_second(self: Bench, cell: Cell) -> Outcome:
+    def stop_at_second(self: Bench, cell: Cell, _started: object) -> Outcome:
         if cell.row == "edges":
             raise KeyboardInterrupt
         return Outcome("ok", answer=45, seconds=(1.0,))

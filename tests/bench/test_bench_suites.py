@@ -35,11 +35,12 @@ def ran(monkeypatch: pytest.MonkeyPatch) -> list[Cell]:
     """The cells of a run, none of which really runs."""
     cells: list[Cell] = []
 
-    def run_cell(_bench: runner.Bench, cell: Cell) -> Outcome:
+    def run_cell(_bench: runner.Bench, cell: Cell, _started: object) -> Outcome:
         cells.append(cell)
         return Outcome("ok", answer=1, seconds=(0.5,), edges=10)
 
     monkeypatch.setattr(runner.Bench, "run_cell", run_cell)
+    monkeypatch.setattr(runner, "LEAST_THREADS_TO_LOAD_AHEAD", 1 << 20)
     monkeypatch.setattr(command, "look_for_gpu", lambda: {"gpu": "G"})
     return cells
 

@@ -1,6 +1,7 @@
 """The process of one cell: run as a script, it loads one system, times it and reports every step on a pipe.
 
-The job is the first line of stdin; the only argument is the file descriptor of the pipe.
+The job is the first line of stdin; the system is loaded at once, and asked as soon as there is more to be read there.
+The only argument is the file descriptor of the pipe.
 
 It imports neither wedgewise nor a third-party package by itself, so that no system pays for another one's
 start: the system's class comes from a source file that is loaded by its path; of a file of programs, `external` makes
@@ -53,15 +54,15 @@ class Unavailable(Exception):
     """A system cannot answer here."""
 
 
-def main(job: dict[str, Any], descriptor: int) -> None:
-    """Do the job and report on the pipe with that file descriptor."""
+def main(job: dict[str, Any], descriptor: int, wait: Callable[[], object] = lambda: None) -> None:
+    """Do the job and report on the pipe with that file descriptor; `wait` returns when the system may be asked."""
     with os.fdopen(descriptor, "w", buffering=1) as pipe:
 
         def report(**line: Any) -> None:
             pipe.write(json.dumps(line) + "\n")
 
         try:
-            _run(job, report)
+            _run(job, report, wait)
         except (ModuleNotFoundError, Unavailable) as error:
             report(failed="unavailable", message=str(error))
         except MemoryError as error:
@@ -72,13 +73,14 @@ def main(job: dict[str, Any], descriptor: int) -> None:
             report(peak_bytes=_most_bytes())
 
 
-def _run(job: dict[str, Any], report: Callable[..., None]) -> None:
+def _run(job: dict[str, Any], report: Callable[..., None], wait: Callable[[], object]) -> None:
     report(stage="load")
     system = system_of(job)
     system.load()
     reason = system.why_unavailable() if hasattr(system, "why_unavailable") else None
     if reason is not None:
         raise Unavailable(reason)
+    wait()
     report(stage="prepare")
     ask = _Asking(system, job["question"], job["details"], job["repeats"], report)
     if job["row"] == "file":
@@ -232,13 +234,22 @@ def _one_line(error: BaseException) -> str:
     return f"{type(error).__name__}: {error}".replace("\n", " ")
 
 
-def _end_with_parent() -> None:
-    """Stop this process and those that it started when its parent is gone, however it ended: then stdin is closed."""
-    os.read(0, 1)
+def _first_line() -> bytes:
+    """Of stdin, and nothing behind it."""
+    line = b""
+    while not line.endswith(b"\n"):
+        line += os.read(0, 1)
+    return line
+
+
+def _heed_parent(may_go_on: threading.Event) -> None:
+    """Go on when the parent says so; stop, with all that was started, when it is gone: then stdin is closed."""
+    while os.read(0, 1):
+        may_go_on.set()
     kill_session(os.getpid())
 
 
 if __name__ == "__main__":
-    first_line = sys.stdin.readline()
-    threading.Thread(target=_end_with_parent, daemon=True).start()
-    main(json.loads(first_line), int(sys.argv[1]))
+    first_line, told = _first_line(), threading.Event()
+    threading.Thread(target=_heed_parent, args=(told,), daemon=True).start()
+    main(json.loads(first_line), int(sys.argv[1]), told.wait)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -16,11 +17,13 @@ from wedgewise.bench.ours import Wedgewise
 from wedgewise.bench.record import ROWS, Cell, Outcome, Record, Setting, now, read_records, without_folders
 from wedgewise.bench.spec import Spec
 from wedgewise.bench.systems import SystemSource
-from wedgewise.bench.watch import CellLimits, run_child, time_child
+from wedgewise.bench.watch import CellLimits, StartedChild, time_child
 from wedgewise.errors import DeviceError, MissingDependencyError
+from wedgewise.machine import hardware
 
 IMPLIED = ("timeout", "out_of_memory")
 """Outcomes that a row hands on to the rows that include its work."""
+LEAST_THREADS_TO_LOAD_AHEAD = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,24 +63,31 @@ class Bench:
         on_record : told every record, and whether its cell ran now or was taken over
         """
         done = self._records_on_disk() if resume else {}
-        records: list[Record] = []
-        for cell in cells:
-            record = done.get(cell.key)
-            ran = record is None
-            if record is None:
-                load = os.getloadavg()[0]
-                outcome = _implied(cell, records) or self.run_cell(cell)
-                record = self._record(cell, outcome, load)
-                storage.append_line(self.results_path, record.to_line())
-            records.append(record)
-            if on_record is not None:
-                on_record(record, ran)
+        cells, records = list(cells), list[Record]()
+        to_run = [cell for cell in cells if cell.key not in done]
+        following = {cell.key: other for cell, other in pairwise(to_run)}
+        with _Ahead(self._job) as ahead:
+            for cell in cells:
+                record = done.get(cell.key)
+                ran = record is None
+                if record is None:
+                    load = os.getloadavg()[0]
+                    started = ahead.hand_over(cell, following.get(cell.key))
+                    outcome = _implied(cell, records) or self.run_cell(cell, started)
+                    record = self._record(cell, outcome, load)
+                    storage.append_line(self.results_path, record.to_line())
+                records.append(record)
+                if on_record is not None:
+                    on_record(record, ran)
         return judged(records)
 
-    def run_cell(self, cell: Cell) -> Outcome:
-        """Run one cell and check its answer, and the edges that it is about, against what is known."""
+    def run_cell(self, cell: Cell, started: StartedChild | None = None) -> Outcome:
+        """Run one cell, whose child may have been started, and check its answer and the edges that it is about."""
         job = self._job(cell)
-        outcome = _time_files(job, self.limits) if cell.row == "file" else run_child(job, self.limits)
+        if cell.row == "file":
+            outcome = _time_files(job, self.limits)
+        else:
+            outcome, _ = (started or StartedChild(job)).finish(self.limits)
         graph = self.graphs[cell.graph]
         expected = graph.expected(Spec.parse(cell.question))
         if outcome.status == "ok" and expected is not None and outcome.answer != expected:
@@ -140,6 +150,43 @@ class Bench:
         lacks_counters = outcome.status == "ok" and "counters" not in outcome.facts and not outcome.message
         is_complete = not (self._wants_profile(record.cell) and lacks_counters)
         return record.setting.revision == self.setting.revision and outcome.status != "unavailable" and is_complete
+
+
+class _Ahead:
+    """The child of the next cell on a GPU, which loads while the present one is timed by the clock of that GPU.
+
+    On a machine with few cores every cell starts its own: there, loading would take time from those that are timed.
+    """
+
+    def __init__(self, job_of: Callable[[Cell], Mapping[str, Any]]) -> None:
+        self._job_of = job_of
+        self._present: StartedChild | None = None
+        self._next: StartedChild | None = None
+
+    def __enter__(self) -> _Ahead:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for started in (self._present, self._next):
+            _give_up(started)
+
+    def hand_over(self, cell: Cell, following: Cell | None) -> StartedChild | None:
+        """The child of a cell, where there is one, and start that of the cell behind it; the one before has ended."""
+        _give_up(self._present)
+        self._present, self._next = self._next, None
+        if following is not None and _may_load_beside(cell, following):
+            self._next = StartedChild(self._job_of(following))
+        return self._present
+
+
+def _give_up(started: StartedChild | None) -> None:
+    if started is not None:
+        started.give_up()
+
+
+def _may_load_beside(cell: Cell, following: Cell) -> bool:
+    on_gpu = all((item.device, item.row) == ("cuda", "count") for item in (cell, following))
+    return on_gpu and hardware.usable_threads() >= LEAST_THREADS_TO_LOAD_AHEAD
 
 
 def matrix(

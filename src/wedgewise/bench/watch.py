@@ -17,7 +17,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Mapping
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import IO, Any
@@ -27,6 +27,7 @@ from wedgewise.bench.record import Outcome, without_folders
 
 LOOK_EVERY_SECONDS = 0.05
 TEARDOWN_SECONDS = 5.0
+GO_ON = b"\n"
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,42 +74,51 @@ class _Reports:
             self.finished, self.peak_bytes = True, line["peak_bytes"]
 
 
-def run_child(job: Mapping[str, Any], limits: CellLimits) -> Outcome:
-    """Run the job in a child process and return how it ended; ``wrong`` is for the caller to find."""
-    outcome, _ = _run(job, limits)
-    return outcome
+class StartedChild:
+    """The process of a job, which loads its system and then waits until it is let go on."""
+
+    def __init__(self, job: Mapping[str, Any]) -> None:
+        with ExitStack() as held:
+            folder = held.enter_context(
+                tempfile.TemporaryDirectory(prefix="wedgewise-cell-", ignore_cleanup_errors=True)
+            )
+            self._complaints = held.enter_context(tempfile.TemporaryFile())
+            reading, writing = os.pipe()
+            self._pipe = held.enter_context(os.fdopen(reading, "rb", buffering=0))
+            self._begun = time.perf_counter()
+            try:
+                self._process = _start(job, writing, self._complaints, folder)
+            finally:
+                os.close(writing)
+            self._held = held.pop_all()
+
+    def finish(self, limits: CellLimits) -> tuple[Outcome, float | None]:
+        """Let it go on; how it ended, and the seconds from its start to its answer, if there is one."""
+        reports, patience = _Reports(), 0.0
+        with self._held:
+            try:
+                _say(self._process, GO_ON)
+                stopped = _follow(self._process, self._pipe, reports, limits)
+                patience = TEARDOWN_SECONDS if stopped is None else 0.0
+            finally:
+                _end(self._process, patience)
+            outcome = stopped or _outcome(self._process.returncode, reports, self._complaints)
+        elapsed = None if reports.answered_at is None else reports.answered_at - self._begun
+        return outcome, elapsed
+
+    def give_up(self) -> None:
+        """End it, unless it has ended."""
+        with self._held:
+            if self._process.returncode is None:
+                _end(self._process, 0.0)
 
 
 def time_child(job: Mapping[str, Any], limits: CellLimits) -> Outcome:
-    """Like `run_child`, timed from the start of the process until its answer arrives."""
-    outcome, elapsed = _run(job, limits)
+    """Run the job in a child process, timed from its start until its answer arrives."""
+    outcome, elapsed = StartedChild(job).finish(limits)
     if outcome.status != "ok" or elapsed is None:
         return outcome
     return replace(outcome, seconds=(elapsed,), stages={**outcome.stages, "whole": (elapsed,)})
-
-
-def _run(job: Mapping[str, Any], limits: CellLimits) -> tuple[Outcome, float | None]:
-    reading, writing = os.pipe()
-    with (
-        tempfile.TemporaryDirectory(prefix="wedgewise-cell-", ignore_cleanup_errors=True) as folder,
-        tempfile.TemporaryFile() as complaints,
-        os.fdopen(reading, "rb", buffering=0) as pipe,
-    ):
-        start = time.perf_counter()
-        try:
-            process = _start(job, writing, complaints, folder)
-        finally:
-            os.close(writing)
-        reports = _Reports()
-        patience = 0.0
-        try:
-            stopped = _follow(process, pipe, reports, limits)
-            patience = TEARDOWN_SECONDS if stopped is None else 0.0
-        finally:
-            _end(process, patience)
-        outcome = stopped or _outcome(process.returncode, reports, complaints)
-    elapsed = None if reports.answered_at is None else reports.answered_at - start
-    return outcome, elapsed
 
 
 def _start(job: Mapping[str, Any], writing: int, complaints: IO[bytes], folder: str) -> subprocess.Popen[bytes]:
@@ -124,10 +134,14 @@ def _start(job: Mapping[str, Any], writing: int, complaints: IO[bytes], folder: 
         start_new_session=True,
         env=os.environ | {"TMPDIR": folder} | _thread_variables(job["threads"]),
     )
+    _say(process, json.dumps(dict(job)).encode() + b"\n")
+    return process
+
+
+def _say(process: subprocess.Popen[bytes], words: bytes) -> None:
     assert process.stdin is not None
     with suppress(BrokenPipeError):  # a child that died at once has an exit status that says how
-        process.stdin.write(json.dumps(dict(job)).encode() + b"\n")
-    return process
+        process.stdin.write(words)
 
 
 def _thread_variables(threads: int) -> dict[str, str]:
