@@ -86,8 +86,18 @@ def numbers_of(row: NDArray[np.bool_], first: int) -> list[int]:
     return [int(number) for number in np.flatnonzero(row) if number >= first]
 
 
+def merge_steps(ids: list[int], others: list[int]) -> int:
+    """All different numbers up to the end of the list that ends first."""
+    if not ids or not others:
+        return 0
+    return sum(number <= min(ids[-1], others[-1]) for number in {*ids, *others})
+
+
 def lookups(given: Matrices, near: int) -> int:
-    """By definition: padded near ids of a for each group of its near pivots, and what else lies behind its arcs."""
+    """By definition: padded near ids of a for each group of its near pivots, and what else lies behind its arcs.
+
+    That is looked up where a has many arcs, and merged with its row otherwise.
+    """
     ij, ik, jk = given
     first_pivot, first_column = max(0, jk.shape[0] - near), max(0, jk.shape[1] - near)
     skips = ij is ik and not np.tril(jk).any()
@@ -99,11 +109,12 @@ def lookups(given: Matrices, near: int) -> int:
         for b in first_of.values() if ids else ():
             skipped = sum(c < b for c in ids) // LOAD if skips else 0
             total += LOAD * (-(-len(ids) // LOAD) - skipped)
+        ends, is_large = numbers_of(ik[a], 0), bool(np.any(np.array([ij[a].sum(), ik[a].sum()]) > triples.MOST_SMALL))
         for b in numbers_of(ij[a], 0):
-            total += int(jk[b, : jk.shape[1] if b < first_pivot else first_column].sum())
-    has_far_columns = ik[:, :first_column].any(axis=1)
-    for a in np.flatnonzero(ij.any(axis=1) & ik.any(axis=1) & ~has_far_columns):
-        total -= int(jk[numbers_of(ij[a], first_pivot), :first_column].sum())
+            if b >= first_pivot and ends[0] >= first_column:
+                continue  # all of it is near
+            far = numbers_of(jk[b, : jk.shape[1] if b < first_pivot else first_column], 0)
+            total += len(far) if is_large else merge_steps(ends, far)
     return total
 
 
@@ -186,9 +197,10 @@ def test_large_rows_are_hashed_in_stretches(
     monkeypatch.setattr(triples, "BYTES_PER_ARC", 0)
     monkeypatch.setattr(triples, "MOST_HEADS", most_heads)
     heads, behind = ik.sum(axis=1), ij.astype(np.int64) @ jk.sum(axis=1)
-    is_large = (heads > triples.MOST_SMALL[1]) | (ij.sum(axis=1) > triples.MOST_SMALL[0])
-    stretches = np.where(is_large, -(-heads // most_heads), 1)
-    assert run((ij, ik, jk), device) == (by_product(ij, ik, jk), int((stretches * behind).sum()))
+    assert heads[0] < triples.MOST_SMALL[1] < heads[2]
+    merged = merge_steps(numbers_of(ik[0], 0), numbers_of(jk[0], 0))
+    looked_up = int((-(-heads // most_heads) * behind)[1:].sum())
+    assert run((ij, ik, jk), device) == (by_product(ij, ik, jk), merged + looked_up)
 
 
 def test_rows_whose_ids_share_slots(device: EmulatedDevice, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,4 +1,4 @@
-"""Keystone on three blocks: tables of 32 pivots for what is near, rows hashed on chip for the rest.
+"""Keystone on three blocks: tables of 32 pivots for what is near, rows merged or hashed on chip for the rest.
 
 Paper: ours; keystone_triples.cu has the kernels with tables, keystone_triple_rows.cu those without. Pivots are the last
 rows of block jk, near columns the last of part k: with ids by rank, that is where degrees are high. A part is near as a
@@ -38,7 +38,7 @@ MOST_COLUMNS = (1 << 16) - 1  # 16-bit ids, and one that no column has
 NEAR_IDS = (1 << 14, 1 << 12)  # of a part that is not near as a whole; tables of 64 and 16 KiB
 STATIC_SHARED_BYTES = 2048  # of a block with tables, and what the system reserves, at most
 BYTES_PER_ARC = 128  # of a table for each arc into its group, at most
-MOST_SMALL = (128, 64)  # arcs in ij, heads in ik; SMALL_ROW of keystone_triple_rows.cu
+MOST_SMALL = (128, 64)  # arcs in ij, heads in ik, of rows that are merged
 SMALL_BLOCK, LARGE_BLOCK = 256, 512
 MOST_HEADS = 1 << 12  # of a row in slots at once, of which there are twice as many; a power of two
 ITEM_BLOCKS, ITEM_BLOCK = 512, 512
@@ -197,16 +197,15 @@ class _Task:
         """Large rows, then small ones."""
         small, large = _threads(self.knobs, SMALL_BLOCK), _threads(self.knobs, LARGE_BLOCK)
         slots_bytes = 4 * 2 * MOST_HEADS
-        large_grid, small_grid = (
-            blocks_at_once(block, shared, self.device) for block, shared in ((large, slots_bytes), (small, 64 * small))
-        )
+        large_grid = blocks_at_once(large, slots_bytes, self.device)
+        small_grid = self.device.sms * max(1, THREADS_PER_SM // small)
         launches: list[Launch] = []
         for part in range(rows.launches):
             arguments = (*self.arrays.arguments, *rows.arguments(part), *self.near.arguments, far_ends)
             large_arguments = (*arguments, np.uint32(MOST_HEADS), self.found)
             launches += [
                 self._launch(ROWS_STEM, "count_large_rows", large_grid, large, large_arguments, slots_bytes),
-                self._launch(ROWS_STEM, "count_small_rows", small_grid, small, (*arguments, self.found)),
+                self._launch(ROWS_STEM, "merge_small_rows", small_grid, small, (*arguments, self.found)),
             ]
         return tuple(launches)
 

@@ -1,26 +1,24 @@
 // What: counts the triangles of a task whose middle vertex b or last one c is not near, that is, which have no tables:
-//   the heads of a row a in block ik are hashed in shared memory, and the rows of block jk at a's heads in block ij are
-//   looked up there; of a row b that is near, the columns that are not.
+//   for every arc a -> b of block ij, what row a of ik and row b of jk have in common; of a row b that is near, among the
+//   columns that are not.
 // Paper: ours.
-// Who does what: count_small_rows: a warp takes 32 rows from a counter, 8 threads go through one together.
-//   count_large_rows: a block takes a row after the other. The rows of 8 arcs at a time are one list for 8 threads, so
-//   that short ones leave none idle.
-// Input: a triple in any numbering; the rows that can begin triangles, apart those with many arcs in ij, or with more
-//   than SMALL_ROW in ik.
-// Output: triangles and tests, added to found[0] and found[1].
-// Memory: 4 bytes per row. Shared: 64 bytes per thread of slots for small rows, 4 bytes per slot for large ones, two
-//   offsets per thread.
-// Limits: one look-up for every arc b -> c behind an arc a -> b. On Kronecker 20 in 4 rectilinear parts, where all but
-//   the middle vertices of the first part are near, that is 0.25 G behind 8 M arcs, 4 bytes from L2 each and two
-//   sectors more for the row of an arc: 1.6 GB, or 0.3 ms. Loads wait for L2, two at a time in every thread.
+// Who does what: merge_small_rows: a warp takes 32 rows from a counter, their arcs are one list, a thread merges the two
+//   rows of an arc. count_large_rows: a block takes a row after the other, whose heads in ik it hashes in shared memory;
+//   the rows of 8 arcs at a time are one list for 8 threads, so that short ones leave none idle.
+// Input: a triple in any numbering, rows ascending; the rows that can begin triangles, apart those with many arcs in ij,
+//   or in ik.
+// Output: triangles, added to found[0]; steps of the merges and look-ups, to found[1].
+// Memory: 4 bytes per row. Shared: 4 bytes per slot and two offsets per thread for large rows, nothing for small ones.
+// Limits: on Kronecker 22 in 4 rectilinear parts, where all but the middle vertices of the first part are near, the
+//   small rows behind 11 M arcs of a block take 4.1 ms of an H200 in three tasks together. Merges read short rows by
+//   single threads, from L1 and L2; hashing these rows as well, by 8 threads each, took 23.9 ms: clearing, filling and
+//   describing a row is more work than merging it. In 8 hashed parts it is 19 ms against 31.
 // Differs from the authors' code in: nothing, there is no other.
 #include "common/block_sum.cuh"
 #include "common/keystone_triples.cuh"
+#include "common/merge.cuh"
 
 #define ROW_LANES 8u
-#define SMALL_ROW 64u
-#define SMALL_SLOTS (2 * SMALL_ROW)
-#define ROWS_AT_ONCE 32u
 #define EMPTY 0xFFFFFFFFu
 #define SPREAD 2654435769u  // 2^32 by the golden ratio
 #ifndef BLOCK
@@ -123,43 +121,58 @@ __device__ __forceinline__ void look_up_rows(const Triple& triple, Near near, Ar
     }
 }
 
-// One row for each team of a warp; none for a team that is beyond the last.
-__device__ __forceinline__ void count_row(const Triple& triple, Near near, u32 a, bool is_row, u32* ids, Rows rows,
-                                          Found* found) {
+// The sum of a number over the lanes up to this one.
+__device__ __forceinline__ u32 sum_up_to(u32 number) {
+    for (u32 distance = 1; distance < WARP; distance *= 2) {
+        const u32 below = __shfl_up_sync(ALL_LANES, number, distance);
+        if (threadIdx.x % WARP >= distance) number += below;
+    }
+    return number;
+}
+
+// The first lane whose stop is above the key, or the last lane.
+__device__ __forceinline__ u32 lane_of(u32 stop, u32 key) {
+    u32 lane = 0;
+    for (u32 step = WARP / 2; step > 0; step /= 2)
+        if (__shfl_sync(ALL_LANES, stop, lane + step - 1) <= key) lane += step;
+    return lane;
+}
+
+// Every lane has a row; their arcs are one list, a thread merges the rows of an arc.
+__device__ __forceinline__ void merge_rows(const Triple& triple, Near near, u32 a, bool is_row, Found* found) {
     const Arcs none = {0, 0}, arcs = is_row ? far_arcs(triple, near, a) : none;
-    const Arcs heads = arcs.begin < arcs.end ? arcs_of(triple.ik, a) : none;
-    const Slots slots = {ids, bits_for(max(u32(heads.end - heads.begin), 1u))};
-    for (u32 slot = Team::lane(); slot < 1u << slots.bits; slot += ROW_LANES) ids[slot] = EMPTY;
-    __syncwarp();  // the slots are empty
-    for (offset_t place = heads.begin + Team::lane(); place < heads.end; place += ROW_LANES)
-        insert(slots, triple.ik.heads[place]);
-    __syncwarp();  // the rows are there
-    look_up_rows(triple, near, arcs, ROW_LANES, slots, rows, found);
+    const u32 length = arcs.begin < arcs.end ? u32(arcs.end - arcs.begin) : 0, stop = sum_up_to(length);
+    const Arcs heads = length > 0 ? arcs_of(triple.ik, a) : none;
+    const offset_t shift = arcs.begin - (stop - length);
+    const u32 all = __shfl_sync(ALL_LANES, stop, WARP - 1);
+    for (u32 first = 0; first < all; first += WARP) {
+        const u32 key = first + threadIdx.x % WARP, lane = lane_of(stop, key);
+        const offset_t arc = key + __shfl_sync(ALL_LANES, shift, lane);
+        const Arcs ends = {__shfl_sync(ALL_LANES, heads.begin, lane), __shfl_sync(ALL_LANES, heads.end, lane)};
+        if (key >= all) continue;
+        const Arcs row = far_part(triple.jk, near, triple.ij.heads[arc]);
+        const Merged merged = merge_lists(triple.ik.heads, ends.begin, ends.end, triple.jk.heads, row.begin, row.end);
+        found->triangles += merged.common;
+        found->tests += merged.steps;
+    }
 }
 
 extern "C" __global__ void __launch_bounds__(BLOCK)
-    count_small_rows(const offset_t* ij_offsets, const u32* ij_heads, const offset_t* ik_offsets, const u32* ik_heads,
+    merge_small_rows(const offset_t* ij_offsets, const u32* ij_heads, const offset_t* ik_offsets, const u32* ik_heads,
                      const offset_t* jk_offsets, const u32* jk_heads, const u32* places, const u32* lengths, u32 count,
                      u32 launch, u32 launches, u32* taken, u32 first_pivot, u32 first_column, const offset_t* far_ends,
                      u64* found) {
-    __shared__ u32 ids[BLOCK / ROW_LANES * SMALL_SLOTS];
-    __shared__ offset_t stops[BLOCK];
-    __shared__ offset_t shifts[BLOCK];
     const Triple triple = {{ij_offsets, ij_heads}, {ik_offsets, ik_heads}, {jk_offsets, jk_heads}};
     const Listed listed = {places, lengths, count, launch, launches};
     const Near near = {first_pivot, first_column, far_ends};
-    const u32 small = small_of_launch(listed), teams = WARP / ROW_LANES;
+    const u32 small = small_of_launch(listed);
     Found sums = {0, 0};
     while (true) {
-        u32 first = threadIdx.x % WARP == 0 ? atomicAdd(taken + 1, ROWS_AT_ONCE) : 0;
+        u32 first = threadIdx.x % WARP == 0 ? atomicAdd(taken + 1, WARP) : 0;
         first = __shfl_sync(ALL_LANES, first, 0);
         if (first >= small) break;
-        const u32 end = min(first + ROWS_AT_ONCE, small);
-        for (; first < end; first += teams) {
-            const u32 number = first + Team::number() % teams;
-            count_row(triple, near, number < end ? small_row(listed, number) : 0, number < end,
-                      ids + Team::number() * SMALL_SLOTS, Rows::of_team(stops, shifts), &sums);
-        }
+        const u32 number = first + threadIdx.x % WARP;
+        merge_rows(triple, near, number < small ? small_row(listed, number) : 0, number < small, &sums);
     }
     add_block_found(found, sums.triangles, sums.tests);
 }
