@@ -146,6 +146,35 @@ def test_a_count_on_a_device_is_its_kernels(tmp_path: Path, emulated: EmulatedGp
     assert 0 < emulated.launches - launches < launches  # fewer repeats, as much preparation
 
 
+def test_an_order_and_a_relabelling_are_those_of_the_run_and_no_knobs() -> None:
+    star_with_a_rim = np.array([[0, v] for v in range(1, 9)] + [[v, v + 1] for v in range(1, 8)])
+    asked: dict[str, Any] = {"order": "id", "relabel": "indegree", "matrix_length": 0}
+    assert ours.Wedgewise("wetric", 1, asked).how["knobs"] == {"matrix_length": 0}
+    tested = {}
+    for order in ("degree", "id"):
+        system = ours.Wedgewise("forward", 1, {"order": order, "relabel": "indegree"})
+        system.load()
+        assert system.count(system.prepare(star_with_a_rim)) == 7
+        assert (system.result.plan.order, system.result.plan.relabel) == (order, "indegree")
+        tested[order] = system.facts(None)["wedges_tested"]
+    assert tested["degree"] < tested["id"]
+
+
+@needs_compiler
+@pytest.mark.usefixtures("emulated")
+def test_an_order_and_a_relabelling_reach_the_kernels() -> None:
+    star_with_a_rim = ww.Graph([[0, v] for v in range(1, 9)] + [[v, v + 1] for v in range(1, 8)], device="cuda")
+    for order, most in (("degree", 2), ("id", 8)):
+        work = kernels.DeviceCount(star_with_a_rim, "polak", None, order=order, relabel="indegree")
+        assert work.launch() == 7
+        assert (work.plan.order, work.plan.relabel) == (order, "indegree")
+        facts = work.facts()
+        assert (facts["out_degree_most"], facts["out_degree_mean"]) == (most, 15 / 9)
+        assert 1 <= facts["out_degree_median"] <= most
+    rounds = kernels.EagerRounds(star_with_a_rim, None, order="degree")
+    assert int(np.diff(rounds.form.offsets).max()) == 2
+
+
 @needs_compiler
 @pytest.mark.usefixtures("emulated")
 @pytest.mark.parametrize("is_cut", [False, True])

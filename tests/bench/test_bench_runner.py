@@ -17,6 +17,7 @@ from bench import bench_dummy
 from bench.bench_dummy import TRIANGLES
 from bench.bench_helpers import SETTING, dummy_cell, make_bench, make_record
 from wedgewise.bench import profile, runner
+from wedgewise.bench.command import line_of
 from wedgewise.bench.record import (
     DEVICES,
     QUESTIONS,
@@ -32,7 +33,14 @@ from wedgewise.bench.record import (
 from wedgewise.bench.runner import Bench, judged, matrix
 from wedgewise.bench.systems import SystemSource, all_systems, by_algorithms, choose_systems, systems_in
 from wedgewise.bench.watch import CellLimits
-from wedgewise.errors import FormatError, InputError, MissingDependencyError, MissingFileError, UnknownNameError
+from wedgewise.errors import (
+    FormatError,
+    InputError,
+    MissingDependencyError,
+    MissingFileError,
+    PreconditionError,
+    UnknownNameError,
+)
 
 
 def counted(bench: Bench, monkeypatch: pytest.MonkeyPatch, outcome: Outcome) -> list[Cell]:
@@ -290,6 +298,33 @@ def test_algorithms_of_our_own_are_asked_what_they_answer() -> None:
     ]
     assert {cell.question for cell in cells} == {"k_truss[k=5]"}
     assert cells[2].way == "eager[granularity=coarse]"
+
+
+def test_an_order_and_a_relabelling_are_settings_of_a_way() -> None:
+    (ours,) = choose_systems(["wedgewise"])
+    chosen = by_algorithms(ours, ["forward[order=id,relabel=indegree]", "auto[order=core]", "auto[relabel=indegree]"])
+    assert chosen.ways("count") == (
+        "forward[order=id,relabel=indegree]",
+        "auto[order=core]",
+    )  # keystone's ids are ranks
+    (cell, _) = matrix([chosen], ["g"], ["count"], [1])
+    assert (cell.way, cell.knobs) == ("forward[order=id,relabel=indegree]", {"order": "id", "relabel": "indegree"})
+    assert cell.key != replace(cell, knobs={}).key
+    assert cell.way in line_of(make_record("wedgewise", (1.0,), algorithm=cell.algorithm, knobs=cell.knobs))
+
+
+@pytest.mark.parametrize(
+    ("way", "device", "message"),
+    [
+        ("wetric[relabel=indegree]", "cuda", "wetric on cuda does not take relabel=indegree, only rank"),
+        ("forward[order=size]", "cpu", "forward on cpu does not take order=size, only degree, core, id"),
+        ("keystone[relabel=classes]", "hybrid", "relabel=classes, only rank"),
+    ],
+)
+def test_an_orientation_that_an_algorithm_does_not_take_is_refused(way: str, device: str, message: str) -> None:
+    (ours,) = choose_systems(["wedgewise"])
+    with pytest.raises(PreconditionError, match=message):
+        by_algorithms(ours, [way], device)
 
 
 @pytest.mark.parametrize("algorithm", ["leiden", "eager[speed=high]", "eager[granularity=medium]", "eager["])

@@ -27,9 +27,16 @@ class DeviceCount:
     launches; a count in several batches makes what each of them reads before its launches, outside of these.
     """
 
-    def __init__(self, graph: Graph, algorithm: str, knobs: Mapping[str, int | str] | None) -> None:
+    def __init__(
+        self,
+        graph: Graph,
+        algorithm: str,
+        knobs: Mapping[str, int | str] | None,
+        order: str = "auto",
+        relabel: str = "auto",
+    ) -> None:
         self.device = gpu.find_device()
-        options = Options(device="cuda", algorithm=algorithm, knobs=knobs)
+        options = Options("cuda", algorithm, order, relabel, knobs=knobs)
         order, relabel = choose_orientation(options, "cuda", "count", graph)
         self.form = graph.on_device(order, relabel)
         shape = Shape(self.form.n, self.form.m, self.form.wedges)
@@ -71,20 +78,23 @@ class DeviceCount:
         return {"seconds": self.seconds, "stages": stages, "edges": self.plan.m}
 
     def facts(self) -> dict[str, Any]:
-        """Who counted, how much was looked up, and the least time by the memory of the device."""
+        """Who counted, how much was looked up, in rows of which lengths, and the least time by the device's memory."""
         return {
             "chosen": self.plan.algorithm,
             "vertices": self.plan.n,
             "wedges_tested": self.tests,
             "limit_seconds": reading_seconds(self.form, self.device),
+            **out_degrees(self.form, self.device),
         }
 
 
 class EagerRounds:
     """The published eager k-truss on rows that lie on the device: what its paper times, without making the rows."""
 
-    def __init__(self, graph: Graph, knobs: Mapping[str, int | str] | None) -> None:
-        options = Options(device="cuda", algorithm="eager", knobs=knobs)
+    def __init__(
+        self, graph: Graph, knobs: Mapping[str, int | str] | None, order: str = "auto", relabel: str = "auto"
+    ) -> None:
+        options = Options("cuda", "eager", order, relabel, knobs=knobs)
         self.device = gpu.find_device()
         self.form = graph.on_device(*choose_orientation(options, "cuda", "k_truss", graph))
         self.granularity = str(find("eager", "cuda").settings(knobs)["granularity"])
@@ -96,6 +106,19 @@ class EagerRounds:
             with Stopwatch(self.device) as watch:
                 rounds.peel(rows, k, TrussJob(k), rows.living)
             return watch.seconds
+
+
+def out_degrees(form: DeviceGraph, device: gpu.Cuda) -> dict[str, float]:
+    """The mean, the median and the largest out-degree; of no vertices, none."""
+    if not form.n:
+        return {}
+    with device.memory():
+        degrees = device.xp.diff(form.offsets)
+        return {
+            "out_degree_mean": form.m / form.n,
+            "out_degree_median": float(device.xp.median(degrees)),
+            "out_degree_most": int(degrees.max()),
+        }
 
 
 def reading_seconds(form: DeviceGraph, device: gpu.Cuda) -> float:

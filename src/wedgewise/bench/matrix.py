@@ -28,7 +28,8 @@ class Matrix:
     devices : where; systems take part on those that they have
     algorithms : of our own, each asked what it answers, with its knobs; `EVERY` stands for all of a device. Those of
         blocks are ways to cut. Other systems have their own
-    knobs : values by name; every combination is added to every algorithm
+    knobs : values by name; every combination is added to every algorithm. Of ours, ``order`` and ``relabel`` may be
+        among them
     questions, rows : what is asked, and how much of it is timed
     threads : how many each; all of this machine where none is named
     sweeps_threads : whether it runs with 1, 2, 4 … of them instead

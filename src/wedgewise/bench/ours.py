@@ -6,11 +6,16 @@ import time
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from numpy.typing import NDArray
 
 
 COMPUTED = {"clustering": "triangles", "transitivity": "count"}
 """What an algorithm computes for a question, where that has another name."""
+
+ORIENTING = ("order", "relabel")
+"""Settings of a way that are none of its algorithm's knobs: how the graph is oriented, by the keywords of `run`."""
 
 STAGES = {
     **dict.fromkeys(("read and clean", "clean", "orient", "orient and cut", "prepare"), "prepare"),
@@ -19,6 +24,12 @@ STAGES = {
     "answer": "answer",
 }
 """The stages of a `Result` by those of a record."""
+
+
+def parted(settings: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The settings of a way: the knobs of its algorithm, and how the graph is oriented."""
+    knobs = {name: value for name, value in settings.items() if name not in ORIENTING}
+    return knobs, {name: value for name, value in settings.items() if name in ORIENTING}
 
 
 class Columns(NamedTuple):
@@ -31,7 +42,7 @@ class Columns(NamedTuple):
 
 
 class Wedgewise:
-    """Our own engine through its public interface; knobs are passed on to the algorithm.
+    """Our own engine through its public interface; knobs are passed on to the algorithm, `ORIENTING` to `run`.
 
     The first question, which is not timed, prepares the Graph for those that follow. A count of a graph that lies on a
     GPU is its kernels alone, by the events of the device.
@@ -44,8 +55,9 @@ class Wedgewise:
     devices: ClassVar[tuple[str, ...]] = ("cpu", "cuda", "hybrid")
 
     def __init__(self, algorithm: str, threads: int, knobs: dict[str, Any], device: str = "cpu") -> None:
-        self.algorithm, self.threads, self.knobs, self.device = algorithm, threads, knobs or None, device
-        self.how = {"device": device, "algorithm": algorithm, "threads": threads, "knobs": self.knobs}
+        own, self.orienting = parted(knobs)
+        self.algorithm, self.threads, self.knobs, self.device = algorithm, threads, own or None, device
+        self.how = {"device": device, "algorithm": algorithm, "threads": threads, "knobs": self.knobs, **self.orienting}
         self.preparing = self.prepared_in = 0.0
         self.sent_bytes: int | None = 0
         self.result: Any = None
@@ -90,11 +102,11 @@ class Wedgewise:
         if self.device == "cuda" and question == "count":
             from wedgewise.bench.kernels import DeviceCount
 
-            self.kernels = DeviceCount(prepared, self.algorithm, self.knobs)
+            self.kernels = DeviceCount(prepared, self.algorithm, self.knobs, **self.orienting)
         if (self.device, self.algorithm, question) == ("cuda", "eager", "k_truss"):
             from wedgewise.bench.kernels import EagerRounds
 
-            self.rounds = EagerRounds(prepared, self.knobs)
+            self.rounds = EagerRounds(prepared, self.knobs, **self.orienting)
 
     def count(self, prepared: Any) -> int:
         found: int = self._answer("count", prepared) if self.kernels is None else self.kernels.launch()

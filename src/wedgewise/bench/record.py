@@ -47,13 +47,14 @@ algorithm itself (on a GPU between two events of its stream), ``answer`` makes o
 
 FACTS = (
     *("chosen", "vertices", "triangles", "wedges_tested", "limit_seconds"),
+    *("out_degree_mean", "out_degree_median", "out_degree_most"),
     *("bytes_moved", "device_peak_bytes", "timeline", "counters"),
 )
 """What a system may say of its work, where it is known; the blocks say more.
 
 The algorithm that ``auto`` took; sizes of the graph; closed and open wedges that were looked up; the least time by a
-stated limit; bytes copied between host and device; the most memory of the device; a `Timeline` of the hybrid as its
-``to_dict``; a profiler's counters by its own names.
+stated limit; out-degrees of the oriented graph; bytes copied between host and device; the most memory of the device; a
+`Timeline` of the hybrid as its ``to_dict``; a profiler's counters by its own names.
 """
 
 
@@ -61,7 +62,8 @@ stated limit; bytes copied between host and device; the most memory of the devic
 class Cell:
     """One entry of the matrix: who answers which question on which graph, how and where, and what of it is timed.
 
-    The question is written with its parameters: ``k_truss[k=3]``. The device is one of `DEVICES`.
+    The question is written with its parameters: ``k_truss[k=3]``. The device is one of `DEVICES`. Knobs are all
+    settings of the way; of ours, ``order`` and ``relabel`` are how the graph is oriented, where that is not by default.
     """
 
     system: str
@@ -80,7 +82,7 @@ class Cell:
 
     @property
     def way(self) -> str:
-        """The algorithm with its knobs."""
+        """The algorithm with its settings."""
         return str(Spec(self.algorithm, self.knobs))
 
 

@@ -26,6 +26,7 @@ graphs = ["kronecker-18-seed1"]    # in place of those of the suite, `real` ones
 
 [matrix.knobs]                     # every combination is added to every algorithm of the matrix above
 matrix_length = [4096, 16384]
+order = ["degree", "id"]           # or relabel = ["rank", "indegree"]: how the graph is oriented, of `wedgewise` alone
 
 [[target]]                         # a ratio of times: at_most or at_least
 graph = "kronecker-18-seed1"

@@ -11,13 +11,14 @@ from typing import Any, ClassVar, Protocol
 from numpy.typing import NDArray
 
 from wedgewise.algorithms import find, registry
+from wedgewise.algorithms._contract import Algorithm
 from wedgewise.bench import blocks, lagraph, ours, peers
 from wedgewise.bench.digest import Frame
 from wedgewise.bench.record import QUESTIONS
 from wedgewise.bench.spec import Spec
-from wedgewise.errors import UnknownNameError
+from wedgewise.errors import PreconditionError, UnknownNameError
 from wedgewise.execute._hybrid_plan import pair_up
-from wedgewise.plan import engine_for
+from wedgewise.plan import ENGINE, engine_for
 
 
 class System(Protocol):
@@ -138,7 +139,7 @@ def choose_systems(names: list[str] | None, more: Iterable[SystemSource] = ()) -
 
 
 def by_algorithms(system: SystemSource, algorithms: Sequence[str], device: str = "cpu") -> SystemSource:
-    """Ourselves with these algorithms, each asked what it answers there; their names and knobs are checked."""
+    """Ourselves with these algorithms, each asked what it answers there; their names and settings are checked."""
     answered = {text: questions_by(Spec.parse(text), device) for text in algorithms}
     partial = {
         question: tuple(text for text, questions in answered.items() if question in questions)
@@ -156,16 +157,34 @@ def algorithms_on(device: str) -> list[str]:
 
 def questions_by(way: Spec, device: str = "cpu") -> tuple[str, ...]:
     """The questions that one of our algorithms, or the best of them, answers on a device."""
+    knobs, orienting = ours.parted(way.settings)
     if device == "hybrid":
-        pair_up(way.name, way.settings)
+        pair_up(way.name, knobs)
+        _check_orientation(find(ENGINE, "cpu"), orienting)
         return tuple(question for question in QUESTIONS if _computed(question) == "count")
     if way.name != "auto":
         algorithm = find(way.name, device)
-        algorithm.settings(way.settings)
+        algorithm.settings(knobs)
+        _check_orientation(algorithm, orienting)
         return tuple(question for question in QUESTIONS if _computed(question) in algorithm.answers)
-    engines = [registry().get((engine_for(_computed(question)), device)) for question in QUESTIONS]
-    able = zip(QUESTIONS, engines, strict=True)
-    return tuple(question for question, engine in able if engine is not None and _computed(question) in engine.answers)
+    engines = {question: registry().get((engine_for(_computed(question)), device)) for question in QUESTIONS}
+    able = {
+        question: engine for question, engine in engines.items() if engine and _computed(question) in engine.answers
+    }
+    return tuple(question for question, engine in able.items() if not _why_not_oriented(engine, orienting))
+
+
+def _check_orientation(algorithm: Algorithm, orienting: Mapping[str, Any]) -> None:
+    if why := _why_not_oriented(algorithm, orienting):
+        raise PreconditionError(why)
+
+
+def _why_not_oriented(algorithm: Algorithm, orienting: Mapping[str, Any]) -> str:
+    """Which order or relabelling an algorithm does not take, and those that it does; empty where it takes all."""
+    taken = {"order": algorithm.orders, "relabel": algorithm.relabellings}
+    wrong = [name for name, value in orienting.items() if value not in taken[name]]
+    listed = (f"{name}={orienting[name]}, only {', '.join(taken[name])}" for name in wrong)
+    return f"{algorithm.name} on {algorithm.device} does not take {'; nor '.join(listed)}" if wrong else ""
 
 
 def _computed(question: str) -> str:

@@ -66,7 +66,7 @@ def bench(
     devices: Annotated[list[str], typer.Option(metavar="NAME…", help="Where wedgewise runs: cpu, cuda, hybrid.")] = [],  # noqa: B006
     algorithms: Annotated[
         list[str],
-        typer.Option(metavar="NAME…", help="Of wedgewise, with their knobs: auto, peel, eager[granularity=fine], all."),
+        typer.Option(metavar="NAME…", help="Of wedgewise, with settings: auto, wetric[spread=7,order=id], all."),
     ] = [],  # noqa: B006
     threads: Annotated[
         list[int], typer.Option(min=1, metavar="N…", help="All cells with each of these; all threads by default.")
