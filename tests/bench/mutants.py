@@ -157,9 +157,10 @@ K_FOR_K_MINUS_TWO = Mutant(
 HIDDEN_COPIES = Mutant(
     "copies in the other direction are edges, which orienting hides: counts are right, degrees are not",
     (Edit("radix.py", "        pair = key >> one\n", "        pair = key\n"),),
+    wrong=(cell("keystone", "triangles"), cell("keystone", "clustering")),
     crashed=(cell("keystone", "edge_support"), cell("peel", "trussness")),
-    right=(cell("keystone", "triangles"), cell("keystone", "edge_support", "clique")),
-    says="ValueError",
+    right=(cell("keystone", "triangles", "clique"), by_definition("triangles")),
+    says="edges instead of 327",
 )
 
 MUTANTS = (
@@ -288,11 +289,12 @@ MUTANTS = (
 UNSEEN = (
     (WRONG_CORNER, cell("keystone", "triangles")),
     (K_FOR_K_MINUS_TWO, cell("reference", "trussness")),
-    (HIDDEN_COPIES, cell("keystone", "clustering")),
+    (HIDDEN_COPIES, cell("keystone", "clustering", "unknown")),
     (TWICE, cell("forward", graph="unknown")),
 )
 """Wrong answers that pass, each asked for alone.
 
 The first two have the right number and another digest, which takes a second way to be noticed; so does a count of a
-graph of which nothing is known. A coefficient is made of a degree and is turned back into triangles by the same one.
+graph of which nothing is known, and the edges of such a one: a coefficient is made of a degree and is turned back into
+triangles by the same one.
 """

@@ -397,6 +397,27 @@ def test_most_systems_are_right() -> None:
     assert [record.outcome.status for record in judged(records[:2])] == ["wrong", "wrong"]
 
 
+def test_most_systems_are_right_about_the_edges_too_whatever_was_asked() -> None:
+    records = [
+        make_record("a", (1.0,), question="triangles", edges=10),
+        make_record("b", (1.0,), question="clustering", edges=12),
+        make_record("c", (1.0,), question="edge_support", edges=10),
+        make_record("c", (1.0,), question="count"),  # does not tell
+        make_record("b", (1.0,), question="triangles", edges=12, graph="h"),
+    ]
+    found = judged(records)
+    assert [record.outcome.status for record in found] == ["ok", "wrong", "ok", "ok", "ok"]
+    assert found[1].outcome.message == "12 edges; otherwise: a, c"
+
+
+def test_known_edges_are_those_of_every_answer(tmp_path: Path) -> None:
+    bench = make_bench(tmp_path, triangles=1)
+    for known, status, message in ((3, "ok", ""), (4, "wrong", "3 edges instead of 4")):
+        graphs = {"g": replace(bench.graphs["g"], edges=known)}
+        outcome = replace(bench, graphs=graphs).run_cell(dummy_cell("right", question="triangles"))
+        assert (outcome.status, outcome.message) == (status, message)
+
+
 def test_counts_that_differ_are_wrong_in_every_row() -> None:
     records = [make_record("a", (1.0,), answer=7), make_record("b", (1.0,), answer=8, row="edges")]
     assert [record.outcome.status for record in judged(records)] == ["wrong", "wrong"]

@@ -145,6 +145,13 @@ def test_another_answer_to_the_same_question_is_worse_whatever_the_machine(chang
         assert change.note.startswith("before: 45; now: ")
 
 
+def test_the_same_answer_about_other_edges_is_another_one() -> None:
+    before, after = (make_record("ours", STEADY, edges=edges) for edges in (10, 12))
+    change = only_change(before, after)
+    assert (change.verdict, change.note) == ("differs", "before: 45 of 10 edges; now: 45 of 12 edges")
+    assert only_change(make_record("ours", STEADY), after).verdict == "same"  # did not tell
+
+
 def test_answers_are_judged_by_the_others_of_their_side() -> None:
     right = [make_record(name, STEADY, digest="right") for name in ("first", "second", "third")]
     after = [*right[:2], make_record("third", STEADY, digest="other")]

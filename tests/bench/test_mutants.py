@@ -42,7 +42,7 @@ def graphs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, PreparedGraph]
     numbers = ww.trussness(pairs, algorithm="reference")
     trusses = {k: int((numbers >= k).sum()) for k in range(2, int(numbers.max()) + 1)}
     known = [
-        BenchGraph("random", lambda: "1", lambda: pairs, ww.count(pairs, algorithm="reference"), trusses),
+        BenchGraph("random", lambda: "1", lambda: pairs, ww.count(pairs, algorithm="reference"), trusses, trusses[2]),
         BenchGraph("unknown", lambda: "1", lambda: pairs, None),
         *(
             BenchGraph(name, lambda: "1", stream.pairs, stream.expected_triangles)

@@ -210,7 +210,8 @@ def _change_of_answers(before: Record, after: Record) -> Change:
     """What became of a cell that was answered both times."""
     if why := _other_question(before, after):
         return Change(after.cell, "incomparable", before, after, why)
-    was, now = (_finding_text(record) for record in (before, after))
+    is_of_edges = None not in (before.outcome.edges, after.outcome.edges)
+    was, now = (_finding_text(record, is_of_edges) for record in (before, after))
     if was != now:
         return Change(after.cell, "differs", before, after, f"before: {was}; now: {now}")
     if machines := _other_machines(before, after):
@@ -220,9 +221,11 @@ def _change_of_answers(before: Record, after: Record) -> Change:
     return Change(after.cell, verdict, before, after, note)
 
 
-def _finding_text(record: Record) -> str:
-    answer, digest = record.outcome.answer, record.outcome.digest
-    return f"{answer} ({digest})" if digest else str(answer)
+def _finding_text(record: Record, is_of_edges: bool) -> str:
+    """What a record found, with the edges of its graph where both sides tell."""
+    outcome = record.outcome
+    digest, edges = f" ({outcome.digest})" if outcome.digest else "", f" of {outcome.edges} edges"
+    return f"{outcome.answer}{digest}{edges if is_of_edges else ''}"
 
 
 def _other_question(before: Record, after: Record) -> str:

@@ -54,7 +54,8 @@ KNOWN_TRUSSES = {
 class BenchGraph:
     """A graph that can be prepared: its name, a mark of its content, its raw pairs, and what is known of it.
 
-    ``trusses`` has the edges of k-trusses by k, with that of the largest k if any; it may be empty.
+    ``edges`` are those of the simple graph. ``trusses`` has the edges of k-trusses by k, with that of the largest k if
+    any; it may be empty.
     """
 
     name: str
@@ -62,6 +63,7 @@ class BenchGraph:
     make_pairs: Callable[[], NDArray[Any]]
     triangles: int | None
     trusses: Mapping[int, int] = field(default_factory=dict)
+    edges: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +76,7 @@ class PreparedGraph:
     pairs: int
     triangles: int | None
     trusses: Mapping[int, int] = field(default_factory=dict)
+    edges: int | None = None
     searched_kmax: int | None = None
 
     @property
@@ -137,9 +140,12 @@ def from_stream(stream: generate.EdgeStream, threads: int = 1) -> BenchGraph:
 
 def from_bundled(name: str) -> BenchGraph:
     """A graph that comes with the package."""
-    path = datasets.bundled(name)
-    triangles = datasets.BUNDLED[name].triangles
-    return BenchGraph(name, lambda: _digest(path.read_bytes()), lambda: read_edges(path).pairs, triangles)
+    path, known = datasets.bundled(name), datasets.BUNDLED[name]
+
+    def make_pairs() -> NDArray[Any]:
+        return read_edges(path).pairs
+
+    return BenchGraph(name, lambda: _digest(path.read_bytes()), make_pairs, known.triangles, edges=known.m)
 
 
 def real_graphs(folder: Path, least_edges: int = LEAST_REAL_EDGES) -> list[BenchGraph]:
@@ -177,8 +183,8 @@ def _published(graph: datasets.PublishedGraph, threads: int) -> BenchGraph | Non
     def make_pairs() -> NDArray[Any]:
         return datasets.load(graph.name, threads=threads).edges
 
-    mark = record.sha256[:12]
-    return BenchGraph(graph.name, lambda: mark, make_pairs, record.counted.get("triangles"))
+    mark, counted = record.sha256[:12], record.counted
+    return BenchGraph(graph.name, lambda: mark, make_pairs, counted.get("triangles"), edges=counted.get("m"))
 
 
 def known_graphs(data: Path | None, threads: int = 1) -> dict[str, BenchGraph]:
@@ -227,7 +233,7 @@ def prepare(graph: BenchGraph, folder: Path, *, as_text: bool = True) -> Prepare
     if as_text and not text_path.exists():
         with storage.atomic_write(text_path) as file:
             file.writelines(_text_blocks(pairs))
-    return PreparedGraph(graph.name, pairs_path, text_path, len(pairs), graph.triangles, graph.trusses)
+    return PreparedGraph(graph.name, pairs_path, text_path, len(pairs), graph.triangles, graph.trusses, graph.edges)
 
 
 def _from_compressed(name: str, path: Path, truth: Mapping[str, Any]) -> BenchGraph:
@@ -236,7 +242,7 @@ def _from_compressed(name: str, path: Path, truth: Mapping[str, Any]) -> BenchGr
         return numbers.reshape(-1, 2).astype(np.int32)
 
     trusses = {int(k): edges for k, edges in truth.get("truss_edges_by_k", {}).items()}
-    return BenchGraph(name, lambda: _digest(path.read_bytes()), make_pairs, truth["triangles"], trusses)
+    return BenchGraph(name, lambda: _digest(path.read_bytes()), make_pairs, truth["triangles"], trusses, truth["m"])
 
 
 def _text_blocks(pairs: NDArray[Any]) -> Iterator[bytes]:

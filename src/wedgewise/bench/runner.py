@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -75,12 +75,15 @@ class Bench:
         return judged(records)
 
     def run_cell(self, cell: Cell) -> Outcome:
-        """Run one cell and check its answer against what is known."""
+        """Run one cell and check its answer, and the edges that it is about, against what is known."""
         job = self._job(cell)
         outcome = _time_files(job, self.limits) if cell.row == "file" else run_child(job, self.limits)
-        expected = self.graphs[cell.graph].expected(Spec.parse(cell.question))
+        graph = self.graphs[cell.graph]
+        expected = graph.expected(Spec.parse(cell.question))
         if outcome.status == "ok" and expected is not None and outcome.answer != expected:
             return replace(outcome, status="wrong", message=f"{outcome.answer} instead of {expected}")
+        if outcome.status == "ok" and None not in (graph.edges, outcome.edges) and outcome.edges != graph.edges:
+            return replace(outcome, status="wrong", message=f"{outcome.edges} edges instead of {graph.edges}")
         return self._profiled(job, outcome) if self._wants_profile(cell) and outcome.status == "ok" else outcome
 
     def _wants_profile(self, cell: Cell) -> bool:
@@ -167,28 +170,30 @@ def judged(records: Iterable[Record]) -> list[Record]:
     Without a majority nobody is right: then one of them must be wrong, and the records do not tell which.
     """
     records = list(records)
-    finders: dict[tuple[str, str], dict[tuple[int | None, str], set[str]]] = {}
+    finders: dict[tuple[str, ...], dict[str, set[str]]] = {}
     for record in records:
-        if record.outcome.status == "ok":
-            found = finders.setdefault((record.cell.graph, record.cell.question), {})
-            found.setdefault(_finding(record), set()).add(record.cell.system)
+        for subject, finding in _findings(record):
+            finders.setdefault(subject, {}).setdefault(finding, set()).add(record.cell.system)
 
     def judge(record: Record) -> Record:
-        if record.outcome.status != "ok":
-            return record
-        found = finders[record.cell.graph, record.cell.question]
-        rivals = set[str]().union(*(names for finding, names in found.items() if finding != _finding(record)))
-        if len(found[_finding(record)]) > len(rivals) or not rivals:
-            return record
-        answer, digest = _finding(record)
-        message = f"answer {answer}, digest {digest or 'none'}; otherwise: {', '.join(sorted(rivals))}"
-        return replace(record, outcome=replace(record.outcome, status="wrong", message=message))
+        for subject, finding in _findings(record):
+            found = finders[subject]
+            rivals = set[str]().union(*(names for other, names in found.items() if other != finding))
+            if rivals and len(found[finding]) <= len(rivals):
+                message = f"{finding}; otherwise: {', '.join(sorted(rivals))}"
+                return replace(record, outcome=replace(record.outcome, status="wrong", message=message))
+        return record
 
     return [judge(record) for record in records]
 
 
-def _finding(record: Record) -> tuple[int | None, str]:
-    return record.outcome.answer, record.outcome.digest
+def _findings(record: Record) -> Iterator[tuple[tuple[str, ...], str]]:
+    """What a record says, by what it is about: the answer to its question, and the edges of its graph if it tells."""
+    cell, outcome = record.cell, record.outcome
+    if outcome.status == "ok":
+        yield (cell.graph, cell.question), f"answer {outcome.answer}, digest {outcome.digest or 'none'}"
+        if outcome.edges is not None:
+            yield (cell.graph,), f"{outcome.edges} edges"
 
 
 def _time_files(job: Mapping[str, Any], limits: CellLimits) -> Outcome:
