@@ -527,7 +527,8 @@ def test_folders_are_removed(text: str, expected: str) -> None:
 def test_every_system_is_found_with_ourselves_first() -> None:
     names = list(all_systems())
     assert names[0] == "wedgewise"
-    assert set(names[1:]) == {"graphblas", "networkit", "igraph", "rustworkx", "networkx", "lagraph", "blocks"}
+    others = {"graphblas", "networkit", "igraph", "rustworkx", "networkx", "lagraph", "cugraph", "blocks"}
+    assert set(names[1:]) == others
     assert [system.name for system in choose_systems(["igraph"])] == ["igraph"]
     with pytest.raises(UnknownNameError, match="no system named 'gephi'; there are: wedgewise"):
         choose_systems(["gephi"])

@@ -28,7 +28,7 @@ from wedgewise.report.progress import Tell
 
 MEMORY_SHARE = 0.8
 DEFAULT_WORK = Path(tempfile.gettempdir()) / "wedgewise-bench"
-CUPY = ("cupy-cuda13x", "cupy-cuda12x")
+FOR_CUDA = ("cupy-cuda13x", "cupy-cuda12x", "pylibcugraph-cu13", "pylibcugraph-cu12")
 LOOK_FOR_GPU = """
 import json, sys
 from wedgewise.machine import gpu
@@ -244,7 +244,7 @@ def _limit_bytes(choices: Choices) -> int:
 def _setting(systems: Sequence[SystemSource], cells: Sequence[Cell], command: Sequence[str]) -> Setting:
     """Where the run is made: of an installed package the version stands for the revision."""
     checkout = Path(wedgewise.__file__).resolve().parents[2]
-    packages = [*(system.package for system in systems), "pyarrow", *CUPY]  # the reader that peers share
+    packages = [*(system.package for system in systems), "pyarrow", *FOR_CUDA]  # the reader that peers share
     setting = describe_setting(packages, command, checkout if (checkout / ".git").exists() else None)
     gpu = look_for_gpu() if any(cell.device != "cpu" for cell in cells) else {}
     revision = setting.revision or f"v{wedgewise.__version__}"

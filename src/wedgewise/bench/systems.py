@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from wedgewise.algorithms import find, registry
 from wedgewise.algorithms._contract import Algorithm
-from wedgewise.bench import blocks, lagraph, ours, peers
+from wedgewise.bench import blocks, cugraph, lagraph, ours, peers
 from wedgewise.bench.digest import Frame
 from wedgewise.bench.record import QUESTIONS
 from wedgewise.bench.spec import Spec
@@ -126,7 +126,7 @@ def _questions_of(system: type) -> tuple[str, ...]:
 
 def all_systems() -> dict[str, SystemSource]:
     """Ourselves first, then the peers, then our own blocks."""
-    return {item.name: item for module in (ours, peers, lagraph, blocks) for item in systems_in(module)}
+    return {item.name: item for module in (ours, peers, lagraph, cugraph, blocks) for item in systems_in(module)}
 
 
 def choose_systems(names: list[str] | None, more: Iterable[SystemSource] = ()) -> list[SystemSource]:
