@@ -297,9 +297,15 @@ def test_a_system_comes_from_a_python_file(tmp_path: Path) -> None:
         child._class_of(str(tmp_path / "notes.txt"), "dummy")
 
 
-def test_the_child_ends_when_its_input_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_child_ends_with_its_files_when_its_input_is_closed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     ended: list[int] = []
     monkeypatch.setattr(os, "read", lambda _descriptor, _size: b"")
+    monkeypatch.setattr(child, "session", lambda leader: [leader])
     monkeypatch.setattr(child, "kill_session", ended.append)
-    child._end_with_parent()
+    folder = tmp_path / "cell"
+    (folder / "inner").mkdir(parents=True)
+    child._end_with_parent(str(folder))
     assert ended == [os.getpid()]
+    assert not folder.exists()

@@ -121,6 +121,25 @@ def test_resume_tries_again_what_had_less_time_or_another_graph(
     assert len(ran) == 3
 
 
+def test_resume_runs_again_what_was_repeated_otherwise_or_is_declared_otherwise(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bench, cell = make_bench(tmp_path), dummy_cell("right")
+    ran = counted(bench, monkeypatch, Outcome("ok", answer=45, seconds=(1.0,)))
+    bench.run([cell])
+    fewer = replace(bench, limits=replace(bench.limits, repeats=3))
+    for _ in range(2):
+        fewer.run([cell], resume=True)
+    assert len(ran) == 2
+    system = replace(bench.systems["dummy"], version="declared 1")
+    setting = replace(SETTING, versions={**SETTING.versions, system.package: system.version})
+    declared = replace(fewer, systems={"dummy": system}, setting=setting)
+    for _ in range(2):
+        declared.run([cell], resume=True)
+    assert len(ran) == 3
+    assert [record.limits["repeats"] for record in read_records(bench.results_path)] == [25, 3, 3]
+
+
 def test_resume_takes_what_other_machines_did_and_tries_again_what_was_not_there(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

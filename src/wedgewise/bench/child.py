@@ -220,25 +220,36 @@ def _leader_of(pid: int) -> int | None:
 
 def kill_session(leader: int) -> None:
     """Kill what is left of a session: those that made groups of their own, then the group of its leader at once."""
+    _kill_followers(leader)
+    with suppress(ProcessLookupError):
+        os.killpg(leader, signal.SIGKILL)
+
+
+def _kill_followers(leader: int) -> None:
     for pid in session(leader):
         if pid != leader:
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
-    with suppress(ProcessLookupError):
-        os.killpg(leader, signal.SIGKILL)
 
 
 def _one_line(error: BaseException) -> str:
     return f"{type(error).__name__}: {error}".replace("\n", " ")
 
 
-def _end_with_parent() -> None:
-    """Stop this process and those that it started when its parent is gone, however it ended: then stdin is closed."""
+def _end_with_parent(folder: str) -> None:
+    """Stop this process and those that it started when its parent is gone, however it ended: then stdin is closed.
+
+    The folder of temporary files, which the parent made, goes with them.
+    """
     os.read(0, 1)
+    import shutil  # not before: the system was not to pay for it
+
+    _kill_followers(os.getpid())
+    shutil.rmtree(folder, ignore_errors=True)
     kill_session(os.getpid())
 
 
 if __name__ == "__main__":
-    first_line = sys.stdin.readline()
-    threading.Thread(target=_end_with_parent, daemon=True).start()
-    main(json.loads(first_line), int(sys.argv[1]))
+    its_job = json.loads(sys.stdin.readline())
+    threading.Thread(target=_end_with_parent, args=(its_job["folder"],), daemon=True).start()
+    main(its_job, int(sys.argv[1]))

@@ -82,7 +82,7 @@ class SystemSource:
 
     Algorithms are written with their knobs; ``partial`` has those of the questions that not all of them answer. One
     that takes part ``only_by_name`` is none of those that are compared where nobody is named. ``devices`` are those on
-    which it runs.
+    which it runs. ``version`` is recorded where the package is none whose version could be asked for.
     """
 
     name: str
@@ -93,6 +93,7 @@ class SystemSource:
     partial: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     only_by_name: bool = False
     devices: tuple[str, ...] = ("cpu",)
+    version: str = ""
 
     def ways(self, question: str) -> tuple[str, ...]:
         """The algorithms that answer a question."""
