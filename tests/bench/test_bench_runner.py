@@ -16,8 +16,10 @@ from devices.found import needs_device
 from bench import bench_dummy
 from bench.bench_dummy import TRIANGLES
 from bench.bench_helpers import SETTING, dummy_cell, make_bench, make_record
+from wedgewise.algorithms import registry
 from wedgewise.bench import profile, runner
 from wedgewise.bench.command import line_of
+from wedgewise.bench.ours import ORIENTING
 from wedgewise.bench.record import (
     DEVICES,
     QUESTIONS,
@@ -330,6 +332,12 @@ def test_an_order_and_a_relabelling_are_settings_of_a_way() -> None:
     assert (cell.way, cell.knobs) == ("forward[order=id,relabel=indegree]", {"order": "id", "relabel": "indegree"})
     assert cell.key != replace(cell, knobs={}).key
     assert cell.way in line_of(make_record("wedgewise", (1.0,), algorithm=cell.algorithm, knobs=cell.knobs))
+
+
+def test_no_knob_has_the_name_of_an_orientation() -> None:
+    knobs = {knob.name for algorithm in registry().values() for knob in algorithm.knobs}
+    assert knobs
+    assert not knobs & set(ORIENTING)
 
 
 @pytest.mark.parametrize(
