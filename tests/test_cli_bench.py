@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import signal
 import subprocess
@@ -11,7 +12,8 @@ from pathlib import Path
 
 import pytest
 from bench.bench_helpers import SKEWED, data_folder, make_record
-from commands import answer_of, interrupt, invoke, run_on_terminal
+from bench.test_bench_limits import wait_until
+from commands import COMMAND, PATIENCE, answer_of, interrupt, invoke, run_on_terminal
 
 import wedgewise as ww
 from wedgewise.bench.record import Cell, Outcome, read_records
@@ -107,11 +109,30 @@ def test_a_suite_may_be_a_file(options: list[str], canned: list[Cell], tmp_path:
 def test_programs_take_part(options: list[str], canned: list[Cell], tmp_path: Path) -> None:
     programs = tmp_path / "programs.toml"
     programs.write_text("[[program]]\nname = 'tc'\ncommand = ['./tc', '{text}']\ncount = '(\\d+)'\n")
+    programs.write_text(programs.read_text() + programs.read_text().replace("'tc'", "'other'"))
     command = ["bench", "cpu", *options, "--graphs", "clique", "--rows", "count", "--programs", str(programs)]
-    result = invoke(*command)
+    results = tmp_path / "R.jsonl"
+    result = invoke(*command, "--systems", "tc", "--output", str(results))
     assert result.exit_code == 0, result.output
     assert [cell.system for cell in canned] == ["wedgewise", "tc"]
     assert re.search(r"\| wedgewise +\| +tc +\|", result.stdout)
+    assert {record.setting.versions["tc"].split()[0] for record in read_records(results)} == {"declared"}
+    everybody = [word for word in command if word not in ("--systems", "wedgewise")]
+    assert invoke(*everybody).exit_code == 0
+    assert {"tc", "other", "igraph"} <= {cell.system for cell in canned}
+
+
+def test_a_run_goes_on_in_the_latest_file_of_its_suite(options: list[str], canned: list[Cell], tmp_path: Path) -> None:
+    command = ["bench", "answers", *options, "--graphs", "clique", "--questions", "count", "triangles"]
+    assert invoke(*command).exit_code == 0
+    (today,) = (tmp_path / "work").glob("answers-*.jsonl")
+    earlier = today.rename(today.with_name("answers-2000-01-02.jsonl"))
+    earlier.with_name("answers-2000-01-01.jsonl").write_text("not read\n")
+    earlier.with_name("answers-more-2000-01-03.jsonl").write_text("not read\n")
+    assert answer_of(*command, "--resume")["output"] == str(earlier)
+    assert len(canned) == 2
+    assert answer_of(*command)["output"] == str(today)
+    assert len(canned) == 4
 
 
 def test_records_are_compared(tmp_path: Path) -> None:
@@ -245,6 +266,34 @@ def test_ctrl_c_ends_a_run(options: list[str], tmp_path: Path) -> None:
     assert rest.endswith("interrupted\n")
     assert "Traceback" not in rest
     assert seconds < 2
+
+
+@pytest.mark.deep
+def test_sigterm_ends_a_cell_with_its_files(options: list[str], tmp_path: Path) -> None:
+    programs, begun, temporary = tmp_path / "programs.toml", tmp_path / "begun", tmp_path / "temporary"
+    temporary.mkdir()
+    script = f"open({str(begun)!r}, 'w').close(); import time; time.sleep(600)"
+    words = json.dumps([sys.executable, "-c", script])
+    programs.write_text(f"[[program]]\nname = 'hang'\ncommand = {words}\ncount = '(.)'\n")
+    asked = ["--graphs", "clique", "--programs", str(programs), "--systems", "hang", "--output", "R.jsonl"]
+    with subprocess.Popen(
+        [*COMMAND, "bench", "answers", *options, "--questions", "count", *asked],
+        cwd=tmp_path,
+        env=os.environ | {"TMPDIR": str(temporary)},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        try:
+            wait_until(begun.exists)
+            assert [path.name[:15] for path in temporary.iterdir()] == ["wedgewise-cell-"]
+            process.terminate()
+            _, said = process.communicate(timeout=PATIENCE)
+        finally:
+            process.kill()
+    assert process.returncode == 143
+    assert "finished cells are in R.jsonl" in said
+    assert list(temporary.iterdir()) == []
 
 
 def test_a_pipe_hears_of_cells_with_verbose_only(options: list[str], canned: list[Cell]) -> None:

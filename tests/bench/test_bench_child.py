@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import selectors
@@ -300,20 +301,36 @@ def test_a_system_comes_from_a_python_file(tmp_path: Path) -> None:
         child._class_of(str(tmp_path / "notes.txt"), "dummy")
 
 
-def test_the_child_ends_when_its_input_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_child_ends_with_its_files_when_its_input_is_closed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     ended: list[int] = []
     monkeypatch.setattr(os, "read", lambda _descriptor, _size: b"")
+    monkeypatch.setattr(child, "session", lambda leader: [leader])
     monkeypatch.setattr(child, "kill_session", ended.append)
-    child._heed_parent(threading.Event())
+    folder = tmp_path / "cell"
+    (folder / "inner").mkdir(parents=True)
+    child._heed_parent(threading.Event(), str(folder))
     assert ended == [os.getpid()]
+    assert not folder.exists()
 
 
-def test_the_child_asks_nothing_before_it_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_child_asks_nothing_before_it_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     said, told = [b"\n", b""], threading.Event()
     monkeypatch.setattr(os, "read", lambda _descriptor, _size: said.pop(0))
+    monkeypatch.setattr(child, "session", lambda leader: [leader])
     monkeypatch.setattr(child, "kill_session", lambda _leader: None)
-    child._heed_parent(told)
+    child._heed_parent(told, str(tmp_path / "none"))
     assert told.is_set()
+
+
+def test_the_job_is_the_first_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    words = io.BytesIO(b"job\n\n")
+    monkeypatch.setattr(os, "read", lambda _descriptor, size: words.read(size))
+    assert child._first_line() == b"job\n"
+    assert words.read() == b"\n"
+    with pytest.raises(SystemExit, match="the parent is gone"):
+        child._first_line()
 
 
 def test_a_child_that_waits_is_given_up(tmp_path: Path) -> None:

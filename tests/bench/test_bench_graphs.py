@@ -21,6 +21,7 @@ from wedgewise.bench.runner import Bench, matrix
 from wedgewise.bench.spec import Spec
 from wedgewise.bench.systems import SystemSource, systems_in
 from wedgewise.bench.watch import CellLimits
+from wedgewise.datasets import catalogue
 from wedgewise.datasets.shelf import Record as Shelved
 from wedgewise.datasets.shelf import checksum, shelf_of
 from wedgewise.errors import MissingFileError, UnknownNameError
@@ -155,10 +156,22 @@ def test_graphs_of_the_catalogue_take_part_where_they_are_here(tmp_path: Path, m
     assert not prepared.text_path.exists()
 
 
-def test_any_kronecker_graph_can_be_named() -> None:
-    known = graphs.named_graphs(None, ["kronecker-5-seed7", "kronecker-8-seed1", "nix"])
+def test_graphs_of_any_size_can_be_named() -> None:
+    known = graphs.named_graphs(None, ["kronecker-5-seed7", "kronecker-8-seed1", "torus3d-3", "torus3d", "nix"])
     assert np.array_equal(known["kronecker-5-seed7"].make_pairs(), generate.kronecker(5, seed=7).pairs())
-    assert "nix" not in known
+    assert brute_force(known["torus3d-3"].make_pairs()) == known["torus3d-3"].triangles == 27
+    assert not {"nix", "torus3d"} & set(known)
+
+
+def test_a_graph_of_a_data_folder_has_the_name_of_the_catalogue_too(tmp_path: Path) -> None:
+    folder = data_folder(tmp_path)
+    (folder / "large.el.xz").rename(folder / "loc-brightkite.el.xz")
+    truths = json.loads((tmp_path / "truths.json").read_text())
+    (tmp_path / "truths.json").write_text(json.dumps({"loc-brightkite": truths["large"]}))
+    known = graphs.known_graphs(folder)
+    assert known["loc-brightkite_edges"].fingerprint() == known["loc-brightkite"].fingerprint()
+    assert known["loc-brightkite_edges"].triangles == 84
+    assert set(graphs.ALIASES.values()) <= set(catalogue())
 
 
 def test_graphs_are_chosen_by_name() -> None:

@@ -137,13 +137,16 @@ def test_no_child_outlives_a_killed_parent(tmp_path: Path) -> None:
         "from bench.bench_helpers import dummy_cell, make_bench\n"
         f"make_bench(Path({str(tmp_path)!r})).run_cell(dummy_cell('hang'))\n"
     )
-    pid_file = tmp_path / "pid"
-    variables = os.environ | {"DUMMY_PID_FILE": str(pid_file)}
+    pid_file, temporary = tmp_path / "pid", tmp_path / "temporary"
+    temporary.mkdir()
+    variables = os.environ | {"DUMMY_PID_FILE": str(pid_file), "TMPDIR": str(temporary)}
     parent = subprocess.Popen([sys.executable, "-c", program], env=variables)
     wait_until(lambda: pid_file.exists() and pid_file.read_text().endswith("\n"))
+    assert list(temporary.iterdir()) != []
     parent.kill()
     parent.wait()
     wait_until(lambda: has_ended(int(pid_file.read_text())))
+    assert list(temporary.iterdir()) == []
 
 
 def wait_until(holds: Callable[[], bool], seconds: float = 60.0) -> None:

@@ -16,8 +16,10 @@ from devices.found import needs_device
 from bench import bench_dummy
 from bench.bench_dummy import TRIANGLES
 from bench.bench_helpers import SETTING, dummy_cell, make_bench, make_record
+from wedgewise.algorithms import registry
 from wedgewise.bench import profile, runner
 from wedgewise.bench.command import line_of
+from wedgewise.bench.ours import ORIENTING
 from wedgewise.bench.record import (
     DEVICES,
     QUESTIONS,
@@ -177,6 +179,25 @@ def test_resume_tries_again_what_had_less_time_or_another_graph(
     grown = replace(bench.graphs["g"], pairs=bench.graphs["g"].pairs + 1)
     replace(bench, graphs={"g": grown}).run([cell], resume=True)
     assert len(ran) == 3
+
+
+def test_resume_runs_again_what_was_repeated_otherwise_or_is_declared_otherwise(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bench, cell = make_bench(tmp_path), dummy_cell("right")
+    ran = counted(bench, monkeypatch, Outcome("ok", answer=45, seconds=(1.0,)))
+    bench.run([cell])
+    fewer = replace(bench, limits=replace(bench.limits, repeats=3))
+    for _ in range(2):
+        fewer.run([cell], resume=True)
+    assert len(ran) == 2
+    system = replace(bench.systems["dummy"], version="declared 1")
+    setting = replace(SETTING, versions={**SETTING.versions, system.package: system.version})
+    declared = replace(fewer, systems={"dummy": system}, setting=setting)
+    for _ in range(2):
+        declared.run([cell], resume=True)
+    assert len(ran) == 3
+    assert [record.limits["repeats"] for record in read_records(bench.results_path)] == [25, 3, 3]
 
 
 def test_resume_takes_what_other_machines_did_and_tries_again_what_was_not_there(
@@ -369,6 +390,12 @@ def test_an_order_and_a_relabelling_are_settings_of_a_way() -> None:
     assert (cell.way, cell.knobs) == ("forward[order=id,relabel=indegree]", {"order": "id", "relabel": "indegree"})
     assert cell.key != replace(cell, knobs={}).key
     assert cell.way in line_of(make_record("wedgewise", (1.0,), algorithm=cell.algorithm, knobs=cell.knobs))
+
+
+def test_no_knob_has_the_name_of_an_orientation() -> None:
+    knobs = {knob.name for algorithm in registry().values() for knob in algorithm.knobs}
+    assert knobs
+    assert not knobs & set(ORIENTING)
 
 
 @pytest.mark.parametrize(
@@ -585,7 +612,8 @@ def test_folders_are_removed(text: str, expected: str) -> None:
 def test_every_system_is_found_with_ourselves_first() -> None:
     names = list(all_systems())
     assert names[0] == "wedgewise"
-    assert set(names[1:]) == {"graphblas", "networkit", "igraph", "rustworkx", "networkx", "lagraph", "blocks"}
+    others = {"graphblas", "networkit", "igraph", "rustworkx", "networkx", "lagraph", "cugraph", "blocks"}
+    assert set(names[1:]) == others
     assert [system.name for system in choose_systems(["igraph"])] == ["igraph"]
     with pytest.raises(UnknownNameError, match="no system named 'gephi'; there are: wedgewise"):
         choose_systems(["gephi"])

@@ -291,6 +291,23 @@ def test_names_are_not_taken_twice(tmp_path: Path) -> None:
         sources(path)
 
 
+def test_what_is_recorded_of_a_program_follows_from_what_its_file_says(tmp_path: Path) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    marks = [
+        sources(declare(folder, words, **keys))[0].version
+        for folder, words, keys in (
+            (tmp_path, ["./tell"], {"version": "1.2"}),
+            (tmp_path / "elsewhere", ["./tell"], {"version": "1.2"}),
+            (tmp_path, ["./tell", "more"], {"version": "1.2"}),
+            (tmp_path, ["./tell"], {}),
+        )
+    ]
+    assert marks[0] == marks[1]
+    assert len(set(marks)) == 3
+    assert marks[0].startswith("1.2 declared ")
+    assert marks[3].startswith("declared ")
+
+
 def test_a_cell_has_its_time_its_memory_and_how_it_was_run(tmp_path: Path) -> None:
     words = ["./tell", "hold", "{binary}"]
     outcome = run_cell(tmp_path, declare(tmp_path, words, seconds="in (.) us", unit="us", version="1.2"))

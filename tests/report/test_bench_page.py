@@ -10,7 +10,9 @@ import pytest
 from commands import invoke
 
 from report.report_records import MACHINE, SIZES, against_peers, every_kind, made
+from wedgewise.bench import papers
 from wedgewise.bench.record import Record
+from wedgewise.bench.spec import Spec
 from wedgewise.errors import InputError, UnknownNameError
 from wedgewise.report import _account, _contests, _papers, _races, _ways, _work
 from wedgewise.report._parts import Bullets, Part, Picture, Table, texts, to_markdown
@@ -349,18 +351,29 @@ def test_the_paper_of_a_suite_is_shown_by_itself() -> None:
         bench_report(records, papers=["nobody"])
 
 
+def test_a_ladder_is_of_times_and_begins_at_its_first_step() -> None:
+    [ladder] = _papers.ladders_in(papers.load("wetric"))
+    assert ladder[0] == "wetric[cooperation=off,matrix_length=0,order=id,spread=1]"
+    assert (len(ladder), ladder[-1]) == (5, "wetric")
+
+
 def test_the_ladder_of_a_paper_is_climbed_by_itself() -> None:
-    ladder = ("hindex", "trust[cooptimisation=off,combination=warp]", "trust[combination=warp]", "trust")
-    knobs = [{}, {"cooptimisation": "off", "combination": "warp"}, {"combination": "warp"}, {}]
-    names = ["hindex", "trust", "trust", "trust"]
+    ladder = [
+        "hindex",
+        "trust[cooptimisation=off,combination=warp,relabel=rank]",
+        "trust[combination=warp,relabel=rank]",
+        "trust[relabel=rank]",
+        "trust",
+    ]
+    ways = [Spec.parse(text) for text in ladder]
     records = [
-        made("wedgewise", seconds, algorithm=name, knobs=each, device="cuda", command="wedgewise bench trust")
-        for name, each, seconds in zip(names, knobs, (0.8, 0.4, 0.1, 0.05), strict=True)
+        made("wedgewise", time, algorithm=way.name, knobs=way.settings, device="cuda", command="wedgewise bench trust")
+        for way, time in zip(ways, (0.8, 0.4, 0.1, 0.05, 0.025), strict=True)
     ]
     [part] = [part for part in bench_report(records).parts if part.title == "Ladders"]
     [table] = tables(part)
-    assert [row[0] for row in rows(table)] == list(ladder)
-    assert [row[-1] for row in rows(table)] == ["1.00×", "2.00×", "4.00×", "2.00×"]
+    assert [row[0] for row in rows(table)] == ladder
+    assert [row[-1] for row in rows(table)] == ["1.00×", "2.00×", "4.00×", "2.00×", "2.00×"]
 
 
 def test_markdown_has_the_tables_and_keeps_their_columns() -> None:

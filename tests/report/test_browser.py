@@ -22,7 +22,8 @@ from wedgewise.report.bench_page import bench_report, to_html
 
 BROWSER = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 PATIENCE = 60
-PHONE = (390, 800)
+PHONE = (320, 800)
+LEAST_LETTER = 8.5  # pixels
 DESKTOP = (1100, 1400)
 OPTIONS = (
     "--headless",
@@ -61,6 +62,10 @@ told.wide = [...document.querySelectorAll("body *")].filter((found) =>
 told.page = [document.documentElement.scrollWidth, innerWidth];
 told.boxes = [...document.querySelectorAll(".box")].some((box) => box.scrollWidth > box.clientWidth);
 told.drawings = [...document.querySelectorAll("svg")].map((svg) => svg.getBoundingClientRect().width);
+told.letters = [...document.querySelectorAll("svg")].flatMap((svg) => [...svg.querySelectorAll("text")].map((text) =>
+  parseFloat(getComputedStyle(text).fontSize) * svg.getBoundingClientRect().width / svg.viewBox.baseVal.width));
+told.cut = [...document.querySelectorAll("svg")].flatMap((svg) => [...svg.querySelectorAll("text")].filter((text) =>
+  text.getBoundingClientRect().right > svg.getBoundingClientRect().right + 1).map((text) => text.textContent));
 const identifiers = [...document.querySelectorAll("[id]")].map((found) => found.id);
 told.twice = identifiers.filter((id, number) => identifiers.indexOf(id) !== number);
 const made = document.createElement("pre");
@@ -123,7 +128,9 @@ def test_tables_sort_and_nothing_but_their_boxes_is_wider_than_a_phone(page: str
     assert told["wide"] == []
     assert told["page"][0] <= told["page"][1] == PHONE[0]
     assert told["boxes"]
-    assert 300 < min(told["drawings"]) <= max(told["drawings"]) <= PHONE[0]
+    assert 280 < min(told["drawings"]) <= max(told["drawings"]) <= PHONE[0]
+    assert min(told["letters"]) > LEAST_LETTER
+    assert told["cut"] == []
     assert told["twice"] == []
     assert b"CONSOLE" not in seen.stderr
 

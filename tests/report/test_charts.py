@@ -12,7 +12,7 @@ import pytest
 
 from wedgewise.errors import MissingDependencyError
 from wedgewise.report import charts
-from wedgewise.report._drawing import PAGE_COLOURS
+from wedgewise.report._drawing import PAGE_COLOURS, wrapped
 from wedgewise.report.charts import Axis, Bin, Chart, Span
 
 pytest.importorskip("matplotlib")
@@ -77,6 +77,32 @@ def test_lines_mark_the_values_that_were_measured() -> None:
 
 def test_a_single_series_has_no_legend() -> None:
     assert "a" not in words(drawn("scatter"))
+
+
+def test_long_names_are_broken_where_they_may_be() -> None:
+    way = "wetric[cooperation=off,matrix_length=0,spread=1,order=id] on cuda"
+    chart = charts.bars([f"kronecker-18-seed1: {way}"], {way: [1.0], "b": [2.0]}, Axis("v"))
+    found = words(chart.svg())
+    named = [text for text in found if text.startswith(("wetric", "order"))]
+    assert named == ["wetric[cooperation=off,matrix_length=0,spread=1,", "order=id] on cuda"]
+    grouped = [text for text in found if text.startswith(("kronecker", "matrix"))]
+    assert grouped == ["kronecker-18-seed1: wetric[cooperation=off,", "matrix_length=0,spread=1,order=id] on cuda"]
+    short = charts.bars(["a"], {"b": [1.0], "c": [2.0]}, Axis("v"))
+    assert chart.height > short.height + 2 * 0.12
+
+
+@pytest.mark.parametrize("name", ["", ",", "a" * 30, "a, b", "[x=1,y=2]", "图 " * 20])
+def test_breaking_a_name_loses_nothing_but_blanks(name: str) -> None:
+    lines = wrapped(name, 10).split("\n")
+    assert "".join(lines).replace(" ", "") == name.replace(" ", "")
+    assert max(map(len, lines)) <= 11  # a comma may stand behind the last letter
+
+
+def test_ticks_do_not_touch() -> None:
+    places = [0.0, 10_000.0, 25_000.0, 100_000.0, 300_000.0]
+    found = words(charts.lines({"a": [(place, 1.0 + place) for place in places]}, Axis("length"), Axis("v", "s")).svg())
+    shown = [text for text in found if text in {f"{place:,g}" for place in places}]
+    assert shown == ["0", "100,000", "300,000"]
 
 
 def test_names_are_text_whatever_they_hold() -> None:

@@ -112,3 +112,11 @@ def test_light_and_dark_define_the_same_colours() -> None:
 def test_texts_are_escaped_once() -> None:
     assert escaped("a & b") == "a &amp; b"
     assert paragraph_html("a < `b & c`") == "<p>a &lt; <code>b &amp; c</code></p>"
+
+
+def test_names_with_settings_may_be_broken_between_these() -> None:
+    table = table_html(["way", "of"], [["trust[chunk=3,cached=2] on cuda", "1,024"]], "Times of a[b=1].")
+    assert "trust[<wbr>chunk=3,<wbr>cached=2] on cuda</th>" in table
+    assert ">1,024</td>" in table
+    assert "<span>Times of a[<wbr>b=1].</span>" in table
+    assert 'aria-label="Times of a[b=1]."' in table

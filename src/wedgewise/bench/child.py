@@ -222,12 +222,16 @@ def _leader_of(pid: int) -> int | None:
 
 def kill_session(leader: int) -> None:
     """Kill what is left of a session: those that made groups of their own, then the group of its leader at once."""
+    _kill_followers(leader)
+    with suppress(ProcessLookupError):
+        os.killpg(leader, signal.SIGKILL)
+
+
+def _kill_followers(leader: int) -> None:
     for pid in session(leader):
         if pid != leader:
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
-    with suppress(ProcessLookupError):
-        os.killpg(leader, signal.SIGKILL)
 
 
 def _one_line(error: BaseException) -> str:
@@ -238,18 +242,28 @@ def _first_line() -> bytes:
     """Of stdin, and nothing behind it."""
     line = b""
     while not line.endswith(b"\n"):
-        line += os.read(0, 1)
+        byte = os.read(0, 1)
+        if not byte:
+            raise SystemExit("no job: the parent is gone")
+        line += byte
     return line
 
 
-def _heed_parent(may_go_on: threading.Event) -> None:
-    """Go on when the parent says so; stop, with all that was started, when it is gone: then stdin is closed."""
+def _heed_parent(may_go_on: threading.Event, folder: str) -> None:
+    """Go on when the parent says so; stop, with all that was started, when it is gone: then stdin is closed.
+
+    The folder of temporary files, which the parent made, goes with them.
+    """
     while os.read(0, 1):
         may_go_on.set()
+    import shutil  # not before: the system was not to pay for it
+
+    _kill_followers(os.getpid())
+    shutil.rmtree(folder, ignore_errors=True)
     kill_session(os.getpid())
 
 
 if __name__ == "__main__":
-    first_line, told = _first_line(), threading.Event()
-    threading.Thread(target=_heed_parent, args=(told,), daemon=True).start()
-    main(json.loads(first_line), int(sys.argv[1]), told.wait)
+    its_job, told = json.loads(_first_line()), threading.Event()
+    threading.Thread(target=_heed_parent, args=(told, its_job["folder"]), daemon=True).start()
+    main(its_job, int(sys.argv[1]), told.wait)

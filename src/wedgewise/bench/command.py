@@ -28,7 +28,7 @@ from wedgewise.report.progress import Tell
 
 MEMORY_SHARE = 0.8
 DEFAULT_WORK = Path(tempfile.gettempdir()) / "wedgewise-bench"
-CUPY = ("cupy-cuda13x", "cupy-cuda12x")
+FOR_CUDA = ("cupy-cuda13x", "cupy-cuda12x", "pylibcugraph-cu13", "pylibcugraph-cu12")
 LOOK_FOR_GPU = """
 import json, sys
 from wedgewise.machine import gpu
@@ -49,9 +49,11 @@ class Choices:
     limit_bytes : resident memory of a cell; by default 80 % of what is free
     data : folder of NAME.el.xz with a truths.json in or above it
     work : folder of prepared graphs
-    results : the file that a line per cell is appended to; by default one of today in `work`
+    results : the file that a line per cell is appended to; by default one of today in `work`, or the latest one there
+        when a run is resumed
     resume : whether cells that the results have for this revision are kept
-    programs : other people's programs, which take part too: a file as `wedgewise.bench.programs` reads it
+    programs : other people's programs, which take part too, or those of them that `systems` names: a file as
+        `wedgewise.bench.programs` reads it
     profiles : whether our own cells on a GPU run once more under a profiler, for its counters
     command : how the run was asked for, for the record
     """
@@ -92,8 +94,9 @@ class Choices:
         return replace(suite, matrices=tuple(map(self._changed, suite.matrices)), **changes)
 
     def sources(self) -> list[SystemSource]:
-        """The programs that take part."""
-        return [] if self.programs is None else read_sources(self.programs, all_systems())
+        """The programs that take part: all of the file, or those that are named."""
+        found = [] if self.programs is None else read_sources(self.programs, all_systems())
+        return [program for program in found if not self.systems or program.name in self.systems]
 
     def _changed(self, matrix: Matrix) -> Matrix:
         return replace(
@@ -106,7 +109,10 @@ class Choices:
 
     def results_of(self, suite: Suite) -> Path:
         """The file of records."""
-        return self.results or self.work / f"{suite.name}-{datetime.now(UTC).date().isoformat()}.jsonl"
+        if self.results is not None:
+            return self.results
+        earlier = sorted(self.work.glob(f"{suite.name}-????-??-??.jsonl")) if self.resume else []
+        return earlier[-1] if earlier else self.work / f"{suite.name}-{datetime.now(UTC).date().isoformat()}.jsonl"
 
 
 Hear = Callable[[Record, Standing], None]
@@ -244,11 +250,12 @@ def _limit_bytes(choices: Choices) -> int:
 def _setting(systems: Sequence[SystemSource], cells: Sequence[Cell], command: Sequence[str]) -> Setting:
     """Where the run is made: of an installed package the version stands for the revision."""
     checkout = Path(wedgewise.__file__).resolve().parents[2]
-    packages = [*(system.package for system in systems), "pyarrow", *CUPY]  # the reader that peers share
+    packages = [*(system.package for system in systems), "pyarrow", *FOR_CUDA]  # the reader that peers share
     setting = describe_setting(packages, command, checkout if (checkout / ".git").exists() else None)
     gpu = look_for_gpu() if any(cell.device != "cpu" for cell in cells) else {}
     revision = setting.revision or f"v{wedgewise.__version__}"
-    return replace(setting, revision=revision, machine={**setting.machine, **gpu})
+    versions = {**setting.versions, **{system.package: system.version for system in systems if system.version}}
+    return replace(setting, revision=revision, versions=versions, machine={**setting.machine, **gpu})
 
 
 def look_for_gpu() -> dict[str, Any]:

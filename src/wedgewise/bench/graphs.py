@@ -8,6 +8,7 @@ import lzma
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +30,14 @@ SMALL = (generate.kronecker(8, seed=1), generate.complete_tripartite(20, 30, 40)
 """Graphs that the slowest of our algorithms decomposes within a second."""
 
 LARGE = (generate.kronecker(22, seed=1), generate.kronecker(24, seed=1))
-KRONECKER = re.compile(r"kronecker-(\d+)-seed(\d+)")
+NAMED: Mapping[re.Pattern[str], Callable[..., generate.EdgeStream]] = {
+    re.compile(r"kronecker-(\d+)-seed(\d+)"): lambda scale, seed: generate.kronecker(scale, seed=seed),
+    re.compile(r"torus3d-(\d+)"): generate.torus3d,
+}
+"""Graphs of any size: what their names look like, and the generator that takes the numbers in them."""
+
+ALIASES = {"loc-brightkite": "loc-brightkite_edges"}
+"""Names in data folders of graphs that the catalogue has by another one."""
 
 KNOWN_TRIANGLES = {
     "kronecker-12-seed1": 481_604,
@@ -194,18 +202,19 @@ def known_graphs(data: Path | None, threads: int = 1) -> dict[str, BenchGraph]:
     """
     streams = [from_stream(stream, threads) for stream in (*SMALL, *LARGE)]
     real = [] if data is None else real_graphs(data, least_edges=0)
+    real += [replace(graph, name=ALIASES[graph.name]) for graph in real if graph.name in ALIASES]
     usual = [*streams[: len(SMALL)], *answer_graphs(threads), *generated_graphs(threads), *streams[len(SMALL) :]]
     known = {graph.name: graph for graph in (*usual, *published_graphs(threads))}
     return known | {graph.name: graph for graph in (*map(from_bundled, datasets.BUNDLED), *real)}
 
 
 def named_graphs(data: Path | None, names: Iterable[str], threads: int = 1) -> dict[str, BenchGraph]:
-    """`known_graphs`, and Kronecker graphs of these names of any scale and seed."""
+    """`known_graphs`, and graphs of any size by these names: Kronecker graphs, 3D tori."""
     known = known_graphs(data, threads)
-    for name in names:
-        found = None if name in known else KRONECKER.fullmatch(name)
+    for name, (pattern, generator) in product(names, NAMED.items()):
+        found = None if name in known else pattern.fullmatch(name)
         if found is not None:
-            known[name] = from_stream(generate.kronecker(int(found[1]), seed=int(found[2])), threads)
+            known[name] = from_stream(generator(*map(int, found.groups())), threads)
     return known
 
 

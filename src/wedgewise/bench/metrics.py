@@ -7,51 +7,15 @@ BBTC's rate and the ME/s of the eager k-truss are all of these.
 from __future__ import annotations
 
 import statistics
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from wedgewise.bench import published
 from wedgewise.bench.record import STAGES, Record
+from wedgewise.bench.statistic import OURS, Statistic
 from wedgewise.bench.table import asked, column_of, markdown, ratio_text, seconds_text, time_text
 
-AVERAGES: Mapping[str, Callable[[Sequence[float]], float]] = {
-    "mean": statistics.fmean,
-    "median": statistics.median,
-    "least": min,
-}
 UNITS = ("", "k", "M", "G", "T", "P")
-
-
-@dataclass(frozen=True, slots=True)
-class Statistic:
-    """One number for several repeats: an average of the last so many of them, or of all where none is given.
-
-    Examples
-    --------
-    >>> Statistic("mean", 2).of([9.0, 1.0, 2.0])
-    1.5
-    """
-
-    average: str
-    runs: int | None = None
-
-    def of(self, seconds: Sequence[float]) -> float | None:
-        """The average; None without a repeat."""
-        if not seconds:
-            return None
-        return float(AVERAGES[self.average](seconds[-self.runs :] if self.runs else seconds))
-
-    def __str__(self) -> str:
-        return self.average if self.runs is None else f"{self.average} of the last {self.runs}"
-
-
-OURS = Statistic("median")
-PUBLISHED = {
-    "wetric": Statistic("mean", 10),
-    "trust": Statistic("mean", 10),
-    "bbtc": Statistic("median", 5),
-    "eager": Statistic("mean", 10),
-}
-"""How each paper states a time; the comparison of ITC algorithms does not say how often it measured."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,18 +50,24 @@ class Metrics:
     times_limit: float | None
 
 
+def published_statistics() -> dict[str, Statistic]:
+    """How each paper states a time, by its short name; one that does not say how often it measured has none."""
+    papers = map(published.load, published.keys())
+    return {paper.key: paper.states for paper in papers if paper.runs is not None}
+
+
 def metrics_of(record: Record, edges: int | None = None) -> Metrics:
     """All metrics of one record; `edges` are those of its graph, where it does not say itself."""
     outcome, facts = record.outcome, record.outcome.facts
     edges = outcome.edges if edges is None else edges
     kernels = outcome.stages.get("kernel") or (outcome.seconds if record.cell.row == "count" else ())
     kernel = OURS.of(kernels)
-    published = {key: statistic.of(kernels) for key, statistic in PUBLISHED.items()}
+    stated = {key: statistic.of(kernels) for key, statistic in published_statistics().items()}
     return Metrics(
         median=outcome.median,
         spread=outcome.spread,
         repeats=len(outcome.seconds),
-        published={key: seconds for key, seconds in published.items() if seconds is not None},
+        published={key: seconds for key, seconds in stated.items() if seconds is not None},
         stages={name: statistics.median(outcome.stages[name]) for name in STAGES if outcome.stages.get(name)},
         edges_per_second=_ratio(edges, outcome.median),
         teps=_ratio(edges, kernel),
@@ -135,7 +105,7 @@ def _where(record: Record) -> list[str]:
 
 def _seconds(measured: Measured) -> str:
     keys: dict[Statistic, list[str]] = {}
-    for key, statistic in PUBLISHED.items():
+    for key, statistic in published_statistics().items():
         keys.setdefault(statistic, []).append(key)
     stages = [name for name in STAGES if any(name in metrics.stages for _, _, metrics in measured)]
     header = [

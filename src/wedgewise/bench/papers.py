@@ -10,6 +10,7 @@ from itertools import product
 from wedgewise.bench.published import UNITS, Curve, Exhibit, Number, Paper, keys, load, parse
 from wedgewise.bench.record import Record
 from wedgewise.bench.spec import Spec
+from wedgewise.bench.statistic import OURS, Statistic
 from wedgewise.bench.table import markdown as table_text
 from wedgewise.bench.table import ratio_text, seconds_text
 
@@ -29,12 +30,9 @@ __all__ = [
     "value_of",
 ]
 
-Average = Callable[[Sequence[float]], float]
 Key = tuple[str, ...]
-OUR_AVERAGE = "median"
 
-AVERAGES: Mapping[str, Average] = {"median": statistics.median, "mean": statistics.fmean, "least": min}
-JOINS: Mapping[str, Average] = {
+JOINS: Mapping[str, Callable[[Sequence[float]], float]] = {
     "geometric mean": statistics.geometric_mean,
     "mean": statistics.fmean,
     "least": min,
@@ -120,14 +118,14 @@ class Measured:
         """A number with ours: on its own graph, or on the one that stands in for it, or on all that were measured."""
         named = (number.graph, self.paper.stand_ins.get(number.graph, ""))
         asked = [graph for graph in named if graph in self.graphs] if number.graph else self.graphs
-        values = {graph: self._value(number, graph, OUR_AVERAGE) for graph in asked}
+        values = {graph: self._value(number, graph, OURS) for graph in asked}
         right = {graph: value for graph, value in values.items() if isinstance(value, float)}
         if not right:
             reasons = dict.fromkeys(value for value in values.values() if isinstance(value, str))
             nothing = "the graph is not among these results" if number.graph else "there are no results"
             return Beside(exhibit, number, why=next(iter(reasons), nothing))
         graphs = tuple(right)[:1] if number.graph else tuple(right)
-        alike = [self._value(number, graph, self.paper.average) for graph in graphs]
+        alike = [self._value(number, graph, self.paper.states) for graph in graphs]
         join = JOINS[number.join] if number.join else min
         return Beside(
             exhibit,
@@ -144,24 +142,24 @@ class Measured:
         found: dict[str, dict[str, float]] = {}
         for graph, way in product(self.graphs, curve.ways):
             number = Number(metric, None, graph=graph, way=way, of=curve.metric, **shared)
-            value = self._value(number, graph, OUR_AVERAGE)
+            value = self._value(number, graph, OURS)
             if isinstance(value, float):
                 found.setdefault(graph, {})[way] = value
         return found
 
-    def _value(self, number: Number, graph: str, average: str) -> float | str:
+    def _value(self, number: Number, graph: str, statistic: Statistic) -> float | str:
         """Our own value on one graph, or why there is none."""
         if number.metric != "ratio":
-            return self._single(number, graph, average)
+            return self._single(number, graph, statistic)
         single = replace(number, metric=number.of, over="")
-        divisor = self._single(single, graph, average)
+        divisor = self._single(single, graph, statistic)
         over = replace(single, way=number.over, device=number.over_device or number.device)
-        divided = self._single(over, graph, average)
+        divided = self._single(over, graph, statistic)
         if isinstance(divided, str) or isinstance(divisor, str):
             return divided if isinstance(divided, str) else str(divisor)
         return divided / divisor if divided and divisor else f"{number.of} too small to be divided"
 
-    def _single(self, number: Number, graph: str, average: str) -> float | str:
+    def _single(self, number: Number, graph: str, statistic: Statistic) -> float | str:
         """What one cell measured, or why there is none."""
         if number.way in self.paper.others:
             return f"{number.way} is none of ours"
@@ -175,7 +173,7 @@ class Measured:
         if record.outcome.status != "ok":
             return f"{number.way}: {record.outcome.status.replace('_', ' ')}"
         stage = number.stage or (self.paper.stage if number.row == "count" else "whole")
-        value = value_of(record, number.metric, stage, AVERAGES[average])
+        value = value_of(record, number.metric, stage, statistic)
         return f"{number.metric} was not measured" if value is None else value
 
     def _of_graph(self, metric: str, graph: str) -> float | str:
@@ -185,7 +183,7 @@ class Measured:
         return next((value for value in values if value is not None), f"{metric} was not measured")
 
 
-def value_of(record: Record, metric: str, stage: str = "kernel", average: Average = statistics.median) -> float | None:
+def value_of(record: Record, metric: str, stage: str = "kernel", statistic: Statistic = OURS) -> float | None:
     """A metric of a record: seconds of a stage, edges per second, a size, a fact, or a profiler's counter."""
     outcome = record.outcome
     if metric not in ("seconds", "edges_per_second"):
@@ -195,7 +193,7 @@ def value_of(record: Record, metric: str, stage: str = "kernel", average: Averag
         return float(value) if isinstance(value, int | float) else None
     timed = outcome.seconds if stage in TIMED[record.cell.row] else ()
     repeats = outcome.stages.get(stage) or timed
-    seconds = float(average(repeats)) if repeats else None
+    seconds = statistic.of(repeats)
     if metric == "seconds" or not seconds:
         return seconds
     return None if outcome.edges is None else outcome.edges / seconds

@@ -378,10 +378,14 @@ def read_text_pairs(path: str, threads: int) -> NDArray[Any]:
     return np.stack([table[name].to_numpy() for name in names]).T
 
 
-def simple_pairs(pairs: NDArray[Any]) -> SimplePairs:
-    """Drop loops and duplicates by one sort of 64-bit keys; columns come out with first < second, sorted."""
-    import numpy as np
+def simple_pairs(pairs: NDArray[Any], xp: Any = None) -> SimplePairs:
+    """Drop loops and duplicates by one sort of 64-bit keys; columns come out with first < second, sorted.
 
+    On a device where `xp` is CuPy, to which the pairs belong then.
+    """
+    import numpy
+
+    np = numpy if xp is None else xp
     low, high = np.minimum(pairs[:, 0], pairs[:, 1]), np.maximum(pairs[:, 0], pairs[:, 1])
     keys = (low.astype(np.uint64) << np.uint64(32) | high.astype(np.uint64))[low != high]
     keys.sort()

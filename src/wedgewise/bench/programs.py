@@ -27,11 +27,12 @@ version : what is to be recorded of it
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
 import tomllib
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from string import Formatter
 from typing import TYPE_CHECKING, Any
@@ -94,6 +95,12 @@ class Program:
         named = {name for command in self.commands for word in command for name in _placeholders(word)}
         return tuple(name for name in FILES if name in named)
 
+    @property
+    def mark(self) -> str:
+        """What is recorded of it: its version, and a digest of all that its file says of it."""
+        said = {key: value for key, value in asdict(self).items() if key != "folder"}
+        return f"{self.version} declared {hashlib.sha256(repr(said).encode()).hexdigest()[:12]}".lstrip()
+
     def path_of(self, name: str) -> str:
         """Where a command looks for a program."""
         return str(self.folder / name) if os.sep in name else name
@@ -151,7 +158,10 @@ def sources(path: Path, taken: Iterable[str] = ()) -> list[SystemSource]:
                 remedy="name the program otherwise",
             )
     source = path.resolve()
-    return [SystemSource(item.name, item.name, ("default",), source, devices=(item.device,)) for item in programs]
+    return [
+        SystemSource(item.name, item.name, ("default",), source, devices=(item.device,), version=item.mark)
+        for item in programs
+    ]
 
 
 class _Keys:

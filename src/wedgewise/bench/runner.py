@@ -139,17 +139,25 @@ class Bench:
     def _is_settled(self, record: Record) -> bool:
         """Whether a record needs no other run.
 
-        It is of this revision and of a graph of this size, was available, did not end at a limit below that of this
-        run, and was profiled where that is to be; one without counters says why in its message.
+        It is of this revision, was available, was asked the same, did not end at a limit below that of this run, was
+        repeated as often as this run would, and was profiled where that is to be; one without counters says why in its
+        message.
         """
-        outcome, graph = record.outcome, self.graphs.get(record.cell.graph)
-        is_other_graph = graph is not None and graph.pairs != record.pairs
+        outcome = record.outcome
         had_less_time = outcome.status == "timeout" and record.limits["seconds"] < self.limits.seconds
-        if is_other_graph or had_less_time:
-            return False
+        had_other_repeats = outcome.status == "ok" and record.limits.get("repeats") != self.limits.repeats
         lacks_counters = outcome.status == "ok" and "counters" not in outcome.facts and not outcome.message
-        is_complete = not (self._wants_profile(record.cell) and lacks_counters)
-        return record.setting.revision == self.setting.revision and outcome.status != "unavailable" and is_complete
+        is_incomplete = self._wants_profile(record.cell) and lacks_counters
+        if had_less_time or had_other_repeats or is_incomplete or not self._is_of_the_same(record):
+            return False
+        return record.setting.revision == self.setting.revision and outcome.status != "unavailable"
+
+    def _is_of_the_same(self, record: Record) -> bool:
+        """Whether a record is of a graph of this size, and of a program as it is declared now."""
+        graph, system = self.graphs.get(record.cell.graph), self.systems.get(record.cell.system)
+        if graph is not None and graph.pairs != record.pairs:
+            return False
+        return system is None or system.version in ("", record.setting.versions.get(system.package))
 
 
 class _Ahead:

@@ -10,7 +10,7 @@ from wedgewise.bench import cuts, metrics, papers, table, ways
 from wedgewise.bench.child import MOST_REPEATS
 from wedgewise.bench.matrix import Matrix
 from wedgewise.bench.record import Cell, Record
-from wedgewise.bench.systems import SystemSource
+from wedgewise.bench.systems import SystemSource, choose_systems
 from wedgewise.errors import InputError
 
 SECTIONS: Mapping[str, Callable[[Sequence[Record]], list[str]]] = {
@@ -132,7 +132,8 @@ class Suite:
         known = {name for matrix in matrices for name in matrix.systems}
         others = tuple(name for name in names if name not in known)
         if others:
-            matrices.append(replace(self.matrices[0], systems=others, devices=("cpu",), algorithms=(), knobs={}))
+            devices = _union(_usual_devices(system) for system in choose_systems(list(others)))
+            matrices.append(replace(self.matrices[0], systems=others, devices=devices, algorithms=(), knobs={}))
         return replace(self, matrices=tuple(matrices))
 
     def with_programs(self, programs: Sequence[SystemSource], rows: tuple[str, ...]) -> Suite:
@@ -175,6 +176,11 @@ class Suite:
             sections.append(f"## Targets\n\n{table.markdown(header, rows)}")
         text = table.page(self.title or self.summary, records, sections)
         return f"{text}\n{papers.markdown(papers.load(self.paper), records)}" if self.paper else text
+
+
+def _usual_devices(system: SystemSource) -> tuple[str, ...]:
+    """The CPU where a system runs there, else wherever it does."""
+    return ("cpu",) if "cpu" in system.devices else system.devices
 
 
 def _union(values: Iterator[tuple[str, ...]]) -> tuple[str, ...]:

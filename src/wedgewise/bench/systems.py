@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from wedgewise.algorithms import find, registry
 from wedgewise.algorithms._contract import Algorithm
-from wedgewise.bench import blocks, lagraph, ours, peers
+from wedgewise.bench import blocks, cugraph, lagraph, ours, peers
 from wedgewise.bench.digest import Frame
 from wedgewise.bench.record import QUESTIONS
 from wedgewise.bench.spec import Spec
@@ -82,7 +82,7 @@ class SystemSource:
 
     Algorithms are written with their knobs; ``partial`` has those of the questions that not all of them answer. One
     that takes part ``only_by_name`` is none of those that are compared where nobody is named. ``devices`` are those on
-    which it runs.
+    which it runs. ``version`` is recorded where the package is none whose version could be asked for.
     """
 
     name: str
@@ -93,6 +93,7 @@ class SystemSource:
     partial: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     only_by_name: bool = False
     devices: tuple[str, ...] = ("cpu",)
+    version: str = ""
 
     def ways(self, question: str) -> tuple[str, ...]:
         """The algorithms that answer a question."""
@@ -126,7 +127,7 @@ def _questions_of(system: type) -> tuple[str, ...]:
 
 def all_systems() -> dict[str, SystemSource]:
     """Ourselves first, then the peers, then our own blocks."""
-    return {item.name: item for module in (ours, peers, lagraph, blocks) for item in systems_in(module)}
+    return {item.name: item for module in (ours, peers, lagraph, cugraph, blocks) for item in systems_in(module)}
 
 
 def choose_systems(names: list[str] | None, more: Iterable[SystemSource] = ()) -> list[SystemSource]:

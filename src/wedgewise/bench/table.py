@@ -45,7 +45,7 @@ STAGES = {"load": "build ", "prepare": "build ", "check": "check "}
 class Line:
     """One graph in one row: the best record of each system on each device, and the ratio to the fastest peer.
 
-    ``ratio`` is the fastest peer's median divided by ours on the CPU; None when either is missing.
+    ``ratio`` is the median of the fastest peer on the CPU divided by ours there; None when either is missing.
     """
 
     graph: str
@@ -54,7 +54,8 @@ class Line:
 
     @property
     def fastest_peer(self) -> str | None:
-        peers = [name for name, record in self.best.items() if record.cell.system != OURS]
+        here = {name: record for name, record in self.best.items() if record.cell.device == "cpu"}
+        peers = [name for name, record in here.items() if record.cell.system != OURS]
         times = {name: seconds for name in peers if (seconds := self.seconds(name)) is not None}
         return min(times, key=times.__getitem__, default=None)
 

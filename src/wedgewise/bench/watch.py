@@ -3,7 +3,7 @@
 The limit on time holds for each stage that the child reports, so that a slow construction is not mistaken
 for a slow count. The limit on memory watches the resident set of the child and of whatever it started: an address-space
 limit would fail thread stacks and reserved arenas that are never touched. What the child started ends with it, and its
-temporary files are deleted.
+temporary files are deleted; where this process is killed, the child does both.
 """
 
 from __future__ import annotations
@@ -134,7 +134,7 @@ def _start(job: Mapping[str, Any], writing: int, complaints: IO[bytes], folder: 
         start_new_session=True,
         env=os.environ | {"TMPDIR": folder} | _thread_variables(job["threads"]),
     )
-    _say(process, json.dumps(dict(job)).encode() + b"\n")
+    _say(process, json.dumps({**job, "folder": folder}).encode() + b"\n")
     return process
 
 

@@ -61,7 +61,7 @@ def bench(
     ] = [],  # noqa: B006
     rows: Annotated[list[str], typer.Option(metavar="NAME…", help="Fewer rows of the suite: count, edges, file.")] = [],  # noqa: B006
     systems: Annotated[
-        list[str], typer.Option(metavar="NAME…", help="Who takes part: wedgewise, graphblas, networkit, igraph, …")
+        list[str], typer.Option(metavar="NAME…", help="Who takes part: wedgewise, igraph, …, or one of --programs.")
     ] = [],  # noqa: B006
     devices: Annotated[list[str], typer.Option(metavar="NAME…", help="Where wedgewise runs: cpu, cuda, hybrid.")] = [],  # noqa: B006
     algorithms: Annotated[
@@ -91,7 +91,7 @@ def bench(
     ] = None,
     resume: Annotated[
         bool,
-        typer.Option("--resume", help="Keep the cells that the records have for this revision, from any machine."),
+        typer.Option("--resume", help="Keep the cells that the records, or the latest ones, have for this revision."),
     ] = False,
     programs: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Other people's programs, which take part too: P.toml.")
@@ -204,7 +204,7 @@ def _run(suite: Suite, choices: Choices, tables: Path | None, console: Console) 
     try:
         with console.stages() as tell:
             records = run(suite, choices, tell, hear)
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, SystemExit):  # the second is how SIGTERM ends us
         if results.exists():
             say(f"finished cells are in {results}; --resume goes on behind them")
         raise

@@ -16,9 +16,10 @@ from typing import Any
 
 from wedgewise.interop.libraries import library
 
-WIDTH = 5.0  # inches: small, so that letters stay readable when a phone scales a chart down
-PNG_DOTS_PER_INCH = 200
-LEGEND_LETTERS = 66
+WIDTH = 3.6  # inches: small, so that letters stay readable where a phone scales a chart to its own width
+LETTER = 4.9  # points that one takes, on average
+PNG_DOTS_PER_INCH = 280
+LEGEND_LETTERS, KEY_LETTERS = 62, 6  # of a line, and what the sign before a name takes of them
 
 INK, SOFT, RULE, PAPER = "#1c2128", "#56606c", "#d5dbe1", "#ffffff"
 SERIES = ("#0b6bb8", "#cf5a00", "#0a8f6a", "#b0508f", "#8a6d00", "#5a55c8", "#3d8ea8", "#7a828c")
@@ -54,7 +55,7 @@ STYLE = {
     "xtick.labelcolor": INK,
     "ytick.labelcolor": INK,
     "legend.frameon": False,
-    "legend.fontsize": 8.0,
+    "legend.fontsize": 7.5,
     "lines.linewidth": 1.4,
     "lines.markersize": 4.5,
 }
@@ -157,7 +158,7 @@ def dress(axes: Any, axis: Axis, *, is_x: bool) -> None:
         side.set_major_locator(ticker.LogLocator(subs=steps, numticks=7))
         side.set_minor_locator(ticker.NullLocator())
     else:
-        side.set_major_locator(ticker.MaxNLocator(6, steps=[1, 2, 2.5, 5, 10]))
+        side.set_major_locator(ticker.MaxNLocator(4 if is_x else 6, steps=[1, 2, 2.5, 5, 10]))
     side.set_major_formatter(ticker.FuncFormatter(lambda value, _: axis.text(value)))
     side.grid(True)
 
@@ -165,17 +166,49 @@ def dress(axes: Any, axis: Axis, *, is_x: bool) -> None:
 def legend(figure: Any, handles: Sequence[Any], names: Sequence[str]) -> None:
     """Name the series above the plot, in as many columns as fit; a single one needs no name."""
     if len(names) > 1:
-        style = {"ncols": _legend_columns(names), "handlelength": 1.8, "columnspacing": 1.2, "borderaxespad": 0.2}
-        figure.legend(handles, names, loc="outside upper left", **style)
+        shown = _legend_names(names)
+        style = {"ncols": _legend_columns(shown), "handlelength": 1.8, "columnspacing": 1.2, "borderaxespad": 0.2}
+        figure.legend(handles, shown, loc="outside upper left", **style)
 
 
 def legend_height(names: Sequence[str]) -> float:
     """The inches that `legend` takes."""
-    return 0.08 + 0.165 * math.ceil(len(names) / _legend_columns(names)) if len(names) > 1 else 0.0
+    if len(names) < 2:
+        return 0.0
+    shown = _legend_names(names)
+    rows = math.ceil(len(shown) / _legend_columns(shown))
+    lines = max(sum(map(lines_in, shown[start : start + rows])) for start in range(0, len(shown), rows))
+    return 0.08 + 0.165 * lines
 
 
-def _legend_columns(names: Sequence[str]) -> int:
-    return max(1, min(len(names), 4, LEGEND_LETTERS // (max(map(len, names)) + 6)))
+def wrapped(name: str, letters: int) -> str:
+    """A name in lines of so many letters, broken behind its blanks, commas and brackets.
+
+    Examples
+    --------
+    >>> wrapped("wetric[spread=7,order=id] on cuda", 20)
+    'wetric[spread=7,\\norder=id] on cuda'
+    """
+    lines = [""]
+    for piece in re.findall(rf"[^,\[\s]{{1,{letters}}}[,\[\s]*|[,\[\s]+", name):
+        if lines[-1] and len(f"{lines[-1]}{piece}".rstrip()) > letters:
+            lines.append("")
+        lines[-1] += piece
+    return "\n".join(line.rstrip() for line in lines)
+
+
+def lines_in(name: str) -> int:
+    """Of how many lines a wrapped name is."""
+    return name.count("\n") + 1
+
+
+def _legend_names(names: Sequence[str]) -> list[str]:
+    return [wrapped(name, LEGEND_LETTERS - KEY_LETTERS) for name in names]
+
+
+def _legend_columns(shown: Sequence[str]) -> int:
+    longest = max((len(line) for name in shown for line in name.split("\n")), default=0)
+    return max(1, min(len(shown), 4, LEGEND_LETTERS // (longest + KEY_LETTERS)))
 
 
 @contextmanager

@@ -43,10 +43,11 @@ def paper_part(key: str, records: Sequence[Record]) -> Part | None:
 
 
 def ladders_in(paper: Paper) -> list[tuple[str, ...]]:
-    """Ways of one exhibit that are compared one with the next, as `settled` writes them: at least two steps."""
+    """Ways of one exhibit whose times are compared one with the next, as `settled` writes them: at least two steps."""
     found = []
     for exhibit in paper.exhibits:
-        after = {number.over: number.way for number in exhibit.numbers if number.over and number.over != number.way}
+        ratios = [number for number in exhibit.numbers if number.over != number.way and number.of == "seconds"]
+        after = {number.over: number.way for number in ratios if number.over}
         for first in (way for way in after if way not in after.values()):
             ladder = [first]
             while (step := after.get(ladder[-1])) is not None and step not in ladder:

@@ -9,7 +9,22 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from wedgewise.report._drawing import INK, PAPER, SERIES, SOFT, Axis, Chart, dress, legend, legend_height, series_style
+from wedgewise.report._drawing import (
+    INK,
+    LETTER,
+    PAPER,
+    SERIES,
+    SOFT,
+    WIDTH,
+    Axis,
+    Chart,
+    dress,
+    legend,
+    legend_height,
+    lines_in,
+    series_style,
+    wrapped,
+)
 
 __all__ = [
     "Axis",
@@ -31,7 +46,8 @@ Points = Mapping[str, Sequence[Point]]
 """Points by the name of their series."""
 
 MARGIN = 0.55  # inches of an axis with its label
-LINE = 0.19  # of a line of text
+LINE, NEXT_LINE = 0.19, 0.125  # of a line of text, and of each one below it
+GROUP_LETTERS = 58  # of a line that names a group
 BAR, THICK_BAR = 0.14, 0.17
 GAP = 0.07
 PLOT = 2.7
@@ -74,7 +90,8 @@ def bars(
     axis : of the values
     reference : a value that is marked by a line, such as a ratio of one
     """
-    step = LINE + BAR * len(series) + GAP
+    label = _label_height(groups)
+    step = label + BAR * len(series) + GAP
 
     def draw(figure: Any) -> None:
         axes = figure.add_subplot()
@@ -83,7 +100,7 @@ def bars(
         base = reference if axis.is_log and reference is not None else low
         handles = []
         for number, column in enumerate(series.values()):
-            places = [group * step + LINE + BAR * (number + 0.5) for group in range(len(groups))]
+            places = [group * step + label + BAR * (number + 0.5) for group in range(len(groups))]
             found = [(place, value) for place, value in zip(places, column, strict=True) if value is not None]
             widths = [value - base for _, value in found]
             colour = SERIES[number % len(SERIES)]
@@ -102,12 +119,13 @@ def bars(
 
 def stacked(groups: Sequence[str], series: Mapping[str, Sequence[float]], axis: Axis) -> Chart:
     """One bar for each group, made of the parts of all series, and their sums behind them."""
-    step = LINE + THICK_BAR + GAP
+    label = _label_height(groups)
+    step = label + THICK_BAR + GAP
 
     def draw(figure: Any) -> None:
         axes = figure.add_subplot()
         ends = [0.0] * len(groups)
-        places = [group * step + LINE + THICK_BAR / 2 for group in range(len(groups))]
+        places = [group * step + label + THICK_BAR / 2 for group in range(len(groups))]
         handles = []
         for number, column in enumerate(series.values()):
             style = {"color": SERIES[number % len(SERIES)], "edgecolor": PAPER, "linewidth": 0.5}
@@ -228,7 +246,8 @@ def _plot(
         dress(axes, x, is_x=True)
         dress(axes, y, is_x=False)
         if 0 < len(ticks) <= MOST_TICKS:
-            axes.set_xticks(ticks, [f"{place:,g}" for place in ticks])
+            shown = _apart(axes, {place: f"{place:,g}" for place in ticks})
+            axes.set_xticks(list(shown), list(shown.values()))
         legend(figure, handles, list(series))
 
     return Chart(draw, PLOT + legend_height(list(series)))
@@ -253,7 +272,7 @@ def _value_text(axes: Any, value: float, place: float, axis: Axis, is_left: bool
         textcoords="offset points",
         ha="right" if is_left else "left",
         va="center",
-        fontsize=7,
+        fontsize=7.5,
     )
 
 
@@ -261,7 +280,27 @@ def _name_groups(axes: Any, groups: Sequence[str], step: float) -> None:
     """The name of every group above its bars, so that these have the whole width."""
     style = {"va": "bottom", "fontsize": 7.5, "bbox": {"facecolor": PAPER, "edgecolor": "none", "pad": 0.4}}
     for number, name in enumerate(groups):
-        axes.text(0.0, number * step + LINE - 0.03, name, transform=axes.get_yaxis_transform(), **style)
+        place = number * step + _label_height(groups) - 0.03
+        axes.text(0.0, place, wrapped(name, GROUP_LETTERS), transform=axes.get_yaxis_transform(), **style)
     axes.set_ylim(step * len(groups), 0.0)
     axes.set_yticks([])
     axes.spines["left"].set_visible(False)
+
+
+def _label_height(groups: Sequence[str]) -> float:
+    """The inches above the bars of a group, for the longest of the names."""
+    return LINE + NEXT_LINE * (max((lines_in(wrapped(name, GROUP_LETTERS)) for name in groups), default=1) - 1)
+
+
+def _apart(axes: Any, ticks: Mapping[float, str]) -> dict[float, str]:
+    """Those of the ascending ticks whose texts do not touch the one before."""
+    axes.autoscale_view()  # before: limits are found only when they are asked for
+    to_share = axes.transScale + axes.transLimits
+    shown: dict[float, str] = {}
+    end = 0.0
+    for place, text in ticks.items():
+        middle, half = to_share.transform((place, 1.0))[0] * WIDTH * 72, LETTER * (len(text) + 1) / 2
+        if not shown or middle - half >= end:
+            shown[place] = text
+            end = middle + half
+    return shown

@@ -22,6 +22,7 @@ Value = str | tuple[str, float | None]
 
 LONG, NAME = 48, 16  # letters of a cell that is broken into lines, always and on a phone
 SVG = re.compile(r"<svg\b.*?</svg>", re.DOTALL)
+SETTINGS = re.compile(r"\[[^\]]*\]")
 IDENTIFIER = re.compile(r'(\bid="|url\(#|href="#)')
 
 
@@ -153,8 +154,14 @@ def _row_html(row: Sequence[Value], classes: Sequence[str]) -> str:
         (of_class or _width_class(text)) + _sort_key(value)
         for value, text, of_class in zip(row, texts, classes, strict=True)
     ]
-    cells = "".join(f"<td{attribute}>{text}</td>" for attribute, text in zip(attributes[1:], texts[1:], strict=True))
-    return f'<th scope="row"{attributes[0]}>{texts[0]}</th>{cells}'
+    first, *others = map(_breakable, texts)
+    cells = "".join(f"<td{attribute}>{text}</td>" for attribute, text in zip(attributes[1:], others, strict=True))
+    return f'<th scope="row"{attributes[0]}>{first}</th>{cells}'
+
+
+def _breakable(text: str) -> str:
+    """A name with settings may be broken between these, before it is broken within one."""
+    return SETTINGS.sub(lambda found: re.sub(r"[\[,]", r"\g<0><wbr>", found[0]), text)
 
 
 def _width_class(text: str) -> str:
@@ -170,7 +177,7 @@ def _sort_key(value: Value) -> str:
 
 
 def _with_code(text: str) -> str:
-    return re.sub("`([^`]+)`", r"<code>\1</code>", escaped(text))
+    return re.sub("`([^`]+)`", r"<code>\1</code>", _breakable(escaped(text)))
 
 
 def _numbered_drawings(parts: str) -> str:

@@ -4,7 +4,8 @@
 
     key, title, authors, venue, year
     hardware      what the paper measured on
-    statistic     how it states a time, in words; `average` is the same as a word: median, mean or least
+    statistic     how it states a time, in words
+    average, runs the same as one of `statistic.AVERAGES`, and of how many runs, where the paper says so
     stage         what of a run its times cover, one of `record.STAGES`
     [others]      ways of the paper that are none of ours, each with what it is
     [stand_ins]   graphs of the paper, each with the graph of ours that is measured where the results lack the original
@@ -37,10 +38,10 @@ from types import MappingProxyType
 from typing import Any
 
 from wedgewise.bench.record import STAGES
+from wedgewise.bench.statistic import AVERAGES, Statistic
 from wedgewise.errors import FormatError, UnknownNameError
 
 RERUNS = ("yes", "simulated", "no")
-AVERAGES = ("median", "mean", "least")
 JOINS = ("geometric mean", "mean", "least", "most")
 """How a number that is of no single graph is made of those of all graphs."""
 
@@ -139,7 +140,7 @@ class Paper:
     Attributes
     ----------
     hardware, statistic : what it measured on, and how it states a time, in words
-    average : the statistic as one of `AVERAGES`
+    average, runs : the statistic as one of `statistic.AVERAGES`, and of how many runs; None where that is not said
     stage : what of a run its times cover
     others : ways that are none of ours, each with what it is
     stand_ins : graphs of ours that are measured in place of the paper's, by the name of the latter
@@ -155,10 +156,16 @@ class Paper:
     statistic: str
     average: str
     exhibits: tuple[Exhibit, ...]
+    runs: int | None = None
     stage: str = "kernel"
     others: Mapping[str, str] = field(default_factory=dict)
     stand_ins: Mapping[str, str] = field(default_factory=dict)
     unlisted: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def states(self) -> Statistic:
+        """The statistic that its times are."""
+        return Statistic(self.average, self.runs)
 
     def exhibit(self, name: str) -> Exhibit:
         """The exhibit of that id."""
