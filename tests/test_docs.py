@@ -7,6 +7,7 @@ import doctest
 import gzip
 import re
 import shlex
+import statistics
 import subprocess
 import sys
 from dataclasses import fields
@@ -217,3 +218,22 @@ def test_decisions_have_context_choice_and_cost(path: Path) -> None:
 def test_the_version_is_the_same_everywhere() -> None:
     assert f"\nversion: {wedgewise.__version__}\n" in (ROOT / "CITATION.cff").read_text(encoding="utf-8")
     assert f"\n## {wedgewise.__version__}" in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+
+
+def test_the_figure_of_the_readme_has_the_numbers_of_the_records() -> None:
+    """Its text says them all, and the drawing shows as many."""
+    from wedgewise.bench.record import read_records
+
+    found = re.search(r"!\[(.*?): (keystone .*?)\]\((.*?)\)", (ROOT / "README.md").read_text(encoding="utf-8"))
+    assert found is not None
+    medians = {
+        record.cell.algorithm: statistics.median(record.outcome.seconds)
+        for suite in ("wetric", "itc")  # of what both have, the latter
+        for record in read_records(ROOT / "benchmarks" / "results" / f"{suite}-2026-11-16.jsonl")
+        if (record.cell.graph, record.cell.row, dict(record.cell.knobs)) == ("kronecker-20-seed1", "count", {})
+    }
+    expected = {name: f"{medians['polak'] / seconds:.3g}" for name, seconds in medians.items() if name != "polak"}
+    assert dict(pair.split() for pair in found[2].split(", ")) == expected
+    drawing = (ROOT / found[3]).read_text(encoding="utf-8")
+    drawn = {text for name, ratio in expected.items() for text in (f">{name}<", f">{ratio}×<") if text in drawing}
+    assert len(drawn) == 2 * len(expected)

@@ -33,6 +33,7 @@ OPTIONS = (
     "--no-first-run",
     "--hide-scrollbars",
 )
+STORED = sorted((Path(__file__).resolve().parents[2] / "benchmarks" / "results").glob("*.html"))
 DARK = "--blink-settings=preferredColorScheme=0"
 
 pytestmark = pytest.mark.skipif(BROWSER is None, reason="needs chromium, which is not installed here")
@@ -72,6 +73,21 @@ const made = document.createElement("pre");
 made.id = "told";
 made.textContent = JSON.stringify(told);
 parent.document.body.append(made);
+"""
+
+PRESS_ALL = """
+const buttons = [...document.querySelectorAll("thead button")];
+buttons.forEach((button) => button.click());
+const told = {
+  pressed: buttons.length,
+  tables: document.querySelectorAll("table").length,
+  drawings: document.querySelectorAll("svg").length,
+  page: [document.documentElement.scrollWidth, window.innerWidth],
+};
+const pre = window.parent.document.createElement("pre");
+pre.id = "told";
+pre.textContent = JSON.stringify(told);
+window.parent.document.body.append(pre);
 """
 
 SHOWN = ("What was measured", "Times side by side", "Stages", "Timelines", "What went wrong", "Every cell")
@@ -151,6 +167,26 @@ def test_a_screenshot_shows_the_page_without_a_console_error(
     assert background < 0.2 if name == "dark" else background > 0.9
     is_ink = np.abs(pixels.mean(axis=2) - background) > 0.4
     assert 0.005 < is_ink.mean() < 0.3
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize("stored", STORED, ids=[path.stem for path in STORED])
+def test_the_stored_reports_open_on_a_phone(stored: Path, tmp_path: Path) -> None:
+    """Every heading of every table is pressed."""
+    path = tmp_path / stored.name
+    path.write_text(on_a_phone(with_script(stored.read_text(encoding="utf-8"), PRESS_ALL)), encoding="utf-8")
+    seen = browse(path, "--dump-dom", "--enable-logging=stderr")
+    found = re.search(r'<pre id="told">(.*?)</pre>', seen.stdout.decode(), re.DOTALL)
+    assert found is not None
+    told: dict[str, Any] = json.loads(unescape(found[1]))
+    assert told["pressed"] > told["tables"] > 5
+    assert told["drawings"] > 0
+    assert told["page"][0] <= told["page"][1] == PHONE[0]
+    assert b"CONSOLE" not in seen.stderr
+
+
+def test_there_are_stored_reports() -> None:
+    assert {path.stem for path in STORED} >= {"itc", "wetric", "trust", "bbtc"}
 
 
 @pytest.mark.deep

@@ -153,14 +153,18 @@ def among_ways(records: Sequence[Record]) -> list[Contest]:
 def way_label(records: Sequence[Record]) -> Callable[[Cell], str]:
     """What tells the ways of one system apart; of very many, the algorithms alone."""
     several_threads = len({record.cell.threads for record in records if record.cell.device == "cpu"}) > 1
+    several_devices = len({record.cell.device for record in records}) > 1
+
+    def where(cell: Cell) -> str:
+        return on_device(cell) if several_devices else ""
 
     def by_way(cell: Cell) -> str:
         threads = f", {cell.threads} threads" if several_threads and cell.device == "cpu" else ""
-        return cell.way + on_device(cell) + threads
+        return cell.way + where(cell) + threads
 
     if len({by_way(record.cell) for record in records}) <= MOST_WAYS:
         return by_way
-    return lambda cell: cell.algorithm + on_device(cell)
+    return lambda cell: cell.algorithm + where(cell)
 
 
 def file_stem(*words: str) -> str:

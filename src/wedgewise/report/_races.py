@@ -179,13 +179,16 @@ def _base_items(contest: Contest, base: str) -> Iterator[Item]:
         mean = ratio_text(means[names[0]])
         yield f"{names[0]} is {mean} as fast as {base} in the geometric mean of {len(graphs)} graphs."
     elif len(graphs) > 1:
-        yield Picture(
+        yield _ratios(
             f"speedup-mean-{contest.stem}",
-            charts.bars(names, {"geometric mean": [means[name] for name in names]}, RATIO, 1.0),
+            means,
             f"Time of {base} divided by that of each contender, geometric mean of the graphs that both answered.",
-            _told(means),
         )
-    if len(graphs) * len(names) <= MOST_BARS:
+    if len(graphs) == 1:
+        yield _ratios(
+            f"speedup-{contest.stem}", means, f"Time of {base} divided by that of each contender on {graphs[0]}."
+        )
+    elif len(graphs) * len(names) <= MOST_BARS:
         series = {name: [found.get((graph, name)) for graph in graphs] for name in names}
         yield Picture(
             f"speedup-{contest.stem}",
@@ -193,6 +196,14 @@ def _base_items(contest: Contest, base: str) -> Iterator[Item]:
             f"Time of {base} divided by that of each contender on each graph.",
             _told({f"{name} on {graph}": ratio for (graph, name), ratio in found.items()}),
         )
+
+
+def _ratios(stem: str, found: Mapping[str, float], caption: str) -> Picture:
+    """A bar for each name, which stands above it, the longest first."""
+    ordered = sorted(found, key=found.__getitem__, reverse=True)
+    return Picture(
+        stem, charts.bars(ordered, {"": [found[name] for name in ordered]}, RATIO, 1.0), caption, _told(found)
+    )
 
 
 def _profile_items(contest: Contest) -> Iterator[Item]:

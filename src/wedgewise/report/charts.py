@@ -48,6 +48,7 @@ Points = Mapping[str, Sequence[Point]]
 MARGIN = 0.55  # inches of an axis with its label
 LINE, NEXT_LINE = 0.19, 0.125  # of a line of text, and of each one below it
 GROUP_LETTERS = 58  # of a line that names a group
+HATCHES = ("", "////")  # for more series than there are colours
 BAR, THICK_BAR = 0.14, 0.17
 GAP = 0.07
 PLOT = 2.7
@@ -103,8 +104,9 @@ def bars(
             places = [group * step + label + BAR * (number + 0.5) for group in range(len(groups))]
             found = [(place, value) for place, value in zip(places, column, strict=True) if value is not None]
             widths = [value - base for _, value in found]
-            colour = SERIES[number % len(SERIES)]
-            handles.append(axes.barh([place for place, _ in found], widths, 0.85 * BAR, base, color=colour))
+            look = {"color": SERIES[number % len(SERIES)], "edgecolor": PAPER, "linewidth": 0.0}
+            look["hatch"] = HATCHES[number // len(SERIES) % len(HATCHES)]
+            handles.append(axes.barh([place for place, _ in found], widths, 0.85 * BAR, base, **look))
             for place, value in found:
                 _value_text(axes, value, place, axis, is_left=value < base)
         if reference is not None:
