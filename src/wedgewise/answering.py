@@ -19,6 +19,7 @@ from wedgewise.algorithms._contract import TRUSSES, Shape, TrussJob
 from wedgewise.errors import DeviceMemoryError, InputError, PreconditionError
 from wedgewise.graph import DeviceGraph, OrientedGraph
 from wedgewise.machine import gpu, hardware
+from wedgewise.machine.shortage import memory_for
 from wedgewise.partition.manifest import is_store
 from wedgewise.plan import (
     Options,
@@ -72,7 +73,8 @@ def answer(
         on_device = graph.take_device_seconds()
         computed = _compute(question, graph, options, details, tell)
         clock.skip()
-        finished = question.finish(computed.asked)
+        with memory_for("answer"):
+            finished = question.finish(computed.asked)
         if finished is not computed.asked.computed.triangles:
             clock.lap("answer")
         verified = None
@@ -267,6 +269,7 @@ def _strengths(graph: Graph, oriented: OrientedGraph, weighted: bool, threads: i
     return by_arc
 
 
+@memory_for("verify")
 def _verified(question: Question, answered: Answered, options: Options) -> str:
     """Check by another method, on the host, or raise; how it was done."""
     from wedgewise import verify

@@ -15,6 +15,7 @@ from wedgewise.algorithms._contract import DeviceWork
 from wedgewise.execute.listing import Numbering, Triples
 from wedgewise.graph import DeviceGraph
 from wedgewise.machine.gpu import Array, CopyingDevice
+from wedgewise.machine.shortage import memory_for
 
 PIECE_BYTES = 60  # of a triangle: 12 as ids, 48 while they are turned into ascending vertices
 
@@ -42,6 +43,7 @@ class DeviceListing:
         """How many triangles there are."""
         return self.numbering.total
 
+    @memory_for("list")
     def stretch(self, start: int, stop: int, on_done: Callable[[int, int], None] | None = None) -> Triples:
         """Triangles number start … stop − 1 as rows of three ascending vertices."""
         triples = np.empty((stop - start, 3), np.uint32)
