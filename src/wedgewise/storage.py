@@ -149,6 +149,25 @@ def append_line(path: str | os.PathLike[str], text: str) -> None:
         raise StorageError(f"{path}: only {written} of {len(line)} bytes were written; free disk space and retry")
 
 
+@contextmanager
+def reading_back(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
+    """Yield a file that this package has written, to be read.
+
+    Raises
+    ------
+    StorageError
+        When the file cannot be opened or read.
+    """
+    try:
+        with open(path, "rb") as file:
+            yield file
+    except OSError as error:
+        if isinstance(error, WedgewiseError):
+            raise
+        reason = error.strerror or str(error)
+        raise StorageError(f"{path}: could not be read back ({reason}); check its permissions and the disk") from error
+
+
 def _mode_of_replaced(target: Path) -> int | None:
     """The permissions to carry over from a file that is about to be replaced; None where there is none."""
     try:

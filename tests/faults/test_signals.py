@@ -18,7 +18,6 @@ from commands import COMMAND, PATIENCE
 from loopback import Loopback, Served, loopback
 
 from wedgewise import generate
-from wedgewise.partition.spool import write_store
 from wedgewise.partition.store import open_store
 from wedgewise.write import write_edges
 

@@ -57,11 +57,7 @@ class Folder:
     def opened(self, file: str) -> Iterator[tuple[BinaryIO, int]]:
         """A regular file of the folder itself: no link, no pipe."""
         path = self.path / file
-        try:
-            opened = open(path, "rb", opener=_open_no_link)
-        except OSError as error:
-            raise _not_opened(str(path), error) from error
-        with opened, _reading(str(path)):
+        with _open(path) as opened, _reading(str(path)):
             status = os.fstat(opened.fileno())
             if not stat.S_ISREG(status.st_mode):
                 raise FormatError("is no regular file", path=path, remedy=AGAIN)
@@ -109,8 +105,13 @@ class Remote:
         return {str(entry["name"]).rsplit("/", 1)[-1]: int(entry["size"] or 0) for entry in listed}
 
 
-def _open_no_link(path: str, flags: int) -> int:
-    return os.open(path, flags | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))
+def _open(path: Path) -> BinaryIO:
+    """A file that is no link; a pipe is opened without waiting for somebody to write."""
+    extra = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
+    try:
+        return open(path, "rb", opener=lambda name, flags: os.open(name, flags | extra))
+    except OSError as error:
+        raise _not_opened(str(path), error) from error
 
 
 @contextmanager
