@@ -106,35 +106,40 @@ def watch(event, arguments):
         asked.append((event, arguments))
 asked = []
 sys.addaudithook(watch)
-graph, folder = sys.argv[1:]
+graph, folder, *commands = sys.argv[1:]
 import wedgewise as ww
 import wedgewise.cli.app
 from typer.testing import CliRunner
-def run(*arguments):
+for command in commands:
+    arguments = [part.format(graph=graph, folder=folder) for part in command.split()]
     found = CliRunner().invoke(wedgewise.cli.app.app, arguments)
-    assert found.exit_code == 0, (arguments, found.output, found.exception)
-store, table = f"{folder}/store", f"{folder}/answer.csv"
-run("count", graph, "--verify")
-run("info", graph)
-run("explain", graph)
-run("triangles", graph, "--output", table)
-run("truss", graph)
-run("list", graph, "--output", table)
-run("convert", graph, f"{folder}/graph.npz")
-run("generate", "star", "--leaves", "5", f"{folder}/star.txt")
-run("partition", graph, store)
-run("count", store)
-run("datasets", "list")
-run("algorithms")
-run("doctor")
-import networkx
-assert ww.count(networkx.karate_club_graph()) == 45
+    assert found.exit_code == 0, (command, found.output, found.exception)
 print(asked)
 """
 
 
-def test_nothing_is_connected_to_unless_it_is_named(tmp_path: Path) -> None:
-    command = [sys.executable, "-c", ALONE, str(fixture_path("karate")), str(tmp_path)]
+SHORT = ("count {graph} --verify", "convert {graph} {folder}/graph.npz", "datasets list", "doctor")
+LONG = (
+    "info {graph}",
+    "explain {graph}",
+    "triangles {graph} --output {folder}/triangles.csv",
+    "support {graph} --output {folder}/supports.parquet",
+    "clustering {graph}",
+    "truss {graph}",
+    "list {graph} --output {folder}/list.csv",
+    "generate star --leaves 5 {folder}/star.txt",
+    "partition {graph} {folder}/store",
+    "count {folder}/store",
+    "triangles {folder}/store --output {folder}/more.csv",
+    "report --graph {graph} --output {folder}/page.html",
+    "datasets info twitter",
+    "algorithms",
+)
+
+
+@pytest.mark.parametrize("commands", [SHORT, pytest.param(LONG, marks=pytest.mark.deep)], ids=["short", "long"])
+def test_nothing_is_connected_to_unless_it_is_named(commands: tuple[str, ...], tmp_path: Path) -> None:
+    command = [sys.executable, "-c", ALONE, str(fixture_path("karate")), str(tmp_path), *commands]
     found = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
     assert (found.returncode, found.stdout) == (0, "[]\n"), found.stderr
 

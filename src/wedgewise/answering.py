@@ -73,8 +73,12 @@ def answer(
         on_device = graph.take_device_seconds()
         computed = _compute(question, graph, options, details, tell)
         clock.skip()
-        with memory_for("answer"):
-            finished = question.finish(computed.asked)
+        try:
+            finished = _finished(question, computed)
+        except DeviceMemoryError as error:
+            computed = _compute(question, graph, _on_host(options, error), details, tell)
+            clock.skip()
+            finished = _finished(question, computed)
         if finished is not computed.asked.computed.triangles:
             clock.lap("answer")
         verified = None
@@ -144,6 +148,12 @@ def _compute(question: Question, graph: Graph, options: Options, details: Mappin
         graph.release_device()
         answered = _compute_on_host(question, computes, graph, _on_host(options, error), details, tell)
         return replace(answered, seconds=_summed(graph.take_device_seconds(), answered.seconds))
+
+
+@memory_for("answer")
+def _finished(question: Question, computed: Answered) -> Any:
+    """The answer, made of what was computed."""
+    return question.finish(computed.asked)
 
 
 def _on_host(options: Options, error: DeviceMemoryError) -> Options:
