@@ -126,7 +126,13 @@ def _passing(passed: Passed, gate: str, function: Callable[..., Any]) -> Callabl
 
 def _system_calls(passed: Passed) -> dict[str, Any]:
     """The calls of the system; none of these tests ends the machine, so that nothing has to reach its disk."""
-    calls = {"open": os.open, "read": os.read, "write": os.write, "fsync": lambda _file: None, "replace": os.replace}
+    calls: dict[str, Any] = {
+        "open": os.open,
+        "read": os.read,
+        "write": os.write,
+        "fsync": lambda _file: None,
+        "replace": os.replace,
+    }
     names = {"replace": "rename"}
     return {name: _passing(passed, f"storage.{names.get(name, name)}", call) for name, call in calls.items()}
 
@@ -216,7 +222,7 @@ def _taker(passed: Passed) -> Callable[[EmulatedGpu, int], None]:
     return checked
 
 
-def _clocks(passed: Passed) -> dict[str, Callable[[], float]]:
+def _clocks(passed: Passed) -> dict[str, Any]:
     """Clocks that go back a day where they fail once, and a day further at every look where they fail always."""
     back = 0.0
 

@@ -11,11 +11,10 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from numpy._core import _multiarray_umath
+from numpy._core import _multiarray_umath  # type: ignore[attr-defined]
 
 SET_HANDLER, GET_HANDLER = 304, 305  # places in NumPy's table of functions, the same in all versions
 CAPSULE = b"mem_handler"
-NAME = b"refusing"
 
 
 class _Functions(ctypes.Structure):
@@ -48,43 +47,35 @@ _usual = _Handler.from_address(_address_in(_get_handler(), CAPSULE)).functions
 _usual_malloc, _usual_calloc = _Malloc(_usual.malloc), _Calloc(_usual.calloc)
 _usual_realloc = _Realloc(_usual.realloc)
 
-_refuses: Callable[[int], bool] = lambda _size: False  # noqa: E731
+_refuses: list[Callable[[int], bool]] = [lambda _size: False]
 
 
-@_Malloc
 def _malloc(context: Any, size: int) -> Any:
-    return None if _refuses(size) else _usual_malloc(context, size)
+    return None if _refuses[-1](size) else _usual_malloc(context, size)
 
 
-@_Calloc
 def _calloc(context: Any, count: int, size: int) -> Any:
-    return None if _refuses(count * size) else _usual_calloc(context, count, size)
+    return None if _refuses[-1](count * size) else _usual_calloc(context, count, size)
 
 
-@_Realloc
 def _realloc(context: Any, memory: Any, size: int) -> Any:
-    return None if _refuses(size) else _usual_realloc(context, memory, size)
+    return None if _refuses[-1](size) else _usual_realloc(context, memory, size)
 
 
-def _address(function: Any) -> Any:
-    return ctypes.cast(function, ctypes.c_void_p)
-
-
+_callbacks = _Malloc(_malloc), _Calloc(_calloc), _Realloc(_realloc)
 # freed by NumPy's own function; kept for good, since arrays refer to the handler that made them
-_watching = _Handler(
-    NAME, 1, _Functions(_usual.context, _address(_malloc), _address(_calloc), _address(_realloc), _usual.free)
-)
+_addresses = [ctypes.cast(function, ctypes.c_void_p) for function in _callbacks]
+_watching = _Handler(b"refusing", 1, _Functions(_usual.context, *_addresses, _usual.free))
 _capsule = _capsule_of(ctypes.addressof(_watching), CAPSULE, None)
 
 
 @contextmanager
 def watched(refuses: Callable[[int], bool]) -> Iterator[None]:
     """Within the block an array gets no memory when ``refuses(bytes)`` says so."""
-    global _refuses
-    before, _refuses = _refuses, refuses
+    _refuses.append(refuses)
     handler = _set_handler(_capsule)
     try:
         yield
     finally:
         _set_handler(handler)
-        _refuses = before
+        _refuses.pop()

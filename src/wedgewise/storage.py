@@ -9,6 +9,7 @@ import stat
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from io import BufferedReader
 from pathlib import Path
 from typing import BinaryIO
 
@@ -150,7 +151,7 @@ def append_line(path: str | os.PathLike[str], text: str) -> None:
 
 
 @contextmanager
-def reading_back(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
+def reading_back(path: str | os.PathLike[str]) -> Iterator[BufferedReader]:
     """Yield a file that this package has written, to be read.
 
     Raises
