@@ -140,7 +140,7 @@ LONG = (
 @pytest.mark.parametrize("commands", [SHORT, pytest.param(LONG, marks=pytest.mark.deep)], ids=["short", "long"])
 def test_nothing_is_connected_to_unless_it_is_named(commands: tuple[str, ...], tmp_path: Path) -> None:
     command = [sys.executable, "-c", ALONE, str(fixture_path("karate")), str(tmp_path), *commands]
-    found = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    found = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
     assert (found.returncode, found.stdout) == (0, "[]\n"), found.stderr
 
 
@@ -148,5 +148,5 @@ def test_a_connection_would_be_noticed() -> None:
     with loopback() as server:
         server.files["file"] = Served(b"45")
         command = [sys.executable, "-c", CONNECTED, server.url("file")]
-        found = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+        found = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
     assert found.stdout == "True\n", found.stderr

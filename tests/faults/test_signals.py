@@ -65,7 +65,7 @@ COMMANDS = (
     Command(("partition", "graph.txt", "made"), "made", is_store),
     Command(("convert", "graph.txt", "answer.mtx"), "answer.mtx"),
     Command(("generate", "kronecker", "--scale", "15", "answer.txt"), "answer.txt"),
-    Command(("bench", "smoke", "--output", "answer.jsonl"), "answer.jsonl", has_whole_lines),
+    Command(("bench", "smoke", "--output", "answer.jsonl", "--work", "../kept"), "answer.jsonl", has_whole_lines),
     Command(("report", "--graph", "graph.txt", "--output", "answer.html"), "answer.html", is_page),
     Command(("datasets", "get", NAME, "--from", "{server}/graph.txt")),
 )
