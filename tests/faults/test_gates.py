@@ -64,17 +64,21 @@ class Traveller:
         self.inputs = inputs
         self.folder = folder
         self.expected: Any = None
-        self.made: dict[str, bytes] = {}
+        self.leaves_no_trace = False
         for _ in range(2):  # the first time modules and kernels are loaded
             self.pack()
             self.expected = journey.go(folder)
         self.made = self.outputs()
+        self.leaves_no_trace = not self.made and not journey.stores
         self.pack()
         with installed(array_bytes=ARRAY_BYTES) as passed:
             journey.go(folder)
         self.gates = [gate for gate in GATES if passed.times[gate]]
 
     def pack(self) -> None:
+        """Begin anew, where a journey leaves anything behind."""
+        if self.leaves_no_trace:
+            return
         shutil.rmtree(self.folder, ignore_errors=True)
         shutil.copytree(self.inputs, self.folder)
 
