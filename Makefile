@@ -8,6 +8,8 @@ PYTHON := $(shell for p in python3.13 python3.12 python3.11 python3; do \
 	$$p -c 'import sys, venv; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1 && { echo $$p; break; }; done)
 VENV := .venv
 BENCH_VENV := .venv-bench
+# a file of exact versions and hashes to install instead of what pyproject.toml allows; CI has one
+LOCK ?=
 RUN := $(VENV)/bin/python
 DATA ?= ../shared/data
 # a file of tests belongs to one of two processes
@@ -25,25 +27,31 @@ help:
 	@echo "make bench-quick the table of all answers on small graphs (a minute); wrong answers fail"
 	@echo "make docs        build the documentation into docs/_build/html; warnings are errors"
 
+# $(1): the folder, $(2): what to install; with a lock, what that names and nothing else, each file by its hash
 define create_venv
-	@if [ -n "$(UV)" ]; then \
-		"$(UV)" venv --quiet --allow-existing $(1) && VIRTUAL_ENV=$(1) "$(UV)" pip install --quiet $(2); \
+	@set -e; if [ -n "$(UV)" ]; then \
+		"$(UV)" venv --quiet --allow-existing $(1); install="env VIRTUAL_ENV=$(1) $(UV) pip install --quiet"; \
 	elif [ -n "$(PYTHON)" ]; then \
-		$(PYTHON) -m venv $(1) && $(1)/bin/python -m pip install --quiet --disable-pip-version-check --upgrade 'pip>=25.1' && \
-		$(1)/bin/python -m pip install --quiet --disable-pip-version-check $(2); \
+		$(PYTHON) -m venv $(1); install="$(1)/bin/python -m pip install --quiet --disable-pip-version-check"; \
+		[ -n "$(LOCK)" ] || $$install --upgrade 'pip>=25.1'; \
 	else \
 		echo "wedgewise needs Python 3.11 or later with venv: apt-get install python3-venv"; exit 1; \
+	fi; \
+	if [ -n "$(LOCK)" ]; then \
+		$$install --require-hashes -r "$(LOCK)"; $$install --no-deps --no-build-isolation -e .; \
+	else \
+		$$install -e . $(2); \
 	fi
 	@touch $(1)/.stamp
 endef
 
-$(VENV)/.stamp: pyproject.toml
+$(VENV)/.stamp: pyproject.toml $(LOCK)
 	@echo "Setting up $(VENV) (once)"
-	$(call create_venv,$(VENV),-e . --group dev)
+	$(call create_venv,$(VENV),--group dev)
 
 $(BENCH_VENV)/.stamp: pyproject.toml
 	@echo "Setting up $(BENCH_VENV) with the peers (once)"
-	$(call create_venv,$(BENCH_VENV),-e . --group bench)
+	$(call create_venv,$(BENCH_VENV),--group bench)
 
 demo: $(VENV)/.stamp
 	@$(VENV)/bin/wedgewise doctor --warm

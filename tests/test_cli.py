@@ -403,7 +403,10 @@ def test_doctor_can_warm_every_answer() -> None:
     ("changes", "said"),
     [
         ({"jit": False}, "run as plain Python: NUMBA_DISABLE_JIT is set"),
-        ({"cache": None}, "no folder is writable: compiled in every process; name one with WEDGEWISE_CACHE"),
+        (
+            {"cache": None},
+            "no folder is writable by you alone: compiled in every process; name one with WEDGEWISE_CACHE",
+        ),
         ({}, "0 compiled in /cache; `wedgewise doctor --warm` compiles them ahead"),
         ({"kernels_cached": 9}, "9 compiled in /cache"),
         ({"warmed": {"compiled": 4, "seconds": 2.345}}, "0 compiled in /cache (4 of them now, in 2.3 s)"),

@@ -19,6 +19,7 @@ from wedgewise.algorithms._contract import TRUSSES, Shape, TrussJob
 from wedgewise.errors import DeviceMemoryError, InputError, PreconditionError
 from wedgewise.graph import DeviceGraph, OrientedGraph
 from wedgewise.machine import gpu, hardware
+from wedgewise.machine.shortage import memory_for
 from wedgewise.partition.manifest import is_store
 from wedgewise.plan import (
     Options,
@@ -72,7 +73,12 @@ def answer(
         on_device = graph.take_device_seconds()
         computed = _compute(question, graph, options, details, tell)
         clock.skip()
-        finished = question.finish(computed.asked)
+        try:
+            finished = _finished(question, computed)
+        except DeviceMemoryError as error:
+            computed = _compute(question, graph, _on_host(options, error), details, tell)
+            clock.skip()
+            finished = _finished(question, computed)
         if finished is not computed.asked.computed.triangles:
             clock.lap("answer")
         verified = None
@@ -142,6 +148,12 @@ def _compute(question: Question, graph: Graph, options: Options, details: Mappin
         graph.release_device()
         answered = _compute_on_host(question, computes, graph, _on_host(options, error), details, tell)
         return replace(answered, seconds=_summed(graph.take_device_seconds(), answered.seconds))
+
+
+@memory_for("answer")
+def _finished(question: Question, computed: Answered) -> Any:
+    """The answer, made of what was computed."""
+    return question.finish(computed.asked)
 
 
 def _on_host(options: Options, error: DeviceMemoryError) -> Options:
@@ -267,6 +279,7 @@ def _strengths(graph: Graph, oriented: OrientedGraph, weighted: bool, threads: i
     return by_arc
 
 
+@memory_for("verify")
 def _verified(question: Question, answered: Answered, options: Options) -> str:
     """Check by another method, on the host, or raise; how it was done."""
     from wedgewise import verify

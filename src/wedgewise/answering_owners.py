@@ -17,6 +17,7 @@ from wedgewise.execute.outofcore import Counting, plan_count, plan_of, work_key
 from wedgewise.execute.owners import Owning, room_for_owners
 from wedgewise.execute.slices import Slices
 from wedgewise.machine import hardware
+from wedgewise.machine.shortage import memory_for
 from wedgewise.partition.store import Store
 from wedgewise.plan import ENGINE, Options, Plan
 from wedgewise.result import Result
@@ -53,6 +54,7 @@ class StoreQuestion:
     verify: bool = False
 
 
+@memory_for("answer")
 def answer_by_owners(question: StoreQuestion, store: Store, tell: Tell) -> Result:
     """The answer as the same graph in memory gives it."""
     with found_by_owners(question, store, tell) as (found, result):
@@ -77,7 +79,8 @@ def found_by_owners(question: StoreQuestion, store: Store, tell: Tell) -> Iterat
         _recounting(question, store)  # loads its kernels before what is left is measured
     owning = _planned(question, store)
     recounting = _recounting(question, store) if question.verify else None
-    found = FINDERS[question.name](question, store, owning, tell)
+    with memory_for("truss" if question.name == "k_truss" else "count"):
+        found = FINDERS[question.name](question, store, owning, tell)
     seconds = {"truss" if question.name == "k_truss" else "count": time.perf_counter() - begin}
     verified = None
     if recounting is not None:

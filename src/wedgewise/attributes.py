@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from wedgewise.errors import InputError
 from wedgewise.execute.threads import run_tasks
 from wedgewise.graph import EdgeList, Keys, SimpleGraph
+from wedgewise.machine.shortage import memory_for
 
 CHUNK = 1 << 18
 NOWHERE = -1
@@ -67,6 +68,7 @@ class EdgeAttributes:
         return given
 
 
+@memory_for("clean")
 def edge_attributes(edge_list: EdgeList, simple: SimpleGraph, *, directed: bool, threads: int) -> EdgeAttributes:
     """Look up what each edge of `simple`, which was made of `edge_list`, carries; the pairs must be as they came."""
     if directed and edge_list.undirected:

@@ -26,6 +26,7 @@ from wedgewise.graph import CleanReport, DeviceSimpleGraph, EdgeList, Ids, Keys,
 from wedgewise.machine import jit
 from wedgewise.machine.gpu import Array, Device
 from wedgewise.machine.jit import kernel, kernel_view
+from wedgewise.machine.shortage import memory_for
 from wedgewise.radix import MAX_ID, SortedKeys, sort_pairs
 from wedgewise.read.limits import DEFAULT_LIMITS, MAX_LABEL, Limits
 
@@ -34,6 +35,7 @@ SLOTS_PER_PAIR = 2
 CHUNK = 1 << 20
 
 
+@memory_for("clean")
 def clean(
     edge_list: EdgeList,
     threads: int,
@@ -70,6 +72,7 @@ def clean(
     return without_leaves(graph) if drop_leaves else graph
 
 
+@memory_for("clean")
 def clean_on_device(
     edge_list: EdgeList, pairs: Array, device: Device, *, limits: Limits = DEFAULT_LIMITS
 ) -> DeviceSimpleGraph:

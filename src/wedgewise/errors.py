@@ -68,7 +68,8 @@ class MissingDependencyError(WedgewiseError, ImportError):
 
 
 class MemoryLimitError(WedgewiseError, MemoryError):
-    """The work needs more memory than allowed or available, found before anything large was allocated."""
+    """The work needs more memory than allowed or available: found before anything large was allocated where that can be
+    foreseen, else named with the stage that ran out of it."""
 
 
 class DeviceMemoryError(MemoryLimitError):
@@ -103,7 +104,7 @@ class VerificationError(WedgewiseError, ArithmeticError):
 
 
 class StorageError(WedgewiseError, OSError):
-    """A file could not be written; nothing half-written is left under its final name."""
+    """A file could not be written, or read back; nothing half-written is left under its final name."""
 
 
 class DownloadError(WedgewiseError, ConnectionError):

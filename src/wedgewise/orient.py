@@ -33,6 +33,7 @@ from wedgewise.graph import DeviceGraph, DeviceSimpleGraph, Ids, Keys, OrientedG
 from wedgewise.machine import jit
 from wedgewise.machine.gpu import Array, Device
 from wedgewise.machine.jit import helper, kernel, kernel_view
+from wedgewise.machine.shortage import memory_for
 from wedgewise.orient_arrays import (
     RENAMINGS,
     arcs_of_edges_by_arrays,
@@ -50,6 +51,7 @@ CHUNK = 1 << 20
 FIND_CHUNK = 1 << 18
 
 
+@memory_for("orient")
 def orient(
     graph: SimpleGraph, order: str = "degree", *, threads: int = 1, compiled: bool | None = None
 ) -> OrientedGraph:
@@ -68,6 +70,7 @@ def orient(
     return OrientedGraph(graph.n, offsets, out_neighbours, vertex_of, order, "rank", wedges)
 
 
+@memory_for("orient")
 def orient_on_device(graph: DeviceSimpleGraph, order: str, device: Device) -> DeviceGraph:
     """What `orient` makes, to the byte, of a graph that lies on a device."""
     _check_order(order)
@@ -84,6 +87,7 @@ def orient_device_bytes(n: int, m: int) -> int:
     return SORTED_KEY_BYTES * m + 28 * n + temporary_bytes(max(n, m))
 
 
+@memory_for("orient")
 def relabel(graph: OrientedGraph, by: str, *, threads: int = 1, compiled: bool | None = None) -> OrientedGraph:
     """Rename the vertices of an oriented graph whose ids are ranks; directions stay."""
     _check_relabelling(by)
@@ -104,6 +108,7 @@ def relabel(graph: OrientedGraph, by: str, *, threads: int = 1, compiled: bool |
     return OrientedGraph(graph.n, offsets, out_neighbours, vertex_of, graph.order, by, graph.wedges)
 
 
+@memory_for("orient")
 def relabel_on_device(graph: DeviceGraph, by: str, device: Device) -> DeviceGraph:
     """What `relabel` makes, to the byte, of a graph that lies on a device."""
     _check_relabelling(by)
@@ -123,6 +128,7 @@ def _check_relabelling(by: str) -> None:
         raise UnknownNameError(f"no relabelling named {by!r}; there are: {', '.join(RELABELLINGS)}")
 
 
+@memory_for("orient")
 def arcs_of_edges(
     simple: SimpleGraph, oriented: OrientedGraph, *, threads: int = 1, compiled: bool | None = None
 ) -> NDArray[Any]:

@@ -10,6 +10,7 @@ import numpy as np
 from wedgewise.algorithms._contract import FoundTruss, Work
 from wedgewise.errors import VerificationError
 from wedgewise.execute.local import Execution
+from wedgewise.machine.shortage import memory_for
 from wedgewise.plan import Plan
 from wedgewise.truss import LEAST_K
 
@@ -33,6 +34,7 @@ class Computed:
     k: int | None = None
 
 
+@memory_for("reduce")
 def reduce(execution: Execution, plan: Plan) -> Computed:
     """Add the partials up; refuse an incomplete set, a count beyond what any graph can have, sums that disagree."""
     missing = set(range(execution.tasks)) - set(execution.partials)
@@ -67,6 +69,7 @@ def _check_sum(computed: Computed, plan: Plan) -> None:
         )
 
 
+@memory_for("reduce")
 def reduce_truss(found: FoundTruss, plan: Plan) -> Computed:
     """What was found of trusses; refuse one of fewer edges than any of its k has, and numbers that no edge can have."""
     if len(found.filled) != plan.m:

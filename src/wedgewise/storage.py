@@ -9,6 +9,7 @@ import stat
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from io import BufferedReader
 from pathlib import Path
 from typing import BinaryIO
 
@@ -147,6 +148,25 @@ def append_line(path: str | os.PathLike[str], text: str) -> None:
         raise _not_written(Path(path), error) from error
     if written != len(line):
         raise StorageError(f"{path}: only {written} of {len(line)} bytes were written; free disk space and retry")
+
+
+@contextmanager
+def reading_back(path: str | os.PathLike[str]) -> Iterator[BufferedReader]:
+    """Yield a file that this package has written, to be read.
+
+    Raises
+    ------
+    StorageError
+        When the file cannot be opened or read.
+    """
+    try:
+        with open(path, "rb") as file:
+            yield file
+    except OSError as error:
+        if isinstance(error, WedgewiseError):
+            raise
+        reason = error.strerror or str(error)
+        raise StorageError(f"{path}: could not be read back ({reason}); check its permissions and the disk") from error
 
 
 def _mode_of_replaced(target: Path) -> int | None:

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from wedgewise._decimal import spell
 from wedgewise.errors import InputError, MissingDependencyError, UnknownNameError
 from wedgewise.graph import Labels
+from wedgewise.machine.shortage import memory_for
 from wedgewise.read.arrow import import_pyarrow
 from wedgewise.read.checks import first_outside
 from wedgewise.read.sniff import COMPRESSION_SUFFIXES, data_suffix
@@ -56,6 +57,7 @@ class Writer:
     labels: str
 
 
+@memory_for("write")
 def write_edges(
     edges: NDArray[Any] | Iterable[NDArray[Any]],
     path: str | os.PathLike[str],

@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from wedgewise._decimal import spell
 from wedgewise.errors import InputError, UnknownNameError, VerificationError
 from wedgewise.graph import Labels
+from wedgewise.machine.shortage import memory_for
 from wedgewise.read.arrow import import_pyarrow
 from wedgewise.read.sniff import data_suffix
 from wedgewise.storage import atomic_write
@@ -221,6 +222,7 @@ def check_labels(path: str | os.PathLike[str], labels: Labels, ends: int) -> Non
         raise InputError(f"{os.fspath(path)}: {suffix} holds numbers, and the labels are text; write .csv or .parquet")
 
 
+@memory_for("write")
 def write_answers(answers: Answers, path: str | os.PathLike[str]) -> None:
     """Write the rows of an answer to a file that appears when all of them are in it.
 

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import io
 from pathlib import Path
 
 import fuzz
+import numpy as np
 import pytest
 
+from wedgewise.graph import EdgeList
 from wedgewise.read import read_edges
+
+CHUNK = 1 << 25
 
 pytest.importorskip("pyarrow")
 pytest.importorskip("zstandard")
@@ -42,7 +47,22 @@ def test_a_foreign_exception_is_noticed(
         fuzz.run_case(all_seeds, 0, tmp_path)
 
 
+def test_a_case_that_takes_much_memory_is_noticed(
+    all_seeds: list[fuzz.Seed], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def take_much(*_: object, **__: object) -> EdgeList:
+        np.ones(CHUNK, np.uint8).sum()
+        return read_edges(io.BytesIO(b"0 1\n"))
+
+    monkeypatch.setattr(fuzz, "CASE_BYTES", CHUNK // 2)
+    monkeypatch.setattr(fuzz, "read_edges", take_much)
+    with pytest.raises(AssertionError, match=r"case 0 .* took [\d,]+ bytes"):
+        fuzz.run_case(all_seeds, 0, tmp_path)
+
+
 @pytest.mark.deep
-def test_forty_thousand_mutants(all_seeds: list[fuzz.Seed], tmp_path: Path) -> None:
-    tally = fuzz.run_cases(all_seeds, range(2_000, 42_000), tmp_path)
+def test_forty_thousand_mutants(tmp_path: Path) -> None:
+    tally = fuzz.run_elsewhere(range(2_000, 42_000), tmp_path)
     assert tally.read + tally.refused == 40_000
+    assert tally.seconds <= fuzz.CASE_SECONDS
+    assert tally.taken <= fuzz.CASE_BYTES

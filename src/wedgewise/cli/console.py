@@ -8,6 +8,7 @@ standard error is one. ``--verbose`` writes stages and compilations as lines whe
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 from collections.abc import Callable, Iterator
@@ -24,6 +25,7 @@ from wedgewise.report.objects import Object, to_json
 from wedgewise.report.progress import Tell, progress_bar
 
 FAILED = 1
+UNWRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +95,12 @@ class Commands(TyperGroup):
             sys.exit(INTERRUPTED)
         except WedgewiseError as error:
             say(f"error: {error}")
+            sys.exit(FAILED)
+        except OSError as error:
+            if error.errno not in UNWRITABLE or error.filename is not None:
+                raise
+            _forget_output()
+            say(f"error: standard output could not be written ({error.strerror}); free disk space and retry")
             sys.exit(FAILED)
         except MemoryError as error:
             say(f"error: out of memory ({error}); use a machine with more memory or a smaller graph")

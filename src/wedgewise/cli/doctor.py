@@ -149,7 +149,7 @@ def _kernels_text(record: dict[str, Any]) -> str:
     if not record["jit"]:
         return "run as plain Python: NUMBA_DISABLE_JIT is set"
     if record["cache"] is None:
-        return f"no folder is writable: compiled in every process; name one with {jit.CACHE_VARIABLE}"
+        return f"no folder is writable by you alone: compiled in every process; name one with {jit.CACHE_VARIABLE}"
     state = f"{record['kernels_cached']} compiled in {record['cache']}"
     if record["warmed"] is not None:
         return f"{state} ({record['warmed']['compiled']} of them now, in {record['warmed']['seconds']:.1f} s)"

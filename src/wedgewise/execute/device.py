@@ -12,11 +12,13 @@ from wedgewise.execute.device_listing import DeviceListing
 from wedgewise.execute.local import Execution, Partial
 from wedgewise.graph import DeviceGraph
 from wedgewise.machine.gpu import Array, Device
+from wedgewise.machine.shortage import memory_for
 from wedgewise.plan import Plan
 
 LISTING_BYTES = 1 << 30  # of device memory for a piece of a listing, and an eighth of what is free at most
 
 
+@memory_for("count")
 def execute_on_device(
     plan: Plan, graph: DeviceGraph, forms: DeviceForms, on_done: Callable[[int, int], None] | None = None
 ) -> Execution:

@@ -12,9 +12,11 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from wedgewise.algorithms._contract import DeviceWork
+from wedgewise.errors import DeviceMemoryError
 from wedgewise.execute.listing import Numbering, Triples
 from wedgewise.graph import DeviceGraph
 from wedgewise.machine.gpu import Array, CopyingDevice
+from wedgewise.machine.shortage import memory_for
 
 PIECE_BYTES = 60  # of a triangle: 12 as ids, 48 while they are turned into ascending vertices
 
@@ -27,7 +29,7 @@ class DeviceListing:
     work : the finished work of a listing on the device
     graph : the graph that it was prepared for
     device : where both lie
-    limit_bytes : device memory for the triangles of a piece
+    limit_bytes : device memory for the triangles of a piece; where that cannot be had, pieces are halved
     """
 
     def __init__(self, work: DeviceWork, graph: DeviceGraph, device: CopyingDevice, limit_bytes: int) -> None:
@@ -42,16 +44,24 @@ class DeviceListing:
         """How many triangles there are."""
         return self.numbering.total
 
+    @memory_for("list")
     def stretch(self, start: int, stop: int, on_done: Callable[[int, int], None] | None = None) -> Triples:
         """Triangles number start … stop − 1 as rows of three ascending vertices."""
         triples = np.empty((stop - start, 3), np.uint32)
-        pieces = range(start, stop, self.piece_triangles)
-        for number, begin in enumerate(pieces):
+        begin, pieces = start, 0
+        while begin < stop:
             end = min(begin + self.piece_triangles, stop)
-            with self.device.memory():
-                triples[begin - start : end - start] = self.device.download(self._piece(begin, end))
+            try:
+                with self.device.memory():
+                    triples[begin - start : end - start] = self.device.download(self._piece(begin, end))
+            except DeviceMemoryError:
+                if end - begin == 1:
+                    raise
+                self.piece_triangles = (end - begin) // 2
+                continue
+            begin, pieces = end, pieces + 1
             if on_done is not None:
-                on_done(number + 1, len(pieces))
+                on_done(pieces, pieces - (begin - stop) // self.piece_triangles)
         return triples
 
     def batches(self, start: int, stop: int, size: int) -> Iterator[Triples]:

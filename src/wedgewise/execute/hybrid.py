@@ -34,6 +34,7 @@ from wedgewise.execute.timeline import Timeline
 from wedgewise.graph import OrientedGraph
 from wedgewise.machine import hardware
 from wedgewise.machine.gpu import Kernel, StreamingDevice
+from wedgewise.machine.shortage import memory_for
 from wedgewise.partition.tasks import Counts
 from wedgewise.plan import Options, Plan, allowed_memory, check_memory
 
@@ -264,6 +265,7 @@ def plan_store(store: Store, options: Options) -> Hybrid:
     return _planned(store, pairing, replace(places, room=room), asked, 0, options.because)
 
 
+@memory_for("count")
 def count_store_hybrid(
     store: Store,
     *,

@@ -16,7 +16,7 @@ from typing import Any
 
 from wedgewise.errors import InputError, StorageError, VerificationError
 from wedgewise.execute.local import Partial
-from wedgewise.storage import append_line
+from wedgewise.storage import append_line, reading_back
 
 JOURNAL = "count.journal"
 FIELDS = ("task", "triangles", "tests")
@@ -41,7 +41,7 @@ class Journal:
         """Take in what is there; raise where it is of other work."""
         if not self.path.exists():
             return
-        with self.path.open("rb") as file:
+        with reading_back(self.path) as file:
             for line in file:
                 found = _parse(line)
                 if found is not None:

@@ -19,6 +19,7 @@ from wedgewise.execute.threads import run_tasks
 from wedgewise.graph import Ids, OrientedGraph
 from wedgewise.machine import jit
 from wedgewise.machine.jit import kernel, kernel_view
+from wedgewise.machine.shortage import memory_for
 
 BLOCK_ARCS = 1 << 12
 TASK_TRIANGLES = 1 << 16  # 0.8 MB of output: still in cache when ids are turned into vertices
@@ -84,6 +85,7 @@ class Listing:
         """How many triangles there are."""
         return self.numbering.total
 
+    @memory_for("list")
     def stretch(self, start: int, stop: int, on_done: Callable[[int, int], None] | None = None) -> Triples:
         """Triangles number start … stop − 1 as rows of three ascending vertices."""
         triples = np.empty((stop - start, 3), np.uint32)

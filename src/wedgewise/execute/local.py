@@ -12,6 +12,7 @@ from wedgewise.errors import PreconditionError
 from wedgewise.execute.threads import run_tasks
 from wedgewise.graph import OrientedGraph
 from wedgewise.machine import jit
+from wedgewise.machine.shortage import memory_for
 from wedgewise.plan import Plan
 
 if TYPE_CHECKING:
@@ -46,6 +47,7 @@ class Execution:
     task_seconds: dict[int, float] = field(default_factory=dict)
 
 
+@memory_for("count")
 def execute(plan: Plan, graph: OrientedGraph, on_done: Callable[[int, int], None] | None = None) -> Execution:
     """Answer for `graph` as planned; ``on_done(finished, tasks)`` reports progress."""
     if (graph.order, graph.named_by) != (plan.order, plan.relabel):

@@ -35,6 +35,7 @@ from wedgewise.execute.task_memory import Pair, TaskMemory, pairs_of_task, tripl
 from wedgewise.execute.timeline import Timeline
 from wedgewise.machine import hardware, jit
 from wedgewise.machine.budget import room_within
+from wedgewise.machine.shortage import memory_for
 from wedgewise.partition.store import Store, first_fault, open_store
 from wedgewise.partition.tasks import tasks_of
 from wedgewise.plan import ENGINE, Plan
@@ -68,6 +69,7 @@ class StoreCount:
         return self.computed.triangles
 
 
+@memory_for("count")
 def count_store(
     store: Store | str | os.PathLike[str],
     *,

@@ -24,7 +24,7 @@ from wedgewise.execute.owners import Owner
 from wedgewise.partition.manifest import FileRecord
 from wedgewise.partition.store import READ_BYTES, private_memory
 from wedgewise.partition.store_writer import npy_header, write_array
-from wedgewise.storage import append_line
+from wedgewise.storage import append_line, reading_back
 
 JOURNAL = "slices.journal"
 FIELDS = {"key": str, "owner": int, "dtype": str, "length": int, "sha256": str}
@@ -115,7 +115,7 @@ class Slices:
         path = self.folder / JOURNAL
         if not path.exists():
             return
-        with path.open("rb") as file:
+        with reading_back(path) as file:
             for line in file:
                 record = record_in(line)
                 if record is not None and all(type(record.get(name)) is kind for name, kind in FIELDS.items()):
@@ -139,7 +139,7 @@ class Slices:
             return False
         piece = bytearray(min(due, READ_BYTES)) if into is None else b""
         raw = memoryview(piece) if into is None else into.view(np.uint8).data
-        with path.open("rb") as file:
+        with reading_back(path) as file:
             digest = hashlib.sha256(file.read(len(header)))
             for at in range(0, due, READ_BYTES):
                 length = min(READ_BYTES, due - at)

@@ -12,10 +12,12 @@ from wedgewise.device_forms import DeviceForms
 from wedgewise.errors import PreconditionError
 from wedgewise.graph import DeviceGraph, OrientedGraph
 from wedgewise.machine import jit
+from wedgewise.machine.shortage import memory_for
 from wedgewise.plan import Plan
 from wedgewise.truss import LEAST_K
 
 
+@memory_for("truss")
 def find_truss(plan: Plan, graph: OrientedGraph, job: TrussJob) -> FoundTruss:
     """Find what is planned, by arc."""
     _check_form(plan, graph)
@@ -29,6 +31,7 @@ def find_truss(plan: Plan, graph: OrientedGraph, job: TrussJob) -> FoundTruss:
     return found
 
 
+@memory_for("truss")
 def find_truss_on_device(
     plan: Plan, graph: DeviceGraph, forms: DeviceForms, job: TrussJob
 ) -> tuple[FoundTruss, dict[str, float]]:

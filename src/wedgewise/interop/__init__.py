@@ -33,6 +33,7 @@ from wedgewise.interop.tables import (
     vertex_table,
 )
 from wedgewise.interop.values import label_column
+from wedgewise.machine.shortage import memory_for
 
 if TYPE_CHECKING:
     from wedgewise.user_graph import Graph
@@ -56,6 +57,7 @@ __all__ = [
 Reader = Callable[[Any, Any], EdgeList]
 
 
+@memory_for("read")
 def edges_from(source: Any, weights: Any = None) -> EdgeList:
     """Read pairs out of an object in memory.
 

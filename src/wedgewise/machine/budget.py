@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable
 
 from wedgewise.errors import InputError, MemoryLimitError
 from wedgewise.machine import hardware, jit
+from wedgewise.machine.shortage import memory_for
 
 log = logging.getLogger("wedgewise")
 
@@ -28,6 +29,7 @@ def check_limit(memory_limit: int | None) -> None:
         )
 
 
+@memory_for("plan")
 def room_within(
     memory_limit: int | None, rehearsal: Callable[..., None], modules: Iterable[str], *arguments: str
 ) -> int:

@@ -152,7 +152,7 @@ def find_device() -> Cuda:
     """The first CUDA device."""
     try:
         import cupy
-    except ImportError as error:
+    except Exception as error:  # a broken installation may raise anything
         if isinstance(error, ModuleNotFoundError) and error.name == "cupy":
             raise MissingDependencyError(
                 'a CUDA device needs CuPy: pip install "wedgewise[cuda13]", or cuda12 for older drivers'

@@ -7,7 +7,7 @@ compiles it and the code is stored for next time.
 
 The cache folder is named by a hash of every source file of the package, of the compiler's version and of the processor:
 Numba's own cache looks at one file only and returns the old machine code after a helper in another file was edited.
-Where no folder is writable, kernels are compiled for this process.
+Where no folder is writable, or others can write to it, kernels are compiled for this process.
 
 With the environment variable NUMBA_DISABLE_JIT=1 kernels run as plain Python (slow; for coverage and debugging).
 """
@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import logging
 import os
+import stat
 import threading
 import time
 from collections.abc import Callable
@@ -161,7 +162,16 @@ def cache_folder() -> Path | None:
     except OSError as error:
         log.info("kernel cache %s cannot be made (%s): compiling for this process only", folder, error)
         return None
+    if not _is_ours(folder):
+        log.info("kernel cache %s can be written by others: compiling for this process only", folder)
+        return None
     return folder if os.access(folder, os.W_OK | os.X_OK) else None
+
+
+def _is_ours(folder: Path) -> bool:
+    """Whether nobody but this user, or who administers the machine, can have put machine code into a folder."""
+    status = folder.stat()
+    return os.name != "posix" or (status.st_uid in (os.geteuid(), 0) and not status.st_mode & stat.S_IWOTH)
 
 
 def _kind(argument: Any) -> str:

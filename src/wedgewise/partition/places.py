@@ -57,12 +57,8 @@ class Folder:
     def opened(self, file: str) -> Iterator[tuple[BinaryIO, int]]:
         """A regular file of the folder itself: no link, no pipe."""
         path = self.path / file
-        try:
-            descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))
-        except OSError as error:
-            raise _not_opened(str(path), error) from error
-        with os.fdopen(descriptor, "rb") as opened:
-            status = os.fstat(descriptor)
+        with _open(path) as opened, _reading(str(path)):
+            status = os.fstat(opened.fileno())
             if not stat.S_ISREG(status.st_mode):
                 raise FormatError("is no regular file", path=path, remedy=AGAIN)
             yield opened, status.st_size
@@ -98,13 +94,8 @@ class Remote:
             opened = self.system.open(path, "rb")
         except Exception as error:  # every file system has its own
             raise _not_opened(self.name_of(file), error) from error
-        with opened:
-            try:
-                yield opened, size
-            except OSError as error:
-                if isinstance(error, WedgewiseError):
-                    raise
-                raise MissingFileError(f"{self.name_of(file)}: cannot be read ({error}); try again") from error
+        with opened, _reading(self.name_of(file)):
+            yield opened, size
 
     def sizes(self) -> dict[str, int]:
         try:
@@ -112,6 +103,26 @@ class Remote:
         except Exception as error:
             raise _not_opened(self.url, error) from error
         return {str(entry["name"]).rsplit("/", 1)[-1]: int(entry["size"] or 0) for entry in listed}
+
+
+def _open(path: Path) -> BinaryIO:
+    """A file that is no link; a pipe is opened without waiting for somebody to write."""
+    extra = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
+    try:
+        return open(path, "rb", opener=lambda name, flags: os.open(name, flags | extra))
+    except OSError as error:
+        raise _not_opened(str(path), error) from error
+
+
+@contextmanager
+def _reading(name: str) -> Iterator[None]:
+    """Say which file it was that could not be read."""
+    try:
+        yield
+    except OSError as error:
+        if isinstance(error, WedgewiseError):
+            raise
+        raise MissingFileError(f"{name}: cannot be read ({error}); try again") from error
 
 
 def _remote(url: str) -> Remote:

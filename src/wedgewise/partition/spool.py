@@ -22,6 +22,7 @@ from wedgewise import __version__
 from wedgewise.errors import MemoryLimitError, StorageError, UnknownNameError
 from wedgewise.machine import hardware
 from wedgewise.machine.budget import room_within
+from wedgewise.machine.shortage import memory_for
 from wedgewise.partition.gather import Gathered, Gathering, Tell
 from wedgewise.partition.manifest import Manifest
 from wedgewise.partition.runs import KEY_BYTES, Runs
@@ -40,6 +41,7 @@ LEAST_MERGE_BYTES = 1 << 24
 DISK_BYTES = 2 * KEY_BYTES + 4  # of a pair: twice on its way, and as an arc of a block
 
 
+@memory_for("partition")
 def write_store(
     source: Any,
     folder: str | os.PathLike[str],

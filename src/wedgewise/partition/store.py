@@ -226,7 +226,11 @@ def _read_into(file: BinaryIO, part: memoryview) -> int:
 
 def private_memory(length: int, dtype: np.dtype[Any]) -> NDArray[Any]:
     """Memory that goes back to the system at once when it is given up, unlike that of small arrays."""
-    return np.frombuffer(mmap.mmap(-1, max(1, length * dtype.itemsize)), dtype, length)
+    need = max(1, length * dtype.itemsize)
+    try:
+        return np.frombuffer(mmap.mmap(-1, need), dtype, length)
+    except OSError as error:
+        raise MemoryError(f"the system has no {need:,} bytes") from error
 
 
 @kernel

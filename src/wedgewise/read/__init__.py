@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, BinaryIO
 from wedgewise.errors import InputError, UnknownNameError
 from wedgewise.graph import EdgeList
 from wedgewise.machine.hardware import usable_threads
+from wedgewise.machine.shortage import memory_for
 from wedgewise.read.limits import DEFAULT_LIMITS, Limits
 
 if TYPE_CHECKING:
@@ -80,6 +81,7 @@ FORMATS: dict[str, Callable[[Content, Request], EdgeList]] = {
 }
 
 
+@memory_for("read")
 def read_edges(
     source: str | os.PathLike[str] | BinaryIO,
     *,

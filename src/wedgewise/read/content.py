@@ -16,7 +16,7 @@ import stat
 import sys
 import threading
 from collections.abc import Generator, Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any, BinaryIO
@@ -139,7 +139,8 @@ class _Stream(Content):
         self._file = file
         self._owned = owned
         self._limits = limits
-        self._start = _read_fully(file, MAGIC_BYTES)
+        with _named(name):
+            self._start = _read_fully(file, MAGIC_BYTES)
         self.compression = compression_of(self._start)
         self._pieces = self._capped(self._decompressed())
         self._looked = bytearray()
@@ -207,10 +208,8 @@ class _Stream(Content):
         if self._start:
             start, self._start = self._start[:size], self._start[size:]
             return start
-        try:
+        with _named(self.name):
             return self._file.read(size)
-        except OSError as error:
-            raise MissingFileError(f"{self.name}: cannot be read ({error}); check the device it is on") from error
 
     def _capped(self, pieces: Iterator[bytes]) -> Iterator[bytes]:
         total = 0
@@ -257,6 +256,15 @@ def _name_of(stream: BinaryIO) -> str:
     return name if isinstance(name, str) else "<stream>"
 
 
+@contextmanager
+def _named(name: str) -> Iterator[None]:
+    """Say what could not be read where the system refuses to."""
+    try:
+        yield
+    except OSError as error:
+        raise MissingFileError(f"{name}: cannot be read ({error}); check the device it is on") from error
+
+
 def _read_fully(file: BinaryIO, size: int) -> bytes:
     """`size` bytes, fewer only at the end: a pipe may give less than asked for."""
     start = b""
@@ -290,7 +298,11 @@ def _ahead(blocks: Iterator[Bytes]) -> Generator[Bytes, None, None]:
             hand_over(error)
 
     producer = threading.Thread(target=produce, name="wedgewise-read", daemon=True)
-    producer.start()
+    try:
+        producer.start()
+    except RuntimeError:  # no memory for another stack: the caller makes them
+        yield from blocks
+        return
     try:
         while (item := waiting.get()) is not None:
             if isinstance(item, BaseException):

@@ -1,0 +1,164 @@
+"""Journeys through the package, from files to answers, for tests that let something fail on the way."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import shutil
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from gates import Fault, installed
+from graphs import fixture_pairs
+
+import wedgewise as ww
+from wedgewise.errors import StorageError
+from wedgewise.partition.manifest import is_store
+from wedgewise.partition.spool import write_store
+from wedgewise.partition.store import open_store
+from wedgewise.read import read_edges
+from wedgewise.report.objects import to_json
+from wedgewise.report.text import result_text
+from wedgewise.storage import append_line
+from wedgewise.write import write_edges
+from wedgewise.write_answers import per_vertex, write_answers
+
+PAIRS = fixture_pairs("karate")
+TRIANGLES = 45
+ENGINE: dict[str, Any] = {"algorithm": "keystone", "threads": 2}
+FORMATS = ("txt", "txt.gz", "mtx", "metis", "npy", "npz", "bel64", "parquet")
+
+
+@dataclass(frozen=True, slots=True)
+class Journey:
+    """What is done, with the files of a folder; the value that it comes to is a value that can be compared.
+
+    ``step`` is more than 1 for long journeys, of whose calls not every one fails in turn.
+    """
+
+    name: str
+    go: Callable[[Path], Any]
+    device: bool = False
+    stores: bool = False
+    step: int = 1
+
+
+def make_inputs(folder: Path) -> None:
+    """All files that journeys read."""
+    folder.mkdir()
+    for suffix in FORMATS:
+        write_edges(PAIRS, folder / f"graph.{suffix}", vertices=34 if suffix == "metis" else None)
+    write_store(folder / "graph.txt", folder / "store", parts=2, threads=2)
+    shutil.copytree(folder / "store", folder / "begun")
+    _leave_unfinished(folder / "begun")
+
+
+def _leave_unfinished(store: Path) -> None:
+    """Let a count and a question about vertices end behind their first steps."""
+    for question, behind in (("count", 2), ("triangles", 3)):
+        ww.run(question, store, **ENGINE)  # stores its kernels
+        with installed(Fault("storage.fsync", behind)), suppress(StorageError):
+            ww.run(question, store, **ENGINE)
+    assert len(list(store.iterdir())) == len(list(store.with_name("store").iterdir())) + 2
+
+
+def plain(value: Any) -> Any:
+    """Arrays as lists, and trusses as what they hold."""
+    if isinstance(value, np.ndarray):
+        return value.tolist()
+    if isinstance(value, ww.Truss):
+        return value.k, value.edges.tolist()
+    return value
+
+
+def _report(folder: Path) -> Any:
+    """A verified count, and both of its reports but for what is measured."""
+    result = ww.run("count", folder / "graph.txt", verify=True, **ENGINE)
+    assert str(result.answer) in result_text(result, f"{result.answer} triangles")
+    assert f'"answer": {result.answer}' in to_json(result.to_dict()).replace('":', '": ').replace("  ", " ")
+    return result.answer, result.verified
+
+
+def _ask(question: str, file: str, **more: Any) -> Callable[[Path], Any]:
+    return lambda folder: plain(ww.run(question, folder / file, **{**ENGINE, **more}).answer)
+
+
+def _trusses(question: str, file: str, **more: Any) -> Callable[[Path], Any]:
+    return lambda folder: plain(ww.run(question, folder / file, threads=2, **more).answer)
+
+
+def _read(suffix: str) -> Callable[[Path], Any]:
+    return lambda folder: plain(read_edges(folder / f"graph.{suffix}", threads=2).pairs)
+
+
+def _read_stream(folder: Path) -> Any:
+    return plain(read_edges(io.BytesIO(gzip.compress(b"0 1\n1 2\n0 2\n" * 999)), threads=2).pairs)
+
+
+def _convert(suffix: str) -> Callable[[Path], Any]:
+    def convert(folder: Path) -> Any:
+        write_edges(read_edges(folder / "graph.txt").pairs, folder / f"made.{suffix}")
+        return "written"
+
+    return convert
+
+
+def _write_answers(folder: Path) -> Any:
+    graph = ww.Graph(folder / "graph.npy", threads=2)
+    write_answers(per_vertex(graph, "triangles", ww.triangles(graph, threads=2)), folder / "made.csv")
+    return "written"
+
+
+def _write_listing(folder: Path) -> Any:
+    return ww.write_triangles(folder / "graph.txt", folder / "made.tsv.gz", batch=7, threads=2)
+
+
+def _partition(folder: Path) -> Any:
+    made = folder / "made"
+    store = open_store(made) if is_store(made) else write_store(folder / "graph.txt", made, parts=3, threads=2)
+    return store.manifest.n, store.manifest.m, store.manifest.fingerprint
+
+
+def _append(folder: Path) -> Any:
+    append_line(folder / "made.jsonl", '{"a": 1}')
+    return "written"
+
+
+def _on_device(question: str, **more: Any) -> Callable[[Path], Any]:
+    return lambda folder: plain(ww.run(question, folder / "graph.txt", device="cuda", threads=2, **more).answer)
+
+
+JOURNEYS = (
+    Journey("report", _report),
+    *(Journey(f"read {suffix}", _read(suffix)) for suffix in FORMATS),
+    Journey("read a stream", _read_stream),
+    Journey("triangles", _ask("triangles", "graph.txt.gz")),
+    Journey("support", _ask("edge_support", "graph.mtx")),
+    Journey("list", _ask("list_triangles", "graph.npz")),
+    Journey("clustering", _ask("clustering", "graph.bel64")),
+    Journey("trussness", _trusses("trussness", "graph.metis"), step=2),
+    Journey("k-truss", _trusses("k_truss", "graph.npy", k=4)),
+    Journey("truss summary", _trusses("truss_summary", "graph.npy"), step=3),
+    Journey("blocks", _ask("count", "graph.txt", algorithm="bbtc")),
+    Journey("reference", _ask("count", "graph.txt", algorithm="reference")),
+    *(Journey(f"convert to {suffix}", _convert(suffix)) for suffix in ("txt", "npz", "mtx.gz", "parquet")),
+    Journey("write answers", _write_answers),
+    Journey("write a listing", _write_listing, step=4),
+    Journey("append", _append),
+    Journey("partition", _partition),
+    Journey("count a store", _ask("count", "store"), stores=True),
+    Journey("go on with a count", _ask("count", "begun"), stores=True),
+    Journey("go on with triangles", _ask("triangles", "begun"), stores=True, step=2),
+    Journey("triangles of a store", _ask("triangles", "store"), stores=True, step=2),
+    Journey("support of a store", _ask("edge_support", "store"), stores=True, step=4),
+    Journey("k-truss of a store", _ask("k_truss", "store", k=4), stores=True, step=7),
+    Journey("count on a device", _on_device("count", algorithm="keystone"), device=True, step=2),
+    Journey("triangles on a device", _on_device("triangles"), device=True),
+    Journey("support on a device", _on_device("edge_support"), device=True),
+    Journey("list on a device", _on_device("list_triangles"), device=True),
+    Journey("k-truss on a device", _on_device("k_truss", k=4), device=True, step=3),
+)
