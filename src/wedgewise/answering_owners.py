@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 
 from wedgewise import __version__
 from wedgewise.errors import MemoryLimitError, StorageError, VerificationError
+from wedgewise.execute.journal import alone_at
 from wedgewise.execute.outofcore import Counting, plan_count, plan_of, work_key
 from wedgewise.execute.owners import Owning, room_for_owners
 from wedgewise.execute.slices import Slices
@@ -25,6 +26,7 @@ from wedgewise.truss.stores import Peeling, disk_bytes, loading_bytes, truss_wit
 
 COMPUTES = {"triangles": "triangles", "edge_support": "edge_support", "k_truss": "edge_support"}
 RECOUNT = "bbtc"
+READ_ONLY = "cannot be written to, and what is found is kept on disk; name a folder for that by --work (work_folder=)"
 
 Tell = Callable[[str, int, int], None] | None
 
@@ -36,11 +38,10 @@ class StoreQuestion:
     Attributes
     ----------
     name : "triangles", "edge_support" or "k_truss"
-    options : limit, threads, algorithm and knobs
+    options : limit, threads, algorithm and knobs; whether to go on with what the same question left on disk
     k : which truss
     as_array : the answer is made in memory; otherwise its rows are streamed
     output : the file that they are written to; None for text elsewhere
-    resume : go on with what the same question left on disk; without it, that is removed
     verify : check the sum of what was found
     """
 
@@ -49,7 +50,6 @@ class StoreQuestion:
     k: int | None = None
     as_array: bool = True
     output: str | None = None
-    resume: bool = True
     verify: bool = False
 
 
@@ -63,7 +63,7 @@ def answer_by_owners(question: StoreQuestion, store: Store, tell: Tell) -> Resul
 
 def plan_by_owners(question: StoreQuestion, store: Store) -> Plan:
     """What `answer_by_owners` would do."""
-    return _plan(question, store, _planned(question, store))
+    return _plan(question, store, _planned(question, store), (READ_ONLY,) if store.is_read_only else ())
 
 
 @contextmanager
@@ -72,6 +72,20 @@ def found_by_owners(question: StoreQuestion, store: Store, tell: Tell) -> Iterat
 
     A reader of a pipe that has had enough is a success.
     """
+    if store.is_read_only:
+        raise StorageError(f"{store.place}: {READ_ONLY}")
+    with alone_at(store, question.name) as notes:
+        found, result = _found(question, store, tell, notes)
+        try:
+            yield found, result
+        except BrokenPipeError:
+            found.remove()
+            raise
+        found.remove()
+
+
+def _found(question: StoreQuestion, store: Store, tell: Tell, notes: tuple[str, ...]) -> tuple[StoreAnswer, Result]:
+    """Plan, find and verify."""
     begin = time.perf_counter()
     if question.verify:
         _recounting(question, store)  # loads its kernels before what is left is measured
@@ -84,13 +98,7 @@ def found_by_owners(question: StoreQuestion, store: Store, tell: Tell) -> Iterat
         begin = time.perf_counter()
         verified = _verified(found, recounting)
         seconds["verify"] = time.perf_counter() - begin
-    result = _result(store, _plan(question, store, owning), seconds, verified)
-    try:
-        yield found, result
-    except BrokenPipeError:
-        found.remove()
-        raise
-    found.remove()
+    return found, _result(store, _plan(question, store, owning, notes), seconds, verified)
 
 
 def _planned(question: StoreQuestion, store: Store) -> Owning:
@@ -145,7 +153,7 @@ def _slices(question: StoreQuestion, store: Store, owning: Owning, tell: Tell) -
     slices = Slices(
         store.beside(f"{owning.computes}-slices"),
         work_key(store, owning.algorithm, owning.knobs),
-        resume=question.resume,
+        resume=question.options.resume,
     )
     done = slices.done
     for owner, found in owning.slices([owner for owner in owning.owners if owner.number not in done], tell):
@@ -165,7 +173,7 @@ def _find_supports(question: StoreQuestion, store: Store, owning: Owning, tell: 
 def _find_truss(question: StoreQuestion, store: Store, owning: Owning, tell: Tell) -> StoreAnswer:
     assert question.k is not None
     peeling = Peeling(store, question.k, owning)
-    if not question.resume:
+    if not question.options.resume:
         peeling.remove()
     return KTruss(store, truss_without_rounds(store, question.k) or peeling.run(tell), peeling)
 
@@ -198,11 +206,11 @@ def _verified(found: StoreAnswer, recounting: Counting) -> str:
     return f"the sum is three times the triangles that {RECOUNT} counts"
 
 
-def _plan(question: StoreQuestion, store: Store, owning: Owning) -> Plan:
+def _plan(question: StoreQuestion, store: Store, owning: Owning, notes: tuple[str, ...]) -> Plan:
     plan = plan_of(store, owning.algorithm, owning.knobs, owning.threads, owning.check_room())
     kept = f"{kept_bytes(question.name, store):,} bytes of disk for what is found, until it is handed out"
     computes = "k_truss" if question.name == "k_truss" else owning.computes
-    return replace(plan, question=question.name, computes=computes, reasons=(*plan.reasons, kept))
+    return replace(plan, question=question.name, computes=computes, reasons=(*plan.reasons, kept, *notes))
 
 
 def _result(store: Store, plan: Plan, seconds: dict[str, float], verified: str | None) -> Result:

@@ -3,16 +3,22 @@ whole."""
 
 from __future__ import annotations
 
+import errno
 import os
+import platform
 import secrets
 import stat
 import tempfile
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
 from wedgewise.errors import StorageError, WedgewiseError
+
+NO_LOCKS = {errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOTSUP, errno.EINVAL}
+HOLDER_BYTES = 200
 
 
 @contextmanager
@@ -94,7 +100,10 @@ def partial_file(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     """
     try:
         with os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT, 0o666), "r+b") as file:
-            _lock(file, path)
+            try:
+                _lock(file.fileno())
+            except BlockingIOError as error:
+                raise StorageError(f"{path}: another process is writing it; wait until it has ended") from error
             try:
                 yield file
             finally:
@@ -104,6 +113,37 @@ def partial_file(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
         if isinstance(error, WedgewiseError):
             raise
         raise _not_written(Path(path), error) from error
+
+
+@contextmanager
+def only_process(path: str | os.PathLike[str], remedy: str) -> Iterator[bool]:
+    """Keep other processes out of a block by a lock file, which says who is in it and is removed behind it.
+
+    The lock goes with the process, however that ends: a file that a kill left keeps nobody out. It is refused at once
+    where another process has it. Yields whether the file system has locks; where it has none, nobody is kept out.
+
+    Raises
+    ------
+    StorageError
+        When another process has the lock, which is named together with `remedy`, or when the file cannot be opened.
+    """
+    descriptor, has_locks = _locked_file(Path(path), remedy)
+    try:
+        try:
+            os.ftruncate(descriptor, 0)
+            os.write(descriptor, _this_process().encode()[:HOLDER_BYTES])
+        except OSError as error:
+            raise _not_written(Path(path), error) from error
+        yield has_locks
+    finally:
+        with suppress(OSError):  # what stays is a file that nobody has locked
+            os.unlink(path)
+        os.close(descriptor)
+
+
+def is_writable(folder: str | os.PathLike[str]) -> bool:
+    """Whether this process may make files in a folder."""
+    return os.access(folder, os.W_OK | os.X_OK)
 
 
 def put_in_place(finished: str | os.PathLike[str], path: str | os.PathLike[str]) -> None:
@@ -172,16 +212,60 @@ def _sync_folder(folder: Path) -> None:
         os.close(descriptor)
 
 
-def _lock(file: BinaryIO, path: str | os.PathLike[str]) -> None:
-    """Keep other processes out of a file until it is closed."""
-    if os.name != "posix":
-        return
-    import fcntl
+def _locked_file(path: Path, remedy: str) -> tuple[int, bool]:
+    """Open and lock a file that nobody removes meanwhile; whether it could be locked."""
+    while True:
+        try:
+            descriptor = os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), 0o666)
+        except OSError as error:
+            raise _not_written(path, error) from error
+        try:
+            has_locks = _lock(descriptor)
+            if not has_locks or _is_at(path, descriptor):
+                return descriptor, has_locks
+        except BlockingIOError as error:
+            holder = _holder(descriptor)
+            os.close(descriptor)
+            raise StorageError(f"{path}: {holder} is at work; {remedy}") from error
+        except OSError as error:
+            os.close(descriptor)
+            raise _not_written(path, error) from error
+        os.close(descriptor)  # of a file that its holder removed before it could be locked
 
+
+def _lock(descriptor: int) -> bool:
+    """Keep other processes out of a file until it is closed; whether there are locks to do so by."""
     try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError as error:
-        raise StorageError(f"{path}: another process is writing it; wait until it has ended") from error
+        import fcntl
+    except ImportError:  # not POSIX
+        return False
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        if error.errno in NO_LOCKS:
+            return False
+        raise
+    return True
+
+
+def _is_at(path: Path, descriptor: int) -> bool:
+    """Whether an open file still has its name."""
+    try:
+        return os.path.samestat(os.stat(path, follow_symlinks=False), os.fstat(descriptor))
+    except FileNotFoundError:
+        return False
+
+
+def _this_process() -> str:
+    since = time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime())
+    return f"process {os.getpid()} on {platform.node() or 'this machine'}, since {since},"
+
+
+def _holder(descriptor: int) -> str:
+    """Who wrote a lock file, as far as that is plain text."""
+    text = os.pread(descriptor, HOLDER_BYTES, 0)
+    is_plain = text.startswith(b"process ") and text.isascii() and text.decode().isprintable()
+    return text.decode() if is_plain else "another process"
 
 
 def _missing_newline(descriptor: int) -> str:

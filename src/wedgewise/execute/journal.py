@@ -10,21 +10,56 @@ from __future__ import annotations
 import hashlib
 import json
 import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from math import inf
 from pathlib import Path
 from typing import Any
 
 from wedgewise.errors import InputError, StorageError, VerificationError
 from wedgewise.execute.local import Partial
-from wedgewise.storage import append_line
+from wedgewise.partition.store import Store
+from wedgewise.storage import append_line, only_process
 
 JOURNAL = "count.journal"
+LOCK_SUFFIX = ".lock"
+WAIT = "wait until it has ended, or name another folder for the work (--work, work_folder=)"
+UNLOCKED = "{folder} is on a file system without locks: nothing else may work on the same question there meanwhile"
+NOT_KEPT = "{store} cannot be written to: a count that is ended starts again, unless --work (work_folder=) is given"
 FIELDS = ("task", "triangles", "tests")
 
 
 def key_of(**facts: Any) -> str:
     """A short name for work: of the graph, the options and whatever else its results depend on."""
     return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()[:32]
+
+
+@contextmanager
+def alone_at(store: Store, question: str) -> Iterator[tuple[str, ...]]:
+    """Keep other processes off what is written down for a question about a store; what a plan should say of that."""
+    lock = store.beside(question + LOCK_SUFFIX)
+    refuse_link(lock)
+    with only_process(lock, WAIT) as has_locks:
+        yield () if has_locks else (UNLOCKED.format(folder=lock.parent),)
+
+
+@contextmanager
+def kept_journal(store: Store, key: str, *, resume: bool) -> Iterator[tuple[Journal | None, tuple[str, ...]]]:
+    """The journal of a count, for this process alone; None where none can be written; what a plan should say of it."""
+    if store.is_read_only:
+        yield None, notes_on_counting(store)
+        return
+    with alone_at(store, "count") as notes:
+        journal = Journal(store.beside(JOURNAL), key)
+        if not resume:
+            journal.remove()
+        journal.read()
+        yield journal, notes
+
+
+def notes_on_counting(store: Store) -> tuple[str, ...]:
+    """What a plan should say where a count cannot be written down."""
+    return (NOT_KEPT.format(store=store.place),) if store.is_read_only else ()
 
 
 class Journal:

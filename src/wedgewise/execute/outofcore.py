@@ -15,6 +15,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from copy import copy
 from dataclasses import dataclass, field, replace
 from itertools import groupby, islice
@@ -28,7 +29,7 @@ from wedgewise.algorithms._contract import Knobs, PrepareTask, Work
 from wedgewise.blocks import Block, Task, Triple
 from wedgewise.errors import MemoryLimitError
 from wedgewise.execute.block_cache import BlockCache, triple_of
-from wedgewise.execute.journal import JOURNAL, Journal, key_of
+from wedgewise.execute.journal import Journal, kept_journal, key_of
 from wedgewise.execute.local import Execution, Partial, run_pass
 from wedgewise.execute.prediction import predict
 from wedgewise.execute.task_memory import Pair, TaskMemory, pairs_of_task, triple_answer
@@ -90,7 +91,7 @@ def count_store(
     knobs : its parameters
     progress : a callable (stage, done, total)
     resume : go on where a count with the same options was ended; without it, start again
-    journal : write down every finished task, into the store
+    journal : write down every finished task, where that can be written
 
     Raises
     ------
@@ -101,17 +102,14 @@ def count_store(
     """
     opened = store if isinstance(store, Store) else open_store(store)
     counting, plan = plan_count(opened, memory_limit, threads, algorithm, knobs)
-    written = Journal(opened.beside(JOURNAL), work_key(opened, plan.algorithm, plan.knobs)) if journal else None
-    if written is not None:
-        if not resume:
+    key = work_key(opened, plan.algorithm, plan.knobs)
+    with kept_journal(opened, key, resume=resume) if journal else nullcontext((None, ())) as (written, notes):
+        resumed = 0 if written is None else len(written.done)
+        execution = counting.run(written, progress)
+        computed = reduce(execution, plan)
+        if written is not None:
             written.remove()
-        written.read()
-    resumed = 0 if written is None else len(written.done)
-    execution = counting.run(written, progress)
-    computed = reduce(execution, plan)
-    if written is not None:
-        written.remove()
-    return StoreCount(computed, plan, resumed, execution.task_seconds)
+    return StoreCount(computed, replace(plan, reasons=(*plan.reasons, *notes)), resumed, execution.task_seconds)
 
 
 def plan_count(

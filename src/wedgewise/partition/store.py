@@ -31,17 +31,20 @@ from wedgewise.partition.manifest import AGAIN, MANIFEST, FileRecord, Manifest, 
 from wedgewise.partition.places import Folder, Place, place_of
 from wedgewise.partition.tasks import Counts
 from wedgewise.read.numpy_files import MAX_HEADER_BYTES, parse_header
+from wedgewise.storage import is_writable
 
 READ_BYTES = 1 << 24
 CHECKED_ROWS = 1 << 18
 
 
-def open_store(folder: str | os.PathLike[str]) -> Store:
+def open_store(folder: str | os.PathLike[str], work_folder: str | os.PathLike[str] | None = None) -> Store:
     """Open a store: the manifest is checked, and that every file is there with its size.
 
     Parameters
     ----------
     folder : its folder, or a URL that fsspec reads, such as ``s3://bucket/store``
+    work_folder : where work on it is written down, each graph and partition below a name of its own; by default the
+        folder itself, or the cache folder for a URL
 
     Raises
     ------
@@ -54,7 +57,8 @@ def open_store(folder: str | os.PathLike[str]) -> Store:
     if isinstance(place, Folder) and not is_store(place.path):
         raise MissingFileError(f"{place}: is no store, for it has no {MANIFEST}; make one with `wedgewise partition`")
     with place.opened(MANIFEST) as (file, _):
-        store = Store(place, read_manifest(file, place.name_of(MANIFEST)))
+        manifest = read_manifest(file, place.name_of(MANIFEST))
+    store = Store(place, manifest, None if work_folder is None else Path(work_folder))
     sizes = place.sizes()
     for record in store.files():
         store.check_file(record, sizes)
@@ -67,6 +71,7 @@ class Store:
 
     place: Place
     manifest: Manifest
+    work_folder: Path | None = None
 
     @property
     def folder(self) -> Path:
@@ -75,16 +80,34 @@ class Store:
             raise PreconditionError(f"{self.place}: is read from afar; copy the store into a folder for this")
         return self.place.path
 
+    @property
+    def is_read_only(self) -> bool:
+        """Whether work on it would be written into its folder, and cannot be."""
+        return self.work_folder is None and isinstance(self.place, Folder) and not is_writable(self.place.path)
+
     def beside(self, file: str) -> Path:
-        """Where a file about the store is written: into its folder; for a URL, into the cache folder of the user."""
-        if isinstance(self.place, Folder):
+        """Where a file about the store is written: in the work folder, its own, or for a URL the cache of the user."""
+        if self.work_folder is None and isinstance(self.place, Folder):
             return self.place.path / file
+        folder = (self.work_folder or self._cache_folder()) / self._work_name
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            reason = error.strerror or str(error)
+            raise StorageError(f"{folder}: cannot be made ({reason}); name another folder for the work") from error
+        return folder / file
+
+    def _cache_folder(self) -> Path:
         cache = jit.cache_folder()
         if cache is None:
             raise StorageError(f"{self.place}: no folder here is writable; name one with {jit.CACHE_VARIABLE}")
-        folder = cache.parent / "stores" / self.manifest.fingerprint
-        folder.mkdir(parents=True, exist_ok=True)
-        return folder / file
+        return cache.parent / "stores"
+
+    @property
+    def _work_name(self) -> str:
+        """A name that no other graph has, nor this one in other parts."""
+        whole = json.dumps([self.manifest.fingerprint, self.partition.to_dict()], sort_keys=True)
+        return hashlib.sha256(whole.encode()).hexdigest()[:32]
 
     @property
     def partition(self) -> Partition:

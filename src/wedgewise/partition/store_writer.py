@@ -21,8 +21,9 @@ from numpy.typing import NDArray
 from wedgewise.errors import InputError, StorageError, VerificationError
 from wedgewise.graph import Keys
 from wedgewise.partition.manifest import MANIFEST, FileRecord, Manifest
-from wedgewise.storage import atomic_write
+from wedgewise.storage import atomic_write, only_process
 
+LOCK = "store.lock"  # of whoever makes the store
 BUILDING = "store.building"  # is there while a store is made: what else is there is then ours to remove
 OURS = re.compile(
     r"\.?(block-\d+-\d+\.(offsets|heads)|vertices|labels|manifest|store)\.(npy|jsonl?|building)(\.[0-9a-f]{12}\.tmp)?"
@@ -113,13 +114,27 @@ def write_manifest(folder: Path, manifest: Manifest) -> None:
 
 @contextmanager
 def building(folder: Path) -> Iterator[None]:
-    """A folder to build a store in; where the block fails, what was built is removed."""
+    """A folder to build a store in, for this process alone; where the block fails, what was built is removed."""
     existed = folder.exists()
     try:
         folder.mkdir(exist_ok=True)
     except OSError as error:
         reason = error.strerror or str(error)
         raise StorageError(f"{folder}: cannot be made ({reason}); name a folder whose parent is there") from error
+    try:
+        _check_vacant(folder)
+        with only_process(folder / LOCK, "wait until it has ended, or name another folder"), _built(folder):
+            yield
+    except BaseException:
+        if not existed:
+            with suppress(OSError):
+                folder.rmdir()
+        raise
+
+
+@contextmanager
+def _built(folder: Path) -> Iterator[None]:
+    """The same without a look at other processes."""
     _check_vacant(folder)
     try:
         with atomic_write(folder / BUILDING):
@@ -129,13 +144,11 @@ def building(folder: Path) -> Iterator[None]:
     except BaseException:
         with suppress(OSError):
             _remove_ours(folder)
-            if not existed:
-                folder.rmdir()
         raise
 
 
 def _check_vacant(folder: Path) -> None:
-    names = os.listdir(folder)
+    names = set(os.listdir(folder)) - {LOCK}
     if MANIFEST in names:
         raise InputError(f"{folder}: holds a store already; remove it or name another folder")
     foreign = [name for name in names if not OURS.fullmatch(name) or BUILDING not in names]
