@@ -21,6 +21,7 @@ from wedgewise.machine import hardware
 from wedgewise.partition.store import Store
 from wedgewise.plan import ENGINE, Options, Plan
 from wedgewise.result import Result
+from wedgewise.storage import named_failures
 from wedgewise.store_answers import KTruss, StoreAnswer, Supports, Triangles, array_bytes, table_bytes
 from wedgewise.truss.stores import Peeling, disk_bytes, loading_bytes, truss_without_rounds
 
@@ -133,7 +134,10 @@ def _check_answer(question: StoreQuestion, store: Store, room: int) -> None:
 
 def _check_disk(question: StoreQuestion, store: Store) -> None:
     """Refuse what the disk of the store has no room for."""
-    need, free = kept_bytes(question.name, store), shutil.disk_usage(store.beside("slices").parent).free
+    folder = store.beside("slices").parent
+    with named_failures(folder, "looked at", "check the folder and its permissions"):
+        free = shutil.disk_usage(folder).free
+    need = kept_bytes(question.name, store)
     if need > free:
         raise StorageError(
             f"{store.place}: {question.name} keeps {need:,} bytes on disk while it works, and {free:,} are free there; "
@@ -154,6 +158,7 @@ def _slices(question: StoreQuestion, store: Store, owning: Owning, tell: Tell) -
         store.beside(f"{owning.computes}-slices"),
         work_key(store, owning.algorithm, owning.knobs),
         resume=question.options.resume,
+        due=owning.due,
     )
     done = slices.done
     for owner, found in owning.slices([owner for owner in owning.owners if owner.number not in done], tell):

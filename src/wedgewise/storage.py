@@ -141,6 +141,23 @@ def only_process(path: str | os.PathLike[str], remedy: str) -> Iterator[bool]:
         os.close(descriptor)
 
 
+@contextmanager
+def named_failures(path: str | os.PathLike[str], what: str, remedy: str) -> Iterator[None]:
+    """Say which file it was, and what to do, where the system fails in a block that does `what` with it.
+
+    Raises
+    ------
+    StorageError
+        In place of every other OSError.
+    """
+    try:
+        yield
+    except OSError as error:
+        if isinstance(error, WedgewiseError):
+            raise
+        raise StorageError(f"{path}: could not be {what} ({_reason(error)}); {remedy}") from error
+
+
 def is_writable(folder: str | os.PathLike[str]) -> bool:
     """Whether this process may make files in a folder."""
     return os.access(folder, os.W_OK | os.X_OK)
@@ -278,5 +295,10 @@ def _missing_newline(descriptor: int) -> str:
 
 
 def _not_written(path: Path, error: OSError) -> StorageError:
-    reason = error.strerror or str(error)
-    return StorageError(f"{path}: could not be written ({reason}); check the folder, its permissions and free space")
+    return StorageError(
+        f"{path}: could not be written ({_reason(error)}); check the folder, its permissions and free space"
+    )
+
+
+def _reason(error: OSError) -> str:
+    return error.strerror or str(error) or type(error).__name__

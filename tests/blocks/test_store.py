@@ -447,7 +447,7 @@ def test_what_cannot_be_asked_for(tmp_path: Path) -> None:
         write_store(negative, tmp_path / "store")
     with pytest.raises(LimitError, match="pairs"):
         write_store(pairs, tmp_path / "store", limits=Limits(pairs=50))
-    with pytest.raises(StorageError, match="cannot be made"):
+    with pytest.raises(StorageError, match="could not be made"):
         write_store(pairs, tmp_path / "no" / "store")
     assert names_in(tmp_path) == ["negative.bel32"]
 
@@ -474,6 +474,17 @@ def test_what_a_kill_left_is_replaced(tmp_path: Path) -> None:
         (folder / name).write_bytes(b"half")
     store = write_store(fixture_pairs("karate"), folder, parts=1)
     assert_holds(store, Graph(fixture_pairs("karate")))
+    assert names_in(folder) == sorted([MANIFEST, *(record.file for record in store.files())])
+
+
+@pytest.mark.parametrize("left", [["store.lock"], [".store.building.0123456789ab.tmp"], []])
+def test_what_a_kill_leaves_first_is_replaced(tmp_path: Path, left: list[str]) -> None:
+    """Before there is anything that says that a store was being made."""
+    folder = tmp_path / "store"
+    folder.mkdir()
+    for name in left:
+        (folder / name).write_bytes(b"")
+    store = write_store(fixture_pairs("karate"), folder)
     assert names_in(folder) == sorted([MANIFEST, *(record.file for record in store.files())])
 
 

@@ -175,12 +175,6 @@ def test_a_store_that_is_being_made_is_not_made_again(tmp_path: Path) -> None:
     assert names_in(folder) == sorted(["manifest.json", *(record.file for record in store.files())])
 
 
-def test_a_lock_alone_is_an_empty_folder(tmp_path: Path) -> None:
-    (tmp_path / "store").mkdir()
-    (tmp_path / "store" / "store.lock").write_text("left by a kill")
-    assert write_store(fixture_pairs("karate"), tmp_path / "store").manifest.m == 78
-
-
 def test_an_ended_count_gives_its_lock_back(store: Store) -> None:
     def end(*_: object) -> None:
         raise KeyboardInterrupt

@@ -121,7 +121,7 @@ def test_stores_share_a_work_folder_without_meeting(tmp_path: Path) -> None:
 def test_a_work_folder_that_cannot_be_made_is_named(store: Store, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
     for question in ("count", "triangles"):
-        with pytest.raises(StorageError, match=r"file.*: cannot be made \(.*\); name another folder for the work"):
+        with pytest.raises(StorageError, match=r"file.*: could not be made \(.*\); name another folder for the work"):
             ww.run(question, store.folder, work_folder=tmp_path / "file" / "work")
 
 

@@ -18,11 +18,13 @@ from typing import Any
 
 from wedgewise.errors import InputError, StorageError, VerificationError
 from wedgewise.execute.local import Partial
+from wedgewise.partition.places import open_regular
 from wedgewise.partition.store import Store
-from wedgewise.storage import append_line, only_process
+from wedgewise.storage import append_line, named_failures, only_process
 
 JOURNAL = "count.journal"
 LOCK_SUFFIX = ".lock"
+MOST_LINE_BYTES = 1 << 12
 WAIT = "wait until it has ended, or name another folder for the work (--work, work_folder=)"
 UNLOCKED = "{folder} is on a file system without locks: nothing else may work on the same question there meanwhile"
 NOT_KEPT = "{store} cannot be written to: a count that is ended starts again, unless --work (work_folder=) is given"
@@ -74,13 +76,10 @@ class Journal:
 
     def read(self) -> None:
         """Take in what is there; raise where it is of other work."""
-        if not self.path.exists():
-            return
-        with self.path.open("rb") as file:
-            for line in file:
-                found = _parse(line)
-                if found is not None:
-                    self._take(*found)
+        for line in lines_of(self.path):
+            found = _parse(line)
+            if found is not None:
+                self._take(*found)
 
     def add(self, partial: Partial, seconds: float | None = None) -> None:
         """A task is finished."""
@@ -92,7 +91,8 @@ class Journal:
 
     def remove(self) -> None:
         """All tasks are finished, or none of them count."""
-        self.path.unlink(missing_ok=True)
+        with named_failures(self.path, "removed", "remove it"):
+            self.path.unlink(missing_ok=True)
         self.done.clear()
         self.seconds.clear()
 
@@ -121,6 +121,22 @@ def _parse(line: bytes) -> tuple[str, Partial, float | None] | None:
     return str(record.get("key")), Partial(*(record[name] for name in FIELDS)), timed
 
 
+def lines_of(path: Path) -> Iterator[bytes]:
+    """The lines of a journal, if there is one; one that is too long for a record comes in pieces that are none."""
+    with named_failures(
+        path, "read", "check the disk and its permissions, or start again: by --restart (resume=False)"
+    ):
+        try:
+            found = open_regular(path)
+        except (FileNotFoundError, NotADirectoryError):
+            return
+        if found is None:
+            raise StorageError(f"{path}: is no file, where work on a store is written down; remove it")
+        with found[0] as file:
+            while line := file.readline(MOST_LINE_BYTES):
+                yield line
+
+
 def line_of(record: dict[str, Any]) -> str:
     """A line that says a record, with its checksum."""
     return json.dumps({**record, "check": _check(record)})
@@ -147,7 +163,9 @@ def other_work(path: Path) -> InputError:
 
 def refuse_link(path: Path) -> None:
     """A store that somebody else made must not lead what is written into it elsewhere."""
-    if path.is_symlink():
+    with named_failures(path, "looked at", "check the folder and its permissions"):
+        is_link = path.is_symlink()
+    if is_link:
         raise StorageError(f"{path}: is a link, where work on a store is written down; remove it")
 
 

@@ -149,6 +149,12 @@ class Owning:
         """All of them."""
         return owners_of(self.source.partition, self.computes)
 
+    @property
+    def due(self) -> dict[int, tuple[str, int]]:
+        """The type and the length of every slice, by the number of its owner."""
+        dtype = SLICE_TYPES[self.computes].newbyteorder("<").str
+        return {owner.number: (dtype, self._length(owner)) for owner in self.owners}
+
     def check_room(self, owners: Sequence[Owner] | None = None) -> int:
         """What the heaviest of all owners takes, or of these; refuse it where there is less."""
         need, heaviest = self._heaviest(self.owners if owners is None else owners)

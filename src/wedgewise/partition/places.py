@@ -58,14 +58,13 @@ class Folder:
         """A regular file of the folder itself: no link, no pipe."""
         path = self.path / file
         try:
-            descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))
+            found = open_regular(path)
         except OSError as error:
             raise _not_opened(str(path), error) from error
-        with os.fdopen(descriptor, "rb") as opened:
-            status = os.fstat(descriptor)
-            if not stat.S_ISREG(status.st_mode):
-                raise FormatError("is no regular file", path=path, remedy=AGAIN)
-            yield opened, status.st_size
+        if found is None:
+            raise FormatError("is no regular file", path=path, remedy=AGAIN)
+        with found[0], _named(str(path), "check the disk"):
+            yield found
 
     def sizes(self) -> None:
         return None
@@ -98,13 +97,8 @@ class Remote:
             opened = self.system.open(path, "rb")
         except Exception as error:  # every file system has its own
             raise _not_opened(self.name_of(file), error) from error
-        with opened:
-            try:
-                yield opened, size
-            except OSError as error:
-                if isinstance(error, WedgewiseError):
-                    raise
-                raise MissingFileError(f"{self.name_of(file)}: cannot be read ({error}); try again") from error
+        with opened, _named(self.name_of(file), "try again"):
+            yield opened, size
 
     def sizes(self) -> dict[str, int]:
         try:
@@ -123,6 +117,27 @@ def _remote(url: str) -> Remote:
     except ValueError as error:
         raise PreconditionError(f"{url}: cannot be read ({error}); name a folder or a URL of a known kind") from error
     return Remote(url, root.rstrip("/"), system)
+
+
+def open_regular(path: Path) -> tuple[BinaryIO, int] | None:
+    """A file to be read, and its size; None for what is no file. Links are not followed, pipes not waited for."""
+    descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))
+    status = os.fstat(descriptor)
+    if stat.S_ISREG(status.st_mode):
+        return os.fdopen(descriptor, "rb"), status.st_size
+    os.close(descriptor)
+    return None
+
+
+@contextmanager
+def _named(name: str, remedy: str) -> Iterator[None]:
+    """Say which file it was that could not be read on."""
+    try:
+        yield
+    except OSError as error:
+        if isinstance(error, WedgewiseError):
+            raise
+        raise MissingFileError(f"{name}: cannot be read ({error}); {remedy}") from error
 
 
 def _protocols(system: Any) -> tuple[str, ...]:

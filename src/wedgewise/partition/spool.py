@@ -33,7 +33,7 @@ from wedgewise.partition.turn import Wanted, grid_bytes, rehearse_turn, turn
 from wedgewise.partition.write_blocks import PIECE_ARCS, PIECE_BYTES, write_blocks
 from wedgewise.read._text_kernel import parse_range
 from wedgewise.read.limits import DEFAULT_LIMITS, Limits
-from wedgewise.storage import scratch_file
+from wedgewise.storage import named_failures, scratch_file
 
 SCHEMES = ("rectilinear", "hashed")
 LEAST_MERGE_BYTES = 1 << 24
@@ -144,7 +144,8 @@ def _check_disk(root: Path, pairs: int, written: int, say: Callable[[str], None]
     need = DISK_BYTES * pairs
     if say is not None:
         say(f"{pairs:,} pairs take up to {need:,} bytes of disk while the store is made")
-    free = shutil.disk_usage(root).free + written
+    with named_failures(root, "looked at", "check the folder and its permissions"):
+        free = shutil.disk_usage(root).free + written
     if need > free:
         raise StorageError(
             f"{root}: {pairs:,} pairs may take {need:,} bytes of disk and {free:,} are free; free some, or name a "

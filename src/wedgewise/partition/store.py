@@ -31,7 +31,7 @@ from wedgewise.partition.manifest import AGAIN, MANIFEST, FileRecord, Manifest, 
 from wedgewise.partition.places import Folder, Place, place_of
 from wedgewise.partition.tasks import Counts
 from wedgewise.read.numpy_files import MAX_HEADER_BYTES, parse_header
-from wedgewise.storage import is_writable
+from wedgewise.storage import is_writable, named_failures
 
 READ_BYTES = 1 << 24
 CHECKED_ROWS = 1 << 18
@@ -90,11 +90,8 @@ class Store:
         if self.work_folder is None and isinstance(self.place, Folder):
             return self.place.path / file
         folder = (self.work_folder or self._cache_folder()) / self._work_name
-        try:
+        with named_failures(folder, "made", "name another folder for the work"):
             folder.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            reason = error.strerror or str(error)
-            raise StorageError(f"{folder}: cannot be made ({reason}); name another folder for the work") from error
         return folder / file
 
     def _cache_folder(self) -> Path:
