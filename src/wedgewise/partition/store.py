@@ -27,7 +27,7 @@ from wedgewise.execute.threads import run_tasks
 from wedgewise.graph import Ids, Labels
 from wedgewise.machine import jit
 from wedgewise.machine.jit import kernel
-from wedgewise.partition.manifest import AGAIN, MANIFEST, FileRecord, Manifest, is_store, read_manifest
+from wedgewise.partition.manifest import AGAIN, MANIFEST, SURROGATE, FileRecord, Manifest, is_store, read_manifest
 from wedgewise.partition.places import Folder, Place, place_of
 from wedgewise.partition.tasks import Counts
 from wedgewise.read.numpy_files import MAX_HEADER_BYTES, parse_header
@@ -56,8 +56,8 @@ def open_store(folder: str | os.PathLike[str], work_folder: str | os.PathLike[st
     place = place_of(folder)
     if isinstance(place, Folder) and not is_store(place.path):
         raise MissingFileError(f"{place}: is no store, for it has no {MANIFEST}; make one with `wedgewise partition`")
-    with place.opened(MANIFEST) as (file, _):
-        manifest = read_manifest(file, place.name_of(MANIFEST))
+    with place.opened(MANIFEST) as (file, size):
+        manifest = read_manifest(file, size, place.name_of(MANIFEST))
     store = Store(place, manifest, None if work_folder is None else Path(work_folder))
     sizes = place.sizes()
     for record in store.files():
@@ -136,10 +136,15 @@ class Store:
         return block
 
     def vertex_of(self) -> Ids:
-        """The vertex of every id."""
-        found = self.array(self.manifest.vertices)
-        if self.manifest.n and int(found.max()) >= self.manifest.n:
-            raise self._wrong(self.manifest.vertices, f"names a vertex beyond {self.manifest.n - 1:,}")
+        """The vertex of every id, each of them once; a byte per vertex more while that is checked."""
+        found, n = self.array(self.manifest.vertices), self.manifest.n
+        if n and int(found.max()) >= n:
+            raise self._wrong(self.manifest.vertices, f"names a vertex beyond {n - 1:,}")
+        is_named = np.zeros(n, np.bool_)
+        for begin in range(0, n, CHECKED_ROWS):
+            is_named[found[begin : begin + CHECKED_ROWS]] = True
+        if not is_named.all():
+            raise self._wrong(self.manifest.vertices, f"does not name vertex {int(is_named.argmin()):,}")
         return found
 
     def labels(self) -> Labels:
@@ -154,10 +159,12 @@ class Store:
         self._check_sum(record, hashlib.sha256(text).hexdigest())
         try:
             names = [json.loads(line) for line in text.splitlines()]
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise self._wrong(record, f"has a line that is no JSON string ({error})") from error
         if len(names) != self.manifest.n or not all(isinstance(name, str) for name in names):
             raise self._wrong(record, f"does not hold {self.manifest.n:,} labels")
+        if any(map(SURROGATE.search, names)):
+            raise self._wrong(record, "has a label that is no text")
         return names
 
     def array(self, record: FileRecord) -> NDArray[Any]:

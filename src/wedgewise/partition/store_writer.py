@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from wedgewise.errors import InputError, VerificationError
 from wedgewise.graph import Keys
-from wedgewise.partition.manifest import MANIFEST, FileRecord, Manifest
+from wedgewise.partition.manifest import MANIFEST, SURROGATE, FileRecord, Manifest
 from wedgewise.storage import atomic_write, named_failures, only_process
 
 LOCK = "store.lock"  # of whoever makes the store
@@ -100,6 +100,8 @@ def write_names(folder: Path, name: str, labels: list[str]) -> FileRecord:
     digest, length = hashlib.sha256(), 0
     with atomic_write(folder / name) as file:
         for label in labels:
+            if SURROGATE.search(label):
+                raise InputError(f"the label {label!r} is no text that can be written; name the vertex otherwise")
             line = json.dumps(label).encode() + b"\n"
             file.write(line)
             digest.update(line)
