@@ -5,7 +5,6 @@ What was found stays on disk until the caller has it, so that whatever ends the 
 
 from __future__ import annotations
 
-import shutil
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -13,19 +12,25 @@ from dataclasses import dataclass, replace
 
 from wedgewise import __version__
 from wedgewise.errors import MemoryLimitError, StorageError, VerificationError
-from wedgewise.execute.journal import alone_at
+from wedgewise.execute.journal import LINE_BYTES, alone_at, check_disk
 from wedgewise.execute.outofcore import Counting, plan_count, plan_of, work_key
 from wedgewise.execute.owners import Owning, room_for_owners
 from wedgewise.execute.slices import Slices
+from wedgewise.execute.task_memory import OWNED_TASK_BYTES, PAGE_BYTES, lists_bytes, room_beside_lists
 from wedgewise.machine import hardware
 from wedgewise.partition.store import Store
 from wedgewise.plan import ENGINE, Options, Plan
 from wedgewise.result import Result
-from wedgewise.storage import named_failures
 from wedgewise.store_answers import KTruss, StoreAnswer, Supports, Triangles, array_bytes, table_bytes
 from wedgewise.truss.stores import Peeling, disk_bytes, loading_bytes, truss_without_rounds
 
 COMPUTES = {"triangles": "triangles", "edge_support": "edge_support", "k_truss": "edge_support"}
+LISTED_BYTES = {
+    "triangles": OWNED_TASK_BYTES,
+    "edge_support": OWNED_TASK_BYTES,
+    "k_truss": 2 * OWNED_TASK_BYTES,
+}
+SLICE_BYTES = PAGE_BYTES + LINE_BYTES
 RECOUNT = "bbtc"
 READ_ONLY = "cannot be written to, and what is found is kept on disk; name a folder for that by --work (work_folder=)"
 
@@ -107,8 +112,9 @@ def _planned(question: StoreQuestion, store: Store) -> Owning:
     options, computes = question.options, COMPUTES[question.name]
     algorithm = ENGINE if options.algorithm == "auto" else options.algorithm
     room = room_for_owners(options.memory_limit, computes, algorithm)
+    room = room_beside_lists(store.place, store.partition, LISTED_BYTES[question.name], room)
     _check_answer(question, store, room)
-    _check_disk(question, store)
+    check_disk(store, question.name, kept_bytes(question.name, store))
     spare = loading_bytes(store.counts) if question.name == "k_truss" else 0
     threads = options.threads or hardware.usable_threads()
     owning = Owning(store, computes, room=room - spare, threads=threads, algorithm=algorithm, knobs=options.knobs)
@@ -132,24 +138,13 @@ def _check_answer(question: StoreQuestion, store: Store, room: int) -> None:
     )
 
 
-def _check_disk(question: StoreQuestion, store: Store) -> None:
-    """Refuse what the disk of the store has no room for."""
-    folder = store.beside("slices").parent
-    with named_failures(folder, "looked at", "check the folder and its permissions"):
-        free = shutil.disk_usage(folder).free
-    need = kept_bytes(question.name, store)
-    if need > free:
-        raise StorageError(
-            f"{store.place}: {question.name} keeps {need:,} bytes on disk while it works, and {free:,} are free there; "
-            "free some, or copy the store to another disk"
-        )
-
-
 def kept_bytes(question: str, store: Store) -> int:
-    """What is kept on disk until the answer is handed out."""
-    return {"triangles": 8 * store.manifest.n, "edge_support": 4 * store.manifest.m}.get(
-        question, disk_bytes(store.counts)
-    )
+    """What is kept on disk until the answer is handed out; a slice takes a page and a line more than its numbers."""
+    if question == "k_truss":
+        return disk_bytes(store.counts) + 2 * SLICE_BYTES * len(store.manifest.blocks)
+    if question == "triangles":
+        return 8 * store.manifest.n + SLICE_BYTES * store.partition.parts
+    return 4 * store.manifest.m + SLICE_BYTES * len(store.manifest.blocks)
 
 
 def _slices(question: StoreQuestion, store: Store, owning: Owning, tell: Tell) -> Slices:
@@ -212,7 +207,8 @@ def _verified(found: StoreAnswer, recounting: Counting) -> str:
 
 
 def _plan(question: StoreQuestion, store: Store, owning: Owning, notes: tuple[str, ...]) -> Plan:
-    plan = plan_of(store, owning.algorithm, owning.knobs, owning.threads, owning.check_room())
+    lists = lists_bytes(store.partition, LISTED_BYTES[question.name])
+    plan = plan_of(store, owning.algorithm, owning.knobs, owning.threads, owning.check_room() + lists)
     kept = f"{kept_bytes(question.name, store):,} bytes of disk for what is found, until it is handed out"
     computes = "k_truss" if question.name == "k_truss" else owning.computes
     return replace(plan, question=question.name, computes=computes, reasons=(*plan.reasons, kept, *notes))

@@ -143,8 +143,9 @@ def test_files_are_stored_as_they_are_read(tmp_path: Path, monkeypatch: pytest.M
     said: list[str] = []
     store = write_store(path, tmp_path / "store", parts=2, say=said.append)
     assert_holds(store, Graph(str(path)))
-    assert len(said) == 1
-    assert "bytes of disk" in said[0]
+    assert len(said) == 2
+    assert "pairs take up to" in said[0]
+    assert said[1].startswith("3 blocks take ")
 
 
 def test_streams_of_bytes_and_objects_are_stored(tmp_path: Path) -> None:

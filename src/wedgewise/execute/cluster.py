@@ -118,8 +118,8 @@ def count_on_cluster(
         raise InputError("name a cluster, or how many workers to start on this machine, and not both")
     opened = store if isinstance(store, Store) else open_store(store)
     assignment = assign(opened, algorithm, knobs, threads, memory_limit, workers)
-    kept = kept_journal(opened, assignment.key, resume=resume) if journal else nullcontext((None, ()))
-    with kept as (written, notes):
+    keeping = kept_journal(opened, assignment.key, len(assignment.busy), resume=resume)
+    with keeping if journal else nullcontext((None, ())) as (written, notes):
         resumed = 0 if written is None else len(written.done)
         driver = Driver(assignment, written, progress)
         if driver.left:

@@ -275,7 +275,7 @@ def count_store_hybrid(
 
     hybrid = plan_store(store, Options(algorithm=algorithm, memory_limit=memory_limit, threads=threads, knobs=knobs))
     key = work_key(store, hybrid.sizes.pairing.reason, hybrid.plan.knobs)
-    with kept_journal(store, key, resume=resume) as (journal, notes):
+    with kept_journal(store, key, len(hybrid.division.tasks), resume=resume) as (journal, notes):
         resumed = 0 if journal is None else len(journal.done)
         run = hybrid.run(progress, journal)
         computed = reduce(run.execution, run.plan)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import shutil
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -24,6 +25,7 @@ from wedgewise.storage import append_line, named_failures, only_process
 
 JOURNAL = "count.journal"
 LOCK_SUFFIX = ".lock"
+LINE_BYTES = 256  # of a journal, more than any has
 MOST_LINE_BYTES = 1 << 12
 WAIT = "wait until it has ended, or name another folder for the work (--work, work_folder=)"
 UNLOCKED = "{folder} is on a file system without locks: nothing else may work on the same question there meanwhile"
@@ -46,17 +48,32 @@ def alone_at(store: Store, question: str) -> Iterator[tuple[str, ...]]:
 
 
 @contextmanager
-def kept_journal(store: Store, key: str, *, resume: bool) -> Iterator[tuple[Journal | None, tuple[str, ...]]]:
-    """The journal of a count, for this process alone; None where none can be written; what a plan should say of it."""
+def kept_journal(
+    store: Store, key: str, tasks: int, *, resume: bool
+) -> Iterator[tuple[Journal | None, tuple[str, ...]]]:
+    """The journal of a count of so many tasks, for this process alone, and notes for its plan; None without a place."""
     if store.is_read_only:
         yield None, notes_on_counting(store)
         return
+    check_disk(store, "count", LINE_BYTES * tasks)
     with alone_at(store, "count") as notes:
         journal = Journal(store.beside(JOURNAL), key)
         if not resume:
             journal.remove()
         journal.read()
         yield journal, notes
+
+
+def check_disk(store: Store, question: str, need: int) -> None:
+    """Refuse what the disk that work is written down on has no room for."""
+    folder = store.beside(JOURNAL).parent
+    with named_failures(folder, "looked at", "check the folder and its permissions"):
+        free = shutil.disk_usage(folder).free
+    if need > free:
+        raise StorageError(
+            f"{folder}: {question} keeps {need:,} bytes on disk while it works, and {free:,} are free there; free "
+            "some, or name a folder on another disk by --work (work_folder=)"
+        )
 
 
 def notes_on_counting(store: Store) -> tuple[str, ...]:
