@@ -178,6 +178,17 @@ def put_in_place(finished: str | os.PathLike[str], path: str | os.PathLike[str])
         raise _not_written(Path(path), error) from error
 
 
+def make_folder(path: str | os.PathLike[str], *, parents: bool = False) -> None:
+    """Make a folder, if it is not there, that survives a power cut as what is written into it does."""
+    folder = Path(path)
+    if folder.is_dir():
+        return
+    if parents:
+        make_folder(folder.parent, parents=True)
+    folder.mkdir(exist_ok=True)
+    _sync_folder(folder.parent)
+
+
 def append_line(path: str | os.PathLike[str], text: str) -> None:
     """Append `text` and a newline to a file in one write, flushed to the disk; a missing file is created.
 
@@ -196,8 +207,11 @@ def append_line(path: str | os.PathLike[str], text: str) -> None:
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o666)
         try:
             line = (_missing_newline(descriptor) + text + "\n").encode()
+            is_first = os.fstat(descriptor).st_size == 0
             written = os.write(descriptor, line)
             os.fsync(descriptor)
+            if is_first:
+                _sync_folder(Path(path).parent)
         finally:
             os.close(descriptor)
     except OSError as error:

@@ -25,7 +25,7 @@ from wedgewise.partition.manifest import FileRecord
 from wedgewise.partition.places import open_regular
 from wedgewise.partition.store import READ_BYTES, private_memory
 from wedgewise.partition.store_writer import npy_header, write_array
-from wedgewise.storage import append_line, named_failures
+from wedgewise.storage import append_line, make_folder, named_failures
 
 JOURNAL = "slices.journal"
 FIELDS = {"key": str, "owner": int, "dtype": str, "length": int, "sha256": str}
@@ -68,7 +68,7 @@ class Slices:
     def put(self, owner: Owner, array: NDArray[Any]) -> None:
         """A slice of unsigned numbers is finished: when this returns, it is on the disk."""
         with named_failures(self.folder, "made", "check the folders above it"):
-            self.folder.mkdir(parents=True, exist_ok=True)
+            make_folder(self.folder, parents=True)
         self._records.pop(owner.number, None)
         refuse_link(self.folder / _file(owner.number))
         record = write_array(self.folder, _file(owner.number), array)

@@ -31,7 +31,7 @@ from wedgewise.partition.manifest import AGAIN, MANIFEST, SURROGATE, FileRecord,
 from wedgewise.partition.places import Folder, Place, place_of
 from wedgewise.partition.tasks import Counts
 from wedgewise.read.numpy_files import MAX_HEADER_BYTES, parse_header
-from wedgewise.storage import is_writable, named_failures
+from wedgewise.storage import is_writable, make_folder, named_failures
 
 READ_BYTES = 1 << 24
 CHECKED_ROWS = 1 << 18
@@ -91,7 +91,7 @@ class Store:
             return self.place.path / file
         folder = (self.work_folder or self._cache_folder()) / self._work_name
         with named_failures(folder, "made", "name another folder for the work"):
-            folder.mkdir(parents=True, exist_ok=True)
+            make_folder(folder, parents=True)
         return folder / file
 
     def _cache_folder(self) -> Path:

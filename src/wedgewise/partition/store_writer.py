@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from wedgewise.errors import InputError, VerificationError
 from wedgewise.graph import Keys
 from wedgewise.partition.manifest import MANIFEST, SURROGATE, FileRecord, Manifest
-from wedgewise.storage import atomic_write, named_failures, only_process
+from wedgewise.storage import atomic_write, make_folder, named_failures, only_process
 
 LOCK = "store.lock"  # of whoever makes the store
 BUILDING = "store.building"  # is there while a store is made: what else is there is then ours to remove
@@ -120,7 +120,7 @@ def building(folder: Path) -> Iterator[None]:
     """A folder to build a store in, for this process alone; where the block fails, what was built is removed."""
     existed = folder.exists()
     with named_failures(folder, "made", "name a folder whose parent is there"):
-        folder.mkdir(exist_ok=True)
+        make_folder(folder)
     try:
         _check_vacant(folder)
         with only_process(folder / LOCK, "wait until it has ended, or name another folder"), _built(folder):
