@@ -119,9 +119,9 @@ def write_manifest(folder: Path, manifest: Manifest) -> None:
 def building(folder: Path) -> Iterator[None]:
     """A folder to build a store in, for this process alone; where the block fails, what was built is removed."""
     existed = folder.exists()
-    with named_failures(folder, "made", "name a folder whose parent is there"):
-        make_folder(folder)
     try:
+        with named_failures(folder, "made", "name a folder whose parent is there"):
+            make_folder(folder)
         _check_vacant(folder)
         with only_process(folder / LOCK, "wait until it has ended, or name another folder"), _built(folder):
             yield
