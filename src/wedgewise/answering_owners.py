@@ -5,7 +5,6 @@ What was found stays on disk until the caller has it, so that whatever ends the 
 
 from __future__ import annotations
 
-import shutil
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -13,9 +12,11 @@ from dataclasses import dataclass, replace
 
 from wedgewise import __version__
 from wedgewise.errors import MemoryLimitError, StorageError, VerificationError
+from wedgewise.execute.journal import LINE_BYTES, alone_at, check_disk
 from wedgewise.execute.outofcore import Counting, plan_count, plan_of, work_key
 from wedgewise.execute.owners import Owning, room_for_owners
 from wedgewise.execute.slices import Slices
+from wedgewise.execute.task_memory import OWNED_TASK_BYTES, PAGE_BYTES, lists_bytes, room_beside_lists
 from wedgewise.machine import hardware
 from wedgewise.machine.shortage import memory_for
 from wedgewise.partition.store import Store
@@ -25,7 +26,14 @@ from wedgewise.store_answers import KTruss, StoreAnswer, Supports, Triangles, ar
 from wedgewise.truss.stores import Peeling, disk_bytes, loading_bytes, truss_without_rounds
 
 COMPUTES = {"triangles": "triangles", "edge_support": "edge_support", "k_truss": "edge_support"}
+LISTED_BYTES = {
+    "triangles": OWNED_TASK_BYTES,
+    "edge_support": OWNED_TASK_BYTES,
+    "k_truss": 2 * OWNED_TASK_BYTES,
+}
+SLICE_BYTES = PAGE_BYTES + LINE_BYTES
 RECOUNT = "bbtc"
+READ_ONLY = "cannot be written to, and what is found is kept on disk; name a folder for that by --work (work_folder=)"
 
 Tell = Callable[[str, int, int], None] | None
 
@@ -37,11 +45,10 @@ class StoreQuestion:
     Attributes
     ----------
     name : "triangles", "edge_support" or "k_truss"
-    options : limit, threads, algorithm and knobs
+    options : limit, threads, algorithm and knobs; whether to go on with what the same question left on disk
     k : which truss
     as_array : the answer is made in memory; otherwise its rows are streamed
     output : the file that they are written to; None for text elsewhere
-    resume : go on with what the same question left on disk; without it, that is removed
     verify : check the sum of what was found
     """
 
@@ -50,7 +57,6 @@ class StoreQuestion:
     k: int | None = None
     as_array: bool = True
     output: str | None = None
-    resume: bool = True
     verify: bool = False
 
 
@@ -65,7 +71,7 @@ def answer_by_owners(question: StoreQuestion, store: Store, tell: Tell) -> Resul
 
 def plan_by_owners(question: StoreQuestion, store: Store) -> Plan:
     """What `answer_by_owners` would do."""
-    return _plan(question, store, _planned(question, store))
+    return _plan(question, store, _planned(question, store), (READ_ONLY,) if store.is_read_only else ())
 
 
 @contextmanager
@@ -74,6 +80,20 @@ def found_by_owners(question: StoreQuestion, store: Store, tell: Tell) -> Iterat
 
     A reader of a pipe that has had enough is a success.
     """
+    if store.is_read_only:
+        raise StorageError(f"{store.place}: {READ_ONLY}")
+    with alone_at(store, question.name) as notes:
+        found, result = _found(question, store, tell, notes)
+        try:
+            yield found, result
+        except BrokenPipeError:
+            found.remove()
+            raise
+        found.remove()
+
+
+def _found(question: StoreQuestion, store: Store, tell: Tell, notes: tuple[str, ...]) -> tuple[StoreAnswer, Result]:
+    """Plan, find and verify."""
     begin = time.perf_counter()
     if question.verify:
         _recounting(question, store)  # loads its kernels before what is left is measured
@@ -87,13 +107,7 @@ def found_by_owners(question: StoreQuestion, store: Store, tell: Tell) -> Iterat
         begin = time.perf_counter()
         verified = _verified(found, recounting)
         seconds["verify"] = time.perf_counter() - begin
-    result = _result(store, _plan(question, store, owning), seconds, verified)
-    try:
-        yield found, result
-    except BrokenPipeError:
-        found.remove()
-        raise
-    found.remove()
+    return found, _result(store, _plan(question, store, owning, notes), seconds, verified)
 
 
 def _planned(question: StoreQuestion, store: Store) -> Owning:
@@ -101,8 +115,9 @@ def _planned(question: StoreQuestion, store: Store) -> Owning:
     options, computes = question.options, COMPUTES[question.name]
     algorithm = ENGINE if options.algorithm == "auto" else options.algorithm
     room = room_for_owners(options.memory_limit, computes, algorithm)
+    room = room_beside_lists(store.place, store.partition, LISTED_BYTES[question.name], room)
     _check_answer(question, store, room)
-    _check_disk(question, store)
+    check_disk(store, question.name, kept_bytes(question.name, store))
     spare = loading_bytes(store.counts) if question.name == "k_truss" else 0
     threads = options.threads or hardware.usable_threads()
     owning = Owning(store, computes, room=room - spare, threads=threads, algorithm=algorithm, knobs=options.knobs)
@@ -126,21 +141,13 @@ def _check_answer(question: StoreQuestion, store: Store, room: int) -> None:
     )
 
 
-def _check_disk(question: StoreQuestion, store: Store) -> None:
-    """Refuse what the disk of the store has no room for."""
-    need, free = kept_bytes(question.name, store), shutil.disk_usage(store.beside("slices").parent).free
-    if need > free:
-        raise StorageError(
-            f"{store.place}: {question.name} keeps {need:,} bytes on disk while it works, and {free:,} are free there; "
-            "free some, or copy the store to another disk"
-        )
-
-
 def kept_bytes(question: str, store: Store) -> int:
-    """What is kept on disk until the answer is handed out."""
-    return {"triangles": 8 * store.manifest.n, "edge_support": 4 * store.manifest.m}.get(
-        question, disk_bytes(store.counts)
-    )
+    """What is kept on disk until the answer is handed out; a slice takes a page and a line more than its numbers."""
+    if question == "k_truss":
+        return disk_bytes(store.counts) + 2 * SLICE_BYTES * len(store.manifest.blocks)
+    if question == "triangles":
+        return 8 * store.manifest.n + SLICE_BYTES * store.partition.parts
+    return 4 * store.manifest.m + SLICE_BYTES * len(store.manifest.blocks)
 
 
 def _slices(question: StoreQuestion, store: Store, owning: Owning, tell: Tell) -> Slices:
@@ -148,7 +155,8 @@ def _slices(question: StoreQuestion, store: Store, owning: Owning, tell: Tell) -
     slices = Slices(
         store.beside(f"{owning.computes}-slices"),
         work_key(store, owning.algorithm, owning.knobs),
-        resume=question.resume,
+        resume=question.options.resume,
+        due=owning.due,
     )
     done = slices.done
     for owner, found in owning.slices([owner for owner in owning.owners if owner.number not in done], tell):
@@ -168,7 +176,7 @@ def _find_supports(question: StoreQuestion, store: Store, owning: Owning, tell: 
 def _find_truss(question: StoreQuestion, store: Store, owning: Owning, tell: Tell) -> StoreAnswer:
     assert question.k is not None
     peeling = Peeling(store, question.k, owning)
-    if not question.resume:
+    if not question.options.resume:
         peeling.remove()
     return KTruss(store, truss_without_rounds(store, question.k) or peeling.run(tell), peeling)
 
@@ -201,11 +209,12 @@ def _verified(found: StoreAnswer, recounting: Counting) -> str:
     return f"the sum is three times the triangles that {RECOUNT} counts"
 
 
-def _plan(question: StoreQuestion, store: Store, owning: Owning) -> Plan:
-    plan = plan_of(store, owning.algorithm, owning.knobs, owning.threads, owning.check_room())
+def _plan(question: StoreQuestion, store: Store, owning: Owning, notes: tuple[str, ...]) -> Plan:
+    lists = lists_bytes(store.partition, LISTED_BYTES[question.name])
+    plan = plan_of(store, owning.algorithm, owning.knobs, owning.threads, owning.check_room() + lists)
     kept = f"{kept_bytes(question.name, store):,} bytes of disk for what is found, until it is handed out"
     computes = "k_truss" if question.name == "k_truss" else owning.computes
-    return replace(plan, question=question.name, computes=computes, reasons=(*plan.reasons, kept))
+    return replace(plan, question=question.name, computes=computes, reasons=(*plan.reasons, kept, *notes))
 
 
 def _result(store: Store, plan: Plan, seconds: dict[str, float], verified: str | None) -> Result:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from wedgewise import __version__
 from wedgewise.answering_owners import RECOUNT, StoreQuestion, answer_by_owners, plan_by_owners
 from wedgewise.errors import PreconditionError, VerificationError
+from wedgewise.execute.journal import notes_on_counting
 from wedgewise.execute.outofcore import StoreCount, count_store, plan_count
 from wedgewise.machine import hardware
 from wedgewise.partition.store import Store, open_store
@@ -31,22 +32,21 @@ def answer_store(
     verify: bool,
     *,
     k: int | None = None,
-    resume: bool = True,
 ) -> Result:
-    """Answer a question about a store, within ``options.memory_limit``; `resume` is that of `count_store`."""
+    """Answer a question about a store, within ``options.memory_limit``."""
     if question != "count":
         with progress_bar(progress) as tell:
-            asked = StoreQuestion(question, options, k, resume=resume, verify=verify)
+            asked = StoreQuestion(question, options, k, verify=verify)
             return answer_by_owners(asked, open_for(asked, folder), tell)
     _check(question, folder, options)
     begin = time.perf_counter()
-    store = open_store(folder)
+    store = open_store(folder, options.work_folder)
     other = ENGINE if options.algorithm == RECOUNT else RECOUNT
     if verify and not _by_workers(options):
         plan_count(store, options.memory_limit, options.threads, other)  # refused now, not after the count
     with progress_bar(progress) as tell:
         opened = time.perf_counter()
-        how = {"algorithm": options.algorithm, "knobs": options.knobs, "progress": tell, "resume": resume}
+        how = {"algorithm": options.algorithm, "knobs": options.knobs, "progress": tell, "resume": options.resume}
         found = _count(store, options, how)
         counted = time.perf_counter()
         seconds = {"open": opened - begin, "count": counted - opened}
@@ -81,18 +81,20 @@ def plan_store(question: str, folder: Any, options: Options, *, k: int | None = 
         asked = StoreQuestion(question, options, k)
         return plan_by_owners(asked, open_for(asked, folder))
     _check(question, folder, options)
-    store = open_store(folder)
+    store = open_store(folder, options.work_folder)
     if options.device == "hybrid":
         from wedgewise.execute import hybrid
 
-        return hybrid.plan_store(store, options).plan
-    return plan_count(store, options.memory_limit, options.threads, options.algorithm, options.knobs)[1]
+        plan = hybrid.plan_store(store, options).plan
+    else:
+        plan = plan_count(store, options.memory_limit, options.threads, options.algorithm, options.knobs)[1]
+    return replace(plan, reasons=(*plan.reasons, *notes_on_counting(store)))
 
 
 def open_for(question: StoreQuestion, folder: Any) -> Store:
     """The store that something about every vertex or edge is asked of, where it can be."""
     _check(question.name, folder, question.options)
-    return open_store(folder)
+    return open_store(folder, question.options.work_folder)
 
 
 def _check(question: str, folder: Any, options: Options) -> None:

@@ -32,6 +32,8 @@ class How(TypedDict, total=False):
     progress: Progress
     verify: bool
     knobs: Mapping[str, int | str] | None
+    resume: bool
+    work_folder: str | PathLike[str] | None
 
 
 def count(
@@ -44,6 +46,8 @@ def count(
     progress: Progress = None,
     verify: bool = False,
     knobs: Mapping[str, int | str] | None = None,
+    resume: bool = True,
+    work_folder: str | PathLike[str] | None = None,
     cluster: str | None = None,
     workers: int | None = None,
 ) -> int:
@@ -62,6 +66,10 @@ def count(
     progress : True for a bar on standard error, or a callable (stage, done, total)
     verify : check the answer by another method: a total is recounted, of an array a sample
     knobs : parameters of the algorithm by name
+    resume : of a store: go on where the same work was ended; False forgets what it has finished, and is what to do
+        where the options or the version have changed since. Work on a graph in memory always starts afresh
+    work_folder : of a store: where finished work is kept until there is an answer, instead of the store's own folder
+        or, for a URL, the cache folder; a store in a folder that cannot be written to needs one, but for a count
     cluster : of a store: the address of a Dask scheduler or the path of its scheduler file, whose workers count
     workers : of a store: how many processes of this machine count, instead of this one
 
@@ -81,6 +89,8 @@ def count(
         progress=progress,
         verify=verify,
         knobs=knobs,
+        resume=resume,
+        work_folder=work_folder,
         cluster=cluster,
         workers=workers,
     ).answer
@@ -430,6 +440,8 @@ def run(
     progress: Progress = None,
     verify: bool = False,
     knobs: Mapping[str, int | str] | None = None,
+    resume: bool = True,
+    work_folder: str | PathLike[str] | None = None,
     cluster: str | None = None,
     workers: int | None = None,
     **details: Any,
@@ -449,7 +461,19 @@ def run(
     from wedgewise.answering import answer
     from wedgewise.questions import find_question
 
-    options = Options(device, algorithm, order, relabel, memory_limit, threads, knobs, cluster=cluster, workers=workers)
+    options = Options(
+        device,
+        algorithm,
+        order,
+        relabel,
+        memory_limit,
+        threads,
+        knobs,
+        cluster=cluster,
+        workers=workers,
+        resume=resume,
+        work_folder=work_folder,
+    )
     return answer(find_question(question), graph, options, progress, verify, details)
 
 

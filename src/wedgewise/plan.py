@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
@@ -64,6 +65,8 @@ class Options:
     because: tuple[str, ...] = ()
     cluster: str | None = None
     workers: int | None = None
+    resume: bool = True
+    work_folder: str | os.PathLike[str] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,17 +3,22 @@ whole."""
 
 from __future__ import annotations
 
+import errno
 import os
+import platform
 import secrets
 import stat
 import tempfile
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from io import BufferedReader
 from pathlib import Path
 from typing import BinaryIO
 
 from wedgewise.errors import StorageError, WedgewiseError
+
+NO_LOCKS = {errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOTSUP, errno.EINVAL}
+HOLDER_BYTES = 200
 
 
 @contextmanager
@@ -95,7 +100,10 @@ def partial_file(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     """
     try:
         with os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT, 0o666), "r+b") as file:
-            _lock(file, path)
+            try:
+                _lock(file.fileno())
+            except BlockingIOError as error:
+                raise StorageError(f"{path}: another process is writing it; wait until it has ended") from error
             try:
                 yield file
             finally:
@@ -105,6 +113,54 @@ def partial_file(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
         if isinstance(error, WedgewiseError):
             raise
         raise _not_written(Path(path), error) from error
+
+
+@contextmanager
+def only_process(path: str | os.PathLike[str], remedy: str) -> Iterator[bool]:
+    """Keep other processes out of a block by a lock file, which says who is in it and is removed behind it.
+
+    The lock goes with the process, however that ends: a file that a kill left keeps nobody out. It is refused at once
+    where another process has it. Yields whether the file system has locks; where it has none, nobody is kept out.
+
+    Raises
+    ------
+    StorageError
+        When another process has the lock, which is named together with `remedy`, or when the file cannot be opened.
+    """
+    descriptor, has_locks = _locked_file(Path(path), remedy)
+    try:
+        try:
+            os.ftruncate(descriptor, 0)
+            os.write(descriptor, _this_process().encode()[:HOLDER_BYTES])
+        except OSError as error:
+            raise _not_written(Path(path), error) from error
+        yield has_locks
+    finally:
+        with suppress(OSError):  # what stays is a file that nobody has locked
+            os.unlink(path)
+        os.close(descriptor)
+
+
+@contextmanager
+def named_failures(path: str | os.PathLike[str], what: str, remedy: str) -> Iterator[None]:
+    """Say which file it was, and what to do, where the system fails in a block that does `what` with it.
+
+    Raises
+    ------
+    StorageError
+        In place of every other OSError.
+    """
+    try:
+        yield
+    except OSError as error:
+        if isinstance(error, WedgewiseError):
+            raise
+        raise StorageError(f"{path}: could not be {what} ({_reason(error)}); {remedy}") from error
+
+
+def is_writable(folder: str | os.PathLike[str]) -> bool:
+    """Whether this process may make files in a folder."""
+    return os.access(folder, os.W_OK | os.X_OK)
 
 
 def put_in_place(finished: str | os.PathLike[str], path: str | os.PathLike[str]) -> None:
@@ -120,6 +176,17 @@ def put_in_place(finished: str | os.PathLike[str], path: str | os.PathLike[str])
         _sync_folder(Path(path).parent)
     except OSError as error:
         raise _not_written(Path(path), error) from error
+
+
+def make_folder(path: str | os.PathLike[str], *, parents: bool = False) -> None:
+    """Make a folder, if it is not there, that survives a power cut as what is written into it does."""
+    folder = Path(path)
+    if folder.is_dir():
+        return
+    if parents:
+        make_folder(folder.parent, parents=True)
+    folder.mkdir(exist_ok=True)
+    _sync_folder(folder.parent)
 
 
 def append_line(path: str | os.PathLike[str], text: str) -> None:
@@ -140,33 +207,17 @@ def append_line(path: str | os.PathLike[str], text: str) -> None:
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o666)
         try:
             line = (_missing_newline(descriptor) + text + "\n").encode()
+            is_first = os.fstat(descriptor).st_size == 0
             written = os.write(descriptor, line)
             os.fsync(descriptor)
+            if is_first:
+                _sync_folder(Path(path).parent)
         finally:
             os.close(descriptor)
     except OSError as error:
         raise _not_written(Path(path), error) from error
     if written != len(line):
         raise StorageError(f"{path}: only {written} of {len(line)} bytes were written; free disk space and retry")
-
-
-@contextmanager
-def reading_back(path: str | os.PathLike[str]) -> Iterator[BufferedReader]:
-    """Yield a file that this package has written, to be read.
-
-    Raises
-    ------
-    StorageError
-        When the file cannot be opened or read.
-    """
-    try:
-        with open(path, "rb") as file:
-            yield file
-    except OSError as error:
-        if isinstance(error, WedgewiseError):
-            raise
-        reason = error.strerror or str(error)
-        raise StorageError(f"{path}: could not be read back ({reason}); check its permissions and the disk") from error
 
 
 def _mode_of_replaced(target: Path) -> int | None:
@@ -192,16 +243,60 @@ def _sync_folder(folder: Path) -> None:
         os.close(descriptor)
 
 
-def _lock(file: BinaryIO, path: str | os.PathLike[str]) -> None:
-    """Keep other processes out of a file until it is closed."""
-    if os.name != "posix":
-        return
-    import fcntl
+def _locked_file(path: Path, remedy: str) -> tuple[int, bool]:
+    """Open and lock a file that nobody removes meanwhile; whether it could be locked."""
+    while True:
+        try:
+            descriptor = os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), 0o666)
+        except OSError as error:
+            raise _not_written(path, error) from error
+        try:
+            has_locks = _lock(descriptor)
+            if not has_locks or _is_at(path, descriptor):
+                return descriptor, has_locks
+        except BlockingIOError as error:
+            holder = _holder(descriptor)
+            os.close(descriptor)
+            raise StorageError(f"{path}: {holder} is at work; {remedy}") from error
+        except OSError as error:
+            os.close(descriptor)
+            raise _not_written(path, error) from error
+        os.close(descriptor)  # of a file that its holder removed before it could be locked
 
+
+def _lock(descriptor: int) -> bool:
+    """Keep other processes out of a file until it is closed; whether there are locks to do so by."""
     try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError as error:
-        raise StorageError(f"{path}: another process is writing it; wait until it has ended") from error
+        import fcntl
+    except ImportError:  # not POSIX
+        return False
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        if error.errno in NO_LOCKS:
+            return False
+        raise
+    return True
+
+
+def _is_at(path: Path, descriptor: int) -> bool:
+    """Whether an open file still has its name."""
+    try:
+        return os.path.samestat(os.stat(path, follow_symlinks=False), os.fstat(descriptor))
+    except FileNotFoundError:
+        return False
+
+
+def _this_process() -> str:
+    since = time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime())
+    return f"process {os.getpid()} on {platform.node() or 'this machine'}, since {since},"
+
+
+def _holder(descriptor: int) -> str:
+    """Who wrote a lock file, as far as that is plain text."""
+    text = os.pread(descriptor, HOLDER_BYTES, 0)
+    is_plain = text.startswith(b"process ") and text.isascii() and text.decode().isprintable()
+    return text.decode() if is_plain else "another process"
 
 
 def _missing_newline(descriptor: int) -> str:
@@ -214,5 +309,10 @@ def _missing_newline(descriptor: int) -> str:
 
 
 def _not_written(path: Path, error: OSError) -> StorageError:
-    reason = error.strerror or str(error)
-    return StorageError(f"{path}: could not be written ({reason}); check the folder, its permissions and free space")
+    return StorageError(
+        f"{path}: could not be written ({_reason(error)}); check the folder, its permissions and free space"
+    )
+
+
+def _reason(error: OSError) -> str:
+    return error.strerror or str(error) or type(error).__name__

@@ -180,7 +180,7 @@ def _vertex_bytes(store: Store) -> int:
 
 
 def _piece_bytes(store: Store) -> int:
-    """The vertex of every id; of the heaviest block its arcs, their bits and values, and its ids; and a piece of it."""
+    """The vertex of every id, and a byte to check it; of the heaviest block arcs, bits, values and ids; and a piece."""
     counts = store.counts
     heaviest = int((9 * counts.arcs + 4 * counts.sizes[:, None]).max(initial=0))
-    return 4 * store.manifest.n + heaviest + 40 * max(store.partition.sizes) + block_edges.PIECE_BYTES
+    return 5 * store.manifest.n + heaviest + 40 * max(store.partition.sizes) + block_edges.PIECE_BYTES

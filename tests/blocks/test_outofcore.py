@@ -375,7 +375,8 @@ def kill_at_random(store: Store, kills: int, seed: int) -> None:
             process.kill()
             out, _ = process.communicate()
         assert out in ("", f"{JAZZ}\n")
-        assert set(names_in(store.folder)) <= {JOURNAL, *(record.file for record in store.files()), "manifest.json"}
+        ours = {JOURNAL, "count.lock", "manifest.json", *(record.file for record in store.files())}
+        assert set(names_in(store.folder)) <= ours
     assert subprocess.run(command, capture_output=True, text=True, check=True).stdout == f"{JAZZ}\n"
 
 

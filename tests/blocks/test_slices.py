@@ -190,7 +190,7 @@ def test_a_kill_between_the_steps_loses_that_slice_alone(
 
 def test_folders_that_cannot_be_made_are_named(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
-    with pytest.raises(StorageError, match=r"cannot be made \(.*\); check the folders above it"):
+    with pytest.raises(StorageError, match=r"could not be made \(.*\); check the folders above it"):
         Slices(tmp_path / "file" / "slices", KEY).put(OWNERS[0], ARRAYS[0])
 
 
@@ -199,7 +199,7 @@ def test_folders_that_cannot_be_emptied_are_named(folder: Path) -> None:
     made = Slices(folder, KEY)
     folder.chmod(0o500)
     try:
-        with pytest.raises(StorageError, match=r"cannot be emptied \(.*\); check its permissions"):
+        with pytest.raises(StorageError, match=r"could not be emptied \(.*\); check its permissions"):
             made.remove()
     finally:
         folder.chmod(0o700)

@@ -5,9 +5,11 @@ from __future__ import annotations
 import errno
 import gzip
 import io
+import json
 import os
 import shutil
 import signal
+import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -20,6 +22,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+import wedgewise as ww
 from blocks.stores import change_manifest, in_tiny_pieces, names_in, read_everything, reseal
 from wedgewise import generate
 from wedgewise.errors import (
@@ -34,7 +37,7 @@ from wedgewise.errors import (
 from wedgewise.machine import hardware
 from wedgewise.partition import spool
 from wedgewise.partition.build import blocks_of
-from wedgewise.partition.manifest import MANIFEST
+from wedgewise.partition.manifest import MANIFEST, MAX_MANIFEST_BYTES, MOST_PARTS, MOST_VALUES
 from wedgewise.partition.spool import write_store
 from wedgewise.partition.store import Store, open_store
 from wedgewise.partition.store_writer import npy_header
@@ -140,8 +143,9 @@ def test_files_are_stored_as_they_are_read(tmp_path: Path, monkeypatch: pytest.M
     said: list[str] = []
     store = write_store(path, tmp_path / "store", parts=2, say=said.append)
     assert_holds(store, Graph(str(path)))
-    assert len(said) == 1
-    assert "bytes of disk" in said[0]
+    assert len(said) == 2
+    assert "pairs take up to" in said[0]
+    assert said[1].startswith("3 blocks take ")
 
 
 def test_streams_of_bytes_and_objects_are_stored(tmp_path: Path) -> None:
@@ -275,6 +279,29 @@ LIES: dict[str, Callable[[dict[str, Any]], Any]] = {
     "cleaned of text": _set("cleaned", "loops", "none"),
     "cleaned with more": _set("cleaned", "more", 1),
     "fingerprint of another form": _set("fingerprint", "abc"),
+    "parent as a file": _set("vertices", "file", ".."),
+    "file of a folder": _set("vertices", "file", "inner/vertices.npy"),
+    "file with a drive": _set("vertices", "file", "c:vertices.npy"),
+    "file with an end": _set("vertices", "file", "vertices.npy\n"),
+    "file with a zero": _set("vertices", "file", "vertices.npy\0"),
+    "labels in a block": _set("labels", "file", "block-0-0.heads.npy"),
+    "vertices in the labels": _set("vertices", "file", "labels.npy"),
+    "vertices in the manifest": _set("vertices", "file", "manifest.json"),
+    "labels of another type": _set("labels", "dtype", "<f8"),
+    "labels of no length": _set("labels", "length", 0),
+    "more labels": _set("labels", "length", 35),
+    "more vertices": _set("vertices", "length", 2**40),
+    "more arcs than pairs": _set("blocks", 0, "arcs", 34 * 33 // 2 + 1),
+    "a degree beyond n": _set("largest_degree", 34),
+    "too small a degree": _set("largest_degree", 4),
+    "more wedges than any graph": _set("wedges", 78 * 6),
+    "wedges beyond 64 bits": _set("wedges", 2**70),
+    "more pairs than were dropped": _set("cleaned", "pairs", 79),
+    "other edges than there are": _set("cleaned", "edges", 77),
+    "version with an escape": _set("version", "0.1\x1b[2J"),
+    "version of half a character": _set("version", "\ud800"),
+    "a digit too many": _set("n", 10**30),
+    "n of a float": _set("n", 34.0),
 }
 
 
@@ -290,6 +317,26 @@ def test_a_manifest_of_another_form_is_refused(store: Path, text: bytes) -> None
     (store / MANIFEST).write_bytes(text)
     with pytest.raises(FormatError, match="partition the graph again"):
         open_store(store)
+
+
+def test_a_manifest_of_many_values_is_refused_before_it_is_parsed(store: Path) -> None:
+    """Two million empty lists take six megabytes as text, and twenty times that in memory."""
+    (store / MANIFEST).write_bytes(b"[" + b"[]," * 2_000_000 + b"[]]")
+    tracemalloc.start()
+    try:
+        with pytest.raises(FormatError, match=r"manifest\.json: holds [\d,]+ values or more"):
+            open_store(store)
+        assert tracemalloc.get_traced_memory()[1] < 20_000_000
+    finally:
+        tracemalloc.stop()
+
+
+def test_the_most_parts_have_a_manifest(store: Path) -> None:
+    """Blocks of a store have as many values as those of any other."""
+    text = (store / MANIFEST).read_bytes()
+    values = sum(map(text.count, (b",", b"[", b"{")))
+    assert MOST_PARTS**2 * values // len(open_store(store).manifest.blocks) < MOST_VALUES
+    assert MOST_PARTS**2 * len(text) // len(open_store(store).manifest.blocks) < MAX_MANIFEST_BYTES
 
 
 def test_a_huge_manifest_is_refused(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -402,7 +449,12 @@ def test_labels_that_lie_are_refused(tmp_path: Path) -> None:
     folder = tmp_path / "store"
     write_store([("a", "b"), ("b", "c")], folder)
     original = (folder / "labels.jsonl").read_bytes()
-    for text, message in ((b"'a'", "no JSON string"), (b"1", "does not hold"), (b'"a"\n"b"', "does not hold")):
+    for text, message in (
+        (b"'a'........", "no JSON string"),
+        (b"1         ", "does not hold"),
+        (b'"a"\n"b"      ', "does not hold"),
+        (b'"a"\n"b"\n"\\ud800"', "is no text"),
+    ):
         import hashlib
 
         (folder / "labels.jsonl").write_bytes(text)
@@ -427,6 +479,59 @@ def test_vertices_that_lie_are_refused(store: Path) -> None:
         open_store(store).vertex_of()
 
 
+def test_vertices_are_named_once_each(store: Path) -> None:
+    """Where they are used: an answer would have numbers in it that nobody found."""
+    import hashlib
+
+    vertices = np.load(store / "vertices.npy")
+    lost, vertices[3] = vertices[3], vertices[4]
+    np.save(store / "vertices.npy", vertices)
+    seal = hashlib.sha256((store / "vertices.npy").read_bytes()).hexdigest()
+    change_manifest(store, _set("vertices", "sha256", seal))
+    for question in ("triangles", "edge_support"):
+        with pytest.raises(FormatError, match=rf"vertices\.npy: does not name vertex {lost:,}; partition"):
+            ww.run(question, store, resume=False)
+    assert ww.count(store) == 45
+
+
+def test_a_linked_manifest_is_no_manifest(store: Path, tmp_path: Path) -> None:
+    shutil.move(store / MANIFEST, tmp_path / "elsewhere.json")
+    (store / MANIFEST).symlink_to(tmp_path / "elsewhere.json")
+    with pytest.raises(MissingFileError, match=r"manifest\.json: cannot be opened"):
+        open_store(store)
+
+
+def test_sizes_that_only_exist_as_holes_are_refused_before_memory_is_taken(store: Path) -> None:
+    """A manifest and a sparse file that agree on 8 GiB: the limit is what says no."""
+    large = 2**31 - 1
+
+    def change(whole: dict[str, Any]) -> None:
+        whole["n"], whole["label_kind"], whole["labels"] = large, "numbers", None
+        whole["partition"]["cuts"][-1] = large
+        whole["vertices"]["length"] = large
+        for record in whole["blocks"]:
+            for side, name in (("row", "rows"), ("column", "columns")):
+                if record[side] == 2:
+                    record[name] = large - whole["partition"]["cuts"][2]
+            record["offsets"]["length"] = record["rows"] + 1
+
+    change_manifest(store, change)
+    for record in json.loads((store / MANIFEST).read_text())["blocks"]:
+        _grow(store / record["offsets"]["file"], record["rows"] + 1)
+    _grow(store / "vertices.npy", large)
+    found = open_store(store)
+    assert found.manifest.n == large
+    for question in ("count", "triangles", "edge_support"):
+        with pytest.raises(MemoryLimitError, match="are left"):
+            ww.run(question, store, memory_limit=hardware.resident_bytes() + (1 << 28))
+
+
+def _grow(path: Path, length: int) -> None:
+    """A file of so many numbers, of which the disk has none."""
+    path.write_bytes(npy_header(np.dtype("<u4"), length))
+    os.truncate(path, len(npy_header(np.dtype("<u4"), length)) + 4 * length)
+
+
 def test_a_folder_without_a_manifest_is_no_store(tmp_path: Path) -> None:
     with pytest.raises(MissingFileError, match=r"is no store, for it has no manifest\.json"):
         open_store(tmp_path)
@@ -447,7 +552,7 @@ def test_what_cannot_be_asked_for(tmp_path: Path) -> None:
         write_store(negative, tmp_path / "store")
     with pytest.raises(LimitError, match="pairs"):
         write_store(pairs, tmp_path / "store", limits=Limits(pairs=50))
-    with pytest.raises(StorageError, match="cannot be made"):
+    with pytest.raises(StorageError, match="could not be made"):
         write_store(pairs, tmp_path / "no" / "store")
     assert names_in(tmp_path) == ["negative.bel32"]
 
@@ -474,6 +579,17 @@ def test_what_a_kill_left_is_replaced(tmp_path: Path) -> None:
         (folder / name).write_bytes(b"half")
     store = write_store(fixture_pairs("karate"), folder, parts=1)
     assert_holds(store, Graph(fixture_pairs("karate")))
+    assert names_in(folder) == sorted([MANIFEST, *(record.file for record in store.files())])
+
+
+@pytest.mark.parametrize("left", [["store.lock"], [".store.building.0123456789ab.tmp"], []])
+def test_what_a_kill_leaves_first_is_replaced(tmp_path: Path, left: list[str]) -> None:
+    """Before there is anything that says that a store was being made."""
+    folder = tmp_path / "store"
+    folder.mkdir()
+    for name in left:
+        (folder / name).write_bytes(b"")
+    store = write_store(fixture_pairs("karate"), folder)
     assert names_in(folder) == sorted([MANIFEST, *(record.file for record in store.files())])
 
 

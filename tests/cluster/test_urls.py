@@ -92,7 +92,7 @@ def test_a_count_from_a_url_goes_on_where_it_was(memory: Any, cache: Path) -> No
     with pytest.raises(KeyboardInterrupt):
         ww.count(URL, progress=interrupt)
     (journal,) = cache.rglob(JOURNAL)
-    assert journal == cache / open_store(URL).manifest.fingerprint / JOURNAL
+    assert journal == open_store(URL).beside(JOURNAL)
     assert len(journal.read_text().splitlines()) == 5
     with pytest.raises(InputError, match="other options"):
         ww.count(URL, algorithm="bbtc")

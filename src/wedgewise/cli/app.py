@@ -48,6 +48,10 @@ app.add_typer(datasets.app, name="datasets")
 
 
 Restart = Annotated[bool, typer.Option("--restart", help="Of a store: forget what ended work has finished.")]
+Work = Annotated[
+    str | None,
+    typer.Option("--work", metavar="FOLDER", help="Of a store: keep what is finished there, not in the store."),
+]
 
 
 def _show_version(wanted: bool) -> None:
@@ -71,6 +75,7 @@ def common(
 def count(
     asking: Asking,
     restart: Restart = False,
+    work: Work = None,
     balance: Annotated[
         bool,
         typer.Option(
@@ -109,7 +114,7 @@ def count(
 
     console = asking.console()
     with console.stages() as tell:
-        result = count_in_store(asking, tell, restart=restart, cluster=cluster, workers=workers)
+        result = count_in_store(asking, tell, restart=restart, work=work, cluster=cluster, workers=workers)
     if balance:
         show_balance(console, asking.file, result)
     else:
@@ -151,7 +156,7 @@ def partition(
 
 @app.command()
 @takes(Asking)
-def triangles(asking: Asking, output: Output = None, restart: Restart = False) -> None:
+def triangles(asking: Asking, output: Output = None, restart: Restart = False, work: Work = None) -> None:
     """Count the triangles of every vertex.
 
     A terminal gets a summary: the vertices with most triangles, and a histogram. A pipe gets a line per vertex, its
@@ -164,14 +169,14 @@ def triangles(asking: Asking, output: Output = None, restart: Restart = False) -
     from wedgewise.cli import answers
 
     if is_store(asking.file):
-        _answer_from_store("triangles", asking, output, restart)
+        _answer_from_store("triangles", asking, output, restart, work)
     else:
         answers.answer_rows(answers.TRIANGLES, asking, output)
 
 
 @app.command()
 @takes(Asking)
-def support(asking: Asking, output: Output = None, restart: Restart = False) -> None:
+def support(asking: Asking, output: Output = None, restart: Restart = False, work: Work = None) -> None:
     """Count the triangles of every edge.
 
     A terminal gets a summary: the edges with most triangles, and a histogram. A pipe gets a line per edge, the labels
@@ -183,7 +188,7 @@ def support(asking: Asking, output: Output = None, restart: Restart = False) -> 
     from wedgewise.cli import answers
 
     if is_store(asking.file):
-        _answer_from_store("edge_support", asking, output, restart)
+        _answer_from_store("edge_support", asking, output, restart, work)
     else:
         answers.answer_rows(answers.SUPPORT, asking, output)
 
@@ -197,6 +202,7 @@ def truss(
     largest: Annotated[bool, typer.Option("--max", help="The edges of the last truss that has any.")] = False,
     every: Annotated[bool, typer.Option("--all", help="The truss number of every edge; done by itself.")] = False,
     restart: Restart = False,
+    work: Work = None,
 ) -> None:
     """Find the truss number of every edge, or the edges of one truss.
 
@@ -217,7 +223,7 @@ def truss(
     if is_store(asking.file):
         if k is None:
             raise InputError(f"{asking.file}: a store has one truss at a time; name it by --k, or ask the graph's file")
-        _answer_from_store("k_truss", asking, output, restart, k)
+        _answer_from_store("k_truss", asking, output, restart, work, k)
     elif k is not None:
         answers.answer_rows(answers.K_TRUSS, asking, output, k=k)
     else:
@@ -404,11 +410,13 @@ app.command(cls=bench.SeveralValues)(bench.bench)
 app.command(cls=bench.SeveralValues)(report_command.report)
 
 
-def _answer_from_store(question: str, asking: Asking, output: str | None, restart: bool, k: int | None = None) -> None:
+def _answer_from_store(
+    question: str, asking: Asking, output: str | None, restart: bool, work: str | None, k: int | None = None
+) -> None:
     """Ask a store for a row per vertex or edge."""
     from wedgewise.cli.stores import answer_rows
 
-    answer_rows(question, asking, output, restart=restart, k=k)
+    answer_rows(question, asking, output, restart=restart, work=work, k=k)
 
 
 def _check_timeline(asking: Asking, output: str) -> None:

@@ -95,12 +95,18 @@ def _ratio_text(ratio: float | None) -> str:
 
 
 def count_in_store(
-    asking: Asking, tell: Tell | None, *, restart: bool, cluster: str | None = None, workers: int | None = None
+    asking: Asking,
+    tell: Tell | None,
+    *,
+    restart: bool,
+    work: str | None,
+    cluster: str | None = None,
+    workers: int | None = None,
 ) -> Result:
     """Count a store; what is said of reading a file does not apply to one."""
     check_only_asks(asking)
-    options = Options(**asking.how(), cluster=cluster, workers=workers)
-    return answer_store("count", asking.file, options, tell, asking.verify, resume=not restart)
+    options = Options(**asking.how(), cluster=cluster, workers=workers, resume=not restart, work_folder=work)
+    return answer_store("count", asking.file, options, tell, asking.verify)
 
 
 def check_only_asks(asking: Asking) -> None:

@@ -28,12 +28,15 @@ ENDS = {"triangles": 1, "edge_support": 2, "k_truss": 2}
 MORE = "  --output writes every row to a file, a pipe gets all as text"
 
 
-def answer_rows(question: str, asking: Asking, output: str | None, *, restart: bool, k: int | None) -> None:
+def answer_rows(
+    question: str, asking: Asking, output: str | None, *, restart: bool, work: str | None, k: int | None
+) -> None:
     """Ask a store for a row per vertex or edge, and hand the rows out."""
     check_only_asks(asking)
     if output is None and asking.as_json:
         raise InputError(f"{asking.file}: has more rows than one JSON object should; name a file by --output")
-    asked = StoreQuestion(question, Options(**asking.how()), k, False, output, not restart, asking.verify)
+    options = Options(**asking.how(), resume=not restart, work_folder=work)
+    asked = StoreQuestion(question, options, k, as_array=False, output=output, verify=asking.verify)
     store = open_for(asked, asking.file)
     if output is not None:
         _check_output(output, store, ENDS[question])

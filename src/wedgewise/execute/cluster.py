@@ -17,7 +17,7 @@ from __future__ import annotations
 import os
 from collections import Counter, deque
 from collections.abc import Callable, Mapping
-from contextlib import closing
+from contextlib import closing, nullcontext
 from dataclasses import dataclass, replace
 from itertools import count
 from typing import Protocol
@@ -29,7 +29,7 @@ from wedgewise.blocks import Task
 from wedgewise.errors import ClusterError, InputError, PreconditionError, VerificationError
 from wedgewise.execute._cluster_batches import make_batches
 from wedgewise.execute._cluster_wire import Finished, Order, Reply
-from wedgewise.execute.journal import JOURNAL, Journal
+from wedgewise.execute.journal import Journal, kept_journal
 from wedgewise.execute.local import Execution, Partial
 from wedgewise.execute.outofcore import StoreCount, plan_of, reuse_order, work_key
 from wedgewise.execute.task_memory import TaskMemory, triple_answer
@@ -118,17 +118,19 @@ def count_on_cluster(
         raise InputError("name a cluster, or how many workers to start on this machine, and not both")
     opened = store if isinstance(store, Store) else open_store(store)
     assignment = assign(opened, algorithm, knobs, threads, memory_limit, workers)
-    written = Journal(opened.beside(JOURNAL), assignment.key) if journal else None
-    if written is not None:
-        if not resume:
-            written.remove()
-        written.read()
-    resumed = 0 if written is None else len(written.done)
-    driver = Driver(assignment, written, progress)
-    if driver.left:
-        with closing(connect(cluster) if cluster is not None else start_here(workers or 1)) as crew:
-            driver.run(crew)
-    return StoreCount(driver.finish(), assignment.plan, resumed, driver.seconds)
+    keeping = kept_journal(opened, assignment.key, len(assignment.busy), resume=resume)
+    with keeping if journal else nullcontext((None, ())) as (written, notes):
+        resumed = 0 if written is None else len(written.done)
+        driver = Driver(assignment, written, progress)
+        if driver.left:
+            with closing(connect(cluster) if cluster is not None else start_here(workers or 1)) as crew:
+                driver.run(crew)
+        return StoreCount(
+            driver.finish(),
+            replace(assignment.plan, reasons=(*assignment.plan.reasons, *notes)),
+            resumed,
+            driver.seconds,
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,7 +26,7 @@ from wedgewise.execute._hybrid_plan import BlockSource, Pairing, Places, choose_
 from wedgewise.execute._hybrid_queue import TaskQueue
 from wedgewise.execute._hybrid_streams import Arrived, DevicePlace, StreamWorker
 from wedgewise.execute._hybrid_workers import Crew, HostWorker
-from wedgewise.execute.journal import JOURNAL, Journal
+from wedgewise.execute.journal import Journal, kept_journal
 from wedgewise.execute.local import Execution, Partial
 from wedgewise.execute.task_memory import Pair, TaskMemory
 from wedgewise.execute.threads import run_tasks
@@ -281,15 +281,14 @@ def count_store_hybrid(
     from wedgewise.reduce import reduce
 
     hybrid = plan_store(store, Options(algorithm=algorithm, memory_limit=memory_limit, threads=threads, knobs=knobs))
-    journal = Journal(store.beside(JOURNAL), work_key(store, hybrid.sizes.pairing.reason, hybrid.plan.knobs))
-    if not resume:
-        journal.remove()
-    journal.read()
-    resumed = len(journal.done)
-    run = hybrid.run(progress, journal)
-    computed = reduce(run.execution, run.plan)
-    journal.remove()
-    return StoreCount(computed, run.plan, resumed, timeline=run.timeline)
+    key = work_key(store, hybrid.sizes.pairing.reason, hybrid.plan.knobs)
+    with kept_journal(store, key, len(hybrid.division.tasks), resume=resume) as (journal, notes):
+        resumed = 0 if journal is None else len(journal.done)
+        run = hybrid.run(progress, journal)
+        computed = reduce(run.execution, run.plan)
+        if journal is not None:
+            journal.remove()
+    return StoreCount(computed, replace(run.plan, reasons=(*run.plan.reasons, *notes)), resumed, timeline=run.timeline)
 
 
 def _planned(

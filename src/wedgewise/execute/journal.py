@@ -9,22 +9,76 @@ from __future__ import annotations
 
 import hashlib
 import json
+import shutil
 import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from math import inf
 from pathlib import Path
 from typing import Any
 
 from wedgewise.errors import InputError, StorageError, VerificationError
 from wedgewise.execute.local import Partial
-from wedgewise.storage import append_line, reading_back
+from wedgewise.partition.places import open_regular
+from wedgewise.partition.store import Store
+from wedgewise.storage import append_line, named_failures, only_process
 
 JOURNAL = "count.journal"
+LOCK_SUFFIX = ".lock"
+LINE_BYTES = 256  # of a journal, more than any has
+MOST_LINE_BYTES = 1 << 12
+WAIT = "wait until it has ended, or name another folder for the work (--work, work_folder=)"
+UNLOCKED = "{folder} is on a file system without locks: nothing else may work on the same question there meanwhile"
+NOT_KEPT = "{store} cannot be written to: a count that is ended starts again, unless --work (work_folder=) is given"
 FIELDS = ("task", "triangles", "tests")
 
 
 def key_of(**facts: Any) -> str:
     """A short name for work: of the graph, the options and whatever else its results depend on."""
     return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()[:32]
+
+
+@contextmanager
+def alone_at(store: Store, question: str) -> Iterator[tuple[str, ...]]:
+    """Keep other processes off what is written down for a question about a store; what a plan should say of that."""
+    lock = store.beside(question + LOCK_SUFFIX)
+    refuse_link(lock)
+    with only_process(lock, WAIT) as has_locks:
+        yield () if has_locks else (UNLOCKED.format(folder=lock.parent),)
+
+
+@contextmanager
+def kept_journal(
+    store: Store, key: str, tasks: int, *, resume: bool
+) -> Iterator[tuple[Journal | None, tuple[str, ...]]]:
+    """The journal of a count of so many tasks, for this process alone, and notes for its plan; None without a place."""
+    if store.is_read_only:
+        yield None, notes_on_counting(store)
+        return
+    check_disk(store, "count", LINE_BYTES * tasks)
+    with alone_at(store, "count") as notes:
+        journal = Journal(store.beside(JOURNAL), key)
+        if not resume:
+            journal.remove()
+        journal.read()
+        yield journal, notes
+
+
+def check_disk(store: Store, question: str, need: int) -> None:
+    """Refuse what the disk that work is written down on has no room for."""
+    folder = store.beside(JOURNAL).parent
+    with named_failures(folder, "looked at", "check the folder and its permissions"):
+        free = shutil.disk_usage(folder).free
+    if need > free:
+        raise StorageError(
+            f"{folder}: {question} keeps {need:,} bytes on disk while it works, and {free:,} are free there; free "
+            "some, or name a folder on another disk by --work (work_folder=)"
+        )
+
+
+def notes_on_counting(store: Store) -> tuple[str, ...]:
+    """What a plan should say where a count cannot be written down."""
+    return (NOT_KEPT.format(store=store.place),) if store.is_read_only else ()
 
 
 class Journal:
@@ -39,13 +93,10 @@ class Journal:
 
     def read(self) -> None:
         """Take in what is there; raise where it is of other work."""
-        if not self.path.exists():
-            return
-        with reading_back(self.path) as file:
-            for line in file:
-                found = _parse(line)
-                if found is not None:
-                    self._take(*found)
+        for line in lines_of(self.path):
+            found = _parse(line)
+            if found is not None:
+                self._take(*found)
 
     def add(self, partial: Partial, seconds: float | None = None) -> None:
         """A task is finished."""
@@ -57,7 +108,8 @@ class Journal:
 
     def remove(self) -> None:
         """All tasks are finished, or none of them count."""
-        self.path.unlink(missing_ok=True)
+        with named_failures(self.path, "removed", "remove it"):
+            self.path.unlink(missing_ok=True)
         self.done.clear()
         self.seconds.clear()
 
@@ -86,6 +138,22 @@ def _parse(line: bytes) -> tuple[str, Partial, float | None] | None:
     return str(record.get("key")), Partial(*(record[name] for name in FIELDS)), timed
 
 
+def lines_of(path: Path) -> Iterator[bytes]:
+    """The lines of a journal, if there is one; one that is too long for a record comes in pieces that are none."""
+    with named_failures(
+        path, "read", "check the disk and its permissions, or start again: by --restart (resume=False)"
+    ):
+        try:
+            found = open_regular(path)
+        except (FileNotFoundError, NotADirectoryError):
+            return
+        if found is None:
+            raise StorageError(f"{path}: is no file, where work on a store is written down; remove it")
+        with found[0] as file:
+            while line := file.readline(MOST_LINE_BYTES):
+                yield line
+
+
 def line_of(record: dict[str, Any]) -> str:
     """A line that says a record, with its checksum."""
     return json.dumps({**record, "check": _check(record)})
@@ -112,7 +180,9 @@ def other_work(path: Path) -> InputError:
 
 def refuse_link(path: Path) -> None:
     """A store that somebody else made must not lead what is written into it elsewhere."""
-    if path.is_symlink():
+    with named_failures(path, "looked at", "check the folder and its permissions"):
+        is_link = path.is_symlink()
+    if is_link:
         raise StorageError(f"{path}: is a link, where work on a store is written down; remove it")
 
 

@@ -6,8 +6,8 @@ block jk. For fixed j and k, i goes up and down in turn: what was made of jk ser
 beforehand, so that the block to give up for another one is the one that is needed last (Belady's rule, which no other
 can beat).
 
-Memory: the blocks of a task, what its algorithm makes of them, and 4 bytes per column for each further thread; blocks
-of tasks to come stay as far as the limit allows. A journal in the store has every finished task.
+Memory: lists of all tasks, the blocks of one, what its algorithm makes of them, and 4 bytes per column for each further
+thread; blocks of tasks to come stay as far as the limit allows. A journal in the store has every finished task.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from copy import copy
 from dataclasses import dataclass, field, replace
 from itertools import groupby, islice
@@ -28,10 +29,18 @@ from wedgewise.algorithms._contract import Knobs, PrepareTask, Work
 from wedgewise.blocks import Block, Task, Triple
 from wedgewise.errors import MemoryLimitError
 from wedgewise.execute.block_cache import BlockCache, triple_of
-from wedgewise.execute.journal import JOURNAL, Journal, key_of
+from wedgewise.execute.journal import LINE_BYTES, Journal, kept_journal, key_of
 from wedgewise.execute.local import Execution, Partial, run_pass
 from wedgewise.execute.prediction import predict
-from wedgewise.execute.task_memory import Pair, TaskMemory, pairs_of_task, triple_answer
+from wedgewise.execute.task_memory import (
+    COUNTED_TASK_BYTES,
+    Pair,
+    PairsOfTasks,
+    TaskMemory,
+    lists_bytes,
+    room_beside_lists,
+    triple_answer,
+)
 from wedgewise.execute.timeline import Timeline
 from wedgewise.machine import hardware, jit
 from wedgewise.machine.budget import room_within
@@ -92,7 +101,7 @@ def count_store(
     knobs : its parameters
     progress : a callable (stage, done, total)
     resume : go on where a count with the same options was ended; without it, start again
-    journal : write down every finished task, into the store
+    journal : write down every finished task, where that can be written
 
     Raises
     ------
@@ -103,17 +112,15 @@ def count_store(
     """
     opened = store if isinstance(store, Store) else open_store(store)
     counting, plan = plan_count(opened, memory_limit, threads, algorithm, knobs)
-    written = Journal(opened.beside(JOURNAL), work_key(opened, plan.algorithm, plan.knobs)) if journal else None
-    if written is not None:
-        if not resume:
+    key = work_key(opened, plan.algorithm, plan.knobs)
+    keeping = kept_journal(opened, key, len(counting.order), resume=resume)
+    with keeping if journal else nullcontext((None, ())) as (written, notes):
+        resumed = 0 if written is None else len(written.done)
+        execution = counting.run(written, progress)
+        computed = reduce(execution, plan)
+        if written is not None:
             written.remove()
-        written.read()
-    resumed = 0 if written is None else len(written.done)
-    execution = counting.run(written, progress)
-    computed = reduce(execution, plan)
-    if written is not None:
-        written.remove()
-    return StoreCount(computed, plan, resumed, execution.task_seconds)
+    return StoreCount(computed, replace(plan, reasons=(*plan.reasons, *notes)), resumed, execution.task_seconds)
 
 
 def plan_count(
@@ -127,6 +134,7 @@ def plan_count(
     name = ENGINE if algorithm == "auto" else algorithm
     answer, settings = triple_answer(name), find(name, "cpu").settings(knobs)
     room = room_within(memory_limit, rehearse, (first_fault.function.__module__, answer.prepare.__module__), name)
+    room = room_beside_lists(store.place, store.partition, COUNTED_TASK_BYTES, room)
     memory = TaskMemory(store.counts, answer, settings, threads or hardware.usable_threads())
     counting = Counting(store, memory, room).with_fitting_threads()
     counting.check_room()
@@ -180,7 +188,7 @@ class Counting:
             partials.update(journal.done)
         to_do = [task for task in self.order if journal is None or task.number not in journal.done]
         seconds = {} if journal is None else dict(journal.seconds)
-        cache = BlockCache(self._read, self.memory.block, [pairs_of_task(task) for task in to_do])
+        cache = BlockCache(self._read, self.memory.block, PairsOfTasks(to_do))
         positions = enumerate(to_do)
         for _pair, group in groupby(to_do, key=looked_up_in):
             tasks = list(group)
@@ -242,10 +250,13 @@ def _predicted(store: Store, algorithm: str, counting: Counting) -> Plan:
     """The plan of a count, with what it will take."""
     memory = counting.memory
     found = predict(counting.order, memory, counting.room, store.manifest.wedges)
-    plan = plan_of(store, algorithm, dict(memory.knobs), memory.threads, found.peak_bytes)
+    lists = lists_bytes(store.partition, COUNTED_TASK_BYTES)
+    plan = plan_of(store, algorithm, dict(memory.knobs), memory.threads, found.peak_bytes + lists)
     reasons = (
         f"at most {found.held_bytes:,} bytes of blocks and {found.work_bytes:,} of what is made of them",
+        f"{lists:,} bytes of lists of tasks",
         f"{found.read_bytes:,} bytes of blocks are read for {found.tasks:,} tasks",
+        f"up to {LINE_BYTES * found.tasks:,} bytes of disk for finished tasks, until all are counted",
     )
     return replace(plan, estimated_seconds=found.seconds, reasons=(*plan.reasons, *reasons))
 

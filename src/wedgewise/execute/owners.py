@@ -32,7 +32,7 @@ from wedgewise.errors import MemoryLimitError, PreconditionError, VerificationEr
 from wedgewise.execute.block_cache import BlockCache, triple_of
 from wedgewise.execute.local import run_pass
 from wedgewise.execute.outofcore import reuse_order
-from wedgewise.execute.task_memory import PAGE_BYTES, Pair, block_bytes, pairs_of_task
+from wedgewise.execute.task_memory import PAGE_BYTES, Pair, PairsOfTasks, block_bytes, pairs_of_task
 from wedgewise.machine import jit
 from wedgewise.machine.budget import room_within
 from wedgewise.partition.store import first_fault, private_memory
@@ -149,6 +149,12 @@ class Owning:
         """All of them."""
         return owners_of(self.source.partition, self.computes)
 
+    @property
+    def due(self) -> dict[int, tuple[str, int]]:
+        """The type and the length of every slice, by the number of its owner."""
+        dtype = SLICE_TYPES[self.computes].newbyteorder("<").str
+        return {owner.number: (dtype, self._length(owner)) for owner in self.owners}
+
     def check_room(self, owners: Sequence[Owner] | None = None) -> int:
         """What the heaviest of all owners takes, or of these; refuse it where there is less."""
         need, heaviest = self._heaviest(self.owners if owners is None else owners)
@@ -168,7 +174,7 @@ class Owning:
         """
         self.check_room(owners)
         steps = [step for owner in owners for step in self._steps_of(owner)]
-        cache = BlockCache(self._read, self._block, [pairs_of_task(step.task) for step in steps])
+        cache = BlockCache(self._read, self._block, PairsOfTasks([step.task for step in steps]))
         before, done = 0, 0
         for owner in owners:
             filled = private_memory(self._length(owner), SLICE_TYPES[self.computes])

@@ -16,7 +16,7 @@ import numpy as np
 
 from wedgewise.blocks import Task
 from wedgewise.execute.block_cache import BlockCache
-from wedgewise.execute.task_memory import Pair, TaskMemory, pairs_of_task
+from wedgewise.execute.task_memory import Pair, PairsOfTasks, TaskMemory
 
 READ_BYTES_PER_SECOND = 3.3e8  # from the page cache, checksums and rows checked
 JOURNAL_SECONDS = 4e-3  # a line of the journal on the disk
@@ -56,7 +56,7 @@ def predict(tasks: Sequence[Task], memory: TaskMemory, room: int, wedges: int) -
     room : bytes
     wedges : of the graph, in its order
     """
-    cache = BlockCache(_nothing, memory.block, [pairs_of_task(task) for task in tasks])
+    cache = BlockCache(_nothing, memory.block, PairsOfTasks(tasks))
     n, m = int(memory.counts.sizes.sum()), int(memory.counts.arcs.sum())
     is_skewed = wedges * n > m * m  # behind an arc are more others than if all vertices had as many
     held = work = 0

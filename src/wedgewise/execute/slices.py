@@ -11,20 +11,21 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Set
+from collections.abc import Mapping, Set
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from wedgewise.errors import FormatError, StorageError
-from wedgewise.execute.journal import line_of, other_work, record_in, refuse_link
+from wedgewise.errors import FormatError
+from wedgewise.execute.journal import line_of, lines_of, other_work, record_in, refuse_link
 from wedgewise.execute.owners import Owner
 from wedgewise.partition.manifest import FileRecord
+from wedgewise.partition.places import open_regular
 from wedgewise.partition.store import READ_BYTES, private_memory
 from wedgewise.partition.store_writer import npy_header, write_array
-from wedgewise.storage import append_line, reading_back
+from wedgewise.storage import append_line, make_folder, named_failures
 
 JOURNAL = "slices.journal"
 FIELDS = {"key": str, "owner": int, "dtype": str, "length": int, "sha256": str}
@@ -40,6 +41,7 @@ class Slices:
     folder : where they are, made with the first of them
     key : names the work: the graph, the options and whatever else its slices depend on
     resume : go on with what is there; without it, start again
+    due : the type and the length of every owner's slice, by its number; one of others is as if it was not there
 
     Raises
     ------
@@ -47,8 +49,10 @@ class Slices:
         When the folder has slices of other work.
     """
 
-    def __init__(self, folder: Path, key: str, *, resume: bool = True) -> None:
-        self.folder, self._key = folder, key
+    def __init__(
+        self, folder: Path, key: str, *, resume: bool = True, due: Mapping[int, tuple[str, int]] | None = None
+    ) -> None:
+        self.folder, self._key, self._due = folder, key, due
         self._records: dict[int, FileRecord] = {}
         refuse_link(folder)
         refuse_link(folder / JOURNAL)
@@ -63,11 +67,8 @@ class Slices:
 
     def put(self, owner: Owner, array: NDArray[Any]) -> None:
         """A slice of unsigned numbers is finished: when this returns, it is on the disk."""
-        try:
-            self.folder.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            reason = error.strerror or str(error)
-            raise StorageError(f"{self.folder}: cannot be made ({reason}); check the folders above it") from error
+        with named_failures(self.folder, "made", "check the folders above it"):
+            make_folder(self.folder, parents=True)
         self._records.pop(owner.number, None)
         refuse_link(self.folder / _file(owner.number))
         record = write_array(self.folder, _file(owner.number), array)
@@ -97,29 +98,22 @@ class Slices:
     def remove(self) -> None:
         """All slices were used, or none of them count: nothing of them is left, nor the folder if it is empty."""
         self._records.clear()
-        if not self.folder.is_dir():
-            return
-        try:
+        with named_failures(self.folder, "emptied", "check its permissions"):
+            if not self.folder.is_dir():
+                return
             (self.folder / JOURNAL).unlink(missing_ok=True)
             for path in list(self.folder.iterdir()):
                 if OURS.fullmatch(path.name):
                     path.unlink()
             if not any(self.folder.iterdir()):
                 self.folder.rmdir()
-        except OSError as error:
-            reason = error.strerror or str(error)
-            raise StorageError(f"{self.folder}: cannot be emptied ({reason}); check its permissions") from error
 
     def _take_in(self) -> None:
         """Take in the lines that are whole, and of those the slices that are."""
-        path = self.folder / JOURNAL
-        if not path.exists():
-            return
-        with reading_back(path) as file:
-            for line in file:
-                record = record_in(line)
-                if record is not None and all(type(record.get(name)) is kind for name, kind in FIELDS.items()):
-                    self._take(record)
+        for line in lines_of(self.folder / JOURNAL):
+            record = record_in(line)
+            if record is not None and all(type(record.get(name)) is kind for name, kind in FIELDS.items()):
+                self._take(record)
         for number, known in list(self._records.items()):
             if not self._is_whole(known):
                 del self._records[number]
@@ -127,26 +121,35 @@ class Slices:
     def _take(self, record: dict[str, Any]) -> None:
         if record["key"] != self._key:
             raise other_work(self.folder / JOURNAL)
-        if record["owner"] >= 0 and record["length"] >= 0 and NUMBERS.fullmatch(record["dtype"]):
-            file = _file(record["owner"])
-            self._records[record["owner"]] = FileRecord(file, record["dtype"], record["length"], record["sha256"])
+        owner, dtype, length = record["owner"], record["dtype"], record["length"]
+        if self._due is None:
+            can_be = owner >= 0 and length >= 0 and NUMBERS.fullmatch(dtype) is not None
+        else:
+            can_be = self._due.get(owner) == (dtype, length)
+        if can_be:
+            self._records[owner] = FileRecord(_file(owner), dtype, length, record["sha256"])
 
     def _is_whole(self, record: FileRecord, into: NDArray[Any] | None = None) -> bool:
         """Whether a file is what its line says, with its numbers read into an array or given up piece by piece."""
         path, dtype = self.folder / record.file, np.dtype(record.dtype)
         header, due = npy_header(dtype, record.length), record.length * dtype.itemsize
-        if not path.is_file() or path.stat().st_size != len(header) + due:
-            return False
-        piece = bytearray(min(due, READ_BYTES)) if into is None else b""
-        raw = memoryview(piece) if into is None else into.view(np.uint8).data
-        with reading_back(path) as file:
-            digest = hashlib.sha256(file.read(len(header)))
-            for at in range(0, due, READ_BYTES):
-                length = min(READ_BYTES, due - at)
-                part = raw[:length] if into is None else raw[at : at + length]
-                if file.readinto(part) != length:
+        with named_failures(path, "read", "check the disk and its permissions, or start again: by --restart"):
+            if path.is_symlink() or not path.exists():
+                return False
+            found = open_regular(path)
+            if found is None:
+                return False
+            with found[0] as file:
+                if found[1] != len(header) + due:
                     return False
-                digest.update(part)
+                raw = memoryview(bytearray(min(due, READ_BYTES))) if into is None else into.view(np.uint8).data
+                digest = hashlib.sha256(file.read(len(header)))
+                for at in range(0, due, READ_BYTES):
+                    length = min(READ_BYTES, due - at)
+                    part = raw[:length] if into is None else raw[at : at + length]
+                    if file.readinto(part) != length:  # type: ignore[attr-defined]
+                        return False
+                    digest.update(part)
         return digest.hexdigest() == record.sha256
 
 

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import overload
 
 from wedgewise.algorithms import find, registry
 from wedgewise.algorithms._contract import Knobs, TripleAnswer
-from wedgewise.blocks import Task
-from wedgewise.errors import PreconditionError
-from wedgewise.partition.tasks import Counts
+from wedgewise.blocks import Partition, Task
+from wedgewise.errors import MemoryLimitError, PreconditionError
+from wedgewise.partition.tasks import Counts, task_count
 
 Pair = tuple[int, int]
 
 PAGE_BYTES = 1 << 12
+COUNTED_TASK_BYTES = 500  # of a task in the lists of a count: itself, its place, its result, its seconds
+OWNED_TASK_BYTES = 560  # in those of owners, where it has three roles; rounds of a truss have two such lists
 SPARE_BYTES = 1 << 23  # kernels of owners and a piece of a block that is read
 WRITING_BYTES = 48 << 20  # a piece of the rows, and what a writer makes of it
 
@@ -27,9 +30,44 @@ def triple_answer(algorithm: str) -> TripleAnswer:
     return asked.triples_on_cpu("count")
 
 
+def lists_bytes(partition: Partition, task_bytes: int) -> int:
+    """What lists of all tasks take, at so many bytes each."""
+    return task_bytes * task_count(partition)
+
+
+def room_beside_lists(name: object, partition: Partition, task_bytes: int, room: int) -> int:
+    """What lists of all tasks leave of a room, or a refusal before there are any; `name` is that of the store."""
+    need = lists_bytes(partition, task_bytes)
+    if need > room:
+        raise MemoryLimitError(
+            f"{name}: lists of {task_count(partition):,} tasks of {partition.parts} parts take {need:,} bytes and "
+            f"{room:,} are left; raise the limit, or partition the graph into fewer parts"
+        )
+    return room - need
+
+
 def pairs_of_task(task: Task) -> set[Pair]:
     """The blocks of a task."""
     return {(task.i, task.j), (task.i, task.k), (task.j, task.k)}
+
+
+class PairsOfTasks(Sequence[set[Pair]]):
+    """The blocks of one task after the other, found when they are asked for: kept, they take half a kilobyte each."""
+
+    def __init__(self, tasks: Sequence[Task]) -> None:
+        self._tasks = tasks
+
+    def __len__(self) -> int:
+        return len(self._tasks)
+
+    @overload
+    def __getitem__(self, step: int) -> set[Pair]: ...
+
+    @overload
+    def __getitem__(self, step: slice) -> PairsOfTasks: ...
+
+    def __getitem__(self, step: int | slice) -> set[Pair] | PairsOfTasks:
+        return pairs_of_task(self._tasks[step]) if isinstance(step, int) else PairsOfTasks(self._tasks[step])
 
 
 def block_bytes(counts: Counts, pair: Pair) -> int:

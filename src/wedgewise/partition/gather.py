@@ -44,6 +44,7 @@ class Gathered:
     pairs, loops : how many there were
     slots : how many slots there are
     labels : of all slots, each of them a vertex; None where slots that occur are their own labels
+    numbered_bytes : what labels take that were found here
     """
 
     runs: Runs
@@ -51,6 +52,7 @@ class Gathered:
     loops: int
     slots: int
     labels: Labels | None
+    numbered_bytes: int = 0
 
 
 class Gathering:
@@ -81,7 +83,7 @@ class Gathering:
             return Gathered(self.runs, self._pairs, self._loops, self._largest + 1, None)
         numbers = self._distinct_labels()
         limits.check("vertices", len(numbers), path=source.name)
-        return Gathered(self._numbered(numbers), self._pairs, self._loops, len(numbers), numbers)
+        return Gathered(self._numbered(numbers), self._pairs, self._loops, len(numbers), numbers, numbers.nbytes)
 
     def _new_runs(self) -> Runs:
         return Runs(self._stack.enter_context(scratch_file(self._folder)))

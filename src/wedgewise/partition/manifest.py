@@ -19,6 +19,7 @@ import os
 import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
+from math import isqrt
 from typing import Any, BinaryIO
 
 from wedgewise.algorithms._contract import MAX_ARCS
@@ -31,10 +32,14 @@ FORMAT_VERSION = 1
 MANIFEST = "manifest.json"
 MOST_PARTS = 256  # a row of blocks is written at once, two files each
 MAX_MANIFEST_BYTES = 1 << 26
+MOST_VALUES = 30 * MOST_PARTS**2  # of its JSON: a block has 21
 URL = re.compile(r"[a-z][a-z0-9+.-]+://", re.IGNORECASE | re.ASCII)
 PLAIN_NAME = re.compile(r"[a-z0-9][a-z0-9.-]{0,99}", re.ASCII)
 SHA256 = re.compile(r"[0-9a-f]{64}", re.ASCII)
+VERSION = re.compile(r"[0-9a-zA-Z.+-]{1,99}", re.ASCII)
+SURROGATE = re.compile("[\ud800-\udfff]")  # halves of characters, which JSON can spell and no file can hold
 LABEL_KINDS = {"numbers": (), "integers": ("<u4", "<u8", "<i4", "<i8"), "text": ("text",)}
+LEAST_LABEL_BYTES = len('""\n')
 AGAIN = "partition the graph again"
 
 Pair = tuple[int, int]
@@ -133,11 +138,14 @@ def pairs_of(partition: Partition) -> list[Pair]:
     return [(i, j) for i in parts for j in parts if j >= i or not partition.is_ordered]
 
 
-def read_manifest(file: BinaryIO, path: str) -> Manifest:
-    """The manifest that a file holds, every field checked; the path is for messages."""
-    text = file.read(MAX_MANIFEST_BYTES + 1)
-    if len(text) > MAX_MANIFEST_BYTES:
+def read_manifest(file: BinaryIO, size: int, path: str) -> Manifest:
+    """The manifest that a file of so many bytes holds, every field checked; the path is for messages."""
+    if size > MAX_MANIFEST_BYTES:
         raise FormatError(f"over {MAX_MANIFEST_BYTES:,} bytes", path=path, remedy=AGAIN)
+    text = file.read(size)
+    values = sum(map(text.count, (b",", b"[", b"{")))
+    if values > MOST_VALUES:  # each of them takes more as an object than as text
+        raise FormatError(f"holds {values:,} values or more, and a store's has fewer", path=path, remedy=AGAIN)
     try:
         whole = json.loads(text)
     except (ValueError, RecursionError) as error:
@@ -209,7 +217,7 @@ class _Checked:
         labels = None
         if kind != "numbers":
             labels = self.file("labels", LABEL_KINDS[kind], n if kind == "integers" else None)
-        return Manifest(
+        found = Manifest(
             fingerprint=self.text("fingerprint", SHA256),
             n=n,
             m=m,
@@ -218,12 +226,30 @@ class _Checked:
             order=self.text("order", re.compile("degree")),
             wedges=self.integer("wedges", MAX_ARCS * MAX_ID),
             largest_degree=self.integer("largest_degree", MAX_ID),
-            cleaned=self._cleaned(),
+            cleaned=self._cleaned(m),
             label_kind=kind,
             labels=labels,
             vertices=self.file("vertices", ("<u4",), n),
-            version=self.text("version"),
+            version=self.text("version", VERSION),
         )
+        self._check_together(found)
+        return found
+
+    def _check_together(self, found: Manifest) -> None:
+        """Every file has a name of its own, and the numbers are those that some graph has."""
+        records = [found.vertices, *([] if found.labels is None else [found.labels])]
+        records += [record for block in found.blocks.values() for record in (block.offsets, block.heads)]
+        if len({MANIFEST, *(record.file for record in records)}) != len(records) + 1:
+            raise self.wrong("gives two files one name")
+        n, m, largest, wedges = found.n, found.m, found.largest_degree, found.wedges
+        longest_row = isqrt(2 * m)  # in degree order: whoever has d arcs has d neighbours of degree d or more
+        if largest > min(m, max(0, n - 1)) or 2 * m > n * largest or 2 * wedges > m * max(0, longest_row - 1):
+            raise self.wrong(
+                f"has {n:,} vertices, {m:,} edges, a largest degree of {largest:,} and {wedges:,} wedges, which no "
+                "graph has"
+            )
+        if found.labels is not None and found.label_kind == "text" and found.labels.length < LEAST_LABEL_BYTES * n:
+            raise self.wrong(f"has {found.labels.length:,} bytes of labels for {n:,} vertices")
 
     def _partition(self, n: int) -> Partition:
         inner = self.inner("partition", "the partition")
@@ -239,11 +265,14 @@ class _Checked:
             raise inner.wrong(f"divides {partition.n:,} ids of {n:,} into {partition.parts:,} parts")
         return partition
 
-    def _cleaned(self) -> CleanReport:
+    def _cleaned(self, m: int) -> CleanReport:
         inner = self.inner("cleaned", "the report on cleaning")
         names = [item.name for item in fields(CleanReport)]
         inner.names(*names)
-        return CleanReport(**{name: inner.integer(name, MAX_ARCS) for name in names})
+        found = CleanReport(**{name: inner.integer(name, MAX_ARCS) for name in names})
+        if found.edges != m or found.pairs != m + found.loops + found.duplicates + found.reversed_copies:
+            raise inner.wrong(f"does not lead from {found.pairs:,} pairs to {m:,} edges")
+        return found
 
     def _blocks(self, partition: Partition, m: int) -> dict[Pair, BlockRecord]:
         listed = self.value["blocks"]
@@ -251,9 +280,6 @@ class _Checked:
         if not isinstance(listed, list) or len(listed) != len(due):
             raise self.wrong(f"does not list {len(due):,} blocks")
         records = [self._block(partition, value, pair) for value, pair in zip(listed, due, strict=True)]
-        names = {record.offsets.file for record in records} | {record.heads.file for record in records}
-        if len(names) != 2 * len(records):
-            raise self.wrong("names one file for several blocks")
         if sum(record.arcs for record in records) != m:
             raise self.wrong(f"lists blocks whose arcs do not sum up to {m:,}")
         return dict(zip(due, records, strict=True))
@@ -262,12 +288,14 @@ class _Checked:
         row, column = pair
         inner = _Checked(self.path, value, f"block {row}, {column}")
         inner.names(*(item.name for item in fields(BlockRecord)))
-        rows, arcs = partition.sizes[row], inner.integer("arcs", WIDE_ARCS - 1)
+        rows, columns = partition.sizes[row], partition.sizes[column]
+        most = rows * (rows - 1) // 2 if row == column else rows * columns
+        arcs = inner.integer("arcs", min(most, WIDE_ARCS - 1))
         return BlockRecord(
             row=inner.exactly("row", row),
             column=inner.exactly("column", column),
             rows=inner.exactly("rows", rows),
-            columns=inner.exactly("columns", partition.sizes[column]),
+            columns=inner.exactly("columns", columns),
             arcs=arcs,
             offsets=inner.file("offsets", ("<u4",), rows + 1),
             heads=inner.file("heads", ("<u4",), arcs),

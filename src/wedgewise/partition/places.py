@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import stat
-from collections.abc import Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO, Protocol
+from typing import Any, BinaryIO, Protocol, cast
 
 from wedgewise.errors import FormatError, MissingDependencyError, MissingFileError, PreconditionError, WedgewiseError
 from wedgewise.interop.libraries import library
 from wedgewise.partition.manifest import AGAIN, is_url
+
+log = logging.getLogger("wedgewise")
+
+PAUSES = (0.2, 0.8, 3.2)  # seconds between attempts
+LASTING = (FileNotFoundError, PermissionError, IsADirectoryError, NotADirectoryError, WedgewiseError)
 
 
 class Place(Protocol):
@@ -57,11 +64,14 @@ class Folder:
     def opened(self, file: str) -> Iterator[tuple[BinaryIO, int]]:
         """A regular file of the folder itself: no link, no pipe."""
         path = self.path / file
-        with _open(path) as opened, _reading(str(path)):
-            status = os.fstat(opened.fileno())
-            if not stat.S_ISREG(status.st_mode):
-                raise FormatError("is no regular file", path=path, remedy=AGAIN)
-            yield opened, status.st_size
+        try:
+            found = open_regular(path)
+        except OSError as error:
+            raise _not_opened(str(path), error) from error
+        if found is None:
+            raise FormatError("is no regular file", path=path, remedy=AGAIN)
+        with found[0], _named(str(path), "check the disk"):
+            yield found
 
     def sizes(self) -> None:
         return None
@@ -88,41 +98,76 @@ class Remote:
     @contextmanager
     def opened(self, file: str) -> Iterator[tuple[BinaryIO, int]]:
         """A file, read in pieces as they are asked for."""
-        path = f"{self.root}/{file}"
+        path, name = f"{self.root}/{file}", self.name_of(file)
         try:
-            size = int(self.system.size(path))
-            opened = self.system.open(path, "rb")
+            size = patiently(name, lambda: int(self.system.size(path)))
+            opened = SteadyFile(name, lambda: self.system.open(path, "rb"))
         except Exception as error:  # every file system has its own
-            raise _not_opened(self.name_of(file), error) from error
-        with opened, _reading(self.name_of(file)):
-            yield opened, size
+            raise _not_opened(name, error) from error
+        with closing(opened), _named(name, "try again"):
+            yield cast(BinaryIO, opened), size
 
     def sizes(self) -> dict[str, int]:
         try:
-            listed = self.system.ls(self.root, detail=True)
+            listed = patiently(self.url, lambda: self.system.ls(self.root, detail=True))
         except Exception as error:
             raise _not_opened(self.url, error) from error
         return {str(entry["name"]).rsplit("/", 1)[-1]: int(entry["size"] or 0) for entry in listed}
 
 
-def _open(path: Path) -> BinaryIO:
-    """A file that is no link; a pipe is opened without waiting for somebody to write."""
-    extra = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
-    try:
-        return open(path, "rb", opener=lambda name, flags: os.open(name, flags | extra))
-    except OSError as error:
-        raise _not_opened(str(path), error) from error
+class SteadyFile:
+    """A file that is opened again, and read on where it was, when a read fails; after some attempts it fails."""
+
+    def __init__(self, name: str, open_again: Callable[[], Any]) -> None:
+        self._name, self._open_again = name, open_again
+        self._file, self._at = patiently(name, open_again), 0
+
+    def read(self, size: int = -1) -> bytes:
+        found: bytes = self._patiently(lambda file: file.read(size))
+        self._at += len(found)
+        return found
+
+    def readinto(self, part: memoryview) -> int:
+        filled: int = self._patiently(lambda file: file.readinto(part))
+        self._at += filled
+        return filled
+
+    def seek(self, to: int) -> int:
+        self._at = self._patiently(lambda file: file.seek(to))
+        return self._at
+
+    def tell(self) -> int:
+        return self._at
+
+    def close(self) -> None:
+        self._file.close()
+
+    def _patiently(self, act: Callable[[Any], Any]) -> Any:
+        is_first = True
+
+        def attempt() -> Any:
+            nonlocal is_first
+            if not is_first:
+                self._file.close()
+                self._file = self._open_again()
+                self._file.seek(self._at)
+            is_first = False
+            return act(self._file)
+
+        return patiently(self._name, attempt)
 
 
-@contextmanager
-def _reading(name: str) -> Iterator[None]:
-    """Say which file it was that could not be read."""
-    try:
-        yield
-    except OSError as error:
-        if isinstance(error, WedgewiseError):
-            raise
-        raise MissingFileError(f"{name}: cannot be read ({error}); try again") from error
+def patiently(name: str, act: Callable[[], Any]) -> Any:
+    """Do something with a file that is far away, again after a pause where its system fails in passing."""
+    for pause in PAUSES:
+        try:
+            return act()
+        except OSError as error:
+            if isinstance(error, LASTING):
+                raise
+            log.info("%s: %s; trying again in %s s", name, error, pause)
+            time.sleep(pause)
+    return act()
 
 
 def _remote(url: str) -> Remote:
@@ -134,6 +179,28 @@ def _remote(url: str) -> Remote:
     except ValueError as error:
         raise PreconditionError(f"{url}: cannot be read ({error}); name a folder or a URL of a known kind") from error
     return Remote(url, root.rstrip("/"), system)
+
+
+def open_regular(path: Path) -> tuple[BinaryIO, int] | None:
+    """A file to be read, and its size; None for what is no file. Links are not followed, pipes not waited for."""
+    descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))
+    status = os.fstat(descriptor)
+    if stat.S_ISREG(status.st_mode):
+        return os.fdopen(descriptor, "rb"), status.st_size
+    os.close(descriptor)
+    return None
+
+
+@contextmanager
+def _named(name: str, remedy: str) -> Iterator[None]:
+    """Say which file it was that could not be read on."""
+    try:
+        yield
+    except OSError as error:
+        if isinstance(error, WedgewiseError):
+            raise
+        reason = error.strerror or str(error) or type(error).__name__
+        raise MissingFileError(f"{name}: cannot be read ({reason}); {remedy}") from error
 
 
 def _protocols(system: Any) -> tuple[str, ...]:

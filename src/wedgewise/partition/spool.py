@@ -20,25 +20,29 @@ import numpy as np
 
 from wedgewise import __version__
 from wedgewise.errors import MemoryLimitError, StorageError, UnknownNameError
+from wedgewise.execute.task_memory import PAGE_BYTES
 from wedgewise.machine import hardware
 from wedgewise.machine.budget import room_within
 from wedgewise.machine.shortage import memory_for
 from wedgewise.partition.gather import Gathered, Gathering, Tell
-from wedgewise.partition.manifest import Manifest
+from wedgewise.partition.manifest import Manifest, pairs_of
 from wedgewise.partition.runs import KEY_BYTES, Runs
 from wedgewise.partition.settle import SLOT_BYTES, Told, rank, settle, settle_keys
 from wedgewise.partition.sources import How, open_pieces
 from wedgewise.partition.store import Store, open_store
 from wedgewise.partition.store_writer import building, write_manifest
-from wedgewise.partition.turn import Wanted, grid_bytes, rehearse_turn, turn
+from wedgewise.partition.turn import Turned, Wanted, grid_bytes, rehearse_turn, turn
 from wedgewise.partition.write_blocks import PIECE_ARCS, PIECE_BYTES, write_blocks
 from wedgewise.read._text_kernel import parse_range
 from wedgewise.read.limits import DEFAULT_LIMITS, Limits
-from wedgewise.storage import scratch_file
+from wedgewise.storage import named_failures, scratch_file
+
+Say = Callable[[str], None] | None
 
 SCHEMES = ("rectilinear", "hashed")
 LEAST_MERGE_BYTES = 1 << 24
-DISK_BYTES = 2 * KEY_BYTES + 4  # of a pair: twice on its way, and as an arc of a block
+ID_BYTES = 4
+DISK_BYTES = 2 * KEY_BYTES + ID_BYTES  # of a pair: twice on its way, and as an arc of a block
 
 
 @memory_for("partition")
@@ -54,7 +58,7 @@ def write_store(
     format: str | None = None,
     limits: Limits | None = None,
     progress: Tell = None,
-    say: Callable[[str], None] | None = None,
+    say: Say = None,
 ) -> Store:
     """Partition a graph into a store.
 
@@ -96,13 +100,13 @@ def write_store(
         _check_disk(
             root, gathered.pairs, KEY_BYTES * gathered.runs.keys, say if pieces.expected_pairs is None else None
         )
-        write_manifest(root, _spool(root, gathered, dropped, wanted, room, progress))
+        write_manifest(root, _spool(root, gathered, dropped, wanted, room, progress, say))
     return open_store(root)
 
 
-def _spool(root: Path, gathered: Gathered, dropped: int, wanted: Wanted, room: int, tell: Tell) -> Manifest:
+def _spool(root: Path, gathered: Gathered, dropped: int, wanted: Wanted, room: int, tell: Tell, say: Say) -> Manifest:
     """Everything from the runs of pairs to the blocks."""
-    left = _room_beside(gathered.slots, wanted.segments, room)
+    left = _room_beside(gathered.slots, wanted.segments, room - gathered.numbered_bytes)
     with scratch_file(root) as file:
         edges = settle(gathered, dropped, file, left, _telling(tell, "settle", gathered.runs.keys))
         ranks = rank(gathered, edges, root)
@@ -112,6 +116,7 @@ def _spool(root: Path, gathered: Gathered, dropped: int, wanted: Wanted, room: i
             turned = turn(edges, ranks, wanted, Runs(arcs), left, _telling(tell, "turn", m))
             n, vertices, kind, labels = ranks.n, ranks.vertices, ranks.label_kind, ranks.labels
             del edges, ranks
+            _check_disk_of_blocks(root, turned, say)
             blocks = write_blocks(root, turned, left, _telling(tell, "write", m))
     return Manifest(
         fingerprint=fingerprint,
@@ -141,16 +146,34 @@ def _room_beside(slots: int, segments: int, room: int) -> int:
     return room - fixed
 
 
-def _check_disk(root: Path, pairs: int, written: int, say: Callable[[str], None] | None) -> None:
+def _check_disk(root: Path, pairs: int, written: int, say: Say) -> None:
     """Say what a store may take while it is made, and refuse what the disk has no room for."""
     need = DISK_BYTES * pairs
     if say is not None:
         say(f"{pairs:,} pairs take up to {need:,} bytes of disk while the store is made")
-    free = shutil.disk_usage(root).free + written
+    with named_failures(root, "looked at", "check the folder and its permissions"):
+        free = shutil.disk_usage(root).free + written
     if need > free:
         raise StorageError(
             f"{root}: {pairs:,} pairs may take {need:,} bytes of disk and {free:,} are free; free some, or name a "
             "folder on another disk"
+        )
+
+
+def _check_disk_of_blocks(root: Path, turned: Turned, say: Say) -> None:
+    """The same of the blocks, as soon as it is known how many there are: each has an offset per row of its own."""
+    arcs, sizes = turned.counts.arcs, turned.counts.sizes
+    blocks = pairs_of(turned.partition)
+    offsets = sum(ID_BYTES * (int(sizes[row]) + 1) for row, _ in blocks)
+    need = ID_BYTES * int(arcs.sum()) + offsets + 2 * PAGE_BYTES * len(blocks)
+    if say is not None:
+        say(f"{len(blocks):,} blocks take {need:,} bytes of disk, {offsets:,} of them for offsets of rows")
+    with named_failures(root, "looked at", "check the folder and its permissions"):
+        free = shutil.disk_usage(root).free
+    if need > free:
+        raise StorageError(
+            f"{root}: {len(blocks):,} blocks take {need:,} bytes of disk and {free:,} are free; free some, name "
+            "a folder on another disk, or ask for fewer parts"
         )
 
 

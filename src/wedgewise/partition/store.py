@@ -27,21 +27,24 @@ from wedgewise.execute.threads import run_tasks
 from wedgewise.graph import Ids, Labels
 from wedgewise.machine import jit
 from wedgewise.machine.jit import kernel
-from wedgewise.partition.manifest import AGAIN, MANIFEST, FileRecord, Manifest, is_store, read_manifest
+from wedgewise.partition.manifest import AGAIN, MANIFEST, SURROGATE, FileRecord, Manifest, is_store, read_manifest
 from wedgewise.partition.places import Folder, Place, place_of
 from wedgewise.partition.tasks import Counts
 from wedgewise.read.numpy_files import MAX_HEADER_BYTES, parse_header
+from wedgewise.storage import is_writable, make_folder, named_failures
 
 READ_BYTES = 1 << 24
 CHECKED_ROWS = 1 << 18
 
 
-def open_store(folder: str | os.PathLike[str]) -> Store:
+def open_store(folder: str | os.PathLike[str], work_folder: str | os.PathLike[str] | None = None) -> Store:
     """Open a store: the manifest is checked, and that every file is there with its size.
 
     Parameters
     ----------
     folder : its folder, or a URL that fsspec reads, such as ``s3://bucket/store``
+    work_folder : where work on it is written down, each graph and partition below a name of its own; by default the
+        folder itself, or the cache folder for a URL
 
     Raises
     ------
@@ -53,8 +56,9 @@ def open_store(folder: str | os.PathLike[str]) -> Store:
     place = place_of(folder)
     if isinstance(place, Folder) and not is_store(place.path):
         raise MissingFileError(f"{place}: is no store, for it has no {MANIFEST}; make one with `wedgewise partition`")
-    with place.opened(MANIFEST) as (file, _):
-        store = Store(place, read_manifest(file, place.name_of(MANIFEST)))
+    with place.opened(MANIFEST) as (file, size):
+        manifest = read_manifest(file, size, place.name_of(MANIFEST))
+    store = Store(place, manifest, None if work_folder is None else Path(work_folder))
     sizes = place.sizes()
     for record in store.files():
         store.check_file(record, sizes)
@@ -67,6 +71,7 @@ class Store:
 
     place: Place
     manifest: Manifest
+    work_folder: Path | None = None
 
     @property
     def folder(self) -> Path:
@@ -75,16 +80,31 @@ class Store:
             raise PreconditionError(f"{self.place}: is read from afar; copy the store into a folder for this")
         return self.place.path
 
+    @property
+    def is_read_only(self) -> bool:
+        """Whether work on it would be written into its folder, and cannot be."""
+        return self.work_folder is None and isinstance(self.place, Folder) and not is_writable(self.place.path)
+
     def beside(self, file: str) -> Path:
-        """Where a file about the store is written: into its folder; for a URL, into the cache folder of the user."""
-        if isinstance(self.place, Folder):
+        """Where a file about the store is written: in the work folder, its own, or for a URL the cache of the user."""
+        if self.work_folder is None and isinstance(self.place, Folder):
             return self.place.path / file
+        folder = (self.work_folder or self._cache_folder()) / self._work_name
+        with named_failures(folder, "made", "name another folder for the work"):
+            make_folder(folder, parents=True)
+        return folder / file
+
+    def _cache_folder(self) -> Path:
         cache = jit.cache_folder()
         if cache is None:
             raise StorageError(f"{self.place}: no folder here is writable; name one with {jit.CACHE_VARIABLE}")
-        folder = cache.parent / "stores" / self.manifest.fingerprint
-        folder.mkdir(parents=True, exist_ok=True)
-        return folder / file
+        return cache.parent / "stores"
+
+    @property
+    def _work_name(self) -> str:
+        """A name that no other graph has, nor this one in other parts."""
+        whole = json.dumps([self.manifest.fingerprint, self.partition.to_dict()], sort_keys=True)
+        return hashlib.sha256(whole.encode()).hexdigest()[:32]
 
     @property
     def partition(self) -> Partition:
@@ -116,10 +136,15 @@ class Store:
         return block
 
     def vertex_of(self) -> Ids:
-        """The vertex of every id."""
-        found = self.array(self.manifest.vertices)
-        if self.manifest.n and int(found.max()) >= self.manifest.n:
-            raise self._wrong(self.manifest.vertices, f"names a vertex beyond {self.manifest.n - 1:,}")
+        """The vertex of every id, each of them once; a byte per vertex more while that is checked."""
+        found, n = self.array(self.manifest.vertices), self.manifest.n
+        if n and int(found.max()) >= n:
+            raise self._wrong(self.manifest.vertices, f"names a vertex beyond {n - 1:,}")
+        is_named = np.zeros(n, np.bool_)
+        for begin in range(0, n, CHECKED_ROWS):
+            is_named[found[begin : begin + CHECKED_ROWS]] = True
+        if not is_named.all():
+            raise self._wrong(self.manifest.vertices, f"does not name vertex {int(is_named.argmin()):,}")
         return found
 
     def labels(self) -> Labels:
@@ -134,10 +159,12 @@ class Store:
         self._check_sum(record, hashlib.sha256(text).hexdigest())
         try:
             names = [json.loads(line) for line in text.splitlines()]
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise self._wrong(record, f"has a line that is no JSON string ({error})") from error
         if len(names) != self.manifest.n or not all(isinstance(name, str) for name in names):
             raise self._wrong(record, f"does not hold {self.manifest.n:,} labels")
+        if any(map(SURROGATE.search, names)):
+            raise self._wrong(record, "has a label that is no text")
         return names
 
     def array(self, record: FileRecord) -> NDArray[Any]:

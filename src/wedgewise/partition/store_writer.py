@@ -18,12 +18,14 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
-from wedgewise.errors import InputError, StorageError, VerificationError
+from wedgewise.errors import InputError, VerificationError
 from wedgewise.graph import Keys
-from wedgewise.partition.manifest import MANIFEST, FileRecord, Manifest
-from wedgewise.storage import atomic_write
+from wedgewise.partition.manifest import MANIFEST, SURROGATE, FileRecord, Manifest
+from wedgewise.storage import atomic_write, make_folder, named_failures, only_process
 
+LOCK = "store.lock"  # of whoever makes the store
 BUILDING = "store.building"  # is there while a store is made: what else is there is then ours to remove
+FIRST = re.compile(r"store\.lock|\.store\.building\.[0-9a-f]{12}\.tmp")  # what a kill may leave before anything else
 OURS = re.compile(
     r"\.?(block-\d+-\d+\.(offsets|heads)|vertices|labels|manifest|store)\.(npy|jsonl?|building)(\.[0-9a-f]{12}\.tmp)?"
 )
@@ -98,6 +100,8 @@ def write_names(folder: Path, name: str, labels: list[str]) -> FileRecord:
     digest, length = hashlib.sha256(), 0
     with atomic_write(folder / name) as file:
         for label in labels:
+            if SURROGATE.search(label):
+                raise InputError(f"the label {label!r} is no text that can be written; name the vertex otherwise")
             line = json.dumps(label).encode() + b"\n"
             file.write(line)
             digest.update(line)
@@ -113,29 +117,41 @@ def write_manifest(folder: Path, manifest: Manifest) -> None:
 
 @contextmanager
 def building(folder: Path) -> Iterator[None]:
-    """A folder to build a store in; where the block fails, what was built is removed."""
+    """A folder to build a store in, for this process alone; where the block fails, what was built is removed."""
     existed = folder.exists()
     try:
-        folder.mkdir(exist_ok=True)
-    except OSError as error:
-        reason = error.strerror or str(error)
-        raise StorageError(f"{folder}: cannot be made ({reason}); name a folder whose parent is there") from error
-    _check_vacant(folder)
-    try:
-        with atomic_write(folder / BUILDING):
-            _remove_ours(folder, but=f".{BUILDING}")
-        yield
-        (folder / BUILDING).unlink()
+        with named_failures(folder, "made", "name a folder whose parent is there"):
+            make_folder(folder)
+        _check_vacant(folder)
+        with only_process(folder / LOCK, "wait until it has ended, or name another folder"), _built(folder):
+            yield
     except BaseException:
-        with suppress(OSError):
-            _remove_ours(folder)
-            if not existed:
+        if not existed:
+            with suppress(OSError):
                 folder.rmdir()
         raise
 
 
+@contextmanager
+def _built(folder: Path) -> Iterator[None]:
+    """The same without a look at other processes."""
+    _check_vacant(folder)
+    try:
+        with atomic_write(folder / BUILDING):
+            pass
+        _remove_ours(folder, but=BUILDING)
+        yield
+        with named_failures(folder / BUILDING, "removed", "check the folder and its permissions"):
+            (folder / BUILDING).unlink()
+    except BaseException:
+        with suppress(OSError):
+            _remove_ours(folder)
+        raise
+
+
 def _check_vacant(folder: Path) -> None:
-    names = os.listdir(folder)
+    with named_failures(folder, "looked through", "check the folder and its permissions"):
+        names = {name for name in os.listdir(folder) if not FIRST.fullmatch(name)}
     if MANIFEST in names:
         raise InputError(f"{folder}: holds a store already; remove it or name another folder")
     foreign = [name for name in names if not OURS.fullmatch(name) or BUILDING not in names]
@@ -144,7 +160,8 @@ def _check_vacant(folder: Path) -> None:
 
 
 def _remove_ours(folder: Path, but: str | None = None) -> None:
-    """Remove the files of a build, but for those whose names begin so."""
-    for name in os.listdir(folder):
-        if OURS.fullmatch(name) and (but is None or not name.startswith(but)):
-            (folder / name).unlink()
+    """Remove the files of a build but for one: what makes them a store first, what says that they are ours last."""
+    with named_failures(folder, "emptied", "check the folder and its permissions"):
+        for name in sorted(os.listdir(folder), key=lambda name: (name == BUILDING) - (name == MANIFEST)):
+            if OURS.fullmatch(name) and name != but:
+                (folder / name).unlink()

@@ -11,7 +11,7 @@ enough to plan by.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -33,6 +33,17 @@ def tasks_of(partition: Partition, shares: int = 1) -> tuple[Task, ...]:
     >>> len(tasks_of(Hashed(n=100, parts=3))), len(tasks_of(Hashed(n=100, parts=3), shares=2))
     (27, 54)
     """
+    return tuple(each_task(partition, shares))
+
+
+def task_count(partition: Partition) -> int:
+    """How many tasks there are, without a list of them."""
+    p = partition.parts
+    return p * (p + 1) * (p + 2) // 6 if partition.is_ordered else p**3
+
+
+def each_task(partition: Partition, shares: int = 1) -> Iterator[Task]:
+    """The same one after the other."""
     if shares < 1:
         raise InputError(f"a task is cut into at least one share, not {shares}; ask for more shares")
     parts = range(partition.parts)
@@ -41,11 +52,9 @@ def tasks_of(partition: Partition, shares: int = 1) -> tuple[Task, ...]:
         if partition.is_ordered
         else ((i, j, k) for i in parts for j in parts for k in parts)
     )
-    return tuple(
-        Task(position * shares + share, i, j, k, share, shares)
-        for position, (i, j, k) in enumerate(triples)
-        for share in range(shares)
-    )
+    for position, (i, j, k) in enumerate(triples):
+        for share in range(shares):
+            yield Task(position * shares + share, i, j, k, share, shares)
 
 
 @dataclass(frozen=True, slots=True)

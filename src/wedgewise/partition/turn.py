@@ -17,7 +17,14 @@ from numpy.typing import NDArray
 from wedgewise.algorithms import find
 from wedgewise.blocks import Hashed, Partition, Rectilinear
 from wedgewise.errors import InputError, MemoryLimitError
-from wedgewise.execute.task_memory import TaskMemory, most_owner_bytes, triple_answer
+from wedgewise.execute.task_memory import (
+    COUNTED_TASK_BYTES,
+    OWNED_TASK_BYTES,
+    TaskMemory,
+    lists_bytes,
+    most_owner_bytes,
+    triple_answer,
+)
 from wedgewise.graph import Ids, Keys
 from wedgewise.machine.jit import kernel
 from wedgewise.orient_arrays import count_wedges
@@ -25,7 +32,7 @@ from wedgewise.partition.manifest import MOST_PARTS
 from wedgewise.partition.rectilinear import SEGMENTS, Grid, probe_a_load
 from wedgewise.partition.runs import Runs, sorted_runs
 from wedgewise.partition.settle import Edges, Ranks, Told
-from wedgewise.partition.tasks import Counts, tasks_of
+from wedgewise.partition.tasks import Counts, each_task
 from wedgewise.plan import ENGINE
 
 TURN_KEYS, TURN_BYTES = 1 << 19, 24  # at a time for each thread, and what one takes
@@ -68,10 +75,12 @@ class Wanted:
 
     def keeps_to_it(self, counts: Counts, partition: Partition, question: str) -> bool:
         """Whether the heaviest task of a count, or of every question, is within the bytes."""
-        if question == "any" and most_owner_bytes(counts, ENGINE) > self.counting_bytes:
+        for_all = question == "any"
+        room = self.counting_bytes - lists_bytes(partition, 2 * OWNED_TASK_BYTES if for_all else COUNTED_TASK_BYTES)
+        if room <= 0 or (for_all and most_owner_bytes(counts, ENGINE) > room):
             return False
         memory = TaskMemory(counts, triple_answer(ENGINE), find(ENGINE, "cpu").settings(None), self.threads)
-        return memory.heaviest(tasks_of(partition))[0] <= self.counting_bytes
+        return memory.heaviest(each_task(partition))[0] <= room
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ both symmetric, only the blocks of S·L + L·S have arcs of fewer triangles than
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -28,6 +29,7 @@ from wedgewise.execute.slices import Slices
 from wedgewise.partition.manifest import Pair
 from wedgewise.partition.store import Store
 from wedgewise.partition.tasks import Counts
+from wedgewise.storage import named_failures
 from wedgewise.truss import LEAST_K
 from wedgewise.truss.living_blocks import HEADER_BYTES, PIECE_BYTES, Kept, LivingBlocks, bits_bytes
 
@@ -128,6 +130,10 @@ class Peeling:
     def __init__(self, store: Store, k: int, owning: Owning) -> None:
         self._store, self._k, self._owning = store, k, owning
         self._owners = {owner.pair: owner for owner in owning.owners if owner.pair is not None}
+        arcs = store.counts.arcs
+        self._due = {
+            owner.number: ("|u1", HEADER_BYTES + bits_bytes(int(arcs[pair]))) for pair, owner in self._owners.items()
+        }
 
     def run(self, tell: Tell = None) -> StoreTruss:
         """Go on behind the last whole round, to the last one."""
@@ -194,11 +200,13 @@ class Peeling:
     def _slices(self, number: int, *, resume: bool = True) -> Slices:
         work = work_key(self._store, self._owning.algorithm, self._owning.knobs)
         folder = self._store.beside(f"{ROUNDS}{number}")
-        return Slices(folder, key_of(work=work, k=self._k, round=number), resume=resume)
+        return Slices(folder, key_of(work=work, k=self._k, round=number), resume=resume, due=self._due)
 
     def _numbers(self) -> list[int]:
         """The rounds that are there, ascending."""
-        names = [path.name for path in self._store.beside(ROUNDS).parent.glob(f"{ROUNDS}*")]
+        folder = self._store.beside(ROUNDS).parent
+        with named_failures(folder, "looked through", "check the folder and its permissions"):
+            names = os.listdir(folder)
         return sorted(int(match[1]) for match in map(ROUND.fullmatch, names) if match)
 
 

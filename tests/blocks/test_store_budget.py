@@ -1,0 +1,211 @@
+"""Lists of tasks, labels and offsets are part of what is planned: measured, and refused before they are made."""
+
+from __future__ import annotations
+
+import shutil
+import tracemalloc
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+from graphs import fixture_pairs
+from numpy.typing import NDArray
+
+import wedgewise as ww
+from blocks.stores import names_in
+from wedgewise.algorithms import find
+from wedgewise.blocks import Hashed, Partition, Rectilinear
+from wedgewise.errors import MemoryLimitError, StorageError
+from wedgewise.execute.block_cache import BlockCache
+from wedgewise.execute.journal import JOURNAL, LINE_BYTES, Journal, key_of
+from wedgewise.execute.local import Partial
+from wedgewise.execute.outofcore import Counting
+from wedgewise.execute.owners import Owning
+from wedgewise.execute.task_memory import (
+    COUNTED_TASK_BYTES,
+    OWNED_TASK_BYTES,
+    PairsOfTasks,
+    TaskMemory,
+    pairs_of_task,
+    triple_answer,
+)
+from wedgewise.partition import settle, spool
+from wedgewise.partition.spool import write_store
+from wedgewise.partition.tasks import Counts, task_count, tasks_of
+from wedgewise.partition.turn import Wanted
+
+ORDERED, DEALT = Rectilinear(np.linspace(0, 10**6, 21).astype(np.int64)), Hashed(10**6, 12)
+MANY = Rectilinear(np.linspace(0, 10**6, 65).astype(np.int64))
+
+
+@dataclass(frozen=True, slots=True)
+class Imagined:
+    """Blocks that have arcs, and are never read."""
+
+    partition: Partition
+
+    @property
+    def counts(self) -> Counts:
+        parts = self.partition.parts
+        arcs = np.full((parts, parts), 1000, np.int64)
+        return Counts(np.triu(arcs) if self.partition.is_ordered else arcs, np.array(self.partition.sizes, np.int64))
+
+    def block(self, *_: Any, **__: Any) -> Any:
+        raise AssertionError("no block is read")
+
+
+def traced(make: Callable[[], Any]) -> int:
+    """The most that something takes while it is made."""
+    tracemalloc.start()
+    try:
+        kept = make()
+        peak = tracemalloc.get_traced_memory()[1]
+        del kept
+        return peak
+    finally:
+        tracemalloc.stop()
+
+
+def lists_of_a_count(source: Any) -> Any:
+    """All that `Counting.run` holds of tasks when the last one is finished."""
+    memory = TaskMemory(source.counts, triple_answer("keystone"), find("keystone", "cpu").settings(None), 1)
+    counting = Counting(source, memory, 1 << 40)
+    cache = BlockCache(lambda _: None, memory.block, PairsOfTasks(counting.order))
+    partials = {task.number: Partial(task.number, 10**9 + task.number, 10**9) for task in counting.tasks}
+    return counting, cache, partials, list(counting.order), {task.number: 1.5 * task.number for task in counting.tasks}
+
+
+def lists_of_owners(source: Any) -> Any:
+    """All that `Owning.slices` holds of them."""
+    owning = Owning(source, "edge_support", room=1 << 40)
+    steps = [step for owner in owning.owners for step in owning._steps_of(owner)]
+    return owning, steps, BlockCache(lambda _: None, lambda _: 0, PairsOfTasks([step.task for step in steps]))
+
+
+@pytest.mark.parametrize("partition", [ORDERED, DEALT, pytest.param(MANY, marks=pytest.mark.deep)])
+def test_lists_take_what_is_stated(partition: Partition) -> None:
+    source, tasks = Imagined(partition), task_count(partition)
+    assert tasks == len(tasks_of(partition))
+    for make, stated in ((lists_of_a_count, COUNTED_TASK_BYTES), (lists_of_owners, OWNED_TASK_BYTES)):
+        make(Imagined(Hashed(10, 2)))  # loads what is loaded once
+        peak = traced(lambda make=make: make(source))  # type: ignore[misc]
+        assert 0.7 * stated * tasks < peak <= stated * tasks + 100_000
+
+
+def test_blocks_of_tasks_are_those_of_each() -> None:
+    tasks = tasks_of(Hashed(10, 3))
+    pairs = PairsOfTasks(tasks)
+    assert list(pairs) == [pairs_of_task(task) for task in tasks]
+    assert list(pairs[5:7]) == [pairs_of_task(task) for task in tasks[5:7]]
+
+
+def test_too_many_tasks_are_refused_before_they_are_listed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = write_store(fixture_pairs("karate"), tmp_path / "store", parts=4)
+
+    def listed(*_: object) -> Any:
+        raise AssertionError("tasks were listed")
+
+    lists = {"count": COUNTED_TASK_BYTES, "triangles": OWNED_TASK_BYTES, "k_truss": 2 * OWNED_TASK_BYTES}
+    for question, each in lists.items():
+        details: dict[str, Any] = {"k": 4} if question == "k_truss" else {}
+        need = 20 * each
+        with monkeypatch.context() as patch:
+            for module in ("execute.outofcore", "execute.owners"):
+                patch.setattr(f"wedgewise.{module}.tasks_of", listed)
+            patch.setattr("wedgewise.execute.outofcore.room_within", lambda *_, need=need: need - 1)
+            patch.setattr("wedgewise.answering_owners.room_for_owners", lambda *_, need=need: need - 1)
+            refusal = (
+                rf"store: lists of 20 tasks of 4 parts take {need:,} bytes and {need - 1:,} are left; .*fewer parts"
+            )
+            with pytest.raises(MemoryLimitError, match=refusal):
+                ww.run(question, store.folder, **details)
+        assert ww.explain(question, store.folder, **details).bytes_needed > need
+    assert "10,000 bytes of lists of tasks" in str(ww.explain("count", store.folder))
+
+
+def test_parts_are_chosen_with_lists_in_mind() -> None:
+    """More parts make smaller blocks and longer lists: what keeps to a limit has both."""
+    counts = Imagined(ORDERED).counts
+    lists = COUNTED_TASK_BYTES * task_count(ORDERED)
+    fits = [
+        Wanted("rectilinear", None, room, 1).keeps_to_it(counts, ORDERED, "count")
+        for room in (lists - 1, lists + 1, lists + (1 << 24))
+    ]
+    assert fits == [False, False, True]
+
+
+def test_lines_are_no_longer_than_is_stated(tmp_path: Path) -> None:
+    journal = Journal(tmp_path / JOURNAL, key_of(a=1))
+    journal.add(Partial(16_777_215, 2**63, 2**63), 1.2345678901234567e-05)
+    assert (tmp_path / JOURNAL).stat().st_size <= LINE_BYTES
+
+
+class Usage(NamedTuple):
+    free: int
+
+
+def test_a_journal_has_to_fit_the_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = write_store(fixture_pairs("karate"), tmp_path / "store", parts=2)
+    assert f"up to {4 * LINE_BYTES:,} bytes of disk for finished tasks" in str(ww.explain("count", store.folder))
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: Usage(4 * LINE_BYTES - 1))
+    with pytest.raises(StorageError, match=r"count keeps 1,024 bytes on disk while it works, and 1,023 are free there"):
+        ww.count(store.folder)
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: Usage(4 * LINE_BYTES))
+    assert ww.count(store.folder) == 45
+
+
+def test_offsets_of_many_parts_are_stated_and_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A path of many vertices: its blocks have hardly an arc, and an offset per row each."""
+    pairs = np.column_stack([np.arange(9_999), np.arange(1, 10_000)])
+    said: list[str] = []
+    store = write_store(pairs, tmp_path / "store", parts=8, scheme="hashed", say=said.append)
+    files = sum((store.folder / record.file).stat().st_size for record in store.files()) - 4 * 10_000
+    stated = int(said[1].split(" take ")[1].split(" ")[0].replace(",", ""))
+    assert stated - 2 * 4096 * 64 <= files <= stated
+    assert f"{4 * (8 * 10_000 + 64):,} of them for offsets" in said[1]
+    free = iter([10**9, 10**9, stated - 1])
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: Usage(next(free)))
+    with pytest.raises(StorageError, match=rf"64 blocks take {stated:,} bytes of disk and .*or ask for fewer parts"):
+        write_store(pairs, tmp_path / "other", parts=8, scheme="hashed")
+    assert names_in(tmp_path) == ["store"]
+
+
+def test_labels_that_were_numbered_are_part_of_the_room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    rooms: list[int] = []
+    really = spool._room_beside
+
+    def room_beside(slots: int, segments: int, room: int) -> int:
+        rooms.append(room)
+        return really(slots, segments, room)
+
+    monkeypatch.setattr(spool, "_room_beside", room_beside)
+    monkeypatch.setattr(spool, "room_within", lambda *_: 1 << 28)
+    monkeypatch.setattr("wedgewise.machine.hardware.resident_bytes", lambda: 0)
+    pairs: NDArray[Any] = fixture_pairs("karate")
+    for number, factor in enumerate((1, 2**40)):
+        write_store(pairs * factor, tmp_path / str(number))
+    assert rooms == [1 << 28, (1 << 28) - 8 * 34]
+
+
+def test_arrays_by_vertex_take_what_is_stated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """While slots are ranked, for labels that have to be numbered as well."""
+    slots, peaks = 100_000, []
+    really = settle.rank
+
+    def ranked(*arguments: Any) -> Any:
+        tracemalloc.start()
+        try:
+            return really(*arguments)
+        finally:
+            peaks.append(tracemalloc.get_traced_memory()[1])
+            tracemalloc.stop()
+
+    monkeypatch.setattr(spool, "rank", ranked)
+    ring = np.column_stack([np.arange(slots), (np.arange(slots) + 1) % slots])
+    for number, factor in enumerate((1, 2**40)):
+        write_store(ring * factor, tmp_path / str(number), parts=1)
+    beside = 5 * slots  # degrees and loops were there before
+    assert all(beside + peak <= settle.SLOT_BYTES * slots + 200_000 for peak in peaks), peaks
