@@ -572,9 +572,7 @@ def test_room_is_what_a_limit_leaves(computes: str, monkeypatch: pytest.MonkeyPa
 
     monkeypatch.setattr(owners, "room_within", room_within)
     assert owners.room_for_owners(2**30, computes) == 77
-    ((limit, rehearsal, modules, *names),) = seen
-    assert (limit, rehearsal, names) == (2**30, owners.rehearse, ["keystone", computes])
-    assert all(module.startswith("wedgewise.") for module in modules)
+    assert seen == [(2**30, owners.rehearse, "keystone", computes)]
 
 
 def test_random_graphs_in_random_parts() -> None:

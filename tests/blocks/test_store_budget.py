@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import shutil
+import subprocess
+import sys
 import tracemalloc
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -32,6 +34,7 @@ from wedgewise.execute.task_memory import (
     pairs_of_task,
     triple_answer,
 )
+from wedgewise.machine import budget, hardware, jit
 from wedgewise.partition import settle, spool
 from wedgewise.partition.spool import write_store
 from wedgewise.partition.tasks import Counts, task_count, tasks_of
@@ -135,6 +138,35 @@ def test_parts_are_chosen_with_lists_in_mind() -> None:
         for room in (lists - 1, lists + 1, lists + (1 << 24))
     ]
     assert fits == [False, False, True]
+
+
+def rehearsal(name: str) -> None:
+    """Stands for kernels of that name."""
+
+
+def test_kernels_are_rehearsed_elsewhere_until_all_of_them_are_stored(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One kernel of a module says nothing of the others, and compiling those here would take more than the limit."""
+    codes, commands = [1, 0], []
+
+    def run(command: list[str], **_: Any) -> subprocess.CompletedProcess[str]:
+        commands.append(command[-1])
+        return subprocess.CompletedProcess(command, codes.pop(0), "", "")
+
+    monkeypatch.setattr(jit, "JIT_DISABLED", False)
+    monkeypatch.setattr(jit, "cache_folder", lambda: tmp_path)
+    monkeypatch.setattr(subprocess, "run", run)
+    monkeypatch.delitem(sys.modules, "numba", raising=False)
+    (tmp_path / f"{__name__}.rehearsal-i8.kernel").touch()
+    limit = hardware.resident_bytes() + 2**30
+    for elsewhere in (1, 2, 2, 2):
+        assert budget.room_within(limit, rehearsal, "keystone") > 2**28
+        assert len(commands) == elsewhere
+    assert commands[0].endswith("rehearsal(*('keystone',))")
+    codes.append(0)
+    budget.room_within(limit, rehearsal, "bbtc")
+    assert len(commands) == 3
 
 
 def test_lines_are_no_longer_than_is_stated(tmp_path: Path) -> None:

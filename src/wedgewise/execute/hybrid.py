@@ -253,12 +253,10 @@ def plan_store(store: Store, options: Options) -> Hybrid:
     """Plan the tasks of a store within ``options.memory_limit``, the resident size of this process."""
     from wedgewise.execute.outofcore import rehearse
     from wedgewise.machine.budget import room_within
-    from wedgewise.partition.store import first_fault
 
     pairing = pair_up(options.algorithm, options.knobs)
     places = Places.find(pairing, 0, options.threads or hardware.usable_threads())
-    modules = first_fault.function.__module__, pairing.cpu.triples_on_cpu("count").prepare.__module__
-    room = room_within(options.memory_limit, rehearse, modules, pairing.cpu.name)
+    room = room_within(options.memory_limit, rehearse, pairing.cpu.name)
     manifest = store.manifest
     shape = Shape(manifest.n, manifest.m, manifest.wedges)
     asked = "count", manifest.order, shape

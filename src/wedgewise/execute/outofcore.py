@@ -133,7 +133,7 @@ def plan_count(
     """Load the kernels, measure what is left, and refuse a store whose heaviest task takes more."""
     name = ENGINE if algorithm == "auto" else algorithm
     answer, settings = triple_answer(name), find(name, "cpu").settings(knobs)
-    room = room_within(memory_limit, rehearse, (first_fault.function.__module__, answer.prepare.__module__), name)
+    room = room_within(memory_limit, rehearse, name)
     room = room_beside_lists(store.place, store.partition, COUNTED_TASK_BYTES, room)
     memory = TaskMemory(store.counts, answer, settings, threads or hardware.usable_threads())
     counting = Counting(store, memory, room).with_fitting_threads()

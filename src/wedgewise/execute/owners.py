@@ -254,8 +254,7 @@ def _steps_by_owner(partition: Partition, counts: Counts, computes: str) -> dict
 
 def room_for_owners(memory_limit: int | None, computes: str, algorithm: str = ENGINE) -> int:
     """Load the kernels and measure what a limit leaves."""
-    modules = first_fault.function.__module__, owned_answer(algorithm, computes).prepare.__module__
-    return room_within(memory_limit, rehearse, modules, algorithm, computes)
+    return room_within(memory_limit, rehearse, algorithm, computes)
 
 
 def rehearse(algorithm: str, computes: str) -> None:

@@ -9,15 +9,18 @@ from __future__ import annotations
 import logging
 import subprocess
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
+from pathlib import Path
 
-from wedgewise.errors import InputError, MemoryLimitError
+from wedgewise.errors import InputError, MemoryLimitError, StorageError
 from wedgewise.machine import hardware, jit
 from wedgewise.machine.shortage import memory_for
+from wedgewise.storage import atomic_write
 
 log = logging.getLogger("wedgewise")
 
 LEAST_LIMIT = 256 * 10**6
+REHEARSED_SUFFIX = ".rehearsed"
 RESERVE_BYTES = 24 << 20  # objects, stacks of threads, and what the allocator keeps
 
 
@@ -30,24 +33,22 @@ def check_limit(memory_limit: int | None) -> None:
 
 
 @memory_for("plan")
-def room_within(
-    memory_limit: int | None, rehearsal: Callable[..., None], modules: Iterable[str], *arguments: str
-) -> int:
+def room_within(memory_limit: int | None, rehearsal: Callable[..., None], *arguments: str) -> int:
     """The bytes that work may take; `rehearsal`, a function of a module, calls every kernel that it needs.
 
     Parameters
     ----------
     memory_limit : for the resident size of the process; None is what the machine has left
     rehearsal : called here, so that all kernels are loaded before anything is measured
-    modules : those whose kernels are missing where they have to be compiled
     *arguments : of the rehearsal
     """
     check_limit(memory_limit)
     if memory_limit is None:
         rehearsal(*arguments)
         return hardware.available_memory() * 3 // 4
-    if _must_compile(modules):
-        _rehearse_elsewhere(rehearsal, arguments)
+    note = _note_on(rehearsal, arguments)
+    if note is not None and not note.exists():
+        _rehearse_elsewhere(rehearsal, arguments, note)
     rehearsal(*arguments)
     resident = hardware.resident_bytes()
     room = min(memory_limit - resident, hardware.available_memory()) - RESERVE_BYTES
@@ -59,14 +60,15 @@ def room_within(
     return room
 
 
-def _must_compile(modules: Iterable[str]) -> bool:
+def _note_on(rehearsal: Callable[..., None], arguments: tuple[str, ...]) -> Path | None:
+    """The file that says that every kernel of a rehearsal is stored; None where that would save nothing."""
     folder = jit.cache_folder()
     if jit.JIT_DISABLED or folder is None or "numba" in sys.modules:
-        return False
-    return not all(any(folder.glob(f"{module}.*{jit.OBJECT_SUFFIX}")) for module in modules)
+        return None
+    return folder / f"{'-'.join([rehearsal.__module__, rehearsal.__name__, *arguments])}{REHEARSED_SUFFIX}"
 
 
-def _rehearse_elsewhere(rehearsal: Callable[..., None], arguments: tuple[str, ...]) -> None:
+def _rehearse_elsewhere(rehearsal: Callable[..., None], arguments: tuple[str, ...], note: Path) -> None:
     """Let another process compile and store the kernels; where that fails, this one will."""
     command = (
         f"import sys; sys.path[:] = {sys.path!r}\n"
@@ -75,3 +77,9 @@ def _rehearse_elsewhere(rehearsal: Callable[..., None], arguments: tuple[str, ..
     ran = subprocess.run([sys.executable, "-c", command], capture_output=True, text=True, check=False)
     if ran.returncode != 0:
         log.info("kernels could not be compiled by another process (%s)", ran.stderr.strip())
+        return
+    try:
+        with atomic_write(note):
+            pass
+    except StorageError as error:
+        log.info("%s: kernels will be rehearsed again", error)

@@ -85,8 +85,7 @@ def write_store(
     if scheme not in SCHEMES:
         raise UnknownNameError(f"no scheme named {scheme!r}; there are: {', '.join(SCHEMES)}")
     threads, limits = threads or hardware.usable_threads(), limits or DEFAULT_LIMITS
-    kernels = settle.__module__, turn.__module__, parse_range.function.__module__
-    room = room_within(memory_limit, rehearse, kernels)
+    room = room_within(memory_limit, rehearse)
     wanted = Wanted.within(memory_limit, room, scheme, parts, threads)
     root = Path(folder)
     with building(root), ExitStack() as stack:
