@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import errno
 import os
 import subprocess
 import sys
@@ -11,10 +12,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from commands import COMMAND, KARATE, PATIENCE, run
+from commands import COMMAND, KARATE, PATIENCE, invoke, run
 from gates import Fault, installed
 
 import wedgewise as ww
+from wedgewise.cli import console
 from wedgewise.errors import DeviceError
 from wedgewise.machine import gpu, jit
 
@@ -93,6 +95,25 @@ def test_a_full_standard_output_is_one_line(command: str) -> None:
     assert found.stderr == (
         "error: standard output could not be written (No space left on device); free disk space and retry\n"
     )
+
+
+def test_other_failures_of_the_system_are_not_taken_for_a_full_disk(monkeypatch: pytest.MonkeyPatch) -> None:
+    forgotten: list[bool] = []
+    monkeypatch.setattr(console, "_forget_output", lambda: forgotten.append(True))
+
+    def print_to(error: OSError) -> Any:
+        def fail(*_arguments: Any) -> None:
+            raise error
+
+        monkeypatch.setattr(console.Console, "show", fail)
+        return invoke("count", KARATE)
+
+    full = print_to(OSError(errno.ENOSPC, "No space left on device"))
+    assert (full.exit_code, full.stdout, forgotten) == (1, "", [True])
+    assert full.stderr.startswith("error: standard output could not be written (No space left on device)")
+    for other in (OSError(errno.ENOENT, "no file"), OSError(errno.ENOSPC, "full", "a file")):
+        assert print_to(other).exception is other
+    assert forgotten == [True]
 
 
 @pytest.fixture
