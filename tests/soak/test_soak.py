@@ -1,0 +1,70 @@
+"""A soak in small: right answers pass, a wrong one is found, and its seed repeats it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from emulate.emulated_cases import needs_compiler
+
+from soak import runner
+from soak.__main__ import judge
+from soak.draws import FAMILIES
+from soak.operations import OPERATIONS
+from soak.runner import JUDGED_SECONDS, TOLERANCE_BYTES, Soak, is_flat
+from wedgewise import coefficients
+from wedgewise.generate import GENERATORS
+
+SEED = 2
+ON_HOST = ("together", "file", "store")
+
+
+def test_every_generator_is_drawn_from() -> None:
+    assert set(FAMILIES) == set(GENERATORS)
+
+
+def test_operations_find_no_difference() -> None:
+    soak = Soak(SEED, ON_HOST)
+    soak.run(iter(range(8)))
+    assert soak.wrong is None, str(soak.wrong)
+    assert (soak.operations, set(soak.done)) == (8, set(ON_HOST))
+
+
+@needs_compiler
+@pytest.mark.deep
+def test_operations_of_every_kind_find_no_difference() -> None:
+    soak = Soak(SEED)
+    soak.run(iter(range(60)))
+    assert soak.wrong is None, str(soak.wrong)
+    assert set(soak.done) == set(OPERATIONS)
+
+
+def test_a_wrong_answer_is_found_and_repeated(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    really = coefficients.transitivity
+
+    def nearly(*asked: Any) -> float:
+        return really(*asked) * (1 + 1e-9)
+
+    soak = Soak(SEED, ("together",))
+    monkeypatch.setattr(runner, "OPERATIONS", {"together": OPERATIONS["together"]})
+    with monkeypatch.context() as patch:
+        patch.setattr(coefficients, "transitivity", nearly)
+        soak.run(iter(range(100)))
+        assert soak.wrong is not None
+        assert "transitivity" in soak.wrong.reason
+        again = Soak(SEED, ("together",))
+        again.run_one(soak.wrong.number)
+        assert again.wrong == soak.wrong
+    assert f"python -m soak --seed {SEED} --operation {soak.wrong.number}" in str(soak.wrong)
+
+
+def test_memory_has_to_stay_as_it_is(capsys: pytest.CaptureFixture[str]) -> None:
+    assert is_flat(100, 100 + TOLERANCE_BYTES)
+    assert not is_flat(100, 101 + TOLERANCE_BYTES)
+    soak = Soak(SEED, settled_bytes=100)
+    assert judge(soak, JUDGED_SECONDS, 100 + TOLERANCE_BYTES) == 0
+    assert judge(soak, JUDGED_SECONDS, 101 + TOLERANCE_BYTES) == 1
+    assert judge(soak, JUDGED_SECONDS - 1, 101 + TOLERANCE_BYTES) == 0
+    assert "NOT flat within 48 MiB" in capsys.readouterr().out
