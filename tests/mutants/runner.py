@@ -17,7 +17,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from queue import SimpleQueue
 from xml.etree import ElementTree
@@ -40,18 +40,17 @@ Tell = Callable[[str], None]
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """How a run over one mutant ended: `by` is the test that failed, or why the run proves nothing."""
+    """How a run of pytest over one mutant ended.
+
+    Attributes
+    ----------
+    mutant : its name, or what was run without one
+    kind : CAUGHT where a test failed, SURVIVED where all passed, BROKEN where the run proves nothing
+    by : the test that failed, or why there is none
+    seconds : how long it took
+    """
 
     mutant: str
-    kind: str
-    by: str
-    seconds: float
-
-
-@dataclass(frozen=True, slots=True)
-class Ended:
-    """A finished run of pytest: CAUGHT where a test failed, SURVIVED where all passed, BROKEN otherwise."""
-
     kind: str
     by: str
     seconds: float
@@ -82,7 +81,7 @@ class Tree:
     def package(self) -> Path:
         return self.root / "src" / "wedgewise"
 
-    def run(self, selection: Selection, edits: Sequence[Edit] = ()) -> Ended:
+    def run(self, name: str, selection: Selection, edits: Sequence[Edit] = ()) -> Verdict:
         """Run tests over the copy with these edits in it; without any, kernels of earlier such runs are there."""
         with seeded(self.package, edits), tempfile.TemporaryDirectory(dir=self.left) as folder:
             kernels = Path(folder) / "kernels" if edits else self.left / "kernels"
@@ -103,9 +102,9 @@ class Tree:
                     check=False,
                 )
             except subprocess.TimeoutExpired:
-                return Ended(BROKEN, f"no end within {PATIENCE_SECONDS} s", PATIENCE_SECONDS)
+                return Verdict(name, BROKEN, f"no end within {PATIENCE_SECONDS} s", PATIENCE_SECONDS)
             kind, by = judge(finished.returncode, report, finished.stdout)
-            return Ended(kind, by, time.perf_counter() - begin)
+            return Verdict(name, kind, by, time.perf_counter() - begin)
 
     def _environment(self, kernels: Path, selection: Selection) -> dict[str, str]:
         """The copy comes before whatever is installed; kernels of a GPU that are compiled here stay with the copy."""
@@ -113,6 +112,7 @@ class Tree:
             "PYTHONPATH": os.pathsep.join(map(str, (self.root / "src", self.root / "tests"))),
             "PYTHONDONTWRITEBYTECODE": "1",
             "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
+            "PYTEST_ADDOPTS": "",
             "WEDGEWISE_CACHE": str(kernels),
             "NUMBA_DISABLE_JIT": str(int(selection.interpreted)),
             "TMPDIR": str(self.left),
@@ -150,25 +150,27 @@ def run_all(root: Path, mutants: Sequence[Mutant], tell: Tell, processes: int = 
     """Check that the tests pass as they are, then seed every mutant; nothing is seeded where they do not."""
     with trees(root, processes) as free, ThreadPoolExecutor(processes) as crew:
 
-        def run(selection: Selection, edits: Sequence[Edit] = ()) -> Ended:
+        def run(name: str, selection: Selection, edits: Sequence[Edit] = ()) -> Verdict:
             tree = free.get()
             try:
-                return tree.run(selection, edits)
+                return tree.run(name, selection, edits)
             finally:
                 free.put(tree)
 
-        def check(selection: Selection) -> Verdict | None:
-            ended = run(selection)
-            kind = "passes" if ended.kind == SURVIVED else BROKEN
-            tell(row("nothing", kind, f"{ended.seconds:.0f} s", str(selection) if kind == "passes" else ended.by))
-            return None if kind == "passes" else Verdict(str(selection), BROKEN, ended.by, ended.seconds)
+        def check(selection: Selection) -> Verdict:
+            verdict = run(str(selection), selection)
+            passes = verdict.kind == SURVIVED
+            by = verdict.mutant if passes else verdict.by
+            tell(row("nothing", "passes" if passes else BROKEN, f"{verdict.seconds:.0f} s", by))
+            return verdict if passes else replace(verdict, kind=BROKEN)
 
         def seed(mutant: Mutant) -> Verdict:
-            ended = run(mutant.caught_by, mutant.edits)
-            tell(row(mutant.name, ended.kind, f"{ended.seconds:.0f} s", ended.by))
-            return Verdict(mutant.name, ended.kind, ended.by, ended.seconds)
+            verdict = run(mutant.name, mutant.caught_by, mutant.edits)
+            tell(row(verdict.mutant, verdict.kind, f"{verdict.seconds:.0f} s", verdict.by))
+            return verdict
 
-        failed = list(filter(None, crew.map(check, dict.fromkeys(mutant.caught_by for mutant in mutants))))
+        selections = dict.fromkeys(mutant.caught_by for mutant in mutants)
+        failed = [verdict for verdict in crew.map(check, selections) if verdict.kind == BROKEN]
         return failed or list(crew.map(seed, mutants))
 
 

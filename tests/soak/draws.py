@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 from conformance.engines import knob_values as cpu_values
+from emulate.emulated_cases import block_knob
 from emulate.emulated_cases import knob_values as cuda_values
 from graphs import both_ways
 from numpy.typing import NDArray
@@ -21,6 +22,7 @@ from wedgewise.questions import QUESTIONS
 
 MOST_LABEL = 2**62
 MOST_THREADS = 4
+BLOCKS = (32, 64, 96, 256)  # threads, each of which has a stack in the emulator
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,4 +181,5 @@ def _draw_algorithm(random: Random, record: Algorithm, device: str) -> dict[str,
     values = cpu_values if device == "cpu" else cuda_values
     tried = [knob for knob in record.knobs if random.random() < 0.3]
     knobs = {knob.name: random.choice(values(knob)) for knob in tried if values(knob)}
+    knobs |= block_knob(record, random.choice(BLOCKS))
     return how | ({"knobs": knobs} if knobs else {})

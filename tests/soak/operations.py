@@ -18,20 +18,23 @@ from typing import Any
 
 import numpy as np
 from commands import COMMAND, PATIENCE
+from emulate.emulated_cases import block_knob
 from emulate.emulator import COMPILER
 from numpy.typing import NDArray
 
 import wedgewise as ww
-from soak.draws import Drawn, Way, draw_directed, draw_graph, draw_question, draw_way
+from soak.draws import BLOCKS, Drawn, Way, draw_directed, draw_graph, draw_question, draw_way
 from soak.places import emulated_gpu, emulated_gpus, pieces
 from soak.truths import Truth, is_same, plain
-from soak.victim import MOMENTS
-from wedgewise.algorithms import registry
+from soak.victim import MOMENTS, PARTITION
+from wedgewise.algorithms import find, registry
 from wedgewise.errors import InputError, MemoryLimitError
-from wedgewise.execute._hybrid_plan import GPU, PLACES
+from wedgewise.execute._hybrid_plan import BOTH, CPU, GPU, PLACES
 from wedgewise.execute._hybrid_queue import SCHEDULES
+from wedgewise.partition.manifest import MANIFEST
 from wedgewise.partition.spool import write_store
 from wedgewise.partition.tasks import ESTIMATORS
+from wedgewise.plan import ENGINE
 
 STORE_QUESTIONS = ("count", "triangles", "edge_support", "k_truss")
 STORE_LABELS = ("compact", "spread", "text")
@@ -101,7 +104,7 @@ def count_by_blocks(random: Random, tell: Tell) -> None:
     """On emulated GPUs and threads together, in any division of the work."""
     drawn = draw_graph(random)
     algorithm = random.choice(COUNT_BLOCKS_THERE)
-    knobs = _hybrid_knobs(random)
+    knobs = _hybrid_knobs(random, algorithm)
     how = {"device": "hybrid", "algorithm": algorithm, "threads": random.randint(1, 4), "knobs": knobs}
     way = Way("count", {}, how)
     with emulated_gpus(random) as devices:
@@ -115,7 +118,7 @@ def count_by_blocks(random: Random, tell: Tell) -> None:
             raise Difference(f"{way}: blocks that were copied to a GPU are still there")
 
 
-def _hybrid_knobs(random: Random) -> dict[str, int | str]:
+def _hybrid_knobs(random: Random, algorithm: str) -> dict[str, int | str]:
     tried: Mapping[str, tuple[int | str, ...]] = {
         "schedule": SCHEDULES,
         "estimator": tuple(ESTIMATORS),
@@ -124,7 +127,9 @@ def _hybrid_knobs(random: Random) -> dict[str, int | str]:
         "parts": (1, 2, 3, 5),
         "places": PLACES,
     }
-    return {name: random.choice(values) for name, values in tried.items() if random.random() < 0.6}
+    knobs = {name: random.choice(values) for name, values in tried.items() if random.random() < 0.6}
+    there = knobs.get("places") != CPU
+    return knobs | (block_knob(find(algorithm, "cuda"), random.choice(BLOCKS)) if there else {})
 
 
 def ask_store(random: Random, tell: Tell) -> None:
@@ -158,6 +163,24 @@ def kill_store(random: Random, tell: Tell) -> None:
             asked = (str(store), question, str(details.get("k", 0)), str(line), moment)
             _run([sys.executable, "-m", "soak.victim", *asked], expected=(0, -9))
         check(way, way.ask(store).answer, truth)
+
+
+def kill_partition(random: Random, tell: Tell) -> None:
+    """A store that a process was killed at making is made again."""
+    drawn = draw_graph(random, labels=("compact", "spread"))
+    parts, number = random.randint(1, 4), random.randint(0, 30)
+    with tempfile.TemporaryDirectory() as folder:
+        pairs, store = Path(folder) / "pairs.npy", Path(folder) / "store"
+        np.save(pairs, drawn.source)
+        tell(f"{drawn.name} in {parts} parts, killed at file {number}")
+        asked = (folder, PARTITION, str(parts), str(number), MOMENTS[0])
+        _run([sys.executable, "-m", "soak.victim", *asked], expected=(0, -9))
+        if not (store / MANIFEST).exists():
+            write_store(pairs, store, parts=parts)
+        way = _store_way(random, drawn.truth())
+        tell(str(way))
+        with emulated_gpus(random):
+            check(way, way.ask(store).answer, drawn.truth())
 
 
 def ask_file(random: Random, tell: Tell) -> None:
@@ -198,8 +221,8 @@ def _store_way(random: Random, truth: Truth) -> Way:
     how: dict[str, Any] = {"threads": random.randint(1, 3)}
     if question == "count" and random.random() < 0.5:
         how["algorithm"] = random.choice(COUNT_BLOCKS)
-    if question == "count" and COMPILER and random.random() < 0.3:
-        how["device"] = "hybrid"
+    elif question == "count" and COMPILER:
+        how |= {"device": "hybrid", "algorithm": ENGINE, "knobs": {**_hybrid_knobs(random, ENGINE), "places": BOTH}}
     return Way(question, details, how)
 
 
@@ -257,6 +280,7 @@ OPERATIONS: Mapping[str, tuple[Operation, int]] = {
     "store": (ask_store, 8),
     "file": (ask_file, 8),
     "killed": (kill_store, 2),
+    "partitioned": (kill_partition, 1),
     "processes": (ask_processes, 2),
 }
 """Every kind of operation, and how often it is drawn."""

@@ -9,6 +9,7 @@ from random import Random
 import pytest
 from blocks.stores import in_tiny_pieces
 from emulate.copying import EmulatedGpu, install
+from emulate.emulator import release_threads
 from emulate.streaming import StreamingEmulator
 
 from wedgewise.algorithms import _ranges
@@ -38,7 +39,10 @@ def emulated_gpu() -> Iterator[EmulatedGpu]:
     with pytest.MonkeyPatch.context() as patch:
         device = EmulatedGpu()
         install(device, patch)
-        yield device
+        try:
+            yield device
+        finally:
+            release_threads()
 
 
 @contextmanager
@@ -53,3 +57,4 @@ def emulated_gpus(random: Random) -> Iterator[list[StreamingEmulator]]:
     finally:
         for device in made:
             device.close()
+        release_threads()

@@ -16,7 +16,7 @@ from wedgewise.machine.hardware import resident_bytes
 MINUTE = 60.0
 SETTLED_SHARE = 0.1  # of the time, behind which kernels are loaded and memory has to stay as it is
 JUDGED_SECONDS = 300.0  # in less, kernels are still being loaded
-TOLERANCE_BYTES = 48 << 20
+TOLERANCE_BYTES = 32 << 20
 MEBI = 1 << 20
 Tell = Callable[[str], None]
 
@@ -35,7 +35,7 @@ class Wrong:
         said = "".join(f"\n    {line}" for line in self.said)
         return (
             f"operation {self.number} ({self.kind}) went wrong:{said}\n{self.reason}\n"
-            f"repeat it by: python -m soak --seed {self.seed} --operation {self.number}"
+            f"repeat it by: PYTHONPATH=tests python -m soak --seed {self.seed} --operation {self.number}"
         )
 
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from functools import partial
 
 import pytest
 from emulate.emulated_cases import needs_compiler
 
-from soak import runner
-from soak.__main__ import judge
+from soak.__main__ import judge, main
 from soak.draws import FAMILIES
 from soak.operations import OPERATIONS
 from soak.runner import JUDGED_SECONDS, TOLERANCE_BYTES, Soak, is_flat
@@ -42,22 +41,19 @@ def test_operations_of_every_kind_find_no_difference() -> None:
 def test_a_wrong_answer_is_found_and_repeated(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    really = coefficients.transitivity
-
-    def nearly(*asked: Any) -> float:
-        return really(*asked) * (1 + 1e-9)
-
-    soak = Soak(SEED, ("together",))
-    monkeypatch.setattr(runner, "OPERATIONS", {"together": OPERATIONS["together"]})
+    really, begun = coefficients.transitivity, partial(Soak, kinds=("together",))
+    monkeypatch.setattr("soak.__main__.Soak", begun)
     with monkeypatch.context() as patch:
-        patch.setattr(coefficients, "transitivity", nearly)
+        patch.setattr(coefficients, "transitivity", lambda *asked: really(*asked) * (1 + 1e-9))
+        soak = begun(SEED)
         soak.run(iter(range(100)))
         assert soak.wrong is not None
         assert "transitivity" in soak.wrong.reason
-        again = Soak(SEED, ("together",))
-        again.run_one(soak.wrong.number)
-        assert again.wrong == soak.wrong
-    assert f"python -m soak --seed {SEED} --operation {soak.wrong.number}" in str(soak.wrong)
+        repeating = ["--seed", str(SEED), "--operation", str(soak.wrong.number)]
+        assert " ".join(repeating) in str(soak.wrong)
+        assert main(repeating) == 1
+        assert capsys.readouterr().out == f"{soak.wrong}\n"
+    assert main(repeating) == 0
 
 
 def test_memory_has_to_stay_as_it_is(capsys: pytest.CaptureFixture[str]) -> None:
@@ -67,4 +63,4 @@ def test_memory_has_to_stay_as_it_is(capsys: pytest.CaptureFixture[str]) -> None
     assert judge(soak, JUDGED_SECONDS, 100 + TOLERANCE_BYTES) == 0
     assert judge(soak, JUDGED_SECONDS, 101 + TOLERANCE_BYTES) == 1
     assert judge(soak, JUDGED_SECONDS - 1, 101 + TOLERANCE_BYTES) == 0
-    assert "NOT flat within 48 MiB" in capsys.readouterr().out
+    assert "NOT flat within 32 MiB" in capsys.readouterr().out

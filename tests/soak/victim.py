@@ -1,7 +1,9 @@
-"""``python -m soak.victim STORE QUESTION K NUMBER MOMENT``: asks a store, and dies by SIGKILL at a line of its journal.
+"""Processes that end by SIGKILL in the middle of their work; where that is too short, they end as any other.
 
-It dies when so many lines were written: before the next one, with half of it written, or behind it. Where there are not
-so many, it ends as any other process.
+python -m soak.victim STORE QUESTION K NUMBER MOMENT
+    asks a store, and dies at a line of its journal: before it, with half of it written, or behind it
+python -m soak.victim FOLDER partition PARTS NUMBER before
+    makes FOLDER/store of FOLDER/pairs.npy, and dies before a file is brought to the disk
 """
 
 from __future__ import annotations
@@ -14,9 +16,12 @@ from pathlib import Path
 from typing import Any
 
 import wedgewise as ww
+from wedgewise import storage
 from wedgewise.execute import journal, slices
+from wedgewise.partition.spool import write_store
 
 MOMENTS = ("before", "within", "behind")
+PARTITION = "partition"
 
 
 def die(*_: object) -> None:
@@ -45,8 +50,25 @@ def dying(append: Callable[[Path, str], None], number: int, moment: str) -> Call
     return write
 
 
+def partition(folder: Path, parts: int, number: int) -> None:
+    """Make a store; the process ends instead of bringing the file of that number to the disk."""
+    left, really = number, os.fsync
+
+    def fsync(descriptor: int) -> None:
+        nonlocal left
+        left -= 1
+        if left < 0:
+            die()
+        really(descriptor)
+
+    storage.os.fsync = fsync  # type: ignore[attr-defined]
+    write_store(folder / "pairs.npy", folder / "store", parts=parts)
+
+
 def main(folder: str, question: str, k: str, number: str, moment: str) -> None:
     assert moment in MOMENTS
+    if question == PARTITION:
+        return partition(Path(folder), int(k), int(number))
     modules: tuple[Any, ...] = (journal, slices)
     for module in modules:
         module.append_line = dying(module.append_line, int(number), moment)
