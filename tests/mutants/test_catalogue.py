@@ -64,6 +64,11 @@ def test_there_are_enough_and_each_has_a_name_and_a_bug_of_its_own() -> None:
     assert {mutant.edits for mutant in COMPARED} <= {mutant.edits for mutant in MUTANTS}
 
 
+def test_the_promises_say_how_many_there_are() -> None:
+    promises = (TESTS.parent / "docs" / "promises.md").read_text(encoding="utf-8")
+    assert f"seeds {len(MUTANTS)} known bugs" in promises
+
+
 def test_a_text_that_is_missing_or_there_twice_is_no_mutant() -> None:
     for text in ("a = 1\n", "b = 1\nb = 1\n"):
         with pytest.raises(ValueError, match="instead of one to change"):
