@@ -33,7 +33,7 @@ PATIENCE_SECONDS = 400
 LONGEST_NAME = 120
 NO_PROOF = re.compile(
     r"^(?:[\w.]+\.)?(?:ImportError|ModuleNotFoundError|SyntaxError|IndentationError|NameError|UnboundLocalError"
-    r"|TypingError|LoweringError|UnsupportedError|NumbaError)\b|does not compile"
+    r"|TypingError|LoweringError|UnsupportedError|NumbaError|FailedHealthCheck|DeadlineExceeded)\b|does not compile"
 )
 Tell = Callable[[str], None]
 

@@ -128,6 +128,7 @@ def test_nothing_is_seeded_where_tests_fail_without_a_bug(toy: Path) -> None:
         (1, '<failure message="IndexError: 5"/>', CAUGHT, "test_a::test_b"),
         (1, '<failure message="NameError: name"/>', BROKEN, "NameError: name"),
         (1, '<failure message="numba.core.errors.TypingError: no"/>', BROKEN, "numba.core.errors.TypingError: no"),
+        (1, '<failure message="hypothesis.errors.FailedHealthCheck: slow"/>', BROKEN, "hypothesis.errors.Failed"),
         (1, '<failure message="EmulationError: polak does not compile"/>', BROKEN, "EmulationError: polak"),
         (1, '<error message="fixture"/>', BROKEN, "pytest ended with 1: the end"),
         (2, "", BROKEN, "pytest ended with 2: the end"),
