@@ -1,7 +1,7 @@
 # Each target sets up its own environment when it is missing; pyproject.toml renews it.
 SHELL := bash
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-deep test-data check bench bench-quick docs clean
+.PHONY: help demo test test-deep test-data mutants soak check bench bench-quick docs clean
 
 UV := $(shell command -v uv 2>/dev/null)
 PYTHON := $(shell for p in python3.13 python3.12 python3.11 python3; do \
@@ -12,6 +12,7 @@ BENCH_VENV := .venv-bench
 LOCK ?=
 RUN := $(VENV)/bin/python
 DATA ?= ../shared/data
+SECONDS ?= 600
 # a file of tests belongs to one of two processes
 TEST := $(RUN) -m pytest -q -n 2 --dist loadfile
 # what only runs with a compiler: the loader of kernels
@@ -22,6 +23,8 @@ help:
 	@echo "make test        the tests (under 10 minutes on two cores)"
 	@echo "make test-deep   long fuzzing, kills, coverage with the JIT off (under 30 minutes)"
 	@echo "make test-data   count every graph of DATA=folder under every algorithm"
+	@echo "make mutants     seed known bugs into a copy of the tree; the suite has to catch each (under 20 minutes)"
+	@echo "make soak        random operations against what is true for SECONDS=600, memory watched"
 	@echo "make check       ruff, ruff format, mypy"
 	@echo "make bench       install the peers into .venv-bench and print the comparison table"
 	@echo "make bench-quick the table of all answers on small graphs (a minute); wrong answers fail"
@@ -68,6 +71,12 @@ test-deep: $(VENV)/.stamp
 
 test-data: $(VENV)/.stamp
 	WEDGEWISE_DATA=$(DATA) $(RUN) -m pytest -q -m data
+
+mutants: $(VENV)/.stamp
+	PYTHONPATH=tests $(RUN) -m mutants
+
+soak: $(VENV)/.stamp
+	PYTHONPATH=tests $(RUN) -m soak --seconds $(SECONDS)
 
 check: $(VENV)/.stamp
 	$(VENV)/bin/ruff check .

@@ -1,35 +1,17 @@
 """Bugs of this field, each as a change to our own sources: what the comparison has to notice, and where.
 
-Those that need a GPU are re-created where their kernels run: a missing barrier and a launch of too many blocks in
-``tests/emulate/test_emulator.py``, TRUST's buckets that are full in ``tests/emulate/test_trust.py``. Machine code of
-older sources is looked for in ``tests/test_kernels.py``; GPU kernels are compiled from one text with its headers in it.
+``tests/mutants`` seeds these and others into a copy of the tree, where tests have to notice: those of kernels that need
+a GPU, of machine code of older sources, of stores and of journals are there alone.
 """
 
 from __future__ import annotations
 
-import importlib.util
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
+
+from mutants.edits import Edit
 
 from wedgewise.bench.record import Cell
 from wedgewise.bench.spec import Spec
-
-
-@dataclass(frozen=True, slots=True)
-class Edit:
-    """A text of one source file, which occurs there once, and what stands in its place."""
-
-    path: str
-    old: str
-    new: str
-
-    def applied(self, text: str) -> str:
-        found = text.count(self.old)
-        if found != 1:
-            raise ValueError(f"{self.path}: {found} places instead of one to change:\n{self.old}")
-        return text.replace(self.old, self.new)
 
 
 def cell(way: str, question: str = "count", graph: str = "random", system: str = "wedgewise") -> Cell:
@@ -78,25 +60,6 @@ class Mutant:
     def statuses(self) -> list[str]:
         counts = {"wrong": len(self.wrong), "crashed": len(self.crashed), "ok": len(self.right)}
         return [status for status, count in counts.items() for _ in range(count)]
-
-
-@contextmanager
-def seeded(package: Path, mutant: Mutant) -> Iterator[None]:
-    """A copy of the package with the bug in it; afterwards it is as it was."""
-    originals = {edit.path: (package / edit.path).read_text() for edit in mutant.edits}
-    try:
-        for edit in mutant.edits:
-            _write(package / edit.path, edit.applied((package / edit.path).read_text()))
-        yield
-    finally:
-        for path, text in originals.items():
-            _write(package / path, text)
-
-
-def _write(path: Path, text: str) -> None:
-    """Write a source file; bytecode of its former text might look as young and as long, and goes."""
-    path.write_text(text)
-    Path(importlib.util.cache_from_source(str(path))).unlink(missing_ok=True)
 
 
 FORWARD = "algorithms/cpu/forward.py"

@@ -8,11 +8,12 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
+from mutants.edits import edited, seeded
 
 import wedgewise as ww
 from bench import bench_definition
 from bench.bench_helpers import SETTING
-from bench.mutants import MUTANTS, TWICE, TWO_CORNERS, UNSEEN, Edit, Mutant, cell, seeded
+from bench.mutants import MUTANTS, TWICE, TWO_CORNERS, UNSEEN, Mutant, cell
 from wedgewise.bench.command import is_failure
 from wedgewise.bench.graphs import BenchGraph, PreparedGraph, prepare
 from wedgewise.bench.record import Cell, Record
@@ -65,7 +66,7 @@ class Trial:
         return self.bench.run(cells)
 
     def run_with(self, mutant: Mutant, cells: Sequence[Cell]) -> list[Record]:
-        with seeded(self.package, mutant):
+        with seeded(self.package, mutant.edits):
             return self.run(cells)
 
 
@@ -98,27 +99,10 @@ def check(mutant: Mutant, records: list[Record]) -> None:
 
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)
 def test_every_mutant_changes_code_that_is_there(mutant: Mutant) -> None:
-    texts: dict[str, str] = {}
-    for edit in mutant.edits:
-        before = texts.get(edit.path, (SOURCES / edit.path).read_text())
-        texts[edit.path] = edit.applied(before)
-        assert ast.dump(ast.parse(texts[edit.path])) != ast.dump(ast.parse(before))
+    for path, text in edited(SOURCES, mutant.edits).items():
+        assert ast.dump(ast.parse(text)) != ast.dump(ast.parse((SOURCES / path).read_text(encoding="utf-8")))
     assert mutant.wrong or mutant.crashed
     assert mutant.right
-
-
-def test_a_text_that_is_missing_or_there_twice_is_no_mutant() -> None:
-    for text in ("a = 1\n", "b = 1\nb = 1\n"):
-        with pytest.raises(ValueError, match="instead of one to change"):
-            Edit("file.py", "b = 1\n", "b = 2\n").applied(text)
-
-
-def test_a_copy_is_as_it_was_behind_a_mutant(package: Path) -> None:
-    changed = [package / edit.path for edit in TWICE.edits]
-    before = [path.read_text() for path in changed]
-    with seeded(package, TWICE):
-        assert [path.read_text() for path in changed] != before
-    assert [path.read_text() for path in changed] == before
 
 
 def test_nothing_is_marked_in_a_copy_without_a_bug(trial: Trial) -> None:

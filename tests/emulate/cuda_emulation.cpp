@@ -373,6 +373,9 @@ const char* run(const char* name, u32 grid, u32 block, size_t dynamic_bytes, boo
 
 }  // namespace emulation
 
+// Gives back the memory of all threads; between launches.
+extern "C" __attribute__((visibility("default"))) void release_threads() { emulation::fibers.clear(); }
+
 // Called by kernels in every basic block (-fsanitize-coverage=trace-pc).
 extern "C" void __sanitizer_cov_trace_pc() {
     if (++emulation::steps > emulation::MOST_STEPS) emulation::fail("a thread does not come to an end");

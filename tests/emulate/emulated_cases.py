@@ -175,9 +175,9 @@ def all_launches(work: DeviceWork) -> Iterator[Launch]:
     return (launch for batch in work.batches for launch in batch())
 
 
-def counted(work: DeviceWork) -> tuple[int, int]:
-    """Triangles and tests of a run."""
-    work.found.fill(0)
+def counted(work: DeviceWork, before: int = 0) -> tuple[int, int]:
+    """Triangles and tests of a run, added to so many."""
+    work.found.fill(before)
     for batch in work.batches:
         _launch_all(batch)
     triangles, tests = work.found.tolist()

@@ -310,10 +310,20 @@ class Loaded:
     kernels: dict[str, Kernel]
 
 
+LIBRARIES: list[ctypes.CDLL] = []
+
+
+def release_threads() -> None:
+    """Give back the stacks that kernels keep for the most threads they have had; nothing may be running."""
+    for library in LIBRARIES:
+        library.release_threads()
+
+
 @cache
 def _load(build: Build, stem: str, defines: Defines, kernels: Path) -> Loaded:
     text = host_text(stem, defines, kernels)
-    return Loaded(ctypes.CDLL(str(build.library(text, stem))), kernels_of(text))
+    LIBRARIES.append(ctypes.CDLL(str(build.library(text, stem))))
+    return Loaded(LIBRARIES[-1], kernels_of(text))
 
 
 def _checked(kernel: Kernel, arguments: tuple[Any, ...], defines: dict[str, int]) -> list[NDArray[Any]]:

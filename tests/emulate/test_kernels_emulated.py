@@ -101,6 +101,13 @@ def test_a_second_run_gives_the_same(algorithm: str, question: str, device: Emul
     assert (None if work.filled is None else work.filled.tolist()) == filled
 
 
+@for_every_algorithm
+def test_sums_go_on_beyond_32_bits(algorithm: str, device: EmulatedDevice) -> None:
+    work = Case(algorithm, SKEWED).prepare(device)
+    found, tests = counted(work)
+    assert counted(work, before=2**32 - 5) == (2**32 - 5 + found, 2**32 - 5 + tests)
+
+
 @on_varied_graphs
 @pytest.mark.parametrize(("algorithm", "question", "order", "relabelling"), ORIENTED)
 def test_answers_in_every_order(

@@ -18,9 +18,9 @@ import pytest
 from emulate.copying import EmulatedGpu, install
 from emulate.emulator import COMPILER
 from gates import GATES, Fault, installed
-from journeys import JOURNEYS, Journey, make_inputs
 
 import wedgewise as ww
+from faults.journeys import JOURNEYS, Journey, make_inputs
 from wedgewise.errors import DeviceError, MemoryLimitError, MissingFileError, StorageError, WedgewiseError
 
 ARRAY_BYTES = 256  # smaller arrays are numbers, and what there is by vertex

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from wedgewise.errors import FormatError, StorageError
-from wedgewise.storage import append_line, atomic_write, reading_back
+from wedgewise.storage import append_line, atomic_write
 
 
 def test_replaces_the_old_file_and_keeps_its_permissions(tmp_path: Path) -> None:
@@ -145,18 +145,3 @@ def test_a_folder_that_cannot_be_opened_is_written_to(tmp_path: Path, monkeypatc
     with atomic_write(tmp_path / "answer") as file:
         file.write(b"42")
     assert (tmp_path / "answer").read_bytes() == b"42"
-
-
-def test_what_cannot_be_read_back_is_named(tmp_path: Path) -> None:
-    def read(error: OSError | None = None) -> None:
-        with reading_back(tmp_path / "answer"):
-            assert error is not None
-            raise error
-
-    with pytest.raises(StorageError, match=r"answer: could not be read back \(No such file or directory\)"):
-        read()
-    (tmp_path / "answer").touch()
-    with pytest.raises(StorageError, match=r"answer: could not be read back \(Input/output error\)"):
-        read(OSError(5, "Input/output error"))
-    with pytest.raises(StorageError, match="ours"):
-        read(StorageError("ours"))

@@ -50,6 +50,14 @@ def test_rows_beyond_16_bits(algorithm: Algorithm) -> None:
     assert ww.count(generate.book(pages).pairs(), algorithm=algorithm.name) == pages
 
 
+@pytest.mark.compiled  # millions of steps
+@pytest.mark.parametrize("algorithm", COMPILED, ids=lambda record: record.name)
+def test_positions_of_arcs_beyond_16_bits(algorithm: Algorithm) -> None:
+    n = 400
+    assert comb(n, 2) > 2**16
+    assert ww.count(generate.complete(n).pairs(), algorithm=algorithm.name) == comb(n, 3)
+
+
 def test_wedges_of_a_huge_row_do_not_wrap() -> None:
     leaves = 70_000
     by_id = ww.Graph(generate.star(leaves).pairs()).oriented("id")

@@ -1,0 +1,157 @@
+"""Bugs of blocks, stores, journals and clusters."""
+
+from __future__ import annotations
+
+from mutants.edits import Edit
+from mutants.mutant import Mutant, caught_by
+
+TASKS, JOURNAL, OUT_OF_CORE = "partition/tasks.py", "execute/journal.py", "execute/outofcore.py"
+OTHER_WORK = "blocks/test_outofcore.py::test_results_of_other_work_are_refused"
+ONE_TASK = "blocks/test_partition.py::test_every_triangle_is_in_one_task"
+
+IN_STORES = (
+    Mutant(
+        "diagonal-dropped",
+        "no task has two of its vertices in one part",
+        (
+            Edit(
+                TASKS,
+                "((i, j, k) for i in parts for j in parts[i:] for k in parts[j:])",
+                "((i, j, k) for i in parts for j in parts[i + 1 :] for k in parts[j:])",
+            ),
+        ),
+        caught_by(ONE_TASK, interpreted=True),
+    ),
+    Mutant(
+        "share-counted-twice",
+        "every share of a task counts the rows of the first one",
+        (
+            Edit(
+                TASKS,
+                "        Task(position * shares + share, i, j, k, share, shares)\n",
+                "        Task(position * shares + share, i, j, k, 0, shares)\n",
+            ),
+        ),
+        caught_by("blocks/test_triples.py::test_tasks_add_up_to_all_triangles", interpreted=True),
+    ),
+    Mutant(
+        "block-task-counted-twice",
+        "tasks of hashed parts have two numbers each",
+        (
+            Edit(
+                TASKS,
+                "        else ((i, j, k) for i in parts for j in parts for k in parts)\n",
+                "        else ((i, j, k) for i in parts for j in parts for k in (*parts, *parts[:1]))\n",
+            ),
+        ),
+        caught_by(ONE_TASK, interpreted=True),
+    ),
+    Mutant(
+        "hashed-inverse",
+        "ids of a hashed part are taken for a range",
+        (
+            Edit(
+                "blocks.py",
+                "        return np.arange(part, self.n, self.parts, dtype=np.uint32)\n",
+                "        return np.arange(self.sizes[part], dtype=np.uint32) + np.uint32(sum(self.sizes[:part]))\n",
+            ),
+        ),
+        caught_by("blocks/test_partition.py::test_parts_divide_the_ids"),
+    ),
+    Mutant(
+        "narrow-block-offsets",
+        "offsets of a block stay 32 bits wide, however many arcs it has",
+        (
+            Edit(
+                "partition/build.py",
+                "    wide = int(arcs.max()) >= WIDE_ARCS\n",
+                "    wide = int(arcs.max()) < 0\n",
+            ),
+        ),
+        caught_by("blocks/test_partition.py::test_offsets_are_wide_where_a_block_of_the_part_has_many_arcs"),
+    ),
+    Mutant(
+        "cut-belongs-to-both",
+        "the first id of a part counts as the last one of the part before",
+        (
+            Edit(
+                "blocks.py",
+                '(np.searchsorted(self.cuts, ids, side="right") - 1)',
+                '(np.maximum(np.searchsorted(self.cuts, ids, side="left"), 1) - 1)',
+            ),
+        ),
+        caught_by("blocks/test_partition.py::test_parts_divide_the_ids"),
+    ),
+    Mutant(
+        "journal-of-another-graph",
+        "a journal is gone on with, whatever graph it is of",
+        (Edit(JOURNAL, "        if key != self._key:\n", "        if len(key) != len(self._key):\n"),),
+        caught_by(OTHER_WORK, interpreted=True),
+    ),
+    Mutant(
+        "key-without-knobs",
+        "results are kept by a key that leaves out the knobs",
+        (Edit(OUT_OF_CORE, "        knobs=dict(knobs),\n        version=", "        version="),),
+        caught_by(OTHER_WORK, interpreted=True),
+    ),
+    Mutant(
+        "key-without-fingerprint",
+        "results are kept by a key that leaves out the graph",
+        (Edit(OUT_OF_CORE, "        fingerprint=store.manifest.fingerprint,\n", ""),),
+        caught_by(OTHER_WORK, interpreted=True),
+    ),
+    Mutant(
+        "torn-line-believed",
+        "the checksum of a line of a journal is not looked at",
+        (
+            Edit(
+                JOURNAL,
+                '    if not isinstance(record, dict) or record.pop("check", None) != _check(record):\n',
+                '    if not isinstance(record, dict) or record.pop("check", None) is None:\n',
+            ),
+        ),
+        caught_by("blocks/test_outofcore.py::test_a_torn_or_damaged_line_is_done_again", interpreted=True),
+    ),
+    Mutant(
+        "resumed-task-counted-twice",
+        "tasks that a journal has are done again under other numbers",
+        (
+            Edit(
+                OUT_OF_CORE,
+                "        to_do = [task for task in self.order if journal is None or task.number not in journal.done]\n",
+                "        to_do = list(self.order)\n",
+            ),
+        ),
+        caught_by("blocks/test_outofcore.py::test_a_count_goes_on_where_it_was", interpreted=True),
+    ),
+    Mutant(
+        "damaged-block-believed",
+        "the checksum of a block is not looked at",
+        (Edit("partition/store.py", "        if found != record.sha256:\n", "        if not found:\n"),),
+        caught_by("blocks/test_store.py::test_a_damaged_block_is_refused", interpreted=True),
+    ),
+    Mutant(
+        "second-result-unequal",
+        "what a worker delivers again may differ from what it delivered first",
+        (
+            Edit(
+                "execute/cluster.py",
+                "        elif known.triangles != partial.triangles:\n",
+                "        elif known.task != partial.task:\n",
+            ),
+        ),
+        caught_by("cluster/test_driver.py::test_a_second_result_has_to_be_equal", interpreted=True),
+    ),
+    Mutant(
+        "slice-of-another-owner",
+        "a slice is believed by its length alone",
+        (
+            Edit(
+                "execute/slices.py",
+                "        return digest.hexdigest() == record.sha256\n",
+                "        return len(digest.hexdigest()) == len(record.sha256)\n",
+            ),
+        ),
+        caught_by("blocks/test_slices.py"),
+    ),
+)

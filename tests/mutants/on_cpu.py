@@ -1,0 +1,250 @@
+"""Bugs of cleaning, orienting, counting, listing and peeling on the CPU."""
+
+from __future__ import annotations
+
+from mutants.compared import CLEANED, COUNTS, LOCAL
+from mutants.edits import Edit
+from mutants.mutant import Mutant, caught_by
+
+HASHMAP = "algorithms/cpu/hashmap.py"
+SUPPORTS = "algorithms/cpu/_keystone_supports.py"
+CLOSE = "algorithms/cpu/_truss_close.py"
+ANY_ORDER = "conformance/test_algorithms.py::test_answers_do_not_depend_on_order_and_ids"
+ANY_THREADS = "conformance/test_algorithms.py::test_answers_do_not_depend_on_threads"
+PREPARED = "test_preparation.py::test_kernels_and_arrays_prepare_the_same_bytes"
+
+ON_CPU = (
+    Mutant(
+        "row-end",
+        "the last id of a row is never looked up",
+        (
+            Edit(
+                HASHMAP,
+                "        for second in range(v_begin, v_end):\n",
+                "        for second in range(v_begin, v_end - np.uint64(v_end > v_begin)):\n",
+            ),
+        ),
+        caught_by(COUNTS, keyword="hashmap"),
+    ),
+    Mutant(
+        "32-bit-sum",
+        "totals are added up in 32 bits",
+        (
+            Edit(
+                "reduce.py",
+                "        sum(p.triangles for p in partials),\n",
+                "        int(np.array([p.triangles for p in partials]).sum().astype(np.int32)),\n",
+            ),
+        ),
+        caught_by("limits/test_widths.py::test_totals_are_python_integers_beyond_64_bits"),
+    ),
+    Mutant(
+        "last-range-lost",
+        "the last range of the work belongs to nobody",
+        (
+            Edit(
+                "algorithms/_ranges.py",
+                "    bounds = np.concatenate([[0], cuts, [end]]).astype(np.int64)\n",
+                "    bounds = np.concatenate([[0], cuts, cuts[-1:] if len(cuts) else [end]]).astype(np.int64)\n",
+            ),
+        ),
+        caught_by(COUNTS, keyword="reference"),
+    ),
+    Mutant(
+        "bisection-off-by-one",
+        "<= for < in the bisection that finds an edge among the arcs",
+        (
+            Edit(
+                "orient.py",
+                "        below = np.uint64(rows[low + half] < wanted)\n",
+                "        below = np.uint64(rows[low + half] <= wanted)\n",
+            ),
+        ),
+        caught_by("test_preparation.py::test_every_edge_is_found_among_the_arcs", interpreted=True),
+    ),
+    Mutant(
+        "credits-of-one-thread",
+        "what the other threads have credited is never added up",
+        (Edit(SUPPORTS, "        for ledger in ledgers:\n", "        for ledger in ledgers[:1]:\n"),),
+        caught_by(
+            "conformance/test_algorithms.py::test_answers_do_not_depend_on_threads",
+            keyword="keystone",
+            interpreted=True,
+        ),
+    ),
+    Mutant(
+        "supports-of-one-thread",
+        "supports that other threads counted for themselves are never merged",
+        (Edit(SUPPORTS, "        for supports in others:\n", "        for supports in others[1:]:\n"),),
+        caught_by(
+            "conformance/test_algorithms.py::test_answers_do_not_depend_on_threads",
+            keyword="keystone",
+            interpreted=True,
+        ),
+    ),
+    Mutant(
+        "support-of-one-edge",
+        "a triangle counts for one of its three edges",
+        (Edit("algorithms/reference.py", "        for arcs in closed:\n", "        for arcs in closed[:1]:\n"),),
+        caught_by(LOCAL, keyword="reference"),
+    ),
+    Mutant(
+        "loops-kept",
+        "a loop stays an edge",
+        (Edit("radix.py", "        if u == v and drop_loops:\n", "        if u == v and not drop_loops:\n"),),
+        caught_by(CLEANED),
+    ),
+    Mutant(
+        "loops-kept-by-arrays",
+        "a loop stays an edge where arrays clean, as on a GPU",
+        (Edit("clean_arrays.py", "    keys[...] = u == v\n", "    keys[...] = 0\n"),),
+        caught_by(CLEANED),
+    ),
+    Mutant(
+        "reversed-copies-kept-by-arrays",
+        "an edge that is given in both directions is two edges where arrays clean",
+        (Edit("clean_arrays.py", "        firsts = here[change > marks]\n", "        firsts = here[change > 0]\n"),),
+        caught_by(CLEANED),
+    ),
+    Mutant(
+        "ties-share-a-rank",
+        "vertices of equal degree have the same rank, so that arcs among them go both ways or nowhere",
+        (
+            Edit(
+                "orient_arrays.py",
+                "    rank_of_slot = _by_slot(graph, inverse(vertex_of, xp), xp)\n    arcs = ",
+                "    ranks = xp.searchsorted(xp.sort(graph.degrees), graph.degrees).astype(xp.uint32)\n"
+                "    rank_of_slot = _by_slot(graph, ranks, xp)\n    arcs = ",
+            ),
+        ),
+        caught_by(PREPARED),
+    ),
+    Mutant(
+        "offsets-overflow",
+        "offsets of rows wrap at 16 bits, as those of 32 bits do at 2^32 arcs",
+        (
+            Edit(
+                "orient.py",
+                "    np.cumsum(found.first_counts, out=offsets[1:])\n    out_neighbours = ",
+                "    offsets[1:] = np.cumsum(found.first_counts).astype(np.uint16)\n    out_neighbours = ",
+            ),
+        ),
+        caught_by("limits/test_widths.py::test_listings_beyond_32_bits"),
+    ),
+    Mutant(
+        "offsets-overflow-by-arrays",
+        "the same where arrays orient",
+        (
+            Edit(
+                "clean_arrays.py",
+                "    starts = xp.empty(rows + 1, xp.uint32 if len(ascending) < 2**31 else xp.uint64)\n",
+                "    starts = xp.empty(rows + 1, xp.uint16)\n",
+            ),
+        ),
+        caught_by("limits/test_widths.py::test_positions_of_arcs_beyond_16_bits", keyword="forward"),
+    ),
+    Mutant(
+        "answers-out-of-order",
+        "counts by id are handed out as if they were by vertex, through the wrong one of two inverse permutations",
+        (
+            Edit(
+                "questions.py",
+                "    answer[asked.oriented.vertex_of] = filled\n",
+                "    answer[:] = filled[asked.oriented.vertex_of]\n",
+            ),
+        ),
+        caught_by(ANY_ORDER, keyword="reference"),
+    ),
+    Mutant(
+        "places-of-another-order",
+        "where edges lie among arcs is kept without saying for which order of the vertices",
+        (
+            Edit(
+                "user_graph.py",
+                "        key = (oriented.order, oriented.named_by)\n",
+                "        key = (oriented.named_by, oriented.named_by)\n",
+            ),
+        ),
+        caught_by(ANY_ORDER, keyword="reference and edge_support"),
+    ),
+    Mutant(
+        "listing-border",
+        "a triangle at the border of two stretches is looked for at the arc before its own",
+        (
+            Edit(
+                "execute/listing.py",
+                '        within = int(np.searchsorted(ends, number, side="right"))\n',
+                '        within = int(np.searchsorted(ends, number, side="left"))\n',
+            ),
+        ),
+        caught_by("test_listing.py", keyword="reference"),
+    ),
+    Mutant(
+        "trussness-off-by-one",
+        "the least support is taken for the truss number less three",
+        (
+            Edit(
+                "truss/rounds.py",
+                "    return rows.least_support() + LEAST_K\n",
+                "    return rows.least_support() + LEAST_K + 1\n",
+            ),
+        ),
+        caught_by("conformance/test_trusses.py::test_fixtures_have_their_published_kmax", keyword="reference"),
+    ),
+    Mutant(
+        "triangle-taken-twice",
+        "two edges of a triangle die in one round and both take it from the third",
+        (
+            Edit(
+                CLOSE,
+                "(a & np.uint64(first < edge)) | (b & np.uint64(second < edge)) | (a >> one)",
+                "(a & np.uint64(first < first)) | (b & np.uint64(second < second)) | (a >> one)",
+            ),
+        ),
+        caught_by("test_truss.py::test_peeling_random_graphs", interpreted=True),
+    ),
+    Mutant(
+        "verification-that-agrees",
+        "verify=True recounts and compares with nothing",
+        (Edit("verify.py", "    if recounted != triangles:\n", "    if recounted != recounted:\n"),),
+        caught_by("test_engine.py", "test_user_graph.py"),
+    ),
+    Mutant(
+        "missing-task-unnoticed",
+        "partials are added up without looking whether every task has one",
+        (
+            Edit(
+                "reduce.py",
+                "    if missing or len(execution.partials) != execution.tasks:\n",
+                "    if len(execution.partials) > execution.tasks:\n",
+            ),
+        ),
+        caught_by("test_engine.py::test_an_incomplete_or_impossible_set_of_partials_is_refused"),
+    ),
+    Mutant(
+        "stale-cpu-kernel",
+        "machine code is kept under a name that does not depend on helpers in other files",
+        (
+            Edit(
+                "machine/jit.py",
+                '    for source in sorted(package.rglob("*.py")):\n',
+                '    for source in sorted(package.glob("algorithms/**/*.py")):\n',
+            ),
+        ),
+        caught_by("test_kernels.py::test_an_edited_helper_in_another_file_is_compiled_again"),
+    ),
+    Mutant(
+        "last-line-lost",
+        "a last line without a newline is not read",
+        (
+            Edit(
+                "read/_text_kernel.py",
+                "        if at > end or at - line > line_limit:\n            return REFUSED, line, pairs, columns\n"
+                "        at += _ONE\n        if outcome == _PAIR:\n",
+                "        if at > end or at - line > line_limit:\n            return REFUSED, line, pairs, columns\n"
+                "        at += _ONE\n        if outcome == _PAIR and at <= end:\n",
+            ),
+        ),
+        caught_by("formats/test_text.py::test_integer_files", "formats/test_text.py::test_both_parsers_agree"),
+    ),
+)

@@ -1,0 +1,80 @@
+"""Processes that end by SIGKILL in the middle of their work; where that is too short, they end as any other.
+
+python -m soak.victim STORE QUESTION K NUMBER MOMENT
+    asks a store, and dies at a line of its journal: before it, with half of it written, or behind it
+python -m soak.victim FOLDER partition PARTS NUMBER before
+    makes FOLDER/store of FOLDER/pairs.npy, and dies before a file is brought to the disk
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import wedgewise as ww
+from wedgewise import storage
+from wedgewise.execute import journal, slices
+from wedgewise.partition.spool import write_store
+
+MOMENTS = ("before", "within", "behind")
+PARTITION = "partition"
+
+
+def die(*_: object) -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def dying(append: Callable[[Path, str], None], number: int, moment: str) -> Callable[[Path, str], None]:
+    """The same function, but for the line at which the process ends."""
+    left = number
+
+    def write(path: Path, text: str) -> None:
+        nonlocal left
+        left -= 1
+        if left >= 0:
+            append(path, text)
+        elif moment == "before":
+            die()
+        elif moment == "within":
+            with path.open("ab") as file:
+                file.write(text.encode()[: len(text) // 2])
+            die()
+        else:
+            append(path, text)
+            die()
+
+    return write
+
+
+def partition(folder: Path, parts: int, number: int) -> None:
+    """Make a store; the process ends instead of bringing the file of that number to the disk."""
+    left, really = number, os.fsync
+
+    def fsync(descriptor: int) -> None:
+        nonlocal left
+        left -= 1
+        if left < 0:
+            die()
+        really(descriptor)
+
+    storage.os.fsync = fsync  # type: ignore[attr-defined]
+    write_store(folder / "pairs.npy", folder / "store", parts=parts)
+
+
+def main(folder: str, question: str, k: str, number: str, moment: str) -> None:
+    assert moment in MOMENTS
+    if question == PARTITION:
+        return partition(Path(folder), int(k), int(number))
+    modules: tuple[Any, ...] = (journal, slices)
+    for module in modules:
+        module.append_line = dying(module.append_line, int(number), moment)
+    details: dict[str, Any] = {"k": int(k)} if question == "k_truss" else {}
+    ww.run(question, folder, **details)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
