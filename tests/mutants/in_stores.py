@@ -28,8 +28,8 @@ IN_STORES = (
         (
             Edit(
                 TASKS,
-                "        Task(position * shares + share, i, j, k, share, shares)\n",
-                "        Task(position * shares + share, i, j, k, 0, shares)\n",
+                "            yield Task(position * shares + share, i, j, k, share, shares)\n",
+                "            yield Task(position * shares + share, i, j, k, 0, shares)\n",
             ),
         ),
         caught_by("blocks/test_triples.py::test_tasks_add_up_to_all_triangles", interpreted=True),
