@@ -35,6 +35,7 @@ from typing import Any
 import wedgewise as ww
 from wedgewise import storage
 from wedgewise.bench.graphs import from_stream
+from wedgewise.bench.record import without_folders
 from wedgewise.bench.table import markdown
 from wedgewise.errors import DeviceError, VerificationError
 from wedgewise.execute.hybrid import GraphBlocks, Hybrid, HybridRun, plan_graph
@@ -326,7 +327,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "devices": ", ".join(device.name for device in gpu.find_devices()),
         "machine": hardware.look().description,
         "version": ww.__version__,
-        "command": " ".join(["benchmarks/hybrid_gpu.py", *(sys.argv[1:] if arguments is None else arguments)]),
+        "command": without_folders(" ".join(["benchmarks/hybrid_gpu.py", *(arguments or sys.argv[1:])])),
     }
     say(f"about {sum(map(Budget(0.0, options).need, options.scales)):.0f} s")
     items: list[Measured] = []
