@@ -183,12 +183,24 @@ def _remote(url: str) -> Remote:
 
 def open_regular(path: Path) -> tuple[BinaryIO, int] | None:
     """A file to be read, and its size; None for what is no file. Links are not followed, pipes not waited for."""
-    descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))
-    status = os.fstat(descriptor)
+    try:
+        opened = _opened(path)
+    except IsADirectoryError:
+        return None
+    try:
+        status = os.fstat(opened.fileno())
+    except OSError:
+        opened.close()
+        raise
     if stat.S_ISREG(status.st_mode):
-        return os.fdopen(descriptor, "rb"), status.st_size
-    os.close(descriptor)
+        return opened, status.st_size
+    opened.close()
     return None
+
+
+def _opened(path: Path) -> BinaryIO:
+    extra = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
+    return open(path, "rb", opener=lambda name, flags: os.open(name, flags | extra))
 
 
 @contextmanager
