@@ -6,6 +6,7 @@ An operation depends on nothing but its seed and its number, so that it can be d
 from __future__ import annotations
 
 import gzip
+import os
 import subprocess
 import sys
 import tempfile
@@ -35,6 +36,8 @@ from wedgewise.partition.manifest import MANIFEST
 from wedgewise.partition.spool import write_store
 from wedgewise.partition.tasks import ESTIMATORS
 from wedgewise.plan import ENGINE
+
+TESTS = Path(__file__).resolve().parent.parent
 
 STORE_QUESTIONS = ("count", "triangles", "edge_support", "k_truss")
 STORE_LABELS = ("compact", "spread", "text")
@@ -265,7 +268,10 @@ def _lines(random: Random, pairs: NDArray[Any]) -> Iterator[str]:
 
 def _run(command: list[str], expected: tuple[int, ...] = (0,)) -> str:
     """What a process prints; an end other than expected is a difference."""
-    ended = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=False)
+    found = os.pathsep.join(filter(None, [str(TESTS), os.environ.get("PYTHONPATH")]))
+    ended = subprocess.run(
+        command, capture_output=True, text=True, timeout=PATIENCE, check=False, env={**os.environ, "PYTHONPATH": found}
+    )
     if ended.returncode not in expected:
         raise Difference(f"{' '.join(command)} ended with {ended.returncode}: {ended.stderr}")
     return ended.stdout
