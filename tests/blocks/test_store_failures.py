@@ -158,7 +158,7 @@ def test_what_cannot_be_read_is_named(store: Store, monkeypatch: pytest.MonkeyPa
     from wedgewise.execute.owners import Owner
 
     slices.put(Owner(0, part=0), np.arange(3, dtype=np.uint64))
-    monkeypatch.setattr("wedgewise.partition.places.os.fdopen", lambda *_: FailingFile())
+    monkeypatch.setattr("wedgewise.partition.places._opened", FailingFile)
     with pytest.raises(StorageError, match=r"count\.journal: could not be read \(Input/output error\); check the disk"):
         Journal(journal, "0" * 32).read()
     with pytest.raises(StorageError, match=r"slice-0\.npy: could not be read \(Input/output error\); check the disk"):
@@ -170,11 +170,15 @@ def test_what_cannot_be_read_is_named(store: Store, monkeypatch: pytest.MonkeyPa
 class FailingFile:
     """A file of which nothing can be read."""
 
+    def __init__(self, path: Path) -> None:
+        self.file = path.open("rb")
+        self.fileno = self.file.fileno
+
     def __enter__(self) -> FailingFile:
         return self
 
     def __exit__(self, *_: object) -> None:
-        return
+        self.file.close()
 
     read = readline = readinto = failing(errno.EIO)
 
