@@ -142,6 +142,7 @@ def test_kernels_and_arrays_prepare_the_same_bytes(seed: int, threads: int) -> N
             assert_same(relabel(first, name, compiled=False), relabel(second, name, compiled=True))
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("seed", range(24))
 def test_the_device_prepares_the_same_bytes(seed: int) -> None:
     pairs = random_pairs(seed)

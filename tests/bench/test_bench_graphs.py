@@ -211,6 +211,7 @@ def test_a_quotient_that_is_no_integer_is_refused(count: float) -> None:
         peers._nearest(count)
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(("source", "question"), ASKED, ids=[f"{source.name}-{name}" for source, name in ASKED])
 def test_installed_peers_answer_exactly(source: SystemSource, question: str, tmp_path: Path) -> None:
     pairs = messy_pairs()

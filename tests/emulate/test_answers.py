@@ -166,6 +166,7 @@ def test_answers(graph: str, least_far_loads: int, device: CopyingEmulator) -> N
     check(GRAPHS[graph](), device, least_far_loads=least_far_loads, block=64)
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("least_far_loads", [0, 1])
 @pytest.mark.parametrize("hubs", [1, 33])
 @pytest.mark.parametrize("graph", ["triangle", "kronecker-6", "long rows"])

@@ -44,6 +44,7 @@ def test_rounds_and_what_lives_behind_them_are_those_of_the_cpu(device: Emulated
         assert peel(EagerDeviceRows(form, granularity, device), k, TrussJob(), form.m) == on_cpu
 
 
+@pytest.mark.deep
 def test_supports_do_not_wrap_at_16_bits(device: EmulatedDevice) -> None:
     """The spine of a book alone outlives a round; by arc 0 → 1 it stands at slot 0."""
     pages = 70_000

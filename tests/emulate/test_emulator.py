@@ -193,12 +193,14 @@ def test_every_algorithm_has_kernels_of_its_stem() -> None:
     assert set(RECORDS) <= {path.stem for path in gpu.KERNEL_FOLDER.glob("*.cu")}
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("sanitizer", [ADDRESS, THREAD])
 @pytest.mark.parametrize(("kernel", "cooperative"), [("sound", False), ("sound", True), ("sound_grid", True)])
 def test_a_sound_kernel_is_not_reported(sanitizer: str, kernel: str, cooperative: bool) -> None:
     assert run_apart(Job(sanitizer, fault=kernel, cooperative=cooperative)) == ""
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(
     ("sanitizer", "fault", "report"),
     [

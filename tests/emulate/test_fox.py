@@ -106,6 +106,7 @@ def test_work_at_the_borders_of_bins(
         assert arcs_by_bucket(launches) == {(kernel, log_threads): 1}
 
 
+@pytest.mark.deep
 @every_method
 def test_a_row_longer_than_any_cache(device: EmulatedDevice, method: str) -> None:
     assert count(book(70_000), device, method=method)[0] == 70_000

@@ -70,6 +70,7 @@ def test_rows_behind_each_other(device: EmulatedDevice, threads: int, gap: int) 
     assert found == (shared, all_steps(graph))
 
 
+@pytest.mark.deep
 def test_a_row_longer_than_any_cache(device: EmulatedDevice) -> None:
     found = count(book(70_000), device, block_arcs=2**31 - 1)
     assert found == (70_000, 2 * 70_000)

@@ -58,6 +58,7 @@ def emulated(monkeypatch: pytest.MonkeyPatch) -> EmulatedGpu:
     return found
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("case", tuple(small_cases()), ids=str)
 def test_all_trusses_are_those_of_the_reference(device: EmulatedDevice, case: PeelCase) -> None:
     check(case, device)
