@@ -10,7 +10,7 @@ have taken are left out, and a stream without any left takes those of others, fi
 Schedules:
 
     cutoff     BBTC's (§5): threads take the lightest, and none before the cut-off
-    guarded    the same, but threads leave all to devices that are over `LEAST_SHARE` times as fast as all threads
+    guarded    the same, but threads leave all to devices that are over `FAR_FASTER` times as fast as all threads
                together, whose copies they would only slow down; a thread leaves a task to the devices where these, at
                the pace seen so far or guessed, would be done with all tasks before the thread were with this one; and
                streams that are seen to be so slow leave all to threads
@@ -32,7 +32,7 @@ from wedgewise.execute.task_memory import Pair, pairs_of_task
 
 CUTOFF, GUARDED, DYNAMIC = SCHEDULES = ("cutoff", "guarded", "dynamic")
 CAUTION = 2.0  # a task may take so much longer than it was thought to
-LEAST_SHARE = 8.0
+FAR_FASTER = 8.0
 
 
 @dataclass(slots=True)
@@ -248,7 +248,7 @@ class TaskQueue:
             return True
         of_devices = there / self._streams
         of_threads = here / self._threads * (CAUTION if self._here.seen is None else 1.0)  # they share memory and cores
-        if of_threads > LEAST_SHARE * of_devices:
+        if of_threads > FAR_FASTER * of_devices:
             return False
         return CAUTION * here * self._estimates[task.number] <= of_devices * self._device_work
 

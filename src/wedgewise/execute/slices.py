@@ -147,7 +147,7 @@ class Slices:
                 for at in range(0, due, READ_BYTES):
                     length = min(READ_BYTES, due - at)
                     part = raw[:length] if into is None else raw[at : at + length]
-                    if file.readinto(part) != length:  # type: ignore[attr-defined]
+                    if file.readinto(part) != length:
                         return False
                     digest.update(part)
         return digest.hexdigest() == record.sha256

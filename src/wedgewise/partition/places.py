@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, closing, contextmanager
 from dataclasses import dataclass
+from io import BufferedReader
 from pathlib import Path
 from typing import Any, BinaryIO, Protocol, cast
 
@@ -181,7 +182,7 @@ def _remote(url: str) -> Remote:
     return Remote(url, root.rstrip("/"), system)
 
 
-def open_regular(path: Path) -> tuple[BinaryIO, int] | None:
+def open_regular(path: Path) -> tuple[BufferedReader, int] | None:
     """A file to be read, and its size; None for what is no file. Links are not followed, pipes not waited for."""
     try:
         opened = _opened(path)
@@ -198,7 +199,7 @@ def open_regular(path: Path) -> tuple[BinaryIO, int] | None:
     return None
 
 
-def _opened(path: Path) -> BinaryIO:
+def _opened(path: Path) -> BufferedReader:
     extra = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
     return open(path, "rb", opener=lambda name, flags: os.open(name, flags | extra))
 
