@@ -1,7 +1,8 @@
-"""Run the tests that need a GPU, in several processes at once; those that fill or measure its memory follow alone.
+"""Run all that is tested on a GPU, in rounds: tests in several processes at once; those that fill or measure its memory
+alone; then the tools of compute-sanitizer side by side.
 
 PYTHONPATH=src python benchmarks/gpu_tests.py --output results
-PYTHONPATH=src python benchmarks/gpu_tests.py --processes 4 --tests tests/devices/test_peel_cuda.py
+PYTHONPATH=src python benchmarks/gpu_tests.py --processes 4 --tests tests/devices/test_peel_cuda.py --tools
 
 Tests are dealt out one by one, so that the slow ones of a file do not meet in one process. What every process said is
 in gpu_tests.txt; what failed is printed. The exit code is 1 where anything did, or where nothing ran.
@@ -20,17 +21,28 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
+from sanitize import TOOLS
+
 from wedgewise import storage
 
 ROOT = Path(__file__).resolve().parent.parent
 TESTS = ("tests/devices", "tests/bench/test_bench_runner.py")
-ALONE = ("test_limits_cuda.py", "test_hybrid_cuda.py", "test_copies_cuda.py")
+ALONE = ("test_limits_cuda.py", "test_hybrid_cuda.py", "test_copies_cuda.py", "ladder_of_memory", "lost_to_the_driver")
 STUCK_SECONDS = 120
+SANITIZE = ROOT / "benchmarks" / "sanitize.py"
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """What a process runs, and what it is called."""
+
+    name: str
+    command: list[str]
 
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """A process that ran some tests: what it was called, its exit code, its seconds and what it said."""
+    """A process that has ended: what it was called, its exit code, its seconds and what it said."""
 
     name: str
     returncode: int
@@ -62,17 +74,25 @@ def collected(tests: Sequence[str]) -> list[str]:
     return names
 
 
-def in_processes(groups: Sequence[tuple[str, list[str]]], seconds: float) -> Iterator[Ended]:
-    """Run groups of tests at once, each in its process, which is ended after so long."""
+def test_jobs(groups: dict[str, list[str]], folder: Path) -> list[Job]:
+    """A process for each group of tests, whose names are in a file."""
+    jobs = []
+    for name, tests in groups.items():
+        (folder / name).write_text("\n".join(tests))
+        command = pytest_command("-o", f"faulthandler_timeout={STUCK_SECONDS}", "-rfE", f"@{folder / name}")
+        jobs.append(Job(name, command))
+    return jobs
+
+
+def in_processes(jobs: Sequence[Job], seconds: float) -> Iterator[Ended]:
+    """Run jobs at once, each of which is ended after so long."""
     begin = time.perf_counter()
     with ExitStack() as held:
-        folder = Path(held.enter_context(tempfile.TemporaryDirectory()))
         started = []
-        for name, tests in groups:
-            (folder / name).write_text("\n".join(tests))
-            said = held.enter_context((folder / f"{name}.log").open("w+b"))
-            command = pytest_command("-o", f"faulthandler_timeout={STUCK_SECONDS}", "-rfE", f"@{folder / name}")
-            started.append((name, said, subprocess.Popen(command, cwd=ROOT, stdout=said, stderr=subprocess.STDOUT)))
+        for job in jobs:
+            said = held.enter_context(tempfile.TemporaryFile())
+            process = subprocess.Popen(job.command, cwd=ROOT, stdout=said, stderr=subprocess.STDOUT)
+            started.append((job.name, said, process))
         for name, said, process in started:
             try:
                 process.wait(max(0.0, seconds - (time.perf_counter() - begin)))
@@ -87,28 +107,35 @@ def in_processes(groups: Sequence[tuple[str, list[str]]], seconds: float) -> Ite
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--tests", nargs="+", default=list(TESTS), help="files or folders")
+    parser.add_argument("--tools", nargs="*", default=TOOLS, help="of compute-sanitizer; none without a name")
     parser.add_argument("--processes", type=int, default=12)
-    parser.add_argument("--seconds", type=float, default=240.0, help="that each of the two rounds may take")
+    parser.add_argument("--seconds", type=float, default=240.0, help="that each round may take")
     parser.add_argument("--output", type=Path, help="folder of gpu_tests.txt")
     options = parser.parse_args()
+    begin = time.perf_counter()
     names = collected(options.tests)
-    alone = [name for name in names if any(file in name for file in ALONE)]
+    alone = [name for name in names if any(part in name for part in ALONE)]
     shared = [name for name in names if name not in set(alone)]
-    dealt = [(f"process {at}", shared[at :: options.processes]) for at in range(options.processes)]
-    rounds = [[group for group in dealt if group[1]], [("alone", alone)] if alone else []]
+    dealt = {f"process {at}": shared[at :: options.processes] for at in range(min(options.processes, len(shared)))}
     ended = []
-    for groups in rounds:
-        for item in in_processes(groups, options.seconds):
-            ended.append(item)
-            print(f"{item.name:12} {item.seconds:6.1f} s  exit {item.returncode}  {item.last_line}", flush=True)
-            if item.returncode:
-                print(item.text[-6000:], flush=True)
+    with tempfile.TemporaryDirectory() as folder:
+        rounds = [
+            test_jobs(dealt, Path(folder)),
+            test_jobs({"alone": alone} if alone else {}, Path(folder)),
+            [Job(tool, [sys.executable, str(SANITIZE), "--tools", tool]) for tool in options.tools],
+        ]
+        for jobs in rounds:
+            for item in in_processes(jobs, options.seconds):
+                ended.append(item)
+                print(f"{item.name:12} {item.seconds:6.1f} s  exit {item.returncode}  {item.last_line}", flush=True)
+                if item.returncode:
+                    print(item.text[-6000:], flush=True)
     if options.output is not None:
         options.output.mkdir(parents=True, exist_ok=True)
         with storage.atomic_write(options.output / "gpu_tests.txt") as file:
             file.write("\n".join(f"== {item.name}\n{item.text}" for item in ended).encode())
     passed = sum(item.passed for item in ended)
-    print(f"{passed} passed of {len(names)}")
+    print(f"{passed} passed of {len(names)}, and {len(options.tools)} tools, in {time.perf_counter() - begin:.0f} s")
     return int(any(item.returncode for item in ended) or passed == 0)
 
 

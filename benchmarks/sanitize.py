@@ -35,7 +35,7 @@ SUMMARY = re.compile(r"ERROR SUMMARY: (\d+) error")
 RACES_SUMMARY, RACE = "RACECHECK SUMMARY", re.compile(r"Race reported between \w+ access at (\w+)")
 NOT_OURS = "cupy_"  # how the names of CuPy's own kernels begin
 STREAMS = (kronecker(8, seed=1), book(50), complete(40))
-LIMIT_SECONDS = 170
+LIMIT_SECONDS = 230
 SHOWN_LINES = 40
 ALL_ROADS: dict[str, list[dict[str, int | str]]] = {  # that graphs as small as these do not take by themselves
     "keystone": [{"near_hubs": 32, "least_far_loads": 1, "long_item": 2, "batches": 3}],

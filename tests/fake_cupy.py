@@ -33,7 +33,7 @@ class CUDADriverError(RuntimeError):
 
 
 class OutOfMemoryError(MemoryError):
-    pass
+    __module__ = "cupy.cuda.memory"
 
 
 class DeviceArray(np.ndarray[Any, np.dtype[Any]]):
@@ -70,7 +70,10 @@ class FakeCupy:
             Device=self._device,
             get_elapsed_time=lambda begin, end: 1e3 * (end.at - begin.at),
             memory=SimpleNamespace(OutOfMemoryError=OutOfMemoryError),
-            driver=SimpleNamespace(CUDADriverError=CUDADriverError),
+            driver=SimpleNamespace(
+                CUDADriverError=CUDADriverError,
+                occupancyMaxActiveBlocksPerMultiprocessor=lambda kernel, block, dynamic: kernel // block,
+            ),
             runtime=SimpleNamespace(
                 CUDARuntimeError=CUDARuntimeError,
                 getDeviceProperties=self._properties,
@@ -136,8 +139,12 @@ class FakeCupy:
         return made
 
     def _pool(self) -> Any:
+        taken: list[int] = []
         return SimpleNamespace(
-            malloc=object(), free_all_blocks=lambda: self.note("free_all_blocks"), free_bytes=lambda: POOLED_BYTES
+            malloc=taken.append,
+            used_bytes=lambda: sum(taken),
+            free_all_blocks=lambda: self.note("free_all_blocks"),
+            free_bytes=lambda: POOLED_BYTES,
         )
 
     @contextmanager
@@ -177,6 +184,9 @@ class _Event:
         cupy.events += 1
         self.at = cupy.events
 
+    def record(self) -> None:
+        self._cupy.note("record")
+
     def synchronize(self) -> None:
         self._cupy.note("wait")
 
@@ -209,12 +219,26 @@ class _Stream:
         self._cupy.note(f"from {self._name}")
 
 
+class _Kernel:
+    """As CuPy's driver has it."""
+
+    ptr = 1 << 10  # as many threads of it fit a multiprocessor
+
+    def __init__(self, cupy: FakeCupy) -> None:
+        self._cupy = cupy
+
+    def __call__(self, *arguments: Any, enable_cooperative_groups: bool) -> None:
+        assert enable_cooperative_groups
+        self._cupy.note("launch together")
+
+
 class _Function:
     shared_size_bytes = 0
     max_dynamic_shared_size_bytes = 0
 
     def __init__(self, cupy: FakeCupy) -> None:
         self._cupy = cupy
+        self.kernel = _Kernel(cupy)
 
     def __call__(self, *arguments: Any, **options: Any) -> None:
         self._cupy.note("launch")

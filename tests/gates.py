@@ -25,6 +25,7 @@ from unittest import mock
 
 import numpy_memory
 from emulate.copying import EmulatedGpu
+from emulate.streaming import StreamingEmulator
 
 from wedgewise.errors import DeviceError, DeviceMemoryError
 from wedgewise.execute import threads
@@ -43,6 +44,11 @@ GATES: dict[str, Callable[[], BaseException]] = {
     "storage.write": _refusal(errno.ENOSPC),
     "storage.fsync": _refusal(errno.EIO),
     "storage.rename": _refusal(errno.EACCES),
+    "storage.truncate": _refusal(errno.ENOSPC),
+    "storage.unlink": _refusal(errno.EACCES),
+    "storage.mkdir": _refusal(errno.ENOSPC),
+    "storage.rmdir": _refusal(errno.EBUSY),
+    "storage.list": _refusal(errno.EIO),
     "memory.array": MemoryError,
     MAPPED: _refusal(errno.ENOMEM),
     "memory.device": lambda: DeviceMemoryError("Emulated GPU", wanted=None, free=77),
@@ -109,6 +115,7 @@ def installed(fault: Fault | None = None, *, array_bytes: int = 1) -> Iterator[P
         mock.patch.multiple(threading.Thread, start=_starter(passed)),
         mock.patch.multiple(threads, _run_here=_working(passed, threads._run_here), _Crew=_crew(passed)),
         mock.patch.multiple(EmulatedGpu, launch=_launcher(passed), check_taking=_taker(passed)),
+        mock.patch.multiple(StreamingEmulator, **_streaming(passed)),
         mock.patch.multiple(time, **_clocks(passed)),
     ):
         yield passed
@@ -132,8 +139,14 @@ def _system_calls(passed: Passed) -> dict[str, Any]:
         "write": os.write,
         "fsync": lambda _file: None,
         "replace": os.replace,
+        "ftruncate": os.ftruncate,
+        "unlink": os.unlink,
+        "mkdir": os.mkdir,
+        "rmdir": os.rmdir,
+        "listdir": os.listdir,
+        "scandir": os.scandir,
     }
-    names = {"replace": "rename"}
+    names = {"replace": "rename", "ftruncate": "truncate", "listdir": "list", "scandir": "list"}
     return {name: _passing(passed, f"storage.{names.get(name, name)}", call) for name, call in calls.items()}
 
 
@@ -210,6 +223,13 @@ def _launcher(passed: Passed) -> Callable[..., None]:
         launch(device, *arguments, **options)
 
     return launched
+
+
+def _streaming(passed: Passed) -> dict[str, Any]:
+    """What a device with streams is asked for: memory, and work that is started."""
+    takes = ("stream", "reserve", "send")
+    asked = {name: _passing(passed, "memory.device", getattr(StreamingEmulator, name)) for name in takes}
+    return {**asked, "start": _passing(passed, "launch.lost", StreamingEmulator.start)}
 
 
 def _taker(passed: Passed) -> Callable[[EmulatedGpu, int], None]:

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from wedgewise import generate
 from wedgewise.generate import EdgeStream
+from wedgewise.machine.jit import JIT_DISABLED
 from wedgewise.questions import QUESTIONS
 
 FIXTURES = Path(__file__).parent / "fixtures"
@@ -30,6 +31,16 @@ def _facts(filename: str) -> Facts:
 TRIANGLE_QUESTIONS = tuple(name for name in QUESTIONS if "truss" not in name)
 TRUTHS = _facts("truths.json")
 PUBLISHED_GENERATED = _facts("graphchallenge_generated.json")
+
+# where kernels run as plain Python, what they do is the same on smaller graphs
+MOST_EDGES = 700 if JIT_DISABLED else 10**6
+DENSE = "lesmis" if JIT_DISABLED else "jazz"  # has trusses in several rounds
+
+
+def of_fit_size(*names: str) -> tuple[str, ...]:
+    """Those of the fixtures that kernels, compiled or not, are done with in little time."""
+    return tuple(name for name in names if TRUTHS[name]["m"] < MOST_EDGES)
+
 
 CLOSED_FORMS: tuple[EdgeStream, ...] = (
     generate.complete(3),

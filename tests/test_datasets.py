@@ -26,6 +26,7 @@ from wedgewise.datasets.shelf import shelf_of
 from wedgewise.errors import (
     DownloadError,
     InputError,
+    LimitError,
     MemoryLimitError,
     MissingFileError,
     StorageError,
@@ -217,6 +218,16 @@ def test_the_bundled_graph_needs_no_cache(cache: Path) -> None:
     assert not cache.exists()
 
 
+def test_the_bundled_graph_is_verified_where_it_is(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    read: list[Path] = []
+    monkeypatch.setattr(obtain, "read_graph", read.append)
+    monkeypatch.setattr("wedgewise.datasets.check.compare", lambda graph, _, **__: graph.name)
+    assert datasets.verify("email-Enron") == "email-Enron"  # type: ignore[comparison-overlap]
+    assert read == [packaged.bundled("email-Enron")]
+    with pytest.raises(MissingFileError, match="is not there; `wedgewise datasets get as20000102` brings it"):
+        datasets.verify(NAME)
+
+
 def test_a_paper_s_cleaning(cache: Path) -> None:
     whole = datasets.load(NAME, source=FIXTURES)
     pruned = datasets.load(NAME, source=FIXTURES, paper="itc")
@@ -324,6 +335,18 @@ def test_what_cannot_be_counted_here_stays(server: Loopback, cache: Path, monkey
     assert len(server.asked) == 1
 
 
+def test_what_is_beyond_a_limit_is_not_taken_for_another_graph(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def beyond(*_args: object, **_how: object) -> Verification:
+        raise LimitError("has 7 pairs and 6 are allowed")
+
+    path = tmp_path / "graph.txt"
+    path.touch()
+    monkeypatch.setattr(obtain, "verify_file", beyond)
+    with pytest.raises(LimitError, match="has 7 pairs and 6 are allowed"):
+        obtain.check(find(NAME), shelf_of(NAME), path, None)
+    assert path.exists()
+
+
 def test_a_damaged_file_is_brought_again(server: Loopback, cache: Path) -> None:
     server.files["graph"] = Served(LINES)
     path = datasets.get(NAME, source=server.url("graph"))
@@ -350,6 +373,9 @@ def test_the_next_address_is_tried_where_the_first_has_nothing(server: Loopback,
     both = replace(find(NAME), addresses=(server.url("gone.txt"), server.url("there.txt")))
     server.files["there.txt"] = Served(LINES)
     assert obtain.file_of(both, None, None).name == "there.txt"
+    one = replace(both, name="one", addresses=(server.url("gone.txt"),))
+    with pytest.raises(DownloadError, match=r"^http://.*gone.txt: .*404"):
+        obtain.file_of(one, None, None)
     neither = replace(both, name="neither", addresses=(server.url("gone.txt"), server.url("gone.gz")))
     with pytest.raises(DownloadError, match=r"neither: none of its addresses served: .*gone.txt.*404.*gone.gz.*404"):
         obtain.file_of(neither, None, None)
@@ -395,6 +421,19 @@ def test_a_folder_is_searched_by_every_name(tmp_path: Path) -> None:
     with pytest.raises(MissingFileError, match="no such folder or file"):
         file_at(graph, tmp_path / "nowhere")
     assert stem("A.B.TSV.GZ") == "a.b"
+
+
+def test_what_cannot_be_read_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    (tmp_path / f"{NAME}.txt").touch()
+    monkeypatch.setattr(Path, "iterdir", refuse)
+    with pytest.raises(MissingFileError, match=r"cannot be read \(Permission denied\); check its permissions"):
+        file_at(find(NAME), tmp_path)
+    monkeypatch.setattr(Path, "open", refuse)
+    with pytest.raises(MissingFileError, match=r"txt: cannot be read \(Permission denied\); check its permissions"):
+        shelf_of(NAME).copy_in(tmp_path / f"{NAME}.txt", "copy", None)
 
 
 def test_a_copy_from_a_folder_leaves_the_original(tmp_path: Path, cache: Path) -> None:
@@ -455,6 +494,13 @@ def test_archives_without_edges_and_damaged_ones(server: Loopback, cache: Path) 
         server.files[f"cut.tar.{suffix}"] = Served(cut)
         with pytest.raises(InputError, match=r"is not as20000102: .*(damaged|ends|decompress|m is)"):
             datasets.load(NAME, source=server.url(f"cut.tar.{suffix}"))
+
+
+def test_errors_of_ours_are_no_damage_of_an_archive(tmp_path: Path) -> None:
+    path = tmp_path / "x.tar.gz"
+    path.write_bytes(archive_of({"x/out.x": LINES}, "w:gz"))
+    with pytest.raises(StorageError, match="the disk is full"), obtain.opened(path):
+        raise StorageError("the disk is full")
 
 
 def test_vertices_are_counted_as_each_source_counts_them() -> None:

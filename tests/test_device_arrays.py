@@ -10,7 +10,7 @@ import pytest
 from fake_cupy import CUDARuntimeError, FakeCupy
 from numpy.typing import NDArray
 
-from wedgewise import interop, user_graph
+from wedgewise import device_forms, interop, user_graph
 from wedgewise.errors import DeviceError, InputError, MissingDependencyError
 from wedgewise.interop import device_arrays, edge_index
 from wedgewise.interop.device_arrays import device_pairs
@@ -58,6 +58,11 @@ def device(fake: FakeCupy, monkeypatch: pytest.MonkeyPatch) -> gpu.Cuda:
 for_every_kind = pytest.mark.parametrize(
     "wrap", [Tensor, NumbaArray, lambda array: Tensor(array, CUDA_MANAGED)], ids=["dlpack", "interface", "managed"]
 )
+
+
+def test_labels_of_the_host_are_told_from_those_of_a_device() -> None:
+    labels: tuple[Any, ...] = (None, range(3), ["a"], np.arange(3), object())
+    assert list(map(device_forms.lies_on_device, labels)) == [False, False, False, False, True]
 
 
 @for_every_kind

@@ -194,13 +194,20 @@ def test_reference_has_every_public_name() -> None:
 
 def test_promises_name_tests_that_exist() -> None:
     text = (DOCS / "promises.md").read_text(encoding="utf-8")
-    sections = re.split(r"^## (\d)\. ", text, flags=re.MULTILINE)
-    assert sections[1::2] == [str(number) for number in range(1, 10)]
+    sections = re.split(r"^## (?:(\d)\. |Coverage)", text, flags=re.MULTILINE)
+    assert sections[1::2] == [*map(str, range(1, 10)), None]
     for section in sections[2::2]:
-        named = re.findall(r"^- `(tests/[\w/]+\.py)::(\w+)`$", section, re.MULTILINE)
-        assert named, section
-        for file, function in named:
-            assert f"\ndef {function}(" in (ROOT / file).read_text(encoding="utf-8"), (file, function)
+        assert re.search(r"^- `tests/[\w/]+\.py::\w+`$", section, re.MULTILINE), section
+    for file, function in re.findall(r"`(tests/[\w/]+\.py)::(\w+)`", text):
+        assert f"\ndef {function}(" in (ROOT / file).read_text(encoding="utf-8"), (file, function)
+
+
+def test_every_promise_of_the_readme_leads_to_its_tests() -> None:
+    headings = re.findall(r"^## (\d)\. (.+)$", (DOCS / "promises.md").read_text(encoding="utf-8"), re.MULTILINE)
+    promised = re.findall(r"^(\d)\. \*\*(.+?)\.?\*\*.*?\(docs/promises\.md#(.+?)\)", README, re.MULTILINE | re.DOTALL)
+    assert [(number, title) for number, title, _ in promised] == headings
+    for number, title, anchor in promised:
+        assert anchor == re.sub(r"[^\w-]", "", f"{number} {title}".lower().replace(" ", "-"))
 
 
 def test_every_decision_is_listed() -> None:
@@ -237,3 +244,16 @@ def test_the_figure_of_the_readme_has_the_numbers_of_the_records() -> None:
     drawing = (ROOT / found[3]).read_text(encoding="utf-8")
     drawn = {text for name, ratio in expected.items() for text in (f">{name}<", f">{ratio}×<") if text in drawing}
     assert len(drawn) == 2 * len(expected)
+
+
+def test_the_list_of_reruns_has_as_many_cells_as_the_records() -> None:
+    """All of them answered rightly, as it says."""
+    from wedgewise.bench.record import read_records
+
+    folder = ROOT / "benchmarks" / "results"
+    said = re.findall(r"`([\w-]+\.jsonl)` \| (\d+)", (folder / "papers.md").read_text(encoding="utf-8"))
+    assert len(said) > 5
+    for name, cells in said:
+        records = read_records(folder / name)
+        assert {record.outcome.status for record in records} == {"ok"}
+        assert len({repr(record.cell) for record in records}) == int(cells), name

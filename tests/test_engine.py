@@ -62,6 +62,20 @@ def test_a_failing_task_stops_the_others_and_is_raised(threads: int) -> None:
     assert threading.active_count() == before
 
 
+def test_progress_is_told_while_tasks_run() -> None:
+    is_told, told = threading.Event(), list[int]()
+
+    def task(number: int, _worker: int) -> bool:
+        return is_told.wait(60)
+
+    def tell(done: int) -> None:
+        told.append(done)
+        is_told.set()
+
+    assert run_tasks(task, 3, 2, tell) == [True] * 3
+    assert (told[0], told[-1]) == (0, 3)
+
+
 @pytest.mark.parametrize("room", [0, 1, 2])
 def test_a_system_without_room_for_threads_gets_the_work_done(room: int, monkeypatch: pytest.MonkeyPatch) -> None:
     started: list[threading.Thread] = []
@@ -186,6 +200,7 @@ def test_auto_takes_arrays_for_small_graphs_until_kernels_are_loaded(monkeypatch
 
 def test_kernels_are_cheap_once_they_are_stored(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv(jit.CACHE_VARIABLE, str(tmp_path))
+    monkeypatch.setattr(jit, "JIT_DISABLED", False)
     monkeypatch.setattr(jit, "is_loaded", lambda: False)
     monkeypatch.setattr(jit, "_array_seconds", 0.0)
     assert jit.load_seconds() == jit.COMPILE_SECONDS
@@ -197,6 +212,8 @@ def test_kernels_are_cheap_once_they_are_stored(monkeypatch: pytest.MonkeyPatch,
     monkeypatch.setattr(jit, "is_loaded", lambda: True)
     assert jit.load_seconds() == 0
     assert jit.pays(0)
+    monkeypatch.setattr(jit, "JIT_DISABLED", True)
+    assert not jit.pays(10**6)
 
 
 def test_a_process_that_asks_again_and_again_loads_the_kernels(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -24,6 +24,7 @@ from wedgewise.errors import (
     PreconditionError,
 )
 from wedgewise.machine import gpu, ring
+from wedgewise.machine.shortage import memory_for
 from wedgewise.plan import Options, make_device_plan
 from wedgewise.read import read_edges
 
@@ -179,6 +180,12 @@ def test_memory_is_reserved_on_the_stream_of_copies(fake: FakeCupy, device: gpu.
         device.reserve(100)
 
 
+def test_as_many_blocks_meet_as_are_there_at_once(fake: FakeCupy, device: gpu.Cuda) -> None:
+    assert device.resident_blocks("peel", "peel", 256) == 4 * device.sms
+    device.launch("peel", "peel", 4 * device.sms, 256, (), cooperative=True)
+    assert fake.calls == ["compile", "launch together"]
+
+
 def test_a_device_that_is_ready_has_nothing_left_to_compile_or_pin(fake: FakeCupy, device: gpu.Cuda) -> None:
     kernels = [gpu.Kernel("polak", "count", (("OFFSET_BITS", 32),)), gpu.Kernel("polak", "count", ())]
     device.get_ready(kernels)
@@ -282,6 +289,29 @@ def test_memory_that_is_not_there_says_what_was_wanted_and_what_is_free(fake: Fa
     assert (caught.value.device, caught.value.wanted, caught.value.free) == ("Fake GPU", 8192, 1024)
     assert str(caught.value).startswith("Fake GPU: 8,192 bytes were asked for and 1,024 are free; use device='cpu'")
     assert fake.calls == ["using_allocator", "empty", "free_all_blocks"]
+
+
+def test_whoever_watches_hears_of_all_memory(device: gpu.Cuda) -> None:
+    heard: list[int] = []
+    device.watch_memory(heard.append)
+    with device.memory():
+        device._take(100)
+        device._take(28)
+    assert heard == [100, 128]
+
+
+def test_sorts_without_room_are_a_shortage_of_the_device(device: gpu.Cuda) -> None:
+    with pytest.raises(DeviceMemoryError) as caught, device.memory():
+        raise MemoryError("std::bad_alloc")  # as CuPy does when the memory of a sort cannot be had
+    assert (caught.value.wanted, caught.value.free) == (None, FREE_BYTES + POOLED_BYTES)
+
+
+def test_a_stage_leaves_shortages_of_the_device_to_the_device(fake: FakeCupy, device: gpu.Cuda) -> None:
+    fake.failing["empty"] = OutOfMemoryError("Out of memory allocating 8 bytes")
+    with pytest.raises(DeviceMemoryError, match="8 bytes were asked for"), device.memory(), memory_for("read"):
+        fake.empty(1, np.uint64)
+    with pytest.raises(MemoryLimitError, match="read: memory ran out"), device.memory(), memory_for("read"):
+        raise MemoryError
 
 
 def test_errors_of_others_pass_through_memory(fake: FakeCupy, device: gpu.Cuda) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -9,10 +11,12 @@ from typing import Any, NoReturn
 
 import numpy as np
 import pytest
+from commands import PATIENCE
 
 from wedgewise import storage
-from wedgewise.errors import StorageError
-from wedgewise.machine import jit, native
+from wedgewise.errors import MemoryLimitError, StorageError
+from wedgewise.execute.threads import run_tasks
+from wedgewise.machine import hardware, jit, native
 
 VALUES = np.arange(5, dtype=np.uint32)
 
@@ -123,6 +127,56 @@ def test_symbols_that_only_failing_code_needs_may_be_missing() -> None:
     assert native.callable_of(unknown, "sum_of")(VALUES) == 10
 
 
+def test_a_kernel_and_what_it_calls_may_be_interpreted(monkeypatch: pytest.MonkeyPatch) -> None:
+    inner = jit.kernel(sum_of)
+    outer = jit.kernel(lambda values: 2 * inner(values))
+    monkeypatch.setattr(jit, "_load_or_compile", lambda *_: pytest.fail("nothing is to be loaded"))
+    assert outer.interpreted(VALUES) == 20
+
+
+def test_kernels_are_not_loaded_where_that_would_end_the_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hardware, "available_memory", lambda: 5)
+    with pytest.raises(MemoryLimitError, match="loading kernels takes 6 bytes and 5 are available; use a machine"):
+        jit._check_memory(6)
+    jit._check_memory(5)
+
+
 def test_a_failing_kernel_is_no_answer() -> None:
     with pytest.raises(RuntimeError, match="count_range failed with status -1"):
         native._caller(lambda *_: -1, 0, "count_range")()
+
+
+def test_compiling_ends_with_those_who_wait_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An interrupt in the calling thread ends what a worker compiles, and what another one waits for."""
+    begun, ends = threading.Event(), list[BaseException]()
+
+    def compile_for_long(_kernel: Any, _kinds: str) -> NoReturn:
+        begun.set()
+        deadline = time.monotonic() + PATIENCE
+        try:
+            while time.monotonic() < deadline:
+                pass
+            raise TimeoutError("nobody stopped it")
+        except BaseException as error:
+            ends.append(error)
+            raise
+
+    def interrupt(_done: int) -> None:
+        if begun.is_set():
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(jit, "_load_or_compile", compile_for_long)
+    kernel = jit.kernel(lambda array: None)
+    with pytest.raises(KeyboardInterrupt):
+        run_tasks(lambda _task, _worker: kernel._load("*u4"), 1 << 10, 2, interrupt)
+    assert {type(error) for error in ends} == {jit.StoppedCompilingError}
+    assert jit._loading_thread is None
+    assert not [thread for thread in threading.enumerate() if thread.name.startswith("wedgewise")]
+
+
+def test_compiling_for_others_goes_on() -> None:
+    """Of no thread that was asked for: the calling one would be the first to notice."""
+    with jit._load_lock:
+        jit.stop_compiling([threading.get_ident()])
+    jit.stop_compiling([])
+    assert sum(range(1000)) == 499_500

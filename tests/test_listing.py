@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import sys
 import threading
 import tracemalloc
 from itertools import combinations, islice
@@ -19,7 +20,7 @@ from numpy.typing import NDArray
 
 import wedgewise as ww
 from wedgewise import generate
-from wedgewise.errors import InputError, MemoryLimitError, UnknownNameError
+from wedgewise.errors import InputError, MemoryLimitError, MissingDependencyError, UnknownNameError
 from wedgewise.execute import listing as listing_module
 from wedgewise.execute.listing import Listing
 from wedgewise.machine.jit import JIT_DISABLED
@@ -162,6 +163,12 @@ def test_rows_are_vertex_indices_whatever_the_labels() -> None:
     assert [int(label) for label in np.asarray(sparse.labels)[[1, 2, 3]]] == [5, 70, 10**12]
     named = ww.Graph([("c", "a"), ("a", "b"), ("b", "c"), ("b", "d")])
     assert [[named.labels[v] for v in row] for row in ww.list_triangles(named).tolist()] == [["c", "a", "b"]]
+
+
+def test_without_arrow_its_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    with pytest.raises(MissingDependencyError, match=r'output="arrow" needs pyarrow: pip install "wedgewise\[arrow\]"'):
+        next(ww.iter_triangles([(0, 1)], output="arrow"))
 
 
 def test_arrow_batches_hold_the_same_triangles() -> None:

@@ -80,11 +80,12 @@ def test_buffers_that_are_pinned_before_are_not_later() -> None:
     assert bus.pinned == [PIECE] * BUFFERS
 
 
-class Count:
-    """A stamp that knows how many copies were under way or done."""
+class Stamped:
+    """A stamp that knows how many copies were under way or done, and the last one that its thread has started."""
 
-    def __init__(self, copies: int) -> None:
+    def __init__(self, copies: int, own: int) -> None:
         self.copies = copies
+        self.own = own
 
     def wait(self) -> None:
         """Nobody does."""
@@ -92,18 +93,25 @@ class Count:
 
 @pytest.mark.parametrize("size", SIZES)
 def test_what_is_staged_says_when_its_pieces_moved(size: int) -> None:
-    bus, source, target = LateBus(), some_bytes(size), np.zeros(size, np.uint8)
+    """Each piece's stamps enclose its own copy, however many copies other threads start between the two."""
+    by_thread: dict[int, int] = {}
+    bus = LateBus(lambda number: by_thread.update({threading.get_ident(): number}))
+    source, target = some_bytes(size), np.zeros(size, np.uint8)
     timing = Ring(bus)
     before = time.perf_counter()
-    moved = timing.stage_timed(source, target, lambda: Count(bus.copies))
+    moved = timing.stage_timed(source, target, lambda: Stamped(bus.copies, by_thread.get(threading.get_ident(), 0)))
     timing.settle()
+    after = time.perf_counter()
     assert np.array_equal(target, source)
     assert [piece.nbytes for piece in moved] == [len(source[at : at + PIECE]) for at in range(0, size, PIECE)]
-    assert [(vars(piece.begin), vars(piece.end)) for piece in moved] == [
-        ({"copies": number}, {"copies": number + 1}) for number in range(len(moved))
-    ]
-    seconds = [before, *(at for piece in moved for at in piece.filled), time.perf_counter()]
-    assert seconds == sorted(seconds)
+    own_copies = []
+    for piece in moved:
+        assert isinstance(piece.begin, Stamped)
+        assert isinstance(piece.end, Stamped)
+        assert piece.begin.own <= piece.begin.copies < piece.end.own <= piece.end.copies
+        own_copies.append(piece.end.own)
+    assert sorted(own_copies) == list(range(1, len(moved) + 1))
+    assert all(before <= begin <= end <= after for begin, end in (piece.filled for piece in moved))
 
 
 def test_a_buffer_waits_for_the_copy_out_of_it_and_no_other() -> None:

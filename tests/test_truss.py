@@ -178,6 +178,13 @@ def test_more_edges_than_an_algorithm_takes_are_refused(monkeypatch: pytest.Monk
     assert len(ww.trussness(generate.path(9).pairs(), algorithm="peel")) < 10
 
 
+def test_another_form_than_was_planned_is_refused() -> None:
+    graph = of(fixture_pairs("karate"))
+    plan = ww.explain("trussness", graph, order="core")
+    with pytest.raises(PreconditionError, match="planned for core order and ids by rank, handed id and rank"):
+        trusses._check_form(plan, graph.oriented("id", "rank"))
+
+
 def test_one_algorithm_is_chosen_by_what_it_would_take(monkeypatch: pytest.MonkeyPatch) -> None:
     small, large = of(fixture_pairs("karate")), of(generate.kronecker(9 if jit.JIT_DISABLED else 12).pairs())
     monkeypatch.setattr(jit, "load_seconds", lambda: 0.2)
@@ -208,6 +215,20 @@ def test_results_say_how() -> None:
     assert result.to_dict()["answer"] == {"k": 4, "edges": result.answer.edges.tolist()}
     summary = ww.run("truss_summary", [(0, 1), (1, 2), (2, 0)]).to_dict()["answer"]
     assert summary == [{"k": k, "edges": 3, "vertices": 3, "components": 1} for k in (2, 3)]
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_progress_never_goes_back(seed: int) -> None:
+    """Where a guess for the last truss was too high, all edges are gone before the next one is tried."""
+    told: list[int] = []
+    ww.run(
+        "max_truss",
+        generate.kronecker(7, seed=seed).pairs(),
+        algorithm="peel",
+        progress=lambda stage, done, _total: told.append(done) if stage == "truss" else None,
+    )
+    assert len(told) > 1
+    assert told == sorted(told)
 
 
 def spoiled(answer: TrussAnswer, spoil: Spoil) -> TrussAnswer:
@@ -349,6 +370,7 @@ def test_nothing_of_it_is_imported_before_it_is_asked_for() -> None:
 def test_few_edges_are_summarised_without_a_kernel() -> None:
     script = """
 import wedgewise as ww
+from wedgewise import generate
 from wedgewise.machine import jit
 assert ww.truss_summary([(0, 1), (1, 2), (2, 0), (2, 3)])[1] == ww.TrussLevel(3, 3, 3, 1)
 assert ww.truss_components([(0, 1), (1, 2), (2, 0), (2, 3)], 3).tolist() == [0, 0, 0, -1]
@@ -384,3 +406,15 @@ def test_memory_stays_within_what_is_predicted(computes: str, k: int | None, thr
     finally:
         tracemalloc.stop()
     assert peak <= truss_bytes(Shape(graph.n, graph.m), threads)
+
+
+def test_rows_of_edges_are_not_made_once_work_has_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
+    def stopped(task: Callable[[int, int], None], _tasks: int, _threads: int, on_stop: Callable[[], None]) -> None:
+        on_stop()
+        task(0, 0)
+
+    monkeypatch.setattr(_living, "run_tasks", stopped)
+    monkeypatch.setattr(_living, "kernels", None)  # none of which is asked for anything
+    ends = np.array([1, 2], np.uint64)
+    living = Living.of(ends, np.arange(2, dtype=np.uint32), np.zeros(2, np.uint32), 3, 1)
+    assert living.stops.tolist() == [0, 0, 0]

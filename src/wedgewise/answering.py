@@ -1,6 +1,7 @@
 """One question, from its source to the `Result`: clean, orient, plan, execute, reduce, finish, verify.
 
-Where the GPU has no room, work goes on with smaller batches, then on the host; the plan's reasons say so.
+Where the GPU has no room, work goes on with smaller batches, then on the host; where that has none, from disk, for the
+questions that stores answer. The plan's reasons say so.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from numpy.typing import NDArray
 from wedgewise import __version__
 from wedgewise.algorithms import registry
 from wedgewise.algorithms._contract import TRUSSES, Shape, TrussJob
+from wedgewise.answering_room import Source, graph_of, in_memory, source_of
 from wedgewise.errors import DeviceMemoryError, InputError, PreconditionError
 from wedgewise.graph import DeviceGraph, OrientedGraph
 from wedgewise.machine import gpu, hardware
@@ -28,7 +30,6 @@ from wedgewise.plan import (
     choose_order_of_blocks,
     choose_orientation,
     choose_place,
-    choose_place_to_clean,
     make_device_plan,
     make_plan,
     with_more_batches,
@@ -47,13 +48,6 @@ Progress = Callable[[str, int, int], None] | bool | None
 Tell = Callable[[str, int, int], None] | None
 
 
-def as_graph(source: Any, options: Options) -> Graph:
-    """The graph itself, or one made of whatever `Graph` accepts, cleaned where the question is to be answered."""
-    if isinstance(source, Graph):
-        return source
-    return Graph(source, device=choose_place_to_clean(options))
-
-
 def answer(
     question: Question, source: Any, options: Options, progress: Progress, verify: bool, details: Mapping[str, Any]
 ) -> Result:
@@ -67,24 +61,54 @@ def answer(
         raise PreconditionError("workers count stores: make one with `wedgewise partition`, and name its folder")
     with _bar(progress) as tell:
         clock = _Clock()
-        graph = as_graph(source, options)
-        if graph is not source:
+        held = source_of(source, options)
+        if isinstance(held, Graph) and held is not source:
             clock.lap("read and clean")
-        on_device = graph.take_device_seconds()
-        computed = _compute(question, graph, options, details, tell)
+        found = in_memory(
+            question, held, options, lambda: _answered(question, held, options, tell, verify, details, clock)
+        )
+        if isinstance(found, Result):
+            return found
+        from wedgewise.answering_disk import answer_from_disk
+
+        return answer_from_disk(found, tell, verify, checked.get("k"))
+
+
+def answer_in_memory(
+    question: Question, graph: Graph, options: Options, tell: Tell, verify: bool, details: Mapping[str, Any]
+) -> Result:
+    """Answer a question about a graph that is held, or raise where memory has no room for that."""
+    return _answered(question, graph, options, tell, verify, details, _Clock())
+
+
+def _answered(
+    question: Question,
+    source: Source,
+    options: Options,
+    tell: Tell,
+    verify: bool,
+    details: Mapping[str, Any],
+    clock: _Clock,
+) -> Result:
+    """The whole way in memory."""
+    graph = graph_of(source, options)
+    if graph is not source:
+        clock.lap("read and clean")
+    on_device = graph.take_device_seconds()
+    computed = _compute(question, graph, options, details, tell)
+    clock.skip()
+    try:
+        finished = _finished(question, computed)
+    except DeviceMemoryError as error:
+        computed = _compute(question, graph, _on_host(options, error), details, tell)
         clock.skip()
-        try:
-            finished = _finished(question, computed)
-        except DeviceMemoryError as error:
-            computed = _compute(question, graph, _on_host(options, error), details, tell)
-            clock.skip()
-            finished = _finished(question, computed)
-        if finished is not computed.asked.computed.triangles:
-            clock.lap("answer")
-        verified = None
-        if verify:
-            verified = _verified(question, computed, options)
-            clock.lap("verify")
+        finished = _finished(question, computed)
+    if finished is not computed.asked.computed.triangles:
+        clock.lap("answer")
+    verified = None
+    if verify:
+        verified = _verified(question, computed, options)
+        clock.lap("verify")
     return Result(
         answer=finished,
         question=question.name,
@@ -110,7 +134,17 @@ def plan_for(question: Question, source: Any, options: Options, details: Mapping
         from wedgewise.answering_stores import plan_store
 
         return plan_store(question.name, source, options, k=question.details(details).get("k"))
-    graph = as_graph(source, options)
+    held = source_of(source, options)
+    plan = in_memory(question, held, options, lambda: _planned(question, graph_of(held, options), options, details))
+    if isinstance(plan, Plan):
+        return plan
+    from wedgewise.answering_disk import plan_from_disk
+
+    return plan_from_disk(plan)
+
+
+def _planned(question: Question, graph: Graph, options: Options, details: Mapping[str, Any]) -> Plan:
+    """What would be done in memory."""
     computes = question.computes(graph, question.details(details))
     options, place = choose_place(options, computes, graph)
     if place == "hybrid":

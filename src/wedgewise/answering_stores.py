@@ -8,10 +8,13 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from wedgewise import __version__
-from wedgewise.answering_owners import RECOUNT, StoreQuestion, answer_by_owners, plan_by_owners
+from wedgewise.algorithms import find
+from wedgewise.answering_owners import COMPUTES, RECOUNT, StoreQuestion, answer_by_owners, plan_by_owners
 from wedgewise.errors import PreconditionError, VerificationError
 from wedgewise.execute.journal import notes_on_counting
 from wedgewise.execute.outofcore import StoreCount, count_store, plan_count
+from wedgewise.execute.owners import owned_answer
+from wedgewise.execute.task_memory import triple_answer
 from wedgewise.machine import hardware
 from wedgewise.partition.store import Store, open_store
 from wedgewise.plan import ENGINE, Options, Plan
@@ -95,6 +98,19 @@ def open_for(question: StoreQuestion, folder: Any) -> Store:
     """The store that something about every vertex or edge is asked of, where it can be."""
     _check(question.name, folder, question.options)
     return open_store(folder, question.options.work_folder)
+
+
+def check_asked(question: str, name: str, options: Options) -> None:
+    """Refuse what no store answers; the name is for messages."""
+    _check(question, name, options)
+    if options.device == "hybrid":
+        return
+    algorithm = ENGINE if options.algorithm == "auto" else options.algorithm
+    if question == "count":
+        triple_answer(algorithm)
+    else:
+        owned_answer(algorithm, COMPUTES[question])
+    find(algorithm, "cpu").settings(options.knobs)
 
 
 def _check(question: str, folder: Any, options: Options) -> None:

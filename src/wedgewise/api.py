@@ -60,16 +60,19 @@ def count(
         a store may also be named by a URL that fsspec reads
     device : "cpu", "cuda", or "auto": where it is estimated to be faster; "hybrid" counts by blocks on both together
     algorithm : "auto" or a name from `algorithms()`
-    memory_limit : bytes that the work may take; exceeding it is an error before the work starts. For a store, the
-        largest size of the whole process; of every worker of a cluster, of all workers on this machine together
+    memory_limit : bytes that the work may take; what takes more goes on from disk, where stores answer the question, or
+        is an error before the work starts. For a store, and a file that goes on from disk, the largest size of the
+        whole process; of every worker of a cluster, of all workers on this machine together
     threads : how many threads; the default is what this process may use
     progress : True for a bar on standard error, or a callable (stage, done, total)
     verify : check the answer by another method: a total is recounted, of an array a sample
     knobs : parameters of the algorithm by name
-    resume : of a store: go on where the same work was ended; False forgets what it has finished, and is what to do
-        where the options or the version have changed since. Work on a graph in memory always starts afresh
+    resume : of a store, and from disk: go on where the same work was ended; False forgets what it has finished, and is
+        what to do where the options or the version have changed since. Work in memory always starts afresh
     work_folder : of a store: where finished work is kept until there is an answer, instead of the store's own folder
-        or, for a URL, the cache folder; a store in a folder that cannot be written to needs one, but for a count
+        or, for a URL, the cache folder; a store in a folder that cannot be written to needs one, but for a count. Of
+        what goes on from disk: where its blocks are, instead of the system's temporary folder, so that ended work goes
+        on when the same is asked again
     cluster : of a store: the address of a Dask scheduler or the path of its scheduler file, whose workers count
     workers : of a store: how many processes of this machine count, instead of this one
 
@@ -220,14 +223,14 @@ def write_triangles(
     >>> path.read_text()
     'u,v,w\\nada,bob,cy\\n'
     """
-    from wedgewise.answering import as_graph
+    from wedgewise.answering_room import graph_of
     from wedgewise.questions import stretch_of
     from wedgewise.write_answers import answer_writer, check_labels, per_triangle, write_answers
 
     _check_batch(batch)
     answer_writer(path)
     options, progress, verify = _split(how)
-    graph = as_graph(graph, options)
+    graph = graph_of(graph, options)
     check_labels(path, graph.labels, 3)
     listing = open_listing(graph, options, progress, verify).answer
     begin, end = stretch_of(start, stop, listing.total)

@@ -109,6 +109,8 @@ class BlockPlan:
 class Plan:
     """What will be done and why; ``str(plan)`` is the explanation.
 
+    ``known`` is what can be said of a graph that was not read, whose `n`, `m` and `wedges` are then zero.
+
     Examples
     --------
     >>> import wedgewise as ww
@@ -133,12 +135,14 @@ class Plan:
     reasons: tuple[str, ...]
     blocks: BlockPlan | None = None
     beyond: str = "the oriented graph"
+    known: str | None = None
 
     def __str__(self) -> str:
+        size = f"{self.n:,} vertices, {self.m:,} edges, {self.wedges:,} wedges in {self.order} order"
         knobs = ", ".join(f"{name}={value}" for name, value in self.knobs.items()) or "none"
         lines = [
             f"{self.question}: {self.algorithm} on {self.device}, {self.threads} threads",
-            f"  graph     {self.n:,} vertices, {self.m:,} edges, {self.wedges:,} wedges in {self.order} order",
+            f"  graph     {self.known or size}",
             f"  ids       by {self.relabel}",
             f"  knobs     {knobs}",
             *([] if self.blocks is None else self.blocks.lines()),
@@ -293,7 +297,7 @@ def make_plan(
         algorithm, reasons = _choose(computes, shape, threads)
     _check_computes(algorithm, computes, question)
     knobs = algorithm.settings(options.knobs)
-    need = _host_answer(algorithm, computes).bytes_needed(shape, threads, knobs) + answer_bytes
+    need = host_bytes(algorithm, computes, shape, threads, knobs) + answer_bytes
     check_memory(need, options, f"{question} by {algorithm.name}", "use fewer threads or another algorithm")
     return Plan(
         question=question,
@@ -378,6 +382,11 @@ def device_bytes(algorithm: Algorithm, computes: str, shape: Shape, knobs: Mappi
     by_edge = dict.fromkeys(("edge_support", *TRUSSES), 28 * shape.m)
     settling = {"triangles": 24 * shape.n, **by_edge}.get(computes, 0)
     return max(_device_answer(algorithm, computes).bytes_needed(shape, knobs), settling)
+
+
+def host_bytes(algorithm: Algorithm, computes: str, shape: Shape, threads: int, knobs: Mapping[str, int | str]) -> int:
+    """What an algorithm takes on the host beyond the oriented graph."""
+    return _host_answer(algorithm, computes).bytes_needed(shape, threads, knobs)
 
 
 def _host_answer(algorithm: Algorithm, computes: str) -> Answer | TrussAnswer:

@@ -47,13 +47,18 @@ def reduce(execution: Execution, plan: Plan) -> Computed:
         execution.work,
         execution.listing,
     )
-    if computed.triangles > plan.wedges or 9 * computed.triangles**2 > 2 * plan.m**3:
+    if not can_occur(computed.triangles, plan):
         raise VerificationError(
             f"{computed.triangles:,} triangles cannot occur among {plan.m:,} edges and {plan.wedges:,} wedges: "
             "please report this"
         )
     _check_sum(computed, plan)
     return computed
+
+
+def can_occur(triangles: int, plan: Plan) -> bool:
+    """Whether a graph of so many edges and wedges can have so many triangles: T ≤ wedges, and T ≤ (√2/3) m^1.5."""
+    return triangles <= plan.wedges and 9 * triangles**2 <= 2 * plan.m**3
 
 
 def _check_sum(computed: Computed, plan: Plan) -> None:

@@ -29,7 +29,8 @@ class Result:
     seconds : wall-clock seconds by stage
     n, m : vertices and edges after cleaning
     cleaned : what cleaning dropped
-    wedges_tested : membership tests (comparisons for merging algorithms); 0 for trusses, whose algorithms count none
+    wedges_tested : membership tests (comparisons for merging algorithms); 0 for trusses and for what
+        is asked of the vertices and edges of a store: these count none
     verified : how the answer was confirmed, or None
     peak_bytes : largest resident size of this process so far
     machine, version : where and by what

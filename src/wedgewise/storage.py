@@ -11,7 +11,7 @@ import stat
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
@@ -19,6 +19,7 @@ from wedgewise.errors import StorageError, WedgewiseError
 
 NO_LOCKS = {errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOTSUP, errno.EINVAL}
 HOLDER_BYTES = 200
+USUAL = "0" * 12  # in the name of a temporary file; of any other one, random digits
 
 
 @contextmanager
@@ -27,7 +28,7 @@ def atomic_write(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
 
     The bytes go to a temporary file in the same folder, are flushed to the disk, and take the final name in
     one step. On any exception, KeyboardInterrupt included, the temporary file is removed and the old file is
-    untouched.
+    untouched. What a kill leaves of it is removed when the same file is written again.
 
     Parameters
     ----------
@@ -48,23 +49,21 @@ def atomic_write(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     b'45\\n'
     """
     target = Path(os.path.realpath(path))
-    temporary = target.with_name(f".{target.name[:100]}.{secrets.token_hex(6)}.tmp")
     try:
         mode = _mode_of_replaced(target)
-        with open(temporary, "xb") as file:
+        with _file_beside(target) as (temporary, file):
             yield file
             file.flush()
             if mode is not None:
                 os.chmod(temporary, mode)
             os.fsync(file.fileno())
-        os.replace(temporary, target)
+            file.close()
+            os.replace(temporary, target)
         _sync_folder(target.parent)
-    except BaseException as error:
-        with suppress(OSError):
-            temporary.unlink()
-        if isinstance(error, OSError) and not isinstance(error, WedgewiseError):
-            raise _not_written(target, error) from error
-        raise
+    except OSError as error:
+        if isinstance(error, WedgewiseError):
+            raise
+        raise _not_written(target, error) from error
 
 
 @contextmanager
@@ -218,6 +217,58 @@ def append_line(path: str | os.PathLike[str], text: str) -> None:
         raise _not_written(Path(path), error) from error
     if written != len(line):
         raise StorageError(f"{path}: only {written} of {len(line)} bytes were written; free disk space and retry")
+
+
+@contextmanager
+def _file_beside(target: Path) -> Iterator[tuple[Path, BinaryIO]]:
+    """A new file beside another, and its name; on any exception it is removed.
+
+    As a rule the name is always the same, and a lock says that somebody is writing: a file that nobody has locked was
+    left by a kill, and goes. While somebody else writes, the name is another one.
+    """
+    name = f".{target.name[:100]}.{{}}.tmp"
+    usual = target.with_name(name.format(USUAL))
+    with ExitStack() as held:
+        file, temporary = _locked_new(usual, held), usual
+        if file is None:
+            temporary = target.with_name(name.format(secrets.token_hex(6)))
+            file = held.enter_context(open(temporary, "xb"))
+        try:
+            yield temporary, file
+        except BaseException:
+            with suppress(OSError):
+                temporary.unlink()
+            raise
+
+
+def _locked_new(path: Path, held: ExitStack) -> BinaryIO | None:
+    """A new file, locked until `held` ends where there are locks; None where another process has one of that name."""
+    _remove_if_left(path)
+    try:
+        file = held.enter_context(open(path, "xb"))  # noqa: SIM115  (until the caller ends)
+    except FileExistsError:
+        return None
+    try:
+        kept = os.dup(file.fileno())
+        held.callback(os.close, kept)
+        return file if not _lock(kept) or _is_at(path, kept) else None
+    except BlockingIOError:  # somebody took it for one that was left
+        return None
+    except BaseException:
+        with suppress(OSError):
+            path.unlink()
+        raise
+
+
+def _remove_if_left(path: Path) -> None:
+    """Remove a file whose writer was killed: nobody has it locked."""
+    with suppress(OSError):  # it is not there as a rule, and what stays is in nobody's way
+        descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))
+        try:
+            if _lock(descriptor) and _is_at(path, descriptor):
+                os.unlink(path)
+        finally:
+            os.close(descriptor)
 
 
 def _mode_of_replaced(target: Path) -> int | None:

@@ -51,6 +51,14 @@ def test_facts_are_those_of_the_cut() -> None:
     assert facts["total"] == pytest.approx(sum(system.least_seconds.values()))
 
 
+def test_a_file_is_cut_as_its_pairs_are(tmp_path: Path) -> None:
+    system, cut, count = counted("keystone[parts=3]", "lesmis")
+    np.savetxt(tmp_path / "pairs.txt", fixture_pairs("lesmis"), fmt="%d")
+    from_file = system.prepare_file(str(tmp_path / "pairs.txt"))
+    assert from_file.partition.cuts.tolist() == cut.partition.cuts.tolist()
+    assert system.count(from_file) == count
+
+
 def _distinct_arcs(cut: Cut) -> float:
     """On average over all i, j, k: blocks that a task has twice are counted once."""
     arcs, parts = cut.counts.arcs, range(3)

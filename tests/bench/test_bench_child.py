@@ -8,7 +8,7 @@ import os
 import selectors
 import signal
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType, ModuleType, SimpleNamespace
@@ -18,11 +18,13 @@ import numpy as np
 import pytest
 from emulate.copying import EmulatedGpu, install
 from emulate.emulated_cases import needs_compiler
+from fake_cupy import FakeCupy
 
 import wedgewise as ww
 from bench import bench_dummy as dummy
 from bench.bench_helpers import dummy_cell, make_bench, make_graph
 from wedgewise.bench import child, kernels, ours, watch
+from wedgewise.bench.stopwatch import Stopwatch
 from wedgewise.generate import kronecker
 from wedgewise.machine import gpu
 
@@ -202,6 +204,8 @@ def test_every_launch_counts_afresh(is_cut: bool) -> None:
 def test_a_graph_without_edges_is_counted_too() -> None:
     nothing = ww.Graph(np.empty((0, 2), np.int64), n=5, device="cuda")
     assert kernels.DeviceCount(nothing, "polak", None).launch() == 0
+    no_vertices = ww.Graph(np.empty((0, 2), np.int64), device="cuda").on_device("degree", "rank")
+    assert kernels.out_degrees(no_vertices, gpu.find_device()) == {}
 
 
 @needs_compiler
@@ -235,20 +239,47 @@ def test_rounds_of_eager_are_timed_apart(tmp_path: Path, monkeypatch: pytest.Mon
     assert [line["answer"] for line in reports if "answer" in line] == [3]
 
 
-def test_an_answer_from_elsewhere_is_none() -> None:
-    system = ours.Wedgewise("auto", 1, {}, device="cuda")
-    elsewhere = SimpleNamespace(device="cpu", plan=SimpleNamespace(reasons=("the GPU has no room",)))
+def test_trusses_are_asked_and_summarised(tmp_path: Path) -> None:
+    for question, answer in (("trussness", 3), ("max_truss", 3)):
+        reports = reports_of(tmp_path, "reference", question=question, repeats=1, module=ours)
+        assert [(line["answer"], line["edges"]) for line in reports if "answer" in line] == [(answer, 3)], reports
+
+
+def test_what_hybrid_runs_copy_is_told() -> None:
+    uses = [SimpleNamespace(copied_bytes=size) for size in (3, 4)]
+    timeline = SimpleNamespace(to_dict=lambda: {"spans": []}, device_uses=uses)
+    system = ours.Wedgewise("keystone", 1, {}, device="hybrid")
+    system.result = SimpleNamespace(algorithm="keystone", n=5, wedges_tested=0, timeline=timeline)
+    assert system.facts(None) == {"chosen": "keystone", "vertices": 5, "timeline": {"spans": []}, "bytes_moved": 7}
+
+
+@pytest.mark.parametrize(
+    ("asked", "answered", "seconds", "reason"),
+    [("cuda", "cpu", {}, "the GPU has no room"), ("cpu", "cpu", {"cut": 1.0}, "from disk, since memory has no room")],
+)
+def test_an_answer_from_elsewhere_is_none(asked: str, answered: str, seconds: dict[str, float], reason: str) -> None:
+    system = ours.Wedgewise("auto", 1, {}, device=asked)
+    elsewhere = SimpleNamespace(device=answered, seconds=seconds, plan=SimpleNamespace(reasons=(reason,)))
     system.ww = SimpleNamespace(run=lambda *_, **__: elsewhere)
-    with pytest.raises(MemoryError, match="not on cuda: the GPU has no room"):
+    with pytest.raises(MemoryError, match=f"not on {asked}: {reason}"):
         system.triangles(None)
 
 
-def test_the_peak_of_a_device_is_of_what_lies_there_at_once() -> None:
-    hook = kernels._hook(object)
-    for call, size in (("malloc", 10), ("malloc", 5), ("free", 10), ("malloc", 7)):
-        getattr(hook, f"{call}_postprocess")(mem_size=size, mem_ptr=64)
-    hook.malloc_postprocess(mem_size=99, mem_ptr=0)  # there was no room
-    assert (hook.most, hook.held) == (15, 12)
+def test_the_peak_of_devices_is_of_what_lies_there_at_once() -> None:
+    watched: list[Callable[[int], None]] = []
+    devices: Any = [SimpleNamespace(watch_memory=watched.append) for _ in range(2)]
+    peak = kernels.DevicePeak(devices)
+    for number, held in ((0, 10), (0, 15), (0, 12), (1, 7)):
+        watched[number](held)
+    assert peak.bytes == 15 + 7
+
+
+def test_a_device_is_timed_by_its_own_events() -> None:
+    device: Any = SimpleNamespace(xp=FakeCupy())
+    with Stopwatch(device) as stopwatch:
+        pass
+    assert stopwatch.seconds == 1  # from one event of the fake to the next
+    assert device.xp.calls == ["record", "record", "wait"]
 
 
 def test_another_question_is_asked_and_summarised(tmp_path: Path) -> None:
@@ -296,9 +327,26 @@ def test_peak_is_at_least_what_is_resident() -> None:
     assert 2**20 < resident <= peak
 
 
-def test_a_system_comes_from_a_python_file(tmp_path: Path) -> None:
+def test_a_system_comes_from_a_python_file_or_is_a_declared_program(tmp_path: Path) -> None:
     with pytest.raises(RuntimeError, match=r"notes\.txt is no Python file"):
         child._class_of(str(tmp_path / "notes.txt"), "dummy")
+    declared = tmp_path / "programs.toml"
+    declared.write_text('[[program]]\nname = "tell"\ncommand = ["./tell", "{text}"]\ncount = "(.*)"\n')
+    assert child._class_of(str(declared), "tell").name == "tell"
+
+
+def test_a_session_has_those_that_are_still_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    ours = os.getsid(0)
+    assert os.getpid() in child.session(ours)
+    ended = next(pid for pid in range(2**22 - 1, 0, -1) if not Path(f"/proc/{pid}").exists())
+    monkeypatch.setattr(os, "listdir", lambda _folder: [str(ended), "self", str(os.getpid())])
+    assert child.session(ours) == [os.getpid()]
+
+    def nowhere(_folder: str) -> list[str]:
+        raise FileNotFoundError
+
+    monkeypatch.setattr(os, "listdir", nowhere)
+    assert child.session(ours) == [ours]
 
 
 def test_the_child_ends_with_its_files_when_its_input_is_closed(

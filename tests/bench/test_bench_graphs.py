@@ -4,10 +4,19 @@ from __future__ import annotations
 
 import json
 import lzma
+import sys
+from collections.abc import Iterator
+from importlib import import_module
+from itertools import product
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
+import graphblas
+import networkit
+import networkx
 import numpy as np
+import pyarrow
 import pytest
 from numpy.typing import NDArray
 
@@ -226,6 +235,73 @@ def test_installed_peers_answer_exactly(source: SystemSource, question: str, tmp
     digest = "" if question == "count" else our_digest(question, pairs, graph)
     found = [(outcome.status, outcome.message, outcome.digest) for outcome in outcomes]
     assert found == [("ok", "", digest)] * len(outcomes)
+
+
+class PyGraph:
+    """As much of a graph of rustworkx as is asked for, which is not among the packages of the tests."""
+
+    def __init__(self, *, multigraph: bool) -> None:
+        assert multigraph
+        self.nodes: list[int] = []
+
+    def add_nodes_from(self, nodes: range) -> None:
+        self.nodes.extend(nodes)
+
+    def add_edges_from_no_data(self, edges: list[tuple[int, int]]) -> None:
+        self.edges = edges
+
+    def transitivity(self) -> float:
+        degrees = np.bincount(np.array(self.edges).reshape(-1), minlength=len(self.nodes))
+        return 3 * brute_force(np.array(self.edges)) / int((degrees * (degrees - 1) // 2).sum())
+
+
+@pytest.fixture
+def peers_here(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Let peers be loaded into this process, and be for other tests what they were."""
+    rustworkx = ModuleType("rustworkx")
+    rustworkx.PyGraph, rustworkx.transitivity = PyGraph, PyGraph.transitivity  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "rustworkx", rustworkx)
+    monkeypatch.setattr(peers, "_hide", lambda _package: None)
+    monkeypatch.setattr(graphblas, "init", lambda *_, **__: None)  # which can be done once
+    networkit_threads, arrow_threads, nthreads = (
+        networkit.getMaxNumberOfThreads(), pyarrow.cpu_count(), graphblas.ss.config["nthreads"]
+    )  # fmt: skip
+    preferred = networkx.config.backend_priority
+    yield
+    networkx.config.backend_priority = preferred
+    networkit.setNumberOfThreads(networkit_threads)
+    pyarrow.set_cpu_count(arrow_threads)
+    graphblas.ss.config["nthreads"] = nthreads
+
+
+@pytest.mark.usefixtures("peers_here")
+@pytest.mark.parametrize("source", systems_in(peers), ids=lambda source: source.name)
+def test_peers_answer_as_we_do(source: SystemSource, tmp_path: Path) -> None:
+    pairs = messy_pairs()
+    graph = graphs.prepare(graphs.BenchGraph("g", lambda: "x", lambda: pairs, brute_force(pairs)), tmp_path)
+    graph = graph.with_kmax(1)
+    kind: Any = next(item for item in vars(peers).values() if getattr(item, "name", None) == source.name)
+    for text, algorithm in product([text for asked, text in ASKED if asked == source], kind.algorithms):
+        question, system = Spec.parse(text), kind(algorithm, 1, {})
+        system.load()
+        prepared = system.prepare_file(str(graph.text_path))
+        answer = getattr(system, question.name)(prepared, **graph.details(question))
+        if question.name == "count":
+            assert answer == brute_force(pairs)
+            continue
+        found = summarise(question.name, system.frame(prepared), system.values(question.name, prepared, answer))
+        assert found[1] == our_digest(text, pairs, graph), (text, algorithm)
+
+
+def test_a_package_that_is_hidden_is_as_if_it_were_not_there() -> None:
+    peers._hide("package_that_nobody_has")
+    peers._hide("json")  # it is there already, and stays
+    try:
+        with pytest.raises(ModuleNotFoundError):
+            import_module("package_that_nobody_has")
+        assert import_module("json") is json
+    finally:
+        del sys.modules["package_that_nobody_has"]
 
 
 def our_digest(text: str, pairs: NDArray[Any], graph: graphs.PreparedGraph) -> str:

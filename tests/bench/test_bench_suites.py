@@ -191,7 +191,8 @@ def test_devices_are_chosen_where_we_take_part(tmp_path: Path, ran: list[Cell]) 
 def test_devices_that_a_suite_has_are_picked_from_it() -> None:
     only = Choices(devices=("cpu",)).applied(EAGER)
     assert (only.devices, len(only.matrices)) == (("cpu",), 1)
-    assert Choices(devices=("hybrid", "cuda")).applied(SUITES["bbtc"]).devices[:2] == ("hybrid", "cuda")
+    assert Choices(devices=("hybrid", "cuda")).applied(SUITES["bbtc"]).devices == ("hybrid", "cuda")
+    assert Choices(devices=("cuda",)).applied(SUITES["trust"]).devices == ("cuda",)
 
 
 def test_a_gpu_is_looked_for_in_a_process_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -261,6 +262,17 @@ def test_targets_are_ratios_of_one_run() -> None:
     ]
     assert "## Targets" in TRUSSES.render(records)
     assert "## Targets" not in TRUSSES.render(records[1:])
+
+
+def test_machines_have_tables_of_their_own() -> None:
+    ours, peer = make_record("wedgewise", (1.0,)), make_record("igraph", (3.0,))
+    far = [
+        replace(record, setting=replace(record.setting, machine={"processor": "Q", "system": "S"}))
+        for record in (make_record("wedgewise", (0.5,)), make_record("igraph", (1.0,)))
+    ]
+    text = SUITES["cpu"].render([ours, *far, peer])
+    assert text.count("\n# ") + text.startswith("# ") == 2
+    assert ("3.00×" in text, "2.00×" in text, "6.00×" in text) == (True, True, False)
 
 
 def test_slow_peers_are_asked_on_small_graphs_alone() -> None:

@@ -336,6 +336,18 @@ def test_where_there_is_none_of_ours_the_reason_is_given() -> None:
     assert ours(records).ratio is None
 
 
+def test_a_ratio_to_nothing_by_the_papers_own_statistic_is_left_out() -> None:
+    paper = papers.parse(PAPER, "p.toml")
+    number = Number("ratio", 2.0, unit="×", graph="g", way="trust", over="hu")
+    exhibit = replace(paper.exhibits[0], numbers=(number,), curves=())
+    paper = replace(paper, average="least", runs=None, exhibits=(exhibit,))
+    records = [on_gpu("trust", (0.0, 1.0, 1.0)), on_gpu("hu", (4.0,))]
+    (found,) = papers.beside(paper, records)
+    assert (found.ours, found.alike) == (4.0, None)
+    (row,) = [line for line in papers.markdown(paper, records).splitlines() if line.startswith("| g ")]
+    assert [cell.strip() for cell in row.split("|")[-4:-1]] == ["4×", "–", "0.50×"]
+
+
 def test_facts_counters_sizes_and_rates_are_found_by_name() -> None:
     counters = {"lts__t_sector_hit_rate.pct": 91.5}
     record = on_gpu("trust", (0.5,), edges=100, answer=7, peak_bytes=2048, facts={"counters": counters, "vertices": 40})

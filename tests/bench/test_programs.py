@@ -195,8 +195,15 @@ def test_its_own_clock_is_taken_for_a_loaded_graph(tmp_path: Path) -> None:
     prepared = system.prepare(PAIRS_OF_K4)
     system.count(prepared)
     assert system.measured() == {"stages": {"kernel": 0.0015}, "edges": 6}
+    assert system.facts(prepared)["clock"] == "ours"
     system.settle("count", prepared)
     assert system.measured() == {"stages": {"kernel": 0.0015}, "edges": 6, "seconds": 0.0015}
+    assert system.facts(prepared) == {
+        "program": " ".join(words),
+        "version": system.program.version,
+        "pairs": "simple",
+        "clock": "its own",
+    }
 
 
 @pytest.mark.parametrize("seconds", ["fast", "-1", "nan", "inf"])

@@ -10,6 +10,9 @@ from numpy.typing import NDArray
 from wedgewise.blocks import Block, Triple
 
 Matrix = NDArray[np.bool_]
+NARROW, WIDE = np.uint32, np.uint64
+# the offsets of three blocks: wide ones in one of them, and in all; each choice is compiled on its own
+WIDER = ((WIDE, NARROW, NARROW), (NARROW, WIDE, NARROW), (NARROW, NARROW, WIDE), (WIDE, WIDE, WIDE))
 
 
 def block_of(matrix: Matrix, width: type[np.unsignedinteger[Any]] = np.uint32) -> Block:

@@ -20,6 +20,7 @@ from commands import COMMAND
 from numpy.typing import NDArray
 
 from wedgewise.execute.owners import Owning
+from wedgewise.machine import jit
 from wedgewise.machine.budget import LEAST_LIMIT, RESERVE_BYTES
 from wedgewise.partition import gather, runs, sources, turn, write_blocks
 from wedgewise.partition.manifest import MANIFEST
@@ -42,6 +43,12 @@ def in_tiny_pieces(patch: pytest.MonkeyPatch) -> None:
     """Make small graphs cross the borders of pieces, runs, merges and rows."""
     for module, name, value in TINY:
         patch.setattr(module, name, value)
+
+
+def interpret_kernels(patch: pytest.MonkeyPatch) -> None:
+    """Let kernels be plain functions, though nothing else knows."""
+    patch.setattr(jit, "JIT_DISABLED", False)
+    patch.setattr(jit.Kernel, "__call__", lambda kernel, *given: kernel.function(*given))
 
 
 def change_manifest(folder: Path, change: Callable[[dict[str, Any]], Any]) -> None:
@@ -92,13 +99,21 @@ finally:
 """
 
 
-def peak_of(*arguments: str, cwd: Path, env: dict[str, str] | None = None) -> tuple[int, str]:
-    """The largest resident size of a command, and what it printed."""
+def watched(
+    *arguments: str, cwd: Path, env: dict[str, str] | None = None
+) -> tuple[int, subprocess.CompletedProcess[str]]:
+    """The largest resident size of a command, and how it ended."""
     ran = subprocess.run(
         [sys.executable, "-c", WATCHED, *arguments], cwd=cwd, env=env, capture_output=True, text=True, check=False
     )
+    return int(ran.stderr.split()[-1]), ran
+
+
+def peak_of(*arguments: str, cwd: Path, env: dict[str, str] | None = None) -> tuple[int, str]:
+    """The largest resident size of a command that succeeds, and what it printed."""
+    peak, ran = watched(*arguments, cwd=cwd, env=env)
     assert ran.returncode == 0, ran.stderr
-    return int(ran.stderr.split()[-1]), ran.stdout
+    return peak, ran.stdout
 
 
 def counted_owners(patch: pytest.MonkeyPatch) -> list[int]:

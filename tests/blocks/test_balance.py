@@ -119,6 +119,7 @@ def test_balance_by_hand() -> None:
     assert (empty.load_imbalance, empty.space_ratio) == (1, 1)
 
 
+@pytest.mark.compiled  # about large graphs
 @pytest.mark.parametrize("by", ["indegree", "classes"])
 def test_dealing_ids_in_turn_evens_blocks_out(by: str) -> None:
     """Dealt ids give far evener blocks than cuts do; the larger the graph, the more."""

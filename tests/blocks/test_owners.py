@@ -10,17 +10,19 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cache
 from itertools import cycle, islice, pairwise, product
+from math import comb
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from graphs import LOCAL_FORMS, TRUTHS, LocalForm, fixture_pairs, random_pairs
+from graphs import LOCAL_FORMS, MOST_EDGES, TRUTHS, LocalForm, fixture_pairs, of_fit_size, random_pairs
 from numpy.typing import NDArray
 
 import wedgewise as ww
 from blocks.cut_graphs import oriented
-from blocks.matrices import Matrix, ascending, block_of, scattered, triple_of, unordered
+from blocks.matrices import WIDER, Matrix, ascending, block_of, scattered, triple_of, unordered
+from blocks.stores import interpret_kernels
 from wedgewise import generate
 from wedgewise.algorithms import _ranges, find
 from wedgewise.algorithms._contract import OwnedAnswer, Work
@@ -29,6 +31,7 @@ from wedgewise.blocks import Block, Blocks, Hashed, Partition, Rectilinear, Trip
 from wedgewise.errors import MemoryLimitError, PreconditionError, VerificationError
 from wedgewise.execute import owners
 from wedgewise.execute.block_cache import BlockCache
+from wedgewise.execute.local import Partial, run_pass
 from wedgewise.execute.owners import SLICE_TYPES, Owner, Owning, owners_of
 from wedgewise.machine.jit import JIT_DISABLED
 from wedgewise.partition.build import blocks_of
@@ -44,6 +47,7 @@ WAYS: tuple[dict[str, int | str], ...] = tuple(
     {"hubs": count, "probe_ratio": ratio} for count, ratio in product((-1, 0, 7, 2**31 - 1), (0, 2, 2**31 - 1))
 )
 ROOMY = 1 << 40
+FORMS = [form for form in LOCAL_FORMS if form.stream.pairs_count < MOST_EDGES]
 ROWS, COLUMNS = (12, 530) if JIT_DISABLED else (70, 1300)  # two and three blocks of 512 columns
 
 for_both = pytest.mark.parametrize("computes", QUESTIONS)
@@ -180,7 +184,7 @@ def test_slices_are_added_to(computes: str, role: int) -> None:
 @pytest.mark.deep  # wide offsets are kernels of their own, to be compiled
 @for_both
 @for_every_role
-@pytest.mark.parametrize("widths", list(product([np.uint32, np.uint64], repeat=3))[1:])
+@pytest.mark.parametrize("widths", WIDER)
 def test_offsets_may_have_any_width(computes: str, role: int, widths: Any) -> None:
     matrices = apart(0.1)
     triple = Triple(*(block_of(matrix, width) for matrix, width in zip(matrices, widths, strict=True)))
@@ -354,7 +358,7 @@ def test_parts_and_threads_change_nothing(
     assert totals(WHOLE["triangles"]) == totals(WHOLE["edge_support"]) > 0
 
 
-@pytest.mark.parametrize("form", LOCAL_FORMS, ids=lambda form: form.stream.name)
+@pytest.mark.parametrize("form", FORMS, ids=lambda form: form.stream.name)
 @pytest.mark.parametrize("partition", ["rectilinear", "hashed"])
 def test_closed_forms(form: LocalForm, partition: str) -> None:
     graph = oriented(form.stream.pairs(), form.stream.n)
@@ -379,10 +383,8 @@ def test_ids_in_no_order(by: str) -> None:
 
 @pytest.mark.parametrize("scheme", ["rectilinear", "hashed"])
 @pytest.mark.parametrize("parts", [1, 2, 3, 5])
-@pytest.mark.parametrize("name", ["karate", "jazz", "atlas_union"])
+@pytest.mark.parametrize("name", of_fit_size("karate", "lesmis", "jazz", "atlas_union"))
 def test_stores_have_the_answers_of_their_graphs(tmp_path: Path, name: str, parts: int, scheme: str) -> None:
-    if JIT_DISABLED and name != "karate" and parts != 2:
-        pytest.skip("takes long as plain Python")
     store = write_store(fixture_pairs(name), tmp_path / "store", parts=parts, scheme=scheme)
     graph = ww.Graph(fixture_pairs(name))
     vertex_of = store.vertex_of()
@@ -560,6 +562,22 @@ def test_rehearsals_load_every_kernel(tmp_path: Path, computes: str) -> None:
     command = [sys.executable, "-c", REHEARSED, computes, str(tmp_path / "store")]
     ran = subprocess.run(command, capture_output=True, text=True, check=False)
     assert ran.stdout == f"{3 * ww.count(generate.kronecker(12, seed=4).pairs())}\n", ran.stderr
+
+
+@for_both
+def test_rehearsals_answer_for_a_clique_in_every_role(computes: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    found: list[int] = []
+
+    def noted(*given: Any) -> list[Partial]:
+        partials = run_pass(*given)
+        found.extend(partial.triangles for partial in partials)
+        return partials
+
+    interpret_kernels(monkeypatch)
+    monkeypatch.setattr(owners, "REHEARSED", 12)
+    monkeypatch.setattr(owners, "run_pass", noted)
+    owners.rehearse("keystone", computes)
+    assert sum(found) == 3 * comb(12, 3)
 
 
 @for_both

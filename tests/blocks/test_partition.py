@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from graphs import CLOSED_FORMS, TRUTHS, SmallGraph, count_by_triples, fixture_pairs
+from graphs import CLOSED_FORMS, TRUTHS, SmallGraph, count_by_triples, fixture_pairs, of_fit_size
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from relations.random_graphs import random_graphs
@@ -71,7 +71,7 @@ def test_any_cuts_will_do(small: SmallGraph, inner: list[int]) -> None:
     assert triangles_of_tasks(blocks) == count_by_triples(small)
 
 
-@pytest.mark.parametrize("name", ["atlas_union", "jazz", "lesmis", "as20000102"])
+@pytest.mark.parametrize("name", of_fit_size("atlas_union", "jazz", "lesmis", "as20000102"))
 @pytest.mark.parametrize("parts", [1, 2, 5])
 def test_fixtures_have_their_triangles(name: str, parts: int) -> None:
     pairs = fixture_pairs(name)

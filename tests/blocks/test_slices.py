@@ -18,6 +18,7 @@ from wedgewise.execute import slices
 from wedgewise.execute.journal import Journal, line_of
 from wedgewise.execute.owners import Owner
 from wedgewise.execute.slices import JOURNAL, Slices
+from wedgewise.partition.places import open_regular
 
 KEY = "0" * 32
 OWNERS = tuple(Owner(number, part=number) for number in range(4))
@@ -62,6 +63,28 @@ def test_a_slice_is_done_when_it_is_put(tmp_path: Path) -> None:
     made.put(OWNERS[1], ARRAYS[1])
     check(made, 1)
     check(Slices(made.folder, KEY), 1)
+
+
+def test_a_slice_that_ends_while_it_is_read_is_as_if_it_were_not_there(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    really = open_regular
+
+    def claimed(path: Path) -> Any:
+        opened = really(path)
+        assert opened is not None
+        return opened[0], opened[1] + (path.name == "slice-1.npy")
+
+    with (folder / "slice-1.npy").open("r+b") as file:
+        file.truncate(file.seek(0, os.SEEK_END) - 1)
+    monkeypatch.setattr(slices, "open_regular", claimed)
+    check(Slices(folder, KEY), 0, 2, 3)
+
+
+def test_a_folder_is_no_slice(folder: Path) -> None:
+    (folder / "slice-0.npy").unlink()
+    (folder / "slice-0.npy").mkdir()
+    check(Slices(folder, KEY), 1, 2, 3)
 
 
 def test_nothing_is_left_behind(folder: Path) -> None:

@@ -12,6 +12,7 @@ import signal
 import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -24,7 +25,7 @@ from numpy.typing import NDArray
 
 import wedgewise as ww
 from blocks.stores import change_manifest, in_tiny_pieces, names_in, read_everything, reseal
-from wedgewise import generate
+from wedgewise import generate, storage
 from wedgewise.errors import (
     FormatError,
     InputError,
@@ -33,9 +34,11 @@ from wedgewise.errors import (
     MissingFileError,
     StorageError,
     UnknownNameError,
+    VerificationError,
 )
 from wedgewise.machine import hardware
-from wedgewise.partition import spool
+from wedgewise.partition import gather, places, runs, spool, store_writer, turn, write_blocks
+from wedgewise.partition import store as store_module
 from wedgewise.partition.build import blocks_of
 from wedgewise.partition.manifest import MANIFEST, MAX_MANIFEST_BYTES, MOST_PARTS, MOST_VALUES
 from wedgewise.partition.spool import write_store
@@ -163,6 +166,8 @@ def test_labels_of_objects_are_stored_or_refused(tmp_path: Path) -> None:
     graph = nx.Graph([(-5, 7), (7, 2**40), (2**40, -5)])
     assert_holds(write_store(graph, tmp_path / "integers"), Graph(graph))
     assert list(open_store(tmp_path / "integers").labels()) == [-5, 7, 2**40]
+    with pytest.raises(InputError, match=r"the label '\\ud800' is no text that can be written; name the vertex"):
+        write_store(nx.Graph([("\ud800", "a")]), tmp_path / "halves")
     for odd in (1.5, ("a", 1), True, 2**63):
         with pytest.raises(InputError, match="cannot be stored"):
             write_store(nx.Graph([(odd, 7)]), tmp_path / "objects")
@@ -404,6 +409,40 @@ def test_a_pipe_is_no_block(store: Path) -> None:
         open_store(store)
 
 
+def test_a_block_that_ends_while_it_is_read_is_named(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    opened = open_store(store)
+    record = opened.manifest.blocks[0, 0].heads
+    really = store_module._read_into
+
+    def ended(file: Any, part: memoryview) -> int:
+        file.seek(0, os.SEEK_END)
+        return really(file, part)
+
+    monkeypatch.setattr(store_module, "_read_into", ended)
+    with pytest.raises(FormatError, match=rf"{record.file}: became shorter while it was read"):
+        opened.array(record)
+
+
+def test_a_file_that_cannot_be_looked_at_is_closed(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = (store / MANIFEST).open("rb")
+    lost = SimpleNamespace(fileno=lambda: 1 << 20, close=file.close)
+    monkeypatch.setattr(places, "_opened", lambda _path: lost)
+    with pytest.raises(OSError, match="Bad file descriptor"):
+        places.open_regular(store / MANIFEST)
+    assert file.closed
+
+
+def test_errors_of_ours_keep_their_names() -> None:
+    def fail(error: Exception) -> None:
+        with places._named("block", "bring it back"):
+            raise error
+
+    with pytest.raises(StorageError, match=r"^elsewhere: is full$"):
+        fail(StorageError("elsewhere: is full"))
+    with pytest.raises(MissingFileError, match=r"^block: cannot be read \(OSError\); bring it back$"):
+        fail(OSError())
+
+
 def _first_row_with(offsets: NDArray[Any], arcs: int) -> int:
     return int(offsets[np.flatnonzero(np.diff(offsets) >= arcs)[0]])
 
@@ -465,6 +504,10 @@ def test_labels_that_lie_are_refused(tmp_path: Path) -> None:
         with pytest.raises(FormatError, match=message):
             open_store(folder).labels()
     assert original == b'"a"\n"b"\n"c"\n'
+    (folder / "labels.jsonl").write_bytes(original[:8])
+    change_manifest(folder, lambda whole: whole["labels"].update(length=8))
+    with pytest.raises(FormatError, match="has 8 bytes of labels for 3 vertices"):
+        open_store(folder)
 
 
 def test_vertices_that_lie_are_refused(store: Path) -> None:
@@ -616,6 +659,51 @@ def test_too_many_vertices_are_refused(tmp_path: Path, monkeypatch: pytest.Monke
     with pytest.raises(MemoryLimitError, match=r"mtx files are read whole.*convert it first"):
         write_store(large, tmp_path / "store")
     assert names_in(tmp_path) == ["large.mtx"]
+
+
+def test_more_labels_than_fit_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(runs, "FEWEST_KEYS", 4)
+    monkeypatch.setattr(gather.Gathering, "_room", property(lambda _: 2048, lambda *_: None), raising=False)
+    with pytest.raises(MemoryLimitError, match=r"over \d+ distinct labels take [\d,]+ bytes; raise the memory limit"):
+        write_store(np.arange(400).reshape(-1, 2) << 40, tmp_path / "store")
+
+
+def test_runs_that_cannot_be_merged_or_read_are_refused(tmp_path: Path) -> None:
+    with storage.scratch_file(tmp_path) as file:
+        sorted_keys = runs.Runs(file)
+        sorted_keys.add(np.arange(5, dtype=np.uint64))
+        with pytest.raises(MemoryLimitError, match=r"merging 1 runs takes [\d,]+ bytes; raise the memory limit"):
+            next(sorted_keys.merged(room=1))
+        file.truncate(30)
+        with pytest.raises(StorageError, match="a temporary file became shorter while it was read; check the disk"):
+            sorted_keys.stretch(0, 5)
+
+
+def test_parts_that_never_fit_and_blocks_that_are_too_large_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(turn.Wanted, "keeps_to_it", lambda *_: False)
+    for scheme in ("rectilinear", "hashed"):
+        with pytest.raises(MemoryLimitError, match=rf"not even {MOST_PARTS} parts let the tasks of a count keep to"):
+            write_store(MESSY, tmp_path / "store", scheme=scheme)
+    monkeypatch.setattr(write_blocks, "WIDE_ARCS", 5)
+    with pytest.raises(InputError, match=r"a block has \d+ arcs, and a store's have below 5; ask for more parts"):
+        write_store(MESSY, tmp_path / "store", parts=1)
+    assert names_in(tmp_path) == []
+
+
+def test_an_array_of_another_length_is_never_recorded(tmp_path: Path) -> None:
+    with store_writer.array_writer(tmp_path, "x.npy", "<u4", 3) as writer:
+        writer.add(np.arange(2))
+        with pytest.raises(VerificationError, match=r"x\.npy: 2 of 3 numbers: please report this"):
+            writer.record()
+
+
+def test_progress_is_told(tmp_path: Path) -> None:
+    told: list[tuple[str, int, int]] = []
+    store = write_store(MESSY, tmp_path / "store", progress=lambda *news: told.append(news))
+    assert ("read", len(MESSY), len(MESSY)) in told
+    assert told[-1][1:] == (store.manifest.m, store.manifest.m)
 
 
 @pytest.mark.parametrize("call", ["write", "fsync", "replace"])

@@ -1,4 +1,4 @@
-"""A hundred kills at random moments, from a file of pairs to the answers of its store: each run goes on."""
+"""A hundred kills at random moments, from pairs to the answers of stores cut either way: each run goes on."""
 
 from __future__ import annotations
 
@@ -21,32 +21,33 @@ from pathlib import Path
 from wedgewise.cli import main
 
 kills, moments = int(sys.argv[1]), random.Random(int(sys.argv[2]))
+SCHEMES = ("rectilinear", "hashed")
 COMMANDS = {
-    "store/manifest.json": ["partition", "graph.bel32", "store", "--parts", "4"],
+    "store/manifest.json": ["partition", "graph.bel32", "store", "--parts", "4", "--scheme"],
     "count.txt": ["count", "store"],
     "triangles.csv": ["triangles", "store", "--output", "triangles.csv"],
     "supports.csv": ["support", "store", "--output", "supports.csv"],
     "truss.csv": ["truss", "store", "--k", "8", "--output", "truss.csv"],
 }
 
-def take_steps():
+def take_steps(scheme):
     # what is not there yet, one command after the other
     for product, words in COMMANDS.items():
         if Path(product).exists():
             continue
-        sys.argv = ["wedgewise", *words]
+        sys.argv = ["wedgewise", *words, *([scheme] if "partition" in words else [])]
         with open("out", "w") as out, redirect_stdout(out), suppress(SystemExit):
             main()
         if product == "count.txt":
             os.rename("out", product)
 
-def ends_in_a_child(seconds):
+def ends_in_a_child(scheme, seconds):
     # the steps in a process of their own, killed after some time; whether they came to their end
     child = os.fork()
     if child == 0:
         code = 1
         try:
-            take_steps()
+            take_steps(scheme)
             code = 0 if len(products()) == len(COMMANDS) else 2
         finally:
             os._exit(code)
@@ -65,25 +66,28 @@ def clear():
     for product in COMMANDS:
         Path(product).unlink(missing_ok=True)
 
-take_steps()  # loads all kernels
-expected = products()
-assert len(expected) == len(COMMANDS)
-clear()
-begin = time.perf_counter()
-assert ends_in_a_child(None)
-whole = time.perf_counter() - begin
-assert products() == expected
-clear()
-stages = set()
+expected, whole = {}, {}
+for scheme in SCHEMES:
+    take_steps(scheme)  # loads all kernels
+    expected[scheme] = products()
+    assert len(expected[scheme]) == len(COMMANDS)
+    clear()
+    begin = time.perf_counter()
+    assert ends_in_a_child(scheme, None)
+    whole[scheme] = time.perf_counter() - begin
+    assert products() == expected[scheme]
+    clear()
+stages, scheme, other = set(), *SCHEMES
 for _ in range(kills):
-    ends_in_a_child(moments.uniform(0, whole / 2))
+    ends_in_a_child(scheme, moments.uniform(0, whole[scheme] / 2))
     found = products()
     stages.add(len(found))
-    assert found.items() <= expected.items(), sorted(found)
+    assert found.items() <= expected[scheme].items(), sorted(found)
     if len(found) == len(COMMANDS):
         clear()
-assert ends_in_a_child(None)
-assert products() == expected
+        scheme, other = other, scheme
+assert ends_in_a_child(scheme, None)
+assert products() == expected[scheme]
 assert len(stages) == len(COMMANDS) + 1, stages  # killed before and after every one of them
 """
 

@@ -115,6 +115,21 @@ def test_a_lock_that_fails_is_an_error(store: Store, monkeypatch: pytest.MonkeyP
         ww.count(store.folder)
 
 
+def test_systems_without_locks_do_without(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "fcntl", None)
+    result = ww.run("count", store.folder)
+    assert result.answer == TRIANGLES
+    assert any("on a file system without locks" in reason for reason in result.plan.reasons)
+
+
+def test_a_lock_that_cannot_be_made_is_an_error(tmp_path: Path) -> None:
+    with (
+        pytest.raises(StorageError, match=r"count\.lock: could not be written \(No such file or directory\)"),
+        only_process(tmp_path / "nowhere" / "count.lock", "wait"),
+    ):
+        pytest.fail("the block must not be entered")
+
+
 def test_a_lock_that_its_holder_removed_is_taken_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Between opening and locking, the holder may end and take the name away: a lock on that file keeps nobody out."""
     path, really, left = tmp_path / "count.lock", fcntl.flock, 2

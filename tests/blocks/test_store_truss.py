@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from commands import answer_of, invoke, run_on_terminal
-from graphs import SmallGraph, fixture_pairs
+from graphs import DENSE, SmallGraph, fixture_pairs
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from relations.random_graphs import random_graphs
@@ -30,12 +30,12 @@ from wedgewise.truss.stores import Round
 from wedgewise.write import write_edges
 
 SCHEMES = ("rectilinear", "hashed")
-K = 8  # of jazz: takes several rounds
+K = 8  # takes several rounds
 
 
 @pytest.fixture
 def store(tmp_path: Path) -> Store:
-    return write_store(fixture_pairs("jazz"), tmp_path / "store", parts=4)
+    return write_store(fixture_pairs(DENSE), tmp_path / "store", parts=4)
 
 
 def rounds_in(store: Store) -> list[str]:
@@ -43,7 +43,7 @@ def rounds_in(store: Store) -> list[str]:
 
 
 def expected_of(k: int) -> list[int]:
-    edges: list[int] = ww.k_truss(fixture_pairs("jazz"), k).edges.tolist()
+    edges: list[int] = ww.k_truss(fixture_pairs(DENSE), k).edges.tolist()
     return edges
 
 
@@ -216,7 +216,7 @@ def test_a_truss_that_needs_no_rounds_leaves_those_of_another_alone(store: Store
 
 
 def test_the_command_says_what_the_truss_has(store: Store, tmp_path: Path) -> None:
-    target, graph = str(tmp_path / "truss.csv"), ww.Graph(fixture_pairs("jazz"))
+    target, graph = str(tmp_path / "truss.csv"), ww.Graph(fixture_pairs(DENSE))
     edges = graph.edges[ww.k_truss(graph, K).edges]
     vertices = len(np.unique(edges))
     record = answer_of("truss", str(store.folder), "--k", str(K), "--output", target)
@@ -230,16 +230,8 @@ def test_the_command_says_what_the_truss_has(store: Store, tmp_path: Path) -> No
 
 @pytest.mark.compiled
 def test_kills_at_random_moments(tmp_path: Path) -> None:
-    write_store(fixture_pairs("jazz"), tmp_path / "store", parts=4)
+    write_store(fixture_pairs(DENSE), tmp_path / "store", parts=4)
     kill_at_random(tmp_path, ["truss", "store", "--k", str(K), "--memory", "512MB"], kills=3, seed=7)
-
-
-@pytest.mark.deep
-@pytest.mark.compiled
-@pytest.mark.parametrize("scheme", SCHEMES)
-def test_many_kills_at_random_moments(tmp_path: Path, scheme: str) -> None:
-    write_store(fixture_pairs("jazz"), tmp_path / "store", parts=6, scheme=scheme)
-    kill_at_random(tmp_path, ["truss", "store", "--k", str(K), "--memory", "512MB"], kills=50, seed=8)
 
 
 @pytest.mark.compiled

@@ -13,7 +13,7 @@ import pytest
 
 import wedgewise as ww
 from blocks.cut_graphs import oriented
-from blocks.matrices import Matrix, ascending, block_of, by_product, scattered, triple_of, unordered
+from blocks.matrices import WIDER, Matrix, ascending, block_of, by_product, scattered, triple_of, unordered
 from wedgewise import generate
 from wedgewise.algorithms import _ranges, find, registry
 from wedgewise.algorithms._contract import Algorithm, Shape, Work
@@ -140,7 +140,7 @@ def test_shares_add_up_and_each_has_its_own_rows(name: str, way: Settings, share
 
 @pytest.mark.deep
 @for_every_way
-@pytest.mark.parametrize("widths", list(product([np.uint32, np.uint64], repeat=3))[1:])
+@pytest.mark.parametrize("widths", WIDER)
 def test_offsets_of_any_width_count_the_same(name: str, way: Settings, widths: Any) -> None:
     matrices = apart(6, 0.1)
     triple = Triple(*(block_of(matrix, width) for matrix, width in zip(matrices, widths, strict=True)))

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import os
 import signal
+import time
 from collections import deque
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from wedgewise.errors import FormatError
-from wedgewise.execute._cluster_worker import count_batch
+from wedgewise.execute._cluster_worker import TELL_SECONDS, count_batch
+from wedgewise.execute._dask import do_batch
 from wedgewise.execute.cluster import Batch, Delivery
 from wedgewise.execute.outofcore import Counting
 
@@ -26,6 +28,7 @@ class Crew:
         self._deliver = deliver or (lambda batch, reply: [Delivery(batch, reply)])
         self._deliveries: deque[Delivery] = deque()
         self.is_closed = False
+        self.told: tuple[int, ...] = ()  # by whoever delivers
 
     def submit(self, batch: Batch, order: str) -> None:
         assert not batch.alone or not self.under_way
@@ -44,10 +47,11 @@ class Crew:
         self.is_closed = True
 
 
-def misbehaving(how: str, at: tuple[int, ...], folder: str, order: str) -> bytes:
-    """What workers are made to call: do an order, and "die", "stop" or "fail" when some tasks begin for the first time.
+def misbehaving(how: str, at: tuple[int, ...], folder: str, *asked: Any) -> bytes:
+    """What workers are made to call: `do_batch`, and "die", "stop" or "fail" when some tasks begin for the first time.
 
-    With "poison", they die whenever these begin. The folder gets a file NUMBER-TIME for every task that begins.
+    With "poison", they die whenever these begin. The folder gets a file NUMBER-TIME for every task that begins. With
+    "slow", tasks last long enough to be told before their batch is finished.
     """
     really = Counting.count
 
@@ -55,25 +59,27 @@ def misbehaving(how: str, at: tuple[int, ...], folder: str, order: str) -> bytes
         is_first = _time(Path(folder), task.number) == 0
         if task.number in at and (is_first or how == "poison"):
             _misbehave(how)
+        if how == "slow":
+            time.sleep(1.2 * TELL_SECONDS)
         return really(self, task, triple, prepare)
 
     Counting.count = count  # type: ignore[method-assign]
     try:
-        return count_batch(order)
+        return do_batch(*asked)
     finally:
         Counting.count = really  # type: ignore[method-assign]
 
 
 def _time(folder: Path, task: int) -> int:
     """How often a task has begun before, in all processes."""
-    time = 0
+    times = 0
     while True:
         try:
-            os.close(os.open(folder / f"{task}-{time}", os.O_CREAT | os.O_EXCL))
+            os.close(os.open(folder / f"{task}-{times}", os.O_CREAT | os.O_EXCL))
         except FileExistsError:
-            time += 1
+            times += 1
         else:
-            return time
+            return times
 
 
 def _misbehave(how: str) -> None:

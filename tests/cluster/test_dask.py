@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import queue
 import shutil
 import subprocess
 import sys
@@ -12,6 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -32,7 +34,7 @@ from wedgewise.errors import (
 )
 from wedgewise.execute import _cluster_batches, _dask, cluster
 from wedgewise.execute._cluster_worker import count_batch
-from wedgewise.execute.cluster import count_on_cluster
+from wedgewise.execute.cluster import Batch, Delivery, count_on_cluster
 from wedgewise.partition.spool import write_store
 from wedgewise.partition.store import Store, open_store
 
@@ -165,7 +167,7 @@ def test_versions_have_to_be_the_same(started: Started, jazz: Store, monkeypatch
 
 
 def test_what_workers_cannot_import_is_said(started: Started, jazz: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    def missing(_order: str) -> bytes:
+    def missing(*_asked: Any) -> bytes:
         raise ModuleNotFoundError("No module named 'wedgewise'")
 
     monkeypatch.setattr(_dask, "do_batch", missing)
@@ -254,6 +256,19 @@ def test_a_scheduler_that_ends_is_noticed(threaded: Any, jazz: Store, monkeypatc
     assert ww.run("count", jazz.folder).answer == JAZZ
 
 
+def test_replies_of_a_scheduler_that_is_gone_are_no_errors_of_workers() -> None:
+    def no_answer(*_: Any, **__: Any) -> None:
+        raise OSError("timed out")
+
+    workers = _dask.DaskWorkers.__new__(_dask.DaskWorkers)
+    workers._name = "tcp://there"
+    workers._client = SimpleNamespace(status="closed", sync=no_answer, scheduler=SimpleNamespace(identity=None))
+    failed: Any = SimpleNamespace(exception=lambda: RuntimeError("cancelled"))
+    for ask in (lambda: workers._delivered(Batch(0, (1, 2)), failed), workers._identity):
+        with pytest.raises(ClusterError, match="tcp://there: the scheduler is gone or does not answer; start it again"):
+            ask()
+
+
 def test_addresses_that_do_not_answer(jazz: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_dask, "CONNECT_SECONDS", 0.3)
     with pytest.raises(ClusterError, match=r"tcp://127\.0\.0\.1:9: no scheduler answers within 0\.3 s; start one"):
@@ -288,6 +303,8 @@ def test_what_cannot_be_asked_for(jazz: Store) -> None:
         ww.run("triangles", jazz.folder, workers=2)
     with pytest.raises(PreconditionError, match="leave the device"):
         ww.count(jazz.folder, workers=2, device="cuda")
+    with pytest.raises(PreconditionError, match="workers count on their hosts; leave the device hybrid out"):
+        ww.count(jazz.folder, workers=2, device="hybrid")
     refused = invoke("count", str(fixture_path("karate")), "--workers", "2")
     assert (refused.exit_code, "is no store" in refused.output) == (1, True)
 
@@ -306,3 +323,13 @@ def test_the_function_that_workers_call_is_ours() -> None:
     """Orders and replies are text: what workers unpickle is the name of a function."""
     assert _dask.do_batch.__module__ == "wedgewise.execute._dask"
     assert count_batch.__module__ == "wedgewise.execute._cluster_worker"
+
+
+def test_what_is_told_of_a_batch_that_has_arrived_is_passed_over() -> None:
+    workers: Any = object.__new__(_dask.DaskWorkers)
+    workers._looked = time.monotonic() + 3600
+    workers._under_way = {1: ("a batch", None)}
+    workers._arrived = queue.SimpleQueue()
+    for told in ((7, b"of one that is there"), (1, b"of one that is not")):
+        workers._arrived.put(told)
+    assert workers.delivery() == Delivery("a batch", b"of one that is not", is_whole=False)  # type: ignore[arg-type]

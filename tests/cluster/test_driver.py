@@ -141,8 +141,65 @@ def test_tests_of_a_second_result_may_differ(jazz: Store) -> None:
     assert total(jazz, Crew(deliver=deliver)) == JAZZ
 
 
-@pytest.mark.parametrize("change", ["key", "task", "missing", "more"])
-def test_an_answer_to_another_question_is_refused(jazz: Store, change: str) -> None:
+def in_parts(batch: Batch, reply: bytes) -> list[Delivery]:
+    """What a worker tells on the way: each task of its batch but the last."""
+    whole = json.loads(reply)
+    rows = [{**whole, "finished": [row]} for row in whole["finished"][:-1]]
+    return [Delivery(batch, json.dumps(row).encode(), is_whole=False) for row in rows]
+
+
+@pytest.fixture
+def large_batches(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_cluster_batches, "LEAST_SECONDS", 1e-5)
+    monkeypatch.setattr(_cluster_batches, "BATCHES_PER_WORKER", 1)
+
+
+@pytest.mark.usefixtures("large_batches")
+def test_what_was_told_of_a_lost_batch_is_not_done_again(jazz: Store) -> None:
+    def deliver(batch: Batch, reply: bytes) -> list[Delivery]:
+        if len(batch.tasks) == 1:
+            return [Delivery(batch, reply)]
+        return [*in_parts(batch, reply), Delivery(batch, None, 1)]
+
+    crew = Crew(deliver=deliver)
+    assert total(jazz, crew) == JAZZ
+    lost = [batch.tasks for batch in crew.batches if len(batch.tasks) > 1]
+    assert lost
+    assert [batch.tasks for batch in crew.batches if len(batch.tasks) == 1] == [tasks[-1:] for tasks in lost]
+
+
+@pytest.mark.usefixtures("large_batches")
+def test_what_was_told_is_written_down(jazz: Store, tmp_path: Path) -> None:
+    """The driver ends while a batch is under way."""
+
+    def deliver(batch: Batch, reply: bytes) -> list[Delivery]:
+        if crew.told:
+            raise KeyboardInterrupt
+        crew.told = batch.tasks[:-1]
+        return in_parts(batch, reply)
+
+    crew = Crew(deliver=deliver)
+    with pytest.raises(KeyboardInterrupt):
+        total(jazz, crew, Journal(tmp_path / JOURNAL, assigned(jazz).key))
+    again = Journal(tmp_path / JOURNAL, assigned(jazz).key)
+    again.read()
+    assert len(crew.told) > 1
+    assert again.done.keys() == set(crew.told)
+
+
+def test_workers_tell_what_they_finished(jazz: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_cluster_worker, "TELL_SECONDS", 0.0)
+    told: list[bytes] = []
+    order = assigned(jazz).order(Batch(0, (3, 1, 2)))
+    reply = Reply.from_json(count_batch(order, tell=told.append))
+    assert [Reply.from_json(text).finished for text in told] == [reply.finished[:1], reply.finished[1:2]]
+
+
+@pytest.mark.parametrize(
+    ("change", "is_whole"),
+    [("key", True), ("task", True), ("missing", True), ("more", True), ("key", False), ("task", False)],
+)
+def test_an_answer_to_another_question_is_refused(jazz: Store, change: str, is_whole: bool) -> None:
     def deliver(batch: Batch, reply: bytes) -> list[Delivery]:
         whole = json.loads(reply)
         rows = whole["finished"]
@@ -152,7 +209,7 @@ def test_an_answer_to_another_question_is_refused(jazz: Store, change: str) -> N
             rows[0][0] += 1
         else:
             whole["finished"] = [] if change == "missing" else rows + rows
-        return [Delivery(batch, json.dumps(whole).encode())]
+        return [Delivery(batch, json.dumps(whole).encode(), is_whole=is_whole)]
 
     with pytest.raises(VerificationError, match=r"was asked for tasks .* and answered others"):
         total(jazz, Crew(deliver=deliver))
@@ -297,7 +354,7 @@ def test_blocks_stay_with_a_worker_within_its_room(jazz: Store, monkeypatch: pyt
     least, _ = memory.heaviest(desk._counting.order)
     desk._counting.room = least
     for task in desk._counting.order:
-        desk.count([task.number])
+        list(desk.count([task.number]))
         held = sum(map(memory.block, desk._shelf._held))
         assert held + memory.work(task) <= least
     assert len(read) > 20

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 from graphs import (
+    DENSE,
     TRUTHS,
     Known,
     SmallGraph,
@@ -100,7 +101,7 @@ CLIQUE = generate.complete(23 if JIT_DISABLED else 97)
 # all small graphs as one, a dense real one, a skewed one, a clique; smaller ones where kernels run as plain Python
 VARIED_GRAPHS = (
     "dolphins" if JIT_DISABLED else "atlas_union",
-    "lesmis" if JIT_DISABLED else "jazz",
+    DENSE,
     "skewed",
     "clique",
 )

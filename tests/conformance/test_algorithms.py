@@ -7,7 +7,7 @@ from functools import cache
 
 import numpy as np
 import pytest
-from graphs import CLOSED_FORMS, LOCAL_FORMS, TRUTHS, LocalForm, fixture_path, local_by_product
+from graphs import CLOSED_FORMS, LOCAL_FORMS, TRUTHS, LocalForm, fixture_path, local_by_product, of_fit_size
 
 import wedgewise as ww
 from conformance.engines import (
@@ -38,9 +38,12 @@ from wedgewise.machine.jit import JIT_DISABLED
 THREADS = (1, 2, 4, (os.cpu_count() or 1) + 3)
 REPEATS = 10
 MANY_PAGES = 70_000  # beyond what a 16-bit cursor can number
-FIXTURES_MULTIPLIED = tuple(name for name in TRUTHS if TRUTHS[name]["m"] < (2000 if JIT_DISABLED else 10**6))
+# around one word of 64 bits; kernels that are compiled also take those of two words
+AROUND_WORDS = (2, 3, 31, 32, 33, 63, 64, 65) if JIT_DISABLED else (2, 3, 31, 32, 33, 63, 64, 65, 127, 128, 129)
 
 for_every_varied_graph = pytest.mark.parametrize("name", VARIED_GRAPHS)
+for_every_fixture = pytest.mark.parametrize("name", of_fit_size(*TRUTHS))
+for_sizes_around_words = pytest.mark.parametrize("n", AROUND_WORDS)
 
 
 @cache
@@ -76,7 +79,7 @@ def test_every_record_says_what_it_is(record: Algorithm) -> None:
 
 
 @for_every_algorithm
-@pytest.mark.parametrize("name", TRUTHS)
+@for_every_fixture
 def test_fixtures_have_their_published_counts(algorithm: str, name: str) -> None:
     result = ww.run("count", fixture(name), algorithm=algorithm, device="cpu")
     truth = TRUTHS[name]
@@ -86,7 +89,7 @@ def test_fixtures_have_their_published_counts(algorithm: str, name: str) -> None
 
 
 @for_every_local_algorithm
-@pytest.mark.parametrize("name", FIXTURES_MULTIPLIED)
+@for_every_fixture
 def test_fixtures_have_the_triangles_of_a_matrix_product(algorithm: str, name: str) -> None:
     graph = fixture(name)
     at_vertex, at_edge = local_by_product(graph.edges, graph.n)
@@ -218,13 +221,13 @@ def test_duplicates_and_reversed_copies(algorithm: str, computes: str) -> None:
 
 
 @for_every_algorithm
-@pytest.mark.parametrize("n", [2, 3, 31, 32, 33, 63, 64, 65, 127, 128, 129])
+@for_sizes_around_words
 def test_cliques_around_the_length_of_a_word(algorithm: str, n: int) -> None:
     assert count(complete(n).pairs(), algorithm) == n * (n - 1) * (n - 2) // 6
 
 
 @for_every_local_algorithm
-@pytest.mark.parametrize("n", [2, 3, 31, 32, 33, 63, 64, 65, 127, 128, 129])
+@for_sizes_around_words
 def test_vertices_and_edges_of_cliques_around_the_length_of_a_word(algorithm: str, n: int) -> None:
     graph = ww.Graph(complete(n).pairs())
     assert set(ww.triangles(graph, algorithm=algorithm).tolist()) == {(n - 1) * (n - 2) // 2}

@@ -12,18 +12,17 @@ import numpy as np
 import pytest
 from data_folder import FOLDER, graph_path, needs_the_folder, oracle_path
 from data_folder import TRUTHS as FOLDER_TRUTHS
-from graphs import TRUTHS, fixture_path, published_generated
+from graphs import TRUTHS, fixture_path, of_fit_size, published_generated
 from numpy.typing import NDArray
 
 import wedgewise as ww
 from conformance.trusses import TRUSS_WAYS, Way, for_every_truss_way
-from wedgewise.machine.jit import JIT_DISABLED
 
 MOST_GENERATED_EDGES = 12_000_000
 # rounds at every k go over all living triangles, in arrays several times as slowly: these take seconds
 EAGER_STEPS, PRODUCT_STEPS = 5_000_000, 100_000
 
-FIXTURES = tuple(name for name in TRUTHS if TRUTHS[name]["m"] < (700 if JIT_DISABLED else 10**6))
+FIXTURES = of_fit_size(*TRUTHS)
 
 
 def steps(truth: dict[str, Any]) -> int:

@@ -106,6 +106,7 @@ def test_answers_do_not_depend_on_the_run(algorithm: str, computes: str) -> None
     assert len({(each.k, each.filled.tobytes()) for each in found}) == 1
 
 
+@pytest.mark.compiled  # others are as small, and fewer
 @for_every_algorithm
 def test_every_small_graph_at_once(algorithm: str) -> None:
     graph = ww.Graph(fixture_pairs("atlas_union"), n=TRUTHS["atlas_union"]["n"])

@@ -5,8 +5,6 @@ from __future__ import annotations
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +14,7 @@ from alike import assert_same
 
 import wedgewise as ww
 from devices.found import for_every_algorithm, needs_device
+from devices.taken import left
 from wedgewise.algorithms import find
 from wedgewise.algorithms._contract import Algorithm, Shape
 from wedgewise.errors import DeviceMemoryError, PreconditionError
@@ -40,20 +39,6 @@ def graph() -> ww.Graph:
 @pytest.fixture(scope="module")
 def triangles(graph: ww.Graph) -> int:
     return ww.count(graph, device="cpu")
-
-
-@contextmanager
-def left(wanted: int) -> Iterator[None]:
-    """Take all of the device's memory but about so many bytes."""
-    device = gpu.find_device()
-    with device.memory():
-        pass  # unused blocks of the pool go back
-    runtime = device.xp.cuda.runtime
-    taken = runtime.malloc(runtime.memGetInfo()[0] - wanted)
-    try:
-        yield
-    finally:
-        runtime.free(taken)
 
 
 def needed(graph: ww.Graph, batches: int) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
 from typing import Any
@@ -117,6 +117,7 @@ class EmulatedGpu(CopyingEmulator):
         super().__init__()
         self.xp = DeviceNumpy(self)
         self.launches = 0
+        self.hear_of_memory: Callable[[int], None] = lambda _held: None
 
     def launch(self, stem: str, kernel: str, grid: int, block: int, arguments: tuple[Any, ...], **options: Any) -> None:
         if any(type(argument) is np.ndarray for argument in arguments):
@@ -138,6 +139,11 @@ class EmulatedGpu(CopyingEmulator):
             raise EmulationError("device memory was taken outside of the device's own pool")
         if size > self.free:
             raise DeviceMemoryError(self.name, wanted=size, free=self.free)
+        self.hear_of_memory(size)
+
+    def watch_memory(self, hear: Callable[[int], None]) -> None:
+        """Tell of every array alone: what else is held is NumPy's."""
+        self.hear_of_memory = hear
 
 
 class LyingThere:

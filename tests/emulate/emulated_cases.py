@@ -40,6 +40,7 @@ MOST_PAIRS = 2500
 SMALL_LAUNCH = 64
 WIDE_OFFSETS_FROM = 1 << 31
 UNWRITTEN = 2**32 - 1
+SOME_GRAPHS = (EMPTY, ATLAS, SKEWED, COMPLETE, "star-300", "book-300", "path-65")
 
 # Knobs at which a small graph has all that an algorithm otherwise meets on large ones alone.
 LIKE_LARGE: dict[str, tuple[dict[str, int | str], ...]] = {
@@ -242,6 +243,19 @@ def takes_wide_offsets(algorithm: str) -> bool:
 def refuses_many_arcs(algorithm: str) -> bool:
     """Whether it takes fewer arcs than the graph types do."""
     return RECORDS[algorithm].most_arcs < MAX_ARCS
+
+
+def cases_of(algorithm: str) -> list[Case]:
+    """Every answer: some graphs; on a skewed one all orders, knobs, widths, two sizes of blocks and many launches."""
+    record = RECORDS[algorithm]
+    small, larger = (block_knob(record, block) for block in BLOCKS[:2])
+    cases = [Case(algorithm, graph, small) for graph in SOME_GRAPHS]
+    cases += [Case(algorithm, SKEWED, small, *form) for form in product(record.orders, record.relabellings)]
+    cases += [Case(algorithm, SKEWED, small | setting) for setting in settings(record) if "block" not in setting]
+    cases += [Case(algorithm, SKEWED, larger), Case(algorithm, SKEWED, small, small_launches=True)]
+    if takes_wide_offsets(algorithm):
+        cases.append(Case(algorithm, SKEWED, small, wide_offsets=True))
+    return [replace(case, question=question) for question, case in product(record.answers, cases)]
 
 
 @cache

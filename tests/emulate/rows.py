@@ -36,9 +36,9 @@ def from_rows(rows: Sequence[ArrayLike], offset_type: Any = np.uint32) -> Device
     return DeviceGraph(n, offsets, heads, np.arange(n, dtype=np.uint32), "id", "rank", wedges)
 
 
-def fan(offset_type: Any = np.uint32) -> DeviceGraph:
-    """A vertex with a row of 70,000, and a path through all of them: a triangle for each arc of the path."""
-    rim = np.arange(1, LONG_ROW + 1)
+def fan(offset_type: Any = np.uint32, length: int = LONG_ROW) -> DeviceGraph:
+    """A vertex with a long row, and a path through all of them: a triangle for each arc of the path."""
+    rim = np.arange(1, length + 1)
     return from_rows([rim, *(rim[1:, None]), []], offset_type)
 
 

@@ -6,17 +6,27 @@ import gzip
 import io
 import shutil
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import numpy as np
+import pytest
+from blocks.stores import in_tiny_pieces
+from cluster.crews import Crew
+from emulate.streaming import StreamingEmulator, toy
 from gates import Fault, installed
 from graphs import fixture_pairs
 
 import wedgewise as ww
+from wedgewise import plan
+from wedgewise.algorithms import registry
 from wedgewise.errors import StorageError
+from wedgewise.execute import _dask
+from wedgewise.execute.cluster import count_on_cluster
+from wedgewise.machine import gpu
 from wedgewise.partition.manifest import is_store
 from wedgewise.partition.spool import write_store
 from wedgewise.partition.store import open_store
@@ -80,7 +90,15 @@ def _report(folder: Path) -> Any:
     result = ww.run("count", folder / "graph.txt", verify=True, **ENGINE)
     assert str(result.answer) in result_text(result, f"{result.answer} triangles")
     assert f'"answer": {result.answer}' in to_json(result.to_dict()).replace('":', '": ').replace("  ", " ")
-    return result.answer, result.verified
+    return result.answer, result.verified is not None  # from disk, another method is taken
+
+
+def _from_disk(folder: Path) -> Any:
+    """A count that memory has no room for, in a folder where it goes on."""
+    with mock.patch.object(plan, "orient_bytes", return_value=1 << 63):
+        result = ww.run("count", folder / "graph.npy", work_folder=folder / "made", **ENGINE)
+    assert any("from disk" in reason for reason in result.plan.reasons)
+    return result.answer
 
 
 def _ask(question: str, file: str, **more: Any) -> Callable[[Path], Any]:
@@ -123,6 +141,15 @@ def _partition(folder: Path) -> Any:
     return store.manifest.n, store.manifest.m, store.manifest.fingerprint
 
 
+def _partition_labels(folder: Path) -> Any:
+    """A store with every file that one can have, made in many pieces."""
+    made, pairs = folder / "made", [(f"v{u}", f"v{v}") for u, v in PAIRS.tolist()]
+    with pytest.MonkeyPatch.context() as patch:
+        in_tiny_pieces(patch)
+        store = open_store(made) if is_store(made) else write_store(pairs, made, parts=2, threads=1)
+    return store.manifest.to_json()
+
+
 def _append(folder: Path) -> Any:
     append_line(folder / "made.jsonl", '{"a": 1}')
     return "written"
@@ -130,6 +157,27 @@ def _append(folder: Path) -> Any:
 
 def _on_device(question: str, **more: Any) -> Callable[[Path], Any]:
     return lambda folder: plain(ww.run(question, folder / "graph.txt", device="cuda", threads=2, **more).answer)
+
+
+def _hybrid(file: str, **knobs: Any) -> Callable[[Path], Any]:
+    """A count by threads and by streams of a device, or by threads alone."""
+
+    def go(folder: Path) -> Any:
+        device = StreamingEmulator()
+        with (
+            closing(device),
+            mock.patch.object(gpu, "find_devices", return_value=(device,)),
+            mock.patch.dict(registry(), {("toy", "cuda"): toy()}),
+        ):
+            return ww.run("count", folder / file, device="hybrid", algorithm="toy", threads=2, knobs=knobs).answer
+
+    return go
+
+
+def _by_workers(folder: Path) -> Any:
+    """A count by the driver of a cluster; its workers are in this process."""
+    with mock.patch.object(_dask, "start_here", Crew):
+        return count_on_cluster(folder / "store", workers=2, threads=1).triangles
 
 
 JOURNEYS = (
@@ -146,16 +194,22 @@ JOURNEYS = (
     Journey("blocks", _ask("count", "graph.txt", algorithm="bbtc")),
     Journey("reference", _ask("count", "graph.txt", algorithm="reference")),
     *(Journey(f"convert to {suffix}", _convert(suffix)) for suffix in ("txt", "npz", "mtx.gz", "parquet")),
+    Journey("from disk", _from_disk, step=4),
     Journey("write answers", _write_answers),
     Journey("write a listing", _write_listing, step=4),
     Journey("append", _append),
     Journey("partition", _partition),
+    Journey("partition of labels", _partition_labels, step=7),
     Journey("count a store", _ask("count", "store"), stores=True),
     Journey("go on with a count", _ask("count", "begun"), stores=True),
     Journey("go on with triangles", _ask("triangles", "begun"), stores=True, step=2),
     Journey("triangles of a store", _ask("triangles", "store"), stores=True, step=2),
     Journey("support of a store", _ask("edge_support", "store"), stores=True, step=4),
     Journey("k-truss of a store", _ask("k_truss", "store", k=4), stores=True, step=7),
+    Journey("hybrid count", _hybrid("graph.txt", parts=3, streams=2), step=5),
+    Journey("hybrid count of a store", _hybrid("store", streams=2), stores=True, step=5),
+    Journey("hybrid count on threads", _hybrid("store", places="cpu"), stores=True, step=2),
+    Journey("count by workers", _by_workers, stores=True, step=2),
     Journey("count on a device", _on_device("count", algorithm="keystone"), device=True, step=2),
     Journey("triangles on a device", _on_device("triangles"), device=True),
     Journey("support on a device", _on_device("edge_support"), device=True),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import time
@@ -26,6 +27,7 @@ pytestmark = [pytest.mark.deep, pytest.mark.skipif(not Path("/proc/self/stat").e
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 MOMENTS = 2  # of each signal
 NAME = "as20000102"
+RESULTS = Path(__file__).parents[2] / "benchmarks" / "results" / "trusses-2026-11-15.jsonl"
 LONGEST_SECONDS, SETTLE_SECONDS = 2.0, 10.0
 LASTING = ("bench", "datasets")  # these last longer
 
@@ -66,6 +68,7 @@ COMMANDS = (
     Command(("convert", "graph.txt", "answer.mtx"), "answer.mtx"),
     Command(("generate", "kronecker", "--scale", "15", "answer.txt"), "answer.txt"),
     Command(("bench", "smoke", "--output", "answer.jsonl", "--work", "../kept"), "answer.jsonl", has_whole_lines),
+    Command(("report", "results.jsonl", "--output", "answer.html"), "answer.html", is_page),
     Command(("report", "--graph", "graph.txt", "--output", "answer.html"), "answer.html", is_page),
     Command(("datasets", "get", NAME, "--from", "{server}/graph.txt")),
 )
@@ -87,6 +90,7 @@ def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
     subprocess.run(
         [*COMMAND, "partition", "graph.txt", "store", "--parts", "3"], cwd=inputs, check=True, timeout=PATIENCE
     )
+    shutil.copy(RESULTS, inputs / "results.jsonl")
     with loopback() as server:
         server.files["graph.txt"] = Served(b"0 1\n" * 100_000, stops_at=200_000)
         yield Stage(inputs, server)
@@ -157,7 +161,9 @@ def undisturbed_seconds(command: Command, stage: Stage, folder: Path) -> float:
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=str)
-def test_signals_at_random_moments(command: Command, stage: Stage, tmp_path: Path) -> None:
+def test_signals_at_random_moments(
+    command: Command, stage: Stage, tmp_path: Path, record_property: Callable[[str, object], None]
+) -> None:
     seconds = undisturbed_seconds(command, stage, tmp_path)
     random = Random(str(command))
     for number, moment in ((number, moment) for moment in range(MOMENTS) for number in SIGNALS):
@@ -169,7 +175,9 @@ def test_signals_at_random_moments(command: Command, stage: Stage, tmp_path: Pat
         begin = time.perf_counter()
         code, said = running.end()
         assert code in (0, 128 + number, -number), said  # the last before there is a handler, as a shell has it too
-        assert time.perf_counter() - begin < SETTLE_SECONDS
+        ended = time.perf_counter() - begin
+        record_property(f"seconds from {number.name} to the end", round(ended, 3))
+        assert ended < SETTLE_SECONDS
         check_nothing_is_left(command, stage, running, said if code > 0 else b"")
 
 

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
+from commands import PATIENCE
+from gates import Fault, installed
 
+from wedgewise import storage
 from wedgewise.errors import FormatError, StorageError
-from wedgewise.storage import append_line, atomic_write
+from wedgewise.storage import append_line, atomic_write, put_in_place
 
 
 def test_replaces_the_old_file_and_keeps_its_permissions(tmp_path: Path) -> None:
@@ -69,44 +75,45 @@ def test_our_own_exceptions_pass_through(tmp_path: Path) -> None:
         refused()
 
 
-@pytest.mark.parametrize("call", ["fsync", "replace", "open"])
+@pytest.mark.parametrize("gate", ["write", "fsync", "rename"])
 @pytest.mark.parametrize("existing", [True, False])
-def test_a_failing_system_call_leaves_the_old_file(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: str, existing: bool
-) -> None:
+def test_a_failing_system_call_leaves_the_old_file(tmp_path: Path, gate: str, existing: bool) -> None:
     path = tmp_path / "answer"
     if existing:
         path.write_bytes(b"old")
+    fault = Fault(f"storage.{gate}", 0, always=True)
+    with installed(fault), pytest.raises(StorageError, match=r"answer: could not be written \(.*\); check the folder"):
+        write(path)
+    assert os.listdir(tmp_path) == (["answer"] if existing else [])
+    assert not existing or path.read_bytes() == b"old"
 
-    def fail(*_: Any, **__: Any) -> None:
-        raise OSError(28, "No space left on device")
 
-    def write() -> None:
-        with atomic_write(path) as file:
-            monkeypatch.setattr(os, call, fail)
-            file.write(b"new")
+def test_a_folder_that_cannot_be_synced_has_the_whole_file(tmp_path: Path) -> None:
+    """Opening it comes after the rename: the third file that is opened, behind a look for what a kill left."""
+    with installed(Fault("storage.open", 2)), pytest.raises(StorageError, match="could not be written"):
+        write(tmp_path / "answer")
+    assert (tmp_path / "answer").read_bytes() == b"new"
 
-    with pytest.raises(StorageError, match=r"could not be written \(No space left on device\)"):
-        write()
-    monkeypatch.undo()
-    if call != "open":  # opening the folder comes after the rename: the new file is complete
-        assert os.listdir(tmp_path) == (["answer"] if existing else [])
-        assert not existing or path.read_bytes() == b"old"
-    else:
-        assert path.read_bytes() == b"new"
+
+def write(path: Path) -> None:
+    with atomic_write(path) as file:
+        file.write(b"new")
 
 
 @pytest.mark.parametrize("name", ["missing/answer", ".", "pipe"])
 def test_what_cannot_be_written_is_named(tmp_path: Path, name: str) -> None:
     os.mkfifo(tmp_path / "pipe")
 
-    def write() -> None:
-        with atomic_write(tmp_path / name):
-            pytest.fail("the block must not be entered")
-
     with pytest.raises(StorageError):
-        write()
+        write(tmp_path / name)
     assert os.listdir(tmp_path) == ["pipe"]
+
+
+def test_a_finished_file_that_cannot_be_put_in_place_is_named(tmp_path: Path) -> None:
+    (tmp_path / "finished").write_bytes(b"new")
+    with pytest.raises(StorageError, match=r"answer: could not be written \(No such file or directory\)"):
+        put_in_place(tmp_path / "finished", tmp_path / "missing" / "answer")
+    assert os.listdir(tmp_path) == ["finished"]
 
 
 def test_lines_are_appended(tmp_path: Path) -> None:
@@ -145,3 +152,91 @@ def test_a_folder_that_cannot_be_opened_is_written_to(tmp_path: Path, monkeypatc
     with atomic_write(tmp_path / "answer") as file:
         file.write(b"42")
     assert (tmp_path / "answer").read_bytes() == b"42"
+
+
+WRITER = """
+import os, sys
+from wedgewise.storage import atomic_write
+with atomic_write(sys.argv[1]) as file:
+    file.write(b"half")
+    file.flush()
+    if sys.argv[2] == "killed": os.kill(os.getpid(), 9)
+    print("writing", flush=True)
+    sys.stdin.read()
+"""
+
+
+def writer(path: Path, ends: str) -> subprocess.Popen[bytes]:
+    """A process that is killed, or waits, while it writes a file."""
+    return subprocess.Popen(
+        [sys.executable, "-c", WRITER, str(path), ends], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
+
+
+def test_what_a_kill_left_is_removed_by_the_next_that_writes_the_same(tmp_path: Path) -> None:
+    path = tmp_path / "answer"
+    for _ in range(2):
+        with writer(path, "killed"):
+            pass
+        assert [name.startswith(".answer.") for name in os.listdir(tmp_path)] == [True]
+    with atomic_write(tmp_path / "other") as file:
+        file.write(b"new")
+    assert len(os.listdir(tmp_path)) == 2
+    with atomic_write(path) as file:
+        file.write(b"new")
+    assert sorted(os.listdir(tmp_path)) == ["answer", "other"]
+
+
+def test_what_others_are_writing_stays(tmp_path: Path) -> None:
+    path = tmp_path / "answer"
+    with writer(path, "waits") as other:
+        assert other.stdout is not None
+        assert other.stdout.readline() == b"writing\n"
+        with atomic_write(path) as file, atomic_write(path) as third:
+            assert len(os.listdir(tmp_path)) == 3
+            third.write(b"third")
+            file.write(b"new")
+        assert path.read_bytes() == b"new"
+        other.communicate(timeout=PATIENCE)
+    assert other.returncode == 0
+    assert path.read_bytes() == b"half"
+    assert os.listdir(tmp_path) == ["answer"]
+
+
+@pytest.mark.parametrize("how", ["taken for left", "removed", "no locks"])
+def test_another_name_is_taken_where_the_usual_one_is_contested(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: str
+) -> None:
+    """Between making a file and locking it, somebody else may find it, lock it and remove it."""
+
+    def lock(descriptor: int) -> bool:
+        if how == "taken for left":
+            raise BlockingIOError
+        if how == "removed":
+            for path in tmp_path.glob(".answer.*"):
+                path.unlink()
+        return how != "no locks"
+
+    monkeypatch.setattr(storage, "_lock", lock)
+    with atomic_write(tmp_path / "answer") as file:
+        file.write(b"new")
+    assert (tmp_path / "answer").read_bytes() == b"new"
+    assert len(os.listdir(tmp_path)) == (2 if how == "taken for left" else 1)
+
+
+def test_a_file_that_cannot_be_locked_is_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(_descriptor: int) -> int:
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    monkeypatch.setattr(os, "dup", refuse)
+    with pytest.raises(StorageError, match="Too many open files"), atomic_write(tmp_path / "answer"):
+        pytest.fail("it was opened")
+    assert os.listdir(tmp_path) == []
+
+
+def test_a_link_in_place_of_a_temporary_file_leads_nowhere(tmp_path: Path) -> None:
+    (tmp_path / "victim").write_bytes(b"old")
+    (tmp_path / f".answer.{storage.USUAL}.tmp").symlink_to("victim")
+    with atomic_write(tmp_path / "answer") as file:
+        file.write(b"new")
+    assert [(tmp_path / name).read_bytes() for name in ("victim", "answer")] == [b"old", b"new"]

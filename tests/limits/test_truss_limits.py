@@ -14,6 +14,8 @@ import wedgewise as ww
 from limits.test_memory import peak_of
 from wedgewise import generate
 from wedgewise.algorithms._contract import TRUSSES
+from wedgewise.questions import QUESTIONS
+from wedgewise.truss.summary import components, summarise
 
 pytestmark = pytest.mark.compiled  # millions of steps
 
@@ -95,4 +97,32 @@ def test_trusses_take_what_the_plan_says(way: Way, threads: int, shape: str, com
 
     assert ask().plan.computes == computes  # loads the kernels and prepares the graph, whose memory is not the answer's
     peak, result = peak_of(ask)
+    assert peak <= result.plan.bytes_needed + SLACK
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_summaries_take_what_is_stated(shape: str) -> None:
+    """Beyond the numbers or the truss that they are made of; `Graph.edges` are made on the way."""
+    numbers = ww.trussness(shaped(shape))
+    everything = np.arange(shaped(shape).m)
+    makers: dict[str, Callable[[ww.Graph], Any]] = {
+        "truss_summary": lambda graph: summarise(graph, numbers),
+        "truss_components": lambda graph: components(graph, everything),
+    }
+    for question, make in makers.items():
+        graph = ww.Graph(SHAPES[shape]().astype(np.int32))
+        known = {"truss_summary": 4 + 8, "truss_components": 4 + 9}[question] * graph.m  # places, and what is known
+        stated = QUESTIONS[question].answer_bytes("", graph.n, graph.m) - known
+        make(shaped(shape))  # loads the kernels
+        peak, _ = peak_of(lambda make=make, graph=graph: make(graph))  # type: ignore[misc]
+        assert 0.4 * stated <= peak + SLACK
+        assert peak <= stated + SLACK
+
+
+@pytest.mark.parametrize("question", ["truss_summary", "truss_components"])
+@pytest.mark.parametrize("shape", SHAPES)
+def test_summaries_take_what_the_plan_says(shape: str, question: str) -> None:
+    details: dict[str, Any] = {"k": 3} if question == "truss_components" else {}
+    ww.run(question, shaped(shape), algorithm="peel", threads=2, **details)
+    peak, result = peak_of(lambda: ww.run(question, shaped(shape), algorithm="peel", threads=2, **details))
     assert peak <= result.plan.bytes_needed + SLACK

@@ -9,7 +9,9 @@ from graphs import SmallGraph
 from hypothesis import settings
 from hypothesis import strategies as st
 
-examples = settings(deadline=None, derandomize=True, max_examples=20)
+from wedgewise.machine.jit import JIT_DISABLED
+
+examples = settings(deadline=None, derandomize=True, max_examples=8 if JIT_DISABLED else 20)
 
 
 @st.composite

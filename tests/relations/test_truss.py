@@ -88,11 +88,11 @@ PUBLISHED_KMAX = {
     "Theory-5-9-16-B1k": 8,
 }
 
-SCALE = 6 if JIT_DISABLED else 8
+SCALE, DEGREE = (6, 6) if JIT_DISABLED else (8, 16)
 LARGER = {
-    "skewed": generate.kronecker(SCALE, seed=3),
-    "uniform": generate.uniform(2**SCALE, 2 ** (SCALE + 4), seed=3),
-    "small_world": generate.small_world(2**SCALE, 16, 0.1, seed=3),
+    "skewed": generate.kronecker(SCALE, DEGREE, seed=3),
+    "uniform": generate.uniform(2**SCALE, DEGREE * 2**SCALE, seed=3),
+    "small_world": generate.small_world(2**SCALE, DEGREE, 0.1, seed=3),
 }
 RUNS = (1, 2, 4, 4)  # threads of one run after the other
 

@@ -108,6 +108,12 @@ def test_speedups_over_a_base() -> None:
     assert "wedgewise on large 24.0×" in each.description
 
 
+def test_without_two_right_answers_on_a_graph_there_is_no_speedup() -> None:
+    records = [made("wedgewise", 0.01), made("igraph", None, status="crashed"), made("igraph", 0.01, graph="huge")]
+    assert _races.speedups_part(records, None) is None
+    assert _races.speedups_part(records, "igraph") is None
+
+
 def test_an_unknown_base_is_refused_with_those_there_are() -> None:
     with pytest.raises(UnknownNameError, match="no contender named 'nobody'; there are: wedgewise, igraph, networkit"):
         _races.speedups_part(against_peers(), "nobody")
@@ -145,10 +151,14 @@ def test_time_against_size_shows_every_right_answer() -> None:
 
 def test_stages_are_medians() -> None:
     stages = {"prepare": (0.1, 0.2, 0.9), "kernel": (0.03, 0.01, 0.02), "whole": (1.0, 1.0, 1.0)}
-    part = _work.stages_part([made("wedgewise", 0.4, stages=stages), made("wedgewise", 0.1, graph="huge")])
+    copied = made("wedgewise", 0.2, graph="middle", stages={"kernel": (0.5,), "whole": (0.5,)})
+    part = _work.stages_part([made("wedgewise", 0.4, stages=stages), copied, made("wedgewise", 0.1, graph="huge")])
     [table] = tables(part)
     assert table.header == ("cell", "question", "prepare", "kernel", "whole")
-    assert rows(table) == [["small: auto", "count", "200 ms", "20.0 ms", "1.00 s"]]
+    assert rows(table) == [
+        ["small: auto", "count", "200 ms", "20.0 ms", "1.00 s"],
+        ["middle: auto", "count", "–", "500 ms", "500 ms"],
+    ]
 
 
 def test_a_ladder_is_over_its_first_step() -> None:
@@ -207,6 +217,8 @@ def test_a_sweep_over_many_graphs_is_drawn_by_its_mean() -> None:
     ]
     [sweep] = _ways.sweeps_of(records)
     assert _ways._relative(sweep, [1.0, 2.0]) == pytest.approx({1.0: (9 * 4**8) ** (1 / 9), 2.0: 1.0})
+    [picture] = pictures(_ways.sweeps_part(records))
+    assert picture.caption.endswith(": time divided by the best one of the graph, geometric mean.")
 
 
 def test_rates_are_against_the_limit_of_the_kernel() -> None:
@@ -341,6 +353,17 @@ def test_a_paper_is_beside_by_exhibit() -> None:
     assert others[-1].header == ("exhibit", "shows", "state", "why")
 
 
+def test_many_graphs_of_a_paper_are_drawn_by_their_mean(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_papers, "MOST_BARS", 0)
+    shown = pictures(_papers.paper_part("eager", eager_records()))
+    assert shown
+    assert all(picture.caption.endswith(", geometric mean.") for picture in shown)
+
+
+def test_a_value_that_there_is_not_is_a_dash() -> None:
+    assert _papers._unit_value(None, "ms") == ("–", None)
+
+
 def test_the_paper_of_a_suite_is_shown_by_itself() -> None:
     records = [
         replace(record, setting=replace(record.setting, command="wedgewise bench eager")) for record in eager_records()
@@ -419,6 +442,12 @@ def test_the_command_takes_several_files_a_base_and_a_ladder(results: str, tmp_p
     text = output.read_text(encoding="utf-8")
     assert "## Ladders" in text
     assert "Time of igraph divided by" in text
+
+
+def test_charts_are_not_written_where_a_file_is(results: str, tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    done = invoke("report", results, "--svg", str(tmp_path / "file"))
+    assert (done.exit_code, "cannot be made (File exists); name another folder" in done.stderr) == (1, True)
 
 
 def test_a_command_that_writes_nothing_is_wrong_usage(results: str) -> None:

@@ -12,7 +12,7 @@ import pytest
 
 from wedgewise.errors import MissingDependencyError
 from wedgewise.report import charts
-from wedgewise.report._drawing import PAGE_COLOURS, wrapped
+from wedgewise.report._drawing import PAGE_COLOURS, _for_page, wrapped
 from wedgewise.report.charts import Axis, Bin, Chart, Span
 
 pytest.importorskip("matplotlib")
@@ -108,6 +108,11 @@ def test_ticks_do_not_touch() -> None:
 def test_names_are_text_whatever_they_hold() -> None:
     name = "$x_1$ <b> & 图"
     assert name in words(charts.bars([name], {"a": [1.0]}, Axis("v")).svg())
+
+
+def test_a_drawing_without_a_size_is_no_chart() -> None:
+    with pytest.raises(ValueError, match="without a viewBox"):
+        _for_page("<?xml?><svg width='3'></svg>")
 
 
 def test_a_file_has_its_own_colours_and_no_date() -> None:

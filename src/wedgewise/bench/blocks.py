@@ -116,6 +116,3 @@ class Blocks:
             **speedups,
             **report.to_dict(),
         }
-
-    def values(self, _question: str, _prepared: Cut, answer: Any) -> Any:
-        return answer

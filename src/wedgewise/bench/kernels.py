@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -136,36 +136,16 @@ def reading_seconds(form: DeviceGraph, device: gpu.Cuda) -> float:
 
 
 class DevicePeak:
-    """The most device memory that arrays had at once, of those that the calling thread made from now on.
+    """The most device memory that was held at once from now on, by all threads; of several devices, the sum."""
 
-    ``bytes`` is None on a device whose memory CuPy does not count.
-    """
+    def __init__(self, devices: Sequence[gpu.Cuda]) -> None:
+        self._most = [0] * len(devices)
+        for at, device in enumerate(devices):
+            device.watch_memory(partial(self._hear, at))
 
-    def __init__(self, device: gpu.Cuda) -> None:
-        cuda = getattr(device.xp, "cuda", None)
-        self._hook = None if cuda is None else _hook(cuda.MemoryHook)
-        if self._hook is not None:
-            self._hook.__enter__()
+    def _hear(self, at: int, held: int) -> None:
+        self._most[at] = max(self._most[at], held)
 
     @property
-    def bytes(self) -> int | None:
-        return None if self._hook is None else int(self._hook.most)
-
-
-def _hook(base: Any) -> Any:
-    """CuPy calls it for every piece of memory that it hands out or takes back."""
-
-    class Peak(base):  # type: ignore[misc]
-        name = "Peak"
-
-        def __init__(self) -> None:
-            self.held = self.most = 0
-
-        def malloc_postprocess(self, **what: Any) -> None:
-            self.held += what["mem_size"] if what["mem_ptr"] else 0  # none was had
-            self.most = max(self.most, self.held)
-
-        def free_postprocess(self, **what: Any) -> None:
-            self.held -= what["mem_size"]
-
-    return Peak()
+    def bytes(self) -> int:
+        return sum(self._most)

@@ -69,18 +69,21 @@ class Wedgewise:
         import wedgewise
 
         self.ww: Any = wedgewise
-        if self.device == "cuda" and self.why_unavailable() is None:
+        if self._needs_device and self.why_unavailable() is None:
             from wedgewise.bench.kernels import DevicePeak
             from wedgewise.machine import gpu
 
-            self.peak = DevicePeak(gpu.find_device())
+            self.peak = DevicePeak(gpu.find_devices() if self.device == "hybrid" else [gpu.find_device()])
 
     def why_unavailable(self) -> str | None:
         """Why there is no GPU here, where one is needed; the hybrid may be told to count on threads alone."""
         from wedgewise.machine import gpu
 
-        on_threads = self.device == "cpu" or (self.knobs or {}).get("places") == "cpu"
-        return None if on_threads else gpu.why_no_device()
+        return gpu.why_no_device() if self._needs_device else None
+
+    @property
+    def _needs_device(self) -> bool:
+        return self.device != "cpu" and (self.knobs or {}).get("places") != "cpu"
 
     def prepare(self, pairs: NDArray[Any]) -> Any:
         self.sent_bytes = pairs.nbytes
@@ -137,10 +140,10 @@ class Wedgewise:
         return self._answer("k_truss", prepared, k=k)
 
     def _answer(self, question: str, prepared: Any, **details: int) -> Any:
-        """The answer where it was asked for; one that was found elsewhere, for want of memory, is none."""
+        """The answer where it was asked for; one that was found elsewhere or from disk, for want of memory, is none."""
         self.result = self.ww.run(question, prepared, **self.how, **details)
         self.prepared_in, self.preparing = self.preparing, 0.0
-        if self.result.device != self.device:
+        if self.result.device != self.device or "cut" in self.result.seconds:
             raise MemoryError(f"not on {self.device}: {'; '.join(self.result.plan.reasons)}")
         return self.result.answer
 

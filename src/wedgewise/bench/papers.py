@@ -125,14 +125,15 @@ class Measured:
             nothing = "the graph is not among these results" if number.graph else "there are no results"
             return Beside(exhibit, number, why=next(iter(reasons), nothing))
         graphs = tuple(right)[:1] if number.graph else tuple(right)
-        alike = [self._value(number, graph, self.paper.states) for graph in graphs]
+        stated = (self._value(number, graph, self.paper.states) for graph in graphs)
+        alike = [value for value in stated if isinstance(value, float)]
         join = JOINS[number.join] if number.join else min
         return Beside(
             exhibit,
             number,
             graphs,
             ours=join([right[graph] for graph in graphs]),
-            alike=join([value for value in alike if isinstance(value, float)]),
+            alike=join(alike) if alike else None,
         )
 
     def curve(self, curve: Curve) -> dict[str, dict[str, float]]:

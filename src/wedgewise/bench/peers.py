@@ -14,6 +14,7 @@ vertices. Turning it into an array in the original order is not timed.
 from __future__ import annotations
 
 import sys
+from abc import ABC, abstractmethod
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
@@ -56,7 +57,7 @@ class Loaded(NamedTuple):
     edges: SimplePairs
 
 
-class _Peer:
+class _Peer(ABC):
     """What the peers share: their options, the way from a text file through raw pairs, and from lists to arrays."""
 
     algorithms: ClassVar[tuple[str, ...]] = ("default",)
@@ -66,8 +67,9 @@ class _Peer:
         self.algorithm = algorithm
         self.threads = threads
 
+    @abstractmethod
     def prepare(self, pairs: NDArray[Any]) -> Any:
-        raise NotImplementedError
+        """The library's own structure."""
 
     def prepare_file(self, path: str) -> Any:
         return self.prepare(read_text_pairs(path, self.threads))

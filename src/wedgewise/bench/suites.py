@@ -146,13 +146,10 @@ class Suite:
         return self._with_ours(algorithms=tuple(names), knobs={})
 
     def with_devices(self, names: Sequence[str]) -> Suite:
-        """The same on these devices, wherever we take part: those of each matrix, or all where the suite has none."""
+        """The part of the suite on these devices; where it has not all of them, ours on each beside the others."""
         if not set(names) <= set(self.devices):
             return self._with_ours(devices=tuple(names))
-        kept = (
-            replace(item, devices=tuple(name for name in names if name in item.devices)) if item.is_ours else item
-            for item in self.matrices
-        )
+        kept = (replace(item, devices=tuple(name for name in names if name in item.devices)) for item in self.matrices)
         return replace(self, matrices=tuple(item for item in kept if item.devices))
 
     def _with_ours(self, **changes: Any) -> Suite:
@@ -168,6 +165,10 @@ class Suite:
         return cell.graph not in self.too_slow.get(cell.system, ())
 
     def render(self, records: Sequence[Record]) -> str:
+        """The tables of each machine, so that no ratio is of two."""
+        return "\n".join(map(self._of_one_machine, table.by_machine(records)))
+
+    def _of_one_machine(self, records: Sequence[Record]) -> str:
         """The tables, the targets as far as they were measured, and the numbers of the paper beside ours."""
         sections = [section for name in self.tables for section in SECTIONS[name](records)]
         rows = [row for target in self.targets for row in target.rows(records)]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import statistics
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from wedgewise.bench.record import QUESTIONS, ROWS, Cell, Record
 from wedgewise.bench.spec import Spec
@@ -290,7 +291,7 @@ def heading(title: str, records: Sequence[Record]) -> str:
         [
             f"# {title}",
             "",
-            *_machines(records),
+            *map(_machine, by_machine(records)),
             f"- {', '.join(f'{name} {version}' for name, version in last.setting.versions.items())}",
             f"- {last.date}, revision {last.setting.revision or 'unknown'}, `{last.setting.command}`",
             "- ratio: median of the fastest peer divided by ours",
@@ -299,14 +300,21 @@ def heading(title: str, records: Sequence[Record]) -> str:
     )
 
 
-def _machines(records: Sequence[Record]) -> list[str]:
-    """A line for each machine, with the numbers of threads that were used on it."""
-    threads: dict[str, set[int]] = {}
+def by_machine(records: Sequence[Record]) -> list[list[Record]]:
+    """The records of each machine, in the order in which machines came."""
+    found: dict[tuple[Any, ...], list[Record]] = {}
     for record in records:
         machine = record.setting.machine
-        names = [machine["processor"], *([machine["gpu"]] if "gpu" in machine else []), machine["system"]]
-        threads.setdefault(", ".join(names), set()).add(record.cell.threads)
-    return [f"- {name}; threads: {', '.join(map(str, sorted(used)))}" for name, used in threads.items()]
+        found.setdefault(tuple(map(machine.get, ("processor", "gpu", "system", "threads"))), []).append(record)
+    return list(found.values())
+
+
+def _machine(records: Sequence[Record]) -> str:
+    """A machine, with the numbers of threads that were used on it."""
+    machine = records[0].setting.machine
+    names = [machine["processor"], *([machine["gpu"]] if "gpu" in machine else []), machine["system"]]
+    threads = sorted({record.cell.threads for record in records})
+    return f"- {', '.join(names)}; threads: {', '.join(map(str, threads))}"
 
 
 def _disturbance(records: Sequence[Record]) -> list[str]:

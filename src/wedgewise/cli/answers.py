@@ -5,17 +5,22 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from wedgewise.answering import answer, answer_in_memory
+from wedgewise.answering_room import Shortage, graph_of, in_memory, source_of
 from wedgewise.api import Result
 from wedgewise.cli.console import say
 from wedgewise.cli.options import Asking
-from wedgewise.questions import stretch_of
+from wedgewise.errors import MemoryLimitError
+from wedgewise.plan import Options
+from wedgewise.questions import find_question, stretch_of
 from wedgewise.report import summary
 from wedgewise.report.objects import Object, label_rows, to_json, truss_level, written_object
 from wedgewise.report.progress import Tell
@@ -83,33 +88,99 @@ K_TRUSS = Rows("k_truss", "truss", 2, _truss_table, _edges_of_truss, summary.tru
 MAX_TRUSS = Rows("max_truss", "truss", 2, _largest_truss_table, _edges_of_truss, summary.truss_text)
 
 
-def answer_rows(rows: Rows, asking: Asking, output: str | None, directed: bool = False, **details: Any) -> None:
+def answer_rows(
+    rows: Rows, asking: Asking, output: str | None, options: Options, directed: bool = False, **details: Any
+) -> None:
     """Ask a question with a row per vertex or edge, and hand its answer out."""
     with asking.console().stages() as tell:
-        graph, seconds = _graph_for(asking, output, rows.ends, tell, directed)
-        result = asking.ask(rows.question, graph, seconds, tell, **details)
-        table = rows.table(graph, rows.column, result.answer)
-        if output is not None:
-            result = write_table(table, output, result)
+        found = _ask(rows, asking, output, options, directed, tell, details)
+        if isinstance(found, Shortage):
+            show = _rows_from_disk(found, asking, output, tell, details)
+        else:
+            if output is not None:
+                found = replace(found, result=write_table(found.table, output, found.result))
+            show = partial(_show, rows, asking, output, found)
+    show()
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """The answer to a question, with its rows."""
+
+    graph: Graph
+    result: Result
+    table: Answers
+
+
+def _ask(
+    rows: Rows,
+    asking: Asking,
+    output: str | None,
+    options: Options,
+    directed: bool,
+    tell: Tell | None,
+    details: Mapping[str, Any],
+) -> _Found | Shortage:
+    """The answer, or why there is no room for it and its rows in memory; a graph that is held goes on by itself."""
     if output is not None:
-        say_written(asking, written_object(result, output, table.rows))
+        answer_writer(output)
+    reading, question = asking.reading(directed), find_question(rows.question)
+    source = reading.source()
+    reading.announce(tell)
+    begin = time.perf_counter()
+    held = source_of(source, options)
+    ask = answer if isinstance(held, Graph) else answer_in_memory
+
+    def work() -> _Found:
+        graph = graph_of(held, options)
+        seconds = time.perf_counter() - begin - graph.device_seconds
+        if output is not None:
+            check_labels(output, graph.labels, rows.ends)
+        result = ask(question, graph, options, tell, asking.verify, details)
+        result = replace(result, seconds={"read and clean": seconds, **result.seconds})
+        return _Found(graph, result, rows.table(graph, rows.column, result.answer))
+
+    return work() if isinstance(held, Graph) else in_memory(question, held, options, work)
+
+
+def _rows_from_disk(
+    shortage: Shortage, asking: Asking, output: str | None, tell: Tell | None, details: Mapping[str, Any]
+) -> Callable[[], None]:
+    """Hand the rows out from disk; what is left to show."""
+    from wedgewise.cli.stores import rows_from_disk
+
+    if output is None and asking.as_json:
+        raise MemoryLimitError(f"{shortage.refusal}; with --output, rows are written from disk")
+    return rows_from_disk(shortage, asking, output, tell, details.get("k"))
+
+
+def _show(rows: Rows, asking: Asking, output: str | None, found: _Found) -> None:
+    """Say what was written, or hand out what was not."""
+    graph, result = found.graph, found.result
+    if output is not None:
+        say_written(asking, written_object(result, output, found.table.rows))
     elif asking.as_json:
         print(to_json({**result.to_dict(), **rows.belongs_to(graph, result.answer)}))
     elif asking.console().is_read_by_a_person:
         print(rows.summary(result, graph))
     else:
-        print_rows(table)
+        print_rows(found.table)
 
 
 def answer_clustering(asking: Asking, output: str | None, undefined: str, directed: bool) -> None:
     """Clustering coefficients; a summary tells undefined ones and zeros apart by itself."""
-    answer_rows(CLUSTERING, asking, output, directed, undefined="nan" if _is_summarised(asking, output) else undefined)
+    undefined = "nan" if _is_summarised(asking, output) else undefined
+    answer_rows(CLUSTERING, asking, output, Options(**asking.how()), directed, undefined=undefined)
 
 
 def list_rows(asking: Asking, output: str | None, start: int, stop: int | None, batch: int) -> None:
     """Count the triangles, so that all that follows knows how many will come, then list the wanted ones."""
     with asking.console().stages() as tell:
-        graph, seconds = _graph_for(asking, output, 3, tell)
+        if output is not None:
+            answer_writer(output)
+        graph, seconds = asking.reading().graph(tell)
+        if output is not None:
+            check_labels(output, graph.labels, 3)
         result, listing = asking.open_listing(graph, seconds, tell)
         total = listing.total
         begin, end = stretch_of(start, stop, total)
@@ -134,18 +205,6 @@ def list_rows(asking: Asking, output: str | None, start: int, stop: int | None, 
 
 def _is_summarised(asking: Asking, output: str | None) -> bool:
     return output is None and not asking.as_json and asking.console().is_read_by_a_person
-
-
-def _graph_for(
-    asking: Asking, output: str | None, ends: int, tell: Tell | None, directed: bool = False
-) -> tuple[Graph, float]:
-    """The graph and the seconds of reading; a file that could not hold the answer is refused as early as can be."""
-    if output is not None:
-        answer_writer(output)
-    graph, seconds = asking.reading(directed).graph(tell)
-    if output is not None:
-        check_labels(output, graph.labels, ends)
-    return graph, seconds
 
 
 def write_table(table: Answers, output: str, result: Result) -> Result:

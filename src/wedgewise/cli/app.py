@@ -23,10 +23,12 @@ from wedgewise.cli.options import (
     Output,
     Planning,
     Reading,
+    Restart,
     Threads,
     Undefined,
     UndefinedAs,
     Verbose,
+    Work,
     parse_size,
     takes,
 )
@@ -45,13 +47,6 @@ app = typer.Typer(
 )
 app.add_typer(generators.app, name="generate")
 app.add_typer(datasets.app, name="datasets")
-
-
-Restart = Annotated[bool, typer.Option("--restart", help="Of a store: forget what ended work has finished.")]
-Work = Annotated[
-    str | None,
-    typer.Option("--work", metavar="FOLDER", help="Of a store: keep what is finished there, not in the store."),
-]
 
 
 def _show_version(wanted: bool) -> None:
@@ -99,7 +94,8 @@ def count(
     A terminal gets the count and how it came about; a pipe gets the integer alone, on one line.
 
     FILE may be a store that `partition` made. The whole process then keeps to --memory, and a count that was ended goes
-    on where it was when the same command is given again.
+    on where it was when the same command is given again. A file that memory has no room for is cut into such blocks in
+    the system's temporary folder, or in --work, where it goes on in the same way.
     """
     if timeline is not None:
         _check_timeline(asking, timeline)
@@ -108,7 +104,9 @@ def count(
             raise InputError(f"{asking.file}: has no tasks to compare, for it is no store; leave --balance out")
         if cluster is not None or workers is not None:
             raise InputError(f"{asking.file}: is no store, which is what workers count; make one with `partition`")
-        _write_timeline(_answer_number(asking, "count", lambda answer: text.plural(answer, "triangle")), timeline)
+        kept = {"resume": not restart, "work_folder": work}
+        result = _answer_number(asking, "count", lambda answer: text.plural(answer, "triangle"), **kept)
+        _write_timeline(result, timeline)
         return
     from wedgewise.cli.partition import count_in_store, show_balance
 
@@ -171,7 +169,7 @@ def triangles(asking: Asking, output: Output = None, restart: Restart = False, w
     if is_store(asking.file):
         _answer_from_store("triangles", asking, output, restart, work)
     else:
-        answers.answer_rows(answers.TRIANGLES, asking, output)
+        answers.answer_rows(answers.TRIANGLES, asking, output, asking.keeping(restart, work))
 
 
 @app.command()
@@ -190,7 +188,7 @@ def support(asking: Asking, output: Output = None, restart: Restart = False, wor
     if is_store(asking.file):
         _answer_from_store("edge_support", asking, output, restart, work)
     else:
-        answers.answer_rows(answers.SUPPORT, asking, output)
+        answers.answer_rows(answers.SUPPORT, asking, output, asking.keeping(restart, work))
 
 
 @app.command()
@@ -225,9 +223,10 @@ def truss(
             raise InputError(f"{asking.file}: a store has one truss at a time; name it by --k, or ask the graph's file")
         _answer_from_store("k_truss", asking, output, restart, work, k)
     elif k is not None:
-        answers.answer_rows(answers.K_TRUSS, asking, output, k=k)
+        answers.answer_rows(answers.K_TRUSS, asking, output, asking.keeping(restart, work), k=k)
     else:
-        answers.answer_rows(answers.MAX_TRUSS if largest else answers.TRUSSNESS, asking, output)
+        rows = answers.MAX_TRUSS if largest else answers.TRUSSNESS
+        answers.answer_rows(rows, asking, output, asking.keeping(restart, work))
 
 
 @app.command("list")
@@ -323,13 +322,16 @@ def explain(
 ) -> None:
     """Say what `count` or another question would do, and why.
 
-    The graph is read and oriented, not counted; of a store, nothing but its manifest is read.
+    The graph is read and oriented, not counted; of a store, nothing but its manifest is read, and of a file that memory
+    has no room for nothing but its beginning.
     """
     console = Console(planning.as_json, verbose=planning.verbose)
     details: dict[str, Any] = {} if k is None else {"k": k}
     with console.stages() as tell:
-        graph = planning.file if is_store(planning.file) else planning.reading().graph(tell)[0]
-        plan = wedgewise.explain(question, graph, **planning.how(), **details)
+        reading = planning.reading()
+        source = planning.file if is_store(planning.file) else reading.source()
+        reading.announce(tell)
+        plan = wedgewise.explain(question, source, **planning.how(), **details)
     console.show(objects.plan_object(plan), lambda: str(plan))
 
 
@@ -432,12 +434,11 @@ def _write_timeline(result: wedgewise.Result, output: str | None) -> None:
         result.timeline.write(output)
 
 
-def _answer_number(asking: Asking, question: str, headline: Callable[[Any], str], **details: Any) -> wedgewise.Result:
+def _answer_number(asking: Asking, question: str, headline: Callable[[Any], str], **more: Any) -> wedgewise.Result:
     """Ask for a number, and print it alone or with how it came about."""
     console = asking.console()
     with console.stages() as tell:
-        graph, seconds = asking.reading().graph(tell)
-        result = asking.ask(question, graph, seconds, tell, **details)
+        result = asking.answer(question, tell, **more)
     _show_number(console, result, headline(result.answer))
     return result
 

@@ -16,6 +16,7 @@ import typer
 
 import wedgewise
 from wedgewise import api
+from wedgewise.answering_room import GraphFile
 from wedgewise.cli.console import Console
 from wedgewise.errors import PreconditionError
 from wedgewise.execute.listing import Listing
@@ -93,6 +94,15 @@ Memory = Annotated[
 KnobList = Annotated[
     list[str], typer.Option("--knob", metavar="NAME=VALUE", help="A parameter of the algorithm; repeatable.")
 ]
+Restart = Annotated[bool, typer.Option("--restart", help="Forget what ended work has left on disk.")]
+Work = Annotated[
+    str | None,
+    typer.Option(
+        "--work",
+        metavar="FOLDER",
+        help="Keep there what has to be on disk: what is finished of a store, and blocks for want of memory.",
+    ),
+]
 Verify = Annotated[bool, typer.Option("--verify", help="Check the answer by another method.")]
 
 
@@ -139,25 +149,21 @@ class Reading:
         if tell is not None and self._is_worth_a_bar():
             tell("read and clean", 0, 0)
 
-    def graph(self, tell: Tell | None) -> tuple[Graph, float]:
-        """The graph, and the seconds that reading and cleaning took on the host."""
+    def source(self) -> GraphFile:
+        """The file as the library takes it."""
         if is_store(self.file):
             raise PreconditionError(
                 f"{self.file}: is a store, which answers count, triangles, support and truss --k; ask the graph's file"
             )
-        limits = self.caps()
+        caps = self.caps()
+        return GraphFile(self.file, self.labels, self.format, caps, self.drop_leaves, self.threads, self.directed)
+
+    def graph(self, tell: Tell | None) -> tuple[Graph, float]:
+        """The graph, and the seconds that reading and cleaning took on the host."""
+        source = self.source()
         self.announce(tell)
         begin = time.perf_counter()
-        graph = Graph(
-            self.file,
-            labels=self.labels,
-            format=self.format,
-            limits=limits,
-            drop_leaves=self.drop_leaves,
-            threads=self.threads,
-            directed=self.directed,
-            device=self.device,
-        )
+        graph = source.graph(self.device)
         return graph, time.perf_counter() - begin - graph.device_seconds
 
     def _is_worth_a_bar(self) -> bool:
@@ -214,10 +220,16 @@ class Asking(Planning):
         """How the command talks."""
         return Console(self.as_json, self.quiet, self.verbose)
 
-    def ask(self, question: str, graph: Graph, seconds: float, tell: Tell | None, **details: Any) -> Result:
-        """The answer, with the seconds that reading took among those of the other stages."""
-        result = wedgewise.run(question, graph, progress=tell, verify=self.verify, **self.how(), **details)
-        return replace(result, seconds={"read and clean": seconds, **result.seconds})
+    def keeping(self, restart: bool, work: str | None) -> Options:
+        """The options, with what becomes of work that was ended."""
+        return Options(**self.how(), resume=not restart, work_folder=work)
+
+    def answer(self, question: str, tell: Tell | None, **more: Any) -> Result:
+        """The answer to a question about the file; `more` are further keywords of `wedgewise.run`."""
+        reading = self.reading()
+        source = reading.source()
+        reading.announce(tell)
+        return wedgewise.run(question, source, progress=tell, verify=self.verify, **self.how(), **more)
 
     def open_listing(self, graph: Graph, seconds: float, tell: Tell | None) -> tuple[Result, Listing]:
         """All triangles by number, and the result of counting them."""

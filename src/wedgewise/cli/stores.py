@@ -5,9 +5,14 @@ Rows are never all in memory, but for those of vertices; whoever reads gets a su
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
+from pathlib import Path
 
+from wedgewise.answering_disk import cut
 from wedgewise.answering_owners import StoreQuestion, found_by_owners
+from wedgewise.answering_room import Shortage
 from wedgewise.answering_stores import open_for
 from wedgewise.cli.answers import print_rows, say_written, write_table
 from wedgewise.cli.options import Asking
@@ -15,7 +20,6 @@ from wedgewise.cli.partition import check_only_asks
 from wedgewise.errors import InputError
 from wedgewise.partition.block_edges import vertices_with_edges
 from wedgewise.partition.store import Store
-from wedgewise.plan import Options
 from wedgewise.report.objects import Object, written_object
 from wedgewise.report.progress import Tell
 from wedgewise.report.summary import triangles_text
@@ -35,26 +39,51 @@ def answer_rows(
     check_only_asks(asking)
     if output is None and asking.as_json:
         raise InputError(f"{asking.file}: has more rows than one JSON object should; name a file by --output")
-    options = Options(**asking.how(), resume=not restart, work_folder=work)
+    options = asking.keeping(restart, work)
     asked = StoreQuestion(question, options, k, as_array=False, output=output, verify=asking.verify)
-    store = open_for(asked, asking.file)
+    with asking.console().stages() as tell:
+        show = _hand_out(asked, asking.file, asking, tell)
+    show()
+
+
+def rows_from_disk(
+    shortage: Shortage, asking: Asking, output: str | None, tell: Tell | None, k: int | None
+) -> Callable[[], None]:
+    """Cut a graph that memory has no room for, and hand its rows out from there; what is left to show."""
+    with cut(shortage, tell) as blocks:
+        asked = StoreQuestion(
+            shortage.question.name, blocks.options, k, as_array=False, output=output, verify=asking.verify
+        )
+        return _hand_out(asked, blocks.folder, asking, tell, blocks.told)
+
+
+def _hand_out(
+    asked: StoreQuestion,
+    folder: str | Path,
+    asking: Asking,
+    tell: Tell | None,
+    told: Callable[[Result], Result] = lambda result: result,
+) -> Callable[[], None]:
+    """Write or print the rows; what is left to show then."""
+    store, output = open_for(asked, folder), asked.output
     if output is not None:
-        _check_output(output, store, ENDS[question])
-    with asking.console().stages() as tell, found_by_owners(asked, store, tell) as (found, result):
+        _check_output(output, store, ENDS[asked.name])
+    with found_by_owners(asked, store, tell) as (found, result):
+        result = told(result)
         if output is not None:
             table = _watched(found.table(store.labels()), tell)
-            result = write_table(table, output, result)
-            truss = _truss_object(found)
-        elif asking.console().is_read_by_a_person:
-            text = _text(found, result, store)
-        else:
-            print_rows(found.table(store.labels()))
-    if output is not None:
-        if truss and not (asking.quiet or asking.as_json):
-            print(_truss_text(truss))
-        say_written(asking, {**written_object(result, output, table.rows), **truss})
-    elif asking.console().is_read_by_a_person:
-        print(text)
+            result, truss = write_table(table, output, result), _truss_object(found)
+            return partial(_say_written, asking, written_object(result, output, table.rows), truss)
+        if asking.console().is_read_by_a_person:
+            return partial(print, _text(found, result, store))
+        print_rows(found.table(store.labels()))
+    return lambda: None
+
+
+def _say_written(asking: Asking, written: Object, truss: Object) -> None:
+    if truss and not (asking.quiet or asking.as_json):
+        print(_truss_text(truss))
+    say_written(asking, {**written, **truss})
 
 
 def _check_output(output: str, store: Store, ends: int) -> None:

@@ -1,10 +1,13 @@
-"""What a worker does with an order: one at a time, with an open store and its last blocks kept for the next one."""
+"""What a worker does with an order: one at a time, with an open store and its last blocks kept for the next one.
+
+What is finished is told every now and then, so that little is done again where this worker or its driver is killed.
+"""
 
 from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import groupby
 
 from wedgewise.blocks import Block, Task, Triple
@@ -13,21 +16,40 @@ from wedgewise.execute._cluster_wire import Finished, Order, Reply, error_to_jso
 from wedgewise.execute.block_cache import triple_of
 from wedgewise.execute.outofcore import looked_up_in, plan_count, work_key
 from wedgewise.execute.task_memory import Pair, TaskMemory, pairs_of_task
+from wedgewise.machine.shortage import memory_for
 from wedgewise.partition.store import Store, open_store
+
+TELL_SECONDS = 0.05  # between tasks that are told before their batch is finished
 
 _one_at_a_time = threading.Lock()
 _desk: Desk | None = None
 
 
-def count_batch(order: str, memory_limit: int | None = None) -> bytes:
-    """Do the tasks of an order; a limit for this process replaces none. An error of ours is a reply as well."""
+def count_batch(
+    order: str, memory_limit: int | None = None, tell: Callable[[bytes], None] = lambda reply: None
+) -> bytes:
+    """Do the tasks of an order; a limit for this process replaces none. An error of ours is a reply as well.
+
+    On the way, `tell` gets replies with the tasks that were finished since the last one; the reply at the end has all.
+    """
     try:
         asked = Order.from_json(order)
         with _one_at_a_time:
-            found = _desk_for(asked, asked.memory_limit or memory_limit).count(asked.tasks)
-        return Reply(asked.key, found).to_json()
+            return _do(asked, asked.memory_limit or memory_limit, tell).to_json()
     except WedgewiseError as error:
         return error_to_json(error)
+
+
+@memory_for("count")
+def _do(asked: Order, memory_limit: int | None, tell: Callable[[bytes], None]) -> Reply:
+    """What the tasks of an order found; told on the way where they last."""
+    finished, told, since = list[Finished](), 0, time.monotonic()
+    for item in _desk_for(asked, memory_limit).count(asked.tasks):
+        finished.append(item)
+        if time.monotonic() - since >= TELL_SECONDS and len(finished) < len(asked.tasks):
+            tell(Reply(asked.key, tuple(finished[told:])).to_json())
+            told, since = len(finished), time.monotonic()
+    return Reply(asked.key, tuple(finished))
 
 
 def _desk_for(order: Order, memory_limit: int | None) -> Desk:
@@ -62,9 +84,9 @@ class Desk:
         """Whether an order is for the same work under the same limits."""
         return self._settings == _settings(order, memory_limit)
 
-    def count(self, numbers: Sequence[int]) -> tuple[Finished, ...]:
+    def count(self, numbers: Sequence[int]) -> Iterator[Finished]:
         """Tasks one after the other; those that look up in the same block share what is made of it."""
-        counting, finished = self._counting, []
+        counting = self._counting
         for _pair, group in groupby((counting.tasks[number] for number in numbers), key=looked_up_in):
             tasks = list(group)
             prepare = counting.memory.answer.in_turn(counting.memory.knobs, len(tasks))
@@ -72,9 +94,9 @@ class Desk:
                 triple = self._shelf.triple(task, counting.room - counting.memory.work(task))
                 begin = time.perf_counter()
                 partial = counting.count(task, triple, prepare)
-                finished.append(Finished(partial, time.perf_counter() - begin))
+                seconds = time.perf_counter() - begin
                 del triple  # or blocks that the shelf gives up would stay
-        return tuple(finished)
+                yield Finished(partial, seconds)
 
 
 def _settings(order: Order, memory_limit: int | None) -> tuple[str, str, int | None, int | None]:

@@ -1,8 +1,8 @@
 """`Workers` of a Dask cluster: one that is there, or processes that are started on this machine.
 
 Every batch is one Dask task, which calls `do_batch` with a text and returns a few bytes. Nothing is scattered, nothing
-depends on another task, and no result outlives its arrival. Dask itself sends a task again whose worker was lost, a few
-times; after that it is a loss for the driver to judge.
+depends on another task, and no result outlives its arrival. What is finished on the way is an event of one topic. Dask
+itself sends a task again whose worker was lost, a few times; after that it is a loss for the driver to judge.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from wedgewise.interop.libraries import library
 if TYPE_CHECKING:
     from wedgewise.execute._cluster_local import LocalCluster
 
+TOPIC = "wedgewise"  # of events, for what is told before a batch is finished
 RESOURCE = "wedgewise"  # that a worker declares to do one batch at a time
 CONNECT_SECONDS = 10
 NO_WORKER_SECONDS = 60  # without any worker, before giving up
@@ -31,14 +32,19 @@ LOOK_SECONDS = 1.0  # between looks at the workers
 DASK_MEMORY_SHARE = 0.8  # of a worker's limit, above which Dask pauses it
 
 
-def do_batch(order: str) -> bytes:
+def do_batch(order: str, run: str, number: int) -> bytes:
     """Runs in a worker: without a limit in the order, its memory is what Dask allows it."""
     from distributed import get_worker
 
     from wedgewise.execute._cluster_worker import count_batch
 
-    allowed = get_worker().memory_manager.memory_limit
-    return count_batch(order, int(DASK_MEMORY_SHARE * allowed) if allowed else None)
+    worker = get_worker()
+    allowed = worker.memory_manager.memory_limit
+    return count_batch(
+        order,
+        int(DASK_MEMORY_SHARE * allowed) if allowed else None,
+        lambda reply: worker.log_event(TOPIC, {"run": run, "batch": number, "reply": reply}),
+    )
 
 
 def connect(cluster: str) -> DaskWorkers:
@@ -96,12 +102,13 @@ class DaskWorkers:
     def __init__(self, client: Any, name: str, local: LocalCluster | None = None) -> None:
         self._client, self._name, self._local = client, name, local
         self._run = secrets.token_hex(8)
-        self._arrived: queue.SimpleQueue[tuple[Batch, Future[bytes]]] = queue.SimpleQueue()
-        self._futures: dict[int, Any] = {}
+        self._arrived: queue.SimpleQueue[tuple[int, Future[bytes] | bytes]] = queue.SimpleQueue()
+        self._under_way: dict[int, tuple[Batch, Any]] = {}
         self._resources: dict[str, float] | None = None
         self._looked = self._seen = time.monotonic()
         self.count = 0
         try:
+            client.subscribe_topic(TOPIC, self._hear)
             self.wait_for(1)
         except BaseException:
             self.close()
@@ -115,37 +122,55 @@ class DaskWorkers:
             self._look()
 
     def submit(self, batch: Batch, order: str) -> None:
+        number = batch.number
         future = self._client.submit(
-            do_batch, order, key=f"wedgewise-{self._run}-{batch.number}", pure=False, resources=self._resources
+            do_batch,
+            order,
+            self._run,
+            number,
+            key=f"wedgewise-{self._run}-{number}",
+            pure=False,
+            resources=self._resources,
         )
-        self._futures[batch.number] = future
+        self._under_way[number] = batch, future
         reply = asyncio.run_coroutine_threadsafe(
             self._client.gather(future, asynchronous=True), self._client.loop.asyncio_loop
         )
-        reply.add_done_callback(lambda done: self._arrived.put((batch, done)))
+        reply.add_done_callback(lambda done: self._arrived.put((number, done)))
 
     def delivery(self) -> Delivery:
         while True:
             if time.monotonic() - self._looked > LOOK_SECONDS:
                 self._look()
             try:
-                batch, reply = self._arrived.get(timeout=LOOK_SECONDS)
+                number, reply = self._arrived.get(timeout=LOOK_SECONDS)
             except queue.Empty:
                 continue
-            self._futures.pop(batch.number).release()
+            if number not in self._under_way:  # what was told of a batch that has arrived before that
+                continue
+            if isinstance(reply, bytes):
+                return Delivery(self._under_way[number][0], reply, is_whole=False)
+            batch, future = self._under_way.pop(number)
+            future.release()
             return self._delivered(batch, reply)
 
     def close(self) -> None:
         if self._local is not None:
             self._local.kill()
         try:
-            if self._futures and self._client.status == "running":
-                self._client.cancel(list(self._futures.values()), force=True)
-            self._futures.clear()
+            if self._under_way and self._client.status == "running":
+                self._client.cancel([future for _, future in self._under_way.values()], force=True)
+            self._under_way.clear()
             self._client.close(timeout=CONNECT_SECONDS)
         finally:
             if self._local is not None:
                 self._local.close()
+
+    def _hear(self, event: tuple[float, Any]) -> None:
+        """Called by Dask's thread for every event of any run."""
+        _, told = event
+        if told["run"] == self._run:
+            self._arrived.put((told["batch"], told["reply"]))
 
     def _delivered(self, batch: Batch, reply: Future[bytes]) -> Delivery:
         """A reply, or a loss; whatever else happens in a worker is raised, and not tried again."""

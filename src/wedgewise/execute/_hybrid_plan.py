@@ -173,7 +173,7 @@ def describe(
     held_bytes: int,
     reasons: tuple[str, ...],
 ) -> Plan:
-    """The plan: `asked` are the question, the order and the shape, `held_bytes` what blocks in memory take."""
+    """The plan: `asked` are question, order and shape, `held_bytes` what blocks in memory and lists take."""
     question, order, shape = asked
     pairing, own = sizes.pairing, sizes.pairing.own
     threads = places.threads

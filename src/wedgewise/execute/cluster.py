@@ -6,8 +6,9 @@ A task is a pure function of its number, the store and the options: workers read
 them share, and send a few integers back. Whatever is lost is done again; what arrives twice has to be equal. The driver
 writes every finished task into the journal of `count_store`, so that either goes on where the other was ended.
 
-At most two batches per worker are under way: the next one is there when one is finished, and what is lost with a
-worker, or with this process, is little. A batch that workers were lost with is sent again as single tasks. A task that
+At most two batches per worker are under way: the next one is there when one is finished. Workers tell what they have
+finished while a batch lasts, so that what is lost with a worker, or with this process, is the task that it was at and
+those of the last moment. A batch that workers were lost with is sent again as single tasks, without those. A task that
 a worker was lost with is sent again alone, with nothing else under way that could be the reason: when it has ended
 enough workers so, it is poison, and the work stops.
 """
@@ -31,15 +32,16 @@ from wedgewise.execute._cluster_batches import make_batches
 from wedgewise.execute._cluster_wire import Finished, Order, Reply
 from wedgewise.execute.journal import Journal, kept_journal
 from wedgewise.execute.local import Execution, Partial
-from wedgewise.execute.outofcore import StoreCount, plan_of, reuse_order, work_key
-from wedgewise.execute.task_memory import TaskMemory, triple_answer
+from wedgewise.execute.outofcore import StoreCount, plan_of, reuse_order, total_of, work_key
+from wedgewise.execute.task_memory import DRIVEN_TASK_BYTES, TaskMemory, lists_bytes, room_beside_lists, triple_answer
 from wedgewise.machine import hardware
 from wedgewise.machine.budget import LEAST_LIMIT, check_limit
+from wedgewise.machine.shortage import memory_for
 from wedgewise.partition.places import Folder
 from wedgewise.partition.store import Store, open_store
 from wedgewise.partition.tasks import tasks_of
 from wedgewise.plan import ENGINE, Plan
-from wedgewise.reduce import Computed, reduce
+from wedgewise.reduce import Computed
 
 Tell = Callable[[str, int, int], None] | None
 
@@ -58,11 +60,12 @@ class Batch:
 
 @dataclass(frozen=True, slots=True)
 class Delivery:
-    """What became of a batch: the reply of a worker, or how many workers were lost with it."""
+    """What became of a batch, or of its first tasks: the reply of a worker, or how many workers were lost with it."""
 
     batch: Batch
     reply: bytes | None
     deaths: int = 0
+    is_whole: bool = True
 
 
 class Workers(Protocol):
@@ -82,6 +85,7 @@ class Workers(Protocol):
         """Cancel whatever is under way, and leave nothing behind."""
 
 
+@memory_for("count")
 def count_on_cluster(
     store: Store | str | os.PathLike[str],
     *,
@@ -185,12 +189,16 @@ def assign(
     if workers is not None:
         threads, memory_limit = _divided(threads, memory_limit, workers)
     check_limit(memory_limit)
+    room_beside_lists(store.place, store.partition, DRIVEN_TASK_BYTES, hardware.available_memory())
     memory = TaskMemory(store.counts, answer, settings, threads or hardware.usable_threads())
     tasks = tasks_of(store.partition)
     busy = tuple(task for task in reuse_order(tasks) if memory.has_work(task))
     plan = replace(
         plan_of(store, name, settings, memory.threads, memory.heaviest(busy)[0]),
-        reasons=(f"{len(busy):,} tasks of three blocks each, for workers that read them from {store.place}",),
+        reasons=(
+            f"{len(busy):,} tasks of three blocks each, for workers that read them from {store.place}",
+            f"{lists_bytes(store.partition, DRIVEN_TASK_BYTES):,} bytes of lists of tasks in the process that asks",
+        ),
     )
     return Assignment(store, plan, work_key(store, name, settings), tasks, busy, threads, memory_limit)
 
@@ -243,7 +251,7 @@ class Driver:
         idle = {task.number: Partial(task.number, 0, 0) for task in self._assignment.tasks}
         partials = {**idle, **self._partials}
         execution = Execution(len(idle), partials, Work(()), task_seconds=self.seconds)
-        computed = reduce(execution, self._assignment.plan)
+        computed = total_of(self._assignment.store, execution, self._assignment.plan)
         if self._journal is not None:
             self._journal.remove()
         return computed
@@ -266,15 +274,16 @@ class Driver:
             workers.submit(batch, self._assignment.order(batch))
 
     def _take(self, delivery: Delivery) -> None:
-        is_new = self._under_way.pop(delivery.batch.number, None) is not None
+        is_new = delivery.is_whole and self._under_way.pop(delivery.batch.number, None) is not None
         if delivery.reply is not None:
-            self._take_reply(delivery.batch, Reply.from_json(delivery.reply))
+            self._take_reply(delivery.batch, Reply.from_json(delivery.reply), delivery.is_whole)
         elif is_new:
             self._take_loss(delivery.batch, delivery.deaths)
 
-    def _take_reply(self, batch: Batch, reply: Reply) -> None:
-        arrived = [finished.partial.task for finished in reply.finished]
-        if reply.key != self._assignment.key or sorted(arrived) != sorted(batch.tasks):
+    def _take_reply(self, batch: Batch, reply: Reply, is_whole: bool) -> None:
+        arrived = Counter(finished.partial.task for finished in reply.finished)
+        asked = Counter(batch.tasks)
+        if reply.key != self._assignment.key or (arrived != asked if is_whole else not arrived <= asked):
             raise VerificationError(f"a worker was asked for tasks {batch.tasks[:5]} … and answered others")
         for finished in reply.finished:
             self._keep(finished)

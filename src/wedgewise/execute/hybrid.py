@@ -28,7 +28,7 @@ from wedgewise.execute._hybrid_streams import Arrived, DevicePlace, StreamWorker
 from wedgewise.execute._hybrid_workers import Crew, HostWorker
 from wedgewise.execute.journal import Journal, kept_journal
 from wedgewise.execute.local import Execution, Partial
-from wedgewise.execute.task_memory import Pair, TaskMemory
+from wedgewise.execute.task_memory import HYBRID_TASK_BYTES, Pair, TaskMemory, lists_bytes, room_beside_lists
 from wedgewise.execute.threads import run_tasks
 from wedgewise.execute.timeline import Timeline
 from wedgewise.graph import OrientedGraph
@@ -80,6 +80,7 @@ class Hybrid:
     plan: Plan
     kernels: tuple[Kernel, ...]
 
+    @memory_for("count")
     def run(self, tell: Tell = None, journal: Journal | None = None) -> HybridRun:
         """Count all tasks that the journal does not have."""
         known = {} if journal is None else dict(journal.done)
@@ -221,6 +222,7 @@ class _Running:
             self.crew.blocks.release(lease)
 
 
+@memory_for("plan")
 def plan_graph(question: str, graph: OrientedGraph, options: Options, source: GraphBlocks | None = None) -> Hybrid:
     """Cut a graph into blocks in memory, unless they are given, and plan their tasks.
 
@@ -237,6 +239,7 @@ def plan_graph(question: str, graph: OrientedGraph, options: Options, source: Gr
     return _planned(source, pairing, replace(places, room=room), asked, source.blocks.nbytes, options.because)
 
 
+@memory_for("partition")
 def _cut(graph: OrientedGraph, parts: int, options: Options) -> GraphBlocks:
     from wedgewise.partition.build import blocks_bytes, blocks_of
     from wedgewise.partition.rectilinear import rectilinear
@@ -249,6 +252,7 @@ def _cut(graph: OrientedGraph, parts: int, options: Options) -> GraphBlocks:
     return GraphBlocks(blocks, Counts.of(blocks))
 
 
+@memory_for("plan")
 def plan_store(store: Store, options: Options) -> Hybrid:
     """Plan the tasks of a store within ``options.memory_limit``, the resident size of this process."""
     from wedgewise.execute.outofcore import rehearse
@@ -263,7 +267,6 @@ def plan_store(store: Store, options: Options) -> Hybrid:
     return _planned(store, pairing, replace(places, room=room), asked, 0, options.because)
 
 
-@memory_for("count")
 def count_store_hybrid(
     store: Store,
     *,
@@ -275,15 +278,14 @@ def count_store_hybrid(
     resume: bool = True,
 ) -> StoreCount:
     """Count a store on GPUs and threads together; the parameters are those of `count_store`."""
-    from wedgewise.execute.outofcore import StoreCount, work_key
-    from wedgewise.reduce import reduce
+    from wedgewise.execute.outofcore import StoreCount, total_of, work_key
 
     hybrid = plan_store(store, Options(algorithm=algorithm, memory_limit=memory_limit, threads=threads, knobs=knobs))
     key = work_key(store, hybrid.sizes.pairing.reason, hybrid.plan.knobs)
     with kept_journal(store, key, len(hybrid.division.tasks), resume=resume) as (journal, notes):
         resumed = 0 if journal is None else len(journal.done)
         run = hybrid.run(progress, journal)
-        computed = reduce(run.execution, run.plan)
+        computed = total_of(store, run.execution, run.plan)
         if journal is not None:
             journal.remove()
     return StoreCount(computed, replace(run.plan, reasons=(*run.plan.reasons, *notes)), resumed, timeline=run.timeline)
@@ -297,10 +299,14 @@ def _planned(
     held_bytes: int,
     because: tuple[str, ...],
 ) -> Hybrid:
+    """Tasks within what lists of them leave of the host's room; `held_bytes` are those of blocks in memory."""
+    lists = lists_bytes(source.partition, HYBRID_TASK_BYTES)
+    places = replace(places, room=room_beside_lists(asked[0], source.partition, HYBRID_TASK_BYTES, places.room))
     memory = TaskMemory(source.counts, pairing.cpu.triples_on_cpu("count"), pairing.cpu_knobs, 1)
     sizes = TaskSizes(memory, pairing, isinstance(source, GraphBlocks))
     division = divide(source, sizes, places, asked[0], asked[2])
-    plan = describe(source, sizes, places, division, asked, held_bytes, because)
+    reasons = (f"{lists:,} bytes of lists of tasks", *because)
+    plan = describe(source, sizes, places, division, asked, held_bytes + lists, reasons)
     kernels = kernels_of(division.tasks, sizes, places.devices[0]) if places.devices else ()
     return Hybrid(source, sizes, places, division, plan, kernels)
 

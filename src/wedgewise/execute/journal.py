@@ -9,19 +9,20 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import shutil
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from math import inf
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from wedgewise.errors import InputError, StorageError, VerificationError
 from wedgewise.execute.local import Partial
 from wedgewise.partition.places import open_regular
 from wedgewise.partition.store import Store
-from wedgewise.storage import append_line, named_failures, only_process
+from wedgewise.storage import append_line, named_failures, only_process, scratch_file
 
 JOURNAL = "count.journal"
 LOCK_SUFFIX = ".lock"
@@ -150,8 +151,28 @@ def lines_of(path: Path) -> Iterator[bytes]:
         if found is None:
             raise StorageError(f"{path}: is no file, where work on a store is written down; remove it")
         with found[0] as file:
+            _refuse_stranger(path, file)
             while line := file.readline(MOST_LINE_BYTES):
                 yield line
+
+
+def _refuse_stranger(path: Path, file: BinaryIO) -> None:
+    """Believe nothing that another user wrote: results have checksums against damage, not against lies."""
+    owner = owner_of(file)
+    if not hasattr(os, "geteuid") or owner == os.geteuid():
+        return
+    with scratch_file(path.parent) as ours:  # some file systems have names of their own for users
+        if owner_of(ours) == owner:
+            return
+    raise StorageError(
+        f"{path}: was written by another user (uid {owner}), whose results are not believed; start again: by --restart "
+        "(resume=False), or in a folder of your own, by --work (work_folder=)"
+    )
+
+
+def owner_of(file: BinaryIO) -> int:
+    """The number of the user whose file it is."""
+    return os.fstat(file.fileno()).st_uid
 
 
 def line_of(record: dict[str, Any]) -> str:

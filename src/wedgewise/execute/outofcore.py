@@ -27,7 +27,7 @@ from wedgewise import __version__
 from wedgewise.algorithms import find
 from wedgewise.algorithms._contract import Knobs, PrepareTask, Work
 from wedgewise.blocks import Block, Task, Triple
-from wedgewise.errors import MemoryLimitError
+from wedgewise.errors import FormatError, MemoryLimitError
 from wedgewise.execute.block_cache import BlockCache, triple_of
 from wedgewise.execute.journal import LINE_BYTES, Journal, kept_journal, key_of
 from wedgewise.execute.local import Execution, Partial, run_pass
@@ -45,10 +45,11 @@ from wedgewise.execute.timeline import Timeline
 from wedgewise.machine import hardware, jit
 from wedgewise.machine.budget import room_within
 from wedgewise.machine.shortage import memory_for
+from wedgewise.partition.manifest import MANIFEST
 from wedgewise.partition.store import Store, first_fault, open_store
 from wedgewise.partition.tasks import tasks_of
 from wedgewise.plan import ENGINE, Plan
-from wedgewise.reduce import Computed, reduce
+from wedgewise.reduce import Computed, can_occur, reduce
 
 if TYPE_CHECKING:
     from wedgewise.execute.owners import BlockSource
@@ -117,7 +118,7 @@ def count_store(
     with keeping if journal else nullcontext((None, ())) as (written, notes):
         resumed = 0 if written is None else len(written.done)
         execution = counting.run(written, progress)
-        computed = reduce(execution, plan)
+        computed = total_of(opened, execution, plan)
         if written is not None:
             written.remove()
     return StoreCount(computed, replace(plan, reasons=(*plan.reasons, *notes)), resumed, execution.task_seconds)
@@ -139,6 +140,18 @@ def plan_count(
     counting = Counting(store, memory, room).with_fitting_threads()
     counting.check_room()
     return counting, _predicted(store, name, counting)
+
+
+def total_of(store: Store, execution: Execution, plan: Plan) -> Computed:
+    """The sum of all tasks; refuse a store that says of itself what makes the sum impossible."""
+    triangles = sum(partial.triangles for partial in execution.partials.values())
+    if not can_occur(triangles, plan):
+        raise FormatError(
+            f"says that there are {plan.m:,} edges and {plan.wedges:,} wedges, and {triangles:,} triangles were found",
+            path=store.place.name_of(MANIFEST),
+            remedy="start again by --restart (resume=False), and if that is not it, partition the graph again",
+        )
+    return reduce(execution, plan)
 
 
 def reuse_order(tasks: Sequence[Task]) -> list[Task]:

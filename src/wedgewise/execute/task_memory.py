@@ -17,6 +17,8 @@ Pair = tuple[int, int]
 PAGE_BYTES = 1 << 12
 COUNTED_TASK_BYTES = 500  # of a task in the lists of a count: itself, its place, its result, its seconds
 OWNED_TASK_BYTES = 560  # in those of owners, where it has three roles; rounds of a truss have two such lists
+DRIVEN_TASK_BYTES = 620  # in those of a driver of workers, where it is in a batch, too
+HYBRID_TASK_BYTES = 740  # in those of a hybrid count, where it has an estimate and a time line, too
 SPARE_BYTES = 1 << 23  # kernels of owners and a piece of a block that is read
 WRITING_BYTES = 48 << 20  # a piece of the rows, and what a writer makes of it
 

@@ -1,7 +1,8 @@
 """Run numbered tasks on Python threads: kernels are serial and release the GIL, so this is all the threading there is.
 
 Workers take task numbers from one shared counter (dynamic chunks). Tasks last about 50 ms at most, so Ctrl-C and a
-failing task stop everything within that time. Nothing outlives the call: forks and concurrent callers are safe.
+failing task stop everything within that time; compiling a kernel, which a first task may have to, is ended. Nothing
+outlives the call: forks and concurrent callers are safe.
 """
 
 from __future__ import annotations
@@ -10,6 +11,8 @@ import itertools
 import threading
 from collections.abc import Callable
 from typing import Generic, TypeVar
+
+from wedgewise.machine.jit import stop_compiling
 
 Result = TypeVar("Result")
 
@@ -79,9 +82,9 @@ class _Crew(Generic[Result]):
             self.stop = True
             if self.on_stop is not None:
                 self.on_stop()
-            for thread in self.threads:
-                if thread.ident is not None:
-                    thread.join()
+            while alive := [thread for thread in self.threads if thread.is_alive()]:
+                stop_compiling([thread.ident for thread in alive if thread.ident is not None])
+                alive[0].join(WAIT_SECONDS)
         if self.failure is not None:
             raise self.failure
         if self.on_done is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 
 import numpy as np
 
@@ -14,6 +15,7 @@ from wedgewise.graph import DeviceGraph, OrientedGraph
 from wedgewise.machine import jit
 from wedgewise.machine.shortage import memory_for
 from wedgewise.plan import Plan
+from wedgewise.report.progress import onward
 from wedgewise.truss import LEAST_K
 
 
@@ -25,7 +27,7 @@ def find_truss(plan: Plan, graph: OrientedGraph, job: TrussJob) -> FoundTruss:
     if known is not None:
         return known
     algorithm = _able(plan)
-    found = algorithm.truss_on_cpu(plan.computes).find(graph, job)
+    found = algorithm.truss_on_cpu(plan.computes).find(graph, replace(job, tell=onward(job.tell)))
     if not algorithm.compiled:
         jit.work_by_arrays(plan.estimated_seconds)
     return found
@@ -43,7 +45,7 @@ def find_truss_on_device(
     device, answer = forms.device, _able(plan).truss_on_device(plan.computes)
     with device.memory():
         begin = time.perf_counter()
-        found = answer.find(graph, job, device)
+        found = answer.find(graph, replace(job, tell=onward(job.tell)), device)
         device.synchronize()
         seconds = {"truss": time.perf_counter() - begin}
         settled = found.filled if graph.follows_edges else found.filled[forms.places(graph)]

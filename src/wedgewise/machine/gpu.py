@@ -11,7 +11,7 @@ pasted in, because CuPy's cache of compiled kernels looks at the text alone.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from functools import cache, cached_property
 from importlib.util import find_spec
@@ -31,6 +31,7 @@ LOAD_SECONDS = 2.2  # CuPy, the device's context, the first kernels from CuPy's 
 KERNEL_FOLDER = Path(__file__).resolve().parent.parent / "algorithms" / "gpu"
 INCLUDE = re.compile(r'^#include "(common/\w+\.cuh)"$', re.MULTILINE)
 NO_MEMORY = 2  # cudaErrorMemoryAllocation and CUDA_ERROR_OUT_OF_MEMORY
+NO_ROOM_TO_SORT = "std::bad_alloc"  # what CuPy raises when its sorts cannot have device memory
 HOST_TO_DEVICE, DEVICE_TO_HOST = 1, 2
 
 Array = Any  # of the device's xp
@@ -193,6 +194,7 @@ class Cuda:
         self.shared_bytes: int = properties["sharedMemPerBlockOptin"]
         self.memory_bytes: int = properties["totalGlobalMem"]
         self._pool = cupy.cuda.MemoryPool()
+        self._hear_of_memory: Callable[[int], None] | None = None
 
     def launch(
         self,
@@ -251,8 +253,18 @@ class Cuda:
     @contextmanager
     def using(self) -> Iterator[None]:
         """The same for a further thread, while others are at work: nothing goes back at the end."""
-        with self._current(), self.xp.cuda.using_allocator(self._pool.malloc):
+        with self._current(), self.xp.cuda.using_allocator(self._take):
             yield
+
+    def watch_memory(self, hear: Callable[[int], None]) -> None:
+        """Tell after every piece of memory that is taken, by whichever thread, how many bytes are held in all."""
+        self._hear_of_memory = hear
+
+    def _take(self, size: int) -> Any:
+        memory = self._pool.malloc(size)
+        if self._hear_of_memory is not None:
+            self._hear_of_memory(int(self._pool.used_bytes()))
+        return memory
 
     def free_bytes(self) -> int:
         """Device memory that can be had."""
@@ -359,6 +371,10 @@ class Cuda:
             yield
         except cuda.memory.OutOfMemoryError as error:
             raise DeviceMemoryError(self.name, wanted=_bytes_wanted(error), free=self._free_bytes()) from error
+        except MemoryError as error:
+            if str(error) != NO_ROOM_TO_SORT:
+                raise
+            raise DeviceMemoryError(self.name, wanted=None, free=self._free_bytes()) from error
         except (cuda.runtime.CUDARuntimeError, cuda.driver.CUDADriverError) as error:
             if error.status == NO_MEMORY:
                 raise DeviceMemoryError(self.name, wanted=None, free=self._free_bytes()) from error

@@ -14,12 +14,13 @@ With the environment variable NUMBA_DISABLE_JIT=1 kernels run as plain Python (s
 
 from __future__ import annotations
 
+import ctypes
 import logging
 import os
 import stat
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from functools import cache
 from pathlib import Path
 from typing import Any, Generic, ParamSpec, TypeVar
@@ -44,6 +45,7 @@ LOAD_BYTES, COMPILE_BYTES = 1 << 26, 1 << 29  # generous: what LLVM, and LLVM wi
 _load_lock = threading.RLock()
 _compile_listener: Callable[[str], None] | None = None
 _any_loaded = False
+_loading_thread: int | None = None
 _array_seconds = 0.0
 _interpreting = threading.local()
 
@@ -86,10 +88,14 @@ class Kernel(Generic[Parameters, Value]):
         return list(self._loaded)
 
     def _load(self, kinds: str) -> Callable[..., Any]:
-        global _any_loaded
+        global _any_loaded, _loading_thread
         with _load_lock:
             if kinds not in self._loaded:
-                self._loaded[kinds] = _load_or_compile(self, kinds)
+                _loading_thread = threading.get_ident()
+                try:
+                    self._loaded[kinds] = _load_or_compile(self, kinds)
+                finally:
+                    _loading_thread = None
                 _any_loaded = True
             return self._loaded[kinds]
 
@@ -112,6 +118,20 @@ def kernel_view(array: NDArray[Any]) -> NDArray[Any]:
     return flat.view(np.dtype(f"u{flat.dtype.itemsize}")) if flat.dtype.kind in "ib" else flat
 
 
+class StoppedCompilingError(BaseException):
+    """Ends the compiling of a kernel whose result nobody waits for any more; never leaves its thread."""
+
+
+def stop_compiling(threads: Collection[int]) -> None:
+    """End the compiling that one of these threads is at, if any is: it takes seconds, and hears no signal there."""
+    global _loading_thread
+    loading = _loading_thread
+    if loading is not None and loading in threads:
+        _loading_thread = None  # it is told once
+        raised = ctypes.py_object(StoppedCompilingError)
+        ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(loading), raised)
+
+
 def is_loaded() -> bool:
     """Whether kernels run at no further cost."""
     return JIT_DISABLED or _any_loaded
@@ -132,8 +152,11 @@ def load_seconds() -> float:
 
 
 def pays(array_seconds: float) -> bool:
-    """Whether kernels are worth loading for work that arrays do in so many seconds; if not, it is on the account."""
-    if is_loaded() or array_seconds > load_seconds():
+    """Whether kernels are worth loading for work that arrays do in so many seconds; if not, it is on the account.
+
+    Kernels that run as plain Python are slower than arrays, and never worth it.
+    """
+    if not JIT_DISABLED and (is_loaded() or array_seconds > load_seconds()):
         return True
     work_by_arrays(array_seconds)
     return False

@@ -12,12 +12,13 @@ from wedgewise.errors import MemoryLimitError, WedgewiseError
 def memory_for(stage: str) -> Iterator[None]:
     """Name the stage within which memory runs out; also a decorator of the function that is the stage.
 
-    Errors of ours pass as they are, so that the innermost stage is the one that is named.
+    Errors of ours pass as they are, so that the innermost stage is the one that is named; so do those of a device,
+    which has words of its own for them.
     """
     try:
         yield
     except MemoryError as error:
-        if isinstance(error, WedgewiseError):
+        if isinstance(error, WedgewiseError) or type(error).__module__.startswith("cupy"):
             raise
         why = f" ({error})" if str(error) else ""
         raise MemoryLimitError(

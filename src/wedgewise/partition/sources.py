@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from itertools import chain
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,6 +27,9 @@ from wedgewise.read.numpy_files import MAX_HEADER_BYTES, parse_header
 from wedgewise.read.pairs_file import NAME_THE_WIDTH, could_be_wide, repeats
 from wedgewise.read.sniff import sniff
 from wedgewise.read.text import TextPieces
+
+if TYPE_CHECKING:
+    from wedgewise.user_graph import Graph
 
 PIECE_PAIRS = 1 << 17
 BLOCK_BYTES = 1 << 21
@@ -68,16 +71,25 @@ class Pieces:
     columns: Callable[[], int] = lambda: 0
 
 
+@dataclass(frozen=True, slots=True)
+class Foreseen:
+    """What the beginning of a file tells: its pairs, about, or None where it does not; whether it is read whole."""
+
+    pairs: int | None
+    is_whole: bool
+
+
 @contextmanager
 def open_pieces(source: Any, how: How) -> Iterator[Pieces]:
-    """The pairs of a path, a stream, a generator, or whatever else `Graph` accepts."""
+    """The pairs of a path, a stream, a generator, a `Graph`, or whatever else that accepts."""
     if isinstance(source, EdgeStream):
         yield Pieces(source.name, source.blocks(threads=how.threads), source.pairs_count)
         return
     if not isinstance(source, (str, os.PathLike)) and not hasattr(source, "read"):
         from wedgewise.interop import edges_from
+        from wedgewise.user_graph import Graph
 
-        yield _sliced(edges_from(source))
+        yield _edges_of(source) if isinstance(source, Graph) else _sliced(edges_from(source))
         return
     with ExitStack() as stack:
         content = stack.enter_context(open_content(source, how.limits, may_map=False))
@@ -91,21 +103,37 @@ def _sliced(edge_list: EdgeList) -> Pieces:
     return Pieces(edge_list.origin.name, slices, len(pairs), edge_list.vertices, edge_list.names, lambda: dropped)
 
 
+def _edges_of(graph: Graph) -> Pieces:
+    """The edges of a graph by the numbers of its vertices; what these are called stays with it."""
+    return Pieces(graph.origin.name, numbered_edges(graph), graph.m, graph.n)
+
+
+def numbered_edges(graph: Graph) -> Iterator[Piece]:
+    """The edges of a graph as pairs of vertices, in ascending order; which end comes first is left open."""
+    simple = graph.simple
+    pairs = simple.slot_pairs
+    pieces = (pairs[at : at + PIECE_PAIRS] for at in range(0, len(pairs), PIECE_PAIRS))
+    if simple.slots is None:
+        return pieces
+    vertex_of = simple.by_slot(np.arange(simple.n, dtype=np.uint32))
+    return (vertex_of[piece] for piece in pieces)
+
+
+def foresee(path: str | os.PathLike[str], how: How) -> Foreseen:
+    """Look at the beginning of a file; refuse what would be read whole and may not fit."""
+    with open_content(path, how.limits, may_map=False) as content:
+        format = how.format or sniff(content)
+        pieces = _streamed(content, format, how)
+        if pieces is None:
+            _check_fits_whole(content, format, how.room)
+        return Foreseen(None if pieces is None else pieces.expected_pairs, is_whole=pieces is None)
+
+
 def _pieces_of(content: Content, source: Any, how: How, stack: ExitStack) -> Pieces:
     format = how.format or sniff(content)
-    size = _size_of(content)
-    if format in ("bel", "bel32", "bel64"):
-        return _raw_pieces(content, format, size)
-    if format == "npy":
-        pieces = _npy_pieces(content, how.limits, size)
-        if pieces is not None:
-            return pieces
-    if format == "text":
-        layout = find_layout(content, how.labels, how.limits)
-        if layout.kind == "int":
-            text = TextPieces(content, layout, how.limits, how.threads)
-            expected = None if size is None else _lines_in(size, content.head(SAMPLE_BYTES))
-            return Pieces(content.name, text, expected, columns=lambda: text.columns)
+    pieces = _streamed(content, format, how)
+    if pieces is not None:
+        return pieces
     _check_fits_whole(content, format, how.room)
     if content.path is not None:
         stack.close()
@@ -113,6 +141,22 @@ def _pieces_of(content: Content, source: Any, how: How, stack: ExitStack) -> Pie
     from wedgewise.read import FORMATS, Request
 
     return _sliced(FORMATS[format](content, Request(how.labels, how.limits, how.threads, None)))
+
+
+def _streamed(content: Content, format: str, how: How) -> Pieces | None:
+    """The pieces of a file that may be larger than memory; None where it has to be read whole."""
+    size = _size_of(content)
+    if format in ("bel", "bel32", "bel64"):
+        return _raw_pieces(content, format, size)
+    if format == "npy":
+        return _npy_pieces(content, how.limits, size)
+    if format == "text":
+        layout = find_layout(content, how.labels, how.limits)
+        if layout.kind == "int":
+            text = TextPieces(content, layout, how.limits, how.threads)
+            expected = None if size is None else _lines_in(size, content.head(SAMPLE_BYTES))
+            return Pieces(content.name, text, expected, columns=lambda: text.columns)
+    return None
 
 
 def _size_of(content: Content) -> int | None:
@@ -134,7 +178,8 @@ def _check_fits_whole(content: Content, format: str, room: int) -> None:
     if need > room:
         raise MemoryLimitError(
             f"{content.name}: {format} files are read whole, which may take {need:,} bytes where {room:,} are left; "
-            "raise the memory, or convert it first, on a machine with more, to .bel or text of integers"
+            "raise the memory, or convert it first, on a machine with more, to .bel or text of integers (`wedgewise "
+            "convert`)"
         )
 
 

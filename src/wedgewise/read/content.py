@@ -15,6 +15,7 @@ import queue
 import stat
 import sys
 import threading
+from abc import ABC, abstractmethod
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -73,7 +74,7 @@ def open_content(source: str | os.PathLike[str] | BinaryIO, limits: Limits, *, m
     return _Mapped(mapped, name)
 
 
-class Content:
+class Content(ABC):
     """The decompressed bytes of one input.
 
     Attributes
@@ -87,18 +88,19 @@ class Content:
     path: Path | None
     compression: str | None
 
+    @abstractmethod
     def head(self, size: int) -> bytes:
         """The first `size` bytes (fewer if there are no more) without consuming them."""
-        raise NotImplementedError
 
+    @abstractmethod
     def whole(self) -> Bytes:
         """All bytes: mapped read-only if the input is a plain file, in memory otherwise."""
-        raise NotImplementedError
 
+    @abstractmethod
     def blocks(self, size: int) -> Iterator[Bytes]:
         """Consecutive blocks of `size` bytes; a plain file is one block. A stream gives its blocks once."""
-        raise NotImplementedError
 
+    @abstractmethod
     def close(self) -> None:
         """Give the file back; arrays that were handed out stay valid."""
 
@@ -128,6 +130,9 @@ class _Mapped(Content):
 
     def blocks(self, size: int) -> Iterator[Bytes]:
         yield self._bytes
+
+    def close(self) -> None:
+        """It was closed when it was mapped."""
 
 
 class _Stream(Content):

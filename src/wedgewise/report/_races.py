@@ -35,8 +35,8 @@ def speedups_part(records: Sequence[Record], base: str | None) -> Part | None:
     items: list[Item] = []
     for contest in _distinct(records):
         items += _speedup_items(contest, base)
-    if base is not None and not items:
-        names = dict.fromkeys(name for contest in _distinct(records) for name in contest.names)
+    names = dict.fromkeys(name for contest in _distinct(records) for name in contest.names)
+    if base is not None and base not in names:
         raise UnknownNameError(f"no contender named {base!r}; there are: {', '.join(names)}")
     return Part("Speed-ups", tuple(items)) if items else None
 

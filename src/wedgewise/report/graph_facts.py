@@ -14,7 +14,7 @@ from typing import Any, TypedDict, Unpack
 
 import wedgewise
 from wedgewise import coefficients
-from wedgewise.answering import as_graph
+from wedgewise.answering_room import graph_of
 from wedgewise.api import SCHEMA, Result
 from wedgewise.errors import MemoryLimitError, PreconditionError
 from wedgewise.graph import CleanReport
@@ -147,7 +147,7 @@ class _Finding:
             self.graph = source
         else:
             with self.lap(READING):
-                self.graph = as_graph(source, self.options)
+                self.graph = graph_of(source, self.options)
 
     @contextmanager
     def lap(self, stage: str) -> Iterator[None]:

@@ -28,6 +28,20 @@ def progress_bar(progress: Tell | bool | None) -> Iterator[Tell | None]:
             bars.close()
 
 
+def onward(tell: Tell | None) -> Tell | None:
+    """The same callable for work that may have to try again: it is told of no step back."""
+    if tell is None:
+        return None
+    most = 0
+
+    def told(stage: str, done: int, total: int) -> None:
+        nonlocal most
+        most = max(most, done)
+        tell(stage, most, total)
+
+    return told
+
+
 class _Bars:
     """One bar at a time, once the work lasts a while; at once for a stage of unknown length (total 0)."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
@@ -41,13 +42,16 @@ class Living:
         states = np.zeros(len(ends), np.uint8)
         firsts = np.zeros(vertices + 1, np.uint64)
         owners = np.linspace(0, vertices, threads + 1).astype(np.int64).tolist()
-        steps = _steps(len(ends))
+        steps, stopped = _steps(len(ends)), threading.Event()
 
         def count(owner: int, _worker: int) -> None:
             for begin, end in pairwise(steps):
+                if stopped.is_set():
+                    return
                 kernels.count_ends(ends, begin, end, owners[owner], owners[owner + 1], firsts[1:])
 
-        run_tasks(count, threads, threads)
+        run_tasks(count, threads, threads, on_stop=stopped.set)
+        stopped.clear()
         np.cumsum(firsts, out=firsts)
         stops = firsts[:-1].copy()
         rows = np.empty(2 * len(ends), np.uint64)
@@ -57,9 +61,11 @@ class Living:
         def place(owner: int, _worker: int) -> None:
             for higher in (True, False):
                 for begin, end in pairwise(steps):
+                    if stopped.is_set():
+                        return
                     kernels.place_ends(ends, begin, end, owners[owner], owners[owner + 1], higher, stops, rows)
 
-        run_tasks(place, threads, threads)
+        run_tasks(place, threads, threads, on_stop=stopped.set)
         return cls(ends, numbers, supports, states, firsts[:-1].copy(), stops, rows, threads)
 
     @property

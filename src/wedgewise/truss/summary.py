@@ -67,12 +67,6 @@ def summarise(graph: Graph, numbers: NDArray[np.int64]) -> tuple[TrussLevel, ...
     return tuple(reversed(levels))
 
 
-def level_of(graph: Graph, k: int, edges: NDArray[np.int64]) -> TrussLevel:
-    """What the k-truss of a graph has, where its edges are known."""
-    joined, vertices = _Joining(graph).join(edges.view(np.uint64), 0, len(edges))
-    return TrussLevel(k, len(edges), vertices, vertices - joined)
-
-
 def components(graph: Graph, edges: NDArray[np.int64]) -> NDArray[np.int64]:
     """The component of some edges that each vertex is in, numbered by least vertex; −1 where it has none of them."""
     joining = _Joining(graph)

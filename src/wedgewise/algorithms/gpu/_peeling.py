@@ -97,11 +97,10 @@ class Peeling:
             launch("find_left_over", grid=BLOCKS_PER_SM * self.device.sms, arguments=left_over)
         return flags.view(self.device.xp.bool_)
 
-    def peel(self, first: int, last: int, supports: Array | None, tell: Tell | None) -> tuple[Array, Array]:
+    def peel(self, first: int, last: int, supports: Array | None, tell: Tell | None) -> Array:
         """Let edges die that have at most so many triangles, for all bounds from first to last.
 
-        Supports, if they are known, are written over. Returned are those of dead edges as the bound that they died by,
-        and whether each edge lives.
+        Supports, if they are known, are written over. Returned are those of dead edges as the bound that they died by.
         """
         graph, device, xp = self.graph, self.device, self.device.xp
         if self.rounds > 0:
@@ -124,7 +123,11 @@ class Peeling:
             if tell is not None:
                 tell(STAGE, graph.m - stand.packed + stand.gone, graph.m)
         self.rounds += stand.round
-        return supports, self._when == np.uint32(ALIVE)
+        return supports
+
+    def lives(self) -> Array:
+        """Whether each edge lives, behind `peel`."""
+        return self._when == np.uint32(ALIVE)
 
     def _write_rows(self) -> None:
         graph = self.graph

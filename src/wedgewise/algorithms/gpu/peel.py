@@ -38,7 +38,7 @@ class Trusses:
         self._peeling = Peeling(graph, int(knobs[BLOCK.name]), device)
 
     def trussness(self, tell: Tell | None) -> FoundTruss:
-        numbers, _lives = self._peeling.peel(0, LAST_BOUND, self._supports(), tell)
+        numbers = self._peeling.peel(0, LAST_BOUND, self._supports(), tell)
         numbers += np.uint32(LEAST_K)
         return FoundTruss(int(numbers.max()), numbers, self._peeling.rounds)
 
@@ -52,15 +52,15 @@ class Trusses:
         if k == LEAST_K + 1:
             return self.three_truss(tell)
         bound = k - LEAST_K - 1
-        _levels, lives = self._peeling.peel(bound, bound, self._supports(), tell)
-        return FoundTruss(k, lives, self._peeling.rounds)
+        self._peeling.peel(bound, bound, self._supports(), tell)
+        return FoundTruss(k, self._peeling.lives(), self._peeling.rounds)
 
     def max_truss(self, tell: Tell | None) -> FoundTruss:
         xp, supports = self._device.xp, self._supports()
         guess = (_most_k_by_degrees(self._peeling.degrees, xp) if supports is None else _most_k(supports, xp)) // 2
         while True:
             first = max(0, guess - LEAST_K - 1)
-            levels = self._peeling.peel(first, LAST_BOUND, None if supports is None else supports.copy(), tell)[0]
+            levels = self._peeling.peel(first, LAST_BOUND, None if supports is None else supports.copy(), tell)
             last = int(levels.max())
             if last > first or first == 0:
                 return FoundTruss(last + LEAST_K, levels == np.uint32(last), self._peeling.rounds)

@@ -1,0 +1,124 @@
+"""A store that lasts as long as one question: in the system's temporary folder, or in a work folder, where the same
+question finds it again after whatever ended it.
+
+    work/wedgewise-KEY.lock          of whoever asks
+    work/wedgewise-KEY/store/        the blocks, and what is finished of the question
+    work/wedgewise-KEY/source.json   what they were made of, and how; written behind them
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from wedgewise.errors import FormatError, MissingFileError
+from wedgewise.execute.journal import LOCK_SUFFIX, WAIT, key_of, refuse_link
+from wedgewise.partition.store import Store, open_store
+from wedgewise.storage import atomic_write, make_folder, named_failures, only_process
+
+PREFIX = "wedgewise-"
+STORE, NOTE = "store", "source.json"
+MOST_NOTE_BYTES = 1 << 16
+ANOTHER = "name another folder for the work (--work, work_folder=)"
+
+Make = Callable[[Path], Store]
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """What a store is made of: a `name` that stays when the source changes, and `facts` that do not."""
+
+    name: str
+    facts: Mapping[str, Any]
+
+
+@contextmanager
+def passing_store(make: Make) -> Iterator[Store]:
+    """A store below the system's temporary folder; whatever ends the block, nothing is left of it."""
+    with named_failures("the system's temporary folder", "written to", ANOTHER):
+        folder = Path(tempfile.mkdtemp(prefix=PREFIX))
+    try:
+        yield make(folder / STORE)
+    except BaseException:
+        with suppress(OSError):  # what ended the block is told
+            shutil.rmtree(folder)
+        raise
+    _remove(folder)
+
+
+@contextmanager
+def kept_store(make: Make, work_folder: Path, identity: Identity, *, resume: bool) -> Iterator[tuple[Store, bool]]:
+    """A store in a work folder, and whether it was there already; it is removed where the block succeeds.
+
+    One process at a time has it. Of a source that has changed, or with `resume` false, it is made again.
+    """
+    with _own_folder(work_folder, PREFIX + key_of(name=identity.name)) as folder:
+        found = _finished(folder, identity) if resume else None
+        if found is not None:
+            yield found, True
+            return
+        _empty(folder)
+        made = make(folder / STORE)
+        with atomic_write(folder / NOTE) as file:
+            file.write(_note(identity))
+        yield made, False
+
+
+def store_bytes(store: Store) -> int:
+    """What the files of a store take on disk."""
+    with named_failures(store.folder, "looked through", "check the folder and its permissions"):
+        return sum(path.stat().st_size for path in store.folder.iterdir())
+
+
+@contextmanager
+def _own_folder(work_folder: Path, name: str) -> Iterator[Path]:
+    """A folder for this process alone, removed where the block succeeds, or where nothing is in it."""
+    folder, lock = work_folder / name, work_folder / f"{name}{LOCK_SUFFIX}"
+    with named_failures(work_folder, "made", ANOTHER):
+        make_folder(work_folder, parents=True)
+    refuse_link(folder)
+    refuse_link(lock)
+    with only_process(lock, WAIT):
+        with named_failures(folder, "made", ANOTHER):
+            make_folder(folder)
+        try:
+            yield folder
+        except BrokenPipeError:  # a reader that has had enough
+            _remove(folder)
+            raise
+        except BaseException:
+            with suppress(OSError):  # which says that there is something to go on with
+                folder.rmdir()
+            raise
+        _remove(folder)
+
+
+def _finished(folder: Path, identity: Identity) -> Store | None:
+    """The store of the same source and options that an earlier run finished."""
+    try:
+        with open(folder / NOTE, "rb") as file:
+            note = file.read(MOST_NOTE_BYTES)
+        return open_store(folder / STORE) if note == _note(identity) else None
+    except (FileNotFoundError, FormatError, MissingFileError):  # a run was killed while it removed them
+        return None
+
+
+def _note(identity: Identity) -> bytes:
+    return json.dumps({"name": identity.name, **identity.facts}, sort_keys=True).encode() + b"\n"
+
+
+def _empty(folder: Path) -> None:
+    _remove(folder)
+    with named_failures(folder, "made", ANOTHER):
+        make_folder(folder)
+
+
+def _remove(folder: Path) -> None:
+    with named_failures(folder, "removed", "remove it"):
+        shutil.rmtree(folder)

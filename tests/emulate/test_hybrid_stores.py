@@ -1,0 +1,80 @@
+"""Stores on emulated GPUs and threads together, and timelines that the command writes."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from commands import invoke
+from graphs import fixture_path
+
+import wedgewise as ww
+from emulate.hybrid_cases import KRONECKER, BrokenError, Gpus, break_down, check_timeline, gpus, graph, truth
+from wedgewise.execute.journal import JOURNAL
+from wedgewise.partition.spool import write_store
+
+__all__ = ["gpus", "graph", "truth"]
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Path:
+    folder = tmp_path / "store"
+    np.save(tmp_path / "pairs.npy", KRONECKER)
+    write_store(tmp_path / "pairs.npy", folder, parts=5)
+    return folder
+
+
+def test_stores_are_counted_too(gpus: Gpus, store: Path, truth: int) -> None:
+    devices = gpus(2)
+    result = ww.run("count", str(store), device="hybrid", algorithm="toy", threads=3)
+    assert (result.answer, result.device) == (truth, "hybrid")
+    plan = ww.explain("count", str(store), device="hybrid", algorithm="toy", threads=3)
+    assert plan.blocks is not None
+    assert (plan.device, plan.blocks.tasks, plan.blocks.devices) == (
+        "hybrid",
+        35,
+        tuple(there.name for there in devices),
+    )
+    check_timeline(result)
+    assert sum(device.sends for device in devices) > 0
+    assert not list(store.glob("*.journal"))
+
+
+@pytest.mark.parametrize("at", [1, 10, 30])
+def test_a_store_goes_on_where_it_was(gpus: Gpus, store: Path, truth: int, at: int) -> None:
+    (device,) = gpus()
+    how: dict[str, Any] = {"device": "hybrid", "algorithm": "toy", "knobs": {"places": "gpu", "streams": 2}}
+    device.on_kernel = lambda number: break_down(number, at)
+    with pytest.raises(BrokenError):
+        ww.run("count", str(store), **how)
+    finished = len((store / JOURNAL).read_text().splitlines()) if (store / JOURNAL).exists() else 0
+    assert at - 2 <= finished < 35
+    begun = device.kernels
+    device.on_kernel = lambda number: None
+    result = ww.run("count", str(store), **how)
+    assert result.answer == truth
+    assert result.timeline is not None
+    assert len(result.timeline.spans) == device.kernels - begun == 35 - finished
+
+
+def test_the_command_writes_timelines(gpus: Gpus, tmp_path: Path, store: Path) -> None:
+    gpus()
+    karate = str(fixture_path("karate"))
+    how = "--device", "hybrid", "--algorithm", "toy", "--threads", "2"
+    for source in (karate, str(store)):
+        for suffix in ("json", "svg"):
+            path = tmp_path / f"timeline.{suffix}"
+            done = invoke("count", source, *how, "--timeline", str(path))
+            assert done.exit_code == 0, done.output
+        numbers = json.loads((tmp_path / "timeline.json").read_text())
+        assert set(numbers) == {"seconds", "places", "devices", "spans"}
+        assert numbers["spans"]
+        assert (tmp_path / "timeline.svg").read_text().startswith("<svg ")
+    wrong = invoke("count", karate, *how, "--timeline", str(tmp_path / "timeline.png"))
+    assert wrong.exit_code == 1
+    needless = invoke("count", karate, "--device", "cpu", "--timeline", str(tmp_path / "other.svg"))
+    assert needless.exit_code == 1
+    assert not (tmp_path / "other.svg").exists()
