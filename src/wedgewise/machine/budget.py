@@ -14,6 +14,7 @@ from pathlib import Path
 
 from wedgewise.errors import InputError, MemoryLimitError, StorageError
 from wedgewise.machine import hardware, jit
+from wedgewise.machine.giving_back import give_back
 from wedgewise.machine.shortage import memory_for
 from wedgewise.storage import atomic_write
 
@@ -49,7 +50,9 @@ def room_within(memory_limit: int | None, rehearsal: Callable[..., None], *argum
     note = _note_on(rehearsal, arguments)
     if note is not None and not note.exists():
         _rehearse_elsewhere(rehearsal, arguments, note)
+    give_back()
     rehearsal(*arguments)
+    give_back()
     resident = hardware.resident_bytes()
     room = min(memory_limit - resident, hardware.available_memory()) - RESERVE_BYTES
     if room <= 0:
