@@ -29,10 +29,11 @@ from wedgewise.orient import (
     orient,
     orient_device_bytes,
     orient_on_device,
+    peeling_rounds,
     relabel,
     relabel_on_device,
 )
-from wedgewise.orient_arrays import expected_wedges
+from wedgewise.orient_arrays import expected_wedges, peeling_rounds_by_arrays
 from wedgewise.radix import Digits, sort_pairs
 from wedgewise.read.limits import Limits
 
@@ -110,6 +111,17 @@ def brute_force_clean(pairs: NDArray[Any]) -> tuple[list[int], list[tuple[int, i
             seen.add((u, v))
     edges = sorted({(min(number[u], number[v]), max(number[u], number[v])) for u, v in seen})
     return labels, edges, counts
+
+
+@pytest.mark.parametrize("most", [1, 7, 1000])
+@pytest.mark.parametrize("seed", range(6))
+def test_cores_are_peeled_in_steps(seed: int, most: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever a step may do: it ends in the middle of rounds, between two of them, behind the search for the next."""
+    graph = clean(edge_list(random_pairs(seed)), 1, compiled=True)
+    at_once = peeling_rounds(graph, 1)
+    assert at_once.tolist() == peeling_rounds_by_arrays(graph).tolist()
+    monkeypatch.setattr("wedgewise.orient.PEEL_ARCS", most)
+    assert peeling_rounds(graph, 2).tolist() == at_once.tolist()
 
 
 @pytest.mark.parametrize("seed", range(24))

@@ -22,7 +22,7 @@ from wedgewise.errors import InputError, MemoryLimitError, PreconditionError, Ve
 from wedgewise.execute import trusses
 from wedgewise.graph import OrientedGraph
 from wedgewise.machine import jit
-from wedgewise.truss import _core, _living, _peel
+from wedgewise.truss import _core, _living, _peel, summary
 from wedgewise.truss._living import Living
 from wedgewise.truss.decompose import truss_bytes
 
@@ -365,6 +365,15 @@ def test_the_truss_as_a_graph() -> None:
 def test_nothing_of_it_is_imported_before_it_is_asked_for() -> None:
     code = "import sys, wedgewise; print([name for name in sys.modules if name.startswith('wedgewise.truss.')])"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"
+
+
+@pytest.mark.parametrize("most", [1, 7, 10_000])
+def test_edges_are_ordered_in_steps(most: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(summary, "STEP_EDGES", most)
+    numbers = np.random.default_rng(most).integers(2, 9, 300)
+    order, ends = summary._from_the_last(numbers, 11)
+    assert order.tolist() == sorted(range(300), key=lambda edge: (-numbers[edge], edge))
+    assert ends.tolist() == [int((numbers >= k).sum()) for k in range(11, 1, -1)]
 
 
 def test_few_edges_are_summarised_without_a_kernel() -> None:

@@ -20,13 +20,13 @@ per edge (8 from 2^31 arcs).
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, SupportsInt
 
 import numpy as np
 from numpy.typing import NDArray
 
 from wedgewise.clean import ARRAY_SECONDS_PER_PAIR
-from wedgewise.clean_arrays import SORTED_KEY_BYTES, temporary_bytes
+from wedgewise.clean_arrays import SORTED_KEY_BYTES, parts, temporary_bytes
 from wedgewise.errors import UnknownNameError
 from wedgewise.execute.threads import run_tasks
 from wedgewise.graph import DeviceGraph, DeviceSimpleGraph, Ids, Keys, OrientedGraph, SimpleGraph
@@ -49,6 +49,8 @@ ORDERS = ("degree", "core", "id")
 RELABELLINGS = ("rank", "indegree", "collective", "classes")
 CHUNK = 1 << 20
 FIND_CHUNK = 1 << 18
+PEEL_ARCS = 1 << 24  # at once
+PEELED = ("done", "filled", "stop", "bound", "number")  # where `peel_rounds` is
 
 
 @memory_for("orient")
@@ -220,24 +222,44 @@ def _positions(order: Ids) -> Ids:
 
 def peeling_rounds(graph: SimpleGraph, threads: int) -> Ids:
     """The round in which each vertex goes when all vertices of at most the least remaining degree go at once."""
-    both = np.concatenate([graph.edges(), graph.edges()[:, ::-1]])
-    found = sort_pairs(both, graph.n, threads, directed=True)
-    offsets = np.zeros(graph.n + 1, np.uint64)
-    np.cumsum(found.first_counts, out=offsets[1:])
+    vertex_of_slot = graph.by_slot(np.arange(graph.n, dtype=np.uint32))
+    found = sort_pairs(_both_ways(graph), graph.n, threads, rename=vertex_of_slot, directed=True, consume=True)
+    offsets, neighbours = _rows(found, threads)
     rounds, queue = np.zeros(graph.n, np.uint32), np.empty(graph.n, np.uint32)
-    peel_rounds(offsets, found.keys.astype(np.uint32), graph.degrees.copy(), rounds, queue, np.zeros(graph.n, np.uint8))
+    remaining, gone = graph.degrees.copy(), np.zeros(graph.n, np.uint8)
+    at = np.zeros(len(PEELED), np.uint64)
+    while int(peel_rounds(kernel_view(offsets), neighbours, remaining, rounds, queue, gone, at, PEEL_ARCS)):
+        pass
     return rounds
+
+
+def _both_ways(graph: SimpleGraph) -> NDArray[np.uint32]:
+    """Every edge as two pairs of slots."""
+    both = np.empty((2 * graph.m, 2), np.uint32)
+    for part in parts(graph.m):
+        both[: graph.m][part] = graph.slot_pairs[part]
+        both[graph.m :][part] = graph.slot_pairs[part, ::-1]
+    return both
 
 
 @kernel
 def peel_rounds(
-    offsets: Keys, neighbours: Ids, remaining: Ids, rounds: Ids, queue: Ids, gone: NDArray[np.uint8]
-) -> None:
-    """Peel in rounds of increasing bound; the queue holds the vertices of the present round, then those of the next."""
-    n = np.uint64(len(remaining))
-    done, filled = np.uint64(0), np.uint64(0)
-    bound, number = np.uint32(0), np.uint32(0)
-    while done < n:
+    offsets: NDArray[Any],
+    neighbours: Ids,
+    remaining: Ids,
+    rounds: Ids,
+    queue: Ids,
+    gone: NDArray[np.uint8],
+    at: Keys,
+    most: int,
+) -> SupportsInt:
+    """Peel in rounds of increasing bound; the queue holds the vertices of the present round, then those of the next.
+
+    `at` is where the last call has left off; this one ends behind `most` arcs and rows, with how many rows are left.
+    """
+    n, left = np.uint64(len(remaining)), np.int64(most)
+    done, filled, stop, bound, number = at[0], at[1], at[2], np.uint32(at[3]), np.uint32(at[4])
+    while done < n and left > 0:
         if done == filled:
             bound = np.uint32(0xFFFFFFFF)
             for u in range(n):
@@ -248,12 +270,16 @@ def peel_rounds(
                     gone[u] = 1
                     queue[filled] = u
                     filled += np.uint64(1)
-        stop = filled
-        while done < stop:
+            left -= np.int64(n)
+        if done == stop:
+            stop = filled
+        while done < stop and left > 0:
             v = np.uint64(queue[done])
             done += np.uint64(1)
             rounds[v] = number
-            for i in range(offsets[v], offsets[v + np.uint64(1)]):
+            first, end = np.uint64(offsets[v]), np.uint64(offsets[v + np.uint64(1)])
+            left -= np.int64(end - first) + np.int64(1)
+            for i in range(first, end):
                 w = np.uint64(neighbours[i])
                 if not gone[w]:
                     remaining[w] -= np.uint32(1)
@@ -261,4 +287,8 @@ def peel_rounds(
                         gone[w] = 1
                         queue[filled] = w
                         filled += np.uint64(1)
-        number += np.uint32(1)
+        if done == stop:
+            number += np.uint32(1)
+    at[0], at[1], at[2], at[3], at[4] = done, filled, stop, np.uint64(bound), np.uint64(number)
+    rows_left: np.uint64 = n - done
+    return rows_left

@@ -18,9 +18,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wedgewise._decimal import spell
+from wedgewise.clean import ARRAY_SECONDS_PER_PAIR
 from wedgewise.errors import InputError, MissingDependencyError, UnknownNameError
-from wedgewise.graph import Labels
+from wedgewise.graph import Keys, Labels
+from wedgewise.machine import hardware, jit
 from wedgewise.machine.shortage import memory_for
+from wedgewise.radix import MAX_ID, sort_pairs
 from wedgewise.read.arrow import import_pyarrow
 from wedgewise.read.checks import first_outside
 from wedgewise.read.sniff import COMPRESSION_SUFFIXES, data_suffix
@@ -44,9 +47,9 @@ class _Output:
     names: list[str] | None
     vertices: int | None
 
-    def all_pairs(self) -> NDArray[Any]:
-        """Every pair in memory, for formats that need to know them before the first byte."""
-        return np.concatenate([np.empty((0, 2), self.dtype), *self.blocks]).astype(self.dtype)
+    def all_blocks(self) -> list[NDArray[Any]]:
+        """Every pair in memory, for formats that need to know how many there are before the first byte."""
+        return [block.astype(self.dtype, copy=False) for block in self.blocks]
 
 
 @dataclass(frozen=True, slots=True)
@@ -254,8 +257,10 @@ def _npy_header(dtype: np.dtype[Any], shape: tuple[int, ...]) -> bytes:
 def _write_npy(output: _Output) -> None:
     """The header is written last: only then the number of streamed pairs is known."""
     if not output.seekable:
-        pairs = output.all_pairs()
-        output.file.write(_npy_header(output.dtype, pairs.shape) + pairs.tobytes())
+        blocks = output.all_blocks()
+        output.file.write(_npy_header(output.dtype, (_pairs(blocks), 2)))
+        for block in blocks:
+            output.file.write(block.tobytes())
         return
     output.file.write(bytes(NPY_HEADER_BYTES))
     count = 0
@@ -269,16 +274,18 @@ def _write_npy(output: _Output) -> None:
 def _write_npz(output: _Output) -> None:
     import zipfile
 
-    pairs = output.all_pairs()
-    members = {"edges": pairs}
+    blocks = output.all_blocks()
+    members = {"edges": (_npy_header(output.dtype, (_pairs(blocks), 2)), blocks)}
     if output.vertices is not None:
-        members["n"] = np.array(output.vertices, "<i8")
+        n = np.array(output.vertices, "<i8")
+        members["n"] = (_npy_header(n.dtype, n.shape), [n])
     whole = output.file if output.seekable else io.BytesIO()
     with zipfile.ZipFile(whole, "w") as archive:
-        for name, array in members.items():
+        for name, (header, arrays) in members.items():
             with archive.open(zipfile.ZipInfo(f"{name}.npy"), "w", force_zip64=True) as member:
-                member.write(_npy_header(array.dtype, array.shape))
-                member.write(array.tobytes())
+                member.write(header)
+                for array in arrays:
+                    member.write(array.tobytes())
     if isinstance(whole, io.BytesIO):
         output.file.write(whole.getbuffer())
 
@@ -286,7 +293,7 @@ def _write_npz(output: _Output) -> None:
 def _write_matrix_market(output: _Output) -> None:
     """A symmetric pattern, larger index first; the size line has a fixed width, so it can be written last."""
     blocks = output.blocks if output.seekable else list(output.blocks)
-    known = (0, -1) if isinstance(blocks, Iterator) else (sum(map(len, blocks)), _largest(blocks))
+    known = (0, -1) if isinstance(blocks, Iterator) else (_pairs(blocks), _largest(blocks))
     output.file.write(_matrix_market_header(*known, output.vertices))
     trailing = np.tile(np.array([ord(" "), ord("\n")], np.uint32), BLOCK_PAIRS)
     count, largest = 0, -1
@@ -297,6 +304,10 @@ def _write_matrix_market(output: _Output) -> None:
     if output.seekable:
         output.file.seek(0)
         output.file.write(_matrix_market_header(count, largest, output.vertices))
+
+
+def _pairs(blocks: Iterable[NDArray[Any]]) -> int:
+    return sum(map(len, blocks))
 
 
 def _largest(blocks: Iterable[NDArray[Any]]) -> int:
@@ -311,17 +322,32 @@ def _matrix_market_header(count: int, largest: int, vertices: int | None) -> byt
 
 def _write_metis(output: _Output) -> None:
     """Both directions of every edge, sorted by vertex; the format has no loops and no repeated edges."""
-    pairs = output.all_pairs().astype(np.uint64)
-    n = int(pairs.max(initial=0)) + 1 if output.vertices is None else output.vertices
-    keys = np.concatenate((pairs[:, 0] << 32 | pairs[:, 1], pairs[:, 1] << 32 | pairs[:, 0]))
-    keys.sort()
-    if n > 2**32 or (keys[1:] == keys[:-1]).any() or (pairs[:, 0] == pairs[:, 1]).any():
-        raise InputError(f"{output.name}: METIS holds simple graphs of up to 2^32 vertices; write a cleaned graph")
-    output.file.write(f"{n} {len(pairs)}\n".encode())
-    offsets = np.searchsorted(keys, np.arange(n + 1, dtype=np.uint64) << 32)
+    blocks = output.all_blocks()
+    n = _largest(blocks) + 1 if output.vertices is None else output.vertices
+    keys = _sorted_both_ways(blocks, n) if n <= MAX_ID else None
+    if keys is None:
+        raise InputError(f"{output.name}: METIS holds simple graphs of below 2^31 vertices; write a cleaned graph")
+    output.file.write(f"{n} {len(keys) // 2}\n".encode())
     for first in range(0, n, BLOCK_PAIRS):
-        rows = offsets[first : first + BLOCK_PAIRS + 1]
-        output.file.write(_metis_rows(keys[rows[0] : rows[-1]] & 0xFFFFFFFF, np.diff(rows)))
+        rows = np.arange(first, min(first + BLOCK_PAIRS, n) + 1, dtype=np.uint64)
+        bounds = np.searchsorted(keys, rows << 32)
+        output.file.write(_metis_rows(keys[bounds[0] : bounds[-1]] & 0xFFFFFFFF, np.diff(bounds)))
+
+
+def _sorted_both_ways(blocks: list[NDArray[Any]], n: int) -> Keys | None:
+    """``u << 32 | v`` and ``v << 32 | u`` of every pair, ascending; None if a pair is there twice, or a loop."""
+    both = np.empty((2 * _pairs(blocks), 2), np.uint32)
+    row = 0
+    for block in blocks:
+        both[row : row + len(block)] = block
+        both[row + len(block) : row + 2 * len(block)] = block[:, ::-1]
+        row += 2 * len(block)
+    if jit.pays(ARRAY_SECONDS_PER_PAIR * len(both)):
+        found = sort_pairs(both, n, hardware.usable_threads(), directed=True, consume=True)
+        return None if found.duplicates else found.keys
+    keys: Keys = both[:, 0].astype(np.uint64) << np.uint64(32) | both[:, 1]
+    keys.sort()
+    return None if (keys[1:] == keys[:-1]).any() else keys
 
 
 def _metis_rows(neighbours: NDArray[Any], degrees: NDArray[Any]) -> bytes:

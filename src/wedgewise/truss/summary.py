@@ -56,15 +56,36 @@ def summarise(graph: Graph, numbers: NDArray[np.int64]) -> tuple[TrussLevel, ...
     if not len(numbers):
         return ()
     kmax = int(numbers.max())
-    order = np.argsort(kmax - numbers, kind="stable").view(np.uint64)
-    counts = np.cumsum(np.bincount(kmax - numbers, minlength=kmax - LEAST_K + 1)).tolist()
+    order, counts = _from_the_last(numbers, kmax)
     joining = _Joining(graph)
     levels, before, vertices, components = [], 0, 0, 0
-    for k, edges in zip(range(kmax, LEAST_K - 1, -1), counts, strict=True):
+    for k, edges in zip(range(kmax, LEAST_K - 1, -1), counts.tolist(), strict=True):
         joined, new = joining.join(order, before, edges)
         vertices, components, before = vertices + new, components + new - joined, edges
         levels.append(TrussLevel(k, edges, vertices, components))
     return tuple(reversed(levels))
+
+
+def _from_the_last(numbers: NDArray[np.int64], kmax: int) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
+    """Edges by descending number, ties by edge, and for every k from `kmax` down the edges that have no less.
+
+    A distribution in steps: sorting all of them at once would hear no signal for as long as that takes.
+    """
+    steps = [slice(begin, begin + STEP_EDGES) for begin in range(0, len(numbers), STEP_EDGES)]
+    counts = np.zeros(kmax - LEAST_K + 1, np.int64)
+    for step in steps:
+        counts += np.bincount(kmax - numbers[step], minlength=len(counts))
+    ends = np.cumsum(counts)
+    order, filled = np.empty(len(numbers), np.uint64), ends - counts
+    for step in steps:
+        below = kmax - numbers[step]
+        found = np.bincount(below, minlength=len(counts))
+        by_number = np.argsort(below, kind="stable")
+        first_in_step = np.cumsum(found) - found
+        places = np.arange(len(below)) + (filled - first_in_step)[below[by_number]]
+        order[places] = by_number + step.start
+        filled += found
+    return order, ends
 
 
 def components(graph: Graph, edges: NDArray[np.int64]) -> NDArray[np.int64]:
