@@ -369,7 +369,7 @@ def test_nothing_of_it_is_imported_before_it_is_asked_for() -> None:
 
 @pytest.mark.parametrize("most", [1, 7, 10_000])
 def test_edges_are_ordered_in_steps(most: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(summary, "STEP_EDGES", most)
+    monkeypatch.setattr(summary, "ORDERED_EDGES", most)
     numbers = np.random.default_rng(most).integers(2, 9, 300)
     order, ends = summary._from_the_last(numbers, 11)
     assert order.tolist() == sorted(range(300), key=lambda edge: (-numbers[edge], edge))

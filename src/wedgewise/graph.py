@@ -15,6 +15,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+STEP_EDGES = 1 << 20  # at a time, so that signals are heard in between
+
 Ids = NDArray[np.uint32]
 Keys = NDArray[np.uint64]
 Labels = NDArray[Any] | range | list[str]
@@ -106,11 +108,15 @@ class SimpleGraph:
 
     def edges(self) -> NDArray[np.uint32]:
         """The edges as (m, 2) vertices, u < v, in ascending order."""
-        low_half = np.uint64(0xFFFFFFFF)
-        ends = np.empty((self.m, 2), np.uint32)
-        ends[:, 0] = self.slot_keys >> np.uint64(32)
-        ends[:, 1] = self.slot_keys & low_half
-        return ends if self.slots is None else self.by_slot(np.arange(self.n, dtype=np.uint32))[ends]
+        vertex_of_slot = None if self.slots is None else self.by_slot(np.arange(self.n, dtype=np.uint32))
+        edges = np.empty((self.m, 2), np.uint32)
+        for begin in range(0, self.m, STEP_EDGES):
+            keys, ends = self.slot_keys[begin : begin + STEP_EDGES], edges[begin : begin + STEP_EDGES]
+            ends[:, 0] = keys >> np.uint64(32)
+            ends[:, 1] = keys  # keeps the low half of each key
+            if vertex_of_slot is not None:
+                ends[...] = vertex_of_slot[ends]
+        return edges
 
     def by_slot(self, values: Ids) -> Ids:
         """Values per vertex laid out by slot; slots without a vertex hold zero."""

@@ -33,6 +33,7 @@ from wedgewise.graph import OrientedGraph
 from wedgewise.plan import Options, check_memory
 from wedgewise.reduce import Computed
 from wedgewise.result import Truss, TrussLevel
+from wedgewise.sorting import sorted_keys
 from wedgewise.truss import LEAST_K
 from wedgewise.user_graph import Graph
 
@@ -216,18 +217,23 @@ def closed_share(asked: Asked) -> float:
 
 def degrees_by_support(asked: Asked) -> GeneralizedDegree:
     """Count every vertex's edges by their support."""
-    support, edges = by_edge(asked).view(np.uint64), asked.graph.edges
-    keys = np.empty(2 * len(support), np.uint64)
-    for end, half in enumerate((keys[: len(support)], keys[len(support) :])):
-        np.left_shift(edges[:, end], np.uint64(32), out=half)
-        half |= support
-    keys.sort()
+    keys = sorted_keys(_ends_with_support(asked), asked.threads)
     first = np.flatnonzero(np.append(True, keys[1:] != keys[:-1])[: len(keys)])
     distinct = keys[first]
     offsets = np.zeros(asked.graph.n + 1, np.int64)
     np.cumsum(np.bincount((distinct >> np.uint64(32)).astype(np.int64), minlength=asked.graph.n), out=offsets[1:])
     supports = (distinct & np.uint64(0xFFFFFFFF)).astype(np.int64)
     return GeneralizedDegree(offsets, supports, np.diff(np.append(first, len(keys))))
+
+
+def _ends_with_support(asked: Asked) -> NDArray[np.uint64]:
+    """``end << 32 | support`` for both ends of every edge."""
+    support, edges = by_edge(asked).view(np.uint64), asked.graph.edges
+    keys = np.empty(2 * len(support), np.uint64)
+    for end, half in enumerate((keys[: len(support)], keys[len(support) :])):
+        np.left_shift(edges[:, end], np.uint64(32), out=half)
+        half |= support
+    return keys
 
 
 def is_held(asked: Asked) -> NDArray[np.bool_]:
@@ -309,8 +315,10 @@ def _truss_bytes(computes: str, n: int, m: int) -> int:
 
 
 def _level_bytes(computes: str, n: int, m: int) -> int:
-    """The edges, their numbers and their order by these, with a copy of each; a parent per vertex."""
-    return _edge_bytes(computes, n, m) + 32 * m + 8 * n
+    """The edges, their numbers and their order by these, some of which are ordered at a time; a parent per vertex."""
+    from wedgewise.truss.summary import ORDERED_BYTES, ORDERED_EDGES
+
+    return _edge_bytes(computes, n, m) + 16 * m + ORDERED_BYTES * min(m, ORDERED_EDGES) + 8 * n
 
 
 def _component_bytes(computes: str, n: int, m: int) -> int:

@@ -18,15 +18,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wedgewise._decimal import spell
-from wedgewise.clean import ARRAY_SECONDS_PER_PAIR
 from wedgewise.errors import InputError, MissingDependencyError, UnknownNameError
 from wedgewise.graph import Keys, Labels
-from wedgewise.machine import hardware, jit
+from wedgewise.machine import hardware
 from wedgewise.machine.shortage import memory_for
-from wedgewise.radix import MAX_ID, sort_pairs
 from wedgewise.read.arrow import import_pyarrow
 from wedgewise.read.checks import first_outside
 from wedgewise.read.sniff import COMPRESSION_SUFFIXES, data_suffix
+from wedgewise.sorting import sorted_keys
 from wedgewise.storage import atomic_write
 
 BLOCK_PAIRS = 2**16
@@ -324,7 +323,7 @@ def _write_metis(output: _Output) -> None:
     """Both directions of every edge, sorted by vertex; the format has no loops and no repeated edges."""
     blocks = output.all_blocks()
     n = _largest(blocks) + 1 if output.vertices is None else output.vertices
-    keys = _sorted_both_ways(blocks, n) if n <= MAX_ID else None
+    keys = _sorted_both_ways(blocks) if n < 2**31 else None
     if keys is None:
         raise InputError(f"{output.name}: METIS holds simple graphs of below 2^31 vertices; write a cleaned graph")
     output.file.write(f"{n} {len(keys) // 2}\n".encode())
@@ -334,19 +333,16 @@ def _write_metis(output: _Output) -> None:
         output.file.write(_metis_rows(keys[bounds[0] : bounds[-1]] & 0xFFFFFFFF, np.diff(bounds)))
 
 
-def _sorted_both_ways(blocks: list[NDArray[Any]], n: int) -> Keys | None:
+def _sorted_both_ways(blocks: list[NDArray[Any]]) -> Keys | None:
     """``u << 32 | v`` and ``v << 32 | u`` of every pair, ascending; None if a pair is there twice, or a loop."""
-    both = np.empty((2 * _pairs(blocks), 2), np.uint32)
+    both = np.empty((2, _pairs(blocks)), np.uint64)
     row = 0
     for block in blocks:
-        both[row : row + len(block)] = block
-        both[row + len(block) : row + 2 * len(block)] = block[:, ::-1]
-        row += 2 * len(block)
-    if jit.pays(ARRAY_SECONDS_PER_PAIR * len(both)):
-        found = sort_pairs(both, n, hardware.usable_threads(), directed=True, consume=True)
-        return None if found.duplicates else found.keys
-    keys: Keys = both[:, 0].astype(np.uint64) << np.uint64(32) | both[:, 1]
-    keys.sort()
+        low, high = block.astype(np.uint64).T
+        both[0, row : row + len(block)] = low << np.uint64(32) | high
+        both[1, row : row + len(block)] = high << np.uint64(32) | low
+        row += len(block)
+    keys = sorted_keys(both.reshape(-1), hardware.usable_threads())
     return None if (keys[1:] == keys[:-1]).any() else keys
 
 

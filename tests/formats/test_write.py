@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 from wedgewise import write
 from wedgewise._decimal import spell
 from wedgewise.errors import InputError, MissingDependencyError, UnknownNameError
-from wedgewise.machine import jit
 from wedgewise.read import read_edges
 from wedgewise.write import BLOCK_PAIRS, WRITERS, write_edges, writer_of
 
@@ -138,23 +137,14 @@ def test_numpy_reads_what_is_written(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("suffix", [".metis", ".npz", ".npz.gz", ".npy", ".npy.gz"])
 def test_blocks_are_written_as_one(tmp_path: Path, suffix: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Formats that begin with a count, whether files are written by arrays or by kernels."""
+    """Formats that begin with a count."""
     pairs = np.argwhere(np.triu(np.random.default_rng(1).random((60, 60)) < 0.2, 1))
-    for name, most, pays in (("whole", BLOCK_PAIRS, False), ("blocks", 7, False), ("kernels", 7, True)):
+    for name, most in (("whole", BLOCK_PAIRS), ("blocks", 7)):
         monkeypatch.setattr(write, "BLOCK_PAIRS", most)
-        monkeypatch.setattr(jit, "pays", lambda seconds, pays=pays: pays)
         assert write_edges(pairs, tmp_path / f"{name}{suffix}", vertices=61) == len(pairs)
-    files = [(tmp_path / f"{name}{suffix}").read_bytes() for name in ("whole", "blocks", "kernels")]
-    assert files[0] == files[1] == files[2]
+    assert (tmp_path / f"whole{suffix}").read_bytes() == (tmp_path / f"blocks{suffix}").read_bytes()
     found = read_edges(tmp_path / f"blocks{suffix}")
     assert sorted({(min(pair), max(pair)) for pair in found.pairs.tolist()}) == [tuple(pair) for pair in pairs.tolist()]
-
-
-def test_kernels_find_pairs_that_are_there_twice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(jit, "pays", lambda seconds: True)
-    for pairs in ([[0, 1], [2, 3], [1, 0]], [[0, 1], [2, 2]], [[0, 1], [1, 2], [0, 1]]):
-        with pytest.raises(InputError, match="METIS holds simple graphs"):
-            write_edges(np.array(pairs), tmp_path / "g.metis")
 
 
 def test_ids_between_31_and_32_bits(tmp_path: Path) -> None:

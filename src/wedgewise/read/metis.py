@@ -16,12 +16,15 @@ from numpy.typing import NDArray
 
 from wedgewise.errors import FormatError
 from wedgewise.graph import EdgeList, Origin
+from wedgewise.machine.hardware import usable_threads
 from wedgewise.read.content import Content
 from wedgewise.read.limits import Limits
 from wedgewise.read.numbers import NumberStream, Words, check_declared_bytes, header_integers
+from wedgewise.sorting import sorted_keys
 
 HEADER = "vertices, edges, and optionally fmt (digits 0 or 1) and the number of weights per vertex"
 NO_METIS = 'for a plain edge list pass format="text"'
+STEP_ARCS = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,8 +217,16 @@ def _check_rows(stream: NumberStream, header: _Header, rows: _Rows) -> None:
 def _each_edge_once(arcs: NDArray[Any], rows: _Rows, name: str) -> NDArray[Any]:
     """The arcs that go up, once it is clear that every one of them goes down as well."""
     upward = arcs[:, 0] < arcs[:, 1]
-    up, down = arcs[upward], arcs[~upward][:, ::-1]
-    up_keys, down_keys = _sorted_keys(up), _sorted_keys(down)
+    up = np.empty((np.count_nonzero(upward), 2), arcs.dtype)
+    down = np.empty((len(arcs) - len(up), 2), arcs.dtype)
+    goes_up = goes_down = 0
+    for begin in range(0, len(arcs), STEP_ARCS):
+        here, is_up = arcs[begin : begin + STEP_ARCS], upward[begin : begin + STEP_ARCS]
+        count = int(np.count_nonzero(is_up))
+        up[goes_up : goes_up + count] = here[is_up]
+        down[goes_down : goes_down + len(here) - count] = here[~is_up]
+        goes_up, goes_down = goes_up + count, goes_down + len(here) - count
+    up_keys, down_keys = _sorted_keys(up[:, 0], up[:, 1]), _sorted_keys(down[:, 1], down[:, 0])
     if np.array_equal(up_keys, down_keys):
         return up
     key = _first_unequal(up_keys, down_keys)
@@ -230,10 +241,12 @@ def _each_edge_once(arcs: NDArray[Any], rows: _Rows, name: str) -> NDArray[Any]:
     )
 
 
-def _sorted_keys(pairs: NDArray[Any]) -> NDArray[np.uint64]:
-    keys = (pairs[:, 0].astype(np.uint64) << np.uint64(32)) | pairs[:, 1].astype(np.uint64)
-    keys.sort()
-    return keys
+def _sorted_keys(low: NDArray[Any], high: NDArray[Any]) -> NDArray[np.uint64]:
+    keys = np.empty(len(low), np.uint64)
+    for begin in range(0, len(keys), STEP_ARCS):
+        step = slice(begin, begin + STEP_ARCS)
+        keys[step] = low[step].astype(np.uint64) << np.uint64(32) | high[step].astype(np.uint64)
+    return sorted_keys(keys, usable_threads())
 
 
 def _first_unequal(first: NDArray[np.uint64], second: NDArray[np.uint64]) -> int:

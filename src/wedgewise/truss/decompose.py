@@ -22,6 +22,7 @@ from wedgewise.truss._peel import MOST_SHARES, SLICE_EDGES, SLICES_AT_ONCE, TASK
 EDGE_BYTES = 73  # a core 16, the living 33, lists of dying and falling edges 12, what is settled 4, renumbering 8
 COUNTED_BYTES = 16  # of an edge while its support is counted: its ends, its number, and the support
 VERTEX_BYTES = 32
+STEP_EDGES = 1 << 20
 
 
 @dataclass(slots=True)
@@ -133,10 +134,12 @@ def _held(core: Core, arcs: int) -> NDArray[np.bool_]:
 
 def _most_k(core: Core) -> int:
     """No k-truss beyond this one has edges: it would need C(k, 2) of them with k − 2 triangles each."""
-    supports = np.sort(core.supports)[::-1].astype(np.int64)
-    if not len(supports):
+    if not core.m:
         return LEAST_K
-    k = supports + LEAST_K
-    rank = np.arange(1, len(supports) + 1)
-    held = ((1 + np.sqrt(1 + 8 * rank)) / 2).astype(np.int64)  # the largest k with C(k, 2) edges, give or take one
+    with_support = np.zeros(int(core.supports.max()) + 1, np.int64)
+    for begin in range(0, core.m, STEP_EDGES):
+        with_support += np.bincount(core.supports[begin : begin + STEP_EDGES], minlength=len(with_support))
+    edges = np.cumsum(with_support[::-1])[::-1]  # that have so many triangles or more
+    k = np.arange(len(edges)) + LEAST_K
+    held = ((1 + np.sqrt(1 + 8 * edges)) / 2).astype(np.int64)  # the largest k with C(k, 2) edges, give or take one
     return int(np.minimum(k, held + 1).max())

@@ -15,6 +15,7 @@ from wedgewise.truss import LEAST_K
 from wedgewise.user_graph import Graph
 
 STEP_EDGES = 1 << 19
+ORDERED_EDGES, ORDERED_BYTES = 1 << 16, 48  # at a time, and what one of them takes then
 PYTHON_SECONDS_PER_EDGE = 1e-5
 
 Joined = tuple[SupportsInt, SupportsInt]  # components into others, vertices that are new
@@ -71,7 +72,7 @@ def _from_the_last(numbers: NDArray[np.int64], kmax: int) -> tuple[NDArray[np.ui
 
     A distribution in steps: sorting all of them at once would hear no signal for as long as that takes.
     """
-    steps = [slice(begin, begin + STEP_EDGES) for begin in range(0, len(numbers), STEP_EDGES)]
+    steps = [slice(begin, begin + ORDERED_EDGES) for begin in range(0, len(numbers), ORDERED_EDGES)]
     counts = np.zeros(kmax - LEAST_K + 1, np.int64)
     for step in steps:
         counts += np.bincount(kmax - numbers[step], minlength=len(counts))
@@ -81,8 +82,8 @@ def _from_the_last(numbers: NDArray[np.int64], kmax: int) -> tuple[NDArray[np.ui
         below = kmax - numbers[step]
         found = np.bincount(below, minlength=len(counts))
         by_number = np.argsort(below, kind="stable")
-        first_in_step = np.cumsum(found) - found
-        places = np.arange(len(below)) + (filled - first_in_step)[below[by_number]]
+        places = (filled - np.cumsum(found) + found)[below[by_number]]
+        places += np.arange(len(below))
         order[places] = by_number + step.start
         filled += found
     return order, ends
