@@ -49,13 +49,13 @@ def copy_package(folder: Path) -> Installation:
     return Installation(sources, str(folder / "cache"))
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def cold(tmp_path_factory: pytest.TempPathFactory) -> Installation:
     """A copy whose kernels were never compiled."""
     return copy_package(tmp_path_factory.mktemp("installation"))
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def first_warming(cold: Installation) -> subprocess.CompletedProcess[str]:
     """What ``doctor --warm`` does on a fresh machine."""
     return cold.python("-m", "wedgewise", "doctor", "--warm", "--json")
