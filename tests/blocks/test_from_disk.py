@@ -410,7 +410,7 @@ answering_room.SMALL_BYTES = 0
 answering_room._allowed = lambda limit: 1000
 answering_room._cleaning_bytes = lambda pairs, options: 1 << 62
 outofcore.Counting.count = lambda *_: os.kill(os.getpid(), signal.SIGKILL)
-ww.count(sys.argv[1], work_folder=sys.argv[2])
+ww.count(sys.argv[1], work_folder=(sys.argv[2:] or [None])[0])
 """
 
 
@@ -423,6 +423,40 @@ def test_a_killed_process_goes_on(file: Path, tmp_path: Path, monkeypatch: pytes
     monkeypatch.setattr(answering_disk, "write_store", None)
     assert ww.count(file, work_folder=work) == KARATE
     assert names_in(work) == []
+
+
+@pytest.mark.usefixtures("short")
+def test_what_a_kill_left_goes_with_the_next_question(file: Path, passing: Path) -> None:
+    died = subprocess.run(
+        [sys.executable, "-c", DIES, str(file)],
+        env={**os.environ, "TMPDIR": str(passing)},
+        capture_output=True,
+        check=False,
+    )
+    assert died.returncode == -signal.SIGKILL, died.stderr
+    (left,) = names_in(passing)
+    assert (passing / left / "store").is_dir()
+    (passing / "wedgewise-of-something-else").mkdir()
+    (passing / "wedgewise-just-begun").mkdir()
+    (passing / "wedgewise-just-begun" / temporary.IN_USE).touch()
+    (passing / "wedgewise-link").symlink_to(passing / left)
+    used = passing / "wedgewise-in-use"
+    used.mkdir()
+    with only_process(used / temporary.IN_USE, "wait"):
+        assert ww.count(file) == KARATE
+        expected = ["wedgewise-in-use", "wedgewise-just-begun", "wedgewise-link", "wedgewise-of-something-else"]
+        assert names_in(passing) == expected
+
+
+@pytest.mark.usefixtures("short")
+def test_nothing_is_removed_where_there_are_no_locks(
+    file: Path, passing: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("wedgewise.storage._lock", lambda descriptor: False)
+    (passing / "wedgewise-used").mkdir()
+    (passing / "wedgewise-used" / temporary.IN_USE).write_text("process 1")
+    assert ww.count(file) == KARATE
+    assert names_in(passing) == ["wedgewise-used"]
 
 
 def rows_of(text: str) -> list[str]:

@@ -1,6 +1,9 @@
 """A store that lasts as long as one question: in the system's temporary folder, or in a work folder, where the same
 question finds it again after whatever ended it.
 
+    tmp/wedgewise-…/in-use.lock      of whoever asks: where nobody has it, a kill has left the folder, which goes
+    tmp/wedgewise-…/store/           the blocks
+
     work/wedgewise-KEY.lock          of whoever asks
     work/wedgewise-KEY/store/        the blocks, and what is finished of the question
     work/wedgewise-KEY/source.json   what they were made of, and how; written behind them
@@ -9,6 +12,7 @@ question finds it again after whatever ended it.
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
@@ -23,7 +27,7 @@ from wedgewise.partition.store import Store, open_store
 from wedgewise.storage import atomic_write, make_folder, named_failures, only_process
 
 PREFIX = "wedgewise-"
-STORE, NOTE = "store", "source.json"
+STORE, NOTE, IN_USE = "store", "source.json", f"in-use{LOCK_SUFFIX}"
 MOST_NOTE_BYTES = 1 << 16
 ANOTHER = "name another folder for the work (--work, work_folder=)"
 
@@ -40,11 +44,16 @@ class Identity:
 
 @contextmanager
 def passing_store(make: Make) -> Iterator[Store]:
-    """A store below the system's temporary folder; whatever ends the block, nothing is left of it."""
+    """A store below the system's temporary folder; whatever ends the block, nothing is left of it.
+
+    What a kill has left of others goes.
+    """
     with named_failures("the system's temporary folder", "written to", ANOTHER):
         folder = Path(tempfile.mkdtemp(prefix=PREFIX))
     try:
-        yield make(folder / STORE)
+        with only_process(folder / IN_USE, WAIT):
+            _remove_what_kills_left(folder)
+            yield make(folder / STORE)
     except BaseException:
         with suppress(OSError):  # what ended the block is told
             shutil.rmtree(folder)
@@ -117,6 +126,17 @@ def _empty(folder: Path) -> None:
     _remove(folder)
     with named_failures(folder, "made", ANOTHER):
         make_folder(folder)
+
+
+def _remove_what_kills_left(own: Path) -> None:
+    """Remove the folders beside our own that belong to the same user and that nobody has locked any more."""
+    for folder in own.parent.glob(f"{PREFIX}*"):
+        with suppress(OSError):  # another process has it, or removes it: it is in nobody's way
+            is_ours = os.stat(folder, follow_symlinks=False).st_uid == own.stat().st_uid and not folder.is_symlink()
+            if is_ours and folder != own and (folder / IN_USE).stat().st_size:  # its holder has written who it is
+                with only_process(folder / IN_USE, WAIT) as has_locks:
+                    if has_locks:
+                        shutil.rmtree(folder)
 
 
 def _remove(folder: Path) -> None:
