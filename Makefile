@@ -26,7 +26,7 @@ help:
 	@echo "make test        the tests (under 10 minutes on two cores)"
 	@echo "make test-deep   long fuzzing, kills, coverage with the JIT off (under 30 minutes)"
 	@echo "make test-data   count every graph of DATA=folder under every algorithm"
-	@echo "make mutants     seed known bugs into a copy of the tree; the suite has to catch each (under 20 minutes)"
+	@echo "make mutants     seed known bugs into a copy of the tree; the suite has to catch each (under 10 minutes)"
 	@echo "make soak        random operations against what is true for SECONDS=600, memory watched"
 	@echo "make check       ruff, ruff format, mypy"
 	@echo "make bench       install the peers into .venv-bench and print the comparison table"

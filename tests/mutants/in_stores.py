@@ -7,6 +7,7 @@ from mutants.mutant import Mutant, caught_by
 
 TASKS, JOURNAL, OUT_OF_CORE = "partition/tasks.py", "execute/journal.py", "execute/outofcore.py"
 OTHER_WORK = "blocks/test_outofcore.py::test_results_of_other_work_are_refused"
+OTHER_GRAPH = "blocks/test_outofcore.py::test_results_of_another_graph_in_the_same_parts_are_refused"
 ONE_TASK = "blocks/test_partition.py::test_every_triangle_is_in_one_task"
 
 IN_STORES = (
@@ -98,7 +99,7 @@ IN_STORES = (
         "key-without-fingerprint",
         "results are kept by a key that leaves out the graph",
         (Edit(OUT_OF_CORE, "        fingerprint=store.manifest.fingerprint,\n", ""),),
-        caught_by(OTHER_WORK, interpreted=True),
+        caught_by(OTHER_GRAPH, interpreted=True),
     ),
     Mutant(
         "torn-line-believed",
