@@ -37,6 +37,7 @@ from wedgewise.errors import (
     VerificationError,
 )
 from wedgewise.machine import hardware
+from wedgewise.machine.budget import LEAST_LIMIT
 from wedgewise.partition import gather, places, runs, spool, store_writer, turn, write_blocks
 from wedgewise.partition import store as store_module
 from wedgewise.partition.build import blocks_of
@@ -564,9 +565,10 @@ def test_sizes_that_only_exist_as_holes_are_refused_before_memory_is_taken(store
     _grow(store / "vertices.npy", large)
     found = open_store(store)
     assert found.manifest.n == large
+    little = max(LEAST_LIMIT, hardware.resident_bytes() + (1 << 27))  # a task would take twice that
     for question in ("count", "triangles", "edge_support"):
         with pytest.raises(MemoryLimitError, match="are left"):
-            ww.run(question, store, memory_limit=hardware.resident_bytes() + (1 << 28))
+            ww.run(question, store, memory_limit=little)
 
 
 def _grow(path: Path, length: int) -> None:
