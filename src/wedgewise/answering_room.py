@@ -129,7 +129,7 @@ def in_memory(question: Question, source: Source, options: Options, work: Callab
     except DeviceMemoryError:  # which a disk does not help
         raise
     except MemoryError as error:
-        _give_back(error)
+        _let_go(error)
         why_not = _why_not(question, source, options)
         if why_not and isinstance(error, MemoryLimitError):
             raise MemoryLimitError(f"{error}; {why_not}") from error
@@ -149,7 +149,7 @@ def _process_limit(source: Source, options: Options) -> int | None:
     return limit if isinstance(source, GraphFile) and held <= COUNTING_BYTES else held + limit
 
 
-def _give_back(error: MemoryError) -> None:
+def _let_go(error: MemoryError) -> None:
     """Let go of what was held where memory ran out."""
     earlier: BaseException | None = error
     while earlier is not None:

@@ -6,6 +6,7 @@ import gzip
 import json
 import os
 import signal
+import stat
 import subprocess
 import sys
 import tempfile
@@ -436,6 +437,7 @@ def test_what_a_kill_left_goes_with_the_next_question(file: Path, passing: Path)
     assert died.returncode == -signal.SIGKILL, died.stderr
     (left,) = names_in(passing)
     assert (passing / left / "store").is_dir()
+    assert stat.S_IMODE((passing / left).stat().st_mode) == 0o700
     (passing / "wedgewise-of-something-else").mkdir()
     (passing / "wedgewise-just-begun").mkdir()
     (passing / "wedgewise-just-begun" / temporary.IN_USE).touch()

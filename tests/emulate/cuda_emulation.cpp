@@ -12,8 +12,8 @@
 // block to another. Thread t of block b runs as fiber (t + b) mod block size: the same thread of two blocks is two fibers.
 // Blocks that run at the same time share no fibers.
 //
-// Threads switch a million times a second. The C library's swapcontext asks the system for its signal mask each time, and
-// AddressSanitizer's clears a whole stack: on x86-64 a switch is seven instructions of our own.
+// Most of what a launch takes are switches between threads. The C library's swapcontext asks the system for its signal
+// mask each time, and AddressSanitizer's clears a whole stack: on x86-64 a switch is a few instructions of our own.
 #include "cuda_emulation.h"
 
 #include <algorithm>
