@@ -44,7 +44,7 @@ define create_venv
 		echo "wedgewise needs Python 3.11 or later with venv: apt-get install python3-venv"; exit 1; \
 	fi; \
 	if [ -n "$(LOCK)" ]; then \
-		$$install --require-hashes -r "$(LOCK)"; $$install --no-deps --no-build-isolation -e .; \
+		$$install --require-hashes --no-deps -r "$(LOCK)"; $$install --no-deps --no-build-isolation -e .; \
 	else \
 		$$install -e . $(2); \
 	fi

@@ -48,10 +48,12 @@ def write_pairs(path: Path, megabytes: int, vertices: int) -> int:
 def read_wedgewise(path: Path, threads: int) -> Any:
     from wedgewise.read.content import open_content
     from wedgewise.read.limits import DEFAULT_LIMITS
-    from wedgewise.read.text import read_text
+    from wedgewise.read.pieces import edges_of_pieces
+    from wedgewise.read.text import pieces_of_text
 
     with open_content(path, DEFAULT_LIMITS) as content:
-        return read_text(content, limits=DEFAULT_LIMITS, threads=threads).pairs
+        pieces = pieces_of_text(content, limits=DEFAULT_LIMITS, threads=threads)
+        return edges_of_pieces(pieces, DEFAULT_LIMITS).pairs
 
 
 def read_polars(path: Path, threads: int) -> Any:

@@ -23,7 +23,10 @@ from wedgewise import generate
 from wedgewise.write import write_edges
 
 EVERY_SECONDS = 0.005
-SUFFIXES = ("txt", "bel32", "npy", "npz", "mtx", "metis", "parquet")
+SUFFIXES = (
+    *("txt", "bel32", "npy", "npz", "mtx", "metis", "parquet", "arrow"),
+    *("txt.gz", "txt.bz2", "txt.xz", "txt.zst", "npy.xz", "npz.xz", "metis.xz", "parquet.xz"),
+)
 QUESTIONS: dict[str, dict[str, Any]] = {
     "count": {"verify": True},
     "triangles": {},

@@ -17,9 +17,9 @@ from contextlib import closing
 from pathlib import Path
 
 from wedgewise import generate
+from wedgewise.execute._cluster_local import LocalWorkers
 from wedgewise.execute._cluster_wire import Order
 from wedgewise.execute._cluster_worker import Desk
-from wedgewise.execute._dask import DaskWorkers, start_here
 from wedgewise.execute.cluster import Assignment, Batch, Driver, assign
 from wedgewise.machine import hardware
 from wedgewise.partition.spool import write_store
@@ -28,7 +28,7 @@ from wedgewise.partition.store import Store, open_store
 WARMING = 2  # workers get other batches each time, until they hold all blocks
 
 
-def by_workers(assignment: Assignment, crew: DaskWorkers) -> tuple[float, int]:
+def by_workers(assignment: Assignment, crew: LocalWorkers) -> tuple[float, int]:
     """Seconds and triangles of one count by workers."""
     driver = Driver(assignment)
     begin = time.perf_counter()
@@ -50,7 +50,7 @@ def compare(store: Store, workers: int, repeats: int) -> None:
     shared = assign(store, "auto", None, 1, None, workers)
     desk = Desk(Order.from_json(alone.order(Batch(0, ()))), None)
     seconds: dict[str, list[float]] = {"threads": [], "workers": []}
-    with closing(start_here(workers)) as crew:
+    with closing(LocalWorkers(workers)) as crew:
         crew.wait_for(workers)
         for repeat in range(WARMING + repeats):
             found = {"threads": by_threads(alone, desk), "workers": by_workers(shared, crew)}

@@ -21,7 +21,7 @@ from wedgewise.cli.app import app
 KARATE = str(fixture_path("karate"))
 COMMAND = (sys.executable, "-m", "wedgewise")
 PATIENCE = 60
-RESULT_KEYS = {field.name for field in fields(ww.Result)} - {"task_seconds"}
+RESULT_KEYS = {field.name for field in fields(ww.Result)} - {"task_seconds", "graph"}
 
 
 def labelled_files(folder: Path, pairs: list[tuple[str, str]], labels: dict[str, dict[str, Any]]) -> dict[str, str]:

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from socketserver import BaseRequestHandler, ThreadingTCPServer
 from typing import Any
 
 PIECE = 1 << 12
@@ -129,3 +130,30 @@ def wait_for(condition: Any, seconds: float = 60) -> None:
     while not condition():
         assert time.monotonic() < end, "it did not happen"
         time.sleep(0.01)
+
+
+@contextmanager
+def answering(reply: bytes) -> Iterator[str]:
+    """The address of a server that answers every request with the same bytes, whatever these are."""
+
+    class _Canned(BaseRequestHandler):
+        def handle(self) -> None:
+            self.request.recv(1 << 16)
+            self.request.sendall(reply)
+
+    server = _CannedServer(("127.0.0.1", 0), _Canned)
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_address[1]}/graph"
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+class _CannedServer(ThreadingTCPServer):
+    daemon_threads = True
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """A client that hangs up is no fault of the server's."""

@@ -17,7 +17,7 @@ from wedgewise import write
 from wedgewise.errors import FormatError
 from wedgewise.machine.arriving import Arriving
 from wedgewise.machine.ring import Ring
-from wedgewise.read import read_edges, text
+from wedgewise.read import _text_chunks, read_edges, text
 
 PAIRS: NDArray[np.uint32] = np.random.default_rng(3).integers(0, 1000, (5000, 2)).astype(np.uint32)
 
@@ -81,9 +81,9 @@ def test_nothing_is_under_way_behind_a_failure() -> None:
 @pytest.fixture
 def small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let a few kilobytes be many chunks of many blocks."""
-    monkeypatch.setattr(text, "CHUNK_BYTES", 1500)
-    monkeypatch.setattr(text, "ARRAY_CHUNK_BYTES", 1500)
-    monkeypatch.setattr(text, "BLOCK_BYTES", 7000)
+    monkeypatch.setattr(_text_chunks, "CHUNK_BYTES", 1500)
+    monkeypatch.setattr(_text_chunks, "ARRAY_CHUNK_BYTES", 1500)
+    monkeypatch.setattr(_text_chunks, "BLOCK_BYTES", 7000)
 
 
 def lines(pairs: NDArray[Any]) -> bytes:
@@ -169,15 +169,3 @@ def test_other_formats_are_received_whole(suffix: str, tmp_path: Path) -> None:
     assert there.dtype == here.dtype
     assert len(here) > 1000
     assert np.array_equal(there, here)
-
-
-@pytest.mark.parametrize("suffix", ["npy", "bel32"])
-def test_mapped_pairs_stay_mapped_until_they_are_copied(suffix: str, tmp_path: Path) -> None:
-    source = tmp_path / f"graph.{suffix}"
-    if suffix == "npy":
-        np.save(source, PAIRS)
-    else:
-        PAIRS.tofile(source)
-    _there, here = received(source)
-    assert not here.flags.owndata
-    assert not here.flags.writeable

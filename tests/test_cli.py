@@ -9,13 +9,15 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from commands import COMMAND, KARATE, PATIENCE, RESULT_KEYS, answer_of, interrupt, invoke, run, run_on_terminal
 from graphs import TRUTHS
 
 import wedgewise as ww
-from wedgewise.cli import demo, doctor, main
+from wedgewise.cli import demo, doctor
 from wedgewise.cli.app import app
+from wedgewise.cli.convert import ALL_ROWS, NO_LABELS
 from wedgewise.cli.options import parse_size
 from wedgewise.datasets import Dataset
 from wedgewise.errors import MissingFileError
@@ -121,9 +123,12 @@ def test_cleaning_is_reported(triangle_file: str) -> None:
         "reversed_copies": 1,
         "dropped_columns": 1,
         "leaves_dropped": 0,
+        "columns": [0, 1],
+        "ignored_columns": [2],
+        "notes": [],
     }
     report = result_text(ww.run("count", ww.read(triangle_file, drop_leaves=True)), "1 triangle")
-    assert "dropped: 1 loop, 1 duplicate, 1 reversed copy, 1 further column, 1 leaf" in report
+    assert "dropped: 1 loop, 1 duplicate, 1 reversed copy, 1 further column (position 2), 1 leaf" in report
 
 
 @pytest.mark.parametrize(
@@ -207,21 +212,6 @@ def test_ctrl_c_in_a_command_exits_130(monkeypatch: pytest.MonkeyPatch) -> None:
     assert (result.exit_code, result.stdout, result.stderr) == (130, "", "interrupted\n")
 
 
-def test_main_runs_the_command_line(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    before = signal.getsignal(signal.SIGTERM)
-    monkeypatch.setattr(sys, "argv", ["wedgewise", "--version"])
-    try:
-        with pytest.raises(SystemExit) as ended:
-            main()
-        assert ended.value.code == 0
-        with pytest.raises(SystemExit) as ended:
-            signal.raise_signal(signal.SIGTERM)
-        assert ended.value.code == 143
-    finally:
-        signal.signal(signal.SIGTERM, before)
-    assert capsys.readouterr().out == f"wedgewise {ww.__version__}\n"
-
-
 def test_a_defect_is_not_hidden(monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*_: Any, **__: Any) -> None:
         raise ZeroDivisionError
@@ -302,6 +292,22 @@ def test_convert_to_row_numbers(suffix: str, triangle_file: str, tmp_path: Path)
     output = str(tmp_path / f"out.{suffix}")
     assert answer_of("convert", triangle_file, output, "--clean")["n"] == 5
     assert (ww.read(output).n, ww.count(output)) == (5, 2)
+
+
+def test_convert_says_what_a_format_does_not_hold(triangle_file: str, tmp_path: Path) -> None:
+    def notes(source: str, name: str, *options: str) -> list[str]:
+        said: list[str] = answer_of("convert", source, str(tmp_path / name), *options)["notes"]
+        assert invoke("convert", source, str(tmp_path / name), *options).stdout.splitlines()[1:] == said
+        return said
+
+    rows = str(tmp_path / "rows.mtx")
+    write_edges(np.array([[0, 1], [1, 2]]), rows, vertices=7)
+    left_out = "4 vertices without an edge are not in it; .npz, .mtx and .metis hold them"
+    assert notes(rows, "out.csv") == notes(rows, "out.csv", "--clean") == [left_out]
+    assert notes(rows, "out.npz") == notes(rows, "out.metis", "--clean") == []
+    assert notes(triangle_file, "out.csv") == notes(triangle_file, "out.npz", "--clean") == []
+    assert notes(triangle_file, "out.mtx") == [ALL_ROWS]
+    assert notes(triangle_file, "out.mtx", "--clean") == [NO_LABELS]
 
 
 def test_convert_keeps_names(tmp_path: Path) -> None:

@@ -3,45 +3,19 @@
 from __future__ import annotations
 
 import os
-import runpy
 import sys
 from pathlib import Path
 from typing import NoReturn
 
 import pytest
 
-import wedgewise as ww
 from wedgewise import datasets
-from wedgewise.cli import _terminate, console, main
 from wedgewise.cli import app as commands
+from wedgewise.cli import console
 from wedgewise.cli.console import Console
 from wedgewise.cli.options import Reading
 from wedgewise.datasets import packaged
 from wedgewise.errors import MissingFileError
-
-
-def test_the_package_is_a_program(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    monkeypatch.setattr(sys, "argv", ["wedgewise", "--version"])
-    with pytest.raises(SystemExit) as ended:
-        runpy.run_module("wedgewise", run_name="__main__")
-    assert ended.value.code == 0
-    assert capsys.readouterr().out == f"wedgewise {ww.__version__}\n"
-
-
-def test_ctrl_c_before_a_command_runs(monkeypatch: pytest.MonkeyPatch) -> None:
-    def interrupted(prog_name: str) -> NoReturn:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(commands, "app", interrupted)
-    with pytest.raises(SystemExit) as ended:
-        main()
-    assert ended.value.code == 130
-
-
-def test_termination_leaves_through_the_handlers() -> None:
-    with pytest.raises(SystemExit) as ended:
-        _terminate(15, None)
-    assert ended.value.code == 143
 
 
 @pytest.mark.parametrize(

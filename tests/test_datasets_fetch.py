@@ -21,6 +21,7 @@ from wedgewise.storage import partial_file
 
 CONTENT = random.Random(1).randbytes(10 * PIECE + 7)
 HALF = 5 * PIECE
+MOST = 1 << 20
 
 
 @pytest.fixture
@@ -39,7 +40,7 @@ def target(tmp_path: Path) -> Path:
 def bring(server: Loopback, target: Path, path: str = "graph") -> list[tuple[int, int]]:
     """Fetch, and return what was told of the progress."""
     told: list[tuple[int, int]] = []
-    fetch(server.url(path), target, "download", lambda _stage, done, total: told.append((done, total)))
+    fetch(server.url(path), target, "download", lambda _stage, done, total: told.append((done, total)), most_bytes=MOST)
     return told
 
 
@@ -224,7 +225,7 @@ def test_nothing_but_http_is_opened(server: Loopback, target: Path) -> None:
     secret = target.with_name("secret")
     secret.write_bytes(b"secret")
     with pytest.raises(DownloadError, match="is not of http or https"):
-        fetch(secret.as_uri(), target, "download", None)
+        fetch(secret.as_uri(), target, "download", None, most_bytes=MOST)
     server.files["graph"] = Served(location=secret.as_uri())
     with pytest.raises(DownloadError, match="not allowed"):
         bring(server, target)
@@ -237,7 +238,7 @@ def test_a_server_that_is_not_there_is_asked_once(target: Path, monkeypatch: pyt
         taken.bind(("127.0.0.1", 0))
         address = f"http://127.0.0.1:{taken.getsockname()[1]}/graph"
         with pytest.raises(DownloadError, match=r"no answer \(.*refused\); name another place"):
-            fetch(address, target, "download", None)
+            fetch(address, target, "download", None, most_bytes=MOST)
     assert names_in(target.parent) == []
 
 
@@ -252,7 +253,7 @@ def test_a_server_that_falls_silent_is_asked_again(
         if done >= HALF:
             silent.stops_at = None
 
-    fetch(server.url("graph"), target, "download", mend)
+    fetch(server.url("graph"), target, "download", mend, most_bytes=MOST)
     assert target.read_bytes() == CONTENT
     assert any(wanted.startswith("bytes=") for _, wanted in server.asked[1:])
 
@@ -275,7 +276,7 @@ PROGRAM = """
 import sys
 from pathlib import Path
 from wedgewise.datasets.fetch import fetch
-fetch(sys.argv[1], Path(sys.argv[2]), "download", None)
+fetch(sys.argv[1], Path(sys.argv[2]), "download", None, most_bytes=1 << 20)
 """
 
 

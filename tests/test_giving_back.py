@@ -7,9 +7,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from wedgewise.machine import giving_back
+from wedgewise.machine.hardware import resident_bytes
 
 ON_LINUX = pytest.mark.skipif(not giving_back.MAPPINGS.exists(), reason="reads mappings from /proc")
 
@@ -91,3 +93,19 @@ def test_a_c_library_that_trims_nothing(monkeypatch: pytest.MonkeyPatch, tmp_pat
     monkeypatch.setattr(ctypes, "CDLL", Musl)
     giving_back.give_back()
     assert calls == [(0x7F0000000000, 0x10000, 4), (0x7F0000010000, 0x40000, 4)]
+
+
+def test_what_arrow_keeps_is_given_back() -> None:
+    pyarrow = pytest.importorskip("pyarrow")
+    block = pyarrow.allocate_buffer(64 << 20)
+    np.frombuffer(block, np.uint8)[:] = 1
+    del block
+    giving_back.give_back()
+    held = resident_bytes()
+    pyarrow.default_memory_pool().release_unused()
+    assert held - resident_bytes() < 32 << 20
+
+
+def test_the_linker_stays_where_no_file_can_be_opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(giving_back, "MAPPINGS", tmp_path)  # a folder cannot be read
+    giving_back.give_back()

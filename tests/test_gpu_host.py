@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import builtins
+import os
+import subprocess
 import sys
 import time
 from collections.abc import Callable
@@ -223,14 +225,12 @@ def test_all_devices_are_found(fake: FakeCupy, monkeypatch: pytest.MonkeyPatch) 
     assert fake.devices == []
 
 
-def test_strided_arrays_and_mapped_files_arrive(device: gpu.Cuda, tmp_path: Path) -> None:
+def test_strided_arrays_and_files_arrive(device: gpu.Cuda, tmp_path: Path) -> None:
     pairs = LARGE[: len(LARGE) // 2 * 2].reshape(-1, 2)
     strided = np.asfortranarray(pairs)
     assert np.array_equal(device.download(device.upload(strided)), pairs)
     np.save(tmp_path / "pairs.npy", pairs)
-    mapped = read_edges(tmp_path / "pairs.npy").pairs
-    assert not mapped.flags.owndata
-    assert np.array_equal(device.download(device.upload(mapped)), pairs)
+    assert np.array_equal(device.download(device.upload(read_edges(tmp_path / "pairs.npy").pairs)), pairs)
 
 
 def test_pairs_arrive_while_they_are_parsed(device: gpu.Cuda, tmp_path: Path) -> None:
@@ -321,3 +321,48 @@ def test_errors_of_others_pass_through_memory(fake: FakeCupy, device: gpu.Cuda) 
     with pytest.raises(DeviceError, match="Fake GPU failed: cudaError 999"), device.memory():
         raise CUDARuntimeError(999)
     assert fake.calls.count("free_all_blocks") == 2
+
+
+FORK = """
+import os, sys
+from fake_cupy import FakeCupy
+sys.modules["cupy"] = FakeCupy()
+import wedgewise as ww
+from wedgewise import plan
+from wedgewise.errors import DeviceError
+from wedgewise.machine import gpu
+
+gpu.is_likely = lambda: True
+plan._seconds_there = lambda *_: 0.0
+graph = ww.Graph([(0, 1), (1, 2), (2, 0), (2, 3)])
+there = graph.device_forms.device.upload(graph.degrees)
+child = os.fork()
+if child == 0:
+    for source in (graph, graph.edges):
+        result = ww.run("count", source)
+        print(result.device, result.answer)
+    for ask in (
+        lambda: ww.count(graph, device="cuda"),
+        lambda: ww.Graph(graph.edges, device="cuda"),
+        lambda: ww.count(graph, device="hybrid"),
+        lambda: graph.device_forms.device.download(there),
+    ):
+        try:
+            ask()
+        except DeviceError as error:
+            print(error)
+    sys.stdout.flush()
+    os._exit(0)
+assert os.waitpid(child, 0)[1] == 0
+assert gpu.why_no_device() is None
+"""
+
+
+def test_a_forked_child_goes_on_without_the_device() -> None:
+    """CUDA does not survive a fork: `auto` takes the host, and only what asks for the device fails."""
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    ran = subprocess.run(
+        [sys.executable, "-c", FORK], capture_output=True, text=True, timeout=120, env=environment, check=False
+    )
+    assert (ran.returncode, ran.stderr) == (0, "")
+    assert ran.stdout.splitlines() == ["cpu 1"] * 2 + [gpu.FORKED] * 4

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from wedgewise.errors import InputError
 from wedgewise.machine import hardware
 
 Files = dict[str, list[str]]
@@ -24,6 +25,19 @@ def files(monkeypatch: pytest.MonkeyPatch) -> Iterator[Files]:
     hardware._cgroup_cores.cache_clear()
     yield contents
     hardware._cgroup_cores.cache_clear()
+
+
+def test_threads_are_granted_within_reason(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hardware, "usable_threads", lambda: 3)
+    assert [hardware.granted_threads(asked) for asked in (None, 1, 64, 65, 20_000)] == [3, 1, 64, 64, 64]
+    assert hardware.note_on_threads(64) == hardware.note_on_threads(None) == ()
+    (note,) = hardware.note_on_threads(20_000)
+    assert note == "on 64 threads in place of 20,000, since this process may use 3 cores"
+    monkeypatch.setattr(hardware, "usable_threads", lambda: 100)
+    assert [hardware.granted_threads(asked) for asked in (None, 400, 401)] == [100, 400, 400]
+    for few in (0, -2):
+        with pytest.raises(InputError, match=f"threads is at least 1, not {few}"):
+            hardware.granted_threads(few)
 
 
 def test_cores_without_affinity(monkeypatch: pytest.MonkeyPatch, files: Files) -> None:
@@ -56,6 +70,14 @@ def test_cores_without_affinity(monkeypatch: pytest.MonkeyPatch, files: Files) -
             },
             8,
         ),
+        (
+            {
+                "/proc/self/cgroup": ["0::/outer/inner"],
+                "/sys/fs/cgroup/outer/cpu.max": ["200000", "100000"],
+                "/sys/fs/cgroup/outer/inner/cpu.max": ["max", "100000"],
+            },
+            2,
+        ),
     ],
 )
 def test_quotas_of_either_version_cap_the_threads(
@@ -81,6 +103,21 @@ def test_the_smallest_bound_on_memory_counts(monkeypatch: pytest.MonkeyPatch, fi
     assert hardware.available_memory() == 20 * resource.getpagesize()
     files["/proc/self/statm"] = ["40", "5"]
     assert hardware.available_memory() == 0
+
+
+@pytest.mark.parametrize("inner_is_tighter", [True, False])
+@pytest.mark.parametrize("version", [1, 2])
+def test_every_control_group_on_the_way_counts(files: Files, version: int, inner_is_tighter: bool) -> None:
+    root, limit, used, cached = {
+        1: ("/sys/fs/cgroup/memory", "memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"),
+        2: ("/sys/fs/cgroup", "memory.max", "memory.current", "inactive_file"),
+    }[version]
+    files["/proc/self/cgroup"] = ["0::/outer/inner"] if version == 2 else ["0::/", "4:memory:/outer/inner"]
+    for folder, allowed in (("outer", 9000), ("outer/inner", 5000 if inner_is_tighter else 20_000)):
+        files[f"{root}/{folder}/{limit}"] = [str(allowed)]
+        files[f"{root}/{folder}/{used}"] = ["1500"]
+        files[f"{root}/{folder}/memory.stat"] = ["anon", "1000", cached, "500"]
+    assert hardware.available_memory() == (4000 if inner_is_tighter else 8000)
 
 
 def test_systems_without_resource_limits(monkeypatch: pytest.MonkeyPatch, files: Files) -> None:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import errno
+import os
+import stat
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NoReturn
@@ -13,7 +16,7 @@ import numpy as np
 import pytest
 from commands import PATIENCE
 
-from wedgewise import storage
+from wedgewise import own_files, storage
 from wedgewise.errors import MemoryLimitError, StorageError
 from wedgewise.execute.threads import run_tasks
 from wedgewise.machine import hardware, jit, native
@@ -33,6 +36,7 @@ def sum_of(values: Any) -> Any:
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An empty cache."""
     monkeypatch.setenv(jit.CACHE_VARIABLE, str(tmp_path))
+    monkeypatch.setattr(own_files, "_noticed", set())
     return tmp_path
 
 
@@ -110,9 +114,86 @@ def test_a_damaged_kernel_is_compiled_and_stored_again(folder: Path, said: list[
     assert len(said) == 2  # what was stored again is whole
 
 
+def replaced_by_link(path: Path) -> None:
+    path.rename(path.with_suffix(".moved"))
+    path.symlink_to(path.with_suffix(".moved"))
+
+
+def replaced_by_pipe(path: Path) -> None:
+    path.unlink()
+    os.mkfifo(path)
+
+
+UNBELIEVED: dict[str, Callable[[Path], object]] = {
+    "a pipe": replaced_by_pipe,
+    "a link": replaced_by_link,
+    "writable by its group": lambda path: path.chmod(0o660),
+    "one flipped bit in the name of the symbol": lambda path: path.write_bytes(
+        path.read_bytes().replace(b"sum_of", b"sum_og", 2)
+    ),
+}
+
+
+@pytest.mark.compiled
+@pytest.mark.parametrize("spoil", UNBELIEVED.values(), ids=UNBELIEVED)
+def test_a_kernel_that_is_not_believed_is_compiled_and_stored_again(
+    folder: Path, said: list[str], spoil: Callable[[Path], object], caplog: pytest.LogCaptureFixture
+) -> None:
+    jit.kernel(sum_of)(VALUES)
+    (stored,) = folder.glob("kernels-*/*")
+    spoil(stored)
+    with caplog.at_level("INFO", "wedgewise"):
+        for _ in range(3):
+            assert jit.kernel(sum_of)(VALUES) == 10
+    assert len(said) == 2
+    assert stat.S_ISREG(stored.lstat().st_mode)
+    assert stat.S_IMODE(stored.stat().st_mode) == 0o600
+    assert caplog.text.count("stored kernels are not believed, because") == 1
+
+
+@pytest.mark.compiled
+def test_kernels_of_another_user_are_not_loaded(
+    folder: Path, said: list[str], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    jit.kernel(sum_of)(VALUES)
+    (stored,) = folder.glob("kernels-*/*")
+    monkeypatch.setattr(own_files, "why_not_own", lambda _folder: None)
+    monkeypatch.setattr(jit, "why_not_own", lambda _folder: None)
+    monkeypatch.setattr(os, "geteuid", lambda: stored.stat().st_uid + 1)
+    with caplog.at_level("INFO", "wedgewise"):
+        assert jit.kernel(sum_of)(VALUES) == 10
+    assert len(said) == 2
+    assert f"belongs to another user (uid {stored.stat().st_uid}): compiling again" in caplog.text
+
+
+@pytest.mark.compiled
+def test_a_kernel_that_cannot_be_read_is_compiled(
+    folder: Path, said: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def unreadable(path: Path) -> NoReturn:
+        raise PermissionError(errno.EACCES, "Permission denied", str(path))
+
+    jit.kernel(sum_of)(VALUES)
+    monkeypatch.setattr(own_files, "_opened", unreadable)
+    assert jit.kernel(sum_of)(VALUES) == 10
+    assert len(said) == 2
+
+
+@pytest.mark.compiled
+def test_a_folder_that_is_not_believed_is_told_once(
+    folder: Path, said: list[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    folder.chmod(0o770)
+    with caplog.at_level("INFO", "wedgewise"):
+        for _ in range(2):
+            assert jit.kernel(sum_of)(VALUES) == 10
+    assert len(said) == 2
+    assert caplog.text.count(f"is not used, because {folder} can be written by others") == 1
+
+
 @pytest.mark.compiled
 def test_a_kernel_that_cannot_be_stored_still_runs(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def full_disk(path: Path) -> NoReturn:
+    def full_disk(path: Path, **_mode: int) -> NoReturn:
         raise StorageError(f"{path}: could not be written (No space left on device)")
 
     monkeypatch.setattr(storage, "atomic_write", full_disk)

@@ -11,11 +11,12 @@ from wedgewise.machine.jit import JIT_DISABLED, kernel
 from wedgewise.machine.native import DamagedObjectError, NativeObject
 from wedgewise.machine.primitives import count_common_bits, popcount, prefetch
 
+TITLE = "kernels-0/f.kernel"
 STORED = NativeObject("f", ("*u4", "i8"), ("memset",), 2, b"\x7fELF code")
 
 
 def test_a_stored_object_comes_back() -> None:
-    assert NativeObject.from_bytes(STORED.to_bytes()) == STORED
+    assert NativeObject.from_bytes(STORED.to_bytes(TITLE), TITLE) == STORED
 
 
 @pytest.mark.parametrize(
@@ -32,7 +33,21 @@ def test_a_stored_object_comes_back() -> None:
 )
 def test_a_damaged_object_is_refused(damage: Any) -> None:
     with pytest.raises(DamagedObjectError):
-        NativeObject.from_bytes(damage(STORED.to_bytes()))
+        NativeObject.from_bytes(damage(STORED.to_bytes(TITLE)), TITLE)
+
+
+def test_every_single_bit_counts() -> None:
+    whole = STORED.to_bytes(TITLE)
+    for bit in range(8 * len(whole)):
+        flipped = bytearray(whole)
+        flipped[bit // 8] ^= 1 << bit % 8
+        with pytest.raises(DamagedObjectError):
+            NativeObject.from_bytes(bytes(flipped), TITLE)
+
+
+def test_an_object_is_that_of_its_own_file_alone() -> None:
+    with pytest.raises(DamagedObjectError, match=r"kernels-0/g\.kernel is kernels-0/f\.kernel under another name"):
+        NativeObject.from_bytes(STORED.to_bytes(TITLE), "kernels-0/g.kernel")
 
 
 @kernel

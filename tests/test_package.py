@@ -151,6 +151,6 @@ def test_a_wheel_has_the_data(tmp_path: Path) -> None:
     names = zipfile.ZipFile(wheel).namelist()
     for part in ("py.typed", "data/email-Enron.txt.xz", "data/README.md", "cli/app.py", "__main__.py"):
         assert f"wedgewise/{part}" in names
-    assert "_wedgewise_nx/__init__.py" in names
+    assert {"_wedgewise_nx/__init__.py", "_wedgewise_start/__init__.py"} <= set(names)
     assert sum(name.startswith("wedgewise/") and name.endswith(".py") for name in names) == len(MODULES)
     assert not any(name.startswith("tests") for name in names)

@@ -187,7 +187,7 @@ def test_the_device_takes_the_least_graphs(pairs: list[list[int]], vertices: int
 @pytest.mark.parametrize("names", [["a", "b", "c"], np.array([7, 5, 9])])
 def test_the_device_keeps_names_and_what_reading_dropped(names: Any) -> None:
     pairs = np.array([[0, 2], [2, 0], [1, 1]], np.int32)
-    edges = EdgeList(pairs, ORIGIN, len(names), names, dropped_columns=2)
+    edges = EdgeList(pairs, ORIGIN, len(names), names, ignored_columns=(2, 3))
     assert_prepared_alike(edges)
     assert clean_on_device(edges, pairs, DEVICE).labels is names
 

@@ -86,7 +86,7 @@ def test_the_lock_names_no_place() -> None:
 
 def test_ci_installs_from_the_lock() -> None:
     assert "export LOCK=.ci/requirements.txt\n" in (ROOT / ".ci" / "run").read_text(encoding="utf-8")
-    assert '--require-hashes -r "$(LOCK)"' in (ROOT / "Makefile").read_text(encoding="utf-8")
+    assert '--require-hashes --no-deps -r "$(LOCK)"' in (ROOT / "Makefile").read_text(encoding="utf-8")
 
 
 CONNECTED = """
@@ -130,6 +130,7 @@ LONG = (
     "generate star --leaves 5 {folder}/star.txt",
     "partition {graph} {folder}/store",
     "count {folder}/store",
+    "count {folder}/store --workers 2",
     "triangles {folder}/store --output {folder}/more.csv",
     "report --graph {graph} --output {folder}/page.html",
     "datasets info twitter",

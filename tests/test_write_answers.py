@@ -15,6 +15,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import networkx as nx
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -232,6 +233,17 @@ def test_floats_keep_all_digits(tmp_path: Path) -> None:
     write_answers(per_vertex(graph, "clustering", values), tmp_path / "answer.csv")
     with (tmp_path / "answer.csv").open(newline="") as file:
         assert [float(row["clustering"]) for row in csv.DictReader(file)] == values.tolist()
+
+
+def test_labels_that_are_no_text_are_written_nowhere(tmp_path: Path) -> None:
+    graph = ww.Graph(nx.Graph([(("a", 1), "b"), ("b", 2.5), (2.5, ("a", 1))]))
+    answers = per_vertex(graph, "triangles", ww.triangles(graph))
+    for suffix in ("csv", "tsv", "parquet", "arrow"):
+        with pytest.raises(InputError, match=r"the label \('a', 1\) of type tuple is no text"):
+            write_answers(answers, tmp_path / f"answer.{suffix}")
+    assert os.listdir(tmp_path) == []
+    write_answers(answers, tmp_path / "answer.npy")
+    assert np.load(tmp_path / "answer.npy").tolist() == [1, 1, 1]
 
 
 def test_integer_labels_are_as_narrow_as_they_can_be(tmp_path: Path) -> None:

@@ -7,6 +7,8 @@ their names.
 
 from types import ModuleType as _Module
 
+import _wedgewise_start as _wedgewise_start  # before the imports below, which take a while
+
 __version__ = "0.1.0"
 
 from wedgewise import errors
@@ -34,6 +36,7 @@ from wedgewise.api import (
 from wedgewise.plan import Plan
 from wedgewise.read.limits import Limits
 from wedgewise.result import Truss, TrussLevel
+from wedgewise.row_edges import edge_ids
 from wedgewise.user_graph import Graph, read
 
 __all__ = [
@@ -48,6 +51,7 @@ __all__ = [
     "average_clustering",
     "clustering",
     "count",
+    "edge_ids",
     "edge_support",
     "errors",
     "explain",

@@ -18,7 +18,7 @@ from wedgewise import __version__
 from wedgewise.algorithms import registry
 from wedgewise.algorithms._contract import TRUSSES, Shape, TrussJob
 from wedgewise.answering_room import Source, graph_of, in_memory, source_of
-from wedgewise.errors import DeviceMemoryError, InputError, PreconditionError
+from wedgewise.errors import DeviceMemoryError, PreconditionError
 from wedgewise.graph import DeviceGraph, OrientedGraph
 from wedgewise.machine import gpu, hardware
 from wedgewise.machine.shortage import memory_for
@@ -68,6 +68,8 @@ def answer(
             question, held, options, lambda: _answered(question, held, options, tell, verify, details, clock)
         )
         if isinstance(found, Result):
+            if isinstance(found.graph, Graph) and found.graph is not source:
+                found.graph.release()
             return found
         from wedgewise.answering_disk import answer_from_disk
 
@@ -125,7 +127,13 @@ def _answered(
         machine=hardware.look().description,
         version=__version__,
         timeline=computed.timeline,
+        graph=graph if _has_rows(finished) else None,
     )
+
+
+def _has_rows(answer: Any) -> bool:
+    """Whether an answer is about vertices or edges, which have labels; numbers and levels of trusses are not."""
+    return not isinstance(answer, int | float | tuple)
 
 
 def plan_for(question: Question, source: Any, options: Options, details: Mapping[str, Any]) -> Plan:
@@ -243,7 +251,6 @@ def _compute_hybrid(
 def _prepare_hybrid(question: Question, graph: Graph, options: Options) -> tuple[OrientedGraph, Hybrid]:
     from wedgewise.execute.hybrid import plan_graph
 
-    _check_threads(options)
     check_preparation(graph.n, graph.m, options)
     oriented = graph.oriented(choose_order_of_blocks(options, graph), "rank", threads=options.threads)
     return oriented, plan_graph(question.name, oriented, options)
@@ -282,7 +289,6 @@ def _counting(tell: Tell) -> Callable[[int, int], None] | None:
 
 
 def _prepare(question: Question, computes: str, graph: Graph, options: Options) -> tuple[OrientedGraph, Plan]:
-    _check_threads(options)
     order, relabel = choose_orientation(options, "cpu", computes, graph)
     check_preparation(graph.n, graph.m, options)
     oriented = graph.oriented(order, relabel, threads=options.threads)
@@ -292,16 +298,10 @@ def _prepare(question: Question, computes: str, graph: Graph, options: Options) 
 
 
 def _prepare_on_device(computes: str, graph: Graph, options: Options, question: Question) -> tuple[DeviceGraph, Plan]:
-    _check_threads(options)
     order, relabel = choose_orientation(options, "cuda", computes, graph)
     oriented = graph.on_device(order, relabel)
     shape = Shape(oriented.n, oriented.m, oriented.wedges)
     return oriented, make_device_plan(question.name, computes, shape, order, relabel, options, gpu.find_device())
-
-
-def _check_threads(options: Options) -> None:
-    if options.threads is not None and options.threads < 1:
-        raise InputError(f"threads is at least 1, not {options.threads}")
 
 
 def _strengths(graph: Graph, oriented: OrientedGraph, weighted: bool, threads: int) -> NDArray[Any]:

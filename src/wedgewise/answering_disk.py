@@ -15,22 +15,24 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from wedgewise import __version__
 from wedgewise.algorithms import find
 from wedgewise.answering_room import GraphFile, Shortage, Source, name_of
 from wedgewise.answering_stores import answer_store
-from wedgewise.errors import MemoryLimitError
+from wedgewise.errors import InputError, MemoryLimitError
 from wedgewise.execute.outofcore import PROCESS
-from wedgewise.graph import CleanReport
+from wedgewise.graph import CleanReport, LabelledGraph, Labels
 from wedgewise.machine import hardware
 from wedgewise.machine.budget import room_within
 from wedgewise.orient_arrays import expected_wedges
-from wedgewise.partition.sources import How, foresee, numbered_edges
+from wedgewise.partition.sources import expected_pairs, numbered_edges
 from wedgewise.partition.spool import DISK_BYTES, SCHEMES, rehearse, write_store
 from wedgewise.partition.store import Store
 from wedgewise.partition.store_writer import Fingerprint
@@ -57,6 +59,7 @@ class Cut:
     reasons : why it is asked, and where it lies
     seconds : that cutting took
     cleaned : what was dropped from a graph that was held already
+    graph : what is left of it when the question is answered
     """
 
     folder: Path
@@ -64,6 +67,7 @@ class Cut:
     reasons: tuple[str, ...]
     seconds: float
     cleaned: CleanReport | None
+    graph: LabelledGraph
 
     def told(self, result: Result) -> Result:
         """A result of the store, as one of the graph."""
@@ -72,7 +76,42 @@ class Cut:
             plan=replace(result.plan, reasons=(*self.reasons, *result.plan.reasons)),
             seconds={"cut": self.seconds, **result.seconds},
             cleaned=self.cleaned or result.cleaned,
+            graph=None if result.graph is None else self.graph,
         )
+
+
+class FileGraph:
+    """The labels and edges of a file whose blocks are gone: it is read into memory when they are first asked for.
+
+    Whoever asks for them takes the memory that the question was not to take.
+    """
+
+    def __init__(self, file: GraphFile, options: Options) -> None:
+        self._file = replace(file, limits=file.limits.with_values({"memory_bytes": None}))
+        self._options = options
+        self._identity = _identity(file, options)
+
+    @cached_property
+    def _graph(self) -> Graph:
+        if _identity(self._file, self._options) != self._identity:
+            raise InputError(f"{self._file.path}: has changed since it was asked; ask again")
+        return self._file.graph("cpu")
+
+    @property
+    def n(self) -> int:
+        return self._graph.n
+
+    @property
+    def m(self) -> int:
+        return self._graph.m
+
+    @property
+    def labels(self) -> Labels:
+        return self._graph.labels
+
+    @property
+    def edges(self) -> NDArray[np.uint32]:
+        return self._graph.edges
 
 
 def answer_from_disk(shortage: Shortage, tell: Tell, verify: bool, k: int | None) -> Result:
@@ -92,23 +131,24 @@ def cut(shortage: Shortage, tell: Tell) -> Iterator[Cut]:
     MemoryLimitError
         When there is no room for that either.
     """
-    options, begin = _options_of_store(shortage), time.perf_counter()
+    options, begin, source = _options_of_store(shortage), time.perf_counter(), shortage.source
+    graph = source if isinstance(source, Graph) else FileGraph(source, options)
     with _refusing(shortage), _store(shortage, lambda folder: _written(shortage, folder, options, tell)) as found:
         store, was_there = found
         left = ", which an earlier run has left" if was_there else ""
         lies = f"{len(store.manifest.blocks):,} blocks, {store_bytes(store):,} bytes of disk, in {store.folder}{left}"
-        cleaned = shortage.source.cleaned if isinstance(shortage.source, Graph) else None
-        yield Cut(store.folder, options, (*_reasons(shortage), lies), time.perf_counter() - begin, cleaned)
+        cleaned = source.cleaned if isinstance(source, Graph) else None
+        yield Cut(store.folder, options, (*_reasons(shortage), lies), time.perf_counter() - begin, cleaned, graph)
 
 
 def plan_from_disk(shortage: Shortage) -> Plan:
     """What `answer_from_disk` would do, as far as that is known before anything is cut."""
     options, source = _options_of_store(shortage), shortage.source
-    threads = options.threads or hardware.usable_threads()
+    threads = hardware.granted_threads(options.threads)
     algorithm = ENGINE if options.algorithm == "auto" else options.algorithm
     with _refusing(shortage):
         room = room_within(options.memory_limit, rehearse)
-        known, pairs = (None, source.m) if isinstance(source, Graph) else _known(source, threads, room)
+        known, pairs = (None, source.m) if isinstance(source, Graph) else _known(source, threads)
     size = (source.n, source.m, expected_wedges(source.degrees)) if isinstance(source, Graph) else (0, 0, 0)
     most = "" if pairs is None else f", which takes up to {DISK_BYTES * pairs:,} bytes of disk"
     is_hybrid = options.device == "hybrid"
@@ -129,6 +169,7 @@ def plan_from_disk(shortage: Shortage) -> Plan:
         reasons=(
             *_reasons(shortage),
             f"cut into blocks in {_place(shortage.options)}{most}; the seconds are those of cutting",
+            *options.because,
         ),
         beyond=PROCESS,
         known=known,
@@ -146,7 +187,7 @@ def _refusing(shortage: Shortage) -> Iterator[None]:
 
 def _options_of_store(shortage: Shortage) -> Options:
     """The options to cut and ask by: the limit is one for the whole process, and all work is kept with the blocks."""
-    return replace(shortage.options, memory_limit=shortage.limit, work_folder=None, because=())
+    return replace(shortage.options, memory_limit=shortage.limit, work_folder=None)
 
 
 @contextmanager
@@ -167,19 +208,29 @@ def _written(shortage: Shortage, folder: Path, options: Options, tell: Tell) -> 
     how: dict[str, Any] = {"memory_limit": options.memory_limit, "threads": options.threads, "progress": tell}
     if isinstance(source, Graph):
         return write_store(source, folder, **how)
-    return write_store(source.path, folder, labels=source.labels, format=source.format, limits=source.limits, **how)
+    read_as: dict[str, Any] = {name: getattr(source, name) for name in ("labels", "format", "limits", "columns")}
+    return write_store(source.path, folder, **read_as, **how)
 
 
 def _identity(source: Source, options: Options) -> Identity:
-    """A file by its path, size and time, a graph by its edges; and what their blocks depend on."""
+    """A file by its path and by what the system says of it, a graph by its edges; and what their blocks depend on.
+
+    Of a file that is its size, its modification time, its inode and its change time. Anybody can give another file the
+    first two; the change time is the system's own, and moves with every write, rename and copy. So a copy of the same
+    bytes is taken for another file, which costs cutting it again. A checksum of some of the bytes would save that, and
+    miss an edit between them; one of all bytes would read the file once more. A restart of the machine changes none.
+    """
     facts = {"memory_limit": options.memory_limit, "version": __version__}
     if isinstance(source, Graph):
         return Identity(_fingerprint(source), facts)
     path = os.path.realpath(source.path)
     with named_failures(path, "looked at", "check the path"):
         status = os.stat(path)
-    read_as = {"labels": source.labels, "format": source.format, "limits": asdict(source.limits)}
-    return Identity(path, {"size": status.st_size, "time": status.st_mtime_ns, **read_as, **facts})
+    limits = asdict(source.limits.with_values({"memory_bytes": None}))  # of which the blocks do not depend
+    read_as = {"labels": source.labels, "format": source.format, "limits": limits}
+    read_as["columns"] = asdict(source.columns)
+    seen = {"size": status.st_size, "time": status.st_mtime_ns, "inode": status.st_ino, "changed": status.st_ctime_ns}
+    return Identity(path, {**seen, **read_as, **facts})
 
 
 def _fingerprint(graph: Graph) -> str:
@@ -191,9 +242,9 @@ def _fingerprint(graph: Graph) -> str:
     return found.of(graph.n)
 
 
-def _known(source: GraphFile, threads: int, room: int) -> tuple[str, int | None]:
+def _known(source: GraphFile, threads: int) -> tuple[str, int | None]:
     """What there is to say of a file before it is read, and its pairs, where its beginning tells how many."""
-    pairs = foresee(source.path, How(source.labels, source.format, source.limits, threads, room)).pairs
+    pairs = expected_pairs(source.path, source.how(threads))
     many = "" if pairs is None else f"{pairs:,} pairs, about, of "
     return f"{many}{name_of(source)}, which was not read", pairs
 

@@ -22,7 +22,7 @@ from wedgewise.machine.shortage import memory_for
 from wedgewise.partition.store import Store
 from wedgewise.plan import ENGINE, Options, Plan
 from wedgewise.result import Result
-from wedgewise.store_answers import KTruss, StoreAnswer, Supports, Triangles, array_bytes, table_bytes
+from wedgewise.store_answers import KTruss, StoreAnswer, StoreGraph, Supports, Triangles, array_bytes, table_bytes
 from wedgewise.truss.stores import Peeling, disk_bytes, loading_bytes, truss_without_rounds
 
 COMPUTES = {"triangles": "triangles", "edge_support": "edge_support", "k_truss": "edge_support"}
@@ -66,7 +66,8 @@ def answer_by_owners(question: StoreQuestion, store: Store, tell: Tell) -> Resul
     with found_by_owners(question, store, tell) as (found, result):
         begin = time.perf_counter()
         answer = found.array()
-        return replace(result, answer=answer, seconds={**result.seconds, "answer": time.perf_counter() - begin})
+        seconds = {**result.seconds, "answer": time.perf_counter() - begin}
+        return replace(result, answer=answer, seconds=seconds, graph=StoreGraph(store))
 
 
 def plan_by_owners(question: StoreQuestion, store: Store) -> Plan:
@@ -119,7 +120,7 @@ def _planned(question: StoreQuestion, store: Store) -> Owning:
     _check_answer(question, store, room)
     check_disk(store, question.name, kept_bytes(question.name, store))
     spare = loading_bytes(store.counts) if question.name == "k_truss" else 0
-    threads = options.threads or hardware.usable_threads()
+    threads = hardware.granted_threads(options.threads)
     owning = Owning(store, computes, room=room - spare, threads=threads, algorithm=algorithm, knobs=options.knobs)
     owning = owning.with_fitting_threads()
     owning.check_room()
@@ -214,7 +215,12 @@ def _plan(question: StoreQuestion, store: Store, owning: Owning, notes: tuple[st
     plan = plan_of(store, owning.algorithm, owning.knobs, owning.threads, owning.check_room() + lists)
     kept = f"{kept_bytes(question.name, store):,} bytes of disk for what is found, until it is handed out"
     computes = "k_truss" if question.name == "k_truss" else owning.computes
-    return replace(plan, question=question.name, computes=computes, reasons=(*plan.reasons, kept, *notes))
+    return replace(
+        plan,
+        question=question.name,
+        computes=computes,
+        reasons=(*plan.reasons, kept, *question.options.because, *notes),
+    )
 
 
 def _result(store: Store, plan: Plan, seconds: dict[str, float], verified: str | None) -> Result:

@@ -10,28 +10,32 @@ from __future__ import annotations
 import gc
 import os
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from traceback import clear_frames
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from wedgewise.algorithms import find
 from wedgewise.algorithms._contract import Shape
 from wedgewise.errors import DeviceMemoryError, InputError, MemoryLimitError, WedgewiseError
 from wedgewise.machine import hardware
 from wedgewise.machine.budget import LEAST_LIMIT, RESERVE_BYTES
+from wedgewise.machine.giving_back import give_back
 from wedgewise.plan import Options, allowed_memory, choose_place_to_clean, engine_for, host_bytes, orient_bytes
 from wedgewise.questions import Question
+from wedgewise.read.columns import ANY_COLUMNS, ColumnChoice
 from wedgewise.read.limits import DEFAULT_LIMITS, Limits
 from wedgewise.user_graph import Graph, clean_bytes
+
+if TYPE_CHECKING:
+    from wedgewise.partition.sources import How
 
 Found = TypeVar("Found")
 
 SMALL_BYTES = 1 << 20  # files that fit into every limit that stores have
-DECOMPRESSING_BLOCKS = 7
+READING_BLOCKS = 2
 LEAST_LINE_BYTES = 4  # of a pair in a file: two digits, what is between them, and a newline
 PAIR_BYTES, SIMPLE_BYTES, SIMPLE_VERTEX_BYTES = 8, 8, 12  # vertices have degrees and labels
 ORIENTED_BYTES, ORIENTED_VERTEX_BYTES = 4, 8
-ANY_ROOM = 1 << 62
 MORE = "raise memory_limit or use a machine with more memory"
 RAN_OUT = "memory ran out"
 
@@ -47,6 +51,8 @@ class GraphFile:
     drop_leaves: bool = False
     threads: int | None = None
     directed: bool = False
+    columns: ColumnChoice = ANY_COLUMNS
+    combine: str = "last"
 
     def graph(self, device: str) -> Graph:
         """The graph, cleaned there."""
@@ -59,12 +65,21 @@ class GraphFile:
             threads=self.threads,
             directed=self.directed,
             device=device,
+            combine=self.combine,
+            **asdict(self.columns),
         )
 
     @property
     def can_be_read_again(self) -> bool:
         """Whether blocks can be cut of it as the graph is made of it."""
-        return os.path.isfile(self.path) and not (self.drop_leaves or self.directed)
+        keeps_more = self.drop_leaves or self.directed or self.columns.weight is not None
+        return os.path.isfile(self.path) and not keeps_more
+
+    def how(self, threads: int) -> How:
+        """How its pairs are read in pieces."""
+        from wedgewise.partition.sources import How
+
+        return How(self.labels, self.format, self.limits, threads, self.columns)
 
 
 Source = GraphFile | Graph
@@ -74,17 +89,34 @@ def source_of(given: Any, options: Options) -> Source:
     """A file that can be read again; else the graph itself, or one made of whatever `Graph` accepts."""
     if isinstance(given, (str, os.PathLike)):
         given = GraphFile(given)
-    if isinstance(given, Graph) or (isinstance(given, GraphFile) and given.can_be_read_again):
-        return given
+    if isinstance(given, GraphFile) and given.can_be_read_again:
+        return _within_limit(given, options)
     return graph_of(given, options)
 
 
 def graph_of(given: Any, options: Options) -> Graph:
-    """The graph itself, or one made of what was given, cleaned where the question is to be answered."""
+    """The graph itself, or one made of what was given within the limit, cleaned where the question is answered."""
     if isinstance(given, Graph):
         return given
     place = choose_place_to_clean(options)
-    return given.graph(place) if isinstance(given, GraphFile) else Graph(given, device=place)
+    if isinstance(given, GraphFile):
+        return _within_limit(given, options).graph(place)
+    return Graph(given, device=place, limits=_limits_within(DEFAULT_LIMITS, given, options))
+
+
+def _within_limit(file: GraphFile, options: Options) -> GraphFile:
+    """The file, to be read within the limit for the process."""
+    return replace(file, limits=_limits_within(file.limits, file, options))
+
+
+def _limits_within(limits: Limits, source: Any, options: Options) -> Limits:
+    """The limits, with one on memory where there is none yet.
+
+    A limit that the interpreter alone may exceed is none for the process, but for what the stages take.
+    """
+    if options.memory_limit is None or options.memory_limit < LEAST_LIMIT or limits.memory_bytes is not None:
+        return limits
+    return limits.with_values({"memory_bytes": _process_limit(source, options)})
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,11 +170,13 @@ def in_memory(question: Question, source: Source, options: Options, work: Callab
         return Shortage(question, source, options, limit, str(error) or RAN_OUT, _told(error))
 
 
-def _process_limit(source: Source, options: Options) -> int | None:
+def _process_limit(source: Any, options: Options) -> int | None:
     """The limit as one for the whole process; on top of what that holds, where it holds a graph or other things."""
     limit = options.memory_limit
     if limit is None:
         return None
+    if isinstance(source, GraphFile) and source.limits.memory_bytes is not None:
+        return source.limits.memory_bytes
     from wedgewise.partition.turn import COUNTING_BYTES
 
     held = hardware.resident_bytes()
@@ -156,6 +190,7 @@ def _let_go(error: MemoryError) -> None:
         clear_frames(earlier.__traceback__)
         earlier = earlier.__context__
     gc.collect()
+    give_back()
 
 
 def _why_not(question: Question, source: Source, options: Options) -> str | None:
@@ -205,18 +240,19 @@ def _foreseen(question: Question, source: GraphFile, options: Options, limit: in
 def _told_by_beginning(source: GraphFile, size: int, options: Options) -> tuple[int | None, int]:
     """About how many pairs a file has, None where nothing is known, and what reading takes beside them.
 
-    That is what is mapped of a plain file. A compressed one has at most a pair per byte, which is said within a limit.
+    That is a block that is parsed, and one that waits. A compressed file has at most a pair per byte, which is said
+    within a limit.
     """
-    from wedgewise.partition.sources import How, foresee
-    from wedgewise.read.text import BLOCK_BYTES
+    from wedgewise.partition.sources import expected_pairs
+    from wedgewise.read._text_chunks import BLOCK_BYTES
 
     try:
-        foreseen = foresee(source.path, How(source.labels, source.format, source.limits, 1, ANY_ROOM))
+        pairs = expected_pairs(source.path, source.how(1))
     except WedgewiseError:  # whoever reads it says what is wrong with it
         return None, 0
-    if foreseen.pairs is None and not foreseen.is_whole and options.memory_limit is not None:
-        return size, DECOMPRESSING_BLOCKS * BLOCK_BYTES
-    return foreseen.pairs, size
+    if pairs is None and options.memory_limit is not None:
+        return size, READING_BLOCKS * BLOCK_BYTES
+    return pairs, READING_BLOCKS * BLOCK_BYTES
 
 
 def _bytes_of(question: Question, pairs: int, beside: int, options: Options) -> int | None:
@@ -231,7 +267,7 @@ def _bytes_of(question: Question, pairs: int, beside: int, options: Options) -> 
     algorithm = find(engine_for(question.name) if by_engine else options.algorithm, "cpu")
     if question.name not in algorithm.answers:
         return None
-    threads = options.threads or hardware.usable_threads()
+    threads = hardware.granted_threads(options.threads)
     n = m = pairs
     simple = SIMPLE_BYTES * m + SIMPLE_VERTEX_BYTES * n
     oriented = ORIENTED_BYTES * m + ORIENTED_VERTEX_BYTES * n
@@ -243,7 +279,7 @@ def _bytes_of(question: Question, pairs: int, beside: int, options: Options) -> 
 
 def _cleaning_bytes(pairs: int, options: Options) -> int:
     """What reading and cleaning take, for as many vertices as pairs."""
-    return PAIR_BYTES * pairs + clean_bytes(pairs, pairs, options.threads or hardware.usable_threads())
+    return PAIR_BYTES * pairs + clean_bytes(pairs, pairs, hardware.granted_threads(options.threads))
 
 
 def _allowed(limit: int | None) -> int:

@@ -17,7 +17,7 @@ from wedgewise.execute.owners import owned_answer
 from wedgewise.execute.task_memory import triple_answer
 from wedgewise.machine import hardware
 from wedgewise.partition.store import Store, open_store
-from wedgewise.plan import ENGINE, Options, Plan
+from wedgewise.plan import ENGINE, Options, Plan, with_reasons
 from wedgewise.report.progress import progress_bar
 from wedgewise.result import Result
 
@@ -57,7 +57,7 @@ def answer_store(
         if verify:
             verified = _verified(store, found, options, other)
             seconds["verify"] = time.perf_counter() - counted
-    manifest, plan = store.manifest, found.plan
+    manifest, plan = store.manifest, with_reasons(found.plan, options.because)
     return Result(
         answer=found.triangles,
         question=question,
@@ -91,7 +91,7 @@ def plan_store(question: str, folder: Any, options: Options, *, k: int | None = 
         plan = hybrid.plan_store(store, options).plan
     else:
         plan = plan_count(store, options.memory_limit, options.threads, options.algorithm, options.knobs)[1]
-    return replace(plan, reasons=(*plan.reasons, *notes_on_counting(store)))
+    return with_reasons(plan, (*options.because, *notes_on_counting(store)))
 
 
 def open_for(question: StoreQuestion, folder: Any) -> Store:

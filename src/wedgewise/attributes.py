@@ -1,27 +1,47 @@
 """EdgeList + SimpleGraph → what the edges carry: directions, weights, and the strengths that triangles are weighed by.
 
-A pair's edge is found by bisection among the edges' keys. Of pairs that repeat an arc (without directions: an edge) the
-last one stays. Pairs whose edge is not in the simple graph (loops, edges of dropped leaves) carry nothing, except that
-a loop's weight takes part in the largest weight, as it does in NetworkX.
+A pair's edge is found by bisection among the edges' keys. Pairs that repeat an arc (without directions: an edge) have
+their weights combined, in the order of the pairs. Pairs whose edge is not in the simple graph (loops, edges of dropped
+leaves) carry nothing, except that a loop's weight takes part in the largest weight, as it does in NetworkX.
 
-Memory: 9 bytes per pair while they are looked up; then per edge 2 bytes of directions, and 8 bytes per weight.
+Memory: 9 bytes per pair while they are looked up; then per edge 1 byte of marks, or 2 of directions, and 8 bytes per
+weight, those of vertices with loops included. To name a pair that is there twice takes up to 48 bytes per pair more.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from wedgewise.errors import InputError
+from wedgewise.errors import InputError, UnknownNameError
 from wedgewise.execute.threads import run_tasks
-from wedgewise.graph import EdgeList, Keys, SimpleGraph
+from wedgewise.graph import EdgeList, Keys, SimpleGraph, make_read_only
 from wedgewise.machine.shortage import memory_for
+from wedgewise.radix import changed
 
 CHUNK = 1 << 18
 NOWHERE = -1
+
+Places = NDArray[np.int64]
+Weights = NDArray[np.float64]
+
+
+def _put(kept: Weights, places: Places, weights: Weights) -> None:
+    """Of places that are given more than once, the last weight stays."""
+    kept[places] = weights
+
+
+COMBINE: dict[str, tuple[float, Callable[[Weights, Places, Weights], None]]] = {  # what to begin with, and how to go on
+    "last": (0.0, _put),
+    "sum": (0.0, np.add.at),
+    "max": (-np.inf, np.maximum.at),
+    "min": (np.inf, np.minimum.at),
+    "error": (0.0, _put),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +56,9 @@ class EdgeAttributes:
     directions: NDArray[np.bool_] | None
     weights: NDArray[np.float64] | None
     largest_weight: float = 1.0
+
+    def __post_init__(self) -> None:
+        make_read_only(self, "directions", "weights")
 
     @property
     def directed(self) -> bool:
@@ -68,32 +91,41 @@ class EdgeAttributes:
         return given
 
 
+def check_combine(combine: str) -> None:
+    """Refuse an unknown way to combine the weights of repeated edges."""
+    if combine not in COMBINE:
+        raise UnknownNameError(f"no way to combine weights named {combine!r}; there are: {', '.join(COMBINE)}")
+
+
 @memory_for("clean")
-def edge_attributes(edge_list: EdgeList, simple: SimpleGraph, *, directed: bool, threads: int) -> EdgeAttributes:
+def edge_attributes(
+    edge_list: EdgeList, simple: SimpleGraph, *, directed: bool, threads: int, combine: str = "last"
+) -> EdgeAttributes:
     """Look up what each edge of `simple`, which was made of `edge_list`, carries; the pairs must be as they came."""
     if directed and edge_list.undirected:
-        return _both_ways(edge_attributes(edge_list, simple, directed=False, threads=threads), simple.m)
+        once = edge_attributes(edge_list, simple, directed=False, threads=threads, combine=combine)
+        return _both_ways(once, simple.m)
     weights = edge_list.weights
     if weights is not None:
         _check_finite(edge_list, weights)
-    sides = _locate_sides(edge_list, simple, threads)
-    is_given = np.zeros(2 * simple.m, np.bool_)
-    kept = None if weights is None else np.zeros(2 * simple.m if directed else simple.m, np.float64)
-    for begin in range(0, len(sides), CHUNK):
-        part = slice(begin, begin + CHUNK)
-        found = sides[part] != NOWHERE
-        places = sides[part][found]
-        is_given[places] = True
-        if weights is not None and kept is not None:
-            kept[places if directed else places >> 1] = weights[part][found]  # of repeated indices the last one stays
-    directions = is_given.reshape(-1, 2) if directed else None
-    if weights is None or kept is None:
+    places, count = _locate_sides(edge_list, simple, threads), 2 * simple.m
+    if not directed:
+        places >>= 1  # the edge of a side; NOWHERE stays
+        count = simple.m
+    loops = 0 if weights is None else _place_loops(edge_list, simple, places, count)
+    is_given = _marked(places, count + loops)
+    by_edge = is_given[:count].reshape(-1, 2 if directed else 1)
+    if not by_edge.any(axis=1).all():
+        raise changed(edge_list.origin.name)
+    directions = by_edge if directed else None
+    if weights is None:
         return EdgeAttributes(directions, None)
-    by_edge = kept.reshape(-1, 2) if directed else kept
-    stayed = [by_edge.max(initial=-np.inf, where=True if directions is None else directions)]
-    stayed.append(_loop_weights(edge_list, weights, simple).max(initial=-np.inf))
-    largest = float(max(stayed))
-    return EdgeAttributes(directions, by_edge, largest if largest > -np.inf else 1.0)
+    if combine == "error":
+        _refuse_repeats(edge_list, places, int(np.count_nonzero(is_given)))
+    kept = _combined(edge_list, weights, places, count + loops, combine)
+    largest = float(kept.max(initial=-np.inf, where=is_given))
+    by_side = kept[:count].reshape(-1, 2) if directed else kept[:count]
+    return EdgeAttributes(directions, by_side, largest if largest > -np.inf else 1.0)
 
 
 def _both_ways(once: EdgeAttributes, m: int) -> EdgeAttributes:
@@ -102,17 +134,25 @@ def _both_ways(once: EdgeAttributes, m: int) -> EdgeAttributes:
     return EdgeAttributes(np.ones((m, 2), np.bool_), weights, once.largest_weight)
 
 
-def _check_finite(edge_list: EdgeList, weights: NDArray[np.float64]) -> None:
+def _check_finite(edge_list: EdgeList, weights: Weights) -> None:
     is_finite = np.isfinite(weights)
     if not is_finite.all():
         row = int(np.flatnonzero(~is_finite)[0])
         raise InputError(
-            f"{edge_list.origin.name}: the weight of pair {row}, {tuple(edge_list.pairs[row].tolist())}, is "
+            f"{edge_list.origin.name}: the weight of pair {row}, {_pair_text(edge_list, row)}, is "
             f"{weights[row]}: weights must be finite; leave such pairs out or give them another weight"
         )
 
 
-def _locate_sides(edge_list: EdgeList, simple: SimpleGraph, threads: int) -> NDArray[np.int64]:
+def _pair_text(edge_list: EdgeList, row: int) -> str:
+    """The pair of a row by its labels."""
+    first, second = edge_list.pairs[row].tolist()
+    if edge_list.names is not None:
+        first, second = edge_list.names[first], edge_list.names[second]
+    return f"({first}, {second})"
+
+
+def _locate_sides(edge_list: EdgeList, simple: SimpleGraph, threads: int) -> Places:
     """For each pair 2·e where it is edge e from its lower end, 2·e + 1 from its higher end, or NOWHERE."""
     pairs = edge_list.pairs
     called = _called(edge_list, simple)
@@ -122,7 +162,7 @@ def _locate_sides(edge_list: EdgeList, simple: SimpleGraph, threads: int) -> NDA
         part = slice(chunk * CHUNK, (chunk + 1) * CHUNK)
         ends = _slots_of(pairs[part], called, simple)
         low, high = ends.min(axis=1), ends.max(axis=1)
-        edges, found = _find(simple.slot_keys, low << np.uint64(32) | high)
+        edges, found = find_ascending(simple.slot_keys, low << np.uint64(32) | high)
         sides[part] = np.where(found, 2 * edges + (ends[:, 0] > ends[:, 1]), NOWHERE)
 
     run_tasks(locate, -(-len(pairs) // CHUNK), threads)
@@ -140,12 +180,12 @@ def _slots_of(values: NDArray[Any], called: NDArray[Any] | None, simple: SimpleG
     """The slots that raw values stand for; one beyond all slots for values that name no vertex."""
     if called is None:
         return values.astype(np.uint64)
-    vertices, found = _find(called, values.astype(called.dtype))
+    vertices, found = find_ascending(called, values.astype(called.dtype))
     slots = vertices if simple.slots is None else simple.slots[vertices]
     return np.where(found, slots, simple.slot_count).astype(np.uint64)
 
 
-def _find(ascending: NDArray[Any], wanted: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+def find_ascending(ascending: NDArray[Any], wanted: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
     """The place of each wanted value, and whether it is there at all; of absent ones the place means nothing.
 
     Wanted in ascending order, neighbours share most of their bisection in cache.
@@ -158,16 +198,70 @@ def _find(ascending: NDArray[Any], wanted: NDArray[Any]) -> tuple[NDArray[np.int
     return places, ascending[places] == wanted
 
 
-def _loop_weights(edge_list: EdgeList, weights: NDArray[np.float64], simple: SimpleGraph) -> NDArray[np.float64]:
-    """The weights that loops of vertices in `simple` end up with: of each vertex the last one given."""
-    is_loop = edge_list.pairs[:, 0] == edge_list.pairs[:, 1]
-    slots = _slots_of(edge_list.pairs[is_loop, 0], _called(edge_list, simple), simple)
+def _place_loops(edge_list: EdgeList, simple: SimpleGraph, places: Places, first: int) -> int:
+    """Give the loops of each vertex of `simple` a place of their own, from `first` on; how many vertices have loops."""
+    rows = np.flatnonzero(edge_list.pairs[:, 0] == edge_list.pairs[:, 1])
+    slots = _slots_of(edge_list.pairs[rows, 0], _called(edge_list, simple), simple)
     is_vertex = slots < simple.slot_count
     if simple.slots is not None:
-        is_vertex &= _find(simple.slots, slots.astype(np.uint32))[1]
-    _, from_the_end = np.unique(slots[is_vertex][::-1], return_index=True)
-    last: NDArray[np.float64] = weights[is_loop][is_vertex][::-1][from_the_end]
-    return last
+        is_vertex &= find_ascending(simple.slots, slots.astype(np.uint32))[1]
+    vertices, place = np.unique(slots[is_vertex], return_inverse=True)
+    places[rows[is_vertex]] = first + place
+    return len(vertices)
+
+
+def _marked(places: Places, count: int) -> NDArray[np.bool_]:
+    """Which of `count` places are given."""
+    is_given = np.zeros(count, np.bool_)
+    for begin in range(0, len(places), CHUNK):
+        part = places[begin : begin + CHUNK]
+        is_given[part[part != NOWHERE]] = True
+    return is_given
+
+
+def _combined(edge_list: EdgeList, weights: Weights, places: Places, count: int, combine: str) -> Weights:
+    """The weight of each of `count` places, out of those that were given for it, in the order of the pairs; or 0."""
+    start, take = COMBINE[combine]
+    kept = np.full(count, start)
+    with np.errstate(over="ignore"):
+        for begin in range(0, len(places), CHUNK):
+            part = slice(begin, begin + CHUNK)
+            found = places[part] != NOWHERE
+            given = weights[part][found]
+            if not np.isfinite(given).all():
+                raise changed(edge_list.origin.name, "weights")
+            take(kept, places[part][found], given)
+    if combine == "sum":
+        _check_sums(edge_list, places, kept)
+    elif start:
+        kept[np.isinf(kept)] = 0.0  # weights are finite: nothing was given there
+    return kept
+
+
+def _check_sums(edge_list: EdgeList, places: Places, sums: Weights) -> None:
+    is_finite = np.isfinite(sums)
+    if not is_finite.all():
+        row = int(np.argmax(places == np.argmin(is_finite)))
+        raise InputError(
+            f"{edge_list.origin.name}: the weights of {_pair_text(edge_list, row)}, first given in row {row}, add up "
+            "to infinity; scale the weights down or combine them in another way"
+        )
+
+
+def _refuse_repeats(edge_list: EdgeList, places: Places, distinct: int) -> None:
+    """Name the first row that gives a place again, and the row that gave it before."""
+    rows = np.flatnonzero(places != NOWHERE)
+    if len(rows) == distinct:
+        return
+    given = places[rows]
+    order = np.argsort(given, kind="stable")
+    again = np.flatnonzero(given[order[1:]] == given[order[:-1]])
+    at = again[np.argmin(order[again + 1])]
+    before, row = rows[order[at : at + 2]].tolist()
+    raise InputError(
+        f"{edge_list.origin.name}: rows {before} and {row} both give {_pair_text(edge_list, before)} a weight; leave "
+        "one out, or combine them: combine='last', 'sum', 'max' or 'min'"
+    )
 
 
 def _cube_roots(weights: NDArray[np.float64], largest: float, threads: int) -> NDArray[np.float64]:

@@ -3,10 +3,14 @@
 Peak memory beyond the pairs: 16 bytes per pair (two key buffers) and at most 13 + 4 per extra thread for every slot.
 Pairs that may be overwritten, and 64-bit pairs, which are narrowed first, serve as one of the two buffers. On a device
 it is `clean_device_bytes`.
+
+Pairs are read more than once, and others may write to them in between: no pass trusts what an earlier one has found.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -23,11 +27,12 @@ from wedgewise.clean_arrays import (
 from wedgewise.errors import InputError
 from wedgewise.execute.threads import run_tasks
 from wedgewise.graph import CleanReport, DeviceSimpleGraph, EdgeList, Ids, Keys, Labels, SimpleGraph
+from wedgewise.labels import pick_labels
 from wedgewise.machine import jit
 from wedgewise.machine.gpu import Array, Device
 from wedgewise.machine.jit import kernel, kernel_view
 from wedgewise.machine.shortage import memory_for
-from wedgewise.radix import MAX_ID, SortedKeys, sort_pairs
+from wedgewise.radix import MAX_ID, SortedKeys, changed, sort_pairs
 from wedgewise.read.limits import DEFAULT_LIMITS, MAX_LABEL, Limits
 
 ARRAY_SECONDS_PER_PAIR = 5e-7  # of cleaning, and as much of orienting, without kernels
@@ -61,9 +66,9 @@ def clean(
     if compiled:
         narrow = _narrow(pairs, threads)
         ours = narrow.base is None or (consume and edge_list.pairs.flags.writeable)  # without a base: made here
-        found = sort_pairs(narrow, slot_count, threads, consume=ours)
+        found = sort_pairs(narrow, slot_count, threads, consume=ours, name=edge_list.origin.name)
     else:
-        found = sort_pairs_by_arrays(pairs, slot_count)
+        found = sort_pairs_by_arrays(pairs, slot_count, name=edge_list.origin.name)
     slots, degrees = _vertices(found, labels is not None)
     if labels is None:
         labels = range(slot_count) if slots is None else slots
@@ -89,7 +94,7 @@ def clean_on_device(
         labels = _checked_labels(pairs, xp)
         pairs, slot_count = number_pairs(pairs, labels, xp), len(labels)
     limits.check("vertices", slot_count, path=edge_list.origin.name)
-    found = sort_pairs_by_arrays(pairs, slot_count, xp)
+    found = sort_pairs_by_arrays(pairs, slot_count, xp, name=edge_list.origin.name)
     slots, degrees = _vertices(found, labels is not None, xp)
     if labels is None and slots is None:
         labels = range(slot_count)
@@ -130,7 +135,10 @@ def _report(edge_list: EdgeList, pairs: int, found: SortedKeys) -> CleanReport:
         loops=found.loops,
         duplicates=found.duplicates,
         reversed_copies=found.reversed_copies,
-        dropped_columns=edge_list.dropped_columns,
+        dropped_columns=len(edge_list.ignored_columns),
+        columns=edge_list.columns,
+        ignored_columns=edge_list.ignored_columns,
+        notes=edge_list.origin.notes if edge_list.columns else (),
     )
 
 
@@ -143,25 +151,9 @@ def without_leaves(graph: SimpleGraph) -> SimpleGraph:
     slots = np.flatnonzero(stays).astype(np.uint32) if graph.slots is None else graph.slots[stays]
     ends = keys.view(np.uint32).astype(np.int64)
     degrees = np.bincount(ends, minlength=graph.slot_count).astype(np.uint32)[slots]
-    report = CleanReport(
-        pairs=graph.report.pairs,
-        edges=len(keys),
-        loops=graph.report.loops,
-        duplicates=graph.report.duplicates,
-        reversed_copies=graph.report.reversed_copies,
-        dropped_columns=graph.report.dropped_columns,
-        leaves_dropped=int(graph.n - len(slots)),
-    )
+    report = replace(graph.report, edges=len(keys), leaves_dropped=int(graph.n - len(slots)))
     labels = pick_labels(graph.labels, np.flatnonzero(stays))
     return SimpleGraph(len(slots), keys, slots, graph.slot_count, degrees, labels, report)
-
-
-def pick_labels(labels: Labels, vertices: NDArray[Any]) -> Labels:
-    """The labels of some vertices."""
-    if isinstance(labels, list):
-        return [labels[v] for v in vertices]
-    picked: NDArray[Any] = np.asarray(labels)[vertices]
-    return picked
 
 
 def number_labels(pairs: NDArray[Any], threads: int, *, compiled: bool) -> tuple[NDArray[Any], NDArray[np.uint32]]:
@@ -203,12 +195,15 @@ def _leading_digits(labels: NDArray[Any]) -> tuple[int, Ids]:
 
 @kernel
 def look_up(wanted: Keys, labels: Keys, shift: int, first_of: Ids, numbers: Ids) -> None:
-    """The position of every wanted label among the ascending labels, all of which occur: digit, then bisection."""
+    """The position of every wanted label among the ascending labels: digit, then bisection.
+
+    A label that is not among them, because it has changed since they were found, gets any position.
+    """
     one = np.uint64(1)
-    least = labels[0]
+    least, last_digit = labels[0], np.uint64(len(first_of)) - np.uint64(2)
     for i in range(np.uint64(len(wanted))):
         label = wanted[i]
-        digit = np.uint64(label - least) >> np.uint64(shift)
+        digit = min(np.uint64(max(label, least) - least) >> np.uint64(shift), last_digit)
         low, high = np.uint64(first_of[digit]), np.uint64(first_of[digit + one])
         while high - low > one:
             middle = (low + high) >> one
@@ -236,16 +231,26 @@ def _check_ids(edge_list: EdgeList, pairs: Array, largest: int, xp: Any) -> None
     name = edge_list.origin.name
     signed = pairs.dtype.kind == "i"
     if signed and largest > np.iinfo(pairs.dtype).max:
-        row = int(xp.flatnonzero((pairs < 0).any(axis=1))[0])
-        raise InputError(f"{name}: pair {row} is {tuple(pairs[row].tolist())}: vertex ids must not be negative")
+        found = _first_wrong(pairs, lambda some: some < 0, name, xp)
+        raise InputError(f"{name}: {found}: vertex ids must not be negative")
     if largest > MAX_LABEL:
         raise InputError(f"{name}: label {largest} is beyond 2^63 − 1, the largest integer label")
-    if edge_list.vertices is not None and largest >= edge_list.vertices:
-        row = int(xp.flatnonzero((pairs >= edge_list.vertices).any(axis=1))[0])
+    vertices = edge_list.vertices
+    if vertices is not None and largest >= vertices:
+        found = _first_wrong(pairs, lambda some: some >= vertices, name, xp)
         raise InputError(
-            f"{name}: pair {row} is {tuple(pairs[row].tolist())}, but there are only {edge_list.vertices} vertices "
-            f"(0 … {edge_list.vertices - 1}); pass a larger n or leave it out"
+            f"{name}: {found}, but there are only {vertices} vertices (0 … {vertices - 1}); "
+            "pass a larger n or leave it out"
         )
+
+
+def _first_wrong(pairs: Array, is_wrong: Callable[[Array], Array], name: str, xp: Any) -> str:
+    """The first pair with a wrong end, in words: there was one when the pairs were last looked at."""
+    rows = xp.flatnonzero(is_wrong(pairs).any(axis=1))[:1]
+    pair = pairs[rows]
+    if not is_wrong(pair).any():
+        raise changed(name)
+    return f"pair {int(rows[0])} is {tuple(pair[0].tolist())}"
 
 
 def _narrow(pairs: NDArray[Any], threads: int) -> NDArray[np.uint32]:

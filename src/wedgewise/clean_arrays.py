@@ -7,6 +7,8 @@ temporaries stay small beside them and no count that CuPy keeps in 32 bits overf
 
 from the highest bit to the lowest: loops come last, the copies of an edge lie together, those as given before those
 turned. Peak beyond the pairs: 16 bytes per pair, the key and its copy while sorting, and at most 24 per slot.
+
+Pairs are the caller's memory, which somebody may write to meanwhile: a part is copied before it is checked and used.
 """
 
 from __future__ import annotations
@@ -16,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from wedgewise.machine.gpu import Array
-from wedgewise.radix import MAX_ID, SortedKeys
+from wedgewise.radix import MAX_ID, SortedKeys, changed
 
 PART = 1 << 23
 LOOP = 1 << 63
@@ -35,11 +37,14 @@ def temporary_bytes(count: int) -> int:
     return PART_BYTES * min(PART, count)
 
 
-def sort_pairs_by_arrays(pairs: Array, ids: int, xp: Any = np) -> SortedKeys:
+def sort_pairs_by_arrays(pairs: Array, ids: int, xp: Any = np, *, name: str = "<pairs>") -> SortedKeys:
     """Sort (k, 2) unsigned pairs of ids below `ids`, each turned so that u < v; drop loops and copies."""
     keys = xp.empty(len(pairs), xp.uint64)
     for part in parts(len(pairs)):
-        _mark(pairs[part], keys[part], xp)
+        taken = pairs[part].copy()
+        if int(taken.max()) >= ids:
+            raise changed(name)
+        _mark(taken, keys[part], xp)
     keys.sort()
     proper = int(xp.searchsorted(keys, xp.asarray([LOOP], xp.uint64))[0])
     looped = xp.zeros(ids, xp.bool_)

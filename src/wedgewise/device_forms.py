@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from wedgewise.clean import clean_device_bytes, clean_on_device
 from wedgewise.errors import DeviceMemoryError
 from wedgewise.graph import DeviceGraph, DeviceSimpleGraph, EdgeList, Labels, OrientedGraph, SimpleGraph
+from wedgewise.labels import TextLabels
 from wedgewise.machine.gpu import Array, CopyingDevice
 from wedgewise.orient import arcs_of_edges_on_device, orient_device_bytes, orient_on_device, relabel_on_device
 from wedgewise.read.limits import Limits
@@ -160,7 +161,7 @@ class DeviceForms:
 
 def lies_on_device(labels: Any) -> bool:
     """Whether labels are an array of a device; None, where they are the slots, is not."""
-    return labels is not None and not isinstance(labels, (range, list, np.ndarray))
+    return labels is not None and not isinstance(labels, (range, list, TextLabels, np.ndarray))
 
 
 def copy_graph(graph: OrientedGraph, device: CopyingDevice) -> DeviceGraph:

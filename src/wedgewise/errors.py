@@ -1,15 +1,21 @@
 """The closed list of exceptions: each derives from WedgewiseError and from the built-in that fits.
 
-Every message names what happened, where (file and line when there is one) and the remedy.
+Every message names what happened, where (file and line when there is one) and the remedy. Errors cross processes: they
+pickle and copy with their attributes, whatever parameters they were made of.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from os import PathLike, fspath
+from typing import Any
 
 
 class WedgewiseError(Exception):
     """Base of everything that wedgewise raises on purpose."""
+
+    def __reduce__(self) -> tuple[Callable[..., WedgewiseError], tuple[Any, ...], dict[str, Any]]:
+        return _made_again, (type(self), *self.args), vars(self).copy()
 
 
 class InputError(WedgewiseError, ValueError):
@@ -53,6 +59,12 @@ class LimitError(InputError):
 
 class UnknownNameError(InputError):
     """No algorithm, generator, format, order or knob of that name; the message lists those there are."""
+
+
+class UnknownLabelError(InputError, KeyError):
+    """A graph has no vertex of that label; the message names the first such label."""
+
+    __str__ = Exception.__str__  # a KeyError shows the quoted message
 
 
 class PreconditionError(InputError):
@@ -109,6 +121,17 @@ class StorageError(WedgewiseError, OSError):
 
 class DownloadError(WedgewiseError, ConnectionError):
     """A graph could not be fetched; what has arrived of it stays, and the same call goes on from there."""
+
+
+def _made_again(kind: type[WedgewiseError], *args: Any) -> WedgewiseError:
+    """An error with its message as it was, made as the built-in that it is: its own parameters are not needed again."""
+    laid_out: Any = kind
+    while laid_out.__module__ != "builtins":
+        laid_out = laid_out.__base__
+    error: WedgewiseError = laid_out.__new__(kind, *args)
+    built_in: Any = next(base for base in kind.__mro__ if base.__module__ == "builtins")
+    built_in.__init__(error, *args)
+    return error
 
 
 def _shorten(text: str, width: int = 80) -> str:

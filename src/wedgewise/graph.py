@@ -3,6 +3,7 @@
     EdgeList ─clean→ SimpleGraph ─orient→ OrientedGraph
 
 Three different types with different field names, so that an oriented graph cannot be counted as an unoriented one.
+Their arrays, which users reach, are read-only: kernels trust them.
 An *edge* is undirected, an *arc* is directed; ``m`` counts edges, and arcs of the oriented graph.
 """
 
@@ -10,16 +11,34 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from sys import getsizeof
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
+
+from wedgewise.labels import TextLabels
 
 STEP_EDGES = 1 << 20  # at a time, so that signals are heard in between
 
 Ids = NDArray[np.uint32]
 Keys = NDArray[np.uint64]
-Labels = NDArray[Any] | range | list[str]
+Labels = NDArray[Any] | range | TextLabels | list[Any]
+Column = str | int  # of a table: its name, or its position from 0 where there are no names
+Array = TypeVar("Array")
+
+
+def read_only(array: Array) -> Array:
+    """The same memory as an array that nobody can write to; what is no array of the host stays as it is."""
+    if not isinstance(array, np.ndarray):
+        return array
+    array.flags.writeable = False
+    return array.view()
+
+
+def make_read_only(holder: Any, *names: str) -> None:
+    """Let nobody write to these arrays of a frozen dataclass."""
+    for name in names:
+        object.__setattr__(holder, name, read_only(getattr(holder, name)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,8 +59,9 @@ class EdgeList:
     * vertex numbers below ``vertices``, when ``vertices`` is given (a declared size; every number is a vertex), or
     * integer labels 0 … 2^63 − 1 otherwise: the vertices are the distinct labels, in ascending order.
 
-    Pairs lie on a device where the source did. ``names`` holds the label of every vertex number, text or integers (then
-    ``vertices == len(names)``), or None.
+    Pairs lie on a device where the source did. ``names`` holds the label of every vertex number (then
+    ``vertices == len(names)``): text, integers, or a list of any objects; or None.
+    ``columns`` and ``ignored_columns`` say which columns of a table became the ends and the weights, and which did not.
     ``weights`` holds one number per pair, when they were asked for.
     ``undirected`` says that the source has no directions: each pair stands for both of them.
     """
@@ -49,8 +69,9 @@ class EdgeList:
     pairs: NDArray[Any]
     origin: Origin
     vertices: int | None = None
-    names: list[str] | NDArray[Any] | None = None
-    dropped_columns: int = 0
+    names: TextLabels | list[Any] | NDArray[Any] | None = None
+    columns: tuple[Column, ...] = ()
+    ignored_columns: tuple[Column, ...] = ()
     weights: NDArray[np.float64] | None = None
     undirected: bool = False
 
@@ -63,10 +84,14 @@ class EdgeList:
 
 @dataclass(frozen=True, slots=True)
 class CleanReport:
-    """What cleaning dropped. ``pairs == edges + loops + duplicates + reversed_copies`` before leaves are dropped.
+    """What was read and what cleaning dropped.
 
-    A pair that was already seen in the same direction is a duplicate; the first one seen only in the other direction
-    is a reversed copy.
+    ``pairs == edges + loops + duplicates + reversed_copies`` before leaves are dropped. A pair that was already seen in
+    the same direction is a duplicate; the first one seen only in the other direction is a reversed copy.
+
+    ``columns`` are the columns of a table that became the ends of the edges, and their weights; ``ignored_columns`` are
+    the others, ``dropped_columns`` of them. A column without a name has its position, from 0. ``notes`` say how a text
+    file was read where that was not certain, such as whether its first line is a header.
     """
 
     pairs: int
@@ -76,6 +101,9 @@ class CleanReport:
     reversed_copies: int
     dropped_columns: int
     leaves_dropped: int = 0
+    columns: tuple[Column, ...] = ()
+    ignored_columns: tuple[Column, ...] = ()
+    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +124,12 @@ class SimpleGraph:
     degrees: Ids
     labels: Labels
     report: CleanReport
+
+    def __post_init__(self) -> None:
+        labels_are_slots = self.labels is self.slots
+        make_read_only(self, "slot_keys", "slots", "degrees", "labels")
+        if labels_are_slots:
+            object.__setattr__(self, "labels", self.slots)
 
     @property
     def m(self) -> int:
@@ -133,6 +167,41 @@ class SimpleGraph:
         return self.slot_keys.nbytes + self.degrees.nbytes + slots + labels_nbytes(self.labels)
 
 
+class LabelledGraph(Protocol):
+    """What the rows of an answer are labelled by: a graph, or what reads one again when its rows are asked for."""
+
+    @property
+    def n(self) -> int: ...
+
+    @property
+    def m(self) -> int: ...
+
+    @property
+    def labels(self) -> Labels: ...
+
+    @property
+    def edges(self) -> NDArray[np.uint32]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Adjacency:
+    """Every edge from both ends: the neighbours of vertex v are ``neighbours[offsets[v]:offsets[v + 1]]``, ascending.
+
+    8 bytes per edge, 4 or 8 per vertex.
+    """
+
+    offsets: NDArray[Any]
+    neighbours: Ids
+
+    def of(self, vertex: int) -> Ids:
+        """The neighbours of a vertex."""
+        return self.neighbours[int(self.offsets[vertex]) : int(self.offsets[vertex + 1])]
+
+    @property
+    def nbytes(self) -> int:
+        return self.offsets.nbytes + self.neighbours.nbytes
+
+
 @dataclass(frozen=True, slots=True)
 class OrientedGraph:
     """Each edge an arc from the lower to the higher vertex of `order`; rows sorted by id.
@@ -152,6 +221,9 @@ class OrientedGraph:
     named_by: str
     wedges: int
     strengths: NDArray[Any] | None = None
+
+    def __post_init__(self) -> None:
+        make_read_only(self, "offsets", "out_neighbours", "vertex_of", "strengths")
 
     @property
     def m(self) -> int:
@@ -214,9 +286,9 @@ class DeviceGraph:
 
 
 def labels_nbytes(labels: Labels) -> int:
-    """Bytes held by labels: none for a range, the buffer of an array, pointers and objects of a list."""
+    """Bytes held by labels: none for a range, the buffers of arrays and text, pointers and objects of a list."""
     if isinstance(labels, range):
         return 0
-    if isinstance(labels, np.ndarray):
+    if isinstance(labels, np.ndarray | TextLabels):
         return int(labels.nbytes)
     return sum(8 + getsizeof(label) for label in labels)

@@ -152,7 +152,7 @@ def tails_of_rows(offsets: Array, m: int, xp: Any) -> Array:
 
 def peeling_rounds_by_arrays(graph: AnySimple, xp: Any = np) -> Array:
     """The round in which each vertex goes when all vertices of at most the least remaining degree go at once."""
-    offsets, neighbours = _symmetric_rows(graph, xp)
+    offsets, neighbours = symmetric_rows_by_arrays(graph, xp)
     rounds, gone = xp.zeros(graph.n, xp.uint32), xp.zeros(graph.n, xp.bool_)
     remaining = graph.degrees.copy()
     left, bound, number = graph.n, 0, 0
@@ -168,7 +168,7 @@ def peeling_rounds_by_arrays(graph: AnySimple, xp: Any = np) -> Array:
     return rounds
 
 
-def _symmetric_rows(graph: AnySimple, xp: Any) -> tuple[Array, Array]:
+def symmetric_rows_by_arrays(graph: AnySimple, xp: Any = np) -> tuple[Array, Array]:
     """Every edge as two arcs, in rows."""
     vertex_of_slot = _by_slot(graph, xp.arange(graph.n, dtype=xp.uint32), xp)
     arcs = xp.empty(2 * graph.m, xp.uint64)

@@ -53,7 +53,7 @@ ARRAY_ROUNDS = {"trussness": 100, "k_truss": 10, "max_truss": 100}  # of trusses
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What the caller asked for, as given."""
+    """What the caller asked for; of threads, as many as this process gets, unless those of a cluster are meant."""
 
     device: str = "auto"
     algorithm: str = "auto"
@@ -67,6 +67,11 @@ class Options:
     workers: int | None = None
     resume: bool = True
     work_folder: str | os.PathLike[str] | None = None
+
+    def __post_init__(self) -> None:
+        if self.threads is not None and self.cluster is None:
+            object.__setattr__(self, "because", (*self.because, *hardware.note_on_threads(self.threads)))
+            object.__setattr__(self, "threads", hardware.granted_threads(self.threads))
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,7 +233,7 @@ def _seconds_here(computes: str, graph: Graph, options: Options) -> float:
     """An estimate for the host: loading, orienting and counting the wedges that the degrees let expect."""
     from wedgewise.orient_arrays import expected_wedges
 
-    threads = options.threads or hardware.usable_threads()
+    threads = hardware.granted_threads(options.threads)
     work = COST[computes] * (expected_wedges(graph.degrees) + 4 * graph.m) * COMPILED_SECONDS_PER_WEDGE
     return jit.load_seconds() + (work + ORIENT_SECONDS_PER_EDGE * graph.m) / threads
 
@@ -247,7 +252,7 @@ def check_preparation(n: int, m: int, options: Options) -> None:
     """Refuse what cannot fit or overflow, before anything large is allocated."""
     if m >= MAX_EDGES:
         raise InputError(f"{m:,} edges; exact 64-bit totals are guaranteed below {MAX_EDGES:,}")
-    need = orient_bytes(n, m, options.threads or hardware.usable_threads())
+    need = orient_bytes(n, m, hardware.granted_threads(options.threads))
     check_memory(need, options, f"orienting {m:,} edges", "use a machine with more memory")
 
 
@@ -283,6 +288,11 @@ def orient_bytes(n: int, m: int, threads: int) -> int:
     return 20 * m + (21 + 4 * workers) * n
 
 
+def with_reasons(plan: Plan, reasons: tuple[str, ...]) -> Plan:
+    """The plan with further reasons, those that it has not yet."""
+    return replace(plan, reasons=(*plan.reasons, *(reason for reason in reasons if reason not in plan.reasons)))
+
+
 def make_plan(
     question: str, computes: str, shape: Shape, order: str, relabel: str, options: Options, answer_bytes: int = 0
 ) -> Plan:
@@ -290,7 +300,7 @@ def make_plan(
 
     `answer_bytes` is what making the answer of it takes.
     """
-    threads = options.threads or hardware.usable_threads()
+    threads = hardware.granted_threads(options.threads)
     if options.algorithm != "auto":
         algorithm, reasons = find(options.algorithm, "cpu"), ["asked for by name"]
     else:
@@ -351,7 +361,7 @@ def make_device_plan(
         device="cuda",
         order=order,
         relabel=relabel,
-        threads=options.threads or hardware.usable_threads(),
+        threads=hardware.granted_threads(options.threads),
         knobs=knobs,
         n=shape.n,
         m=shape.m,

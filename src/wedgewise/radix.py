@@ -9,6 +9,9 @@ traffic per key: 8 B read and 8 B written by each of pack and scatter, the rest 
 per key; pairs that may be overwritten serve as one of them. Every scattered store prefetches the next line of its
 stream: without it a pass costs 8 ns per key, with it 3. The steps share one kernel, so that a fresh process loads one
 function instead of three.
+
+Only `pack` reads the pairs, each number once, and it checks the numbers that it takes: whoever else writes to that
+memory meanwhile can change the answer, but leads nowhere outside of the arrays.
 """
 
 from __future__ import annotations
@@ -18,6 +21,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from wedgewise.errors import InputError
 from wedgewise.execute.threads import run_tasks
 from wedgewise.graph import Ids, Keys
 from wedgewise.machine.jit import helper, kernel, kernel_view
@@ -75,15 +79,22 @@ def sort_pairs(
     rename: Ids | None = None,
     directed: bool = False,
     consume: bool = False,
+    name: str = "<pairs>",
 ) -> SortedKeys:
     """Sort (k, 2) pairs of ids below `ids` and drop copies.
 
     With `rename`, each id is replaced by ``rename[id]``, below `ids` too. Unless `directed`, each pair is turned so
     that u < v, and loops are dropped: `clean_arrays.sort_pairs_by_arrays` defines the result. With `consume`, the
-    pairs' memory becomes one of the two key buffers.
+    pairs' memory becomes one of the two key buffers. An id that is not below `ids` is refused: callers have looked at
+    the pairs before, so that they have changed.
     """
     spare = pairs.reshape(-1).view(np.uint64) if consume else np.empty(len(pairs), np.uint64)
-    return _Sorter(pairs, spare, ids, threads, rename, directed).run()
+    return _Sorter(pairs, spare, ids, threads, rename, directed).run(name)
+
+
+def changed(name: str, what: str = "pairs") -> InputError:
+    """What is wrong with pairs that are not what they were when they were first looked at."""
+    return InputError(f"{name}: the {what} changed while they were read; pass a copy that nobody writes to")
 
 
 def counting_workers(keys: int, ids: int, threads: int) -> int:
@@ -106,16 +117,18 @@ class _Sorter:
         self.rename = np.empty(0, np.uint32) if rename is None else kernel_view(rename)
         self.keys, self.spare = np.empty(count, np.uint64), spare
         self.chunks = np.append(np.arange(0, count, CHUNK_PAIRS), count)
-        self.positions = np.zeros((max(1, len(self.chunks) - 1), self.digits.buckets), np.uint64)
+        self.positions = np.zeros((max(1, len(self.chunks) - 1), self.digits.buckets + 1), np.uint64)
         self.counters = np.empty((self.workers, len(self.digits.passes) << DIGIT_BITS), np.uint32)
         self.first_counts = np.zeros(ids, np.uint32)
         self.second_counts = np.zeros((self.workers, ids), np.uint32)
         self.looped = np.zeros(ids, np.uint8)
         self.statistics = np.zeros((self.digits.buckets, 4), np.uint64)
 
-    def run(self) -> SortedKeys:
+    def run(self, name: str) -> SortedKeys:
         self._each(PACK, self.chunks, self.threads)
-        buckets = _scatter_positions(self.positions)
+        if self.positions[:, -1].any():
+            raise changed(name)
+        buckets = _scatter_positions(self.positions[:, :-1])
         self._each(SCATTER, self.chunks, self.threads)
         self._each(SORT, buckets, self.workers)
         unique, loops, duplicates, reversed_copies = (int(total) for total in self.statistics.sum(axis=0))
@@ -197,7 +210,8 @@ def run_step(
     """One step over [begin, end): pack pairs into `spare`, scatter them to `keys`, or sort a bucket of `keys`."""
     first, last, low_bit = np.uint64(begin), np.uint64(end), np.uint64(shift)
     if step == PACK:
-        pack_pairs(ends, rename, directed, first, last, low_bit, spare, positions)
+        bound = np.uint64(len(rename) if len(rename) else len(first_counts))
+        pack_pairs(ends, bound, rename, directed, first, last, low_bit, spare, positions)
     elif step == SCATTER:
         scatter_keys(spare, first, last, low_bit, positions, keys)
     else:
@@ -207,12 +221,15 @@ def run_step(
 
 
 @helper
-def pack_pairs(ends, rename, directed, begin, end, shift, keys, histogram):  # type: ignore[no-untyped-def]
-    """Pack the pairs in [begin, end) into keys and count their leading digits."""
+def pack_pairs(ends, bound, rename, directed, begin, end, shift, keys, histogram):  # type: ignore[no-untyped-def]
+    """Pack the pairs in [begin, end) into keys and count their leading digits, and last the pairs beyond `bound`."""
     one, half = np.uint64(1), np.uint64(32)
     renamed = len(rename) > 0
     for i in range(begin, end):
         u, v = np.uint64(ends[i * np.uint64(2)]), np.uint64(ends[i * np.uint64(2) + one])
+        if max(u, v) >= bound:
+            histogram[np.uint64(len(histogram)) - one] += one
+            continue
         if renamed:
             u, v = np.uint64(rename[u]), np.uint64(rename[v])
         turned = np.uint64(u > v and not directed)

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wedgewise.execute.timeline import Timeline
-from wedgewise.graph import CleanReport
+from wedgewise.graph import CleanReport, LabelledGraph
 from wedgewise.plan import Plan
 
 SCHEMA = 1
@@ -36,6 +36,8 @@ class Result:
     machine, version : where and by what
     task_seconds : of a store, the seconds of every task by its number; not in `to_dict`
     timeline : of a hybrid count, what ran where and when
+    graph : what the rows of tables are labelled by, None for numbers; as long as the result is held, so is the graph.
+        It is neither in `to_dict` nor in ``repr`` and ``==``; a pickle takes it along
 
     Examples
     --------
@@ -43,6 +45,12 @@ class Result:
     >>> result = ww.run("count", [(0, 1), (1, 2), (2, 0), (0, 0)], verify=True)
     >>> result.answer, result.m, result.cleaned.loops, result.verified is not None
     (1, 3, 1, True)
+    >>> ww.run("triangles", [("ada", "bob"), ("bob", "cy"), ("cy", "ada"), ("cy", "dee")]).to_pandas()
+      vertex  triangles
+    0    ada          1
+    1    bob          1
+    2     cy          1
+    3    dee          0
     """
 
     answer: Any
@@ -61,13 +69,70 @@ class Result:
     version: str
     task_seconds: Mapping[int, float] = field(default_factory=dict)
     timeline: Timeline | None = None
+    graph: LabelledGraph | None = field(default=None, repr=False, compare=False)
+
+    def to_arrow(self) -> Any:
+        """The answer as a ``pyarrow.Table``, its vertices by their labels; `to_pandas` has the columns.
+
+        Examples
+        --------
+        >>> import wedgewise as ww
+        >>> ww.run("list_triangles", [(10, 20), (20, 30), (30, 10)]).to_arrow().to_pylist()
+        [{'u': 10, 'v': 20, 'w': 30}]
+        """
+        return self._table("pyarrow")
+
+    def to_pandas(self) -> Any:
+        """The answer as a ``pandas.DataFrame``, its vertices by their labels.
+
+        The columns are ``vertex`` and ``triangles``, ``clustering`` or ``component``; ``source``, ``target`` and
+        ``support`` or ``truss``; ``source`` and ``target`` for the edges of one truss; ``u``, ``v`` and ``w`` for
+        triangles; ``vertex``, ``support`` and ``edges`` for `generalized_degree`; the fields of `TrussLevel` for
+        `truss_summary`. A store, and a file that was answered from disk, are read for that, all labels and edges at
+        once and whatever limit the question had.
+
+        Raises
+        ------
+        InputError
+            When the answer is one number, or the file has changed since.
+        MissingDependencyError
+            When the library is not installed.
+
+        Examples
+        --------
+        >>> import wedgewise as ww
+        >>> ww.run("edge_support", [(10, 20), (20, 30), (30, 10), (30, 40)]).to_pandas()
+           source  target  support
+        0      10      20        1
+        1      10      30        1
+        2      20      30        1
+        3      30      40        0
+        """
+        return self._table("pandas")
+
+    def to_polars(self) -> Any:
+        """The answer as a ``polars.DataFrame``, its vertices by their labels; `to_pandas` has the columns.
+
+        Examples
+        --------
+        >>> import wedgewise as ww
+        >>> ww.run("k_truss", [(10, 20), (20, 30), (30, 10), (30, 40)], k=3).to_polars().rows()
+        [(10, 20), (10, 30), (20, 30)]
+        """
+        return self._table("polars")
+
+    def _table(self, module: str) -> Any:
+        from wedgewise.answer_tables import answer_columns
+        from wedgewise.interop.tables import tabulate
+
+        return tabulate(module, lambda: answer_columns(self))
 
     def to_dict(self) -> dict[str, Any]:
-        """A JSON-ready object with the same keys but ``task_seconds``, and ``schema``; arrays become lists."""
-        plain = {"schema": SCHEMA, **asdict(replace(self, answer=None, task_seconds={}, timeline=None))}
+        """A JSON-ready object: ``schema`` and all but ``task_seconds`` and ``graph``; arrays become lists."""
+        plain = {"schema": SCHEMA, **asdict(replace(self, answer=None, task_seconds={}, timeline=None, graph=None))}
         plain["answer"] = _plain(self.answer)
         plain["timeline"] = None if self.timeline is None else self.timeline.to_dict()
-        del plain["task_seconds"]
+        del plain["task_seconds"], plain["graph"]
         return plain
 
 

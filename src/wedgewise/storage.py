@@ -23,7 +23,7 @@ USUAL = "0" * 12  # in the name of a temporary file; of any other one, random di
 
 
 @contextmanager
-def atomic_write(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
+def atomic_write(path: str | os.PathLike[str], *, mode: int | None = None) -> Iterator[BinaryIO]:
     """Yield a binary file that replaces `path` when the block ends without an exception.
 
     The bytes go to a temporary file in the same folder, are flushed to the disk, and take the final name in
@@ -33,6 +33,7 @@ def atomic_write(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     Parameters
     ----------
     path : the final name; a symbolic link is followed, so that the file it points at is replaced
+    mode : who may read and write the file, from its first byte on; without it, as a file that is replaced
 
     Raises
     ------
@@ -50,12 +51,12 @@ def atomic_write(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     """
     target = Path(os.path.realpath(path))
     try:
-        mode = _mode_of_replaced(target)
-        with _file_beside(target) as (temporary, file):
+        replaced = _mode_of_replaced(target)
+        with _file_beside(target, mode) as (temporary, file):
             yield file
             file.flush()
-            if mode is not None:
-                os.chmod(temporary, mode)
+            if mode is None and replaced is not None:
+                os.chmod(temporary, replaced)
             os.fsync(file.fileno())
             file.close()
             os.replace(temporary, target)
@@ -98,7 +99,8 @@ def partial_file(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
         When the file cannot be opened or written, or when another process has it.
     """
     try:
-        with os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT, 0o666), "r+b") as file:
+        flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
+        with os.fdopen(os.open(path, flags, 0o666), "r+b") as file:
             try:
                 _lock(file.fileno())
             except BlockingIOError as error:
@@ -177,14 +179,14 @@ def put_in_place(finished: str | os.PathLike[str], path: str | os.PathLike[str])
         raise _not_written(Path(path), error) from error
 
 
-def make_folder(path: str | os.PathLike[str], *, parents: bool = False) -> None:
+def make_folder(path: str | os.PathLike[str], *, parents: bool = False, mode: int = 0o777) -> None:
     """Make a folder, if it is not there, that survives a power cut as what is written into it does."""
     folder = Path(path)
     if folder.is_dir():
         return
     if parents:
         make_folder(folder.parent, parents=True)
-    folder.mkdir(exist_ok=True)
+    folder.mkdir(mode, exist_ok=True)
     _sync_folder(folder.parent)
 
 
@@ -220,7 +222,7 @@ def append_line(path: str | os.PathLike[str], text: str) -> None:
 
 
 @contextmanager
-def _file_beside(target: Path) -> Iterator[tuple[Path, BinaryIO]]:
+def _file_beside(target: Path, mode: int | None) -> Iterator[tuple[Path, BinaryIO]]:
     """A new file beside another, and its name; on any exception it is removed.
 
     As a rule the name is always the same, and a lock says that somebody is writing: a file that nobody has locked was
@@ -229,10 +231,10 @@ def _file_beside(target: Path) -> Iterator[tuple[Path, BinaryIO]]:
     name = f".{target.name[:100]}.{{}}.tmp"
     usual = target.with_name(name.format(USUAL))
     with ExitStack() as held:
-        file, temporary = _locked_new(usual, held), usual
+        file, temporary = _locked_new(usual, mode, held), usual
         if file is None:
             temporary = target.with_name(name.format(secrets.token_hex(6)))
-            file = held.enter_context(open(temporary, "xb"))
+            file = held.enter_context(_new(temporary, mode))
         try:
             yield temporary, file
         except BaseException:
@@ -241,11 +243,17 @@ def _file_beside(target: Path) -> Iterator[tuple[Path, BinaryIO]]:
             raise
 
 
-def _locked_new(path: Path, held: ExitStack) -> BinaryIO | None:
+def _new(path: Path, mode: int | None) -> BinaryIO:
+    """A file that was not there."""
+    opener = None if mode is None else lambda name, flags: os.open(name, flags, mode)
+    return open(path, "xb", opener=opener)
+
+
+def _locked_new(path: Path, mode: int | None, held: ExitStack) -> BinaryIO | None:
     """A new file, locked until `held` ends where there are locks; None where another process has one of that name."""
     _remove_if_left(path)
     try:
-        file = held.enter_context(open(path, "xb"))  # noqa: SIM115  (until the caller ends)
+        file = held.enter_context(_new(path, mode))
     except FileExistsError:
         return None
     try:

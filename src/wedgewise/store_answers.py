@@ -38,6 +38,29 @@ class Vertices:
     labels: Labels
 
 
+@dataclass(frozen=True, slots=True)
+class StoreGraph:
+    """The labels and edges of a store, in the order of answers that are arrays, read whenever they are asked for."""
+
+    store: Store
+
+    @property
+    def n(self) -> int:
+        return self.store.manifest.n
+
+    @property
+    def m(self) -> int:
+        return self.store.manifest.m
+
+    @property
+    def labels(self) -> Labels:
+        return self.store.labels()
+
+    @property
+    def edges(self) -> NDArray[np.uint32]:
+        return block_edges.all_edges(self.store, self.store.vertex_of())
+
+
 class StoreAnswer(Protocol):
     """What was found, on disk until it is given up."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import accumulate, pairwise
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +15,9 @@ from numpy.typing import NDArray
 from wedgewise.clean import clean
 from wedgewise.errors import DeviceMemoryError, InputError, MemoryLimitError, UnknownNameError
 from wedgewise.graph import (
+    Adjacency,
     CleanReport,
+    Column,
     DeviceGraph,
     DeviceSimpleGraph,
     EdgeList,
@@ -22,9 +25,13 @@ from wedgewise.graph import (
     OrientedGraph,
     Origin,
     SimpleGraph,
+    read_only,
 )
+from wedgewise.labels import pick_labels
 from wedgewise.machine import gpu, hardware
+from wedgewise.read.columns import ColumnChoice
 from wedgewise.read.limits import DEFAULT_LIMITS, Limits
+from wedgewise.vertex_index import VertexIndex
 
 if TYPE_CHECKING:
     from wedgewise.attributes import EdgeAttributes
@@ -39,7 +46,7 @@ class Graph:
 
     Parameters
     ----------
-    source : a path (or "-" for standard input), a (k, 2) integer array, pairs of labels, or an object of another
+    data : a path (or "-" for standard input), a (k, 2) integer array, pairs of labels, a table, or an object of another
         library: see `wedgewise.interop`
     n : number of vertices, when ids 0 … n − 1 are all vertices; without it the vertices are the labels that occur
     labels : "auto", "int" or "text": what the tokens of a text file are
@@ -51,8 +58,14 @@ class Graph:
     device : "cpu" or "cuda": where to clean; "auto" cleans on the GPU what lies there already. A graph that is cleaned
         on the GPU stays there, and comes to the host when something needs it there
     weights : keep a weight per edge, for weighted clustering: an array with one number per pair, the name of an
-        attribute or a column where the source has names, or True for the values of a matrix. Of repeated edges the
-        last one's weight stays.
+        attribute where edges have some, or True for the values of a matrix
+    source, target : which columns of a text file or a table are the ends of an edge, each a name or a position from 0.
+        Two columns need neither, and well-known pairs of names are found: source and target, src and dst, from and to,
+        sender and receiver, u and v, node1 and node2 and others, with or without an ending such as _id
+    weight : the column of a text file or a table that holds the weights to keep
+    header : whether the first line of a text file names its columns: True, False, or "auto" to look at the first lines
+    combine : the weight of an edge that is there more than once: "last", "sum", "max" or "min" of those given for it;
+        "error" refuses such edges. Without directions, an edge that is given in both directions is there twice
 
     Examples
     --------
@@ -64,7 +77,8 @@ class Graph:
 
     def __init__(
         self,
-        source: Any,
+        data: Any,
+        /,
         *,
         n: int | None = None,
         labels: str = "auto",
@@ -74,37 +88,52 @@ class Graph:
         threads: int | None = None,
         directed: bool = False,
         weights: Any = None,
+        combine: str = "last",
         device: str = "auto",
+        source: Column | None = None,
+        target: Column | None = None,
+        weight: Column | None = None,
+        header: bool | str = "auto",
     ) -> None:
+        from wedgewise.attributes import check_combine, edge_attributes
+
+        check_combine(combine)
         limits = limits or DEFAULT_LIMITS
-        threads = threads or hardware.usable_threads()
-        how = _Reading(n, labels, format, limits, threads, weights)
+        threads = hardware.granted_threads(threads)
+        columns = ColumnChoice(source, target, weight, header)
+        how = _Reading(n, labels, format, limits, threads, weights, columns)
         self.attributes: EdgeAttributes | None = None
         self._simple: SimpleGraph | None = None
         self._forms: DeviceForms | None = None
         self.why_not_there: str | None = None  # why it was cleaned on the host where that was to be on the GPU
         if device not in CLEANING_PLACES:
             raise UnknownNameError(f"no device named {device!r}; there are: {', '.join(CLEANING_PLACES)}")
-        if device != "cpu" and not drop_leaves and not directed and weights is None:
-            self._forms, edge_list, self.why_not_there = _cleaned_on_device(source, how, asked=device == "cuda")
+        if device != "cpu" and not drop_leaves and not directed and weights is None and weight is None:
+            self._forms, edge_list, self.why_not_there = _cleaned_on_device(data, how, asked=device == "cuda")
         else:
-            edge_list = how.edge_list(source)
+            edge_list = how.edge_list(data)
+        if combine != "last" and edge_list.weights is None:
+            raise InputError(
+                f"{edge_list.origin.name}: combine={combine!r} where no weights are kept; pass weights too"
+            )
         if self._forms is None:
             edge_list = _on_host(edge_list)
             keeps_more = directed or edge_list.weights is not None
-            _check_memory(edge_list, threads)
-            consume = _is_file(source) and not keeps_more
+            _check_memory(edge_list, threads, limits)
+            consume = _is_file(data) and not keeps_more
             self._simple = clean(edge_list, threads, drop_leaves=drop_leaves, limits=limits, consume=consume)
             if keeps_more:
-                from wedgewise.attributes import edge_attributes
-
-                self.attributes = edge_attributes(edge_list, self._simple, directed=directed, threads=threads)
+                self.attributes = edge_attributes(
+                    edge_list, self._simple, directed=directed, threads=threads, combine=combine
+                )
         self.origin: Origin = edge_list.origin
         self._degrees: NDArray[np.uint32] | None = None
         self.preparations = 0
         self._oriented: dict[tuple[str, str], OrientedGraph] = {}
         self._places: dict[tuple[str, str], NDArray[Any]] = {}
         self._edges: NDArray[np.uint32] | None = None
+        self._index: VertexIndex | None = None
+        self._adjacency: Adjacency | None = None
         self._lock = threading.Lock()
 
     @property
@@ -139,6 +168,89 @@ class Graph:
         """The label of every vertex, as the user wrote it."""
         return self.simple.labels
 
+    def index(self, label: Any) -> Any:
+        """The number of the vertex with a label, or of every vertex of a list or column of labels.
+
+        Parameters
+        ----------
+        label : a label; or several in a list, or in an array or column of NumPy, pandas, polars or Arrow. A tuple holds
+            several labels too, unless labels are objects of any type, as NetworkX has them
+
+        Returns
+        -------
+        int, or an int64 array for several labels
+
+        Raises
+        ------
+        UnknownLabelError
+            When no vertex has that label; a KeyError, which names the first such label.
+
+        Examples
+        --------
+        >>> import wedgewise as ww
+        >>> g = ww.Graph([("ada", "bob"), ("bob", "cy"), ("cy", "ada"), ("cy", "di")])
+        >>> g.index("cy"), g.index(["di", "ada"])
+        (2, array([3, 0]))
+        >>> "cy" in g, "eve" in g, len(g)
+        (True, False, 4)
+        """
+        return self.vertices.find(label)
+
+    def degree(self, label: Any) -> Any:
+        """The degree of the vertex with a label, or of every vertex of a list or column of labels, as `index` has them.
+
+        Examples
+        --------
+        >>> import wedgewise as ww
+        >>> g = ww.Graph([("ada", "bob"), ("bob", "cy"), ("cy", "ada"), ("cy", "di")])
+        >>> g.degree("cy"), g.degree(["di", "ada"])
+        (3, array([1, 2], dtype=uint32))
+        """
+        found = self.degrees[self.index(label)]
+        return found if isinstance(found, np.ndarray) else int(found)
+
+    def neighbors(self, label: Any) -> Any:
+        """The labels of a vertex's neighbours, in the order of the vertices; of several vertices a list of such.
+
+        Labels come as an int64 array, as text like `labels`, or as a list of other objects. The first call prepares the
+        rows of all vertices, 8 bytes per edge, and keeps them until `release`.
+
+        Examples
+        --------
+        >>> import wedgewise as ww
+        >>> g = ww.Graph([("ada", "bob"), ("bob", "cy"), ("cy", "ada"), ("cy", "di")])
+        >>> g.neighbors("cy"), g.neighbors(["di", "ada"])
+        (['ada', 'bob', 'di'], [['cy'], ['bob', 'cy']])
+        """
+        vertices, adjacency = self.index(label), self._rows
+        rows = [adjacency.of(vertex) for vertex in np.atleast_1d(vertices).tolist()]
+        found = pick_labels(self.labels, np.concatenate([np.empty(0, np.uint32), *rows]))
+        if isinstance(found, np.ndarray) and found.dtype.kind in "iu":
+            found = found.astype(np.int64)
+        ends = accumulate(map(len, rows), initial=0)
+        labels = [found[begin:end] for begin, end in pairwise(ends)]
+        return labels[0] if isinstance(vertices, int) else labels
+
+    @property
+    def vertices(self) -> VertexIndex:
+        """The vertices by label, prepared at the first call."""
+        labels = self.labels
+        with self._lock:
+            if self._index is None:
+                self._index = VertexIndex(labels, self.origin.name)
+            return self._index
+
+    @property
+    def _rows(self) -> Adjacency:
+        """The neighbours of every vertex, prepared at the first call."""
+        from wedgewise.orient import adjacency
+
+        simple = self.simple
+        with self._lock:
+            if self._adjacency is None:
+                self._adjacency = adjacency(simple, threads=hardware.usable_threads())
+            return self._adjacency
+
     @property
     def degrees(self) -> NDArray[np.uint32]:
         """The degree of every vertex."""
@@ -147,7 +259,7 @@ class Graph:
                 return self._simple.degrees
             if self._degrees is None:
                 assert self._forms is not None
-                self._degrees = self._forms.degrees()
+                self._degrees = read_only(self._forms.degrees())
             return self._degrees
 
     @property
@@ -163,8 +275,7 @@ class Graph:
         simple = self.simple
         with self._lock:
             if self._edges is None:
-                self._edges = simple.edges()
-                self._edges.flags.writeable = False
+                self._edges = read_only(simple.edges())
             return self._edges
 
     @property
@@ -188,6 +299,7 @@ class Graph:
         with self._lock:
             prepared = sum(oriented.nbytes for oriented in self._oriented.values())
             prepared += sum(places.nbytes for places in self._places.values())
+            prepared += sum(part.nbytes for part in (self._index, self._adjacency) if part is not None)
             edges = 0 if self._edges is None else self._edges.nbytes
         attributes = 0 if self.attributes is None else self.attributes.nbytes
         simple = 0 if self._simple is None else self._simple.nbytes
@@ -204,7 +316,7 @@ class Graph:
         """The oriented form, prepared at the first call and kept until `release`."""
         from wedgewise.orient import orient, relabel
 
-        threads = threads or hardware.usable_threads()
+        threads = hardware.granted_threads(threads)
         simple = self.simple
         with self._lock:
             if (order, "rank") not in self._oriented:
@@ -221,11 +333,11 @@ class Graph:
         from wedgewise.orient import arcs_of_edges
 
         key = (oriented.order, oriented.named_by)
-        threads = threads or hardware.usable_threads()
+        threads = hardware.granted_threads(threads)
         simple = self.simple
         with self._lock:
             if key not in self._places:
-                self._places[key] = arcs_of_edges(simple, oriented, threads=threads)
+                self._places[key] = read_only(arcs_of_edges(simple, oriented, threads=threads))
                 self.preparations += 1
             return self._places[key]
 
@@ -270,15 +382,18 @@ class Graph:
         >>> smaller.labels, smaller.edges.tolist()
         (['ada', 'bob', 'cy', 'di'], [[0, 1], [2, 3]])
         """
-        numbers = np.asarray(edges)
-        if numbers.ndim != 1 or (numbers.size and numbers.dtype.kind not in "iu"):
-            raise InputError(f"edges are numbers of edges, not {numbers.dtype} of shape {numbers.shape}")
+        from wedgewise.interop.dlpack import as_array
+
+        given = as_array(edges, "edges")
+        if given.ndim != 1 or (given.size and given.dtype.kind not in "iu"):
+            raise InputError(f"edges are numbers of edges, not {given.dtype} of shape {given.shape}")
+        numbers = given.astype(np.uint64 if given.dtype.kind == "u" else np.int64)  # a copy: others may write to those
         if numbers.size and not 0 <= int(numbers.min()) <= int(numbers.max()) < self.m:
             raise InputError(f"edges are numbered 0 … {self.m - 1:,}, not {numbers.min():,} … {numbers.max():,}")
         ends = self.edges[numbers.astype(np.int64)]
         kept = np.unique(ends)
         labels = self.labels
-        names = [labels[vertex] for vertex in kept] if isinstance(labels, list) else np.asarray(labels)[kept]
+        names = pick_labels(labels, kept)
         pairs = np.searchsorted(kept, ends).astype(np.uint32)
         return Graph(EdgeList(pairs, self.origin, vertices=len(kept), names=names), device="cpu")
 
@@ -287,7 +402,7 @@ class Graph:
         with self._lock:
             self._oriented.clear()
             self._places.clear()
-            self._edges = None
+            self._edges = self._index = self._adjacency = None
         self.release_device()
 
     def release_device(self) -> None:
@@ -295,6 +410,33 @@ class Graph:
         with self._lock:
             if self._forms is not None:
                 self._forms.release()
+
+    def __len__(self) -> int:
+        return self.n
+
+    def __contains__(self, label: object) -> bool:
+        return label in self.vertices
+
+    def __getstate__(self) -> dict[str, Any]:
+        """The graph without what it prepared; one that lies on a GPU comes to the host."""
+        simple = self.simple
+        prepared: dict[str, Any] = {
+            "_forms": None,
+            "_degrees": None,
+            "_oriented": {},
+            "_places": {},
+            "_edges": None,
+            "_index": None,
+            "_adjacency": None,
+            "_lock": None,
+        }
+        return {**vars(self), **prepared, "_simple": simple, "preparations": 0}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)
+        self._lock = threading.Lock()
+        self._simple = replace(state["_simple"])  # arrays that were copied can be written to
+        self.attributes = None if self.attributes is None else replace(self.attributes)
 
     def __repr__(self) -> str:
         return f"Graph({self.origin.name!r}, n={self.n}, m={self.m})"
@@ -311,6 +453,11 @@ def read(
     threads: int | None = None,
     directed: bool = False,
     device: str = "auto",
+    source: Column | None = None,
+    target: Column | None = None,
+    weight: Column | None = None,
+    header: bool | str = "auto",
+    combine: str = "last",
 ) -> Graph:
     """Read a graph file; the parameters are those of `Graph`.
 
@@ -332,7 +479,18 @@ def read(
         threads=threads,
         directed=directed,
         device=device,
+        source=source,
+        target=target,
+        weight=weight,
+        header=header,
+        combine=combine,
     )
+
+
+def read_pairs(data: Any, columns: ColumnChoice, *, labels: str, format: str | None, limits: Limits | None) -> EdgeList:
+    """The pairs of whatever `Graph` accepts, as they came; the parameters are those of `Graph`."""
+    threads = hardware.usable_threads()
+    return _Reading(None, labels, format, limits or DEFAULT_LIMITS, threads, None, columns).edge_list(data)
 
 
 def _is_file(source: Any) -> bool:
@@ -350,6 +508,7 @@ class _Reading:
     limits: Limits
     threads: int
     weights: Any
+    columns: ColumnChoice
 
     def edge_list(self, source: Any, receiver: Receiver | None = None) -> EdgeList:
         """The pairs of a source; those of a file also go to a receiver, while later ones are parsed."""
@@ -367,14 +526,12 @@ class _Reading:
         from wedgewise.read import read_edges
 
         if self.weights is not None:
-            raise InputError(
-                f"{source}: weights of a file are not read; read its columns, with pandas for instance, and pass the "
-                "table and the name of the column"
-            )
+            raise InputError(f"{source}: weights={self.weights!r} of a file; name the column that holds them: weight=…")
         return read_edges(
             source,
             format=self.format,
             labels=self.labels,
+            columns=self.columns,
             limits=self.limits,
             threads=self.threads,
             receiver=receiver,
@@ -385,7 +542,7 @@ class _Reading:
             return source
         from wedgewise.interop import edges_from
 
-        return edges_from(source, self.weights)
+        return edges_from(source, self.weights, self.columns)
 
 
 def _cleaned_on_device(source: Any, how: _Reading, *, asked: bool) -> tuple[DeviceForms | None, EdgeList, str | None]:
@@ -431,16 +588,15 @@ def _on_host(edge_list: EdgeList) -> EdgeList:
     return replace(edge_list, pairs=gpu.find_device().download(edge_list.pairs))
 
 
-def _check_memory(edge_list: EdgeList, threads: int) -> None:
+def _check_memory(edge_list: EdgeList, threads: int, limits: Limits) -> None:
     """Refuse pairs whose cleaning cannot fit, before the first buffer is taken."""
     pairs, vertices = len(edge_list.pairs), edge_list.vertices
     need = clean_bytes(pairs, pairs if vertices is None else vertices, threads)
-    available = hardware.available_memory()
-    if need > available:
+    if need > (left := limits.memory_left()):
         declared = "" if vertices is None else f" among {vertices:,} vertices"
         raise MemoryLimitError(
-            f"{edge_list.origin.name}: cleaning {pairs:,} pairs{declared} takes {need:,} bytes and "
-            f"{available:,} are available; use a machine with more memory"
+            f"{edge_list.origin.name}: cleaning {pairs:,} pairs{declared} takes {need:,} bytes and {left:,} are "
+            f"{'available' if limits.memory_bytes is None else 'left of the limit'}; use a machine with more memory"
         )
 
 

@@ -2,6 +2,9 @@
 
 Suffixes choose the format (.txt .tsv .csv, .bel .bel32 .bel64, .npy .npz, .mtx, .metis .graph, .parquet,
 .arrow .feather) and, behind it, the compression (.gz .bz2 .xz .zst). A file appears whole or not at all.
+
+What is written is read back by `ww.read` as the same pairs under the same labels, or it is refused. Matrix Market and
+METIS number vertices by row; lists of pairs do not hold vertices without an edge.
 """
 
 from __future__ import annotations
@@ -9,29 +12,32 @@ from __future__ import annotations
 import io
 import os
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from pathlib import PurePath
 from typing import Any, BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
 
 from wedgewise._decimal import spell
-from wedgewise.errors import InputError, MissingDependencyError, UnknownNameError
+from wedgewise.errors import InputError, UnknownNameError
 from wedgewise.graph import Keys, Labels
+from wedgewise.labels import TextLabels
 from wedgewise.machine import hardware
 from wedgewise.machine.shortage import memory_for
 from wedgewise.read.arrow import import_pyarrow
 from wedgewise.read.checks import first_outside
-from wedgewise.read.sniff import COMPRESSION_SUFFIXES, data_suffix
+from wedgewise.read.limits import DEFAULT_LIMITS
+from wedgewise.read.sniff import data_suffix
 from wedgewise.sorting import sorted_keys
 from wedgewise.storage import atomic_write
+from wedgewise.write_checks import SeenPairs, check_format, check_lines, check_names, header_of_names
+from wedgewise.write_compressed import compressed
 
 BLOCK_PAIRS = 2**16
+METIS_NEIGHBOURS = 2**18  # of a row alone, any number
 NPY_HEADER_BYTES = 128
 NUMBER_WIDTH = 20
-UNREADABLE_IN_TEXT = ' \t\r\n\v\f,"\0'
+MOST_STRING_BYTES = 2**31 - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,22 +47,37 @@ class _Output:
     file: BinaryIO
     seekable: bool
     name: str
+    format: str
     blocks: Iterator[NDArray[Any]]
     dtype: np.dtype[Any]
-    names: list[str] | None
+    names: TextLabels | None
     vertices: int | None
 
     def all_blocks(self) -> list[NDArray[Any]]:
         """Every pair in memory, for formats that need to know how many there are before the first byte."""
         return [block.astype(self.dtype, copy=False) for block in self.blocks]
 
+    def write_all(self, pieces: Iterable[bytes]) -> None:
+        """Write a format without a signature: its first piece has to be taken for what it is."""
+        for number, piece in enumerate(pieces):
+            if number == 0:
+                check_format(piece, self.name, self.format, compressed=not self.seekable)
+            self.file.write(piece)
+
 
 @dataclass(frozen=True, slots=True)
 class Writer:
-    """How one format is written, and the labels it can hold: "text", "int", or "none" (row numbers only)."""
+    """How one format is written, the labels it can hold ("text", "int", or "none": row numbers only), and what readers
+    call it."""
 
     write: Callable[[_Output], None]
     labels: str
+    format: str
+
+    @property
+    def holds_vertices(self) -> bool:
+        """Whether vertices without an edge are kept."""
+        return self.labels == "none" or self.format == "npz"
 
 
 @memory_for("write")
@@ -75,13 +96,13 @@ def write_edges(
     edges : an integer array of shape (k, 2), or an iterable of such arrays, which is streamed
     path : where to; the suffix tells the compression, and the format if none is given
     format : a name of `WRITERS`
-    labels : what to write for vertex v: ``labels[v]`` instead of v; text files and tables can hold text
+    labels : what to write for vertex v: ``labels[v]`` instead of v, all different; text files and tables can hold text
     vertices : the number of vertices, for formats that keep vertices without an edge (.mtx, .metis, .npz)
 
     Raises
     ------
     InputError
-        When the format cannot hold these pairs or labels.
+        When the format cannot hold these pairs or labels so that they are read back.
     StorageError
         When the file cannot be written.
 
@@ -95,17 +116,21 @@ def write_edges(
     '0,1\\n1,2\\n'
     """
     writer = writer_of(path, format)
-    names = labels if isinstance(labels, list) else None
+    if isinstance(labels, list):
+        labels = TextLabels.of(labels)
+    names = labels if isinstance(labels, TextLabels) else None
     if names is not None and writer.labels != "text":
         raise InputError(f"{path}: this format holds integers only; write text labels as text or Parquet")
     if labels is not None and writer.labels == "none":
         raise InputError(f"{path}: this format numbers vertices by row; write it without labels")
+    if isinstance(labels, np.ndarray) and (labels.dtype.kind not in "iu" or first_outside(labels) is not None):
+        raise InputError(f"{path}: labels of {labels.dtype} that are not all 0 … 2^63 − 1; write text labels")
     counter = _Counter()
-    blocks = counter.counted(_blocks(edges, names, labels, vertices))
+    blocks = _with_whole_head(counter.counted(_blocks(edges, names, labels, vertices)))
     dtype = _narrowest(edges, labels, vertices)
     with atomic_write(path) as plain, compressed(plain, path) as file:
         seekable = file is plain
-        writer.write(_Output(file, seekable, str(path), blocks, dtype, names, vertices))
+        writer.write(_Output(file, seekable, str(path), writer.format, blocks, dtype, names, vertices))
     return counter.pairs
 
 
@@ -122,7 +147,7 @@ class _Counter:
 
 def _blocks(
     edges: NDArray[Any] | Iterable[NDArray[Any]],
-    names: list[str] | None,
+    names: TextLabels | None,
     labels: Labels | None,
     vertices: int | None,
 ) -> Iterator[NDArray[Any]]:
@@ -143,6 +168,16 @@ def _blocks(
                 )
             yield block if label_of is None else label_of[block]
             row += len(block)
+
+
+def _with_whole_head(blocks: Iterator[NDArray[Any]]) -> Iterator[NDArray[Any]]:
+    """The same pairs; the first block is a full one, or all of them: it holds everything that readers decide by."""
+    first: list[NDArray[Any]] = []
+    while sum(map(len, first)) < BLOCK_PAIRS and (block := next(blocks, None)) is not None:
+        first.append(block)
+    if first:
+        yield first[0] if len(first) == 1 else np.concatenate(first)
+    yield from blocks
 
 
 def _narrowest(
@@ -168,32 +203,6 @@ def writer_of(path: str | os.PathLike[str], format: str | None = None) -> Writer
     return WRITERS[name]
 
 
-def compressed(file: BinaryIO, path: str | os.PathLike[str]) -> AbstractContextManager[Any]:
-    """The file itself, or a compressor in front of it, by the last suffix."""
-    suffix = PurePath(path).suffix.lower()
-    if suffix not in COMPRESSION_SUFFIXES:
-        return nullcontext(file)
-    if suffix == ".gz":
-        import gzip
-
-        return gzip.GzipFile(filename="", mode="wb", compresslevel=6, fileobj=file, mtime=0)
-    if suffix == ".bz2":
-        import bz2
-
-        return bz2.BZ2File(file, "wb")
-    if suffix == ".xz":
-        import lzma
-
-        return lzma.LZMAFile(file, "wb")
-    try:
-        import zstandard
-    except ImportError as error:
-        raise MissingDependencyError(
-            'writing .zst needs zstandard; install it with: pip install "wedgewise[zstd]"'
-        ) from error
-    return zstandard.ZstdCompressor().stream_writer(file, closefd=False)
-
-
 def _write_text(separator: str) -> Callable[[_Output], None]:
     """A writer of one pair per line."""
 
@@ -201,48 +210,57 @@ def _write_text(separator: str) -> Callable[[_Output], None]:
         if output.names is not None:
             _write_names(output, output.names, separator)
             return
-        trailing = np.tile(np.frombuffer(f"{separator}\n".encode(), np.uint8).astype(np.uint32), BLOCK_PAIRS)
-        for block in output.blocks:
-            output.file.write(spell(unsigned(block), trailing[: 2 * len(block)]))
+        trailing = _trailing(separator)
+        output.write_all(spell(unsigned(block), _repeated(trailing, block)) for block in output.blocks)
 
     return write
 
 
-def _write_names(output: _Output, names: list[str], separator: str) -> None:
-    for name in names:
-        if not name or name[0] in "#%" or not set(name).isdisjoint(UNREADABLE_IN_TEXT):
-            raise InputError(
-                f"{output.name}: the label {name!r} cannot stand in a text file (it is empty, or has a "
-                "blank, a comma or a quote, or # or % in front); write Parquet"
-            )
-    for block in output.blocks:
-        lines = [f"{names[source]}{separator}{names[target]}\n" for source, target in block.tolist()]
-        output.file.write("".join(lines).encode())
+def _trailing(separator: str) -> NDArray[np.uint32]:
+    """What stands behind the numbers or labels of a pair."""
+    return np.array([ord(separator), ord("\n")], np.uint32)
+
+
+def _repeated(trailing: NDArray[np.uint32], block: NDArray[Any]) -> NDArray[np.uint32]:
+    return np.tile(trailing, len(block))
+
+
+def _write_names(output: _Output, names: TextLabels, separator: str) -> None:
+    """Pairs of text labels, behind a header where the first of them would be taken for something else."""
+    check_names(output.name, names)
+    trailing = _trailing(separator)
+    for number, block in enumerate(output.blocks):
+        check_lines(output.name, names, block)
+        text = names.spell(block.reshape(-1), _repeated(trailing, block))
+        if number == 0:
+            output.file.write(header_of_names(text, output.name, separator, compressed=not output.seekable))
+        output.file.write(text)
 
 
 def _write_bel(output: _Output) -> None:
     """Raw pairs of the width that is needed, unless a reader could not tell that width."""
-    second_ids = largest = 0
-    for block in output.blocks:
-        second_ids |= int(block[:, 1].max(initial=0))
-        largest = max(largest, int(block.max(initial=0)))
-        output.file.write(block.astype(output.dtype).tobytes())
-    if output.dtype.itemsize == 4 and second_ids == 0 and largest:
+    seen = SeenPairs()
+    output.write_all(seen.watched(block).astype(output.dtype).tobytes() for block in output.blocks)
+    if output.dtype.itemsize == 4 and seen.second_ids == 0 and seen.pairs and seen.pairs % 2 == 0:
         raise InputError(f"{output.name}: pairs that all end in 0 look like 64-bit ids; name the file .bel32")
-    if largest >= 2**32:
+    if seen.largest >= 2**32:
         raise InputError(f"{output.name}: ids of 2^32 and more look like 32-bit pairs; name the file .bel64")
+    if output.dtype.itemsize == 8 and seen.pairs and seen.all_differ():
+        raise InputError(f"{output.name}: 64-bit ids that all differ look like 32-bit pairs too; name the file .bel64")
 
 
 def _write_bel32(output: _Output) -> None:
-    for block in output.blocks:
-        if int(block.max(initial=0)) >= 2**31:
-            raise InputError(f"{output.name}: an id of 2^31 or more does not fit; name the file .bel64")
-        output.file.write(block.astype("<i4").tobytes())
+    output.write_all(_narrow(output.name, block).tobytes() for block in output.blocks)
+
+
+def _narrow(path: str, block: NDArray[Any]) -> NDArray[Any]:
+    if int(block.max(initial=0)) >= 2**31:
+        raise InputError(f"{path}: an id of 2^31 or more does not fit; name the file .bel64")
+    return block.astype("<i4")
 
 
 def _write_bel64(output: _Output) -> None:
-    for block in output.blocks:
-        output.file.write(block.astype("<i8").tobytes())
+    output.write_all(block.astype("<i8").tobytes() for block in output.blocks)
 
 
 def _npy_header(dtype: np.dtype[Any], shape: tuple[int, ...]) -> bytes:
@@ -273,6 +291,7 @@ def _write_npy(output: _Output) -> None:
 def _write_npz(output: _Output) -> None:
     import zipfile
 
+    _check_rows(output, 0)
     blocks = output.all_blocks()
     members = {"edges": (_npy_header(output.dtype, (_pairs(blocks), 2)), blocks)}
     if output.vertices is not None:
@@ -294,15 +313,26 @@ def _write_matrix_market(output: _Output) -> None:
     blocks = output.blocks if output.seekable else list(output.blocks)
     known = (0, -1) if isinstance(blocks, Iterator) else (_pairs(blocks), _largest(blocks))
     output.file.write(_matrix_market_header(*known, output.vertices))
-    trailing = np.tile(np.array([ord(" "), ord("\n")], np.uint32), BLOCK_PAIRS)
+    trailing = _trailing(" ")
     count, largest = 0, -1
     for block in blocks:
         entries = np.stack((block.max(axis=1), block.min(axis=1)), axis=1)
-        output.file.write(spell(unsigned(entries, spare=1) + 1, trailing[: 2 * len(block)]))
+        output.file.write(spell(unsigned(entries, spare=1) + 1, _repeated(trailing, block)))
         count, largest = count + len(block), max(largest, int(block.max()))
+    _check_rows(output, largest + 1)
     if output.seekable:
         output.file.seek(0)
         output.file.write(_matrix_market_header(count, largest, output.vertices))
+
+
+def _check_rows(output: _Output, used: int) -> None:
+    """Refuse more vertices than readers take."""
+    rows = used if output.vertices is None else output.vertices
+    if rows > DEFAULT_LIMITS.vertices:
+        raise InputError(
+            f"{output.name}: {rows:,} vertices, of which this format has a number or a row each, are more than readers "
+            f"take ({DEFAULT_LIMITS.vertices:,}); write .npy, or only the vertices with edges (--clean)"
+        )
 
 
 def _pairs(blocks: Iterable[NDArray[Any]]) -> int:
@@ -326,11 +356,14 @@ def _write_metis(output: _Output) -> None:
     keys = _sorted_both_ways(blocks) if n < 2**31 else None
     if keys is None:
         raise InputError(f"{output.name}: METIS holds simple graphs of below 2^31 vertices; write a cleaned graph")
-    output.file.write(f"{n} {len(keys) // 2}\n".encode())
-    for first in range(0, n, BLOCK_PAIRS):
+    output.write_all([f"{n} {len(keys) // 2}\n".encode()])
+    first = 0
+    while first < n:
         rows = np.arange(first, min(first + BLOCK_PAIRS, n) + 1, dtype=np.uint64)
         bounds = np.searchsorted(keys, rows << 32)
-        output.file.write(_metis_rows(keys[bounds[0] : bounds[-1]] & 0xFFFFFFFF, np.diff(bounds)))
+        count = max(1, int(np.searchsorted(bounds, bounds[0] + METIS_NEIGHBOURS, side="right")) - 1)
+        output.file.write(_metis_rows(keys[bounds[0] : bounds[count]] & 0xFFFFFFFF, np.diff(bounds[: count + 1])))
+        first += count
 
 
 def _sorted_both_ways(blocks: list[NDArray[Any]]) -> Keys | None:
@@ -380,20 +413,27 @@ def _write_arrow(output: _Output) -> None:
 
 
 def _schema(pyarrow: Any, output: _Output) -> Any:
-    kind = pyarrow.from_numpy_dtype(output.dtype) if output.names is None else pyarrow.string()
+    kind = pyarrow.from_numpy_dtype(output.dtype) if output.names is None else text_type(output.names, 2 * BLOCK_PAIRS)
     return pyarrow.schema([("source", kind), ("target", kind)])
 
 
 def _tables(pyarrow: Any, schema: Any, output: _Output) -> Iterator[Any]:
     """Blocks as tables of a source and a target column."""
-    names = None if output.names is None else pyarrow.array(output.names, pyarrow.string())
+    names = None if output.names is None else output.names.to_arrow()
     for block in output.blocks:
         ends = [np.ascontiguousarray(block[:, end]) for end in (0, 1)]
         if names is None:
             columns = [pyarrow.array(end.astype(output.dtype)) for end in ends]
         else:
-            columns = [names.take(pyarrow.array(end.astype(np.int64))) for end in ends]
+            columns = [names.take(pyarrow.array(end.astype(np.int64))).cast(schema.types[0]) for end in ends]
         yield pyarrow.Table.from_arrays(columns, schema=schema)
+
+
+def text_type(names: TextLabels, rows: int) -> Any:
+    """Arrow's type of a column of labels: the usual one has room for 2 GiB in as many rows as are written at once."""
+    pyarrow = import_pyarrow()
+    longest = int(np.diff(names.offsets).max(initial=0))
+    return pyarrow.string() if longest * rows <= MOST_STRING_BYTES else pyarrow.large_string()
 
 
 def unsigned(block: NDArray[Any], spare: int = 0) -> NDArray[Any]:
@@ -403,18 +443,18 @@ def unsigned(block: NDArray[Any], spare: int = 0) -> NDArray[Any]:
 
 
 WRITERS: dict[str, Writer] = {
-    "txt": Writer(_write_text(" "), "text"),
-    "tsv": Writer(_write_text("\t"), "text"),
-    "csv": Writer(_write_text(","), "text"),
-    "bel": Writer(_write_bel, "int"),
-    "bel32": Writer(_write_bel32, "int"),
-    "bel64": Writer(_write_bel64, "int"),
-    "npy": Writer(_write_npy, "int"),
-    "npz": Writer(_write_npz, "int"),
-    "mtx": Writer(_write_matrix_market, "none"),
-    "metis": Writer(_write_metis, "none"),
-    "graph": Writer(_write_metis, "none"),
-    "parquet": Writer(_write_parquet, "text"),
-    "arrow": Writer(_write_arrow, "text"),
-    "feather": Writer(_write_arrow, "text"),
+    "txt": Writer(_write_text(" "), "text", "text"),
+    "tsv": Writer(_write_text("\t"), "text", "text"),
+    "csv": Writer(_write_text(","), "text", "text"),
+    "bel": Writer(_write_bel, "int", "bel"),
+    "bel32": Writer(_write_bel32, "int", "bel32"),
+    "bel64": Writer(_write_bel64, "int", "bel64"),
+    "npy": Writer(_write_npy, "int", "npy"),
+    "npz": Writer(_write_npz, "int", "npz"),
+    "mtx": Writer(_write_matrix_market, "none", "mtx"),
+    "metis": Writer(_write_metis, "none", "metis"),
+    "graph": Writer(_write_metis, "none", "metis"),
+    "parquet": Writer(_write_parquet, "text", "parquet"),
+    "arrow": Writer(_write_arrow, "text", "arrow"),
+    "feather": Writer(_write_arrow, "text", "arrow"),
 }

@@ -1,6 +1,7 @@
 """Answers → file: one row per vertex, edge or triangle, under the labels of the graph, block by block.
 
-    csv, tsv                 a header line, then a row a line; text labels are quoted where they must be (RFC 4180)
+    csv, tsv                 a header line, then a row a line; text labels are quoted where they must be (RFC 4180);
+                             a label that looks like a number is one to whoever reads it, but not in a table
     parquet, arrow, feather  the same columns
     npy                      numbers alone: of an answer per vertex the values, in the order of the labels; of edges and
                              triangles every column, with integer labels
@@ -23,12 +24,15 @@ from numpy.typing import NDArray
 from wedgewise._decimal import spell
 from wedgewise.errors import InputError, UnknownNameError, VerificationError
 from wedgewise.graph import Labels
+from wedgewise.labels import TextLabels
 from wedgewise.machine.shortage import memory_for
+from wedgewise.read._text_lines import BLANKS, COMMENT_MARKS
 from wedgewise.read.arrow import import_pyarrow
 from wedgewise.read.sniff import data_suffix
 from wedgewise.storage import atomic_write
 from wedgewise.user_graph import Graph
-from wedgewise.write import compressed, unsigned
+from wedgewise.write import text_type, unsigned
+from wedgewise.write_compressed import compressed
 
 TABLE_ROWS = 2**20
 TEXT_ROWS = 2**16
@@ -66,9 +70,10 @@ class Answers:
         return len(self.columns) - (self.value_dtype is not None)
 
     @property
-    def names(self) -> list[str] | None:
-        """Text labels, where the graph has them."""
-        return self.labels if isinstance(self.labels, list) else None
+    def names(self) -> TextLabels | None:
+        """Text labels, where the graph has them; a list that holds anything else is refused."""
+        labels = TextLabels.of(self.labels) if isinstance(self.labels, list) else self.labels
+        return labels if isinstance(labels, TextLabels) else None
 
     @property
     def label_dtype(self) -> np.dtype[Any]:
@@ -179,7 +184,7 @@ def per_triangle(labels: Labels, rows: int, batches: Iterable[NDArray[Any]]) -> 
 def _signed(labels: Labels) -> Labels:
     """Integer labels, which are below 2^63, as signed integers: beside signed values, unsigned ones become floats."""
     if isinstance(labels, np.ndarray):
-        return labels.astype(_narrowest(int(labels.max(initial=0)) + 1))
+        return labels.astype(_narrowest(max(int(labels.max(initial=0)) + 1, -int(labels.min(initial=0)))))
     return labels
 
 
@@ -217,7 +222,7 @@ def check_labels(path: str | os.PathLike[str], labels: Labels, ends: int) -> Non
     write = answer_writer(path)
     if write is _write_npz and ends == TRIANGLE_ENDS:
         raise InputError(f"{os.fspath(path)}: .npz holds columns, and triangles come in rows; write .npy or .parquet")
-    if isinstance(labels, list) and (write is _write_npz or (write is _write_npy and ends > 1)):
+    if isinstance(labels, TextLabels | list) and (write is _write_npz or (write is _write_npy and ends > 1)):
         suffix = data_suffix(os.fspath(path))
         raise InputError(f"{os.fspath(path)}: {suffix} holds numbers, and the labels are text; write .csv or .parquet")
 
@@ -258,7 +263,8 @@ def _checked(answers: Answers) -> Answers:
 def row_speller(answers: Answers, separator: str) -> Callable[[Block], bytes]:
     """What turns a block into lines of text."""
     names = answers.names
-    if names is None and answers.value_dtype != np.float64:
+    is_signed = isinstance(answers.labels, np.ndarray) and int(answers.labels.min(initial=0)) < 0
+    if names is None and not is_signed and answers.value_dtype != np.float64:
         width = len(answers.columns)
         trailing = np.frombuffer((separator * (width - 1) + "\n").encode(), np.uint8).astype(np.uint32)
 
@@ -267,22 +273,38 @@ def row_speller(answers: Answers, separator: str) -> Callable[[Block], bytes]:
             return spell(unsigned(numbers), np.tile(trailing, len(numbers)))
 
         return spell_numbers
-    quoted = None if names is None else [_quoted(name, separator) for name in names]
+    quoted = None if names is None else _quoted(names, separator)
 
     def spell_cells(block: Block) -> bytes:
-        columns = (block if quoted is not None else answers.with_labels(block))[: answers.ends]
-        cells = [[str(label) if quoted is None else quoted[label] for label in column.tolist()] for column in columns]
+        if quoted is None:
+            cells = [list(map(str, column.tolist())) for column in answers.with_labels(block)[: answers.ends]]
+        else:
+            cells = [quoted.take(column).tolist() for column in block[: answers.ends]]
         cells += [list(map(repr, values.tolist())) for values in block[answers.ends :]]
         return "".join(f"{separator.join(row)}\n" for row in zip(*cells, strict=True)).encode()
 
     return spell_cells
 
 
-def _quoted(name: str, separator: str) -> str:
-    """A text as a cell: in quotes where it holds a separator, a quote or the end of a line."""
-    if set(name).isdisjoint((separator, '"', "\n", "\r")):
-        return name
-    return '"' + name.replace('"', '""') + '"'
+def _quoted(names: TextLabels, separator: str) -> TextLabels:
+    """Labels as cells: in quotes where one holds a separator, a quote or a line end, begins as a comment does, or has
+    blanks at its ends."""
+    odd = f'{separator}"\n\r'
+    is_long = np.diff(names.offsets) > 0
+    first, last = names.data[names.offsets[:-1][is_long]], names.data[names.offsets[1:][is_long] - 1]
+    if not (
+        any((names.data == byte).any() for byte in odd.encode())
+        or np.isin(first, list(COMMENT_MARKS + BLANKS)).any()
+        or np.isin(last, list(BLANKS)).any()
+    ):
+        return names
+    blanks, marks = BLANKS.decode(), tuple(COMMENT_MARKS.decode())
+
+    def cell(name: str) -> str:
+        is_plain = set(name).isdisjoint(odd) and name == name.strip(blanks) and not name.startswith(marks)
+        return name if is_plain else '"' + name.replace('"', '""') + '"'
+
+    return TextLabels.of(map(cell, names))
 
 
 def _write_text(separator: str) -> Callable[[Answers, BinaryIO], None]:
@@ -353,19 +375,21 @@ def _write_arrow(answers: Answers, file: BinaryIO) -> None:
 
 
 def _schema(pyarrow: Any, answers: Answers) -> Any:
-    label = pyarrow.string() if answers.names is not None else pyarrow.from_numpy_dtype(answers.label_dtype)
+    names = answers.names
+    label = pyarrow.from_numpy_dtype(answers.label_dtype) if names is None else text_type(names, TABLE_ROWS)
     value = [] if answers.value_dtype is None else [pyarrow.from_numpy_dtype(answers.value_dtype)]
     return pyarrow.schema(list(zip(answers.columns, [label] * answers.ends + value, strict=True)))
 
 
 def _tables(pyarrow: Any, schema: Any, answers: Answers) -> Iterator[Any]:
     """Blocks as tables."""
-    names = None if answers.names is None else pyarrow.array(answers.names, pyarrow.string())
+    names = None if answers.names is None else answers.names.to_arrow()
     for block in answers.blocks:
         if names is None:
             ends = [pyarrow.array(column) for column in answers.with_labels(block)[: answers.ends]]
         else:
-            ends = [names.take(pyarrow.array(column.astype(np.int64))) for column in block[: answers.ends]]
+            vertices = [pyarrow.array(column.astype(np.int64)) for column in block[: answers.ends]]
+            ends = [names.take(column).cast(schema.types[0]) for column in vertices]
         values = [pyarrow.array(values) for values in block[answers.ends :]]
         yield pyarrow.Table.from_arrays(ends + values, schema=schema)
 

@@ -20,21 +20,11 @@ from wedgewise.algorithms import registry
 from wedgewise.bench import profile, runner
 from wedgewise.bench.command import line_of
 from wedgewise.bench.ours import ORIENTING
-from wedgewise.bench.record import (
-    DEVICES,
-    QUESTIONS,
-    Cell,
-    Outcome,
-    Record,
-    describe_setting,
-    parse_question,
-    read_records,
-    revision_of,
-    without_folders,
-)
+from wedgewise.bench.record import Cell, Outcome, Record, describe_setting, read_records, revision_of, without_folders
 from wedgewise.bench.runner import Bench, judged, matrix
 from wedgewise.bench.systems import SystemSource, all_systems, by_algorithms, choose_systems, systems_in
 from wedgewise.bench.watch import CellLimits
+from wedgewise.bench.words import DEVICES, QUESTIONS, parse_question
 from wedgewise.errors import (
     FormatError,
     InputError,
@@ -548,7 +538,7 @@ def test_stages_facts_and_the_device_are_kept_in_a_line() -> None:
 @pytest.mark.parametrize("text", ["", "{}", "[1]", '{"schema": 2}', "nonsense"])
 def test_a_line_that_is_no_record_is_named(tmp_path: Path, text: str) -> None:
     path = tmp_path / "results.jsonl"
-    path.write_text(make_record("s").to_line() + "\n" + text + "\n")
+    path.write_text(make_record("s", (1.0,)).to_line() + "\n" + text + "\n")
     with pytest.raises(FormatError, match=r"results\.jsonl:2: not a benchmark record") as caught:
         read_records(path)
     assert caught.value.line == 2

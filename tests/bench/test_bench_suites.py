@@ -12,15 +12,16 @@ import wedgewise
 from bench.bench_helpers import data_folder, make_record
 from wedgewise.algorithms import registry
 from wedgewise.bench import command, runner
-from wedgewise.bench.command import Choices, is_failure, line_of, missing_graphs, run, usual_graphs
+from wedgewise.bench.command import Choices, default_work, is_failure, line_of, missing_graphs, run, usual_graphs
 from wedgewise.bench.graphs import known_graphs
 from wedgewise.bench.ours import COMPUTED
 from wedgewise.bench.pace import Pace, Standing
-from wedgewise.bench.record import QUESTIONS, Cell, Outcome, parse_question
+from wedgewise.bench.record import Cell, Outcome
 from wedgewise.bench.spec import Spec
 from wedgewise.bench.suite_files import declared_suites
 from wedgewise.bench.suites import Suite
 from wedgewise.bench.systems import all_systems
+from wedgewise.bench.words import QUESTIONS, parse_question
 from wedgewise.errors import InputError, StorageError
 from wedgewise.machine import hardware
 
@@ -143,6 +144,15 @@ def test_what_there_is_not_is_refused_before_the_work(
     with pytest.raises(InputError, match=message):
         run(SUITES[suite], Choices(work=tmp_path / "work", **changes))
     assert not (tmp_path / "work").exists()
+
+
+def test_graphs_are_kept_where_nobody_else_writes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By default in the cache of the user: whoever made a temporary folder of a known name would choose the graphs."""
+    monkeypatch.setenv("WEDGEWISE_CACHE", str(tmp_path))
+    assert Choices().work == default_work() == tmp_path / "bench"
+    monkeypatch.setattr(command, "cache_root", lambda: None)
+    with pytest.raises(InputError, match=r"there is no home to keep prepared graphs in; name a folder with --work"):
+        Choices()
 
 
 def test_files_that_cannot_be_written_are_refused_before_the_work(tmp_path: Path) -> None:

@@ -12,10 +12,11 @@ from bench.bench_helpers import make_record
 from wedgewise.bench import papers, profile
 from wedgewise.bench.graphs import named_graphs
 from wedgewise.bench.papers import Number, Paper
-from wedgewise.bench.record import DEVICES, QUESTIONS, ROWS, STAGES, Record
+from wedgewise.bench.record import Record
 from wedgewise.bench.spec import Spec
 from wedgewise.bench.suite_files import declared_suites
 from wedgewise.bench.systems import questions_by
+from wedgewise.bench.words import DEVICES, QUESTIONS, ROWS, STAGES
 from wedgewise.datasets import catalogue
 from wedgewise.errors import FormatError, UnknownNameError
 

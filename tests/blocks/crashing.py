@@ -119,9 +119,9 @@ class Disk:
             self._renew(path)
         return descriptor
 
-    def _open_file(self, path: Any, mode: str) -> Any:
+    def _open_file(self, path: Any, mode: str, **others: Any) -> Any:
         self._count()
-        file = builtins.open(path, mode)  # noqa: SIM115
+        file = builtins.open(path, mode, **others)  # noqa: SIM115
         self._renew(path)
         return file
 

@@ -25,12 +25,14 @@ from wedgewise.machine.budget import LEAST_LIMIT, RESERVE_BYTES
 from wedgewise.partition import gather, runs, sources, turn, write_blocks
 from wedgewise.partition.manifest import MANIFEST
 from wedgewise.partition.store import Store
+from wedgewise.read import numpy_files, pairs_file
 
 TINY = (
     (gather, "RUN_KEYS", 40),
     (gather, "PIECE_PAIRS", 13),
     (sources, "PIECE_PAIRS", 13),
-    (sources, "BLOCK_BYTES", 112),
+    (pairs_file, "BLOCK_BYTES", 112),
+    (numpy_files, "PIECE_ROWS", 7),
     (runs, "FEWEST_KEYS", 4),
     (runs, "MOST_KEYS", 64),
     (turn, "TURN_KEYS", 31),

@@ -87,6 +87,19 @@ def hold_alike(found: ww.Result, expected: ww.Result) -> None:
     assert (found.n, found.m, found.cleaned) == (expected.n, expected.m, expected.cleaned)
 
 
+@pytest.mark.usefixtures("short")
+@pytest.mark.parametrize("labels", ["{}", "v{}"], ids=["integers", "text"])
+def test_chosen_columns_go_on_from_disk(tmp_path: Path, labels: str) -> None:
+    path = tmp_path / "table.csv"
+    rows = [f"9,{labels.format(u)},{labels.format(v)}\n" for u, v in PAIRS.tolist()]
+    path.write_text("when,user,item\n" + "".join(rows))
+    found = answer_of("count", str(path), "--source", "user", "--target", "item")
+    assert found["answer"] == KARATE
+    assert found["cleaned"]["columns"] == ["user", "item"]
+    assert found["cleaned"]["ignored_columns"] == ["when"]
+    assert found["plan"]["reasons"][0].startswith(FROM_DISK)
+
+
 @pytest.mark.parametrize(
     ("suffix", "question"), [("npy", "count"), ("bel32", "triangles"), *(("txt", name) for name in QUESTIONS)]
 )
@@ -252,19 +265,14 @@ def test_a_limit_is_one_for_the_process_unless_that_holds_much_already(
 
 
 @pytest.mark.usefixtures("not_oriented")
-def test_files_that_are_read_whole_name_the_remedy(
-    tmp_path: Path, passing: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    path = tmp_path / "graph.mtx"
+@pytest.mark.parametrize("suffix", ["mtx", "metis", "npz", "bel", "npy", "parquet", "arrow"])
+def test_every_format_goes_on_from_disk(tmp_path: Path, passing: Path, suffix: str) -> None:
+    pytest.importorskip("pyarrow")
+    path = tmp_path / f"graph.{suffix}"
     write_edges(fixture_pairs("karate"), path)
-    assert ww.count(path) == KARATE  # small enough to be cut all the same
-    monkeypatch.setattr("wedgewise.partition.sources.WHOLE_BYTES", 10**12)
-    for ask in (ww.count, lambda source: ww.explain("count", source)):
-        with pytest.raises(
-            MemoryLimitError,
-            match=r"nor is there room to go on from disk: .*mtx files are read whole.*`wedgewise convert`",
-        ):
-            ask(path)
+    found = asked("count", path)
+    assert found.answer == KARATE
+    assert found.plan.reasons[0].startswith(FROM_DISK)
     assert names_in(passing) == []
 
 
@@ -334,13 +342,23 @@ def test_ended_work_goes_on_from_its_folder(
     with pytest.raises(KeyboardInterrupt):
         asked(question, file, work_folder=work, progress=ended_at(stage, KeyboardInterrupt()))
     (name,) = names_in(work)
-    expected = asked(question, ww.Graph(PAIRS))
+    expected = asked(question, ww.read(file))
     with monkeypatch.context() as patch:
         patch.setattr(answering_disk, "write_store", None)
         found = asked(question, file, work_folder=work)
     hold_alike(found, expected)
     assert found.plan.reasons[1].endswith(f"in {work}/{name}/store, which an earlier run has left")
     assert (names_in(work), names_in(passing)) == ([], [])
+
+
+def put_another_file_of_equal_size_and_time(file: Path) -> None:
+    """The graph without its first edge: another line stands there twice."""
+    before, lines = file.stat(), file.read_bytes().splitlines(keepends=True)
+    lines[0] = next(line for line in lines[1:] if len(line) == len(lines[0]))
+    file.write_bytes(b"".join(lines))
+    os.utime(file, ns=(before.st_atime_ns, before.st_mtime_ns))
+    after = file.stat()
+    assert (after.st_size, after.st_mtime_ns) == (before.st_size, before.st_mtime_ns)
 
 
 @pytest.mark.usefixtures("short")
@@ -365,6 +383,9 @@ def test_blocks_of_another_source_are_replaced(file: Path, tmp_path: Path) -> No
     assert not was_there(memory_limit=1 << 40)
     leave()
     write_edges(PAIRS[:60], file)
+    assert not was_there()
+    leave()
+    put_another_file_of_equal_size_and_time(file)
     assert not was_there()
     leave()
     (folder,) = work.iterdir()

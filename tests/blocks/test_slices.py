@@ -18,7 +18,7 @@ from wedgewise.execute import slices
 from wedgewise.execute.journal import Journal, line_of
 from wedgewise.execute.owners import Owner
 from wedgewise.execute.slices import JOURNAL, Slices
-from wedgewise.partition.places import open_regular
+from wedgewise.own_files import open_regular
 
 KEY = "0" * 32
 OWNERS = tuple(Owner(number, part=number) for number in range(4))

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 import wedgewise as ww
 from blocks.stores import change_manifest, in_tiny_pieces, names_in, read_everything, reseal
-from wedgewise import generate, storage
+from wedgewise import generate, own_files, storage
 from wedgewise.errors import (
     FormatError,
     InputError,
@@ -201,7 +201,7 @@ def test_files_of_another_size_are_refused(
     raw = (tmp_path / path.name.removesuffix(".gz")).read_bytes()
     raw = raw[:size] if size < 0 else raw + b"\0"
     path.write_bytes(gzip.compress(raw) if suffix.endswith("gz") else raw)
-    with pytest.raises(FormatError, match=r"ends within a pair|declares [\d,]+ bytes where"):
+    with pytest.raises(FormatError, match=r"are no whole number of 32-bit pairs|declares [\d,]+ bytes where"):
         write_store(path, tmp_path / "store")
     assert not (tmp_path / "store").exists()
 
@@ -427,9 +427,9 @@ def test_a_block_that_ends_while_it_is_read_is_named(store: Path, monkeypatch: p
 def test_a_file_that_cannot_be_looked_at_is_closed(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file = (store / MANIFEST).open("rb")
     lost = SimpleNamespace(fileno=lambda: 1 << 20, close=file.close)
-    monkeypatch.setattr(places, "_opened", lambda _path: lost)
+    monkeypatch.setattr(own_files, "_opened", lambda _path: lost)
     with pytest.raises(OSError, match="Bad file descriptor"):
-        places.open_regular(store / MANIFEST)
+        own_files.open_regular(store / MANIFEST)
     assert file.closed
 
 
@@ -593,7 +593,7 @@ def test_what_cannot_be_asked_for(tmp_path: Path) -> None:
         write_store(pairs, tmp_path / "store", memory_limit=255_999_999)
     negative = tmp_path / "negative.bel32"
     negative.write_bytes(np.array([[0, 1], [1, -3]], "<i4").tobytes())
-    with pytest.raises(InputError, match=r"negative\.bel32: pair 1 holds -3; ids go from 0"):
+    with pytest.raises(InputError, match=r"negative\.bel32: pair 1 holds a negative id: '-3'; ids are non-negative"):
         write_store(negative, tmp_path / "store")
     with pytest.raises(LimitError, match="pairs"):
         write_store(pairs, tmp_path / "store", limits=Limits(pairs=50))
@@ -656,11 +656,7 @@ def test_too_many_vertices_are_refused(tmp_path: Path, monkeypatch: pytest.Monke
     monkeypatch.setattr(spool, "room_within", lambda *_: 100 << 20)
     with pytest.raises(MemoryLimitError, match=r"4,000,001 vertices take [\d,]+ bytes and 104,857,600 are left"):
         write_store(generate.star(4_000_000), tmp_path / "store")
-    large = tmp_path / "large.mtx"
-    large.write_bytes(b"%%MatrixMarket matrix coordinate pattern symmetric\n" + b" " * (9 << 20))
-    with pytest.raises(MemoryLimitError, match=r"mtx files are read whole.*convert it first"):
-        write_store(large, tmp_path / "store")
-    assert names_in(tmp_path) == ["large.mtx"]
+    assert names_in(tmp_path) == []
 
 
 def test_more_labels_than_fit_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

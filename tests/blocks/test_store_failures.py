@@ -41,7 +41,7 @@ def test_what_cannot_be_read_is_named(store: Store, monkeypatch: pytest.MonkeyPa
     from wedgewise.execute.owners import Owner
 
     slices.put(Owner(0, part=0), np.arange(3, dtype=np.uint64))
-    monkeypatch.setattr("wedgewise.partition.places._opened", FailingFile)
+    monkeypatch.setattr("wedgewise.own_files._opened", FailingFile)
     with pytest.raises(StorageError, match=r"count\.journal: could not be read \(Input/output error\); check the disk"):
         Journal(journal, "0" * 32).read()
     with pytest.raises(StorageError, match=r"slice-0\.npy: could not be read \(Input/output error\); check the disk"):

@@ -6,11 +6,13 @@ import os
 import signal
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from wedgewise.errors import FormatError
+from wedgewise.execute._cluster_pipe import main
 from wedgewise.execute._cluster_worker import TELL_SECONDS, count_batch
 from wedgewise.execute._dask import do_batch
 from wedgewise.execute.cluster import Batch, Delivery
@@ -48,9 +50,22 @@ class Crew:
 
 
 def misbehaving(how: str, at: tuple[int, ...], folder: str, *asked: Any) -> bytes:
-    """What workers are made to call: `do_batch`, and "die", "stop" or "fail" when some tasks begin for the first time.
+    """What workers of Dask are made to call: `do_batch`, which misbehaves."""
+    with misbehaviour(how, at, folder):
+        return do_batch(*asked)
 
-    With "poison", they die whenever these begin. The folder gets a file NUMBER-TIME for every task that begins. With
+
+def serve_misbehaving(how: str, at: tuple[int, ...], folder: str) -> None:
+    """What worker processes of this machine are made to run instead of `main`."""
+    with misbehaviour(how, at, folder):
+        main()
+
+
+@contextmanager
+def misbehaviour(how: str, at: tuple[int, ...], folder: str) -> Iterator[None]:
+    """Have this process "die", "stop", "fail" or "break" when some tasks begin for the first time.
+
+    With "poison", it dies whenever these begin. The folder gets a file NUMBER-TIME for every task that begins. With
     "slow", tasks last long enough to be told before their batch is finished.
     """
     really = Counting.count
@@ -65,7 +80,7 @@ def misbehaving(how: str, at: tuple[int, ...], folder: str, *asked: Any) -> byte
 
     Counting.count = count  # type: ignore[method-assign]
     try:
-        return do_batch(*asked)
+        yield
     finally:
         Counting.count = really  # type: ignore[method-assign]
 
@@ -85,4 +100,19 @@ def _time(folder: Path, task: int) -> int:
 def _misbehave(how: str) -> None:
     if how == "fail":
         raise FormatError("is damaged", path="somewhere", remedy="mend it")
+    if how == "break":
+        raise ZeroDivisionError("nothing that we foresee")
     os.kill(os.getpid(), signal.SIGSTOP if how == "stop" else signal.SIGKILL)
+
+
+def children(pid: int) -> list[int]:
+    """The processes that a process has started, as far as they have not ended."""
+    found = []
+    for entry in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            fields = entry.read_text().rpartition(")")[2].split()
+        except OSError:  # it has ended meanwhile
+            continue
+        if int(fields[1]) == pid:
+            found.append(int(entry.parent.name))
+    return found

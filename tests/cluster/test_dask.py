@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -17,7 +18,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from commands import answer_of, invoke
+from commands import answer_of, invoke, run
 from graphs import TRUTHS, fixture_pairs, fixture_path
 from loopback import wait_for
 
@@ -39,6 +40,7 @@ from wedgewise.partition.spool import write_store
 from wedgewise.partition.store import Store, open_store
 
 distributed = pytest.importorskip("distributed")
+dask = pytest.importorskip("dask")
 pytestmark = pytest.mark.filterwarnings("ignore:Creating scratch directories")  # Dask, where a disk is slow
 
 JAZZ = TRUTHS["jazz"]["triangles"]
@@ -54,19 +56,20 @@ class Started:
     processes: tuple[subprocess.Popen[bytes], ...]
 
 
-@pytest.fixture(scope="module")
-def started(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Started]:
-    """As a person starts them: `dask scheduler` and `dask worker`, at ports that the system chooses."""
-    folder = tmp_path_factory.mktemp("dask")
+@contextmanager
+def dask_processes(folder: Path, workers: int = 2, **settings: str) -> Iterator[Started]:
+    """As a person starts them: `dask scheduler` and `dask worker`, at ports of the loopback that the system chooses."""
     file = folder / "scheduler.json"
-    options = ["--scheduler-file", str(file), "--no-dashboard"]
+    here = ["--host", "127.0.0.1", "--no-dashboard", "--dashboard-address", "127.0.0.1:0"]
+    options = ["--scheduler-file", str(file), *here]
     work = ["--no-nanny", "--nthreads", "1", "--resources", "wedgewise=1", "--local-directory", str(folder)]
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-    commands = (
-        ["dask_scheduler", *options, "--host", "127.0.0.1", "--port", "0", "--dashboard-address", "127.0.0.1:0"],
-        ["dask_worker", *options, *work],
-        ["dask_worker", *options, *work],
-    )
+    environment = {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join(sys.path),
+        "DASK_TEMPORARY_DIRECTORY": str(folder),
+        **settings,
+    }
+    commands = (["dask_scheduler", *options, "--port", "0"], *([["dask_worker", *options, *work]] * workers))
     processes = []
     with open(folder / "log", "wb") as log:
         for module, *given in commands:
@@ -86,6 +89,12 @@ def started(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Started]:
             process.kill()
         for process in processes:
             process.wait()
+
+
+@pytest.fixture(scope="module")
+def started(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Started]:
+    with dask_processes(tmp_path_factory.mktemp("dask")) as running:
+        yield running
 
 
 @pytest.fixture
@@ -113,6 +122,17 @@ def test_it_is_asked_for_by_address_file_and_url(started: Started, jazz: Store) 
     assert ww.count(f"file://{jazz.folder}", cluster=started.file, threads=1, verify=True) == JAZZ
     answered = answer_of("count", str(jazz.folder), "--cluster", started.file, "--threads", "2")
     assert (answered["answer"], answered["plan"]["threads"]) == (JAZZ, 2)
+
+
+def test_errors_graphs_and_answers_come_back_from_workers(started: Started, tmp_path: Path) -> None:
+    bad = tmp_path / "bad.txt"
+    bad.write_text("0 1\n0 x y\n")
+    with distributed.Client(started.address) as client:
+        with pytest.raises(FormatError) as raised:
+            client.submit(ww.count, str(bad)).result(PATIENCE)
+        assert (raised.value.path, raised.value.line) == (str(bad), 2)
+        graph = client.submit(ww.Graph, fixture_pairs("jazz")).result(PATIENCE)
+        assert client.submit(ww.run, "count", graph).result(PATIENCE).answer == ww.count(graph) == JAZZ
 
 
 def test_batches_may_hold_all_tasks(started: Started, jazz: Store, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -178,17 +198,20 @@ def test_what_workers_cannot_import_is_said(started: Started, jazz: Store, monke
 
 
 @pytest.fixture
-def threaded() -> Iterator[Any]:
+def threaded(tmp_path: Path) -> Iterator[Any]:
     """A cluster in this process, with two threads in its only worker, which declares no resource."""
-    with distributed.LocalCluster(
-        n_workers=1,
-        threads_per_worker=2,
-        processes=False,
-        protocol="tcp://",
-        dashboard_address="127.0.0.1:0",
-        memory_limit="8GB",
-        scheduler_kwargs={"dashboard": False},
-    ) as local:
+    with (
+        dask.config.set({"temporary-directory": str(tmp_path)}),
+        distributed.LocalCluster(
+            n_workers=1,
+            threads_per_worker=2,
+            processes=False,
+            protocol="tcp://",
+            dashboard_address="127.0.0.1:0",
+            memory_limit="8GB",
+            scheduler_kwargs={"dashboard": False},
+        ) as local,
+    ):
         yield local
 
 
@@ -285,13 +308,52 @@ def test_addresses_that_do_not_answer(jazz: Store, tmp_path: Path, monkeypatch: 
     assert (refused.exit_code, "no scheduler answers" in refused.output) == (1, True)
 
 
-@pytest.mark.parametrize("how", [{"cluster": "tcp://127.0.0.1:9"}, {"workers": 2}])
-def test_without_the_extra_the_remedy_is_named(
-    jazz: Store, monkeypatch: pytest.MonkeyPatch, how: dict[str, Any]
-) -> None:
+def test_without_the_extra_the_remedy_is_named(jazz: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "distributed", None)
     with pytest.raises(MissingDependencyError, match=r'pip install "wedgewise\[cluster\]"'):
-        ww.count(jazz.folder, **how)
+        ww.count(jazz.folder, cluster="tcp://127.0.0.1:9")
+
+
+def test_workers_of_this_machine_need_no_extra(jazz: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    assert ww.count(jazz.folder, workers=1) == JAZZ
+
+
+def test_a_lost_worker_of_a_cluster_costs_time_alone(
+    jazz: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its scheduler gives a task up with the first worker that is lost; the other worker does it alone."""
+    (tmp_path / "begun").mkdir()
+    (tmp_path / "dask").mkdir()
+    monkeypatch.setattr(_dask, "do_batch", partial(misbehaving, "die", (3,), str(tmp_path / "begun")))
+    with dask_processes(tmp_path / "dask", DASK_DISTRIBUTED__SCHEDULER__ALLOWED_FAILURES="0") as running:
+        assert count_on_cluster(jazz, cluster=running.address).triangles == JAZZ
+        assert sorted(process.poll() is None for process in running.processes) == [False, True, True]
+    assert {"3-0", "3-1"} <= set(os.listdir(tmp_path / "begun"))
+
+
+@pytest.mark.skipif(shutil.which("openssl") is None, reason="makes a certificate")
+def test_a_cluster_behind_tls_takes_the_credentials_of_dask(jazz: Store, tmp_path: Path) -> None:
+    """Those of its own configuration; without them, or with a file that is not there, the remedy is named."""
+    key, certificate = str(tmp_path / "key.pem"), str(tmp_path / "certificate.pem")
+    made = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-subj", "/CN=here", "-days", "2"]
+    subprocess.run([*made, "-keyout", key, "-out", certificate], check=True, capture_output=True)
+    tls = "DASK_DISTRIBUTED__COMM__TLS__"
+    credentials = {"DASK_DISTRIBUTED__COMM__REQUIRE_ENCRYPTION": "true", f"{tls}CA_FILE": certificate}
+    for role in ("SCHEDULER", "WORKER", "CLIENT"):
+        credentials |= {f"{tls}{role}__CERT": certificate, f"{tls}{role}__KEY": key}
+    with dask_processes(tmp_path, workers=1, **credentials) as running:
+        assert running.address.startswith("tls://127.0.0.1:")
+        ran = run("count", str(jazz.folder), "--cluster", running.address, env={**os.environ, **credentials})
+        assert (ran.returncode, ran.stdout) == (0, f"{JAZZ}\n"), ran.stderr
+        with pytest.raises(InputError, match=r"tls://.*has no TLS files for a client; set distributed"):
+            ww.count(jazz.folder, cluster=running.address)
+        wrong = {name: str(tmp_path / "gone") for name in ("ca-file", "client.cert", "client.key")}
+        with (
+            dask.config.set({f"distributed.comm.tls.{name}": path for name, path in wrong.items()}),
+            pytest.raises(InputError, match=r"the TLS files .* cannot be read \(.*; set distributed"),
+        ):
+            ww.count(jazz.folder, cluster=running.address)
 
 
 def test_what_cannot_be_asked_for(jazz: Store) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import os
 import re
 import signal
@@ -10,31 +9,25 @@ import subprocess
 import sys
 import threading
 import time
-from functools import partial
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any
 
 import pytest
-from commands import COMMAND, PATIENCE, run
+from commands import PATIENCE, run
 from graphs import TRUTHS, fixture_pairs
 from loopback import wait_for
 
 import wedgewise as ww
-from cluster.crews import misbehaving
+from cluster.crews import children
 from wedgewise.errors import ClusterError, FormatError
-from wedgewise.execute import _cluster_batches, _cluster_local, _dask
+from wedgewise.execute import _cluster_batches, _cluster_local
 from wedgewise.execute._cluster_batches import make_batches
-from wedgewise.execute._cluster_local import HELD_BACK, LocalCluster, signals_held_back
+from wedgewise.execute._cluster_local import HELD_BACK, LocalWorker, LocalWorkers, signals_held_back
 from wedgewise.execute.cluster import count_on_cluster
 from wedgewise.execute.journal import JOURNAL
 from wedgewise.execute.outofcore import reuse_order
 from wedgewise.partition.spool import write_store
 from wedgewise.partition.store import Store
 from wedgewise.partition.tasks import tasks_of
-
-pytest.importorskip("distributed")
-pytestmark = pytest.mark.filterwarnings("ignore:Creating scratch directories")  # Dask, where a disk is slow
 
 JAZZ = TRUTHS["jazz"]["triangles"]
 TASKS = 20  # of jazz in four parts, all of which have arcs
@@ -58,14 +51,14 @@ def one_task_a_batch(monkeypatch: pytest.MonkeyPatch) -> None:
 def started(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """The processes that were started."""
     pids: list[int] = []
-    really = LocalCluster._start
+    really = LocalWorker.start
 
-    def start(self: LocalCluster, number: int) -> Any:
-        process = really(self, number)
-        pids.append(process.pid)
-        return process
+    def start(self: LocalWorker) -> None:
+        really(self)
+        assert self._process is not None
+        pids.append(self._process.pid)
 
-    monkeypatch.setattr(LocalCluster, "_start", start)
+    monkeypatch.setattr(LocalWorker, "start", start)
     return pids
 
 
@@ -85,7 +78,12 @@ def let(monkeypatch: pytest.MonkeyPatch, folder: Path, how: str, *at: int) -> No
     """Have workers misbehave at some tasks."""
     noted = folder / "begun"
     noted.mkdir()
-    monkeypatch.setattr(_dask, "do_batch", partial(misbehaving, how, at, str(noted)))
+    monkeypatch.setattr(_cluster_local, "PROGRAM", misbehaving(how, at, noted))
+
+
+def misbehaving(how: str, at: tuple[int, ...], noted: Path) -> str:
+    """What worker processes run then."""
+    return f"from cluster.crews import serve_misbehaving; serve_misbehaving({how!r}, {at!r}, {str(noted)!r})"
 
 
 def in_order(store: Store) -> list[int]:
@@ -99,15 +97,18 @@ def begun(folder: Path) -> set[str]:
     return set(os.listdir(folder / "begun"))
 
 
-def test_workers_that_end_again_and_again_are_given_up(tmp_path: Path) -> None:
-    local = LocalCluster.__new__(LocalCluster)
-    local._restarts = 0
-    local._processes = [SimpleNamespace(poll=lambda: 3, returncode=3)]  # type: ignore[list-item]
-    with (tmp_path / "log").open("w+b") as log:
-        log.write(b"x" * _cluster_local.LOG_TAIL + b"\nno such library\n")
-        local._logs = [log]
-        with pytest.raises(ClusterError, match=r"again and again, the last one with exit code 3: x+\nno such library$"):
-            local.keep_up()
+def test_workers_that_cannot_start_are_given_up(
+    jazz: Store, monkeypatch: pytest.MonkeyPatch, started: list[int]
+) -> None:
+    """No task is blamed for it, and the end of the log says why."""
+    monkeypatch.setattr(_cluster_local, "PROGRAM", "print('x' * 3_000); import no_such_library")
+    monkeypatch.setattr(_cluster_local, "RESTARTS_PER_WORKER", 1)
+    with pytest.raises(
+        ClusterError, match=r"again and again, the last one with exit code 1: (?s:.*)'no_such_library'$"
+    ):
+        count_on_cluster(jazz, workers=2)
+    assert len(started) == 4
+    assert not any(map(is_running, started))
 
 
 @pytest.mark.parametrize("in_another_thread", [False, True])
@@ -165,7 +166,8 @@ def test_all_but_one_worker_killed(
     jazz: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, started: list[int]
 ) -> None:
     """Nobody starts them again."""
-    monkeypatch.setattr(LocalCluster, "keep_up", lambda self: None)
+    really = LocalWorkers.keep_up
+    monkeypatch.setattr(LocalWorkers, "keep_up", lambda self: None if started else really(self))
     let(monkeypatch, tmp_path, "die", in_order(jazz)[1], in_order(jazz)[5])
     assert count_on_cluster(jazz, workers=3).triangles == JAZZ
     assert len(started) == 3
@@ -175,11 +177,11 @@ def test_all_but_one_worker_killed(
 def test_a_stopped_worker_is_not_waited_for(
     jazz: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, started: list[int]
 ) -> None:
-    """It holds a task and its connections, and gives no sign of life; at the end it is ended as well."""
-    monkeypatch.setattr(_cluster_local, "WORKER_TTL_SECONDS", 2.0)
+    """It holds a task and its pipes, and gives no sign of life; it is ended, and another one started."""
+    monkeypatch.setattr(_cluster_local, "SILENT_SECONDS", 2.0)
     let(monkeypatch, tmp_path, "stop", in_order(jazz)[3])
     assert count_on_cluster(jazz, workers=2).triangles == JAZZ
-    assert len(started) == 2
+    assert len(started) == 3
     assert not any(map(is_running, started))
 
 
@@ -211,6 +213,19 @@ def test_workers_that_end_again_and_again(
     assert not any(map(is_running, started))
 
 
+def test_an_error_that_is_none_of_ours_is_told_and_not_tried_again(
+    jazz: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, started: list[int]
+) -> None:
+    let(monkeypatch, tmp_path, "break", 7)
+    with pytest.raises(
+        ClusterError,
+        match=r"could not do tasks 7 \(ZeroDivisionError: nothing that we foresee\); count without workers",
+    ):
+        count_on_cluster(jazz, workers=2)
+    assert "7-1" not in begun(tmp_path)
+    assert not any(map(is_running, started))
+
+
 def test_an_error_of_ours_ends_the_work_at_once(
     jazz: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, started: list[int]
 ) -> None:
@@ -225,18 +240,14 @@ def test_an_error_of_ours_ends_the_work_at_once(
 
 DRIVER = """
 import os, sys
-from functools import partial
-from cluster.crews import misbehaving
-from wedgewise.execute import _cluster_batches, _cluster_local, _dask, journal
+from wedgewise.execute import _cluster_batches, _cluster_local, journal
 from wedgewise.execute.cluster import count_on_cluster
-folder, store, how, lines = sys.argv[1], sys.argv[2], sys.argv[3], int(sys.argv[4])
+folder, store, how, lines, _cluster_local.PROGRAM = *sys.argv[1:4], int(sys.argv[4]), sys.argv[5]
 if how != "slow": _cluster_batches.LEAST_SECONDS = _cluster_batches.MOST_SECONDS = 0.0
-_dask.do_batch = partial(misbehaving, how, (), folder)
-really_start, really_append = _cluster_local.LocalCluster._start, journal.append_line
-def start(self, number):
-    process = really_start(self, number)
-    print("worker", process.pid, flush=True)
-    return process
+really_start, really_append = _cluster_local.LocalWorker.start, journal.append_line
+def start(self):
+    really_start(self)
+    print("worker", self._process.pid, flush=True)
 def append(path, text):
     global lines
     if lines == 0:
@@ -244,20 +255,32 @@ def append(path, text):
         os.kill(os.getpid(), 9)
     lines -= 1
     really_append(path, text)
-_cluster_local.LocalCluster._start, journal.append_line = start, append
+_cluster_local.LocalWorker.start, journal.append_line = start, append
 found = count_on_cluster(store, workers=2)
 print("found", found.triangles, found.resumed)
 """
 
 
+SLOW_COMMAND = """
+import sys
+from wedgewise.execute import _cluster_local
+from _wedgewise_start import main
+_cluster_local.PROGRAM = sys.argv.pop(1)
+main()
+"""
+
+
 def drive(folder: Path, store: Store, lines: int, how: str = "") -> tuple[int, list[int], str]:
-    """Count in a process that is killed after so many lines of the journal.
+    """Count in a process that is killed after so many lines of the journal; no temporary file is left of it.
 
     Its exit code, its workers, and what it found, or else how many tasks had begun.
     """
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    temporary = folder.with_name("temporary")
+    temporary.mkdir(exist_ok=True)
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "TMPDIR": str(temporary)}
+    program = misbehaving(how, (), folder)
     ran = subprocess.run(
-        [sys.executable, "-c", DRIVER, str(folder), str(store.folder), how, str(lines)],
+        [sys.executable, "-c", DRIVER, str(folder), str(store.folder), how, str(lines), program],
         capture_output=True,
         text=True,
         timeout=PATIENCE,
@@ -265,6 +288,7 @@ def drive(folder: Path, store: Store, lines: int, how: str = "") -> tuple[int, l
         check=False,
     )
     assert ran.returncode in (0, -signal.SIGKILL), ran.stderr
+    assert os.listdir(temporary) == []
     workers = [int(pid) for pid in re.findall(r"worker (\d+)", ran.stdout)]
     return ran.returncode, workers, re.split("found |begun ", ran.stdout)[-1].strip()
 
@@ -300,60 +324,50 @@ def test_the_command_counts_and_leaves_no_workers(jazz: Store) -> None:
     assert [line for line in ran.stderr.splitlines() if not line.startswith("compiling ")] == []
 
 
-def test_dask_is_quiet_until_its_thread_has_ended() -> None:
-    """Connections to the workers that we end break whenever the thread comes to it."""
-    handler, logger, levels = logging.StreamHandler(), logging.getLogger("distributed"), []
-    handler.setLevel(logging.INFO)
-    logger.addHandler(handler)
-    try:
-        local = LocalCluster(1)
-        really_close = local._scheduler.close
-
-        def close() -> None:
-            really_close()
-            levels.append(handler.level)
-
-        local._scheduler.close = close
-        local.close()
-        levels.append(handler.level)
-    finally:
-        logger.removeHandler(handler)
-    assert levels == [logging.CRITICAL, logging.INFO]
-
-
 @in_other_processes
-def test_an_interrupted_command_leaves_no_workers(jazz: Store, tmp_path: Path) -> None:
-    """Ctrl-C reaches the driver alone, which ends the others."""
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+@pytest.mark.parametrize("seconds", [0.0, 0.3, 1.0])
+def test_an_interrupted_command_leaves_nothing(
+    jazz: Store, tmp_path: Path, number: signal.Signals, code: int, seconds: float
+) -> None:
+    """The signal reaches the driver alone, which ends the others: when they start, when they work."""
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    noted = tmp_path / "begun"
+    noted.mkdir()
     ours = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         process = subprocess.Popen(
-            [*COMMAND, "count", str(jazz.folder), "--workers", "2"], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+            [
+                sys.executable,
+                "-c",
+                SLOW_COMMAND,
+                misbehaving("slow", (), noted),
+                "count",
+                str(jazz.folder),
+                "--workers",
+                "2",
+            ],
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "TMPDIR": str(temporary)},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
         )
     finally:
         signal.signal(signal.SIGINT, ours)
     with process:
-        deadline = time.monotonic() + PATIENCE
-        while len(workers := _children(process.pid)) < 2 and process.poll() is None and time.monotonic() < deadline:
-            time.sleep(0.02)
+        wait_for(lambda: len(children(process.pid)) >= 2 or process.poll() is not None)
+        workers = children(process.pid)
+        time.sleep(seconds)
         begin = time.monotonic()
-        process.send_signal(signal.SIGINT)
-        process.communicate(timeout=PATIENCE)
-        assert process.returncode == 130
-        assert time.monotonic() - begin < _dask.CONNECT_SECONDS  # nothing was waited for in vain
+        process.send_signal(number)
+        printed, said = process.communicate(timeout=PATIENCE)
+        ended = time.monotonic() - begin
+    assert (process.returncode, printed) == (code, b"")
+    assert [line for line in said.splitlines() if line != b"interrupted"] == []
+    assert ended < 1
     assert len(workers) >= 2  # libraries may ask a program for the name of the processor meanwhile
     assert not any(map(is_running, workers))
-
-
-def _children(pid: int) -> list[int]:
-    found = []
-    for entry in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            fields = entry.read_text().rpartition(")")[2].split()
-        except OSError:  # it has ended meanwhile
-            continue
-        if int(fields[1]) == pid:
-            found.append(int(entry.parent.name))
-    return found
+    assert os.listdir(temporary) == []
 
 
 def test_python_counts_by_workers(jazz: Store) -> None:

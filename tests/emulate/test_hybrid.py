@@ -192,7 +192,8 @@ def test_small_graphs(gpus: Gpus, name: str) -> None:
         "star": {"source": generate.star(300).pairs()},
     }
     for parts in (0, 1, 7):
-        result = hybrid(ww.Graph(**sources[name]), parts=parts)
+        options = dict(sources[name])
+        result = hybrid(ww.Graph(options.pop("source"), **options), parts=parts)
         assert result.answer == 0
         assert result.timeline is not None
 

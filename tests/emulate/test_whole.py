@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
 from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
@@ -55,7 +57,8 @@ def on_cpu(question: str, graph: Any, **details: Any) -> Any:
 @pytest.mark.parametrize("name", SOURCES)
 def test_every_question_is_answered_as_on_the_cpu(name: str, device: EmulatedGpu) -> None:
     source = SOURCES[name]()
-    here, there = ww.Graph(**source, device="cpu"), ww.Graph(**source, device="cuda")
+    data = source.pop("source")
+    here, there = ww.Graph(data, **source, device="cpu"), ww.Graph(data, **source, device="cuda")
     assert here.device_nbytes == 0
     assert there.nbytes == 0
     for question in TRIANGLE_QUESTIONS:
@@ -66,6 +69,16 @@ def test_every_question_is_answered_as_on_the_cpu(name: str, device: EmulatedGpu
     assert_same(there.degrees, here.degrees)
     assert_same(np.asarray(there.labels), np.asarray(here.labels))
     assert_same(there.edges, here.edges)
+
+
+@pytest.mark.parametrize("name", ["karate", "sparse labels", "text labels"])
+def test_a_graph_that_lies_there_is_taken_along_on_the_host(name: str, device: EmulatedGpu) -> None:
+    source = SOURCES[name]()
+    there = ww.Graph(source.pop("source"), **source, device="cuda")
+    assert not there.degrees.flags.writeable
+    for again in (pickle.loads(pickle.dumps(there)), copy.copy(there), copy.deepcopy(there)):
+        assert again.device_nbytes == 0
+        assert_same(ww.run("triangles", again, device="cuda").answer, on_cpu("triangles", there))
 
 
 @pytest.mark.parametrize("question", ["clustering", "average_clustering", "transitivity"])
@@ -126,6 +139,14 @@ def test_what_was_prepared_is_given_back(device: EmulatedGpu) -> None:
 def test_labels_that_lie_there_are_counted(device: EmulatedGpu) -> None:
     graph = ww.Graph(DIRTY * 10**15, device="cuda")
     assert graph.device_nbytes == 8 * graph.m + 4 * graph.n + 8 * graph.n
+
+
+def test_a_graph_there_is_asked_by_label(device: EmulatedGpu) -> None:
+    for source in (DIRTY * 10**15 + 7, [(NAMES[u], NAMES[v]) for u, v in DIRTY.tolist()]):
+        there, here = ww.Graph(source, device="cuda"), ww.Graph(source, device="cpu")
+        assert there.index(there.labels).tolist() == list(range(here.n))
+        assert there.degree(here.labels).tolist() == here.degrees.tolist()
+        assert [list(row) for row in there.neighbors(here.labels)] == [list(here.neighbors(v)) for v in here.labels]
 
 
 @pytest.mark.parametrize("is_oriented", [False, True])

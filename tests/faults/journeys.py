@@ -24,7 +24,7 @@ import wedgewise as ww
 from wedgewise import plan
 from wedgewise.algorithms import registry
 from wedgewise.errors import StorageError
-from wedgewise.execute import _dask
+from wedgewise.execute import _cluster_local
 from wedgewise.execute.cluster import count_on_cluster
 from wedgewise.machine import gpu
 from wedgewise.partition.manifest import is_store
@@ -176,7 +176,7 @@ def _hybrid(file: str, **knobs: Any) -> Callable[[Path], Any]:
 
 def _by_workers(folder: Path) -> Any:
     """A count by the driver of a cluster; its workers are in this process."""
-    with mock.patch.object(_dask, "start_here", Crew):
+    with mock.patch.object(_cluster_local, "LocalWorkers", Crew):
         return count_on_cluster(folder / "store", workers=2, threads=1).triangles
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import builtins
 import errno
 import os
+import shutil
+import stat
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -53,18 +55,31 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return found
 
 
-def test_machine_code_is_not_loaded_from_where_others_can_write(cache: Path) -> None:
-    cache.chmod(0o777)
-    assert jit.cache_folder() is None
-    cache.chmod(0o755)
+@pytest.mark.parametrize("mode", [0o777, 0o775, 0o1777], ids=oct)
+@pytest.mark.parametrize("level", [0, 1])
+def test_machine_code_is_not_loaded_from_where_others_can_write(cache: Path, level: int, mode: int) -> None:
+    folder = (cache, cache.parent)[level]
+    folder.chmod(mode)
+    is_safe = level == 1 and mode & stat.S_ISVTX  # nobody else can rename what lies there
+    assert jit.cache_folder() == (cache if is_safe else None)
+    folder.chmod(0o755)
     assert jit.cache_folder() == cache
 
 
 def test_machine_code_is_not_loaded_from_another_user(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "geteuid", lambda: cache.stat().st_uid + 1)
-    status = os.stat_result((cache.stat().st_mode, 0, 0, 1, cache.stat().st_uid + 2, *cache.stat()[5:]))
-    monkeypatch.setattr(Path, "stat", lambda *_arguments, **_options: status)
     assert jit.cache_folder() is None
+
+
+def test_folders_are_made_for_their_user_alone(cache: Path) -> None:
+    """Whatever the mask says: many systems let a group write to all that its users make."""
+    before = os.umask(0o002)
+    try:
+        shutil.rmtree(cache.parent)
+        assert jit.cache_folder() == cache
+    finally:
+        os.umask(before)
+    assert [stat.S_IMODE(folder.stat().st_mode) for folder in (cache, cache.parent)] == [0o700, 0o700]
 
 
 @pytest.mark.deep

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import gzip
 import io
+import lzma
+import random
 import tarfile
+import tracemalloc
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -79,3 +84,88 @@ def test_a_member_that_declares_more_than_there_is(folder: Path, size: int) -> N
     path.write_bytes(header + EDGES.ljust(512, b"\0"))
     with pytest.raises(InputError):
         read_graph(path)
+
+
+def raw(kind: bytes, size: int, name: str = "x", content: bytes = b"") -> bytes:
+    """A header as it is written, and what follows it."""
+    return entry(name, kind, size=size).tobuf(tarfile.GNU_FORMAT) + content.ljust(-(-len(content) // 512) * 512, b"\0")
+
+
+@pytest.mark.parametrize("kind", [tarfile.GNUTYPE_LONGNAME, tarfile.XHDTYPE, tarfile.SOLARIS_XHDTYPE])
+def test_a_header_takes_no_more_memory_than_a_name_needs(folder: Path, kind: bytes) -> None:
+    path = folder / "g.tar.xz"
+    with lzma.open(path, "wb", preset=0) as file:
+        file.write(raw(kind, 64 << 20))
+        for _ in range(64):
+            file.write(b"a" * (1 << 20))
+        file.write(raw(tarfile.REGTYPE, len(EDGES), "out.x", EDGES))
+    tracemalloc.start()
+    try:
+        with pytest.raises(FormatError, match=r"holds a name or facts of 67,108,864 bytes, over the limit of 65,536"):
+            read_graph(path)
+        assert tracemalloc.get_traced_memory()[1] < 16 << 20
+    finally:
+        tracemalloc.stop()
+
+
+def test_many_headers_are_not_kept(folder: Path) -> None:
+    names = raw(tarfile.GNUTYPE_LONGNAME, 5, content=b"out.y") * 2000 + raw(tarfile.DIRTYPE, 0)
+    path = folder / "g.tar.gz"
+    edges = raw(tarfile.REGTYPE, len(EDGES), "out.x", EDGES)
+    path.write_bytes(gzip.compress(names + raw(b"0", 0) * 5000 + edges, 1))
+    assert read_graph(path).m == 3
+
+
+@pytest.mark.parametrize("form", [tarfile.USTAR_FORMAT, tarfile.GNU_FORMAT, tarfile.PAX_FORMAT])
+@pytest.mark.parametrize("name", ["out.x", "a/" * 60 + "out.x", "a" * 140 + "/out.x", "é/out.é"])
+def test_archives_of_every_form_are_read(folder: Path, form: int, name: str) -> None:
+    path = folder / "g.tar"
+    with tarfile.open(path, "w", format=form) as file:
+        file.addfile(entry("a/README", size=700), io.BytesIO(bytes(700)))
+        file.addfile(entry(name, size=len(EDGES)), io.BytesIO(EDGES))
+    assert read_graph(path).m == 3
+
+
+def test_a_size_beside_the_header_counts(folder: Path) -> None:
+    facts = b"11 size=%d\n" % len(EDGES)
+    path = folder / "g.tar"
+    path.write_bytes(raw(tarfile.XHDTYPE, len(facts), content=facts) + raw(b"0", 0, "out.x", EDGES))
+    assert read_graph(path).m == 3
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (raw(tarfile.GNUTYPE_SPARSE, 0, "out.x"), "holds a sparse file"),
+        (raw(tarfile.XHDTYPE, 22, content=b"22 GNU.sparse.major=1\n"), "holds a sparse file"),
+        (raw(tarfile.XHDTYPE, 9, content=b"99 a=b\nxx"), "facts about a member are none"),
+        (raw(tarfile.XHDTYPE, 4, content=b"path"), "facts about a member are none"),
+        (raw(tarfile.XHDTYPE, 9, content=b"9 size=x\n"), "a size is no number"),
+        (raw(b"0", 5)[:100] + b"9" * 412, "a header has a number that is none"),
+        (raw(b"0", 5).replace(b"x", b"y"), "another checksum"),
+        (raw(b"0", 5)[:300], "it ends too early"),
+        (raw(b"0", 5000), "it ends too early"),
+        (raw(tarfile.GNUTYPE_LONGNAME, 5000), "it ends too early"),
+        (raw(b"0", 5000, "out.x", EDGES), "it ends too early"),
+    ],
+)
+def test_damage_is_named(folder: Path, content: bytes, said: str) -> None:
+    path = folder / "g.tar"
+    path.write_bytes(content)
+    with pytest.raises(FormatError, match=said):
+        read_graph(path)
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_damaged_archives_raise_our_errors_alone(folder: Path, seed: int) -> None:
+    chance = random.Random(seed)
+    facts = b"14 path=out.x\n"
+    whole = raw(tarfile.XHDTYPE, 14, content=facts) + raw(tarfile.REGTYPE, len(EDGES), "x", EDGES) + bytes(1024)
+    for _ in range(20):
+        content = bytearray(whole)
+        for _ in range(chance.randrange(1, 5)):
+            content[chance.randrange(len(content))] = chance.randrange(256)
+        path = folder / "g.tar"
+        path.write_bytes(content[: chance.randrange(len(content) + 1)])
+        with suppress(InputError):
+            read_graph(path)

@@ -23,8 +23,8 @@ import pytest
 
 from wedgewise.errors import FormatError, InputError, LimitError, MissingFileError, WedgewiseError
 from wedgewise.read import read_edges
+from wedgewise.read._text_chunks import BLOCK_BYTES
 from wedgewise.read.limits import Limits
-from wedgewise.read.text import BLOCK_BYTES
 
 MEBIBYTE = 2**20
 BLOCKS = 7  # of a compressed text: one being decompressed, three waiting, three being cut into lines and parsed

@@ -54,18 +54,22 @@ class Command:
     is_whole: Callable[[Path], bool] | None = None
 
     def __str__(self) -> str:
-        return " ".join(self.arguments[:2])
+        return " ".join(self.arguments[:3] if {"--workers", "convert"} & {*self.arguments} else self.arguments[:2])
 
 
 COMMANDS = (
     Command(("count", "graph.txt", "--algorithm", "reference")),
     Command(("count", "store"), "store", is_store),
+    Command(("count", "store", "--workers", "2"), "store", is_store),
     Command(("triangles", "graph.txt", "--output", "answer.csv.gz"), "answer.csv.gz"),
     Command(("support", "store", "--output", "answer.npz"), "answer.npz"),
     Command(("truss", "graph.txt", "--all", "--output", "answer.parquet"), "answer.parquet"),
     Command(("list", "graph.txt", "--output", "answer.tsv"), "answer.tsv"),
     Command(("partition", "graph.txt", "made"), "made", is_store),
     Command(("convert", "graph.txt", "answer.mtx"), "answer.mtx"),
+    Command(("convert", "graph.txt", "answer.txt.xz"), "answer.txt.xz"),
+    Command(("convert", "graph.txt", "answer.npz.bz2"), "answer.npz.bz2"),
+    Command(("convert", "graph.txt", "answer.metis.xz", "--clean"), "answer.metis.xz"),
     Command(("generate", "kronecker", "--scale", "15", "answer.txt"), "answer.txt"),
     Command(("bench", "smoke", "--output", "answer.jsonl", "--work", "../kept"), "answer.jsonl", has_whole_lines),
     Command(("report", "results.jsonl", "--output", "answer.html"), "answer.html", is_page),
@@ -130,16 +134,16 @@ class Running:
         return self.process.returncode, said
 
     def others(self) -> list[int]:
-        """The processes that are left of the session."""
+        """The processes that are left of the command, in whatever session: they have its temporary folder."""
+        mark = f"TMPDIR={self.temporary}".encode()
         found = []
         for entry in Path("/proc").iterdir():
             if entry.name.isdecimal():
                 try:
-                    state, _parent, _group, session = (entry / "stat").read_text().rpartition(")")[2].split()[:4]
-                except OSError:  # it has just ended
+                    if mark in (entry / "environ").read_bytes().split(b"\0"):  # which a zombie has no more
+                        found.append(int(entry.name))
+                except OSError:  # it has just ended, or is somebody else's
                     continue
-                if int(session) == self.process.pid and state != "Z":
-                    found.append(int(entry.name))
         return found
 
 

@@ -30,7 +30,10 @@ def test_files_without_directions_have_both(name: str, tmp_path: Path) -> None:
     assert not ww.read(tmp_path / name).directed
 
 
-def test_weights_of_a_file_are_refused_with_the_way_to_read_them(tmp_path: Path) -> None:
+def test_weights_of_a_file_are_a_column(tmp_path: Path) -> None:
     (tmp_path / "g.txt").write_text("0 1 2.5\n")
-    with pytest.raises(ww.errors.InputError, match="pass the table and the name of the column"):
+    with pytest.raises(ww.errors.InputError, match="name the column that holds them: weight=…"):
         ww.Graph(tmp_path / "g.txt", weights=True)
+    graph = ww.Graph(tmp_path / "g.txt", weight=2)
+    assert graph.weights is not None
+    assert graph.weights.tolist() == [2.5]

@@ -33,7 +33,7 @@ def test_kinds(tmp_path: Path, kind: str, values: tuple[str, str], columns: int)
     edges = read_edges(matrix(tmp_path, kind, f"% a comment\n\n5 5 2\n2 1 {values[0]}\n4 3 {values[1]}\n"))
     assert edges.pairs.tolist() == [[1, 0], [3, 2]]
     assert edges.vertices == 5
-    assert edges.dropped_columns == columns
+    assert len(edges.ignored_columns) == columns
     assert edges.origin.notes == (kind,)
 
 

@@ -16,10 +16,11 @@ from hypothesis import strategies as st
 from wedgewise.errors import FormatError, InputError, LimitError, UnknownNameError, VerificationError
 from wedgewise.graph import EdgeList
 from wedgewise.machine.jit import JIT_DISABLED, kernel_view
-from wedgewise.read import _text_arrays, _text_kernel, text
+from wedgewise.read import _fields, _text_arrays, _text_chunks, _text_kernel, text
 from wedgewise.read.content import open_content
 from wedgewise.read.limits import Limits
-from wedgewise.read.text import read_text
+from wedgewise.read.pieces import edges_of_pieces
+from wedgewise.read.text import pieces_of_text
 
 PARSERS: dict[str, Callable[..., tuple[int, int, int, int]]] = {
     "arrays": _text_arrays.parse_range,
@@ -40,13 +41,13 @@ def parser(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> s
 def read(data: bytes, labels: str = "auto", limits: Limits | None = None, threads: int = 2) -> EdgeList:
     limits = limits or Limits()
     with open_content(io.BytesIO(data), limits) as content:
-        return read_text(content, labels=labels, limits=limits, threads=threads)
+        return edges_of_pieces(pieces_of_text(content, labels=labels, limits=limits, threads=threads), limits)
 
 
 def cut_into_chunks(patch: pytest.MonkeyPatch, size: int) -> None:
     """Let either parser work on chunks of about `size` bytes."""
-    patch.setattr(text, "CHUNK_BYTES", size)
-    patch.setattr(text, "ARRAY_CHUNK_BYTES", size)
+    patch.setattr(_text_chunks, "CHUNK_BYTES", size)
+    patch.setattr(_text_chunks, "ARRAY_CHUNK_BYTES", size)
 
 
 def pairs(data: bytes, labels: str = "auto") -> list[list[int]]:
@@ -85,6 +86,7 @@ INTEGER_FILES = {
     "mark of byte order": b"\xef\xbb\xbf0 1\n1 2\n",
     "mark of byte order before a comment": b"\xef\xbb\xbf# hello\n0 1\n1 2\n",
     "comments in the middle": b"0 1\n# middle\n % other \xff\x00 bytes\n1 2\n",
+    "quoted": b'"0","1"\n"1","2"\n',
     "leading zeros": b"00 0000000000000000000000000001\n01 2\n",
 }
 
@@ -95,14 +97,14 @@ def test_integer_files(name: str) -> None:
     assert found.pairs.tolist() == [[0, 1], [1, 2]]
     assert found.pairs.dtype == np.uint32
     assert found.pairs.flags.c_contiguous
-    assert (found.names, found.vertices, found.dropped_columns) == (None, None, 0)
+    assert (found.names, found.vertices, found.ignored_columns) == (None, None, ())
 
 
 def test_origin_tells_of_the_header(tmp_path: Path) -> None:
     path = tmp_path / "graph.csv"
     path.write_bytes(b"source,target\n0,1\n")
     with open_content(path, Limits()) as content:
-        origin = read_text(content, limits=Limits(), threads=1).origin
+        origin = pieces_of_text(content, limits=Limits(), threads=1).origin
     assert (origin.name, origin.format) == (str(path), "text")
     assert origin.notes == ("header row skipped: source,target",)
     assert read(b"0 1\n").origin.notes == ()
@@ -123,7 +125,7 @@ def test_origin_tells_of_the_header(tmp_path: Path) -> None:
 def test_extra_columns_are_dropped_and_counted(data: bytes, columns: int) -> None:
     found = read(data)
     assert found.pairs.tolist() == [[0, 1], [1, 2]]
-    assert found.dropped_columns == columns
+    assert len(found.ignored_columns) == columns
 
 
 @pytest.mark.parametrize("labels", ["auto", "int"])
@@ -158,12 +160,11 @@ TEXT_FILES = {
     "commas": (b"alice, bob\nbob,carol\r\n", [("alice", "bob"), ("bob", "carol")]),
     "quotes": (b'"Doe, J.","O""Neil"\nalice,bob\n', [("Doe, J.", 'O"Neil'), ("alice", "bob")]),
     "semicolons": (b'a;"b;c"\nd;e;1\n', [("a", "b;c"), ("d", "e")]),
-    "quoted integers": (b'"1","2"\n"2","3"\n', [("1", "2"), ("2", "3")]),
     "known header": (b"Source,Target\nalice,bob\n", [("alice", "bob")]),
     "no header": (b"anfang,ende\nalice,bob\n", [("anfang", "ende"), ("alice", "bob")]),
     "some numbers": (b"alice 1\n1 2\nbob 3\n", [("alice", "1"), ("1", "2"), ("bob", "3")]),
     "comments": (b"# one\nalice bob\n% two \xff\n\nbob carol", [("alice", "bob"), ("bob", "carol")]),
-    "quotes between blanks": (b'"a b" c\n', [('"a', 'b"')]),
+    "quotes between blanks": (b'"a b"\n', [('"a', 'b"')]),
 }
 
 
@@ -178,7 +179,7 @@ def test_text_labels_are_numbered_by_first_appearance() -> None:
     assert found.names == ["b", "a", "c"]
     assert found.pairs.tolist() == [[0, 1], [1, 2], [0, 0]]
     assert found.pairs.dtype == np.uint32
-    assert found.dropped_columns == 2
+    assert len(found.ignored_columns) == 2
 
 
 def test_labels_override() -> None:
@@ -260,8 +261,8 @@ MANGLED = {
     "open quote": (
         b'a,b\n"c,d\n',
         2,
-        "quotes do not match (unexpected end of data): '\"c,d'",
-        "close every quote and double those inside labels",
+        "quotes do not match: '\"c,d'",
+        "close every quote in its line and double those inside; line ends inside quotes are not read",
     ),
     "NUL in an integer": (
         b"0 1\n1\x00 2\n",
@@ -386,12 +387,12 @@ def test_long_lines(data: bytes, line: int, length: int) -> None:
 
 
 def test_line_of_exactly_the_limit() -> None:
-    assert read(b"1234567890 123456789\n12 345678901234 5678", limits=LONG).dropped_columns == 1
+    assert len(read(b"1234567890 123456789\n12 345678901234 5678", limits=LONG).ignored_columns) == 1
 
 
 @pytest.mark.parametrize("compress", [bytes, gzip.compress], ids=["plain", "gz"])
 def test_endless_line(monkeypatch: pytest.MonkeyPatch, compress: Callable[[bytes], bytes]) -> None:
-    monkeypatch.setattr(text, "BLOCK_BYTES", 4096)
+    monkeypatch.setattr(_text_chunks, "BLOCK_BYTES", 4096)
     with pytest.raises(LimitError, match=r"<stream>:3: line bytes .* over the limit of 20;"):
         read(compress(b"0 1\n2 3\n" + b"7" * 100_000), limits=LONG)
 
@@ -408,10 +409,10 @@ def test_long_lines_across_chunks(monkeypatch: pytest.MonkeyPatch, labels: str, 
 
 def test_chunks_are_bounded_by_the_line_limit() -> None:
     content = np.frombuffer(b"0 1\n" * 10 + b"7" * 500 + b"\n0 1\n", np.uint8)
-    cuts = text._cut_at_newlines(content, 50, 20)
+    cuts = _text_chunks.cut_at_newlines(content, 50, 20)
     assert (cuts[0], cuts[-1]) == (0, len(content))
     assert max(np.diff(cuts)) == 71
-    assert text._cut_at_newlines(content, 30, 600) == [0, 32, 541, 545]
+    assert _text_chunks.cut_at_newlines(content, 30, 600) == [0, 32, 541, 545]
 
 
 def test_pairs_and_names_are_limited() -> None:
@@ -452,7 +453,7 @@ def test_fault_in_the_first_bad_chunk_is_named(monkeypatch: pytest.MonkeyPatch) 
 
 @pytest.mark.parametrize("block", [7, 64, 1000])
 def test_blocks_join_in_order(monkeypatch: pytest.MonkeyPatch, block: int) -> None:
-    monkeypatch.setattr(text, "BLOCK_BYTES", block)
+    monkeypatch.setattr(_text_chunks, "BLOCK_BYTES", block)
     data, wanted = random_pairs(100, 1000)
     data = b"# head\r\nsource target\n" + data + b"# middle\n1 2"
     assert pairs(gzip.compress(data)) == [*wanted, [1, 2]]
@@ -463,7 +464,7 @@ def test_blocks_join_in_order(monkeypatch: pytest.MonkeyPatch, block: int) -> No
 
 
 def test_wide_labels_in_a_late_block(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(text, "BLOCK_BYTES", 64)
+    monkeypatch.setattr(_text_chunks, "BLOCK_BYTES", 64)
     data, wanted = random_pairs(200, 1000)
     found = read(data + b"99999999999 1\n" + data)
     assert found.pairs.dtype == np.uint64
@@ -540,7 +541,7 @@ def answer(parser: str, data: bytes, labels: str) -> object:
             found = read(data, labels)
         except InputError as error:
             return type(error), str(error)
-        return found.pairs.tolist(), found.pairs.dtype, found.dropped_columns, found.names, found.origin
+        return found.pairs.tolist(), found.pairs.dtype, found.ignored_columns, found.names, found.origin
 
 
 @settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -580,15 +581,15 @@ def test_written_names_come_back(wanted: list[tuple[str, str]]) -> None:
 def test_small_files_do_not_wait_for_the_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.undo()
     monkeypatch.setattr(_text_kernel.parse_range, "_loaded", {})
-    assert text._choose_parser(text.KERNEL_BYTES - 1) is _text_arrays.parse_range
+    assert text._choose_parser(_fields.KERNEL_BYTES - 1) is _text_arrays.parse_range
     wanted = _text_arrays.parse_range if JIT_DISABLED else _text_kernel.parse_range
-    assert text._choose_parser(text.KERNEL_BYTES) is wanted
+    assert text._choose_parser(_fields.KERNEL_BYTES) is wanted
 
 
 def test_large_files_are_worth_the_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.undo()
     monkeypatch.setattr(text, "JIT_DISABLED", False)
-    assert text._choose_parser(text.KERNEL_BYTES) is _text_kernel.parse_range
+    assert text._choose_parser(_fields.KERNEL_BYTES) is _text_kernel.parse_range
 
 
 @pytest.mark.parametrize(

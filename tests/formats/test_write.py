@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import bz2
+import gzip
+import lzma
 import os
 import sys
 from collections.abc import Iterator
@@ -19,6 +22,7 @@ from wedgewise.read import read_edges
 from wedgewise.write import BLOCK_PAIRS, WRITERS, write_edges, writer_of
 
 PATH = np.array([[0, 1], [1, 2]])
+COMPRESSORS: dict[str, Any] = {"gz": gzip.GzipFile, "bz2": bz2.BZ2File, "xz": lzma.LZMAFile}
 
 REFUSED: list[tuple[str, Any, dict[str, Any], str]] = [
     (
@@ -33,6 +37,10 @@ REFUSED: list[tuple[str, Any, dict[str, Any], str]] = [
     ("g.txt", PATH, {"labels": ["a", "b"]}, "row 1 holds 2, outside 0 … 1; renumber vertices"),
     ("g.txt", PATH, {"labels": ["a", "b", "c d"]}, "{path}: the label 'c d' cannot stand in a text file"),
     ("g.csv", PATH, {"labels": ["a", "#b", "c"]}, "{path}: the label '#b' cannot stand in a text file"),
+    ("g.csv", PATH, {"labels": ["#", "", "é,"]}, "{path}: the label '#' cannot stand in a text file"),
+    ("g.csv", PATH, {"labels": ["a", "", "é,"]}, "{path}: the label '' cannot stand in a text file"),
+    ("g.csv", PATH, {"labels": ["a#", "é", "é,"]}, "{path}: the label 'é,' cannot stand in a text file"),
+    ("g.csv", PATH, {"labels": ["a", "b", ("c", 1)]}, "the label ('c', 1) of type tuple is no text"),
     (
         "g.npy",
         PATH,
@@ -116,6 +124,41 @@ def test_the_same_edges_give_the_same_bytes(tmp_path: Path, suffix: str) -> None
     assert first.read_bytes() == second.read_bytes()
 
 
+@pytest.mark.parametrize(("suffix", "compression"), COMPRESSORS.items())
+@pytest.mark.parametrize("name", ["txt", "npy", "npz", "mtx", "metis", "parquet", "arrow"])
+def test_signals_are_heard_between_small_pieces(
+    tmp_path: Path, name: str, suffix: str, compression: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sizes: list[int] = []
+
+    def write(file: Any, data: Any, usual: Any = compression.write) -> int:
+        sizes.append(len(data))
+        return int(usual(file, data))
+
+    monkeypatch.setattr(compression, "write", write)
+    monkeypatch.setattr("wedgewise.write_compressed.PIECE_BYTES", 500)
+    pairs = np.argwhere(np.triu(np.ones((150, 150)), 1))
+    write_edges(pairs, tmp_path / f"g.{name}.{suffix}")
+    assert max(sizes) == 500
+    assert len(read_edges(tmp_path / f"g.{name}.{suffix}").pairs) == len(pairs)
+
+
+def test_compression_that_is_interrupted_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path, pieces = tmp_path / "g.npz.xz", iter(range(3))
+    path.write_text("old")
+
+    def write(file: Any, data: Any, usual: Any = lzma.LZMAFile.write) -> int:
+        if next(pieces, None) is None:
+            raise KeyboardInterrupt
+        return int(usual(file, data))
+
+    monkeypatch.setattr(lzma.LZMAFile, "write", write)
+    with pytest.raises(KeyboardInterrupt):
+        write_edges(np.arange(2**14).reshape(-1, 2), path)
+    assert path.read_text() == "old"
+    assert os.listdir(tmp_path) == [path.name]
+
+
 def test_scipy_reads_what_is_written(tmp_path: Path) -> None:
     scipy_io = pytest.importorskip("scipy.io")
     path = tmp_path / "g.mtx"
@@ -141,6 +184,7 @@ def test_blocks_are_written_as_one(tmp_path: Path, suffix: str, monkeypatch: pyt
     pairs = np.argwhere(np.triu(np.random.default_rng(1).random((60, 60)) < 0.2, 1))
     for name, most in (("whole", BLOCK_PAIRS), ("blocks", 7)):
         monkeypatch.setattr(write, "BLOCK_PAIRS", most)
+        monkeypatch.setattr(write, "METIS_NEIGHBOURS", most)
         assert write_edges(pairs, tmp_path / f"{name}{suffix}", vertices=61) == len(pairs)
     assert (tmp_path / f"whole{suffix}").read_bytes() == (tmp_path / f"blocks{suffix}").read_bytes()
     found = read_edges(tmp_path / f"blocks{suffix}")
@@ -148,11 +192,13 @@ def test_blocks_are_written_as_one(tmp_path: Path, suffix: str, monkeypatch: pyt
 
 
 def test_ids_between_31_and_32_bits(tmp_path: Path) -> None:
-    pairs = np.array([[0, 2**32 - 1], [2**31, 1]], np.uint32)
+    pairs = np.array([[0, 2**32 - 1], [2**31, 0]], np.uint32)
     write_edges(pairs, tmp_path / "g.bel")
     assert (tmp_path / "g.bel").stat().st_size == 32
-    write_edges(pairs, tmp_path / "g.mtx")
-    assert (tmp_path / "g.mtx").read_text().splitlines()[2:] == [f"{2**32} 1", f"{2**31 + 1} 2"]
+    assert read_edges(tmp_path / "g.bel").pairs.tolist() == pairs.tolist()
+    write_edges(pairs[1:] - 2 * (pairs[1:] > 0), tmp_path / "g.mtx")
+    assert (tmp_path / "g.mtx").read_text().splitlines()[2:] == [f"{2**31 - 1} 1"]
+    assert read_edges(tmp_path / "g.mtx").pairs.tolist() == [[2**31 - 2, 0]]
 
 
 def test_no_numbers_are_no_text() -> None:

@@ -176,5 +176,5 @@ def test_weights_that_are_refused(weights: Any, message: str) -> None:
 
 
 def test_ragged_weights_are_refused() -> None:
-    with pytest.raises(InputError, match=r"<array>: .*; pass an array"):
+    with pytest.raises(InputError, match=r"<pairs>: weights: .*; pass a NumPy array"):
         interop.edges_from(EDGES, [[1], [1, 2], [3]])

@@ -107,6 +107,24 @@ ON_CPU = (
         caught_by(CLEANED),
     ),
     Mutant(
+        "changed-pairs-believed",
+        "ids are not looked at again where arrays clean pairs that somebody else may have changed",
+        (Edit("clean_arrays.py", "        if int(taken.max()) >= ids:\n", "        if int(taken.max()) < 0:\n"),),
+        caught_by("attack/test_changing.py::test_ids_are_checked_by_the_pass_that_uses_them", keyword="arrays"),
+    ),
+    Mutant(
+        "rows-in-the-type-of-indices",
+        "the rows of a sparse matrix are numbered in the narrow type of its indices",
+        (
+            Edit(
+                "interop/scipy_sparse.py",
+                "dtype=_wide_enough(lines)), lengths)",
+                "dtype=np.int64).astype(indices.dtype), lengths)",
+            ),
+        ),
+        caught_by("attack/test_forms.py::test_a_matrix_has_more_rows_than_its_indices_count"),
+    ),
+    Mutant(
         "ties-share-a-rank",
         "vertices of equal degree have the same rank, so that arcs among them go both ways or nowhere",
         (

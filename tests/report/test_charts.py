@@ -161,3 +161,13 @@ def test_without_matplotlib_the_remedy_is_named(monkeypatch: pytest.MonkeyPatch)
 )
 def test_values_are_written_with_their_unit(axis: Axis, value: float, text: str) -> None:
     assert axis.text(value) == text
+
+
+def test_nothing_but_zeros_is_drawn() -> None:
+    time = Axis("time", "s")
+    for chart in (
+        charts.bars(["torus"], {"a": [0.0]}, time),
+        charts.stacked(["torus"], {"copy": [0.0]}, time),
+        charts.timeline(["x"], [Span("x", "count", 0, 0)], time),
+    ):
+        assert "<svg" in chart.svg()

@@ -265,6 +265,9 @@ def test_labels_and_json() -> None:
         "reversed_copies": 1,
         "dropped_columns": 0,
         "leaves_dropped": 0,
+        "columns": [],
+        "ignored_columns": [],
+        "notes": [],
     }
     assert [vertex["label"] for vertex in record["top_by_degree"]] == ["ada", "bob", "Größe"]
     assert record["last_truss"][0]["labels"] == ["ada", "bob", "Größe"]

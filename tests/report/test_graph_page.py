@@ -184,7 +184,7 @@ def test_page_shows_what_was_cleaned_and_what_it_cost() -> None:
 @pytest.mark.usefixtures("undrawn")
 def test_page_says_what_was_not_read(tmp_path: Path) -> None:
     (tmp_path / "weighted.txt").write_text("0 1 5 7\n1 2 6 8\n")
-    assert "Not read: 2 further columns." in Reader(page_of(graph_facts(tmp_path / "weighted.txt"))).text
+    assert "Not read: 2 further columns: 2, 3." in Reader(page_of(graph_facts(tmp_path / "weighted.txt"))).text
 
 
 @pytest.mark.parametrize("name", PAIRS)

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 
 from commands import COMMAND
 
+from soak.operations import KINDS
 from soak.runner import JUDGED_SECONDS, MEBI, TOLERANCE_BYTES, Soak, is_flat, settled_size
 
 
@@ -25,8 +26,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--seconds", type=float, default=600.0, help="how long; default: 600")
     parser.add_argument("--seed", type=int, default=1, help="another seed has other operations")
     parser.add_argument("--operation", type=int, help="do the one of this number again, alone")
+    parser.add_argument("--kind", choices=KINDS, help="operations of this kind alone")
     asked = parser.parse_args(arguments)
-    soak = Soak(asked.seed)
+    soak = Soak(asked.seed) if asked.kind is None else Soak(asked.seed, kinds=(asked.kind,))
     if asked.operation is not None:
         soak.run_one(asked.operation)
     else:

@@ -8,10 +8,11 @@ from random import Random
 from typing import Any
 
 import numpy as np
+from attack.forms import DTYPES, LAYOUTS, LIBRARIES, given_as
 from conformance.engines import knob_values as cpu_values
 from emulate.emulated_cases import block_knob
 from emulate.emulated_cases import knob_values as cuda_values
-from graphs import both_ways
+from graphs import both_ways, distinct_edges
 from numpy.typing import NDArray
 
 import wedgewise as ww
@@ -22,6 +23,7 @@ from wedgewise.questions import QUESTIONS
 
 MOST_LABEL = 2**62
 MOST_THREADS = 4
+MEMORY_LIMITS = (1 << 40, 1 << 25, 1 << 22)  # bytes: all fits, the smaller go on from disk or are refused
 BLOCKS = (32, 64, 96, 256)  # threads, each of which has a stack in the emulator
 
 
@@ -102,11 +104,16 @@ def renumbered(pairs: NDArray[np.int64], *, by_appearance: bool = False) -> tupl
     return places.reshape(-1, 2).astype(np.int64), len(occurring)
 
 
-def draw_graph(random: Random, *, labels: tuple[str, ...] = ("padded", "compact", "spread", "text")) -> Drawn:
+LABELS = ("padded", "compact", "spread", "text", "foreign", "foreign")
+
+
+def draw_graph(random: Random, *, labels: tuple[str, ...] = LABELS) -> Drawn:
     """A graph under labels of some kind."""
     family, raw = draw_pairs(random)
     kind = random.choice(labels)
     name = f"{family} with {kind} labels"
+    if kind == "foreign":
+        return _draw_foreign(random, family, raw)
     if kind == "padded":
         n = int(raw.max(initial=-1)) + 1 + random.randint(0, 5)
         return Drawn(name, raw, n, raw.astype(random.choice((np.int32, np.int64, np.uint32, np.uint64))), {"n": n})
@@ -118,6 +125,31 @@ def draw_graph(random: Random, *, labels: tuple[str, ...] = ("padded", "compact"
         return Drawn(name, pairs, n, chosen[pairs].astype(random.choice((np.int64, np.uint64))))
     names = [f"v{number}·{random.choice('äß—x')}" for number in range(n)]
     return Drawn(name, pairs, n, [(names[u], names[v]) for u, v in pairs.tolist()])
+
+
+def _draw_foreign(random: Random, family: str, pairs: NDArray[np.int64]) -> Drawn:
+    """The pairs in any type, layout and library that has room for their numbers."""
+    top = int(pairs.max(initial=0))
+    dtype = random.choice([dtype for dtype in DTYPES if top <= np.iinfo(dtype).max])
+    layout, library = random.choice(tuple(LAYOUTS)), random.choice(tuple(LIBRARIES))
+    n = top + 1 + random.randint(0, 300)
+    source, options = given_as(library, LAYOUTS[layout](pairs.astype(dtype)), n)
+    return Drawn(f"{family} as {dtype}, {layout}, {library}", pairs, n, source, options)
+
+
+def draw_weighted(random: Random) -> Drawn:
+    """A graph that keeps weights and no directions: each edge stands for two arcs of one weight."""
+    family, raw = draw_pairs(random)
+    pairs, n = renumbered(raw)
+    edges = distinct_edges(pairs)
+    weights = np.random.default_rng(random.randrange(2**32)).uniform(0.1, 5.0, len(edges))
+    arcs = Arcs(np.concatenate([edges, edges[:, ::-1]]), np.tile(weights, 2))
+    return Drawn(f"{family} with weights", pairs, n, edges, {"n": n, "weights": weights}, arcs)
+
+
+def draw_any(random: Random) -> Drawn:
+    """A graph, with or without directions and weights."""
+    return random.choices((draw_graph, draw_directed, draw_weighted), (8, 1, 1))[0](random)
 
 
 def draw_directed(random: Random) -> Drawn:
@@ -171,6 +203,8 @@ def draw_way(random: Random, graph: ww.Graph, truth: Truth, device: str) -> Way:
         how |= _draw_algorithm(random, random.choice(able), device)
     if random.random() < 0.1:
         how["verify"] = True
+    if random.random() < 0.1:
+        how["memory_limit"] = random.choice(MEMORY_LIMITS)
     return Way(question, details, how)
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import gzip
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -24,12 +25,14 @@ from emulate.emulator import COMPILER
 from numpy.typing import NDArray
 
 import wedgewise as ww
-from soak.draws import BLOCKS, Drawn, Way, draw_directed, draw_graph, draw_question, draw_way
-from soak.places import emulated_gpu, emulated_gpus, pieces
+from soak import victim
+from soak.damage import damage
+from soak.draws import BLOCKS, Drawn, Way, draw_any, draw_graph, draw_question, draw_way
+from soak.places import emulated_gpu, emulated_gpus, pieces, unsynced
 from soak.truths import Truth, is_same, plain
 from soak.victim import MOMENTS, PARTITION
 from wedgewise.algorithms import find, registry
-from wedgewise.errors import InputError, MemoryLimitError
+from wedgewise.errors import InputError, MemoryLimitError, WedgewiseError
 from wedgewise.execute._hybrid_plan import BOTH, CPU, GPU, PLACES
 from wedgewise.execute._hybrid_queue import SCHEDULES
 from wedgewise.partition.manifest import MANIFEST
@@ -44,6 +47,8 @@ STORE_LABELS = ("compact", "spread", "text")
 COUNT_BLOCKS = tuple(name for (name, where), record in registry().items() if where == "cpu" and record.triples)
 COUNT_BLOCKS_THERE = tuple(name for (name, where), record in registry().items() if where == "cuda" and record.triples)
 ASKED_AT_ONCE = 6
+DAMAGES = 6  # to copies of one store
+REAL_KILLS = 0.05  # of the questions that are ended: a process takes a second
 Tell = Callable[[str], None]
 
 
@@ -65,7 +70,7 @@ def _shortened(value: Any) -> str:
 
 def ask(random: Random, tell: Tell) -> None:
     """Several questions about one graph, which keeps what it has prepared."""
-    drawn = draw_directed(random) if random.random() < 0.15 else draw_graph(random)
+    drawn = draw_any(random)
     device = "cuda" if COMPILER and drawn.arcs is None and random.random() < 0.3 else "cpu"
     with emulated_gpu(), pieces(random) as how:
         tell(f"{drawn.name}, on {device}, {how}")
@@ -77,11 +82,15 @@ def ask(random: Random, tell: Tell) -> None:
 
 
 def _answer(way: Way, graph: Any, truth: Truth) -> None:
-    """Ask, and compare; knobs may be refused that no device has room for."""
+    """Ask, and compare; knobs may be refused that no device has room for, and questions that a limit leaves none."""
     try:
         answer = way.ask(graph).answer
     except InputError:
         if "knobs" not in way.how:
+            raise
+        return
+    except MemoryLimitError:
+        if "memory_limit" not in way.how:
             raise
         return
     check(way, answer, truth)
@@ -91,9 +100,43 @@ def _answer(way: Way, graph: Any, truth: Truth) -> None:
             raise Difference(f"{way}: another order of the rows than that of the reference")
 
 
+def look_around(random: Random, tell: Tell) -> None:
+    """What a graph tells of itself without a question, and its triangles in batches."""
+    drawn = draw_graph(random)
+    tell(drawn.name)
+    graph, truth = drawn.graph(), drawn.truth()
+    near: list[list[int]] = [[] for _ in range(truth.n)]
+    for u, v in truth.edges.tolist():
+        near[u].append(v)
+        near[v].append(u)
+    some = sorted(random.sample(range(len(truth.edges)), random.randint(0, len(truth.edges))))
+    part, batch = graph.subgraph(np.array(some, random.choice(("i8", "u4"))) if some else []), random.randint(1, 50)
+    told = {
+        "size": ((graph.n, graph.m), (truth.n, len(truth.edges))),
+        "edges": (graph.edges.tolist(), truth.edges.tolist()),
+        "degrees": (graph.degrees.tolist(), truth.degrees),
+        "paths": (graph.paths, sum(d * (d - 1) // 2 for d in truth.degrees)),
+        "neighbours": (_neighbours(graph), [sorted(row) for row in near]),
+        "subgraph": (ww.count(part), Truth(truth.edges[some], truth.n).known.count),
+        "batches": (
+            [row for rows in ww.iter_triangles(graph, batch=batch) for row in rows.tolist()],
+            plain(ww.list_triangles(graph)),
+        ),
+    }
+    for what, (found, expected) in told.items():
+        if found != expected:
+            raise Difference(f"{what} of {drawn.name}: {_shortened(found)} where {_shortened(expected)} is true")
+
+
+def _neighbours(graph: ww.Graph) -> list[list[int]]:
+    """The vertices next to each vertex, found by their labels."""
+    labels = list(graph.labels)
+    return [[int(graph.index(near)) for near in row] for row in graph.neighbors(labels)]
+
+
 def ask_together(random: Random, tell: Tell) -> None:
     """Several threads at once, about one graph that none of them has prepared."""
-    drawn = draw_graph(random)
+    drawn = draw_any(random)
     with pieces(random) as how:
         graph, truth = drawn.graph(), drawn.truth()
         ways = [draw_way(random, graph, truth, "cpu") for _ in range(ASKED_AT_ONCE)]
@@ -166,6 +209,47 @@ def kill_store(random: Random, tell: Tell) -> None:
             asked = (str(store), question, str(details.get("k", 0)), str(line), moment)
             _run([sys.executable, "-m", "soak.victim", *asked], expected=(0, -9))
         check(way, way.ask(store).answer, truth)
+
+
+def damage_store(random: Random, tell: Tell) -> None:
+    """A store whose question was ended, and whose files are damaged then: the right answer, or an error of ours.
+
+    What was damaged is most often what was written down; starting again gives the right answer then.
+    """
+    drawn = draw_graph(random, labels=STORE_LABELS)
+    with tempfile.TemporaryDirectory() as folder, unsynced(), pieces(random) as how:
+        store, truth = _store(random, drawn, Path(folder)), drawn.truth()
+        held = _files(store)
+        question, details = draw_question(random, truth, STORE_QUESTIONS)
+        way = Way(question, details, {"threads": random.randint(1, 2)})
+        tell(f"store of {drawn.name}, {how}: {way}, {_ended(random, way, store)}")
+        written = [path for path in _files(store) if path not in held]
+        for number in range(DAMAGES):
+            hurt = random.choice(written if written and random.random() < 0.8 else held)
+            again = Path(shutil.copytree(store, Path(folder) / f"again-{number}"))
+            tell(damage(random, again / hurt))
+            try:
+                check(way, way.ask(again).answer, truth)
+            except WedgewiseError as error:
+                tell(f"refused: {error}")
+                if hurt in written:
+                    check(way, ww.run(question, again, resume=False, **way.how, **details).answer, truth)
+
+
+def _files(folder: Path) -> list[Path]:
+    return sorted(path.relative_to(folder) for path in folder.rglob("*") if path.is_file())
+
+
+def _ended(random: Random, way: Way, store: Path) -> str:
+    """End a question at a line of its journal, now and then by a real kill; how."""
+    line, moment = random.randint(0, 5), random.choice(MOMENTS)
+    if random.random() < REAL_KILLS:
+        asked = (str(store), way.question, str(way.details.get("k", 0)), str(line), moment)
+        _run([sys.executable, "-m", "soak.victim", *asked], expected=(0, -9))
+        return f"killed {moment} line {line}"
+    with victim.ended_at(line, moment), suppress(victim.Ended):
+        way.ask(store)
+    return f"ended {moment} line {line}"
 
 
 def kill_partition(random: Random, tell: Tell) -> None:
@@ -282,10 +366,12 @@ NEEDS_COMPILER = ("blocks",)  # kernels of GPUs, emulated
 OPERATIONS: Mapping[str, tuple[Operation, int]] = {
     "ask": (ask, 60),
     "together": (ask_together, 12),
+    "around": (look_around, 8),
     "blocks": (count_by_blocks, 8),
     "store": (ask_store, 8),
     "file": (ask_file, 8),
     "killed": (kill_store, 2),
+    "damaged": (damage_store, 4),
     "partitioned": (kill_partition, 1),
     "processes": (ask_processes, 2),
 }

@@ -34,6 +34,14 @@ def pieces(random: Random) -> Iterator[str]:
 
 
 @contextmanager
+def unsynced() -> Iterator[None]:
+    """Nobody waits for a disk, where no power is cut."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("os.fsync", lambda _: None)
+        yield
+
+
+@contextmanager
 def emulated_gpu() -> Iterator[EmulatedGpu]:
     """A GPU that everybody finds."""
     with pytest.MonkeyPatch.context() as patch:

@@ -35,7 +35,8 @@ class Wrong:
         said = "".join(f"\n    {line}" for line in self.said)
         return (
             f"operation {self.number} ({self.kind}) went wrong:{said}\n{self.reason}\n"
-            f"repeat it by: PYTHONPATH=tests python -m soak --seed {self.seed} --operation {self.number}"
+            f"repeat it by: PYTHONPATH=tests python -m soak --seed {self.seed} --operation {self.number} "
+            f"--kind {self.kind}"
         )
 
 

@@ -50,7 +50,7 @@ def test_a_wrong_answer_is_found_and_repeated(
         soak.run(iter(range(100)))
         assert soak.wrong is not None
         assert "transitivity" in soak.wrong.reason
-        repeating = ["--seed", str(SEED), "--operation", str(soak.wrong.number)]
+        repeating = ["--seed", str(SEED), "--operation", str(soak.wrong.number), "--kind", soak.wrong.kind]
         assert " ".join(repeating) in str(soak.wrong)
         assert main(repeating) == 1
         assert capsys.readouterr().out == f"{soak.wrong}\n"

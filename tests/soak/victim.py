@@ -11,9 +11,12 @@ from __future__ import annotations
 import os
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+
+import pytest
 
 import wedgewise as ww
 from wedgewise import storage
@@ -22,13 +25,33 @@ from wedgewise.partition.spool import write_store
 
 MOMENTS = ("before", "within", "behind")
 PARTITION = "partition"
+JOURNALS: tuple[Any, ...] = (journal, slices)
 
 
 def die(*_: object) -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 
 
-def dying(append: Callable[[Path, str], None], number: int, moment: str) -> Callable[[Path, str], None]:
+class Ended(BaseException):
+    """Ends a question in a process that goes on."""
+
+
+def end(*_: object) -> None:
+    raise Ended
+
+
+@contextmanager
+def ended_at(number: int, moment: str) -> Iterator[None]:
+    """Questions end at a line of their journal as if by a kill, but for what they do on the way out."""
+    with pytest.MonkeyPatch.context() as patch:
+        for module in JOURNALS:
+            patch.setattr(module, "append_line", dying(module.append_line, number, moment, end))
+        yield
+
+
+def dying(
+    append: Callable[[Path, str], None], number: int, moment: str, die: Callable[[], None] = die
+) -> Callable[[Path, str], None]:
     """The same function, but for the line at which the process ends."""
     left = number
 
@@ -69,8 +92,7 @@ def main(folder: str, question: str, k: str, number: str, moment: str) -> None:
     assert moment in MOMENTS
     if question == PARTITION:
         return partition(Path(folder), int(k), int(number))
-    modules: tuple[Any, ...] = (journal, slices)
-    for module in modules:
+    for module in JOURNALS:
         module.append_line = dying(module.append_line, int(number), moment)
     details: dict[str, Any] = {"k": int(k)} if question == "k_truss" else {}
     ww.run(question, folder, **details)

@@ -5,9 +5,8 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-import tempfile
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -17,17 +16,18 @@ from wedgewise.bench import graphs, table
 from wedgewise.bench.matrix import Matrix, joined
 from wedgewise.bench.pace import Pace, Standing
 from wedgewise.bench.programs import sources as read_sources
-from wedgewise.bench.record import KMAX, Cell, Record, Setting, describe_setting, parse_question
+from wedgewise.bench.record import Cell, Record, Setting, describe_setting
 from wedgewise.bench.runner import Bench
 from wedgewise.bench.suites import Suite
 from wedgewise.bench.systems import SystemSource, all_systems, choose_systems
 from wedgewise.bench.watch import CellLimits
+from wedgewise.bench.words import KMAX, parse_question
 from wedgewise.errors import InputError, StorageError
 from wedgewise.machine import hardware
+from wedgewise.machine.jit import cache_root
 from wedgewise.report.progress import Tell
 
 MEMORY_SHARE = 0.8
-DEFAULT_WORK = Path(tempfile.gettempdir()) / "wedgewise-bench"
 FOR_CUDA = ("cupy-cuda13x", "cupy-cuda12x", "pylibcugraph-cu13", "pylibcugraph-cu12")
 LOOK_FOR_GPU = """
 import json, sys
@@ -36,6 +36,14 @@ if gpu.why_no_device() is None:
     device = gpu.find_device()
     json.dump({"gpu": device.name, "gpu_memory_bytes": device.memory_bytes}, sys.stdout)
 """
+
+
+def default_work() -> Path:
+    """The folder of prepared graphs: in the cache of the user, since a temporary one of a known name is anybody's."""
+    root = cache_root()
+    if root is None:
+        raise InputError("there is no home to keep prepared graphs in; name a folder with --work")
+    return root / "bench"
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +56,7 @@ class Choices:
     threads : all cells with each of these; by default all that this process may use
     limit_bytes : resident memory of a cell; by default 80 % of what is free
     data : folder of NAME.el.xz with a truths.json in or above it
-    work : folder of prepared graphs
+    work : folder of prepared graphs; by default one in the cache
     results : the file that a line per cell is appended to; by default one of today in `work`, or the latest one there
         when a run is resumed
     resume : whether cells that the results have for this revision are kept
@@ -69,7 +77,7 @@ class Choices:
     threads: tuple[int, ...] = ()
     limit_bytes: int | None = None
     data: Path | None = None
-    work: Path = DEFAULT_WORK
+    work: Path = field(default_factory=default_work)
     results: Path | None = None
     resume: bool = False
     programs: Path | None = None

@@ -23,9 +23,10 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from wedgewise.bench.record import STAGES, Cell, Record, read_records
+from wedgewise.bench.record import Cell, Record, read_records
 from wedgewise.bench.runner import judged
 from wedgewise.bench.table import FOREIGN_LOAD, asked, column_of, markdown, ratio_text, seconds_text, time_text
+from wedgewise.bench.words import STAGES
 
 ENOUGH_REPEATS = 5
 LEAST_CHANGE = 1.05

@@ -16,15 +16,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wedgewise import api, datasets, generate, storage
-from wedgewise.bench.record import KMAX
-from wedgewise.bench.spec import Spec
+from wedgewise.bench.record_fields import COUNT, anything, by_name, of_form, text
+from wedgewise.bench.spec import INTEGER, Spec
+from wedgewise.bench.words import KMAX
 from wedgewise.datasets.shelf import shelf_of
-from wedgewise.errors import MissingFileError, UnknownNameError
+from wedgewise.errors import FormatError, MissingFileError, UnknownNameError
 from wedgewise.machine.jit import cache_root
 from wedgewise.read import read_edges
 
 LEAST_REAL_EDGES = 100_000
 LINES_AT_ONCE = 2**18
+TRUTH = {"m": COUNT, "triangles": COUNT, "truss_edges_by_k": by_name(of_form(INTEGER, "k"), COUNT)}
 
 SMALL = (generate.kronecker(8, seed=1), generate.complete_tripartite(20, 30, 40))
 """Graphs that the slowest of our algorithms decomposes within a second."""
@@ -165,7 +167,7 @@ def real_graphs(folder: Path, least_edges: int = LEAST_REAL_EDGES) -> list[Bench
     truths_path = next((p for p in (folder / "truths.json", folder.parent / "truths.json") if p.exists()), None)
     if truths_path is None:
         raise MissingFileError(f"{folder}: no truths.json in or above it; name a folder of graphs with known counts")
-    truths = json.loads(truths_path.read_text(encoding="utf-8"))
+    truths = _truths(truths_path)
     found = [
         (truth["m"], name)
         for name, truth in truths.items()
@@ -243,6 +245,21 @@ def prepare(graph: BenchGraph, folder: Path, *, as_text: bool = True) -> Prepare
         with storage.atomic_write(text_path) as file:
             file.writelines(_text_blocks(pairs))
     return PreparedGraph(graph.name, pairs_path, text_path, len(pairs), graph.triangles, graph.trusses, graph.edges)
+
+
+def _truths(path: Path) -> dict[str, Any]:
+    """What is known of the graphs of a folder, checked as far as it is used."""
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+        by_name(text, by_name(text, anything, TRUTH))(found, "it")
+    except OSError as error:
+        raise MissingFileError(f"{path}: cannot be read ({error.strerror}); check its permissions") from error
+    except (ValueError, RecursionError) as error:
+        raise FormatError(f"says nothing of graphs ({error})", path=path, remedy="mend that place") from error
+    lacking = [name for name, truth in found.items() if not {"m", "triangles"} <= set(truth)]
+    if lacking:
+        raise FormatError(f"does not know m and triangles of {lacking[0]}", path=path, remedy="add them")
+    return dict(found)
 
 
 def _from_compressed(name: str, path: Path, truth: Mapping[str, Any]) -> BenchGraph:

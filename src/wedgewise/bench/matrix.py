@@ -9,9 +9,10 @@ from itertools import product
 from wedgewise.bench import runner
 from wedgewise.bench.blocks import Blocks
 from wedgewise.bench.ours import Wedgewise
-from wedgewise.bench.record import ROWS, Cell
+from wedgewise.bench.record import Cell
 from wedgewise.bench.spec import Spec
 from wedgewise.bench.systems import SystemSource, algorithms_on, by_algorithms, choose_systems
+from wedgewise.bench.words import ROWS
 from wedgewise.machine import hardware
 
 EVERY = "all"

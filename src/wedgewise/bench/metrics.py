@@ -11,9 +11,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from wedgewise.bench import published
-from wedgewise.bench.record import STAGES, Record
+from wedgewise.bench.record import Record
 from wedgewise.bench.statistic import OURS, Statistic
 from wedgewise.bench.table import asked, column_of, markdown, ratio_text, seconds_text, time_text
+from wedgewise.bench.words import STAGES
 
 UNITS = ("", "k", "M", "G", "T", "P")
 

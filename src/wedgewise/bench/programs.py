@@ -118,7 +118,7 @@ def read_programs(path: Path) -> list[Program]:
         tables = tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise MissingFileError(f"{path}: {error.strerror}; name a file that has [[program]] tables") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except (ValueError, RecursionError) as error:
         raise FormatError(f"not a TOML file ({error})", path=path, remedy="mend it at that place") from error
     declared = tables.get("program")
     if set(tables) != {"program"} or not isinstance(declared, list) or not declared:

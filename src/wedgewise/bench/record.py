@@ -13,49 +13,12 @@ from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from importlib import metadata
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
+from wedgewise.bench.record_fields import MOST_LINE_BYTES, SCHEMA, WrongFieldError, parse_line
 from wedgewise.bench.spec import Spec
-from wedgewise.errors import FormatError, InputError, MissingFileError, UnknownNameError
+from wedgewise.errors import FormatError, MissingFileError
 from wedgewise.machine import hardware
-
-SCHEMA = 1
-ROWS = ("count", "edges", "file")
-"""What is timed; each row includes the work of the one before it."""
-
-QUESTIONS = (
-    *("count", "triangles", "edge_support", "clustering", "transitivity", "list_triangles"),
-    *("trussness", "max_truss", "k_truss"),
-)
-"""What is asked, by the names of our own functions."""
-
-KMAX = "kmax"
-"""In place of a number: the largest k whose k-truss has edges."""
-
-STATUSES = ("ok", "wrong", "crashed", "timeout", "out_of_memory", "unavailable")
-
-DEVICES = ("cpu", "cuda", "hybrid")
-"""Where our own algorithms run; everybody else is on the CPU."""
-
-STAGES = ("prepare", "copy", "kernel", "answer", "whole")
-"""What the seconds of an outcome are told apart into, as far as they are known.
-
-``prepare`` makes of raw pairs what an algorithm reads, ``copy`` moves arrays to a GPU or from it, ``kernel`` is the
-algorithm itself (on a GPU between two events of its stream), ``answer`` makes of its numbers what a caller gets, and
-``whole`` is everything from raw pairs in memory to the answer.
-"""
-
-FACTS = (
-    *("chosen", "vertices", "triangles", "wedges_tested", "limit_seconds"),
-    *("out_degree_mean", "out_degree_median", "out_degree_most"),
-    *("bytes_moved", "device_peak_bytes", "timeline", "counters"),
-)
-"""What a system may say of its work, where it is known; the blocks say more.
-
-The algorithm that ``auto`` took; sizes of the graph; closed and open wedges that were looked up; the least time by a
-stated limit; out-degrees of the oriented graph; bytes copied between host and device; the most memory of the device; a
-`Timeline` of the hybrid as its ``to_dict``; a profiler's counters by its own names.
-"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,14 +148,12 @@ class Record:
         return json.dumps(line, ensure_ascii=False)
 
     @classmethod
-    def from_line(cls, text: str) -> Record:
-        """The record of one line; raises KeyError, TypeError or ValueError when it is none.
+    def from_line(cls, text: str | bytes) -> Record:
+        """The record of one line, every field of it checked; raises WrongFieldError, which names the field.
 
         Lines without a question, its details and a digest are counts; those without a device are of the CPU.
         """
-        line = json.loads(text)
-        if line["schema"] != SCHEMA:
-            raise ValueError(f"schema {line['schema']} instead of {SCHEMA}")
+        line = parse_line(text.encode() if isinstance(text, str) else text)
         return cls(
             cell=Cell(**line["cell"]),
             outcome=Outcome(
@@ -223,34 +184,13 @@ def read_records(path: Path) -> list[Record]:
     Raises
     ------
     MissingFileError : there is no such file
-    FormatError : a line is no record; names the line
+    FormatError : a line is no record; names the line and the field
     """
     try:
-        lines = path.read_bytes().splitlines()  # which end nowhere but at a newline
+        with path.open("rb") as file:
+            return list(_parse_lines(file, path))
     except OSError as error:
         raise MissingFileError(f"{path}: {error.strerror}; name a results file, or run the benchmark first") from error
-    return list(_parse_lines((line.decode("utf-8", errors="replace") for line in lines), path))
-
-
-def parse_question(text: str) -> Spec:
-    """A question with its parameters, checked.
-
-    Raises
-    ------
-    UnknownNameError : no such question
-    InputError : parameters that it does not have, or lacks
-    """
-    asked = Spec.parse(text)
-    if asked.name not in QUESTIONS:
-        raise UnknownNameError(f"no question named {asked.name!r}; there are: {', '.join(QUESTIONS)}")
-    if asked.name != "k_truss":
-        if asked.settings:
-            raise InputError(f"{text}: {asked.name} has no parameters")
-        return asked
-    k = asked.settings.get("k")
-    if set(asked.settings) != {"k"} or (k != KMAX and not (isinstance(k, int) and k >= 2)):
-        raise InputError(f"{text}: a k-truss is asked for by k_truss[k=3], with any k from 2 on, or k_truss[k={KMAX}]")
-    return asked
 
 
 def describe_setting(packages: Iterable[str], command: Sequence[str], checkout: Path | None) -> Setting:
@@ -292,16 +232,17 @@ def without_folders(text: str) -> str:
     return re.sub(r"(?<![\w.])(?:/[^\s/'\":,;]+)+/([^\s/'\":,;]+)", r"\1", text)
 
 
-def _parse_lines(lines: Iterable[str], path: Path) -> Iterator[Record]:
-    for number, text in enumerate(lines, start=1):
+def _parse_lines(file: BinaryIO, path: Path) -> Iterator[Record]:
+    lines = iter(lambda: file.readline(MOST_LINE_BYTES + 1), b"")
+    for number, line in enumerate(lines, start=1):
         try:
-            yield Record.from_line(text)
-        except (KeyError, TypeError, ValueError) as error:
+            yield Record.from_line(line)
+        except WrongFieldError as error:
             raise FormatError(
                 f"not a benchmark record ({error})",
                 path=path,
                 line=number,
-                text=text,
+                text=line[:200].decode(errors="replace"),
                 remedy="remove the line or start a new results file",
             ) from error
 

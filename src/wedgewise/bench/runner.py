@@ -14,10 +14,11 @@ from wedgewise.bench import profile
 from wedgewise.bench.child import LEAST_REPEATS, planned_repeats
 from wedgewise.bench.graphs import PreparedGraph
 from wedgewise.bench.ours import Wedgewise
-from wedgewise.bench.record import ROWS, Cell, Outcome, Record, Setting, now, read_records, without_folders
+from wedgewise.bench.record import Cell, Outcome, Record, Setting, now, read_records, without_folders
 from wedgewise.bench.spec import Spec
 from wedgewise.bench.systems import SystemSource
 from wedgewise.bench.watch import CellLimits, StartedChild, time_child
+from wedgewise.bench.words import ROWS
 from wedgewise.errors import DeviceError, MissingDependencyError
 from wedgewise.machine import hardware
 

@@ -10,6 +10,7 @@ from wedgewise.errors import InputError
 
 SPEC = re.compile(r"(\w+)(?:\[([^\[\]]*)\])?")
 SETTING = re.compile(r"(\w+)=([\w.-]+)")
+INTEGER = re.compile(r"-?[0-9]{1,18}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,4 +44,4 @@ class Spec:
 
 
 def _number_or_name(text: str) -> int | str:
-    return int(text) if re.fullmatch(r"-?\d+", text) else text
+    return int(text) if INTEGER.fullmatch(text) else text

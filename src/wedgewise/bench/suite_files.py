@@ -47,9 +47,9 @@ from typing import Any, NoReturn, TypeVar
 from wedgewise.bench import published
 from wedgewise.bench.child import MOST_REPEATS
 from wedgewise.bench.matrix import EVERY, Matrix
-from wedgewise.bench.record import DEVICES, ROWS, parse_question
 from wedgewise.bench.spec import Spec
 from wedgewise.bench.suites import SECTIONS, Suite, Target
+from wedgewise.bench.words import DEVICES, ROWS, parse_question
 from wedgewise.errors import FormatError, InputError, MissingFileError
 
 SWEEP = "sweep"
@@ -76,7 +76,7 @@ def read_suite(path: Path) -> Suite:
         content = tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise MissingFileError(f"{path}: cannot be read ({error.strerror}); name a file of a suite") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except (ValueError, RecursionError) as error:
         raise FormatError(f"is no TOML ({error})", path=path, remedy="mend that place") from error
     return _suite(_Table(content, path))
 

@@ -14,8 +14,8 @@ from wedgewise.algorithms import find, registry
 from wedgewise.algorithms._contract import Algorithm
 from wedgewise.bench import blocks, cugraph, lagraph, ours, peers
 from wedgewise.bench.digest import Frame
-from wedgewise.bench.record import QUESTIONS
 from wedgewise.bench.spec import Spec
+from wedgewise.bench.words import QUESTIONS
 from wedgewise.errors import PreconditionError, UnknownNameError
 from wedgewise.execute._hybrid_plan import pair_up
 from wedgewise.plan import ENGINE, engine_for
@@ -38,9 +38,9 @@ class System(Protocol):
         settle(question, prepared)   before a question to a loaded graph is timed: what else can be done once
         measured()                   after each answer, about it: ``seconds`` in place of those by the child's clock,
                                      ``stages`` as in an `Outcome`, ``edges`` of the simple graph; each if it likes
-        facts(prepared)              at the end: what else is recorded, by the names of `record.FACTS`
+        facts(prepared)              at the end: what else is recorded, by the names of `words.FACTS`
 
-    One with a class attribute ``devices``, some of `record.DEVICES`, is told by ``device=`` where it is to run.
+    One with a class attribute ``devices``, some of `words.DEVICES`, is told by ``device=`` where it is to run.
 
     Attributes
     ----------

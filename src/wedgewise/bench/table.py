@@ -7,8 +7,9 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from wedgewise.bench.record import QUESTIONS, ROWS, Cell, Record
+from wedgewise.bench.record import Cell, Record
 from wedgewise.bench.spec import Spec
+from wedgewise.bench.words import QUESTIONS, ROWS
 
 OURS = "wedgewise"
 FOREIGN_LOAD = 0.75
@@ -241,7 +242,7 @@ def _sweep_table(sweep: Sweep) -> str:
         k = {str(record.details["k"]) for record in found if record is not None and "k" in record.details}
         ratios = ["", *(f" ({ratio_text(sweep.ratio(graph, threads, way))})" for way in sweep.ways[1:])]
         texts = [_rated_text(record) + ratio for record, ratio in zip(found, ratios, strict=True)]
-        rows.append([graph, *(k or ["–"]), str(threads), *texts])
+        rows.append([graph, ", ".join(sorted(k)) or "–", str(threads), *texts])
     for threads in sweep.threads if len(sweep.ways) > 1 else []:
         means = [f"({ratio_text(sweep.mean_ratio(threads, way))})" for way in sweep.ways[1:]]
         rows.append(["geometric mean", "–", str(threads), "", *means])

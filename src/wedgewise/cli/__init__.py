@@ -2,26 +2,19 @@
 
 from __future__ import annotations
 
-import signal
-import sys
-from typing import NoReturn
+from _wedgewise_start import end_at_signals
 
 __all__ = ["main"]
 
-INTERRUPTED, TERMINATED = 130, 143
+INTERRUPTED = 130
 
 
 def main() -> None:
     """Run the command that ``sys.argv`` names and exit with its code."""
-    signal.signal(signal.SIGTERM, _terminate)
-    try:
-        from wedgewise.cli.app import app
+    end_at_signals()
+    from wedgewise.cli.streams import prepare_streams
 
-        app(prog_name="wedgewise")
-    except KeyboardInterrupt:  # while modules were still being imported
-        sys.exit(INTERRUPTED)
+    prepare_streams()
+    from wedgewise.cli.app import app
 
-
-def _terminate(_number: int, _frame: object) -> NoReturn:
-    """Leave through the exception handlers, which remove temporary files, instead of dying on the spot."""
-    sys.exit(TERMINATED)
+    app(prog_name="wedgewise")

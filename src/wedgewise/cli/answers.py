@@ -3,7 +3,6 @@ reader."""
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
@@ -16,9 +15,10 @@ from numpy.typing import NDArray
 from wedgewise.answering import answer, answer_in_memory
 from wedgewise.answering_room import Shortage, graph_of, in_memory, source_of
 from wedgewise.api import Result
-from wedgewise.cli.console import say
-from wedgewise.cli.options import Asking
+from wedgewise.cli.console import put, put_rows, say
+from wedgewise.cli.options import Asking, Reading
 from wedgewise.errors import MemoryLimitError
+from wedgewise.labels import TextLabels
 from wedgewise.plan import Options
 from wedgewise.questions import find_question, stretch_of
 from wedgewise.report import summary
@@ -53,7 +53,8 @@ class Rows:
 
 
 def _vertices(graph: Graph, _values: NDArray[Any]) -> Object:
-    return {"labels": list(graph.labels) if isinstance(graph.labels, range) else np.asarray(graph.labels).tolist()}
+    labels = graph.labels
+    return {"labels": labels.tolist() if isinstance(labels, np.ndarray | TextLabels) else list(labels)}
 
 
 def _edges(graph: Graph, _values: NDArray[Any]) -> Object:
@@ -89,11 +90,11 @@ MAX_TRUSS = Rows("max_truss", "truss", 2, _largest_truss_table, _edges_of_truss,
 
 
 def answer_rows(
-    rows: Rows, asking: Asking, output: str | None, options: Options, directed: bool = False, **details: Any
+    rows: Rows, asking: Asking, output: str | None, options: Options, reading: Reading | None = None, **details: Any
 ) -> None:
     """Ask a question with a row per vertex or edge, and hand its answer out."""
     with asking.console().stages() as tell:
-        found = _ask(rows, asking, output, options, directed, tell, details)
+        found = _ask(rows, asking, output, options, reading or asking.reading(), tell, details)
         if isinstance(found, Shortage):
             show = _rows_from_disk(found, asking, output, tell, details)
         else:
@@ -117,15 +118,14 @@ def _ask(
     asking: Asking,
     output: str | None,
     options: Options,
-    directed: bool,
+    reading: Reading,
     tell: Tell | None,
     details: Mapping[str, Any],
 ) -> _Found | Shortage:
     """The answer, or why there is no room for it and its rows in memory; a graph that is held goes on by itself."""
     if output is not None:
         answer_writer(output)
-    reading, question = asking.reading(directed), find_question(rows.question)
-    source = reading.source()
+    source, question = reading.source(), find_question(rows.question)
     reading.announce(tell)
     begin = time.perf_counter()
     held = source_of(source, options)
@@ -160,17 +160,18 @@ def _show(rows: Rows, asking: Asking, output: str | None, found: _Found) -> None
     if output is not None:
         say_written(asking, written_object(result, output, found.table.rows))
     elif asking.as_json:
-        print(to_json({**result.to_dict(), **rows.belongs_to(graph, result.answer)}))
+        put(to_json({**result.to_dict(), **rows.belongs_to(graph, result.answer)}))
     elif asking.console().is_read_by_a_person:
-        print(rows.summary(result, graph))
+        put(rows.summary(result, graph))
     else:
         print_rows(found.table)
 
 
-def answer_clustering(asking: Asking, output: str | None, undefined: str, directed: bool) -> None:
+def answer_clustering(asking: Asking, output: str | None, undefined: str, reading: Reading) -> None:
     """Clustering coefficients; a summary tells undefined ones and zeros apart by itself."""
     undefined = "nan" if _is_summarised(asking, output) else undefined
-    answer_rows(CLUSTERING, asking, output, Options(**asking.how()), directed, undefined=undefined)
+    details = {"undefined": undefined, "weighted": asking.weight is not None}
+    answer_rows(CLUSTERING, asking, output, Options(**asking.how()), reading, **details)
 
 
 def list_rows(asking: Asking, output: str | None, start: int, stop: int | None, batch: int) -> None:
@@ -198,9 +199,9 @@ def list_rows(asking: Asking, output: str | None, start: int, stop: int | None, 
     if output is not None:
         say_written(asking, {**written_object(result, output, table.rows), **extent})
     elif asking.as_json:
-        print(to_json({**result.to_dict(), "answer": found, **extent}))
+        put(to_json({**result.to_dict(), "answer": found, **extent}))
     elif _is_summarised(asking, output):
-        print(summary.listing_text(result, found, total, begin))
+        put(summary.listing_text(result, found, total, begin))
 
 
 def _is_summarised(asking: Asking, output: str | None) -> bool:
@@ -217,9 +218,9 @@ def write_table(table: Answers, output: str, result: Result) -> Result:
 def say_written(asking: Asking, record: Object) -> None:
     """Say that the rows are in a file."""
     if asking.as_json:
-        print(to_json(record))
+        put(to_json(record))
     elif not asking.quiet:
-        print(f"{record['rows']:,} rows written to {record['output']}")
+        put(f"{record['rows']:,} rows written to {record['output']}")
 
 
 def print_rows(table: Answers, number: int | None = None) -> None:
@@ -228,8 +229,7 @@ def print_rows(table: Answers, number: int | None = None) -> None:
     printed = 0
     try:
         for block in table.small_blocks():
-            sys.stdout.buffer.write(spell_rows(block))
-            sys.stdout.buffer.flush()
+            put_rows(spell_rows(block))
             printed += len(block[0])
     except KeyboardInterrupt:
         if number is not None:

@@ -10,13 +10,15 @@ import typer
 import wedgewise
 from wedgewise.cli import bench, datasets, generators
 from wedgewise.cli import report as report_command
-from wedgewise.cli.console import Commands, Console
+from wedgewise.cli.console import Commands, Console, put
 from wedgewise.cli.options import (
     AsJson,
     Asking,
     DropLeaves,
     File,
     Format,
+    HasHeader,
+    Header,
     Labels,
     LimitList,
     Memory,
@@ -24,11 +26,15 @@ from wedgewise.cli.options import (
     Planning,
     Reading,
     Restart,
+    Source,
+    Target,
     Threads,
     Undefined,
     UndefinedAs,
     Verbose,
+    Weight,
     Work,
+    columns_of,
     parse_size,
     takes,
 )
@@ -51,7 +57,7 @@ app.add_typer(datasets.app, name="datasets")
 
 def _show_version(wanted: bool) -> None:
     if wanted:
-        print(f"wedgewise {wedgewise.__version__}")
+        put(f"wedgewise {wedgewise.__version__}")
         raise typer.Exit
 
 
@@ -132,6 +138,9 @@ def partition(
     scheme: Annotated[str, typer.Option(metavar="NAME", help="How to cut: rectilinear or hashed.")] = "rectilinear",
     labels: Labels = "auto",
     format: Format = None,
+    source: Source = None,
+    target: Target = None,
+    header: Header = HasHeader.auto,
     limit: LimitList = [],  # noqa: B006
     threads: Threads = None,
     as_json: AsJson = False,
@@ -146,7 +155,8 @@ def partition(
     from wedgewise.cli.partition import partition_file, store_text
 
     console = Console(as_json, verbose=verbose)
-    reading = Reading(file, labels, format, False, limit, threads)
+    columns = columns_of(source, target, None, header)
+    reading = Reading(file, labels, format, False, limit, threads, columns=columns)
     bytes_allowed = None if memory is None else parse_size(memory)
     record = partition_file(reading, store, bytes_allowed, parts, scheme, console)
     console.show(record, lambda: store_text(record))
@@ -264,17 +274,21 @@ def clustering(
     directed: Annotated[
         bool, typer.Option("--directed", help="Take the direction of every pair into account.")
     ] = False,
+    combine: Annotated[
+        str, typer.Option(metavar="NAME", help="With --weight: last, sum, max, min or error, for repeated edges.")
+    ] = "last",
 ) -> None:
     """Local clustering coefficients.
 
-    The share of a vertex's pairs of neighbours that are joined. A terminal gets a summary: the average, averages by
+    The share of a vertex's pairs of neighbours that are joined; with --weight, triangles count as the geometric mean of
+    their weights. A terminal gets a summary: the average, averages by
     degree, and a histogram. A pipe gets a line per vertex, its label and its coefficient with a tab between. --output
     writes the columns vertex and clustering; .npy holds the coefficients alone, in the order of the labels, .npz both
     columns, with integer labels.
     """
     from wedgewise.cli import answers
 
-    answers.answer_clustering(asking, output, undefined.value, directed)
+    answers.answer_clustering(asking, output, undefined.value, asking.reading(directed, combine))
 
 
 @app.command()
@@ -292,6 +306,10 @@ def info(
     file: File,
     labels: Labels = "auto",
     format: Format = None,
+    source: Source = None,
+    target: Target = None,
+    weight: Weight = None,
+    header: Header = HasHeader.auto,
     drop_leaves: DropLeaves = False,
     limit: LimitList = [],  # noqa: B006
     threads: Threads = None,
@@ -303,8 +321,9 @@ def info(
     Size, degrees, labels, what cleaning drops, and the memory that a count will take.
     """
     console = Console(as_json, verbose=verbose)
+    columns = columns_of(source, target, weight, header)
     with console.stages() as tell:
-        graph, _ = Reading(file, labels, format, drop_leaves, limit, threads).graph(tell)
+        graph, _ = Reading(file, labels, format, drop_leaves, limit, threads, columns=columns).graph(tell)
     record = objects.graph_object(graph, threads)
     console.show(record, lambda: text.graph_text(record))
 
@@ -348,6 +367,9 @@ def convert(
     ] = False,
     labels: Labels = "auto",
     format: Format = None,
+    source: Source = None,
+    target: Target = None,
+    header: Header = HasHeader.auto,
     limit: LimitList = [],  # noqa: B006
     threads: Threads = None,
     as_json: AsJson = False,
@@ -356,15 +378,18 @@ def convert(
     """Write a graph in another format.
 
     The pairs stay as they are; --clean writes every edge once. Formats that are lists of pairs do not hold
-    vertices without an edge; mtx, metis and npz do.
+    vertices without an edge; mtx, metis and npz do. mtx and metis number vertices by row: a label is its row, and every
+    row is a vertex; with --clean, rows are in the order of the labels, which are not kept. Labels that would not be
+    read back are refused.
     """
-    from wedgewise.cli.convert import convert_file
+    from wedgewise.cli.convert import convert_file, converted_text
 
     console = Console(as_json, verbose=verbose)
-    reading = Reading(file, labels, format, False, limit, threads)
+    columns = columns_of(source, target, None, header)
+    reading = Reading(file, labels, format, False, limit, threads, columns=columns)
     with console.stages() as tell:
         record = convert_file(reading, output, to, clean, tell)
-    console.show(record, lambda: f"{record['pairs']:,} pairs written to {record['output']}")
+    console.show(record, lambda: converted_text(record))
 
 
 @app.command()

@@ -104,7 +104,7 @@ def bench(
         typer.Option(metavar="A B", help="Instead of a run: what became slower or wrong from records A to B."),
     ] = None,
     work: Annotated[
-        Path | None, typer.Option(metavar="FOLDER", help="Where prepared graphs are kept; a temporary one by default.")
+        Path | None, typer.Option(metavar="FOLDER", help="Where prepared graphs are kept; in the cache by default.")
     ] = None,
     as_json: AsJson = False,
     verbose: Verbose = False,
@@ -118,7 +118,7 @@ def bench(
     The exit code is 1 when a system answered wrongly or crashed, or when we did not answer; of --compare, when a cell
     became slower beyond noise or wrong.
     """
-    from wedgewise.bench.command import DEFAULT_WORK, Choices
+    from wedgewise.bench.command import Choices, default_work
     from wedgewise.bench.suite_files import declared_suites
 
     console = Console(as_json, verbose=verbose)
@@ -143,7 +143,7 @@ def bench(
         threads=_unique(threads),
         limit_bytes=None if memory is None else parse_size(memory),
         data=data,
-        work=work or DEFAULT_WORK,
+        work=work or default_work(),
         results=output,
         resume=resume,
         programs=programs,

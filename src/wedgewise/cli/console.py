@@ -10,22 +10,29 @@ from __future__ import annotations
 
 import errno
 import os
+import signal
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NoReturn
 
 from typer.core import TyperGroup
 
+from _wedgewise_start import end
 from wedgewise.cli import INTERRUPTED
+from wedgewise.cli.streams import escaped
 from wedgewise.errors import WedgewiseError
 from wedgewise.machine import jit
 from wedgewise.report.objects import Object, to_json
 from wedgewise.report.progress import Tell, progress_bar
 
 FAILED = 1
-UNWRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
+UNWRITABLE = {
+    **dict.fromkeys((errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO), "free disk space and retry"),
+    errno.EBADF: "it is closed: leave it open, or write to a file with --output",
+    errno.EAGAIN: "it is full and does not wait: put a pipe to cat behind the command",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +49,7 @@ class Console:
 
     def show(self, record: Object, text: Callable[[], str]) -> None:
         """Print the answer: the object as JSON when asked for, else the text."""
-        print(to_json(record) if self.as_json else text())
+        put(to_json(record) if self.as_json else text())
 
     def say(self, line: str) -> None:
         """A line for whoever waits at a terminal, or reads what ``--verbose`` wrote."""
@@ -75,9 +82,40 @@ class _StageLines:
             say(f"{stage} …")
 
 
+def put(text: str) -> None:
+    """A text on standard output; on a terminal nothing in it steers that."""
+    print(escaped(text) if sys.stdout.isatty() else text)
+
+
+def put_rows(rows: bytes) -> None:
+    """Rows of an answer on standard output, in UTF-8 whatever it is; on a terminal nothing in them steers that."""
+    sys.stdout.buffer.write(escaped(rows.decode()).encode() if sys.stdout.isatty() else rows)
+    sys.stdout.buffer.flush()
+
+
 def say(line: str) -> None:
-    """A line on standard error."""
-    print(line, file=sys.stderr, flush=True)
+    """A line on standard error, which stays one whatever it quotes; where nobody listens, it is not said."""
+    with suppress(OSError):
+        print(escaped(line.replace("\n", "\\u000a")), file=sys.stderr, flush=True)
+
+
+@contextmanager
+def signals_raised() -> Iterator[None]:
+    """Have signals that would end the process raise exceptions in a block, as Python does by itself for Ctrl-C."""
+    raised = {signal.SIGINT: signal.default_int_handler, signal.SIGTERM: _terminate}
+    ours = [number for number in raised if signal.getsignal(number) is end]
+    for number in ours:
+        signal.signal(number, raised[number])
+    try:
+        yield
+    finally:
+        for number in ours:
+            signal.signal(number, end)
+
+
+def _terminate(number: int, _frame: object) -> NoReturn:
+    """Leave through the exception handlers, which remove temporary files, instead of dying on the spot."""
+    sys.exit(128 + number)
 
 
 class Commands(TyperGroup):
@@ -85,8 +123,9 @@ class Commands(TyperGroup):
 
     def invoke(self, ctx: Any) -> Any:
         try:
-            result = super().invoke(ctx)
-            sys.stdout.flush()
+            with signals_raised():
+                result = super().invoke(ctx)
+                sys.stdout.flush()
         except BrokenPipeError:  # the reader, such as head, has had enough
             _forget_output()
             return None
@@ -96,16 +135,27 @@ class Commands(TyperGroup):
         except WedgewiseError as error:
             say(f"error: {error}")
             sys.exit(FAILED)
-        except OSError as error:
-            if error.errno not in UNWRITABLE or error.filename is not None:
-                raise
-            _forget_output()
-            say(f"error: standard output could not be written ({error.strerror}); free disk space and retry")
-            sys.exit(FAILED)
         except MemoryError as error:
             say(f"error: out of memory ({error}); use a machine with more memory or a smaller graph")
             sys.exit(FAILED)
         return result
+
+    def main(self, *args: Any, **kwargs: Any) -> Any:
+        """Run a command; help and versions, which are printed before one begins, can fail to be written too."""
+        try:
+            try:
+                return super().main(*args, **kwargs)
+            finally:
+                sys.stdout.flush()
+        except BrokenPipeError:
+            _forget_output()
+        except OSError as error:
+            if error.errno not in UNWRITABLE or error.filename is not None:
+                raise
+            _forget_output()
+            remedy = UNWRITABLE[error.errno]
+            say(f"error: standard output could not be written ({error.strerror}); {remedy}")
+            sys.exit(FAILED)
 
 
 def _forget_output() -> None:

@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from wedgewise.api import SCHEMA
 from wedgewise.cli.options import Reading
+from wedgewise.graph import EdgeList
 from wedgewise.read import read_edges
 from wedgewise.report.objects import Object
 from wedgewise.report.progress import Tell
-from wedgewise.write import write_edges, writer_of
+from wedgewise.write import Writer, write_edges, writer_of
+
+STEP_PAIRS = 1 << 20
+ALL_ROWS = "a label is the number of its row, and every row is a vertex; --clean writes those with a label alone"
+NO_LABELS = "rows are in the order of the labels, which this format does not hold"
 
 
 def convert_file(reading: Reading, output: str, to: str | None, clean: bool, tell: Tell | None) -> Object:
     """Write what is read to `output`; a format that cannot be written is refused before anything is read."""
     writer = writer_of(output, to)
-    if clean:
-        pairs, n = _write_clean(reading, output, to, writer.labels == "none", tell)
-    else:
-        pairs, n = _write_pairs(reading, output, to, tell), None
+    write = _write_clean if clean else _write_pairs
+    pairs, n, notes = write(reading, output, to, writer, tell)
     return {
         "schema": SCHEMA,
         "source": reading.file,
@@ -24,26 +29,59 @@ def convert_file(reading: Reading, output: str, to: str | None, clean: bool, tel
         "pairs": pairs,
         "n": n,
         "clean": clean,
+        "notes": notes,
     }
 
 
-def _write_pairs(reading: Reading, output: str, to: str | None, tell: Tell | None) -> int:
+def converted_text(record: Object) -> str:
+    """What is said of a file that was written."""
+    return "\n".join((f"{record['pairs']:,} pairs written to {record['output']}", *record["notes"]))
+
+
+def _write_pairs(
+    reading: Reading, output: str, to: str | None, writer: Writer, tell: Tell | None
+) -> tuple[int, None, list[str]]:
     """The pairs in the order of the file: loops, copies and directions stay."""
     reading.announce(tell)
     found = read_edges(
         reading.file,
         format=reading.format,
         labels=reading.labels,
+        columns=reading.columns,
         limits=reading.caps(),
         threads=reading.threads,
     )
     vertices = None if found.names is not None else found.vertices
-    return write_edges(found.pairs, output, format=to, labels=found.names, vertices=vertices)
+    pairs = write_edges(found.pairs, output, format=to, labels=found.names, vertices=vertices)
+    if vertices is None:
+        return pairs, None, [ALL_ROWS] if writer.labels == "none" else []
+    return pairs, None, [] if writer.holds_vertices else _left_out(_without_pair(found, vertices))
 
 
-def _write_clean(reading: Reading, output: str, to: str | None, by_row: bool, tell: Tell | None) -> tuple[int, int]:
+def _write_clean(
+    reading: Reading, output: str, to: str | None, writer: Writer, tell: Tell | None
+) -> tuple[int, int, list[str]]:
     """Every edge once, under the labels of the file; a format of row numbers gets vertices 0 … n − 1."""
     graph, _ = reading.graph(tell)
-    labels = None if by_row or isinstance(graph.labels, range) else graph.labels
+    by_row, is_numbered = writer.labels == "none", isinstance(graph.labels, range)
+    labels = None if by_row or is_numbered else graph.labels
     vertices = graph.n if labels is None else None
-    return write_edges(graph.edges, output, format=to, labels=labels, vertices=vertices), graph.n
+    keeps_all = writer.holds_vertices and vertices is not None
+    notes = [] if keeps_all else _left_out(int(np.count_nonzero(graph.degrees == 0)))
+    if by_row and not is_numbered:
+        notes.append(NO_LABELS)
+    return write_edges(graph.edges, output, format=to, labels=labels, vertices=vertices), graph.n, notes
+
+
+def _left_out(vertices: int) -> list[str]:
+    if not vertices:
+        return []
+    return [f"{vertices:,} vertices without an edge are not in it; .npz, .mtx and .metis hold them"]
+
+
+def _without_pair(found: EdgeList, vertices: int) -> int:
+    """How many vertices are in no pair."""
+    is_there = np.zeros(vertices, np.bool_)
+    for begin in range(0, len(found.pairs), STEP_PAIRS):
+        is_there[found.pairs[begin : begin + STEP_PAIRS]] = True
+    return vertices - int(np.count_nonzero(is_there))

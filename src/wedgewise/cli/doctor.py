@@ -19,9 +19,10 @@ from wedgewise.cli.console import say
 from wedgewise.datasets import BUNDLED, bundled
 from wedgewise.errors import MissingFileError
 from wedgewise.generate import kronecker
+from wedgewise.labels import LabelTable, TextLabels
 from wedgewise.machine import gpu, hardware, jit
 from wedgewise.orient import ORDERS
-from wedgewise.read.text import KERNEL_BYTES
+from wedgewise.read._fields import KERNEL_BYTES
 from wedgewise.report.objects import Object
 from wedgewise.report.text import bytes_text, facts_text
 from wedgewise.user_graph import Graph
@@ -100,6 +101,7 @@ def warm_kernels() -> Object:
     try:
         graph = Graph(io.BytesIO(_text_for_the_kernel()))
         carrying = Graph(graph.edges, directed=True, weights=np.ones(graph.m))
+        _warm_labels()
         for order in ORDERS:
             graph.oriented(order)
         for record in wedgewise.algorithms():
@@ -116,6 +118,14 @@ def _warm(record: Algorithm, graph: Graph, carrying: Graph) -> None:
         asked = carrying if computed == "weighted_triangles" else graph
         for question, details in WARM_QUESTIONS[computed]:
             wedgewise.run(question, asked, algorithm=record.name, device=record.device, **details)
+
+
+def _warm_labels() -> None:
+    """Enter, number and find a label."""
+    labels = TextLabels.of(["label"])
+    table = LabelTable(labels, compiled=True)
+    table.number(*labels.spans())
+    table.find(*labels.spans())
 
 
 def _text_for_the_kernel() -> bytes:

@@ -13,12 +13,17 @@ from wedgewise.cli.options import (
     Device,
     DropLeaves,
     Format,
+    HasHeader,
+    Header,
     Labels,
     LimitList,
     Memory,
     Reading,
+    Source,
+    Target,
     Threads,
     Verify,
+    columns_of,
     parse_size,
 )
 from wedgewise.errors import StorageError
@@ -47,6 +52,9 @@ class OwnGraph:
     threads: Threads = None
     labels: Labels = "auto"
     format: Format = None
+    source: Source = None
+    target: Target = None
+    header: Header = HasHeader.auto
     drop_leaves: DropLeaves = False
     memory: Memory = None
     limit: LimitList = field(default_factory=list)
@@ -60,7 +68,9 @@ class OwnGraph:
         options = Options(self.device, memory_limit=None if self.memory is None else parse_size(self.memory))
         caps = self.drop_leaves, self.limit, self.threads
         place = choose_place_to_clean(options)
-        graph, seconds = Reading(self.graph, self.labels, self.format, *caps, device=place).graph(tell)
+        columns = columns_of(self.source, self.target, None, self.header)
+        reading = Reading(self.graph, self.labels, self.format, *caps, device=place, columns=columns)
+        graph, seconds = reading.graph(tell)
         return graph_facts(
             graph,
             reading_seconds=seconds + graph.device_seconds,

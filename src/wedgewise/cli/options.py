@@ -22,6 +22,7 @@ from wedgewise.errors import PreconditionError
 from wedgewise.execute.listing import Listing
 from wedgewise.partition.manifest import is_store
 from wedgewise.plan import Options, choose_place_to_clean
+from wedgewise.read.columns import ANY_COLUMNS, ColumnChoice
 from wedgewise.read.limits import DEFAULT_LIMITS, Limits
 from wedgewise.report.progress import Tell
 from wedgewise.user_graph import Graph
@@ -60,6 +61,19 @@ def parse_settings(texts: list[str], option: str) -> dict[str, str]:
     return settings
 
 
+class HasHeader(Enum):
+    """Whether a text file has a header."""
+
+    yes = "yes"
+    no = "no"
+    auto = "auto"
+
+
+def columns_of(source: str | None, target: str | None, weight: str | None, header: HasHeader) -> ColumnChoice:
+    """What the options say of the columns."""
+    return ColumnChoice(source, target, weight, {"yes": True, "no": False}.get(header.value, "auto"))
+
+
 File = Annotated[
     str, typer.Argument(metavar="FILE", help="The graph file; - reads standard input.", show_default=False)
 ]
@@ -72,6 +86,20 @@ Threads = Annotated[
 Labels = Annotated[str, typer.Option(metavar="int|text", help="What the labels of a text file are.")]
 Format = Annotated[
     str | None, typer.Option(metavar="NAME", help="The file's format, when its content should not decide.")
+]
+Source = Annotated[
+    str | None,
+    typer.Option(metavar="COLUMN", help="Column of the edges' first ends: its name, or its position from 0."),
+]
+Target = Annotated[
+    str | None,
+    typer.Option(metavar="COLUMN", help="Column of the edges' second ends: its name, or its position from 0."),
+]
+Weight = Annotated[
+    str | None, typer.Option(metavar="COLUMN", help="Column of the edges' weights: its name, or its position from 0.")
+]
+Header = Annotated[
+    HasHeader, typer.Option(metavar="yes|no|auto", help="Whether the first line of a text file names its columns.")
 ]
 DropLeaves = Annotated[bool, typer.Option("--drop-leaves", help="Drop vertices of degree one, in one pass.")]
 LimitList = Annotated[
@@ -138,6 +166,8 @@ class Reading:
     threads: int | None
     directed: bool = False
     device: str = "auto"
+    columns: ColumnChoice = ANY_COLUMNS
+    combine: str = "last"
 
     def caps(self) -> Limits:
         """The limits with the given ones replaced."""
@@ -156,7 +186,8 @@ class Reading:
                 f"{self.file}: is a store, which answers count, triangles, support and truss --k; ask the graph's file"
             )
         caps = self.caps()
-        return GraphFile(self.file, self.labels, self.format, caps, self.drop_leaves, self.threads, self.directed)
+        kept = self.drop_leaves, self.threads, self.directed
+        return GraphFile(self.file, self.labels, self.format, caps, *kept, self.columns, self.combine)
 
     def graph(self, tell: Tell | None) -> tuple[Graph, float]:
         """The graph, and the seconds that reading and cleaning took on the host."""
@@ -183,6 +214,10 @@ class Planning:
     relabel: Relabel = "auto"
     labels: Labels = "auto"
     format: Format = None
+    source: Source = None
+    target: Target = None
+    weight: Weight = None
+    header: Header = HasHeader.auto
     drop_leaves: DropLeaves = False
     memory: Memory = None
     knob: KnobList = field(default_factory=list)
@@ -190,11 +225,15 @@ class Planning:
     as_json: AsJson = False
     verbose: Verbose = False
 
-    def reading(self, directed: bool = False) -> Reading:
+    def reading(self, directed: bool = False, combine: str = "last") -> Reading:
         """The graph file and how to read it."""
         place = choose_place_to_clean(Options(**self.how()))
         caps = self.drop_leaves, self.limit, self.threads
-        return Reading(self.file, self.labels, self.format, *caps, directed, place)
+        return Reading(self.file, self.labels, self.format, *caps, directed, place, self.columns(), combine)
+
+    def columns(self) -> ColumnChoice:
+        """What the options say of the columns."""
+        return columns_of(self.source, self.target, self.weight, self.header)
 
     def how(self) -> dict[str, Any]:
         """The keywords of `wedgewise.run` and `wedgewise.explain` that these options stand for."""

@@ -13,6 +13,7 @@ from wedgewise.partition.balance import Balance
 from wedgewise.partition.spool import write_store
 from wedgewise.partition.store import Store
 from wedgewise.plan import Options
+from wedgewise.read.columns import ANY_COLUMNS
 from wedgewise.report.objects import Object
 from wedgewise.report.progress import Tell
 from wedgewise.report.text import cleaned_text, facts_text, plural, result_text
@@ -34,6 +35,7 @@ def partition_file(
             labels=reading.labels,
             format=reading.format,
             limits=reading.caps(),
+            columns=reading.columns,
             progress=tell,
             say=console.say,
         )
@@ -114,6 +116,7 @@ def check_only_asks(asking: Asking) -> None:
     given = {
         "--labels": asking.labels != "auto",
         "--format": asking.format is not None,
+        "--source, --target, --weight or --header": asking.columns() != ANY_COLUMNS,
         "--drop-leaves": asking.drop_leaves,
         "--limit": bool(asking.limit),
     }

@@ -15,6 +15,7 @@ from wedgewise.answering_owners import StoreQuestion, found_by_owners
 from wedgewise.answering_room import Shortage
 from wedgewise.answering_stores import open_for
 from wedgewise.cli.answers import print_rows, say_written, write_table
+from wedgewise.cli.console import put
 from wedgewise.cli.options import Asking
 from wedgewise.cli.partition import check_only_asks
 from wedgewise.errors import InputError
@@ -75,14 +76,14 @@ def _hand_out(
             result, truss = write_table(table, output, result), _truss_object(found)
             return partial(_say_written, asking, written_object(result, output, table.rows), truss)
         if asking.console().is_read_by_a_person:
-            return partial(print, _text(found, result, store))
+            return partial(put, _text(found, result, store))
         print_rows(found.table(store.labels()))
     return lambda: None
 
 
 def _say_written(asking: Asking, written: Object, truss: Object) -> None:
     if truss and not (asking.quiet or asking.as_json):
-        print(_truss_text(truss))
+        put(_truss_text(truss))
     say_written(asking, {**written, **truss})
 
 

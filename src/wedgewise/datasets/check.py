@@ -122,7 +122,7 @@ def _size_findings(published: PublishedGraph, graph: Graph) -> Iterator[Finding]
 def _sizes(graph: Graph) -> _Sizes:
     joined = int(np.count_nonzero(graph.degrees))
     numbered: tuple[int, ...] = (graph.n,)
-    if not isinstance(graph.labels, list) and graph.n:
+    if isinstance(graph.labels, range | np.ndarray) and graph.n:
         largest = int(graph.labels[-1])
         numbered = (graph.n, largest, largest + 1)  # ids may begin at 1 or at 0
     return _Sizes({"joined": (joined,), "numbered": numbered}, graph.m)

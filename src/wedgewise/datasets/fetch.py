@@ -10,13 +10,11 @@ from __future__ import annotations
 import json
 import re
 import time
-from dataclasses import asdict, dataclass
-from email.message import Message
-from http.client import HTTPException, HTTPResponse
+from dataclasses import asdict, dataclass, replace
+from http.client import HTTPException, HTTPMessage, HTTPResponse
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO
+from typing import IO, TYPE_CHECKING, Any, BinaryIO
 from urllib.error import HTTPError
-from urllib.parse import urlsplit
 from urllib.request import (
     HTTPDefaultErrorHandler,
     HTTPErrorProcessor,
@@ -28,7 +26,8 @@ from urllib.request import (
     Request,
 )
 
-from wedgewise.errors import DownloadError
+from wedgewise.errors import DownloadError, WedgewiseError
+from wedgewise.own_files import believed
 from wedgewise.storage import atomic_write, partial_file, put_in_place
 
 if TYPE_CHECKING:
@@ -40,7 +39,10 @@ TIMEOUT_SECONDS = 60.0
 ATTEMPTS = 4  # in a row that bring nothing new, from a server that has answered before
 PAUSE_SECONDS = 0.5
 PASSING = {408, 425, 429, 500, 502, 503, 504}  # answers of a server that may do better a little later
-RANGE_GIVEN = re.compile(r"bytes (\d+)-\d+/(\d+)", re.ASCII)
+LENGTH = re.compile(r"[0-9]{1,18}")
+RANGE_GIVEN = re.compile(rf"bytes ({LENGTH.pattern})-{LENGTH.pattern}/({LENGTH.pattern})")
+MARK = re.compile(r"[ -~]{1,1000}")  # what can be sent back to the server as it came
+MOST_LETTERS = 200  # of what others say, in a message of ours
 ELSEWHERE = "name another place with source= or --from"
 
 
@@ -72,7 +74,7 @@ class _CutError(Exception):
     """A connection ended early, or the server asks for patience."""
 
 
-def fetch(address: str, path: Path, stage: str, tell: Tell | None) -> None:
+def fetch(address: str, path: Path, stage: str, tell: Tell | None, *, most_bytes: int) -> None:
     """Bring the file at an address to `path`, going on where an earlier call was ended.
 
     Parameters
@@ -80,26 +82,33 @@ def fetch(address: str, path: Path, stage: str, tell: Tell | None) -> None:
     address : of http or https
     path : the final name, in a folder that exists
     stage, tell : what to call the progress, and whom to tell it
+    most_bytes : how long the file may be; a longer one is not fetched, or no further, whatever length was stated
 
     Raises
     ------
     DownloadError
-        when there is no such file, no such server, or the connection was lost time and again
+        when there is no such file, no such server, or the connection was lost time and again; when the file is too long
     StorageError
         when the file cannot be written, or another process is fetching it
     """
-    if urlsplit(address).scheme not in SCHEMES:
+    if not is_address(address):
         raise DownloadError(f"{address}: is not of http or https; {ELSEWHERE}")
     part = path.with_name(f"{path.name}.part")
     try:
         with partial_file(part) as file:
-            _Transfer(address, file, part, stage, tell).finish()
+            _Transfer(address, file, part, stage, tell, most_bytes).finish()
     except DownloadError:
         if not has_begun(path):
             part.unlink()
+            _note_of(part).unlink(missing_ok=True)
         raise
     put_in_place(part, path)
     _note_of(part).unlink(missing_ok=True)
+
+
+def is_address(text: str) -> bool:
+    """Whether a text is an address of http or https."""
+    return text.partition(":")[0].lower() in SCHEMES
 
 
 def has_begun(path: Path) -> bool:
@@ -111,12 +120,15 @@ def has_begun(path: Path) -> bool:
 class _Transfer:
     """One file on its way into a partial one."""
 
-    def __init__(self, address: str, file: BinaryIO, part: Path, stage: str, tell: Tell | None) -> None:
+    def __init__(
+        self, address: str, file: BinaryIO, part: Path, stage: str, tell: Tell | None, most_bytes: int
+    ) -> None:
         self.address = address
         self.file = file
         self.note = _note_of(part)
         self.stage = stage
         self.tell = tell
+        self.most_bytes = most_bytes
         self.opener = _opener()
         self.has_answered = False
 
@@ -145,6 +157,7 @@ class _Transfer:
         if reply is None:
             return True
         with reply.response:
+            self._check_length(reply.version.bytes or 0)
             if reply.begin == 0:
                 self._forget()
                 self._remember(reply.version)
@@ -164,7 +177,7 @@ class _Transfer:
                     return None
             self._forget()
             return self._ask(None)
-        found = _version_of(self.address, response.headers)
+        found = self._version_of(response)
         if response.status != 206:
             return _Reply(response, 0, found)
         given = RANGE_GIVEN.fullmatch(response.headers.get("Content-Range", ""))
@@ -183,14 +196,36 @@ class _Transfer:
         except HTTPError:
             self.has_answered = True
             raise
+        except WedgewiseError:
+            raise
         except (OSError, HTTPException) as error:
-            raise _CutError(f"no answer ({getattr(error, 'reason', error)})") from error
+            raise _CutError(f"no answer ({_briefly(getattr(error, 'reason', error))})") from error
+        except (ValueError, OverflowError) as error:  # what it was sent on to, perhaps: no host, no port
+            reason = f"the address, or the one that it leads to, is none ({_briefly(error)})"
+            raise DownloadError(f"{self.address}: {reason}; {ELSEWHERE}") from error
         self.has_answered = True
         return response
 
+    def _version_of(self, response: HTTPResponse) -> Version:
+        length = None if response.chunked else response.headers.get("Content-Length")
+        if length is not None and LENGTH.fullmatch(length) is None:
+            response.close()
+            raise DownloadError(f"{self.address}: the server states a length that is none; {ELSEWHERE}")
+        etag, modified = (_mark(response.headers.get(name)) for name in ("ETag", "Last-Modified"))
+        return Version(self.address, None if length is None else int(length), etag, modified)
+
+    def _check_length(self, found: int) -> None:
+        """Refuse a file that is too long, and drop what has come of it."""
+        if found > self.most_bytes:
+            self._forget()
+            raise DownloadError(
+                f"{self.address}: sends over {self.most_bytes:,} bytes, which is more than this graph takes; fetch it "
+                "yourself if you trust it, and name the file with source= or --from"
+            )
+
     def _refusal(self, error: HTTPError) -> Exception:
         """What to raise for an answer that is no file."""
-        reason = f"the server answers {error.code} {str(error.reason).strip().splitlines()[0]}"
+        reason = f"the server answers {error.code} {_briefly(error.reason)}".rstrip()
         if error.code in PASSING:
             return _CutError(reason)
         return DownloadError(f"{self.address}: {reason}; {ELSEWHERE}")
@@ -206,9 +241,10 @@ class _Transfer:
             try:
                 piece = reply.response.read1(PIECE_BYTES) if total is None or done < total else b""
             except (OSError, HTTPException) as error:
-                raise _CutError(f"the connection was lost ({error or type(error).__name__})") from error
+                raise _CutError(f"the connection was lost ({_briefly(error) or type(error).__name__})") from error
             if not piece:
                 return
+            self._check_length(done + len(piece))
             self.file.write(piece)
             self.file.flush()
             done += len(piece)
@@ -218,14 +254,17 @@ class _Transfer:
 
     def _version(self) -> Version | None:
         """The version that has begun to arrive; None where that is unknown, or of another address."""
+        data = believed(self.note)
         try:
-            version = Version(**json.loads(self.note.read_text(encoding="utf-8")))
-        except (FileNotFoundError, ValueError, TypeError):
+            version = None if data is None else Version(**json.loads(data))
+        except (ValueError, TypeError, RecursionError):
             return None
-        return version if version.address == self.address else None
+        if version is None or version.address != self.address or type(version.bytes) not in (int, type(None)):
+            return None
+        return replace(version, etag=_mark(version.etag), modified=_mark(version.modified))
 
     def _remember(self, version: Version) -> None:
-        with atomic_write(self.note) as file:
+        with atomic_write(self.note, mode=0o600) as file:
             file.write(json.dumps(asdict(version)).encode())
 
     def _forget(self) -> None:
@@ -235,12 +274,33 @@ class _Transfer:
         self.file.truncate()
 
 
+class _Redirections(HTTPRedirectHandler):
+    """Follows to http and https alone."""
+
+    def redirect_request(self, req: Request, *about: Any) -> Request | None:
+        if not is_address(str(about[-1])):
+            raise DownloadError(
+                f"{req.full_url}: the server sends us on to {_briefly(about[-1])}, which is not of http or https; "
+                f"{ELSEWHERE}"
+            )
+        return super().redirect_request(req, *about)
+
+    def http_error_302(self, req: Request, fp: IO[bytes], code: int, msg: str, headers: HTTPMessage) -> Any:
+        try:
+            return super().http_error_302(req, fp, code, msg, headers)
+        except (ValueError, DownloadError):  # nobody reads this answer any more
+            fp.close()
+            raise
+
+    http_error_301 = http_error_303 = http_error_307 = http_error_308 = http_error_302
+
+
 def _opener() -> OpenerDirector:
     """Opens http and https and nothing else, follows redirections, refuses loops of them."""
     opener = OpenerDirector()
     for transport in (ProxyHandler, HTTPHandler, HTTPSHandler):
         opener.add_handler(transport())
-    for answer in (HTTPRedirectHandler, HTTPDefaultErrorHandler, HTTPErrorProcessor):
+    for answer in (_Redirections, HTTPDefaultErrorHandler, HTTPErrorProcessor):
         opener.add_handler(answer())
     return opener
 
@@ -254,14 +314,15 @@ def _headers(version: Version | None, have: int) -> dict[str, str]:
     return headers
 
 
-def _version_of(address: str, headers: Message) -> Version:
-    length = headers.get("Content-Length")
-    return Version(
-        address=address,
-        bytes=int(length) if length is not None and length.isdecimal() else None,
-        etag=headers.get("ETag"),
-        modified=headers.get("Last-Modified"),
-    )
+def _mark(value: object) -> str | None:
+    """What names a version of a file, if it can be sent back."""
+    return value if isinstance(value, str) and MARK.fullmatch(value) else None
+
+
+def _briefly(said: object) -> str:
+    """The first line of what somebody else says, in few letters."""
+    line = next(iter(str(said).strip().splitlines()), "")
+    return line if len(line) <= MOST_LETTERS else f"{line[:MOST_LETTERS]}…"
 
 
 def _note_of(part: Path) -> Path:

@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-import lzma
 import os
-import re
-import tarfile
-import zlib
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from wedgewise.datasets import packaged
+from wedgewise.datasets.archive import edges_in, is_archive
 from wedgewise.datasets.catalogue import PublishedGraph
 from wedgewise.datasets.check import Verification, compare
-from wedgewise.datasets.fetch import fetch, has_begun
-from wedgewise.datasets.places import addresses_at, file_at, file_name, is_address, stem
+from wedgewise.datasets.fetch import fetch, has_begun, is_address
+from wedgewise.datasets.places import addresses_at, file_at, file_name
 from wedgewise.datasets.shelf import Record, Shelf, checksum, shelf_of
-from wedgewise.errors import DownloadError, FormatError, InputError, LimitError, MemoryLimitError, WedgewiseError
+from wedgewise.errors import DownloadError, InputError, LimitError, MemoryLimitError
+from wedgewise.read.limits import DEFAULT_LIMITS, Limits
 
 if TYPE_CHECKING:
     from wedgewise.generate import EdgeStream
@@ -28,8 +26,8 @@ if TYPE_CHECKING:
 
 Place = str | os.PathLike[str]
 
-ARCHIVE = re.compile(r"\.(tar(\.\w+)?|tgz)$")
-DAMAGE = (tarfile.TarError, EOFError, zlib.error, lzma.LZMAError)
+EDGE_BYTES = 256  # far more than a line of text has for an edge, written in both directions
+SMALL_BYTES = 1 << 26
 
 
 def file_of(graph: PublishedGraph, source: Place | None, tell: Tell | None) -> Path:
@@ -103,44 +101,19 @@ def generated_graph(stream: EdgeStream, *, drop_leaves: bool = False, threads: i
             f"{stream.name}: its {stream.pairs_count:,} pairs take {need:,} bytes and {available:,} are available; "
             "write it to a file with `wedgewise datasets get`, and cut that into blocks with `wedgewise partition`"
         )
-    threads = threads or hardware.usable_threads()
+    threads = hardware.granted_threads(threads)
     return _graph(stream.pairs(threads=threads), n=stream.n, drop_leaves=drop_leaves, threads=threads)
 
 
 def read_graph(path: Path, **how: Any) -> Graph:
     """The graph of a file, archives included; the keywords are those of `wedgewise.Graph`."""
-    with opened(path) as source:
+    with opened(path, how.get("limits", DEFAULT_LIMITS)) as source:
         return _graph(source, **how)
 
 
-@contextmanager
-def opened(path: Path) -> Iterator[Path | IO[bytes]]:
-    """What `wedgewise.Graph` reads: the file itself, or the edges in an archive.
-
-    Of an archive nothing is unpacked to the disk: KONECT's hold ``out.NAME``, those of SuiteSparse ``NAME.mtx``.
-    """
-    if ARCHIVE.search(path.name.lower()) is None:
-        yield path
-        return
-    try:
-        with tarfile.open(path, "r|*") as archive:
-            yield _edges_in(archive, path)
-    except (*DAMAGE, OSError) as error:
-        if isinstance(error, WedgewiseError):
-            raise
-        raise FormatError(f"the archive is damaged ({error})", path=path, remedy="fetch it again") from error
-
-
-def _edges_in(archive: tarfile.TarFile, path: Path) -> IO[bytes]:
-    matrix = f"{stem(path.name)}.mtx"
-    for member in archive:
-        name = member.name.rpartition("/")[2].lower()
-        if name.startswith("out.") or name == matrix:
-            edges = archive.extractfile(member)
-            if edges is not None:
-                return edges
-    remedy = "unpack it and name the file of edges"
-    raise FormatError("the archive holds neither out.NAME nor NAME.mtx", path=path, remedy=remedy)
+def opened(path: Path, limits: Limits = DEFAULT_LIMITS) -> AbstractContextManager[Path | IO[bytes]]:
+    """What `wedgewise.Graph` reads: the file itself, or the edges in an archive, which is not unpacked."""
+    return edges_in(path, limits) if is_archive(path) else nullcontext(path)
 
 
 def _graph(source: Any, **how: Any) -> Graph:
@@ -172,7 +145,7 @@ def _fetch(graph: PublishedGraph, shelf: Shelf, mirror: str | None, tell: Tell |
     for address in addresses_at(graph, mirror):
         path = shelf.folder / file_name(address)
         try:
-            fetch(address, path, f"download {graph.name}", tell)
+            fetch(address, path, f"download {graph.name}", tell, most_bytes=most_bytes(graph))
         except DownloadError as error:
             if has_begun(path):
                 raise
@@ -182,6 +155,12 @@ def _fetch(graph: PublishedGraph, shelf: Shelf, mirror: str | None, tell: Tell |
     if len(failures) == 1:
         raise failures[0]
     raise DownloadError(f"{graph.name}: none of its addresses served: {'; '.join(map(str, failures))}")
+
+
+def most_bytes(graph: PublishedGraph) -> int:
+    """How long the file of a graph can be, by its published edges; as long as any, where nobody published them."""
+    edges = graph.best("m")
+    return DEFAULT_LIMITS.decompressed_bytes if edges is None else SMALL_BYTES + EDGE_BYTES * edges.value
 
 
 def _write(stream: EdgeStream, shelf: Shelf, name: str, tell: Tell | None) -> Path:

@@ -5,10 +5,9 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 from pathlib import Path, PurePosixPath
-from urllib.parse import unquote, urljoin, urlsplit
+from urllib.parse import quote, unquote, urlsplit
 
 from wedgewise.datasets.catalogue import PublishedGraph
-from wedgewise.datasets.fetch import SCHEMES
 from wedgewise.errors import DownloadError, MissingFileError
 from wedgewise.read.sniff import COMPRESSION_SUFFIXES, SUFFIXES
 
@@ -43,17 +42,22 @@ def addresses_at(graph: PublishedGraph, mirror: str | None) -> tuple[str, ...]:
         raise DownloadError(f"{graph.name}: no address of a file is known{note}; name one with source= or --from")
     if mirror is None:
         return graph.addresses
-    return tuple(urljoin(mirror, file_name(address)) for address in graph.addresses)
-
-
-def is_address(source: str) -> bool:
-    """Whether a source names a server rather than a folder or a file."""
-    return urlsplit(source).scheme in SCHEMES
+    return tuple(f"{mirror}{quote(file_name(address))}" for address in graph.addresses)
 
 
 def file_name(address: str) -> str:
-    """The name of the file at an address, without anything that could lead out of a folder."""
-    name = PurePosixPath(unquote(urlsplit(address).path)).name.replace("\\", "_").replace("\0", "_")
+    """The name of the file at an address, without anything that could lead out of a folder.
+
+    Raises
+    ------
+    DownloadError
+        when it is no address
+    """
+    try:
+        path = urlsplit(address).path
+    except ValueError as error:
+        raise DownloadError(f"{address}: is no address ({error}); name another one") from error
+    name = PurePosixPath(unquote(path)).name.replace("\\", "_").replace("\0", "_")
     return "graph" if name in ("", ".", "..") else name
 
 

@@ -13,10 +13,11 @@ import json
 import os
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from wedgewise.errors import MissingFileError, StorageError
 from wedgewise.machine.jit import CACHE_VARIABLE, cache_root
+from wedgewise.own_files import believed, make_own_folder
 from wedgewise.storage import atomic_write, put_in_place
 
 if TYPE_CHECKING:
@@ -64,23 +65,23 @@ class Shelf:
     def make(self) -> None:
         """Make the folder."""
         try:
-            self.folder.mkdir(parents=True, exist_ok=True)
+            make_own_folder(self.folder)
         except OSError as error:
             raise StorageError(
                 f"{self.folder}: cannot be made ({error.strerror}); name a folder with {CACHE_VARIABLE}"
             ) from error
 
     def record(self) -> Record | None:
-        """What is remembered; None where nothing is, or where it cannot be read."""
+        """What is remembered; None where nothing is, where it cannot be read, or where others can have written it."""
+        data = believed(self._record_path)
         try:
-            facts = json.loads(self._record_path.read_text(encoding="utf-8"))
-            return Record(**{**facts, "verified": tuple(facts["verified"])})
-        except (FileNotFoundError, NotADirectoryError, ValueError, TypeError, KeyError):
+            return None if data is None else _record_of(json.loads(data))
+        except (ValueError, TypeError, KeyError, RecursionError):
             return None
 
     def remember(self, record: Record) -> None:
         """Write what is to be remembered."""
-        with atomic_write(self._record_path) as file:
+        with atomic_write(self._record_path, mode=0o600) as file:
             file.write(json.dumps(asdict(record), indent=1).encode())
 
     def file(self) -> Path | None:
@@ -125,6 +126,18 @@ def shelf_of(name: str) -> Shelf:
     if root is None:
         raise StorageError(f"there is no home folder to keep graphs in; name a folder with {CACHE_VARIABLE}")
     return Shelf(root / "datasets" / name)
+
+
+def _record_of(facts: dict[str, Any]) -> Record:
+    """A record with every field as it was written, whose file lies on the shelf."""
+    record = Record(**{**facts, "verified": tuple(facts["verified"])})
+    texts = (record.file, record.sha256, record.origin, *record.counted, *record.verified)
+    numbers = (record.bytes, *record.counted.values())
+    if not all(type(text) is str for text in texts) or not all(type(number) is int for number in numbers):
+        raise TypeError("a field of another kind")
+    if record.file in ("", ".", "..") or Path(record.file).name != record.file:
+        raise ValueError("the name of a file is a path")
+    return record
 
 
 def _readable(path: Path) -> BinaryIO:

@@ -1,4 +1,4 @@
-"""`Workers` of a Dask cluster: one that is there, or processes that are started on this machine.
+"""`Workers` of a Dask cluster that is there. Nothing is started here, and nothing listens in this process.
 
 Every batch is one Dask task, which calls `do_batch` with a text and returns a few bytes. Nothing is scattered, nothing
 depends on another task, and no result outlives its arrival. What is finished on the way is an event of one topic. Dask
@@ -13,15 +13,11 @@ import queue
 import secrets
 import time
 from concurrent.futures import Future
-from contextlib import ExitStack
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from wedgewise.errors import ClusterError, FormatError, InputError, MissingFileError
 from wedgewise.execute.cluster import Batch, Delivery
 from wedgewise.interop.libraries import library
-
-if TYPE_CHECKING:
-    from wedgewise.execute._cluster_local import LocalCluster
 
 TOPIC = "wedgewise"  # of events, for what is told before a batch is finished
 RESOURCE = "wedgewise"  # that a worker declares to do one batch at a time
@@ -29,6 +25,7 @@ CONNECT_SECONDS = 10
 NO_WORKER_SECONDS = 60  # without any worker, before giving up
 ANSWER_SECONDS = 60  # for a scheduler that is busy
 LOOK_SECONDS = 1.0  # between looks at the workers
+TLS = "set distributed.comm.tls as https://distributed.dask.org/en/stable/tls.html says"
 DASK_MEMORY_SHARE = 0.8  # of a worker's limit, above which Dask pauses it
 
 
@@ -51,6 +48,8 @@ def connect(cluster: str) -> DaskWorkers:
     """The workers of a cluster that is there; `cluster` is the address of its scheduler, or the path of its file."""
     distributed = library("distributed")
     address = cluster if ":" in cluster else _address_in(cluster)
+    if address.startswith("tls://"):
+        _check_credentials(cluster)
     try:
         client = distributed.Client(address, timeout=CONNECT_SECONDS, set_as_default=False)
     except OSError as error:
@@ -63,6 +62,16 @@ def connect(cluster: str) -> DaskWorkers:
     return DaskWorkers(client, cluster)
 
 
+def _check_credentials(cluster: str) -> None:
+    """Refuse a scheduler that asks for credentials where Dask's own configuration has none to show."""
+    try:
+        context = library("distributed").Security().get_connection_args("client")["ssl_context"]
+    except OSError as error:
+        raise InputError(f"{cluster}: the TLS files of Dask's configuration cannot be read ({error}); {TLS}") from error
+    if context is None:
+        raise InputError(f"{cluster}: Dask's configuration has no TLS files for a client; {TLS}")
+
+
 def _address_in(scheduler_file: str) -> str:
     """The address that a scheduler wrote into its file."""
     try:
@@ -72,35 +81,17 @@ def _address_in(scheduler_file: str) -> str:
         raise MissingFileError(
             f"{scheduler_file}: is neither an address such as tcp://host:8786 nor a scheduler file"
         ) from error
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise FormatError(
             "has no address of a scheduler", path=scheduler_file, remedy="start one with `dask scheduler`"
         ) from error
 
 
-def start_here(workers: int) -> DaskWorkers:
-    """A scheduler in this process, and so many worker processes on this machine."""
-    from wedgewise.execute._cluster_local import LocalCluster, signals_held_back
-
-    distributed = library("distributed")
-    with ExitStack() as started:
-        with signals_held_back():
-            local = LocalCluster(workers)
-            started.callback(local.close)
-            local.start()
-            client = distributed.Client(local.address, timeout=CONNECT_SECONDS, set_as_default=False)
-            started.callback(client.close, timeout=CONNECT_SECONDS)
-            started.callback(local.kill)
-        there = DaskWorkers(client, "this machine", local)
-        started.pop_all()
-        return there
-
-
 class DaskWorkers:
     """The workers that a Dask client reaches; those that declare our resource, where some do."""
 
-    def __init__(self, client: Any, name: str, local: LocalCluster | None = None) -> None:
-        self._client, self._name, self._local = client, name, local
+    def __init__(self, client: Any, name: str) -> None:
+        self._client, self._name = client, name
         self._run = secrets.token_hex(8)
         self._arrived: queue.SimpleQueue[tuple[int, Future[bytes] | bytes]] = queue.SimpleQueue()
         self._under_way: dict[int, tuple[Batch, Any]] = {}
@@ -155,16 +146,10 @@ class DaskWorkers:
             return self._delivered(batch, reply)
 
     def close(self) -> None:
-        if self._local is not None:
-            self._local.kill()
-        try:
-            if self._under_way and self._client.status == "running":
-                self._client.cancel([future for _, future in self._under_way.values()], force=True)
-            self._under_way.clear()
-            self._client.close(timeout=CONNECT_SECONDS)
-        finally:
-            if self._local is not None:
-                self._local.close()
+        if self._under_way and self._client.status == "running":
+            self._client.cancel([future for _, future in self._under_way.values()], force=True)
+        self._under_way.clear()
+        self._client.close(timeout=CONNECT_SECONDS)
 
     def _hear(self, event: tuple[float, Any]) -> None:
         """Called by Dask's thread for every event of any run."""
@@ -189,11 +174,9 @@ class DaskWorkers:
         ) from error
 
     def _look(self) -> None:
-        """How many workers there are; start those of this machine again that have ended."""
+        """How many workers there are."""
         if self._client.status != "running":
             raise self._gone()
-        if self._local is not None:
-            self._local.keep_up()
         known = self._identity()["workers"].values()
         able = [worker for worker in known if RESOURCE in worker["resources"]]
         self._resources = {RESOURCE: 1} if able else None

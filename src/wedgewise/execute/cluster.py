@@ -99,7 +99,7 @@ def count_on_cluster(
     resume: bool = True,
     journal: bool = True,
 ) -> StoreCount:
-    """Count the triangles of a store with the workers of a Dask cluster, exactly.
+    """Count the triangles of a store with the workers of a Dask cluster or of this machine, exactly.
 
     Parameters
     ----------
@@ -116,7 +116,8 @@ def count_on_cluster(
     ClusterError
         When no scheduler or no worker answers, when versions or graphs differ, or when a task ends its workers.
     """
-    from wedgewise.execute._dask import connect, start_here
+    from wedgewise.execute._cluster_local import LocalWorkers
+    from wedgewise.execute._dask import connect
 
     if (cluster is None) == (workers is None):
         raise InputError("name a cluster, or how many workers to start on this machine, and not both")
@@ -127,7 +128,7 @@ def count_on_cluster(
         resumed = 0 if written is None else len(written.done)
         driver = Driver(assignment, written, progress)
         if driver.left:
-            with closing(connect(cluster) if cluster is not None else start_here(workers or 1)) as crew:
+            with closing(connect(cluster) if cluster is not None else LocalWorkers(workers or 1)) as crew:
                 driver.run(crew)
         return StoreCount(
             driver.finish(),
@@ -216,7 +217,7 @@ def _divided(threads: int | None, memory_limit: int | None, workers: int) -> tup
                 f"{memory_limit:,} bytes are too few for {workers} workers, which take {LEAST_LIMIT:,} each at least; "
                 "allow more, or start fewer"
             )
-    return threads or max(1, hardware.usable_threads() // workers), each
+    return hardware.granted_threads(threads or max(1, hardware.usable_threads() // workers)), each
 
 
 class Driver:

@@ -229,7 +229,7 @@ def plan_graph(question: str, graph: OrientedGraph, options: Options, source: Gr
     What does not fit is refused before anything is cut.
     """
     pairing = pair_up(options.algorithm, options.knobs)
-    places = Places.find(pairing, 0, options.threads or hardware.usable_threads())
+    places = Places.find(pairing, 0, hardware.granted_threads(options.threads))
     room = allowed_memory(options)
     if source is None:
         source = _cut(graph, choose_parts(graph, pairing, places.device_bytes), options)
@@ -244,7 +244,7 @@ def _cut(graph: OrientedGraph, parts: int, options: Options) -> GraphBlocks:
     from wedgewise.partition.build import blocks_bytes, blocks_of
     from wedgewise.partition.rectilinear import rectilinear
 
-    threads = options.threads or hardware.usable_threads()
+    threads = hardware.granted_threads(options.threads)
     partition = rectilinear(graph, parts, threads=threads)
     need = blocks_bytes(partition, graph.m)
     check_memory(need, options, f"cutting {graph.m:,} arcs into blocks", "partition the graph into a store")
@@ -259,7 +259,7 @@ def plan_store(store: Store, options: Options) -> Hybrid:
     from wedgewise.machine.budget import room_within
 
     pairing = pair_up(options.algorithm, options.knobs)
-    places = Places.find(pairing, 0, options.threads or hardware.usable_threads())
+    places = Places.find(pairing, 0, hardware.granted_threads(options.threads))
     room = room_within(options.memory_limit, rehearse, pairing.cpu.name)
     manifest = store.manifest
     shape = Shape(manifest.n, manifest.m, manifest.wedges)

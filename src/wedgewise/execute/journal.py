@@ -20,7 +20,7 @@ from typing import Any, BinaryIO
 
 from wedgewise.errors import InputError, StorageError, VerificationError
 from wedgewise.execute.local import Partial
-from wedgewise.partition.places import open_regular
+from wedgewise.own_files import open_regular
 from wedgewise.partition.store import Store
 from wedgewise.storage import append_line, named_failures, only_process, scratch_file
 

@@ -136,7 +136,7 @@ def plan_count(
     answer, settings = triple_answer(name), find(name, "cpu").settings(knobs)
     room = room_within(memory_limit, rehearse, name)
     room = room_beside_lists(store.place, store.partition, COUNTED_TASK_BYTES, room)
-    memory = TaskMemory(store.counts, answer, settings, threads or hardware.usable_threads())
+    memory = TaskMemory(store.counts, answer, settings, hardware.granted_threads(threads))
     counting = Counting(store, memory, room).with_fitting_threads()
     counting.check_room()
     return counting, _predicted(store, name, counting)

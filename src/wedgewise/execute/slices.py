@@ -21,8 +21,8 @@ from numpy.typing import NDArray
 from wedgewise.errors import FormatError
 from wedgewise.execute.journal import line_of, lines_of, other_work, record_in, refuse_link
 from wedgewise.execute.owners import Owner
+from wedgewise.own_files import open_regular
 from wedgewise.partition.manifest import FileRecord
-from wedgewise.partition.places import open_regular
 from wedgewise.partition.store import READ_BYTES, private_memory
 from wedgewise.partition.store_writer import npy_header, write_array
 from wedgewise.storage import append_line, make_folder, named_failures

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from wedgewise.errors import InputError, UnknownNameError
 from wedgewise.execute.threads import run_tasks
+from wedgewise.machine.hardware import granted_threads
 
 Pairs = NDArray[Any]
 
@@ -66,7 +67,8 @@ class EdgeStream:
     def blocks(self, *, threads: int = 1) -> Iterator[Pairs]:
         """All pairs in order, in arrays of at most 2^16; a few blocks per thread are in memory at a time."""
         starts = range(0, self.pairs_count, BLOCK_PAIRS)
-        batch = BLOCKS_PER_THREAD * max(1, threads)
+        threads = granted_threads(threads)
+        batch = BLOCKS_PER_THREAD * threads
         for first in range(0, len(starts), batch):
             some = starts[first : first + batch]
             yield from run_tasks(self._make_block_at(some), len(some), threads)
@@ -81,7 +83,7 @@ class EdgeStream:
             block = make_block(task, worker)
             everything[starts[task] : starts[task] + len(block)] = block
 
-        run_tasks(fill, len(starts), threads)
+        run_tasks(fill, len(starts), granted_threads(threads))
         return everything
 
     def _make_block_at(self, starts: range) -> Callable[[int, int], Pairs]:

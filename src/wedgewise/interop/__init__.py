@@ -18,6 +18,7 @@ from wedgewise.interop.arrays import edges_from_array, edges_from_pairs
 from wedgewise.interop.device_arrays import edges_from_device, lies_on_cuda
 from wedgewise.interop.dlpack import array_from_dlpack
 from wedgewise.interop.edge_index import from_edge_index, to_edge_index
+from wedgewise.interop.foreign import foreign, viewed
 from wedgewise.interop.graphblas_matrices import edges_from_graphblas, to_graphblas
 from wedgewise.interop.igraph_graphs import edges_from_igraph, to_igraph
 from wedgewise.interop.libraries import library
@@ -34,6 +35,7 @@ from wedgewise.interop.tables import (
 )
 from wedgewise.interop.values import label_column
 from wedgewise.machine.shortage import memory_for
+from wedgewise.read.columns import ANY_COLUMNS, ColumnChoice
 
 if TYPE_CHECKING:
     from wedgewise.user_graph import Graph
@@ -58,7 +60,7 @@ Reader = Callable[[Any, Any], EdgeList]
 
 
 @memory_for("read")
-def edges_from(source: Any, weights: Any = None) -> EdgeList:
+def edges_from(source: Any, weights: Any = None, columns: ColumnChoice = ANY_COLUMNS) -> EdgeList:
     """Read pairs out of an object in memory.
 
     Parameters
@@ -67,15 +69,16 @@ def edges_from(source: Any, weights: Any = None) -> EdgeList:
 
         * a NumPy array of integers of shape (k, 2), or another library's that speaks DLPack or has a
           ``__cuda_array_interface__`` and lies in the host's memory or on a CUDA device: C-contiguous ones of 4 and 8
-          bytes are kept without a copy where they lie, other integer types are widened;
+          bytes are kept without a copy where they lie, other integer types are widened; a memoryview is such an array;
         * a SciPy sparse matrix or array, or a python-graphblas Matrix, square: every stored entry is a pair,
           explicit zeros included (as NetworkX has it), and vertices are row numbers;
         * a NetworkX, igraph or NetworKit graph: every vertex stays, in its order;
-        * a pandas DataFrame, or any table that exports Arrow's PyCapsules (polars, pyarrow …): the columns
-          named source/target, src/dst, u/v or from/to, else the first two, integers or strings;
+        * a pandas DataFrame, or any table that exports Arrow's PyCapsules (polars, pyarrow, DuckDB …): two columns of
+          integers or strings, which `wedgewise.read.columns` chooses;
         * an iterable of pairs of integers, or of pairs of strings (vertices numbered by first appearance).
     weights : one finite number per pair; or True for the values of a matrix or of a weighted NetworKit graph; or the
         name of an edge attribute or of a column
+    columns : which columns of a table are the ends and the weight, as far as the caller says so
 
     Raises
     ------
@@ -90,13 +93,20 @@ def edges_from(source: Any, weights: Any = None) -> EdgeList:
     >>> edges_from([("ada", "bob"), ("bob", "cy")]).names
     ['ada', 'bob', 'cy']
     """
+    read_table = _reader_of_tables(source)
+    if read_table is not None:
+        columns.check_header_unused("<table>")
+        with foreign("<table>", "pass a table with a column of sources and one of targets"):
+            return read_table(source, weights, columns)
+    columns.check_unused(f"<{type(source).__name__}>", "it is no table")
+    if isinstance(source, memoryview):
+        source = viewed(source, "<memoryview>")
     if isinstance(source, np.ndarray):
         return edges_from_array(source, weights)
     for module, classes, reader in _READERS:
         if _is_of(source, module, classes):
-            return reader(source, weights)
-    if hasattr(source, "__arrow_c_stream__") or hasattr(source, "__arrow_c_array__"):
-        return edges_from_arrow(source, weights)
+            with foreign(f"<{module.partition('.')[0]}>", "pass a whole graph that nobody changes meanwhile"):
+                return reader(source, weights)
     if lies_on_cuda(source):
         return edges_from_device(source, weights)
     if hasattr(source, "__dlpack__") and hasattr(source, "__dlpack_device__"):
@@ -129,7 +139,11 @@ def to_networkx(graph: Graph) -> Any:
 def _edges_from_networkx(graph: Any, weights: Any) -> EdgeList:
     from wedgewise.interop import networkx_graphs
 
-    return networkx_graphs.edges_from_networkx(graph, weights)
+    edges = networkx_graphs.edges_from_networkx(graph, weights)
+    is_name = weights is None or isinstance(weights, str)
+    if not is_name and not any(weights in data for *_, data in graph.edges(data=True)):
+        raise InputError(f"<networkx>: no edge has an attribute {weights!r}; pass the name of one that edges have")
+    return edges
 
 
 _READERS: tuple[tuple[str, tuple[str, ...], Reader], ...] = (
@@ -138,8 +152,15 @@ _READERS: tuple[tuple[str, tuple[str, ...], Reader], ...] = (
     ("igraph", ("Graph",), edges_from_igraph),
     ("networkit.graph", ("Graph",), edges_from_networkit),
     ("graphblas.core.matrix", ("Matrix", "TransposedMatrix"), edges_from_graphblas),
-    ("pandas", ("DataFrame",), edges_from_pandas),
 )
+
+
+def _reader_of_tables(source: Any) -> Callable[[Any, Any, ColumnChoice], EdgeList] | None:
+    """What reads a table; None for what is none."""
+    if _is_of(source, "pandas", ("DataFrame",)):
+        return edges_from_pandas
+    speaks_arrow = hasattr(source, "__arrow_c_stream__") or hasattr(source, "__arrow_c_array__")
+    return edges_from_arrow if speaks_arrow and not isinstance(source, np.ndarray) else None
 
 
 def _is_of(source: Any, module: str, classes: tuple[str, ...]) -> bool:

@@ -11,8 +11,13 @@ from numpy.typing import NDArray
 
 from wedgewise.errors import InputError
 from wedgewise.graph import EdgeList, Origin
+from wedgewise.interop.foreign import foreign
+from wedgewise.interop.masked import refuse_masked
 from wedgewise.interop.values import weights_of_pairs
+from wedgewise.labels import TextLabels
+from wedgewise.radix import changed
 from wedgewise.read.checks import first_outside, kept_type
+from wedgewise.read.limits import MAX_LABEL
 
 DTYPE_REMEDIES = {
     "b": "if this is an adjacency matrix, pass numpy.argwhere(matrix)",
@@ -24,6 +29,7 @@ DTYPE_REMEDIES = {
 
 def edges_from_array(array: NDArray[Any], weights: Any = None) -> EdgeList:
     """Check an array of pairs and wrap it: no copy where its type and layout can stay."""
+    refuse_masked(array, "<array>")
     check_pairs(array.dtype, array.shape, "<array>")
     pairs = kept_type(array)
     _check_labels(pairs, "<array>")
@@ -41,11 +47,15 @@ def check_pairs(dtype: np.dtype[Any], shape: tuple[int, ...], name: str) -> None
 
 def edges_from_pairs(source: Iterable[Any], weights: Any = None) -> EdgeList:
     """Make an iterable of pairs an array: integers stay, strings are numbered by first appearance."""
-    rows = list(source)
-    for number, row in enumerate(rows):
-        if isinstance(row, str | bytes) or not hasattr(row, "__len__") or len(row) != 2:
-            raise InputError(f"<pairs>: row {number} is {row!r}, not a pair; pass pairs such as (0, 1)")
-    flat = list(chain.from_iterable(rows))
+    with foreign("<pairs>", "pass pairs such as (0, 1)"):
+        rows = list(source)
+        refuse_masked(rows, "<pairs>")
+        for number, row in enumerate(rows):
+            if not _is_pair(row):
+                raise InputError(f"<pairs>: row {number} is {row!r}, not a pair; pass pairs such as (0, 1)")
+        flat = list(chain.from_iterable(rows))
+    if len(flat) != 2 * len(rows):
+        raise InputError("<pairs>: rows hold more or less than the two values that they say; pass pairs such as (0, 1)")
     kinds = set(map(type, flat))
     origin = Origin("<pairs>", "pairs")
     kept = weights_of_pairs(weights, len(rows), origin.name)
@@ -53,18 +63,26 @@ def edges_from_pairs(source: Iterable[Any], weights: Any = None) -> EdgeList:
         number_of: dict[str, int] = {}
         codes = [number_of.setdefault(str(text), len(number_of)) for text in flat]
         pairs = np.array(codes, np.int64).reshape(-1, 2)
-        return EdgeList(pairs, origin, vertices=len(number_of), names=list(number_of), weights=kept)
+        return EdgeList(pairs, origin, vertices=len(number_of), names=TextLabels.of(number_of), weights=kept)
     if all(issubclass(kind, int | np.integer) and kind is not bool for kind in kinds):
         return EdgeList(_integer_pairs(flat), origin, weights=kept)
+    refuse_masked(flat, "<pairs>")
     raise _mixed(flat)
 
 
+def _is_pair(row: Any) -> bool:
+    """Whether a row has a length, which is two; one number in an array of NumPy has none."""
+    is_one = isinstance(row, str | bytes) or not hasattr(row, "__len__") or getattr(row, "ndim", 1) == 0
+    return not is_one and len(row) == 2
+
+
 def _integer_pairs(flat: list[int]) -> NDArray[np.int64]:
-    try:
-        pairs = np.array(flat, np.int64).reshape(-1, 2)
-    except OverflowError:
-        at = next(at for at, value in enumerate(flat) if not -(2**63) <= value < 2**63)
-        raise no_label("<pairs>", at, int(flat[at])) from None
+    with foreign("<pairs>", "pass plain integers"):
+        try:
+            pairs = np.array(flat, np.int64).reshape(-1, 2)
+        except OverflowError:
+            at = next(at for at, value in enumerate(flat) if not -(2**63) <= value < 2**63)
+            raise no_label("<pairs>", at, int(flat[at])) from None
     _check_labels(pairs, "<pairs>")
     return pairs
 
@@ -77,6 +95,8 @@ def _check_labels(pairs: NDArray[Any], name: str) -> None:
 
 def no_label(name: str, position: int, value: int) -> InputError:
     """What is wrong with a number that can be no label, at its position in flat order."""
+    if 0 <= value <= MAX_LABEL:
+        return changed(name)
     rule = "vertices are non-negative integers" if value < 0 else "labels go up to 2^63 − 1"
     return InputError(f"{name}: row {position // 2} holds {value}; {rule}: renumber them")
 

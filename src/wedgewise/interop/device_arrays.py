@@ -9,6 +9,7 @@ import numpy as np
 from wedgewise.errors import InputError
 from wedgewise.graph import EdgeList, Origin
 from wedgewise.interop.arrays import check_pairs, no_label
+from wedgewise.interop.foreign import foreign
 from wedgewise.interop.values import weights_of_pairs
 from wedgewise.machine.gpu import Array, Device, find_device
 from wedgewise.read.checks import KEPT_DTYPES
@@ -21,7 +22,8 @@ NAME = "<device array>"
 def lies_on_cuda(source: Any) -> bool:
     """Whether an object says that it is an array on a CUDA device; those on other devices say so by DLPack."""
     if hasattr(source, "__dlpack_device__"):
-        return int(source.__dlpack_device__()[0]) in CUDA_DEVICES
+        with foreign(NAME, "pass a NumPy or CuPy array"):
+            return int(source.__dlpack_device__()[0]) in CUDA_DEVICES
     return hasattr(source, "__cuda_array_interface__")
 
 
@@ -34,7 +36,7 @@ def device_view(source: Any, device: Device) -> Array:
     view = device.xp.from_dlpack if hasattr(source, "__dlpack__") else device.xp.asarray
     try:
         array = view(source)
-    except (BufferError, TypeError, ValueError) as error:
+    except (AttributeError, BufferError, LookupError, TypeError, ValueError) as error:  # others are the device's own
         raise InputError(f"{NAME}: {error}; pass a CuPy array") from error
     number = int(array.__dlpack_device__()[1])
     if number != 0:

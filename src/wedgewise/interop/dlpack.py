@@ -8,31 +8,30 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wedgewise.errors import InputError
+from wedgewise.interop.foreign import foreign, viewed
+from wedgewise.interop.masked import refuse_masked
 
 HOST_DEVICES = (1, 3, 11)  # DLPack's numbers for the host's memory, and for what CUDA and ROCm have pinned in it
 
 
 def array_from_dlpack(source: Any) -> NDArray[Any]:
     """View an array that speaks DLPack; one on a device is refused, for nothing is copied from there unasked."""
-    kind, number = source.__dlpack_device__()
+    with foreign("<dlpack>", "pass a NumPy array"):
+        kind, number = map(int, source.__dlpack_device__())
     if kind not in HOST_DEVICES:
         raise InputError(
-            f"<dlpack>: the array lies on a device (DLPack type {int(kind)}, number {int(number)}); "
+            f"<dlpack>: the array lies on a device (DLPack type {kind}, number {number}); "
             "copy it to the host first, with .cpu() or .get()"
         )
-    try:
+    with foreign("<dlpack>", "pass a NumPy array"):
         array: NDArray[Any] = np.from_dlpack(source)
-    except (BufferError, RuntimeError, TypeError, ValueError) as error:
-        raise InputError(f"<dlpack>: {error}; pass a NumPy array") from error
     return array
 
 
-def as_array(source: Any) -> NDArray[Any]:
+def as_array(source: Any, name: str = "<array>") -> NDArray[Any]:
     """Whatever NumPy or DLPack can view as an array; what is none at all becomes one of objects."""
+    refuse_masked(source, name)
     speaks_dlpack = hasattr(source, "__dlpack__") and hasattr(source, "__dlpack_device__")
     if speaks_dlpack and not isinstance(source, np.ndarray):
         return array_from_dlpack(source)
-    try:
-        return np.asarray(source)
-    except ValueError as error:
-        raise InputError(f"<array>: {error}; pass an array") from error
+    return viewed(source, name)

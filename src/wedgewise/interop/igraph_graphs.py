@@ -12,6 +12,7 @@ from wedgewise.errors import InputError
 from wedgewise.graph import EdgeList, Origin
 from wedgewise.interop.libraries import library
 from wedgewise.interop.values import Weights, aligned_columns, label_column, weights_of_pairs
+from wedgewise.labels import TextLabels
 from wedgewise.read.limits import MAX_LABEL
 
 if TYPE_CHECKING:
@@ -61,14 +62,14 @@ def to_igraph(graph: Graph, **columns: Any) -> Any:
     return igraph.Graph(n=graph.n, edges=edges, vertex_attrs=named, edge_attrs=attributes)
 
 
-def _names(graph: Any) -> list[str] | NDArray[np.int64] | None:
+def _names(graph: Any) -> TextLabels | NDArray[np.int64] | None:
     """The attribute ``name`` where it can serve as labels: all strings, or all integers from 0 to 2^63 − 1."""
     if "name" not in graph.vertex_attributes():
         return None
     names: list[Any] = graph.vs["name"]
     kinds = set(map(type, names))
     if kinds == {str}:
-        return names
+        return TextLabels.of(names)
     if kinds == {int} and min(names) >= 0 and max(names) <= MAX_LABEL:
         return np.array(names, np.int64)
     return None

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from wedgewise.errors import InputError
 from wedgewise.graph import EdgeList, Origin
+from wedgewise.labels import TextLabels, compact_labels
 from wedgewise.read.checks import interleave
 
 Rows = Collection[Mapping[Any, Any]]
@@ -115,10 +116,10 @@ def _in_order(labels: NDArray[np.int64]) -> bool:
     return bool((labels == np.arange(len(labels))).all())
 
 
-def _names(nodes: list[Any], labels: NDArray[np.int64] | None) -> list[Any] | NDArray[Any] | None:
-    """The nodes as labels: none where they are their own numbers, an array of integers, or the objects themselves."""
+def _names(nodes: list[Any], labels: NDArray[np.int64] | None) -> TextLabels | list[Any] | NDArray[Any] | None:
+    """The nodes as labels: none where they are their own numbers, integers, text, or the objects themselves."""
     if labels is None:
-        return nodes
+        return compact_labels(nodes)
     return None if _in_order(labels) else labels
 
 

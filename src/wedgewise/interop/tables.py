@@ -1,75 +1,70 @@
 """Tables with two columns of vertices ⇄ edges: pandas by its columns, everything else by Arrow's PyCapsules.
 
-The ends of an edge are the columns named source/target, src/dst, u/v or from/to, else the first two
-columns. Integers are labels as they stand; strings are numbered by first appearance. A null is an error.
+`wedgewise.read.columns` chooses the columns. Integers are labels as they stand; strings are numbered by first
+appearance, and integers beside strings are taken as text. A null is an error.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from wedgewise.errors import InputError
-from wedgewise.graph import EdgeList, Origin
+from wedgewise.graph import Column, EdgeList, LabelledGraph, Labels, Origin
 from wedgewise.interop.libraries import library
 from wedgewise.interop.values import aligned_columns, label_column, weights_of_pairs
-from wedgewise.read.arrow import check_labels, edges_of_batches, end_columns, end_positions
-from wedgewise.read.checks import interleave, kept_type
+from wedgewise.labels import TextLabels
+from wedgewise.machine.shortage import memory_for
+from wedgewise.read.arrow import check_labels, choose_arrow_columns, edges_of_batches, first_two_serve
+from wedgewise.read.checks import finite_weights, interleave, kept_type
+from wedgewise.read.columns import ANY_COLUMNS, ColumnChoice, Table, choose_columns, without_generated
 from wedgewise.read.limits import MAX_LABEL, Limits
 
-if TYPE_CHECKING:
-    from wedgewise.user_graph import Graph
-
 NAME = "<table>"
+PANDAS = Origin(NAME, "pandas")
 IN_MEMORY_ALREADY = Limits(decompressed_bytes=MAX_LABEL)
 
+Columns = dict[str, NDArray[Any]]
 
-def edges_from_arrow(table: Any, weights: Any = None) -> EdgeList:
+
+def edges_from_arrow(table: Any, weights: Any = None, choice: ColumnChoice = ANY_COLUMNS) -> EdgeList:
     """Read anything that exports Arrow's PyCapsules; `weights` names a column, or is one number per row."""
-    values: Any = weights
+    choice = _with_weight(choice, weights)
     with _failures_named():
         schema, batches = _batches(table)
-        ends = end_columns(schema, "auto", NAME)
-        if isinstance(weights, str):
-            _check_column(weights, schema.names)
-            values = []
-            batches = _collecting(batches, weights, values)
-        edges = edges_of_batches(batches, ends, schema, Origin(NAME, "Arrow"), IN_MEMORY_ALREADY)
-        if isinstance(weights, str):
-            pieces = [piece.to_numpy(zero_copy_only=False) for piece in values]
-            values = np.concatenate(pieces) if pieces else np.empty(0)
-    return _with_weights(edges, schema.names, ends, weights, values)
+        chosen = choose_arrow_columns(schema, "auto", choice, NAME)
+        edges = edges_of_batches(batches, chosen, Origin(NAME, "Arrow"), IN_MEMORY_ALREADY)
+    return _with_weights(edges, weights)
 
 
-def edges_from_pandas(frame: Any, weights: Any = None) -> EdgeList:
+def edges_from_pandas(frame: Any, weights: Any = None, choice: ColumnChoice = ANY_COLUMNS) -> EdgeList:
     """Read a ``pandas.DataFrame`` without Arrow; `weights` names a column, or is one number per row."""
-    columns = [str(column) for column in frame.columns]
-    at = end_positions(columns, NAME)
-    ends = [columns[position] for position in at]
-    sources, targets = (_pandas_ends(frame.iloc[:, position], columns[position]) for position in at)
-    if (sources.dtype.kind == "O") != (targets.dtype.kind == "O"):
-        raise InputError(f"{NAME}: columns {ends[0]!r} and {ends[1]!r} are not both integers or both strings; cast one")
-    origin = Origin(NAME, "pandas")
-    pairs = interleave(sources, targets)
-    if pairs.dtype.kind == "O":
-        codes, names = library("pandas").factorize(pairs.reshape(-1))
-        edges = EdgeList(kept_type(codes.reshape(-1, 2)), origin, vertices=len(names), names=names.tolist())
+    given = [column if isinstance(column, int) else str(column) for column in frame.columns]
+    names = without_generated(given)
+    kinds = [_pandas_kind(dtype) for dtype in frame.dtypes]
+    ends = choose_columns(Table(NAME, len(given), names, lambda: first_two_serve(kinds)), _with_weight(choice, weights))
+    columns = [_pandas_ends(frame.iloc[:, position], given[position]) for position in ends.positions[:2]]
+    if any(column.dtype.kind == "O" for column in columns):
+        codes, texts = library("pandas").factorize(interleave(*map(_as_texts, columns)).reshape(-1))
+        labels = TextLabels.of(texts.tolist())
+        edges = EdgeList(kept_type(codes.reshape(-1, 2)), PANDAS, vertices=len(labels), names=labels)
     else:
-        pairs = kept_type(pairs)
+        pairs = kept_type(interleave(*columns))
         check_labels(pairs, NAME)
-        edges = EdgeList(pairs, origin)
-    if isinstance(weights, str):
-        _check_column(weights, columns)
-        return _with_weights(edges, columns, ends, weights, frame.iloc[:, columns.index(weights)].to_numpy())
-    return _with_weights(edges, columns, ends, weights, weights)
+        edges = EdgeList(pairs, PANDAS)
+    edges = replace(edges, columns=ends.used(names), ignored_columns=ends.ignored(names, len(given)))
+    if ends.weight is not None:
+        values = frame.iloc[:, ends.weight]
+        return replace(edges, weights=finite_weights(_pandas_weights(values), NAME))
+    return _with_weights(edges, weights)
 
 
-def edge_table(graph: Graph, **columns: Any) -> dict[str, NDArray[Any]]:
+def edge_table(graph: LabelledGraph, **columns: Any) -> Columns:
     """Lay the edges out as NumPy columns: the labels of both ends, and what is known of each edge.
 
     Parameters
@@ -89,12 +84,11 @@ def edge_table(graph: Graph, **columns: Any) -> dict[str, NDArray[Any]]:
     >>> interop.edge_table(ww.Graph([(10, 20), (20, 30)]), support=[0, 0])
     {'source': array([10, 20]), 'target': array([20, 30]), 'support': array([0, 0])}
     """
-    labels = label_column(graph.labels)
-    ends = {"source": labels[graph.edges[:, 0]], "target": labels[graph.edges[:, 1]]}
-    return _joined(ends, aligned_columns(columns, graph.m, "edge"))
+    known = aligned_columns(columns, graph.m, "edge")
+    return _joined(labelled_rows(graph.labels, graph.edges, ("source", "target")), known)
 
 
-def vertex_table(graph: Graph, **columns: Any) -> dict[str, NDArray[Any]]:
+def vertex_table(graph: LabelledGraph, **columns: Any) -> Columns:
     """Lay the vertices out as NumPy columns: their labels, and what is known of each.
 
     Parameters
@@ -119,7 +113,7 @@ def vertex_table(graph: Graph, **columns: Any) -> dict[str, NDArray[Any]]:
     return _joined({"vertex": label_column(graph.labels)}, aligned_columns(columns, graph.n, "vertex"))
 
 
-def to_arrow(graph: Graph, **columns: Any) -> Any:
+def to_arrow(graph: LabelledGraph, **columns: Any) -> Any:
     """Make a ``pyarrow.Table`` of the edges; the columns are those of `edge_table`.
 
     Examples
@@ -130,10 +124,10 @@ def to_arrow(graph: Graph, **columns: Any) -> Any:
     >>> table.to_pylist()[1]
     {'source': 'bob', 'target': 'cy', 'weight': 2.0}
     """
-    return library("pyarrow").table(edge_table(graph, **columns))
+    return tabulate("pyarrow", lambda: edge_table(graph, **columns))
 
 
-def to_pandas(graph: Graph, **columns: Any) -> Any:
+def to_pandas(graph: LabelledGraph, **columns: Any) -> Any:
     """Make a ``pandas.DataFrame`` of the edges; the columns are those of `edge_table`.
 
     Examples
@@ -145,10 +139,10 @@ def to_pandas(graph: Graph, **columns: Any) -> Any:
     0      10      20     0.5
     1      20      30     2.0
     """
-    return library("pandas").DataFrame(edge_table(graph, **columns))
+    return tabulate("pandas", lambda: edge_table(graph, **columns))
 
 
-def to_polars(graph: Graph, **columns: Any) -> Any:
+def to_polars(graph: LabelledGraph, **columns: Any) -> Any:
     """Make a ``polars.DataFrame`` of the edges; the columns are those of `edge_table`.
 
     Examples
@@ -158,7 +152,59 @@ def to_polars(graph: Graph, **columns: Any) -> Any:
     >>> interop.to_polars(ww.Graph([(10, 20), (20, 30)]), weight=[0.5, 2.0]).rows()
     [(10, 20, 0.5), (20, 30, 2.0)]
     """
-    return library("polars").DataFrame(edge_table(graph, **columns))
+    return tabulate("polars", lambda: edge_table(graph, **columns))
+
+
+@memory_for("table")
+def tabulate(module: str, columns: Callable[[], Columns]) -> Any:
+    """A table of pandas, polars or pyarrow; columns are made when the library is there."""
+    found = library(module)
+    return _MAKERS[module](found, columns())
+
+
+def labelled_rows(labels: Labels, rows: NDArray[Any], names: tuple[str, ...]) -> Columns:
+    """Rows of vertices as a column of labels for each of the names."""
+    column = label_column(labels)
+    return {name: column[rows[:, place]] for place, name in enumerate(names)}
+
+
+def _pandas_frame(pandas: Any, columns: Columns) -> Any:
+    return pandas.DataFrame(columns)
+
+
+def _polars_frame(polars: Any, columns: Columns) -> Any:
+    return polars.DataFrame(
+        {
+            name: polars.Series(name, column.tolist(), polars.String) if _is_text(column) else column
+            for name, column in columns.items()
+        }
+    )
+
+
+def _arrow_table(pyarrow: Any, columns: Columns) -> Any:
+    try:
+        return pyarrow.table(
+            {
+                name: pyarrow.array(column, pyarrow.string() if _is_text(column) else None)
+                for name, column in columns.items()
+            }
+        )
+    except pyarrow.ArrowException as error:
+        raise InputError(
+            f"labels that make no column of Arrow ({error}); use to_pandas, or name the vertices by integers or strings"
+        ) from error
+
+
+def _is_text(column: NDArray[Any]) -> bool:
+    """Whether a column holds strings alone; a library cannot tell by itself where there are no rows."""
+    return column.dtype == np.object_ and set(map(type, column)) <= {str}
+
+
+_MAKERS: dict[str, Callable[[Any, Columns], Any]] = {
+    "pandas": _pandas_frame,
+    "polars": _polars_frame,
+    "pyarrow": _arrow_table,
+}
 
 
 def _batches(table: Any) -> tuple[Any, Iterator[Any]]:
@@ -182,27 +228,46 @@ def _failures_named() -> Iterator[None]:
         raise InputError(f"{NAME}: {reason}; pass a table with a column of sources and one of targets") from error
 
 
-def _collecting(batches: Iterator[Any], column: str, into: list[Any]) -> Iterator[Any]:
-    """The same batches; one of their columns is kept on the way."""
-    for batch in batches:
-        into.append(batch.column(column))
-        yield batch
+def _with_weight(choice: ColumnChoice, weights: Any) -> ColumnChoice:
+    """The choice, with the column that `weights` names."""
+    if not isinstance(weights, str):
+        return choice
+    if choice.weight is not None:
+        raise InputError(f"{NAME}: weight={choice.weight!r} and weights={weights!r}; leave one out")
+    return replace(choice, weight=weights)
 
 
-def _check_column(name: str, names: list[str]) -> None:
-    if names.count(name) != 1:
-        many = "no column" if name not in names else "more than one column"
-        raise InputError(f"{NAME}: {many} {name!r} to take weights from; there are: {', '.join(map(repr, names))}")
+def _with_weights(edges: EdgeList, weights: Any) -> EdgeList:
+    """Add weights that are no column of the table."""
+    if weights is None or isinstance(weights, str):
+        return edges
+    return replace(edges, weights=weights_of_pairs(weights, len(edges.pairs), NAME))
 
 
-def _with_weights(edges: EdgeList, columns: list[str], ends: list[str], weights: Any, values: Any) -> EdgeList:
-    """Add checked weights; a column that they came from was not dropped."""
-    used = {*ends, weights} if isinstance(weights, str) else {*ends}
-    kept = weights_of_pairs(values, len(edges.pairs), NAME)
-    return replace(edges, weights=kept, dropped_columns=len(columns) - len(used))
+def _pandas_kind(dtype: Any) -> str:
+    """What a column without a name may be: as in Arrow's tables."""
+    types = library("pandas").api.types
+    if types.is_integer_dtype(dtype):
+        return "int"
+    return "number" if types.is_numeric_dtype(dtype) else "text"
 
 
-def _pandas_ends(series: Any, column: str) -> NDArray[Any]:
+def _as_texts(column: NDArray[Any]) -> NDArray[Any]:
+    """A column of labels as Python strings."""
+    return column if column.dtype.kind == "O" else column.astype(str).astype(object)
+
+
+def _pandas_weights(series: Any) -> NDArray[Any]:
+    """A column of weights, NaN where there is none."""
+    types = library("pandas").api.types
+    if types.is_numeric_dtype(series.dtype) and not types.is_complex_dtype(series.dtype):
+        values: NDArray[Any] = series.to_numpy(np.float64, na_value=np.nan)
+        return values
+    plain: NDArray[Any] = series.to_numpy()
+    return plain
+
+
+def _pandas_ends(series: Any, column: Column) -> NDArray[Any]:
     """One column of vertices, all integers or all Python strings."""
     nulls = series.isna().to_numpy()
     if nulls.any():

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -12,6 +11,7 @@ from numpy.typing import NDArray
 from wedgewise.errors import InputError
 from wedgewise.graph import Labels
 from wedgewise.interop.dlpack import as_array
+from wedgewise.read.checks import finite_weights
 
 Weights = NDArray[np.float64]
 
@@ -22,16 +22,13 @@ def weights_of_pairs(weights: Any, count: int, name: str) -> Weights | None:
         return None
     if isinstance(weights, bool | str):
         raise InputError(f"{name}: weights={weights!r} where pairs have no values; pass one number per pair")
-    values = as_array(weights)
-    if values.dtype.kind not in "biuf":
-        raise InputError(f"{name}: {_first_not_a_number(values)}; weights are real numbers")
-    if values.shape != (count,):
+    values = as_array(weights, f"{name}: weights")
+    if values.dtype.kind == "f":
+        with np.errstate(over="ignore"):  # a long double beyond the range of doubles is infinite, which is refused
+            values = values.astype(np.float64, copy=False)
+    if values.dtype.kind in "biuf" and values.shape != (count,):
         raise InputError(f"{name}: weights of shape {values.shape} for {count} pairs; pass one number per pair")
-    finite = np.isfinite(values)
-    if not finite.all():
-        row = int(np.argmin(finite))
-        raise InputError(f"{name}: the weight of row {row} is {values[row]}; drop such rows or give them a number")
-    return np.ascontiguousarray(values, np.float64)
+    return finite_weights(values, name)
 
 
 def keeps_values(weights: Any, name: str) -> bool:
@@ -48,7 +45,7 @@ def edge_values(values: Any, m: int) -> NDArray[Any]:
 
 def aligned_columns(columns: Mapping[str, Any], count: int, of: str) -> dict[str, NDArray[Any]]:
     """Named arrays with one entry per edge, or per vertex, each."""
-    arrays = {name: as_array(column) for name, column in columns.items()}
+    arrays = {name: as_array(column, name) for name, column in columns.items()}
     for name, array in arrays.items():
         if array.shape != (count,):
             raise InputError(f"{name} has shape {array.shape}; it needs one entry per {of}: {count}")
@@ -62,12 +59,3 @@ def label_column(labels: Labels) -> NDArray[Any]:
     if isinstance(labels, np.ndarray) and labels.dtype.kind in "iu":
         return labels.astype(np.int64)
     return np.fromiter(labels, np.object_, len(labels))
-
-
-def _first_not_a_number(values: NDArray[Any]) -> str:
-    """What keeps an array from holding weights: the first odd value of an array of objects, else its type."""
-    if values.dtype.kind == "O" and values.ndim == 1:
-        for row, value in enumerate(values):
-            if not isinstance(value, Real):
-                return f"the weight of row {row} is {value!r} of type {type(value).__name__}"
-    return f"weights of dtype {values.dtype}"

@@ -10,6 +10,7 @@ pasted in, because CuPy's cache of compiled kernels looks at the text alone.
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
@@ -32,6 +33,10 @@ KERNEL_FOLDER = Path(__file__).resolve().parent.parent / "algorithms" / "gpu"
 INCLUDE = re.compile(r'^#include "(common/\w+\.cuh)"$', re.MULTILINE)
 NO_MEMORY = 2  # cudaErrorMemoryAllocation and CUDA_ERROR_OUT_OF_MEMORY
 NO_ROOM_TO_SORT = "std::bad_alloc"  # what CuPy raises when its sorts cannot have device memory
+FORKED = (
+    "CUDA does not survive a fork: this process was forked from one that had used the GPU; start processes by spawn, "
+    "multiprocessing.get_context('spawn') for instance, or use device='cpu'"
+)
 HOST_TO_DEVICE, DEVICE_TO_HOST = 1, 2
 
 Array = Any  # of the device's xp
@@ -132,10 +137,10 @@ def _pasted(text: str, seen: set[str]) -> str:
 def why_no_device() -> str | None:
     """Why there is no GPU to use here; None if there is one."""
     try:
-        find_device()
+        device = find_device()
     except (DeviceError, MissingDependencyError) as error:
         return str(error)
-    return None
+    return FORKED if isinstance(device, Cuda) and device.is_lost_by_fork else None
 
 
 def is_likely() -> bool:
@@ -188,6 +193,7 @@ class Cuda:
     def __init__(self, cupy: Any, number: int = 0) -> None:
         self.xp = cupy
         self.number = number
+        self._process = os.getpid()
         properties = cupy.cuda.runtime.getDeviceProperties(number)
         self.name: str = properties["name"].decode()
         self.sms: int = properties["multiProcessorCount"]
@@ -195,6 +201,11 @@ class Cuda:
         self.memory_bytes: int = properties["totalGlobalMem"]
         self._pool = cupy.cuda.MemoryPool()
         self._hear_of_memory: Callable[[int], None] | None = None
+
+    @property
+    def is_lost_by_fork(self) -> bool:
+        """Whether it was found by another process, from which this one was forked."""
+        return self._process != os.getpid()
 
     def launch(
         self,
@@ -366,6 +377,8 @@ class Cuda:
     @contextmanager
     def errors(self) -> Iterator[None]:
         """Say in our own errors what CUDA and CuPy say in theirs."""
+        if self.is_lost_by_fork:
+            raise DeviceError(FORKED)
         cuda = self.xp.cuda
         try:
             yield

@@ -8,6 +8,11 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+from wedgewise.errors import InputError
+
+CONTROL_GROUPS = Path("/sys/fs/cgroup")
+MOST_THREADS_PER_CORE, LEAST_MOST_THREADS = 4, 64  # that are granted
+
 
 @dataclass(frozen=True, slots=True)
 class Machine:
@@ -41,6 +46,30 @@ def usable_threads() -> int:
     return cores if quota is None else max(1, min(cores, quota))
 
 
+def granted_threads(asked: int | None) -> int:
+    """How many threads work gets that asked for so many: all usable ones for None, and never far more than cores.
+
+    Every question, reader and writer asks here: thousands of threads take minutes to start and to wait for each other.
+    """
+    if asked is None:
+        return usable_threads()
+    if asked < 1:
+        raise InputError(f"threads is at least 1, not {asked}")
+    return min(asked, _most_threads())
+
+
+def note_on_threads(asked: int | None) -> tuple[str, ...]:
+    """What a plan should say where fewer threads are granted than were asked for."""
+    granted = granted_threads(asked)
+    if asked is None or asked == granted:
+        return ()
+    return (f"on {granted} threads in place of {asked:,}, since this process may use {usable_threads()} cores",)
+
+
+def _most_threads() -> int:
+    return max(LEAST_MOST_THREADS, MOST_THREADS_PER_CORE * usable_threads())
+
+
 def available_memory() -> int:
     """Bytes this process could still take: free memory, capped by the control group and the address-space limit."""
     candidates = [_meminfo("MemAvailable:"), _cgroup_memory(), _address_space_left()]
@@ -49,23 +78,41 @@ def available_memory() -> int:
 
 @cache
 def _cgroup_cores() -> int | None:
-    quota = _words("/sys/fs/cgroup/cpu.max")
-    if len(quota) == 2 and quota[0] != "max":
-        return max(1, int(quota[0]) // int(quota[1]))
-    quota, period = (
-        _words("/sys/fs/cgroup/cpu/cpu.cfs_quota_us"),
-        _words("/sys/fs/cgroup/cpu/cpu.cfs_period_us"),
-    )
-    if quota and period and int(quota[0]) > 0:
-        return max(1, int(quota[0]) // int(period[0]))
-    return None
+    """The fewest cores that any control group on the way to this process allows."""
+    quotas = [_words(f"{folder}/cpu.max") for folder in _control_groups("")]
+    for folder in _control_groups("cpu"):
+        quotas.append(_words(f"{folder}/cpu.cfs_quota_us") + _words(f"{folder}/cpu.cfs_period_us"))
+    allowed = [int(quota[0]) // int(quota[1]) for quota in quotas if len(quota) == 2 and quota[0] not in ("max", "-1")]
+    return max(1, min(allowed)) if allowed else None
 
 
 def _cgroup_memory() -> int | None:
-    limit, used = _words("/sys/fs/cgroup/memory.max"), _words("/sys/fs/cgroup/memory.current")
-    if limit and used and limit[0] != "max":
-        return max(0, int(limit[0]) - int(used[0]))
-    return None
+    """The least that any control group on the way to this process leaves; cached files give way."""
+    left = [_left_in(folder, "memory.max", "memory.current", "inactive_file") for folder in _control_groups("")]
+    for folder in _control_groups("memory"):
+        left.append(_left_in(folder, "memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"))
+    return min((value for value in left if value is not None), default=None)
+
+
+def _left_in(folder: Path, limit_name: str, used_name: str, cached_name: str) -> int | None:
+    limit, used = _words(f"{folder}/{limit_name}"), _words(f"{folder}/{used_name}")
+    if not limit or not used or limit[0] == "max":
+        return None
+    stat = _words(f"{folder}/memory.stat")
+    cached = int(stat[stat.index(cached_name) + 1]) if cached_name in stat else 0
+    return max(0, int(limit[0]) - max(0, int(used[0]) - cached))
+
+
+def _control_groups(controller: str) -> list[Path]:
+    """The folders of the control groups that hold this process, innermost first; "" stands for version 2."""
+    root = CONTROL_GROUPS / controller
+    lines = [line.split(":", 2) for line in _words("/proc/self/cgroup")]
+    paths = [line[2] for line in lines if len(line) == 3 and controller in line[1].split(",")]
+    inner = [root / path.lstrip("/") for path in paths]
+    return [
+        *dict.fromkeys(folder for path in inner for folder in (path, *path.parents) if root in folder.parents),
+        root,
+    ]
 
 
 def _address_space_left() -> int | None:

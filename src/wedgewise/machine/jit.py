@@ -7,7 +7,8 @@ compiles it and the code is stored for next time.
 
 The cache folder is named by a hash of every source file of the package, of the compiler's version and of the processor:
 Numba's own cache looks at one file only and returns the old machine code after a helper in another file was edited.
-Where no folder is writable, or others can write to it, kernels are compiled for this process.
+Where no folder is writable, or others can write to it, kernels are compiled for this process. A stored kernel that is
+damaged, or that others can have written, is compiled again.
 
 With the environment variable NUMBA_DISABLE_JIT=1 kernels run as plain Python (slow; for coverage and debugging).
 """
@@ -17,19 +18,23 @@ from __future__ import annotations
 import ctypes
 import logging
 import os
-import stat
 import threading
 import time
 from collections.abc import Callable, Collection
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
-from typing import Any, Generic, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from wedgewise.errors import MemoryLimitError, StorageError
 from wedgewise.machine import hardware
+from wedgewise.own_files import NotBelievedError, make_own_folder, notice_once, read_own, why_not_own
+
+if TYPE_CHECKING:
+    from wedgewise.machine import native
 
 Parameters = ParamSpec("Parameters")
 Value = TypeVar("Value")
@@ -181,20 +186,15 @@ def cache_folder() -> Path | None:
         return None
     folder = root / f"kernels-{_identity()}"
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        make_own_folder(folder)
     except OSError as error:
-        log.info("kernel cache %s cannot be made (%s): compiling for this process only", folder, error)
+        notice_once("folder", f"kernel cache {folder} cannot be made ({error}): compiling for this process only")
         return None
-    if not _is_ours(folder):
-        log.info("kernel cache %s can be written by others: compiling for this process only", folder)
+    reason = why_not_own(folder)
+    if reason is not None:
+        notice_once("folder", f"kernel cache {folder} is not used, because {reason}: compiling for this process only")
         return None
     return folder if os.access(folder, os.W_OK | os.X_OK) else None
-
-
-def _is_ours(folder: Path) -> bool:
-    """Whether nobody but this user, or who administers the machine, can have put machine code into a folder."""
-    status = folder.stat()
-    return os.name != "posix" or (status.st_uid in (os.geteuid(), 0) and not status.st_mode & stat.S_IWOTH)
 
 
 def _kind(argument: Any) -> str:
@@ -248,17 +248,14 @@ def _check_memory(need: int) -> None:
 
 def _load_or_compile(marked: Kernel[Any, Any], kinds: str) -> Callable[..., Any]:
     from wedgewise.machine import native
-    from wedgewise.storage import atomic_write
 
     _check_memory(LOAD_BYTES)
     folder = cache_folder()
     name = f"{marked.function.__module__}.{marked.__name__}-{kinds.replace('*', 'p').replace(',', '-')}"
     path = None if folder is None else folder / f"{name}{OBJECT_SUFFIX}"
-    if path is not None and path.exists():
-        try:
-            return native.callable_of(native.NativeObject.from_bytes(path.read_bytes()), marked.title)
-        except native.DamagedObjectError:
-            log.info("%s is damaged: compiling again", path)
+    code = None if path is None else _stored(path)
+    if code is not None:
+        return native.callable_of(code, marked.title)
     _check_memory(COMPILE_BYTES)
     if _compile_listener is not None:
         _compile_listener(f"compiling {marked.title} for this machine (once)")
@@ -266,9 +263,35 @@ def _load_or_compile(marked: Kernel[Any, Any], kinds: str) -> Callable[..., Any]
     code = native.compile_object(marked, kinds.split(",") if kinds else [])
     log.info("compiled %s in %.2f s", marked.title, time.perf_counter() - begin)
     if path is not None:
-        try:
-            with atomic_write(path) as file:
-                file.write(code.to_bytes())
-        except StorageError as error:
-            log.info("%s: the kernel is compiled for this process only", error)
+        _store(path, code)
     return native.callable_of(code, marked.title)
+
+
+def _stored(path: Path) -> native.NativeObject | None:
+    """The kernel of a file; None where there is none that can be believed, which is removed."""
+    from wedgewise.machine import native
+
+    try:
+        data = read_own(path)
+        return None if data is None else native.NativeObject.from_bytes(data, _title_of(path))
+    except (NotBelievedError, native.DamagedObjectError) as error:
+        notice_once("kernel", f"stored kernels are not believed, because {error}: compiling again")
+        with suppress(OSError):
+            path.unlink()
+        return None
+
+
+def _store(path: Path, code: native.NativeObject) -> None:
+    """Keep a kernel for later processes of this user."""
+    from wedgewise.storage import atomic_write
+
+    try:
+        with atomic_write(path, mode=0o600) as file:
+            file.write(code.to_bytes(_title_of(path)))
+    except StorageError as error:
+        notice_once("storing", f"{error}: kernels are compiled for this process only")
+
+
+def _title_of(path: Path) -> str:
+    """Which kernel a file holds, of which sources, compiler and processor: its name and that of its folder."""
+    return f"{path.parent.name}/{path.name}"

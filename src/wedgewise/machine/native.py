@@ -24,7 +24,8 @@ import numpy as np
 
 from wedgewise.machine import primitives
 
-MAGIC = b"wedgewise kernel 1\n"
+MAGIC = b"wedgewise kernel 2\n"
+CHECKSUM_BYTES = 65  # a line
 POINTER = ctypes.c_void_p
 NO_RESULT = -1  # `results` of a kernel that returns None; 0 stands for a single number
 
@@ -43,32 +44,33 @@ class NativeObject:
     results: int
     code: bytes
 
-    def to_bytes(self) -> bytes:
-        """The file: a line of magic, a line of JSON with the code's checksum, the code."""
+    def to_bytes(self, title: str) -> bytes:
+        """The file: a line of magic, a line with the checksum of all that follows, a line of JSON, the code."""
         header = {
+            "title": title,
             "symbol": self.symbol,
             "kinds": self.kinds,
             "externals": self.externals,
             "results": self.results,
-            "sha256": hashlib.sha256(self.code).hexdigest(),
         }
-        return MAGIC + json.dumps(header).encode() + b"\n" + self.code
+        believed = json.dumps(header).encode() + b"\n" + self.code
+        return MAGIC + _checksum(believed) + believed
 
     @classmethod
-    def from_bytes(cls, data: bytes) -> NativeObject:
-        """Read a stored object back; anything but what was written is refused before it can run."""
-        try:
-            if not data.startswith(MAGIC):
-                raise DamagedObjectError("not a kernel")
-            header_end = data.index(b"\n", len(MAGIC))
-            header = json.loads(data[len(MAGIC) : header_end])
-            code = data[header_end + 1 :]
-            if hashlib.sha256(code).hexdigest() != header["sha256"]:
-                raise DamagedObjectError("wrong checksum")
-            externals, kinds = tuple(header["externals"]), tuple(header["kinds"])
-            return cls(header["symbol"], kinds, externals, header["results"], code)
-        except (ValueError, KeyError, TypeError) as error:
-            raise DamagedObjectError(str(error)) from error
+    def from_bytes(cls, data: bytes, title: str) -> NativeObject:
+        """Read a stored object back; anything but what was written under this title is refused before it can run."""
+        believed = data[len(MAGIC) + CHECKSUM_BYTES :]
+        if data[: len(MAGIC) + CHECKSUM_BYTES] != MAGIC + _checksum(believed):
+            raise DamagedObjectError(f"{title} is damaged, or of another version")
+        line, code = believed.split(b"\n", 1)
+        header = json.loads(line)
+        if header["title"] != title:
+            raise DamagedObjectError(f"{title} is {header['title']} under another name")
+        return cls(header["symbol"], tuple(header["kinds"]), tuple(header["externals"]), header["results"], code)
+
+
+def _checksum(believed: bytes) -> bytes:
+    return hashlib.sha256(believed).hexdigest().encode() + b"\n"
 
 
 @cache

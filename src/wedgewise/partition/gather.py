@@ -20,11 +20,13 @@ from numpy.typing import NDArray
 from wedgewise.clean import SLOTS_PER_PAIR
 from wedgewise.errors import InputError, MemoryLimitError
 from wedgewise.graph import Keys, Labels
+from wedgewise.labels import TextLabels
 from wedgewise.partition.runs import KEY_BYTES, Runs, sorted_runs
-from wedgewise.partition.sources import PIECE_PAIRS, Pieces
+from wedgewise.partition.sources import PIECE_PAIRS
 from wedgewise.radix import MAX_ID
 from wedgewise.read.checks import first_outside, kept_type
 from wedgewise.read.limits import Limits
+from wedgewise.read.pieces import PairPieces
 from wedgewise.storage import scratch_file
 
 RUN_KEYS = 1 << 20
@@ -66,9 +68,10 @@ class Gathering:
         self.runs = self._new_runs()
         self._filling = _Filling(self._run_keys, self.runs, threads)
 
-    def gather(self, source: Pieces, limits: Limits, tell: Tell) -> Gathered:
+    def gather(self, source: PairPieces, limits: Limits, tell: Tell) -> Gathered:
         """All pairs of a source."""
-        for piece in source.pieces:
+        known = source.names
+        for piece in source:
             self._take(piece, source)
             limits.check("pairs", self._pairs, path=source.name)
             if tell is not None:
@@ -76,7 +79,8 @@ class Gathering:
         self._filling.finish()
         if source.vertices is not None:
             labels: Labels = range(source.vertices) if source.names is None else source.names
-            return Gathered(self.runs, self._pairs, self._loops, source.vertices, labels)
+            held = 0 if source.names is known else _bytes_of(source.names)
+            return Gathered(self.runs, self._pairs, self._loops, source.vertices, labels, held)
         few = self._largest < max(FEW_SLOTS, SLOTS_PER_PAIR * self._pairs)
         if few and self._wide is None:
             limits.check("vertices", self._largest + 1, path=source.name)
@@ -88,7 +92,7 @@ class Gathering:
     def _new_runs(self) -> Runs:
         return Runs(self._stack.enter_context(scratch_file(self._folder)))
 
-    def _take(self, piece: NDArray[Any], source: Pieces) -> None:
+    def _take(self, piece: NDArray[Any], source: PairPieces) -> None:
         if len(piece) == 0:
             return
         labels = kept_type(piece)
@@ -170,6 +174,11 @@ class _Filling:
         for run in sorted_runs(self._keys[: self._filled], self._threads):
             self._runs.add(run)
         self._filled = 0
+
+
+def _bytes_of(names: Any) -> int:
+    """What labels take that were found while pieces were taken."""
+    return names.data.nbytes + names.offsets.nbytes if isinstance(names, TextLabels) else 0
 
 
 def _slices(pairs: int) -> Iterator[slice]:

@@ -26,6 +26,7 @@ from wedgewise.algorithms._contract import MAX_ARCS
 from wedgewise.blocks import WIDE_ARCS, Partition, partition_from
 from wedgewise.errors import FormatError, InputError
 from wedgewise.graph import CleanReport
+from wedgewise.labels import utf8
 from wedgewise.radix import MAX_ID
 
 FORMAT_VERSION = 1
@@ -37,9 +38,10 @@ URL = re.compile(r"[a-z][a-z0-9+.-]+://", re.IGNORECASE | re.ASCII)
 PLAIN_NAME = re.compile(r"[a-z0-9][a-z0-9.-]{0,99}", re.ASCII)
 SHA256 = re.compile(r"[0-9a-f]{64}", re.ASCII)
 VERSION = re.compile(r"[0-9a-zA-Z.+-]{1,99}", re.ASCII)
-SURROGATE = re.compile("[\ud800-\udfff]")  # halves of characters, which JSON can spell and no file can hold
 LABEL_KINDS = {"numbers": (), "integers": ("<u4", "<u8", "<i4", "<i8"), "text": ("text",)}
 LEAST_LABEL_BYTES = len('""\n')
+READING_FIELDS = ("columns", "ignored_columns", "notes")  # of the report; stores of earlier versions have none
+MOST_LETTERS, MOST_LISTED = 1000, 10_000
 AGAIN = "partition the graph again"
 
 Pair = tuple[int, int]
@@ -111,7 +113,7 @@ class Manifest:
             "order": self.order,
             "wedges": self.wedges,
             "largest_degree": self.largest_degree,
-            "cleaned": asdict(self.cleaned),
+            "cleaned": _cleaned_object(self.cleaned),
             "label_kind": self.label_kind,
             "labels": None if self.labels is None else asdict(self.labels),
             "vertices": asdict(self.vertices),
@@ -119,6 +121,16 @@ class Manifest:
             "blocks": [asdict(record) for record in self.blocks.values()],
         }
         return json.dumps(whole, indent=1, ensure_ascii=False) + "\n"
+
+
+def _cleaned_object(cleaned: CleanReport) -> dict[str, Any]:
+    """The report with its lists of columns and notes, whose texts are shortened; those without any are left out."""
+    whole = asdict(cleaned)
+    for name in READING_FIELDS:
+        listed = whole.pop(name)
+        if listed:
+            whole[name] = [item[:MOST_LETTERS] if isinstance(item, str) else item for item in listed[:MOST_LISTED]]
+    return whole
 
 
 def is_url(source: Any) -> bool:
@@ -153,6 +165,12 @@ def read_manifest(file: BinaryIO, size: int, path: str) -> Manifest:
     return _Checked(path, whole, "the manifest").manifest()
 
 
+def _is_short(item: Any) -> bool:
+    if isinstance(item, str):
+        return len(item) <= MOST_LETTERS and utf8(item) is not None
+    return type(item) is int and 0 <= item <= MAX_ARCS
+
+
 class _Checked:
     """An object of the manifest whose fields are checked as they are taken."""
 
@@ -185,6 +203,14 @@ class _Checked:
         if not isinstance(value, str) or len(value) > 200 or (allowed is not None and not allowed.fullmatch(value)):
             raise self.wrong(f"has {name} {str(value)[:80]!r}, which is not of the form that is written")
         return value
+
+    def listed(self, name: str) -> tuple[Any, ...]:
+        """A field of short texts and numbers."""
+        value = self.value[name]
+        is_plain = isinstance(value, list) and len(value) <= MOST_LISTED
+        if not is_plain or not all(_is_short(item) for item in value):
+            raise self.wrong(f"has {name} that are no list of short texts and numbers")
+        return tuple(value)
 
     def exactly(self, name: str, due: int) -> int:
         """A field that follows from others."""
@@ -267,9 +293,11 @@ class _Checked:
 
     def _cleaned(self, m: int) -> CleanReport:
         inner = self.inner("cleaned", "the report on cleaning")
-        names = [item.name for item in fields(CleanReport)]
-        inner.names(*names)
-        found = CleanReport(**{name: inner.integer(name, MAX_ARCS) for name in names})
+        lists = {name: inner.listed(name) for name in READING_FIELDS if name in inner.value}
+        numbers = [item.name for item in fields(CleanReport) if item.name not in READING_FIELDS]
+        inner.names(*numbers, *lists)
+        given: dict[str, Any] = {**{name: inner.integer(name, MAX_ARCS) for name in numbers}, **lists}
+        found = CleanReport(**given)
         if found.edges != m or found.pairs != m + found.loops + found.duplicates + found.reversed_copies:
             raise inner.wrong(f"does not lead from {found.pairs:,} pairs to {m:,} edges")
         return found

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import logging
 import os
-import stat
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, closing, contextmanager
 from dataclasses import dataclass
-from io import BufferedReader
 from pathlib import Path
 from typing import Any, BinaryIO, Protocol, cast
 
 from wedgewise.errors import FormatError, MissingDependencyError, MissingFileError, PreconditionError, WedgewiseError
 from wedgewise.interop.libraries import library
+from wedgewise.own_files import open_regular
 from wedgewise.partition.manifest import AGAIN, is_url
 
 log = logging.getLogger("wedgewise")
@@ -180,28 +179,6 @@ def _remote(url: str) -> Remote:
     except ValueError as error:
         raise PreconditionError(f"{url}: cannot be read ({error}); name a folder or a URL of a known kind") from error
     return Remote(url, root.rstrip("/"), system)
-
-
-def open_regular(path: Path) -> tuple[BufferedReader, int] | None:
-    """A file to be read, and its size; None for what is no file. Links are not followed, pipes not waited for."""
-    try:
-        opened = _opened(path)
-    except IsADirectoryError:
-        return None
-    try:
-        status = os.fstat(opened.fileno())
-    except OSError:
-        opened.close()
-        raise
-    if stat.S_ISREG(status.st_mode):
-        return opened, status.st_size
-    opened.close()
-    return None
-
-
-def _opened(path: Path) -> BufferedReader:
-    extra = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
-    return open(path, "rb", opener=lambda name, flags: os.open(name, flags | extra))
 
 
 @contextmanager

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wedgewise.errors import InputError
-from wedgewise.graph import CleanReport, Ids, Keys, Labels
+from wedgewise.graph import CleanReport, Column, Ids, Keys, Labels
+from wedgewise.labels import TextLabels
 from wedgewise.machine.jit import kernel
 from wedgewise.partition.gather import Gathered
 from wedgewise.partition.manifest import FileRecord
@@ -47,7 +48,16 @@ class Ranks:
     labels: FileRecord | None
 
 
-def settle(gathered: Gathered, dropped_columns: int, file: BinaryIO, room: int, told: Told) -> Edges:
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """How the pairs were read: fields of `CleanReport`."""
+
+    columns: tuple[Column, ...]
+    ignored_columns: tuple[Column, ...]
+    notes: tuple[str, ...]
+
+
+def settle(gathered: Gathered, read: Reading, file: BinaryIO, room: int, told: Told) -> Edges:
     """Merge the runs, drop loops and copies, count degrees; the runs are given up."""
     edges, fingerprint = Runs(file), Fingerprint()
     degrees, looped = np.zeros(gathered.slots, np.uint32), np.zeros(gathered.slots, np.uint8)
@@ -62,7 +72,15 @@ def settle(gathered: Gathered, dropped_columns: int, file: BinaryIO, room: int, 
     gathered.runs.close()
     reversed_copies = int(totals[REVERSED])
     duplicates = gathered.pairs - edges.keys - gathered.loops - reversed_copies
-    report = CleanReport(gathered.pairs, edges.keys, gathered.loops, duplicates, reversed_copies, dropped_columns)
+    report = CleanReport(
+        gathered.pairs,
+        edges.keys,
+        gathered.loops,
+        duplicates,
+        reversed_copies,
+        len(read.ignored_columns),
+        **asdict(read),
+    )
     return Edges(edges, degrees, looped, report, fingerprint)
 
 
@@ -93,6 +111,8 @@ def _write_labels(labels: Labels | None, slots: Ids, slot_count: int, folder: Pa
     if isinstance(labels, range) or (labels is None and len(slots) == slot_count):
         return "numbers", None
     if isinstance(labels, list) and all(isinstance(label, str) for label in labels):
+        labels = TextLabels.of(labels)
+    if isinstance(labels, TextLabels):
         return "text", write_names(folder, "labels.jsonl", labels)
     return "integers", write_array(folder, "labels.npy", slots if labels is None else _integers(labels))
 

@@ -27,13 +27,15 @@ from wedgewise.machine.shortage import memory_for
 from wedgewise.partition.gather import Gathered, Gathering, Tell
 from wedgewise.partition.manifest import Manifest, pairs_of
 from wedgewise.partition.runs import KEY_BYTES, Runs
-from wedgewise.partition.settle import SLOT_BYTES, Told, rank, settle, settle_keys
+from wedgewise.partition.settle import SLOT_BYTES, Reading, Told, rank, settle, settle_keys
 from wedgewise.partition.sources import How, open_pieces
 from wedgewise.partition.store import Store, open_store
 from wedgewise.partition.store_writer import building, write_manifest
 from wedgewise.partition.turn import Turned, Wanted, grid_bytes, rehearse_turn, turn
 from wedgewise.partition.write_blocks import PIECE_ARCS, PIECE_BYTES, write_blocks
+from wedgewise.read._fields import rehearse as rehearse_fields
 from wedgewise.read._text_kernel import parse_range
+from wedgewise.read.columns import ANY_COLUMNS, ColumnChoice
 from wedgewise.read.limits import DEFAULT_LIMITS, Limits
 from wedgewise.storage import named_failures, scratch_file
 
@@ -57,6 +59,7 @@ def write_store(
     labels: str = "auto",
     format: str | None = None,
     limits: Limits | None = None,
+    columns: ColumnChoice = ANY_COLUMNS,
     progress: Tell = None,
     say: Say = None,
 ) -> Store:
@@ -71,7 +74,7 @@ def write_store(
         the same limit
     scheme : "rectilinear" (BBTC) or "hashed" (TRUST)
     threads : how many threads parse and sort
-    labels, format, limits : as in `wedgewise.Graph`
+    labels, format, limits, columns : as in `wedgewise.read.read_edges`
     progress : a callable (stage, done, total)
     say : gets a sentence about the disk that is needed, as soon as it is known
 
@@ -84,30 +87,31 @@ def write_store(
     """
     if scheme not in SCHEMES:
         raise UnknownNameError(f"no scheme named {scheme!r}; there are: {', '.join(SCHEMES)}")
-    threads, limits = threads or hardware.usable_threads(), limits or DEFAULT_LIMITS
+    threads, limits = hardware.granted_threads(threads), limits or DEFAULT_LIMITS
     room = room_within(memory_limit, rehearse)
     wanted = Wanted.within(memory_limit, room, scheme, parts, threads)
     root = Path(folder)
     with building(root), ExitStack() as stack:
         before = hardware.resident_bytes()
-        with open_pieces(source, How(labels, format, limits, threads, room)) as pieces:
-            room -= max(0, hardware.resident_bytes() - before)  # what was read whole
+        within = limits if memory_limit is None else limits.with_values({"memory_bytes": memory_limit})
+        with open_pieces(source, How(labels, format, within, threads, columns)) as pieces:
+            room -= max(0, hardware.resident_bytes() - before)  # what the reader holds
             if pieces.expected_pairs is not None:
                 _check_disk(root, pieces.expected_pairs, 0, say)
             gathered = Gathering(root, stack, room, threads).gather(pieces, limits, progress)
-            dropped = pieces.columns()
+            read = Reading(pieces.columns, pieces.ignored_columns, pieces.origin.notes if pieces.columns else ())
         _check_disk(
             root, gathered.pairs, KEY_BYTES * gathered.runs.keys, say if pieces.expected_pairs is None else None
         )
-        write_manifest(root, _spool(root, gathered, dropped, wanted, room, progress, say))
+        write_manifest(root, _spool(root, gathered, read, wanted, room, progress, say))
     return open_store(root)
 
 
-def _spool(root: Path, gathered: Gathered, dropped: int, wanted: Wanted, room: int, tell: Tell, say: Say) -> Manifest:
+def _spool(root: Path, gathered: Gathered, read: Reading, wanted: Wanted, room: int, tell: Tell, say: Say) -> Manifest:
     """Everything from the runs of pairs to the blocks."""
     left = _room_beside(gathered.slots, wanted.segments, room - gathered.numbered_bytes)
     with scratch_file(root) as file:
-        edges = settle(gathered, dropped, file, left, _telling(tell, "settle", gathered.runs.keys))
+        edges = settle(gathered, read, file, left, _telling(tell, "settle", gathered.runs.keys))
         ranks = rank(gathered, edges, root)
         fingerprint, cleaned, m = edges.fingerprint.of(ranks.n), edges.cleaned, edges.keys.keys
         largest = int(ranks.degrees.max(initial=0))
@@ -191,6 +195,7 @@ def _telling(tell: Tell, stage: str, total: int) -> Told:
 
 def rehearse() -> None:
     """Load every kernel that makes a store."""
+    rehearse_fields()
     none = np.empty(0, np.uint32)
     settle_keys(np.empty(0, np.uint64), none, np.empty(0, np.uint8), np.zeros(4, np.uint64))
     rehearse_turn()

@@ -22,12 +22,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wedgewise.blocks import Block, Partition
-from wedgewise.errors import FormatError, MissingFileError, PreconditionError, StorageError
+from wedgewise.errors import FormatError, InputError, MissingFileError, PreconditionError, StorageError
 from wedgewise.execute.threads import run_tasks
 from wedgewise.graph import Ids, Labels
+from wedgewise.labels import TextLabels
 from wedgewise.machine import jit
 from wedgewise.machine.jit import kernel
-from wedgewise.partition.manifest import AGAIN, MANIFEST, SURROGATE, FileRecord, Manifest, is_store, read_manifest
+from wedgewise.partition.manifest import AGAIN, MANIFEST, FileRecord, Manifest, is_store, read_manifest
 from wedgewise.partition.places import Folder, Place, place_of
 from wedgewise.partition.tasks import Counts
 from wedgewise.read.numpy_files import MAX_HEADER_BYTES, parse_header
@@ -97,8 +98,13 @@ class Store:
     def _cache_folder(self) -> Path:
         cache = jit.cache_folder()
         if cache is None:
-            raise StorageError(f"{self.place}: no folder here is writable; name one with {jit.CACHE_VARIABLE}")
-        return cache.parent / "stores"
+            raise StorageError(
+                f"{self.place}: no folder here is writable by you alone; name one with {jit.CACHE_VARIABLE}"
+            )
+        folder = cache.parent / "stores"
+        with named_failures(folder, "made", "name another folder for the work"):
+            make_folder(folder, mode=0o700)
+        return folder
 
     @property
     def _work_name(self) -> str:
@@ -163,9 +169,10 @@ class Store:
             raise self._wrong(record, f"has a line that is no JSON string ({error})") from error
         if len(names) != self.manifest.n or not all(isinstance(name, str) for name in names):
             raise self._wrong(record, f"does not hold {self.manifest.n:,} labels")
-        if any(map(SURROGATE.search, names)):
-            raise self._wrong(record, "has a label that is no text")
-        return names
+        try:
+            return TextLabels.of(names)
+        except InputError as error:
+            raise self._wrong(record, "has a label that is no text") from error
 
     def array(self, record: FileRecord) -> NDArray[Any]:
         """The numbers of a file, once their checksum is found to be right."""

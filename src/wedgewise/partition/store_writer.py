@@ -20,7 +20,8 @@ from numpy.typing import NDArray
 
 from wedgewise.errors import InputError, VerificationError
 from wedgewise.graph import Keys
-from wedgewise.partition.manifest import MANIFEST, SURROGATE, FileRecord, Manifest
+from wedgewise.labels import TextLabels
+from wedgewise.partition.manifest import MANIFEST, FileRecord, Manifest
 from wedgewise.storage import atomic_write, make_folder, named_failures, only_process
 
 LOCK = "store.lock"  # of whoever makes the store
@@ -95,13 +96,11 @@ def write_array(folder: Path, name: str, numbers: NDArray[Any]) -> FileRecord:
         return writer.record()
 
 
-def write_names(folder: Path, name: str, labels: list[str]) -> FileRecord:
+def write_names(folder: Path, name: str, labels: TextLabels) -> FileRecord:
     """Text labels, a JSON string a line."""
     digest, length = hashlib.sha256(), 0
     with atomic_write(folder / name) as file:
         for label in labels:
-            if SURROGATE.search(label):
-                raise InputError(f"the label {label!r} is no text that can be written; name the vertex otherwise")
             line = json.dumps(label).encode() + b"\n"
             file.write(line)
             digest.update(line)

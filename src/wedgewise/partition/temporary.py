@@ -23,12 +23,12 @@ from typing import Any
 
 from wedgewise.errors import FormatError, MissingFileError
 from wedgewise.execute.journal import LOCK_SUFFIX, WAIT, key_of, refuse_link
+from wedgewise.own_files import NotBelievedError, read_own
 from wedgewise.partition.store import Store, open_store
 from wedgewise.storage import atomic_write, make_folder, named_failures, only_process
 
 PREFIX = "wedgewise-"
 STORE, NOTE, IN_USE = "store", "source.json", f"in-use{LOCK_SUFFIX}"
-MOST_NOTE_BYTES = 1 << 16
 ANOTHER = "name another folder for the work (--work, work_folder=)"
 
 Make = Callable[[Path], Store]
@@ -74,7 +74,7 @@ def kept_store(make: Make, work_folder: Path, identity: Identity, *, resume: boo
             return
         _empty(folder)
         made = make(folder / STORE)
-        with atomic_write(folder / NOTE) as file:
+        with atomic_write(folder / NOTE, mode=0o600) as file:
             file.write(_note(identity))
         yield made, False
 
@@ -95,7 +95,7 @@ def _own_folder(work_folder: Path, name: str) -> Iterator[Path]:
     refuse_link(lock)
     with only_process(lock, WAIT):
         with named_failures(folder, "made", ANOTHER):
-            make_folder(folder)
+            make_folder(folder, mode=0o700)
         try:
             yield folder
         except BrokenPipeError:  # a reader that has had enough
@@ -111,10 +111,10 @@ def _own_folder(work_folder: Path, name: str) -> Iterator[Path]:
 def _finished(folder: Path, identity: Identity) -> Store | None:
     """The store of the same source and options that an earlier run finished."""
     try:
-        with open(folder / NOTE, "rb") as file:
-            note = file.read(MOST_NOTE_BYTES)
-        return open_store(folder / STORE) if note == _note(identity) else None
-    except (FileNotFoundError, FormatError, MissingFileError):  # a run was killed while it removed them
+        return open_store(folder / STORE) if read_own(folder / NOTE) == _note(identity) else None
+    except NotBelievedError:
+        return None
+    except (FormatError, MissingFileError):  # a run was killed while it removed them
         return None
 
 
@@ -125,7 +125,7 @@ def _note(identity: Identity) -> bytes:
 def _empty(folder: Path) -> None:
     _remove(folder)
     with named_failures(folder, "made", ANOTHER):
-        make_folder(folder)
+        make_folder(folder, mode=0o700)
 
 
 def _remove_what_kills_left(own: Path) -> None:

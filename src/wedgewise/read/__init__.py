@@ -1,21 +1,24 @@
-"""Bytes → EdgeList: one module per format, and the one table of their names."""
+"""Bytes → pairs in pieces → EdgeList: one module per format, and the one table of their names."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING, BinaryIO
 
 from wedgewise.errors import InputError, UnknownNameError
 from wedgewise.graph import EdgeList
-from wedgewise.machine.hardware import usable_threads
+from wedgewise.machine.hardware import granted_threads
 from wedgewise.machine.shortage import memory_for
+from wedgewise.read.columns import ANY_COLUMNS, ColumnChoice
 from wedgewise.read.limits import DEFAULT_LIMITS, Limits
 
 if TYPE_CHECKING:
     from wedgewise.read.content import Content
+    from wedgewise.read.pieces import PairPieces
     from wedgewise.read.receiver import Receiver
 
 __all__ = ["FORMATS", "LABELS", "read_edges"]
@@ -25,59 +28,73 @@ LABELS = ("auto", "int", "text")
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """How to read, whatever the format."""
+    """How to read, whatever the format; `whole` where all pairs will be in memory anyway."""
 
     labels: str
+    columns: ColumnChoice
     limits: Limits
     threads: int
-    receiver: Receiver | None
+    receiver: Receiver | None = None
+    whole: bool = False
 
 
-def _text(content: Content, request: Request) -> EdgeList:
-    from wedgewise.read.text import read_text
+Reader = Callable[["Content", Request], "PairPieces"]
 
-    return read_text(
+
+def _text(content: Content, request: Request) -> PairPieces:
+    from wedgewise.read.text import pieces_of_text
+
+    return pieces_of_text(
         content,
         labels=request.labels,
+        columns=request.columns,
         limits=request.limits,
         threads=request.threads,
         receiver=request.receiver,
+        whole=request.whole,
     )
 
 
-def _table(module: str, reader: str) -> Callable[[Content, Request], EdgeList]:
+def _table(module: str, reader: str) -> Reader:
     """A reader of tables, whose columns may hold integers or text."""
-    return lambda content, request: _load(module, reader)(content, request.limits, request.labels)
 
-
-def _integers(module: str, reader: str) -> Callable[[Content, Request], EdgeList]:
-    """A reader of a format that holds integers and nothing else."""
-
-    def read(content: Content, request: Request) -> EdgeList:
-        if request.labels == "text":
-            raise InputError(f'{content.name}: labels="text" where the format holds integers; leave labels out')
-        return _load(module, reader)(content, request.limits)
+    def read(content: Content, request: Request) -> PairPieces:
+        request.columns.check_header_unused(content.name)
+        return _load(module, reader)(content, request.limits, request.labels, request.columns)
 
     return read
 
 
-def _load(module: str, reader: str) -> Callable[..., EdgeList]:
+def _integers(module: str, reader: str, *, can_be_whole: bool = False) -> Reader:
+    """A reader of a format that holds integers and nothing else; some read all of it at once where that is wanted."""
+
+    def read(content: Content, request: Request) -> PairPieces:
+        if request.labels == "text":
+            raise InputError(f'{content.name}: labels="text" where the format holds integers; leave labels out')
+        request.columns.check_unused(content.name, "the format has no columns to choose from")
+        how = (request.whole,) if can_be_whole else ()
+        return _load(module, reader)(content, request.limits, *how)
+
+    return read
+
+
+def _load(module: str, reader: str) -> Callable[..., PairPieces]:
     """A reader of this package: its module is imported when the first file of its format is read."""
-    found: Callable[..., EdgeList] = getattr(import_module(f"{__name__}.{module}"), reader)
+    found: Callable[..., PairPieces] = getattr(import_module(f"{__name__}.{module}"), reader)
     return found
 
 
-FORMATS: dict[str, Callable[[Content, Request], EdgeList]] = {
+FORMATS: dict[str, Reader] = {
     "text": _text,
-    "mtx": _integers("matrix_market", "read_matrix_market"),
-    "metis": _integers("metis", "read_metis"),
-    "npy": _integers("numpy_files", "read_npy"),
-    "npz": _integers("numpy_files", "read_npz"),
-    "bel": _integers("pairs_file", "read_bel"),
-    "bel32": _integers("pairs_file", "read_bel32"),
-    "bel64": _integers("pairs_file", "read_bel64"),
-    "parquet": _table("arrow", "read_parquet"),
-    "arrow": _table("arrow", "read_arrow"),
+    "mtx": _integers("matrix_market", "pieces_of_matrix_market"),
+    "metis": _integers("metis", "pieces_of_metis"),
+    "npy": _integers("numpy_files", "pieces_of_npy", can_be_whole=True),
+    "npz": _integers("numpy_files", "pieces_of_npz"),
+    "bel": _integers("pairs_file", "pieces_of_bel", can_be_whole=True),
+    "bel32": _integers("pairs_file", "pieces_of_bel32", can_be_whole=True),
+    "bel64": _integers("pairs_file", "pieces_of_bel64", can_be_whole=True),
+    "parquet": _table("arrow", "pieces_of_parquet"),
+    "arrow": _table("arrow", "pieces_of_arrow"),
 }
 
 
@@ -87,6 +104,7 @@ def read_edges(
     *,
     format: str | None = None,
     labels: str = "auto",
+    columns: ColumnChoice = ANY_COLUMNS,
     limits: Limits | None = None,
     threads: int | None = None,
     receiver: Receiver | None = None,
@@ -99,6 +117,7 @@ def read_edges(
     format : a name of `FORMATS`; by default the content decides, and the suffix where the content cannot
         (see `wedgewise.read.sniff`)
     labels : ``"int"`` or ``"text"`` to say what the labels of a text file or table are, ``"auto"`` to look
+    columns : which columns of a text file or table are the ends and the weight, as far as the user says so
     limits : caps on what is read; `wedgewise.read.limits.Limits` has the defaults
     threads : threads that parse text; by default all that this process may use
     receiver : gets the same pairs, parts of them while later ones are still being parsed where the format allows
@@ -121,17 +140,33 @@ def read_edges(
     >>> read_edges(io.BytesIO(b"0 1\\n1 2\\n")).pairs.tolist()
     [[0, 1], [1, 2]]
     """
+    from wedgewise.read.pieces import edges_of_pieces
+
+    check_names(format, labels)
+    limits = limits or DEFAULT_LIMITS
+    request = Request(labels, columns, limits, granted_threads(threads), receiver, whole=True)
+    with open_pairs(source, format, request) as (_, pieces):
+        edge_list = edges_of_pieces(pieces, limits)
+        if receiver is not None and not receiver.begun:
+            receiver.take(edge_list.pairs)
+        return edge_list
+
+
+@contextmanager
+def open_pairs(
+    source: str | os.PathLike[str] | BinaryIO, format: str | None, request: Request
+) -> Iterator[tuple[Content, PairPieces]]:
+    """The pairs of a file in pieces, and the file, which is closed behind the block."""
     from wedgewise.read.content import open_content
     from wedgewise.read.sniff import sniff
 
+    with open_content(source, request.limits, format=format, threads=request.threads) as content:
+        yield content, FORMATS[format or sniff(content)](content, request)
+
+
+def check_names(format: str | None, labels: str) -> None:
+    """Refuse names that nothing has."""
     if format is not None and format not in FORMATS:
         raise UnknownNameError(f"no format named {format!r}; there are: {', '.join(FORMATS)}")
     if labels not in LABELS:
         raise UnknownNameError(f"no kind of labels named {labels!r}; there are: {', '.join(LABELS)}")
-    limits = limits or DEFAULT_LIMITS
-    request = Request(labels, limits, threads or usable_threads(), receiver)
-    with open_content(source, limits) as content:
-        edge_list = FORMATS[format or sniff(content)](content, request)
-        if receiver is not None and not receiver.begun:
-            receiver.take(edge_list.pairs)
-        return edge_list

@@ -1,28 +1,38 @@
 """Undo gz, bz2, xz and zst as a stream: pieces of bounded size, concatenated members, every fault named.
 
-Compression is known by its first bytes, never by a suffix. No call of a decompressor returns more than a
-piece, so that a small file cannot fill the memory before its size is checked (a zst piece may be larger: see
-`_ZSTD_INPUT_BYTES`).
+Compression is known by its first bytes: the whole signature, since text may begin with a part of one. No call of a
+decompressor returns more than a piece, so that a small file cannot fill the memory before its size is checked (a zst
+piece may be larger: see `_ZSTD_INPUT_BYTES`). No decompressor holds more than the limits leave.
 """
 
 from __future__ import annotations
 
 import bz2
 import lzma
+import re
 import sys
 import zlib
 from collections.abc import Callable, Iterator
 from typing import Any, Protocol
 
-from wedgewise.errors import FormatError, MissingDependencyError
+from wedgewise.errors import FormatError, MemoryLimitError, MissingDependencyError
+from wedgewise.read.limits import DEFAULT_LIMITS, Limits
 
 PIECE_BYTES = 2**20
 _INPUT_BYTES = 2**18
 _ZSTD_INPUT_BYTES = 2**9  # zstandard cannot bound its output; 128 blocks of 128 KiB fit into these
 
-MAGIC = {b"\x1f\x8b": "gz", b"BZh": "bz2", b"\xfd7zXZ\x00": "xz", b"\x28\xb5\x2f\xfd": "zst"}
-MAGIC_BYTES = max(len(magic) for magic in MAGIC)
+SIGNATURES = {
+    "gz": re.compile(rb"\x1f\x8b\x08[\x00-\x1f]"),
+    "bz2": re.compile(rb"BZh[1-9](?:1AY&SY|\x17rE8P\x90)"),
+    "xz": re.compile(rb"\xfd7zXZ\x00\x00[\x00-\x0f]"),
+    "zst": re.compile(rb"\x28\xb5\x2f\xfd"),
+}
+MAGIC_BYTES = 10  # of the longest signature
+START_BYTES = 512  # that show whether pairs merely begin like a compressed file
 _PADDED = ("gz", "xz")
+_TOO_MUCH_MEMORY = ("Memory usage limit", "too much memory")  # in the words of liblzma and libzstd
+_LARGEST_ZSTD_WINDOW = 2**27  # that libzstd takes unasked
 
 Read = Callable[[int], bytes]
 
@@ -44,12 +54,21 @@ class _Member(Protocol):
 
 def compression_of(start: bytes) -> str | None:
     """The compression that a file with these first bytes has."""
-    return next((name for magic, name in MAGIC.items() if start.startswith(magic)), None)
+    return next((name for name, signature in SIGNATURES.items() if signature.match(start)), None)
 
 
-def decompress(read: Read, compression: str, path: str) -> Iterator[bytes]:
+def really_is(compression: str, start: bytes) -> bool:
+    """Whether the first bytes of a file decompress without a fault, as far as they go."""
+    try:
+        _next_piece(_member_maker(compression, DEFAULT_LIMITS)(), start, compression, "")
+    except FormatError:
+        return False
+    return True
+
+
+def decompress(read: Read, compression: str, path: str, limits: Limits) -> Iterator[bytes]:
     """The decompressed bytes of all members, in pieces; `read` gives compressed ones, none at the end."""
-    new_member = _member_maker(compression)
+    new_member = _member_maker(compression, limits)
     input_bytes = _ZSTD_INPUT_BYTES if compression == "zst" else _INPUT_BYTES
     data = read(input_bytes)
     while data:
@@ -78,6 +97,11 @@ def _next_piece(member: _Member, data: bytes, compression: str, path: str) -> by
     try:
         return member.decompress(data, PIECE_BYTES)
     except errors as error:
+        if any(words in str(error) for words in _TOO_MUCH_MEMORY):
+            raise MemoryLimitError(
+                f"{path}: the {compression} stream asks for more memory to decompress it than there is; raise the "
+                "limit, or compress it again with a smaller window"
+            ) from error
         raise _broken(compression, f"is corrupt ({error})", path) from error
 
 
@@ -142,28 +166,31 @@ class _ZstMember:
         return bytes(self._inner.unused_data)
 
 
-def _member_maker(compression: str) -> Callable[[], _Member]:
+def _member_maker(compression: str, limits: Limits) -> Callable[[], _Member]:
     if compression == "gz":
         return _GzMember
     if compression == "bz2":
         return bz2.BZ2Decompressor
     if compression == "xz":
-        return lambda: lzma.LZMADecompressor(format=lzma.FORMAT_XZ)
-    return _zstd_maker()
+        return lambda: lzma.LZMADecompressor(format=lzma.FORMAT_XZ, memlimit=max(1, limits.memory_left()))
+    return _zstd_maker(limits)
 
 
-def _zstd_maker() -> Callable[[], _Member]:
+def _zstd_maker(limits: Limits) -> Callable[[], _Member]:
+    """Half of what is left may be a window: it is held beside the pieces that are made of it."""
+    window = min(_LARGEST_ZSTD_WINDOW, max(2**10, limits.memory_left() // 2))
     if sys.version_info >= (3, 14):
         from compression import zstd
 
-        return zstd.ZstdDecompressor
+        options = {zstd.DecompressionParameter.window_log_max: window.bit_length() - 1}
+        return lambda: zstd.ZstdDecompressor(options=options)
     try:
         import zstandard
     except ImportError as error:
         raise MissingDependencyError(
             "zst files need the package zstandard: pip install 'wedgewise[zstd]'", name="zstandard"
         ) from error
-    return lambda: _ZstMember(zstandard.ZstdDecompressor().decompressobj())
+    return lambda: _ZstMember(zstandard.ZstdDecompressor(max_window_size=window).decompressobj())
 
 
 def _zstd_errors(compression: str) -> tuple[type[Exception], ...]:

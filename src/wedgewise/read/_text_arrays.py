@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from wedgewise.read._text_lines import BLANK, BLANKS, Fault, inspect_integers, label_value
+from wedgewise.read._text_lines import BLANK, BLANKS, Fault, Row, inspect_integers, label_value
 
-_TAB, _NEWLINE, _RETURN = 9, 10, 13
+_TAB, _NEWLINE, _RETURN, _QUOTE = 9, 10, 13, 34
 _MOST_DIGITS = 18
 
 
@@ -55,15 +55,15 @@ def parse_range(
     status, stop, columns = 0, len(has_pair), shape.columns
     for number in np.flatnonzero(~shape.usual).tolist():
         line = span[shape.begins[number] : shape.ends[number]].tobytes()
-        pair = inspect_integers(line, bytes([int(delimiter)]))
-        if isinstance(pair, Fault) or len(line) > line_limit:
+        row = inspect_integers(line, bytes([int(delimiter)]))
+        if isinstance(row, Fault) or len(line) > line_limit:
             status, stop = 2, number
             break
-        if pair is not None:
+        if isinstance(row, Row):
             has_pair[number] = True
-            labels[number, 0] = label_value(pair.first)
-            labels[number, 1] = label_value(pair.second)
-            columns = max(columns, pair.columns)
+            labels[number, 0] = label_value(row.source)
+            labels[number, 1] = label_value(row.target)
+            columns = max(columns, row.width - 2)
     too_large = np.flatnonzero((labels[:stop] > np.uint64(mask)).any(axis=1))
     if len(too_large):
         status, stop = 1, int(too_large[0])
@@ -84,7 +84,8 @@ def _find_shape(span: NDArray[np.uint8], delimiter: int, line_limit: int) -> _Sh
     two = np.minimum(one + 1, len(others) - 1)
     first_ends, second_ends = others[one], others[two]
     first_digits, second_digits = first_ends - begins, second_ends - first_ends - 1
-    has_columns = _separates(bytes_there[two], delimiter) & ~np.any(bytes_there == _RETURN)
+    looked_at = (_RETURN,) if delimiter == BLANK[0] else (_RETURN, _QUOTE)  # decide about the rest of a line
+    has_columns = _separates(bytes_there[two], delimiter) & ~np.isin(bytes_there, looked_at).any()
     usual = _separates(bytes_there[one], delimiter)
     usual &= has_columns | (second_ends == ends) | ((bytes_there[two] == _RETURN) & (second_ends + 1 == ends))
     usual &= (first_digits > 0) & (first_digits <= _MOST_DIGITS)

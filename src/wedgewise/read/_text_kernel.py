@@ -8,7 +8,8 @@ Idea   A label is read eight bytes at a time: the first byte that is no digit is
        multiplications. Lines that are not ``digits separator digits newline`` (comments, blanks, extra
        columns, more than 15 digits, the last lines of the text) take a loop over bytes, with the same rules.
 Errors The kernel stops at the first line it cannot accept and returns where that line starts; `_text_lines`
-       says why. No sum or product wraps around, so the kernel also runs as plain Python.
+       says why, or reads it, where its labels are in quotes. No sum or product wraps around, so the kernel also runs
+       as plain Python.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ PARSED, TOO_LARGE, REFUSED = np.uint64(0), np.uint64(1), np.uint64(2)
 _NO_PAIR, _PAIR, _BAD = np.uint64(0), np.uint64(1), np.uint64(2)
 
 _READ_AHEAD = 64  # bytes of a line that the word loop may touch: 2 labels of at most 24, separator, line end
-_TAB, _NEWLINE, _RETURN, _SPACE = np.uint8(9), np.uint8(10), np.uint8(13), np.uint8(32)
+_TAB, _NEWLINE, _RETURN, _SPACE, _QUOTE = np.uint8(9), np.uint8(10), np.uint8(13), np.uint8(32), np.uint8(34)
 _ZERO, _ONE, _TWO, _EIGHT = np.uint64(0), np.uint64(1), np.uint64(2), np.uint64(8)
 _TEN, _MAX_TENTH, _MAX_LABEL = np.uint64(10), np.uint64((2**63 - 1) // 10), np.uint64(2**63 - 1)
 _ASCII_ZEROS = np.uint64(0x3030303030303030)
@@ -87,7 +88,7 @@ def _short_label(text: NDArray[np.uint8], at: Any) -> Any:
 
 
 @helper
-def _long_label(text: NDArray[np.uint8], at: Any, end: Any) -> Any:
+def long_label(text: NDArray[np.uint8], at: Any, end: Any) -> Any:
     """The label at `at` and where it ends; where it begins when it has no digit or exceeds 2^63 - 1."""
     value = _ZERO
     begin = at
@@ -115,7 +116,7 @@ def _read_labels(text: NDArray[np.uint8], at: Any, end: Any, delimiter: Any) -> 
     at = _skip_blanks(text, at, end)
     if at == end or text[at] == _NEWLINE or text[at] == _RETURN or text[at] == 35 or text[at] == 37:
         return _NO_PAIR, _ZERO, _ZERO, at
-    first, middle = _long_label(text, at, end)
+    first, middle = long_label(text, at, end)
     gap = _skip_blanks(text, middle, end)
     if delimiter == _SPACE:
         separated = gap > middle
@@ -124,7 +125,7 @@ def _read_labels(text: NDArray[np.uint8], at: Any, end: Any, delimiter: Any) -> 
         gap = _skip_blanks(text, gap + _ONE, end)
     if middle == at or not separated or gap >= end:
         return _BAD, _ZERO, _ZERO, at
-    second, behind = _long_label(text, gap, end)
+    second, behind = long_label(text, gap, end)
     if behind == gap:
         return _BAD, _ZERO, _ZERO, at
     return _PAIR, first, second, behind
@@ -142,16 +143,44 @@ def _finish_line(text: NDArray[np.uint8], at: Any, end: Any, delimiter: Any) -> 
         elif text[rest] != delimiter:
             return columns, end + _ONE
     between = True
-    while rest < end and text[rest] != _NEWLINE and text[rest] != _RETURN:
+    while rest < end and not ends_line(text[rest]):
         byte = text[rest]
         if delimiter != _SPACE:
-            columns += np.uint64(byte == delimiter)
+            if byte == delimiter:
+                columns += _ONE
+                quote = _skip_blanks(text, rest + _ONE, end)
+                if quote < end and text[quote] == _QUOTE:
+                    rest = _behind_quoted(text, quote, end, delimiter)
+                    continue
         else:
             blank = byte == 32 or byte == 9 or byte == 11 or byte == 12
             columns += np.uint64(between and not blank)
             between = blank
         rest += _ONE
-    return columns, _after_returns(text, rest, end)
+    return columns, _after_returns(text, rest, end) if rest <= end else rest
+
+
+@helper
+def _behind_quoted(text: NDArray[np.uint8], at: Any, end: Any, delimiter: Any) -> Any:
+    """Where the column ends that opens with the quote at `at`; behind `end` when it does not close in its line."""
+    at += _ONE
+    while at < end and not ends_line(text[at]):
+        if text[at] != _QUOTE:
+            at += _ONE
+        elif at + _ONE < end and text[at + _ONE] == _QUOTE:
+            at += _TWO
+        else:
+            at = _skip_blanks(text, at + _ONE, end)
+            if at == end or text[at] == delimiter or ends_line(text[at]):
+                return at
+            return end + _ONE
+    return end + _ONE
+
+
+@helper
+def ends_line(byte: Any) -> Any:
+    """Whether a byte ends a line, or begins its end."""
+    return byte in (_NEWLINE, _RETURN)
 
 
 @helper

@@ -1,32 +1,39 @@
 """What a line of an edge list is: the rules, in plain Python, one line at a time.
 
-The parsers of `_text_kernel` and `_text_arrays` accept exactly the lines that `inspect_integers` accepts;
-when they stop at a line, it is asked here what is wrong with it. The first lines of a file are looked at here
-as well.
+The parsers of `_text_kernel` and `_text_arrays` accept no line that `inspect_integers` refuses, and those of
+`_field_kernel` none that `inspect_row` refuses; a line at which they stop is looked at here, and so are the first lines
+of a file.
 
 * A line ends with ``\\n``, with carriage returns before it or not. Blanks are space, tab, vertical tab, form
   feed.
 * A line without anything but blanks is skipped, and so is a comment: ``#`` or ``%`` as the first byte that is
   no blank.
-* Every other line has two labels and any number of further columns, which are counted and not looked at.
-* Labels are separated by a run of blanks, or by one comma, semicolon or (text labels) tab with blanks around
-  it.
-* A label in double quotes is unquoted (``""`` is a quote) when labels are text separated by commas or
-  semicolons. It cannot contain a line end.
+* Every other line is a row: two of its columns are labels, one may be a weight, the others are counted and not looked
+  at.
+* Columns are separated by a run of blanks, or by one comma, semicolon or tab with blanks around it.
+* Between commas and semicolons, a column that begins with a double quote is unquoted (``""`` is a quote, blanks stay).
+  It cannot contain a line end: what looks like a row may be the middle of one.
 """
 
 from __future__ import annotations
 
-import csv
+import re
 from dataclasses import dataclass
+from math import isfinite, nan
 from typing import Literal, NamedTuple, NoReturn
 
 from wedgewise.errors import FormatError
+from wedgewise.read.columns import FIRST_TWO, Ends
 from wedgewise.read.limits import MAX_LABEL, Limits
 
 BLANKS = b" \t\x0b\x0c"
 COMMENT_MARKS = b"#%"
 BLANK, COMMA, SEMICOLON, TAB = b" ", b",", b";", b"\t"
+
+_COLUMN = {  # in quotes or not, and what separates it from the next one
+    mark: re.compile(rb'[ \t\x0b\x0c]*+(?:"((?:[^"]|"")*+)"[ \t\x0b\x0c]*|(?!")([^%s]*))(%s|\Z)' % (mark, mark))
+    for mark in (COMMA, SEMICOLON)
+}
 
 LabelKind = Literal["int", "text"]
 
@@ -47,21 +54,25 @@ class Fault:
         raise FormatError(self.reason, path=path, line=line, text=self.text, remedy=self.remedy)
 
 
-class Pair(NamedTuple):
-    """Two labels of one line and how many further columns it has."""
+class Row(NamedTuple):
+    """Two labels of one line, its weight where one is read, and how many columns it has."""
 
-    first: bytes
-    second: bytes
-    columns: int
+    source: bytes
+    target: bytes
+    weight: bytes | None
+    width: int
 
 
-def content_of(line: bytes) -> bytes | Fault:
-    """The line without its blanks and carriage returns at the ends; empty for a comment or a blank line."""
+def content_of(line: bytes, delimiter: bytes = BLANK) -> bytes | Fault:
+    """The line without blanks and carriage returns at its ends; empty for a comment or a blank line.
+
+    A tab that separates columns stays: the first column may be empty.
+    """
     content = line.rstrip(b"\r")
     if b"\r" in content:
         return Fault("carriage return inside a line", shown(content), _TO_NEWLINES)
-    content = content.strip(BLANKS)
-    return b"" if content[:1] in (b"#", b"%") else content
+    kept = content.strip(BLANKS.replace(delimiter, b"") if delimiter == TAB else BLANKS)
+    return b"" if content.strip(BLANKS)[:1] in (b"", b"#", b"%") else kept
 
 
 def split(content: bytes, delimiter: bytes) -> list[bytes]:
@@ -72,48 +83,79 @@ def split(content: bytes, delimiter: bytes) -> list[bytes]:
 
 
 def split_quoted(content: bytes, delimiter: bytes) -> list[bytes] | Fault:
-    """The columns of a line of text labels, unquoted."""
-    if b'"' not in content or delimiter not in (COMMA, SEMICOLON):
+    """The columns of a line, unquoted where the separator allows quotes."""
+    if b'"' not in content or delimiter not in _COLUMN:
         return split(content, delimiter)
-    line = content.decode("utf-8", "surrogateescape")
-    try:
-        columns = next(csv.reader([line], delimiter=delimiter.decode(), skipinitialspace=True, strict=True))
-    except csv.Error as error:
-        return Fault(
-            f"quotes do not match ({error})",
-            shown(content),
-            "close every quote and double those inside labels",
-        )
-    return [column.encode("utf-8", "surrogateescape").strip(BLANKS) for column in columns]
+    columns, at, separator = list[bytes](), 0, delimiter
+    while separator:
+        column = _COLUMN[delimiter].match(content, at)
+        if column is None:
+            return Fault(
+                "quotes do not match",
+                shown(content),
+                "close every quote in its line and double those inside; line ends inside quotes are not read",
+            )
+        quoted, plain, separator = column.groups()
+        columns.append(plain.strip(BLANKS) if quoted is None else quoted.replace(b'""', b'"'))
+        at = column.end()
+    return columns
 
 
-def inspect_integers(line: bytes, delimiter: bytes) -> Pair | Fault | None:
-    """The pair of a line of integer labels, what is wrong with it, or None for a line without labels."""
-    content = content_of(line)
-    if isinstance(content, Fault):
-        return content
-    if not content:
-        return None
-    pair = _first_two(content, split(content, delimiter))
-    if isinstance(pair, Fault):
-        return pair
-    for label in (pair.first, pair.second):
-        if not label.isdigit():
-            return text_fault(label) or Fault("label is no non-negative integer", shown(label), _AS_TEXT)
-        if label_value(label) > MAX_LABEL:
-            return Fault("label over 2^63 - 1", shown(label), _AS_TEXT)
-    return pair
+def inspect_row(line: bytes, delimiter: bytes, ends: Ends) -> Row | Fault | None:
+    """The row of a line, what is wrong with it, or None for a line without labels.
 
-
-def inspect_text(line: bytes, delimiter: bytes) -> Pair | Fault | None:
-    """As `inspect_integers` for text labels; NUL and invalid UTF-8 are left to `text_fault`."""
-    content = content_of(line)
+    NUL and invalid UTF-8 are left to `text_fault`.
+    """
+    content = content_of(line, delimiter)
     if isinstance(content, Fault):
         return content
     if not content:
         return None
     columns = split_quoted(content, delimiter)
-    return columns if isinstance(columns, Fault) else _first_two(content, columns)
+    if isinstance(columns, Fault):
+        return columns
+    if len(columns) <= max(ends.source, ends.target):
+        return _too_few(content, len(columns), ends)
+    source, target = columns[ends.source], columns[ends.target]
+    if not source or not target:
+        return Fault("empty label", shown(content), "write two labels in every line")
+    if ends.weight is None:
+        return Row(source, target, None, len(columns))
+    if len(columns) <= ends.weight or not columns[ends.weight]:
+        return Fault("no weight in the line", shown(content), "give every edge a number, or leave weight out")
+    return Row(source, target, columns[ends.weight], len(columns))
+
+
+def inspect_integers(line: bytes, delimiter: bytes, ends: Ends = FIRST_TWO) -> Row | Fault | None:
+    """As `inspect_row`, for integer labels."""
+    row = inspect_row(line, delimiter, ends)
+    if not isinstance(row, Row):
+        return row
+    for label in (row.source, row.target):
+        if not label.isdigit():
+            return text_fault(label) or Fault("label is no non-negative integer", shown(label), _AS_TEXT)
+        if label_value(label) > MAX_LABEL:
+            return Fault("label over 2^63 - 1", shown(label), _AS_TEXT)
+    return row
+
+
+def inspect_text(line: bytes, delimiter: bytes, ends: Ends) -> Row | Fault | None:
+    """As `inspect_row`, for text labels."""
+    row = inspect_row(line, delimiter, ends)
+    if not isinstance(row, Row):
+        return row
+    return text_fault(row.source) or text_fault(row.target) or row
+
+
+def weight_value(text: bytes) -> float | Fault:
+    """The finite number that a weight is."""
+    try:
+        value = float(text.decode("ascii")) if b"_" not in text else nan
+    except ValueError:
+        value = nan
+    if isfinite(value):
+        return value
+    return Fault("weight is no finite number", shown(text), "drop such rows or give them a number")
 
 
 def text_fault(label: bytes) -> Fault | None:
@@ -143,13 +185,12 @@ def shown(text: bytes) -> str:
     return text[:400].decode("utf-8", "backslashreplace")
 
 
-def _first_two(content: bytes, columns: list[bytes]) -> Pair | Fault:
-    if len(columns) < 2:
+def _too_few(content: bytes, found: int, ends: Ends) -> Fault:
+    if found == 1:
         return Fault(
             "only one label in the line",
             shown(content),
             "write two labels in every line, or # before a comment",
         )
-    if not columns[0] or not columns[1]:
-        return Fault("empty label", shown(content), "write two labels in every line")
-    return Pair(columns[0], columns[1], len(columns) - 2)
+    needed = max(ends.source, ends.target) + 1
+    return Fault(f"{found} columns in the line where {needed} are needed", shown(content), "complete the line")

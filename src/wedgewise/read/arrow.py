@@ -1,60 +1,70 @@
-"""Parquet, Arrow IPC and Feather → EdgeList (the extra `arrow`).
+"""Parquet, Arrow IPC and Feather → pairs in pieces (the extra `arrow`).
 
-The ends of an edge are the columns named source/target, src/dst, u/v or from/to, else the first two
-columns. Integers are labels as they stand; strings are numbered by first appearance. A null is an error.
+`wedgewise.read.columns` chooses the columns. Integers are labels as they stand; strings are numbered by first
+appearance, and integers beside strings are taken as the text that they are in a CSV file. A null is an error.
+Files are read some rows at a time. Held are the pairs, 8 or 16 bytes each, 8 bytes per weight, and the labels.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
 from wedgewise.errors import FormatError, MemoryLimitError, MissingDependencyError, WedgewiseError
-from wedgewise.graph import EdgeList, Origin
-from wedgewise.read.checks import first_outside, interleave, kept_type
+from wedgewise.graph import Column, EdgeList, Origin
+from wedgewise.read._arrow_messages import DAMAGED, ArrowSource
+from wedgewise.read._arrow_values import GrowingWeights, TextPairs, first_null, integer_pairs, plain_type, slices
+from wedgewise.read._parquet_batches import ParquetSource
+from wedgewise.read.checks import first_outside
+from wedgewise.read.columns import ANY_COLUMNS, ColumnChoice, Table, choose_columns, without_generated
 from wedgewise.read.content import Content
 from wedgewise.read.limits import Limits
+from wedgewise.read.pieces import PairPieces, Piece, edges_of_pieces
 
-COLUMN_NAMES = (("source", "target"), ("src", "dst"), ("u", "v"), ("from", "to"))
 TEXT_TYPES = ("string", "large_string", "string_view")
-STREAM_SIGNATURE = b"\xff\xff\xff\xff"
-BATCH_ROWS = 2**20
 BYTES_PER_PAIR = 16
-DAMAGED = "the file is damaged: write it again"
 
 
-def read_parquet(content: Content, limits: Limits, labels: str = "auto") -> EdgeList:
-    """Read the two columns of a Parquet file that hold the ends of the edges."""
-    pyarrow = import_pyarrow()
-    from pyarrow import parquet
-
+def pieces_of_parquet(
+    content: Content, limits: Limits, labels: str = "auto", choice: ColumnChoice = ANY_COLUMNS
+) -> PairPieces:
+    """The two columns of a Parquet file that hold the ends of the edges, some rows at a time."""
+    import_pyarrow()
     with _failures_named(content.name):
-        file = parquet.ParquetFile(pyarrow.BufferReader(pyarrow.py_buffer(content.whole())))
-        _check_rows(file.metadata.num_rows, limits, content.name)
-        ends = end_columns(file.schema_arrow, labels, content.name)
-        batches = file.iter_batches(BATCH_ROWS, columns=ends, use_threads=False)
-        return edges_of_batches(batches, ends, file.schema_arrow, Origin(content.name, "Parquet"), limits)
+        source = ParquetSource(content.file(), content.name, limits)
+        _check_rows(source.rows, limits, content.name)
+        found = _pieces_of_source(source, Origin(content.name, "Parquet"), limits, labels, choice)
+    found.expected_pairs = source.rows
+    return found
 
 
-def read_arrow(content: Content, limits: Limits, labels: str = "auto") -> EdgeList:
-    """Read the two columns of an Arrow IPC file, stream or Feather file that hold the ends of the edges."""
-    pyarrow = import_pyarrow()
-    from pyarrow import ipc
-
+def pieces_of_arrow(
+    content: Content, limits: Limits, labels: str = "auto", choice: ColumnChoice = ANY_COLUMNS
+) -> PairPieces:
+    """The two columns of an Arrow IPC file, stream or Feather file that hold the ends of the edges, in pieces."""
+    import_pyarrow()
     with _failures_named(content.name):
-        source = pyarrow.BufferReader(pyarrow.py_buffer(content.whole()))
-        if content.head(4) == STREAM_SIGNATURE:
-            reader = ipc.open_stream(source)
-            batches = iter(reader)
-        else:
-            reader = ipc.open_file(source)
-            batches = (reader.get_batch(number) for number in range(reader.num_record_batches))
-        ends = end_columns(reader.schema, labels, content.name)
-        return edges_of_batches(batches, ends, reader.schema, Origin(content.name, "Arrow"), limits)
+        source = ArrowSource(content.file(), content.name, limits)
+        return _pieces_of_source(source, Origin(content.name, "Arrow"), limits, labels, choice)
+
+
+def _pieces_of_source(
+    source: ParquetSource | ArrowSource, origin: Origin, limits: Limits, labels: str, choice: ColumnChoice
+) -> PairPieces:
+    chosen = choose_arrow_columns(source.schema, labels, choice, origin.name)
+    found = _pieces_of_batches(source.batches(list(chosen.names)), chosen, origin, limits)
+    found.pieces = _named_pieces(found.pieces, origin.name)
+    return found
+
+
+def _named_pieces(pieces: Iterable[Piece], name: str) -> Iterator[Piece]:
+    """The same pieces; Arrow's exceptions while they are made are ours."""
+    with _failures_named(name):
+        yield from pieces
 
 
 def import_pyarrow() -> Any:
@@ -77,13 +87,13 @@ def _failures_named(name: str) -> Iterator[None]:
         yield
     except WedgewiseError:
         raise
-    except (pyarrow.ArrowInvalid, pyarrow.ArrowNotImplementedError, OSError, UnicodeDecodeError) as error:
-        reason = str(error).split("\n")[0] or type(error).__name__
-        raise FormatError("is not readable by Arrow", path=name, text=reason, remedy=DAMAGED) from error
     except MemoryError as error:
         raise MemoryLimitError(
             f"{name}: Arrow could not allocate what the file declares ({error}); it is damaged or too large"
         ) from error
+    except (pyarrow.ArrowException, OSError, UnicodeDecodeError) as error:
+        reason = str(error).split("\n")[0] or type(error).__name__
+        raise FormatError("is not readable by Arrow", path=name, text=reason, remedy=DAMAGED) from error
 
 
 def _check_rows(rows: int, limits: Limits, name: str) -> None:
@@ -91,96 +101,115 @@ def _check_rows(rows: int, limits: Limits, name: str) -> None:
     limits.check("decompressed_bytes", rows * BYTES_PER_PAIR, path=name)
 
 
-def end_positions(names: list[str], name: str) -> tuple[int, int]:
-    """Where the two columns are that hold the ends of the edges: by name, else the first two."""
-    there = [column.lower() for column in names]
-    ends = next((pair for pair in COLUMN_NAMES if set(pair) <= set(there)), tuple(there[:2]))
-    if len(ends) < 2 or any(there.count(end) != 1 for end in ends):
-        raise FormatError(
-            "no two columns to take the ends of edges from",
-            path=name,
-            text=", ".join(names),
-            remedy="name them source and target",
-        )
-    return there.index(ends[0]), there.index(ends[1])
+@dataclass(frozen=True, slots=True)
+class ArrowColumns:
+    """The columns that are read of a table: their names, source, target and weight; those of all others; what labels
+    are."""
+
+    names: tuple[str, ...]
+    used: tuple[Column, ...]
+    ignored: tuple[Column, ...]
+    kind: str
 
 
-def end_columns(schema: Any, labels: str, name: str) -> list[str]:
-    """The names of the two columns, which hold both integers or both strings."""
-    columns = [schema.names[position] for position in end_positions(schema.names, name)]
-    kinds = [_kind(schema.field(column).type) for column in columns]
-    wanted = {"auto": ("int", "text"), "int": ("int",), "text": ("text",)}[labels]
-    if kinds[0] != kinds[1] or kinds[0] not in wanted:
-        types = ", ".join(f"{column}: {schema.field(column).type}" for column in columns)
-        needed = {"auto": "integers, or both strings", "int": "integers", "text": "strings"}[labels]
-        raise FormatError(
-            f"columns that are not both {needed}", path=name, text=types, remedy="cast both to one of these"
-        )
-    return columns
+def choose_arrow_columns(schema: Any, labels: str, choice: ColumnChoice, name: str) -> ArrowColumns:
+    """The columns of a schema that hold the ends, both integers or text, and the weight."""
+    kinds = [_kind(field.type) for field in schema]
+    given = without_generated(schema.names)
+    table = Table(name, len(kinds), given, lambda: first_two_serve(kinds))
+    ends = choose_columns(table, choice)
+    names = tuple(schema.names[position] for position in ends.positions)
+    for column in names:
+        if schema.names.count(column) > 1:
+            raise FormatError(f"two columns are called {column!r}", path=name, remedy="rename one of them")
+    kind = _label_kind([kinds[ends.source], kinds[ends.target]], labels)
+    if kind is None:
+        types = ", ".join(f"{column}: {schema.field(column).type}" for column in names[:2])
+        needed = "integers" if labels == "int" else "integers or strings"
+        raise FormatError(f"columns that are not {needed}", path=name, text=types, remedy="cast both to one of these")
+    return ArrowColumns(names, ends.used(given), ends.ignored(given, len(kinds)), kind)
+
+
+def first_two_serve(kinds: Sequence[str]) -> bool:
+    """Whether nothing but the first two of these columns without names can be meant: see `wedgewise.read.columns`."""
+    return list(kinds[:2]) == ["int", "int"] or all(kind in ("int", "number") for kind in kinds[2:])
+
+
+def _label_kind(kinds: list[str], labels: str) -> str | None:
+    """What labels are: "int" or "text"; None where the columns can be neither, or not what was asked for."""
+    if not set(kinds) <= {"int", "text"} or (labels == "int" and "text" in kinds):
+        return None
+    return "text" if labels == "text" or "text" in kinds else "int"
 
 
 def _kind(kind: Any) -> str:
     from pyarrow import types
 
-    if types.is_integer(kind):
+    value = plain_type(kind)
+    if types.is_integer(value):
         return "int"
-    value = kind.value_type if types.is_dictionary(kind) else kind
+    if types.is_floating(value) or types.is_decimal(value):
+        return "number"
     return "text" if str(value) in TEXT_TYPES else "other"
 
 
-def edges_of_batches(batches: Iterator[Any], ends: list[str], schema: Any, origin: Origin, limits: Limits) -> EdgeList:
-    """Collect the two columns batch by batch, each checked before it is trusted."""
-    pieces: tuple[list[Any], list[Any]] = ([], [])
+def edges_of_batches(batches: Iterable[Any], chosen: ArrowColumns, origin: Origin, limits: Limits) -> EdgeList:
+    """All pairs of the chosen columns."""
+    return edges_of_pieces(_pieces_of_batches(batches, chosen, origin, limits), limits)
+
+
+def _pieces_of_batches(batches: Iterable[Any], chosen: ArrowColumns, origin: Origin, limits: Limits) -> PairPieces:
+    found = PairPieces(origin, columns=chosen.used, ignored_columns=chosen.ignored)
+    found.pieces = _pieces(batches, chosen, found, limits)
+    return found
+
+
+def _pieces(batches: Iterable[Any], chosen: ArrowColumns, found: PairPieces, limits: Limits) -> Iterator[Piece]:
+    """The pairs of some rows at a time; names and weights are known at the end."""
+    texts = TextPairs(limits, found.name) if chosen.kind == "text" else None
+    weights = GrowingWeights(limits, found.name) if len(chosen.names) == 3 else None
     rows = 0
     for batch in batches:
-        for piece, end in zip(pieces, ends, strict=True):
-            column = batch.column(batch.schema.get_field_index(end))
+        columns = [batch.column(batch.schema.get_field_index(name)) for name in chosen.names]
+        for column in columns:
             column.validate(full=True)
-            if column.null_count:
-                null = rows + int(np.argmax(column.is_null().to_numpy(zero_copy_only=False)))
-                raise FormatError(
-                    f"row {null} of column {end!r} is null", path=origin.name, remedy="drop rows with nulls"
-                )
-            piece.append(column)
-        rows += batch.num_rows
-        _check_rows(rows, limits, origin.name)
-    dropped = len(schema.names) - 2
-    if _kind(schema.field(ends[0]).type) == "text":
-        pairs, names = _number_texts(*pieces)
-        return EdgeList(pairs, origin, vertices=len(names), names=names, dropped_columns=dropped)
-    pairs = kept_type(interleave(_integers(pieces[0]), _integers(pieces[1])))
-    check_labels(pairs, origin.name)
-    return EdgeList(pairs, origin, dropped_columns=dropped)
+        for here in slices(columns):
+            for column, name in zip(here[:2], chosen.names, strict=False):
+                _check_no_null(column, name, rows, found.name)
+            if weights is not None:
+                weights.add(here[2])
+            if texts is None:
+                pairs = integer_pairs(*here[:2])
+                check_labels(pairs, found.name, rows)
+            else:
+                pairs = texts.pairs(*here[:2])
+            rows += len(pairs)
+            _check_rows(rows, limits, found.name)
+            yield pairs
+    if weights is not None:
+        found.weights = weights.array()
+    if texts is not None:
+        found.names = texts.labels()
+        found.vertices = len(found.names)
 
 
-def _integers(pieces: list[Any]) -> NDArray[Any]:
-    """The values of one column; int64 where there are none."""
-    arrays = [piece.to_numpy(zero_copy_only=False) for piece in pieces]
-    return np.concatenate(arrays) if arrays else np.empty(0, np.int64)
+def _check_no_null(column: Any, name: str, rows_before: int, path: str) -> None:
+    null = first_null(column)
+    if null is not None:
+        raise FormatError(
+            f"row {rows_before + null} of column {name!r} is null", path=path, remedy="drop rows with nulls"
+        )
 
 
-def check_labels(pairs: NDArray[Any], name: str) -> None:
+def check_labels(pairs: NDArray[Any], name: str, rows_before: int = 0) -> None:
     """Refuse two integer columns that have no common type, or hold what no label can be."""
     if pairs.dtype.kind not in "iu":
         raise FormatError("one column is uint64 and the other signed", path=name, remedy="cast both to int64")
     outside = first_outside(pairs)
     if outside is not None:
         raise FormatError(
-            f"row {outside[0] // 2} holds a number outside 0 … 2^63 − 1",
+            f"row {rows_before + outside[0] // 2} holds a number outside 0 … 2^63 − 1",
             path=name,
             text=str(outside[1]),
             remedy="renumber the vertices from 0",
         )
-
-
-def _number_texts(sources: list[Any], targets: list[Any]) -> tuple[NDArray[Any], list[str]]:
-    """Vertex numbers by first appearance, reading row by row, source before target."""
-    import pyarrow
-
-    pieces = [piece.cast(pyarrow.large_string()) for piece in (*sources, *targets)]
-    texts = pyarrow.chunked_array(pieces, pyarrow.large_string())
-    rows = len(texts) // 2
-    row_by_row = interleave(np.arange(rows), np.arange(rows, 2 * rows)).reshape(-1)
-    encoded = texts.combine_chunks().take(pyarrow.array(row_by_row)).dictionary_encode()
-    codes = encoded.indices.to_numpy(zero_copy_only=False)
-    return kept_type(codes.reshape(-1, 2)), encoded.dictionary.to_pylist()

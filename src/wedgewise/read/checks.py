@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from numbers import Real
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from wedgewise.errors import InputError
 from wedgewise.execute.threads import run_tasks
 from wedgewise.machine.hardware import usable_threads
 from wedgewise.read.limits import MAX_LABEL
@@ -41,6 +43,26 @@ def first_outside(values: NDArray[Any], below: int = MAX_LABEL + 1) -> tuple[int
     begin = blocks.index(True) * SCAN_VALUES
     at = begin + int(np.argmax(unsigned[begin : begin + SCAN_VALUES] >= bound))
     return at, int(flat[at])
+
+
+def finite_weights(values: NDArray[Any], name: str) -> NDArray[np.float64]:
+    """Weights as float64, the same memory where they are that already; every one must be a finite number."""
+    if values.dtype.kind not in "biuf":
+        raise InputError(f"{name}: {_first_not_a_number(values)}; weights are real numbers")
+    finite = np.isfinite(values)
+    if not finite.all():
+        row = int(np.argmin(finite))
+        raise InputError(f"{name}: the weight of row {row} is {values[row]}; drop such rows or give them a number")
+    return np.ascontiguousarray(values, np.float64)
+
+
+def _first_not_a_number(values: NDArray[Any]) -> str:
+    """What keeps an array from holding weights: the first odd value of an array of objects, else its type."""
+    if values.dtype.kind == "O" and values.ndim == 1:
+        for row, value in enumerate(values):
+            if not isinstance(value, Real):
+                return f"the weight of row {row} is {value!r} of type {type(value).__name__}"
+    return f"weights of dtype {values.dtype}"
 
 
 def interleave(sources: NDArray[Any], targets: NDArray[Any]) -> NDArray[Any]:

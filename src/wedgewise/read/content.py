@@ -1,23 +1,25 @@
-"""Bytes in, whatever the wrapping: a plain file is mapped, everything else is a stream read once.
+"""Bytes in, whatever the wrapping, always in memory of our own: a file that changes is an error, never a crash.
 
     with open_content("graph.txt.gz", limits) as content:
         content.head(64)                    # looks, consumes nothing
         for block in content.blocks(2**23): ...
 
+A plain file is read by several threads, and as often as one likes; everything else is a stream that is read once.
 Reading stops as soon as more than ``limits.decompressed_bytes`` came out of a compressed file or a pipe.
 """
 
 from __future__ import annotations
 
-import mmap
+import io
 import os
-import queue
+import select
 import stat
 import sys
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Generator, Iterator
-from contextlib import contextmanager, suppress
+from collections import deque
+from collections.abc import Callable, Generator, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import Any, BinaryIO
@@ -25,24 +27,33 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
-from wedgewise.errors import InputError, MissingFileError
-from wedgewise.read._decompress import MAGIC_BYTES, PIECE_BYTES, compression_of, decompress
+from wedgewise.errors import FormatError, InputError, MissingFileError
+from wedgewise.execute.threads import run_tasks
+from wedgewise.machine.hardware import usable_threads
+from wedgewise.read._decompress import PIECE_BYTES, START_BYTES, compression_of, decompress, really_is
 from wedgewise.read.limits import Limits
+from wedgewise.read.sniff import names_compression, names_raw_pairs
 
 Bytes = NDArray[np.uint8]
+Fill = Callable[[Bytes], int]
 
-STDIN = "<stdin>"
-_BLOCKS_AHEAD = 2
+STDIN, STREAM = "<stdin>", "<stream>"
+SHARE_BYTES = 2**21  # of a plain file that a thread reads at a time
+_AHEAD_BYTES = 16 * 2**20
+_COUNTED_BYTES = 4 * 2**20
 
 
-def open_content(source: str | os.PathLike[str] | BinaryIO, limits: Limits, *, may_map: bool = True) -> Content:
+def open_content(
+    source: str | os.PathLike[str] | BinaryIO, limits: Limits, *, format: str | None = None, threads: int | None = None
+) -> Content:
     """Open a file, ``"-"`` for the standard input, or a binary stream.
 
     Parameters
     ----------
     source : a path, ``"-"``, or an object with ``read``; streams stay open and are the caller's to close
     limits : caps on what may come out of it
-    may_map : without it a plain file comes in blocks too, so that its pages do not count as this process's memory
+    format : as the user named it: raw pairs can begin as compressed files do (see `wedgewise.read.sniff`)
+    threads : that read a plain file
 
     Returns
     -------
@@ -54,24 +65,25 @@ def open_content(source: str | os.PathLike[str] | BinaryIO, limits: Limits, *, m
     MissingFileError
         no such file, a folder, or a file that may not be read
     """
-    if source == "-":
-        return _Stream(sys.stdin.buffer, STDIN, None, limits, owned=False)
+    if isinstance(source, str) and source == "-":
+        if sys.stdin is None:
+            raise MissingFileError(f"{STDIN}: is closed; name a file")
+        return _Stream(sys.stdin.buffer, STDIN, None, limits, format, owned=False)
     if not isinstance(source, (str, os.PathLike)):
-        return _Stream(source, _name_of(source), None, limits, owned=False)
+        if not hasattr(source, "read"):
+            raise InputError(f"{type(source).__name__}: is neither a path nor a file opened by open(path, 'rb')")
+        return _Stream(source, _name_of(source), None, limits, format, owned=False)
     name = os.fspath(source)
     file = _open(name)
     try:
-        mapped = _map(file)
-        if mapped is None or compression_of(mapped[:MAGIC_BYTES].tobytes()) is not None:
-            return _Stream(file, name, Path(name), limits, owned=True)
-        if not may_map:
-            plain = limits.with_values({"decompressed_bytes": max(len(mapped), limits.decompressed_bytes)})
-            return _Stream(file, name, Path(name), plain, owned=True)
+        size = _size_of(file)
+        plain = None if size is None else _Plain(file, name, size, limits, threads or usable_threads())
+        if plain is None or find_compression(plain.head(START_BYTES), name, format) is not None:
+            return _Stream(file, name, Path(name), limits, format, owned=True)
     except BaseException:
         file.close()
         raise
-    file.close()
-    return _Mapped(mapped, name)
+    return plain
 
 
 class Content(ABC):
@@ -82,11 +94,13 @@ class Content(ABC):
     name : the path as given, or ``"<stdin>"``
     path : None unless the input is a file
     compression : ``"gz"``, ``"bz2"``, ``"xz"``, ``"zst"``, or None; by the first bytes, not by the suffix
+    size : how many bytes there are; None where that shows when they were read
     """
 
     name: str
     path: Path | None
     compression: str | None
+    size: int | None
 
     @abstractmethod
     def head(self, size: int) -> bytes:
@@ -94,15 +108,34 @@ class Content(ABC):
 
     @abstractmethod
     def whole(self) -> Bytes:
-        """All bytes: mapped read-only if the input is a plain file, in memory otherwise."""
+        """All bytes in memory, which are counted, and the caller's to change."""
 
     @abstractmethod
+    def reader(self) -> Fill:
+        """A function that fills arrays with the bytes from first to last, none of them twice; it returns how many.
+
+        They are fewer than there is room for at the end alone. A stream has one such function.
+        """
+
     def blocks(self, size: int) -> Iterator[Bytes]:
-        """Consecutive blocks of `size` bytes; a plain file is one block. A stream gives its blocks once."""
+        """Consecutive blocks of `size` bytes. A stream gives its blocks once."""
+        return self._blocks(self.reader(), size)
+
+    @abstractmethod
+    def file(self) -> BinaryIO:
+        """All bytes as a file to seek in: a plain file is read where it is asked for, anything else is read whole."""
 
     @abstractmethod
     def close(self) -> None:
         """Give the file back; arrays that were handed out stay valid."""
+
+    def _blocks(self, fill: Fill, size: int) -> Iterator[Bytes]:
+        filled = size
+        while filled == size:
+            block = np.empty(size if self.size is None else min(size, self.size), np.uint8)
+            filled = fill(block)
+            if filled:
+                yield block[:filled]
 
     def __enter__(self) -> Content:
         return self
@@ -113,45 +146,89 @@ class Content(ABC):
         self.close()
 
 
-class _Mapped(Content):
-    """A plain file."""
+class _Plain(Content):
+    """A regular file; what is written behind its end while it is read does not count."""
 
-    def __init__(self, mapped: Bytes, name: str) -> None:
+    def __init__(self, file: BinaryIO, name: str, size: int, limits: Limits, threads: int) -> None:
         self.name = name
         self.path = Path(name)
         self.compression = None
-        self._bytes = mapped
+        self.size: int = size
+        self._file, self._limits, self._threads = file, limits, threads
 
     def head(self, size: int) -> bytes:
-        return self._bytes[:size].tobytes()
+        start = np.empty(min(size, self.size), np.uint8)
+        self._read_at(0, start)
+        return start.tobytes()
 
     def whole(self) -> Bytes:
-        return self._bytes
+        self._limits.check_memory(self.size, path=self.name)
+        everything = np.empty(self.size, np.uint8)
+        self._read_at(0, everything)
+        return everything
 
-    def blocks(self, size: int) -> Iterator[Bytes]:
-        yield self._bytes
+    def reader(self) -> Fill:
+        at = 0
+
+        def fill(room: Bytes) -> int:
+            nonlocal at
+            begin, at = at, min(self.size, at + len(room))
+            self._read_at(begin, room[: at - begin])
+            if at < self.size and hasattr(os, "posix_fadvise"):
+                os.posix_fadvise(self._file.fileno(), at, len(room), os.POSIX_FADV_WILLNEED)
+            return at - begin
+
+        return fill
+
+    def file(self) -> BinaryIO:
+        return _seekable(self.size, self._read_at)
 
     def close(self) -> None:
-        """It was closed when it was mapped."""
+        self._file.close()
+
+    def _read_at(self, at: int, room: Bytes) -> None:
+        """Fill an array from a position on; threads share what is large."""
+
+        def read_share(share: int, _worker: int) -> None:
+            begin = share * SHARE_BYTES
+            self._read_share(at + begin, room[begin : begin + SHARE_BYTES])
+
+        with _named(self.name):
+            run_tasks(read_share, -(-len(room) // SHARE_BYTES), self._threads)
+
+    def _read_share(self, at: int, room: Bytes) -> None:
+        view, descriptor = room.data, self._file.fileno()
+        while len(view):
+            got = os.preadv(descriptor, [view], at)
+            if got == 0:
+                raise FormatError(
+                    f"has {at:,} bytes, and had {self.size:,} when it was opened",
+                    path=self.name,
+                    remedy="wait until nobody writes to it, and read it again",
+                )
+            at += got
+            view = view[got:]
 
 
 class _Stream(Content):
     """A compressed file, a pipe or a stream: bytes that come once."""
 
-    def __init__(self, file: BinaryIO, name: str, path: Path | None, limits: Limits, *, owned: bool) -> None:
+    def __init__(
+        self, file: BinaryIO, name: str, path: Path | None, limits: Limits, format: str | None, *, owned: bool
+    ) -> None:
         self.name = name
         self.path = path
+        self.size = None
         self._file = file
         self._owned = owned
         self._limits = limits
-        with _named(name):
-            self._start = _read_fully(file, MAGIC_BYTES)
-        self.compression = compression_of(self._start)
+        self._start = self._read_start()
+        self.compression = find_compression(self._start, name, format)
         self._pieces = self._capped(self._decompressed())
         self._looked = bytearray()
         self._whole: Bytes | None = None
         self._is_spent = False
-        self._ahead: Generator[Bytes, None, None] | None = None
+        self._ahead: Generator[bytes, None, None] | None = None
 
     def head(self, size: int) -> bytes:
         if self._whole is not None:
@@ -168,22 +245,33 @@ class _Stream(Content):
         if self._whole is None:
             self._forbid_second_reading()
             self._is_spent = True
-            gathered = self._looked
+            gathered, counted = self._looked, 0
             for piece in self._pieces:
+                if len(gathered) + len(piece) > counted:
+                    self._limits.check_memory(_COUNTED_BYTES + len(piece), path=self.name)
+                    counted = len(gathered) + len(piece) + _COUNTED_BYTES
                 gathered += piece
             self._whole = np.frombuffer(gathered, dtype=np.uint8)
-            self._whole.flags.writeable = False
         return self._whole
 
-    def blocks(self, size: int) -> Iterator[Bytes]:
+    def reader(self) -> Fill:
         if self._whole is not None:
-            return iter([self._whole] if len(self._whole) else [])
+            return _filling(iter([self._whole.data]))
         self._forbid_second_reading()
         self._is_spent = True
+        looked, self._looked = bytes(self._looked), bytearray()
         if self.compression is None:
-            return self._cut(size)
-        self._ahead = _ahead(self._cut(size))
-        return self._ahead
+            return _filling(_chained(looked, self._pieces))
+        self._ahead = _made_ahead(_chained(looked, self._pieces))
+        return _filling(self._ahead)
+
+    def file(self) -> BinaryIO:
+        data = self.whole()
+
+        def read_at(at: int, room: Bytes) -> None:
+            room[:] = data[at : at + len(room)]
+
+        return _seekable(len(data), read_at)
 
     def close(self) -> None:
         if self._ahead is not None:
@@ -191,30 +279,39 @@ class _Stream(Content):
         if self._owned:
             self._file.close()
 
-    def _cut(self, size: int) -> Iterator[Bytes]:
-        waiting = self._looked
-        for piece in self._pieces:
-            waiting += piece
-            while len(waiting) >= size:
-                yield np.frombuffer(waiting[:size], dtype=np.uint8)
-                del waiting[:size]
-        while waiting:
-            yield np.frombuffer(waiting[:size], dtype=np.uint8)
-            del waiting[:size]
-
     def _decompressed(self) -> Iterator[bytes]:
         if self.compression is not None:
-            yield from decompress(self._read, self.compression, self.name)
+            yield from decompress(self._read, self.compression, self.name, self._limits)
             return
         while piece := self._read(PIECE_BYTES):
             yield piece
+
+    def _read_start(self) -> bytes:
+        start = b""
+        while len(start) < START_BYTES and (more := self._read_next(START_BYTES - len(start))):
+            start += more
+        return start
 
     def _read(self, size: int) -> bytes:
         if self._start:
             start, self._start = self._start[:size], self._start[size:]
             return start
+        return self._read_next(size)
+
+    def _read_next(self, size: int) -> bytes:
+        """Some bytes of the file, none at the end; one that does not block is waited for."""
         with _named(self.name):
-            return self._file.read(size)
+            data: Any = None
+            while data is None:
+                try:
+                    data = self._file.read(size)
+                except BlockingIOError:
+                    data = None
+                if data is None:
+                    _wait_for(self._file, self.name)
+        if not isinstance(data, (bytes, bytearray, memoryview)):
+            raise InputError(f"{self.name}: gives {type(data).__name__}, not bytes; open it with open(path, 'rb')")
+        return bytes(data)
 
     def _capped(self, pieces: Iterator[bytes]) -> Iterator[bytes]:
         total = 0
@@ -226,6 +323,95 @@ class _Stream(Content):
     def _forbid_second_reading(self) -> None:
         if self._is_spent:
             raise InputError(f"{self.name}: a stream can be read once; open it again")
+
+
+def find_compression(start: bytes, name: str, format: str | None) -> str | None:
+    """How a file is compressed, by its first bytes.
+
+    Raw pairs can have any first bytes: there the suffix decides, or, of what has no name, whether they decompress.
+    """
+    found = compression_of(start)
+    if found is None or not names_raw_pairs(name, format):
+        return found
+    is_compressed = really_is(found, start) if name in (STDIN, STREAM) else names_compression(name)
+    return found if is_compressed else None
+
+
+def _wait_for(file: BinaryIO, name: str) -> None:
+    """Wait until a file that does not block has bytes to read, or has ended."""
+    try:
+        descriptor = file.fileno()
+    except (AttributeError, OSError) as error:
+        raise InputError(
+            f"{name}: has no bytes now and does not say when it will; pass a stream that waits for them"
+        ) from error
+    if hasattr(select, "poll"):
+        waiting = select.poll()
+        waiting.register(descriptor, select.POLLIN)
+        waiting.poll()
+    else:
+        select.select([descriptor], [], [])
+
+
+def _chained(first: bytes, pieces: Iterator[bytes]) -> Iterator[bytes]:
+    if first:
+        yield first
+    yield from pieces
+
+
+def _filling(pieces: Iterator[bytes] | Iterator[memoryview]) -> Fill:
+    """A function that fills arrays with the bytes of the pieces."""
+    left = memoryview(b"")
+
+    def fill(room: Bytes) -> int:
+        nonlocal left
+        filled = 0
+        while filled < len(room):
+            if not left:
+                left = memoryview(next(pieces, b""))
+                if not left:
+                    break
+            taken = min(len(left), len(room) - filled)
+            room[filled : filled + taken] = left[:taken]
+            left = left[taken:]
+            filled += taken
+        return filled
+
+    return fill
+
+
+class _Seekable(io.RawIOBase):
+    """A file to seek in, over a function that fills arrays from a position on."""
+
+    def __init__(self, size: int, read_at: Callable[[int, Bytes], None]) -> None:
+        self._size, self._read_at = size, read_at
+        self._at = 0
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        origin = {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: self._size}[whence]
+        if origin + offset < 0:
+            raise OSError("seek before the beginning")
+        self._at = origin + offset
+        return self._at
+
+    def tell(self) -> int:
+        return self._at
+
+    def readinto(self, buffer: Any) -> int:
+        count = max(0, min(len(buffer), self._size - self._at))
+        self._read_at(self._at, np.frombuffer(buffer, np.uint8)[:count])
+        self._at += count
+        return count
+
+
+def _seekable(size: int, read_at: Callable[[int, Bytes], None]) -> BinaryIO:
+    return io.BufferedReader(_Seekable(size, read_at), 2**16)
 
 
 def _open(name: str) -> BinaryIO:
@@ -243,22 +429,17 @@ def _open(name: str) -> BinaryIO:
         raise MissingFileError(f"{name}: cannot be opened ({error.strerror}); check its permissions") from error
 
 
-def _map(file: BinaryIO) -> Bytes | None:
-    """The bytes of a regular file without reading them; None for a pipe, an empty file, or on failure."""
+def _size_of(file: BinaryIO) -> int | None:
+    """The bytes of a regular file; None for a pipe, and for a file that does not say how many it has."""
     status = os.fstat(file.fileno())
-    if not stat.S_ISREG(status.st_mode) or status.st_size == 0:
-        return None
-    try:
-        return np.frombuffer(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ), dtype=np.uint8)
-    except OSError:
-        return None
+    return status.st_size if stat.S_ISREG(status.st_mode) and status.st_size and hasattr(os, "preadv") else None
 
 
 def _name_of(stream: BinaryIO) -> str:
     name: Any = getattr(stream, "name", None)
     if stream is getattr(sys.stdin, "buffer", None):
         return STDIN
-    return name if isinstance(name, str) else "<stream>"
+    return name if isinstance(name, str) else STREAM
 
 
 @contextmanager
@@ -270,49 +451,66 @@ def _named(name: str) -> Iterator[None]:
         raise MissingFileError(f"{name}: cannot be read ({error}); check the device it is on") from error
 
 
-def _read_fully(file: BinaryIO, size: int) -> bytes:
-    """`size` bytes, fewer only at the end: a pipe may give less than asked for."""
-    start = b""
-    while len(start) < size:
-        more = file.read(size - len(start))
-        if not more:
-            break
-        start += more
-    return start
-
-
-def _ahead(blocks: Iterator[Bytes]) -> Generator[Bytes, None, None]:
-    """The same blocks, made by a thread of its own while the caller works on earlier ones."""
-    waiting: queue.Queue[Bytes | BaseException | None] = queue.Queue(_BLOCKS_AHEAD)
-    stop = threading.Event()
-
-    def hand_over(item: Bytes | BaseException | None) -> None:
-        while not stop.is_set():
-            with suppress(queue.Full):
-                waiting.put(item, timeout=0.05)
-                return
-
-    def produce() -> None:
-        try:
-            for block in blocks:
-                hand_over(block)
-                if stop.is_set():
-                    return
-            hand_over(None)
-        except BaseException as error:  # raised again where the blocks are used
-            hand_over(error)
-
-    producer = threading.Thread(target=produce, name="wedgewise-read", daemon=True)
+def _made_ahead(pieces: Iterator[bytes]) -> Generator[bytes, None, None]:
+    """The same pieces, made by a thread of its own while the caller works on earlier ones."""
+    ahead = _Ahead(pieces)
+    producer = threading.Thread(target=ahead.produce, name="wedgewise-read", daemon=True)
     try:
         producer.start()
     except RuntimeError:  # no memory for another stack: the caller makes them
-        yield from blocks
+        yield from pieces
         return
     try:
-        while (item := waiting.get()) is not None:
-            if isinstance(item, BaseException):
-                raise item
-            yield item
+        while piece := ahead.take():
+            yield piece
     finally:
-        stop.set()
+        ahead.stop()
         producer.join()
+
+
+class _Ahead:
+    """Pieces between the thread that makes them and the one that takes them: at most some mebibytes wait."""
+
+    def __init__(self, pieces: Iterator[bytes]) -> None:
+        self._pieces = pieces
+        self._made: deque[bytes] = deque()
+        self._bytes = 0
+        self._ended: BaseException | bool = False
+        self._changed = threading.Condition()
+
+    def produce(self) -> None:
+        """Make all pieces, or as many as are wanted."""
+        ended: BaseException | bool = True
+        try:
+            for piece in self._pieces:
+                with self._changed:
+                    self._changed.wait_for(lambda: self._bytes < _AHEAD_BYTES or self._ended)
+                    if self._ended:
+                        return
+                    self._made.append(piece)
+                    self._bytes += len(piece)
+                    self._changed.notify_all()
+        except BaseException as error:  # raised again where the pieces are used
+            ended = error
+        with self._changed:
+            self._ended = ended
+            self._changed.notify_all()
+
+    def take(self) -> bytes:
+        """The next piece; none at the end."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._made or self._ended)
+            if not self._made:
+                if isinstance(self._ended, BaseException):
+                    raise self._ended
+                return b""
+            piece = self._made.popleft()
+            self._bytes -= len(piece)
+            self._changed.notify_all()
+            return piece
+
+    def stop(self) -> None:
+        """No more pieces are wanted."""
+        with self._changed:
+            self._ended = True
+            self._changed.notify_all()

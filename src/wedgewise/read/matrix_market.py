@@ -1,27 +1,34 @@
-"""Matrix Market coordinate files → EdgeList.
+"""Matrix Market coordinate files → pairs in pieces.
 
 Every entry is a pair, explicit zeros included; vertex = row number − 1; rows without an entry stay
 vertices. Values are dropped and counted as columns. Symmetric, skew-symmetric and Hermitian matrices store
-each edge once, which is all that an undirected graph needs.
+each edge once, which is all that an undirected graph needs. Held are 8 bytes per entry, and a few mebibytes.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from wedgewise.errors import FormatError
-from wedgewise.graph import EdgeList, Origin
+from wedgewise.graph import Origin
 from wedgewise.read.content import Content
 from wedgewise.read.limits import Limits
 from wedgewise.read.numbers import NumberStream, Words, check_declared_bytes, header_integers
+from wedgewise.read.pieces import PairPieces, Piece
 
 BANNER = "%%MatrixMarket matrix coordinate pattern|real|integer|complex general|symmetric"
-VALUE_COLUMNS = {"pattern": 0, "real": 1, "double": 1, "integer": 1, "complex": 2}
+VALUE_COLUMNS: dict[str, tuple[str, ...]] = {
+    "pattern": (),
+    "real": ("value",),
+    "double": ("value",),
+    "integer": ("value",),
+    "complex": ("real part", "imaginary part"),
+}
 SYMMETRIES = ("general", "symmetric", "skew-symmetric", "hermitian")
 USUAL_BYTES = b"0123456789+-.eEdD \t\r\n\v\f"
 VALUE = re.compile(r"[+-]?((\d+\.?\d*|\.\d+)([eEdD][+-]?\d+)?|nan|inf(inity)?)", re.IGNORECASE | re.ASCII)
@@ -38,14 +45,26 @@ class _Header:
 
     @property
     def width(self) -> int:
-        return 2 + VALUE_COLUMNS[self.field]
+        return 2 + len(VALUE_COLUMNS[self.field])
 
 
-def read_matrix_market(content: Content, limits: Limits) -> EdgeList:
-    """Read a square coordinate matrix; its declared number of entries must be met exactly."""
+def pieces_of_matrix_market(content: Content, limits: Limits) -> PairPieces:
+    """The entries of a square coordinate matrix; their declared number must be met exactly."""
     stream = NumberStream(content, limits)
     header = _read_header(stream, content, limits)
-    pieces: list[NDArray[Any]] = [np.empty(0, np.uint32)]
+    return PairPieces(
+        Origin(content.name, "Matrix Market", (f"{header.field} {header.symmetry}",)),
+        _entries(stream, header),
+        expected_pairs=header.entries,
+        vertices=header.n,
+        ignored_columns=VALUE_COLUMNS[header.field],
+        undirected=header.symmetry != "general",
+    )
+
+
+def _entries(stream: NumberStream, header: _Header) -> Iterator[Piece]:
+    """Rows and columns from 0; a block may end inside an entry, whose row then waits for the next one."""
+    waiting = np.empty(0, np.uint32 if header.n <= 2**32 else np.uint64)
     words_seen = 0
     for words in stream.words():
         _check_columns(words, words_seen, header.width, stream.name)
@@ -54,16 +73,12 @@ def read_matrix_market(content: Content, limits: Limits) -> EdgeList:
             raise _too_many(words, words_seen, header, stream.name)
         if header.width > 2:
             _check_values(words, stream.name)
-        pieces.append(_coordinates(words, header.n, stream.name))
+        ends = np.concatenate((waiting, _coordinates(words, header.n, stream.name).astype(waiting.dtype)))
+        whole = len(ends) // 2 * 2
+        waiting = ends[whole:]
+        yield ends[:whole].reshape(-1, 2)
     if words_seen != header.entries * header.width:
         raise _too_few(words_seen, header, stream)
-    return EdgeList(
-        np.concatenate(pieces).reshape(-1, 2),
-        Origin(content.name, "Matrix Market", (f"{header.field} {header.symmetry}",)),
-        vertices=header.n,
-        dropped_columns=header.width - 2,
-        undirected=header.symmetry != "general",
-    )
 
 
 def _read_header(stream: NumberStream, content: Content, limits: Limits) -> _Header:
@@ -155,8 +170,8 @@ def _check_values(words: Words, name: str) -> None:
             )
 
 
-def _coordinates(words: Words, n: int, name: str) -> NDArray[Any]:
-    """Zero-based rows and columns in file order (a block may begin or end inside a pair)."""
+def _coordinates(words: Words, n: int, name: str) -> NDArray[np.int64]:
+    """Rows and columns from 0 in file order."""
     places = words.select(words.columns < 2)
     numbers = places.integers(name, "rows and columns are integers from 1 to n")
     outside = (numbers < 1) | (numbers > n)
@@ -169,7 +184,7 @@ def _coordinates(words: Words, n: int, name: str) -> NDArray[Any]:
             text=places.word(at),
             remedy="Matrix Market counts rows and columns from 1 to the declared size",
         )
-    return (numbers - 1).astype(np.uint32 if n <= 2**32 else np.uint64)
+    return numbers - 1
 
 
 def _too_many(words: Words, words_seen: int, header: _Header, name: str) -> FormatError:

@@ -1,30 +1,31 @@
-"""METIS graph files → EdgeList.
+"""METIS graph files → pairs in pieces.
 
 The header ``n m [fmt [ncon]]`` is followed by one line per vertex with its neighbours, counted from 1: a
 blank line is an isolated vertex, a line that begins with % is a comment. Every edge stands in both of its
 vertices' lines; it is read once. Vertex sizes, vertex weights and edge weights are dropped as the header's
-fmt says, and counted as columns.
+fmt says, and counted as columns. Held are 8 bytes per edge, and a few mebibytes.
 """
 
 from __future__ import annotations
 
+import os
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from wedgewise.errors import FormatError
-from wedgewise.graph import EdgeList, Origin
-from wedgewise.machine.hardware import usable_threads
-from wedgewise.read.content import Content
+from wedgewise.graph import Origin
+from wedgewise.read.content import Content, open_content
 from wedgewise.read.limits import Limits
 from wedgewise.read.numbers import NumberStream, Words, check_declared_bytes, header_integers
-from wedgewise.sorting import sorted_keys
+from wedgewise.read.pieces import GrowingPairs, PairPieces, Piece
 
 HEADER = "vertices, edges, and optionally fmt (digits 0 or 1) and the number of weights per vertex"
 NO_METIS = 'for a plain edge list pass format="text"'
-STEP_ARCS = 1 << 20
+GROUPS = 1 << 16  # of edges, by their smaller end: each has a sum of its own
+SECRETS = np.frombuffer(os.urandom(24), np.uint64) | np.uint64(1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,56 +38,77 @@ class _Header:
     words_per_neighbour: int
 
 
+@dataclass(frozen=True, slots=True)
+class _Arcs:
+    """Entries of rows, counted from 0, and the lines that they stand on."""
+
+    sources: NDArray[np.int64]
+    targets: NDArray[np.int64]
+    lines: NDArray[np.int64]
+
+
 class _Rows:
-    """Where the rows of the vertices lie: comment lines are seen as blocks go by."""
+    """Which row each line is: comment lines are seen, and counted, as blocks go by."""
 
     def __init__(self, first_line: int) -> None:
         self.first_line = first_line
-        self.comment_lines = np.empty(0, np.int64)
+        self.comments = 0
+        self._last_comment = np.empty(0, np.int64)
 
-    def drop_comments(self, words: Words) -> Words:
-        """The words that are in no comment line; the last comment line known may reach into this block."""
+    def drop_comments(self, words: Words) -> tuple[Words, NDArray[np.int64]]:
+        """The words that are in no comment line, and their vertices; the last comment may reach into this block."""
         begins = (words.columns == 0) & (words.text[words.starts] == ord("%"))
-        known = np.concatenate((self.comment_lines[-1:], words.lines[begins]))
-        if not len(words) or not len(known):
-            return words
-        if begins.any():
-            self.comment_lines = np.concatenate((self.comment_lines, words.lines[begins]))
-        elif known[0] != words.lines[0]:
-            return words
-        return words.select(~np.isin(words.lines, known))
-
-    def vertices(self, lines: NDArray[np.int64]) -> NDArray[np.int64]:
-        """The vertex (from 0) whose row each line is."""
-        return lines - self.first_line - np.searchsorted(self.comment_lines, lines)
-
-    def line_of(self, vertex: int) -> int:
-        """The line number (from 1) of a vertex's row."""
-        rows_before_comment = self.comment_lines - self.first_line - np.arange(len(self.comment_lines))
-        return vertex + self.first_line + int(np.searchsorted(rows_before_comment, vertex, side="right")) + 1
+        comments = words.lines[begins]
+        reached = np.concatenate((self._last_comment, comments))
+        if len(reached) and len(words) and reached[-1] >= words.lines[0]:
+            words = words.select(~np.isin(words.lines, reached))
+        vertices = words.lines - self.first_line - self.comments - np.searchsorted(comments, words.lines)
+        self.comments += len(comments)
+        self._last_comment = reached[-1:]
+        return words, vertices
 
 
-def read_metis(content: Content, limits: Limits) -> EdgeList:
-    """Read a METIS graph; the declared numbers of vertices and edges must be met exactly."""
+def pieces_of_metis(content: Content, limits: Limits) -> PairPieces:
+    """The edges of a METIS graph, each once; the declared numbers of vertices and edges must be met exactly.
+
+    That an edge stands in one row alone shows when all pieces were taken.
+    """
     stream = NumberStream(content, limits)
     header = _read_header(stream, content, limits)
-    rows = _Rows(stream.lines_taken)
-    arcs = _read_arcs(stream, header, rows)
-    _check_rows(stream, header, rows)
-    if len(arcs) != 2 * header.m:
-        raise FormatError(
-            f"{len(arcs):,} neighbours where {header.m:,} edges need {2 * header.m:,}",
-            path=stream.name,
-            line=stream.lines_taken,
-            remedy=f"every edge stands in both of its rows; correct the header, or {NO_METIS}",
-        )
-    return EdgeList(
-        _each_edge_once(arcs, rows, stream.name),
+    return PairPieces(
         Origin(content.name, "METIS"),
+        _each_edge_once(stream, header, content, limits),
+        expected_pairs=header.m,
         vertices=header.n,
-        dropped_columns=header.words_before + header.words_per_neighbour - 1,
+        ignored_columns=_value_columns(header),
         undirected=True,
     )
+
+
+def _each_edge_once(stream: NumberStream, header: _Header, content: Content, limits: Limits) -> Iterator[Piece]:
+    """The arcs that go up; at the end it is clear whether every one of them goes down as well."""
+    balance = _Balance(header.n)
+    for arcs in _arcs(stream, header):
+        balance.add(arcs)
+        up = arcs.sources < arcs.targets
+        yield _pairs(arcs.sources[up], arcs.targets[up], header)
+    group = balance.first_unequal()
+    if group is not None:
+        raise _one_sided(content, limits, balance, group)
+
+
+def _pairs(sources: NDArray[np.int64], targets: NDArray[np.int64], header: _Header) -> Piece:
+    pairs = np.empty((len(sources), 2), np.uint32 if header.n <= 2**32 else np.uint64)
+    pairs[:, 0] = sources
+    pairs[:, 1] = targets
+    return pairs
+
+
+def _value_columns(header: _Header) -> tuple[str, ...]:
+    """What stands in the rows beside neighbours; nothing does where there are no rows, whatever the header says."""
+    if header.n == 0:
+        return ()
+    return ("vertex weight",) * header.words_before + ("edge weight",) * (header.words_per_neighbour - 1)
 
 
 def _read_header(stream: NumberStream, content: Content, limits: Limits) -> _Header:
@@ -113,20 +135,21 @@ def _read_header(stream: NumberStream, content: Content, limits: Limits) -> _Hea
     return _Header(n, m, int(has_size) + weights, 1 + int(has_edge_weight))
 
 
-def _read_arcs(stream: NumberStream, header: _Header, rows: _Rows) -> NDArray[Any]:
-    """All (vertex, neighbour) entries, counted from 0."""
-    pieces: list[NDArray[Any]] = [np.empty((0, 2), np.uint32)]
+def _arcs(stream: NumberStream, header: _Header) -> Iterator[_Arcs]:
+    """All entries of all rows, block by block; at the end there are as many as the header says."""
+    rows = _Rows(stream.lines_taken)
     found = 0
     last: tuple[int, int] | None = None
     for block in stream.words():
-        words = rows.drop_comments(block)
+        words, vertices = rows.drop_comments(block)
         if not len(words):
             continue
         _check_row_ends(words, last, header, stream.name)
         last = int(words.lines[-1]), int(words.columns[-1])
         places = words.columns - header.words_before
-        neighbours = words.select((places >= 0) & (places % header.words_per_neighbour == 0))
-        pieces.append(_arcs_of(neighbours, header, rows, stream.name))
+        chosen = (places >= 0) & (places % header.words_per_neighbour == 0)
+        neighbours = words.select(chosen)
+        arcs = _arcs_of(neighbours, vertices[chosen], header, stream.name)
         found += len(neighbours)
         if found > 2 * header.m:
             at = len(neighbours) - (found - 2 * header.m)
@@ -137,13 +160,20 @@ def _read_arcs(stream: NumberStream, header: _Header, rows: _Rows) -> NDArray[An
                 text=neighbours.word(at),
                 remedy=f"correct the header, or {NO_METIS}",
             )
+        yield arcs
     if last is not None:
         _check_row_end(*last, header, stream.name)
-    return np.concatenate(pieces)
+    _check_rows(stream, header, rows)
+    if found != 2 * header.m:
+        raise FormatError(
+            f"{found:,} neighbours where {header.m:,} edges need {2 * header.m:,}",
+            path=stream.name,
+            line=stream.lines_taken,
+            remedy=f"every edge stands in both of its rows; correct the header, or {NO_METIS}",
+        )
 
 
-def _arcs_of(neighbours: Words, header: _Header, rows: _Rows, name: str) -> NDArray[Any]:
-    sources = rows.vertices(neighbours.lines)
+def _arcs_of(neighbours: Words, sources: NDArray[np.int64], header: _Header, name: str) -> _Arcs:
     targets = neighbours.integers(name, f"neighbours are integers from 1 to n; {NO_METIS}") - 1
     beyond = sources >= header.n
     outside = (targets < 0) | (targets >= header.n)
@@ -166,10 +196,7 @@ def _arcs_of(neighbours: Words, header: _Header, rows: _Rows, name: str) -> NDAr
         raise FormatError(
             reason, path=name, line=int(neighbours.lines[at]) + 1, text=neighbours.word(at), remedy=remedy
         )
-    arcs = np.empty((len(sources), 2), np.uint32 if header.n <= 2**32 else np.uint64)
-    arcs[:, 0] = sources
-    arcs[:, 1] = targets
-    return arcs
+    return _Arcs(sources, targets, neighbours.lines)
 
 
 def _check_row_ends(words: Words, last: tuple[int, int] | None, header: _Header, name: str) -> None:
@@ -204,7 +231,7 @@ def _check_row_end(line: int, column: int, header: _Header, name: str) -> None:
 
 def _check_rows(stream: NumberStream, header: _Header, rows: _Rows) -> None:
     """There is a line for every vertex; the last one may lack its newline, and be empty."""
-    found = stream.lines_taken + 1 - rows.first_line - len(rows.comment_lines)
+    found = stream.lines_taken + 1 - rows.first_line - rows.comments
     if found < header.n:
         raise FormatError(
             f"{found:,} rows where {header.n:,} vertices are declared",
@@ -214,46 +241,79 @@ def _check_rows(stream: NumberStream, header: _Header, rows: _Rows) -> None:
         )
 
 
-def _each_edge_once(arcs: NDArray[Any], rows: _Rows, name: str) -> NDArray[Any]:
-    """The arcs that go up, once it is clear that every one of them goes down as well."""
-    upward = arcs[:, 0] < arcs[:, 1]
-    up = np.empty((np.count_nonzero(upward), 2), arcs.dtype)
-    down = np.empty((len(arcs) - len(up), 2), arcs.dtype)
-    goes_up = goes_down = 0
-    for begin in range(0, len(arcs), STEP_ARCS):
-        here, is_up = arcs[begin : begin + STEP_ARCS], upward[begin : begin + STEP_ARCS]
-        count = int(np.count_nonzero(is_up))
-        up[goes_up : goes_up + count] = here[is_up]
-        down[goes_down : goes_down + len(here) - count] = here[~is_up]
-        goes_up, goes_down = goes_up + count, goes_down + len(here) - count
-    up_keys, down_keys = _sorted_keys(up[:, 0], up[:, 1]), _sorted_keys(down[:, 1], down[:, 0])
-    if np.array_equal(up_keys, down_keys):
-        return up
-    key = _first_unequal(up_keys, down_keys)
-    low, high = key >> 32, key & 0xFFFFFFFF
-    in_up = np.count_nonzero(up_keys == np.uint64(key)) > np.count_nonzero(down_keys == np.uint64(key))
-    source, target = (low, high) if in_up else (high, low)
-    raise FormatError(
+class _Balance:
+    """Whether the arcs that go up are those that go down, by sums: what goes up is added, what goes down subtracted.
+
+    What is summed is a hash of the edge by secret numbers, so that two different sets of arcs have equal sums once in
+    2^64 cases, and nobody can prepare one. Edges are summed in groups by their smaller end.
+    """
+
+    def __init__(self, n: int) -> None:
+        self._n = max(1, n)
+        self._sums = np.zeros(min(self._n, GROUPS), np.uint64)
+
+    def add(self, arcs: _Arcs) -> None:
+        low, high = np.minimum(arcs.sources, arcs.targets), np.maximum(arcs.sources, arcs.targets)
+        hashes = _mixed(_mixed(low.astype(np.uint64), SECRETS[0]) + high.astype(np.uint64), SECRETS[1])
+        hashes *= np.where(arcs.sources < arcs.targets, np.uint64(1), np.uint64(2**64 - 1))
+        np.add.at(self._sums, self.groups(low), hashes)
+
+    def groups(self, low: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The group of each edge by its smaller end."""
+        return low * len(self._sums) // self._n
+
+    def first_unequal(self) -> int | None:
+        """The first group whose arcs do not go both ways."""
+        unequal = np.flatnonzero(self._sums)
+        return int(unequal[0]) if len(unequal) else None
+
+
+def _mixed(values: NDArray[np.uint64], secret: np.uint64) -> NDArray[np.uint64]:
+    """Numbers that look random: multiplied and folded, twice."""
+    for factor in (secret, SECRETS[2]):
+        values = values * factor
+        values ^= values >> np.uint64(29)
+    return values
+
+
+def _one_sided(content: Content, limits: Limits, balance: _Balance, group: int) -> FormatError:
+    """The message for the first edge that stands in one row alone: a file is read again to find it."""
+    remedy = f"every edge stands in both of its rows; {NO_METIS}"
+    arc = None
+    if content.path is not None and content.path.is_file():
+        arc = _first_one_sided(content, limits, balance, group)
+    if arc is None:
+        return FormatError("a vertex lists one that does not list it back", path=content.name, remedy=remedy)
+    source, target = arc
+    lines = (arcs.lines[arcs.sources == source] for arcs in _arcs_again(content, limits))
+    return FormatError(
         f"vertex {source + 1} lists {target + 1}, which does not list it back",
-        path=name,
-        line=rows.line_of(source),
-        remedy=f"every edge stands in both of its rows; {NO_METIS}",
+        path=content.name,
+        line=next((int(found[0]) + 1 for found in lines if len(found)), None),
+        remedy=remedy,
     )
 
 
-def _sorted_keys(low: NDArray[Any], high: NDArray[Any]) -> NDArray[np.uint64]:
-    keys = np.empty(len(low), np.uint64)
-    for begin in range(0, len(keys), STEP_ARCS):
-        step = slice(begin, begin + STEP_ARCS)
-        keys[step] = low[step].astype(np.uint64) << np.uint64(32) | high[step].astype(np.uint64)
-    return sorted_keys(keys, usable_threads())
+def _arcs_again(content: Content, limits: Limits) -> Iterator[_Arcs]:
+    with open_content(content.name, limits) as again:
+        stream = NumberStream(again, limits)
+        yield from _arcs(stream, _read_header(stream, again, limits))
 
 
-def _first_unequal(first: NDArray[np.uint64], second: NDArray[np.uint64]) -> int:
-    """The smallest key that occurs more often on one side."""
-    shared = min(len(first), len(second))
-    different = np.flatnonzero(first[:shared] != second[:shared])
-    if len(different):
-        return min(int(first[different[0]]), int(second[different[0]]))
-    longer = first if len(first) > shared else second
-    return int(longer[shared])
+def _first_one_sided(content: Content, limits: Limits, balance: _Balance, group: int) -> tuple[int, int] | None:
+    """The arc of a group's smallest edge, by its smaller end first, that goes one way more often than the other."""
+    both = GrowingPairs(limits, content.name, np.uint64)
+    for arcs in _arcs_again(content, limits):
+        here = balance.groups(np.minimum(arcs.sources, arcs.targets)) == group
+        both.add(np.stack((arcs.sources[here], arcs.targets[here]), 1).astype(np.uint64))
+    found = both.array()
+    edges = np.sort(found, axis=1)
+    order = np.lexsort((edges[:, 1], edges[:, 0]))
+    edges, goes_up = edges[order], (found[:, 0] < found[:, 1])[order]
+    begins = np.flatnonzero(np.concatenate((np.ones(1, np.bool_), (edges[1:] != edges[:-1]).any(axis=1)))[: len(edges)])
+    surplus = np.add.reduceat(np.where(goes_up, 1, -1), begins) if len(begins) else begins
+    unequal = np.flatnonzero(surplus)
+    if not len(unequal):  # the file has changed
+        return None
+    low, high = edges[begins[unequal[0]]].tolist()
+    return (low, high) if surplus[unequal[0]] > 0 else (high, low)

@@ -85,7 +85,7 @@ class NumberStream:
         self.name = content.name
         self.lines_taken = 0
         self._limits = limits
-        self._blocks = _small_blocks(content)
+        self._blocks = content.blocks(BLOCK_BYTES)
         self._buffer = b""
         self._at = 0
 
@@ -190,13 +190,6 @@ class NumberStream:
             line=self.lines_taken + block.count(b"\n", 0, at) + 1,
             remedy=NO_TEXT_REMEDY,
         )
-
-
-def _small_blocks(content: Content) -> Iterator[NDArray[np.uint8]]:
-    """The content in blocks that stay in a processor's cache; a mapped file comes as one."""
-    for block in content.blocks(BLOCK_BYTES):
-        for begin in range(0, len(block), BLOCK_BYTES):
-            yield block[begin : begin + BLOCK_BYTES]
 
 
 def header_integers(line: str, name: str, number: int, meaning: str) -> list[int]:

@@ -1,30 +1,33 @@
-"""NumPy's .npy and .npz files → EdgeList, without NumPy's loader: nothing is ever unpickled or evaluated.
+"""NumPy's .npy and .npz files, without NumPy's loader: nothing is ever unpickled or evaluated.
 
 The header is matched against the one form that NumPy writes, and what it declares is compared with the
-bytes that are there before anything is allocated. A plain .npy file is mapped. An .npz file holds an edge
-array (named ``edges``, or the only one, with the number of vertices in ``n`` if there is such an array) or
-a sparse matrix as SciPy saves it.
+bytes that are there before anything is allocated. An .npz file holds an edge array (named ``edges``, or the only one,
+with the number of vertices in ``n`` if there is such an array) or a sparse matrix as SciPy saves it. Its members are
+decompressed in blocks: of a sparse matrix nothing but its row offsets is held.
 """
 
 from __future__ import annotations
 
 import math
 import re
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
 
 from wedgewise.errors import FormatError
-from wedgewise.graph import EdgeList, Origin
-from wedgewise.read.checks import first_outside, interleave, kept_type
+from wedgewise.graph import Origin
+from wedgewise.read.checks import KEPT_DTYPES, first_outside, interleave, kept_type
 from wedgewise.read.content import Content
 from wedgewise.read.limits import Limits
+from wedgewise.read.pieces import PairPieces, Piece
 from wedgewise.read.zip_members import ZipMembers
 
 MAGIC = b"\x93NUMPY"
 MAX_HEADER_BYTES = 10_000
+PIECE_ROWS = 2**18
 HEADER = re.compile(
     rb"\{'descr': '([<>|=]?[biufcSUVMmO]\d{0,4})', 'fortran_order': (True|False), 'shape': "
     rb"\((|\d{1,18},|\d{1,18}(?:, \d{1,18})+)\), \} *\n?"
@@ -47,42 +50,64 @@ class ArrayHeader:
         return self.data_offset + math.prod(self.shape) * self.dtype.itemsize
 
 
-def read_npy(content: Content, limits: Limits) -> EdgeList:
-    """Read a (k, 2) integer array; a plain file stays mapped."""
+Blocks = Callable[[int, int, int], Iterator[NDArray[np.uint8]]]  # from, to, bytes of a block
+
+
+def pieces_of_npy(content: Content, limits: Limits, whole: bool) -> PairPieces:
+    """A (k, 2) integer array; in one piece where it is wanted whole and lies in the file as it would in memory."""
     header = parse_header(content.head(MAX_HEADER_BYTES + 12), content.name)
     _check_edge_array(header, limits, content.name)
-    array = _array_in(content.whole(), header, content.name)
-    return _edge_list(array, Origin(content.name, "npy"), None)
+    if content.size is not None:
+        _check_length(content.size, header, content.name)
+    found = PairPieces(Origin(content.name, "npy"), expected_pairs=header.shape[0])
+    if whole and not header.fortran_order and header.dtype in KEPT_DTYPES:
+        found.pieces = _all_at_once(content, header)
+    elif content.size is not None or header.fortran_order:
+        found.pieces = _rows_of(_blocks_of_file(content.file()), header)
+    else:
+        found.pieces = _rows_of_stream(content, header)
+    found.pieces = _inside(found.pieces, content.name, None)
+    return found
 
 
-def read_npz(content: Content, limits: Limits) -> EdgeList:
-    """Read an edge array or a SciPy sparse matrix out of an archive of arrays."""
-    with ZipMembers(content, limits) as members:
-        arrays = _Archive(members, content.name)
-        if {"format", "shape"} <= arrays.names:
-            return _read_sparse(arrays, limits)
-        return _read_edge_member(arrays, limits)
+def pieces_of_npz(content: Content, limits: Limits) -> PairPieces:
+    """An edge array or a SciPy sparse matrix out of an archive of arrays."""
+    arrays = _Archive(ZipMembers(content, limits), content.name, limits)
+    if {"format", "shape"} <= arrays.names:
+        return _sparse(arrays, limits)
+    return _edge_member(arrays, limits)
 
 
 class _Archive:
     """The arrays of an .npz file by name, each read when asked for."""
 
-    def __init__(self, members: ZipMembers, name: str) -> None:
+    def __init__(self, members: ZipMembers, name: str, limits: Limits) -> None:
         self.name = name
-        self._members = members
+        self._members, self._limits = members, limits
         self.names = {member.removesuffix(".npy") for member in members.names if member.endswith(".npy")}
 
     def header(self, array: str) -> ArrayHeader:
-        return parse_header(self._members.head(f"{array}.npy", MAX_HEADER_BYTES + 12), self.place(array))
+        header = parse_header(self._members.head(f"{array}.npy", MAX_HEADER_BYTES + 12), self.place(array))
+        _check_length(self._members.size(f"{array}.npy"), header, self.place(array))
+        return header
 
-    def array(self, array: str, header: ArrayHeader | None = None) -> NDArray[Any]:
-        header = header or self.header(array)
-        declared = self._members.size(f"{array}.npy")
-        _check_length(declared, header, self.place(array))
-        return _array_in(self._members.read(f"{array}.npy"), header, self.place(array))
+    def rows(self, array: str, header: ArrayHeader) -> Iterator[NDArray[Any]]:
+        """The array in pieces: of its first dimension, and (k, 2) ones of two."""
 
-    def integers(self, array: str, dimensions: int) -> NDArray[Any]:
-        """One array of the sparse layout."""
+        def blocks(begin: int, end: int, size: int) -> Iterator[NDArray[np.uint8]]:
+            return self._members.blocks(f"{array}.npy", begin, end, size)
+
+        return _rows_of(blocks, header)
+
+    def array(self, array: str, header: ArrayHeader) -> NDArray[Any]:
+        """A whole array of at most one dimension."""
+        size = header.total_bytes - header.data_offset
+        self._limits.check_memory(size, path=self.place(array))
+        (data,) = self._members.blocks(f"{array}.npy", header.data_offset, header.total_bytes, size) if size else (b"",)
+        return np.frombuffer(data, header.dtype).reshape(header.shape)
+
+    def integers(self, array: str, dimensions: int) -> ArrayHeader:
+        """What one array of the sparse layout declares."""
         if array not in self.names:
             raise FormatError(f"no array {array!r}", path=self.name, remedy=SPARSE_REMEDY)
         header = self.header(array)
@@ -92,7 +117,7 @@ class _Archive:
                 path=self.name,
                 remedy=SPARSE_REMEDY,
             )
-        return self.array(array, header)
+        return header
 
     def text(self, array: str) -> str:
         """A single short text, as SciPy saves the name of a layout."""
@@ -105,7 +130,7 @@ class _Archive:
         return f"{self.name}[{array}]"
 
 
-def _read_edge_member(arrays: _Archive, limits: Limits) -> EdgeList:
+def _edge_member(arrays: _Archive, limits: Limits) -> PairPieces:
     others = arrays.names - {"n"}
     chosen = "edges" if "edges" in others else next(iter(others)) if len(others) == 1 else None
     if chosen is None:
@@ -117,49 +142,93 @@ def _read_edge_member(arrays: _Archive, limits: Limits) -> EdgeList:
         )
     header = arrays.header(chosen)
     _check_edge_array(header, limits, arrays.place(chosen))
-    vertices = int(arrays.integers("n", 0)) if "n" in arrays.names else None
+    vertices = int(arrays.array("n", arrays.integers("n", 0))) if "n" in arrays.names else None
     if vertices is not None:
-        limits.check("vertices", vertices, path=arrays.name)
+        _check_vertices(vertices, limits, arrays.name)
     origin = Origin(arrays.place(chosen), "npz")
-    return _edge_list(arrays.array(chosen, header), origin, vertices)
+    pieces = _inside(arrays.rows(chosen, header), origin.name, vertices)
+    return PairPieces(origin, pieces, header.shape[0], vertices=vertices)
 
 
-def _read_sparse(arrays: _Archive, limits: Limits) -> EdgeList:
+def _check_vertices(vertices: int, limits: Limits, name: str) -> None:
+    if vertices < 0:
+        raise FormatError(f"{vertices:,} vertices", path=name, remedy="the number of vertices is 0 or more")
+    limits.check("vertices", vertices, path=name)
+
+
+def _sparse(arrays: _Archive, limits: Limits) -> PairPieces:
     kind = arrays.text("format")
-    shape = arrays.integers("shape", 1).tolist()
-    if len(shape) != 2 or shape[0] != shape[1] or shape[0] < 0:
+    shape = arrays.array("shape", arrays.integers("shape", 1)).tolist()
+    if len(shape) != 2 or shape[0] != shape[1]:
         raise FormatError(
             f"a sparse matrix of shape {tuple(shape)} is not square",
             path=arrays.name,
             remedy="an adjacency matrix has one row and one column per vertex",
         )
     n = shape[0]
-    limits.check("vertices", n, path=arrays.name)
+    _check_vertices(n, limits, arrays.name)
     if kind in ("csr", "csc"):
-        pairs = _pairs_of_compressed(arrays, n, limits)
+        pieces, entries = _pieces_of_compressed(arrays, n, limits)
     elif kind == "coo":
-        rows, columns = arrays.integers("row", 1), arrays.integers("col", 1)
-        if len(rows) != len(columns):
-            raise FormatError("'row' and 'col' differ in length", path=arrays.name, remedy=SPARSE_REMEDY)
-        pairs = interleave(rows, columns)
+        pieces, entries = _pieces_of_coordinates(arrays, n)
     else:
         raise FormatError("a sparse layout that is not read", path=arrays.name, text=kind, remedy=SPARSE_REMEDY)
-    return _edge_list(kept_type(pairs), Origin(arrays.name, f"npz {kind}"), n)
+    limits.check("pairs", entries, path=arrays.name)
+    return PairPieces(Origin(arrays.name, f"npz {kind}"), pieces, entries, vertices=n)
 
 
-def _pairs_of_compressed(arrays: _Archive, n: int, limits: Limits) -> NDArray[Any]:
+def _pieces_of_coordinates(arrays: _Archive, n: int) -> tuple[Iterator[Piece], int]:
+    rows, columns = arrays.integers("row", 1), arrays.integers("col", 1)
+    if rows.shape != columns.shape:
+        raise FormatError("'row' and 'col' differ in length", path=arrays.name, remedy=SPARSE_REMEDY)
+    ends = zip(arrays.rows("row", rows), arrays.rows("col", columns), strict=True)
+    return _inside_both(ends, arrays.name, n), rows.shape[0]
+
+
+def _inside_both(ends: Iterable[tuple[NDArray[Any], NDArray[Any]]], name: str, n: int) -> Iterator[Piece]:
+    """Sources and targets of any integer types as pairs below n."""
+    row = 0
+    for sources, targets in ends:
+        yield _interleaved(sources, targets, name, n, row)
+        row += len(sources)
+
+
+def _interleaved(rows: NDArray[Any], columns: NDArray[Any], name: str, n: int, row: int) -> Piece:
+    for values in (rows, columns):
+        _check_inside(values, name, n, row)
+    dtype = np.uint32 if n <= 2**32 else np.uint64
+    return interleave(rows.astype(dtype), columns.astype(dtype))
+
+
+def _pieces_of_compressed(arrays: _Archive, n: int, limits: Limits) -> tuple[Iterator[Piece], int]:
     """Expand row offsets; a CSC matrix yields the same edges with their ends exchanged."""
-    offsets, indices = arrays.integers("indptr", 1), arrays.integers("indices", 1)
-    limits.check("pairs", len(indices), path=arrays.name)
-    lengths: NDArray[np.int64] = offsets[1:].astype(np.int64) - offsets[:-1].astype(np.int64)
-    fits = len(offsets) == n + 1 and int(offsets[0]) == 0 and int(offsets[-1]) == len(indices)
-    if not fits or (lengths < 0).any():
+    declared, indices = arrays.integers("indptr", 1), arrays.integers("indices", 1)
+    entries = indices.shape[0]
+    limits.check_memory(8 * declared.shape[0], path=arrays.name)
+    offsets = arrays.array("indptr", declared)
+    fits = len(offsets) == n + 1 and int(offsets[0]) == 0 and int(offsets[-1]) == entries
+    if not fits or first_outside(offsets, entries + 1) is not None or (offsets[1:] < offsets[:-1]).any():
         raise FormatError(
             "'indptr' does not go from 0 up to the length of 'indices' in n steps",
             path=arrays.name,
             remedy=SPARSE_REMEDY,
         )
-    return interleave(np.repeat(np.arange(n, dtype=indices.dtype), lengths), indices)
+    ends = _with_rows(offsets.astype(np.int64), arrays.rows("indices", indices))
+    return _inside_both(ends, arrays.name, n), entries
+
+
+def _with_rows(
+    offsets: NDArray[np.int64], pieces: Iterator[NDArray[Any]]
+) -> Iterator[tuple[NDArray[Any], NDArray[Any]]]:
+    """The row of each column index, and the index."""
+    begin = 0
+    for columns in pieces:
+        end = begin + len(columns)
+        first = int(np.searchsorted(offsets, begin, side="right")) - 1
+        last = int(np.searchsorted(offsets, end, side="left"))
+        bounds = np.clip(offsets[first : last + 1], begin, end)
+        yield np.repeat(np.arange(first, last, dtype=np.int64), np.diff(bounds)), columns
+        begin = end
 
 
 def parse_header(head: bytes, name: str) -> ArrayHeader:
@@ -220,22 +289,72 @@ def _check_length(length: int, header: ArrayHeader, name: str) -> None:
         )
 
 
-def _array_in(raw: NDArray[np.uint8], header: ArrayHeader, name: str) -> NDArray[Any]:
-    """The declared array as a view of the bytes."""
-    _check_length(len(raw), header, name)
-    flat = raw[header.data_offset :].view(header.dtype)
-    return flat.reshape(header.shape, order="F" if header.fortran_order else "C")
+def _all_at_once(content: Content, header: ArrayHeader) -> Iterator[Piece]:
+    raw = content.whole()
+    _check_length(len(raw), header, content.name)
+    yield raw[header.data_offset :].view(header.dtype).reshape(header.shape)
 
 
-def _edge_list(array: NDArray[Any], origin: Origin, vertices: int | None) -> EdgeList:
-    pairs = kept_type(array)
-    outside = first_outside(pairs) if vertices is None else first_outside(pairs, vertices)
+def _blocks_of_file(file: BinaryIO) -> Blocks:
+    def blocks(begin: int, end: int, size: int) -> Iterator[NDArray[np.uint8]]:
+        while begin < end:
+            file.seek(begin)
+            yield np.frombuffer(file.read(min(size, end - begin)), np.uint8)
+            begin += size
+
+    return blocks
+
+
+def _rows_of(blocks: Blocks, header: ArrayHeader) -> Iterator[NDArray[Any]]:
+    """An array in pieces of rows, whichever of its dimensions comes first in the file."""
+    begin, end, rows = header.data_offset, header.total_bytes, PIECE_ROWS
+    width, size = math.prod(header.shape[1:]), header.dtype.itemsize
+    if not header.fortran_order or width == 1:
+        for block in blocks(begin, end, rows * width * size):
+            yield block.view(header.dtype).reshape(-1, *header.shape[1:])
+        return
+    middle = begin + (end - begin) // 2
+    for both in zip(blocks(begin, middle, rows * size), blocks(middle, end, rows * size), strict=True):
+        yield np.stack([block.view(header.dtype) for block in both], axis=1)
+
+
+def _rows_of_stream(content: Content, header: ArrayHeader) -> Iterator[Piece]:
+    """The same of what comes once, in C order."""
+    fill, step = content.reader(), 2 * header.dtype.itemsize
+    fill(np.empty(header.data_offset, np.uint8))
+    left = header.total_bytes - header.data_offset
+    while left:
+        block = np.empty(min(left, PIECE_ROWS * step), np.uint8)
+        if fill(block) < len(block):
+            break
+        left -= len(block)
+        yield block.view(header.dtype).reshape(-1, 2)
+    if left or fill(np.empty(1, np.uint8)):
+        more = "fewer" if left else "more"
+        raise FormatError(
+            f"declares {header.total_bytes:,} bytes where there are {more}",
+            path=content.name,
+            remedy="the file is truncated or its header is wrong",
+        )
+
+
+def _inside(pieces: Iterator[NDArray[Any]] | Any, name: str, vertices: int | None) -> Iterator[Piece]:
+    """Pieces of numbers as pairs, each checked."""
+    row = 0
+    for piece in pieces:
+        pairs = kept_type(piece)
+        _check_inside(pairs, name, vertices, row)
+        row += len(pairs)
+        yield pairs
+
+
+def _check_inside(values: NDArray[Any], name: str, vertices: int | None, row: int) -> None:
+    outside = first_outside(values) if vertices is None else first_outside(values, vertices)
     if outside is not None:
         allowed = "2^63 − 1" if vertices is None else f"n − 1 = {vertices - 1}"
         raise FormatError(
-            f"row {outside[0] // 2} holds a number outside 0 … {allowed}",
-            path=origin.name,
+            f"row {row + outside[0] // values[0].size} holds a number outside 0 … {allowed}",
+            path=name,
             text=str(outside[1]),
             remedy="renumber the vertices from 0",
         )
-    return EdgeList(pairs, origin, vertices=vertices)

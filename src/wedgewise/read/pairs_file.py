@@ -1,70 +1,95 @@
-"""Raw binary pairs (.bel) → EdgeList: little-endian int32 or int64, two per pair, nothing else; mapped, never
-copied.
+"""Raw binary pairs (.bel): little-endian int32 or int64, two per pair, nothing else.
 
 The width comes from ``format="bel32"``/``"bel64"`` or the suffix .bel32/.bel64. A plain .bel file is judged
 by content: when every second 32-bit word is zero, the words are the upper halves of 64-bit ids below 2^32.
 As 32-bit ids they would be a star into vertex 0, whose pairs are all different; where no lower half
 repeats, the file may be either and is refused. Any other file holds 32-bit ids, so that 64-bit ids of 2^32
-and more have to be named as such.
+and more have to be named as such. In pieces, the first of them is judged, and the others have to agree.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterator
+from itertools import chain
 
 import numpy as np
 from numpy.typing import NDArray
 
 from wedgewise.errors import FormatError
-from wedgewise.graph import EdgeList, Origin
+from wedgewise.graph import Origin
 from wedgewise.read.checks import first_outside, kept_type
-from wedgewise.read.content import Content
+from wedgewise.read.content import Bytes, Content
 from wedgewise.read.limits import Limits
+from wedgewise.read.pieces import PairPieces, Piece
 
 SCAN_WORDS = 2**21
+BLOCK_BYTES = 2**21
 NAME_THE_WIDTH = 'pass format="bel32" or format="bel64"'
 
 
-def read_bel(content: Content, limits: Limits) -> EdgeList:
-    """Read raw pairs whose width the content has to tell."""
-    raw = content.whole()
-    if len(raw) % 8:
-        raise _wrong_size(content.name, len(raw), 4)
-    if len(raw) == 0 or not could_be_wide(raw):
-        return _pairs(content, raw, 4, limits, "32-bit by its content")
-    if not repeats(raw.view("<u4")[::2]):
-        raise FormatError(
-            "reads as 64-bit pairs and as 32-bit pairs with vertex 0",
-            path=content.name,
-            remedy=NAME_THE_WIDTH,
-        )
-    return _pairs(content, raw, 8, limits, "64-bit by its content")
+def pieces_of_bel(content: Content, limits: Limits, whole: bool) -> PairPieces:
+    """Raw pairs whose width the content has to tell."""
+    blocks = _blocks(content, whole)
+    first = next(blocks, np.empty(0, np.uint8))
+    width, blocks = 4, chain([first], blocks)
+    if len(first) and could_be_wide(first):
+        if not repeats(first.view("<u4")[::2]):
+            raise _ambiguous(content.name)
+        width = 8
+    return _pieces(content, blocks, width, limits, f"{8 * width}-bit by its content")
 
 
-def read_bel32(content: Content, limits: Limits) -> EdgeList:
-    """Read raw little-endian int32 pairs."""
-    return _pairs(content, content.whole(), 4, limits, "32-bit as named")
+def pieces_of_bel32(content: Content, limits: Limits, whole: bool) -> PairPieces:
+    """Raw little-endian int32 pairs."""
+    return _pieces(content, _blocks(content, whole), 4, limits, "32-bit as named")
 
 
-def read_bel64(content: Content, limits: Limits) -> EdgeList:
-    """Read raw little-endian int64 pairs."""
-    return _pairs(content, content.whole(), 8, limits, "64-bit as named")
+def pieces_of_bel64(content: Content, limits: Limits, whole: bool) -> PairPieces:
+    """Raw little-endian int64 pairs."""
+    return _pieces(content, _blocks(content, whole), 8, limits, "64-bit as named")
 
 
-def _pairs(content: Content, raw: NDArray[np.uint8], width: int, limits: Limits, note: str) -> EdgeList:
-    if len(raw) % (2 * width):
-        raise _wrong_size(content.name, len(raw), width)
-    limits.check("pairs", len(raw) // (2 * width), path=content.name)
-    pairs: NDArray[Any] = kept_type(raw.view(f"<i{width}").reshape(-1, 2))
-    outside = first_outside(pairs)
-    if outside is not None:
-        raise FormatError(
-            f"pair {outside[0] // 2} holds a negative id",
-            path=content.name,
-            text=str(outside[1]),
-            remedy=f"ids are non-negative; if the width is wrong, {NAME_THE_WIDTH}",
-        )
-    return EdgeList(pairs, Origin(content.name, f"bel{8 * width}", (note,)))
+def _blocks(content: Content, whole: bool) -> Iterator[Bytes]:
+    return iter([content.whole()]) if whole else content.blocks(BLOCK_BYTES)
+
+
+def _pieces(content: Content, blocks: Iterator[Bytes], width: int, limits: Limits, note: str) -> PairPieces:
+    expected = None if content.size is None else content.size // (2 * width)
+    if expected is not None:
+        limits.check("pairs", expected, path=content.name)
+    origin = Origin(content.name, f"bel{8 * width}", (note,))
+    return PairPieces(origin, _checked(blocks, width, "by its content" in note, content.name), expected)
+
+
+def _checked(blocks: Iterator[Bytes], width: int, judged: bool, name: str) -> Iterator[Piece]:
+    """Blocks of bytes as pairs of that width, each checked."""
+    step, size, carried = 2 * width, 0, np.empty(0, np.uint8)
+    for block in blocks:
+        raw = np.concatenate((carried, block)) if len(carried) else block
+        pairs = kept_type(raw[: len(raw) // step * step].view(f"<i{width}").reshape(-1, 2))
+        outside = first_outside(pairs)
+        if outside is not None:
+            raise _negative(name, size // step + outside[0] // 2, outside[1])
+        if judged and width == 8 and len(pairs) and int(pairs.max()) >= 2**32:
+            raise _ambiguous(name)
+        carried = raw[len(pairs) * step :]
+        size += len(raw) - len(carried)
+        yield pairs
+    if len(carried):
+        raise _wrong_size(name, size + len(carried), 4 if judged else width)
+
+
+def _negative(name: str, pair: int, found: int) -> FormatError:
+    return FormatError(
+        f"pair {pair} holds a negative id",
+        path=name,
+        text=str(found),
+        remedy=f"ids are non-negative; if the width is wrong, {NAME_THE_WIDTH}",
+    )
+
+
+def _ambiguous(name: str) -> FormatError:
+    return FormatError("reads as 64-bit pairs and as 32-bit pairs with vertex 0", path=name, remedy=NAME_THE_WIDTH)
 
 
 def could_be_wide(raw: NDArray[np.uint8]) -> bool:

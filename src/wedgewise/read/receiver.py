@@ -11,8 +11,7 @@ class Receiver(Protocol):
     """Takes the pairs of a file in pieces: ``begin``, ``put`` for every part in any order, ``end``.
 
     Text of integer labels is handed over chunk by chunk, compressed or not. All other formats are handed over whole
-    by ``take`` when they have been checked: raw pairs and ``.npy`` files are mapped, so there is nothing to parse, and
-    reading their bytes happens while they are copied.
+    by ``take`` when they have been checked.
     """
 
     @property

@@ -1,40 +1,56 @@
 """Which format is this? Content decides; the suffix only where content cannot.
 
-1. A signature at the beginning of the decompressed bytes names Matrix Market, .npy, .npz, Parquet and Arrow.
+1. A signature at the beginning of the decompressed bytes names Matrix Market, .npy, .npz, Parquet and Arrow; behind the
+   suffix of raw pairs, which may begin like anything, all of it has to be there.
 2. Raw pairs have no signature, and a METIS graph looks like an edge list: these are told by their suffix,
    .bel, .bel32 and .bel64, .metis and .graph (compression suffixes left aside).
 3. Everything else is a text edge list, unless it is visibly binary.
 
 ``format=`` overrides all of it.
+
+Compression is told by a signature too, whatever the format, with one exception: raw pairs may begin like a compressed
+file. Where ``format=`` or the suffix says that a file holds them, it is decompressed if its name ends with .gz, .bz2,
+.xz or .zst, and otherwise not; what has no name, such as standard input, is if its first bytes do decompress.
 """
 
 from __future__ import annotations
 
+import re
 from pathlib import PurePath
+from typing import Protocol
 
 from wedgewise.errors import FormatError
-from wedgewise.read.content import Content
 
 HEAD_BYTES = 4096
 MATRIX_MARKET_BANNER = b"%%matrixmarket"
-SIGNATURES = {
-    b"\x93NUMPY": "npy",
-    b"PK\x03\x04": "npz",
-    b"PK\x05\x06": "npz",
-    b"PAR1": "parquet",
-    b"ARROW1": "arrow",
-    b"\xff\xff\xff\xff": "arrow",
+SIGNATURES = {  # as a file begins, and the whole of it, which raw pairs do not begin with by chance
+    "npy": (rb"\x93NUMPY", rb"\x93NUMPY[\x01-\x03]\x00.{2}\{"),
+    "npz": (rb"PK(\x03\x04|\x05\x06)", rb"PK\x03\x04[\x0a-\x3f]\x00.{20}[^\x00]\x00.{2}[ -~]"),
+    "parquet": (rb"PAR1[\x00-\x08\x0e-\x1f]", rb"PAR1\x15[\x00-\x08][\x15\x19]"),
+    "arrow": (rb"ARROW1\x00|\xff\xff\xff\xff", rb"ARROW1\x00\x00|\xff\xff\xff\xff"),
 }
+RAW_PAIRS = ("bel", "bel32", "bel64")
 SUFFIXES = {".bel": "bel", ".bel32": "bel32", ".bel64": "bel64", ".metis": "metis", ".graph": "metis"}
 COMPRESSION_SUFFIXES = (".gz", ".bz2", ".xz", ".zst")
 PICKLE_SIGNATURES = tuple(bytes((0x80, protocol)) for protocol in range(2, 6))
 
 
-def sniff(content: Content) -> str:
+class Beginning(Protocol):
+    """The first bytes of a file, behind its compression."""
+
+    @property
+    def name(self) -> str: ...
+
+    def head(self, size: int) -> bytes:
+        """The first `size` bytes, fewer if there are no more."""
+
+
+def sniff(content: Beginning) -> str:
     """The name of the format, a key of `wedgewise.read.FORMATS`."""
     head = content.head(HEAD_BYTES)
-    for signature, name in SIGNATURES.items():
-        if head.startswith(signature):
+    is_raw = names_raw_pairs(content.name, None)
+    for name, (beginning, whole) in SIGNATURES.items():
+        if re.match(whole if is_raw else beginning, head, re.DOTALL):
             return name
     if head[: len(MATRIX_MARKET_BANNER)].lower() == MATRIX_MARKET_BANNER:
         return "mtx"
@@ -56,9 +72,19 @@ def sniff(content: Content) -> str:
     return "text"
 
 
+def names_raw_pairs(name: str, format: str | None) -> bool:
+    """Whether a file is said to hold raw pairs, by the user or by its suffix."""
+    return (data_suffix(name).removeprefix(".") if format is None else format) in RAW_PAIRS
+
+
+def names_compression(name: str) -> bool:
+    """Whether a file is said to be compressed, by its suffix."""
+    return PurePath(name).suffix.lower() in COMPRESSION_SUFFIXES
+
+
 def data_suffix(name: str) -> str:
     """The suffix that speaks of the data: ``graph.mtx.gz`` has .mtx."""
     path = PurePath(name)
-    if path.suffix.lower() in COMPRESSION_SUFFIXES:
+    if names_compression(name):
         path = PurePath(path.stem)
     return path.suffix.lower()

@@ -1,17 +1,16 @@
-"""Text edge lists: SNAP, KONECT, CSV, TSV and their kin, plain or compressed.
+"""Text edge lists and tables: SNAP, KONECT, CSV, TSV and their kin, plain or compressed.
 
-`_text_lines` says what a line is, `_text_layout` how the first lines decide about labels, separator and
-header. Integer labels are parsed by one compiled kernel over chunks of the mapped file that are cut at
-newlines; files under `KERNEL_BYTES` are parsed by NumPy unless the kernel is loaded already. Compressed text
-is parsed block by block and never held whole. A `Receiver` gets the pairs of each chunk from the thread that has
-parsed it, while the others parse on.
+`_text_lines` says what a line is, `_text_layout` how the first lines decide about separator, header, columns and
+labels. Rows that begin with two integers are parsed here, by one compiled kernel over chunks of a block that are cut at
+newlines; files under `KERNEL_BYTES` are parsed by NumPy unless the kernel is loaded already. All other rows are read by
+`_fields`. Text is parsed block by block and never held whole. A `Receiver` gets the pairs of each chunk from the thread
+that has parsed it, while the others parse on.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from itertools import pairwise
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -19,129 +18,136 @@ from numpy.typing import NDArray
 
 from wedgewise.errors import UnknownNameError, VerificationError
 from wedgewise.execute.threads import run_tasks
-from wedgewise.graph import EdgeList, Origin
-from wedgewise.machine.hardware import usable_threads
+from wedgewise.graph import Origin
+from wedgewise.labels import TextLabels
+from wedgewise.machine.hardware import granted_threads
 from wedgewise.machine.jit import JIT_DISABLED, kernel_view
-from wedgewise.read import _text_arrays, _text_kernel
-from wedgewise.read._labels import Numbering
+from wedgewise.read import _text_arrays, _text_chunks, _text_kernel
+from wedgewise.read._fields import KERNEL_BYTES, MAX_NARROW, FieldReader
+from wedgewise.read._text_chunks import count_newlines, cut_at_newlines, find_newline, lines_of_chunks, whole_lines
 from wedgewise.read._text_layout import Layout, find_layout
-from wedgewise.read._text_lines import Fault, check_length, inspect_integers
+from wedgewise.read._text_lines import Fault, Row, check_length, inspect_integers, label_value
+from wedgewise.read.columns import ANY_COLUMNS, ColumnChoice
 from wedgewise.read.content import Bytes, Content
 from wedgewise.read.limits import MAX_LABEL, Limits
+from wedgewise.read.pieces import GrowingPairs, PairPieces
 from wedgewise.read.receiver import Receiver
 
 Parser = Callable[..., tuple[int, int, int, int]]
 
-KERNEL_BYTES = 2 * 2**20
-CHUNK_BYTES = 4 * 2**20
-ARRAY_CHUNK_BYTES = 2**20  # NumPy takes up to 80 bytes for a byte of text
-BLOCK_BYTES = 16 * 2**20
 PIECE_BYTES = 2 * 2**20
-_MAX_NARROW = 2**32 - 1
+SAMPLE_BYTES = 2**16
 
 
-def read_text(
+def pieces_of_text(
     content: Content,
     *,
     labels: str = "auto",
+    columns: ColumnChoice = ANY_COLUMNS,
     limits: Limits,
     threads: int | None,
     receiver: Receiver | None = None,
-) -> EdgeList:
-    """Read pairs of labels, one pair a line.
+    whole: bool = True,
+) -> PairPieces:
+    """Pairs of labels, one pair a line.
 
     Parameters
     ----------
     content : the opened file
     labels : ``"int"`` for integers 0 to 2^63 - 1, ``"text"`` for names (``"01"`` and ``"1"`` differ),
         ``"auto"`` to let the first data lines decide
+    columns : what the user said of the columns
     limits : caps on line length, pairs and distinct names
-    threads : how many threads parse integer labels, all usable ones by default; the result does not depend
-        on it
-    receiver : gets integer labels while later ones are parsed; text labels are left to the caller
+    threads : how many threads parse, all usable ones by default; the result does not depend on it
+    receiver : gets the pairs of rows that begin with two integers while later ones are parsed; all others are left to
+        the caller
+    whole : all pairs are one piece; without it a piece is what a small block of text holds
 
     Returns
     -------
-    EdgeList
+    PairPieces
         Integer labels as uint32, or uint64 when one of them is 2^32 or more. Text labels as vertex numbers in
         the order of first appearance, with their ``names``.
 
     Raises
     ------
     FormatError
-        a line that is no pair, with its number (comments and blank lines count), the offending text and the
-        remedy
+        a line that is no row, with its number (comments and blank lines count), the offending text and the
+        remedy; or columns of which nothing says which are the ends
     LimitError
         a line, the pairs or the names exceed `limits`
 
     Notes
     -----
-    Bytes at the peak for integer labels: 8 per line of a mapped file; 16 per pair and seven blocks of 16 MiB
-    for a compressed one (one being decompressed, three waiting, three being cut into lines and parsed). Twice as
-    many per line or pair when a label needs 64 bits. Text labels: see `Numbering`.
-    Comments and extra columns are not checked for NUL bytes or UTF-8: only labels are.
+    Bytes at the peak for integer labels: 8 per pair, 16 when a label needs 64 bits, and a block of text with 8 per line
+    of it; of compressed text, as much again waits that is decompressed. Text labels and chosen columns: see
+    `FieldReader`.
+    Comments and columns that are not read are not checked for NUL bytes or UTF-8.
     """
     if labels not in ("auto", "int", "text"):
         raise UnknownNameError(f"no kind of labels named {labels!r}; there are: auto, int, text")
-    layout = find_layout(content, labels, limits)
-    notes = () if layout.header is None else (f"header row skipped: {layout.header}",)
-    origin = Origin(content.name, "text", notes)
-    if layout.kind == "text":
-        numbering = Numbering(content.name, layout.delimiter, limits, layout.lines_before)
-        for text in _whole_lines(content, layout, limits):
-            for begin, end in pairwise(_cut_at_newlines(text, CHUNK_BYTES, limits.line_bytes)):
-                numbering.add_lines(text[begin:end].tobytes())
-        names = numbering.names
-        return EdgeList(numbering.pairs(), origin, len(names), names, numbering.columns)
-    reader = _IntegerReader(content.name, layout, limits, threads or usable_threads(), receiver)
-    for text in _whole_lines(content, layout, limits):
+    layout = find_layout(content, labels, limits, columns)
+    found = PairPieces(Origin(content.name, "text", layout.notes), columns=layout.ends.used(layout.names))
+    if content.size is not None:
+        found.expected_pairs = _lines_in(content.size, content.head(SAMPLE_BYTES))
+    found.pieces = _read(found, content, layout, limits, granted_threads(threads), receiver, whole)
+    return found
+
+
+def _read(
+    found: PairPieces,
+    content: Content,
+    layout: Layout,
+    limits: Limits,
+    threads: int,
+    receiver: Receiver | None,
+    whole: bool,
+) -> Iterator[NDArray[Any]]:
+    """The pieces; what is known at the end is told then."""
+    reader = _reader(content.name, layout, limits, threads, receiver, found.expected_pairs if whole else None)
+    first_two = 0
+    for text in whole_lines(content, layout.begin, limits, None if whole else PIECE_BYTES):
         reader.add_lines(text)
-    return EdgeList(reader.pairs(), origin, dropped_columns=reader.columns)
+        if not whole:
+            piece = reader.pairs()
+            first_two += _of_first_two(piece, layout)
+            yield piece
+    last = reader.pairs()
+    names = reader.names()
+    if names is not None:
+        found.names, found.vertices = names, len(names)
+        doubts = _doubts(layout, first_two + _of_first_two(last, layout), names)
+        found.origin = replace(found.origin, notes=(*layout.notes, *doubts))
+    found.ignored_columns = layout.ignored(reader.width)
+    found.weights = reader.weights()
+    yield last
 
 
-class TextPieces:
-    """Integer labels of a text file, piece by piece: nothing but one piece is held.
-
-    Iterating gives arrays of shape (k, 2) as `read_text` would join them; a piece of ``PIECE_BYTES`` of text takes up
-    to 11 bytes for each of its bytes. ``columns`` is known when all pieces were taken.
-    """
-
-    def __init__(self, content: Content, layout: Layout, limits: Limits, threads: int) -> None:
-        self._content, self._layout, self._limits = content, layout, limits
-        self._reader = _IntegerReader(content.name, layout, limits, threads, None)
-
-    @property
-    def columns(self) -> int:
-        """The most columns beyond two that a line had so far."""
-        return self._reader.columns
-
-    def __iter__(self) -> Iterator[NDArray[Any]]:
-        for text in _whole_lines(self._content, self._layout, self._limits, PIECE_BYTES):
-            self._reader.add_lines(text)
-            yield self._reader.pairs()
+def _lines_in(size: int, sample: bytes) -> int:
+    """About how many lines a text has, by its first ones."""
+    return size * sample.count(b"\n") // max(1, sample.rfind(b"\n") + 1) + 1
 
 
-def _whole_lines(content: Content, layout: Layout, limits: Limits, block_bytes: int | None = None) -> Iterator[Bytes]:
-    """The text from the first pair on, in pieces that end with a line; a mapped file is one piece.
+def _reader(
+    path: str, layout: Layout, limits: Limits, threads: int, receiver: Receiver | None, expected_pairs: int | None
+) -> _IntegerReader | FieldReader:
+    if layout.is_plain:
+        return _IntegerReader(path, layout, limits, threads, receiver, expected_pairs)
+    return FieldReader(path, layout, limits, threads, expected_pairs)
 
-    A line over the limit is handed on as far as it came: it is refused where its number is known.
-    """
-    carried = np.empty(0, dtype=np.uint8)
-    skip = layout.begin
-    blocks = content.blocks(block_bytes or BLOCK_BYTES)
-    block = next(blocks, None)
-    while block is not None:
-        following = next(blocks, None)
-        skipped = min(skip, len(block))
-        skip -= skipped
-        text = np.concatenate((carried, block[skipped:])) if len(carried) else block[skipped:]
-        cut = len(text) if following is None else _behind_last_newline(text)
-        if len(text) - cut > limits.line_bytes:
-            cut = len(text)
-        carried = text[cut:]
-        if cut:
-            yield text[:cut]
-        block = following
+
+def _of_first_two(pairs: NDArray[Any], layout: Layout) -> int:
+    """How often the first two labels occur, where it matters whether they are those of a header."""
+    is_asked = layout.kind == "text" and layout.is_guessed and layout.names is None
+    return int(np.count_nonzero(pairs < 2)) if is_asked else 0
+
+
+def _doubts(layout: Layout, of_first_two: int, names: TextLabels) -> tuple[str, ...]:
+    """Say that the first line may be a header: nobody has said that it is not, and its labels occur nowhere else."""
+    if not layout.is_guessed or layout.names is not None or len(names) < 2 or of_first_two != 2:
+        return ()
+    first_line = f"{names[0]!r}, {names[1]!r} (header=True or --header yes if it names the columns)"
+    return (f"first line read as an edge, though its labels occur nowhere else: {first_line}",)
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,8 +163,16 @@ class _Parsed:
 class _IntegerReader:
     """Parses pieces of whole lines into arrays of labels."""
 
-    def __init__(self, path: str, layout: Layout, limits: Limits, threads: int, receiver: Receiver | None) -> None:
-        self.columns = 0
+    def __init__(
+        self,
+        path: str,
+        layout: Layout,
+        limits: Limits,
+        threads: int,
+        receiver: Receiver | None,
+        expected_pairs: int | None,
+    ) -> None:
+        self.width = 2
         self._path = path
         self._delimiter = layout.delimiter
         self._limits = limits
@@ -166,66 +180,60 @@ class _IntegerReader:
         self._receiver = receiver
         self._lines = layout.lines_before
         self._wide = layout.wide
-        self._pieces: list[NDArray[Any]] = []
+        self._pairs = GrowingPairs(limits, path, expected_pairs=expected_pairs)
         self._count = 0
 
     def add_lines(self, text: Bytes) -> None:
         """Take in whole lines; raise at the first faulty one."""
         text = kernel_view(text)
         parse = _choose_parser(len(text))
-        chunk_bytes = CHUNK_BYTES if parse is _text_kernel.parse_range else ARRAY_CHUNK_BYTES
-        cuts = _cut_at_newlines(text, chunk_bytes, self._limits.line_bytes)
-        lines = self._count_lines(text, cuts)
-        labels = self._parse(parse, text, cuts, lines)
-        if labels is None:
+        chunk_bytes = _text_chunks.CHUNK_BYTES if parse is _text_kernel.parse_range else _text_chunks.ARRAY_CHUNK_BYTES
+        cuts = cut_at_newlines(text, chunk_bytes, self._limits.line_bytes)
+        lines = lines_of_chunks(text, cuts, self._threads)
+        rows = self._parse(parse, text, cuts, lines)
+        if rows is None:
             self._wide = True
-            labels = self._parse(parse, text, cuts, lines)
-        if labels is None:
+            rows = self._parse(parse, text, cuts, lines)
+        if rows is None:
             raise VerificationError(f"{self._path}: a label over 2^63 - 1 was not refused: a defect in wedgewise")
-        self._pieces.append(labels)
-        self._count += len(labels) // 2
+        self._pairs.keep(rows)
+        self._count += rows
         self._lines += sum(lines)
         self._limits.check("pairs", self._count, path=self._path)
         if self._receiver is not None:
             self._receiver.end()
 
     def pairs(self) -> NDArray[Any]:
-        """All pairs so far, shape (k, 2); the reader gives up its own copy."""
-        dtype = np.uint64 if self._wide else np.uint32
-        if len(self._pieces) == 1:
-            return self._pieces.pop().reshape(-1, 2)
-        joined = np.empty(2 * self._count, dtype=dtype)
-        at = 0
-        for number, piece in enumerate(self._pieces):
-            joined[at : at + len(piece)] = piece
-            at += len(piece)
-            self._pieces[number] = piece[:0].copy()
-        return joined.reshape(-1, 2)
+        """All pairs since the last call, shape (k, 2); the reader gives up its own copy."""
+        return self._pairs.array()
 
-    def _count_lines(self, text: Bytes, cuts: list[int]) -> list[int]:
-        """Lines per chunk: what bounds its pairs."""
-        return run_tasks(
-            lambda chunk, _: _count_lines(text[cuts[chunk] : cuts[chunk + 1]]),
-            len(cuts) - 1,
-            self._threads,
-        )
-
-    def _parse(self, parse: Parser, text: Bytes, cuts: list[int], lines: list[int]) -> NDArray[Any] | None:
-        """All labels of `text`, or None when one does not fit into the narrow type."""
-        dtype = np.uint64 if self._wide else np.uint32
+    def _parse(self, parse: Parser, text: Bytes, cuts: list[int], lines: list[int]) -> int | None:
+        """Write the pairs of `text` behind the others; how many, or None when one does not fit into the narrow type."""
         starts = np.concatenate(([0], np.cumsum(lines, dtype=np.int64))) * 2
-        labels = np.empty(int(starts[-1]), dtype=dtype)
+        labels = self._pairs.room(sum(lines), np.uint64 if self._wide else np.uint32).reshape(-1)
         delimiter = np.uint8(self._delimiter[0])
         line_limit = np.uint64(self._limits.line_bytes)
-        largest = np.uint64(MAX_LABEL if self._wide else _MAX_NARROW)
+        largest = np.uint64(MAX_LABEL if self._wide else MAX_NARROW)
         receiver = self._receiver
         if receiver is not None:
             receiver.begin(len(labels) // 2, labels.dtype)
 
+        def parse_on(begin: int, end: int, room: NDArray[Any]) -> _Parsed:
+            bounds = np.uint64(begin), np.uint64(end)
+            return _Parsed(*map(int, parse(text, *bounds, delimiter, line_limit, largest, room)))
+
         def parse_chunk(chunk: int, _: int) -> _Parsed:
-            begin, end = np.uint64(cuts[chunk]), np.uint64(cuts[chunk + 1])
             room = labels[starts[chunk] : starts[chunk + 1]]
-            parsed = _Parsed(*map(int, parse(text, begin, end, delimiter, line_limit, largest, room)))
+            parsed = parse_on(cuts[chunk], cuts[chunk + 1], room)
+            while parsed.status == _text_kernel.REFUSED and (row := self._row_at(text, parsed.position)) is not None:
+                ends = label_value(row.source), label_value(row.target)
+                if max(ends) > largest:
+                    return replace(parsed, status=int(_text_kernel.TOO_LARGE))
+                room[2 * parsed.pairs : 2 * parsed.pairs + 2] = ends
+                before = parsed.pairs + 1
+                after = parse_on(find_newline(text, parsed.position) + 1, cuts[chunk + 1], room[2 * before :])
+                columns = max(parsed.columns, after.columns, row.width - 2)
+                parsed = _Parsed(after.status, after.position, before + after.pairs, columns)
             if receiver is not None and parsed.status == _text_kernel.PARSED:
                 receiver.put(int(starts[chunk]) // 2, room[: 2 * parsed.pairs].reshape(-1, 2))
             return parsed
@@ -236,13 +244,27 @@ class _IntegerReader:
                 return None
             if chunk.status == _text_kernel.REFUSED:
                 self._refuse(text, chunk.position)
-            self.columns = max(self.columns, chunk.columns)
-        return _close_gaps(labels, starts.tolist(), [2 * chunk.pairs for chunk in chunks])
+            self.width = max(self.width, 2 + chunk.columns)
+        return _close_gaps(labels, starts.tolist(), [2 * chunk.pairs for chunk in chunks]) // 2
+
+    def names(self) -> None:
+        """Integer labels have no names."""
+
+    def weights(self) -> None:
+        """Rows of two integers have no weights."""
+
+    def _row_at(self, text: Bytes, position: int) -> Row | None:
+        """The row of a line that the parser leaves to its rules: one with quotes; None for a faulty one."""
+        line = text[position : find_newline(text, position)].tobytes()
+        if b'"' not in line or len(line) > self._limits.line_bytes:
+            return None
+        row = inspect_integers(line, self._delimiter)
+        return row if isinstance(row, Row) else None
 
     def _refuse(self, text: Bytes, position: int) -> None:
         """Raise what is wrong with the line that starts at `position`."""
-        number = self._lines + _count_newlines(text[:position]) + 1
-        end = _find_newline(text, position)
+        number = self._lines + count_newlines(text[:position]) + 1
+        end = find_newline(text, position)
         check_length(end - position, self._limits, self._path, number)
         fault = inspect_integers(text[position:end].tobytes(), self._delimiter)
         if isinstance(fault, Fault):
@@ -257,61 +279,11 @@ def _choose_parser(size: int) -> Parser:
     return _text_arrays.parse_range
 
 
-def _cut_at_newlines(text: Bytes, chunk_bytes: int, line_bytes: int) -> list[int]:
-    """Positions behind newlines about `chunk_bytes` apart, from 0 to the end.
-
-    A line of more than `line_bytes` may be cut inside, so that no chunk is larger than both together; the chunk
-    in which it begins holds enough of it to be refused.
-    """
-    cuts = [0]
-    while len(text) - cuts[-1] > chunk_bytes:
-        at = cuts[-1] + chunk_bytes
-        within = text[: at + line_bytes + 1]
-        cuts.append(min(_find_newline(within, at) + 1, len(within)))
-    if cuts[-1] < len(text):
-        cuts.append(len(text))
-    return cuts
-
-
-def _find_newline(text: Bytes, at: int) -> int:
-    """Position of the first newline from `at` on; the end of the text without one."""
-    window = 256
-    while at < len(text):
-        found = np.flatnonzero(text[at : at + window] == ord("\n"))
-        if len(found):
-            return at + int(found[0])
-        at += window
-        window = min(2 * window, CHUNK_BYTES)
-    return len(text)
-
-
-def _behind_last_newline(text: Bytes) -> int:
-    end, window = len(text), 256
-    while end > 0:
-        begin = max(0, end - window)
-        found = np.flatnonzero(text[begin:end] == ord("\n"))
-        if len(found):
-            return begin + int(found[-1]) + 1
-        end = begin
-        window *= 2
-    return 0
-
-
-def _count_lines(text: Bytes) -> int:
-    """Lines of a chunk, the last one with its newline or without."""
-    return _count_newlines(text) + int(text[-1] != ord("\n"))
-
-
-def _count_newlines(text: Bytes) -> int:
-    slices = range(0, len(text), 2**18)
-    return sum(int(np.count_nonzero(text[at : at + 2**18] == ord("\n"))) for at in slices)
-
-
-def _close_gaps(labels: NDArray[Any], starts: list[int], used: list[int]) -> NDArray[Any]:
-    """Move what each chunk wrote to the left, over the room that its comments and blank lines left."""
+def _close_gaps(labels: NDArray[Any], starts: list[int], used: list[int]) -> int:
+    """Move what each chunk wrote to the left, over the room that comments and blank lines left; how many labels."""
     at = 0
     for start, count in zip(starts, used, strict=False):
         if at != start:
             labels[at : at + count] = labels[start : start + count]
         at += count
-    return labels[:at]
+    return at

@@ -1,23 +1,24 @@
-"""Members of a zip archive as bytes in memory: sizes checked first, nothing extracted, names never used as
-paths."""
+"""Members of a zip archive, read in pieces: sizes checked first, nothing extracted, names never used as paths."""
 
 from __future__ import annotations
 
 import io
 import zipfile
 import zlib
-from types import TracebackType
-from typing import Any
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import IO, BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
 
-from wedgewise.errors import FormatError
+from wedgewise.errors import FormatError, WedgewiseError
 from wedgewise.read.content import Content
 from wedgewise.read.limits import Limits
 
 MAX_MEMBERS = 1000
 PIECE_BYTES = 2**20
+MOST_AT_ONCE = 2**21  # bytes that are read of an archive at once: no list of its members is longer
 MAX_DEFLATE_RATIO = 1040
 READ_METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 ENCRYPTED_FLAG = 1
@@ -39,22 +40,13 @@ class ZipMembers:
     def __init__(self, content: Content, limits: Limits) -> None:
         self._name = content.name
         self._limits = limits
-        self._stored_bytes = len(content.whole())
-        try:
-            self._archive = zipfile.ZipFile(io.BufferedReader(_ArrayFile(content.whole())))
-        except ZIP_FAILURES as error:
-            raise self._damaged(error) from error
+        with self._failures_named():
+            file = _InParts(content.file())
+            self._stored_bytes = file.seek(0, io.SEEK_END)
+            self._archive = zipfile.ZipFile(file)
         self._members = {item.filename: item for item in self._archive.infolist()}
         if len(self._members) > MAX_MEMBERS:
             raise FormatError(f"{len(self._members):,} members", path=self._name, remedy=REMEDY)
-
-    def __enter__(self) -> ZipMembers:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._archive.close()
 
     @property
     def names(self) -> list[str]:
@@ -83,56 +75,50 @@ class ZipMembers:
     def head(self, member: str, size: int) -> bytes:
         """The first bytes of a member."""
         self.size(member)
-        try:
-            with self._archive.open(self._members[member]) as file:
-                return file.read(size)
-        except ZIP_FAILURES as error:
-            raise self._damaged(error) from error
+        with self._failures_named(), self._archive.open(self._members[member]) as file:
+            return file.read(size)
 
-    def read(self, member: str) -> NDArray[np.uint8]:
-        """All bytes of a member, its checksum verified."""
-        data = np.empty(self.size(member), np.uint8)
+    def blocks(self, member: str, begin: int, end: int, size: int) -> Iterator[NDArray[np.uint8]]:
+        """The bytes of a member from `begin` to `end`, in blocks; its checksum is verified where that is its end."""
+        self.size(member)
+        with self._failures_named(), self._archive.open(self._members[member]) as file:
+            file.seek(begin)
+            while begin < end:
+                block = np.empty(min(size, end - begin), np.uint8)
+                self._fill(file, block, member)
+                begin += len(block)
+                yield block
+            if end == self._members[member].file_size and file.read(1):
+                raise FormatError("a member that is longer than it says", path=self._name, text=member, remedy=REMEDY)
+
+    def _fill(self, file: IO[bytes], block: NDArray[np.uint8], member: str) -> None:
         filled = 0
+        while filled < len(block):
+            piece = file.read(min(PIECE_BYTES, len(block) - filled))
+            if not piece:
+                raise FormatError("a member that is cut off", path=self._name, text=member, remedy=REMEDY)
+            block[filled : filled + len(piece)] = np.frombuffer(piece, np.uint8)
+            filled += len(piece)
+
+    @contextmanager
+    def _failures_named(self) -> Iterator[None]:
         try:
-            with self._archive.open(self._members[member]) as file:
-                while piece := file.read(PIECE_BYTES):
-                    data[filled : filled + len(piece)] = np.frombuffer(piece, np.uint8)
-                    filled += len(piece)
+            yield
+        except WedgewiseError:
+            raise
         except ZIP_FAILURES as error:
-            raise self._damaged(error) from error
-        if filled != len(data):
-            raise FormatError("a member that is cut off", path=self._name, text=member, remedy=REMEDY)
+            raise FormatError("is no readable zip archive", path=self._name, text=str(error), remedy=REMEDY) from error
+
+
+class _InParts(io.BufferedReader):
+    """A file of which nobody reads much at once."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        super().__init__(file)  # type: ignore[arg-type]
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        asked = MOST_AT_ONCE + 1 if size is None or size < 0 else size
+        data = super().read(min(asked, MOST_AT_ONCE + 1))
+        if len(data) > MOST_AT_ONCE:
+            raise zipfile.BadZipFile("the list of its members is too long")
         return data
-
-    def _damaged(self, error: Exception) -> FormatError:
-        return FormatError("is no readable zip archive", path=self._name, text=str(error), remedy=REMEDY)
-
-
-class _ArrayFile(io.RawIOBase):
-    """A seekable file over bytes in memory or mapped, without a copy."""
-
-    def __init__(self, data: NDArray[np.uint8]) -> None:
-        self._data = data.data
-        self._at = 0
-
-    def readable(self) -> bool:
-        return True
-
-    def seekable(self) -> bool:
-        return True
-
-    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        origin = {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: len(self._data)}[whence]
-        if origin + offset < 0:
-            raise OSError("seek before the beginning")
-        self._at = origin + offset
-        return self._at
-
-    def tell(self) -> int:
-        return self._at
-
-    def readinto(self, buffer: Any) -> int:
-        piece = self._data[self._at : self._at + len(buffer)]
-        buffer[: len(piece)] = piece
-        self._at += len(piece)
-        return len(piece)

@@ -59,9 +59,11 @@ def wrong_part(records: Sequence[Record]) -> Part | None:
     )
 
 
-def cells_part(records: Sequence[Record]) -> Part:
+def cells_part(records: Sequence[Record]) -> Part | None:
     """Every cell with everything that is known of it; columns without a value are left out."""
     right = [record for record in records if seconds_of(record) is not None]
+    if not right:
+        return None
     edges = {record.cell.graph: record.outcome.edges for record in right if record.outcome.edges is not None}
     known = [(record, metrics_of(record, edges.get(record.cell.graph))) for record in right]
     columns = {name: [value(record, metrics) for record, metrics in known] for name, value in COLUMNS.items()}

@@ -8,9 +8,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from wedgewise.bench.blocks import Blocks
-from wedgewise.bench.record import QUESTIONS, ROWS, Cell, Record
+from wedgewise.bench.record import Cell, Record
 from wedgewise.bench.spec import Spec
 from wedgewise.bench.table import ANSWERS, OURS, TITLES, column_of, on_device
+from wedgewise.bench.words import QUESTIONS, ROWS
 from wedgewise.report.text import plural
 
 MOST_WAYS = 12  # of one system before only the best setting of each algorithm is shown

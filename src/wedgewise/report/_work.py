@@ -8,8 +8,9 @@ from dataclasses import dataclass
 
 from wedgewise.bench.metrics import metrics_of
 from wedgewise.bench.profile import COUNTERS
-from wedgewise.bench.record import STAGES, Record
+from wedgewise.bench.record import Record
 from wedgewise.bench.table import asked, on_device, seconds_text
+from wedgewise.bench.words import STAGES
 from wedgewise.report import charts
 from wedgewise.report._contests import seconds_of, size_of
 from wedgewise.report._parts import Item, Part, Picture, Table

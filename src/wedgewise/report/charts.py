@@ -196,7 +196,7 @@ def timeline(lanes: Sequence[str], spans: Sequence[Span], axis: Axis) -> Chart:
         axes.set_yticks([row + 0.5 for row in range(len(lanes))], lanes)
         axes.set_ylim(len(lanes), 0)
         axes.tick_params(axis="y", length=0)
-        axes.set_xlim(0.0, max(span.end for span in spans) * 1.01)
+        axes.set_xlim(0.0, max(span.end for span in spans) * 1.01 or 1.0)
         dress(axes, axis, is_x=True)
         legend(figure, handles, kinds)
 
@@ -260,7 +260,7 @@ def _range(values: Sequence[float], axis: Axis, reference: float | None = None) 
     marked = [*values, *([] if reference is None else [reference])]
     least, most = min(marked, default=0.0), max(marked, default=1.0)
     if not axis.is_log:
-        return 0.0, most * 1.16
+        return 0.0, most * 1.16 or 1.0
     room = max(most / least, 2.0) ** 0.16
     return (least / room if reference is not None and least < reference else least / 2), most * room
 

@@ -181,7 +181,8 @@ def _cleaned(facts: GraphFacts) -> str:
     ]
     about = [f"Read as {', '.join(map(spelled, (facts.format, *facts.notes)))}; labels are {LABELS[facts.label_kind]}."]
     if found.dropped_columns:
-        about.append(f"Not read: {plural(found.dropped_columns, 'further column')}.")
+        named = f": {', '.join(spelled(str(name)) for name in found.ignored_columns)}" if found.ignored_columns else ""
+        about.append(f"Not read: {plural(found.dropped_columns, 'further column')}{named}.")
     return table_html(["what", "how many"], rows, "From pairs to edges") + list_html(about)
 
 

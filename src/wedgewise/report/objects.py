@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import asdict, replace
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from wedgewise.algorithms import registry
 from wedgewise.algorithms._contract import Algorithm, Shape
 from wedgewise.api import SCHEMA, Result
 from wedgewise.graph import Labels
+from wedgewise.labels import TextLabels, pick_labels
 from wedgewise.machine import hardware
 from wedgewise.plan import ENGINE, Plan, orient_bytes
 from wedgewise.result import Truss, TrussLevel
@@ -38,8 +40,9 @@ def written_object(result: Result, output: str, rows: int) -> Object:
 
 def label_rows(labels: Labels, vertices: NDArray[Any]) -> list[Any]:
     """The labels of rows of vertices, as lists."""
-    if isinstance(labels, list):
-        return [[labels[vertex] for vertex in row] for row in vertices.tolist()]
+    if isinstance(labels, TextLabels | list):
+        names = iter(pick_labels(labels, vertices.reshape(-1)))
+        return [list(islice(names, vertices.shape[1])) for _ in vertices]
     found: list[Any] = (vertices if isinstance(labels, range) else labels[vertices]).tolist()
     return found
 
@@ -84,7 +87,7 @@ def labels_kind(labels: Labels) -> str:
     """What the vertices are called: "numbers" 0 … n − 1, other "integers", or "text"."""
     if isinstance(labels, range):
         return "numbers"
-    return "text" if isinstance(labels, list) else "integers"
+    return "text" if isinstance(labels, TextLabels | list) else "integers"
 
 
 def count_wedges(degrees: NDArray[Any]) -> int:
@@ -98,7 +101,7 @@ def predicted_bytes(graph: Graph, threads: int | None = None) -> int:
     engine = registry()[ENGINE, "cpu"]
     shape = Shape(graph.n, graph.m)
     oriented = 4 * graph.m + 12 * graph.n
-    counting = engine.on_cpu("count").bytes_needed(shape, threads or hardware.usable_threads(), engine.settings(None))
+    counting = engine.on_cpu("count").bytes_needed(shape, hardware.granted_threads(threads), engine.settings(None))
     return max(orient_bytes(graph.n, graph.m, hardware.usable_threads()), oriented + counting)
 
 

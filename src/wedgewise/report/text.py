@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from wedgewise.generate.stream import Generator
 
 BAR_WIDTH = 40
+MOST_COLUMNS = 8
 LABELS = {"numbers": "0 … n − 1", "integers": "integers, as in the file", "text": "text, as in the file"}
 
 
@@ -30,6 +31,7 @@ def how_facts(result: Result) -> list[tuple[str, str]]:
         ("edges", f"{result.m:,}"),
         ("wedges", f"{plan.wedges:,} in {plan.order} order{tests}"),
         ("cleaned", cleaned_text(result.cleaned)),
+        *(("read as", note) for note in result.cleaned.notes),
         ("algorithm", f"{result.algorithm} on {result.device}, {plural(plan.threads, 'thread')}"),
         *(("because", reason) for reason in plan.reasons),
         ("verified", result.verified or "not asked for (--verify checks by another method)"),
@@ -66,11 +68,23 @@ def cleaned_text(cleaned: CleanReport) -> str:
         plural(cleaned.loops, "loop"),
         plural(cleaned.duplicates, "duplicate"),
         plural(cleaned.reversed_copies, "reversed copy", "reversed copies"),
-        plural(cleaned.dropped_columns, "further column"),
+        plural(cleaned.dropped_columns, "further column") + _listed(cleaned.ignored_columns),
         plural(cleaned.leaves_dropped, "leaf", "leaves"),
     ]
     named = ", ".join(text for text in dropped if not text.startswith("0 "))
-    return f"{plural(cleaned.pairs, 'pair')} read; dropped: {named or 'nothing'}"
+    columns = (
+        f" from columns{_listed(cleaned.columns)}" if any(isinstance(name, str) for name in cleaned.columns) else ""
+    )
+    return f"{plural(cleaned.pairs, 'pair')} read{columns}; dropped: {named or 'nothing'}"
+
+
+def _listed(columns: Sequence[str | int]) -> str:
+    """Columns in brackets, by name or by position; as many as fit a line."""
+    if not columns:
+        return ""
+    kind = "" if isinstance(columns[0], str) else "position " if len(columns) == 1 else "positions "
+    more = ["…"] if len(columns) > MOST_COLUMNS else []
+    return f" ({kind}{', '.join([*map(str, columns[:MOST_COLUMNS]), *more])})"
 
 
 def algorithms_text(algorithms: Iterable[Algorithm]) -> str:

@@ -6,7 +6,7 @@
     hardware      what the paper measured on
     statistic     how it states a time, in words
     average, runs the same as one of `statistic.AVERAGES`, and of how many runs, where the paper says so
-    stage         what of a run its times cover, one of `record.STAGES`
+    stage         what of a run its times cover, one of `words.STAGES`
     [others]      ways of the paper that are none of ours, each with what it is
     [stand_ins]   graphs of the paper, each with the graph of ours that is measured where the results lack the original
     [unlisted]    graphs of the paper that the catalogue of datasets lacks, each with the reason
@@ -37,8 +37,8 @@ from importlib.resources import files
 from types import MappingProxyType
 from typing import Any
 
-from wedgewise.bench.record import STAGES
 from wedgewise.bench.statistic import AVERAGES, Statistic
+from wedgewise.bench.words import STAGES
 from wedgewise.errors import FormatError, UnknownNameError
 
 RERUNS = ("yes", "simulated", "no")
@@ -65,7 +65,7 @@ class Number:
     value : as it is printed; None where the paper prints ``printed`` instead, such as "out of memory"
     plus_minus : how far it varies, where the paper says so
     metric : ``seconds``, ``edges_per_second``, ``ratio``, ``edges``, ``triangles``, ``peak_bytes``, or the name of a
-        fact of `record.FACTS`, of the blocks, or of a profiler's counter; of what we do not measure, any other name
+        fact of `words.FACTS`, of the blocks, or of a profiler's counter; of what we do not measure, any other name
     unit : of the value, a key of `UNITS`
     graph : its name in the catalogue of datasets; none for a number of several graphs, which ``join`` makes of theirs
     way : one of our algorithms with its knobs, or one of the paper's ``others``; none for a number of the graph itself
@@ -213,7 +213,7 @@ def parse(text: str, where: str) -> Paper:
     """
     try:
         facts = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+    except (ValueError, RecursionError) as error:
         raise FormatError(f"no TOML ({error})", path=where, remedy="mend the line that it names") from error
     exhibits = tuple(_exhibit(item, where) for item in facts.pop("exhibit", []))
     paper: Paper = _made(Paper, {**facts, "exhibits": exhibits}, where)

@@ -1,0 +1,253 @@
+"""Which columns of a table hold the ends of an edge: one rule for every file and every table in memory.
+
+1. The columns that the user named, by name or by position from 0.
+2. A well-known pair of names, such as source and target or sender_id and receiver_id, in any case.
+3. The columns that are left, where they are as many as ends are missing: two columns need nothing.
+4. Without names, the first two, where nothing else could be meant: both hold integers, or every further column holds
+   numbers or a dictionary as NetworkX writes it.
+
+Everything else is an error that lists the columns: no guess is made between two readings.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import product
+
+from wedgewise.errors import FormatError, InputError, UnknownNameError
+from wedgewise.graph import Column
+
+PAIRS = (
+    ("source", "target"),
+    ("source", "destination"),
+    ("source", "dest"),
+    ("src", "dst"),
+    ("src", "dest"),
+    ("src", "tgt"),
+    ("from", "to"),
+    ("sender", "receiver"),
+    ("sender", "recipient"),
+    ("origin", "destination"),
+    ("payer", "payee"),
+    ("start", "end"),
+    ("u", "v"),
+)
+NUMBERED = ("node", "vertex", "id", "user", "account", "person", "entity", "author", "name")
+SUFFIXES = (
+    *("", "id", "node", "nodeid", "vertex", "vertexid", "user", "userid", "account", "accountid"),
+    *("key", "name", "number", "no", "code", "address", "ip"),
+)
+GENERATED = re.compile(r"(|[a-z_]*[a-z_])(\d{1,9})", re.IGNORECASE | re.ASCII)
+GENERATED_PREFIXES = frozenset({"", "column", "column_", "col", "col_", "f", "field", "field_", "_c", "c", "v"})
+MOST_LISTED = 40
+ASK = "name the two in Graph or read: source=…, target=… (--source, --target), by name or by position from 0"
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnChoice:
+    """What the user said about the columns of a table; a column is a name, or a position from 0.
+
+    ``header`` says whether the first line of a text file names the columns: True, False, or "auto" to look.
+    """
+
+    source: Column | None = None
+    target: Column | None = None
+    weight: Column | None = None
+    header: bool | str = "auto"
+
+    def __post_init__(self) -> None:
+        for role, column in self.given:
+            if isinstance(column, bool) or not isinstance(column, str | int):
+                raise InputError(f"{role}={column!r}: a column is a name, or a position from 0")
+        if not (isinstance(self.header, bool) or self.header == "auto"):
+            raise UnknownNameError(f"header={self.header!r}; there are: True, False, 'auto'")
+
+    @property
+    def given(self) -> list[tuple[str, Column]]:
+        """The roles that have a column, with it."""
+        roles = (("source", self.source), ("target", self.target), ("weight", self.weight))
+        return [(role, column) for role, column in roles if column is not None]
+
+    def check_header_unused(self, name: str) -> None:
+        """Refuse to be told of a header where the columns have names of their own."""
+        if self.header != "auto":
+            raise InputError(f"{name}: header={self.header!r}, but only text files have a header; leave header out")
+
+    def check_unused(self, name: str, why: str) -> None:
+        """Refuse a choice where there are no columns to choose from."""
+        said = [role for role, _ in self.given] + ["header"] * (self.header != "auto")
+        if said:
+            raise InputError(f"{name}: {', '.join(said)} given, but {why}; leave {' and '.join(said)} out")
+
+
+ANY_COLUMNS = ColumnChoice()
+
+
+@dataclass(frozen=True, slots=True)
+class Ends:
+    """The positions of the columns that are read; ``weight`` is None where weights are not."""
+
+    source: int
+    target: int
+    weight: int | None = None
+
+    @property
+    def positions(self) -> tuple[int, ...]:
+        """The columns that are read, in the order of their roles."""
+        return (self.source, self.target) if self.weight is None else (self.source, self.target, self.weight)
+
+    def used(self, names: Sequence[Column] | None) -> tuple[Column, ...]:
+        """The columns that are read, by name where there are names."""
+        return self.positions if names is None else tuple(names[position] for position in self.positions)
+
+    def ignored(self, names: Sequence[Column] | None, width: int) -> tuple[Column, ...]:
+        """The columns among `width` that are not read, by name where there are names."""
+        others = [position for position in range(width) if position not in self.positions]
+        return tuple(others if names is None else [_called(names, position) for position in others])
+
+
+FIRST_TWO = Ends(0, 1)
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """What is known of a table before a column is chosen.
+
+    Attributes
+    ----------
+    path : of the file, or what stands for it in messages
+    width : how many columns there are
+    names : of the columns; None where they have none
+    first_two_serve : asked where there are more than two columns without names: whether the first two are the ends
+    examples : values of the first row, to be shown where there are no names
+    """
+
+    path: str
+    width: int
+    names: Sequence[Column] | None
+    first_two_serve: Callable[[], bool] = lambda: False
+    examples: Sequence[str] = ()
+
+
+def choose_columns(table: Table, choice: ColumnChoice) -> Ends:
+    """Decide which columns are the ends of an edge and its weight, or say why that is open."""
+    found = {role: _resolve(table, role, column) for role, column in choice.given}
+    _check_distinct(table, found)
+    missing = [role for role in ("source", "target") if role not in found]
+    if missing:
+        found |= zip(missing, _find_missing(table, missing, set(found.values())), strict=True)
+    return Ends(found["source"], found["target"], found.get("weight"))
+
+
+def names_known_pair(names: Sequence[str]) -> bool:
+    """Whether two of the names are a well-known pair."""
+    return bool(_known_pairs(names))
+
+
+def without_generated(names: Sequence[Column]) -> Sequence[Column] | None:
+    """The names; None where a library made them up for a table without any: 0, 1, 2 or column_1, column_2."""
+    matches = [GENERATED.fullmatch(str(name)) for name in names]
+    parts = [(match[1].lower(), int(match[2])) for match in matches if match is not None]
+    if len(parts) != len(names) or not parts or parts[0][0] not in GENERATED_PREFIXES or parts[0][1] > 1:
+        return names
+    due = [(parts[0][0], parts[0][1] + step) for step in range(len(names))]
+    return None if parts == due else names
+
+
+def _find_missing(table: Table, missing: list[str], taken: set[int]) -> tuple[int, ...]:
+    """The positions of the ends that the user did not name."""
+    if len(missing) == 2 and table.names is not None:
+        pairs = [pair for pair in _known_pairs(table.names) if taken.isdisjoint(pair)]
+        if len(pairs) > 1:
+            raise _undecided(table, "more than one pair of columns is named like the ends of an edge")
+        if pairs:
+            return pairs[0]
+    left = [position for position in range(table.width) if position not in taken]
+    if len(left) == len(missing):
+        return tuple(left)
+    if len(left) < len(missing):
+        raise FormatError(
+            "no two columns to take the ends of edges from",
+            path=table.path,
+            text=", ".join(map(str, table.names or ())),
+            remedy="name them source and target",
+        )
+    is_free = len(missing) == 2 and taken.isdisjoint(FIRST_TWO.positions)
+    if is_free and table.names is None and table.first_two_serve():
+        return FIRST_TWO.positions
+    raise _undecided(table, "nothing says which columns are the ends of an edge")
+
+
+def _resolve(table: Table, role: str, column: Column) -> int:
+    """The position of a column that the user named."""
+    names = table.names
+    if names is not None and (isinstance(column, str) or any(isinstance(name, int) for name in names)):
+        for alike in (lambda name: name == column, lambda name: str(name).casefold() == str(column).casefold()):
+            at = [position for position, name in enumerate(names) if alike(name)]
+            if len(at) > 1:
+                raise _wrong(table, f"more than one column {column!r} to take {role}s from")
+            if at:
+                return at[0]
+    position = int(column) if isinstance(column, int) or (column.isascii() and column.isdigit()) else None
+    if position is not None and 0 <= position < table.width:
+        return position
+    raise _wrong(table, f"no column {column!r} to take {role}s from")
+
+
+def _check_distinct(table: Table, found: dict[str, int]) -> None:
+    if len(set(found.values())) < len(found):
+        raise _wrong(table, f"one column is named for {' and '.join(found)}")
+
+
+def _known_pairs(names: Sequence[Column]) -> list[tuple[int, int]]:
+    """The positions of every two columns whose names belong together, first end first."""
+    at: dict[str, list[int]] = {}
+    for position, name in enumerate(names):
+        at.setdefault(_plain(str(name)), []).append(position)
+    return sorted({pair for first, second in KNOWN for pair in product(at.get(first, ()), at.get(second, ()))})
+
+
+def _plain(name: str) -> str:
+    """A name without case, blanks and punctuation."""
+    return "".join(letter for letter in name.lower() if letter.isalnum())
+
+
+def _known_names() -> frozenset[tuple[str, str]]:
+    stems = [*PAIRS, *((noun + one, noun + two) for noun in NUMBERED for one, two in (("1", "2"), ("a", "b")))]
+    return frozenset((first + suffix, second + suffix) for (first, second), suffix in product(stems, SUFFIXES))
+
+
+KNOWN = _known_names()
+
+
+def _undecided(table: Table, why: str) -> FormatError:
+    is_text = table.names is None and table.examples
+    headerless = "; if the first line names the columns: header=True (--header yes)" if is_text else ""
+    return FormatError(f"{table.width} columns, and {why}: {_listed(table)}", path=table.path, remedy=ASK + headerless)
+
+
+def _wrong(table: Table, why: str) -> InputError:
+    return InputError(f"{table.path}: {why}; there are: {_listed(table)}")
+
+
+def _listed(table: Table) -> str:
+    """The columns as messages show them."""
+    if table.names is not None:
+        shown = [_quoted(name) for name in table.names]
+    else:
+        shown = [f"{position} ({_quoted(example)}, …)" for position, example in enumerate(table.examples)]
+        shown += [str(position) for position in range(len(shown), table.width)]
+    more = f", and {len(shown) - MOST_LISTED} more" if len(shown) > MOST_LISTED else ""
+    return ", ".join(shown[:MOST_LISTED]) + more
+
+
+def _quoted(name: Column) -> str:
+    text = str(name)
+    return repr(text if len(text) <= 40 else text[:39] + "…")
+
+
+def _called(names: Sequence[Column], position: int) -> Column:
+    """The name of a column; its position where a row has more columns than there are names."""
+    return names[position] if position < len(names) else position

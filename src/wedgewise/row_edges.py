@@ -1,0 +1,115 @@
+"""The edge that every row of a table became: what joins answers back to the table."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wedgewise.attributes import find_ascending
+from wedgewise.errors import InputError, UnknownNameError
+from wedgewise.graph import Column, EdgeList
+from wedgewise.labels import TextLabels
+from wedgewise.read.columns import ColumnChoice
+from wedgewise.read.limits import Limits
+from wedgewise.user_graph import Graph, read_pairs
+
+NO_EDGE = -1
+MISSING = ("error", "ignore")
+PART_ROWS = 1 << 18  # at a time, so that temporaries stay small and signals are heard
+
+
+def edge_ids(
+    graph: Graph,
+    table: Any,
+    *,
+    source: Column | None = None,
+    target: Column | None = None,
+    header: bool | str = "auto",
+    labels: str = "auto",
+    format: str | None = None,
+    limits: Limits | None = None,
+    missing: str = "error",
+) -> NDArray[np.int64]:
+    """Find the edge of ``graph.edges`` that every row of a table became.
+
+    Rows in either direction and repeated rows have the number of their one edge, so that ``edge_support(graph)[ids]``
+    is the support of every row. A loop is no edge and has −1, which NumPy would take for the last edge:
+    ``numpy.where(ids < 0, 0, support[ids])`` gives loops the value 0.
+
+    Parameters
+    ----------
+    graph : the graph
+    table : the table that the graph was made of, or other rows between its vertices: whatever `Graph` accepts, a path
+        included
+    source, target, header, labels, format, limits : as in `Graph`
+    missing : "error" refuses a row that is no edge of the graph; "ignore" gives it −1 as well
+
+    Returns
+    -------
+    array of int64
+        One number per row, in the order of the rows.
+
+    Raises
+    ------
+    InputError
+        When a row is no edge of the graph; the message names the row and its labels.
+
+    Examples
+    --------
+    >>> import wedgewise as ww
+    >>> rows = [("ada", "bob"), ("bob", "cy"), ("cy", "ada"), ("bob", "ada"), ("cy", "cy")]
+    >>> g = ww.Graph(rows)
+    >>> ww.edge_ids(g, rows)
+    array([ 0,  2,  1,  0, -1])
+    """
+    if missing not in MISSING:
+        raise UnknownNameError(f"no way named {missing!r} to treat missing edges; there are: {', '.join(MISSING)}")
+    rows = read_pairs(table, ColumnChoice(source, target, header=header), labels=labels, format=format, limits=limits)
+    found = np.empty(len(rows.pairs), np.int64)
+    vertices = None if rows.vertices is None else _vertices(graph, rows.names, rows.vertices)
+    for begin in range(0, len(found), PART_ROWS):
+        part = slice(begin, begin + PART_ROWS)
+        pairs = np.asarray(rows.pairs[part])
+        ends = _look_up(graph, pairs.reshape(-1)).reshape(-1, 2) if vertices is None else vertices[pairs]
+        found[part] = _edges_between(graph, ends)
+        if missing == "error":
+            _check_all_there(graph, rows, begin, found[part])
+    return found
+
+
+def _vertices(graph: Graph, names: Any, count: int) -> NDArray[np.int64]:
+    """The vertex of every name, −1 where the graph has none; numbers without names are their own."""
+    return _look_up(graph, np.arange(count, dtype=np.int64) if names is None else names)
+
+
+def _look_up(graph: Graph, values: Any) -> NDArray[np.int64]:
+    """The vertices of labels, −1 where the graph has none; integers are found among text as they are spelled."""
+    if isinstance(values, np.ndarray) and isinstance(graph.labels, TextLabels):
+        distinct, numbers = np.unique(values, return_inverse=True)
+        return graph.vertices.look_up(TextLabels.of(map(str, distinct.tolist())))[numbers]
+    return graph.vertices.look_up(values)
+
+
+def _edges_between(graph: Graph, ends: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The edge of every pair of vertices, −1 where there is none."""
+    simple = graph.simple
+    slots = ends if simple.slots is None else simple.slots[ends]
+    low, high = slots.min(axis=1).astype(np.uint64), slots.max(axis=1).astype(np.uint64)
+    edges, is_there = find_ascending(simple.slot_keys, low << np.uint64(32) | high)
+    return np.where(is_there & (ends >= 0).all(axis=1), edges, NO_EDGE)
+
+
+def _check_all_there(graph: Graph, rows: EdgeList, begin: int, found: NDArray[np.int64]) -> None:
+    """Refuse a row that is no edge and no loop."""
+    pairs = np.asarray(rows.pairs[begin : begin + len(found)])
+    absent = np.flatnonzero((found == NO_EDGE) & (pairs[:, 0] != pairs[:, 1]))
+    if not len(absent):
+        return
+    row = int(absent[0])
+    ends = [int(end) if rows.names is None else rows.names[int(end)] for end in pairs[row]]
+    raise InputError(
+        f"{rows.origin.name}: row {begin + row}, {ends[0]!r} to {ends[1]!r}, is no edge of {graph.origin.name}; "
+        'pass the table that the graph was made of, or missing="ignore" for −1 there'
+    )

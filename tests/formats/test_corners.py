@@ -1,0 +1,128 @@
+"""Corners of the readers: texts in every encoding of Parquet, quotes before kernels, wide ids late in a file."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from pyarrow import parquet
+
+import wedgewise as ww
+from wedgewise.errors import FormatError, InputError, MemoryLimitError, MissingFileError
+from wedgewise.read import _text_kernel, read_edges, text
+from wedgewise.read._parquet_pages import look_at_pages, row_groups
+from wedgewise.read.limits import Limits
+from wedgewise.read.pieces import GrowingPairs
+
+NAMES = [f"user{number % 97}" for number in range(500)]
+
+
+@pytest.mark.parametrize("codec", ["none", "snappy", "gzip", "zstd", "lz4"])
+@pytest.mark.parametrize(
+    "how",
+    [
+        {"use_dictionary": True},
+        {"use_dictionary": True, "dictionary_pagesize_limit": 64, "data_page_size": 64, "write_batch_size": 16},
+        {"use_dictionary": False},
+        {"use_dictionary": False, "column_encoding": "DELTA_BYTE_ARRAY"},
+        {"use_dictionary": False, "column_encoding": "DELTA_LENGTH_BYTE_ARRAY"},
+        {"data_page_version": "2.0"},
+        {"store_schema": False, "write_page_index": True},
+    ],
+    ids=lambda how: "-".join(map(str, how.values())),
+)
+def test_texts_are_read_however_they_are_encoded(tmp_path: Path, how: dict[str, object], codec: str) -> None:
+    path = tmp_path / "texts.parquet"
+    table = pa.table({"source": NAMES, "target": NAMES[1:] + NAMES[:1]})
+    parquet.write_table(table, path, compression=codec, row_group_size=200, **how)
+    found, expected = ww.read(path), ww.Graph(table)
+    assert list(found.labels) == list(expected.labels)
+    assert found.edges.tolist() == expected.edges.tolist()
+
+
+@pytest.mark.parametrize(
+    "footer", [b"", b"\x00", b"\x19\x1c\x00", b"\x49\x1c\x00\x00", b"\x49\x1c\x19\x0c\x00\x00", b"\xff" * 20]
+)
+def test_a_footer_without_columns_is_damaged(footer: bytes) -> None:
+    with pytest.raises(FormatError, match="its footer does not list its columns"):
+        row_groups(footer, "graph.parquet")
+
+
+def test_quotes_behind_the_first_rows_stop_the_kernel_and_no_more(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, plain = tmp_path / "quoted.csv", "1,2\n" * 150  # so many that the look at the first rows sees no quote
+    monkeypatch.setattr(text, "_choose_parser", lambda _size: _text_kernel.parse_range)
+    path.write_text(plain + '"3",4,"a ""b"" c"\n5,"6"\n7,8,"a ""b"""\n9,10,x\n')
+    assert read_edges(path).pairs[150:].tolist() == [[3, 4], [5, 6], [7, 8], [9, 10]]
+    path.write_text(plain + '"5000000000","6"\n')
+    assert read_edges(path).pairs[150:].tolist() == [[5_000_000_000, 6]]
+    path.write_text(plain + '7,8,"open\n')
+    with pytest.raises(FormatError, match=":151: quotes do not match"):
+        read_edges(path)
+
+
+PAGE = bytes([0x15, 0x00, 0x15, 0x02, 0x15, 0x02, 0x00])  # a data page of one byte, plain and compressed
+HEADERS = {
+    "cut off": PAGE[:3],
+    "no kind": b"\x00",
+    "longer than its column": bytes([0x15, 0x00, 0x15, 0x02, 0x15, 0xFE, 0x7F, 0x00]),
+    "a page of fewer than no values": bytes([0x15, 0x00, 0x15, 0x02, 0x15, 0x02, 0x2C, 0x15, 0x01, 0x00, 0x00]),
+    "two dictionaries": bytes([0x15, 0x04, 0x15, 0x00, 0x15, 0x00, 0x00]) * 2,
+    "structs without end": b"\x1c" * 200,
+    "a number without end": b"\x15" + b"\xff" * 300,
+    "an unknown type": b"\x1f" + b"\x00" * 300,
+    "text behind the end": b"\x18\x7f" + b"a" * 9,
+}
+
+
+@pytest.mark.parametrize("text", HEADERS.values(), ids=HEADERS)
+def test_headers_of_pages_that_cannot_be_are_damage(text: bytes) -> None:
+    with pytest.raises(FormatError, match="no page of a column at byte"):
+        look_at_pages(io.BytesIO(text), 0, len(text), False, "graph.parquet")
+
+
+def test_a_page_is_counted_by_its_header() -> None:
+    text = bytes([0x15, 0x00, 0x15, 0x02, 0x15, 0x02, 0x18, 0x01, 0x61, 0x17, *bytes(8), 0x00, 0x00])
+    assert look_at_pages(io.BytesIO(text), 0, len(text), False, "graph.parquet").page_bytes == 2
+
+
+def test_wide_ids_late_in_a_file_widen_all() -> None:
+    held = GrowingPairs(Limits(), "graph")
+    held.add(np.array([[1, 2]], np.uint32))
+    looked = held.room(1, np.uint32)  # keeps the memory in use, so that it cannot grow in place
+    held.add(np.array([[3, 2**40]], np.int64))
+    held.add(np.array([[4, 2**50]], np.uint64))
+    held.add(np.zeros((1 << 16, 2), np.uint64))
+    assert len(looked) == 1
+    assert held.array()[:3].tolist() == [[1, 2], [3, 2**40], [4, 2**50]]
+
+
+def test_a_limit_that_is_reached_is_said() -> None:
+    with pytest.raises(MemoryLimitError, match=r"graph: reading takes [\d,]+ bytes more, beside"):
+        Limits(memory_bytes=1).check_memory(0, path="graph")
+
+
+def test_a_closed_standard_input_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdin", None)
+    with pytest.raises(MissingFileError, match="<stdin>: is closed; name a file"):
+        read_edges("-")
+
+
+def test_one_column_of_weights_is_enough() -> None:
+    table = pa.table({"source": [0], "target": [1], "amount": [2.0]})
+    with pytest.raises(InputError, match="leave one out"):
+        ww.Graph(table, weight="amount", weights="amount")
+
+
+def test_weights_of_several_chunks_are_joined(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from wedgewise.read import _text_chunks
+
+    monkeypatch.setattr(_text_chunks, "CHUNK_BYTES", 8)
+    rows = "".join(f"a{number},b{number},{number}\n" for number in range(20))
+    found = ww.Graph(io.BytesIO(f"source,target,amount\n{rows}".encode()), weight="amount")
+    assert found.weights is not None
+    assert found.weights.tolist() == list(map(float, range(20)))

@@ -1,0 +1,88 @@
+"""Commands that are killed go on where they were; interrupted ones say so and leave nothing."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import wedgewise as ww
+from wedgewise import errors
+
+from .journals import journal_line, lines_of
+from .shell import Ended, run, signal_when, start
+
+pytestmark = pytest.mark.compiled
+PARTS = 12  # 364 tasks, each of them written down before the next
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("kills")
+    np.save(folder / "graph.npy", ww.generate.kronecker(11, seed=3).pairs())
+    assert run(f"partition graph.npy store --parts {PARTS}", folder).code == 0
+    return folder / "store"
+
+
+def kill_after(finished: int, store: Path) -> Ended:
+    """Kill a count as soon as so many tasks are finished."""
+    process = start("count store", store.parent)
+    return signal_when(process, lambda: len(lines_of(store / "count.journal")) >= finished, signal.SIGKILL)
+
+
+def check_two_results_are_refused(store: Path, journal: Path) -> None:
+    """Have the journal contradict itself, for once."""
+    content = journal.read_bytes()
+    record = json.loads(lines_of(journal)[0])
+    del record["check"]
+    journal.write_bytes(b"".join(lines_of(journal)) + journal_line(**{**record, "triangles": record["triangles"] + 1}))
+    with pytest.raises(errors.VerificationError, match="two results"):
+        ww.count(store)
+    journal.write_bytes(content)
+
+
+def test_a_killed_count_goes_on(store: Path) -> None:
+    expected = ww.count(store.parent / "graph.npy")
+    journal, before = store / "count.journal", list[bytes]()
+    for enough in (5, 100):
+        ended = kill_after(enough, store)
+        assert (ended.code, ended.stdout) == (-signal.SIGKILL, "")
+        after = lines_of(journal)
+        assert len(after) >= enough
+        assert after[: len(before)] == before
+        before = after
+    check_two_results_are_refused(store, journal)
+    assert run("count store", store.parent) == Ended(0, f"{expected}\n", "")
+    assert not journal.exists()
+
+
+def test_an_interrupted_count_of_a_store_goes_on(store: Path) -> None:
+    journal = store / "count.journal"
+    ended = signal_when(start("count store", store.parent), lambda: len(lines_of(journal)) >= 3, signal.SIGINT)
+    assert (ended.code, ended.stdout, ended.stderr) == (130, "", "interrupted\n")
+    assert lines_of(journal)
+    assert run("count store --restart", store.parent).stdout == f"{ww.count(store.parent / 'graph.npy')}\n"
+    assert not journal.exists()
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_an_interrupted_writer_leaves_nothing(tmp_path: Path, number: signal.Signals, code: int) -> None:
+    """A graph that takes minutes to write; as soon as something of it is on disk, it is interrupted."""
+    process = start("generate kronecker --scale 26 graph.bel", tmp_path)
+    ended = signal_when(process, lambda: any(path.stat().st_size for path in tmp_path.iterdir()), number)
+    assert (ended.code, ended.stdout) == (code, "")
+    assert "Traceback" not in ended.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_ctrl_c_while_input_is_waited_for(tmp_path: Path) -> None:
+    process = start("count - --verbose", tmp_path, stdin=subprocess.PIPE)
+    assert process.stderr is not None
+    assert process.stderr.readline() == "read and clean …\n"
+    ended = signal_when(process, lambda: True, signal.SIGINT)
+    assert (ended.code, ended.stdout, ended.stderr) == (130, "", "interrupted\n")
+    assert list(tmp_path.iterdir()) == []
