@@ -33,16 +33,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 import wedgewise as ww
-from wedgewise import storage
 from wedgewise.algorithms import registry
 from wedgewise.algorithms._contract import DeviceAnswer, Shape
-from wedgewise.bench.stopwatch import Stopwatch
 from wedgewise.errors import WedgewiseError
 from wedgewise.generate import kronecker
-from wedgewise.graph import DeviceGraph
+from wedgewise.machine import files as storage
 from wedgewise.machine import gpu, hardware
-from wedgewise.plan import Options, make_device_plan
 from wedgewise.report.text import table_text
+from wedgewise.run.plan import Options, make_device_plan
+from wedgewise.stages import DeviceGraph
+from wedgewise_bench.stopwatch import Stopwatch
 
 REPEATS, LEAST_REPEATS, WARM_UPS = 20, 5, 1
 REPEATED_SECONDS = 1.0

@@ -23,7 +23,7 @@ from pathlib import Path
 
 from sanitize import TOOLS
 
-from wedgewise import storage
+from wedgewise.machine import files as storage
 
 ROOT = Path(__file__).resolve().parent.parent
 TESTS = ("tests/devices", "tests/bench/test_bench_runner.py")

@@ -33,17 +33,17 @@ from pathlib import Path
 from typing import Any
 
 import wedgewise as ww
-from wedgewise import storage
-from wedgewise.bench.graphs import from_stream
-from wedgewise.bench.record import without_folders
-from wedgewise.bench.table import markdown
 from wedgewise.errors import DeviceError, VerificationError
-from wedgewise.execute.hybrid import GraphBlocks, Hybrid, HybridRun, plan_graph
 from wedgewise.generate import kronecker
-from wedgewise.graph import OrientedGraph
+from wedgewise.machine import files as storage
 from wedgewise.machine import gpu, hardware
-from wedgewise.plan import Options
-from wedgewise.reduce import reduce
+from wedgewise.run.hybrid import GraphBlocks, Hybrid, HybridRun, plan_graph
+from wedgewise.run.plan import Options
+from wedgewise.run.reduce import reduce
+from wedgewise.stages import OrientedGraph
+from wedgewise_bench.graphs import from_stream
+from wedgewise_bench.record import without_folders
+from wedgewise_bench.table import markdown
 
 SINGLE = ("gpu", "cpu")
 SCHEDULES = ("guarded", "cutoff", "dynamic")

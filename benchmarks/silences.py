@@ -20,7 +20,7 @@ from typing import Any
 
 import wedgewise as ww
 from wedgewise import generate
-from wedgewise.write import write_edges
+from wedgewise.write.edges import write_edges
 
 EVERY_SECONDS = 0.005
 SUFFIXES = (

@@ -21,11 +21,11 @@ from numpy.typing import NDArray
 import wedgewise as ww
 from wedgewise import datasets, generate
 from wedgewise.algorithms._contract import Shape, Work
-from wedgewise.execute.local import execute
-from wedgewise.execute.threads import run_tasks
-from wedgewise.graph import OrientedGraph
 from wedgewise.machine import hardware
-from wedgewise.plan import Options, make_plan
+from wedgewise.machine.threads import run_tasks
+from wedgewise.run.local import execute
+from wedgewise.run.plan import Options, make_plan
+from wedgewise.stages import OrientedGraph
 
 QUESTIONS = ("count", "triangles", "edge_support", "list_triangles")
 BATCH_TRIANGLES = 1 << 20

@@ -34,19 +34,19 @@ from typing import Any
 import numpy as np
 
 import wedgewise as ww
-from wedgewise import storage
 from wedgewise.algorithms import find, registry
 from wedgewise.algorithms._contract import Algorithm
-from wedgewise.bench.stopwatch import Stopwatch
-from wedgewise.blocks import Block, Blocks, Hashed, Task
 from wedgewise.errors import VerificationError
 from wedgewise.generate import kronecker
-from wedgewise.graph import DeviceGraph, OrientedGraph
+from wedgewise.machine import files as storage
 from wedgewise.machine import gpu, hardware
-from wedgewise.partition.build import blocks_of
-from wedgewise.partition.rectilinear import rectilinear
-from wedgewise.partition.tasks import tasks_of
+from wedgewise.prepare.cut_blocks import blocks_of
+from wedgewise.prepare.rectilinear import rectilinear
 from wedgewise.report.text import table_text
+from wedgewise.stages import DeviceGraph, OrientedGraph
+from wedgewise.stages.blocks import Block, Blocks, Hashed, Task
+from wedgewise.stages.tasks import tasks_of
+from wedgewise_bench.stopwatch import Stopwatch
 
 TESTS_FOLDER = Path(__file__).resolve().parent.parent / "tests"
 CUTS = ("rectilinear:4", "rectilinear:8", "rectilinear:16", "hashed:8")

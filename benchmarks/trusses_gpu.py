@@ -32,22 +32,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 import wedgewise as ww
-from wedgewise import storage
 from wedgewise.algorithms import find
 from wedgewise.algorithms._contract import DeviceTrussAnswer, FoundTruss, TrussJob
+from wedgewise.algorithms._truss import rounds
 from wedgewise.algorithms.cpu.eager import EagerRows
 from wedgewise.algorithms.gpu.eager import EagerDeviceRows
 from wedgewise.algorithms.gpu.peel import Trusses, has_many_wedges
-from wedgewise.bench.graphs import BenchGraph as KnownGraph
-from wedgewise.bench.graphs import choose_graphs, from_stream, real_graphs
-from wedgewise.bench.spec import Spec
-from wedgewise.bench.stopwatch import Stopwatch
-from wedgewise.bench.table import markdown, ratio_text
 from wedgewise.errors import VerificationError
 from wedgewise.generate import kronecker
-from wedgewise.graph import DeviceGraph
+from wedgewise.machine import files as storage
 from wedgewise.machine import gpu, hardware
-from wedgewise.truss import rounds
+from wedgewise.stages import DeviceGraph
+from wedgewise_bench.graphs import BenchGraph as KnownGraph
+from wedgewise_bench.graphs import choose_graphs, from_stream, real_graphs
+from wedgewise_bench.spec import Spec
+from wedgewise_bench.stopwatch import Stopwatch
+from wedgewise_bench.table import markdown, ratio_text
 
 TITLES = {
     "eager": "Eager, as published, on the device: all rounds, median, warm",

@@ -17,9 +17,9 @@ from pathlib import Path
 import wedgewise as ww
 from wedgewise.algorithms.gpu import _trust_tables, trust
 from wedgewise.generate import kronecker
-from wedgewise.graph import DeviceGraph
 from wedgewise.machine import gpu
 from wedgewise.report.text import table_text
+from wedgewise.stages import DeviceGraph
 
 ROWS: dict[str, tuple[str, dict[str, int | str]]] = {
     "BS": ("rank", {"cooptimisation": "off"}),

@@ -18,8 +18,8 @@ import numpy as np
 
 import wedgewise as ww
 from wedgewise.generate import kronecker
-from wedgewise.graph import OrientedGraph
 from wedgewise.report.text import table_text
+from wedgewise.stages import OrientedGraph
 
 LEAST, LARGE = 2, 100  # a vertex of fewer out-neighbours has no wedge; one of more gets a block
 

@@ -17,13 +17,13 @@ from contextlib import closing
 from pathlib import Path
 
 from wedgewise import generate
-from wedgewise.execute._cluster_local import LocalWorkers
-from wedgewise.execute._cluster_wire import Order
-from wedgewise.execute._cluster_worker import Desk
-from wedgewise.execute.cluster import Assignment, Batch, Driver, assign
 from wedgewise.machine import hardware
-from wedgewise.partition.spool import write_store
-from wedgewise.partition.store import Store, open_store
+from wedgewise.run._cluster_local import LocalWorkers
+from wedgewise.run._cluster_wire import Order
+from wedgewise.run._cluster_worker import Desk
+from wedgewise.run.cluster import Assignment, Batch, Driver, assign
+from wedgewise.store.build import write_store
+from wedgewise.store.open import Store, open_store
 
 WARMING = 2  # workers get other batches each time, until they hold all blocks
 

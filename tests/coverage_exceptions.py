@@ -17,7 +17,8 @@ from operator import itemgetter
 from pathlib import Path
 
 LISTED = Path(__file__).with_suffix(".toml")
-PACKAGE = Path(__file__).parents[1] / "src" / "wedgewise"
+SOURCES = Path(__file__).parents[1] / "src"
+PACKAGES = ("wedgewise", "wedgewise_bench")
 PAGE = Path(__file__).parents[1] / "docs" / "promises.md"
 FIGURES = re.compile(r"^\| lines of .*? \| (\d+) % \| ([\d.]+) % of [\d,]+ \| (\d+) \w.*? \|", re.MULTILINE)
 LEAST_PERCENT = 99
@@ -88,12 +89,12 @@ def names_of_lines(source: str) -> dict[int, str]:
 
 
 def problems(
-    measured: Mapping[str, Measured], exceptions: Sequence[Listed], package: Path, stated: float
+    measured: Mapping[str, Measured], exceptions: Sequence[Listed], sources: Path, stated: float
 ) -> Iterator[str]:
     """What is wrong: a line that nobody lists, an exception that nothing needs, too few lines or not those stated."""
     needed: set[Listed] = set()
     for file, found in measured.items():
-        names = names_of_lines((package / file).read_text(encoding="utf-8"))
+        names = names_of_lines((sources / file).read_text(encoding="utf-8"))
         named = [(names.get(line, ""), str(line)) for line in found.missed]
         for name, lines in groupby(named, itemgetter(0)):
             reasons = {item for item in exceptions if item.has(file, name)}
@@ -115,22 +116,22 @@ def percent(measured: Mapping[str, Measured]) -> float:
     return 100 * (1 - sum(len(found.missed) for found in measured.values()) / lines)
 
 
-def measured_by_coverage(package: Path) -> dict[str, Measured]:
-    """What the data file of this folder says of the package."""
+def measured_by_coverage(sources: Path) -> dict[str, Measured]:
+    """What the data file of this folder says of our packages."""
     from coverage import Coverage
 
     coverage = Coverage()
     coverage.load()
     found = {}
-    for path in sorted(package.rglob("*.py")):
+    for path in sorted(path for package in PACKAGES for path in (sources / package).rglob("*.py")):
         _, lines, _, missed, _ = coverage.analysis2(str(path))
-        found[path.relative_to(package).as_posix()] = Measured(len(lines), tuple(missed))
+        found[path.relative_to(sources).as_posix()] = Measured(len(lines), tuple(missed))
     return found
 
 
 def main() -> int:
-    measured, exceptions = measured_by_coverage(PACKAGE), listed()
-    wrong = list(problems(measured, exceptions, PACKAGE, figures_of_the_page()[0].found))
+    measured, exceptions = measured_by_coverage(SOURCES), listed()
+    wrong = list(problems(measured, exceptions, SOURCES, figures_of_the_page()[0].found))
     missed = sum(len(found.missed) for found in measured.values())
     lines = sum(found.lines for found in measured.values())
     print("\n".join([*wrong, f"{percent(measured):.2f} % of {lines:,} lines run, all but {missed}"]))

@@ -28,7 +28,7 @@ from emulate.copying import EmulatedGpu
 from emulate.streaming import StreamingEmulator
 
 from wedgewise.errors import DeviceError, DeviceMemoryError
-from wedgewise.execute import threads
+from wedgewise.machine import threads
 
 JUMP_SECONDS = 86_400.0
 MAPPED = "memory.mapping"

@@ -15,9 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wedgewise import generate
+from wedgewise.answer.questions import QUESTIONS
 from wedgewise.generate import EdgeStream
 from wedgewise.machine.jit import JIT_DISABLED
-from wedgewise.questions import QUESTIONS
 
 FIXTURES = Path(__file__).parent / "fixtures"
 Facts = dict[str, dict[str, Any]]

@@ -21,11 +21,11 @@ import wedgewise as ww
 from wedgewise import generate
 from wedgewise.algorithms import find
 from wedgewise.algorithms._contract import Algorithm, Answer, Knobs, Pass, Work
+from wedgewise.answer_types import GeneralizedDegree
 from wedgewise.errors import InputError, UnknownNameError, VerificationError
-from wedgewise.execute import local
-from wedgewise.execute.listing import Listing
-from wedgewise.graph import OrientedGraph
-from wedgewise.questions import GeneralizedDegree
+from wedgewise.run import local
+from wedgewise.run.listing import Listing
+from wedgewise.stages import OrientedGraph
 
 PAIRS = random_pairs(30, 180, seed=7)
 KNOWN = known_by_sets(PAIRS, 32)

@@ -13,11 +13,11 @@ import pytest
 from late_bus import LateBus
 from numpy.typing import NDArray
 
-from wedgewise import write
 from wedgewise.errors import FormatError
 from wedgewise.machine.arriving import Arriving
 from wedgewise.machine.ring import Ring
 from wedgewise.read import _text_chunks, read_edges, text
+from wedgewise.write import edges as write
 
 PAIRS: NDArray[np.uint32] = np.random.default_rng(3).integers(0, 1000, (5000, 2)).astype(np.uint32)
 

@@ -22,10 +22,10 @@ from wedgewise.cli.options import parse_size
 from wedgewise.datasets import Dataset
 from wedgewise.errors import MissingFileError
 from wedgewise.generate import GENERATORS, complete
+from wedgewise.machine import progress
 from wedgewise.read import FORMATS
-from wedgewise.report import progress
 from wedgewise.report.text import bytes_text, result_text
-from wedgewise.write import write_edges
+from wedgewise.write.edges import write_edges
 
 SMALL_PARAMETERS: dict[str, dict[str, str]] = {
     "kronecker": {"scale": "6", "edgefactor": "4", "seed": "7"},

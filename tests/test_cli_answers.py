@@ -16,11 +16,11 @@ from pyarrow import feather, parquet
 
 import wedgewise as ww
 from wedgewise.cli.console import Console
-from wedgewise.execute.listing import Listing
 from wedgewise.generate import complete
 from wedgewise.report import summary
 from wedgewise.report.text import bytes_text, histogram_text, how_facts
-from wedgewise.write import write_edges
+from wedgewise.run.listing import Listing
+from wedgewise.write.edges import write_edges
 
 PAIRS = [("a", "b"), ("b", "c"), ("c", "a"), ("d", "b"), ("d", "c"), ("d", "e")]  # two triangles on one edge, a leaf
 LABELS: dict[str, dict[str, Any]] = {

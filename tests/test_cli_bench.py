@@ -16,10 +16,10 @@ from bench.test_bench_limits import wait_until
 from commands import COMMAND, PATIENCE, answer_of, interrupt, invoke, run_on_terminal
 
 import wedgewise as ww
-from wedgewise.bench.record import Cell, Outcome, read_records
-from wedgewise.bench.runner import Bench
-from wedgewise.bench.suite_files import declared_suites
 from wedgewise.cli.bench import repeat_options
+from wedgewise_bench.record import Cell, Outcome, read_records
+from wedgewise_bench.runner import Bench
+from wedgewise_bench.suite_files import declared_suites
 
 
 @pytest.fixture
@@ -328,6 +328,6 @@ def test_options_are_repeated_before_each_value(arguments: str, expected: str) -
 
 
 def test_other_commands_do_not_load_the_comparison() -> None:
-    shown = "import sys, wedgewise.cli.app; print([name for name in sys.modules if name.startswith('wedgewise.bench')])"
+    shown = "import sys, wedgewise.cli.app; print([name for name in sys.modules if name.startswith('wedgewise_bench')])"
     loaded = subprocess.run([sys.executable, "-c", shown], capture_output=True, text=True, check=True)
     assert loaded.stdout == "[]\n"

@@ -14,11 +14,11 @@ from commands import KARATE, RESULT_KEYS, answer_of, interrupt, invoke, labelled
 from pyarrow import feather, parquet
 
 import wedgewise as ww
+from wedgewise.answer_types import TrussLevel
 from wedgewise.cli.console import Console
 from wedgewise.generate import kronecker
 from wedgewise.report.summary import MOST_LEVELS, levels_text
-from wedgewise.result import TrussLevel
-from wedgewise.write import write_edges
+from wedgewise.write.edges import write_edges
 
 PAIRS = [*((u, v) for v in "abcd" for u in "abcd" if u < v), ("d", "e"), ("e", "f"), ("f", "d"), ("f", "g")]
 NUMBERS = {"ab": 4, "ac": 4, "ad": 4, "bc": 4, "bd": 4, "cd": 4, "de": 3, "df": 3, "ef": 3, "fg": 2}
@@ -337,7 +337,7 @@ def test_an_interrupted_file_is_not_there(suffix: str, tmp_path: Path, monkeypat
     def interrupted(*_: Any) -> Any:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("wedgewise.write_answers._parts", interrupted)
+    monkeypatch.setattr("wedgewise.write.answers._parts", interrupted)
     result = invoke("truss", KARATE, "-o", str(tmp_path / f"answer.{suffix}"))
     assert (result.exit_code, result.output) == (130, "interrupted\n")
     assert list(tmp_path.iterdir()) == []

@@ -14,16 +14,17 @@ import pytest
 from numpy.typing import NDArray
 
 import wedgewise as ww
-from wedgewise import coefficients, generate
+from wedgewise import generate
 from wedgewise.algorithms import reference
 from wedgewise.algorithms._contract import Shape, Work
 from wedgewise.algorithms.cpu import _weighted
-from wedgewise.attributes import EdgeAttributes, edge_attributes
-from wedgewise.clean import clean
+from wedgewise.answer import coefficients
 from wedgewise.errors import InputError, PreconditionError
-from wedgewise.execute.threads import run_tasks
-from wedgewise.graph import EdgeList, OrientedGraph, Origin, SimpleGraph
-from wedgewise.orient import arcs_of_edges, orient, relabel
+from wedgewise.machine.threads import run_tasks
+from wedgewise.prepare.attributes import EdgeAttributes, edge_attributes
+from wedgewise.prepare.clean import clean
+from wedgewise.prepare.orient import arcs_of_edges, orient, relabel
+from wedgewise.stages import EdgeList, OrientedGraph, Origin, SimpleGraph
 
 Pairs = NDArray[np.int64]
 Weights = NDArray[np.float64]
@@ -340,7 +341,7 @@ def test_many_pairs_are_looked_up_in_chunks(monkeypatch: pytest.MonkeyPatch) -> 
     pairs = random_pairs(rng, 50, 0.5)
     weights = rng.random(len(pairs))
     _, whole = attributed(pairs, 50, weights, directed=True)
-    monkeypatch.setattr("wedgewise.attributes.CHUNK", 7)
+    monkeypatch.setattr("wedgewise.prepare.attributes.CHUNK", 7)
     _, chunked = attributed(pairs, 50, weights, directed=True)
     assert np.array_equal(np.asarray(whole.weights), np.asarray(chunked.weights))
     assert np.array_equal(np.asarray(whole.directions), np.asarray(chunked.directions))

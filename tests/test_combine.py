@@ -13,8 +13,9 @@ import pandas
 import pytest
 
 import wedgewise as ww
-from wedgewise import attributes, interop
+from wedgewise import interop
 from wedgewise.errors import InputError, UnknownNameError
+from wedgewise.prepare import attributes
 
 Arc = tuple[Any, Any]
 

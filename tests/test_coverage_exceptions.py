@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from coverage_exceptions import (
     LEAST_PERCENT,
-    PACKAGE,
+    SOURCES,
     Figures,
     Listed,
     Measured,
@@ -91,7 +91,7 @@ def test_every_exception_is_there_and_says_why() -> None:
     exceptions = listed()
     assert len({(item.file, item.name) for item in exceptions}) == len(exceptions)
     for item in exceptions:
-        assert item.name in names_of_lines((PACKAGE / item.file).read_text(encoding="utf-8")).values(), item
+        assert item.name in names_of_lines((SOURCES / item.file).read_text(encoding="utf-8")).values(), item
         assert item.reason.endswith(".")
 
 

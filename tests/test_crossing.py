@@ -21,9 +21,9 @@ from graphs import TRIANGLE_QUESTIONS, fixture_pairs
 
 import wedgewise as ww
 from wedgewise import errors
-from wedgewise.execute.timeline import Copy, Span, Timeline
-from wedgewise.graph import CleanReport
-from wedgewise.questions import GeneralizedDegree
+from wedgewise.answer_types import GeneralizedDegree
+from wedgewise.run.timeline import Copy, Span, Timeline
+from wedgewise.stages import CleanReport
 
 WAYS: dict[str, Callable[[Any], Any]] = {
     "pickle": lambda value: pickle.loads(pickle.dumps(value)),

@@ -19,10 +19,10 @@ from loopback import Loopback, Served, loopback
 import wedgewise as ww
 from wedgewise import datasets
 from wedgewise.datasets import Figure, PublishedGraph, catalogue, find, obtain, packaged, sources
+from wedgewise.datasets.cache import shelf_of
 from wedgewise.datasets.catalogue import VERTICES, parse_figure
 from wedgewise.datasets.check import Verification, compare
-from wedgewise.datasets.places import file_at, file_name, stem
-from wedgewise.datasets.shelf import shelf_of
+from wedgewise.datasets.urls import file_at, file_name, stem
 from wedgewise.errors import (
     DownloadError,
     InputError,
@@ -59,7 +59,7 @@ def countable() -> list[object]:
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An empty cache folder; compiled kernels stay where they are."""
     folder = tmp_path / "cache"
-    monkeypatch.setattr("wedgewise.datasets.shelf.cache_root", lambda: folder)
+    monkeypatch.setattr("wedgewise.datasets.cache.cache_root", lambda: folder)
     return folder
 
 
@@ -540,12 +540,12 @@ def test_text_labels_have_no_largest() -> None:
 
 
 def test_without_a_folder_to_keep_things_in(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr("wedgewise.datasets.shelf.cache_root", lambda: None)
+    monkeypatch.setattr("wedgewise.datasets.cache.cache_root", lambda: None)
     with pytest.raises(StorageError, match=f"name a folder with {jit.CACHE_VARIABLE}"):
         datasets.get(NAME)
     assert datasets.load("Theory-3-4-Bk").m == 24
     (tmp_path / "file").touch()
-    monkeypatch.setattr("wedgewise.datasets.shelf.cache_root", lambda: tmp_path / "file")
+    monkeypatch.setattr("wedgewise.datasets.cache.cache_root", lambda: tmp_path / "file")
     with pytest.raises(StorageError, match="cannot be made"):
         datasets.get(NAME)
 

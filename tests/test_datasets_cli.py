@@ -22,7 +22,7 @@ LINES = lzma.decompress(fixture_path(NAME).read_bytes())
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An empty cache folder; compiled kernels stay where they are."""
     folder = tmp_path / "cache"
-    monkeypatch.setattr("wedgewise.datasets.shelf.cache_root", lambda: folder)
+    monkeypatch.setattr("wedgewise.datasets.cache.cache_root", lambda: folder)
     return folder
 
 

@@ -34,6 +34,6 @@ def test_graphs_that_are_said_to_be_counted_are_those() -> None:
 
 
 def test_a_folder_is_a_source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("wedgewise.datasets.shelf.cache_root", lambda: tmp_path)
+    monkeypatch.setattr("wedgewise.datasets.cache.cache_root", lambda: tmp_path)
     graph = ww.datasets.load("as-caida20071105", source=Path(str(FOLDER)) / "graphs", paper="itc")
     assert (graph.n, graph.m) == (16_538, 43_444)

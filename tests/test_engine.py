@@ -17,17 +17,18 @@ import wedgewise as ww
 from wedgewise import errors, generate
 from wedgewise.algorithms import find, registry
 from wedgewise.algorithms._contract import Counts, Knob, Shape, Work
+from wedgewise.algorithms._passes import Partial
 from wedgewise.algorithms._ranges import arc_bounds, even_bounds
 from wedgewise.algorithms.cpu import keystone
 from wedgewise.algorithms.cpu._keystone_hubs import choose_hubs, largest_hubs, row_bytes
-from wedgewise.clean import clean
-from wedgewise.execute.local import Execution, Partial, execute
-from wedgewise.execute.threads import run_tasks
-from wedgewise.graph import EdgeList, OrientedGraph, Origin
 from wedgewise.machine import hardware, jit
-from wedgewise.orient import orient
-from wedgewise.plan import Options, make_plan
-from wedgewise.reduce import reduce
+from wedgewise.machine.threads import run_tasks
+from wedgewise.prepare.clean import clean
+from wedgewise.prepare.orient import orient
+from wedgewise.run.local import Execution, execute
+from wedgewise.run.plan import Options, make_plan
+from wedgewise.run.reduce import reduce
+from wedgewise.stages import EdgeList, OrientedGraph, Origin
 
 TRIANGLE = [(0, 1), (1, 2), (2, 0)]
 
@@ -338,7 +339,7 @@ def test_a_copied_example_is_registered_everywhere(tmp_path: Path) -> None:
     text = (folder / "example.py").read_text().replace('name="example"', 'name="novel"')
     (folder / "cpu" / "novel.py").write_text(text)
     script = (
-        "import wedgewise as ww; from wedgewise.report import pages;"
+        "import wedgewise as ww; from wedgewise.cli import pages;"
         "assert ww.count([(0, 1), (1, 2), (2, 0)], algorithm='novel') == 1;"
         "assert 'novel' in [a.name for a in ww.algorithms()]; assert 'novel' in pages.algorithms_page();"
         "print('known')"

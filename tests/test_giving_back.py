@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from wedgewise.machine import giving_back
+from wedgewise.machine import release_memory as giving_back
 from wedgewise.machine.hardware import resident_bytes
 
 ON_LINUX = pytest.mark.skipif(not giving_back.MAPPINGS.exists(), reason="reads mappings from /proc")

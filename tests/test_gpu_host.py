@@ -26,9 +26,9 @@ from wedgewise.errors import (
     PreconditionError,
 )
 from wedgewise.machine import gpu, ring
-from wedgewise.machine.shortage import memory_for
-from wedgewise.plan import Options, make_device_plan
+from wedgewise.machine.out_of_memory import memory_for
 from wedgewise.read import read_edges
+from wedgewise.run.plan import Options, make_device_plan
 
 TRIANGLE = [(0, 1), (1, 2), (2, 0)]
 

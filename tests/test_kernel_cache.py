@@ -16,10 +16,10 @@ import numpy as np
 import pytest
 from commands import PATIENCE
 
-from wedgewise import own_files, storage
 from wedgewise.errors import MemoryLimitError, StorageError
-from wedgewise.execute.threads import run_tasks
-from wedgewise.machine import hardware, jit, native
+from wedgewise.machine import files as storage
+from wedgewise.machine import hardware, jit, native, own_files
+from wedgewise.machine.threads import run_tasks
 
 VALUES = np.arange(5, dtype=np.uint32)
 

@@ -16,10 +16,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from wedgewise import _label_kernel, labels
 from wedgewise.errors import InputError, MissingDependencyError
-from wedgewise.labels import LabelTable, TextLabels, compact_labels, pick_labels
 from wedgewise.machine import jit
+from wedgewise.stages import _label_kernel, labels
+from wedgewise.stages.labels import LabelTable, TextLabels, compact_labels, pick_labels
 
 HOSTILE = [
     "",

@@ -21,9 +21,9 @@ from numpy.typing import NDArray
 import wedgewise as ww
 from wedgewise import generate
 from wedgewise.errors import InputError, MemoryLimitError, MissingDependencyError, UnknownNameError
-from wedgewise.execute import listing as listing_module
-from wedgewise.execute.listing import Listing
 from wedgewise.machine.jit import JIT_DISABLED
+from wedgewise.run import listing as listing_module
+from wedgewise.run.listing import Listing
 
 MIXED = ww.Graph(random_pairs(30, 200, seed=4), n=33)
 WITHOUT_TRIANGLES = {

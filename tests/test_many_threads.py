@@ -13,10 +13,11 @@ from graphs import fixture_pairs
 import wedgewise as ww
 from wedgewise import generate
 from wedgewise.datasets import bundled
-from wedgewise.execute import threads as threads_module
 from wedgewise.machine import hardware, jit
-from wedgewise.partition.spool import write_store
-from wedgewise.plan import Options
+from wedgewise.machine import threads as threads_module
+from wedgewise.run import plan as planning
+from wedgewise.run.plan import Options
+from wedgewise.store.build import write_store
 
 FAR_TOO_MANY = 300
 NOTE = f"threads in place of {FAR_TOO_MANY:,}"
@@ -79,7 +80,7 @@ def test_stores_say_so_too(question: str, most: int, tmp_path: Path) -> None:
 def test_what_goes_on_from_disk_says_so_too(monkeypatch: pytest.MonkeyPatch, most: int) -> None:
     graph = ww.Graph(PAIRS)
     small: dict[str, Any] = {"memory_limit": 2**28, "threads": FAR_TOO_MANY}
-    monkeypatch.setattr("wedgewise.plan.host_bytes", lambda *_: 2**40)
+    monkeypatch.setattr(planning, "host_bytes", lambda *_: 2**40)
     for plan in (ww.explain("count", graph, **small), ww.run("count", graph, **small).plan):
         assert any("from disk" in reason for reason in plan.reasons)
         assert sum(NOTE in reason for reason in plan.reasons) == 1

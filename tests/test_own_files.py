@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from wedgewise import own_files
+from wedgewise.datasets.cache import Record, Shelf
 from wedgewise.datasets.fetch import fetch
-from wedgewise.datasets.shelf import Record, Shelf
 from wedgewise.errors import DownloadError, StorageError
-from wedgewise.own_files import NotBelievedError, believed, make_own_folder, read_own, why_not_own
-from wedgewise.partition.temporary import NOTE, Identity, kept_store
-from wedgewise.storage import atomic_write, partial_file
+from wedgewise.machine import own_files
+from wedgewise.machine.files import atomic_write, partial_file
+from wedgewise.machine.own_files import NotBelievedError, believed, make_own_folder, read_own, why_not_own
+from wedgewise.run.temporary_store import NOTE, Identity, kept_store
 
 ANOTHER = 12345
 
@@ -159,7 +159,7 @@ def test_a_note_on_a_transfer_that_is_a_pipe_is_not_waited_for(folder: Path) -> 
 def test_blocks_are_made_again_where_others_can_have_left_them(folder: Path, spoilt: str) -> None:
     from graphs import fixture_pairs
 
-    from wedgewise.partition.spool import write_store
+    from wedgewise.store.build import write_store
 
     made: list[Path] = []
 

@@ -15,13 +15,12 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 import wedgewise as ww
-from wedgewise import clean_arrays
-from wedgewise.clean import clean, clean_device_bytes, clean_on_device, number_labels
-from wedgewise.clean_arrays import sort_pairs_by_arrays
 from wedgewise.errors import InputError, LimitError, UnknownNameError
-from wedgewise.graph import EdgeList, OrientedGraph, Origin, SimpleGraph
 from wedgewise.machine.jit import JIT_DISABLED, kernel_view
-from wedgewise.orient import (
+from wedgewise.prepare import clean_arrays
+from wedgewise.prepare.clean import clean, clean_device_bytes, clean_on_device, number_labels
+from wedgewise.prepare.clean_arrays import sort_pairs_by_arrays
+from wedgewise.prepare.orient import (
     ORDERS,
     RELABELLINGS,
     arcs_of_edges,
@@ -33,9 +32,10 @@ from wedgewise.orient import (
     relabel,
     relabel_on_device,
 )
-from wedgewise.orient_arrays import expected_wedges, peeling_rounds_by_arrays
-from wedgewise.radix import Digits, sort_pairs
-from wedgewise.read.limits import Limits
+from wedgewise.prepare.orient_arrays import expected_wedges, peeling_rounds_by_arrays
+from wedgewise.prepare.radix import Digits, sort_pairs
+from wedgewise.stages import EdgeList, OrientedGraph, Origin, SimpleGraph
+from wedgewise.stages.limits import Limits
 
 ORIGIN = Origin("<array>", "array")
 DEVICE = EmulatedDevice()
@@ -120,7 +120,7 @@ def test_cores_are_peeled_in_steps(seed: int, most: int, monkeypatch: pytest.Mon
     graph = clean(edge_list(random_pairs(seed)), 1, compiled=True)
     at_once = peeling_rounds(graph, 1)
     assert at_once.tolist() == peeling_rounds_by_arrays(graph).tolist()
-    monkeypatch.setattr("wedgewise.orient.PEEL_ARCS", most)
+    monkeypatch.setattr("wedgewise.prepare.orient.PEEL_ARCS", most)
     assert peeling_rounds(graph, 2).tolist() == at_once.tolist()
 
 
@@ -246,8 +246,8 @@ def test_the_callers_array_is_never_changed(dtype: Any) -> None:
 
 
 def test_many_buckets_and_chunks_sort_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("wedgewise.radix.BUCKET_KEYS", 16)
-    monkeypatch.setattr("wedgewise.radix.CHUNK_PAIRS", 100)
+    monkeypatch.setattr("wedgewise.prepare.radix.BUCKET_KEYS", 16)
+    monkeypatch.setattr("wedgewise.prepare.radix.CHUNK_PAIRS", 100)
     pairs = np.random.default_rng(7).integers(0, 3000, (5000, 2)).astype(np.uint32)
     assert Digits.choose(3000, 5000).buckets > 100
     assert_same(sort_pairs(pairs, 3000, 4), sort_pairs_by_arrays(pairs, 3000))

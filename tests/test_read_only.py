@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 import wedgewise as ww
-from wedgewise.questions import QUESTIONS
+from wedgewise.answer.questions import QUESTIONS
 
 KARATE = fixture_pairs("karate")
 WEIGHTS = np.arange(1, len(KARATE) + 1, dtype=np.float64)

@@ -20,11 +20,13 @@ import pytest
 from pyarrow import parquet
 
 import wedgewise as ww
-from wedgewise import answering_room, generate, plan
-from wedgewise.answering_disk import FileGraph
+from wedgewise import generate
+from wedgewise.answer import room as answering_room
+from wedgewise.answer.disk import FileGraph
+from wedgewise.answer.questions import QUESTIONS
 from wedgewise.errors import FormatError, InputError, MissingDependencyError, MissingFileError
-from wedgewise.partition.spool import write_store
-from wedgewise.questions import QUESTIONS
+from wedgewise.run import plan
+from wedgewise.store.build import write_store
 
 Row = tuple[Any, ...]
 

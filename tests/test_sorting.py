@@ -7,9 +7,9 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from wedgewise import sorting
-from wedgewise.graph import Keys
-from wedgewise.sorting import sorted_keys
+from wedgewise.prepare import sorting
+from wedgewise.prepare.sorting import sorted_keys
+from wedgewise.stages import Keys
 
 KINDS: dict[str, Callable[[int], Keys]] = {
     "at random": lambda count: np.random.default_rng(count).integers(0, 2**64, count, dtype=np.uint64),

@@ -16,7 +16,7 @@ from commands import KARATE, PATIENCE
 
 import _wedgewise_start
 import wedgewise as ww
-from _wedgewise_start import end_at_signals, is_module_run
+from _wedgewise_start.signals import end_at_signals, is_module_run
 from wedgewise.cli import main
 from wedgewise.cli.console import signals_raised
 
@@ -94,7 +94,7 @@ def test_a_signal_at_the_start_is_silent(how: str, number: signal.Signals, at: i
         (["-m", "count"], ["python", "-X", "dev", "-m", "wedgewise", "count"], True),
         (["-m"], ["python", "-mwedgewise"], True),
         (["-m", "wedgewise"], ["python", "-m", "other", "wedgewise"], False),
-        (["-m"], ["python", "-m", "wedgewise.bench.cell"], False),
+        (["-m"], ["python", "-m", "wedgewise_bench.cell"], False),
         (["script.py", "-m", "wedgewise"], ["python", "script.py", "-m", "wedgewise"], False),
         ([""], ["python"], False),
     ],

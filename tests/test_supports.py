@@ -18,10 +18,10 @@ from wedgewise import generate
 from wedgewise.algorithms import _ranges, find
 from wedgewise.algorithms._contract import Shape, Work
 from wedgewise.algorithms.cpu import _keystone_heads, _keystone_supports
-from wedgewise.execute.threads import run_tasks
-from wedgewise.graph import OrientedGraph
 from wedgewise.machine.jit import kernel
 from wedgewise.machine.primitives import BLOCK_WORDS, MOST_ROWS, PLANES, sum_columns
+from wedgewise.machine.threads import run_tasks
+from wedgewise.stages import OrientedGraph
 
 ENGINE = find("keystone", "cpu")
 ALL = 1 << 30

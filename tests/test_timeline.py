@@ -10,7 +10,7 @@ from xml.etree import ElementTree
 import pytest
 
 from wedgewise.errors import InputError, StorageError
-from wedgewise.execute.timeline import COLOURS, Copy, DeviceUse, PlaceUse, Span, Timeline, common, length, union
+from wedgewise.run.timeline import COLOURS, Copy, DeviceUse, PlaceUse, Span, Timeline, common, length, union
 
 TIMELINE = Timeline(
     (

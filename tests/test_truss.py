@@ -18,13 +18,16 @@ import wedgewise as ww
 from wedgewise import Graph, generate
 from wedgewise.algorithms import find
 from wedgewise.algorithms._contract import Algorithm, FoundTruss, Shape, TrussAnswer, TrussJob
+from wedgewise.algorithms._truss import core as _core
+from wedgewise.algorithms._truss import living as _living
+from wedgewise.algorithms._truss import peel as _peel
+from wedgewise.algorithms._truss.decompose import truss_bytes
+from wedgewise.algorithms._truss.living import Living
+from wedgewise.answer import truss_summary as summary
 from wedgewise.errors import InputError, MemoryLimitError, PreconditionError, VerificationError
-from wedgewise.execute import trusses
-from wedgewise.graph import OrientedGraph
 from wedgewise.machine import jit
-from wedgewise.truss import _core, _living, _peel, summary
-from wedgewise.truss._living import Living
-from wedgewise.truss.decompose import truss_bytes
+from wedgewise.run import trusses
+from wedgewise.stages import OrientedGraph
 
 PEEL = find("peel", "cpu")
 Spoil = Callable[[FoundTruss], FoundTruss]
@@ -363,7 +366,7 @@ def test_the_truss_as_a_graph() -> None:
 
 
 def test_nothing_of_it_is_imported_before_it_is_asked_for() -> None:
-    code = "import sys, wedgewise; print([name for name in sys.modules if name.startswith('wedgewise.truss.')])"
+    code = "import sys, wedgewise; print([name for name in sys.modules if '._truss.' in name])"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"
 
 

@@ -16,18 +16,20 @@ import pytest
 from scipy.sparse import csr_array
 
 import wedgewise as ww
-from wedgewise import answering, clean, generate, verify
+from wedgewise import generate
 from wedgewise.algorithms import registry
 from wedgewise.algorithms._contract import Shape
+from wedgewise.answer import answering, verify
+from wedgewise.answer.questions import Question
 from wedgewise.cli import doctor
 from wedgewise.errors import InputError, PreconditionError, UnknownLabelError, VerificationError
-from wedgewise.graph import EdgeList, OrientedGraph, Origin
-from wedgewise.labels import TextLabels
 from wedgewise.machine import jit
-from wedgewise.orient import adjacency
-from wedgewise.plan import Options, Plan, make_plan
-from wedgewise.questions import Question
-from wedgewise.vertex_index import VertexIndex
+from wedgewise.prepare import clean
+from wedgewise.prepare.orient import adjacency
+from wedgewise.run.plan import Options, Plan, make_plan
+from wedgewise.stages import EdgeList, OrientedGraph, Origin
+from wedgewise.stages.labels import TextLabels
+from wedgewise.stages.vertex_index import VertexIndex
 
 TRIANGLE = [(0, 1), (1, 2), (2, 0)]
 

@@ -22,17 +22,9 @@ import pytest
 from pyarrow import feather, parquet
 
 import wedgewise as ww
-from wedgewise import write_answers as module
 from wedgewise.errors import InputError, MissingDependencyError, StorageError, UnknownNameError, VerificationError
-from wedgewise.write_answers import (
-    Answers,
-    per_edge,
-    per_triangle,
-    per_vertex,
-    some_edges,
-    with_value,
-    write_answers,
-)
+from wedgewise.write import answers as module
+from wedgewise.write.answers import Answers, per_edge, per_triangle, per_vertex, some_edges, with_value, write_answers
 
 SHAPE = [(0, 1), (1, 2), (2, 0), (2, 3)]  # a triangle and a tail
 NAMES = ["plain", 'a "quoted", one', "two\nlines", "größe"]

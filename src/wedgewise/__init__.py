@@ -7,11 +7,9 @@ their names.
 
 from types import ModuleType as _Module
 
-import _wedgewise_start as _wedgewise_start  # before the imports below, which take a while
-
-__version__ = "0.1.0"
-
+from _wedgewise_start import signals as signals  # before the imports below, which take a while
 from wedgewise import errors
+from wedgewise.answer_types import Truss, TrussLevel
 from wedgewise.api import (
     Result,
     algorithms,
@@ -33,11 +31,11 @@ from wedgewise.api import (
     trussness,
     write_triangles,
 )
-from wedgewise.plan import Plan
-from wedgewise.read.limits import Limits
-from wedgewise.result import Truss, TrussLevel
+from wedgewise.graph import Graph, read
 from wedgewise.row_edges import edge_ids
-from wedgewise.user_graph import Graph, read
+from wedgewise.run.plan import Plan
+from wedgewise.stages.limits import Limits
+from wedgewise.version import __version__
 
 __all__ = [
     "Graph",

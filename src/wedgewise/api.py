@@ -10,13 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wedgewise.algorithms import registry
+from wedgewise.answer_types import Truss, TrussLevel
 from wedgewise.errors import InputError
-from wedgewise.plan import Options, Plan
-from wedgewise.result import SCHEMA, Result, Truss, TrussLevel
+from wedgewise.result import SCHEMA, Result
+from wedgewise.run.plan import Options, Plan
 
 if TYPE_CHECKING:
     from wedgewise.algorithms._contract import Algorithm
-    from wedgewise.questions import GeneralizedDegree
+    from wedgewise.answer_types import GeneralizedDegree
 
 __all__ = ["SCHEMA", "Result"]
 Progress = Callable[[str, int, int], None] | bool | None
@@ -185,8 +186,8 @@ def iter_triangles(
     >>> [len(rows) for rows in ww.iter_triangles(clique, batch=4)]
     [4, 4, 2]
     """
-    from wedgewise.execute.listing import wrapper
-    from wedgewise.questions import stretch_of
+    from wedgewise.answer.questions import stretch_of
+    from wedgewise.run.listing import wrapper
 
     _check_batch(batch)
     wrap = wrapper(output)
@@ -223,9 +224,9 @@ def write_triangles(
     >>> path.read_text()
     'u,v,w\\nada,bob,cy\\n'
     """
-    from wedgewise.answering_room import graph_of
-    from wedgewise.questions import stretch_of
-    from wedgewise.write_answers import answer_writer, check_labels, per_triangle, write_answers
+    from wedgewise.answer.questions import stretch_of
+    from wedgewise.answer.room import graph_of
+    from wedgewise.write.answers import answer_writer, check_labels, per_triangle, write_answers
 
     _check_batch(batch)
     answer_writer(path)
@@ -245,8 +246,8 @@ def _check_batch(batch: int) -> None:
 
 def open_listing(graph: Any, options: Options, progress: Progress, verify: bool) -> Result:
     """Count what each arc opens; the answer is the `Listing` of all triangles by number."""
-    from wedgewise.answering import answer
-    from wedgewise.questions import OPEN_LISTING
+    from wedgewise.answer.answering import answer
+    from wedgewise.answer.questions import OPEN_LISTING
 
     return answer(OPEN_LISTING, graph, options, progress, verify, {})
 
@@ -461,8 +462,8 @@ def run(
     >>> ww.run("count", [(0, 1), (1, 2), (2, 0)]).answer
     1
     """
-    from wedgewise.answering import answer
-    from wedgewise.questions import find_question
+    from wedgewise.answer.answering import answer
+    from wedgewise.answer.questions import find_question
 
     options = Options(
         device,
@@ -501,8 +502,8 @@ def explain(
     >>> ww.explain("count", [(0, 1), (1, 2), (2, 0)]).m
     3
     """
-    from wedgewise.answering import plan_for
-    from wedgewise.questions import find_question
+    from wedgewise.answer.answering import plan_for
+    from wedgewise.answer.questions import find_question
 
     options = Options(device, algorithm, order, relabel, memory_limit, threads, knobs)
     return plan_for(find_question(question), graph, options, details)
@@ -530,7 +531,7 @@ def _split(how: How) -> tuple[Options, Progress, bool]:
 
 
 def _ask(question: str, graph: Any, how: How, **details: Any) -> Any:
-    from wedgewise.answering import answer
-    from wedgewise.questions import find_question
+    from wedgewise.answer.answering import answer
+    from wedgewise.answer.questions import find_question
 
     return answer(find_question(question), graph, *_split(how), details).answer

@@ -54,7 +54,7 @@ class FormatError(InputError):
 
 
 class LimitError(InputError):
-    """The input exceeds a cap of `wedgewise.read.limits`; the message names the cap and how to raise it."""
+    """The input exceeds a cap of `wedgewise.stages.limits`; the message names the cap and how to raise it."""
 
 
 class UnknownNameError(InputError):

@@ -1,294 +1,607 @@
-"""The types between the stages, and `Graph`, which users hold.
-
-    EdgeList ─clean→ SimpleGraph ─orient→ OrientedGraph
-
-Three different types with different field names, so that an oriented graph cannot be counted as an unoriented one.
-Their arrays, which users reach, are read-only: kernels trust them.
-An *edge* is undirected, an *arc* is directed; ``m`` counts edges, and arcs of the oriented graph.
-"""
+"""`Graph`: what users hold. It wraps the simple graph and keeps its oriented forms."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from sys import getsizeof
-from typing import Any, Protocol, TypeVar
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import accumulate, pairwise
+from os import PathLike
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from wedgewise.labels import TextLabels
+from wedgewise.errors import DeviceMemoryError, InputError, MemoryLimitError, UnknownNameError
+from wedgewise.machine import gpu, hardware
+from wedgewise.prepare.clean import clean
+from wedgewise.read.columns import ColumnChoice
+from wedgewise.stages import (
+    Adjacency,
+    CleanReport,
+    Column,
+    DeviceGraph,
+    DeviceSimpleGraph,
+    EdgeList,
+    Labels,
+    OrientedGraph,
+    Origin,
+    SimpleGraph,
+    read_only,
+)
+from wedgewise.stages.labels import pick_labels
+from wedgewise.stages.limits import DEFAULT_LIMITS, Limits
+from wedgewise.stages.vertex_index import VertexIndex
 
-STEP_EDGES = 1 << 20  # at a time, so that signals are heard in between
+if TYPE_CHECKING:
+    from wedgewise.prepare.attributes import EdgeAttributes
+    from wedgewise.prepare.device_forms import DeviceForms
+    from wedgewise.read.receiver import Receiver
 
-Ids = NDArray[np.uint32]
-Keys = NDArray[np.uint64]
-Labels = NDArray[Any] | range | TextLabels | list[Any]
-Column = str | int  # of a table: its name, or its position from 0 where there are no names
-Array = TypeVar("Array")
-
-
-def read_only(array: Array) -> Array:
-    """The same memory as an array that nobody can write to; what is no array of the host stays as it is."""
-    if not isinstance(array, np.ndarray):
-        return array
-    array.flags.writeable = False
-    return array.view()
-
-
-def make_read_only(holder: Any, *names: str) -> None:
-    """Let nobody write to these arrays of a frozen dataclass."""
-    for name in names:
-        object.__setattr__(holder, name, read_only(getattr(holder, name)))
-
-
-@dataclass(frozen=True, slots=True)
-class Origin:
-    """Where pairs came from, for reports and messages."""
-
-    name: str
-    format: str
-    notes: tuple[str, ...] = ()
+CLEANING_PLACES = ("auto", "cpu", "cuda")
 
 
-@dataclass(frozen=True, slots=True)
-class EdgeList:
-    """Raw pairs as they came: loops, duplicates and both directions may occur.
+class Graph:
+    """An immutable undirected simple graph that remembers what it prepared.
 
-    ``pairs`` has shape (k, 2), C-contiguous, of an integer dtype (int32, int64, uint32 or uint64). Its values are
+    Parameters
+    ----------
+    data : a path (or "-" for standard input), a (k, 2) integer array, pairs of labels, a table, or an object of another
+        library: see `wedgewise.interop`
+    n : number of vertices, when ids 0 … n − 1 are all vertices; without it the vertices are the labels that occur
+    labels : "auto", "int" or "text": what the tokens of a text file are
+    format : the file's format, when its content should not decide
+    limits : caps on what a file may declare or expand to
+    drop_leaves : drop the vertices of degree one, in one pass
+    threads : how many threads to prepare with
+    directed : keep the directions of the pairs, for directed clustering; every other question ignores them
+    device : "cpu" or "cuda": where to clean; "auto" cleans on the GPU what lies there already. A graph that is cleaned
+        on the GPU stays there, and comes to the host when something needs it there
+    weights : keep a weight per edge, for weighted clustering: an array with one number per pair, the name of an
+        attribute where edges have some, or True for the values of a matrix
+    source, target : which columns of a text file or a table are the ends of an edge, each a name or a position from 0.
+        Two columns need neither, and well-known pairs of names are found: source and target, src and dst, from and to,
+        sender and receiver, u and v, node1 and node2 and others, with or without an ending such as _id
+    weight : the column of a text file or a table that holds the weights to keep
+    header : whether the first line of a text file names its columns: True, False, or "auto" to look at the first lines
+    combine : the weight of an edge that is there more than once: "last", "sum", "max" or "min" of those given for it;
+        "error" refuses such edges. Without directions, an edge that is given in both directions is there twice
 
-    * vertex numbers below ``vertices``, when ``vertices`` is given (a declared size; every number is a vertex), or
-    * integer labels 0 … 2^63 − 1 otherwise: the vertices are the distinct labels, in ascending order.
-
-    Pairs lie on a device where the source did. ``names`` holds the label of every vertex number (then
-    ``vertices == len(names)``): text, integers, or a list of any objects; or None.
-    ``columns`` and ``ignored_columns`` say which columns of a table became the ends and the weights, and which did not.
-    ``weights`` holds one number per pair, when they were asked for.
-    ``undirected`` says that the source has no directions: each pair stands for both of them.
+    Examples
+    --------
+    >>> import wedgewise as ww
+    >>> g = ww.Graph([(10, 20), (20, 30), (30, 10), (30, 30)])
+    >>> g.n, g.m, g.cleaned.loops
+    (3, 3, 1)
     """
 
-    pairs: NDArray[Any]
-    origin: Origin
-    vertices: int | None = None
-    names: TextLabels | list[Any] | NDArray[Any] | None = None
-    columns: tuple[Column, ...] = ()
-    ignored_columns: tuple[Column, ...] = ()
-    weights: NDArray[np.float64] | None = None
-    undirected: bool = False
+    def __init__(
+        self,
+        data: Any,
+        /,
+        *,
+        n: int | None = None,
+        labels: str = "auto",
+        format: str | None = None,
+        limits: Limits | None = None,
+        drop_leaves: bool = False,
+        threads: int | None = None,
+        directed: bool = False,
+        weights: Any = None,
+        combine: str = "last",
+        device: str = "auto",
+        source: Column | None = None,
+        target: Column | None = None,
+        weight: Column | None = None,
+        header: bool | str = "auto",
+    ) -> None:
+        from wedgewise.prepare.attributes import check_combine, edge_attributes
+
+        check_combine(combine)
+        limits = limits or DEFAULT_LIMITS
+        threads = hardware.granted_threads(threads)
+        columns = ColumnChoice(source, target, weight, header)
+        how = _Reading(n, labels, format, limits, threads, weights, columns)
+        self.attributes: EdgeAttributes | None = None
+        self._simple: SimpleGraph | None = None
+        self._forms: DeviceForms | None = None
+        self.why_not_there: str | None = None  # why it was cleaned on the host where that was to be on the GPU
+        if device not in CLEANING_PLACES:
+            raise UnknownNameError(f"no device named {device!r}; there are: {', '.join(CLEANING_PLACES)}")
+        if device != "cpu" and not drop_leaves and not directed and weights is None and weight is None:
+            self._forms, edge_list, self.why_not_there = _cleaned_on_device(data, how, asked=device == "cuda")
+        else:
+            edge_list = how.edge_list(data)
+        if combine != "last" and edge_list.weights is None:
+            raise InputError(
+                f"{edge_list.origin.name}: combine={combine!r} where no weights are kept; pass weights too"
+            )
+        if self._forms is None:
+            edge_list = _on_host(edge_list)
+            keeps_more = directed or edge_list.weights is not None
+            _check_memory(edge_list, threads, limits)
+            consume = _is_file(data) and not keeps_more
+            self._simple = clean(edge_list, threads, drop_leaves=drop_leaves, limits=limits, consume=consume)
+            if keeps_more:
+                self.attributes = edge_attributes(
+                    edge_list, self._simple, directed=directed, threads=threads, combine=combine
+                )
+        self.origin: Origin = edge_list.origin
+        self._degrees: NDArray[np.uint32] | None = None
+        self.preparations = 0
+        self._oriented: dict[tuple[str, str], OrientedGraph] = {}
+        self._places: dict[tuple[str, str], NDArray[Any]] = {}
+        self._edges: NDArray[np.uint32] | None = None
+        self._index: VertexIndex | None = None
+        self._adjacency: Adjacency | None = None
+        self._lock = threading.Lock()
 
     @property
-    def lies_on_device(self) -> bool:
-        """Whether the pairs are an array of a device."""
-        pairs: Any = self.pairs
-        return not isinstance(pairs, np.ndarray)
+    def simple(self) -> SimpleGraph:
+        """The simple graph on the host; one that was cleaned on a GPU is brought here at the first call."""
+        with self._lock:
+            if self._simple is None:
+                assert self._forms is not None
+                self._simple = self._forms.to_host()
+            return self._simple
 
+    @property
+    def _anywhere(self) -> SimpleGraph | DeviceSimpleGraph:
+        if self._simple is not None:
+            return self._simple
+        assert self._forms is not None
+        assert self._forms.simple is not None
+        return self._forms.simple
 
-@dataclass(frozen=True, slots=True)
-class CleanReport:
-    """What was read and what cleaning dropped.
-
-    ``pairs == edges + loops + duplicates + reversed_copies`` before leaves are dropped. A pair that was already seen in
-    the same direction is a duplicate; the first one seen only in the other direction is a reversed copy.
-
-    ``columns`` are the columns of a table that became the ends of the edges, and their weights; ``ignored_columns`` are
-    the others, ``dropped_columns`` of them. A column without a name has its position, from 0. ``notes`` say how a text
-    file was read where that was not certain, such as whether its first line is a header.
-    """
-
-    pairs: int
-    edges: int
-    loops: int
-    duplicates: int
-    reversed_copies: int
-    dropped_columns: int
-    leaves_dropped: int = 0
-    columns: tuple[Column, ...] = ()
-    ignored_columns: tuple[Column, ...] = ()
-    notes: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class SimpleGraph:
-    """Undirected, no loops, no duplicates.
-
-    ``slot_keys`` holds every edge once as ``u << 32 | v`` with u < v, ascending. Its numbers are *slots*: vertex v has
-    slot ``slots[v]`` (ascending), or v itself where `slots` is None. A file's labels serve as slots when they are dense
-    enough, so that cleaning need not renumber; `edges` does when somebody asks. ``degrees[v]`` counts v's edges.
-    ``labels[v]`` is what the user called vertex v: a range where vertices are their own labels.
-    8 bytes per edge, 4 per vertex, and the labels.
-    """
-
-    n: int
-    slot_keys: Keys
-    slots: Ids | None
-    slot_count: int
-    degrees: Ids
-    labels: Labels
-    report: CleanReport
-
-    def __post_init__(self) -> None:
-        labels_are_slots = self.labels is self.slots
-        make_read_only(self, "slot_keys", "slots", "degrees", "labels")
-        if labels_are_slots:
-            object.__setattr__(self, "labels", self.slots)
+    @property
+    def n(self) -> int:
+        """Number of vertices."""
+        return self._anywhere.n
 
     @property
     def m(self) -> int:
-        return len(self.slot_keys)
+        """Number of edges."""
+        return self._anywhere.m
 
     @property
-    def slot_pairs(self) -> NDArray[np.uint32]:
-        """The edges as (m, 2) slots, without a copy; which end comes first depends on the byte order."""
-        return self.slot_keys.view(np.uint32).reshape(-1, 2)
+    def labels(self) -> Labels:
+        """The label of every vertex, as the user wrote it."""
+        return self.simple.labels
 
+    def index(self, label: Any) -> Any:
+        """The number of the vertex with a label, or of every vertex of a list or column of labels.
+
+        Parameters
+        ----------
+        label : a label; or several in a list, or in an array or column of NumPy, pandas, polars or Arrow. A tuple holds
+            several labels too, unless labels are objects of any type, as NetworkX has them
+
+        Returns
+        -------
+        int, or an int64 array for several labels
+
+        Raises
+        ------
+        UnknownLabelError
+            When no vertex has that label; a KeyError, which names the first such label.
+
+        Examples
+        --------
+        >>> import wedgewise as ww
+        >>> g = ww.Graph([("ada", "bob"), ("bob", "cy"), ("cy", "ada"), ("cy", "di")])
+        >>> g.index("cy"), g.index(["di", "ada"])
+        (2, array([3, 0]))
+        >>> "cy" in g, "eve" in g, len(g)
+        (True, False, 4)
+        """
+        return self.vertices.find(label)
+
+    def degree(self, label: Any) -> Any:
+        """The degree of the vertex with a label, or of every vertex of a list or column of labels, as `index` has them.
+
+        Examples
+        --------
+        >>> import wedgewise as ww
+        >>> g = ww.Graph([("ada", "bob"), ("bob", "cy"), ("cy", "ada"), ("cy", "di")])
+        >>> g.degree("cy"), g.degree(["di", "ada"])
+        (3, array([1, 2], dtype=uint32))
+        """
+        found = self.degrees[self.index(label)]
+        return found if isinstance(found, np.ndarray) else int(found)
+
+    def neighbors(self, label: Any) -> Any:
+        """The labels of a vertex's neighbours, in the order of the vertices; of several vertices a list of such.
+
+        Labels come as an int64 array, as text like `labels`, or as a list of other objects. The first call prepares the
+        rows of all vertices, 8 bytes per edge, and keeps them until `release`.
+
+        Examples
+        --------
+        >>> import wedgewise as ww
+        >>> g = ww.Graph([("ada", "bob"), ("bob", "cy"), ("cy", "ada"), ("cy", "di")])
+        >>> g.neighbors("cy"), g.neighbors(["di", "ada"])
+        (['ada', 'bob', 'di'], [['cy'], ['bob', 'cy']])
+        """
+        vertices, adjacency = self.index(label), self._rows
+        rows = [adjacency.of(vertex) for vertex in np.atleast_1d(vertices).tolist()]
+        found = pick_labels(self.labels, np.concatenate([np.empty(0, np.uint32), *rows]))
+        if isinstance(found, np.ndarray) and found.dtype.kind in "iu":
+            found = found.astype(np.int64)
+        ends = accumulate(map(len, rows), initial=0)
+        labels = [found[begin:end] for begin, end in pairwise(ends)]
+        return labels[0] if isinstance(vertices, int) else labels
+
+    @property
+    def vertices(self) -> VertexIndex:
+        """The vertices by label, prepared at the first call."""
+        labels = self.labels
+        with self._lock:
+            if self._index is None:
+                self._index = VertexIndex(labels, self.origin.name)
+            return self._index
+
+    @property
+    def _rows(self) -> Adjacency:
+        """The neighbours of every vertex, prepared at the first call."""
+        from wedgewise.prepare.orient import adjacency
+
+        simple = self.simple
+        with self._lock:
+            if self._adjacency is None:
+                self._adjacency = adjacency(simple, threads=hardware.usable_threads())
+            return self._adjacency
+
+    @property
+    def degrees(self) -> NDArray[np.uint32]:
+        """The degree of every vertex."""
+        with self._lock:
+            if self._simple is not None:
+                return self._simple.degrees
+            if self._degrees is None:
+                assert self._forms is not None
+                self._degrees = read_only(self._forms.degrees())
+            return self._degrees
+
+    @property
+    def paths(self) -> int:
+        """Number of paths of two edges: the sum of C(d, 2) over all degrees d."""
+        from wedgewise.prepare.orient_arrays import count_wedges
+
+        return count_wedges(self._anywhere.degrees)
+
+    @property
     def edges(self) -> NDArray[np.uint32]:
-        """The edges as (m, 2) vertices, u < v, in ascending order."""
-        vertex_of_slot = None if self.slots is None else self.by_slot(np.arange(self.n, dtype=np.uint32))
-        edges = np.empty((self.m, 2), np.uint32)
-        for begin in range(0, self.m, STEP_EDGES):
-            keys, ends = self.slot_keys[begin : begin + STEP_EDGES], edges[begin : begin + STEP_EDGES]
-            ends[:, 0] = keys >> np.uint64(32)
-            ends[:, 1] = keys  # keeps the low half of each key
-            if vertex_of_slot is not None:
-                ends[...] = vertex_of_slot[ends]
-        return edges
+        """The edges as (m, 2) vertex indices with u < v, in ascending order."""
+        simple = self.simple
+        with self._lock:
+            if self._edges is None:
+                self._edges = read_only(simple.edges())
+            return self._edges
 
-    def by_slot(self, values: Ids) -> Ids:
-        """Values per vertex laid out by slot; slots without a vertex hold zero."""
-        if self.slots is None:
-            return values
-        laid_out = np.zeros(self.slot_count, values.dtype)
-        laid_out[self.slots] = values
-        return laid_out
+    @property
+    def directed(self) -> bool:
+        """Whether the directions of the pairs were kept."""
+        return self.attributes is not None and self.attributes.directed
+
+    @property
+    def weights(self) -> NDArray[np.float64] | None:
+        """The kept weights in the order of `edges`: (m,), or (m, 2) for u → v and v → u where directions are kept."""
+        return None if self.attributes is None else self.attributes.weights
+
+    @property
+    def cleaned(self) -> CleanReport:
+        """What cleaning dropped."""
+        return self._anywhere.report
 
     @property
     def nbytes(self) -> int:
-        shared = self.slots is self.labels or self.slots is None
-        slots = 0 if shared or self.slots is None else self.slots.nbytes
-        return self.slot_keys.nbytes + self.degrees.nbytes + slots + labels_nbytes(self.labels)
-
-
-class LabelledGraph(Protocol):
-    """What the rows of an answer are labelled by: a graph, or what reads one again when its rows are asked for."""
-
-    @property
-    def n(self) -> int: ...
-
-    @property
-    def m(self) -> int: ...
+        """Bytes held on the host, prepared forms included."""
+        with self._lock:
+            prepared = sum(oriented.nbytes for oriented in self._oriented.values())
+            prepared += sum(places.nbytes for places in self._places.values())
+            prepared += sum(part.nbytes for part in (self._index, self._adjacency) if part is not None)
+            edges = 0 if self._edges is None else self._edges.nbytes
+        attributes = 0 if self.attributes is None else self.attributes.nbytes
+        simple = 0 if self._simple is None else self._simple.nbytes
+        return simple + prepared + edges + attributes
 
     @property
-    def labels(self) -> Labels: ...
+    def device_nbytes(self) -> int:
+        """Bytes held on a GPU."""
+        return 0 if self._forms is None else self._forms.nbytes
+
+    def oriented(
+        self, order: str = "degree", relabelling: str = "rank", *, threads: int | None = None
+    ) -> OrientedGraph:
+        """The oriented form, prepared at the first call and kept until `release`."""
+        from wedgewise.prepare.orient import orient, relabel
+
+        threads = hardware.granted_threads(threads)
+        simple = self.simple
+        with self._lock:
+            if (order, "rank") not in self._oriented:
+                self._oriented[order, "rank"] = orient(simple, order, threads=threads)
+                self.preparations += 1
+            if (order, relabelling) not in self._oriented:
+                renamed = relabel(self._oriented[order, "rank"], relabelling, threads=threads)
+                self._oriented[order, relabelling] = renamed
+                self.preparations += 1
+            return self._oriented[order, relabelling]
+
+    def arcs_of_edges(self, oriented: OrientedGraph, *, threads: int | None = None) -> NDArray[Any]:
+        """Where each edge is among the arcs of one of the oriented forms, found at the first call and kept."""
+        from wedgewise.prepare.orient import arcs_of_edges
+
+        key = (oriented.order, oriented.named_by)
+        threads = hardware.granted_threads(threads)
+        simple = self.simple
+        with self._lock:
+            if key not in self._places:
+                self._places[key] = read_only(arcs_of_edges(simple, oriented, threads=threads))
+                self.preparations += 1
+            return self._places[key]
 
     @property
-    def edges(self) -> NDArray[np.uint32]: ...
+    def device_forms(self) -> DeviceForms:
+        """What the graph holds on the GPU."""
+        with self._lock:
+            if self._forms is None:
+                from wedgewise.prepare.device_forms import DeviceForms
+
+                self._forms = DeviceForms(gpu.find_device(), self._simple)
+            return self._forms
+
+    @property
+    def device_seconds(self) -> float:
+        """Seconds of copying and making what the graph holds on the GPU, since they were last taken."""
+        return 0.0 if self._forms is None else self._forms.seconds
+
+    def take_device_seconds(self) -> dict[str, float]:
+        """Seconds by stage that copying and preparing on the GPU took since the last call."""
+        with self._lock:
+            return {} if self._forms is None else self._forms.take_seconds()
+
+    def on_device(self, order: str = "degree", relabelling: str = "rank") -> DeviceGraph:
+        """The oriented form on the GPU, prepared there at the first call and kept until `release`."""
+        forms = self.device_forms
+        with self._lock:
+            return forms.oriented(order, relabelling, self._oriented.get((order, relabelling)))
+
+    def subgraph(self, edges: Sequence[int] | NDArray[Any]) -> Graph:
+        """The graph of some edges and their ends, with the same labels; directions and weights are not kept.
+
+        Parameters
+        ----------
+        edges : which of `edges`, by number
+
+        Examples
+        --------
+        >>> import wedgewise as ww
+        >>> g = ww.Graph([("ada", "bob"), ("bob", "cy"), ("cy", "ada"), ("cy", "di")])
+        >>> smaller = g.subgraph([0, 3])
+        >>> smaller.labels, smaller.edges.tolist()
+        (['ada', 'bob', 'cy', 'di'], [[0, 1], [2, 3]])
+        """
+        from wedgewise.read.objects.dlpack import as_array
+
+        given = as_array(edges, "edges")
+        if given.ndim != 1 or (given.size and given.dtype.kind not in "iu"):
+            raise InputError(f"edges are numbers of edges, not {given.dtype} of shape {given.shape}")
+        numbers = given.astype(np.uint64 if given.dtype.kind == "u" else np.int64)  # a copy: others may write to those
+        if numbers.size and not 0 <= int(numbers.min()) <= int(numbers.max()) < self.m:
+            raise InputError(f"edges are numbered 0 … {self.m - 1:,}, not {numbers.min():,} … {numbers.max():,}")
+        ends = self.edges[numbers.astype(np.int64)]
+        kept = np.unique(ends)
+        labels = self.labels
+        names = pick_labels(labels, kept)
+        pairs = np.searchsorted(kept, ends).astype(np.uint32)
+        return Graph(EdgeList(pairs, self.origin, vertices=len(kept), names=names), device="cpu")
+
+    def release(self) -> None:
+        """Give the prepared forms' memory back; the next question prepares again."""
+        with self._lock:
+            self._oriented.clear()
+            self._places.clear()
+            self._edges = self._index = self._adjacency = None
+        self.release_device()
+
+    def release_device(self) -> None:
+        """Give back what was prepared on the GPU."""
+        with self._lock:
+            if self._forms is not None:
+                self._forms.release()
+
+    def __len__(self) -> int:
+        return self.n
+
+    def __contains__(self, label: object) -> bool:
+        return label in self.vertices
+
+    def __getstate__(self) -> dict[str, Any]:
+        """The graph without what it prepared; one that lies on a GPU comes to the host."""
+        simple = self.simple
+        prepared: dict[str, Any] = {
+            "_forms": None,
+            "_degrees": None,
+            "_oriented": {},
+            "_places": {},
+            "_edges": None,
+            "_index": None,
+            "_adjacency": None,
+            "_lock": None,
+        }
+        return {**vars(self), **prepared, "_simple": simple, "preparations": 0}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)
+        self._lock = threading.Lock()
+        self._simple = replace(state["_simple"])  # arrays that were copied can be written to
+        self.attributes = None if self.attributes is None else replace(self.attributes)
+
+    def __repr__(self) -> str:
+        return f"Graph({self.origin.name!r}, n={self.n}, m={self.m})"
 
 
-@dataclass(frozen=True, slots=True)
-class Adjacency:
-    """Every edge from both ends: the neighbours of vertex v are ``neighbours[offsets[v]:offsets[v + 1]]``, ascending.
+def read(
+    path: str | PathLike[str],
+    *,
+    n: int | None = None,
+    labels: str = "auto",
+    format: str | None = None,
+    limits: Limits | None = None,
+    drop_leaves: bool = False,
+    threads: int | None = None,
+    directed: bool = False,
+    device: str = "auto",
+    source: Column | None = None,
+    target: Column | None = None,
+    weight: Column | None = None,
+    header: bool | str = "auto",
+    combine: str = "last",
+) -> Graph:
+    """Read a graph file; the parameters are those of `Graph`.
 
-    8 bytes per edge, 4 or 8 per vertex.
+    Examples
+    --------
+    >>> import wedgewise as ww
+    >>> from wedgewise.datasets import bundled
+    >>> g = ww.read(bundled("email-Enron"))
+    >>> g.n, g.m
+    (36692, 183831)
     """
+    return Graph(
+        path,
+        n=n,
+        labels=labels,
+        format=format,
+        limits=limits,
+        drop_leaves=drop_leaves,
+        threads=threads,
+        directed=directed,
+        device=device,
+        source=source,
+        target=target,
+        weight=weight,
+        header=header,
+        combine=combine,
+    )
 
-    offsets: NDArray[Any]
-    neighbours: Ids
 
-    def of(self, vertex: int) -> Ids:
-        """The neighbours of a vertex."""
-        return self.neighbours[int(self.offsets[vertex]) : int(self.offsets[vertex + 1])]
-
-    @property
-    def nbytes(self) -> int:
-        return self.offsets.nbytes + self.neighbours.nbytes
+def read_pairs(data: Any, columns: ColumnChoice, *, labels: str, format: str | None, limits: Limits | None) -> EdgeList:
+    """The pairs of whatever `Graph` accepts, as they came; the parameters are those of `Graph`."""
+    threads = hardware.usable_threads()
+    return _Reading(None, labels, format, limits or DEFAULT_LIMITS, threads, None, columns).edge_list(data)
 
 
-@dataclass(frozen=True, slots=True)
-class OrientedGraph:
-    """Each edge an arc from the lower to the higher vertex of `order`; rows sorted by id.
-
-    Row u is ``out_neighbours[offsets[u]:offsets[u + 1]]``. ``vertex_of[id]`` is the vertex of the simple graph.
-    ``named_by`` says what ids mean: with "rank" they follow the order, so that every arc goes from a lower to a higher
-    id; after another renaming only the directions are kept. ``wedges`` counts the pairs of arcs with one tail: the sum
-    of C(d, 2) over the out-degrees d. 4 bytes per arc, 8 or 12 per vertex. ``strengths`` holds a number per arc where
-    triangles are to be weighed by their three arcs.
-    """
-
-    n: int
-    offsets: NDArray[Any]
-    out_neighbours: Ids
-    vertex_of: Ids
-    order: str
-    named_by: str
-    wedges: int
-    strengths: NDArray[Any] | None = None
-
-    def __post_init__(self) -> None:
-        make_read_only(self, "offsets", "out_neighbours", "vertex_of", "strengths")
-
-    @property
-    def m(self) -> int:
-        return len(self.out_neighbours)
-
-    @property
-    def follows_edges(self) -> bool:
-        """Whether the arcs are in the order of the edges."""
-        return (self.order, self.named_by) == ("id", "rank")
-
-    @property
-    def out_degrees(self) -> Ids:
-        return np.diff(self.offsets).astype(np.uint32, copy=False)
-
-    @property
-    def nbytes(self) -> int:
-        return self.offsets.nbytes + self.out_neighbours.nbytes + self.vertex_of.nbytes
+def _is_file(source: Any) -> bool:
+    """Whether a source is a path or a stream, whose pairs nobody else holds once they are read."""
+    return isinstance(source, (str, PathLike)) or hasattr(source, "read")
 
 
 @dataclass(frozen=True, slots=True)
-class DeviceSimpleGraph:
-    """A simple graph whose arrays lie on a device, with the fields and the bytes of `SimpleGraph`.
+class _Reading:
+    """How a source is read; the fields are parameters of `Graph`."""
 
-    ``labels`` is None where they are the slots themselves.
-    """
+    n: int | None
+    labels: str
+    format: str | None
+    limits: Limits
+    threads: int
+    weights: Any
+    columns: ColumnChoice
 
-    n: int
-    slot_keys: Any
-    slots: Any | None
-    slot_count: int
-    degrees: Any
-    labels: Labels | None
-    report: CleanReport
+    def edge_list(self, source: Any, receiver: Receiver | None = None) -> EdgeList:
+        """The pairs of a source; those of a file also go to a receiver, while later ones are parsed."""
+        edge_list = self._file(source, receiver) if _is_file(source) else self._object(source)
+        if self.n is None:
+            return edge_list
+        if edge_list.vertices is not None:
+            raise InputError(f"{edge_list.origin.name} names its own {edge_list.vertices} vertices; leave n out")
+        if self.n < 0:
+            raise InputError(f"n is at least 0, not {self.n}")
+        self.limits.check("vertices", self.n, path=edge_list.origin.name)
+        return replace(edge_list, vertices=self.n)
 
-    @property
-    def m(self) -> int:
-        return len(self.slot_keys)
+    def _file(self, source: Any, receiver: Receiver | None) -> EdgeList:
+        from wedgewise.read import read_edges
+
+        if self.weights is not None:
+            raise InputError(f"{source}: weights={self.weights!r} of a file; name the column that holds them: weight=…")
+        return read_edges(
+            source,
+            format=self.format,
+            labels=self.labels,
+            columns=self.columns,
+            limits=self.limits,
+            threads=self.threads,
+            receiver=receiver,
+        )
+
+    def _object(self, source: Any) -> EdgeList:
+        if isinstance(source, EdgeList):
+            return source
+        from wedgewise.read.objects import edges_from
+
+        return edges_from(source, self.weights, self.columns)
 
 
-@dataclass(frozen=True, slots=True)
-class DeviceGraph:
-    """An oriented graph whose arrays lie on a device, with the fields and the bytes of `OrientedGraph`."""
+def _cleaned_on_device(source: Any, how: _Reading, *, asked: bool) -> tuple[DeviceForms | None, EdgeList, str | None]:
+    """Clean on the GPU what is asked for, or lies there, and fits; the pairs of what does not come back, and why."""
+    from wedgewise.prepare.device_forms import DeviceForms
 
-    n: int
-    offsets: Any
-    out_neighbours: Any
-    vertex_of: Any
-    order: str
-    named_by: str
-    wedges: int
+    if not asked:
+        edge_list = how.edge_list(source)
+        if not edge_list.lies_on_device:
+            return None, edge_list, None
+    forms = DeviceForms(gpu.find_device(), None)
+    pairs = None
+    if asked and _is_file(source):
+        edge_list, pairs = _read_to_device(source, how, forms)
+    elif asked:
+        edge_list = how.edge_list(source)
+    if edge_list.lies_on_device:
+        pairs = edge_list.pairs
+    try:
+        forms.clean(edge_list, pairs, how.limits)
+    except DeviceMemoryError as error:
+        return None, edge_list, f"cleaned on the host, since the GPU has no room: {error.shortage}"
+    return forms, edge_list, None
 
-    @property
-    def m(self) -> int:
-        return len(self.out_neighbours)
 
-    @property
-    def follows_edges(self) -> bool:
-        """Whether the arcs are in the order of the edges."""
-        return (self.order, self.named_by) == ("id", "rank")
+def _read_to_device(source: Any, how: _Reading, forms: DeviceForms) -> tuple[EdgeList, Any]:
+    """Read a file while its pairs are copied; without room for them, read it again if it is there twice."""
+    try:
+        with forms.device.memory(), forms.device.arriving() as arriving:
+            edge_list = how.edge_list(source, arriving)
+            with forms.stage("copy"):
+                return edge_list, arriving.finish()
+    except DeviceMemoryError:
+        if hasattr(source, "read") or source == "-":
+            raise
+        return how.edge_list(source), None
 
 
-def labels_nbytes(labels: Labels) -> int:
-    """Bytes held by labels: none for a range, the buffers of arrays and text, pointers and objects of a list."""
-    if isinstance(labels, range):
-        return 0
-    if isinstance(labels, np.ndarray | TextLabels):
-        return int(labels.nbytes)
-    return sum(8 + getsizeof(label) for label in labels)
+def _on_host(edge_list: EdgeList) -> EdgeList:
+    """The same pairs in the host's memory."""
+    if not edge_list.lies_on_device:
+        return edge_list
+    return replace(edge_list, pairs=gpu.find_device().download(edge_list.pairs))
+
+
+def _check_memory(edge_list: EdgeList, threads: int, limits: Limits) -> None:
+    """Refuse pairs whose cleaning cannot fit, before the first buffer is taken."""
+    pairs, vertices = len(edge_list.pairs), edge_list.vertices
+    need = clean_bytes(pairs, pairs if vertices is None else vertices, threads)
+    if need > (left := limits.memory_left()):
+        declared = "" if vertices is None else f" among {vertices:,} vertices"
+        raise MemoryLimitError(
+            f"{edge_list.origin.name}: cleaning {pairs:,} pairs{declared} takes {need:,} bytes and {left:,} are "
+            f"{'available' if limits.memory_bytes is None else 'left of the limit'}; use a machine with more memory"
+        )
+
+
+def clean_bytes(pairs: int, vertices: int, threads: int) -> int:
+    """Peak of `clean` beyond the pairs: two key buffers, and counts and marks of vertices."""
+    from wedgewise.prepare.radix import counting_workers
+
+    return 16 * pairs + (13 + 4 * counting_workers(pairs, vertices, threads)) * vertices

@@ -1,4 +1,4 @@
-"""`Result`, an answer with everything that a report needs, and the answers about trusses that are no arrays."""
+"""`Result`, an answer with everything that a report needs."""
 
 from __future__ import annotations
 
@@ -8,11 +8,10 @@ from math import isnan
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from wedgewise.execute.timeline import Timeline
-from wedgewise.graph import CleanReport, LabelledGraph
-from wedgewise.plan import Plan
+from wedgewise.run.plan import Plan
+from wedgewise.run.timeline import Timeline
+from wedgewise.stages import CleanReport, LabelledGraph
 
 SCHEMA = 1
 
@@ -122,10 +121,10 @@ class Result:
         return self._table("polars")
 
     def _table(self, module: str) -> Any:
-        from wedgewise.answer_tables import answer_columns
         from wedgewise.interop.tables import tabulate
+        from wedgewise.result_tables import answer_columns
 
-        return tabulate(module, lambda: answer_columns(self))
+        return tabulate(module, lambda: answer_columns(self.question, self.answer, self.graph))
 
     def to_dict(self) -> dict[str, Any]:
         """A JSON-ready object: ``schema`` and all but ``task_seconds`` and ``graph``; arrays become lists."""
@@ -150,40 +149,3 @@ def _plain(answer: Any) -> Any:
         if isinstance(answer, int)
         else {part.name: _plain(getattr(answer, part.name)) for part in fields(answer)}
     )
-
-
-@dataclass(frozen=True, slots=True)
-class Truss:
-    """The k-truss of a graph: ``edges`` says which of ``Graph.edges`` are in it, ascending; its length is their number.
-
-    Examples
-    --------
-    >>> import wedgewise as ww
-    >>> g = ww.Graph([(10, 20), (20, 30), (30, 10), (30, 40)])
-    >>> truss = ww.k_truss(g, 3)
-    >>> len(truss), g.subgraph(truss.edges).labels.tolist()
-    (3, [10, 20, 30])
-    """
-
-    k: int
-    edges: NDArray[np.int64]
-
-    def __len__(self) -> int:
-        return len(self.edges)
-
-
-@dataclass(frozen=True, slots=True)
-class TrussLevel:
-    """What the k-truss of a graph has; vertices without edges in it are not counted.
-
-    Examples
-    --------
-    >>> import wedgewise as ww
-    >>> ww.truss_summary([(0, 1), (1, 2), (2, 0), (2, 3)])[1]
-    TrussLevel(k=3, edges=3, vertices=3, components=1)
-    """
-
-    k: int
-    edges: int
-    vertices: int
-    components: int

@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from wedgewise.attributes import find_ascending
 from wedgewise.errors import InputError, UnknownNameError
-from wedgewise.graph import Column, EdgeList
-from wedgewise.labels import TextLabels
+from wedgewise.graph import Graph, read_pairs
+from wedgewise.prepare.attributes import find_ascending
 from wedgewise.read.columns import ColumnChoice
-from wedgewise.read.limits import Limits
-from wedgewise.user_graph import Graph, read_pairs
+from wedgewise.stages import Column, EdgeList
+from wedgewise.stages.labels import TextLabels
+from wedgewise.stages.limits import Limits
 
 NO_EDGE = -1
 MISSING = ("error", "ignore")

@@ -22,9 +22,9 @@ from scipy.sparse import bsr_array, coo_array, csc_array, csr_array
 
 import wedgewise as ww
 from wedgewise import interop
-from wedgewise.clean import clean, clean_on_device
-from wedgewise.graph import EdgeList, Origin
-from wedgewise.partition.spool import write_store
+from wedgewise.prepare.clean import clean, clean_on_device
+from wedgewise.stages import EdgeList, Origin
+from wedgewise.store.build import write_store
 
 VERTICES, PAIRS = 400, 40_000
 Arrays = tuple[NDArray[Any], ...]

@@ -15,7 +15,7 @@ from soak.operations import DAMAGES
 from soak.runner import Soak
 
 from attack.forms import DTYPES, LAYOUTS, LIBRARIES
-from wedgewise.questions import QUESTIONS
+from wedgewise.answer.questions import QUESTIONS
 
 SEED = 20
 ORDINARY, DEEP = 40, 900  # operations, of six questions each where callers ask together

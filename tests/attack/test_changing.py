@@ -16,9 +16,10 @@ from emulate.emulator import EmulatedDevice
 
 import wedgewise as ww
 from attack.changing import KINDS
-from wedgewise import attributes, clean
 from wedgewise.errors import InputError
-from wedgewise.graph import EdgeList, Origin
+from wedgewise.prepare import attributes, clean
+from wedgewise.read.objects import arrays
+from wedgewise.stages import EdgeList, Origin
 
 TESTS = Path(__file__).resolve().parent.parent
 ORIGIN = Origin("<array>", "array")
@@ -103,7 +104,7 @@ def test_a_wrong_pair_that_was_mended_meanwhile_is_no_other_pair(monkeypatch: py
     monkeypatch.setattr(clean, "_largest", lambda *_: 7_000)
     with pytest.raises(InputError, match="the pairs changed"):
         clean.clean(EdgeList(pairs, ORIGIN, vertices=5_000), 1)
-    monkeypatch.setattr("wedgewise.interop.arrays.first_outside", lambda _: (4, 2))
+    monkeypatch.setattr(arrays, "first_outside", lambda _: (4, 2))
     with pytest.raises(InputError, match="the pairs changed"):
         ww.Graph(pairs)
 
@@ -114,7 +115,7 @@ def test_edges_without_a_pair_and_weights_without_a_value_are_told(
 ) -> None:
     pairs, weights = drawn(), np.ones(20_000)
     with monkeypatch.context() as patch:
-        patch.setattr("wedgewise.user_graph.clean", spoiling(clean.clean, pairs, 1))
+        patch.setattr("wedgewise.graph.clean", spoiling(clean.clean, pairs, 1))
         with pytest.raises(InputError, match="the pairs changed"):
             ww.Graph(pairs, weights=weights, directed=directed)
     monkeypatch.setattr(attributes, "_locate_sides", spoiling(attributes._locate_sides, weights, np.nan))  # type: ignore[arg-type]

@@ -11,7 +11,8 @@ from networkx_cases import FIVE_KINDS_OF_NODE, random_graph
 
 import wedgewise as ww
 from wedgewise.errors import InputError
-from wedgewise.interop.networkx_graphs import edges_from_networkx, networkx_from_edges
+from wedgewise.interop.graphs import networkx_from_edges
+from wedgewise.read.objects.networkx_graphs import edges_from_networkx
 
 
 def named_edges(edge_list: Any, nodes: list[Any]) -> list[tuple[Any, Any]]:

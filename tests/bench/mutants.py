@@ -10,8 +10,8 @@ from dataclasses import dataclass
 
 from mutants.edits import Edit
 
-from wedgewise.bench.record import Cell
-from wedgewise.bench.spec import Spec
+from wedgewise_bench.record import Cell
+from wedgewise_bench.spec import Spec
 
 
 def cell(way: str, question: str = "count", graph: str = "random", system: str = "wedgewise") -> Cell:
@@ -111,7 +111,7 @@ WRONG_CORNER = Mutant(
 
 K_FOR_K_MINUS_TWO = Mutant(
     "k in place of k - 2 triangles",
-    (Edit("truss/rounds.py", "rows.run_round(k - LEAST_K)", "rows.run_round(k)"),),
+    (Edit("algorithms/_truss/rounds.py", "rows.run_round(k - LEAST_K)", "rows.run_round(k)"),),
     wrong=(cell("eager", "k_truss[k=3]"), cell("reference", "trussness")),
     right=(cell("peel", "k_truss[k=3]"), cell("peel", "trussness"), by_definition("trussness")),
     says="53 instead of 322",
@@ -122,7 +122,7 @@ BY_KERNELS = Edit("machine/jit.py", "    if not JIT_DISABLED and (", "    if (")
 
 HIDDEN_COPIES = Mutant(
     "copies in the other direction are edges, which orienting hides: counts are right, degrees are not",
-    (Edit("radix.py", "        pair = key >> one\n", "        pair = key\n"), BY_KERNELS),
+    (Edit("prepare/radix.py", "        pair = key >> one\n", "        pair = key\n"), BY_KERNELS),
     wrong=(cell("keystone", "triangles"), cell("keystone", "clustering")),
     crashed=(cell("keystone", "edge_support"), cell("peel", "trussness")),
     right=(cell("keystone", "triangles", "clique"), by_definition("triangles")),
@@ -134,7 +134,7 @@ MUTANTS = (
     TWO_CORNERS,
     Mutant(
         "two of three corners are credited, and nothing of our own checks the sum",
-        (LOWEST_UNPAID, Edit("reduce.py", "    if total != due:\n", "    if False:\n")),
+        (LOWEST_UNPAID, Edit("run/reduce.py", "    if total != due:\n", "    if False:\n")),
         wrong=(cell("keystone", "triangles"), cell("keystone", "clustering")),
         right=(cell("reference", "triangles"),),
         says="284 instead of 426",
@@ -142,14 +142,14 @@ MUTANTS = (
     WRONG_CORNER,
     Mutant(
         "(d*d - 1) / 2 wedges at a vertex of degree d",
-        (Edit("coefficients.py", "(d * d - d) >> np.uint64(1)", "(d * d - np.uint64(1)) >> np.uint64(1)"),),
+        (Edit("answer/coefficients.py", "(d * d - d) >> np.uint64(1)", "(d * d - np.uint64(1)) >> np.uint64(1)"),),
         crashed=(cell("keystone", "clustering"), cell("reference", "clustering")),
         right=(cell("keystone", "triangles"), cell("keystone", "transitivity")),
         says="coefficients that do not determine integers",
     ),
     Mutant(
         "a divisor of transitivity is forgotten",
-        (Edit("coefficients.py", "return 3 * triangles / paths if", "return triangles / paths if"),),
+        (Edit("answer/coefficients.py", "return 3 * triangles / paths if", "return triangles / paths if"),),
         wrong=(cell("reference", "transitivity"),),
         right=(cell("reference"), cell("reference", "clustering")),
         says="142 instead of 426",
@@ -174,7 +174,7 @@ MUTANTS = (
         "a negative census: totals of 16 bits",
         (
             Edit(
-                "reduce.py",
+                "run/reduce.py",
                 "        sum(p.triangles for p in partials),\n",
                 "        int(np.array(sum(p.triangles for p in partials)).astype(np.int16)),\n",
             ),
@@ -187,7 +187,7 @@ MUTANTS = (
         "a task that is delivered twice is added twice",
         (
             Edit(
-                "execute/outofcore.py",
+                "run/outofcore.py",
                 "                partial = partials[task.number] = self.count(task, triple, prepare)\n",
                 "                for _ in range(2 if position == 0 else 1):\n"
                 "                    partial = self.count(task, triple, prepare)\n"
@@ -228,7 +228,7 @@ MUTANTS = (
     ),
     Mutant(
         "copies of an edge are edges of their own",
-        (Edit("radix.py", "        if pair == previous:\n", "        if False:\n"), BY_KERNELS),
+        (Edit("prepare/radix.py", "        if pair == previous:\n", "        if False:\n"), BY_KERNELS),
         wrong=(cell("hashmap"), cell("latapy")),
         right=(cell("hashmap", graph="clique"), by_definition("count")),
         says="655 instead of 426",

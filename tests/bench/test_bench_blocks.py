@@ -10,18 +10,18 @@ import pytest
 from graphs import TRUTHS, fixture_pairs
 
 from bench.bench_helpers import make_record
-from wedgewise.bench.blocks import Blocks, Cut
-from wedgewise.bench.command import Choices, run
-from wedgewise.bench.cuts import cut_sections
-from wedgewise.bench.graphs import SMALL
-from wedgewise.bench.matrix import Matrix
-from wedgewise.bench.record import Record
-from wedgewise.bench.spec import Spec
-from wedgewise.bench.suite_files import declared_suites
-from wedgewise.bench.suites import Suite
-from wedgewise.bench.systems import all_systems, choose_systems
-from wedgewise.blocks import Hashed
 from wedgewise.errors import UnknownNameError
+from wedgewise.stages.blocks import Hashed
+from wedgewise_bench.blocks import Blocks, Cut
+from wedgewise_bench.command import Choices, run
+from wedgewise_bench.cuts import cut_sections
+from wedgewise_bench.graphs import SMALL
+from wedgewise_bench.matrix import Matrix
+from wedgewise_bench.record import Record
+from wedgewise_bench.spec import Spec
+from wedgewise_bench.suite_files import declared_suites
+from wedgewise_bench.suites import Suite
+from wedgewise_bench.systems import all_systems, choose_systems
 
 
 def counted(way: str, name: str = "jazz") -> tuple[Blocks, Cut, int]:

@@ -23,10 +23,10 @@ from fake_cupy import FakeCupy
 import wedgewise as ww
 from bench import bench_dummy as dummy
 from bench.bench_helpers import dummy_cell, make_bench, make_graph
-from wedgewise.bench import child, kernels, ours, watch
-from wedgewise.bench.stopwatch import Stopwatch
 from wedgewise.generate import kronecker
 from wedgewise.machine import gpu
+from wedgewise_bench import child, kernels, ours, watch
+from wedgewise_bench.stopwatch import Stopwatch
 
 
 def reports_of(

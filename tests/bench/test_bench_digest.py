@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from wedgewise.bench import digest
-from wedgewise.bench.digest import summarise
-from wedgewise.bench.words import QUESTIONS
+from wedgewise_bench import digest
+from wedgewise_bench.digest import summarise
+from wedgewise_bench.words import QUESTIONS
 
 EDGES = np.array([[0, 1], [0, 2], [1, 2], [1, 3], [2, 3], [3, 4]])
 IDS = np.array([10, 20, 30, 40, 50])

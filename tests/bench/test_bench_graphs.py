@@ -23,17 +23,17 @@ from numpy.typing import NDArray
 import wedgewise as ww
 from bench.bench_helpers import SETTING
 from wedgewise import generate
-from wedgewise.bench import graphs, lagraph, peers
-from wedgewise.bench.digest import summarise
-from wedgewise.bench.ours import Wedgewise
-from wedgewise.bench.runner import Bench, matrix
-from wedgewise.bench.spec import Spec
-from wedgewise.bench.systems import SystemSource, systems_in
-from wedgewise.bench.watch import CellLimits
 from wedgewise.datasets import catalogue
-from wedgewise.datasets.shelf import Record as Shelved
-from wedgewise.datasets.shelf import checksum, shelf_of
+from wedgewise.datasets.cache import Record as Shelved
+from wedgewise.datasets.cache import checksum, shelf_of
 from wedgewise.errors import MissingFileError, UnknownNameError
+from wedgewise_bench import graphs, lagraph, peers
+from wedgewise_bench.digest import summarise
+from wedgewise_bench.ours import Wedgewise
+from wedgewise_bench.runner import Bench, matrix
+from wedgewise_bench.spec import Spec
+from wedgewise_bench.systems import SystemSource, systems_in
+from wedgewise_bench.watch import CellLimits
 
 WRITTEN = {"k_truss": ("k_truss[k=4]", "k_truss[k=kmax]")}
 ASKED = [

@@ -13,7 +13,7 @@ import pytest
 
 from bench.bench_dummy import TRIANGLES
 from bench.bench_helpers import dummy_cell, make_bench
-from wedgewise.bench import child
+from wedgewise_bench import child
 
 
 @pytest.mark.parametrize("row", ["count", "edges", "file"])
@@ -97,7 +97,7 @@ def test_what_a_library_prints_does_not_disturb(tmp_path: Path) -> None:
 
 
 def test_no_child_outlives_an_interrupt(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from wedgewise.bench import watch
+    from wedgewise_bench import watch
 
     pids: list[int] = []
 

@@ -17,14 +17,6 @@ from bench import bench_dummy
 from bench.bench_dummy import TRIANGLES
 from bench.bench_helpers import SETTING, dummy_cell, make_bench, make_record
 from wedgewise.algorithms import registry
-from wedgewise.bench import profile, runner
-from wedgewise.bench.command import line_of
-from wedgewise.bench.ours import ORIENTING
-from wedgewise.bench.record import Cell, Outcome, Record, describe_setting, read_records, revision_of, without_folders
-from wedgewise.bench.runner import Bench, judged, matrix
-from wedgewise.bench.systems import SystemSource, all_systems, by_algorithms, choose_systems, systems_in
-from wedgewise.bench.watch import CellLimits
-from wedgewise.bench.words import DEVICES, QUESTIONS, parse_question
 from wedgewise.errors import (
     FormatError,
     InputError,
@@ -34,6 +26,14 @@ from wedgewise.errors import (
     UnknownNameError,
 )
 from wedgewise.machine import hardware
+from wedgewise_bench import profile, runner
+from wedgewise_bench.command import line_of
+from wedgewise_bench.ours import ORIENTING
+from wedgewise_bench.record import Cell, Outcome, Record, describe_setting, read_records, revision_of, without_folders
+from wedgewise_bench.runner import Bench, judged, matrix
+from wedgewise_bench.systems import SystemSource, all_systems, by_algorithms, choose_systems, systems_in
+from wedgewise_bench.watch import CellLimits
+from wedgewise_bench.words import DEVICES, QUESTIONS, parse_question
 
 
 def counted(bench: Bench, monkeypatch: pytest.MonkeyPatch, outcome: Outcome) -> list[Cell]:

@@ -11,19 +11,19 @@ import pytest
 import wedgewise
 from bench.bench_helpers import data_folder, make_record
 from wedgewise.algorithms import registry
-from wedgewise.bench import command, runner
-from wedgewise.bench.command import Choices, default_work, is_failure, line_of, missing_graphs, run, usual_graphs
-from wedgewise.bench.graphs import known_graphs
-from wedgewise.bench.ours import COMPUTED
-from wedgewise.bench.pace import Pace, Standing
-from wedgewise.bench.record import Cell, Outcome
-from wedgewise.bench.spec import Spec
-from wedgewise.bench.suite_files import declared_suites
-from wedgewise.bench.suites import Suite
-from wedgewise.bench.systems import all_systems
-from wedgewise.bench.words import QUESTIONS, parse_question
 from wedgewise.errors import InputError, StorageError
 from wedgewise.machine import hardware
+from wedgewise_bench import command, runner
+from wedgewise_bench.command import Choices, default_work, is_failure, line_of, missing_graphs, run, usual_graphs
+from wedgewise_bench.graphs import known_graphs
+from wedgewise_bench.ours import COMPUTED
+from wedgewise_bench.pace import Pace, Standing
+from wedgewise_bench.record import Cell, Outcome
+from wedgewise_bench.spec import Spec
+from wedgewise_bench.suite_files import declared_suites
+from wedgewise_bench.suites import Suite
+from wedgewise_bench.systems import all_systems
+from wedgewise_bench.words import QUESTIONS, parse_question
 
 SUITES = declared_suites()
 SMOKE, EAGER, TRUSSES = (SUITES[name] for name in ("smoke", "eager", "trusses"))

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from bench.bench_helpers import make_record
-from wedgewise.bench.record import Record
-from wedgewise.bench.table import (
+from wedgewise_bench.record import Record
+from wedgewise_bench.table import (
     answer_sections,
     count_sections,
     lines_of,
@@ -19,7 +19,7 @@ from wedgewise.bench.table import (
     seconds_text,
     time_text,
 )
-from wedgewise.bench.ways import way_sections
+from wedgewise_bench.ways import way_sections
 
 
 def render(records: list[Record]) -> str:

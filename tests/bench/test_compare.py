@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 from bench.bench_helpers import SETTING, make_record
-from wedgewise.bench.compare import VERDICTS, WORSE, Change, compare, comparison_of, render
-from wedgewise.bench.record import Record
 from wedgewise.errors import FormatError, MissingFileError
+from wedgewise_bench.compare import VERDICTS, WORSE, Change, compare, comparison_of, render
+from wedgewise_bench.record import Record
 
 STEADY = (1.00, 1.01, 0.99, 1.02, 0.98)
 

@@ -17,11 +17,11 @@ from numpy.typing import NDArray
 
 import wedgewise as ww
 from bench.bench_helpers import make_record
-from wedgewise.bench import child, cugraph, ours
-from wedgewise.bench.graphs import BenchGraph, prepare
-from wedgewise.bench.suite_files import declared_suites
-from wedgewise.bench.systems import all_systems
-from wedgewise.bench.table import lines_of
+from wedgewise_bench import child, cugraph, ours
+from wedgewise_bench.graphs import BenchGraph, prepare
+from wedgewise_bench.suite_files import declared_suites
+from wedgewise_bench.systems import all_systems
+from wedgewise_bench.table import lines_of
 
 PAIRS = np.random.default_rng(5).integers(0, 40, size=(300, 2), dtype=np.int32)
 

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from wedgewise.bench.matrix import Matrix, joined
-from wedgewise.bench.record import Cell
-from wedgewise.bench.suite_files import declared_suites, read_suite
-from wedgewise.bench.systems import algorithms_on
 from wedgewise.errors import FormatError, MissingFileError, UnknownNameError
+from wedgewise_bench.matrix import Matrix, joined
+from wedgewise_bench.record import Cell
+from wedgewise_bench.suite_files import declared_suites, read_suite
+from wedgewise_bench.systems import algorithms_on
 
 LEAST = 'name = "few"\nsummary = "a few"\n'
 WHOLE = """

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from bench.bench_helpers import make_record
-from wedgewise.bench.metrics import amount_text, metric_sections, metrics_of, published_statistics
-from wedgewise.bench.record import Record
-from wedgewise.bench.statistic import Statistic
+from wedgewise_bench.metrics import amount_text, metric_sections, metrics_of, published_statistics
+from wedgewise_bench.record import Record
+from wedgewise_bench.statistic import Statistic
 
 
 def on_gpu() -> Record:

@@ -14,15 +14,15 @@ import wedgewise as ww
 from bench import bench_definition
 from bench.bench_helpers import SETTING
 from bench.mutants import MUTANTS, TWICE, TWO_CORNERS, UNSEEN, Mutant, cell
-from wedgewise.bench.command import is_failure
-from wedgewise.bench.graphs import BenchGraph, PreparedGraph, prepare
-from wedgewise.bench.record import Cell, Record
-from wedgewise.bench.runner import Bench
-from wedgewise.bench.systems import all_systems, systems_in
-from wedgewise.bench.table import notes
-from wedgewise.bench.watch import CellLimits
 from wedgewise.generate import complete, uniform
 from wedgewise.machine.jit import CACHE_VARIABLE
+from wedgewise_bench.command import is_failure
+from wedgewise_bench.graphs import BenchGraph, PreparedGraph, prepare
+from wedgewise_bench.record import Cell, Record
+from wedgewise_bench.runner import Bench
+from wedgewise_bench.systems import all_systems, systems_in
+from wedgewise_bench.table import notes
+from wedgewise_bench.watch import CellLimits
 
 SOURCES = Path(ww.__file__).parent
 LIMITS = CellLimits(seconds=60.0, memory_bytes=2**31, repeats=2)

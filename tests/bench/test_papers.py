@@ -9,16 +9,16 @@ from typing import Any
 import pytest
 
 from bench.bench_helpers import make_record
-from wedgewise.bench import papers, profile
-from wedgewise.bench.graphs import named_graphs
-from wedgewise.bench.papers import Number, Paper
-from wedgewise.bench.record import Record
-from wedgewise.bench.spec import Spec
-from wedgewise.bench.suite_files import declared_suites
-from wedgewise.bench.systems import questions_by
-from wedgewise.bench.words import DEVICES, QUESTIONS, ROWS, STAGES
 from wedgewise.datasets import catalogue
 from wedgewise.errors import FormatError, UnknownNameError
+from wedgewise_bench import papers, profile
+from wedgewise_bench.graphs import named_graphs
+from wedgewise_bench.papers import Number, Paper
+from wedgewise_bench.record import Record
+from wedgewise_bench.spec import Spec
+from wedgewise_bench.suite_files import declared_suites
+from wedgewise_bench.systems import questions_by
+from wedgewise_bench.words import DEVICES, QUESTIONS, ROWS, STAGES
 
 REQUIRED = {
     "itc": [f"figure {number}" for number in (11, 12, 13, 15)],

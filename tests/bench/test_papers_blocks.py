@@ -14,14 +14,14 @@ import pytest
 import wedgewise as ww
 from bench.bench_helpers import make_record
 from wedgewise.algorithms import find
-from wedgewise.bench import papers
-from wedgewise.bench.blocks import CUTTING, Blocks
-from wedgewise.bench.graphs import named_graphs
-from wedgewise.bench.papers import Paper
-from wedgewise.bench.spec import Spec
-from wedgewise.bench.suite_files import declared_suites
 from wedgewise.datasets.catalogue import catalogue
 from wedgewise.generate import complete, kronecker
+from wedgewise_bench import papers
+from wedgewise_bench.blocks import CUTTING, Blocks
+from wedgewise_bench.graphs import named_graphs
+from wedgewise_bench.papers import Paper
+from wedgewise_bench.spec import Spec
+from wedgewise_bench.suite_files import declared_suites
 
 KEYS = ("trust", "bbtc", "eager")
 NAMED = {

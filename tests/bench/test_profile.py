@@ -16,10 +16,10 @@ import pytest
 from bench import bench_dummy
 from bench.bench_helpers import make_graph
 from bench.test_bench_limits import has_ended, wait_until
-from wedgewise.bench import child, profile
-from wedgewise.bench.profile import COUNTERS, command, parse, profiled
-from wedgewise.bench.watch import CellLimits
 from wedgewise.errors import DeviceError, MissingDependencyError
+from wedgewise_bench import child, profile
+from wedgewise_bench.profile import COUNTERS, command, parse, profiled
+from wedgewise_bench.watch import CellLimits
 
 PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "profile.md"
 LEADING = ("ID", "Process ID", "Process Name", "Host Name", "Kernel Name", "Context", "Stream", "Block Size", "CC")
@@ -173,7 +173,7 @@ def test_a_job_is_run_under_ncu(fake_ncu: Path) -> None:
     heard = (fake_ncu / "heard").read_text().splitlines()
     log = heard[heard.index("--log-file") + 1]
     assert heard[-6:] == [
-        *(sys.executable, "-P", "-m", "wedgewise.bench.profile"),
+        *(sys.executable, "-P", "-m", "wedgewise_bench.profile"),
         os.path.join(os.path.dirname(log), "job.json"),
         "C",
     ]

@@ -16,13 +16,13 @@ import pytest
 import wedgewise as ww
 from bench.bench_helpers import SETTING
 from bench.test_bench_limits import has_ended, wait_until
-from wedgewise.bench import external, watch
-from wedgewise.bench.external import External, class_of
-from wedgewise.bench.graphs import BenchGraph, prepare
-from wedgewise.bench.programs import PAIRS, PLACEHOLDERS, read_programs, sources
-from wedgewise.bench.record import Cell, Outcome
-from wedgewise.bench.runner import Bench
 from wedgewise.errors import FormatError, MissingFileError
+from wedgewise_bench import external, watch
+from wedgewise_bench.external import External, class_of
+from wedgewise_bench.graphs import BenchGraph, prepare
+from wedgewise_bench.programs import PAIRS, PLACEHOLDERS, read_programs, sources
+from wedgewise_bench.record import Cell, Outcome
+from wedgewise_bench.runner import Bench
 
 PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "add-a-program.md"
 COMPILER = shutil.which("cc")

@@ -11,16 +11,16 @@ import pytest
 
 from bench.bench_helpers import make_record
 from bench.record_mutants import mutants
-from wedgewise.bench import published, record_fields
-from wedgewise.bench.compare import compare
-from wedgewise.bench.graphs import real_graphs
-from wedgewise.bench.programs import read_programs
-from wedgewise.bench.record import read_records
-from wedgewise.bench.suite_files import read_suite
-from wedgewise.bench.table import answer_sections, heading
 from wedgewise.errors import FormatError, WedgewiseError
-from wedgewise.execute import _dask
-from wedgewise.report.bench_page import bench_report, to_html, to_markdown
+from wedgewise.run import _dask
+from wedgewise_bench import published, record_fields
+from wedgewise_bench.compare import compare
+from wedgewise_bench.graphs import real_graphs
+from wedgewise_bench.programs import read_programs
+from wedgewise_bench.record import read_records
+from wedgewise_bench.report.page import bench_report, to_html, to_markdown
+from wedgewise_bench.suite_files import read_suite
+from wedgewise_bench.table import answer_sections, heading
 
 GONE = object()
 WRONG: tuple[tuple[str, Any, str], ...] = (

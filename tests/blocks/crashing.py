@@ -21,7 +21,7 @@ from typing import Any
 
 import pytest
 
-from wedgewise import storage
+from wedgewise.machine import files as storage
 
 WAYS = ("lost", "early", "mixed")
 CALLS = ("open", "write", "fsync", "replace", "unlink", "mkdir", "rmdir", "ftruncate")

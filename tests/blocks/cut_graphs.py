@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from wedgewise.blocks import Block, Task, Triple
-from wedgewise.clean import clean
-from wedgewise.graph import EdgeList, OrientedGraph, Origin
-from wedgewise.orient import orient, relabel
+from wedgewise.prepare.clean import clean
+from wedgewise.prepare.orient import orient, relabel
+from wedgewise.stages import EdgeList, OrientedGraph, Origin
+from wedgewise.stages.blocks import Block, Task, Triple
 
 Arcs = list[tuple[int, int]]
 

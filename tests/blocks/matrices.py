@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from wedgewise.blocks import Block, Triple
+from wedgewise.stages.blocks import Block, Triple
 
 Matrix = NDArray[np.bool_]
 NARROW, WIDE = np.uint32, np.uint64

@@ -19,13 +19,16 @@ import pytest
 from commands import COMMAND
 from numpy.typing import NDArray
 
-from wedgewise.execute.owners import Owning
 from wedgewise.machine import jit
 from wedgewise.machine.budget import LEAST_LIMIT, RESERVE_BYTES
-from wedgewise.partition import gather, runs, sources, turn, write_blocks
-from wedgewise.partition.manifest import MANIFEST
-from wedgewise.partition.store import Store
 from wedgewise.read import numpy_files, pairs_file
+from wedgewise.run.owners import Owning
+from wedgewise.store import orient as turn
+from wedgewise.store import read_pairs as gather
+from wedgewise.store import sorted_runs as runs
+from wedgewise.store import sources, write_blocks
+from wedgewise.store.manifest import MANIFEST
+from wedgewise.store.open import Store
 
 TINY = (
     (gather, "RUN_KEYS", 40),

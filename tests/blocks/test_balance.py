@@ -17,9 +17,12 @@ from hypothesis import strategies as st
 import wedgewise as ww
 from blocks.cut_graphs import oriented
 from wedgewise import generate
-from wedgewise.blocks import Hashed, Rectilinear, Task
 from wedgewise.errors import InputError, UnknownNameError
-from wedgewise.partition.balance import (
+from wedgewise.prepare.cut_blocks import blocks_of
+from wedgewise.prepare.hashed import hashed
+from wedgewise.prepare.rectilinear import rectilinear
+from wedgewise.report.balance import BalanceReport, balance_report, balance_text
+from wedgewise.run.balance import (
     SIMULATED_WORKERS,
     Balance,
     rank_correlation,
@@ -28,13 +31,10 @@ from wedgewise.partition.balance import (
     schedules,
     share_of_list,
 )
-from wedgewise.partition.build import blocks_of
-from wedgewise.partition.hashed import hashed
-from wedgewise.partition.rectilinear import rectilinear
-from wedgewise.partition.spool import write_store
-from wedgewise.partition.store import open_store
-from wedgewise.partition.tasks import ESTIMATORS, Counts, density, estimates, heaviest_first, tasks_of
-from wedgewise.report.balance import BalanceReport, balance_report, balance_text
+from wedgewise.stages.blocks import Hashed, Rectilinear, Task
+from wedgewise.stages.tasks import ESTIMATORS, Counts, density, estimates, heaviest_first, tasks_of
+from wedgewise.store.build import write_store
+from wedgewise.store.open import open_store
 
 examples = settings(deadline=None, derandomize=True, max_examples=40)
 

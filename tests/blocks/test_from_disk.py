@@ -22,16 +22,20 @@ from graphs import TRUTHS, fixture_pairs
 
 import wedgewise as ww
 from blocks.stores import names_in, peak_of
-from wedgewise import answering_disk, answering_room, generate, plan
+from wedgewise import generate
+from wedgewise.answer import disk as answering_disk
+from wedgewise.answer import room as answering_room
+from wedgewise.answer.questions import find_question
 from wedgewise.errors import DeviceMemoryError, FormatError, InputError, MemoryLimitError, StorageError
 from wedgewise.machine import hardware
 from wedgewise.machine.budget import LEAST_LIMIT
-from wedgewise.partition import temporary
-from wedgewise.partition.store import open_store
-from wedgewise.plan import Options
-from wedgewise.questions import find_question
-from wedgewise.storage import only_process
-from wedgewise.write import write_edges
+from wedgewise.machine.files import only_process
+from wedgewise.run import plan
+from wedgewise.run import temporary_store as temporary
+from wedgewise.run.outofcore import Counting
+from wedgewise.run.plan import Options
+from wedgewise.store.open import open_store
+from wedgewise.write.edges import write_edges
 
 PAIRS = fixture_pairs("karate") * 7 + 5  # labels that are no numbers of vertices
 KARATE = TRUTHS["karate"]["triangles"]
@@ -239,7 +243,7 @@ def test_refusals(file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
         others = "count, triangles, edge_support and k_truss would go on from disk"
         with pytest.raises(MemoryLimitError, match=f"{refused}{more}; {others}$"):
             ww.run(question, file)
-    monkeypatch.setattr("wedgewise.partition.spool.SLOT_BYTES", 10**15)
+    monkeypatch.setattr("wedgewise.store.build.SLOT_BYTES", 10**15)
     with pytest.raises(
         MemoryLimitError, match=rf"{refused}{more}; nor is there room to go on from disk: [\d,]+ vertices take "
     ):
@@ -278,7 +282,7 @@ def test_every_format_goes_on_from_disk(tmp_path: Path, passing: Path, suffix: s
 
 @pytest.mark.usefixtures("short")
 def test_a_disk_without_room_is_named(file: Path, passing: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("wedgewise.partition.spool.DISK_BYTES", 10**15)
+    monkeypatch.setattr("wedgewise.store.build.DISK_BYTES", 10**15)
     with pytest.raises(StorageError, match=r"pairs may take [\d,]+ bytes of disk and [\d,]+ are free"):
         ww.count(file)
     assert names_in(passing) == []
@@ -475,7 +479,7 @@ def test_what_a_kill_left_goes_with_the_next_question(file: Path, passing: Path)
 def test_nothing_is_removed_where_there_are_no_locks(
     file: Path, passing: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("wedgewise.storage._lock", lambda descriptor: False)
+    monkeypatch.setattr("wedgewise.machine.files._lock", lambda descriptor: False)
     (passing / "wedgewise-used").mkdir()
     (passing / "wedgewise-used" / temporary.IN_USE).write_text("process 1")
     assert ww.count(file) == KARATE
@@ -515,7 +519,7 @@ def test_commands_go_on_from_disk(
 def test_a_command_goes_on_from_its_work_folder(file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     work = tmp_path / "work"
     with monkeypatch.context() as patch:
-        patch.setattr("wedgewise.execute.outofcore.Counting.count", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+        patch.setattr(Counting, "count", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
         assert invoke("count", str(file), "--work", str(work)).exit_code == 130
     assert len(names_in(work)) == 1
     again = answer_of("count", str(file), "--work", str(work))

@@ -25,7 +25,7 @@ from blocks.stores import begun_larger, interpret_kernels, names_in, peak_of
 from wedgewise import generate
 from wedgewise.algorithms import find
 from wedgewise.algorithms._contract import PrepareTask
-from wedgewise.blocks import Task, Triple
+from wedgewise.algorithms._passes import Partial, run_pass
 from wedgewise.errors import (
     FormatError,
     InputError,
@@ -35,18 +35,18 @@ from wedgewise.errors import (
     UnknownNameError,
     VerificationError,
 )
-from wedgewise.execute import outofcore
-from wedgewise.execute.block_cache import BlockCache
-from wedgewise.execute.journal import JOURNAL, Journal, key_of
-from wedgewise.execute.local import Partial, run_pass
-from wedgewise.execute.outofcore import Counting, count_store, reuse_order
-from wedgewise.execute.task_memory import TaskMemory, triple_answer
 from wedgewise.machine import hardware
 from wedgewise.machine.budget import LEAST_LIMIT
-from wedgewise.partition.spool import write_store
-from wedgewise.partition.store import Store
-from wedgewise.partition.tasks import tasks_of
-from wedgewise.write import write_edges
+from wedgewise.run import outofcore
+from wedgewise.run.block_cache import BlockCache
+from wedgewise.run.journal import JOURNAL, Journal, key_of
+from wedgewise.run.memory import TaskMemory, triple_answer
+from wedgewise.run.outofcore import Counting, count_store, reuse_order
+from wedgewise.stages.blocks import Task, Triple
+from wedgewise.stages.tasks import tasks_of
+from wedgewise.store.build import write_store
+from wedgewise.store.open import Store
+from wedgewise.write.edges import write_edges
 
 SMALL = of_fit_size("karate", "lesmis", "jazz", "atlas_union")
 ALGORITHMS = ("keystone", "bbtc")
@@ -524,7 +524,7 @@ def test_disagreement_is_an_error(store: Store, monkeypatch: pytest.MonkeyPatch)
     def counted(*store: Any, journal: bool = True, **how: Any) -> Any:
         return count_store(*store, **how) if journal else Wrong()
 
-    monkeypatch.setattr("wedgewise.answering_stores.count_store", counted)
+    monkeypatch.setattr("wedgewise.answer.stores.count_store", counted)
     with pytest.raises(VerificationError, match="please report this"):
         ww.run("count", store.folder, verify=True)
 

@@ -26,18 +26,18 @@ from blocks.stores import interpret_kernels
 from wedgewise import generate
 from wedgewise.algorithms import _ranges, find
 from wedgewise.algorithms._contract import OwnedAnswer, Work
+from wedgewise.algorithms._passes import Partial, run_pass
 from wedgewise.algorithms.cpu import _owned_tasks, _owned_triangles, _triples
-from wedgewise.blocks import Block, Blocks, Hashed, Partition, Rectilinear, Triple
 from wedgewise.errors import MemoryLimitError, PreconditionError, VerificationError
-from wedgewise.execute import owners
-from wedgewise.execute.block_cache import BlockCache
-from wedgewise.execute.local import Partial, run_pass
-from wedgewise.execute.owners import SLICE_TYPES, Owner, Owning, owners_of
 from wedgewise.machine.jit import JIT_DISABLED
-from wedgewise.partition.build import blocks_of
-from wedgewise.partition.spool import write_store
-from wedgewise.partition.store import Store
-from wedgewise.partition.tasks import Counts, tasks_of
+from wedgewise.prepare.cut_blocks import blocks_of
+from wedgewise.run import owners
+from wedgewise.run.block_cache import BlockCache
+from wedgewise.run.owners import SLICE_TYPES, Owner, Owning, owners_of
+from wedgewise.stages.blocks import Block, Blocks, Hashed, Partition, Rectilinear, Triple
+from wedgewise.stages.tasks import Counts, tasks_of
+from wedgewise.store.build import write_store
+from wedgewise.store.open import Store
 
 Matrices = tuple[Matrix, Matrix, Matrix]
 Numbers = NDArray[Any]

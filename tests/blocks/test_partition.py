@@ -15,15 +15,15 @@ from relations.random_graphs import random_graphs
 
 from blocks.cut_graphs import arcs_of, count_in_triple, greedy_cuts, heaviest_block, least_load, oriented, rows_of
 from wedgewise import generate
-from wedgewise.blocks import Blocks, Hashed, Partition, Rectilinear, partition_from
 from wedgewise.errors import InputError
-from wedgewise.graph import OrientedGraph
-from wedgewise.partition import build
-from wedgewise.partition import rectilinear as pal
-from wedgewise.partition.build import blocks_bytes, blocks_of, row_blocks
-from wedgewise.partition.hashed import fewest_parts, hashed, shares_for
-from wedgewise.partition.rectilinear import default_parts, rectilinear
-from wedgewise.partition.tasks import tasks_of
+from wedgewise.prepare import cut_blocks as build
+from wedgewise.prepare import rectilinear as pal
+from wedgewise.prepare.cut_blocks import blocks_bytes, blocks_of, row_blocks
+from wedgewise.prepare.hashed import fewest_parts, hashed, shares_for
+from wedgewise.prepare.rectilinear import default_parts, rectilinear
+from wedgewise.stages import OrientedGraph
+from wedgewise.stages.blocks import Blocks, Hashed, Partition, Rectilinear, partition_from
+from wedgewise.stages.tasks import tasks_of
 
 examples = settings(deadline=None, derandomize=True, max_examples=40)
 SLACK = 1 << 18

@@ -14,11 +14,11 @@ import pytest
 
 from blocks.stores import names_in
 from wedgewise.errors import FormatError, InputError, StorageError
-from wedgewise.execute import slices
-from wedgewise.execute.journal import Journal, line_of
-from wedgewise.execute.owners import Owner
-from wedgewise.execute.slices import JOURNAL, Slices
-from wedgewise.own_files import open_regular
+from wedgewise.machine.own_files import open_regular
+from wedgewise.run import slices
+from wedgewise.run.journal import Journal, line_of
+from wedgewise.run.owners import Owner
+from wedgewise.run.slices import JOURNAL, Slices
 
 KEY = "0" * 32
 OWNERS = tuple(Owner(number, part=number) for number in range(4))

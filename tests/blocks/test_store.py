@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 import wedgewise as ww
 from blocks.stores import change_manifest, in_tiny_pieces, names_in, read_everything, reseal
-from wedgewise import generate, own_files, storage
+from wedgewise import generate
 from wedgewise.errors import (
     FormatError,
     InputError,
@@ -36,18 +36,25 @@ from wedgewise.errors import (
     UnknownNameError,
     VerificationError,
 )
-from wedgewise.machine import hardware
+from wedgewise.graph import Graph
+from wedgewise.machine import files as storage
+from wedgewise.machine import hardware, own_files
 from wedgewise.machine.budget import LEAST_LIMIT
-from wedgewise.partition import gather, places, runs, spool, store_writer, turn, write_blocks
-from wedgewise.partition import store as store_module
-from wedgewise.partition.build import blocks_of
-from wedgewise.partition.manifest import MANIFEST, MAX_MANIFEST_BYTES, MOST_PARTS, MOST_VALUES
-from wedgewise.partition.spool import write_store
-from wedgewise.partition.store import Store, open_store
-from wedgewise.partition.store_writer import npy_header
-from wedgewise.read.limits import Limits
-from wedgewise.user_graph import Graph
-from wedgewise.write import write_edges
+from wedgewise.prepare.cut_blocks import blocks_of
+from wedgewise.stages.limits import Limits
+from wedgewise.store import build as spool
+from wedgewise.store import open as store_module
+from wedgewise.store import orient as turn
+from wedgewise.store import read_pairs as gather
+from wedgewise.store import sorted_runs as runs
+from wedgewise.store import urls as places
+from wedgewise.store import write_blocks
+from wedgewise.store import writer as store_writer
+from wedgewise.store.build import write_store
+from wedgewise.store.manifest import MANIFEST, MAX_MANIFEST_BYTES, MOST_PARTS, MOST_VALUES
+from wedgewise.store.open import Store, open_store
+from wedgewise.store.writer import npy_header
+from wedgewise.write.edges import write_edges
 
 examples = settings(deadline=None, derandomize=True, max_examples=25)
 MESSY = np.concatenate([random_pairs(60, 400, seed=5), random_pairs(60, 30, seed=6) * 0 + 7])
@@ -346,7 +353,7 @@ def test_the_most_parts_have_a_manifest(store: Path) -> None:
 
 
 def test_a_huge_manifest_is_refused(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from wedgewise.partition import manifest
+    from wedgewise.store import manifest
 
     monkeypatch.setattr(manifest, "MAX_MANIFEST_BYTES", 100)
     with pytest.raises(FormatError, match="over 100 bytes"):
@@ -710,7 +717,7 @@ def test_whatever_fails_nothing_is_left(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: str, error: BaseException
 ) -> None:
     """Every call of that kind fails in turn, until none is left."""
-    from wedgewise.partition.runs import Runs
+    from wedgewise.store.sorted_runs import Runs
 
     in_tiny_pieces(monkeypatch)
     raised = StorageError if isinstance(error, OSError) else KeyboardInterrupt

@@ -13,8 +13,9 @@ from graphs import DENSE, TRUTHS, fixture_pairs
 
 import wedgewise as ww
 from blocks.stores import begun_larger, counted_owners, kill_at_random, kill_at_slice, names_in, peak_of, watched
-from wedgewise import generate, store_answers
-from wedgewise.answering_owners import StoreQuestion, found_by_owners
+from wedgewise import generate
+from wedgewise.answer import store_results as store_answers
+from wedgewise.answer.store_arrays import StoreQuestion, found_by_owners
 from wedgewise.cli.console import Console
 from wedgewise.errors import (
     FormatError,
@@ -24,12 +25,12 @@ from wedgewise.errors import (
     StorageError,
     VerificationError,
 )
-from wedgewise.execute import slices as slices_module
-from wedgewise.partition import block_edges
-from wedgewise.partition.spool import write_store
-from wedgewise.partition.store import Store
-from wedgewise.plan import Options
-from wedgewise.write import write_edges
+from wedgewise.run import block_edges
+from wedgewise.run import slices as slices_module
+from wedgewise.run.plan import Options
+from wedgewise.store.build import write_store
+from wedgewise.store.open import Store
+from wedgewise.write.edges import write_edges
 
 SCHEMES = ("rectilinear", "hashed")
 TRIANGLES, EDGES = TRUTHS[DENSE]["triangles"], TRUTHS[DENSE]["m"]
@@ -198,14 +199,14 @@ def test_a_truss_that_is_known_at_once_needs_no_sum(store: Store) -> None:
 
 
 def test_what_does_not_fit_is_refused_before_the_work(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("wedgewise.answering_owners.room_for_owners", lambda *_limit: 60_000)
+    monkeypatch.setattr("wedgewise.answer.store_arrays.room_for_owners", lambda *_limit: 60_000)
     with pytest.raises(MemoryLimitError, match=r"edge_support takes .* are left; raise the limit, or let the command"):
         ww.edge_support(store.folder)
     with pytest.raises(MemoryLimitError, match="or let the command write it: --output streams"):
         ww.k_truss(store.folder, 5)
     refused = invoke("triangles", str(store.folder), "--output", "x.csv")
     assert (refused.exit_code, "the answer to triangles takes" in refused.stderr) == (1, True)
-    monkeypatch.setattr("wedgewise.answering_owners.array_bytes", lambda *_: 0)
+    monkeypatch.setattr("wedgewise.answer.store_arrays.array_bytes", lambda *_: 0)
     with pytest.raises(MemoryLimitError, match="partition the graph into more parts"):
         ww.edge_support(store.folder)
     monkeypatch.setattr("shutil.disk_usage", lambda _path: type("Usage", (), {"free": 5}))

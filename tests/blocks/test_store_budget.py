@@ -20,19 +20,17 @@ import wedgewise as ww
 from blocks.stores import names_in
 from wedgewise.algorithms import find
 from wedgewise.algorithms._contract import Shape
-from wedgewise.blocks import Hashed, Partition, Rectilinear
+from wedgewise.algorithms._passes import Partial
 from wedgewise.errors import MemoryLimitError, StorageError
-from wedgewise.execute import hybrid
-from wedgewise.execute._cluster_batches import make_batches
-from wedgewise.execute._cluster_wire import Finished
-from wedgewise.execute._hybrid_plan import Places, pair_up
-from wedgewise.execute.block_cache import BlockCache
-from wedgewise.execute.cluster import Assignment, Driver
-from wedgewise.execute.journal import JOURNAL, LINE_BYTES, Journal, key_of
-from wedgewise.execute.local import Partial
-from wedgewise.execute.outofcore import Counting, reuse_order
-from wedgewise.execute.owners import Owning
-from wedgewise.execute.task_memory import (
+from wedgewise.machine import budget, hardware, jit
+from wedgewise.run import hybrid, outofcore
+from wedgewise.run._cluster_batches import make_batches
+from wedgewise.run._cluster_wire import Finished
+from wedgewise.run._hybrid_plan import Places, pair_up
+from wedgewise.run.block_cache import BlockCache
+from wedgewise.run.cluster import Assignment, Driver
+from wedgewise.run.journal import JOURNAL, LINE_BYTES, Journal, key_of
+from wedgewise.run.memory import (
     COUNTED_TASK_BYTES,
     DRIVEN_TASK_BYTES,
     HYBRID_TASK_BYTES,
@@ -42,12 +40,15 @@ from wedgewise.execute.task_memory import (
     pairs_of_task,
     triple_answer,
 )
-from wedgewise.execute.timeline import Span
-from wedgewise.machine import budget, hardware, jit
-from wedgewise.partition import settle, spool
-from wedgewise.partition.spool import write_store
-from wedgewise.partition.tasks import Counts, task_count, tasks_of
-from wedgewise.partition.turn import Wanted
+from wedgewise.run.outofcore import Counting, reuse_order
+from wedgewise.run.owners import Owning
+from wedgewise.run.timeline import Span
+from wedgewise.stages.blocks import Hashed, Partition, Rectilinear
+from wedgewise.stages.tasks import Counts, task_count, tasks_of
+from wedgewise.store import build as spool
+from wedgewise.store import sort_and_deduplicate as settle
+from wedgewise.store.build import write_store
+from wedgewise.store.orient import Wanted
 
 ORDERED, DEALT = Rectilinear(np.linspace(0, 10**6, 21).astype(np.int64)), Hashed(10**6, 12)
 MANY = Rectilinear(np.linspace(0, 10**6, 65).astype(np.int64))
@@ -166,8 +167,8 @@ def test_too_many_tasks_are_refused_before_they_are_listed(tmp_path: Path, monke
         with monkeypatch.context() as patch:
             for module in ("execute.outofcore", "execute.owners"):
                 patch.setattr(f"wedgewise.{module}.tasks_of", listed)
-            patch.setattr("wedgewise.execute.outofcore.room_within", lambda *_, need=need: need - 1)
-            patch.setattr("wedgewise.answering_owners.room_for_owners", lambda *_, need=need: need - 1)
+            patch.setattr(outofcore, "room_within", lambda *_, need=need: need - 1)
+            patch.setattr("wedgewise.answer.store_arrays.room_for_owners", lambda *_, need=need: need - 1)
             refusal = (
                 rf"store: lists of 20 tasks of 4 parts take {need:,} bytes and {need - 1:,} are left; .*fewer parts"
             )

@@ -13,11 +13,11 @@ from graphs import fixture_pairs
 import wedgewise as ww
 from blocks.crashing import WAYS, Disk, PowerCut
 from wedgewise.errors import MissingFileError
-from wedgewise.execute.outofcore import count_store
-from wedgewise.partition.manifest import is_store
-from wedgewise.partition.spool import write_store
-from wedgewise.partition.store import open_store
-from wedgewise.storage import append_line, atomic_write
+from wedgewise.machine.files import append_line, atomic_write
+from wedgewise.run.outofcore import count_store
+from wedgewise.store.build import write_store
+from wedgewise.store.manifest import is_store
+from wedgewise.store.open import open_store
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="finds open files in /proc")
 
@@ -169,7 +169,7 @@ def test_a_write_that_is_not_synced_is_found(tmp_path: Path, monkeypatch: pytest
     if lacking == "fsync":
         monkeypatch.setattr("os.fsync", lambda _descriptor: None)
     else:
-        monkeypatch.setattr("wedgewise.storage._sync_folder", lambda _folder: None)
+        monkeypatch.setattr("wedgewise.machine.files._sync_folder", lambda _folder: None)
     write_store(KARATE, root / "store", parts=2)
     disk.lay_out(tmp_path / "left", "lost")
     with pytest.raises(MissingFileError, match="is no store"):

@@ -14,10 +14,10 @@ from graphs import fixture_pairs
 
 import wedgewise as ww
 from wedgewise.errors import MissingFileError, StorageError
-from wedgewise.execute.journal import JOURNAL, Journal
-from wedgewise.execute.slices import Slices
-from wedgewise.partition.spool import write_store
-from wedgewise.partition.store import Store
+from wedgewise.run.journal import JOURNAL, Journal
+from wedgewise.run.slices import Slices
+from wedgewise.store.build import write_store
+from wedgewise.store.open import Store
 
 KARATE = fixture_pairs("karate")
 
@@ -38,10 +38,10 @@ def test_what_cannot_be_read_is_named(store: Store, monkeypatch: pytest.MonkeyPa
     """Journals, slices and blocks, when the disk fails in the middle."""
     journal, slices = store.folder / JOURNAL, Slices(store.folder / "slices", "0" * 32)
     journal.write_text("{}\n")
-    from wedgewise.execute.owners import Owner
+    from wedgewise.run.owners import Owner
 
     slices.put(Owner(0, part=0), np.arange(3, dtype=np.uint64))
-    monkeypatch.setattr("wedgewise.own_files._opened", FailingFile)
+    monkeypatch.setattr("wedgewise.machine.own_files._opened", FailingFile)
     with pytest.raises(StorageError, match=r"count\.journal: could not be read \(Input/output error\); check the disk"):
         Journal(journal, "0" * 32).read()
     with pytest.raises(StorageError, match=r"slice-0\.npy: could not be read \(Input/output error\); check the disk"):
@@ -82,8 +82,8 @@ def test_journals_that_are_none_are_refused(store: Store) -> None:
 
 def test_slices_of_other_lengths_are_made_again(store: Store) -> None:
     """However well they are sealed: what is done with them depends on the store."""
-    from wedgewise.execute.outofcore import work_key
-    from wedgewise.execute.owners import Owner
+    from wedgewise.run.outofcore import work_key
+    from wedgewise.run.owners import Owner
 
     key = work_key(store, "keystone", ww.explain("triangles", store.folder).knobs)
     for array in (np.zeros(99, np.uint64), np.zeros(2 * int(store.counts.sizes[0]), np.uint32)):

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from graphs import fixture_pairs
 
-from wedgewise.partition.store import open_store
-from wedgewise.write import write_edges
+from wedgewise.store.open import open_store
+from wedgewise.write.edges import write_edges
 
 KILLS, SEED = 100, 11
 STEPS = """

@@ -19,10 +19,10 @@ from graphs import TRUTHS, fixture_pairs, fixture_path
 import wedgewise as ww
 from blocks.stores import names_in
 from wedgewise.errors import StorageError
-from wedgewise.execute.journal import JOURNAL
-from wedgewise.partition.spool import write_store
-from wedgewise.partition.store import Store
-from wedgewise.storage import only_process
+from wedgewise.machine.files import only_process
+from wedgewise.run.journal import JOURNAL
+from wedgewise.store.build import write_store
+from wedgewise.store.open import Store
 
 fcntl = pytest.importorskip("fcntl", reason="locks are those of POSIX")
 

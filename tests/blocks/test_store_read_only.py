@@ -13,9 +13,9 @@ from graphs import TRUTHS, fixture_pairs
 import wedgewise as ww
 from blocks.stores import names_in
 from wedgewise.errors import InputError, StorageError
-from wedgewise.execute.journal import JOURNAL
-from wedgewise.partition.spool import write_store
-from wedgewise.partition.store import Store, open_store
+from wedgewise.run.journal import JOURNAL
+from wedgewise.store.build import write_store
+from wedgewise.store.open import Store, open_store
 
 TRIANGLES = TRUTHS["karate"]["triangles"]
 BY_OWNER: dict[str, dict[str, Any]] = {"triangles": {}, "edge_support": {}, "k_truss": {"k": 5}}
@@ -150,7 +150,7 @@ def test_a_count_starts_again_when_it_is_asked_to(store: Store) -> None:
 def test_slices_are_forgotten_when_that_is_asked_for(
     store: Store, question: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from wedgewise.execute.slices import Slices
+    from wedgewise.run.slices import Slices
 
     really, left = Slices.put, 2
 

@@ -18,16 +18,16 @@ import wedgewise as ww
 from blocks.cut_graphs import rows_of
 from blocks.stores import counted_owners, kill_at_random, kill_at_slice, names_in, peak_of
 from wedgewise import generate
-from wedgewise.blocks import Block
 from wedgewise.errors import InputError, VerificationError
-from wedgewise.execute.slices import Slices
 from wedgewise.machine.budget import LEAST_LIMIT
-from wedgewise.partition.spool import write_store
-from wedgewise.partition.store import Store
-from wedgewise.truss import living_blocks
-from wedgewise.truss.living_blocks import Kept, living_part
-from wedgewise.truss.stores import Round
-from wedgewise.write import write_edges
+from wedgewise.run import living_blocks
+from wedgewise.run.living_blocks import Kept, living_part
+from wedgewise.run.slices import Slices
+from wedgewise.run.truss_of_store import Round
+from wedgewise.stages.blocks import Block
+from wedgewise.store.build import write_store
+from wedgewise.store.open import Store
+from wedgewise.write.edges import write_edges
 
 SCHEMES = ("rectilinear", "hashed")
 K = 8  # takes several rounds

@@ -11,11 +11,11 @@ from graphs import fixture_pairs
 
 import wedgewise as ww
 from wedgewise.errors import FormatError, StorageError
-from wedgewise.execute import journal, slices
-from wedgewise.execute.journal import JOURNAL, line_of
-from wedgewise.partition.manifest import MANIFEST
-from wedgewise.partition.spool import write_store
-from wedgewise.partition.store import Store
+from wedgewise.run import journal, slices
+from wedgewise.run.journal import JOURNAL, line_of
+from wedgewise.store.build import write_store
+from wedgewise.store.manifest import MANIFEST
+from wedgewise.store.open import Store
 
 SOMEBODY, ELSE = 12_345, 12_346
 WAYS: dict[str, dict[str, Any]] = {

@@ -13,11 +13,11 @@ from graphs import fixture_pairs
 
 import wedgewise as ww
 from wedgewise.errors import MissingFileError
-from wedgewise.execute.journal import JOURNAL
 from wedgewise.machine import jit
-from wedgewise.partition import places
-from wedgewise.partition.spool import write_store
-from wedgewise.partition.store import open_store
+from wedgewise.run.journal import JOURNAL
+from wedgewise.store import urls as places
+from wedgewise.store.build import write_store
+from wedgewise.store.open import open_store
 
 fsspec = pytest.importorskip("fsspec")
 
@@ -31,7 +31,7 @@ def memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     kernels = tmp_path / "cache" / "kernels-0"
     kernels.mkdir(parents=True)
     monkeypatch.setattr(jit, "cache_folder", lambda: kernels)
-    monkeypatch.setattr("wedgewise.partition.places.time.sleep", lambda _seconds: None)
+    monkeypatch.setattr("wedgewise.store.urls.time.sleep", lambda _seconds: None)
     system = fsspec.filesystem("memory")
     put(system, write_store(KARATE, tmp_path / "store", parts=2).folder, "store")
     yield system
@@ -121,7 +121,7 @@ def test_opening_and_listing_are_tried_again(memory: Any, monkeypatch: pytest.Mo
 
 def test_what_is_not_there_is_not_waited_for(memory: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     waits: list[float] = []
-    monkeypatch.setattr("wedgewise.partition.places.time.sleep", waits.append)
+    monkeypatch.setattr("wedgewise.store.urls.time.sleep", waits.append)
     with pytest.raises(MissingFileError, match="cannot be opened"):
         open_store("memory://nowhere")
     assert waits == []

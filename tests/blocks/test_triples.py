@@ -19,11 +19,11 @@ from wedgewise.algorithms import _ranges, find, registry
 from wedgewise.algorithms._contract import Algorithm, Shape, Work
 from wedgewise.algorithms.cpu import _keystone_triple_hubs as hubs
 from wedgewise.algorithms.cpu import _keystone_triples, _triples, bbtc
-from wedgewise.blocks import WIDE_ARCS, Block, Hashed, Rectilinear, Triple
-from wedgewise.graph import OrientedGraph
 from wedgewise.machine.jit import JIT_DISABLED
-from wedgewise.partition.build import blocks_of
-from wedgewise.partition.tasks import tasks_of
+from wedgewise.prepare.cut_blocks import blocks_of
+from wedgewise.stages import OrientedGraph
+from wedgewise.stages.blocks import WIDE_ARCS, Block, Hashed, Rectilinear, Triple
+from wedgewise.stages.tasks import tasks_of
 
 Settings = dict[str, int | str]
 

@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import Any
 
 from wedgewise.errors import FormatError
-from wedgewise.execute._cluster_pipe import main
-from wedgewise.execute._cluster_worker import TELL_SECONDS, count_batch
-from wedgewise.execute._dask import do_batch
-from wedgewise.execute.cluster import Batch, Delivery
-from wedgewise.execute.outofcore import Counting
+from wedgewise.run._cluster_pipe import main
+from wedgewise.run._cluster_worker import TELL_SECONDS, count_batch
+from wedgewise.run._dask import do_batch
+from wedgewise.run.cluster import Batch, Delivery
+from wedgewise.run.outofcore import Counting
 
 
 class Crew:

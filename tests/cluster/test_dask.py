@@ -33,11 +33,11 @@ from wedgewise.errors import (
     MissingFileError,
     PreconditionError,
 )
-from wedgewise.execute import _cluster_batches, _dask, cluster
-from wedgewise.execute._cluster_worker import count_batch
-from wedgewise.execute.cluster import Batch, Delivery, count_on_cluster
-from wedgewise.partition.spool import write_store
-from wedgewise.partition.store import Store, open_store
+from wedgewise.run import _cluster_batches, _dask, cluster
+from wedgewise.run._cluster_worker import count_batch
+from wedgewise.run.cluster import Batch, Delivery, count_on_cluster
+from wedgewise.store.build import write_store
+from wedgewise.store.open import Store, open_store
 
 distributed = pytest.importorskip("distributed")
 dask = pytest.importorskip("dask")
@@ -219,8 +219,8 @@ def test_a_worker_does_one_batch_at_a_time_within_its_memory(
     threaded: Any, jazz: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Also where Dask would run two; the limit is what Dask allows the worker."""
-    from wedgewise.execute import _cluster_worker
-    from wedgewise.execute._cluster_worker import Desk
+    from wedgewise.run import _cluster_worker
+    from wedgewise.run._cluster_worker import Desk
 
     now, most, limits = 0, 0, set[int | None]()
     really_count, really_open = Desk.count, Desk.__init__
@@ -247,7 +247,7 @@ def test_a_worker_does_one_batch_at_a_time_within_its_memory(
 
 
 def test_a_task_that_does_not_fit_is_refused(threaded: Any, jazz: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    from wedgewise.execute import _cluster_worker, outofcore
+    from wedgewise.run import _cluster_worker, outofcore
 
     monkeypatch.setattr(_cluster_worker, "_desk", None)
     monkeypatch.setattr(outofcore, "room_within", lambda *_: 1000)
@@ -383,8 +383,8 @@ def test_what_is_all_in_the_journal_needs_no_workers(jazz: Store) -> None:
 
 def test_the_function_that_workers_call_is_ours() -> None:
     """Orders and replies are text: what workers unpickle is the name of a function."""
-    assert _dask.do_batch.__module__ == "wedgewise.execute._dask"
-    assert count_batch.__module__ == "wedgewise.execute._cluster_worker"
+    assert _dask.do_batch.__module__ == "wedgewise.run._dask"
+    assert count_batch.__module__ == "wedgewise.run._cluster_worker"
 
 
 def test_what_is_told_of_a_batch_that_has_arrived_is_passed_over() -> None:

@@ -19,11 +19,11 @@ from graphs import TRUTHS, fixture_pairs
 
 import wedgewise as ww
 from cluster.crews import children
-from wedgewise.execute import _cluster_local, _cluster_pipe
-from wedgewise.execute._cluster_wire import Reply
-from wedgewise.execute.cluster import Batch, Delivery, assign
-from wedgewise.partition.spool import write_store
-from wedgewise.partition.store import Store
+from wedgewise.run import _cluster_local, _cluster_pipe
+from wedgewise.run._cluster_wire import Reply
+from wedgewise.run.cluster import Batch, Delivery, assign
+from wedgewise.store.build import write_store
+from wedgewise.store.open import Store
 
 JAZZ = TRUTHS["jazz"]["triangles"]
 LISTENS = {"tcp": "0A", "tcp6": "0A", "udp": "07", "udp6": "07"}  # the state of a socket that anybody can send to

@@ -12,6 +12,7 @@ from graphs import TRUTHS, fixture_pairs
 
 from cluster.crews import Crew
 from wedgewise import errors
+from wedgewise.algorithms._passes import Partial
 from wedgewise.errors import (
     ClusterError,
     DeviceMemoryError,
@@ -22,19 +23,18 @@ from wedgewise.errors import (
     UnknownNameError,
     VerificationError,
 )
-from wedgewise.execute import _cluster_batches, _cluster_wire, _cluster_worker, outofcore
-from wedgewise.execute._cluster_batches import make_batches
-from wedgewise.execute._cluster_wire import Finished, Order, Reply, error_to_json
-from wedgewise.execute._cluster_worker import count_batch
-from wedgewise.execute.cluster import POISON_DEATHS, Assignment, Batch, Delivery, Driver, assign
-from wedgewise.execute.journal import JOURNAL, Journal
-from wedgewise.execute.local import Partial
-from wedgewise.execute.outofcore import count_store, reuse_order
 from wedgewise.machine import hardware
 from wedgewise.machine.budget import LEAST_LIMIT
-from wedgewise.partition.spool import write_store
-from wedgewise.partition.store import Store, open_store
-from wedgewise.partition.tasks import estimates, tasks_of
+from wedgewise.run import _cluster_batches, _cluster_wire, _cluster_worker, outofcore
+from wedgewise.run._cluster_batches import make_batches
+from wedgewise.run._cluster_wire import Finished, Order, Reply, error_to_json
+from wedgewise.run._cluster_worker import count_batch
+from wedgewise.run.cluster import POISON_DEATHS, Assignment, Batch, Delivery, Driver, assign
+from wedgewise.run.journal import JOURNAL, Journal
+from wedgewise.run.outofcore import count_store, reuse_order
+from wedgewise.stages.tasks import estimates, tasks_of
+from wedgewise.store.build import write_store
+from wedgewise.store.open import Store, open_store
 
 JAZZ = TRUTHS["jazz"]["triangles"]
 

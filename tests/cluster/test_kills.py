@@ -19,15 +19,15 @@ from loopback import wait_for
 import wedgewise as ww
 from cluster.crews import children
 from wedgewise.errors import ClusterError, FormatError
-from wedgewise.execute import _cluster_batches, _cluster_local
-from wedgewise.execute._cluster_batches import make_batches
-from wedgewise.execute._cluster_local import HELD_BACK, LocalWorker, LocalWorkers, signals_held_back
-from wedgewise.execute.cluster import count_on_cluster
-from wedgewise.execute.journal import JOURNAL
-from wedgewise.execute.outofcore import reuse_order
-from wedgewise.partition.spool import write_store
-from wedgewise.partition.store import Store
-from wedgewise.partition.tasks import tasks_of
+from wedgewise.run import _cluster_batches, _cluster_local
+from wedgewise.run._cluster_batches import make_batches
+from wedgewise.run._cluster_local import HELD_BACK, LocalWorker, LocalWorkers, signals_held_back
+from wedgewise.run.cluster import count_on_cluster
+from wedgewise.run.journal import JOURNAL
+from wedgewise.run.outofcore import reuse_order
+from wedgewise.stages.tasks import tasks_of
+from wedgewise.store.build import write_store
+from wedgewise.store.open import Store
 
 JAZZ = TRUTHS["jazz"]["triangles"]
 TASKS = 20  # of jazz in four parts, all of which have arcs

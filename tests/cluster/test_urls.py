@@ -21,14 +21,14 @@ from wedgewise.errors import (
     PreconditionError,
     StorageError,
 )
-from wedgewise.execute.cluster import count_on_cluster
-from wedgewise.execute.journal import JOURNAL
 from wedgewise.machine import jit
-from wedgewise.partition import places
-from wedgewise.partition.manifest import MANIFEST, is_store, is_url
-from wedgewise.partition.places import Remote, place_of
-from wedgewise.partition.spool import write_store
-from wedgewise.partition.store import Store, open_store
+from wedgewise.run.cluster import count_on_cluster
+from wedgewise.run.journal import JOURNAL
+from wedgewise.store import urls as places
+from wedgewise.store.build import write_store
+from wedgewise.store.manifest import MANIFEST, is_store, is_url
+from wedgewise.store.open import Store, open_store
+from wedgewise.store.urls import Remote, place_of
 
 fsspec = pytest.importorskip("fsspec")
 
@@ -192,7 +192,7 @@ def test_a_connection_that_breaks_is_named(memory: Any, monkeypatch: pytest.Monk
         raise ConnectionResetError("Connection reset by peer")
 
     store = open_store(URL)
-    monkeypatch.setattr("wedgewise.partition.store._read_into", broken)
+    monkeypatch.setattr("wedgewise.store.open._read_into", broken)
     with pytest.raises(MissingFileError, match=r"block-1-2\.offsets\.npy: cannot be read \(Connection reset by peer\)"):
         store.block(1, 2)
 

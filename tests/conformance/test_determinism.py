@@ -18,7 +18,7 @@ from conformance.engines import RECORDS as CPU_RECORDS
 from wedgewise import generate
 from wedgewise.algorithms import _ranges
 from wedgewise.algorithms._contract import Algorithm
-from wedgewise.execute import listing, local
+from wedgewise.run import listing, local
 
 pytestmark = [pytest.mark.deep, needs_compiler]
 QUESTIONS = ("count", "triangles", "edge_support", "list_triangles", "trussness", "k_truss")

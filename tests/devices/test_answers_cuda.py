@@ -15,12 +15,12 @@ from devices.found import needs_device
 from wedgewise.algorithms._contract import DeviceWork
 from wedgewise.algorithms.gpu import _keystone_answers as answers
 from wedgewise.algorithms.gpu.keystone import ALGORITHM
-from wedgewise.device_forms import copy_graph
-from wedgewise.execute.device import launch_all
-from wedgewise.execute.device_listing import PIECE_BYTES, DeviceListing
 from wedgewise.generate import EdgeStream, book, complete, kronecker, star
-from wedgewise.graph import DeviceGraph, OrientedGraph
 from wedgewise.machine import gpu
+from wedgewise.prepare.device_forms import copy_graph
+from wedgewise.run.device import launch_all
+from wedgewise.run.device_listing import PIECE_BYTES, DeviceListing
+from wedgewise.stages import DeviceGraph, OrientedGraph
 
 pytestmark = needs_device
 

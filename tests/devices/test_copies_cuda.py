@@ -13,12 +13,13 @@ import pytest
 from numpy.typing import NDArray
 
 from devices.found import needs_device
-from wedgewise import interop, write
+from wedgewise import interop
 from wedgewise.errors import DeviceMemoryError, InputError
-from wedgewise.interop.device_arrays import device_pairs
 from wedgewise.machine import gpu
 from wedgewise.machine.ring import BUFFERS, DIRECT_BYTES, PIECE_BYTES
 from wedgewise.read import read_edges
+from wedgewise.read.objects.device_arrays import device_pairs
+from wedgewise.write import edges as write
 
 pytestmark = needs_device
 

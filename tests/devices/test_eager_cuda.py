@@ -15,9 +15,9 @@ import wedgewise as ww
 from devices.found import needs_device
 from wedgewise.algorithms.cpu.eager import GRANULARITY
 from wedgewise.algorithms.gpu.eager import EagerDeviceRows
-from wedgewise.device_forms import copy_graph
 from wedgewise.generate import book, complete, kronecker
 from wedgewise.machine import gpu
+from wedgewise.prepare.device_forms import copy_graph
 
 pytestmark = needs_device
 REPEATS = 5

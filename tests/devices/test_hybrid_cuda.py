@@ -10,10 +10,10 @@ import pytest
 import wedgewise as ww
 from devices.found import held_bytes, needs_device
 from wedgewise import generate
-from wedgewise.execute._hybrid_queue import SCHEDULES
-from wedgewise.execute._hybrid_streams import StreamWorker
 from wedgewise.machine import gpu
 from wedgewise.machine.ring import PIECE_BYTES
+from wedgewise.run._hybrid_queue import SCHEDULES
+from wedgewise.run._hybrid_streams import StreamWorker
 
 pytestmark = needs_device
 
@@ -101,9 +101,9 @@ def test_kernels_are_compiled_before_the_first_task(
 
 def test_memory_that_another_takes() -> None:
     """All but little is taken between planning and counting: threads do what does not fit."""
-    from wedgewise.execute.hybrid import plan_graph
-    from wedgewise.plan import Options
-    from wedgewise.reduce import reduce
+    from wedgewise.run.hybrid import plan_graph
+    from wedgewise.run.plan import Options
+    from wedgewise.run.reduce import reduce
 
     graph = ww.Graph(generate.kronecker(20, seed=1).pairs())
     planned = plan_graph("count", graph.oriented(), Options(knobs={"parts": 2}))

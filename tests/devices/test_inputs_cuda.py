@@ -16,8 +16,9 @@ from graphs import TRUTHS, fixture_pairs
 
 import wedgewise as ww
 from devices.found import needs_device
-from wedgewise import clean, interop
+from wedgewise import interop
 from wedgewise.machine import gpu
+from wedgewise.prepare import clean
 
 pytestmark = needs_device
 

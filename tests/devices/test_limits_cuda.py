@@ -18,11 +18,11 @@ from devices.taken import left
 from wedgewise.algorithms import find
 from wedgewise.algorithms._contract import Algorithm, Shape
 from wedgewise.errors import DeviceMemoryError, PreconditionError
-from wedgewise.execute.device import launch_all
 from wedgewise.generate import kronecker
-from wedgewise.graph import DeviceGraph
 from wedgewise.machine import gpu
-from wedgewise.plan import BATCHES, MOST_BATCHES
+from wedgewise.run.device import launch_all
+from wedgewise.run.plan import BATCHES, MOST_BATCHES
+from wedgewise.stages import DeviceGraph
 
 pytestmark = needs_device
 KEYSTONE: dict[str, Any] = {"device": "cuda", "algorithm": "keystone"}

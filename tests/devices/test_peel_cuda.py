@@ -24,9 +24,9 @@ import wedgewise as ww
 from devices.found import held_bytes, needs_device
 from wedgewise.algorithms._contract import TRUSSES, Shape, TrussJob
 from wedgewise.algorithms.gpu import peel
-from wedgewise.device_forms import copy_graph
 from wedgewise.generate import EdgeStream, book, complete, kronecker, small_world, star
 from wedgewise.machine import gpu
+from wedgewise.prepare.device_forms import copy_graph
 
 pytestmark = needs_device
 CUDA: dict[str, Any] = {"device": "cuda", "algorithm": "peel"}

@@ -10,13 +10,12 @@ import pytest
 from numpy.typing import NDArray
 
 from devices.found import needs_device
-from wedgewise import clean_arrays
-from wedgewise.clean import clean, clean_device_bytes, clean_on_device
 from wedgewise.errors import InputError
 from wedgewise.generate import kronecker
-from wedgewise.graph import EdgeList, Origin
 from wedgewise.machine import gpu
-from wedgewise.orient import (
+from wedgewise.prepare import clean_arrays
+from wedgewise.prepare.clean import clean, clean_device_bytes, clean_on_device
+from wedgewise.prepare.orient import (
     ORDERS,
     RELABELLINGS,
     arcs_of_edges,
@@ -27,6 +26,7 @@ from wedgewise.orient import (
     relabel,
     relabel_on_device,
 )
+from wedgewise.stages import EdgeList, Origin
 
 pytestmark = needs_device
 

@@ -14,10 +14,10 @@ from graphs import TRIANGLE_QUESTIONS, TRUTHS, fixture_path
 
 import wedgewise as ww
 from devices.found import held_bytes, needs_device
-from wedgewise import write
 from wedgewise.errors import PreconditionError
 from wedgewise.generate import kronecker
 from wedgewise.machine import gpu
+from wedgewise.write import edges as write
 
 pytestmark = needs_device
 REPEATS = 20

@@ -22,13 +22,13 @@ from emulate.triple_cases import (
 
 import wedgewise as ww
 from devices.found import needs_device
-from wedgewise.blocks import Hashed, Partition
 from wedgewise.errors import InputError
 from wedgewise.generate import book, kronecker
-from wedgewise.graph import OrientedGraph
 from wedgewise.machine import gpu
-from wedgewise.partition.build import blocks_of
-from wedgewise.partition.rectilinear import rectilinear
+from wedgewise.prepare.cut_blocks import blocks_of
+from wedgewise.prepare.rectilinear import rectilinear
+from wedgewise.stages import OrientedGraph
+from wedgewise.stages.blocks import Hashed, Partition
 
 pytestmark = needs_device
 BLOCKS = (32, 64, 96, 128, 256, 512, 1024)

@@ -13,13 +13,14 @@ from late_bus import LateBus
 from numpy.typing import NDArray
 
 from emulate.emulator import EmulatedDevice, EmulationError, PoisonedNumpy
-from wedgewise import device_forms
 from wedgewise.errors import DeviceMemoryError
-from wedgewise.graph import EdgeList
-from wedgewise.interop import device_arrays, edge_index
+from wedgewise.interop import edge_index
 from wedgewise.machine import gpu
 from wedgewise.machine.arriving import Arriving
 from wedgewise.machine.ring import Ring
+from wedgewise.prepare import device_forms
+from wedgewise.read.objects import device_arrays
+from wedgewise.stages import EdgeList
 
 PLENTY = 1 << 40
 

@@ -12,12 +12,12 @@ import numpy as np
 from emulate.emulated_cases import on_device
 from emulate.truss_cases import graph_of, numbers_by_arc
 from wedgewise.algorithms._contract import TrussJob
+from wedgewise.algorithms._truss import rounds
 from wedgewise.algorithms.cpu.eager import GRANULARITY, ORDERS
 from wedgewise.algorithms.gpu import _arc_work, eager
 from wedgewise.algorithms.gpu.eager import EagerDeviceRows
-from wedgewise.graph import DeviceGraph
 from wedgewise.machine.gpu import Device
-from wedgewise.truss import rounds
+from wedgewise.stages import DeviceGraph
 
 FEW_STEPS, FEW_ARCS = 1500, 16
 

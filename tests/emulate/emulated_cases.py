@@ -24,8 +24,8 @@ from wedgewise.algorithms import find
 from wedgewise.algorithms._contract import MAX_ARCS, Algorithm, DeviceWork, Knob, Launch, Work
 from wedgewise.errors import InputError
 from wedgewise.generate import EdgeStream
-from wedgewise.graph import DeviceGraph
 from wedgewise.machine.gpu import Device
+from wedgewise.stages import DeviceGraph
 
 RECORDS: dict[str, Algorithm] = {
     record.name: record for record in ww.algorithms() if record.device == "cuda" and "count" in record.answers

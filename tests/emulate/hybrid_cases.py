@@ -13,13 +13,13 @@ import wedgewise as ww
 from emulate.streaming import TOY_BYTES, StreamingEmulator, toy
 from wedgewise import generate
 from wedgewise.algorithms import registry
-from wedgewise.execute import _hybrid_division
-from wedgewise.execute._hybrid_division import ARRAY_BYTES, WORK_ARRAYS
-from wedgewise.execute._hybrid_plan import pair_up
-from wedgewise.execute.task_memory import TaskMemory
-from wedgewise.execute.timeline import Timeline
 from wedgewise.machine import gpu
-from wedgewise.partition.tasks import Counts
+from wedgewise.run import _hybrid_division
+from wedgewise.run._hybrid_division import ARRAY_BYTES, WORK_ARRAYS
+from wedgewise.run._hybrid_plan import pair_up
+from wedgewise.run.memory import TaskMemory
+from wedgewise.run.timeline import Timeline
+from wedgewise.stages.tasks import Counts
 
 KRONECKER = generate.kronecker(7, seed=3).pairs()
 TOY_WORK = TOY_BYTES + WORK_ARRAYS * ARRAY_BYTES

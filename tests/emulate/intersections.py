@@ -15,7 +15,7 @@ import wedgewise as ww
 from emulate.emulated_cases import on_device
 from emulate.emulator import EmulatedDevice
 from wedgewise import generate
-from wedgewise.graph import DeviceGraph
+from wedgewise.stages import DeviceGraph
 
 
 def device_graph(pairs: Any, n: int, order: str = "degree") -> DeviceGraph:

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 import wedgewise as ww
 from emulate.emulated_cases import on_device
 from emulate.emulator import EmulatedDevice
-from wedgewise.graph import DeviceGraph
+from wedgewise.stages import DeviceGraph
 
 LONG_ROW = 70_000
 

@@ -22,10 +22,10 @@ from numpy.typing import NDArray
 from emulate.copying import PLENTY, DeviceArray, DeviceNumpy, EmulatedGpu
 from emulate.emulator import POISON, EmulationError
 from wedgewise.algorithms._contract import Algorithm, DeviceTripleAnswer, DeviceWork, Knob, Knobs
-from wedgewise.blocks import Block, Triple
 from wedgewise.errors import DeviceMemoryError
 from wedgewise.machine.gpu import Defines, Kernel
 from wedgewise.machine.streams import Clock, Moved, Sent
+from wedgewise.stages.blocks import Block, Triple
 
 Work = Callable[[], object]
 TOY_BYTES = 1000

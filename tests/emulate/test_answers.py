@@ -22,8 +22,8 @@ from wedgewise.algorithms._contract import DeviceWork, Shape
 from wedgewise.algorithms.gpu import _keystone_answers as answers
 from wedgewise.algorithms.gpu.keystone import ALGORITHM
 from wedgewise.errors import PreconditionError
-from wedgewise.execute.device_listing import PIECE_BYTES, DeviceListing
-from wedgewise.graph import DeviceGraph
+from wedgewise.run.device_listing import PIECE_BYTES, DeviceListing
+from wedgewise.stages import DeviceGraph
 
 pytestmark = needs_compiler
 NEVER = 2**31 - 1

@@ -16,7 +16,7 @@ from emulate.rows import LONG_ROW, device, device_graph, fan, two_hops
 from wedgewise import generate
 from wedgewise.algorithms._contract import Shape
 from wedgewise.algorithms.gpu import _parts, bisson
-from wedgewise.graph import DeviceGraph
+from wedgewise.stages import DeviceGraph
 
 pytestmark = needs_compiler
 UNITS = ("block", "warp", "thread")

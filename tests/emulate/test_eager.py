@@ -15,10 +15,10 @@ from emulate.intersections import noted_launches
 from emulate.truss_cases import graph_of
 from wedgewise import generate
 from wedgewise.algorithms._contract import Shape, TrussJob
+from wedgewise.algorithms._truss.rounds import peel
 from wedgewise.algorithms.cpu.eager import GRANULARITY, EagerRows
 from wedgewise.algorithms.gpu import eager
 from wedgewise.algorithms.gpu.eager import EagerDeviceRows
-from wedgewise.truss.rounds import peel
 
 pytestmark = needs_compiler
 SLACK = 1 << 11  # Python's own objects

@@ -23,7 +23,7 @@ from emulate.intersections import (
 )
 from wedgewise.algorithms._contract import Shape
 from wedgewise.algorithms.gpu import fox
-from wedgewise.graph import DeviceGraph
+from wedgewise.stages import DeviceGraph
 
 pytestmark = needs_compiler
 every_method = pytest.mark.parametrize("method", fox.METHODS)

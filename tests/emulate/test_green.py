@@ -20,7 +20,7 @@ from emulate.intersections import (
 )
 from wedgewise.algorithms._contract import Shape
 from wedgewise.algorithms.gpu import _arc_work, green
-from wedgewise.graph import DeviceGraph
+from wedgewise.stages import DeviceGraph
 
 pytestmark = needs_compiler
 THREADS = (1, 2, 4, 8, 16, 32)

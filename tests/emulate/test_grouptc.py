@@ -18,7 +18,7 @@ from wedgewise import generate
 from wedgewise.algorithms._contract import Shape
 from wedgewise.algorithms.gpu import grouptc
 from wedgewise.generate import EdgeStream
-from wedgewise.graph import DeviceGraph
+from wedgewise.stages import DeviceGraph
 
 pytestmark = needs_compiler
 CHUNKS = (1, 31, 32, 256, 1024)

@@ -14,7 +14,7 @@ from emulate.rows import LONG_ROW, device, device_graph, from_rows
 from wedgewise import generate
 from wedgewise.algorithms._contract import Shape
 from wedgewise.algorithms.gpu import hindex
-from wedgewise.graph import DeviceGraph
+from wedgewise.stages import DeviceGraph
 
 pytestmark = needs_compiler
 UNITS = ("warp", "block")

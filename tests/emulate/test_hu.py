@@ -15,7 +15,7 @@ from emulate.rows import LONG_ROW, device, device_graph, fan, two_hops
 from wedgewise import generate
 from wedgewise.algorithms._contract import Shape
 from wedgewise.algorithms.gpu import _parts, hu
-from wedgewise.graph import DeviceGraph
+from wedgewise.stages import DeviceGraph
 
 pytestmark = needs_compiler
 __all__ = ["device"]

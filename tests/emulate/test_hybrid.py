@@ -18,13 +18,13 @@ import wedgewise as ww
 from emulate.hybrid_cases import Gpus, check_timeline, gpus, graph, hybrid, truth
 from wedgewise import generate
 from wedgewise.algorithms import registry
-from wedgewise.blocks import Task
 from wedgewise.errors import DeviceError, InputError, PreconditionError, UnknownNameError
-from wedgewise.execute._hybrid_kernels import _Noting
-from wedgewise.execute._hybrid_plan import KNOBS, pair_up
-from wedgewise.execute._hybrid_queue import SCHEDULES, TaskQueue
 from wedgewise.machine import gpu
-from wedgewise.partition.tasks import ESTIMATORS
+from wedgewise.run._hybrid_kernels import _Noting
+from wedgewise.run._hybrid_plan import KNOBS, pair_up
+from wedgewise.run._hybrid_queue import SCHEDULES, TaskQueue
+from wedgewise.stages.blocks import Task
+from wedgewise.stages.tasks import ESTIMATORS
 
 __all__ = ["gpus", "graph", "truth"]
 

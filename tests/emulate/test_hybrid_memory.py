@@ -16,21 +16,21 @@ from emulate.hybrid_cases import TOY_WORK, Gpus, check_timeline, gpus, graph, hy
 from emulate.streaming import TOY_BYTES, StreamingEmulator, prepare_toy, toy
 from wedgewise.algorithms import registry
 from wedgewise.algorithms._contract import DeviceTripleAnswer
-from wedgewise.blocks import WIDE_ARCS
 from wedgewise.errors import DeviceMemoryError, MemoryLimitError
-from wedgewise.execute import _hybrid_division
-from wedgewise.execute._hybrid_cache import SharedBlocks
-from wedgewise.execute._hybrid_queue import SCHEDULES
-from wedgewise.execute.task_memory import HYBRID_TASK_BYTES
-from wedgewise.partition.tasks import Counts
+from wedgewise.run import _hybrid_division
+from wedgewise.run._hybrid_cache import SharedBlocks
+from wedgewise.run._hybrid_queue import SCHEDULES
+from wedgewise.run.memory import HYBRID_TASK_BYTES
+from wedgewise.stages.blocks import WIDE_ARCS
+from wedgewise.stages.tasks import Counts
 
 __all__ = ["gpus", "graph", "truth"]
 
 
 def heaviest_task(graph: ww.Graph, **knobs: Any) -> int:
     """What the largest task takes on a device."""
-    from wedgewise.execute.hybrid import plan_graph
-    from wedgewise.plan import Options
+    from wedgewise.run.hybrid import plan_graph
+    from wedgewise.run.plan import Options
 
     planned = plan_graph("count", graph.oriented(), Options(algorithm="toy", knobs={"parts": 5, **knobs}))
     return max(map(planned.sizes.on_device, planned.division.tasks))

@@ -12,12 +12,12 @@ import pytest
 
 from emulate.hybrid_cases import BrokenError, planned_sizes
 from wedgewise.algorithms._contract import Pass
-from wedgewise.blocks import Task
 from wedgewise.errors import MemoryLimitError, VerificationError
-from wedgewise.execute._hybrid_cache import Lease, SharedBlocks
-from wedgewise.execute._hybrid_queue import SCHEDULES, TaskQueue
-from wedgewise.execute._hybrid_workers import Crew, HostRun, HostWorker
-from wedgewise.partition.tasks import Counts
+from wedgewise.run._hybrid_cache import Lease, SharedBlocks
+from wedgewise.run._hybrid_queue import SCHEDULES, TaskQueue
+from wedgewise.run._hybrid_workers import Crew, HostRun, HostWorker
+from wedgewise.stages.blocks import Task
+from wedgewise.stages.tasks import Counts
 
 
 def a_queue(count: int, **options: Any) -> TaskQueue:

@@ -13,8 +13,8 @@ from graphs import fixture_path
 
 import wedgewise as ww
 from emulate.hybrid_cases import KRONECKER, BrokenError, Gpus, break_down, check_timeline, gpus, graph, truth
-from wedgewise.execute.journal import JOURNAL
-from wedgewise.partition.spool import write_store
+from wedgewise.run.journal import JOURNAL
+from wedgewise.store.build import write_store
 
 __all__ = ["gpus", "graph", "truth"]
 

@@ -34,7 +34,7 @@ from emulate.emulated_cases import (
 )
 from emulate.emulator import EmulatedDevice
 from wedgewise.errors import InputError, WedgewiseError
-from wedgewise.graph import DeviceGraph
+from wedgewise.stages import DeviceGraph
 
 pytestmark = needs_compiler
 BOOK = "book-50"

@@ -19,7 +19,7 @@ from emulate.emulator import EmulatedDevice
 from wedgewise import generate
 from wedgewise.algorithms._contract import Shape
 from wedgewise.algorithms.gpu import keystone
-from wedgewise.graph import DeviceGraph
+from wedgewise.stages import DeviceGraph
 
 pytestmark = needs_compiler
 LOAD, GROUP = 8, 32  # ids in a load, pivots in a group

@@ -18,8 +18,8 @@ from emulate.triple_cases import Matrices, prepared
 from wedgewise.algorithms import find
 from wedgewise.algorithms.gpu import _keystone_triples as triples
 from wedgewise.algorithms.gpu._keystone_triples import Near
-from wedgewise.blocks import Block, Triple
 from wedgewise.errors import PreconditionError
+from wedgewise.stages.blocks import Block, Triple
 
 pytestmark = needs_compiler
 RECORD = find("keystone", "cuda")

@@ -34,7 +34,7 @@ from wedgewise.algorithms._contract import TRUSSES, Shape, TrussJob
 from wedgewise.algorithms.gpu import peel
 from wedgewise.algorithms.gpu._peeling import LAST_BOUND, Peeling, Stand, peeling_bytes
 from wedgewise.errors import DeviceError, DeviceMemoryError, PreconditionError
-from wedgewise.graph import DeviceGraph
+from wedgewise.stages import DeviceGraph
 
 pytestmark = needs_compiler
 BLOCKS = (32, 64, 160, 1024)

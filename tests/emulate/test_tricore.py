@@ -13,7 +13,7 @@ from emulate.emulator import EmulatedDevice
 from emulate.intersections import book, device_graph, hubs_and_leaves, keys_of, noted_launches
 from wedgewise.algorithms._contract import Shape
 from wedgewise.algorithms.gpu import _arc_work, tricore
-from wedgewise.graph import DeviceGraph
+from wedgewise.stages import DeviceGraph
 
 pytestmark = needs_compiler
 

@@ -47,8 +47,8 @@ from wedgewise.algorithms.gpu import _triples, bbtc
 from wedgewise.algorithms.gpu._triples import ListedRows, TripleArrays, widening_bytes
 from wedgewise.algorithms.gpu._trust_tables import Layout
 from wedgewise.algorithms.gpu._trust_triples import most_of_warp
-from wedgewise.blocks import Triple
 from wedgewise.errors import InputError
+from wedgewise.stages.blocks import Triple
 
 pytestmark = needs_compiler
 OURS = ("bbtc", "trust")

@@ -15,9 +15,9 @@ from emulate.emulated_cases import needs_compiler
 from emulate.emulator import EmulatedDevice
 from emulate.truss_cases import PLAIN, RECORDS, TrussCase, cases_of, check, found_by, graph_of
 from wedgewise.algorithms._contract import TRUSSES, Shape, TrussJob
-from wedgewise.device_forms import copy_graph
 from wedgewise.errors import VerificationError
-from wedgewise.execute import trusses
+from wedgewise.prepare.device_forms import copy_graph
+from wedgewise.run import trusses
 
 pytestmark = needs_compiler
 LITTLE = 1 << 10

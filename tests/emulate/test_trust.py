@@ -19,7 +19,7 @@ from wedgewise import generate
 from wedgewise.algorithms._contract import Shape
 from wedgewise.algorithms.gpu import _trust_tables as tables
 from wedgewise.algorithms.gpu import trust
-from wedgewise.graph import DeviceGraph
+from wedgewise.stages import DeviceGraph
 
 pytestmark = needs_compiler
 WARP = 32

@@ -17,10 +17,10 @@ from emulate.emulator import EmulatedDevice
 from wedgewise import generate
 from wedgewise.algorithms._contract import Shape
 from wedgewise.algorithms.gpu import wetric
-from wedgewise.clean import clean
 from wedgewise.generate import EdgeStream
-from wedgewise.graph import DeviceGraph, EdgeList, Origin
-from wedgewise.orient import orient
+from wedgewise.prepare.clean import clean
+from wedgewise.prepare.orient import orient
+from wedgewise.stages import DeviceGraph, EdgeList, Origin
 
 SMALL_FIXTURES = tuple(name for name in TRUTHS if TRUTHS[name]["m"] < 5000)
 MATRIX_LENGTHS = (0, 1, 2, 31, 32, 33, 34, 63, 64, 65, 100, 129, 2**31 - 1)

@@ -18,8 +18,9 @@ import wedgewise as ww
 from emulate.copying import DeviceArray, EmulatedGpu, LyingThere, install
 from emulate.emulated_cases import RECORDS, needs_compiler
 from emulate.emulator import EmulationError
-from wedgewise import generate, write
+from wedgewise import generate
 from wedgewise.errors import InputError
+from wedgewise.write import edges as write
 
 pytestmark = needs_compiler
 KRONECKER = generate.kronecker(6, seed=1).pairs()

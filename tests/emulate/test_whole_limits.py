@@ -14,13 +14,15 @@ from graphs import TRIANGLE_QUESTIONS, random_pairs
 import wedgewise as ww
 from emulate.copying import PLENTY, EmulatedGpu, LyingThere, install
 from emulate.emulated_cases import needs_compiler
-from wedgewise import generate, plan, write
+from wedgewise import generate
 from wedgewise.algorithms import registry
 from wedgewise.algorithms._contract import Shape
-from wedgewise.clean import clean_device_bytes
 from wedgewise.errors import DeviceMemoryError, InputError, MemoryLimitError, PreconditionError, UnknownNameError
 from wedgewise.machine import gpu, jit
-from wedgewise.plan import MOST_BATCHES
+from wedgewise.prepare.clean import clean_device_bytes
+from wedgewise.run import plan
+from wedgewise.run.plan import MOST_BATCHES
+from wedgewise.write import edges as write
 
 pytestmark = needs_compiler
 PAIRS = generate.kronecker(6, seed=1).pairs()

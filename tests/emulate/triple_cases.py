@@ -17,12 +17,12 @@ import wedgewise as ww
 from emulate.emulated_cases import BLOCKS, SMALL_LAUNCH, block_knob, counted, known, settings
 from emulate.emulator import Defines, EmulatedDevice
 from wedgewise.algorithms._contract import Algorithm, DeviceWork
-from wedgewise.blocks import Block, Blocks, Hashed, Triple
 from wedgewise.errors import InputError
 from wedgewise.machine.gpu import Device
-from wedgewise.partition.build import blocks_of
-from wedgewise.partition.rectilinear import rectilinear
-from wedgewise.partition.tasks import tasks_of
+from wedgewise.prepare.cut_blocks import blocks_of
+from wedgewise.prepare.rectilinear import rectilinear
+from wedgewise.stages.blocks import Block, Blocks, Hashed, Triple
+from wedgewise.stages.tasks import tasks_of
 
 RECORDS: dict[str, Algorithm] = {
     record.name: record for record in ww.algorithms() if record.device == "cuda" and "count" in record.triples

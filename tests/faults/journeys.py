@@ -21,21 +21,20 @@ from gates import Fault, installed
 from graphs import fixture_pairs
 
 import wedgewise as ww
-from wedgewise import plan
 from wedgewise.algorithms import registry
 from wedgewise.errors import StorageError
-from wedgewise.execute import _cluster_local
-from wedgewise.execute.cluster import count_on_cluster
 from wedgewise.machine import gpu
-from wedgewise.partition.manifest import is_store
-from wedgewise.partition.spool import write_store
-from wedgewise.partition.store import open_store
+from wedgewise.machine.files import append_line
 from wedgewise.read import read_edges
 from wedgewise.report.objects import to_json
 from wedgewise.report.text import result_text
-from wedgewise.storage import append_line
-from wedgewise.write import write_edges
-from wedgewise.write_answers import per_vertex, write_answers
+from wedgewise.run import _cluster_local, plan
+from wedgewise.run.cluster import count_on_cluster
+from wedgewise.store.build import write_store
+from wedgewise.store.manifest import is_store
+from wedgewise.store.open import open_store
+from wedgewise.write.answers import per_vertex, write_answers
+from wedgewise.write.edges import write_edges
 
 PAIRS = fixture_pairs("karate")
 TRIANGLES = 45

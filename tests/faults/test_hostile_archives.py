@@ -15,7 +15,7 @@ import pytest
 
 from wedgewise.datasets.obtain import read_graph
 from wedgewise.errors import FormatError, InputError, LimitError
-from wedgewise.read.limits import Limits
+from wedgewise.stages.limits import Limits
 
 EDGES = b"0 1\n1 2\n0 2\n"
 SECRET = b"7 8\n8 9\n7 9\n"

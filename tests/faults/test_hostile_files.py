@@ -24,7 +24,7 @@ import pytest
 from wedgewise.errors import FormatError, InputError, LimitError, MissingFileError, WedgewiseError
 from wedgewise.read import read_edges
 from wedgewise.read._text_chunks import BLOCK_BYTES
-from wedgewise.read.limits import Limits
+from wedgewise.stages.limits import Limits
 
 MEBIBYTE = 2**20
 BLOCKS = 7  # of a compressed text: one being decompressed, three waiting, three being cut into lines and parsed

@@ -15,7 +15,7 @@ from wedgewise import datasets
 from wedgewise.datasets import fetch as fetching
 from wedgewise.datasets import obtain
 from wedgewise.datasets.fetch import fetch
-from wedgewise.datasets.places import file_name
+from wedgewise.datasets.urls import file_name
 from wedgewise.errors import DownloadError
 
 OK = b"HTTP/1.1 200 OK\r\n"

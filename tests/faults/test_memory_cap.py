@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from wedgewise import generate
-from wedgewise.write import write_edges
+from wedgewise.write.edges import write_edges
 
 resource = pytest.importorskip("resource", reason="address-space limits are POSIX")
 

@@ -19,8 +19,8 @@ from commands import COMMAND, PATIENCE
 from loopback import Loopback, Served, loopback
 
 from wedgewise import generate
-from wedgewise.partition.store import open_store
-from wedgewise.write import write_edges
+from wedgewise.store.open import open_store
+from wedgewise.write.edges import write_edges
 
 pytestmark = [pytest.mark.deep, pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="looks into /proc")]
 

@@ -30,10 +30,10 @@ from random import Random
 import numpy as np
 
 from wedgewise.errors import WedgewiseError
-from wedgewise.graph import EdgeList
 from wedgewise.read import read_edges
-from wedgewise.read.limits import MAX_LABEL, Limits
-from wedgewise.write import write_edges
+from wedgewise.stages import EdgeList
+from wedgewise.stages.limits import MAX_LABEL, Limits
+from wedgewise.write.edges import write_edges
 
 LIMITS = Limits(decompressed_bytes=2**24, line_bytes=2**16, vertices=10**6, pairs=10**6)
 CASE_SECONDS = 0.5

@@ -19,11 +19,11 @@ from wedgewise.errors import (
     MissingDependencyError,
     WedgewiseError,
 )
-from wedgewise.interop.tables import edges_from_arrow
-from wedgewise.labels import LabelTable
 from wedgewise.read import _arrow_values, arrow, read_edges
 from wedgewise.read.columns import ColumnChoice
-from wedgewise.read.limits import Limits
+from wedgewise.read.objects.tables import edges_from_arrow
+from wedgewise.stages.labels import LabelTable
+from wedgewise.stages.limits import Limits
 
 pyarrow = pytest.importorskip("pyarrow")
 

@@ -22,7 +22,7 @@ from wedgewise.errors import FormatError, InputError, LimitError, MissingDepende
 from wedgewise.read import _decompress
 from wedgewise.read import content as content_module
 from wedgewise.read.content import open_content
-from wedgewise.read.limits import Limits
+from wedgewise.stages.limits import Limits
 
 TEXT = b"".join(b"%d %d\n" % (i, i * i % 1009) for i in range(20_000))
 COMPRESS: dict[str, Callable[[bytes], bytes]] = {

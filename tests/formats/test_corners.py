@@ -14,8 +14,8 @@ import wedgewise as ww
 from wedgewise.errors import FormatError, InputError, MemoryLimitError, MissingFileError
 from wedgewise.read import _text_kernel, read_edges, text
 from wedgewise.read._parquet_pages import look_at_pages, row_groups
-from wedgewise.read.limits import Limits
 from wedgewise.read.pieces import GrowingPairs
+from wedgewise.stages.limits import Limits
 
 NAMES = [f"user{number % 97}" for number in range(500)]
 

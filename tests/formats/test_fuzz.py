@@ -10,8 +10,8 @@ import fuzz
 import numpy as np
 import pytest
 
-from wedgewise.graph import EdgeList
 from wedgewise.read import read_edges
+from wedgewise.stages import EdgeList
 
 CHUNK = 1 << 25
 

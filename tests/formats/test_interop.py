@@ -9,7 +9,7 @@ import pytest
 from numpy.typing import NDArray
 
 from wedgewise.errors import InputError
-from wedgewise.interop import edges_from
+from wedgewise.read.objects import edges_from
 
 EDGES = [[0, 1], [1, 2], [2, 40]]
 

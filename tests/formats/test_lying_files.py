@@ -18,7 +18,7 @@ import wedgewise as ww
 from wedgewise.errors import FormatError, InputError, WedgewiseError
 from wedgewise.read import content as content_module
 from wedgewise.read import read_edges, sniff
-from wedgewise.write import write_edges
+from wedgewise.write.edges import write_edges
 
 PAIRS = np.random.default_rng(5).integers(0, 1000, (200_000, 2)).astype(np.int32)
 LIKE_GZIP = np.array([[0x00088B1F, 1], [1, 2], [2, 0x00088B1F]], "<i4")

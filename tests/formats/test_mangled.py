@@ -12,7 +12,7 @@ import pytest
 
 from wedgewise.errors import FormatError, LimitError, WedgewiseError
 from wedgewise.read import read_edges
-from wedgewise.read.limits import Limits
+from wedgewise.stages.limits import Limits
 
 BANNER = b"%%MatrixMarket matrix coordinate pattern general\n"
 BANNER_REMEDY = "the first line reads: %%MatrixMarket matrix coordinate pattern|real|integer|complex general|symmetric"

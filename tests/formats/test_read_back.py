@@ -18,8 +18,8 @@ from hypothesis import strategies as st
 import wedgewise as ww
 from wedgewise.errors import InputError
 from wedgewise.read import read_edges
-from wedgewise.write import WRITERS, write_edges
-from wedgewise.write_answers import some_edges, with_value, write_answers
+from wedgewise.write.answers import some_edges, with_value, write_answers
+from wedgewise.write.edges import WRITERS, write_edges
 
 pa = pytest.importorskip("pyarrow")
 parquet = pytest.importorskip("pyarrow.parquet")
@@ -273,7 +273,7 @@ def test_negative_labels_of_an_answer_stay_negative(tmp_path: Path) -> None:
 @pytest.mark.parametrize("suffix", TABLES)
 def test_labels_of_two_gibibytes_a_block(tmp_path: Path, suffix: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Arrow's usual strings have no room for them."""
-    monkeypatch.setattr("wedgewise.write.MOST_STRING_BYTES", 1000)
+    monkeypatch.setattr("wedgewise.write.edges.MOST_STRING_BYTES", 1000)
     names = ["a", "b" * 30, "c"]
     write_edges(np.array([[0, 1], [1, 2]]), tmp_path / f"g.{suffix}", labels=names)
     assert list(ww.read(tmp_path / f"g.{suffix}").labels) == names

@@ -11,7 +11,7 @@ import pytest
 from numpy.typing import NDArray
 
 from wedgewise.read import read_edges
-from wedgewise.write import WRITERS, write_edges
+from wedgewise.write.edges import WRITERS, write_edges
 
 pytest.importorskip("pyarrow")
 pytest.importorskip("zstandard")

@@ -11,7 +11,7 @@ import pytest
 from wedgewise.errors import FormatError, InputError, UnknownNameError
 from wedgewise.read import FORMATS, read_edges
 from wedgewise.read.sniff import data_suffix
-from wedgewise.write import write_edges
+from wedgewise.write.edges import write_edges
 
 EDGES = np.array([[0, 1], [1, 2], [0, 2], [2, 5]])
 

@@ -14,9 +14,9 @@ import pytest
 from commands import PATIENCE
 from gates import Fault, installed
 
-from wedgewise import storage
 from wedgewise.errors import FormatError, StorageError
-from wedgewise.storage import append_line, atomic_write, put_in_place
+from wedgewise.machine import files as storage
+from wedgewise.machine.files import append_line, atomic_write, put_in_place
 
 
 def test_replaces_the_old_file_and_keeps_its_permissions(tmp_path: Path) -> None:

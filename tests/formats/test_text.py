@@ -14,13 +14,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from wedgewise.errors import FormatError, InputError, LimitError, UnknownNameError, VerificationError
-from wedgewise.graph import EdgeList
 from wedgewise.machine.jit import JIT_DISABLED, kernel_view
 from wedgewise.read import _fields, _text_arrays, _text_chunks, _text_kernel, text
 from wedgewise.read.content import open_content
-from wedgewise.read.limits import Limits
 from wedgewise.read.pieces import edges_of_pieces
 from wedgewise.read.text import pieces_of_text
+from wedgewise.stages import EdgeList
+from wedgewise.stages.limits import Limits
 
 PARSERS: dict[str, Callable[..., tuple[int, int, int, int]]] = {
     "arrays": _text_arrays.parse_range,

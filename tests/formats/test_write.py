@@ -15,11 +15,11 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from wedgewise import write
-from wedgewise._decimal import spell
 from wedgewise.errors import InputError, MissingDependencyError, UnknownNameError
 from wedgewise.read import read_edges
-from wedgewise.write import BLOCK_PAIRS, WRITERS, write_edges, writer_of
+from wedgewise.write import edges as write
+from wedgewise.write._decimal import spell
+from wedgewise.write.edges import BLOCK_PAIRS, WRITERS, write_edges, writer_of
 
 PATH = np.array([[0, 1], [1, 2]])
 COMPRESSORS: dict[str, Any] = {"gz": gzip.GzipFile, "bz2": bz2.BZ2File, "xz": lzma.LZMAFile}
@@ -136,7 +136,7 @@ def test_signals_are_heard_between_small_pieces(
         return int(usual(file, data))
 
     monkeypatch.setattr(compression, "write", write)
-    monkeypatch.setattr("wedgewise.write_compressed.PIECE_BYTES", 500)
+    monkeypatch.setattr("wedgewise.write.compressed.PIECE_BYTES", 500)
     pairs = np.argwhere(np.triu(np.ones((150, 150)), 1))
     write_edges(pairs, tmp_path / f"g.{name}.{suffix}")
     assert max(sizes) == 500

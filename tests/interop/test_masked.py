@@ -17,7 +17,7 @@ from scipy.sparse import csr_array
 import wedgewise as ww
 from wedgewise import interop
 from wedgewise.errors import InputError
-from wedgewise.partition.spool import write_store
+from wedgewise.store.build import write_store
 
 PAIRS = np.array([[0, 1], [1, 2], [2, 0]])
 MASK = np.array([[False, False], [False, True], [False, False]])

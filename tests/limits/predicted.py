@@ -20,8 +20,8 @@ import numpy as np
 
 import wedgewise as ww
 from wedgewise import generate
-from wedgewise.execute.outofcore import plan_count
-from wedgewise.partition.store import open_store
+from wedgewise.run.outofcore import plan_count
+from wedgewise.store.open import open_store
 
 STATUS, FORGET = Path("/proc/self/status"), Path("/proc/self/clear_refs")
 SMALL = generate.kronecker(scale=10, seed=2)

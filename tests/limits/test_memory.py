@@ -13,12 +13,12 @@ from graphs import TRIANGLE_QUESTIONS
 
 import wedgewise as ww
 from wedgewise import generate
-from wedgewise.clean import clean
 from wedgewise.errors import MemoryLimitError
-from wedgewise.graph import EdgeList, Origin
-from wedgewise.orient import orient
-from wedgewise.plan import orient_bytes
-from wedgewise.user_graph import clean_bytes
+from wedgewise.graph import clean_bytes
+from wedgewise.prepare.clean import clean
+from wedgewise.prepare.orient import orient
+from wedgewise.run.plan import orient_bytes
+from wedgewise.stages import EdgeList, Origin
 
 SLACK = 1 << 20  # histograms, counters and other tables that do not grow with the graph
 PROMISED_BYTES_PER_PAIR = 40

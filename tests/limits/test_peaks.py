@@ -16,10 +16,10 @@ from numpy.typing import NDArray
 from wedgewise import generate
 from wedgewise.errors import InputError, LimitError, MemoryLimitError
 from wedgewise.machine import hardware
-from wedgewise.machine.giving_back import give_back
+from wedgewise.machine.release_memory import give_back
 from wedgewise.read import read_edges
-from wedgewise.read.limits import Limits
-from wedgewise.write import write_edges
+from wedgewise.stages.limits import Limits
+from wedgewise.write.edges import write_edges
 
 MEBIBYTE = 1 << 20
 LIMIT = 256 * 10**6

@@ -16,13 +16,13 @@ import wedgewise as ww
 from limits.predicted import forgets_peaks
 from wedgewise import generate
 from wedgewise.algorithms import find
-from wedgewise.blocks import Hashed
-from wedgewise.execute.outofcore import count_store
-from wedgewise.execute.prediction import predict
-from wedgewise.execute.task_memory import TaskMemory, triple_answer
 from wedgewise.generate.stream import EdgeStream
-from wedgewise.partition.spool import write_store
-from wedgewise.partition.tasks import Counts, tasks_of
+from wedgewise.run.memory import TaskMemory, triple_answer
+from wedgewise.run.outofcore import count_store
+from wedgewise.run.prediction import predict
+from wedgewise.stages.blocks import Hashed
+from wedgewise.stages.tasks import Counts, tasks_of
+from wedgewise.store.build import write_store
 
 CHILD = Path(__file__).with_name("predicted.py")
 NEAR = 0.8, 1.25

@@ -14,8 +14,8 @@ import wedgewise as ww
 from limits.test_memory import peak_of
 from wedgewise import generate
 from wedgewise.algorithms._contract import TRUSSES
-from wedgewise.questions import QUESTIONS
-from wedgewise.truss.summary import components, summarise
+from wedgewise.answer.questions import QUESTIONS
+from wedgewise.answer.truss_summary import components, summarise
 
 pytestmark = pytest.mark.compiled  # millions of steps
 

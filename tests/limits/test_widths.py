@@ -16,12 +16,13 @@ import wedgewise as ww
 from wedgewise import generate
 from wedgewise.algorithms import find
 from wedgewise.algorithms._contract import Algorithm, Work
+from wedgewise.algorithms._passes import Partial
 from wedgewise.errors import InputError, VerificationError
-from wedgewise.execute.local import Execution, Partial
-from wedgewise.graph import OrientedGraph
-from wedgewise.orient import RELABELLINGS, arcs_of_edges, relabel
-from wedgewise.plan import MAX_EDGES, Options, check_preparation
-from wedgewise.reduce import reduce
+from wedgewise.prepare.orient import RELABELLINGS, arcs_of_edges, relabel
+from wedgewise.run.local import Execution
+from wedgewise.run.plan import MAX_EDGES, Options, check_preparation
+from wedgewise.run.reduce import reduce
+from wedgewise.stages import OrientedGraph
 
 COMPILED = [record for record in COUNTING if record.compiled]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from mutants.edits import Edit
 from mutants.mutant import Mutant, caught_by
 
-TASKS, JOURNAL, OUT_OF_CORE = "partition/tasks.py", "execute/journal.py", "execute/outofcore.py"
+TASKS, JOURNAL, OUT_OF_CORE = "stages/tasks.py", "run/journal.py", "run/outofcore.py"
 OTHER_WORK = "blocks/test_outofcore.py::test_results_of_other_work_are_refused"
 OTHER_GRAPH = "blocks/test_outofcore.py::test_results_of_another_graph_in_the_same_parts_are_refused"
 ONE_TASK = "blocks/test_partition.py::test_every_triangle_is_in_one_task"
@@ -52,7 +52,7 @@ IN_STORES = (
         "ids of a hashed part are taken for a range",
         (
             Edit(
-                "blocks.py",
+                "stages/blocks.py",
                 "        return np.arange(part, self.n, self.parts, dtype=np.uint32)\n",
                 "        return np.arange(self.sizes[part], dtype=np.uint32) + np.uint32(sum(self.sizes[:part]))\n",
             ),
@@ -64,7 +64,7 @@ IN_STORES = (
         "offsets of a block stay 32 bits wide, however many arcs it has",
         (
             Edit(
-                "partition/build.py",
+                "prepare/cut_blocks.py",
                 "    wide = int(arcs.max()) >= WIDE_ARCS\n",
                 "    wide = int(arcs.max()) < 0\n",
             ),
@@ -76,7 +76,7 @@ IN_STORES = (
         "the first id of a part counts as the last one of the part before",
         (
             Edit(
-                "blocks.py",
+                "stages/blocks.py",
                 '(np.searchsorted(self.cuts, ids, side="right") - 1)',
                 '(np.maximum(np.searchsorted(self.cuts, ids, side="left"), 1) - 1)',
             ),
@@ -128,7 +128,7 @@ IN_STORES = (
     Mutant(
         "damaged-block-believed",
         "the checksum of a block is not looked at",
-        (Edit("partition/store.py", "        if found != record.sha256:\n", "        if not found:\n"),),
+        (Edit("store/open.py", "        if found != record.sha256:\n", "        if not found:\n"),),
         caught_by("blocks/test_store.py::test_a_damaged_block_is_refused", interpreted=True),
     ),
     Mutant(
@@ -136,7 +136,7 @@ IN_STORES = (
         "what a worker delivers again may differ from what it delivered first",
         (
             Edit(
-                "execute/cluster.py",
+                "run/cluster.py",
                 "        elif known.triangles != partial.triangles:\n",
                 "        elif known.task != partial.task:\n",
             ),
@@ -148,7 +148,7 @@ IN_STORES = (
         "a slice is believed by its length alone",
         (
             Edit(
-                "execute/slices.py",
+                "run/slices.py",
                 "        return digest.hexdigest() == record.sha256\n",
                 "        return len(digest.hexdigest()) == len(record.sha256)\n",
             ),

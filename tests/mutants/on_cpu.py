@@ -31,7 +31,7 @@ ON_CPU = (
         "totals are added up in 32 bits",
         (
             Edit(
-                "reduce.py",
+                "run/reduce.py",
                 "        sum(p.triangles for p in partials),\n",
                 "        int(np.array([p.triangles for p in partials]).sum().astype(np.int32)),\n",
             ),
@@ -55,7 +55,7 @@ ON_CPU = (
         "<= for < in the bisection that finds an edge among the arcs",
         (
             Edit(
-                "orient.py",
+                "prepare/orient.py",
                 "        below = np.uint64(rows[low + half] < wanted)\n",
                 "        below = np.uint64(rows[low + half] <= wanted)\n",
             ),
@@ -91,25 +91,35 @@ ON_CPU = (
     Mutant(
         "loops-kept",
         "a loop stays an edge",
-        (Edit("radix.py", "        if u == v and drop_loops:\n", "        if u == v and not drop_loops:\n"),),
+        (Edit("prepare/radix.py", "        if u == v and drop_loops:\n", "        if u == v and not drop_loops:\n"),),
         caught_by(CLEANED),
     ),
     Mutant(
         "loops-kept-by-arrays",
         "a loop stays an edge where arrays clean, as on a GPU",
-        (Edit("clean_arrays.py", "    keys[...] = u == v\n", "    keys[...] = 0\n"),),
+        (Edit("prepare/clean_arrays.py", "    keys[...] = u == v\n", "    keys[...] = 0\n"),),
         caught_by(CLEANED),
     ),
     Mutant(
         "reversed-copies-kept-by-arrays",
         "an edge that is given in both directions is two edges where arrays clean",
-        (Edit("clean_arrays.py", "        firsts = here[change > marks]\n", "        firsts = here[change > 0]\n"),),
+        (
+            Edit(
+                "prepare/clean_arrays.py",
+                "        firsts = here[change > marks]\n",
+                "        firsts = here[change > 0]\n",
+            ),
+        ),
         caught_by(CLEANED),
     ),
     Mutant(
         "changed-pairs-believed",
         "ids are not looked at again where arrays clean pairs that somebody else may have changed",
-        (Edit("clean_arrays.py", "        if int(taken.max()) >= ids:\n", "        if int(taken.max()) < 0:\n"),),
+        (
+            Edit(
+                "prepare/clean_arrays.py", "        if int(taken.max()) >= ids:\n", "        if int(taken.max()) < 0:\n"
+            ),
+        ),
         caught_by("attack/test_changing.py::test_ids_are_checked_by_the_pass_that_uses_them", keyword="arrays"),
     ),
     Mutant(
@@ -117,7 +127,7 @@ ON_CPU = (
         "the rows of a sparse matrix are numbered in the narrow type of its indices",
         (
             Edit(
-                "interop/scipy_sparse.py",
+                "read/objects/scipy_sparse.py",
                 "dtype=_wide_enough(lines)), lengths)",
                 "dtype=np.int64).astype(indices.dtype), lengths)",
             ),
@@ -129,7 +139,7 @@ ON_CPU = (
         "vertices of equal degree have the same rank, so that arcs among them go both ways or nowhere",
         (
             Edit(
-                "orient_arrays.py",
+                "prepare/orient_arrays.py",
                 "    rank_of_slot = _by_slot(graph, inverse(vertex_of, xp), xp)\n    arcs = ",
                 "    ranks = xp.searchsorted(xp.sort(graph.degrees), graph.degrees).astype(xp.uint32)\n"
                 "    rank_of_slot = _by_slot(graph, ranks, xp)\n    arcs = ",
@@ -142,7 +152,7 @@ ON_CPU = (
         "offsets of rows wrap at 16 bits, as those of 32 bits do at 2^32 arcs",
         (
             Edit(
-                "orient.py",
+                "prepare/orient.py",
                 "    np.cumsum(found.first_counts, out=offsets[1:])\n    out_neighbours = ",
                 "    offsets[1:] = np.cumsum(found.first_counts).astype(np.uint16)\n    out_neighbours = ",
             ),
@@ -154,7 +164,7 @@ ON_CPU = (
         "the same where arrays orient",
         (
             Edit(
-                "clean_arrays.py",
+                "prepare/clean_arrays.py",
                 "    starts = xp.empty(rows + 1, xp.uint32 if len(ascending) < 2**31 else xp.uint64)\n",
                 "    starts = xp.empty(rows + 1, xp.uint16)\n",
             ),
@@ -166,7 +176,7 @@ ON_CPU = (
         "counts by id are handed out as if they were by vertex, through the wrong one of two inverse permutations",
         (
             Edit(
-                "questions.py",
+                "answer/questions.py",
                 "    answer[asked.oriented.vertex_of] = filled\n",
                 "    answer[:] = filled[asked.oriented.vertex_of]\n",
             ),
@@ -178,7 +188,7 @@ ON_CPU = (
         "where edges lie among arcs is kept without saying for which order of the vertices",
         (
             Edit(
-                "user_graph.py",
+                "graph.py",
                 "        key = (oriented.order, oriented.named_by)\n",
                 "        key = (oriented.named_by, oriented.named_by)\n",
             ),
@@ -190,7 +200,7 @@ ON_CPU = (
         "a triangle at the border of two stretches is looked for at the arc before its own",
         (
             Edit(
-                "execute/listing.py",
+                "run/listing.py",
                 '        within = int(np.searchsorted(ends, number, side="right"))\n',
                 '        within = int(np.searchsorted(ends, number, side="left"))\n',
             ),
@@ -202,7 +212,7 @@ ON_CPU = (
         "the least support is taken for the truss number less three",
         (
             Edit(
-                "truss/rounds.py",
+                "algorithms/_truss/rounds.py",
                 "    return rows.least_support() + LEAST_K\n",
                 "    return rows.least_support() + LEAST_K + 1\n",
             ),
@@ -224,7 +234,7 @@ ON_CPU = (
     Mutant(
         "verification-that-agrees",
         "verify=True recounts and compares with nothing",
-        (Edit("verify.py", "    if recounted != triangles:\n", "    if recounted != recounted:\n"),),
+        (Edit("answer/verify.py", "    if recounted != triangles:\n", "    if recounted != recounted:\n"),),
         caught_by("test_engine.py", "test_user_graph.py"),
     ),
     Mutant(
@@ -232,7 +242,7 @@ ON_CPU = (
         "partials are added up without looking whether every task has one",
         (
             Edit(
-                "reduce.py",
+                "run/reduce.py",
                 "    if missing or len(execution.partials) != execution.tasks:\n",
                 "    if len(execution.partials) > execution.tasks:\n",
             ),

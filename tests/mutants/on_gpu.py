@@ -195,7 +195,7 @@ ON_GPU = (
         "a thread takes a task that a stream has taken already",
         (
             Edit(
-                "execute/_hybrid_queue.py",
+                "run/_hybrid_queue.py",
                 "        return not self._is_taken[position] and self._tasks[position].number not in",
                 "        return self._tasks[position].number not in",
             ),
@@ -207,7 +207,7 @@ ON_GPU = (
         "kernels do not wait for the copies of the blocks that they read",
         (
             Edit(
-                "execute/_hybrid_streams.py",
+                "run/_hybrid_streams.py",
                 "            for sent in arrived.sent:\n                stream.follow(sent.end)\n",
                 "            for sent in arrived.sent[:0]:\n                stream.follow(sent.end)\n",
             ),

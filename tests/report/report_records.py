@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import fields
 from typing import Any
 
-from wedgewise.bench.record import Cell, Outcome, Record, Setting
+from wedgewise_bench.record import Cell, Outcome, Record, Setting
 
 CELL_FIELDS = {item.name for item in fields(Cell)}
 MACHINE = {"processor": "Processor", "threads": 2, "memory_bytes": 8 * 10**9, "system": "Linux x86_64"}

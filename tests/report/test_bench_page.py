@@ -10,13 +10,18 @@ import pytest
 from commands import invoke
 
 from report.report_records import MACHINE, SIZES, against_peers, every_kind, made
-from wedgewise.bench import papers
-from wedgewise.bench.record import Record
-from wedgewise.bench.spec import Spec
 from wedgewise.errors import InputError, UnknownNameError
-from wedgewise.report import _account, _contests, _papers, _races, _ways, _work
-from wedgewise.report._parts import Bullets, Part, Picture, Table, texts, to_markdown
-from wedgewise.report.bench_page import bench_report, read_results, suites_of
+from wedgewise_bench import papers
+from wedgewise_bench.record import Record
+from wedgewise_bench.report import account as _account
+from wedgewise_bench.report import contests as _contests
+from wedgewise_bench.report import papers as _papers
+from wedgewise_bench.report import races as _races
+from wedgewise_bench.report import ways as _ways
+from wedgewise_bench.report import work as _work
+from wedgewise_bench.report.page import bench_report, read_results, suites_of
+from wedgewise_bench.report.parts import Bullets, Part, Picture, Table, texts, to_markdown
+from wedgewise_bench.spec import Spec
 
 PARTS = [
     *("What was measured", "Times side by side", "Speed-ups", "Performance profiles", "Time against size", "Stages"),

@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 
 from report.report_records import every_kind
-from wedgewise.report.bench_page import bench_report, to_html
+from wedgewise_bench.report.page import bench_report, to_html
 
 BROWSER = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 PATIENCE = 60

@@ -19,7 +19,6 @@ import wedgewise as ww
 from wedgewise import generate
 from wedgewise.errors import MemoryLimitError, PreconditionError
 from wedgewise.generate import EdgeStream
-from wedgewise.partition.manifest import MANIFEST
 from wedgewise.report.graph_facts import GraphFacts, graph_facts
 from wedgewise.report.graph_numbers import (
     MOST_MEMBERS,
@@ -31,6 +30,7 @@ from wedgewise.report.graph_numbers import (
     distribution,
 )
 from wedgewise.report.objects import to_json
+from wedgewise.store.manifest import MANIFEST
 
 SEVERAL = [
     *((u, v) for v in range(5) for u in range(v)),  # a clique of five

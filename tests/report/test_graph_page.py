@@ -15,16 +15,16 @@ import pytest
 from commands import KARATE, answer_of, invoke
 from graphs import fixture_path
 
+from wedgewise.answer_types import TrussLevel
 from wedgewise.cli.graph_report import OwnGraph
 from wedgewise.errors import MissingDependencyError
-from wedgewise.interop import libraries
-from wedgewise.partition.manifest import MANIFEST
+from wedgewise.machine import libraries
 from wedgewise.report._graph_cells import share
 from wedgewise.report._graph_trusses import MOST_ROWS, levels_table
 from wedgewise.report.charts import Chart
 from wedgewise.report.graph_facts import GraphFacts, graph_facts
 from wedgewise.report.graph_page import graph_page, page_of
-from wedgewise.result import TrussLevel
+from wedgewise.store.manifest import MANIFEST
 
 ODD = "<script>alert('owned')</script>"
 VOID = {"meta", "link", "br"}

@@ -19,7 +19,7 @@ import wedgewise as ww
 from soak.truths import Arcs, Truth
 from wedgewise import generate
 from wedgewise.algorithms._contract import Algorithm
-from wedgewise.questions import QUESTIONS
+from wedgewise.answer.questions import QUESTIONS
 
 MOST_LABEL = 2**62
 MOST_THREADS = 4

@@ -31,14 +31,13 @@ from soak.draws import BLOCKS, Drawn, Way, draw_any, draw_graph, draw_question, 
 from soak.places import emulated_gpu, emulated_gpus, pieces, unsynced
 from soak.truths import Truth, is_same, plain
 from soak.victim import MOMENTS, PARTITION
-from wedgewise.algorithms import find, registry
+from wedgewise.algorithms import ENGINE, find, registry
 from wedgewise.errors import InputError, MemoryLimitError, WedgewiseError
-from wedgewise.execute._hybrid_plan import BOTH, CPU, GPU, PLACES
-from wedgewise.execute._hybrid_queue import SCHEDULES
-from wedgewise.partition.manifest import MANIFEST
-from wedgewise.partition.spool import write_store
-from wedgewise.partition.tasks import ESTIMATORS
-from wedgewise.plan import ENGINE
+from wedgewise.run._hybrid_plan import BOTH, CPU, GPU, PLACES
+from wedgewise.run._hybrid_queue import SCHEDULES
+from wedgewise.stages.tasks import ESTIMATORS
+from wedgewise.store.build import write_store
+from wedgewise.store.manifest import MANIFEST
 
 TESTS = Path(__file__).resolve().parent.parent
 

@@ -13,8 +13,8 @@ from emulate.emulator import release_threads
 from emulate.streaming import StreamingEmulator
 
 from wedgewise.algorithms import _ranges
-from wedgewise.execute import listing, local
 from wedgewise.machine import gpu
+from wedgewise.run import listing, local
 
 DEVICE_BYTES = (1 << 40, 1 << 20)
 TINY = ((_ranges, "TASK_ARCS", 32), (local, "LEAST_TASKS_PER_THREAD", 1), (listing, "TASK_TRIANGLES", 7))

@@ -11,7 +11,7 @@ from soak.__main__ import judge, main
 from soak.draws import FAMILIES
 from soak.operations import OPERATIONS
 from soak.runner import JUDGED_SECONDS, TOLERANCE_BYTES, Soak, is_flat
-from wedgewise import coefficients
+from wedgewise.answer import coefficients
 from wedgewise.generate import GENERATORS
 
 SEED = 2

@@ -14,8 +14,7 @@ from conformance.trusses import truss_numbers_by_product
 from graphs import Known, directed_clustering_by_product, distinct_edges, known_by_sets
 from numpy.typing import NDArray
 
-from wedgewise.questions import GeneralizedDegree
-from wedgewise.result import Truss, TrussLevel
+from wedgewise.answer_types import GeneralizedDegree, Truss, TrussLevel
 
 ROUNDED = ("average_clustering",)  # sums of floats, whose order nobody promises
 RELATIVE_TOLERANCE = 1e-12

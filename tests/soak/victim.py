@@ -19,9 +19,9 @@ from typing import Any
 import pytest
 
 import wedgewise as ww
-from wedgewise import storage
-from wedgewise.execute import journal, slices
-from wedgewise.partition.spool import write_store
+from wedgewise.machine import files as storage
+from wedgewise.run import journal, slices
+from wedgewise.store.build import write_store
 
 MOMENTS = ("before", "within", "behind")
 PARTITION = "partition"

@@ -46,7 +46,7 @@ def test_only_public_names_are_imported(path: Path) -> None:
 
 def test_the_rule_can_fail() -> None:
     refused = (
-        "from wedgewise.plan import Options",
+        "from wedgewise.run.plan import Options",
         "import wedgewise.cli.app",
         "from wedgewise import cli",
         "from graphs import karate",

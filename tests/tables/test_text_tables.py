@@ -12,10 +12,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import wedgewise as ww
-from wedgewise.graph import EdgeList
 from wedgewise.machine.jit import JIT_DISABLED
 from wedgewise.read import _fields, _text_chunks, read_edges
 from wedgewise.read.columns import ColumnChoice
+from wedgewise.stages import EdgeList
 
 
 @pytest.fixture(params=["kernels", "lines"], autouse=True)

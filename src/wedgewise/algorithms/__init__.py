@@ -12,6 +12,9 @@ if TYPE_CHECKING:
     from wedgewise.algorithms._contract import Algorithm
 
 
+ENGINE, TRUSS_ENGINE = "keystone", "peel"  # what `auto` takes for all but small graphs
+
+
 @cache
 def registry() -> dict[tuple[str, str], Algorithm]:
     """All algorithms by (name, device), in alphabetical order; their modules are imported at the first question."""
@@ -19,7 +22,7 @@ def registry() -> dict[tuple[str, str], Algorithm]:
 
     found: dict[tuple[str, str], Algorithm] = {}
     for module in pkgutil.walk_packages(__path__, prefix=f"{__name__}."):
-        if module.ispkg or module.name.rpartition(".")[2].startswith("_"):
+        if module.ispkg or "._" in module.name:
             continue
         algorithm: Algorithm = importlib.import_module(module.name).ALGORITHM
         key = (algorithm.name, algorithm.device)

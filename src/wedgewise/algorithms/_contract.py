@@ -9,11 +9,11 @@ from typing import Any, SupportsInt
 import numpy as np
 from numpy.typing import NDArray
 
-from wedgewise.blocks import Triple
 from wedgewise.errors import InputError, UnknownNameError
-from wedgewise.graph import DeviceGraph, Ids, OrientedGraph
 from wedgewise.machine.gpu import Device
-from wedgewise.orient import ORDERS, RELABELLINGS
+from wedgewise.prepare.orient import ORDERS, RELABELLINGS
+from wedgewise.stages import DeviceGraph, Ids, OrientedGraph
+from wedgewise.stages.blocks import Triple
 
 TRUSSES = ("trussness", "k_truss", "max_truss")  # what rounds over the edges find, of all that can be computed
 MAX_ARCS = 2 * 10**12  # T ≤ (√2 / 3) m^1.5 < 2^63 whenever m < 7.26e12: totals cannot overflow

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from wedgewise.graph import OrientedGraph
+from wedgewise.stages import OrientedGraph
 
 TASK_TESTS = 10_000_000  # about 20 ms of membership tests
 TASK_ARCS = 1 << 15

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from wedgewise.algorithms._contract import Algorithm, Answer, Counts, Knobs, Pass, Shape, Work
 from wedgewise.algorithms._ranges import even_bounds, two_hop_work
-from wedgewise.graph import OrientedGraph
+from wedgewise.stages import OrientedGraph
 
 
 def prepare(graph: OrientedGraph, knobs: Knobs, threads: int) -> Work:

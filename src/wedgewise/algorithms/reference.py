@@ -3,7 +3,7 @@
 Paper: none; the definition.
 Who does what: one task per range of arcs a → b; all c behind b in N+(a), batch by batch. Answers other than a count are
 filled by one batch after the other.
-Trusses are found by products of the adjacency matrix, as `wedgewise.truss.reference` says.
+Trusses are found by products of the adjacency matrix, as `wedgewise.algorithms._truss.reference` says.
 Input: any oriented graph. Output: triangles and wedges tested. Memory: 24 bytes per arc and `BATCH_WEDGES` × 72 bytes.
 It needs no compiler, so a fresh process answers small graphs with it, and `verify=True` recounts by it.
 """
@@ -30,9 +30,9 @@ from wedgewise.algorithms._contract import (
     Work,
 )
 from wedgewise.algorithms._ranges import even_bounds
-from wedgewise.graph import Ids, OrientedGraph
-from wedgewise.truss import LEAST_K, rounds
-from wedgewise.truss.reference import ProductRounds, product_bytes
+from wedgewise.algorithms._truss import LEAST_K, rounds
+from wedgewise.algorithms._truss.reference import ProductRounds, product_bytes
+from wedgewise.stages import Ids, OrientedGraph
 
 BATCH_WEDGES = 1 << 19
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from _wedgewise_start import end_at_signals
+from _wedgewise_start.signals import end_at_signals
 
 __all__ = ["main"]
 

@@ -12,21 +12,21 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from wedgewise.answering import answer, answer_in_memory
-from wedgewise.answering_room import Shortage, graph_of, in_memory, source_of
+from wedgewise.answer.answering import answer, answer_in_memory
+from wedgewise.answer.questions import find_question, stretch_of
+from wedgewise.answer.room import Shortage, graph_of, in_memory, source_of
+from wedgewise.answer_types import Truss
 from wedgewise.api import Result
 from wedgewise.cli.console import put, put_rows, say
 from wedgewise.cli.options import Asking, Reading
 from wedgewise.errors import MemoryLimitError
-from wedgewise.labels import TextLabels
-from wedgewise.plan import Options
-from wedgewise.questions import find_question, stretch_of
+from wedgewise.graph import Graph
+from wedgewise.machine.progress import Tell
 from wedgewise.report import summary
 from wedgewise.report.objects import Object, label_rows, to_json, truss_level, written_object
-from wedgewise.report.progress import Tell
-from wedgewise.result import Truss
-from wedgewise.user_graph import Graph
-from wedgewise.write_answers import (
+from wedgewise.run.plan import Options
+from wedgewise.stages.labels import TextLabels
+from wedgewise.write.answers import (
     Answers,
     answer_writer,
     check_labels,
@@ -62,7 +62,7 @@ def _edges(graph: Graph, _values: NDArray[Any]) -> Object:
 
 
 def _edges_and_levels(graph: Graph, numbers: NDArray[np.int64]) -> Object:
-    from wedgewise.truss.summary import summarise
+    from wedgewise.answer.truss_summary import summarise
 
     return {**_edges(graph, numbers), "levels": [asdict(level) for level in summarise(graph, numbers)]}
 

@@ -39,8 +39,8 @@ from wedgewise.cli.options import (
     takes,
 )
 from wedgewise.errors import InputError
-from wedgewise.partition.manifest import is_store
 from wedgewise.report import objects, text
+from wedgewise.store.manifest import is_store
 
 app = typer.Typer(
     cls=Commands,
@@ -447,7 +447,7 @@ def _answer_from_store(
 
 
 def _check_timeline(asking: Asking, output: str) -> None:
-    from wedgewise.execute.timeline import check_suffix
+    from wedgewise.run.timeline import check_suffix
 
     check_suffix(output)
     if asking.device != "hybrid":

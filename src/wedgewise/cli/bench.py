@@ -18,10 +18,10 @@ from wedgewise.cli.console import FAILED, Console, say
 from wedgewise.cli.options import AsJson, Verbose, parse_size
 
 if TYPE_CHECKING:
-    from wedgewise.bench.command import Choices
-    from wedgewise.bench.pace import Standing
-    from wedgewise.bench.record import Record
-    from wedgewise.bench.suites import Suite
+    from wedgewise_bench.command import Choices
+    from wedgewise_bench.pace import Standing
+    from wedgewise_bench.record import Record
+    from wedgewise_bench.suites import Suite
 
 
 Value = TypeVar("Value")
@@ -118,8 +118,8 @@ def bench(
     The exit code is 1 when a system answered wrongly or crashed, or when we did not answer; of --compare, when a cell
     became slower beyond noise or wrong.
     """
-    from wedgewise.bench.command import Choices, default_work
-    from wedgewise.bench.suite_files import declared_suites
+    from wedgewise_bench.command import Choices, default_work
+    from wedgewise_bench.suite_files import declared_suites
 
     console = Console(as_json, verbose=verbose)
     if compare is not None:
@@ -155,7 +155,7 @@ def bench(
 
 def _suite_of(text: str) -> Suite:
     """The suite of a name or of a file."""
-    from wedgewise.bench.suite_files import declared_suites, read_suite
+    from wedgewise_bench.suite_files import declared_suites, read_suite
 
     if text.endswith(".toml"):
         return read_suite(Path(text))
@@ -168,7 +168,7 @@ def _suite_of(text: str) -> Suite:
 
 def _compare(before: Path, after: Path, tables: Path | None, console: Console) -> None:
     """Show what became of every cell between two results files."""
-    from wedgewise.bench.compare import comparison_of, render
+    from wedgewise_bench.compare import comparison_of, render
 
     comparison = comparison_of(before, after)
     _write(render(comparison), tables)
@@ -179,7 +179,7 @@ def _compare(before: Path, after: Path, tables: Path | None, console: Console) -
 
 def _write(text: str, path: Path | None) -> None:
     """The same text as a file, where one is named."""
-    from wedgewise.storage import atomic_write
+    from wedgewise.machine.files import atomic_write
 
     if path is not None:
         with atomic_write(path) as file:
@@ -193,7 +193,7 @@ def _unique(values: Iterable[Value]) -> tuple[Value, ...]:
 
 def _run(suite: Suite, choices: Choices, tables: Path | None, console: Console) -> None:
     """Run a suite, say how every cell ended, and show the tables."""
-    from wedgewise.bench.command import is_failure, line_of, missing_graphs, run
+    from wedgewise_bench.command import is_failure, line_of, missing_graphs, run
 
     def hear(record: Record, standing: Standing) -> None:
         console.say(f"{line_of(record)}  ({standing})")

@@ -19,13 +19,13 @@ from typing import Any, NoReturn
 
 from typer.core import TyperGroup
 
-from _wedgewise_start import end
+from _wedgewise_start.signals import end
 from wedgewise.cli import INTERRUPTED
 from wedgewise.cli.streams import escaped
 from wedgewise.errors import WedgewiseError
 from wedgewise.machine import jit
+from wedgewise.machine.progress import Tell, progress_bar
 from wedgewise.report.objects import Object, to_json
-from wedgewise.report.progress import Tell, progress_bar
 
 FAILED = 1
 UNWRITABLE = {

@@ -6,11 +6,11 @@ import numpy as np
 
 from wedgewise.api import SCHEMA
 from wedgewise.cli.options import Reading
-from wedgewise.graph import EdgeList
+from wedgewise.machine.progress import Tell
 from wedgewise.read import read_edges
 from wedgewise.report.objects import Object
-from wedgewise.report.progress import Tell
-from wedgewise.write import Writer, write_edges, writer_of
+from wedgewise.stages import EdgeList
+from wedgewise.write.edges import Writer, write_edges, writer_of
 
 STEP_PAIRS = 1 << 20
 ALL_ROWS = "a label is the number of its row, and every row is a vertex; --clean writes those with a label alone"

@@ -13,8 +13,8 @@ from wedgewise.cli.options import AsJson, Verbose
 
 if TYPE_CHECKING:
     from wedgewise.datasets import Figure, PublishedGraph
+    from wedgewise.datasets.cache import Record
     from wedgewise.datasets.check import Verification
-    from wedgewise.datasets.shelf import Record
     from wedgewise.report.objects import Object
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="As `wedgewise datasets list` or a paper writes it.")]
@@ -121,7 +121,7 @@ def _with_schema(record: Object) -> Object:
 
 def _names_here() -> list[str]:
     from wedgewise.datasets import catalogue
-    from wedgewise.datasets.shelf import shelf_of
+    from wedgewise.datasets.cache import shelf_of
 
     return [name for name in catalogue() if shelf_of(name).file() is not None]
 
@@ -129,7 +129,7 @@ def _names_here() -> list[str]:
 def _place(graph: PublishedGraph) -> str:
     """Where a graph is, in a word."""
     from wedgewise.datasets import BUNDLED
-    from wedgewise.datasets.shelf import shelf_of
+    from wedgewise.datasets.cache import shelf_of
 
     shelf = shelf_of(graph.name)
     record = shelf.record()
@@ -151,7 +151,7 @@ def _served(record: Record | None, address: str) -> bool:
 
 def _object(graph: PublishedGraph) -> Object:
     """Everything about a graph as plain values."""
-    from wedgewise.datasets.shelf import shelf_of
+    from wedgewise.datasets.cache import shelf_of
 
     record = shelf_of(graph.name).record()
     return {
@@ -194,7 +194,7 @@ def _figure_text(figure: Figure | None) -> str:
 
 
 def _info_text(graph: PublishedGraph) -> str:
-    from wedgewise.datasets.shelf import shelf_of
+    from wedgewise.datasets.cache import shelf_of
     from wedgewise.report.text import bytes_text, facts_text, table_text
 
     shelf = shelf_of(graph.name)

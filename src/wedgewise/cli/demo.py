@@ -10,9 +10,9 @@ import numpy as np
 import wedgewise
 from wedgewise.api import SCHEMA
 from wedgewise.datasets import BUNDLED, bundled
+from wedgewise.graph import Graph
 from wedgewise.report.objects import Object, count_wedges
 from wedgewise.report.text import facts_text, histogram_text, seconds_text
-from wedgewise.user_graph import Graph
 
 NAME = "email-Enron"
 COMPARED = ("keystone", "forward")

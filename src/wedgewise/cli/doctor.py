@@ -19,13 +19,13 @@ from wedgewise.cli.console import say
 from wedgewise.datasets import BUNDLED, bundled
 from wedgewise.errors import MissingFileError
 from wedgewise.generate import kronecker
-from wedgewise.labels import LabelTable, TextLabels
+from wedgewise.graph import Graph
 from wedgewise.machine import gpu, hardware, jit
-from wedgewise.orient import ORDERS
+from wedgewise.prepare.orient import ORDERS
 from wedgewise.read._fields import KERNEL_BYTES
 from wedgewise.report.objects import Object
 from wedgewise.report.text import bytes_text, facts_text
-from wedgewise.user_graph import Graph
+from wedgewise.stages.labels import LabelTable, TextLabels
 
 REQUIRED = ("numpy", "numba", "typer", "rich")
 EXTRAS = {

@@ -14,8 +14,8 @@ from wedgewise.cli.options import AsJson, Threads, Verbose
 
 if TYPE_CHECKING:
     from wedgewise.generate import EdgeStream, Generator, Parameter
+    from wedgewise.machine.progress import Tell
     from wedgewise.report.objects import Object
-    from wedgewise.report.progress import Tell
 
 Output = Annotated[str, typer.Argument(metavar="OUT", help="Its suffixes name format and compression.")]
 To = Annotated[str | None, typer.Option(metavar="NAME", help="The format, when the suffix should not decide.")]
@@ -118,7 +118,7 @@ def _write_stream(stream: EdgeStream, output: str, to: str | None, threads: int 
     """Stream the pairs into the file, block by block."""
     from wedgewise.api import SCHEMA
     from wedgewise.machine.hardware import usable_threads
-    from wedgewise.write import write_edges
+    from wedgewise.write.edges import write_edges
 
     blocks = stream.blocks(threads=threads or usable_threads())
     watched = blocks if tell is None else _watched(blocks, stream.pairs_count, tell)

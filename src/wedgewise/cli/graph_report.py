@@ -27,8 +27,8 @@ from wedgewise.cli.options import (
     parse_size,
 )
 from wedgewise.errors import StorageError
-from wedgewise.plan import Options, choose_place_to_clean
-from wedgewise.report.progress import Tell
+from wedgewise.machine.progress import Tell
+from wedgewise.run.plan import Options, choose_place_to_clean
 
 if TYPE_CHECKING:
     from wedgewise.report.graph_facts import GraphFacts
@@ -96,7 +96,7 @@ def report_graph(own: OwnGraph, output: Path | None, console: Console) -> None:
 
 def _check_can_be_made(output: Path) -> None:
     """Refuse a page that could not be drawn or written, before the graph is read."""
-    from wedgewise.interop.libraries import library
+    from wedgewise.machine.libraries import library
 
     library("matplotlib")
     if not output.absolute().parent.is_dir():
@@ -104,8 +104,8 @@ def _check_can_be_made(output: Path) -> None:
 
 
 def _write_page(facts: GraphFacts, output: Path) -> str:
+    from wedgewise.machine.files import atomic_write
     from wedgewise.report.graph_page import page_of
-    from wedgewise.storage import atomic_write
 
     page = page_of(facts)
     with atomic_write(output) as file:

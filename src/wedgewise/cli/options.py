@@ -16,16 +16,16 @@ import typer
 
 import wedgewise
 from wedgewise import api
-from wedgewise.answering_room import GraphFile
+from wedgewise.answer.room import GraphFile
 from wedgewise.cli.console import Console
 from wedgewise.errors import PreconditionError
-from wedgewise.execute.listing import Listing
-from wedgewise.partition.manifest import is_store
-from wedgewise.plan import Options, choose_place_to_clean
+from wedgewise.graph import Graph
+from wedgewise.machine.progress import Tell
 from wedgewise.read.columns import ANY_COLUMNS, ColumnChoice
-from wedgewise.read.limits import DEFAULT_LIMITS, Limits
-from wedgewise.report.progress import Tell
-from wedgewise.user_graph import Graph
+from wedgewise.run.listing import Listing
+from wedgewise.run.plan import Options, choose_place_to_clean
+from wedgewise.stages.limits import DEFAULT_LIMITS, Limits
+from wedgewise.store.manifest import is_store
 
 if TYPE_CHECKING:
     from wedgewise.api import Result

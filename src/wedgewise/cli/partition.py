@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from math import isinf
 
-from wedgewise.answering_stores import answer_store
+from wedgewise.answer.stores import answer_store
 from wedgewise.api import SCHEMA
 from wedgewise.cli.console import Console
 from wedgewise.cli.options import Asking, Reading
 from wedgewise.errors import InputError
-from wedgewise.partition.balance import Balance
-from wedgewise.partition.spool import write_store
-from wedgewise.partition.store import Store
-from wedgewise.plan import Options
+from wedgewise.machine.progress import Tell
 from wedgewise.read.columns import ANY_COLUMNS
 from wedgewise.report.objects import Object
-from wedgewise.report.progress import Tell
 from wedgewise.report.text import cleaned_text, facts_text, plural, result_text
 from wedgewise.result import Result
+from wedgewise.run.balance import Balance
+from wedgewise.run.plan import Options
+from wedgewise.store.build import write_store
+from wedgewise.store.open import Store
 
 
 def partition_file(
@@ -67,7 +67,7 @@ def store_object(store: Store, source: str) -> Object:
 
 def store_text(store: Object) -> str:
     """The same for people."""
-    from wedgewise.graph import CleanReport
+    from wedgewise.stages import CleanReport
 
     facts = [
         ("vertices", f"{store['n']:,}"),
@@ -82,8 +82,8 @@ def store_text(store: Object) -> str:
 
 def show_balance(console: Console, folder: str, result: Result) -> None:
     """The count, and how even the tasks of the store were."""
-    from wedgewise.partition.store import open_store
     from wedgewise.report.balance import balance_report, balance_text
+    from wedgewise.store.open import open_store
 
     store = open_store(folder)
     report = balance_report(store.partition, store.counts, result.task_seconds)

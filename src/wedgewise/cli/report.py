@@ -14,7 +14,7 @@ from wedgewise.cli.options import AsJson, Verbose, takes
 from wedgewise.report.objects import Object
 
 if TYPE_CHECKING:
-    from wedgewise.report.bench_page import Report
+    from wedgewise_bench.report.page import Report
 
 
 @takes(OwnGraph)
@@ -60,7 +60,7 @@ def report(
         raise typer.BadParameter("how to read and count belongs to a graph: name one by --graph")
     if not results:
         raise typer.BadParameter("name RESULTS, which `bench --output` wrote, or a graph by --graph")
-    from wedgewise.report.bench_page import bench_report, read_results
+    from wedgewise_bench.report.page import bench_report, read_results
 
     if not (output or markdown or svg or png):
         raise typer.BadParameter("name what to write: --output R.html, --markdown R.md, --svg FOLDER or --png FOLDER")
@@ -81,7 +81,7 @@ def write_report(
     made: Report, output: Path | None, markdown: Path | None, svg: Path | None, png: Path | None
 ) -> list[Path]:
     """The files that were asked for, in this order."""
-    from wedgewise.report.bench_page import to_html, to_markdown, write_document, write_pictures
+    from wedgewise_bench.report.page import to_html, to_markdown, write_document, write_pictures
 
     written = []
     if output is not None:

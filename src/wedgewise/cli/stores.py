@@ -10,24 +10,24 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from wedgewise.answering_disk import cut
-from wedgewise.answering_owners import StoreQuestion, found_by_owners
-from wedgewise.answering_room import Shortage
-from wedgewise.answering_stores import open_for
+from wedgewise.answer.disk import cut
+from wedgewise.answer.room import Shortage
+from wedgewise.answer.store_arrays import StoreQuestion, found_by_owners
+from wedgewise.answer.store_results import KTruss, StoreAnswer, Triangles, Vertices
+from wedgewise.answer.stores import open_for
 from wedgewise.cli.answers import print_rows, say_written, write_table
 from wedgewise.cli.console import put
 from wedgewise.cli.options import Asking
 from wedgewise.cli.partition import check_only_asks
 from wedgewise.errors import InputError
-from wedgewise.partition.block_edges import vertices_with_edges
-from wedgewise.partition.store import Store
+from wedgewise.machine.progress import Tell
 from wedgewise.report.objects import Object, written_object
-from wedgewise.report.progress import Tell
 from wedgewise.report.summary import triangles_text
 from wedgewise.report.text import plural, result_text
 from wedgewise.result import Result
-from wedgewise.store_answers import KTruss, StoreAnswer, Triangles, Vertices
-from wedgewise.write_answers import Answers, check_labels, rehearse_writer, watched
+from wedgewise.run.block_edges import vertices_with_edges
+from wedgewise.store.open import Store
+from wedgewise.write.answers import Answers, check_labels, rehearse_writer, watched
 
 ENDS = {"triangles": 1, "edge_support": 2, "k_truss": 2}
 MORE = "  --output writes every row to a file, a pipe gets all as text"

@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from os import PathLike
 
     from wedgewise.datasets.check import Verification
-    from wedgewise.report.progress import Tell
-    from wedgewise.user_graph import Graph
+    from wedgewise.graph import Graph
+    from wedgewise.machine.progress import Tell
 
 __all__ = [
     "BUNDLED",
@@ -90,7 +90,7 @@ def load(
     (120, 346, 287)
     """
     from wedgewise.datasets import obtain
-    from wedgewise.report.progress import progress_bar
+    from wedgewise.machine.progress import progress_bar
 
     graph = find(name)
     drop_leaves = paper is not None and source_of(paper).leaves_dropped
@@ -114,7 +114,7 @@ def get(name: str, *, source: str | PathLike[str] | None = None, progress: Tell 
     'email-Enron.txt.xz'
     """
     from wedgewise.datasets import obtain
-    from wedgewise.report.progress import progress_bar
+    from wedgewise.machine.progress import progress_bar
 
     with progress_bar(progress) as tell:
         return obtain.file_of(find(name), source, tell)
@@ -141,9 +141,9 @@ def verify(name: str, *, trusses: bool = False, progress: Tell | bool | None = N
     True
     """
     from wedgewise.datasets import obtain
+    from wedgewise.datasets.cache import shelf_of
     from wedgewise.datasets.check import compare
-    from wedgewise.datasets.shelf import shelf_of
-    from wedgewise.report.progress import progress_bar
+    from wedgewise.machine.progress import progress_bar
 
     graph, shelf = find(name), shelf_of(find(name).name)
     path = shelf.file()

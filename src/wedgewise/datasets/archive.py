@@ -13,10 +13,10 @@ from io import BufferedReader, RawIOBase
 from pathlib import Path
 from typing import IO, Any
 
-from wedgewise.datasets.places import stem
+from wedgewise.datasets.urls import stem
 from wedgewise.errors import FormatError
 from wedgewise.read.content import Content, open_content
-from wedgewise.read.limits import Limits
+from wedgewise.stages.limits import Limits
 
 ARCHIVE = re.compile(r"\.(tar(\.\w+)?|tgz)$")
 BLOCK = 512

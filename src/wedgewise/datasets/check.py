@@ -11,8 +11,8 @@ import numpy as np
 from wedgewise.datasets.catalogue import Figure, PublishedGraph
 
 if TYPE_CHECKING:
-    from wedgewise.report.progress import Tell
-    from wedgewise.user_graph import Graph
+    from wedgewise.graph import Graph
+    from wedgewise.machine.progress import Tell
 
 DECISIVE = ("m", "triangles", "kmax")  # which vertices count is a convention; these are not
 
@@ -129,7 +129,7 @@ def _sizes(graph: Graph) -> _Sizes:
 
 
 def _sizes_without_leaves(graph: Graph) -> _Sizes:
-    from wedgewise.clean import without_leaves
+    from wedgewise.prepare.clean import without_leaves
 
     simple = graph.simple
     pruned = without_leaves(simple)

@@ -27,11 +27,11 @@ from urllib.request import (
 )
 
 from wedgewise.errors import DownloadError, WedgewiseError
-from wedgewise.own_files import believed
-from wedgewise.storage import atomic_write, partial_file, put_in_place
+from wedgewise.machine.files import atomic_write, partial_file, put_in_place
+from wedgewise.machine.own_files import believed
 
 if TYPE_CHECKING:
-    from wedgewise.report.progress import Tell
+    from wedgewise.machine.progress import Tell
 
 SCHEMES = ("http", "https")
 PIECE_BYTES = 1 << 18

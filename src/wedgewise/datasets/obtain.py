@@ -11,18 +11,18 @@ from typing import IO, TYPE_CHECKING, Any
 
 from wedgewise.datasets import packaged
 from wedgewise.datasets.archive import edges_in, is_archive
+from wedgewise.datasets.cache import Record, Shelf, checksum, shelf_of
 from wedgewise.datasets.catalogue import PublishedGraph
 from wedgewise.datasets.check import Verification, compare
 from wedgewise.datasets.fetch import fetch, has_begun, is_address
-from wedgewise.datasets.places import addresses_at, file_at, file_name
-from wedgewise.datasets.shelf import Record, Shelf, checksum, shelf_of
+from wedgewise.datasets.urls import addresses_at, file_at, file_name
 from wedgewise.errors import DownloadError, InputError, LimitError, MemoryLimitError
-from wedgewise.read.limits import DEFAULT_LIMITS, Limits
+from wedgewise.stages.limits import DEFAULT_LIMITS, Limits
 
 if TYPE_CHECKING:
     from wedgewise.generate import EdgeStream
-    from wedgewise.report.progress import Tell
-    from wedgewise.user_graph import Graph
+    from wedgewise.graph import Graph
+    from wedgewise.machine.progress import Tell
 
 Place = str | os.PathLike[str]
 
@@ -117,7 +117,7 @@ def opened(path: Path, limits: Limits = DEFAULT_LIMITS) -> AbstractContextManage
 
 
 def _graph(source: Any, **how: Any) -> Graph:
-    from wedgewise.user_graph import Graph
+    from wedgewise.graph import Graph
 
     return Graph(source, **how)
 
@@ -165,7 +165,7 @@ def most_bytes(graph: PublishedGraph) -> int:
 
 def _write(stream: EdgeStream, shelf: Shelf, name: str, tell: Tell | None) -> Path:
     """The pairs of a generated graph as a file."""
-    from wedgewise.write import write_edges
+    from wedgewise.write.edges import write_edges
 
     def watched() -> Iterator[Any]:
         done = 0

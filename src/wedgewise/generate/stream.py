@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wedgewise.errors import InputError, UnknownNameError
-from wedgewise.execute.threads import run_tasks
 from wedgewise.machine.hardware import granted_threads
+from wedgewise.machine.threads import run_tasks
 
 Pairs = NDArray[Any]
 

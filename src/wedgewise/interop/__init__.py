@@ -1,44 +1,14 @@
 """Graphs of other libraries ⇄ wedgewise: NumPy and DLPack arrays, tables, sparse matrices, graphs.
 
-`wedgewise.Graph` takes all of them; the functions ``to_…`` give a graph back to its neighbours. No library is imported
-before it is needed: an object can only be of a library that somebody else has imported.
+`wedgewise.Graph` takes all of them (`wedgewise.read.objects`); the functions ``to_…`` give a graph back to its
+neighbours. No library is imported before it is needed.
 """
 
-from __future__ import annotations
-
-import sys
-from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any
-
-import numpy as np
-
-from wedgewise.errors import InputError
-from wedgewise.graph import EdgeList
-from wedgewise.interop.arrays import edges_from_array, edges_from_pairs
-from wedgewise.interop.device_arrays import edges_from_device, lies_on_cuda
-from wedgewise.interop.dlpack import array_from_dlpack
 from wedgewise.interop.edge_index import from_edge_index, to_edge_index
-from wedgewise.interop.foreign import foreign, viewed
-from wedgewise.interop.graphblas_matrices import edges_from_graphblas, to_graphblas
-from wedgewise.interop.igraph_graphs import edges_from_igraph, to_igraph
-from wedgewise.interop.libraries import library
-from wedgewise.interop.networkit_graphs import edges_from_networkit, to_networkit
-from wedgewise.interop.scipy_sparse import edges_from_sparse, to_scipy
-from wedgewise.interop.tables import (
-    edge_table,
-    edges_from_arrow,
-    edges_from_pandas,
-    to_arrow,
-    to_pandas,
-    to_polars,
-    vertex_table,
-)
-from wedgewise.interop.values import label_column
-from wedgewise.machine.shortage import memory_for
-from wedgewise.read.columns import ANY_COLUMNS, ColumnChoice
-
-if TYPE_CHECKING:
-    from wedgewise.user_graph import Graph
+from wedgewise.interop.graphs import to_igraph, to_networkit, to_networkx
+from wedgewise.interop.matrices import to_graphblas, to_scipy
+from wedgewise.interop.tables import edge_table, to_arrow, to_pandas, to_polars, vertex_table
+from wedgewise.read.objects import edges_from
 
 __all__ = [
     "edge_table",
@@ -55,115 +25,3 @@ __all__ = [
     "to_scipy",
     "vertex_table",
 ]
-
-Reader = Callable[[Any, Any], EdgeList]
-
-
-@memory_for("read")
-def edges_from(source: Any, weights: Any = None, columns: ColumnChoice = ANY_COLUMNS) -> EdgeList:
-    """Read pairs out of an object in memory.
-
-    Parameters
-    ----------
-    source : one of
-
-        * a NumPy array of integers of shape (k, 2), or another library's that speaks DLPack or has a
-          ``__cuda_array_interface__`` and lies in the host's memory or on a CUDA device: C-contiguous ones of 4 and 8
-          bytes are kept without a copy where they lie, other integer types are widened; a memoryview is such an array;
-        * a SciPy sparse matrix or array, or a python-graphblas Matrix, square: every stored entry is a pair,
-          explicit zeros included (as NetworkX has it), and vertices are row numbers;
-        * a NetworkX, igraph or NetworKit graph: every vertex stays, in its order;
-        * a pandas DataFrame, or any table that exports Arrow's PyCapsules (polars, pyarrow, DuckDB …): two columns of
-          integers or strings, which `wedgewise.read.columns` chooses;
-        * an iterable of pairs of integers, or of pairs of strings (vertices numbered by first appearance).
-    weights : one finite number per pair; or True for the values of a matrix or of a weighted NetworKit graph; or the
-        name of an edge attribute or of a column
-    columns : which columns of a table are the ends and the weight, as far as the caller says so
-
-    Raises
-    ------
-    InputError
-        When the object is none of these, or holds a negative, a fraction, a bool or a number above 2^63 − 1;
-        the message names the row.
-    MissingDependencyError
-        When a table needs pyarrow to be read, or an array on a CUDA device needs CuPy, and it is not installed.
-
-    Examples
-    --------
-    >>> edges_from([("ada", "bob"), ("bob", "cy")]).names
-    ['ada', 'bob', 'cy']
-    """
-    read_table = _reader_of_tables(source)
-    if read_table is not None:
-        columns.check_header_unused("<table>")
-        with foreign("<table>", "pass a table with a column of sources and one of targets"):
-            return read_table(source, weights, columns)
-    columns.check_unused(f"<{type(source).__name__}>", "it is no table")
-    if isinstance(source, memoryview):
-        source = viewed(source, "<memoryview>")
-    if isinstance(source, np.ndarray):
-        return edges_from_array(source, weights)
-    for module, classes, reader in _READERS:
-        if _is_of(source, module, classes):
-            with foreign(f"<{module.partition('.')[0]}>", "pass a whole graph that nobody changes meanwhile"):
-                return reader(source, weights)
-    if lies_on_cuda(source):
-        return edges_from_device(source, weights)
-    if hasattr(source, "__dlpack__") and hasattr(source, "__dlpack_device__"):
-        return edges_from_array(array_from_dlpack(source), weights)
-    if isinstance(source, Iterable) and not isinstance(source, str | bytes | bytearray | Mapping):
-        return edges_from_pairs(source, weights)
-    raise InputError(
-        f"cannot read edges from {type(source).__name__}; pass a (k, 2) integer array, an iterable of pairs, "
-        "a SciPy sparse matrix, a table, a graph of another library or a path"
-    )
-
-
-def to_networkx(graph: Graph) -> Any:
-    """Make a ``networkx.Graph`` whose nodes are the labels.
-
-    Examples
-    --------
-    >>> import wedgewise as ww
-    >>> from wedgewise import interop
-    >>> interop.to_networkx(ww.Graph([("ada", "bob"), ("bob", "cy")])).edges
-    EdgeView([('ada', 'bob'), ('bob', 'cy')])
-    """
-    from wedgewise.interop.networkx_graphs import networkx_from_edges
-
-    library("networkx")
-    edges = EdgeList(graph.edges, graph.origin, vertices=graph.n, undirected=True)
-    return networkx_from_edges(edges, label_column(graph.labels).tolist(), multigraph=False, weight=None)
-
-
-def _edges_from_networkx(graph: Any, weights: Any) -> EdgeList:
-    from wedgewise.interop import networkx_graphs
-
-    edges = networkx_graphs.edges_from_networkx(graph, weights)
-    is_name = weights is None or isinstance(weights, str)
-    if not is_name and not any(weights in data for *_, data in graph.edges(data=True)):
-        raise InputError(f"<networkx>: no edge has an attribute {weights!r}; pass the name of one that edges have")
-    return edges
-
-
-_READERS: tuple[tuple[str, tuple[str, ...], Reader], ...] = (
-    ("scipy.sparse", ("sparray", "spmatrix"), edges_from_sparse),
-    ("networkx", ("Graph",), _edges_from_networkx),
-    ("igraph", ("Graph",), edges_from_igraph),
-    ("networkit.graph", ("Graph",), edges_from_networkit),
-    ("graphblas.core.matrix", ("Matrix", "TransposedMatrix"), edges_from_graphblas),
-)
-
-
-def _reader_of_tables(source: Any) -> Callable[[Any, Any, ColumnChoice], EdgeList] | None:
-    """What reads a table; None for what is none."""
-    if _is_of(source, "pandas", ("DataFrame",)):
-        return edges_from_pandas
-    speaks_arrow = hasattr(source, "__arrow_c_stream__") or hasattr(source, "__arrow_c_array__")
-    return edges_from_arrow if speaks_arrow and not isinstance(source, np.ndarray) else None
-
-
-def _is_of(source: Any, module: str, classes: tuple[str, ...]) -> bool:
-    """Whether a library made this object; it is not imported for the question."""
-    loaded = sys.modules.get(module)
-    return any(isinstance(source, getattr(loaded, name, ())) for name in classes)

@@ -8,12 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wedgewise.errors import InputError
-from wedgewise.interop.device_arrays import device_view, lies_on_cuda
-from wedgewise.interop.dlpack import as_array
 from wedgewise.machine.gpu import find_device
+from wedgewise.read.objects.device_arrays import device_view, lies_on_cuda
+from wedgewise.read.objects.dlpack import as_array
 
 if TYPE_CHECKING:
-    from wedgewise.user_graph import Graph
+    from wedgewise.graph import Graph
 
 
 def from_edge_index(edge_index: Any, n: int | None = None, **options: Any) -> Graph:
@@ -38,7 +38,7 @@ def from_edge_index(edge_index: Any, n: int | None = None, **options: Any) -> Gr
     >>> interop.from_edge_index(np.array([[0, 1, 2], [1, 2, 0]]), n=4)
     Graph('<array>', n=4, m=3)
     """
-    from wedgewise.user_graph import Graph
+    from wedgewise.graph import Graph
 
     ends = device_view(edge_index, find_device()) if lies_on_cuda(edge_index) else as_array(edge_index)
     if ends.ndim != 2 or ends.shape[0] != 2:

@@ -19,12 +19,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wedgewise import api
+from wedgewise.algorithms._truss import LEAST_K
+from wedgewise.answer_types import GeneralizedDegree
 from wedgewise.errors import InputError
-from wedgewise.graph import EdgeList
-from wedgewise.interop.networkx_graphs import edges_from_networkx, networkx_from_edges
-from wedgewise.questions import GeneralizedDegree
-from wedgewise.truss import LEAST_K
-from wedgewise.user_graph import Graph
+from wedgewise.graph import Graph
+from wedgewise.interop.graphs import networkx_from_edges
+from wedgewise.read.objects.networkx_graphs import edges_from_networkx
+from wedgewise.stages import EdgeList
 
 NAME = "wedgewise"
 BREAK_EVEN_SIZE = 1000  # nodes and edges; below, NetworkX answers before the conversion has begun to pay

@@ -14,9 +14,9 @@ from pathlib import Path
 
 from wedgewise.errors import InputError, MemoryLimitError, StorageError
 from wedgewise.machine import hardware, jit
-from wedgewise.machine.giving_back import give_back
-from wedgewise.machine.shortage import memory_for
-from wedgewise.storage import atomic_write
+from wedgewise.machine.files import atomic_write
+from wedgewise.machine.out_of_memory import memory_for
+from wedgewise.machine.release_memory import give_back
 
 log = logging.getLogger("wedgewise")
 

@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 
 from wedgewise.errors import MemoryLimitError, StorageError
 from wedgewise.machine import hardware
-from wedgewise.own_files import NotBelievedError, make_own_folder, notice_once, read_own, why_not_own
+from wedgewise.machine.own_files import NotBelievedError, make_own_folder, notice_once, read_own, why_not_own
 
 if TYPE_CHECKING:
     from wedgewise.machine import native
@@ -283,7 +283,7 @@ def _stored(path: Path) -> native.NativeObject | None:
 
 def _store(path: Path, code: native.NativeObject) -> None:
     """Keep a kernel for later processes of this user."""
-    from wedgewise.storage import atomic_write
+    from wedgewise.machine.files import atomic_write
 
     try:
         with atomic_write(path, mode=0o600) as file:

@@ -19,9 +19,9 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from wedgewise.execute.threads import run_tasks
 from wedgewise.machine import hardware
 from wedgewise.machine.streams import Moved, Stamp
+from wedgewise.machine.threads import run_tasks
 
 PIECE_BYTES, BUFFERS = 1 << 22, 16
 COPYING_THREADS = 8

@@ -10,11 +10,11 @@ from importlib import import_module
 from typing import TYPE_CHECKING, BinaryIO
 
 from wedgewise.errors import InputError, UnknownNameError
-from wedgewise.graph import EdgeList
 from wedgewise.machine.hardware import granted_threads
-from wedgewise.machine.shortage import memory_for
+from wedgewise.machine.out_of_memory import memory_for
 from wedgewise.read.columns import ANY_COLUMNS, ColumnChoice
-from wedgewise.read.limits import DEFAULT_LIMITS, Limits
+from wedgewise.stages import EdgeList
+from wedgewise.stages.limits import DEFAULT_LIMITS, Limits
 
 if TYPE_CHECKING:
     from wedgewise.read.content import Content
@@ -118,7 +118,7 @@ def read_edges(
         (see `wedgewise.read.sniff`)
     labels : ``"int"`` or ``"text"`` to say what the labels of a text file or table are, ``"auto"`` to look
     columns : which columns of a text file or table are the ends and the weight, as far as the user says so
-    limits : caps on what is read; `wedgewise.read.limits.Limits` has the defaults
+    limits : caps on what is read; `wedgewise.stages.limits.Limits` has the defaults
     threads : threads that parse text; by default all that this process may use
     receiver : gets the same pairs, parts of them while later ones are still being parsed where the format allows
         (see `wedgewise.read.receiver`)

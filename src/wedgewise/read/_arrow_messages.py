@@ -14,7 +14,7 @@ from typing import Any, BinaryIO
 
 from wedgewise.errors import FormatError
 from wedgewise.read._arrow_values import with_what_is_beside
-from wedgewise.read.limits import Limits
+from wedgewise.stages.limits import Limits
 
 STREAM_SIGNATURE = b"\xff\xff\xff\xff"
 DICTIONARY, BATCH = 2, 3  # kinds of messages

@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from wedgewise.labels import LabelTable, TextLabels
 from wedgewise.read.checks import finite_weights, interleave, kept_type
-from wedgewise.read.limits import Limits
 from wedgewise.read.pieces import Piece
+from wedgewise.stages.labels import LabelTable, TextLabels
+from wedgewise.stages.limits import Limits
 
 SLICE_ROWS = 1 << 16
 SLICE_BYTES = 2 << 20  # of text

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, Protocol
 
 from wedgewise.errors import FormatError, MemoryLimitError, MissingDependencyError
-from wedgewise.read.limits import DEFAULT_LIMITS, Limits
+from wedgewise.stages.limits import DEFAULT_LIMITS, Limits
 
 PIECE_BYTES = 2**20
 _INPUT_BYTES = 2**18

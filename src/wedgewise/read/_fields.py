@@ -17,9 +17,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from wedgewise.execute.threads import run_tasks
-from wedgewise.labels import LabelTable, TextLabels
 from wedgewise.machine.jit import JIT_DISABLED, kernel_view
+from wedgewise.machine.threads import run_tasks
 from wedgewise.read import _field_kernel, _text_chunks
 from wedgewise.read._text_chunks import cut_at_newlines, lines_in, lines_of_chunks
 from wedgewise.read._text_kernel import PARSED
@@ -34,8 +33,9 @@ from wedgewise.read._text_lines import (
     weight_value,
 )
 from wedgewise.read.content import Bytes
-from wedgewise.read.limits import MAX_LABEL, Limits
 from wedgewise.read.pieces import GrowingPairs
+from wedgewise.stages.labels import LabelTable, TextLabels
+from wedgewise.stages.limits import MAX_LABEL, Limits
 
 KERNEL_BYTES = 2 * 2**20
 MAX_NARROW = 2**32 - 1

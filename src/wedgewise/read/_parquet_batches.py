@@ -22,7 +22,7 @@ from wedgewise.read._parquet_pages import (
     look_at_pages,
     row_groups,
 )
-from wedgewise.read.limits import Limits
+from wedgewise.stages.limits import Limits
 
 BATCH_ROWS, BATCH_TEXT_BYTES = 1 << 16, 2 << 20
 FEW_ENTRIES = 1 << 14  # of a dictionary, which Arrow copies for every batch

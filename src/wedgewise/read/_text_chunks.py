@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from wedgewise.execute.threads import run_tasks
+from wedgewise.machine.threads import run_tasks
 from wedgewise.read.content import Bytes, Content
-from wedgewise.read.limits import Limits
+from wedgewise.stages.limits import Limits
 
 CHUNK_BYTES = 4 * 2**20
 ARRAY_CHUNK_BYTES = 2**20  # NumPy takes up to 80 bytes for a byte of text

@@ -18,7 +18,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from wedgewise.errors import FormatError
-from wedgewise.graph import Column
 from wedgewise.read._text_lines import (
     BLANK,
     BLANKS,
@@ -36,8 +35,9 @@ from wedgewise.read._text_lines import (
     split_quoted,
 )
 from wedgewise.read.columns import FIRST_TWO, ColumnChoice, Ends, Table, choose_columns, names_known_pair
-from wedgewise.read.limits import Limits
 from wedgewise.read.sniff import Beginning
+from wedgewise.stages import Column
+from wedgewise.stages.limits import Limits
 
 SAMPLE_LINES = 100
 MISSING = (b"", b"na", b"n/a", b"null", b"none", b"?", b"-")  # stands for a number that is not known, and is no name

@@ -24,7 +24,7 @@ from typing import Literal, NamedTuple, NoReturn
 
 from wedgewise.errors import FormatError
 from wedgewise.read.columns import FIRST_TWO, Ends
-from wedgewise.read.limits import MAX_LABEL, Limits
+from wedgewise.stages.limits import MAX_LABEL, Limits
 
 BLANKS = b" \t\x0b\x0c"
 COMMENT_MARKS = b"#%"

@@ -15,15 +15,15 @@ from typing import Any
 from numpy.typing import NDArray
 
 from wedgewise.errors import FormatError, MemoryLimitError, MissingDependencyError, WedgewiseError
-from wedgewise.graph import Column, EdgeList, Origin
 from wedgewise.read._arrow_messages import DAMAGED, ArrowSource
 from wedgewise.read._arrow_values import GrowingWeights, TextPairs, first_null, integer_pairs, plain_type, slices
 from wedgewise.read._parquet_batches import ParquetSource
 from wedgewise.read.checks import first_outside
 from wedgewise.read.columns import ANY_COLUMNS, ColumnChoice, Table, choose_columns, without_generated
 from wedgewise.read.content import Content
-from wedgewise.read.limits import Limits
 from wedgewise.read.pieces import PairPieces, Piece, edges_of_pieces
+from wedgewise.stages import Column, EdgeList, Origin
+from wedgewise.stages.limits import Limits
 
 TEXT_TYPES = ("string", "large_string", "string_view")
 BYTES_PER_PAIR = 16

@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wedgewise.errors import InputError
-from wedgewise.execute.threads import run_tasks
 from wedgewise.machine.hardware import usable_threads
-from wedgewise.read.limits import MAX_LABEL
+from wedgewise.machine.threads import run_tasks
+from wedgewise.stages.limits import MAX_LABEL
 
 KEPT_DTYPES = (np.dtype(np.int32), np.dtype(np.int64), np.dtype(np.uint32), np.dtype(np.uint64))
 SCAN_VALUES = 2**21

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from itertools import product
 
 from wedgewise.errors import FormatError, InputError, UnknownNameError
-from wedgewise.graph import Column
+from wedgewise.stages import Column
 
 PAIRS = (
     ("source", "target"),

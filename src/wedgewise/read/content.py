@@ -28,11 +28,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wedgewise.errors import FormatError, InputError, MissingFileError
-from wedgewise.execute.threads import run_tasks
 from wedgewise.machine.hardware import usable_threads
+from wedgewise.machine.threads import run_tasks
 from wedgewise.read._decompress import PIECE_BYTES, START_BYTES, compression_of, decompress, really_is
-from wedgewise.read.limits import Limits
 from wedgewise.read.sniff import names_compression, names_raw_pairs
+from wedgewise.stages.limits import Limits
 
 Bytes = NDArray[np.uint8]
 Fill = Callable[[Bytes], int]

@@ -15,11 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wedgewise.errors import FormatError
-from wedgewise.graph import Origin
 from wedgewise.read.content import Content
-from wedgewise.read.limits import Limits
 from wedgewise.read.numbers import NumberStream, Words, check_declared_bytes, header_integers
 from wedgewise.read.pieces import PairPieces, Piece
+from wedgewise.stages import Origin
+from wedgewise.stages.limits import Limits
 
 BANNER = "%%MatrixMarket matrix coordinate pattern|real|integer|complex general|symmetric"
 VALUE_COLUMNS: dict[str, tuple[str, ...]] = {

@@ -16,11 +16,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wedgewise.errors import FormatError
-from wedgewise.graph import Origin
 from wedgewise.read.content import Content, open_content
-from wedgewise.read.limits import Limits
 from wedgewise.read.numbers import NumberStream, Words, check_declared_bytes, header_integers
 from wedgewise.read.pieces import GrowingPairs, PairPieces, Piece
+from wedgewise.stages import Origin
+from wedgewise.stages.limits import Limits
 
 HEADER = "vertices, edges, and optionally fmt (digits 0 or 1) and the number of weights per vertex"
 NO_METIS = 'for a plain edge list pass format="text"'

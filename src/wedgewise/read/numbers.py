@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from wedgewise.errors import FormatError
 from wedgewise.read.content import Content
-from wedgewise.read.limits import Limits
+from wedgewise.stages.limits import Limits
 
 BLOCK_BYTES = 2**18
 MAX_DIGITS = 18

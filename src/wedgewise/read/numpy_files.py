@@ -18,12 +18,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wedgewise.errors import FormatError
-from wedgewise.graph import Origin
 from wedgewise.read.checks import KEPT_DTYPES, first_outside, interleave, kept_type
 from wedgewise.read.content import Content
-from wedgewise.read.limits import Limits
 from wedgewise.read.pieces import PairPieces, Piece
 from wedgewise.read.zip_members import ZipMembers
+from wedgewise.stages import Origin
+from wedgewise.stages.limits import Limits
 
 MAGIC = b"\x93NUMPY"
 MAX_HEADER_BYTES = 10_000

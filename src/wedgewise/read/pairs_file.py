@@ -16,11 +16,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wedgewise.errors import FormatError
-from wedgewise.graph import Origin
 from wedgewise.read.checks import first_outside, kept_type
 from wedgewise.read.content import Bytes, Content
-from wedgewise.read.limits import Limits
 from wedgewise.read.pieces import PairPieces, Piece
+from wedgewise.stages import Origin
+from wedgewise.stages.limits import Limits
 
 SCAN_WORDS = 2**21
 BLOCK_BYTES = 2**21

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from wedgewise.graph import Column, EdgeList, Origin
-from wedgewise.labels import TextLabels
-from wedgewise.read.limits import Limits
+from wedgewise.stages import Column, EdgeList, Origin
+from wedgewise.stages.labels import TextLabels
+from wedgewise.stages.limits import Limits
 
 Piece = NDArray[Any]
 

@@ -17,11 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wedgewise.errors import UnknownNameError, VerificationError
-from wedgewise.execute.threads import run_tasks
-from wedgewise.graph import Origin
-from wedgewise.labels import TextLabels
 from wedgewise.machine.hardware import granted_threads
 from wedgewise.machine.jit import JIT_DISABLED, kernel_view
+from wedgewise.machine.threads import run_tasks
 from wedgewise.read import _text_arrays, _text_chunks, _text_kernel
 from wedgewise.read._fields import KERNEL_BYTES, MAX_NARROW, FieldReader
 from wedgewise.read._text_chunks import count_newlines, cut_at_newlines, find_newline, lines_of_chunks, whole_lines
@@ -29,9 +27,11 @@ from wedgewise.read._text_layout import Layout, find_layout
 from wedgewise.read._text_lines import Fault, Row, check_length, inspect_integers, label_value
 from wedgewise.read.columns import ANY_COLUMNS, ColumnChoice
 from wedgewise.read.content import Bytes, Content
-from wedgewise.read.limits import MAX_LABEL, Limits
 from wedgewise.read.pieces import GrowingPairs, PairPieces
 from wedgewise.read.receiver import Receiver
+from wedgewise.stages import Origin
+from wedgewise.stages.labels import TextLabels
+from wedgewise.stages.limits import MAX_LABEL, Limits
 
 Parser = Callable[..., tuple[int, int, int, int]]
 

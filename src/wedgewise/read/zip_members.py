@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from wedgewise.errors import FormatError, WedgewiseError
 from wedgewise.read.content import Content
-from wedgewise.read.limits import Limits
+from wedgewise.stages.limits import Limits
 
 MAX_MEMBERS = 1000
 PIECE_BYTES = 2**20

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from io import BytesIO
 from typing import Any
 
-from wedgewise.interop.libraries import library
+from wedgewise.machine.libraries import library
 
 WIDTH = 3.6  # inches: small, so that letters stay readable where a phone scales a chart to its own width
 LETTER = 4.9  # points that one takes, on average

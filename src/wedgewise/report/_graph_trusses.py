@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import groupby
 
+from wedgewise.algorithms._truss import LEAST_K
+from wedgewise.answer_types import TrussLevel
 from wedgewise.report import charts
 from wedgewise.report._graph_cells import density, number, span, spelled
 from wedgewise.report.charts import Axis
@@ -13,8 +15,6 @@ from wedgewise.report.graph_numbers import MOST_POINTS
 from wedgewise.report.page import Value, figure_html, list_html, paragraph_html, table_html
 from wedgewise.report.summary import shown
 from wedgewise.report.text import plural
-from wedgewise.result import TrussLevel
-from wedgewise.truss import LEAST_K
 
 MOST_ROWS = 40  # of the table of trusses
 

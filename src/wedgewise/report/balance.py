@@ -14,17 +14,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from wedgewise.blocks import Partition, Task
-from wedgewise.partition.balance import (
-    SIMULATED_WORKERS,
-    Balance,
-    rank_correlation,
-    ratio,
-    schedules,
-    share_of_list,
-)
-from wedgewise.partition.tasks import ESTIMATORS, Counts, estimates, tasks_of
 from wedgewise.report.text import facts_text, plural, table_text
+from wedgewise.run.balance import SIMULATED_WORKERS, Balance, rank_correlation, ratio, schedules, share_of_list
+from wedgewise.stages.blocks import Partition, Task
+from wedgewise.stages.tasks import ESTIMATORS, Counts, estimates, tasks_of
 
 LONG_SECONDS = 1e-3  # TRUST's time IR says little of tasks that are shorter
 LONGEST = 32  # tasks that BBTC looks for in figure 6

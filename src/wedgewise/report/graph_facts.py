@@ -13,20 +13,20 @@ from dataclasses import asdict, dataclass
 from typing import Any, TypedDict, Unpack
 
 import wedgewise
-from wedgewise import coefficients
-from wedgewise.answering_room import graph_of
+from wedgewise.answer import coefficients
+from wedgewise.answer.room import graph_of
+from wedgewise.answer_types import TrussLevel
 from wedgewise.api import SCHEMA, Result
 from wedgewise.errors import MemoryLimitError, PreconditionError
-from wedgewise.graph import CleanReport
+from wedgewise.graph import Graph
 from wedgewise.machine import hardware
-from wedgewise.partition.manifest import is_store
-from wedgewise.plan import Options, check_memory
+from wedgewise.machine.progress import Tell, progress_bar
 from wedgewise.report import graph_numbers
 from wedgewise.report.graph_numbers import DegreeClass, Distribution, Summary, TopVertex, TrussPart
 from wedgewise.report.objects import labels_kind
-from wedgewise.report.progress import Tell, progress_bar
-from wedgewise.result import TrussLevel
-from wedgewise.user_graph import Graph
+from wedgewise.run.plan import Options, check_memory
+from wedgewise.stages import CleanReport
+from wedgewise.store.manifest import is_store
 
 EDGE_BYTES, VERTEX_BYTES = 72, 128  # of the largest step here: an edge is two arcs, with a copy while they are sorted
 READING = "read and clean"

@@ -13,12 +13,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from wedgewise import coefficients
-from wedgewise.graph import Labels
+from wedgewise.answer import coefficients
+from wedgewise.answer_types import TrussLevel
+from wedgewise.graph import Graph
 from wedgewise.report.objects import label_rows
 from wedgewise.report.summary import TOP, largest
-from wedgewise.result import TrussLevel
-from wedgewise.user_graph import Graph
+from wedgewise.stages import Labels
 
 MOST_POINTS = 240  # of a distribution
 MOST_PARTS, MOST_MEMBERS = 5, 40  # of a truss: components, and vertices that are named of each
@@ -136,7 +136,7 @@ def degeneracy(graph: Graph, threads: int | None) -> int:
 
 def trusses(graph: Graph, numbers: Numbers) -> Trusses:
     """What the truss numbers of the edges say."""
-    from wedgewise.truss.summary import components, summarise
+    from wedgewise.answer.truss_summary import components, summarise
 
     levels = summarise(graph, numbers)
     sizes = _sizes(components(graph, np.arange(graph.m)))

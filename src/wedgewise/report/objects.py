@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from wedgewise.algorithms import registry
+from wedgewise.algorithms import ENGINE, registry
 from wedgewise.algorithms._contract import Algorithm, Shape
+from wedgewise.answer_types import Truss, TrussLevel
 from wedgewise.api import SCHEMA, Result
-from wedgewise.graph import Labels
-from wedgewise.labels import TextLabels, pick_labels
+from wedgewise.graph import Graph
 from wedgewise.machine import hardware
-from wedgewise.plan import ENGINE, Plan, orient_bytes
-from wedgewise.result import Truss, TrussLevel
-from wedgewise.user_graph import Graph
+from wedgewise.run.plan import Plan, orient_bytes
+from wedgewise.stages import Labels
+from wedgewise.stages.labels import TextLabels, pick_labels
 
 if TYPE_CHECKING:
     from wedgewise.generate.stream import Generator
@@ -49,7 +49,7 @@ def label_rows(labels: Labels, vertices: NDArray[Any]) -> list[Any]:
 
 def truss_level(graph: Graph, truss: Truss) -> TrussLevel:
     """What one truss has."""
-    from wedgewise.truss.summary import components
+    from wedgewise.answer.truss_summary import components
 
     component_of = components(graph, truss.edges)
     vertices, found = int(np.count_nonzero(component_of >= 0)), int(component_of.max(initial=-1)) + 1

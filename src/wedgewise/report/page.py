@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from functools import cache
 from importlib import resources
 
-import wedgewise
+from wedgewise.version import __version__
 
 Value = str | tuple[str, float | None]
 """What a cell of a table shows, or that and the number that it is sorted by; None sorts behind every number."""
@@ -126,7 +126,7 @@ def page_html(title: str, summary: str, sections: Sequence[Section]) -> str:
 <meta http-equiv="Content-Security-Policy" content="{_policy(script)}">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="color-scheme" content="light dark">
-<meta name="generator" content="wedgewise {wedgewise.__version__}">
+<meta name="generator" content="wedgewise {__version__}">
 <link rel="icon" href="data:,">
 <title>{escaped(title)}</title>
 <style>{style}</style>
@@ -141,7 +141,7 @@ def page_html(title: str, summary: str, sections: Sequence[Section]) -> str:
 <main id="main">
 {_numbered_drawings(parts)}
 </main>
-<footer><p>Made by wedgewise {wedgewise.__version__}. This file holds everything that it shows.</p></footer>
+<footer><p>Made by wedgewise {__version__}. This file holds everything that it shows.</p></footer>
 <script>{script}</script>
 </body>
 </html>

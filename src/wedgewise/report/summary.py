@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from wedgewise import coefficients
+from wedgewise.answer import coefficients
+from wedgewise.answer_types import TrussLevel
 from wedgewise.api import Result
+from wedgewise.graph import Graph
 from wedgewise.report.objects import label_rows, truss_level
 from wedgewise.report.text import facts_text, histogram_text, how_facts, plural, table_text
-from wedgewise.result import TrussLevel
-from wedgewise.user_graph import Graph
-from wedgewise.write_answers import Named
+from wedgewise.write.answers import Named
 
 TOP = 10
 MOST_LEVELS = 24  # of a table of trusses
@@ -70,7 +70,7 @@ def listing_text(result: Result, rows: list[list[Any]], total: int, start: int) 
 
 def trussness_text(result: Result, graph: Graph) -> str:
     """Truss numbers: what each truss has."""
-    from wedgewise.truss.summary import summarise
+    from wedgewise.answer.truss_summary import summarise
 
     levels = summarise(graph, result.answer)
     parts = ["no edges"]

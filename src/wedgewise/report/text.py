@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from wedgewise.algorithms._contract import TRUSSES, Algorithm
 from wedgewise.api import Result
-from wedgewise.graph import CleanReport
+from wedgewise.stages import CleanReport
 
 if TYPE_CHECKING:
     from wedgewise.generate.stream import Generator

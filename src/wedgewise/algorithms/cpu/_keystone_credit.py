@@ -36,9 +36,9 @@ from wedgewise.algorithms.cpu._keystone_rows import (
     padding,
     prefetch_second_hops,
 )
-from wedgewise.graph import Ids, Keys
 from wedgewise.machine.jit import helper, kernel
 from wedgewise.machine.primitives import BLOCK_WORDS, MOST_ROWS, PLANES, count_common_bits, prefetch, sum_columns
+from wedgewise.stages import Ids, Keys
 
 SPARE = 16  # the credit of id x is at SPARE + x; failed tests are credited below it, in turn, so that none has to wait
 PLANES_AT = 2 * MOST_ROWS

@@ -14,10 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wedgewise.algorithms._contract import Shape
-from wedgewise.execute.threads import run_tasks
-from wedgewise.graph import Ids, OrientedGraph
 from wedgewise.machine.jit import kernel, kernel_view
-from wedgewise.orient import first_not_below
+from wedgewise.machine.threads import run_tasks
+from wedgewise.prepare.orient import first_not_below
+from wedgewise.stages import Ids, OrientedGraph
 
 SAMPLE_HEADS = 1 << 12
 STEP_ARCS = 1 << 23  # about 50 ms for one owner

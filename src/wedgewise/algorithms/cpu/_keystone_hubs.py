@@ -13,10 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wedgewise.algorithms._contract import Knobs, Shape
-from wedgewise.execute.threads import run_tasks
-from wedgewise.graph import Ids, Keys, OrientedGraph
 from wedgewise.machine.jit import helper, kernel, kernel_view
 from wedgewise.machine.primitives import prefetch
+from wedgewise.machine.threads import run_tasks
+from wedgewise.stages import Ids, Keys, OrientedGraph
 
 BLOCK_BITS = 512
 HUBS_AHEAD = 4  # how many arcs ahead a hub's row is prefetched

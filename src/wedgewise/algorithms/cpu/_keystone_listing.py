@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 
 from wedgewise.algorithms.cpu._keystone_hubs import row_word
 from wedgewise.algorithms.cpu._keystone_rows import clear_row, mark_row, padding
-from wedgewise.graph import Ids, Keys
 from wedgewise.machine.jit import helper, kernel
-from wedgewise.orient import first_not_below
+from wedgewise.prepare.orient import first_not_below
+from wedgewise.stages import Ids, Keys
 
 
 @helper

@@ -40,10 +40,10 @@ from wedgewise.algorithms.cpu._keystone_credit import (
 )
 from wedgewise.algorithms.cpu._keystone_heads import by_head, heads_bytes
 from wedgewise.algorithms.cpu._keystone_hubs import Costs, most_hubs, prepare_hubs, row_bytes, row_word
-from wedgewise.graph import Ids, Keys, OrientedGraph
 from wedgewise.machine.jit import helper, kernel, kernel_view
 from wedgewise.machine.primitives import MOST_ROWS, prefetch
-from wedgewise.orient import first_not_below
+from wedgewise.prepare.orient import first_not_below
+from wedgewise.stages import Ids, Keys, OrientedGraph
 
 TASK_IDS = 1 << 15
 TASK_SUPPORTS = 1 << 18

@@ -27,11 +27,11 @@ from wedgewise.algorithms.cpu._keystone_hubs import (
     aligned_zeros,
 )
 from wedgewise.algorithms.cpu._triples import TripleArrays
-from wedgewise.blocks import Triple
-from wedgewise.graph import Ids, Keys
 from wedgewise.machine.jit import helper, kernel
 from wedgewise.machine.primitives import prefetch
-from wedgewise.orient import first_not_below
+from wedgewise.prepare.orient import first_not_below
+from wedgewise.stages import Ids, Keys
+from wedgewise.stages.blocks import Triple
 
 SAMPLE_ARCS = 1 << 9
 ARCS_PER_SAMPLE = 1 << 6

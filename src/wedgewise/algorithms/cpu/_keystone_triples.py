@@ -31,9 +31,9 @@ from wedgewise.algorithms.cpu._triples import (
     row_bounds,
     widening_bytes,
 )
-from wedgewise.blocks import Triple
-from wedgewise.graph import Ids, Keys
 from wedgewise.machine.jit import kernel
+from wedgewise.stages import Ids, Keys
+from wedgewise.stages.blocks import Triple
 
 ROWS_AT_ONCE = 1 << 10
 

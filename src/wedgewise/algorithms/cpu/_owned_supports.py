@@ -31,9 +31,9 @@ from wedgewise.algorithms.cpu._owned_tasks import (
     shared_bytes,
 )
 from wedgewise.algorithms.cpu._triples import NOTHING, has_none, row_bounds
-from wedgewise.blocks import WIDE_ARCS, Block, Triple
-from wedgewise.graph import Ids, Keys
 from wedgewise.machine.jit import kernel, kernel_view
+from wedgewise.stages import Ids, Keys
+from wedgewise.stages.blocks import WIDE_ARCS, Block, Triple
 
 
 @kernel

@@ -32,8 +32,8 @@ from wedgewise.algorithms.cpu._keystone_hubs import empty_marks, marks_bytes
 from wedgewise.algorithms.cpu._keystone_triple_hubs import BlockHubs, hubs_bytes
 from wedgewise.algorithms.cpu._keystone_triples import ROWS_AT_ONCE, idle_arcs
 from wedgewise.algorithms.cpu._triples import arrays_of, widening_bytes
-from wedgewise.blocks import Triple
-from wedgewise.graph import Ids, Keys
+from wedgewise.stages import Ids, Keys
+from wedgewise.stages.blocks import Triple
 
 
 class TaskArguments(NamedTuple):

@@ -27,9 +27,9 @@ from wedgewise.algorithms.cpu._owned_tasks import (
     shared_bytes,
 )
 from wedgewise.algorithms.cpu._triples import NOTHING, has_none, row_bounds
-from wedgewise.blocks import Triple
-from wedgewise.graph import Ids, Keys
 from wedgewise.machine.jit import kernel
+from wedgewise.stages import Ids, Keys
+from wedgewise.stages.blocks import Triple
 
 TASK_IDS = 1 << 15
 

@@ -9,9 +9,9 @@ from numpy.typing import NDArray
 
 from wedgewise.algorithms._contract import Work
 from wedgewise.algorithms._ranges import TASK_ARCS, arc_bounds
-from wedgewise.blocks import WIDE_ARCS, Block, Triple
-from wedgewise.graph import Ids
 from wedgewise.machine.jit import helper, kernel_view
+from wedgewise.stages import Ids
+from wedgewise.stages.blocks import WIDE_ARCS, Block, Triple
 
 NOTHING = Work(())
 

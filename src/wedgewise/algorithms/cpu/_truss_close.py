@@ -22,9 +22,9 @@ from typing import SupportsInt
 import numpy as np
 from numpy.typing import NDArray
 
-from wedgewise.graph import Ids, Keys
 from wedgewise.machine.jit import helper, kernel
 from wedgewise.machine.primitives import prefetch
+from wedgewise.stages import Ids, Keys
 
 LIVING, DYING, DEAD = range(3)
 GONE = 0xFFFFFFFF  # the support of a dead edge

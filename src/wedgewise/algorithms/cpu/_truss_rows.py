@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wedgewise.algorithms.cpu._truss_close import DEAD, DYING, GONE
-from wedgewise.graph import Ids, Keys
 from wedgewise.machine.jit import kernel
+from wedgewise.stages import Ids, Keys
 
 LOOK_EDGES = 512  # edges whose least support says whether to look at each
 

@@ -30,11 +30,11 @@ from numpy.typing import NDArray
 from wedgewise.algorithms._contract import Counts, Knobs, Pass, Shape, Work
 from wedgewise.algorithms._ranges import TASK_ARCS, even_bounds
 from wedgewise.errors import PreconditionError
-from wedgewise.graph import Ids, Keys, OrientedGraph
 from wedgewise.machine.jit import helper, kernel, kernel_view
 from wedgewise.machine.primitives import prefetch
-from wedgewise.orient import first_not_below
-from wedgewise.radix import counting_workers, sort_pairs
+from wedgewise.prepare.orient import first_not_below
+from wedgewise.prepare.radix import counting_workers, sort_pairs
+from wedgewise.stages import Ids, Keys, OrientedGraph
 
 ROWS_AHEAD = 4  # how many in-arcs ahead the end of a tail's row is prefetched
 

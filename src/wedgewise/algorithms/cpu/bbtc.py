@@ -39,9 +39,9 @@ from wedgewise.algorithms._contract import (
 from wedgewise.algorithms._ranges import TASK_TESTS, even_bounds
 from wedgewise.algorithms.cpu._triples import NOTHING, arrays_of, first_of_share, has_none, row_bounds, widening_bytes
 from wedgewise.algorithms.cpu.forward import count_common
-from wedgewise.blocks import WIDE_ARCS, Blocks, Task, Triple
-from wedgewise.graph import Ids, OrientedGraph
 from wedgewise.machine.jit import kernel
+from wedgewise.stages import Ids, OrientedGraph
+from wedgewise.stages.blocks import WIDE_ARCS, Blocks, Task, Triple
 
 MOST_PARTS = 36  # as many as the paper needs for its largest graph; 8,436 tasks
 SHARE_OF_RANGE = 1 / 16  # an estimate by averages may be that far off
@@ -202,10 +202,10 @@ def pieces_of(blocks: Blocks, tasks: tuple[Task, ...], knobs: Knobs) -> Iterator
 
 def prepare(graph: OrientedGraph, knobs: Knobs, threads: int) -> Work:
     """Cut the graph into blocks; a range of the pass is one piece of a task."""
-    from wedgewise.partition.build import blocks_of
-    from wedgewise.partition.rectilinear import default_parts, rectilinear
-    from wedgewise.partition.tasks import Counts as BlockCounts
-    from wedgewise.partition.tasks import heaviest_first, tasks_of
+    from wedgewise.prepare.cut_blocks import blocks_of
+    from wedgewise.prepare.rectilinear import default_parts, rectilinear
+    from wedgewise.stages.tasks import Counts as BlockCounts
+    from wedgewise.stages.tasks import heaviest_first, tasks_of
 
     parts = min(MOST_PARTS, int(knobs["parts"]) or default_parts(graph))
     partition = rectilinear(graph, parts, threads=threads)

@@ -24,10 +24,10 @@ from numpy.typing import NDArray
 
 from wedgewise.algorithms._contract import Algorithm, FoundTruss, Knob, Knobs, Shape, TrussAnswer, TrussJob
 from wedgewise.algorithms._ranges import LEAST_TASKS, arc_bounds
-from wedgewise.execute.threads import run_tasks
-from wedgewise.graph import Ids, OrientedGraph
+from wedgewise.algorithms._truss import LEAST_K, rounds
 from wedgewise.machine.jit import helper, kernel, kernel_view
-from wedgewise.truss import LEAST_K, rounds
+from wedgewise.machine.threads import run_tasks
+from wedgewise.stages import Ids, OrientedGraph
 
 PAPER = (
     "Blanco, Low, Kim: Exploration of fine-grained parallelism for load balancing eager k-truss on GPU and CPU, "

@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 
 from wedgewise.algorithms._contract import Algorithm, Answer, Counts, Knobs, Pass, Shape, Work
 from wedgewise.algorithms._ranges import even_bounds, two_hop_work
-from wedgewise.graph import Ids, OrientedGraph
 from wedgewise.machine.jit import helper, kernel, kernel_view
+from wedgewise.stages import Ids, OrientedGraph
 
 
 @helper

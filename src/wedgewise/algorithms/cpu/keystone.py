@@ -49,9 +49,9 @@ from wedgewise.algorithms.cpu._keystone_rows import (
     prefetch_second_hops,
     probe_row,
 )
-from wedgewise.graph import Ids, Keys, OrientedGraph
 from wedgewise.machine.jit import helper, kernel, kernel_view
 from wedgewise.machine.primitives import count_common_bits
+from wedgewise.stages import Ids, Keys, OrientedGraph
 
 
 @helper

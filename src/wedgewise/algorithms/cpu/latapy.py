@@ -21,8 +21,8 @@ from wedgewise.algorithms._ranges import even_bounds, two_hop_work
 from wedgewise.algorithms.cpu.forward import count_merged
 from wedgewise.algorithms.cpu.hashmap import bytes_needed as hashmap_bytes_needed
 from wedgewise.algorithms.cpu.hashmap import count_marked
-from wedgewise.graph import Ids, OrientedGraph
 from wedgewise.machine.jit import kernel, kernel_view
+from wedgewise.stages import Ids, OrientedGraph
 
 
 @kernel

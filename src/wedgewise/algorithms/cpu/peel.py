@@ -17,37 +17,37 @@ from __future__ import annotations
 import numpy as np
 
 from wedgewise.algorithms._contract import Algorithm, FoundTruss, Knobs, Shape, TrussAnswer, TrussJob
-from wedgewise.graph import Ids, OrientedGraph
+from wedgewise.stages import Ids, OrientedGraph
 
 SKEWED = 8  # a largest degree so many times the mean calls for the order by degree
 
 
 def find_trussness(graph: OrientedGraph, job: TrussJob) -> FoundTruss:
-    from wedgewise.truss.decompose import trussness  # drivers stand above what counts supports
+    from wedgewise.algorithms._truss.decompose import trussness  # drivers stand above what counts supports
 
     return trussness(graph, job)
 
 
 def find_k_truss(graph: OrientedGraph, job: TrussJob) -> FoundTruss:
-    from wedgewise.truss.decompose import k_truss
+    from wedgewise.algorithms._truss.decompose import k_truss
 
     return k_truss(graph, job)
 
 
 def find_max_truss(graph: OrientedGraph, job: TrussJob) -> FoundTruss:
-    from wedgewise.truss.decompose import max_truss
+    from wedgewise.algorithms._truss.decompose import max_truss
 
     return max_truss(graph, job)
 
 
 def trussness_bytes(shape: Shape, threads: int, knobs: Knobs) -> int:
-    from wedgewise.truss import decompose
+    from wedgewise.algorithms._truss import decompose
 
     return decompose.trussness_bytes(shape, threads)
 
 
 def bytes_needed(shape: Shape, threads: int, knobs: Knobs) -> int:
-    from wedgewise.truss.decompose import truss_bytes
+    from wedgewise.algorithms._truss.decompose import truss_bytes
 
     return truss_bytes(shape, threads)
 

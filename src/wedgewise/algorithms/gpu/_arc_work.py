@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from wedgewise.algorithms.gpu._launches import WARP, offset_bits, work_cuts
-from wedgewise.graph import DeviceGraph
 from wedgewise.machine.gpu import Array, Device
+from wedgewise.stages import DeviceGraph
 
 BLOCK, BLOCKS_PER_SM = 256, 16
 CHUNK_ARCS = 128

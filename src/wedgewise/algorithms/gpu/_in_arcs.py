@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from wedgewise.graph import DeviceGraph
 from wedgewise.machine.gpu import Array
+from wedgewise.stages import DeviceGraph
 
 
 def arcs_by_head(graph: DeviceGraph, xp: Any) -> tuple[Array, Array]:

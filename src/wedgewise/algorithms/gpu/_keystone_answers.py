@@ -20,8 +20,8 @@ from wedgewise.algorithms.gpu._in_arcs import arcs_by_head
 from wedgewise.algorithms.gpu._launches import offset_bits
 from wedgewise.algorithms.gpu._tails import tails_of
 from wedgewise.errors import PreconditionError
-from wedgewise.graph import DeviceGraph
 from wedgewise.machine.gpu import Array, Device
+from wedgewise.stages import DeviceGraph
 
 STEM = "keystone_answers"
 WARP, LANES = 32, 8  # threads of a warp, and those that take an arc together

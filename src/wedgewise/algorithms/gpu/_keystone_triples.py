@@ -27,9 +27,9 @@ from wedgewise.algorithms.gpu._triples import (
     rows_in_share,
     widening_bytes,
 )
-from wedgewise.blocks import Triple
 from wedgewise.errors import PreconditionError
 from wedgewise.machine.gpu import Array, Device
+from wedgewise.stages.blocks import Triple
 
 TABLES_STEM, ROWS_STEM = "keystone_triples", "keystone_triple_rows"
 MOST_ARCS = (1 << 32) - (1 << 10)  # of a block: strides beyond its last item do not wrap

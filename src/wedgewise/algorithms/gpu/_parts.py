@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from wedgewise.algorithms.gpu._launches import WARP, offset_bits, work_bounds
-from wedgewise.graph import DeviceGraph
 from wedgewise.machine.gpu import Array, Device
+from wedgewise.stages import DeviceGraph
 
 LEAST_ARCS = 2  # of a vertex that begins a triangle
 PART_ARCS = 4096

@@ -7,12 +7,12 @@ from functools import partial
 
 import numpy as np
 
+from wedgewise.algorithms._truss import STAGE
 from wedgewise.algorithms.gpu._in_arcs import arcs_by_head
 from wedgewise.algorithms.gpu._tails import tails_of
-from wedgewise.graph import DeviceGraph
 from wedgewise.machine.gpu import Array, Device
-from wedgewise.report.progress import Tell
-from wedgewise.truss import STAGE
+from wedgewise.machine.progress import Tell
+from wedgewise.stages import DeviceGraph
 
 STEM, ROWS_STEM = "peel", "peel_rows"
 WARP, MOST_THREADS = 32, 1024

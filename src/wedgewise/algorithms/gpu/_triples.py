@@ -14,8 +14,8 @@ import numpy as np
 
 from wedgewise.algorithms._contract import Launch
 from wedgewise.algorithms.gpu._launches import offset_bits
-from wedgewise.blocks import Triple
 from wedgewise.machine.gpu import Array, Device
+from wedgewise.stages.blocks import Triple
 
 STEM = "triple_rows"
 WIDE_FROM = 1 << 31  # arcs of a block: a stride behind the last of fewer stays within 32 bits

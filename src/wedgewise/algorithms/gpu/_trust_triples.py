@@ -23,8 +23,8 @@ from wedgewise.algorithms.gpu._triples import (
     widening_bytes,
 )
 from wedgewise.algorithms.gpu._trust_tables import MOST_BLOCKS, Layout, chunk_of, table_bytes
-from wedgewise.blocks import Triple
 from wedgewise.machine.gpu import Array, Device
+from wedgewise.stages.blocks import Triple
 
 STEM = "trust_triples"
 LAUNCH_ESTIMATE = 1 << 28  # arcs times average degree; skewed blocks take 30 ms for it at the authors' pace

@@ -35,9 +35,9 @@ from wedgewise.algorithms.gpu._triples import (
     rows_in_share,
     widening_bytes,
 )
-from wedgewise.blocks import Block, Triple
-from wedgewise.graph import DeviceGraph
 from wedgewise.machine.gpu import Array, Device
+from wedgewise.stages import DeviceGraph
+from wedgewise.stages.blocks import Block, Triple
 
 STEM = "bbtc"
 LAUNCH_ESTIMATE = 1 << 28  # arcs times average degree; skewed blocks take 30 to 60 ms for it on an H200

@@ -24,8 +24,8 @@ from wedgewise.algorithms.gpu._launches import (
     whole_warps,
 )
 from wedgewise.algorithms.gpu._parts import bytes_of_parts, launch_bounds, parts_of
-from wedgewise.graph import DeviceGraph
 from wedgewise.machine.gpu import Array, Device
+from wedgewise.stages import DeviceGraph
 
 STEM = "bisson"
 LAUNCH_TESTS = 1 << 32  # about 50 ms on an H200

@@ -12,12 +12,12 @@ from typing import Any
 import numpy as np
 
 from wedgewise.algorithms._contract import Algorithm, DeviceTrussAnswer, FoundTruss, Knobs, Shape, TrussJob
+from wedgewise.algorithms._truss import LEAST_K, rounds
 from wedgewise.algorithms.cpu.eager import GRANULARITY, ORDERS, PAPER
 from wedgewise.algorithms.gpu import _arc_work
 from wedgewise.algorithms.gpu._tails import tails_of
-from wedgewise.graph import DeviceGraph
 from wedgewise.machine.gpu import Array, Device
-from wedgewise.truss import LEAST_K, rounds
+from wedgewise.stages import DeviceGraph
 
 STEM = "eager"
 BLOCK, WARP = 128, 32

@@ -17,8 +17,8 @@ import numpy as np
 from wedgewise.algorithms._contract import Algorithm, Cost, DeviceAnswer, DeviceWork, Knob, Knobs, Launch, Shape
 from wedgewise.algorithms.gpu._launches import count_ranges, offset_bits, whole_warps, work_bounds
 from wedgewise.algorithms.gpu._tails import tails_of
-from wedgewise.graph import DeviceGraph
 from wedgewise.machine.gpu import Device
+from wedgewise.stages import DeviceGraph
 
 STEM = "grouptc"
 LAUNCH_KEYS = 1 << 33  # about 50 ms on an H200

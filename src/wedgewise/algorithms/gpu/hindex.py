@@ -26,8 +26,8 @@ from wedgewise.algorithms.gpu._launches import (
     whole_warps,
 )
 from wedgewise.algorithms.gpu._tails import tails_of
-from wedgewise.graph import DeviceGraph
 from wedgewise.machine.gpu import Device
+from wedgewise.stages import DeviceGraph
 
 STEM = "hindex"
 LAUNCH_IDS = 1 << 33  # of the rows of a launch's arcs: about 100 ms on an H200, and fewer than 2^31 arcs

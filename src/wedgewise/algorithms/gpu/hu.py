@@ -14,8 +14,8 @@ import numpy as np
 from wedgewise.algorithms._contract import Algorithm, DeviceAnswer, DeviceWork, Knob, Knobs, Launch, Shape
 from wedgewise.algorithms.gpu._launches import WARP, count_ranges, offset_bits, whole_warps
 from wedgewise.algorithms.gpu._parts import Parts, bytes_of_parts, launch_bounds, parts_of
-from wedgewise.graph import DeviceGraph
 from wedgewise.machine.gpu import Device
+from wedgewise.stages import DeviceGraph
 
 STEM = "hu"
 LAUNCH_TESTS = 1 << 34  # about 100 ms on an H200

@@ -33,8 +33,8 @@ from wedgewise.algorithms.gpu import _keystone_triples as triples
 from wedgewise.algorithms.gpu._launches import offset_bits
 from wedgewise.algorithms.gpu._tails import tails_of
 from wedgewise.errors import PreconditionError
-from wedgewise.graph import DeviceGraph
 from wedgewise.machine.gpu import Array, Device
+from wedgewise.stages import DeviceGraph
 
 STEM, PREPARING_STEM = "keystone", "keystone_prepare"
 NEAR_PIVOTS = 32

@@ -14,13 +14,13 @@ from typing import Any
 import numpy as np
 
 from wedgewise.algorithms._contract import Algorithm, Cost, DeviceTrussAnswer, FoundTruss, Knob, Knobs, Shape, TrussJob
+from wedgewise.algorithms._truss import LEAST_K, STAGE
 from wedgewise.algorithms.gpu import _keystone_answers, keystone
 from wedgewise.algorithms.gpu._peeling import LAST_BOUND, Peeling, peeling_bytes
 from wedgewise.errors import PreconditionError
-from wedgewise.graph import DeviceGraph
 from wedgewise.machine.gpu import Array, Device
-from wedgewise.report.progress import Tell
-from wedgewise.truss import LEAST_K, STAGE
+from wedgewise.machine.progress import Tell
+from wedgewise.stages import DeviceGraph
 
 BLOCK = Knob("block", 512, "threads of a block that peels, in whole warps", least=1)
 FEW_WEDGES = 16  # per arc: with more, keystone counts supports

@@ -14,8 +14,8 @@ import numpy as np
 from wedgewise.algorithms._contract import Algorithm, Cost, DeviceAnswer, DeviceWork, Knob, Knobs, Launch, Shape
 from wedgewise.algorithms.gpu._launches import count_ranges, offset_bits, whole_warps
 from wedgewise.algorithms.gpu._tails import tails_of
-from wedgewise.graph import DeviceGraph
 from wedgewise.machine.gpu import Device
+from wedgewise.stages import DeviceGraph
 
 STEM = "polak"
 LAUNCH_WEDGES = 1 << 32  # merges of a launch go past about so many wedges, in well under 250 ms

@@ -16,8 +16,8 @@ from wedgewise.algorithms._contract import Algorithm, DeviceAnswer, DeviceWork, 
 from wedgewise.algorithms.gpu import _arc_work
 from wedgewise.algorithms.gpu._launches import WARP, count_ranges, offset_bits, whole_warps
 from wedgewise.algorithms.gpu._tails import tails_of
-from wedgewise.graph import DeviceGraph
 from wedgewise.machine.gpu import Device
+from wedgewise.stages import DeviceGraph
 
 STEM = "tricore"
 LAUNCH_KEYS = 1 << 33  # searched for in well under 250 ms on an H200

@@ -32,8 +32,8 @@ from wedgewise.algorithms.gpu._launches import WARP, offset_bits, work_bounds
 from wedgewise.algorithms.gpu._tails import tails_of
 from wedgewise.algorithms.gpu._trust_tables import COMBINATIONS, MOST_BLOCKS, MOST_CHUNK, Layout, chunk_of, table_bytes
 from wedgewise.algorithms.gpu._trust_triples import prepare_triple, triple_bytes
-from wedgewise.graph import DeviceGraph
 from wedgewise.machine.gpu import Array, Device
+from wedgewise.stages import DeviceGraph
 
 STEM = "trust"
 LAUNCH_TESTS = 1 << 34  # about 60 ms at the pace of the authors' program on an H200

@@ -21,8 +21,8 @@ from typing import Any
 import numpy as np
 
 from wedgewise.algorithms._contract import Algorithm, Cost, DeviceAnswer, DeviceWork, Knob, Knobs, Shape
-from wedgewise.graph import DeviceGraph
 from wedgewise.machine.gpu import Array, Device
+from wedgewise.stages import DeviceGraph
 
 COMBINATIONS = (
     *("outgoing-wedge", "arrow-wedge"),

@@ -1,0 +1,152 @@
+"""The truss number of every arc, one k-truss, and the last one that is not empty, by peeling.
+
+Memory beyond the oriented graph: `truss_bytes`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wedgewise.algorithms._contract import FoundTruss, Shape, Tell, TrussJob
+from wedgewise.algorithms._truss import LEAST_K, STAGE
+from wedgewise.algorithms._truss.core import Core, core_of, is_recount_cheaper
+from wedgewise.algorithms._truss.living import Living
+from wedgewise.algorithms._truss.peel import (
+    MOST_SHARES,
+    SLICE_EDGES,
+    SLICES_AT_ONCE,
+    TASK_TRIANGLES,
+    TASKS_AT_ONCE,
+    Peeling,
+)
+from wedgewise.algorithms.cpu._keystone_supports import edge_support_bytes
+from wedgewise.algorithms.cpu._truss_close import BLOCK, GONE
+from wedgewise.stages import Ids, OrientedGraph
+
+EDGE_BYTES = 73  # a core 16, the living 33, lists of dying and falling edges 12, what is settled 4, renumbering 8
+COUNTED_BYTES = 16  # of an edge while its support is counted: its ends, its number, and the support
+VERTEX_BYTES = 32
+STEP_EDGES = 1 << 20
+
+
+@dataclass(slots=True)
+class Told:
+    """Counts rounds, and says after each how many of the edges are settled."""
+
+    tell: Tell | None
+    edges: int
+    rounds: int = 0
+
+    def left(self, edges: int) -> None:
+        self.rounds += 1
+        if self.tell is not None:
+            self.tell(STAGE, self.edges - edges, self.edges)
+
+
+def trussness(graph: OrientedGraph, job: TrussJob) -> FoundTruss:
+    """The truss number of every arc."""
+    whole = core_of(graph, job.threads)
+    core = whole.kept(whole.supports > 0)
+    del whole
+    told, settled = Told(job.tell, graph.m), np.zeros(graph.m, np.uint32)
+    told.left(core.m)
+    peeling = _peeling(core, settled, told, job.threads)
+    bound = 1
+    while (least := peeling.drop(bound)) != GONE:
+        bound = max(bound + 1, least)
+    settled += np.uint32(LEAST_K)
+    return FoundTruss(int(settled.max(initial=LEAST_K)), settled, told.rounds)
+
+
+def k_truss(graph: OrientedGraph, job: TrussJob) -> FoundTruss:
+    """Whether each arc is in the k-truss."""
+    assert job.k is not None
+    told = Told(job.tell, graph.m)
+    core = _truss_of(core_of(graph, job.threads), job.k, told, job.threads)
+    return FoundTruss(job.k, _held(core, graph.m), told.rounds)
+
+
+def max_truss(graph: OrientedGraph, job: TrussJob) -> FoundTruss:
+    """The last k-truss that is not empty, without the others: k is bisected, each try begins at the last success."""
+    told = Told(job.tell, graph.m)
+    core = core_of(graph, job.threads)
+    least, most = LEAST_K, _most_k(core)
+    while least < most:
+        k = (least + most + 1) // 2
+        found = _truss_of(core, k, told, job.threads)
+        if found.m:
+            core, least = found, k
+            most = min(most, _most_k(core))
+        else:
+            most = k - 1
+    return FoundTruss(least, _held(core, graph.m), told.rounds)
+
+
+def truss_bytes(shape: Shape, threads: int) -> int:
+    """Peak of any of these beyond the oriented graph: those that look for one truss may count again beside a core."""
+    return supports_bytes(shape, threads) + peeling_bytes(shape, threads)
+
+
+def trussness_bytes(shape: Shape, threads: int) -> int:
+    """Peak of `trussness`, which counts supports once, beside ends and numbers alone."""
+    return max(supports_bytes(shape, threads) + COUNTED_BYTES * shape.m, peeling_bytes(shape, threads))
+
+
+def supports_bytes(shape: Shape, threads: int) -> int:
+    """What counting the supports takes."""
+    return edge_support_bytes(Shape(shape.n, shape.m), threads, {"hubs": -1, "probe_ratio": 2})
+
+
+def peeling_bytes(shape: Shape, threads: int) -> int:
+    """What peeling takes: by edge, by vertex and thread, and buffers."""
+    losses = TASKS_AT_ONCE * (2 * TASK_TRIANGLES + (MOST_SHARES + 2) * BLOCK) * 5
+    slices = min(shape.m, SLICES_AT_ONCE * SLICE_EDGES) * 32
+    return EDGE_BYTES * shape.m + (VERTEX_BYTES + 8 * threads) * shape.n + losses + slices
+
+
+def _peeling(core: Core, settled: Ids, told: Told, threads: int) -> Peeling:
+    """Rounds over a core, which stays as it is."""
+    living = Living.of(core.ends, core.numbers, core.supports.copy(), core.vertices, threads)
+    return Peeling(living, settled, lambda buried: told.left(core.m - buried))
+
+
+def _truss_of(core: Core, k: int, told: Told, threads: int) -> Core:
+    """The k-truss of a core: by recounting while most triangles are lost, then by peeling."""
+    bound = k - LEAST_K - 1
+    while is_recount_cheaper(core, bound):
+        core = core.kept(core.supports > np.uint32(bound)).recounted(threads)
+        told.left(core.m)
+    weak = core.supports <= np.uint32(bound)
+    if not core.supports[weak].any():
+        core = core.kept(~weak)
+        told.left(core.m)
+        return core
+    settled = np.zeros(int(core.numbers[-1]) + 1, np.uint32)
+    peeling = _peeling(core, settled, told, threads)
+    peeling.drop(bound)
+    living = peeling.living
+    living.pack()
+    return Core(living.ends, living.numbers, living.supports, living.n)
+
+
+def _held(core: Core, arcs: int) -> NDArray[np.bool_]:
+    """Whether each arc is in a core."""
+    held = np.zeros(arcs, np.bool_)
+    held[core.numbers] = True
+    return held
+
+
+def _most_k(core: Core) -> int:
+    """No k-truss beyond this one has edges: it would need C(k, 2) of them with k − 2 triangles each."""
+    if not core.m:
+        return LEAST_K
+    with_support = np.zeros(int(core.supports.max()) + 1, np.int64)
+    for begin in range(0, core.m, STEP_EDGES):
+        with_support += np.bincount(core.supports[begin : begin + STEP_EDGES], minlength=len(with_support))
+    edges = np.cumsum(with_support[::-1])[::-1]  # that have so many triangles or more
+    k = np.arange(len(edges)) + LEAST_K
+    held = ((1 + np.sqrt(1 + 8 * edges)) / 2).astype(np.int64)  # the largest k with C(k, 2) edges, give or take one
+    return int(np.minimum(k, held + 1).max())

@@ -1,0 +1,144 @@
+"""The living edges of a graph that is being peeled: rows, supports and states, packed when many have died."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wedgewise.algorithms.cpu import _truss_rows as kernels
+from wedgewise.algorithms.cpu._truss_close import DEAD, GONE
+from wedgewise.machine.threads import run_tasks
+from wedgewise.stages import Ids, Keys
+
+STEP_EDGES = 1 << 18  # what one task goes through, of edges
+STEP_ENTRIES = 1 << 19  # of entries of rows
+PACK_SHARE = 4  # rows are packed once a quarter of their edges is dead
+
+
+@dataclass(slots=True)
+class Living:
+    """Edges with their ends ``low << 32 | high`` ascending, supports, states, and numbers in the graph as it was.
+
+    Row v is ``rows[firsts[v]:stops[v]]``; there are gaps between rows. 33 bytes per edge, 16 per vertex.
+    """
+
+    ends: Keys
+    numbers: Ids
+    supports: Ids
+    states: NDArray[np.uint8]
+    firsts: Keys
+    stops: Keys
+    rows: Keys
+    threads: int
+
+    @classmethod
+    def of(cls, ends: Keys, numbers: Ids, supports: Ids, vertices: int, threads: int) -> Living:
+        """Rows for edges with ends below `vertices`; the arrays are kept and changed."""
+        states = np.zeros(len(ends), np.uint8)
+        firsts = np.zeros(vertices + 1, np.uint64)
+        owners = np.linspace(0, vertices, threads + 1).astype(np.int64).tolist()
+        steps, stopped = _steps(len(ends)), threading.Event()
+
+        def count(owner: int, _worker: int) -> None:
+            for begin, end in pairwise(steps):
+                if stopped.is_set():
+                    return
+                kernels.count_ends(ends, begin, end, owners[owner], owners[owner + 1], firsts[1:])
+
+        run_tasks(count, threads, threads, on_stop=stopped.set)
+        stopped.clear()
+        np.cumsum(firsts, out=firsts)
+        stops = firsts[:-1].copy()
+        rows = np.empty(2 * len(ends), np.uint64)
+        owners = np.searchsorted(firsts, np.linspace(0, len(rows), threads + 1).astype(np.uint64)).tolist()
+        owners[0], owners[-1] = 0, vertices
+
+        def place(owner: int, _worker: int) -> None:
+            for higher in (True, False):
+                for begin, end in pairwise(steps):
+                    if stopped.is_set():
+                        return
+                    kernels.place_ends(ends, begin, end, owners[owner], owners[owner + 1], higher, stops, rows)
+
+        run_tasks(place, threads, threads, on_stop=stopped.set)
+        return cls(ends, numbers, supports, states, firsts[:-1].copy(), stops, rows, threads)
+
+    @property
+    def m(self) -> int:
+        """Edges, the dead ones that are not yet packed away included."""
+        return len(self.ends)
+
+    @property
+    def n(self) -> int:
+        """Vertices, likewise."""
+        return len(self.firsts)
+
+    def weak(self, bound: int) -> tuple[Ids, int]:
+        """The edges with at most `bound` triangles, and the least support of the others (`GONE` without any)."""
+        steps = _steps(self.m)
+        listed = np.empty(self.m, np.uint32)
+
+        def collect(step: int, _worker: int) -> tuple[int, int]:
+            begin, end = steps[step], steps[step + 1]
+            count, least = kernels.list_weak(self.supports, begin, end, bound, listed, begin)
+            return int(count), int(least)
+
+        found = run_tasks(collect, len(steps) - 1, self.threads)
+        parts = [listed[begin : begin + count] for begin, (count, _) in zip(steps, found, strict=False)]
+        return np.concatenate(parts), min((least for _, least in found), default=GONE)
+
+    def doom(self, dying: Ids) -> None:
+        """Let edges be dying."""
+        self._each(len(dying), lambda begin, end: kernels.doom(dying, begin, end, self.states))
+
+    def bury(self, dying: Ids, level: int, settled: Ids) -> None:
+        """Let edges be dead, and settle their level by their numbers in the graph as it was."""
+        arrays = self.states, self.supports, self.numbers
+        self._each(len(dying), lambda begin, end: kernels.bury(dying, begin, end, *arrays, level, settled))
+
+    def pack(self) -> Ids:
+        """Forget the dead edges and the vertices without others; the new number of every edge."""
+        renumbered = np.cumsum(self.states != DEAD, dtype=np.uint32)
+        renumbered -= np.uint32(1)
+        count = self.m - int(np.count_nonzero(self.states == DEAD))
+        self._each_row(
+            lambda begin, end: kernels.pack_rows(
+                self.firsts, self.stops, self.rows, begin, end, self.states, renumbered
+            )
+        )
+        kept = self.stops > self.firsts
+        names = np.cumsum(kept, dtype=np.uint32)
+        names -= np.uint32(1)
+        self.firsts, self.stops = self.firsts[kept], self.stops[kept]
+        self._each_row(
+            lambda begin, end: kernels.rename_neighbours(self.firsts, self.stops, self.rows, begin, end, names)
+        )
+        ends, numbers = np.empty(count, np.uint64), np.empty(count, np.uint32)
+        supports, states = np.empty(count, np.uint32), np.empty(count, np.uint8)
+        moved = ends, numbers, supports, states
+        arrays = self.states, renumbered, self.ends, self.numbers, self.supports, names
+        self._each(self.m, lambda begin, end: kernels.move_edges(begin, end, *arrays, *moved))
+        self.ends, self.numbers, self.supports, self.states = moved
+        return renumbered
+
+    def _each(self, items: int, work: Callable[[int, int], None]) -> None:
+        """Work on ranges of edges."""
+        steps = _steps(items)
+        run_tasks(lambda step, _worker: work(steps[step], steps[step + 1]), len(steps) - 1, self.threads)
+
+    def _each_row(self, work: Callable[[int, int], None]) -> None:
+        """Work on all rows, in ranges with about equally many entries."""
+        span = int(self.stops[-1]) if self.n else 0
+        cuts = np.searchsorted(self.firsts, np.arange(STEP_ENTRIES, span, STEP_ENTRIES, dtype=np.uint64)).tolist()
+        bounds = sorted({0, *cuts, self.n})
+        run_tasks(lambda task, _worker: work(bounds[task], bounds[task + 1]), len(bounds) - 1, self.threads)
+
+
+def _steps(items: int) -> list[int]:
+    """Bounds of the ranges that tasks go through."""
+    return [*range(0, items, STEP_EDGES), items] if items else [0, 0]

@@ -1,0 +1,1 @@
+"""A question about a source → its `Result`."""

@@ -1,0 +1,75 @@
+"""Answers that are neither numbers nor arrays: one truss, a level of them, degrees by support."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+@dataclass(frozen=True, slots=True)
+class Truss:
+    """The k-truss of a graph: ``edges`` says which of ``Graph.edges`` are in it, ascending; its length is their number.
+
+    Examples
+    --------
+    >>> import wedgewise as ww
+    >>> g = ww.Graph([(10, 20), (20, 30), (30, 10), (30, 40)])
+    >>> truss = ww.k_truss(g, 3)
+    >>> len(truss), g.subgraph(truss.edges).labels.tolist()
+    (3, [10, 20, 30])
+    """
+
+    k: int
+    edges: NDArray[np.int64]
+
+    def __len__(self) -> int:
+        return len(self.edges)
+
+
+@dataclass(frozen=True, slots=True)
+class TrussLevel:
+    """What the k-truss of a graph has; vertices without edges in it are not counted.
+
+    Examples
+    --------
+    >>> import wedgewise as ww
+    >>> ww.truss_summary([(0, 1), (1, 2), (2, 0), (2, 3)])[1]
+    TrussLevel(k=3, edges=3, vertices=3, components=1)
+    """
+
+    k: int
+    edges: int
+    vertices: int
+    components: int
+
+
+@dataclass(frozen=True, slots=True)
+class GeneralizedDegree:
+    """How many edges of each support every vertex has, as rows of one sparse table.
+
+    Row v is ``supports[offsets[v]:offsets[v + 1]]``, ascending, with as many ``edges`` of each support.
+
+    Examples
+    --------
+    >>> import wedgewise as ww
+    >>> degrees = ww.generalized_degree([(0, 1), (1, 2), (2, 0), (2, 3)])
+    >>> degrees[2], len(degrees)
+    ({0: 1, 1: 2}, 4)
+    """
+
+    offsets: NDArray[np.int64]
+    supports: NDArray[np.int64]
+    edges: NDArray[np.int64]
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    def __getitem__(self, vertex: int) -> dict[int, int]:
+        row = slice(*self.offsets[range(len(self))[vertex] :][:2].tolist())
+        return dict(zip(self.supports[row].tolist(), self.edges[row].tolist(), strict=True))
+
+    def __iter__(self) -> Iterator[dict[int, int]]:
+        return (self[vertex] for vertex in range(len(self)))

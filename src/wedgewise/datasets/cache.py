@@ -1,0 +1,153 @@
+"""Where graphs are kept: a folder each, below the folder that compiled kernels are kept in too.
+
+CACHE/datasets/NAME/FILE          the file as it was published, once it is complete
+CACHE/datasets/NAME/FILE.part     as much of it as has arrived
+CACHE/datasets/NAME/FILE.refused  a file that was not the graph it should be
+CACHE/datasets/NAME.json          where it came from, its checksum, and what was counted in it
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+from wedgewise.errors import MissingFileError, StorageError
+from wedgewise.machine.files import atomic_write, put_in_place
+from wedgewise.machine.jit import CACHE_VARIABLE, cache_root
+from wedgewise.machine.own_files import believed, make_own_folder
+
+if TYPE_CHECKING:
+    from wedgewise.machine.progress import Tell
+
+PIECE_BYTES = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """A file on the shelf.
+
+    Attributes
+    ----------
+    file : its name
+    bytes, sha256 : its size and checksum when it arrived
+    origin : the address or path that it came from
+    counted : n, m and triangles that were counted in it, and kmax if that was asked for; empty before it was checked
+    verified : the checksums of this graph's files that were counted and agree with what is published
+    """
+
+    file: str
+    bytes: int
+    sha256: str
+    origin: str
+    counted: dict[str, int] = field(default_factory=dict)
+    verified: tuple[str, ...] = ()
+
+    @property
+    def is_verified(self) -> bool:
+        """Whether this very content was counted and agrees with what is published."""
+        return self.sha256 in self.verified
+
+
+@dataclass(frozen=True, slots=True)
+class Shelf:
+    """The folder of one graph."""
+
+    folder: Path
+
+    @property
+    def _record_path(self) -> Path:
+        return self.folder.with_name(f"{self.folder.name}.json")
+
+    def make(self) -> None:
+        """Make the folder."""
+        try:
+            make_own_folder(self.folder)
+        except OSError as error:
+            raise StorageError(
+                f"{self.folder}: cannot be made ({error.strerror}); name a folder with {CACHE_VARIABLE}"
+            ) from error
+
+    def record(self) -> Record | None:
+        """What is remembered; None where nothing is, where it cannot be read, or where others can have written it."""
+        data = believed(self._record_path)
+        try:
+            return None if data is None else _record_of(json.loads(data))
+        except (ValueError, TypeError, KeyError, RecursionError):
+            return None
+
+    def remember(self, record: Record) -> None:
+        """Write what is to be remembered."""
+        with atomic_write(self._record_path, mode=0o600) as file:
+            file.write(json.dumps(asdict(record), indent=1).encode())
+
+    def file(self) -> Path | None:
+        """The file, if it is there in its full length."""
+        record = self.record()
+        if record is None:
+            return None
+        path = self.folder / record.file
+        return path if path.is_file() and path.stat().st_size == record.bytes else None
+
+    def begun(self) -> bool:
+        """Whether a part of a file has arrived."""
+        return self.folder.is_dir() and any(self.folder.glob("*.part"))
+
+    def refuse(self, path: Path) -> Path:
+        """Take the name from a file that is not the graph; where it is now."""
+        aside = path.with_name(f"{path.name}.refused")
+        put_in_place(path, aside)
+        return aside
+
+    def copy_in(self, path: Path, stage: str, tell: Tell | None) -> Path:
+        """A copy of a file from elsewhere, which appears whole or not at all."""
+        target = self.folder / path.name
+        with _readable(path) as source, atomic_write(target) as copy:
+            total = os.fstat(source.fileno()).st_size
+            while piece := source.read(PIECE_BYTES):
+                copy.write(piece)
+                if tell is not None:
+                    tell(stage, copy.tell(), total)
+        return target
+
+
+def shelf_of(name: str) -> Shelf:
+    """The shelf of a graph of the catalogue; nothing is made yet.
+
+    Raises
+    ------
+    StorageError
+        when this user has no folder to keep files in
+    """
+    root = cache_root()
+    if root is None:
+        raise StorageError(f"there is no home folder to keep graphs in; name a folder with {CACHE_VARIABLE}")
+    return Shelf(root / "datasets" / name)
+
+
+def _record_of(facts: dict[str, Any]) -> Record:
+    """A record with every field as it was written, whose file lies on the shelf."""
+    record = Record(**{**facts, "verified": tuple(facts["verified"])})
+    texts = (record.file, record.sha256, record.origin, *record.counted, *record.verified)
+    numbers = (record.bytes, *record.counted.values())
+    if not all(type(text) is str for text in texts) or not all(type(number) is int for number in numbers):
+        raise TypeError("a field of another kind")
+    if record.file in ("", ".", "..") or Path(record.file).name != record.file:
+        raise ValueError("the name of a file is a path")
+    return record
+
+
+def _readable(path: Path) -> BinaryIO:
+    try:
+        return path.open("rb")
+    except OSError as error:
+        raise MissingFileError(f"{path}: cannot be read ({error.strerror}); check its permissions") from error
+
+
+def checksum(path: Path) -> str:
+    """The SHA-256 of a file."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

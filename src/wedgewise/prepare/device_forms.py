@@ -1,0 +1,170 @@
+"""What a graph holds on a GPU: its simple form where it was cleaned there, oriented forms, the places of its edges."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wedgewise.errors import DeviceMemoryError
+from wedgewise.machine.gpu import Array, CopyingDevice
+from wedgewise.prepare.clean import clean_device_bytes, clean_on_device
+from wedgewise.prepare.orient import arcs_of_edges_on_device, orient_device_bytes, orient_on_device, relabel_on_device
+from wedgewise.stages import DeviceGraph, DeviceSimpleGraph, EdgeList, Labels, OrientedGraph, SimpleGraph
+from wedgewise.stages.labels import TextLabels
+from wedgewise.stages.limits import Limits
+
+Key = tuple[str, str]
+
+
+class DeviceForms:
+    """The forms of one graph on one device, and the seconds that copying and making them took since last asked.
+
+    The simple form is `simple` if the graph was cleaned here, else that of the `host`.
+    """
+
+    def __init__(self, device: CopyingDevice, host: SimpleGraph | None) -> None:
+        self.device, self._host = device, host
+        self.simple: DeviceSimpleGraph | None = None
+        self._oriented: dict[Key, DeviceGraph] = {}
+        self._places: dict[Key, Array] = {}
+        self._seconds: dict[str, float] = {}
+
+    def clean(self, edge_list: EdgeList, pairs: Array | None, limits: Limits) -> None:
+        """Clean pairs that lie here, or those of the list, which are copied first."""
+        count, itemsize = edge_list.pairs.shape[0], edge_list.pairs.dtype.itemsize
+        slots = 2 * count if edge_list.vertices is None else edge_list.vertices
+        copied = 2 * itemsize * count if pairs is None else 0
+        self._check(copied + clean_device_bytes(count, itemsize, slots))
+        if pairs is None:
+            with self.stage("copy"):
+                pairs = self.device.upload(edge_list.pairs)
+        with self.stage("clean"):
+            self.simple = clean_on_device(edge_list, pairs, self.device, limits=limits)
+
+    def oriented(self, order: str, relabelling: str, made: OrientedGraph | None) -> DeviceGraph:
+        """An oriented form, prepared at the first call: copied if it is `made`, else of the simple graph."""
+        if (order, relabelling) not in self._oriented:
+            if made is not None:
+                self._check(made.nbytes)
+                with self.stage("copy"):
+                    self._oriented[order, relabelling] = copy_graph(made, self.device)
+            else:
+                by_rank = self._by_rank(order)
+                with self.stage("orient"):
+                    self._oriented[order, relabelling] = relabel_on_device(by_rank, relabelling, self.device)
+        return self._oriented[order, relabelling]
+
+    def places(self, oriented: DeviceGraph) -> Array:
+        """Where each edge is among the arcs of an oriented form, found at the first call."""
+        key = (oriented.order, oriented.named_by)
+        if key not in self._places:
+            simple = self._simple_form()
+            with self.stage("orient"):
+                self._places[key] = arcs_of_edges_on_device(simple, oriented, self.device)
+        return self._places[key]
+
+    def to_host(self) -> SimpleGraph:
+        """The simple graph that was cleaned here."""
+        assert self.simple is not None
+        simple, download = self.simple, self.device.download
+        slots = None if simple.slots is None else download(simple.slots)
+        return SimpleGraph(
+            simple.n,
+            download(simple.slot_keys),
+            slots,
+            simple.slot_count,
+            download(simple.degrees),
+            self._host_labels(simple, slots),
+            simple.report,
+        )
+
+    def degrees(self) -> NDArray[np.uint32]:
+        """The degrees of the simple graph that was cleaned here."""
+        assert self.simple is not None
+        return self.device.download(self.simple.degrees)
+
+    @property
+    def seconds(self) -> float:
+        """All seconds since they were last taken."""
+        return sum(self._seconds.values())
+
+    def take_seconds(self) -> dict[str, float]:
+        """Seconds by stage since the last call."""
+        taken, self._seconds = self._seconds, {}
+        return taken
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes held on the device."""
+        arrays = [
+            array for form in self._oriented.values() for array in (form.offsets, form.out_neighbours, form.vertex_of)
+        ]
+        if self.simple is not None:
+            arrays += [self.simple.slot_keys, self.simple.degrees]
+            arrays += [] if self.simple.slots is None else [self.simple.slots]
+            arrays += [self.simple.labels] if lies_on_device(self.simple.labels) else []
+        return sum(int(array.nbytes) for array in (*arrays, *self._places.values()))
+
+    def release(self) -> None:
+        """Give back what can be prepared again, to others too."""
+        with self.device.memory():
+            self._oriented.clear()
+            self._places.clear()
+
+    @contextmanager
+    def stage(self, name: str) -> Iterator[None]:
+        """Memory of the device, and the seconds of what is done with it."""
+        begin = time.perf_counter()
+        with self.device.memory():
+            yield
+            self.device.synchronize()
+        self._seconds[name] = self._seconds.get(name, 0.0) + time.perf_counter() - begin
+
+    def _by_rank(self, order: str) -> DeviceGraph:
+        if (order, "rank") not in self._oriented:
+            simple = self._simple_form()
+            self._check(orient_device_bytes(simple.slot_count, simple.m) * (2 if order == "core" else 1))
+            with self.stage("orient"):
+                self._oriented[order, "rank"] = orient_on_device(simple, order, self.device)
+        return self._oriented[order, "rank"]
+
+    def _simple_form(self) -> DeviceSimpleGraph:
+        """The simple graph on the device; a copy of the host's is not kept."""
+        if self.simple is not None:
+            return self.simple
+        host = self._host
+        assert host is not None
+        self._check(host.slot_keys.nbytes + host.degrees.nbytes)
+        with self.stage("copy"):
+            slots = None if host.slots is None else self.device.upload(host.slots)
+            keys, degrees = self.device.upload(host.slot_keys), self.device.upload(host.degrees)
+        return DeviceSimpleGraph(host.n, keys, slots, host.slot_count, degrees, host.labels, host.report)
+
+    def _host_labels(self, simple: DeviceSimpleGraph, slots: Array | None) -> Labels:
+        if simple.labels is None:
+            assert slots is not None
+            return np.asarray(slots)
+        labels: Any = simple.labels
+        return self.device.download(labels) if lies_on_device(labels) else labels
+
+    def _check(self, need: int) -> None:
+        """Refuse what the device has no room for, before anything is allocated."""
+        free = self.device.free_bytes()
+        if need > free:
+            raise DeviceMemoryError(self.device.name, wanted=need, free=free)
+
+
+def lies_on_device(labels: Any) -> bool:
+    """Whether labels are an array of a device; None, where they are the slots, is not."""
+    return labels is not None and not isinstance(labels, (range, list, TextLabels, np.ndarray))
+
+
+def copy_graph(graph: OrientedGraph, device: CopyingDevice) -> DeviceGraph:
+    """The same graph on the device."""
+    offsets, heads, vertex_of = map(device.upload, (graph.offsets, graph.out_neighbours, graph.vertex_of))
+    return DeviceGraph(graph.n, offsets, heads, vertex_of, graph.order, graph.named_by, graph.wedges)

@@ -1,0 +1,119 @@
+"""NumPy arrays and plain iterables of pairs → EdgeList."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import chain
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wedgewise.errors import InputError
+from wedgewise.prepare.radix import changed
+from wedgewise.read.checks import first_outside, kept_type
+from wedgewise.read.objects.foreign import foreign
+from wedgewise.read.objects.masked import refuse_masked
+from wedgewise.read.objects.values import weights_of_pairs
+from wedgewise.stages import EdgeList, Origin
+from wedgewise.stages.labels import TextLabels
+from wedgewise.stages.limits import MAX_LABEL
+
+DTYPE_REMEDIES = {
+    "b": "if this is an adjacency matrix, pass numpy.argwhere(matrix)",
+    "f": "vertices are integers: convert with .astype(numpy.int64) after checking that nothing is lost",
+    "O": "pass an integer array, or a list of pairs of strings",
+    "U": "for text labels pass array.tolist()",
+}
+
+
+def edges_from_array(array: NDArray[Any], weights: Any = None) -> EdgeList:
+    """Check an array of pairs and wrap it: no copy where its type and layout can stay."""
+    refuse_masked(array, "<array>")
+    check_pairs(array.dtype, array.shape, "<array>")
+    pairs = kept_type(array)
+    _check_labels(pairs, "<array>")
+    return EdgeList(pairs, Origin("<array>", "array"), weights=weights_of_pairs(weights, len(pairs), "<array>"))
+
+
+def check_pairs(dtype: np.dtype[Any], shape: tuple[int, ...], name: str) -> None:
+    """Refuse an array that holds no integers, or whose rows are no pairs."""
+    if dtype.kind not in "iu":
+        remedy = DTYPE_REMEDIES.get(dtype.kind, "pass an integer array")
+        raise InputError(f"{name}: dtype {dtype} where integers are needed; {remedy}")
+    if len(shape) != 2 or shape[1] != 2:
+        raise InputError(f"{name}: shape {shape} where (k, 2) is needed; {_shape_remedy(shape)}")
+
+
+def edges_from_pairs(source: Iterable[Any], weights: Any = None) -> EdgeList:
+    """Make an iterable of pairs an array: integers stay, strings are numbered by first appearance."""
+    with foreign("<pairs>", "pass pairs such as (0, 1)"):
+        rows = list(source)
+        refuse_masked(rows, "<pairs>")
+        for number, row in enumerate(rows):
+            if not _is_pair(row):
+                raise InputError(f"<pairs>: row {number} is {row!r}, not a pair; pass pairs such as (0, 1)")
+        flat = list(chain.from_iterable(rows))
+    if len(flat) != 2 * len(rows):
+        raise InputError("<pairs>: rows hold more or less than the two values that they say; pass pairs such as (0, 1)")
+    kinds = set(map(type, flat))
+    origin = Origin("<pairs>", "pairs")
+    kept = weights_of_pairs(weights, len(rows), origin.name)
+    if kinds and all(issubclass(kind, str) for kind in kinds):
+        number_of: dict[str, int] = {}
+        codes = [number_of.setdefault(str(text), len(number_of)) for text in flat]
+        pairs = np.array(codes, np.int64).reshape(-1, 2)
+        return EdgeList(pairs, origin, vertices=len(number_of), names=TextLabels.of(number_of), weights=kept)
+    if all(issubclass(kind, int | np.integer) and kind is not bool for kind in kinds):
+        return EdgeList(_integer_pairs(flat), origin, weights=kept)
+    refuse_masked(flat, "<pairs>")
+    raise _mixed(flat)
+
+
+def _is_pair(row: Any) -> bool:
+    """Whether a row has a length, which is two; one number in an array of NumPy has none."""
+    is_one = isinstance(row, str | bytes) or not hasattr(row, "__len__") or getattr(row, "ndim", 1) == 0
+    return not is_one and len(row) == 2
+
+
+def _integer_pairs(flat: list[int]) -> NDArray[np.int64]:
+    with foreign("<pairs>", "pass plain integers"):
+        try:
+            pairs = np.array(flat, np.int64).reshape(-1, 2)
+        except OverflowError:
+            at = next(at for at, value in enumerate(flat) if not -(2**63) <= value < 2**63)
+            raise no_label("<pairs>", at, int(flat[at])) from None
+    _check_labels(pairs, "<pairs>")
+    return pairs
+
+
+def _check_labels(pairs: NDArray[Any], name: str) -> None:
+    outside = first_outside(pairs)
+    if outside is not None:
+        raise no_label(name, *outside)
+
+
+def no_label(name: str, position: int, value: int) -> InputError:
+    """What is wrong with a number that can be no label, at its position in flat order."""
+    if 0 <= value <= MAX_LABEL:
+        return changed(name)
+    rule = "vertices are non-negative integers" if value < 0 else "labels go up to 2^63 − 1"
+    return InputError(f"{name}: row {position // 2} holds {value}; {rule}: renumber them")
+
+
+def _shape_remedy(shape: tuple[int, ...]) -> str:
+    if len(shape) == 2 and shape[0] == 2:
+        return "two rows look like sources and targets: pass the transpose, array.T, or call interop.from_edge_index"
+    if len(shape) == 2 and shape[0] == shape[1]:
+        return "if this is an adjacency matrix, pass numpy.argwhere(matrix)"
+    return "pass one row per edge: source, target"
+
+
+def _mixed(flat: list[Any]) -> InputError:
+    """Name the first value that keeps the list from being all integers or all strings."""
+    wanted: tuple[type, ...] = (str,) if isinstance(flat[0], str) else (int, np.integer)
+    at = next(at for at, value in enumerate(flat) if isinstance(value, bool) or not isinstance(value, wanted))
+    return InputError(
+        f"<pairs>: row {at // 2} holds {flat[at]!r} of type {type(flat[at]).__name__}; "
+        "pass pairs that are all integers or all strings"
+    )

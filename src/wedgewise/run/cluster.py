@@ -1,0 +1,324 @@
+"""Counting a store with workers in other processes or on other machines.
+
+    tasks ─make_batches→ Batch ─submit→ Workers ─delivery→ Delivery ─Driver→ {task id: Partial}
+
+A task is a pure function of its number, the store and the options: workers read the blocks from storage that all of
+them share, and send a few integers back. Whatever is lost is done again; what arrives twice has to be equal. The driver
+writes every finished task into the journal of `count_store`, so that either goes on where the other was ended.
+
+At most two batches per worker are under way: the next one is there when one is finished. Workers tell what they have
+finished while a batch lasts, so that what is lost with a worker, or with this process, is the task that it was at and
+those of the last moment. A batch that workers were lost with is sent again as single tasks, without those. A task that
+a worker was lost with is sent again alone, with nothing else under way that could be the reason: when it has ended
+enough workers so, it is poison, and the work stops.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter, deque
+from collections.abc import Callable, Mapping
+from contextlib import closing, nullcontext
+from dataclasses import dataclass, replace
+from itertools import count
+from typing import Protocol
+
+from wedgewise.algorithms import ENGINE, find
+from wedgewise.algorithms._contract import Work
+from wedgewise.algorithms._passes import Partial
+from wedgewise.errors import ClusterError, InputError, PreconditionError, VerificationError
+from wedgewise.machine import hardware
+from wedgewise.machine.budget import LEAST_LIMIT, check_limit
+from wedgewise.machine.out_of_memory import memory_for
+from wedgewise.run._cluster_batches import make_batches
+from wedgewise.run._cluster_wire import Finished, Order, Reply
+from wedgewise.run.journal import Journal, kept_journal
+from wedgewise.run.local import Execution
+from wedgewise.run.memory import DRIVEN_TASK_BYTES, TaskMemory, lists_bytes, room_beside_lists, triple_answer
+from wedgewise.run.outofcore import StoreCount, plan_of, reuse_order, total_of, work_key
+from wedgewise.run.plan import Plan
+from wedgewise.run.reduce import Computed
+from wedgewise.stages.blocks import Task
+from wedgewise.stages.tasks import tasks_of
+from wedgewise.store.open import Store, open_store
+from wedgewise.store.urls import Folder
+from wedgewise.version import __version__
+
+Tell = Callable[[str, int, int], None] | None
+
+UNDER_WAY_PER_WORKER = 2
+POISON_DEATHS = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Tasks that one worker does one after the other; with `alone`, nothing else is under way meanwhile."""
+
+    number: int
+    tasks: tuple[int, ...]
+    alone: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Delivery:
+    """What became of a batch, or of its first tasks: the reply of a worker, or how many workers were lost with it."""
+
+    batch: Batch
+    reply: bytes | None
+    deaths: int = 0
+    is_whole: bool = True
+
+
+class Workers(Protocol):
+    """Whoever does batches. They may do one twice, and deliver in any order, late or more than once."""
+
+    @property
+    def count(self) -> int:
+        """How many workers there are now."""
+
+    def submit(self, batch: Batch, order: str) -> None:
+        """Have some worker call `wedgewise.run._cluster_worker.count_batch` with the order of a batch."""
+
+    def delivery(self) -> Delivery:
+        """Wait for the next delivery."""
+
+    def close(self) -> None:
+        """Cancel whatever is under way, and leave nothing behind."""
+
+
+@memory_for("count")
+def count_on_cluster(
+    store: Store | str | os.PathLike[str],
+    *,
+    cluster: str | None = None,
+    workers: int | None = None,
+    threads: int | None = None,
+    algorithm: str = "auto",
+    knobs: Mapping[str, int | str] | None = None,
+    memory_limit: int | None = None,
+    progress: Tell = None,
+    resume: bool = True,
+    journal: bool = True,
+) -> StoreCount:
+    """Count the triangles of a store with the workers of a Dask cluster or of this machine, exactly.
+
+    Parameters
+    ----------
+    store : an open store, its folder or its URL; all workers have to see the same there
+    cluster : the address of a Dask scheduler, such as ``tcp://host:8786``, or the path of a scheduler file
+    workers : how many processes to start on this machine instead
+    threads : how many threads work on a task in each worker; by default what a worker may use, and on this machine
+        its share of that
+    memory_limit : for the size of every worker; on this machine, for all of them together
+    algorithm, knobs, progress, resume, journal : as in `count_store`
+
+    Raises
+    ------
+    ClusterError
+        When no scheduler or no worker answers, when versions or graphs differ, or when a task ends its workers.
+    """
+    from wedgewise.run._cluster_local import LocalWorkers
+    from wedgewise.run._dask import connect
+
+    if (cluster is None) == (workers is None):
+        raise InputError("name a cluster, or how many workers to start on this machine, and not both")
+    opened = store if isinstance(store, Store) else open_store(store)
+    assignment = assign(opened, algorithm, knobs, threads, memory_limit, workers)
+    keeping = kept_journal(opened, assignment.key, len(assignment.busy), resume=resume)
+    with keeping if journal else nullcontext((None, ())) as (written, notes):
+        resumed = 0 if written is None else len(written.done)
+        driver = Driver(assignment, written, progress)
+        if driver.left:
+            with closing(connect(cluster) if cluster is not None else LocalWorkers(workers or 1)) as crew:
+                driver.run(crew)
+        return StoreCount(
+            driver.finish(),
+            replace(assignment.plan, reasons=(*assignment.plan.reasons, *notes)),
+            resumed,
+            driver.seconds,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Assignment:
+    """What is to be counted, and how: the same for all workers.
+
+    Attributes
+    ----------
+    key : of the work; every result carries it
+    tasks : all of the store
+    busy : those that can have triangles, in the order in which they share blocks
+    threads, memory_limit : of each worker
+    """
+
+    store: Store
+    plan: Plan
+    key: str
+    tasks: tuple[Task, ...]
+    busy: tuple[Task, ...]
+    threads: int | None
+    memory_limit: int | None
+
+    def order(self, batch: Batch) -> str:
+        """What a worker is told."""
+        place, plan = self.store.place, self.plan
+        return Order(
+            version=__version__,
+            store=os.path.abspath(place.path) if isinstance(place, Folder) else str(place),
+            fingerprint=self.store.manifest.fingerprint,
+            key=self.key,
+            algorithm=plan.algorithm,
+            knobs=plan.knobs,
+            threads=self.threads,
+            memory_limit=self.memory_limit,
+            tasks=batch.tasks,
+        ).to_json()
+
+
+def assign(
+    store: Store,
+    algorithm: str,
+    knobs: Mapping[str, int | str] | None,
+    threads: int | None,
+    memory_limit: int | None,
+    workers: int | None,
+) -> Assignment:
+    """Check what was asked for; threads and memory are divided among workers of this machine, if there are to be."""
+    if store.place.is_in_this_process:
+        raise PreconditionError(f"{store.place}: no other process sees it; name a folder, or a URL of shared storage")
+    name = ENGINE if algorithm == "auto" else algorithm
+    answer, settings = triple_answer(name), find(name, "cpu").settings(knobs)
+    if workers is not None:
+        threads, memory_limit = _divided(threads, memory_limit, workers)
+    check_limit(memory_limit)
+    room_beside_lists(store.place, store.partition, DRIVEN_TASK_BYTES, hardware.available_memory())
+    memory = TaskMemory(store.counts, answer, settings, threads or hardware.usable_threads())
+    tasks = tasks_of(store.partition)
+    busy = tuple(task for task in reuse_order(tasks) if memory.has_work(task))
+    plan = replace(
+        plan_of(store, name, settings, memory.threads, memory.heaviest(busy)[0]),
+        reasons=(
+            f"{len(busy):,} tasks of three blocks each, for workers that read them from {store.place}",
+            f"{lists_bytes(store.partition, DRIVEN_TASK_BYTES):,} bytes of lists of tasks in the process that asks",
+        ),
+    )
+    return Assignment(store, plan, work_key(store, name, settings), tasks, busy, threads, memory_limit)
+
+
+def _divided(threads: int | None, memory_limit: int | None, workers: int) -> tuple[int, int]:
+    """The threads and the memory of each worker of this machine."""
+    if workers < 1:
+        raise InputError(f"there is at least one worker, not {workers}")
+    if memory_limit is None:
+        each = max(LEAST_LIMIT, hardware.available_memory() * 3 // 4 // workers)
+    else:
+        each = memory_limit // workers
+        if each < LEAST_LIMIT <= memory_limit:
+            raise InputError(
+                f"{memory_limit:,} bytes are too few for {workers} workers, which take {LEAST_LIMIT:,} each at least; "
+                "allow more, or start fewer"
+            )
+    return hardware.granted_threads(threads or max(1, hardware.usable_threads() // workers)), each
+
+
+class Driver:
+    """Keeps workers busy until every task has a result."""
+
+    def __init__(self, assignment: Assignment, journal: Journal | None = None, tell: Tell = None) -> None:
+        self._assignment, self._journal, self._tell = assignment, journal, tell
+        self._partials: dict[int, Partial] = {} if journal is None else dict(journal.done)
+        self.seconds: dict[int, float] = {} if journal is None else dict(journal.seconds)
+        self._left = {task.number for task in assignment.busy} - self._partials.keys()
+        self._numbers = count()
+        self._waiting: deque[tuple[int, ...]] = deque()
+        self._suspects: deque[int] = deque()
+        self._under_way: dict[int, Batch] = {}
+        self._deaths: Counter[int] = Counter()  # of workers, by task that was alone
+
+    @property
+    def left(self) -> int:
+        """How many tasks are still to be done."""
+        return len(self._left)
+
+    def run(self, workers: Workers) -> None:
+        """Have all tasks done; an error of ours in a worker is raised as it is."""
+        to_do = [task for task in self._assignment.busy if task.number in self._left]
+        self._waiting.extend(make_batches(self._assignment.store.counts, to_do, workers.count))
+        while self._left:
+            self._feed(workers)
+            self._take(workers.delivery())
+
+    def finish(self) -> Computed:
+        """The sum of all tasks; the journal is not needed any more."""
+        idle = {task.number: Partial(task.number, 0, 0) for task in self._assignment.tasks}
+        partials = {**idle, **self._partials}
+        execution = Execution(len(idle), partials, Work(()), task_seconds=self.seconds)
+        computed = total_of(self._assignment.store, execution, self._assignment.plan)
+        if self._journal is not None:
+            self._journal.remove()
+        return computed
+
+    def _feed(self, workers: Workers) -> None:
+        """Submit as much as keeps the workers busy, or one suspect when nothing else is under way."""
+        while self._suspects and not self._under_way:
+            self._submit((self._suspects.popleft(),), workers, alone=True)
+        if self._suspects or any(batch.alone for batch in self._under_way.values()):
+            return
+        while self._waiting and len(self._under_way) < UNDER_WAY_PER_WORKER * max(1, workers.count):
+            self._submit(self._waiting.popleft(), workers)
+
+    def _submit(self, tasks: tuple[int, ...], workers: Workers, alone: bool = False) -> None:
+        """Submit what has not arrived meanwhile."""
+        left = tuple(task for task in tasks if task in self._left)
+        if left:
+            batch = Batch(next(self._numbers), left, alone)
+            self._under_way[batch.number] = batch
+            workers.submit(batch, self._assignment.order(batch))
+
+    def _take(self, delivery: Delivery) -> None:
+        is_new = delivery.is_whole and self._under_way.pop(delivery.batch.number, None) is not None
+        if delivery.reply is not None:
+            self._take_reply(delivery.batch, Reply.from_json(delivery.reply), delivery.is_whole)
+        elif is_new:
+            self._take_loss(delivery.batch, delivery.deaths)
+
+    def _take_reply(self, batch: Batch, reply: Reply, is_whole: bool) -> None:
+        arrived = Counter(finished.partial.task for finished in reply.finished)
+        asked = Counter(batch.tasks)
+        if reply.key != self._assignment.key or (arrived != asked if is_whole else not arrived <= asked):
+            raise VerificationError(f"a worker was asked for tasks {batch.tasks[:5]} … and answered others")
+        for finished in reply.finished:
+            self._keep(finished)
+
+    def _keep(self, finished: Finished) -> None:
+        """Keep a result; one that is there already has to be equal, in what does not depend on its batch."""
+        partial = finished.partial
+        known = self._partials.get(partial.task)
+        if known is None:
+            self._partials[partial.task], self.seconds[partial.task] = partial, finished.seconds
+            self._left.discard(partial.task)
+            if self._journal is not None:
+                self._journal.add(partial, finished.seconds)
+            if self._tell is not None:
+                self._tell("count", len(self._assignment.busy) - self.left, len(self._assignment.busy))
+        elif known.triangles != partial.triangles:
+            raise VerificationError(
+                f"task {partial.task} has {known.triangles:,} triangles and, delivered again, {partial.triangles:,}; "
+                "a worker is broken: count again without it"
+            )
+
+    def _take_loss(self, batch: Batch, deaths: int) -> None:
+        """Tasks that may have ended workers: each by itself, then each alone, then no more."""
+        if len(batch.tasks) > 1:
+            self._waiting.extendleft((task,) for task in reversed(batch.tasks))
+            return
+        task = batch.tasks[0]
+        if batch.alone:
+            self._deaths[task] += deaths
+        if self._deaths[task] >= POISON_DEATHS:
+            asked = self._assignment.tasks[task]
+            raise ClusterError(
+                f"task {task} (blocks {asked.i}, {asked.j}, {asked.k}) ended {self._deaths[task]} workers when nothing "
+                "else was under way; look at their logs, give them more memory, or partition the graph into more parts"
+            )
+        self._suspects.append(task)

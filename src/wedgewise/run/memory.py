@@ -1,0 +1,140 @@
+"""What tasks on blocks take: the memory of blocks, of what an algorithm makes of three of them, and of its threads."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import overload
+
+from wedgewise.algorithms import find, registry
+from wedgewise.algorithms._contract import Knobs, TripleAnswer
+from wedgewise.errors import MemoryLimitError, PreconditionError
+from wedgewise.stages.blocks import Partition, Task
+from wedgewise.stages.tasks import Counts, task_count
+
+Pair = tuple[int, int]
+
+PAGE_BYTES = 1 << 12
+COUNTED_TASK_BYTES = 500  # of a task in the lists of a count: itself, its place, its result, its seconds
+OWNED_TASK_BYTES = 560  # in those of owners, where it has three roles; rounds of a truss have two such lists
+DRIVEN_TASK_BYTES = 620  # in those of a driver of workers, where it is in a batch, too
+HYBRID_TASK_BYTES = 740  # in those of a hybrid count, where it has an estimate and a time line, too
+SPARE_BYTES = 1 << 23  # kernels of owners and a piece of a block that is read
+WRITING_BYTES = 48 << 20  # a piece of the rows, and what a writer makes of it
+
+
+def triple_answer(algorithm: str) -> TripleAnswer:
+    """How an algorithm counts three blocks."""
+    asked = find(algorithm, "cpu")
+    if "count" not in asked.triples:
+        able = ", ".join(name for (name, device), other in registry().items() if device == "cpu" and other.triples)
+        raise PreconditionError(f"{algorithm} does not count blocks, of which a store consists; {able} do")
+    return asked.triples_on_cpu("count")
+
+
+def lists_bytes(partition: Partition, task_bytes: int) -> int:
+    """What lists of all tasks take, at so many bytes each."""
+    return task_bytes * task_count(partition)
+
+
+def room_beside_lists(name: object, partition: Partition, task_bytes: int, room: int) -> int:
+    """What lists of all tasks leave of a room, or a refusal before there are any; `name` is that of the store."""
+    need = lists_bytes(partition, task_bytes)
+    if need > room:
+        raise MemoryLimitError(
+            f"{name}: lists of {task_count(partition):,} tasks of {partition.parts} parts take {need:,} bytes and "
+            f"{room:,} are left; raise the limit, or partition the graph into fewer parts"
+        )
+    return room - need
+
+
+def pairs_of_task(task: Task) -> set[Pair]:
+    """The blocks of a task."""
+    return {(task.i, task.j), (task.i, task.k), (task.j, task.k)}
+
+
+class PairsOfTasks(Sequence[set[Pair]]):
+    """The blocks of one task after the other, found when they are asked for: kept, they take half a kilobyte each."""
+
+    def __init__(self, tasks: Sequence[Task]) -> None:
+        self._tasks = tasks
+
+    def __len__(self) -> int:
+        return len(self._tasks)
+
+    @overload
+    def __getitem__(self, step: int) -> set[Pair]: ...
+
+    @overload
+    def __getitem__(self, step: slice) -> PairsOfTasks: ...
+
+    def __getitem__(self, step: int | slice) -> set[Pair] | PairsOfTasks:
+        return pairs_of_task(self._tasks[step]) if isinstance(step, int) else PairsOfTasks(self._tasks[step])
+
+
+def block_bytes(counts: Counts, pair: Pair) -> int:
+    """The bytes of a block, in whole pages."""
+    rows, arcs = int(counts.sizes[pair[0]]), int(counts.arcs[pair])
+    return sum(-(-4 * length // PAGE_BYTES) * PAGE_BYTES for length in (rows + 1, arcs))
+
+
+def most_owner_bytes(counts: Counts, algorithm: str) -> int:
+    """What supports by owner, and those of a truss, take at most on one thread.
+
+    It is as if the largest part and the heaviest block were all parts and blocks of a task. A block is read whole
+    before its dead arcs are dropped; the slice before the one that is worked on is still held. Afterwards rows are
+    written block by block.
+    """
+    ids, arcs = int(counts.sizes.max(initial=0)), int(counts.arcs.max(initial=0))
+    owned, knobs = find(algorithm, "cpu").owned["edge_support"], find(algorithm, "cpu").settings(None)
+    work = max(owned.bytes_needed(ids, ids, ids, arcs, arcs, arcs, role, 1, knobs) for role in range(3))
+    blocks, slices, reading = 3 * 4 * (ids + 1 + arcs), 2 * 4 * arcs, 4 * arcs + arcs // 8 + 12 * (ids + 1)
+    rows = 4 * int(counts.sizes.sum()) + 9 * arcs + 44 * ids + WRITING_BYTES
+    return max(blocks + slices + reading + work + SPARE_BYTES, rows)
+
+
+@dataclass(frozen=True, slots=True)
+class TaskMemory:
+    """What the tasks of some blocks take, when an algorithm counts them on so many threads."""
+
+    counts: Counts
+    answer: TripleAnswer
+    knobs: Knobs
+    threads: int
+
+    def has_work(self, task: Task) -> bool:
+        """Whether all blocks of a task have arcs."""
+        return all(self.counts.arcs[pair] for pair in pairs_of_task(task))
+
+    def block(self, pair: Pair) -> int:
+        """The bytes of a block, in whole pages."""
+        return block_bytes(self.counts, pair)
+
+    def work(self, task: Task) -> int:
+        """The most bytes of a task beyond its blocks."""
+        return self.answer.bytes_needed(*self._shape(task), self.knobs) + self._further_threads(task)
+
+    def expected_work(self, task: Task, is_skewed: bool) -> int:
+        """The bytes that it takes as a rule, in a graph that is skewed or not."""
+        if self.answer.expected_bytes is None:
+            return self.work(task)
+        return self.answer.expected_bytes(*self._shape(task), self.knobs, is_skewed) + self._further_threads(task)
+
+    def _shape(self, task: Task) -> tuple[int, int, int, int, int, int]:
+        """The ids of its parts, and the arcs of its blocks."""
+        sizes, arcs, (i, j, k) = self.counts.sizes, self.counts.arcs, (task.i, task.j, task.k)
+        return int(sizes[i]), int(sizes[j]), int(sizes[k]), int(arcs[i, j]), int(arcs[i, k]), int(arcs[j, k])
+
+    def _further_threads(self, task: Task) -> int:
+        one = self.answer.thread_bytes(int(self.counts.sizes[task.k]), self.knobs) + PAGE_BYTES
+        return (self.threads - 1) * one
+
+    def heaviest(self, tasks: Iterable[Task]) -> tuple[int, Task | None]:
+        """The most that a task takes, blocks included, and which one that is."""
+        found: tuple[int, Task | None] = (0, None)
+        for task in tasks:
+            if self.has_work(task):
+                need = self.work(task) + sum(self.block(pair) for pair in pairs_of_task(task))
+                if need > found[0]:
+                    found = need, task
+        return found

@@ -1,0 +1,304 @@
+"""Counting on a store within a memory limit: a task at a time, its three blocks in memory, threads within the task.
+
+Tasks run in an order that uses the same blocks again, not heaviest first: since all threads work on one task, none is
+left waiting at the end, and what a task costs beyond its work is the blocks that it has to read, and what is made of
+block jk. For fixed j and k, i goes up and down in turn: what was made of jk serves all of them. The order is known
+beforehand, so that the block to give up for another one is the one that is needed last (Belady's rule, which no other
+can beat).
+
+Memory: lists of all tasks, the blocks of one, what its algorithm makes of them, and 4 bytes per column for each further
+thread; blocks of tasks to come stay as far as the limit allows. A journal in the store has every finished task.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
+from copy import copy
+from dataclasses import dataclass, field, replace
+from itertools import groupby, islice
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from wedgewise.algorithms import ENGINE, find
+from wedgewise.algorithms._contract import Knobs, PrepareTask, Work
+from wedgewise.algorithms._passes import Partial, run_pass
+from wedgewise.errors import FormatError, MemoryLimitError
+from wedgewise.machine import hardware, jit
+from wedgewise.machine.budget import room_within
+from wedgewise.machine.out_of_memory import memory_for
+from wedgewise.run.block_cache import BlockCache, triple_of
+from wedgewise.run.journal import LINE_BYTES, Journal, kept_journal, key_of
+from wedgewise.run.local import Execution
+from wedgewise.run.memory import (
+    COUNTED_TASK_BYTES,
+    Pair,
+    PairsOfTasks,
+    TaskMemory,
+    lists_bytes,
+    room_beside_lists,
+    triple_answer,
+)
+from wedgewise.run.plan import Plan
+from wedgewise.run.prediction import predict
+from wedgewise.run.reduce import Computed, can_occur, reduce
+from wedgewise.run.timeline import Timeline
+from wedgewise.stages.blocks import Block, Task, Triple
+from wedgewise.stages.tasks import tasks_of
+from wedgewise.store.manifest import MANIFEST
+from wedgewise.store.open import Store, first_fault, open_store
+from wedgewise.version import __version__
+
+if TYPE_CHECKING:
+    from wedgewise.run.owners import BlockSource
+
+Tell = Callable[[str, int, int], None] | None
+
+PROCESS = "the interpreter and its kernels"
+REHEARSED = 1 << 8  # vertices of a clique: so many that the engine has hubs
+
+
+@dataclass(frozen=True, slots=True)
+class StoreCount:
+    """The triangles of a store, how they were counted, and how many tasks a journal had already.
+
+    ``task_seconds`` are by number of task, without the reading of blocks; a journal has those of earlier runs.
+    ``timeline`` is what ran where and when, where GPUs took part.
+    """
+
+    computed: Computed
+    plan: Plan
+    resumed: int
+    task_seconds: Mapping[int, float] = field(default_factory=dict)
+    timeline: Timeline | None = None
+
+    @property
+    def triangles(self) -> int:
+        return self.computed.triangles
+
+
+@memory_for("count")
+def count_store(
+    store: Store | str | os.PathLike[str],
+    *,
+    memory_limit: int | None = None,
+    threads: int | None = None,
+    algorithm: str = "auto",
+    knobs: Mapping[str, int | str] | None = None,
+    progress: Tell = None,
+    resume: bool = True,
+    journal: bool = True,
+) -> StoreCount:
+    """Count the triangles of a store, exactly.
+
+    Parameters
+    ----------
+    store : an open store, or its folder
+    memory_limit : for the resident size of this process, interpreter included; what is left by default
+    threads : how many threads work on a task
+    algorithm : the name of one that counts three blocks at a time; "auto" is the engine
+    knobs : its parameters
+    progress : a callable (stage, done, total)
+    resume : go on where a count with the same options was ended; without it, start again
+    journal : write down every finished task, where that can be written
+
+    Raises
+    ------
+    MemoryLimitError
+        When the blocks of some task do not fit.
+    InputError
+        When there is a journal of another graph or of other options.
+    """
+    opened = store if isinstance(store, Store) else open_store(store)
+    counting, plan = plan_count(opened, memory_limit, threads, algorithm, knobs)
+    key = work_key(opened, plan.algorithm, plan.knobs)
+    keeping = kept_journal(opened, key, len(counting.order), resume=resume)
+    with keeping if journal else nullcontext((None, ())) as (written, notes):
+        resumed = 0 if written is None else len(written.done)
+        execution = counting.run(written, progress)
+        computed = total_of(opened, execution, plan)
+        if written is not None:
+            written.remove()
+    return StoreCount(computed, replace(plan, reasons=(*plan.reasons, *notes)), resumed, execution.task_seconds)
+
+
+def plan_count(
+    store: Store,
+    memory_limit: int | None,
+    threads: int | None,
+    algorithm: str,
+    knobs: Mapping[str, int | str] | None = None,
+) -> tuple[Counting, Plan]:
+    """Load the kernels, measure what is left, and refuse a store whose heaviest task takes more."""
+    name = ENGINE if algorithm == "auto" else algorithm
+    answer, settings = triple_answer(name), find(name, "cpu").settings(knobs)
+    room = room_within(memory_limit, rehearse, name)
+    room = room_beside_lists(store.place, store.partition, COUNTED_TASK_BYTES, room)
+    memory = TaskMemory(store.counts, answer, settings, hardware.granted_threads(threads))
+    counting = Counting(store, memory, room).with_fitting_threads()
+    counting.check_room()
+    return counting, _predicted(store, name, counting)
+
+
+def total_of(store: Store, execution: Execution, plan: Plan) -> Computed:
+    """The sum of all tasks; refuse a store that says of itself what makes the sum impossible."""
+    triangles = sum(partial.triangles for partial in execution.partials.values())
+    if not can_occur(triangles, plan):
+        raise FormatError(
+            f"says that there are {plan.m:,} edges and {plan.wedges:,} wedges, and {triangles:,} triangles were found",
+            path=store.place.name_of(MANIFEST),
+            remedy="start again by --restart (resume=False), and if that is not it, partition the graph again",
+        )
+    return reduce(execution, plan)
+
+
+def reuse_order(tasks: Sequence[Task]) -> list[Task]:
+    """Tasks by j and k, and by i up and down in turn."""
+    ordered: list[Task] = []
+    groups: dict[Pair, list[Task]] = {}
+    for task in tasks:
+        groups.setdefault((task.j, task.k), []).append(task)
+    for number, pair in enumerate(sorted(groups)):
+        ordered += groups[pair] if number % 2 == 0 else groups[pair][::-1]
+    return ordered
+
+
+class Counting:
+    """Tasks of a store, or of what lives of its `blocks`, and what each of them takes."""
+
+    def __init__(
+        self, store: Store, memory: TaskMemory, room: int, blocks: BlockSource | None = None, *, shares: int = 1
+    ) -> None:
+        self.store, self.memory, self.room, self._blocks = store, memory, room, blocks or store
+        self.tasks = tasks_of(store.partition, shares)
+        self.order = [task for task in reuse_order(self.tasks) if memory.has_work(task)]
+
+    def with_fitting_threads(self) -> Counting:
+        """The same on as many threads as the room allows, halved as often as that takes."""
+        if self.memory.threads == 1 or self.memory.heaviest(self.order)[0] <= self.room:
+            return self
+        fewer = copy(self)
+        fewer.memory = replace(self.memory, threads=self.memory.threads // 2)
+        return fewer.with_fitting_threads()
+
+    def check_room(self) -> int:
+        """What the heaviest task takes; refuse it where there is less."""
+        need, heaviest = self.memory.heaviest(self.order)
+        if heaviest is not None and need > self.room:
+            raise MemoryLimitError(
+                f"{self.store.place}: the blocks {heaviest.i}, {heaviest.j}, {heaviest.k} and what is made of them "
+                f"take {need:,} bytes and {self.room:,} are left; raise the limit, or partition the graph "
+                "into more parts"
+            )
+        return need
+
+    def run(self, journal: Journal | None, tell: Tell) -> Execution:
+        """Every task that the journal does not have."""
+        partials = {task.number: Partial(task.number, 0, 0) for task in self.tasks}
+        if journal is not None:
+            partials.update(journal.done)
+        to_do = [task for task in self.order if journal is None or task.number not in journal.done]
+        seconds = {} if journal is None else dict(journal.seconds)
+        cache = BlockCache(self._read, self.memory.block, PairsOfTasks(to_do))
+        positions = enumerate(to_do)
+        for _pair, group in groupby(to_do, key=looked_up_in):
+            tasks = list(group)
+            prepare = self.memory.answer.in_turn(self.memory.knobs, len(tasks))
+            for position, task in islice(positions, len(tasks)):
+                triple = triple_of(cache.blocks(position, self.room - self.memory.work(task)), task)
+                begin = time.perf_counter()
+                partial = partials[task.number] = self.count(task, triple, prepare)
+                seconds[task.number] = time.perf_counter() - begin
+                del triple  # or blocks that the cache gives up would stay
+                if journal is not None:
+                    journal.add(partial, seconds[task.number])
+                if tell is not None:
+                    tell("count", len(self.order) - len(to_do) + position + 1, len(self.order))
+        return Execution(len(self.tasks), partials, Work(()), task_seconds=seconds)
+
+    def _read(self, pair: Pair) -> Block:
+        return self._blocks.block(*pair, threads=self.memory.threads)
+
+    def count(self, task: Task, triple: Triple, prepare: PrepareTask) -> Partial:
+        """What one task finds."""
+        triangles = tests = 0
+        for step in prepare(triple, task.share, task.shares).passes:
+            for partial in run_pass(step, 0, self.memory.threads, None):
+                triangles += partial.triangles
+                tests += partial.tests
+        return Partial(task.number, triangles, tests)
+
+
+def looked_up_in(task: Task) -> Pair:
+    """The block whose rows a task looks up."""
+    return task.j, task.k
+
+
+def plan_of(store: Store, algorithm: str, knobs: dict[str, int | str], threads: int, need: int) -> Plan:
+    manifest = store.manifest
+    return Plan(
+        question="count",
+        computes="count",
+        algorithm=algorithm,
+        device="cpu",
+        order=manifest.order,
+        relabel="rank",
+        threads=threads,
+        knobs=knobs,
+        n=manifest.n,
+        m=manifest.m,
+        wedges=manifest.wedges,
+        bytes_needed=need,
+        estimated_seconds=0.0,
+        reasons=(
+            f"a store of {len(manifest.blocks):,} blocks: those of a task are in memory, and others as far as they fit",
+        ),
+        beyond=PROCESS,
+    )
+
+
+def _predicted(store: Store, algorithm: str, counting: Counting) -> Plan:
+    """The plan of a count, with what it will take."""
+    memory = counting.memory
+    found = predict(counting.order, memory, counting.room, store.manifest.wedges)
+    lists = lists_bytes(store.partition, COUNTED_TASK_BYTES)
+    plan = plan_of(store, algorithm, dict(memory.knobs), memory.threads, found.peak_bytes + lists)
+    reasons = (
+        f"at most {found.held_bytes:,} bytes of blocks and {found.work_bytes:,} of what is made of them",
+        f"{lists:,} bytes of lists of tasks",
+        f"{found.read_bytes:,} bytes of blocks are read for {found.tasks:,} tasks",
+        f"up to {LINE_BYTES * found.tasks:,} bytes of disk for finished tasks, until all are counted",
+    )
+    return replace(plan, estimated_seconds=found.seconds, reasons=(*plan.reasons, *reasons))
+
+
+def work_key(store: Store, algorithm: str, knobs: Knobs) -> str:
+    """What results depend on: the graph, its parts, and how they are counted."""
+    return key_of(
+        fingerprint=store.manifest.fingerprint,
+        partition=store.partition.to_dict(),
+        algorithm=algorithm,
+        knobs=dict(knobs),
+        version=__version__,
+    )
+
+
+def rehearse(algorithm: str) -> None:
+    """Load every kernel that counting on a store calls: count a clique, in each way that the algorithm knows."""
+    if jit.JIT_DISABLED:
+        return
+    rows, columns = np.triu_indices(REHEARSED, 1)
+    offsets = np.append(0, np.cumsum(np.bincount(rows, minlength=REHEARSED))).astype(np.uint32)
+    heads = columns.astype(np.uint32)
+    first_fault(offsets, heads, REHEARSED, 0, REHEARSED)
+    knobs, answer = find(algorithm, "cpu").knobs, triple_answer(algorithm)
+    ways = [{}, *({knob.name: choice} for knob in knobs for choice in knob.choices)]
+    block, other = Block(offsets, heads, REHEARSED), Block(offsets, heads, REHEARSED)
+    for way in ways:
+        for triple in (Triple(block, block, block), Triple(block, other, block)):
+            work = answer.prepare(triple, find(algorithm, "cpu").settings(way), 0, 1)
+            for step in work.passes:
+                run_pass(step, 0, 1, None)

@@ -1,0 +1,468 @@
+"""OrientedGraph + Machine → Plan: which algorithm, how much memory, how long, and why."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from wedgewise.algorithms import ENGINE, TRUSS_ENGINE, find, registry
+from wedgewise.algorithms._contract import (
+    MAX_ARCS,
+    TRUSSES,
+    Answer,
+    DeviceAnswer,
+    DeviceTrussAnswer,
+    Shape,
+    TrussAnswer,
+)
+from wedgewise.errors import DeviceMemoryError, InputError, MemoryLimitError, PreconditionError, UnknownNameError
+from wedgewise.machine import gpu, hardware, jit
+
+if TYPE_CHECKING:
+    from wedgewise.algorithms._contract import Algorithm
+    from wedgewise.graph import Graph
+    from wedgewise.machine.gpu import CopyingDevice
+
+DEVICES = ("auto", "cpu", "cuda", "hybrid")
+MAX_EDGES = MAX_ARCS
+
+ALWAYS_THERE_BYTES = 1 << 24  # asking the system costs more than taking so little
+
+ARRAY_SECONDS_PER_WEDGE = 1.2e-7
+COMPILED_SECONDS_PER_WEDGE = 1e-9
+ORIENT_SECONDS_PER_EDGE = 2e-8
+DEVICE_SECONDS, DEVICE_SECONDS_PER_EDGE = 5e-3, 1.5e-9
+BLOCK_SECONDS_PER_EDGE = 5e-10  # of tasks on a GPU, their blocks copied
+AS_GOOD_SHARE, AS_GOOD_SECONDS = 1.05, 5e-6  # kernels that take so much longer are as good: preparing decides
+BATCHES, MOST_BATCHES = "batches", 64  # the knob of algorithms that can save memory so
+COST = {  # in counts
+    "count": 1,
+    "triangles": 2,
+    "edge_support": 5,
+    "list_triangles": 5,
+    "weighted_triangles": 14,
+    "trussness": 40,
+    "k_truss": 8,
+    "max_truss": 12,
+}
+ARRAY_ROUNDS = {"trussness": 100, "k_truss": 10, "max_truss": 100}  # of trusses, each of which costs about a count
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What the caller asked for; of threads, as many as this process gets, unless those of a cluster are meant."""
+
+    device: str = "auto"
+    algorithm: str = "auto"
+    order: str = "auto"
+    relabel: str = "auto"
+    memory_limit: int | None = None
+    threads: int | None = None
+    knobs: Mapping[str, int | str] | None = None
+    because: tuple[str, ...] = ()
+    cluster: str | None = None
+    workers: int | None = None
+    resume: bool = True
+    work_folder: str | os.PathLike[str] | None = None
+
+    def __post_init__(self) -> None:
+        if self.threads is not None and self.cluster is None:
+            object.__setattr__(self, "because", (*self.because, *hardware.note_on_threads(self.threads)))
+            object.__setattr__(self, "threads", hardware.granted_threads(self.threads))
+
+
+@dataclass(frozen=True, slots=True)
+class BlockPlan:
+    """The tasks of a hybrid count, and what they may take.
+
+    Attributes
+    ----------
+    parts, blocks : what ids are cut into, and the blocks that have arcs
+    tasks : those with work; of them `host_tasks` are for threads alone, `device_only_tasks` for GPUs alone
+    devices, streams : the GPUs, and how many tasks each of them does at a time
+    threads, cutoff : how many count themselves; they leave so many of the heaviest tasks to the GPUs
+    device_bytes, host_bytes : what blocks and work may take on each GPU, and on the host beyond blocks in memory
+    """
+
+    parts: int
+    blocks: int
+    tasks: int
+    host_tasks: int
+    device_only_tasks: int
+    devices: tuple[str, ...]
+    streams: int
+    threads: int
+    cutoff: int
+    device_bytes: int
+    host_bytes: int
+
+    def lines(self) -> list[str]:
+        """As a plan shows them."""
+        gpus = f"{self.streams} streams on each of: {', '.join(self.devices)}" if self.devices else "no GPU"
+        alone = f"{self.host_tasks:,} for threads alone, {self.device_only_tasks:,} for GPUs alone"
+        return [
+            f"  blocks    {self.blocks:,} of {self.parts:,} parts, {self.tasks:,} tasks: {alone}",
+            f"  places    {gpus}; {self.threads} threads, which leave the {self.cutoff:,} heaviest tasks to GPUs",
+            f"  budgets   {self.device_bytes:,} bytes on each GPU, {self.host_bytes:,} on the host",
+        ]
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What will be done and why; ``str(plan)`` is the explanation.
+
+    ``known`` is what can be said of a graph that was not read, whose `n`, `m` and `wedges` are then zero.
+
+    Examples
+    --------
+    >>> import wedgewise as ww
+    >>> plan = ww.explain("count", [(0, 1), (1, 2), (2, 0)], algorithm="forward", threads=2)
+    >>> print(str(plan).partition(chr(10))[0])
+    count: forward on cpu, 2 threads
+    """
+
+    question: str
+    computes: str
+    algorithm: str
+    device: str
+    order: str
+    relabel: str
+    threads: int
+    knobs: dict[str, int | str]
+    n: int
+    m: int
+    wedges: int
+    bytes_needed: int
+    estimated_seconds: float
+    reasons: tuple[str, ...]
+    blocks: BlockPlan | None = None
+    beyond: str = "the oriented graph"
+    known: str | None = None
+
+    def __str__(self) -> str:
+        size = f"{self.n:,} vertices, {self.m:,} edges, {self.wedges:,} wedges in {self.order} order"
+        knobs = ", ".join(f"{name}={value}" for name, value in self.knobs.items()) or "none"
+        lines = [
+            f"{self.question}: {self.algorithm} on {self.device}, {self.threads} threads",
+            f"  graph     {self.known or size}",
+            f"  ids       by {self.relabel}",
+            f"  knobs     {knobs}",
+            *([] if self.blocks is None else self.blocks.lines()),
+            f"  memory    {self.bytes_needed:,} bytes beyond {self.beyond}",
+            f"  time      about {self.estimated_seconds:.3g} s of work",
+            *(f"  because   {reason}" for reason in self.reasons),
+        ]
+        return "\n".join(lines)
+
+
+def engine_for(computes: str) -> str:
+    """What `auto` takes for all but small graphs."""
+    return TRUSS_ENGINE if computes in TRUSSES else ENGINE
+
+
+def choose_orientation(options: Options, place: str, computes: str, graph: Graph) -> tuple[str, str]:
+    """The order and the relabelling that the asked-for algorithm takes, or the best ones for `auto`."""
+    algorithm = find(engine_for(computes) if options.algorithm == "auto" else options.algorithm, place)
+    order = _best_order(algorithm, graph) if options.order == "auto" else options.order
+    relabel = algorithm.relabellings[0] if options.relabel == "auto" else options.relabel
+    if order not in algorithm.orders:
+        raise PreconditionError(f"{algorithm.name} takes the orders {', '.join(algorithm.orders)}, not {order!r}")
+    if relabel not in algorithm.relabellings:
+        listed = ", ".join(algorithm.relabellings)
+        raise PreconditionError(f"{algorithm.name} takes ids by {listed}, not {relabel!r}")
+    return order, relabel
+
+
+def choose_order_of_blocks(options: Options, graph: Graph) -> str:
+    """The order for tasks on blocks, whose ids are ranks: what the engine takes, by whichever algorithm they go."""
+    if options.relabel not in ("auto", "rank"):
+        raise PreconditionError(f"device='hybrid' cuts a graph with ids by rank, not {options.relabel!r}")
+    return choose_orientation(replace(options, algorithm=ENGINE, relabel="rank"), "cpu", "count", graph)[0]
+
+
+def _best_order(algorithm: Algorithm, graph: Graph) -> str:
+    """The order that suits a graph best, of those that an algorithm takes."""
+    return algorithm.orders[0] if algorithm.prefers is None else algorithm.prefers(graph.degrees)
+
+
+def choose_place(options: Options, computes: str, graph: Graph) -> tuple[Options, str]:
+    """Where the work is done, "cpu", "cuda" or "hybrid", and the options with the reason for it."""
+    if graph.why_not_there is not None:
+        options = replace(options, because=(*options.because, graph.why_not_there))
+    place = _asked_place(options)
+    if place == "hybrid" and computes != "count":
+        raise PreconditionError(f"device='hybrid' counts triangles and does not compute {computes}; use cuda or cpu")
+    engine = registry().get((engine_for(computes), "cuda"))
+    is_able = engine is not None and computes in engine.answers
+    if place == "cuda" and not is_able and options.algorithm == "auto":
+        because = *options.because, f"on the host: nothing computes {computes} on a GPU"
+        return replace(options, device="cpu", because=because), "cpu"
+    if place is not None:
+        return options, place
+    if engine is None or not is_able or graph.m >= engine.most_arcs or not gpu.is_likely():
+        return options, "cpu"
+    here, there = _seconds_here(computes, graph, options), _seconds_there(engine, computes, graph)
+    if here <= there or gpu.why_no_device() is not None:
+        return options, "cpu"
+    because = *options.because, f"on the GPU: about {there:.2g} s instead of {here:.2g} s on the host"
+    return replace(options, because=because), "cuda"
+
+
+def choose_place_to_clean(options: Options) -> str:
+    """Where a source is cleaned: on the GPU when that is where the question is to be answered, else where it lies."""
+    return "cuda" if _asked_place(options) == "cuda" else "auto"
+
+
+def _asked_place(options: Options) -> str | None:
+    """The place that was asked for, by itself or by an algorithm that is only there."""
+    if options.device not in DEVICES:
+        raise UnknownNameError(f"no device named {options.device!r}; there are: {', '.join(DEVICES)}")
+    if options.device != "auto":
+        return options.device
+    if options.algorithm == "auto":
+        return None
+    return (
+        "cuda" if (options.algorithm, "cpu") not in registry() and (options.algorithm, "cuda") in registry() else "cpu"
+    )
+
+
+def _seconds_here(computes: str, graph: Graph, options: Options) -> float:
+    """An estimate for the host: loading, orienting and counting the wedges that the degrees let expect."""
+    from wedgewise.prepare.orient_arrays import expected_wedges
+
+    threads = hardware.granted_threads(options.threads)
+    work = COST[computes] * (expected_wedges(graph.degrees) + 4 * graph.m) * COMPILED_SECONDS_PER_WEDGE
+    return jit.load_seconds() + (work + ORIENT_SECONDS_PER_EDGE * graph.m) / threads
+
+
+def _seconds_there(engine: Algorithm, computes: str, graph: Graph) -> float:
+    """An estimate for the GPU: loading, copying, preparing; kernels take less than that, but for rounds of trusses."""
+    from wedgewise.prepare.orient_arrays import expected_wedges
+
+    cost = _device_answer(engine, computes).cost if computes in TRUSSES else None
+    shape = Shape(graph.n, graph.m, int(expected_wedges(graph.degrees)))
+    rounds = 0.0 if cost is None else cost.of_kernels(shape)
+    return gpu.load_seconds() + DEVICE_SECONDS + DEVICE_SECONDS_PER_EDGE * graph.m + rounds
+
+
+def check_preparation(n: int, m: int, options: Options) -> None:
+    """Refuse what cannot fit or overflow, before anything large is allocated."""
+    if m >= MAX_EDGES:
+        raise InputError(f"{m:,} edges; exact 64-bit totals are guaranteed below {MAX_EDGES:,}")
+    need = orient_bytes(n, m, hardware.granted_threads(options.threads))
+    check_memory(need, options, f"orienting {m:,} edges", "use a machine with more memory")
+
+
+def check_memory(need: int, options: Options, what: str, otherwise: str) -> None:
+    """Refuse `need` bytes beyond the caller's limit or what the machine has left."""
+    if options.memory_limit is None and need <= ALWAYS_THERE_BYTES:
+        return
+    allowed = allowed_memory(options)
+    if need > allowed:
+        raise MemoryLimitError(
+            f"{what} takes {need:,} bytes and {allowed:,} are allowed; raise memory_limit or {otherwise}"
+        )
+
+
+def allowed_memory(options: Options) -> int:
+    """The caller's limit, or what the machine has left if that is less."""
+    available = hardware.available_memory()
+    return available if options.memory_limit is None else min(available, options.memory_limit)
+
+
+def estimated_seconds(shape: Shape, threads: int, devices: int) -> float:
+    """What block tasks take on so many threads and GPUs together, loading apart."""
+    here = threads / ((shape.wedges or 0) + 4 * shape.m + 1) / COMPILED_SECONDS_PER_WEDGE
+    there = devices / (DEVICE_SECONDS + BLOCK_SECONDS_PER_EDGE * shape.m)
+    return 1 / (here + there)
+
+
+def orient_bytes(n: int, m: int, threads: int) -> int:
+    """Peak of `orient` beyond the simple graph: two key buffers and the arcs; ranks, counts and offsets."""
+    from wedgewise.prepare.radix import counting_workers
+
+    workers = max(counting_workers(m, n, threads), counting_workers(n, n, threads))
+    return 20 * m + (21 + 4 * workers) * n
+
+
+def with_reasons(plan: Plan, reasons: tuple[str, ...]) -> Plan:
+    """The plan with further reasons, those that it has not yet."""
+    return replace(plan, reasons=(*plan.reasons, *(reason for reason in reasons if reason not in plan.reasons)))
+
+
+def make_plan(
+    question: str, computes: str, shape: Shape, order: str, relabel: str, options: Options, answer_bytes: int = 0
+) -> Plan:
+    """Choose the algorithm that computes what the question needs, for an oriented graph of this shape.
+
+    `answer_bytes` is what making the answer of it takes.
+    """
+    threads = hardware.granted_threads(options.threads)
+    if options.algorithm != "auto":
+        algorithm, reasons = find(options.algorithm, "cpu"), ["asked for by name"]
+    else:
+        algorithm, reasons = _choose(computes, shape, threads)
+    _check_computes(algorithm, computes, question)
+    knobs = algorithm.settings(options.knobs)
+    need = host_bytes(algorithm, computes, shape, threads, knobs) + answer_bytes
+    check_memory(need, options, f"{question} by {algorithm.name}", "use fewer threads or another algorithm")
+    return Plan(
+        question=question,
+        computes=computes,
+        algorithm=algorithm.name,
+        device="cpu",
+        order=order,
+        relabel=relabel,
+        threads=threads,
+        knobs=knobs,
+        n=shape.n,
+        m=shape.m,
+        wedges=shape.wedges or 0,
+        bytes_needed=need,
+        estimated_seconds=_estimate(algorithm, computes, shape, threads),
+        reasons=(*reasons, *options.because),
+    )
+
+
+def make_device_plan(
+    question: str, computes: str, shape: Shape, order: str, relabel: str, options: Options, device: CopyingDevice
+) -> Plan:
+    """Choose the algorithm on a GPU, and as few batches as its memory allows.
+
+    Raises
+    ------
+    DeviceMemoryError
+        When there is no room however small the batches are.
+    """
+    free = device.free_bytes() if options.memory_limit is None else min(device.free_bytes(), options.memory_limit)
+    if options.algorithm != "auto":
+        algorithm, reasons = find(options.algorithm, "cuda"), ["asked for by name"]
+    else:
+        algorithm, reasons = _choose_on_device(computes, shape, order, relabel, free)
+    _check_computes(algorithm, computes, question)
+    knobs = algorithm.settings(options.knobs)
+    need = device_bytes(algorithm, computes, shape, knobs)
+    while need > free:
+        more = _with_more_batches(algorithm, knobs)
+        if more is None:
+            raise DeviceMemoryError(device.name, wanted=need, free=free)
+        knobs = more
+        need = device_bytes(algorithm, computes, shape, knobs)
+    if knobs.get(BATCHES, 1) != algorithm.settings(options.knobs).get(BATCHES, 1):
+        reasons.append(f"in {knobs[BATCHES]} batches, for {free:,} bytes of device memory")
+    cost = _device_answer(algorithm, computes).cost
+    return Plan(
+        question=question,
+        computes=computes,
+        algorithm=algorithm.name,
+        device="cuda",
+        order=order,
+        relabel=relabel,
+        threads=hardware.granted_threads(options.threads),
+        knobs=knobs,
+        n=shape.n,
+        m=shape.m,
+        wedges=shape.wedges or 0,
+        bytes_needed=need,
+        estimated_seconds=0.0 if cost is None else cost.of_preparing(shape) + cost.of_kernels(shape),
+        reasons=(*reasons, *options.because),
+    )
+
+
+def with_more_batches(plan: Plan, error: DeviceMemoryError) -> Plan:
+    """The plan again after memory ran out, with twice as many batches; the error where there are no more."""
+    knobs = _with_more_batches(find(plan.algorithm, "cuda"), plan.knobs)
+    if knobs is None:
+        raise error
+    reason = f"in {knobs[BATCHES]} batches: {error.shortage}"
+    return replace(plan, knobs=knobs, reasons=(*plan.reasons, reason))
+
+
+def _with_more_batches(algorithm: Algorithm, knobs: dict[str, int | str]) -> dict[str, int | str] | None:
+    """Twice as many batches, where an algorithm has that knob."""
+    batches = int(knobs.get(BATCHES, MOST_BATCHES))
+    return None if batches >= MOST_BATCHES else {**knobs, BATCHES: 2 * batches}
+
+
+def device_bytes(algorithm: Algorithm, computes: str, shape: Shape, knobs: Mapping[str, int | str]) -> int:
+    """What an answer takes beyond the oriented graph: what is made of it, or arrays while they are put into order."""
+    by_edge = dict.fromkeys(("edge_support", *TRUSSES), 28 * shape.m)
+    settling = {"triangles": 24 * shape.n, **by_edge}.get(computes, 0)
+    return max(_device_answer(algorithm, computes).bytes_needed(shape, knobs), settling)
+
+
+def host_bytes(algorithm: Algorithm, computes: str, shape: Shape, threads: int, knobs: Mapping[str, int | str]) -> int:
+    """What an algorithm takes on the host beyond the oriented graph."""
+    return _host_answer(algorithm, computes).bytes_needed(shape, threads, knobs)
+
+
+def _host_answer(algorithm: Algorithm, computes: str) -> Answer | TrussAnswer:
+    return algorithm.truss_on_cpu(computes) if computes in TRUSSES else algorithm.on_cpu(computes)
+
+
+def _device_answer(algorithm: Algorithm, computes: str) -> DeviceAnswer | DeviceTrussAnswer:
+    return algorithm.truss_on_device(computes) if computes in TRUSSES else algorithm.on_device(computes)
+
+
+def _check_computes(algorithm: Algorithm, computes: str, question: str) -> None:
+    if computes not in algorithm.answers:
+        able = ", ".join(
+            f"{name} on {where}" for (name, where), other in registry().items() if computes in other.answers
+        )
+        raise PreconditionError(
+            f"{algorithm.name} on {algorithm.device} does not compute {computes}, which {question} needs; {able} do"
+        )
+
+
+def _choose_on_device(computes: str, shape: Shape, order: str, relabel: str, free: int) -> tuple[Algorithm, list[str]]:
+    """Of those whose kernels are about as fast as the fastest, the one that is prepared soonest."""
+    able = [
+        (algorithm, answer.cost)
+        for (_name, where), algorithm in registry().items()
+        if where == "cuda" and computes in algorithm.answers and shape.m < algorithm.most_arcs
+        if order in algorithm.orders and relabel in algorithm.relabellings
+        if (answer := _device_answer(algorithm, computes)).cost is not None
+    ]
+    fitting = [
+        (algorithm, cost)
+        for algorithm, cost in able
+        if device_bytes(algorithm, computes, shape, _in_most_batches(algorithm)) <= free
+    ]
+    if not fitting:
+        return find(engine_for(computes), "cuda"), ["the engine of the GPU"]
+    fastest = min(cost.of_kernels(shape) for _, cost in fitting)
+    as_good = [
+        (cost.of_preparing(shape), algorithm.name, algorithm)
+        for algorithm, cost in fitting
+        if cost.of_kernels(shape) <= max(AS_GOOD_SHARE * fastest, fastest + AS_GOOD_SECONDS)
+    ]
+    return min(as_good)[2], ["by the cost model: the kernels of none are much faster, and it is prepared soonest"]
+
+
+def _in_most_batches(algorithm: Algorithm) -> dict[str, int | str]:
+    """The defaults, with as many batches as there may be."""
+    knobs = algorithm.settings(None)
+    return {**knobs, BATCHES: MOST_BATCHES} if BATCHES in knobs else knobs
+
+
+def _choose(computes: str, shape: Shape, threads: int) -> tuple[Algorithm, list[str]]:
+    """NumPy where it is done before kernels would be loaded, else the engine."""
+    candidates = [registry()[name, "cpu"] for name in ("reference", engine_for(computes))]
+    best = min(candidates, key=lambda algorithm: _estimate(algorithm, computes, shape, threads))
+    if best.name == "reference":
+        reason = f"a small graph: NumPy answers before the kernels would be loaded ({jit.load_seconds():.2g} s)"
+    elif jit.is_loaded():
+        reason = "the fastest engine here, and its kernels are loaded"
+    else:
+        reason = f"the fastest engine here; loading its kernels ({jit.load_seconds():.2g} s) is repaid"
+    return best, [reason]
+
+
+def _estimate(algorithm: Algorithm, computes: str, shape: Shape, threads: int) -> float:
+    """Seconds of work, with the loading of kernels when it is still to come."""
+    wedges = shape.wedges or 0
+    if not algorithm.compiled:
+        return ARRAY_ROUNDS.get(computes, 1) * (wedges * ARRAY_SECONDS_PER_WEDGE + shape.m * 1e-7)
+    return jit.load_seconds() + COST[computes] * (wedges + 4 * shape.m) * COMPILED_SECONDS_PER_WEDGE / threads

@@ -1,0 +1,87 @@
+"""Every cap on input in one table. A reader checks them before it allocates, and while what it holds grows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+from wedgewise.errors import LimitError, MemoryLimitError, UnknownNameError
+from wedgewise.machine import hardware
+from wedgewise.machine.release_memory import give_back
+
+RESERVE_BYTES = 8 << 20  # small objects that nobody counts, and what the allocator keeps
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Caps that a caller can raise or lower: ``ww.read(path, limits=Limits(decompressed_bytes=2**40))``.
+
+    Attributes
+    ----------
+    decompressed_bytes : bytes that a compressed file or stdin may expand to
+    line_bytes : bytes of one line of a text format
+    vertices : declared or distinct vertices
+    pairs : declared or counted pairs
+    memory_bytes : that this process may hold while a file is read, all that it holds already included; None is what
+        the machine has left
+
+    Examples
+    --------
+    >>> import wedgewise as ww
+    >>> ww.Limits(vertices=1000).vertices
+    1000
+    """
+
+    decompressed_bytes: int = 64 * 2**30
+    line_bytes: int = 2**20
+    vertices: int = 2**31 - 1
+    pairs: int = 2 * 10**12
+    memory_bytes: int | None = None
+
+    def check(self, cap: str, value: int, *, path: str) -> None:
+        """Raise LimitError when `value` exceeds the cap of that name."""
+        allowed: int = getattr(self, cap)
+        if value > allowed:
+            raise LimitError(
+                f"{path}: {cap.replace('_', ' ')} {value:,} over the limit of {allowed:,}; "
+                f"raise it with limits=Limits({cap}=…) if the file is trusted"
+            )
+
+    def check_memory(self, more: int, *, path: str) -> None:
+        """Raise MemoryLimitError when `more` bytes do not fit beside what this process holds now.
+
+        Readers ask before every allocation of a mebibyte or more, and between the pieces of what grows.
+        """
+        more += RESERVE_BYTES
+        if self.memory_bytes is not None and hardware.resident_bytes() + more > self.memory_bytes:
+            give_back()
+        if self.memory_bytes is not None and (held := hardware.resident_bytes()) + more > self.memory_bytes:
+            raise MemoryLimitError(
+                f"{path}: reading takes {more:,} bytes more, beside {held:,} that this process holds, and "
+                f"{self.memory_bytes:,} are allowed; raise the limit, or partition the graph first"
+            )
+        if more > (available := hardware.available_memory()):
+            raise MemoryLimitError(
+                f"{path}: reading takes {more:,} bytes more and {available:,} are available; use a machine with more "
+                "memory, or set a limit (--memory, memory_limit=) so that work goes on from disk"
+            )
+
+    def memory_left(self) -> int:
+        """Bytes that this process may take more, by the limit and by what the machine has left."""
+        left = hardware.available_memory()
+        if self.memory_bytes is not None:
+            give_back()
+            left = min(left, self.memory_bytes - hardware.resident_bytes())
+        return max(0, left - RESERVE_BYTES)
+
+    def with_values(self, values: dict[str, Any]) -> Limits:
+        """A copy with some caps replaced by name."""
+        known = [item.name for item in fields(self)]
+        for name in values:
+            if name not in known:
+                raise UnknownNameError(f"no limit named {name!r}; there are: {', '.join(known)}")
+        return replace(self, **values)
+
+
+DEFAULT_LIMITS = Limits()
+MAX_LABEL = 2**63 - 1

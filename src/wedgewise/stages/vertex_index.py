@@ -1,0 +1,215 @@
+"""Labels → vertex numbers: what `Graph.index` and its kin ask.
+
+    labels                    looked up by
+    range                     arithmetic
+    integers, ascending       bisection
+    integers in any order     bisection in a sorted copy
+    text                      a `LabelTable`
+    any other objects         a dictionary
+
+Of vertices with equal labels the first is found. What can be no label of a graph (a fraction where labels are integers,
+a number where they are text) is simply not found.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wedgewise.errors import InputError, UnknownLabelError
+from wedgewise.stages import Labels
+from wedgewise.stages.labels import LabelTable, TextLabels, utf8
+
+Found = NDArray[np.int64]
+Values = NDArray[Any] | TextLabels | list[Any]
+
+SHOWN_CHARACTERS = 80
+
+
+class VertexIndex:
+    """The vertices of one graph by their labels; threads may ask at the same time.
+
+    Parameters
+    ----------
+    labels : the label of every vertex
+    name : what the graph is called in messages
+    """
+
+    def __init__(self, labels: Labels, name: str) -> None:
+        self._name, self._count = name, len(labels)
+        self._tuples_are_labels = False
+        self._find: Callable[[Values], Found]
+        if isinstance(labels, range):
+            self._kind, self._find, self.nbytes = "integers", _InRange(labels).find, 0
+        elif isinstance(labels, TextLabels):
+            table = LabelTable(labels)
+            self._kind, self._find, self.nbytes = "text", _InText(table).find, table.nbytes - labels.nbytes
+        elif isinstance(labels, np.ndarray) and labels.dtype.kind in "iu":
+            integers = _AmongIntegers(labels)
+            self._kind, self._find, self.nbytes = "integers", integers.find, integers.nbytes
+        else:
+            self._kind, self._find, self.nbytes = "objects", _AmongObjects(labels).find, 0
+            self._tuples_are_labels = True
+
+    def __contains__(self, label: object) -> bool:
+        return not self._holds_several(label) and bool(self._find([_plain(label)])[0] >= 0)
+
+    def find(self, labels: Any) -> Any:
+        """The vertex of a label, or an int64 array for several; UnknownLabelError where there is none."""
+        several = self._holds_several(labels)
+        values = _values(labels) if several else [_plain(labels)]
+        found = self._find(values)
+        if len(found) and found.min() < 0:
+            raise self._unknown(values[int(np.argmin(found >= 0))])
+        return found if several else int(found[0])
+
+    def look_up(self, values: Values) -> Found:
+        """The vertex of every label, −1 where there is none."""
+        return self._find(values)
+
+    def _holds_several(self, labels: object) -> bool:
+        """Whether an object is a column of labels rather than one of them."""
+        if isinstance(labels, tuple):
+            return not self._tuples_are_labels
+        if isinstance(labels, list | range | TextLabels):
+            return True
+        is_column = hasattr(labels, "__array__") and hasattr(labels, "__len__")
+        return is_column and not isinstance(labels, str | bytes) and getattr(labels, "ndim", 1) > 0
+
+    def _unknown(self, label: Any) -> UnknownLabelError:
+        shown = repr(label.item() if isinstance(label, np.generic) else label)
+        if len(shown) > SHOWN_CHARACTERS:
+            shown = shown[: SHOWN_CHARACTERS - 1] + "…"
+        return UnknownLabelError(
+            f"{self._name}: no vertex has the label {shown}; there are {self._count:,} vertices, whose labels are "
+            f"{self._kind}"
+        )
+
+
+def _plain(label: Any) -> Any:
+    """One label; that of an array without dimensions."""
+    return label.item() if isinstance(label, np.ndarray) else label
+
+
+def _values(column: Any) -> Values:
+    """The labels of a column of NumPy, pandas, Arrow, polars or plain Python."""
+    if isinstance(column, TextLabels | list):
+        return column
+    if isinstance(column, tuple):
+        return list(column)
+    if _has_nulls(column):  # as an array, integers beside them would be fractions
+        values: list[Any] = column.to_pylist() if hasattr(column, "to_pylist") else column.to_list()
+        return values
+    array = np.asarray(column)
+    if array.ndim != 1:
+        raise InputError(f"labels of shape {array.shape}; pass them in one row")
+    return array
+
+
+def _has_nulls(column: Any) -> bool:
+    """Whether a column of pandas, Arrow or polars has entries without a value."""
+    if hasattr(type(column), "hasnans"):
+        return bool(column.hasnans)
+    nulls = getattr(column, "null_count", 0)
+    return bool(nulls() if callable(nulls) else nulls)
+
+
+class _InRange:
+    """Vertices that are their own labels."""
+
+    def __init__(self, labels: range) -> None:
+        self._labels = labels
+
+    def find(self, values: Values) -> Found:
+        numbers, known = _integers(values)
+        return np.where(known & (numbers >= 0) & (numbers < len(self._labels)), numbers, -1)
+
+
+class _AmongIntegers:
+    """Integer labels, in ascending order or sorted once."""
+
+    def __init__(self, labels: NDArray[Any]) -> None:
+        self._ascending, self._order, self.nbytes = labels, np.empty(0, np.int64), 0
+        if not (labels[1:] >= labels[:-1]).all():
+            self._order = np.argsort(labels, kind="stable")
+            self._ascending = labels[self._order]
+            self.nbytes = self._order.nbytes + self._ascending.nbytes
+
+    def find(self, values: Values) -> Found:
+        numbers, known = _integers(values)
+        if not len(self._ascending):
+            return np.full(len(numbers), -1)
+        least, largest = int(self._ascending[0]), int(self._ascending[-1])
+        known &= (numbers >= least) & (numbers <= largest)
+        wanted = np.where(known, numbers, least).astype(self._ascending.dtype)
+        places = np.searchsorted(self._ascending, wanted)
+        known &= self._ascending[places] == wanted
+        vertices = self._order[places] if len(self._order) else places
+        return np.where(known, vertices, -1)
+
+
+class _InText:
+    """Text labels, in a table."""
+
+    def __init__(self, table: LabelTable) -> None:
+        self._table = table
+
+    def find(self, values: Values) -> Found:
+        texts, known = _texts(values)
+        return np.where(known, self._table.find(*texts.spans()), -1)
+
+
+class _AmongObjects:
+    """Labels of any hashable type, as NetworkX has them."""
+
+    def __init__(self, labels: Iterable[Any]) -> None:
+        self._vertex_of: dict[Any, int] = {}
+        for vertex, label in enumerate(labels):
+            self._vertex_of.setdefault(label, vertex)
+
+    def find(self, values: Values) -> Found:
+        listed = values if isinstance(values, list) else values.tolist()
+        return np.array([self._vertex(label) for label in listed], np.int64)
+
+    def _vertex(self, label: Any) -> int:
+        try:
+            return self._vertex_of.get(label, -1)
+        except TypeError:  # not hashable
+            return -1
+
+
+def _integers(values: Values) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+    """Values as integers, and which of them are integers of 64 bits."""
+    if isinstance(values, np.ndarray) and values.dtype.kind in "iu":
+        known = values <= np.iinfo(np.int64).max
+        return np.where(known, values, 0).astype(np.int64), known
+    if not isinstance(values, np.ndarray | TextLabels) and set(map(type, values)) == {int}:
+        try:
+            return np.array(values, np.int64), np.ones(len(values), np.bool_)
+        except OverflowError:  # one of them is longer than 64 bits
+            pass
+    listed = values.tolist() if isinstance(values, np.ndarray) else values
+    numbers = [int(value) if _is_integer(value) else None for value in listed]
+    known = np.array([number is not None for number in numbers], np.bool_)
+    return np.array([number or 0 for number in numbers], np.int64), known
+
+
+def _is_integer(value: Any) -> bool:
+    is_whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
+    return is_whole and -(2**63) <= int(value) < 2**63
+
+
+def _texts(values: Values) -> tuple[TextLabels, NDArray[np.bool_]]:
+    """Values as text, and which of them are text."""
+    if isinstance(values, TextLabels):
+        return values, np.ones(len(values), np.bool_)
+    listed = values if isinstance(values, list) else values.tolist()
+    try:
+        return TextLabels.of(listed), np.ones(len(listed), np.bool_)
+    except InputError:  # not all of them are text
+        encoded = [utf8(value) for value in listed]
+    known = np.array([text is not None for text in encoded], np.bool_)
+    return TextLabels.of_bytes([text or b"" for text in encoded]), known

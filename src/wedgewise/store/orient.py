@@ -1,0 +1,206 @@
+"""Edges and ranks → runs of arcs by place, and the division of ids that the blocks are cut by.
+
+A *place* is an id laid out by parts: that of a rectilinear partition is the id itself; hashed parts lie one behind the
+other. Arcs sorted by place are sorted by row part, then by row. While edges are renamed, a grid counts arcs by segments
+of places: BBTC's cuts come from its prefix sums, as in `rectilinear`; for hashed parts it has the arcs of every block.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import product
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wedgewise.algorithms import ENGINE, find
+from wedgewise.errors import InputError, MemoryLimitError
+from wedgewise.machine.jit import kernel
+from wedgewise.prepare.orient_arrays import count_wedges
+from wedgewise.prepare.rectilinear import SEGMENTS, Grid, probe_a_load
+from wedgewise.run.memory import (
+    COUNTED_TASK_BYTES,
+    OWNED_TASK_BYTES,
+    TaskMemory,
+    lists_bytes,
+    most_owner_bytes,
+    triple_answer,
+)
+from wedgewise.stages import Ids, Keys
+from wedgewise.stages.blocks import Hashed, Partition, Rectilinear
+from wedgewise.stages.tasks import Counts, each_task
+from wedgewise.store.manifest import MOST_PARTS
+from wedgewise.store.sort_and_deduplicate import Edges, Ranks, Told
+from wedgewise.store.sorted_runs import Runs, sorted_runs
+
+TURN_KEYS, TURN_BYTES = 1 << 19, 24  # at a time for each thread, and what one takes
+COUNTING_BYTES = 136 << 20  # at least, of a limit on counting: the interpreter, kernels, and what is kept in reserve
+LEAST_SEGMENTS = 256
+QUESTIONS = ("any", "count")  # what a store is to answer within the limit: everything where that can be
+CANDIDATES = (1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 24, 32, 48, 64, 96, 128, 192, 256)
+
+
+def segments_within(room: int) -> int:
+    """How many segments cuts may be between: all that `rectilinear` has, or half as often as a quarter of the room."""
+    segments = SEGMENTS
+    while segments > LEAST_SEGMENTS and grid_bytes(segments) > room // 4:
+        segments //= 2
+    return segments
+
+
+def grid_bytes(segments: int) -> int:
+    """What the grid takes; its prefix sums replace it."""
+    return 8 * (segments + 1) ** 2
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """How ids are to be divided: into so many parts, or as few as let a question keep to the bytes."""
+
+    scheme: str
+    parts: int | None
+    counting_bytes: int
+    threads: int
+    segments: int = SEGMENTS
+
+    @classmethod
+    def within(cls, memory_limit: int | None, room: int, scheme: str, parts: int | None, threads: int) -> Wanted:
+        """What a count in a process of this size has for blocks: no more than this one has room for."""
+        if parts is not None and not 1 <= parts <= MOST_PARTS:
+            raise InputError(f"a store has 1 … {MOST_PARTS} parts, not {parts:,}; ask for other parts")
+        counting_bytes = room if memory_limit is None else min(room, memory_limit - COUNTING_BYTES)
+        return cls(scheme, parts, counting_bytes, threads, segments_within(room))
+
+    def keeps_to_it(self, counts: Counts, partition: Partition, question: str) -> bool:
+        """Whether the heaviest task of a count, or of every question, is within the bytes."""
+        for_all = question == "any"
+        room = self.counting_bytes - lists_bytes(partition, 2 * OWNED_TASK_BYTES if for_all else COUNTED_TASK_BYTES)
+        if room <= 0 or (for_all and most_owner_bytes(counts, ENGINE) > room):
+            return False
+        memory = TaskMemory(counts, triple_answer(ENGINE), find(ENGINE, "cpu").settings(None), self.threads)
+        return memory.heaviest(each_task(partition))[0] <= room
+
+
+@dataclass(frozen=True, slots=True)
+class Turned:
+    """Arcs ``place << 32 | place`` in runs, and everything that blocks are cut by."""
+
+    arcs: Runs
+    partition: Partition
+    cuts: NDArray[np.int64]
+    counts: Counts
+    wedges: int
+
+
+def turn(edges: Edges, ranks: Ranks, wanted: Wanted, arcs: Runs, room: int, told: Told) -> Turned:
+    """Rename the edges, turn each into the arc from its lower rank, in pieces within `room`; the edges are given up."""
+    partition = _hashed(ranks.n, edges.keys.keys, wanted) if wanted.scheme == "hashed" else None
+    bounds = _segment_bounds(ranks, wanted.segments) if partition is None else _starts(partition)
+    places = np.empty(0, np.uint32) if partition is None else _places(partition)
+    segments = len(bounds) - 1
+    segment_of = np.repeat(np.arange(segments, dtype=np.uint16), np.diff(bounds))
+    grid = np.zeros((segments + 1) ** 2, np.uint64)
+    out_degrees = np.zeros(ranks.n, np.uint32)
+    at_once = max(TURN_KEYS, min(TURN_KEYS * wanted.threads, room // TURN_BYTES))
+    for keys in edges.keys.stretches(at_once):
+        turn_keys(keys, ranks.rank_of, places, segment_of, segments + 1, grid, out_degrees)
+        for run in sorted_runs(keys, wanted.threads):
+            arcs.add(run)
+        told(len(keys))
+    edges.keys.close()
+    before = grid.view(np.int64).reshape(segments + 1, segments + 1)
+    np.cumsum(before, axis=1, out=before)
+    np.cumsum(before, axis=0, out=before)
+    wedges = count_wedges(out_degrees)
+    if partition is not None:
+        return Turned(arcs, partition, bounds, _counts(before, np.arange(segments + 1), bounds), wedges)
+    cuts = _rectilinear_cuts(before, bounds, wanted)
+    counts = _counts(before, cuts, bounds[cuts])
+    return Turned(arcs, Rectilinear(bounds[cuts]), bounds[cuts], counts, wedges)
+
+
+def _segment_bounds(ranks: Ranks, segments: int) -> NDArray[np.int64]:
+    """Bounds of segments of ids that have about equally many arcs in and out."""
+    if ranks.n <= segments:
+        return np.arange(ranks.n + 1)
+    ends = np.cumsum(ranks.degrees, dtype=np.int64)
+    inner = np.searchsorted(ends, np.linspace(0, ends[-1], segments + 1)[1:-1], side="right")
+    return np.unique(np.concatenate([[0], inner, [ranks.n]]))
+
+
+def _rectilinear_cuts(before: Grid, bounds: NDArray[np.int64], wanted: Wanted) -> NDArray[np.int64]:
+    """PaL's cuts between segments."""
+    if wanted.parts is not None:
+        return probe_a_load(before, wanted.parts)
+    for question, parts in product(QUESTIONS, CANDIDATES):
+        cuts = probe_a_load(before, parts)
+        if wanted.keeps_to_it(_counts(before, cuts, bounds[cuts]), Rectilinear(bounds[cuts]), question):
+            return cuts
+    raise _no_parts_do(wanted)
+
+
+def _hashed(n: int, m: int, wanted: Wanted) -> Hashed:
+    """The parts asked for, or the fewest for which blocks that are a quarter above the average are within the bytes."""
+    if wanted.parts is not None:
+        return Hashed(n, wanted.parts)
+    for question, parts in product(QUESTIONS, CANDIDATES):
+        partition = Hashed(n, parts)
+        arcs = np.full((parts, parts), -(-5 * m // (4 * parts * parts)))
+        if wanted.keeps_to_it(Counts(arcs, np.array(partition.sizes, np.int64)), partition, question):
+            return partition
+    raise _no_parts_do(wanted)
+
+
+def _no_parts_do(wanted: Wanted) -> MemoryLimitError:
+    return MemoryLimitError(
+        f"not even {MOST_PARTS} parts let the tasks of a count keep to the {wanted.counting_bytes:,} bytes that are "
+        "left for them; raise the memory limit"
+    )
+
+
+def _starts(partition: Hashed) -> NDArray[np.int64]:
+    return np.append(0, np.cumsum(np.array(partition.sizes, np.int64)))
+
+
+def _places(partition: Hashed) -> Ids:
+    """The place of every id."""
+    ids = np.arange(partition.n, dtype=np.uint32)
+    places: Ids = _starts(partition)[:-1].astype(np.uint32)[ids % np.uint32(partition.parts)]
+    places += ids // np.uint32(partition.parts)
+    return places
+
+
+def _counts(before: Grid, cuts: NDArray[np.int64], bounds: NDArray[np.int64]) -> Counts:
+    """The arcs of every block and the ids of every part, from prefix sums."""
+    return Counts(np.diff(np.diff(before[np.ix_(cuts, cuts)], axis=0), axis=1), np.diff(bounds))
+
+
+@kernel
+def turn_keys(
+    keys: Keys,
+    rank_of: Ids,
+    places: Ids,
+    segment_of: NDArray[np.uint16],
+    width: int,
+    grid: Keys,
+    out_degrees: Ids,
+) -> None:
+    """Replace every edge by its arc, and count it in the grid, in its tail's row and its head's column, plus one."""
+    half, one, across = np.uint64(32), np.uint64(1), np.uint64(width)
+    laid_out = len(places) > 0
+    for i in range(np.uint64(len(keys))):
+        u = np.uint64(rank_of[keys[i] >> half])
+        v = np.uint64(rank_of[keys[i] & np.uint64(0xFFFFFFFF)])
+        tail, head = min(u, v), max(u, v)
+        out_degrees[tail] += np.uint32(1)
+        if laid_out:
+            tail, head = np.uint64(places[tail]), np.uint64(places[head])
+        keys[i] = tail << half | head
+        grid[(np.uint64(segment_of[tail]) + one) * across + np.uint64(segment_of[head]) + one] += one
+
+
+def rehearse_turn() -> None:
+    """Load the kernel, with arguments of the types that it is called with."""
+    none: Any = np.empty(0, np.uint32)
+    turn_keys(np.empty(0, np.uint64), none, none, np.empty(0, np.uint16), 1, np.zeros(1, np.uint64), none)

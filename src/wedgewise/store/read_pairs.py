@@ -1,0 +1,194 @@
+"""Pieces of pairs → runs of keys ``u << 32 | v << 1 | turned`` with u ≤ v, and what their numbers are called.
+
+Labels below 2^31 are keys as they come; whether they are dense enough to number arrays by is known at the end. Where
+they are not, or where one is larger, the distinct labels are found by merging sorted runs of them, and replaced by
+their positions: those of keys in place, since positions ascend as labels do; those of larger labels, which wait as they
+came in a file of their own, as if they were read then. That takes up to 32 bytes of disk per pair instead of 8.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wedgewise.errors import InputError, MemoryLimitError
+from wedgewise.machine.files import scratch_file
+from wedgewise.prepare.clean import SLOTS_PER_PAIR
+from wedgewise.prepare.radix import MAX_ID
+from wedgewise.read.checks import first_outside, kept_type
+from wedgewise.read.pieces import PairPieces
+from wedgewise.stages import Keys, Labels
+from wedgewise.stages.labels import TextLabels
+from wedgewise.stages.limits import Limits
+from wedgewise.store.sorted_runs import KEY_BYTES, Runs, sorted_runs
+from wedgewise.store.sources import PIECE_PAIRS
+
+RUN_KEYS = 1 << 20
+FEW_SLOTS = 1024
+HALF, ONE, LOW_HALF = np.uint64(32), np.uint64(1), np.uint64(0xFFFFFFFF)
+
+Tell = Callable[[str, int, int], None] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Gathered:
+    """All pairs as runs of keys of slots.
+
+    Attributes
+    ----------
+    runs : the keys; loops and copies are among them
+    pairs, loops : how many there were
+    slots : how many slots there are
+    labels : of all slots, each of them a vertex; None where slots that occur are their own labels
+    numbered_bytes : what labels take that were found here
+    """
+
+    runs: Runs
+    pairs: int
+    loops: int
+    slots: int
+    labels: Labels | None
+    numbered_bytes: int = 0
+
+
+class Gathering:
+    """Takes pieces, and makes runs of them."""
+
+    def __init__(self, folder: Path, stack: ExitStack, room: int, threads: int) -> None:
+        self._folder, self._stack, self._room, self._threads = folder, stack, room, threads
+        self._run_keys = max(PIECE_PAIRS, min(RUN_KEYS * threads, room // (4 * KEY_BYTES)))
+        self._wide: Runs | None = None  # pairs as they came: two labels each, unsorted
+        self._pairs, self._loops, self._largest = 0, 0, -1
+        self.runs = self._new_runs()
+        self._filling = _Filling(self._run_keys, self.runs, threads)
+
+    def gather(self, source: PairPieces, limits: Limits, tell: Tell) -> Gathered:
+        """All pairs of a source."""
+        known = source.names
+        for piece in source:
+            self._take(piece, source)
+            limits.check("pairs", self._pairs, path=source.name)
+            if tell is not None:
+                tell("read", self._pairs, source.expected_pairs or 0)
+        self._filling.finish()
+        if source.vertices is not None:
+            labels: Labels = range(source.vertices) if source.names is None else source.names
+            held = 0 if source.names is known else _bytes_of(source.names)
+            return Gathered(self.runs, self._pairs, self._loops, source.vertices, labels, held)
+        few = self._largest < max(FEW_SLOTS, SLOTS_PER_PAIR * self._pairs)
+        if few and self._wide is None:
+            limits.check("vertices", self._largest + 1, path=source.name)
+            return Gathered(self.runs, self._pairs, self._loops, self._largest + 1, None)
+        numbers = self._distinct_labels()
+        limits.check("vertices", len(numbers), path=source.name)
+        return Gathered(self._numbered(numbers), self._pairs, self._loops, len(numbers), numbers, numbers.nbytes)
+
+    def _new_runs(self) -> Runs:
+        return Runs(self._stack.enter_context(scratch_file(self._folder)))
+
+    def _take(self, piece: NDArray[Any], source: PairPieces) -> None:
+        if len(piece) == 0:
+            return
+        labels = kept_type(piece)
+        outside = first_outside(labels) if source.vertices is None else first_outside(labels, source.vertices)
+        if outside is not None:
+            row = self._pairs + outside[0] // 2
+            allowed = "2^63 − 1" if source.vertices is None else f"{source.vertices - 1:,}"
+            raise InputError(f"{source.name}: pair {row} holds {outside[1]}; ids go from 0 to {allowed}")
+        self._pairs += len(labels)
+        self._loops += int(np.count_nonzero(labels[:, 0] == labels[:, 1]))
+        self._largest = max(self._largest, int(labels.max()))
+        if self._largest <= MAX_ID:
+            self._filling.add(labels)
+            return
+        if self._wide is None:
+            self._wide = self._new_runs()
+        self._wide.add(np.ascontiguousarray(labels, np.uint64).reshape(-1))
+
+    def _distinct_labels(self) -> NDArray[Any]:
+        """Every label once, ascending."""
+        found = self._new_runs()
+        for keys in self.runs.stretches(RUN_KEYS):
+            both = np.concatenate((keys >> HALF, (keys & LOW_HALF) >> ONE))
+            for run in sorted_runs(both, 1):
+                found.add(run)
+        for labels in self._wide.stretches(RUN_KEYS) if self._wide is not None else ():
+            for run in sorted_runs(labels, 1):
+                found.add(run)
+        parts, count = [], 0
+        for labels in found.merged(self._room // 2):
+            distinct = labels[np.append(True, labels[1:] != labels[:-1])]
+            parts.append(distinct)
+            count += len(distinct)
+            if 2 * KEY_BYTES * count > self._room // 2:
+                raise MemoryLimitError(
+                    f"over {count:,} distinct labels take {2 * KEY_BYTES * count:,} bytes; raise the memory limit"
+                )
+        found.close()
+        everything = np.concatenate(parts) if parts else np.empty(0, np.uint64)
+        return everything.astype(np.uint32) if self._largest < 2**32 else everything
+
+    def _numbered(self, labels: NDArray[Any]) -> Runs:
+        """The keys with the position of each label in its place."""
+        numbered = self._new_runs()
+        for run in self.runs.each():
+            first, second = np.searchsorted(labels, run >> HALF), np.searchsorted(labels, (run & LOW_HALF) >> ONE)
+            numbered.add(first.astype(np.uint64) << HALF | second.astype(np.uint64) << ONE | run & ONE)
+        filling = _Filling(self._run_keys, numbered, self._threads)
+        for some in self._wide.stretches(2 * PIECE_PAIRS) if self._wide is not None else ():
+            filling.add(np.searchsorted(labels, some).reshape(-1, 2))
+        filling.finish()
+        self.runs.close()
+        if self._wide is not None:
+            self._wide.close()
+        return numbered
+
+
+class _Filling:
+    """Pairs of numbers on their way into runs."""
+
+    def __init__(self, run_keys: int, runs: Runs, threads: int) -> None:
+        self._keys, self._filled = np.empty(run_keys, np.uint64), 0
+        self._runs, self._threads = runs, threads
+
+    def add(self, pairs: NDArray[Any]) -> None:
+        for part in _slices(len(pairs)):
+            keys = _packed(pairs[part])
+            if self._filled + len(keys) > len(self._keys):
+                self._flush()
+            self._keys[self._filled : self._filled + len(keys)] = keys
+            self._filled += len(keys)
+
+    def finish(self) -> None:
+        """Write what is left, and give the memory back."""
+        self._flush()
+        self._keys = np.empty(0, np.uint64)
+
+    def _flush(self) -> None:
+        for run in sorted_runs(self._keys[: self._filled], self._threads):
+            self._runs.add(run)
+        self._filled = 0
+
+
+def _bytes_of(names: Any) -> int:
+    """What labels take that were found while pieces were taken."""
+    return names.data.nbytes + names.offsets.nbytes if isinstance(names, TextLabels) else 0
+
+
+def _slices(pairs: int) -> Iterator[slice]:
+    return (slice(at, at + PIECE_PAIRS) for at in range(0, pairs, PIECE_PAIRS))
+
+
+def _packed(pairs: NDArray[Any]) -> Keys:
+    """Pairs as keys, the lower number first."""
+    first, second = pairs[:, 0].astype(np.uint64), pairs[:, 1].astype(np.uint64)
+    keys = np.minimum(first, second) << HALF
+    keys |= np.maximum(first, second) << ONE
+    keys |= first > second
+    return keys

@@ -1,0 +1,133 @@
+"""Runs of pairs → the simple graph's edges in a file, and the rank of every vertex; as by `clean` and `orient`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wedgewise.errors import InputError
+from wedgewise.machine.jit import kernel
+from wedgewise.prepare.radix import REVERSED, UNIQUE, keep_distinct
+from wedgewise.stages import CleanReport, Column, Ids, Keys, Labels
+from wedgewise.stages.labels import TextLabels
+from wedgewise.store.manifest import FileRecord
+from wedgewise.store.read_pairs import Gathered
+from wedgewise.store.sorted_runs import Runs
+from wedgewise.store.writer import Fingerprint, write_array, write_names
+
+SLOT_BYTES = 30  # degree, loop, rank and vertex of a slot, and its key while ranks are sorted
+
+Told = Callable[[int], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Edges:
+    """Every edge ``u << 32 | v`` of the simple graph in a temporary file, ascending, and what counting them said."""
+
+    keys: Runs
+    degrees: Ids
+    looped: NDArray[np.uint8]
+    cleaned: CleanReport
+    fingerprint: Fingerprint
+
+
+@dataclass(frozen=True, slots=True)
+class Ranks:
+    """The rank of every slot by ascending degree, ties by slot; degrees by rank; what the store has of vertices."""
+
+    n: int
+    rank_of: Ids
+    degrees: Ids
+    vertices: FileRecord
+    label_kind: str
+    labels: FileRecord | None
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """How the pairs were read: fields of `CleanReport`."""
+
+    columns: tuple[Column, ...]
+    ignored_columns: tuple[Column, ...]
+    notes: tuple[str, ...]
+
+
+def settle(gathered: Gathered, read: Reading, file: BinaryIO, room: int, told: Told) -> Edges:
+    """Merge the runs, drop loops and copies, count degrees; the runs are given up."""
+    edges, fingerprint = Runs(file), Fingerprint()
+    degrees, looped = np.zeros(gathered.slots, np.uint32), np.zeros(gathered.slots, np.uint8)
+    totals, statistics = np.zeros(4, np.uint64), np.zeros(4, np.uint64)
+    for keys in gathered.runs.merged(room, shift=1):
+        settle_keys(keys, degrees, looped, statistics)
+        totals += statistics
+        kept = keys[: int(statistics[UNIQUE])]
+        fingerprint.add(kept)
+        edges.add(kept)
+        told(len(keys))
+    gathered.runs.close()
+    reversed_copies = int(totals[REVERSED])
+    duplicates = gathered.pairs - edges.keys - gathered.loops - reversed_copies
+    report = CleanReport(
+        gathered.pairs,
+        edges.keys,
+        gathered.loops,
+        duplicates,
+        reversed_copies,
+        len(read.ignored_columns),
+        **asdict(read),
+    )
+    return Edges(edges, degrees, looped, report, fingerprint)
+
+
+def rank(gathered: Gathered, edges: Edges, folder: Path) -> Ranks:
+    """Number the slots that are vertices by ascending degree, and write which vertices those are."""
+    degrees, labels = edges.degrees, gathered.labels
+    if labels is None:
+        slots = np.flatnonzero((degrees > 0) | edges.looped.view(np.bool_)).astype(np.uint32)
+    else:
+        slots = np.arange(len(degrees), dtype=np.uint32)
+    keys = degrees[slots].astype(np.uint64)
+    keys <<= np.uint64(32)
+    keys |= slots
+    keys.sort()
+    by_rank = keys.astype(np.uint32)  # the low half: the slot
+    keys >>= np.uint64(32)
+    by_degree = keys.astype(np.uint32)
+    del keys
+    rank_of = np.zeros(len(degrees), np.uint32)
+    rank_of[slots] = np.arange(len(slots), dtype=np.uint32)
+    vertices = write_array(folder, "vertices.npy", rank_of[by_rank])
+    kind, record = _write_labels(labels, slots, len(degrees), folder)
+    rank_of[by_rank] = np.arange(len(slots), dtype=np.uint32)
+    return Ranks(len(slots), rank_of, by_degree, vertices, kind, record)
+
+
+def _write_labels(labels: Labels | None, slots: Ids, slot_count: int, folder: Path) -> tuple[str, FileRecord | None]:
+    if isinstance(labels, range) or (labels is None and len(slots) == slot_count):
+        return "numbers", None
+    if isinstance(labels, list) and all(isinstance(label, str) for label in labels):
+        labels = TextLabels.of(labels)
+    if isinstance(labels, TextLabels):
+        return "text", write_names(folder, "labels.jsonl", labels)
+    return "integers", write_array(folder, "labels.npy", slots if labels is None else _integers(labels))
+
+
+def _integers(labels: Any) -> NDArray[Any]:
+    """Labels as an array; a list is one of some other library's nodes, which may be anything."""
+    if isinstance(labels, list) and all(type(label) is int and abs(label) < 2**63 for label in labels):
+        return np.array(labels, np.int64)
+    if not isinstance(labels, np.ndarray) or labels.dtype.kind not in "iu" or labels.dtype.itemsize < 4:
+        raise InputError("labels that are neither integers nor text cannot be stored; name the vertices by text")
+    return labels
+
+
+@kernel
+def settle_keys(keys: Keys, degrees: Ids, looped: NDArray[np.uint8], statistics: Keys) -> None:
+    """Move the edges of ascending keys to the front, without loops and copies, and count them at both ends."""
+    begin, end = np.uint64(0), np.uint64(len(keys))
+    keep_distinct(keys, keys, begin, end, True, degrees, degrees, looped, statistics)

@@ -1,0 +1,1 @@
+"""Edges and answers → files, in every format that is read."""

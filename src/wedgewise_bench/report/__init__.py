@@ -1,0 +1,1 @@
+"""What the benchmark measured, as a page, charts and tables."""
