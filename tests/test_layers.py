@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import re
-import sys
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).parents[1]
-sys.path.insert(0, str(ROOT / "tools"))
 
-from layers import LAYERS, broken_imports  # noqa: E402
+from layers import LAYERS, broken_imports
 
 
 def test_imports_keep_to_the_layers() -> None:
