@@ -6,10 +6,9 @@ import re
 from pathlib import Path
 
 import pytest
+from layers import LAYERS, broken_imports
 
 ROOT = Path(__file__).parents[1]
-
-from layers import LAYERS, broken_imports
 
 
 def test_imports_keep_to_the_layers() -> None:
