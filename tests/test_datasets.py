@@ -486,6 +486,9 @@ def test_archives_without_edges_and_damaged_ones(server: Loopback, cache: Path) 
     server.files["empty.tar.gz"] = Served(whole)
     with pytest.raises(InputError, match=r"neither out[.]NAME nor NAME[.]mtx"):
         datasets.load(NAME, source=server.url("empty.tar.gz"))
+    server.files["endless.tar"] = Served(archive_of({"x/README": b"words\n"}, "w")[: 2 * tarfile.BLOCKSIZE])
+    with pytest.raises(InputError, match=r"neither out[.]NAME nor NAME[.]mtx"):
+        datasets.load(NAME, source=server.url("endless.tar"))
     server.files["page.tar.gz"] = Served(b"<html>not here</html>")
     with pytest.raises(InputError, match="the archive is damaged"):
         datasets.load(NAME, source=server.url("page.tar.gz"))

@@ -358,6 +358,19 @@ assert gpu.why_no_device() is None
 """
 
 
+def test_a_device_of_the_process_before_a_fork_is_lost(
+    fake: FakeCupy, device: gpu.Cuda, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    there, parent = device.upload(LARGE[:5]), os.getpid()
+    fake.calls.clear()
+    monkeypatch.setattr(os, "getpid", lambda: parent + 1)
+    for ask in (lambda: device.download(there), lambda: device.upload(LARGE[:5])):
+        with pytest.raises(DeviceError) as caught:
+            ask()
+        assert str(caught.value) == gpu.FORKED
+    assert fake.calls == []
+
+
 def test_a_forked_child_goes_on_without_the_device() -> None:
     """CUDA does not survive a fork: `auto` takes the host, and only what asks for the device fails."""
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}

@@ -81,6 +81,22 @@ def test_folders_of_another_user_are_not_ours(folder: Path, monkeypatch: pytest.
     owner = folder.stat().st_uid
     monkeypatch.setattr(os, "geteuid", lambda: ANOTHER)
     assert f"belongs to another user (uid {owner})" in str(why_not_own(folder))
+    assert why_not_own(Path("/")) == f"/ belongs to another user (uid {os.stat('/').st_uid})"
+
+
+def test_a_folder_of_another_user_on_the_way_counts(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    outer, really = tmp_path / "outer", os.lstat
+
+    def lstat(path: Path) -> os.stat_result:
+        found = really(path)
+        return os.stat_result((*found[:4], ANOTHER, *found[5:])) if path == outer else found
+
+    monkeypatch.setattr(os, "lstat", lstat)
+    assert why_not_own(folder) == f"{outer} belongs to another user (uid {ANOTHER})"
+    (folder / "file").write_bytes(b"text")
+    assert believed(folder / "file") is None
 
 
 def test_one_line_is_said_of_a_folder(folder: Path, caplog: pytest.LogCaptureFixture) -> None:

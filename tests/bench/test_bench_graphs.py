@@ -26,7 +26,7 @@ from wedgewise import generate
 from wedgewise.datasets import catalogue
 from wedgewise.datasets.cache import Record as Shelved
 from wedgewise.datasets.cache import checksum, shelf_of
-from wedgewise.errors import MissingFileError, UnknownNameError
+from wedgewise.errors import FormatError, MissingFileError, UnknownNameError
 from wedgewise_bench import graphs, lagraph, peers
 from wedgewise_bench.digest import summarise
 from wedgewise_bench.ours import Wedgewise
@@ -131,6 +131,29 @@ def test_real_graphs_are_those_with_enough_edges_and_known_counts(tmp_path: Path
 def test_a_folder_without_truths_is_refused(tmp_path: Path) -> None:
     with pytest.raises(MissingFileError, match=r"no truths\.json"):
         graphs.real_graphs(tmp_path / "nothing" / "here")
+
+
+@pytest.mark.parametrize(
+    ("truths", "message"),
+    [
+        ("{", r"truths\.json: says nothing of graphs \(.*\); mend that place"),
+        ("[" * 100_000, r"truths\.json: says nothing of graphs \(.*\); mend that place"),
+        ('{"tiny": {"m": "3", "triangles": 1}}', r"truths\.json: says nothing of graphs \(.*m.*\); mend that place"),
+        ('{"tiny": {"m": 3}}', r"truths\.json: does not know m and triangles of tiny; add them"),
+    ],
+    ids=["no json", "too deep", "text for a number", "no triangles"],
+)
+def test_truths_that_cannot_be_used_are_refused(tmp_path: Path, truths: str, message: str) -> None:
+    folder = data_folder(tmp_path)
+    (tmp_path / "truths.json").write_text(truths)
+    with pytest.raises(FormatError, match=message):
+        graphs.real_graphs(folder, least_edges=0)
+
+
+def test_truths_that_cannot_be_read_are_named(tmp_path: Path) -> None:
+    (tmp_path / "truths.json").mkdir()
+    with pytest.raises(MissingFileError, match=r"truths\.json: cannot be read \(Is a directory\); check its perm"):
+        graphs.real_graphs(tmp_path, least_edges=0)
 
 
 def test_what_is_known_of_trusses(tmp_path: Path) -> None:

@@ -47,8 +47,8 @@ from wedgewise.store import open as store_module
 from wedgewise.store import orient as turn
 from wedgewise.store import read_pairs as gather
 from wedgewise.store import sorted_runs as runs
+from wedgewise.store import sources, write_blocks
 from wedgewise.store import urls as places
-from wedgewise.store import write_blocks
 from wedgewise.store import writer as store_writer
 from wedgewise.store.build import write_store
 from wedgewise.store.manifest import MANIFEST, MAX_MANIFEST_BYTES, MOST_PARTS, MOST_VALUES
@@ -291,6 +291,12 @@ LIES: dict[str, Callable[[dict[str, Any]], Any]] = {
     "labels of another kind": _set("label_kind", "dreams"),
     "cleaned of text": _set("cleaned", "loops", "none"),
     "cleaned with more": _set("cleaned", "more", 1),
+    "notes of text": _set("cleaned", "notes", "a note"),
+    "a note that is long": _set("cleaned", "notes", ["a" * 10_000]),
+    "a note of half a character": _set("cleaned", "notes", ["\ud800"]),
+    "many columns": _set("cleaned", "columns", ["a"] * 10_001),
+    "a column below 0": _set("cleaned", "ignored_columns", [-1]),
+    "a column of true": _set("cleaned", "ignored_columns", [True]),
     "fingerprint of another form": _set("fingerprint", "abc"),
     "parent as a file": _set("vertices", "file", ".."),
     "file of a folder": _set("vertices", "file", "inner/vertices.npy"),
@@ -663,6 +669,19 @@ def test_too_many_vertices_are_refused(tmp_path: Path, monkeypatch: pytest.Monke
     monkeypatch.setattr(spool, "room_within", lambda *_: 100 << 20)
     with pytest.raises(MemoryLimitError, match=r"4,000,001 vertices take [\d,]+ bytes and 104,857,600 are left"):
         write_store(generate.star(4_000_000), tmp_path / "store")
+    assert names_in(tmp_path) == []
+
+
+def test_numbers_that_no_id_can_be_are_refused_where_others_write_them_meanwhile(tmp_path: Path) -> None:
+    pairs = np.zeros((sources.PIECE_PAIRS + 10, 2), np.int64)
+
+    def overwrite(stage: str, _done: int, _total: int) -> None:
+        if stage == "read":  # of the first piece: the others are looked at when it is their turn
+            pairs[sources.PIECE_PAIRS + 3, 1] = -5
+
+    said = r"<array>: pair 131075 holds -5; ids go from 0 to 2\^63 − 1"
+    with pytest.raises(InputError, match=said):
+        write_store(pairs, tmp_path / "store", progress=overwrite)
     assert names_in(tmp_path) == []
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import gc
+import io
+import struct
 import sys
 from contextlib import suppress
 from pathlib import Path
@@ -19,7 +21,8 @@ from wedgewise.errors import (
     MissingDependencyError,
     WedgewiseError,
 )
-from wedgewise.read import _arrow_values, arrow, read_edges
+from wedgewise.read import _arrow_messages, _arrow_values, arrow, read_edges
+from wedgewise.read._arrow_messages import ArrowSource
 from wedgewise.read.columns import ColumnChoice
 from wedgewise.read.objects.tables import edges_from_arrow
 from wedgewise.stages.labels import LabelTable
@@ -153,6 +156,7 @@ ODD_REFUSALS = [
     ("nulls alone", coded([None] * 3, pyarrow.array([], pyarrow.string())), "row 0 of column 'u' is null; drop"),
     ("a null among integers", coded([0, 1, 0], pyarrow.array([4, None])), "row 1 of column 'u' is null; drop"),
     ("a null of nulls", coded([0, 1, 0], coded([0, None], TEXTS)), "row 1 of column 'u' is null; drop"),
+    ("nulls of no codes", coded([None] * 3, coded([], TEXTS)), "row 0 of column 'u' is null; drop"),
     ("a null in a run", run_ends([2, 3], pyarrow.array([4, None])), "row 2 of column 'u' is null; drop"),
     ("a null among views", pyarrow.array(["a", None, "c"], pyarrow.string_view()), "row 1 of column 'u' is null"),
     ("an extension", pyarrow.array([b"0123456789abcdef"] * 3, pyarrow.uuid()), "columns that are not integers or"),
@@ -185,7 +189,7 @@ def test_whatever_cannot_be_a_vertex(tmp_path: Path, what: str, column: Any, mes
     with pytest.raises(FormatError) as caught:
         edges_from_arrow(table)
     assert str(caught.value).startswith(f"<table>: {message}")
-    if what == "a null of nulls":
+    if what in ("a null of nulls", "nulls of no codes"):  # codes of codes
         return
     for kind in ("arrow", "stream"):
         path = save(tmp_path, kind, table)
@@ -198,6 +202,11 @@ def test_nulls_among_coded_weights_have_their_row(tmp_path: Path) -> None:
     table = pyarrow.table({"u": INTEGERS, "v": INTEGERS, "w": coded([0, None, 0], pyarrow.array([0.5]))})
     with pytest.raises(InputError, match="the weight of row 1 is nan; drop such rows"):
         read_edges(save(tmp_path, "arrow", table), columns=ColumnChoice(weight="w"))
+    unallocated = pyarrow.Array.from_buffers(pyarrow.float64(), 0, [None, None])
+    assert np.isnan(_arrow_values.numbers(coded([None] * 3, unallocated))).tolist() == [True] * 3
+    nothing = table.set_column(2, "w", coded([None] * 3, unallocated))
+    with pytest.raises(InputError, match="the weight of row 0 is nan; drop such rows"):
+        read_edges(save(tmp_path, "arrow", nothing), columns=ColumnChoice(weight="w"))
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -253,6 +262,99 @@ def test_a_file_that_ends_anywhere_is_refused(tmp_path: Path, kind: str) -> None
         path.write_bytes(data[:end])
         with suppress(WedgewiseError):  # a stream may end between two batches
             read_edges(path)
+
+
+def first_batch(path: Path) -> tuple[bytearray, int, _arrow_messages._Table]:
+    """An Arrow file, where the header of its first batch begins, and that header."""
+    data = bytearray(path.read_bytes())
+    source = ArrowSource(io.BytesIO(data), "g.arrow", Limits())
+    at = source._blocks()[1][0]
+    message = source._message(at)
+    assert message is not None
+    return data, at + 8, _arrow_messages._Table.root(bytes(data[at + 8 : message.body]))
+
+
+def refusal(path: Path, data: bytes | bytearray) -> str:
+    path.write_bytes(data)
+    with pytest.raises(FormatError) as caught:
+        read_edges(path)
+    start, end = f"{path}: is not readable by Arrow: '", "'; the file is damaged: write it again"
+    assert str(caught.value).startswith(start)
+    assert str(caught.value).endswith(end)
+    return str(caught.value)[len(start) : -len(end)]
+
+
+def test_a_batch_without_its_header_is_damaged(tmp_path: Path) -> None:
+    path = save(tmp_path, "arrow", {"u": INTEGERS, "v": INTEGERS})
+    data, begin, message = first_batch(path)
+    fields = message.at - struct.unpack_from("<i", message.text, message.at)[0]
+    struct.pack_into("<H", data, begin + fields + 4 + 2 * 2, 0)  # the third field is nowhere
+    assert refusal(path, data) == f"a message that cannot be read at byte {begin - 8:,}"
+
+
+def test_a_compressed_buffer_behind_the_end_is_damaged(tmp_path: Path) -> None:
+    path = save(tmp_path, "feather", {"u": np.arange(1000), "v": np.arange(1000)})
+    data, begin, message = first_batch(path)
+    batch = message.table(2)
+    place = batch.place(2)
+    assert place is not None
+    first = place + struct.unpack_from("<I", batch.text, place)[0] + 4
+    struct.pack_into("<q", data, begin + first + 16, len(data))  # of the second buffer: the first is that of nulls
+    assert refusal(path, data) == "ends too early"
+
+
+@pytest.mark.parametrize(
+    ("at", "value", "reason"),
+    [
+        ("size", 0, "no footer"),
+        ("size", -1, "no footer"),
+        ("size", 10**9, "no footer"),
+        ("footer", 10**9, "a footer that cannot be read"),
+        ("footer", 0, "a footer that lists other batches than before"),
+    ],
+)
+def test_a_footer_that_is_overwritten_while_the_file_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, at: str, value: int, reason: str
+) -> None:
+    """Arrow checks the footer when it opens the file; we read it after that."""
+    path = save(tmp_path, "arrow", {"u": INTEGERS, "v": INTEGERS})
+    whole, really = path.read_bytes(), ArrowSource._open
+    data, size_at = bytearray(whole), len(whole) - _arrow_messages.END_BYTES
+    begin = size_at - struct.unpack_from("<i", whole, size_at)[0]
+    struct.pack_into("<i", data, size_at if at == "size" else begin, value)
+
+    def overwrite(self: ArrowSource, positions: list[int]) -> Any:
+        reader = really(self, positions)
+        if positions:  # of the columns that are read: what follows are the batches
+            self._file = io.BytesIO(data)
+        return reader
+
+    monkeypatch.setattr(ArrowSource, "_open", overwrite)
+    assert refusal(path, whole) == reason
+
+
+def test_columns_of_extensions_are_not_asked_for_with_the_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[int] = []
+
+    def note(more: int) -> int:
+        asked.append(more)
+        return more
+
+    monkeypatch.setattr(_arrow_messages, "SMALL_BYTES", 0)
+    monkeypatch.setattr(_arrow_messages, "with_what_is_beside", note)
+    plain = pyarrow.table({"u": INTEGERS, "v": INTEGERS})
+    uuids = pyarrow.array([b"0123456789abcdef"] * 3, pyarrow.uuid())
+    shaped = pyarrow.FixedShapeTensorArray.from_numpy_ndarray(np.arange(12).reshape(3, 4))
+    found = []
+    for table in (plain, plain.add_column(1, "id", uuids), plain.add_column(0, "shape", shaped)):
+        edges = read_edges(save(tmp_path, "arrow", table))
+        assert edges.pairs.tolist() == [[0, 0], [1, 1], [2, 2]]
+        found.append(asked[:])
+        asked.clear()
+    assert found == [found[0]] * 3
+    assert len(found[0]) == 2  # batches
 
 
 def test_nothing_but_labels_is_held_after_reading(tmp_path: Path) -> None:

@@ -18,7 +18,14 @@ import numpy as np
 import pytest
 import zstandard
 
-from wedgewise.errors import FormatError, InputError, LimitError, MissingDependencyError, MissingFileError
+from wedgewise.errors import (
+    FormatError,
+    InputError,
+    LimitError,
+    MemoryLimitError,
+    MissingDependencyError,
+    MissingFileError,
+)
 from wedgewise.read import _decompress
 from wedgewise.read import content as content_module
 from wedgewise.read.content import open_content
@@ -119,6 +126,14 @@ def test_bomb_stops_at_the_cap(tmp_path: Path, kind: str) -> None:
     over = int(str(caught.value).split("decompressed bytes ")[1].split(" ")[0].replace(",", ""))
     assert 3 * 2**20 < over < 40 * 2**20
     assert "raise it with limits=Limits(decompressed_bytes=…)" in str(caught.value)
+
+
+@pytest.mark.parametrize("kind", ["xz", "zst"])
+def test_a_window_larger_than_what_is_left_is_refused(tmp_path: Path, kind: str) -> None:
+    path = write(tmp_path, COMPRESS[kind](TEXT))
+    said = rf"graph\.txt: the {kind} stream asks for more memory to decompress it than there is; raise the limit, or"
+    with open_content(path, Limits(memory_bytes=1)) as content, pytest.raises(MemoryLimitError, match=said):
+        next(content.blocks(2**20))
 
 
 def test_gz_output_that_ends_with_a_full_piece(tmp_path: Path) -> None:
@@ -301,3 +316,11 @@ def test_standard_input_as_a_stream_has_its_name(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(TEXT)))
     with open_content(sys.stdin.buffer, ALL) as content:
         assert content.name == "<stdin>"
+
+
+def test_no_piece_is_made_ahead_once_nobody_wants_more() -> None:
+    pieces = iter([b"first", b"second"])
+    ahead = content_module._Ahead(pieces)
+    ahead.stop()
+    ahead.produce()
+    assert (ahead.take(), list(pieces)) == (b"", [b"second"])

@@ -6,6 +6,7 @@ import bz2
 import gzip
 import io
 import os
+import select
 import threading
 import time
 from pathlib import Path
@@ -109,6 +110,35 @@ def test_standard_input_that_does_not_block(monkeypatch: pytest.MonkeyPatch) -> 
         monkeypatch.setattr("sys.stdin", standard_input)
         assert ww.count("-") == 1
     feeder.join()
+
+
+class Refusing:
+    """A pipe that does not block, and says so as the system does; asked what to wait for, it gets its next bytes."""
+
+    def __init__(self, pieces: list[bytes]) -> None:
+        self.pieces = pieces
+        self.reading, self.writing = os.pipe()
+        os.set_blocking(self.reading, False)
+
+    def read(self, size: int) -> bytes:
+        return os.read(self.reading, size)
+
+    def fileno(self) -> int:
+        if self.pieces:
+            os.write(self.writing, self.pieces.pop(0))
+        else:
+            os.close(self.writing)
+        return self.reading
+
+
+@pytest.mark.parametrize("polls", [True, False])
+def test_a_stream_that_refuses_to_block_is_waited_for(polls: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    if not polls:
+        monkeypatch.delattr(select, "poll", raising=False)
+    stream = Refusing([b"0 1\n", b"1 2\n2 ", b"0\n"])
+    assert ww.count(stream) == 1
+    assert stream.pieces == []
+    os.close(stream.reading)
 
 
 def test_a_stream_that_cannot_be_waited_for_is_refused() -> None:

@@ -193,6 +193,10 @@ NPY = [
 ]
 
 NPZ = [
+    (
+        npz(**{f"{number}{'a' * 60_000}": b"" for number in range(36)}),
+        f": is no readable zip archive: 'the list of its members is too long'; {ZIP}",
+    ),
     (b"PK\x03\x04nothing", f": is no readable zip archive: 'File is not a zip file'; {ZIP}"),
     (npz(), ": no array named 'edges' (arrays: none); save it with numpy.savez(path, edges=edges)"),
     (

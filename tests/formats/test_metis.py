@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import io
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from wedgewise.errors import FormatError
-from wedgewise.read import numbers, read_edges
+from wedgewise.read import metis, numbers, read_edges
+from wedgewise.read.content import open_content
 
 TRIANGLE_WITH_TAIL = [[0, 1], [0, 2], [1, 2], [2, 3]]
 
@@ -76,3 +79,29 @@ def test_lines_are_counted_across_blocks_and_comments(
     text = "40 1\n" + "% nothing here\n\n" * 38 + "40\n38\n"
     with pytest.raises(FormatError, match=r"g\.metis:79: vertex 40 lists 38, which does not list it back"):
         read_edges(graph(tmp_path, text))
+
+
+ONE_SIDED = "a vertex lists one that does not list it back; every edge stands in both of its rows"
+
+
+def test_an_edge_that_stands_in_one_row_of_a_stream_is_refused() -> None:
+    """Without its line: a stream cannot be read again."""
+    with pytest.raises(FormatError, match=f"^<stream>: {ONE_SIDED}"):
+        read_edges(io.BytesIO(b"3 2\n2 3\n1\n2\n"), format="metis")
+
+
+@pytest.mark.parametrize("corrected", ["3 2\n2 3\n1\n1\n", "3 0\n\n\n\n"], ids=["balanced", "empty"])
+def test_a_file_that_is_corrected_before_its_fault_is_found(
+    tmp_path: Path, corrected: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, really = graph(tmp_path, "3 2\n2 3\n1\n2\n"), open_content
+
+    def correct(*args: Any) -> Any:
+        path.write_text(corrected)
+        return really(*args)
+
+    monkeypatch.setattr(metis, "open_content", correct)
+    with pytest.raises(FormatError, match=rf"g\.metis: {ONE_SIDED}"):
+        read_edges(path)
+    monkeypatch.undo()
+    assert read_edges(path).vertices == 3

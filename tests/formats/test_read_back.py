@@ -201,18 +201,20 @@ REFUSED: list[tuple[str, list[str], str]] = [
     ("txt", ["01", "1"], "text labels such as '01' would be read back as numbers; write .parquet or .arrow"),
     ("csv", ["1;2;7", "3"], "text labels such as '1;2;7' would be read back as numbers; write .parquet or .arrow"),
     ("tsv", ["nan", "1e5"], "text labels such as 'nan' would be read back as numbers; write .parquet or .arrow"),
+    ("csv", ["1;2;a", "b", "c", "d"], "the label '1;2;a' would not be read back as it is; write .parquet or .arrow"),
     ("txt", ["x" * 2**20, "b"], "makes a line of more than 1,048,576 bytes, which readers of text refuse; write .parq"),
 ]
 
 
 @pytest.mark.parametrize(("name", "names", "message"), REFUSED)
 def test_labels_that_would_not_come_back_are_named(tmp_path: Path, name: str, names: list[str], message: str) -> None:
+    pairs = np.arange(len(names)).reshape(-1, 2)
     with pytest.raises(InputError) as caught:
-        write_edges(np.array([[0, 1]]), tmp_path / f"g.{name}", labels=names)
+        write_edges(pairs, tmp_path / f"g.{name}", labels=names)
     assert str(caught.value).startswith(f"{tmp_path}/g.{name}: ")
     assert message in str(caught.value)
     assert len(str(caught.value)) < 1000
-    write_edges(np.array([[0, 1]]), tmp_path / "g.parquet", labels=names)
+    write_edges(pairs, tmp_path / "g.parquet", labels=names)
     assert list(ww.read(tmp_path / "g.parquet").labels) == names
 
 

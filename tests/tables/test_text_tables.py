@@ -63,6 +63,7 @@ HEADERS: dict[str, tuple[bytes, dict[str, Any], list[tuple[Any, Any]]]] = {
         [(1, 2), (2, 3)],
     ),
     "a weight among many": (b"1 2 5 9\n2 3 7 9\n", {"weight": 2}, [(1, 2), (2, 3)]),
+    "a name among those of another case": (b"A,a,b\n9,1,2\n", {"source": "a", "target": "b"}, [(1, 2)]),
     "a name that is a number": (b"2019,2020,2021\n5,6,7\n", {"source": "2020", "target": "2021"}, [(6, 7)]),
 }
 
@@ -93,6 +94,16 @@ REFUSED: dict[str, tuple[bytes, dict[str, Any], str]] = {
     "an id before text": (b"1,ann,bob\n2,bob,cy\n", {}, "0 ('1', …), 1 ('ann', …), 2 ('bob', …)"),
     "unknown names": (b"a,b,c\n1,2,3\n", {}, "3 columns, and nothing says which columns"),
     "a header is a remedy": (b"ann,knows,bob\n", {}, "if the first line names the columns: header=True (--header yes)"),
+    "a name of two columns": (
+        b"a,a,b\n1,2,3\n",
+        {"source": "a", "target": "b"},
+        "<stream>: more than one column 'a' to take sources from; there are: 'a', 'a', 'b'",
+    ),
+    "a name of two columns in other cases": (
+        b"Ann,ANN,b\n1,2,3\n",
+        {"source": "b", "target": "ann"},
+        "<stream>: more than one column 'ann' to take targets from; there are: 'Ann', 'ANN', 'b'",
+    ),
     "a short line": (b"u,v,w\n1,2,3\n4,5\n", {"weight": "w"}, ":3: no weight in the line: '4,5'; give every edge"),
     "an empty weight": (b"u,v,w\n1,2,\n", {"weight": "w"}, ":2: no weight in the line: '1,2,'"),
     "a word for a weight": (b"u,v,w\n1,2,3\n1,2,x\n", {"weight": "w"}, ":3: weight is no finite number: 'x'"),
@@ -181,6 +192,12 @@ def test_numbers_do_not_depend_on_threads_and_chunks(threads: int, chunk: int, m
     assert list(found.names) == list(dict.fromkeys(label for pair in wanted for label in pair))
     assert rows(found) == wanted
     assert found.ignored_columns == ("row", "note")
+
+
+def test_wide_numbers_in_some_chunks_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_text_chunks, "CHUNK_BYTES", 20)
+    wanted = [(1, 2), (3, 2**32 - 1), (2**32, 4), (5, 6), (7, 2**63 - 1), (8, 9)]
+    assert rows(read(b"note,u,v\n" + b"".join(b"none,%d,%d\n" % pair for pair in wanted))) == wanted
 
 
 def test_the_first_fault_is_the_one_that_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

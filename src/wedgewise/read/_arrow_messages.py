@@ -67,6 +67,8 @@ class ArrowSource:
             yield from self._streamed(reader, names)
             return
         dictionaries, batches = self._blocks()
+        if len(batches) != reader.num_record_batches:
+            raise self._damaged("a footer that lists other batches than before")
         waiting = [self._message(block) for block in dictionaries]  # which are decoded with the first batch
         for number, block in enumerate(batches):
             self._ask_for([*waiting, self._message(block)], names)

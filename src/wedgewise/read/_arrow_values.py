@@ -57,7 +57,7 @@ def _text_bytes(column: Any) -> int:
 
     if types.is_string(column.type) or types.is_large_string(column.type):
         offsets = _offsets(column)
-        return int(offsets[-1] - offsets[0]) if len(offsets) else 0
+        return int(offsets[-1] - offsets[0])
     if types.is_string_view(column.type) and len(column):
         lengths = np.frombuffer(column.buffers()[1], np.int32)[:: VIEW_BYTES // 4]
         return int(lengths[column.offset : column.offset + len(column)].sum(dtype=np.int64))
@@ -65,13 +65,11 @@ def _text_bytes(column: Any) -> int:
 
 
 def _offsets(column: Any) -> NDArray[Any]:
+    """Where the strings of a column of a row or more begin and end."""
     from pyarrow import types
 
-    offsets = column.buffers()[1]
     dtype = np.dtype(np.int32 if types.is_string(column.type) else np.int64)
-    if offsets is None or not len(column):
-        return np.empty(0, dtype)
-    return np.frombuffer(offsets, dtype, len(column) + 1, column.offset * dtype.itemsize)
+    return np.frombuffer(column.buffers()[1], dtype, len(column) + 1, column.offset * dtype.itemsize)
 
 
 def plain_type(kind: Any) -> Any:

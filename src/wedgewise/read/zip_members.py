@@ -88,8 +88,6 @@ class ZipMembers:
                 self._fill(file, block, member)
                 begin += len(block)
                 yield block
-            if end == self._members[member].file_size and file.read(1):
-                raise FormatError("a member that is longer than it says", path=self._name, text=member, remedy=REMEDY)
 
     def _fill(self, file: IO[bytes], block: NDArray[np.uint8], member: str) -> None:
         filled = 0

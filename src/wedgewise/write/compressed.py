@@ -24,19 +24,15 @@ class _InPieces(io.RawIOBase):
     """A compressor that is given small pieces: signals are heard between them."""
 
     def __init__(self, compressor: Any) -> None:
-        self._compressor, self._written = compressor, 0
+        self._compressor = compressor
 
     def writable(self) -> bool:
         return True
-
-    def tell(self) -> int:
-        return self._written
 
     def write(self, data: Any) -> int:
         view = memoryview(data).cast("B")
         for begin in range(0, len(view), PIECE_BYTES):
             self._compressor.write(view[begin : begin + PIECE_BYTES])
-        self._written += len(view)
         return len(view)
 
     def close(self) -> None:
