@@ -43,7 +43,7 @@ def test_only_pages_that_are_the_linkers_file_byte_by_byte() -> None:
 
 
 LOADED_AND_GIVEN_BACK = """
-from wedgewise.machine import giving_back, hardware, native
+from wedgewise.machine import release_memory as giving_back, hardware, native
 native._engine()
 giving_back.give_back()
 before = hardware.resident_bytes()

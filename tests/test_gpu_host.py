@@ -328,7 +328,7 @@ import os, sys
 from fake_cupy import FakeCupy
 sys.modules["cupy"] = FakeCupy()
 import wedgewise as ww
-from wedgewise import plan
+from wedgewise.run import plan
 from wedgewise.errors import DeviceError
 from wedgewise.machine import gpu
 

@@ -166,7 +166,7 @@ import numpy as np
 import wedgewise as ww
 from wedgewise.generate import kronecker
 from wedgewise.machine.jit import Kernel
-from wedgewise.questions import QUESTIONS
+from wedgewise.answer.questions import QUESTIONS
 from wedgewise.read.text import KERNEL_BYTES
 
 pairs = kronecker(11).pairs()

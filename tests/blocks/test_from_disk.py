@@ -430,8 +430,8 @@ def test_one_process_at_a_time_has_a_work_folder(file: Path, tmp_path: Path) -> 
 DIES = """
 import os, signal, sys
 import wedgewise as ww
-from wedgewise import answering_room
-from wedgewise.execute import outofcore
+from wedgewise.answer import room as answering_room
+from wedgewise.run import outofcore
 answering_room.SMALL_BYTES = 0
 answering_room._allowed = lambda limit: 1000
 answering_room._cleaning_bytes = lambda pairs, options: 1 << 62

@@ -543,9 +543,9 @@ def test_knobs_change_nothing(computes: str) -> None:
 REHEARSED = """
 import sys
 from wedgewise import generate
-from wedgewise.execute import owners
+from wedgewise.run import owners
 from wedgewise.machine import jit
-from wedgewise.partition.spool import write_store
+from wedgewise.store.build import write_store
 computes, folder = sys.argv[1:]
 store = write_store(generate.kronecker(12, seed=4), folder, parts=3)
 owners.rehearse("keystone", computes)

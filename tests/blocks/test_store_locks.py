@@ -30,7 +30,7 @@ TRIANGLES = TRUTHS["karate"]["triangles"]
 QUESTIONS: dict[str, dict[str, Any]] = {"count": {}, "triangles": {}, "edge_support": {}, "k_truss": {"k": 5}}
 HOLDS = """
 import sys
-from wedgewise.storage import only_process
+from wedgewise.machine.files import only_process
 with only_process(sys.argv[1], "wait"):
     print("held", flush=True)
     sys.stdin.read()

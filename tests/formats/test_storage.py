@@ -156,7 +156,7 @@ def test_a_folder_that_cannot_be_opened_is_written_to(tmp_path: Path, monkeypatc
 
 WRITER = """
 import os, sys
-from wedgewise.storage import atomic_write
+from wedgewise.machine.files import atomic_write
 with atomic_write(sys.argv[1]) as file:
     file.write(b"half")
     file.flush()
