@@ -161,7 +161,7 @@ def test_an_interrupt_is_heard_when_nothing_is_under_way_any_more(direction: str
     def interrupt(number: int) -> None:
         if number == 5:
             os.kill(os.getpid(), signal.SIGINT)
-        time.sleep(0.001)
+        time.sleep(0.001 if number <= 5 else 0.01)  # long enough for the signal to be heard on a busy machine
 
     pieces = 2000
     bus, source, target = LateBus(interrupt), some_bytes(pieces * PIECE), np.zeros(pieces * PIECE, np.uint8)
