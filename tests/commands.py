@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -73,6 +74,11 @@ def run_on_terminal(*arguments: str) -> str:
     os.close(ours)
     assert process.wait(PATIENCE) == 0, written
     return written.decode().replace("\r\n", "\n")
+
+
+def left_on_terminal(*arguments: str) -> str:
+    """The same without the bar of a command that took long: it is gone at the end."""
+    return re.sub("\x1b\\[\\?25l.*\x1b\\[2K", "", run_on_terminal(*arguments), flags=re.DOTALL)
 
 
 def interrupt(folder: Path, first_line: str, number: signal.Signals, *arguments: str) -> tuple[int, str, float]:

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from commands import COMMAND, KARATE, PATIENCE, RESULT_KEYS, answer_of, interrupt, invoke, run, run_on_terminal
+from commands import COMMAND, KARATE, PATIENCE, RESULT_KEYS, answer_of, interrupt, invoke, left_on_terminal, run
 from graphs import TRUTHS
 
 import wedgewise as ww
@@ -64,14 +64,14 @@ def test_count_in_a_pipe_is_the_integer_alone() -> None:
 
 
 def test_count_on_a_terminal_is_a_report() -> None:
-    written = run_on_terminal("count", KARATE, "--algorithm", "reference")
+    written = left_on_terminal("count", KARATE, "--algorithm", "reference")
     assert written.startswith("45 triangles\n")
     for fact in ("vertices   34", "edges      78", "reference on cpu", "asked for by name", "read and clean"):
         assert fact in written
 
 
 def test_quiet_count_on_a_terminal_is_the_integer_alone() -> None:
-    assert run_on_terminal("count", KARATE, "--quiet") == "45\n"
+    assert left_on_terminal("count", KARATE, "--quiet") == "45\n"
 
 
 def test_json_has_the_keys_of_result_and_schema() -> None:

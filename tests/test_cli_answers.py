@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from commands import KARATE, RESULT_KEYS, answer_of, interrupt, invoke, labelled_files, run_on_terminal
+from commands import KARATE, RESULT_KEYS, answer_of, interrupt, invoke, labelled_files, left_on_terminal
 from pyarrow import feather, parquet
 
 import wedgewise as ww
@@ -382,7 +382,7 @@ def test_a_person_reads_transitivity(files: dict[str, str], person: None) -> Non
 
 @pytest.mark.parametrize("command", [*QUESTIONS, "transitivity"])
 def test_a_terminal_gets_a_summary(command: str) -> None:
-    written = run_on_terminal(command, KARATE, "--algorithm", "reference")
+    written = left_on_terminal(command, KARATE, "--algorithm", "reference")
     headlines = {
         "triangles": "45 triangles through 32 of 34 vertices",
         "support": "45 triangles through 67 of 78 edges",
@@ -395,7 +395,7 @@ def test_a_terminal_gets_a_summary(command: str) -> None:
 
 
 def test_quiet_on_a_terminal_is_the_table() -> None:
-    assert run_on_terminal("triangles", KARATE, "--quiet").startswith("0\t18\n1\t12\n")
+    assert left_on_terminal("triangles", KARATE, "--quiet").startswith("0\t18\n1\t12\n")
 
 
 def test_what_is_said_of_the_work_is_what_the_result_says() -> None:

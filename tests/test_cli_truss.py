@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from commands import KARATE, RESULT_KEYS, answer_of, interrupt, invoke, labelled_files, run_on_terminal
+from commands import KARATE, RESULT_KEYS, answer_of, interrupt, invoke, labelled_files, left_on_terminal
 from pyarrow import feather, parquet
 
 import wedgewise as ww
@@ -256,11 +256,11 @@ def test_long_tables_lose_their_middle(count: int) -> None:
 
 
 def test_a_terminal_gets_a_summary() -> None:
-    written = run_on_terminal("truss", KARATE, "--algorithm", "reference")
+    written = left_on_terminal("truss", KARATE, "--algorithm", "reference")
     assert "largest truss number 5\n\n" in written
     assert "  5  14     6         1\n" in written
     assert "reference on cpu" in written
-    assert run_on_terminal("truss", KARATE, "--max", "--quiet").endswith("3\t13\t5\n")
+    assert left_on_terminal("truss", KARATE, "--max", "--quiet").endswith("3\t13\t5\n")
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from commands import COMMAND, KARATE, PATIENCE, run, run_on_terminal
+from commands import COMMAND, KARATE, PATIENCE, left_on_terminal, run
 from loopback import answering
 
 from wedgewise.cli.streams import escaped
@@ -85,10 +85,10 @@ def test_labels_do_not_steer_a_terminal(tmp_path: Path) -> None:
     path = tmp_path / "graph.txt"
     path.write_text(f"{STEERING} b\nb c\nc {STEERING}\n", encoding="utf-8")
     for more, spelled in (([], ascii(STEERING)[1:-1]), (["--quiet"], ESCAPED)):
-        said = run_on_terminal("triangles", str(path), "--labels", "text", *more)
+        said = left_on_terminal("triangles", str(path), "--labels", "text", *more)
         assert spelled in said
         assert escaped(said) == said
-    told = json.loads(run_on_terminal("triangles", str(path), "--labels", "text", "--json"))
+    told = json.loads(left_on_terminal("triangles", str(path), "--labels", "text", "--json"))
     assert told["labels"] == [STEERING, "b", "c"]
     assert run("triangles", str(path), "--labels", "text").stdout.startswith(f"{STEERING}\t1\n")
 

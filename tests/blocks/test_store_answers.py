@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from commands import answer_of, invoke, run_on_terminal
+from commands import answer_of, invoke, left_on_terminal
 from graphs import DENSE, TRUTHS, fixture_pairs
 
 import wedgewise as ww
@@ -328,10 +328,10 @@ def test_a_person_gets_summaries(karate: Store, monkeypatch: pytest.MonkeyPatch,
 
 
 def test_a_terminal_gets_summaries(store: Store) -> None:
-    shown = run_on_terminal("triangles", str(store.folder))
+    shown = left_on_terminal("triangles", str(store.folder))
     assert f"{TRIANGLES:,} triangles through" in shown
     assert "vertices by triangles" in shown
-    shown = run_on_terminal("support", str(store.folder))
+    shown = left_on_terminal("support", str(store.folder))
     assert f"{TRIANGLES:,} triangles on {EDGES:,} edges\n" in shown
     assert "--output writes every row to a file" in shown
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from commands import answer_of, invoke, run_on_terminal
+from commands import answer_of, invoke, left_on_terminal
 from graphs import DENSE, SmallGraph, fixture_pairs
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -225,7 +225,7 @@ def test_the_command_says_what_the_truss_has(store: Store, tmp_path: Path) -> No
     said = invoke("truss", str(store.folder), "--k", str(K), "--output", target).stdout
     assert said.startswith(f"{len(edges):,} edges and {vertices:,} vertices in the {K}-truss, found in ")
     assert said.endswith(f"{len(edges):,} rows written to {target}\n")
-    assert said.partition("\n")[0] in run_on_terminal("truss", str(store.folder), "--k", str(K))
+    assert said.partition("\n")[0] in left_on_terminal("truss", str(store.folder), "--k", str(K))
 
 
 @pytest.mark.compiled

@@ -16,16 +16,16 @@ from graphs import random_pairs, truss_details
 import wedgewise as ww
 from conformance.engines import RECORDS as CPU_RECORDS
 from wedgewise import generate
-from wedgewise.algorithms import _ranges
+from wedgewise.algorithms import _passes, _ranges
 from wedgewise.algorithms._contract import Algorithm
-from wedgewise.run import listing, local
+from wedgewise.run import listing
 
 pytestmark = [pytest.mark.deep, needs_compiler]
 QUESTIONS = ("count", "triangles", "edge_support", "list_triangles", "trussness", "k_truss")
 THREADS = (1, 2, 3)
 BLOCKS = (32, 96, 256)
 REPEATS = 2
-TINY = ((_ranges, "TASK_ARCS", 32), (local, "LEAST_TASKS_PER_THREAD", 1), (listing, "TASK_TRIANGLES", 50))
+TINY = ((_ranges, "TASK_ARCS", 32), (_passes, "LEAST_TASKS_PER_THREAD", 1), (listing, "TASK_TRIANGLES", 50))
 CUDA_RECORDS = tuple(record for record in ww.algorithms() if record.device == "cuda")
 TABLE = tuple(
     pytest.param(record, question, id=f"{record.device}-{record.name}-{question}")

@@ -12,12 +12,12 @@ from emulate.copying import EmulatedGpu, install
 from emulate.emulator import release_threads
 from emulate.streaming import StreamingEmulator
 
-from wedgewise.algorithms import _ranges
+from wedgewise.algorithms import _passes, _ranges
 from wedgewise.machine import gpu
-from wedgewise.run import listing, local
+from wedgewise.run import listing
 
 DEVICE_BYTES = (1 << 40, 1 << 20)
-TINY = ((_ranges, "TASK_ARCS", 32), (local, "LEAST_TASKS_PER_THREAD", 1), (listing, "TASK_TRIANGLES", 7))
+TINY = ((_ranges, "TASK_ARCS", 32), (_passes, "LEAST_TASKS_PER_THREAD", 1), (listing, "TASK_TRIANGLES", 7))
 
 
 @contextmanager

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shlex
 import signal
 import subprocess
@@ -107,7 +108,7 @@ def signal_when(process: subprocess.Popen[str], is_time: Callable[[], bool], num
 
 
 def run_on_terminal(line: str, folder: Path) -> str:
-    """What a command writes when all its streams are one terminal."""
+    """What a command leaves on a terminal that is all its streams; the bar of one that took long is gone then."""
     import pty
 
     ours, theirs = pty.openpty()
@@ -121,4 +122,4 @@ def run_on_terminal(line: str, folder: Path) -> str:
             written += piece
     os.close(ours)
     assert process.wait(PATIENCE) == 0, written
-    return written.decode().replace("\r\n", "\n")
+    return re.sub("\x1b\\[\\?25l.*\x1b\\[2K", "", written.decode().replace("\r\n", "\n"), flags=re.DOTALL)
