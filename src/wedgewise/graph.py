@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate, pairwise
 from os import PathLike
@@ -40,6 +40,10 @@ if TYPE_CHECKING:
     from wedgewise.read.receiver import Receiver
 
 CLEANING_PLACES = ("auto", "cpu", "cuda")
+READING = (  # the keywords of `Graph` that questions do not have
+    *("n", "labels", "format", "limits", "drop_leaves", "directed"),
+    *("weights", "combine", "source", "target", "weight", "header"),
+)
 
 
 class Graph:
@@ -116,7 +120,8 @@ class Graph:
             edge_list = how.edge_list(data)
         if combine != "last" and edge_list.weights is None:
             raise InputError(
-                f"{edge_list.origin.name}: combine={combine!r} where no weights are kept; pass weights too"
+                f"{edge_list.origin.name}: combine={combine!r} where no weights are kept; pass weights too: weights=…, "
+                "or weight=… (--weight) for a column"
             )
         if self._forms is None:
             edge_list = _on_host(edge_list)
@@ -501,6 +506,13 @@ def read_pairs(
     """The pairs of whatever `Graph` accepts, as they came; the parameters are those of `Graph` and of `read_edges`."""
     threads = hardware.usable_threads()
     return _Reading(None, labels, format, limits or DEFAULT_LIMITS, threads, None, columns, in_table).edge_list(data)
+
+
+def refuse_reading(keywords: Iterable[str]) -> None:
+    """Refuse a question that is told how to read its graph."""
+    said = ", ".join(f"{name}=…" for name in keywords if name in READING)
+    if said:
+        raise InputError(f"{said}: how a graph is read is said to Graph; pass wedgewise.Graph(data, {said})")
 
 
 def _is_file(source: Any) -> bool:
