@@ -169,8 +169,15 @@ def test_an_integer_that_may_be_a_name_is_refused() -> None:
     assert edges(ww.Graph(frame, source="2", target="0")) == {(1, 2), (2, 3)}
     with pytest.raises(InputError, match="source=10 may be"):
         ww.Graph(pandas.DataFrame([[1, 2]], columns=[10, 20]), source=10, target=20)
+    assert ww.Graph(pandas.DataFrame([[1, 2]], columns=[True, "x"]), source=1, target=0).m == 1
     plain = pandas.DataFrame([[8, 1, 2], [9, 2, 3]])
     assert edges(ww.Graph(plain, source=1, target=2)) == {(1, 2), (2, 3)}
+
+
+def test_columns_without_names() -> None:
+    assert edges(ww.Graph(pandas.DataFrame([["a", "b", 0.5], ["b", "c", 1.5]]))) == {("a", "b"), ("b", "c")}
+    with pytest.raises(FormatError, match="3 columns, and nothing says which"):
+        ww.Graph(pandas.DataFrame([["a", "b", "x"], ["b", "c", "y"]]))
 
 
 @pytest.mark.parametrize("suffix", ["csv", "parquet"])

@@ -109,7 +109,7 @@ def _with_weights(edges: EdgeList, weights: Any) -> EdgeList:
 
 def _check_one_reading(names: Iterable[Any], choice: ColumnChoice) -> None:
     """Refuse a position that is the name of another column: names of a frame may be integers."""
-    numbers = {name: position for position, name in enumerate(names) if isinstance(name, int)}
+    numbers = {name: position for position, name in enumerate(names) if type(name) is int}
     for role, column in choice.given:
         if isinstance(column, int) and numbers.get(column, column) != column:
             raise InputError(
