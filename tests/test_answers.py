@@ -7,6 +7,7 @@ import threading
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
+from inspect import signature
 from math import isnan
 from typing import Any
 
@@ -23,6 +24,7 @@ from wedgewise.algorithms import find
 from wedgewise.algorithms._contract import Algorithm, Answer, Knobs, Pass, Work
 from wedgewise.answer_types import GeneralizedDegree
 from wedgewise.errors import InputError, UnknownNameError, VerificationError
+from wedgewise.graph import READING
 from wedgewise.run import local
 from wedgewise.run.listing import Listing
 from wedgewise.stages import OrientedGraph
@@ -529,3 +531,20 @@ def test_weighted_sums_have_the_same_bits_on_any_number_of_threads(weighted: boo
             for threads in (1, 2, 3, 8)
         }
         assert len(answers) == 1
+
+
+@pytest.mark.parametrize("question", ["count", "edge_support", "iter_triangles"])
+def test_questions_say_where_columns_are_named(question: str) -> None:
+    with pytest.raises(InputError, match=r"pass wedgewise\.Graph\(data, source=…, target=…\)"):
+        getattr(ww, question)("nowhere.csv", source="u", target="v")
+
+
+@pytest.mark.parametrize("ask", [ww.run, ww.explain])
+def test_run_and_explain_say_where_labels_are_named(ask: Callable[..., Any]) -> None:
+    with pytest.raises(InputError, match="labels=…: how a graph is read is said to Graph"):
+        ask("count", "nowhere.csv", labels="text")
+
+
+def test_questions_name_every_keyword_of_reading() -> None:
+    shared = {"device", "threads"}
+    assert set(READING) == set(signature(ww.Graph).parameters) - shared - {"data"}

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from functools import wraps
 from os import PathLike
-from typing import TYPE_CHECKING, Any, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, ParamSpec, TypedDict, TypeVar, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +13,7 @@ from numpy.typing import NDArray
 from wedgewise.algorithms import registry
 from wedgewise.answer_types import Truss, TrussLevel
 from wedgewise.errors import InputError
+from wedgewise.graph import refuse_reading
 from wedgewise.result import SCHEMA, Result
 from wedgewise.run.plan import Options, Plan
 
@@ -20,6 +22,8 @@ if TYPE_CHECKING:
     from wedgewise.answer_types import GeneralizedDegree
 
 __all__ = ["SCHEMA", "Result"]
+Asked = ParamSpec("Asked")
+Answer = TypeVar("Answer")
 Progress = Callable[[str, int, int], None] | bool | None
 
 
@@ -37,6 +41,18 @@ class How(TypedDict, total=False):
     work_folder: str | PathLike[str] | None
 
 
+def _refusing_reading(question: Callable[Asked, Answer]) -> Callable[Asked, Answer]:
+    """The same question, which says where the keywords of `Graph` belong."""
+
+    @wraps(question)
+    def ask(*args: Asked.args, **keywords: Asked.kwargs) -> Answer:
+        refuse_reading(keywords)
+        return question(*args, **keywords)
+
+    return ask
+
+
+@_refusing_reading
 def count(
     graph: Any,
     *,
@@ -523,6 +539,7 @@ def algorithms() -> list[Algorithm]:
 
 def _split(how: How) -> tuple[Options, Progress, bool]:
     """What the planner needs, and the two keywords that are not its business."""
+    refuse_reading(how)
     planned: dict[str, Any] = {name: value for name, value in how.items() if name not in ("progress", "verify")}
     unknown = set(planned) - set(How.__annotations__)
     if unknown:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate, pairwise
 from os import PathLike
@@ -36,9 +36,14 @@ from wedgewise.stages.vertex_index import VertexIndex
 if TYPE_CHECKING:
     from wedgewise.prepare.attributes import EdgeAttributes
     from wedgewise.prepare.device_forms import DeviceForms
+    from wedgewise.read import TableReading
     from wedgewise.read.receiver import Receiver
 
 CLEANING_PLACES = ("auto", "cpu", "cuda")
+READING = (  # the keywords of `Graph` that questions do not have
+    *("n", "labels", "format", "limits", "drop_leaves", "directed"),
+    *("weights", "combine", "source", "target", "weight", "header"),
+)
 
 
 class Graph:
@@ -49,7 +54,7 @@ class Graph:
     data : a path (or "-" for standard input), a (k, 2) integer array, pairs of labels, a table, or an object of another
         library: see `wedgewise.interop`
     n : number of vertices, when ids 0 … n − 1 are all vertices; without it the vertices are the labels that occur
-    labels : "auto", "int" or "text": what the tokens of a text file are
+    labels : "auto", "int" or "text": what the labels of a text file or a table are
     format : the file's format, when its content should not decide
     limits : caps on what a file may declare or expand to
     drop_leaves : drop the vertices of degree one, in one pass
@@ -59,9 +64,10 @@ class Graph:
         on the GPU stays there, and comes to the host when something needs it there
     weights : keep a weight per edge, for weighted clustering: an array with one number per pair, the name of an
         attribute where edges have some, or True for the values of a matrix
-    source, target : which columns of a text file or a table are the ends of an edge, each a name or a position from 0.
-        Two columns need neither, and well-known pairs of names are found: source and target, src and dst, from and to,
-        sender and receiver, u and v, node1 and node2 and others, with or without an ending such as _id
+    source, target : which columns of a text file or a table are the ends of an edge, each a name, or its position from
+        0 as an integer. Two columns need neither, and well-known pairs of names are found: source and target, src and
+        dst, from and to, sender and receiver, u and v, node1 and node2 and others, with or without an ending such as
+        _id
     weight : the column of a text file or a table that holds the weights to keep
     header : whether the first line of a text file names its columns: True, False, or "auto" to look at the first lines
     combine : the weight of an edge that is there more than once: "last", "sum", "max" or "min" of those given for it;
@@ -114,7 +120,8 @@ class Graph:
             edge_list = how.edge_list(data)
         if combine != "last" and edge_list.weights is None:
             raise InputError(
-                f"{edge_list.origin.name}: combine={combine!r} where no weights are kept; pass weights too"
+                f"{edge_list.origin.name}: combine={combine!r} where no weights are kept; pass weights too: weights=…, "
+                "or weight=… (--weight) for a column"
             )
         if self._forms is None:
             edge_list = _on_host(edge_list)
@@ -487,10 +494,25 @@ def read(
     )
 
 
-def read_pairs(data: Any, columns: ColumnChoice, *, labels: str, format: str | None, limits: Limits | None) -> EdgeList:
-    """The pairs of whatever `Graph` accepts, as they came; the parameters are those of `Graph`."""
+def read_pairs(
+    data: Any,
+    columns: ColumnChoice,
+    *,
+    labels: str,
+    format: str | None,
+    limits: Limits | None,
+    in_table: TableReading,
+) -> EdgeList:
+    """The pairs of whatever `Graph` accepts, as they came; the parameters are those of `Graph` and of `read_edges`."""
     threads = hardware.usable_threads()
-    return _Reading(None, labels, format, limits or DEFAULT_LIMITS, threads, None, columns).edge_list(data)
+    return _Reading(None, labels, format, limits or DEFAULT_LIMITS, threads, None, columns, in_table).edge_list(data)
+
+
+def refuse_reading(keywords: Iterable[str]) -> None:
+    """Refuse a question that is told how to read its graph."""
+    said = ", ".join(f"{name}=…" for name in keywords if name in READING)
+    if said:
+        raise InputError(f"{said}: how a graph is read is said to Graph; pass wedgewise.Graph(data, {said})")
 
 
 def _is_file(source: Any) -> bool:
@@ -509,6 +531,7 @@ class _Reading:
     threads: int
     weights: Any
     columns: ColumnChoice
+    in_table: TableReading | None = None
 
     def edge_list(self, source: Any, receiver: Receiver | None = None) -> EdgeList:
         """The pairs of a source; those of a file also go to a receiver, while later ones are parsed."""
@@ -535,14 +558,20 @@ class _Reading:
             limits=self.limits,
             threads=self.threads,
             receiver=receiver,
+            in_table=self.in_table,
         )
 
     def _object(self, source: Any) -> EdgeList:
+        from wedgewise.read import check_names
+
+        check_names(self.format, self.labels)
         if isinstance(source, EdgeList):
             return source
-        from wedgewise.read.objects import edges_from
+        from wedgewise.read.objects import edges_from, is_table
 
-        return edges_from(source, self.weights, self.columns)
+        if self.in_table is not None and is_table(source):
+            return edges_from(source, self.weights, self.in_table.columns, self.in_table.labels)
+        return edges_from(source, self.weights, self.columns, self.labels)
 
 
 def _cleaned_on_device(source: Any, how: _Reading, *, asked: bool) -> tuple[DeviceForms | None, EdgeList, str | None]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from os import PathLike, fspath
 from typing import Any
 
 import numpy as np
@@ -10,7 +12,8 @@ from numpy.typing import NDArray
 from wedgewise.errors import InputError, UnknownNameError
 from wedgewise.graph import Graph, read_pairs
 from wedgewise.prepare.attributes import find_ascending
-from wedgewise.read.columns import ColumnChoice
+from wedgewise.read import TableReading
+from wedgewise.read.columns import FIRST_TWO, ColumnChoice
 from wedgewise.stages import Column, EdgeList
 from wedgewise.stages.labels import TextLabels
 from wedgewise.stages.limits import Limits
@@ -43,7 +46,9 @@ def edge_ids(
     graph : the graph
     table : the table that the graph was made of, or other rows between its vertices: whatever `Graph` accepts, a path
         included
-    source, target, header, labels, format, limits : as in `Graph`
+    source, target : as in `Graph`; by default the columns that the graph was made of
+    header, labels, format, limits : as in `Graph`; "auto" takes labels of a file or table for what those of the graph
+        are, integers or text
     missing : "error" refuses a row that is no edge of the graph; "ignore" gives it −1 as well
 
     Returns
@@ -66,7 +71,15 @@ def edge_ids(
     """
     if missing not in MISSING:
         raise UnknownNameError(f"no way named {missing!r} to treat missing edges; there are: {', '.join(MISSING)}")
-    rows = read_pairs(table, ColumnChoice(source, target, header=header), labels=labels, format=format, limits=limits)
+    said = ColumnChoice(source, target, header=header)
+    as_before = TableReading(_columns_before(graph, table, said), _labels_before(graph) if labels == "auto" else labels)
+    try:
+        rows = read_pairs(table, said, labels=labels, format=format, limits=limits, in_table=as_before)
+    except InputError as error:
+        if as_before.columns != said:
+            made_of = " and ".join(repr(column) for column in graph.cleaned.columns[:2])
+            error.add_note(f"the graph was made of columns {made_of}; pass source=… and target=… to take others")
+        raise
     found = np.empty(len(rows.pairs), np.int64)
     vertices = None if rows.vertices is None else _vertices(graph, rows.names, rows.vertices)
     for begin in range(0, len(found), PART_ROWS):
@@ -77,6 +90,29 @@ def edge_ids(
         if missing == "error":
             _check_all_there(graph, rows, begin, found[part])
     return found
+
+
+def _columns_before(graph: Graph, table: Any, said: ColumnChoice) -> ColumnChoice:
+    """The columns that the graph was made of, where nothing else is said.
+
+    The first two without a name are what is found without being asked for. Where they come from the same text file,
+    that file has no header.
+    """
+    ends = graph.cleaned.columns[:2]
+    if said.source is not None or said.target is not None or not ends:
+        return said
+    if ends != FIRST_TWO.positions:
+        return replace(said, source=ends[0], target=ends[1])
+    is_same_file = isinstance(table, str | PathLike) and fspath(table) == graph.origin.name
+    is_headless = said.header == "auto" and graph.origin.format == "text"
+    return replace(said, header=False) if is_same_file and is_headless else said
+
+
+def _labels_before(graph: Graph) -> str:
+    """What the labels of the graph are; "auto" where they are neither integers nor text, or there are none."""
+    if not graph.n or isinstance(graph.labels, list):
+        return "auto"
+    return "text" if isinstance(graph.labels, TextLabels) else "int"
 
 
 def _vertices(graph: Graph, names: Any, count: int) -> NDArray[np.int64]:

@@ -24,7 +24,7 @@ from wedgewise.errors import (
 from wedgewise.read import _arrow_messages, _arrow_values, arrow, read_edges
 from wedgewise.read._arrow_messages import ArrowSource
 from wedgewise.read.columns import ColumnChoice
-from wedgewise.read.objects.tables import edges_from_arrow
+from wedgewise.read.objects import edges_from
 from wedgewise.stages.labels import LabelTable
 from wedgewise.stages.limits import Limits
 
@@ -176,7 +176,7 @@ def named(edges: Any) -> list[list[Any]]:
 @pytest.mark.parametrize(("what", "column", "rows"), ODD_COLUMNS)
 def test_however_values_are_stored(tmp_path: Path, what: str, column: Any, rows: list[list[Any]]) -> None:
     table = pyarrow.table({"u": column, "v": INTEGERS})
-    assert named(edges_from_arrow(table)) == rows
+    assert named(edges_from(table)) == rows
     if what == "codes of codes":  # Arrow writes them and cannot read them
         return
     for kind in ("arrow", "stream"):
@@ -187,7 +187,7 @@ def test_however_values_are_stored(tmp_path: Path, what: str, column: Any, rows:
 def test_whatever_cannot_be_a_vertex(tmp_path: Path, what: str, column: Any, message: str) -> None:
     table = pyarrow.table({"u": column, "v": INTEGERS})
     with pytest.raises(FormatError) as caught:
-        edges_from_arrow(table)
+        edges_from(table)
     assert str(caught.value).startswith(f"<table>: {message}")
     if what in ("a null of nulls", "nulls of no codes"):  # codes of codes
         return

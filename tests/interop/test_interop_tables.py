@@ -199,7 +199,12 @@ def test_a_frame_of_pandas_without_rows_or_types() -> None:
     assert interop.edges_from(pandas.DataFrame({"u": [], "v": []}, dtype=object)).pairs.shape == (0, 2)
 
 
-@pytest.mark.parametrize("single", [pandas.Series([1, 2]), polars.Series([1, 2]), pyarrow.array([1, 2])])
+def test_a_series_of_pandas_is_no_table() -> None:
+    with pytest.raises(InputError, match="<Series>: is one column, and edges have two; pass a DataFrame"):
+        interop.edges_from(pandas.Series([1, 2]))
+
+
+@pytest.mark.parametrize("single", [polars.Series([1, 2]), pyarrow.array([1, 2])])
 def test_a_single_column_is_no_table(single: Any) -> None:
     with pytest.raises(InputError, match=r"<table>: .*; pass a table with a column of sources and one of targets"):
         interop.edges_from(single)

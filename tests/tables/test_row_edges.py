@@ -69,7 +69,72 @@ def test_columns_are_named_as_for_a_graph() -> None:
     graph = ww.Graph(frame, source="user", target="item")
     assert ww.edge_ids(graph, frame, source="user", target="item").tolist() == [0, 1]
     with pytest.raises(ww.errors.FormatError, match="nothing says which columns are the ends"):
-        ww.edge_ids(graph, frame)
+        ww.edge_ids(ww.Graph([(1, 2), (2, 3)]), frame)
+
+
+BOUGHT = pandas.DataFrame({"source": [1, 2, 3], "target": [2, 3, 1], "buyer": [1, 1, 2], "shop": [3, 2, 3]})
+
+
+@every_form
+def test_columns_are_those_of_the_graph(form: Form, tmp_path: Path) -> None:
+    graph = ww.Graph(BOUGHT, source="buyer", target="shop")
+    columns = {str(name): values.tolist() for name, values in BOUGHT.items()}
+    assert ww.edge_ids(graph, form.make(columns, tmp_path)).tolist() == [1, 0, 2]
+    named = ww.edge_ids(graph, form.make(columns, tmp_path), source="source", target="target")
+    assert named.tolist() == [0, 2, 1]
+
+
+def test_other_columns_have_to_be_named() -> None:
+    graph = ww.Graph(BOUGHT, source="buyer", target="shop")
+    with pytest.raises(ww.errors.InputError, match="no column 'buyer' to take sources from") as caught:
+        ww.edge_ids(graph, BOUGHT[["source", "target"]])
+    note = "the graph was made of columns 'buyer' and 'shop'; pass source=… and target=… to take others"
+    assert caught.value.__notes__ == [note]
+    with pytest.raises(ww.errors.InputError, match="no column 'user'") as said:
+        ww.edge_ids(graph, BOUGHT, source="user", target="shop")
+    assert not hasattr(said.value, "__notes__")
+    assert ww.edge_ids(graph, BOUGHT[["buyer", "shop"]].to_numpy()).tolist() == [1, 0, 2]
+
+
+def test_positions_are_those_of_the_graph(tmp_path: Path) -> None:
+    path = tmp_path / "g.txt"
+    path.write_text("1 2 3\n2 1 2\n3 3 1\n")
+    graph = ww.Graph(path, source=1, target=2)
+    assert ww.edge_ids(graph, path).tolist() == expected(graph, [(2, 3), (1, 2), (3, 1)])
+    assert ww.edge_ids(graph, path, source=0, target=1).tolist() == expected(graph, [(1, 2), (2, 1), (3, 3)])
+
+
+def test_the_first_line_is_what_it_was(tmp_path: Path) -> None:
+    path = tmp_path / "g.csv"
+    path.write_text("source,target\nann,bob\nbob,ann\n")
+    graph = ww.Graph(path, header=False)
+    assert ww.edge_ids(graph, path).tolist() == [0, 1, 1]
+    assert ww.edge_ids(graph, str(path), header=True).tolist() == [1, 1]
+    path.write_text("guest,shop\nann,bob\nbob,ann\n")
+    assert ww.edge_ids(ww.Graph(path, header=True), path).tolist() == [0, 0]
+    assert ww.edge_ids(graph, pandas.DataFrame({"u": ["ann"], "v": ["bob"]})).tolist() == [1]
+
+
+def test_labels_are_of_the_kind_of_the_graph(tmp_path: Path) -> None:
+    path = tmp_path / "z.csv"
+    path.write_text("source,target\n007,8\n7,9\n7,8\n8,9\n")
+    graph = ww.Graph(path, labels="text")
+    assert ww.edge_ids(graph, path).tolist() == [0, 3, 1, 2]
+    assert ww.edge_ids(graph, path, labels="int").tolist() == [1, 3, 1, 2]
+    assert ww.edge_ids(graph, np.array([[7, 8]])).tolist() == [1]
+    np.save(tmp_path / "pairs.npy", np.array([[7, 8]]))
+    assert ww.edge_ids(graph, tmp_path / "pairs.npy").tolist() == [1]
+    numbers = ww.Graph(path)
+    assert ww.edge_ids(numbers, path).tolist() == [0, 1, 0, 2]
+    path.write_text("source,target\na,b\n7,8\nc,d\n")
+    with pytest.raises(ww.errors.FormatError, match=r"z\.csv:2"):
+        ww.edge_ids(numbers, path, missing="ignore")
+
+
+def test_labels_of_any_kind_are_looked_up_as_they_come() -> None:
+    networkx = pytest.importorskip("networkx")
+    graph = ww.Graph(networkx.Graph([("a", 1), (1, "b")]))
+    assert ww.edge_ids(graph, pandas.DataFrame({"u": ["a"], "v": ["b"]}), missing="ignore").tolist() == [-1]
 
 
 def test_a_row_that_is_no_edge_is_named() -> None:

@@ -49,6 +49,76 @@ def test_a_header_is_settled(tmp_path: Path) -> None:
         assert json.loads(invoke("info", str(path), "--header", header, "--json").stdout)["n"] == vertices
 
 
+UNCLEAR = "anfang,ende\nann,bob\nbob,cy\ncy,ann\n"
+COMMANDS = {
+    "count": (),
+    "triangles": (),
+    "support": ("--output", "out.csv"),
+    "truss": ("--json",),
+    "clustering": (),
+    "list": (),
+    "transitivity": (),
+    "info": ("--json",),
+    "explain": (),
+    "convert": ("out.parquet",),
+    "convert --clean": ("out.parquet",),
+    "partition": ("store",),
+    "report": ("--json",),
+}
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_doubts_are_said_wherever_output_goes(command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("unclear.csv").write_text(UNCLEAR)
+    name, *options = command.split()
+    graph = ("--graph",) if name == "report" else ()
+    said = invoke(name, *options, *graph, "unclear.csv", *COMMANDS[command])
+    assert said.exit_code == 0, said.output
+    assert said.stderr == (
+        "note: first line read as an edge, though its labels occur nowhere else: 'anfang', 'ende' "
+        "(header=True or --header yes if it names the columns)\n"
+    )
+
+
+def test_what_is_clear_is_not_said(transfers: str) -> None:
+    assert invoke("count", transfers, *ENDS).stderr == ""
+    Path(transfers).write_text(UNCLEAR)
+    assert invoke("count", transfers, "--header", "yes").stderr == ""
+
+
+def test_quiet_commands_say_no_doubts(tmp_path: Path) -> None:
+    path = tmp_path / "unclear.csv"
+    path.write_text(UNCLEAR)
+    assert invoke("count", str(path), "--quiet").stderr == ""
+    assert invoke("triangles", str(path), "-q").stderr == ""
+
+
+def test_positions_of_columns_are_shown(tmp_path: Path) -> None:
+    path = tmp_path / "g.txt"
+    path.write_text("9 1 2\n9 2 3\n")
+    shown = invoke("info", str(path), "--source", "1", "--target", "2").stdout
+    assert "2 pairs read from columns (positions 1, 2); dropped: 1 further column (position 0)" in shown
+    shown = invoke("info", str(path)).stdout
+    assert "2 pairs read from columns (positions 0, 1); dropped: 1 further column (position 2)" in shown
+    path.write_text("1 2\n2 3\n")
+    assert "2 pairs read; dropped: nothing" in invoke("info", str(path)).stdout
+
+
+def test_explain_says_what_was_read(transfers: str, tmp_path: Path) -> None:
+    cleaned = json.loads(invoke("explain", transfers, *ENDS, "--json").stdout)["cleaned"]
+    assert (cleaned["pairs"], cleaned["columns"]) == (4, ["user", "item"])
+    store = str(tmp_path / "store")
+    invoke("partition", transfers, store, *ENDS)
+    assert json.loads(invoke("explain", store, "--json").stdout)["cleaned"] is None
+
+
+def test_errors_name_the_option(transfers: str) -> None:
+    assert "weight=… (--weight) for a column" in invoke("clustering", transfers, *ENDS, "--combine", "sum").stderr
+    repeated = invoke("clustering", transfers, *ENDS, "--weight", "amount", "--combine", "error").stderr
+    assert "combine them by combine= (--combine): 'last', 'sum', 'max' or 'min'" in repeated
+
+
 def test_weights_of_repeated_edges(transfers: str) -> None:
     def coefficients(*options: str) -> str:
         return str(invoke("clustering", transfers, *ENDS, *options).stdout)

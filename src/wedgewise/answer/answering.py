@@ -35,7 +35,7 @@ from wedgewise.run.plan import (
     with_more_batches,
 )
 from wedgewise.run.reduce import Computed, reduce, reduce_truss
-from wedgewise.stages import DeviceGraph, OrientedGraph
+from wedgewise.stages import CleanReport, DeviceGraph, OrientedGraph
 from wedgewise.store.manifest import is_store
 from wedgewise.version import __version__
 
@@ -138,17 +138,30 @@ def _has_rows(answer: Any) -> bool:
 
 def plan_for(question: Question, source: Any, options: Options, details: Mapping[str, Any]) -> Plan:
     """What `answer` would do."""
+    return plan_and_report(question, source, options, details)[0]
+
+
+def plan_and_report(
+    question: Question, source: Any, options: Options, details: Mapping[str, Any]
+) -> tuple[Plan, CleanReport | None]:
+    """What `answer` would do, and what was read of the source for that; None where that is no whole graph."""
+    checked = question.details(details)
     if is_store(source):
         from wedgewise.answer.stores import plan_store
 
-        return plan_store(question.name, source, options, k=question.details(details).get("k"))
+        return plan_store(question.name, source, options, k=checked.get("k")), None
     held = source_of(source, options)
-    plan = in_memory(question, held, options, lambda: _planned(question, graph_of(held, options), options, details))
-    if isinstance(plan, Plan):
-        return plan
+
+    def work() -> tuple[Plan, CleanReport]:
+        graph = graph_of(held, options)
+        return _planned(question, graph, options, details), graph.cleaned
+
+    found = in_memory(question, held, options, work)
+    if isinstance(found, tuple):
+        return found
     from wedgewise.answer.disk import plan_from_disk
 
-    return plan_from_disk(plan)
+    return plan_from_disk(found), held.cleaned if isinstance(held, Graph) else None
 
 
 def _planned(question: Question, graph: Graph, options: Options, details: Mapping[str, Any]) -> Plan:

@@ -30,7 +30,7 @@ from wedgewise.algorithms._truss import LEAST_K
 from wedgewise.answer import coefficients
 from wedgewise.answer_types import GeneralizedDegree, Truss, TrussLevel
 from wedgewise.errors import InputError, UnknownNameError
-from wedgewise.graph import Graph
+from wedgewise.graph import Graph, refuse_reading
 from wedgewise.machine.threads import run_tasks
 from wedgewise.prepare.sorting import sorted_keys
 from wedgewise.run.plan import Options, check_memory
@@ -74,6 +74,7 @@ class Question:
 
     def details(self, given: Mapping[str, Any]) -> dict[str, Any]:
         """All parameters of this question, the given ones checked."""
+        refuse_reading(given)
         for name in given:
             if name not in self.defaults:
                 listed = ", ".join(self.defaults) or "none"

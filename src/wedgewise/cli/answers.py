@@ -93,11 +93,13 @@ def answer_rows(
     rows: Rows, asking: Asking, output: str | None, options: Options, reading: Reading | None = None, **details: Any
 ) -> None:
     """Ask a question with a row per vertex or edge, and hand its answer out."""
-    with asking.console().stages() as tell:
+    console = asking.console()
+    with console.stages() as tell:
         found = _ask(rows, asking, output, options, reading or asking.reading(), tell, details)
         if isinstance(found, Shortage):
             show = _rows_from_disk(found, asking, output, tell, details)
         else:
+            console.note(found.result.cleaned.notes)
             if output is not None:
                 found = replace(found, result=write_table(found.table, output, found.result))
             show = partial(_show, rows, asking, output, found)
@@ -180,6 +182,7 @@ def list_rows(asking: Asking, output: str | None, start: int, stop: int | None, 
         if output is not None:
             answer_writer(output)
         graph, seconds = asking.reading().graph(tell)
+        asking.console().note(graph.cleaned.notes)
         if output is not None:
             check_labels(output, graph.labels, 3)
         result, listing = asking.open_listing(graph, seconds, tell)

@@ -324,6 +324,7 @@ def info(
     columns = columns_of(source, target, weight, header)
     with console.stages() as tell:
         graph, _ = Reading(file, labels, format, drop_leaves, limit, threads, columns=columns).graph(tell)
+    console.note(graph.cleaned.notes)
     record = objects.graph_object(graph, threads)
     console.show(record, lambda: text.graph_text(record))
 
@@ -344,14 +345,19 @@ def explain(
     The graph is read and oriented, not counted; of a store, nothing but its manifest is read, and of a file that memory
     has no room for nothing but its beginning.
     """
+    from wedgewise.answer.answering import plan_and_report
+    from wedgewise.answer.questions import find_question
+    from wedgewise.run.plan import Options
+
     console = Console(planning.as_json, verbose=planning.verbose)
     details: dict[str, Any] = {} if k is None else {"k": k}
     with console.stages() as tell:
         reading = planning.reading()
         source = planning.file if is_store(planning.file) else reading.source()
         reading.announce(tell)
-        plan = wedgewise.explain(question, source, **planning.how(), **details)
-    console.show(objects.plan_object(plan), lambda: str(plan))
+        plan, cleaned = plan_and_report(find_question(question), source, Options(**planning.how()), details)
+    console.note(() if cleaned is None else cleaned.notes)
+    console.show(objects.plan_object(plan, cleaned), lambda: str(plan))
 
 
 @app.command()
@@ -388,7 +394,7 @@ def convert(
     columns = columns_of(source, target, None, header)
     reading = Reading(file, labels, format, False, limit, threads, columns=columns)
     with console.stages() as tell:
-        record = convert_file(reading, output, to, clean, tell)
+        record = convert_file(reading, output, to, clean, console.note, tell)
     console.show(record, lambda: converted_text(record))
 
 
@@ -464,6 +470,7 @@ def _answer_number(asking: Asking, question: str, headline: Callable[[Any], str]
     console = asking.console()
     with console.stages() as tell:
         result = asking.answer(question, tell, **more)
+    console.note(result.cleaned.notes)
     _show_number(console, result, headline(result.answer))
     return result
 

@@ -3,7 +3,8 @@
 Answers go to standard output: text, or one JSON object with ``--json``. Everything else goes to standard
 error, and only to a terminal: progress bars when both streams are terminals, the lines about compiling when
 standard error is one. ``--verbose`` writes stages and compilations as lines wherever standard error goes;
-``--quiet`` writes neither.
+``--quiet`` writes neither. A note says wherever standard error goes what may be wrong in how a file was read, but for
+``--quiet``.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import errno
 import os
 import signal
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any, NoReturn
@@ -28,6 +29,7 @@ from wedgewise.machine.progress import Tell, progress_bar
 from wedgewise.report.objects import Object, to_json
 
 FAILED = 1
+UNCLEAR = "first line read as an edge"  # how a note begins on a reading that may be wrong
 UNWRITABLE = {
     **dict.fromkeys((errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO), "free disk space and retry"),
     errno.EBADF: "it is closed: leave it open, or write to a file with --output",
@@ -55,6 +57,13 @@ class Console:
         """A line for whoever waits at a terminal, or reads what ``--verbose`` wrote."""
         if self.verbose or (sys.stderr.isatty() and not self.quiet):
             say(line)
+
+    def note(self, notes: Iterable[str]) -> None:
+        """Those notes on how a file was read that say that it may be wrong."""
+        if not self.quiet:
+            for note in notes:
+                if note.startswith(UNCLEAR):
+                    say(f"note: {note}")
 
     @contextmanager
     def stages(self) -> Iterator[Tell | None]:

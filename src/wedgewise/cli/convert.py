@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
+
 import numpy as np
 
 from wedgewise.api import SCHEMA
@@ -12,16 +14,17 @@ from wedgewise.report.objects import Object
 from wedgewise.stages import EdgeList
 from wedgewise.write.edges import Writer, write_edges, writer_of
 
+Note = Callable[[Iterable[str]], None]
 STEP_PAIRS = 1 << 20
 ALL_ROWS = "a label is the number of its row, and every row is a vertex; --clean writes those with a label alone"
 NO_LABELS = "rows are in the order of the labels, which this format does not hold"
 
 
-def convert_file(reading: Reading, output: str, to: str | None, clean: bool, tell: Tell | None) -> Object:
+def convert_file(reading: Reading, output: str, to: str | None, clean: bool, note: Note, tell: Tell | None) -> Object:
     """Write what is read to `output`; a format that cannot be written is refused before anything is read."""
     writer = writer_of(output, to)
     write = _write_clean if clean else _write_pairs
-    pairs, n, notes = write(reading, output, to, writer, tell)
+    pairs, n, notes = write(reading, output, to, writer, note, tell)
     return {
         "schema": SCHEMA,
         "source": reading.file,
@@ -39,7 +42,7 @@ def converted_text(record: Object) -> str:
 
 
 def _write_pairs(
-    reading: Reading, output: str, to: str | None, writer: Writer, tell: Tell | None
+    reading: Reading, output: str, to: str | None, writer: Writer, note: Note, tell: Tell | None
 ) -> tuple[int, None, list[str]]:
     """The pairs in the order of the file: loops, copies and directions stay."""
     reading.announce(tell)
@@ -51,6 +54,7 @@ def _write_pairs(
         limits=reading.caps(),
         threads=reading.threads,
     )
+    note(found.origin.notes)
     vertices = None if found.names is not None else found.vertices
     pairs = write_edges(found.pairs, output, format=to, labels=found.names, vertices=vertices)
     if vertices is None:
@@ -59,10 +63,11 @@ def _write_pairs(
 
 
 def _write_clean(
-    reading: Reading, output: str, to: str | None, writer: Writer, tell: Tell | None
+    reading: Reading, output: str, to: str | None, writer: Writer, note: Note, tell: Tell | None
 ) -> tuple[int, int, list[str]]:
     """Every edge once, under the labels of the file; a format of row numbers gets vertices 0 … n − 1."""
     graph, _ = reading.graph(tell)
+    note(graph.cleaned.notes)
     by_row, is_numbered = writer.labels == "none", isinstance(graph.labels, range)
     labels = None if by_row or is_numbered else graph.labels
     vertices = graph.n if labels is None else None

@@ -90,6 +90,7 @@ def report_graph(own: OwnGraph, output: Path | None, console: Console) -> None:
         _check_can_be_made(output)
     with console.stages() as tell:
         facts = own.facts(tell)
+    console.note(facts.notes)
     written = [] if output is None else [_write_page(facts, output)]
     console.show({**facts.to_dict(), "files": written}, lambda: "\n".join(written))
 

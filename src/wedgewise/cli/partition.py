@@ -39,6 +39,7 @@ def partition_file(
             progress=tell,
             say=console.say,
         )
+    console.note(store.manifest.cleaned.notes)
     return store_object(store, reading.file)
 
 

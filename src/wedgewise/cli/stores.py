@@ -26,7 +26,7 @@ from wedgewise.report.summary import triangles_text
 from wedgewise.report.text import plural, result_text
 from wedgewise.result import Result
 from wedgewise.run.block_edges import vertices_with_edges
-from wedgewise.store.open import Store
+from wedgewise.store.open import Store, open_store
 from wedgewise.write.answers import Answers, check_labels, rehearse_writer, watched
 
 ENDS = {"triangles": 1, "edge_support": 2, "k_truss": 2}
@@ -52,6 +52,7 @@ def rows_from_disk(
 ) -> Callable[[], None]:
     """Cut a graph that memory has no room for, and hand its rows out from there; what is left to show."""
     with cut(shortage, tell) as blocks:
+        asking.console().note(open_store(blocks.folder).manifest.cleaned.notes)
         asked = StoreQuestion(
             shortage.question.name, blocks.options, k, as_array=False, output=output, verify=asking.verify
         )

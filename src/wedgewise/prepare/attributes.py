@@ -260,7 +260,7 @@ def _refuse_repeats(edge_list: EdgeList, places: Places, distinct: int) -> None:
     before, row = rows[order[at : at + 2]].tolist()
     raise InputError(
         f"{edge_list.origin.name}: rows {before} and {row} both give {_pair_text(edge_list, before)} a weight; leave "
-        "one out, or combine them: combine='last', 'sum', 'max' or 'min'"
+        "one out, or combine them by combine= (--combine): 'last', 'sum', 'max' or 'min'"
     )
 
 

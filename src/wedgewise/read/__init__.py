@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import import_module
 from typing import TYPE_CHECKING, BinaryIO
 
@@ -27,8 +27,19 @@ LABELS = ("auto", "int", "text")
 
 
 @dataclass(frozen=True, slots=True)
+class TableReading:
+    """What is known of a table: its columns, and the kind of its labels."""
+
+    columns: ColumnChoice
+    labels: str
+
+
+@dataclass(frozen=True, slots=True)
 class Request:
-    """How to read, whatever the format; `whole` where all pairs will be in memory anyway."""
+    """How to read, whatever the format; `whole` where all pairs will be in memory anyway.
+
+    ``in_table`` takes the place of `labels` and `columns` where the format is a table.
+    """
 
     labels: str
     columns: ColumnChoice
@@ -36,6 +47,13 @@ class Request:
     threads: int
     receiver: Receiver | None = None
     whole: bool = False
+    in_table: TableReading | None = None
+
+    def of_table(self) -> Request:
+        """The same for a table."""
+        if self.in_table is None:
+            return self
+        return replace(self, labels=self.in_table.labels, columns=self.in_table.columns)
 
 
 Reader = Callable[["Content", Request], "PairPieces"]
@@ -44,6 +62,7 @@ Reader = Callable[["Content", Request], "PairPieces"]
 def _text(content: Content, request: Request) -> PairPieces:
     from wedgewise.read.text import pieces_of_text
 
+    request = request.of_table()
     return pieces_of_text(
         content,
         labels=request.labels,
@@ -59,6 +78,7 @@ def _table(module: str, reader: str) -> Reader:
     """A reader of tables, whose columns may hold integers or text."""
 
     def read(content: Content, request: Request) -> PairPieces:
+        request = request.of_table()
         request.columns.check_header_unused(content.name)
         return _load(module, reader)(content, request.limits, request.labels, request.columns)
 
@@ -108,6 +128,7 @@ def read_edges(
     limits: Limits | None = None,
     threads: int | None = None,
     receiver: Receiver | None = None,
+    in_table: TableReading | None = None,
 ) -> EdgeList:
     """Read the pairs of a file of any known format, plain or compressed.
 
@@ -122,6 +143,7 @@ def read_edges(
     threads : threads that parse text; by default all that this process may use
     receiver : gets the same pairs, parts of them while later ones are still being parsed where the format allows
         (see `wedgewise.read.receiver`)
+    in_table : what takes the place of `labels` and `columns` where the file turns out to be text or a table
 
     Raises
     ------
@@ -144,7 +166,7 @@ def read_edges(
 
     check_names(format, labels)
     limits = limits or DEFAULT_LIMITS
-    request = Request(labels, columns, limits, granted_threads(threads), receiver, whole=True)
+    request = Request(labels, columns, limits, granted_threads(threads), receiver, whole=True, in_table=in_table)
     with open_pairs(source, format, request) as (_, pieces):
         edge_list = edges_of_pieces(pieces, limits)
         if receiver is not None and not receiver.begun:

@@ -7,9 +7,11 @@ Files are read some rows at a time. Held are the pairs, 8 or 16 bytes each, 8 by
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+import json
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from numpy.typing import NDArray
@@ -19,13 +21,14 @@ from wedgewise.read._arrow_messages import DAMAGED, ArrowSource
 from wedgewise.read._arrow_values import GrowingWeights, TextPairs, first_null, integer_pairs, plain_type, slices
 from wedgewise.read._parquet_batches import ParquetSource
 from wedgewise.read.checks import first_outside
-from wedgewise.read.columns import ANY_COLUMNS, ColumnChoice, Table, choose_columns, without_generated
+from wedgewise.read.columns import ANY_COLUMNS, ColumnChoice, Ends, Table, choose_columns, without_generated
 from wedgewise.read.content import Content
 from wedgewise.read.pieces import PairPieces, Piece, edges_of_pieces
 from wedgewise.stages import Column, EdgeList, Origin
 from wedgewise.stages.limits import Limits
 
 TEXT_TYPES = ("string", "large_string", "string_view")
+PANDAS_INDEX = re.compile(r"__index_level_\d+__")  # what pandas calls an index without a name
 BYTES_PER_PAIR = 16
 
 
@@ -114,20 +117,42 @@ class ArrowColumns:
 
 def choose_arrow_columns(schema: Any, labels: str, choice: ColumnChoice, name: str) -> ArrowColumns:
     """The columns of a schema that hold the ends, both integers or text, and the weight."""
-    kinds = [_kind(field.type) for field in schema]
-    given = without_generated(schema.names)
-    table = Table(name, len(kinds), given, lambda: first_two_serve(kinds))
-    ends = choose_columns(table, choice)
-    names = tuple(schema.names[position] for position in ends.positions)
+    fields = [field for field in schema if not PANDAS_INDEX.fullmatch(field.name)]
+    lost = _lost_index(schema.metadata)
+    given = [field.name for field in fields] + lost
+    kinds = [_kind(field.type) for field in fields] + ["int"] * len(lost)
+    ends, shown = choose_named_columns(name, given, lambda: kinds, choice)
+    names = tuple(given[position] for position in ends.positions)
     for column in names:
-        if schema.names.count(column) > 1:
+        if column in lost:
+            reason = f"column {column!r} is not stored: it was a range that pandas kept as the index"
+            raise FormatError(reason, path=name, remedy="write the frame again, after .reset_index()")
+        if given.count(column) > 1:
             raise FormatError(f"two columns are called {column!r}", path=name, remedy="rename one of them")
-    kind = _label_kind([kinds[ends.source], kinds[ends.target]], labels)
-    if kind is None:
-        types = ", ".join(f"{column}: {schema.field(column).type}" for column in names[:2])
-        needed = "integers" if labels == "int" else "integers or strings"
-        raise FormatError(f"columns that are not {needed}", path=name, text=types, remedy="cast both to one of these")
-    return ArrowColumns(names, ends.used(given), ends.ignored(given, len(kinds)), kind)
+    types = [f"{fields[position].name}: {fields[position].type}" for position in ends.positions[:2]]
+    kind = label_kind([kinds[ends.source], kinds[ends.target]], types, labels, name)
+    return ArrowColumns(names, ends.used(shown), ends.ignored(shown, len(given)), kind)
+
+
+def choose_named_columns(
+    name: str, given: Sequence[str], kinds: Callable[[], Sequence[str]], choice: ColumnChoice
+) -> tuple[Ends, Sequence[Column] | None]:
+    """The columns that are read, and the names of all; None where a library made them up."""
+    shown = without_generated(given)
+    if shown is None:
+        at: dict[Column | None, int] = {column: position for position, column in enumerate(given)}
+        source, target, weight = (at.get(column, column) for column in (choice.source, choice.target, choice.weight))
+        choice = replace(choice, source=source, target=target, weight=weight)
+    return choose_columns(Table(name, len(given), shown, lambda: first_two_serve(kinds())), choice), shown
+
+
+def _lost_index(metadata: Any) -> list[str]:
+    """The name of a pandas index that is no column because it was a range; pandas has written so into the metadata."""
+    try:
+        levels = json.loads((metadata or {}).get(b"pandas", b"{}"))["index_columns"]
+        return [str(level["name"]) for level in levels if isinstance(level, dict) and level["name"] is not None]
+    except (KeyError, TypeError, ValueError):  # somebody else's
+        return []
 
 
 def first_two_serve(kinds: Sequence[str]) -> bool:
@@ -135,10 +160,13 @@ def first_two_serve(kinds: Sequence[str]) -> bool:
     return list(kinds[:2]) == ["int", "int"] or all(kind in ("int", "number") for kind in kinds[2:])
 
 
-def _label_kind(kinds: list[str], labels: str) -> str | None:
-    """What labels are: "int" or "text"; None where the columns can be neither, or not what was asked for."""
+def label_kind(kinds: Sequence[str], types: Iterable[str], labels: str, name: str) -> str:
+    """What labels are: "int" or "text"; an error that lists the types where they can be neither."""
     if not set(kinds) <= {"int", "text"} or (labels == "int" and "text" in kinds):
-        return None
+        needed = "integers" if labels == "int" else "integers or strings"
+        raise FormatError(
+            f"columns that are not {needed}", path=name, text=", ".join(types), remedy="cast both to one of these"
+        )
     return "text" if labels == "text" or "text" in kinds else "int"
 
 

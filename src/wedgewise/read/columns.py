@@ -183,7 +183,7 @@ def _find_missing(table: Table, missing: list[str], taken: set[int]) -> tuple[in
 def _resolve(table: Table, role: str, column: Column) -> int:
     """The position of a column that the user named."""
     names = table.names
-    if names is not None and (isinstance(column, str) or any(isinstance(name, int) for name in names)):
+    if names is not None and isinstance(column, str):
         for alike in (lambda name: name == column, lambda name: str(name).casefold() == str(column).casefold()):
             at = [position for position, name in enumerate(names) if alike(name)]
             if len(at) > 1:

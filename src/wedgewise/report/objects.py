@@ -17,7 +17,7 @@ from wedgewise.api import SCHEMA, Result
 from wedgewise.graph import Graph
 from wedgewise.machine import hardware
 from wedgewise.run.plan import Plan, orient_bytes
-from wedgewise.stages import Labels
+from wedgewise.stages import CleanReport, Labels
 from wedgewise.stages.labels import TextLabels, pick_labels
 
 if TYPE_CHECKING:
@@ -56,9 +56,9 @@ def truss_level(graph: Graph, truss: Truss) -> TrussLevel:
     return TrussLevel(truss.k, len(truss), vertices, found)
 
 
-def plan_object(plan: Plan) -> Object:
-    """Every field of a plan, its reasons included."""
-    return {"schema": SCHEMA, **asdict(plan)}
+def plan_object(plan: Plan, cleaned: CleanReport | None) -> Object:
+    """Every field of a plan, its reasons included; and what was read, where something was."""
+    return {"schema": SCHEMA, **asdict(plan), "cleaned": None if cleaned is None else asdict(cleaned)}
 
 
 def graph_object(graph: Graph, threads: int | None = None) -> Object:

@@ -72,9 +72,8 @@ def cleaned_text(cleaned: CleanReport) -> str:
         plural(cleaned.leaves_dropped, "leaf", "leaves"),
     ]
     named = ", ".join(text for text in dropped if not text.startswith("0 "))
-    columns = (
-        f" from columns{_listed(cleaned.columns)}" if any(isinstance(name, str) for name in cleaned.columns) else ""
-    )
+    are_all = cleaned.columns == (0, 1) and not cleaned.ignored_columns
+    columns = "" if are_all or not cleaned.columns else f" from columns{_listed(cleaned.columns)}"
     return f"{plural(cleaned.pairs, 'pair')} read{columns}; dropped: {named or 'nothing'}"
 
 

@@ -53,7 +53,10 @@ def open_pieces(source: Any, how: How) -> Iterator[PairPieces]:
         from wedgewise.graph import Graph
         from wedgewise.read.objects import edges_from
 
-        yield _edges_of(source) if isinstance(source, Graph) else _sliced(edges_from(source, None, how.columns))
+        if isinstance(source, Graph):
+            yield _edges_of(source)
+        else:
+            yield _sliced(edges_from(source, columns=how.columns, labels=how.labels))
 
 
 def _sliced(edge_list: EdgeList) -> PairPieces:

@@ -24,12 +24,13 @@ from wedgewise.read.objects.networkit_graphs import edges_from_networkit
 from wedgewise.read.objects.scipy_sparse import edges_from_sparse
 from wedgewise.read.objects.tables import edges_from_arrow, edges_from_pandas
 from wedgewise.stages import EdgeList
+from wedgewise.stages.labels import TextLabels
 
 Reader = Callable[[Any, Any], EdgeList]
 
 
 @memory_for("read")
-def edges_from(source: Any, weights: Any = None, columns: ColumnChoice = ANY_COLUMNS) -> EdgeList:
+def edges_from(source: Any, weights: Any = None, columns: ColumnChoice = ANY_COLUMNS, labels: str = "auto") -> EdgeList:
     """Read pairs out of an object in memory.
 
     Parameters
@@ -48,6 +49,7 @@ def edges_from(source: Any, weights: Any = None, columns: ColumnChoice = ANY_COL
     weights : one finite number per pair; or True for the values of a matrix or of a weighted NetworKit graph; or the
         name of an edge attribute or of a column
     columns : which columns of a table are the ends and the weight, as far as the caller says so
+    labels : "int" or "text" to say what the labels of a table are, "auto" to take them as they are
 
     Raises
     ------
@@ -62,12 +64,23 @@ def edges_from(source: Any, weights: Any = None, columns: ColumnChoice = ANY_COL
     >>> edges_from([("ada", "bob"), ("bob", "cy")]).names
     ['ada', 'bob', 'cy']
     """
+    if weights is not None and columns.weight is not None:
+        raise InputError(f"weight={columns.weight!r} names a column, and weights are given as well; leave one out")
+    name = f"<{type(source).__name__}>"
+    _refuse_near_tables(source, name)
     read_table = _reader_of_tables(source)
     if read_table is not None:
         columns.check_header_unused("<table>")
         with foreign("<table>", "pass a table with a column of sources and one of targets"):
-            return read_table(source, weights, columns)
-    columns.check_unused(f"<{type(source).__name__}>", "it is no table")
+            return read_table(source, weights, columns, labels)
+    columns.check_unused(name, "it is no table")
+    edges = _edges_of_others(source, weights)
+    _check_label_kind(edges, labels, name)
+    return edges
+
+
+def _edges_of_others(source: Any, weights: Any) -> EdgeList:
+    """Read what is no table."""
     if isinstance(source, memoryview):
         source = viewed(source, "<memoryview>")
     if isinstance(source, np.ndarray):
@@ -107,7 +120,28 @@ _READERS: tuple[tuple[str, tuple[str, ...], Reader], ...] = (
 )
 
 
-def _reader_of_tables(source: Any) -> Callable[[Any, Any, ColumnChoice], EdgeList] | None:
+def is_table(source: Any) -> bool:
+    """Whether an object is a table, which has columns."""
+    return _reader_of_tables(source) is not None
+
+
+def _refuse_near_tables(source: Any, name: str) -> None:
+    """Say how what is almost a table becomes one."""
+    if _is_of(source, "pandas", ("Series",)):
+        raise InputError(f"{name}: is one column, and edges have two; pass a DataFrame, such as .reset_index() gives")
+    if _is_of(source, "polars", ("LazyFrame",)):
+        raise InputError(f"{name}: is a query that has no rows yet; pass what its .collect() gives")
+
+
+def _check_label_kind(edges: EdgeList, labels: str, name: str) -> None:
+    """Refuse to be told of labels what they are not."""
+    is_text = isinstance(edges.names, TextLabels)
+    found = "text" if is_text else "other" if isinstance(edges.names, list) else "int"
+    if labels not in ("auto", found):
+        raise InputError(f"{name}: labels={labels!r}, but only those of files and tables are converted; leave it out")
+
+
+def _reader_of_tables(source: Any) -> Callable[[Any, Any, ColumnChoice, str], EdgeList] | None:
     """What reads a table; None for what is none."""
     if _is_of(source, "pandas", ("DataFrame",)):
         return edges_from_pandas

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Set
 from itertools import chain
 from typing import Any
 
@@ -46,11 +46,19 @@ def check_pairs(dtype: np.dtype[Any], shape: tuple[int, ...], name: str) -> None
 
 
 def edges_from_pairs(source: Iterable[Any], weights: Any = None) -> EdgeList:
-    """Make an iterable of pairs an array: integers stay, strings are numbered by first appearance."""
+    """Make an iterable of pairs an array: integers stay, strings are numbered by first appearance.
+
+    Pairs that are all sets have no directions.
+    """
     with foreign("<pairs>", "pass pairs such as (0, 1)"):
         rows = list(source)
         refuse_masked(rows, "<pairs>")
         for number, row in enumerate(rows):
+            if isinstance(row, Mapping):
+                raise InputError(
+                    f"<pairs>: row {number} is a {type(row).__name__}, whose keys are no labels; "
+                    "pass a table, such as pandas.DataFrame(rows)"
+                )
             if not _is_pair(row):
                 raise InputError(f"<pairs>: row {number} is {row!r}, not a pair; pass pairs such as (0, 1)")
         flat = list(chain.from_iterable(rows))
@@ -58,14 +66,16 @@ def edges_from_pairs(source: Iterable[Any], weights: Any = None) -> EdgeList:
         raise InputError("<pairs>: rows hold more or less than the two values that they say; pass pairs such as (0, 1)")
     kinds = set(map(type, flat))
     origin = Origin("<pairs>", "pairs")
+    undirected = bool(rows) and all(isinstance(row, Set) for row in rows)
     kept = weights_of_pairs(weights, len(rows), origin.name)
     if kinds and all(issubclass(kind, str) for kind in kinds):
         number_of: dict[str, int] = {}
         codes = [number_of.setdefault(str(text), len(number_of)) for text in flat]
         pairs = np.array(codes, np.int64).reshape(-1, 2)
-        return EdgeList(pairs, origin, vertices=len(number_of), names=TextLabels.of(number_of), weights=kept)
+        names = TextLabels.of(number_of)
+        return EdgeList(pairs, origin, vertices=len(names), names=names, weights=kept, undirected=undirected)
     if all(issubclass(kind, int | np.integer) and kind is not bool for kind in kinds):
-        return EdgeList(_integer_pairs(flat), origin, weights=kept)
+        return EdgeList(_integer_pairs(flat), origin, weights=kept, undirected=undirected)
     refuse_masked(flat, "<pairs>")
     raise _mixed(flat)
 

@@ -6,7 +6,7 @@ appearance, and integers beside strings are taken as text. A null is an error.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
@@ -16,11 +16,11 @@ from numpy.typing import NDArray
 
 from wedgewise.errors import InputError
 from wedgewise.machine.libraries import library
-from wedgewise.read.arrow import check_labels, choose_arrow_columns, edges_of_batches, first_two_serve
+from wedgewise.read.arrow import check_labels, choose_arrow_columns, choose_named_columns, edges_of_batches, label_kind
 from wedgewise.read.checks import finite_weights, interleave, kept_type
-from wedgewise.read.columns import ANY_COLUMNS, ColumnChoice, Table, choose_columns, without_generated
+from wedgewise.read.columns import ColumnChoice
 from wedgewise.read.objects.values import weights_of_pairs
-from wedgewise.stages import Column, EdgeList, Origin
+from wedgewise.stages import EdgeList, Origin
 from wedgewise.stages.labels import TextLabels
 from wedgewise.stages.limits import MAX_LABEL, Limits
 
@@ -29,35 +29,48 @@ PANDAS = Origin(NAME, "pandas")
 IN_MEMORY_ALREADY = Limits(decompressed_bytes=MAX_LABEL)
 
 
-def edges_from_arrow(table: Any, weights: Any = None, choice: ColumnChoice = ANY_COLUMNS) -> EdgeList:
+def edges_from_arrow(table: Any, weights: Any, choice: ColumnChoice, labels: str) -> EdgeList:
     """Read anything that exports Arrow's PyCapsules; `weights` names a column, or is one number per row."""
     choice = _with_weight(choice, weights)
     with _failures_named():
         schema, batches = _batches(table)
-        chosen = choose_arrow_columns(schema, "auto", choice, NAME)
+        chosen = choose_arrow_columns(schema, labels, choice, NAME)
         edges = edges_of_batches(batches, chosen, Origin(NAME, "Arrow"), IN_MEMORY_ALREADY)
     return _with_weights(edges, weights)
 
 
-def edges_from_pandas(frame: Any, weights: Any = None, choice: ColumnChoice = ANY_COLUMNS) -> EdgeList:
-    """Read a ``pandas.DataFrame`` without Arrow; `weights` names a column, or is one number per row."""
-    given = [column if isinstance(column, int) else str(column) for column in frame.columns]
-    names = without_generated(given)
-    kinds = [_pandas_kind(dtype) for dtype in frame.dtypes]
-    ends = choose_columns(Table(NAME, len(given), names, lambda: first_two_serve(kinds)), _with_weight(choice, weights))
-    columns = [_pandas_ends(frame.iloc[:, position], given[position]) for position in ends.positions[:2]]
-    if any(column.dtype.kind == "O" for column in columns):
+def edges_from_pandas(frame: Any, weights: Any, choice: ColumnChoice, labels: str) -> EdgeList:
+    """Read a ``pandas.DataFrame`` without Arrow; `weights` names a column, or is one number per row.
+
+    Levels of the index that have a name are columns behind the others, as they are where pandas writes a file.
+    """
+    choice = _with_weight(choice, weights)
+    _check_one_reading(frame.columns, choice)
+    levels = [level for level, name in enumerate(frame.index.names) if name is not None]
+    given = [str(name) for name in (*frame.columns, *(frame.index.names[level] for level in levels))]
+
+    def column_at(position: int) -> Any:
+        beyond = position - frame.shape[1]
+        return frame.iloc[:, position] if beyond < 0 else frame.index.get_level_values(levels[beyond]).to_series()
+
+    def kinds() -> list[str]:
+        return [_pandas_kind(column_at(position).dtype) for position in range(len(given))]
+
+    ends, names = choose_named_columns(NAME, given, kinds, choice)
+    columns = [_pandas_ends(column_at(position), given[position]) for position in ends.positions[:2]]
+    found = ["text" if column.dtype.kind == "O" else "int" for column in columns]
+    types = (f"{given[position]}: {column_at(position).dtype}" for position in ends.positions[:2])
+    if label_kind(found, types, labels, NAME) == "text":
         codes, texts = library("pandas").factorize(interleave(*map(_as_texts, columns)).reshape(-1))
-        labels = TextLabels.of(texts.tolist())
-        edges = EdgeList(kept_type(codes.reshape(-1, 2)), PANDAS, vertices=len(labels), names=labels)
+        known = TextLabels.of(texts.tolist())
+        edges = EdgeList(kept_type(codes.reshape(-1, 2)), PANDAS, vertices=len(known), names=known)
     else:
         pairs = kept_type(interleave(*columns))
         check_labels(pairs, NAME)
         edges = EdgeList(pairs, PANDAS)
     edges = replace(edges, columns=ends.used(names), ignored_columns=ends.ignored(names, len(given)))
     if ends.weight is not None:
-        values = frame.iloc[:, ends.weight]
-        return replace(edges, weights=finite_weights(_pandas_weights(values), NAME))
+        return replace(edges, weights=finite_weights(_pandas_weights(column_at(ends.weight)), NAME))
     return _with_weights(edges, weights)
 
 
@@ -84,11 +97,7 @@ def _failures_named() -> Iterator[None]:
 
 def _with_weight(choice: ColumnChoice, weights: Any) -> ColumnChoice:
     """The choice, with the column that `weights` names."""
-    if not isinstance(weights, str):
-        return choice
-    if choice.weight is not None:
-        raise InputError(f"{NAME}: weight={choice.weight!r} and weights={weights!r}; leave one out")
-    return replace(choice, weight=weights)
+    return replace(choice, weight=weights) if isinstance(weights, str) else choice
 
 
 def _with_weights(edges: EdgeList, weights: Any) -> EdgeList:
@@ -96,6 +105,17 @@ def _with_weights(edges: EdgeList, weights: Any) -> EdgeList:
     if weights is None or isinstance(weights, str):
         return edges
     return replace(edges, weights=weights_of_pairs(weights, len(edges.pairs), NAME))
+
+
+def _check_one_reading(names: Iterable[Any], choice: ColumnChoice) -> None:
+    """Refuse a position that is the name of another column: names of a frame may be integers."""
+    numbers = {name: position for position, name in enumerate(names) if type(name) is int}
+    for role, column in choice.given:
+        if isinstance(column, int) and numbers.get(column, column) != column:
+            raise InputError(
+                f"{NAME}: {role}={column} may be the column at position {column} or the one that is named {column}, "
+                f"at position {numbers[column]}; pass the name as text, such as {role}='{column}'"
+            )
 
 
 def _pandas_kind(dtype: Any) -> str:
@@ -117,11 +137,13 @@ def _pandas_weights(series: Any) -> NDArray[Any]:
     if types.is_numeric_dtype(series.dtype) and not types.is_complex_dtype(series.dtype):
         values: NDArray[Any] = series.to_numpy(np.float64, na_value=np.nan)
         return values
+    if types.infer_dtype(series) == "decimal":
+        series = series.astype(np.float64)
     plain: NDArray[Any] = series.to_numpy()
     return plain
 
 
-def _pandas_ends(series: Any, column: Column) -> NDArray[Any]:
+def _pandas_ends(series: Any, column: str) -> NDArray[Any]:
     """One column of vertices, all integers or all Python strings."""
     nulls = series.isna().to_numpy()
     if nulls.any():
