@@ -28,7 +28,7 @@ help:
 	@echo "make test-data   count every graph of DATA=folder under every algorithm"
 	@echo "make mutants     seed known bugs into a copy of the tree; the suite has to catch each (under 10 minutes)"
 	@echo "make soak        random operations against what is true for SECONDS=600, memory watched"
-	@echo "make check       ruff, ruff format, mypy"
+	@echo "make check       ruff, ruff format, mypy, figures of the library"
 	@echo "make bench       install the peers into .venv-bench and print the comparison table"
 	@echo "make bench-quick every question to every CPU algorithm on small graphs (a minute); wrong answers fail"
 	@echo "make docs        build the documentation into docs/_build/html; warnings are errors"
@@ -86,6 +86,7 @@ check: $(VENV)/.stamp
 	$(VENV)/bin/ruff check .
 	$(VENV)/bin/ruff format --check .
 	$(VENV)/bin/mypy
+	$(RUN) tools/figures.py
 
 bench: $(BENCH_VENV)/.stamp
 	$(BENCH_VENV)/bin/wedgewise bench cpu $(addprefix --data ,$(wildcard $(DATA)/graphs)) \

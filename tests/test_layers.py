@@ -1,10 +1,11 @@
-"""Imports keep to the layers, and ARCHITECTURE.md shows the layers that there are."""
+"""Imports keep to the layers, ARCHITECTURE.md shows the layers that there are, and the figures are true."""
 
 from __future__ import annotations
 
 import re
 from pathlib import Path
 
+import figures
 import pytest
 from layers import LAYERS, broken_imports
 
@@ -56,3 +57,36 @@ def test_architecture_shows_every_layer_in_order() -> None:
     assert [layer[name] for name in shown] == sorted(layer[name] for name in shown)
     packages = {path.name for path in (ROOT / "src" / "wedgewise").iterdir() if (path / "__init__.py").is_file()}
     assert packages <= set(shown)
+
+
+def test_figures_are_those_of_the_modules(tmp_path: Path) -> None:
+    (tmp_path / "cli").mkdir()
+    (tmp_path / "one.py").write_text(
+        '"""One\n\ntwo.\n"""\n\n\ndef f(a, b, /, c, d, e, g, h, i, j, *, k):\n    return a\n'
+    )
+    (tmp_path / "cli" / "two.py").write_text(
+        "def f(a, b, c, d, e, f, g, h, i): ...\n" + "x = 1\n" * figures.LONG_MODULE
+    )
+    size = figures.size_of(tmp_path)
+    assert (size.modules, size.lines, size.statements) == (2, 9 + figures.LONG_MODULE, 5 + figures.LONG_MODULE)
+    assert (size.docstring_lines, size.long_modules) == (4, (f"cli/two.py ({figures.LONG_MODULE + 1})",))
+    assert list(figures.crowded_functions(tmp_path)) == ["one.py:7 f (9)"]
+
+
+def test_calls_and_hops_are_counted_by_file(tmp_path: Path) -> None:
+    def inner() -> list[int]:
+        return [abs(x) for x in range(3)]
+
+    def action() -> None:
+        inner()
+        inner()
+
+    assert figures.calls_and_hops(action, Path(__file__).parent) == (3, 1)
+    assert figures.calls_and_hops(action, tmp_path) == (0, 0)
+
+
+def test_all_figures_are_printed(capsys: pytest.CaptureFixture[str]) -> None:
+    assert figures.main() == 0
+    printed = capsys.readouterr().out
+    assert "0 imports that break the layers" in printed
+    assert re.search(r"a count of a file: [1-9]\d* calls, [1-9]\d* hops", printed)
