@@ -165,13 +165,13 @@ def test_verification_recounts_by_another_method() -> None:
 
 def test_a_wrong_count_does_not_pass_verification(monkeypatch: pytest.MonkeyPatch) -> None:
     graph = ww.Graph(generate.complete(20).pairs())
-    right = keystone.count_range
+    right = keystone.close_range
 
     def wrong(*args: Any) -> Counts:
         triangles, tests = right(*args)
         return int(triangles) // 2, tests
 
-    monkeypatch.setattr(keystone, "count_range", wrong)
+    monkeypatch.setattr(keystone, "close_range", wrong)
     with pytest.raises(errors.VerificationError, match=r"keystone counts .* reference 1,140"):
         ww.count(graph, algorithm="keystone", verify=True)
 

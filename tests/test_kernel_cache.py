@@ -203,7 +203,7 @@ def test_a_kernel_that_cannot_be_stored_still_runs(folder: Path, monkeypatch: py
 
 @pytest.mark.compiled
 def test_symbols_that_only_failing_code_needs_may_be_missing() -> None:
-    code = native.compile_object(jit.kernel(sum_of), ["*u4"])
+    code = native.compile_object(jit.kernel(sum_of), ("*u4",))
     unknown = replace(code, externals=(*code.externals, "no_such_symbol_in_any_library"))
     assert native.callable_of(unknown, "sum_of")(VALUES) == 10
 
@@ -249,7 +249,7 @@ def test_compiling_ends_with_those_who_wait_for_it(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(jit, "_load_or_compile", compile_for_long)
     kernel = jit.kernel(lambda array: None)
     with pytest.raises(KeyboardInterrupt):
-        run_tasks(lambda _task, _worker: kernel._load("*u4"), 1 << 10, 2, interrupt)
+        run_tasks(lambda _task, _worker: kernel._load(("*u4",)), 1 << 10, 2, interrupt)
     assert {type(error) for error in ends} == {jit.StoppedCompilingError}
     assert jit._loading_thread is None
     assert not [thread for thread in threading.enumerate() if thread.name.startswith("wedgewise")]

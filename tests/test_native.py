@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
 
-from wedgewise.machine.jit import JIT_DISABLED, kernel
+from wedgewise.machine.jit import JIT_DISABLED, helper, kernel
 from wedgewise.machine.native import DamagedObjectError, NativeObject
 from wedgewise.machine.primitives import count_common_bits, popcount, prefetch
 
@@ -71,6 +71,58 @@ def clear(values: Any) -> None:
     """A kernel without a result."""
     for i in range(len(values)):
         values[i] = 0
+
+
+class Summed(NamedTuple):
+    """Values with what each counts; with None, each counts one."""
+
+    values: Any
+    weights: Any
+
+
+class Sums(NamedTuple):
+    """Records within a record."""
+
+    factor: int
+    first: Summed
+    second: Summed
+
+
+@helper
+def weight_at(weights, at):  # type: ignore[no-untyped-def]
+    """What a value counts."""
+    if weights is None:
+        return np.uint64(1)
+    return np.uint64(weights[at])
+
+
+@helper
+def sum_of(summed):  # type: ignore[no-untyped-def]
+    """The sum of one record."""
+    total = np.uint64(0)
+    for i in range(np.uint64(len(summed.values))):
+        total += np.uint64(summed.values[i]) * weight_at(summed.weights, i)
+    return total
+
+
+@kernel
+def sum_both(sums: Sums, extra: Any, also: int) -> Any:
+    """Both sums, the second as often as the factor says, and what else is there."""
+    swapped = Sums(sums.factor, sums.second, sums.first)
+    total = np.uint64(also)
+    if extra is not None:
+        total += np.uint64(extra[0])
+    return sum_of(swapped.second) + total, sum_of(swapped.first) * np.uint64(sums.factor)
+
+
+def test_records_are_taken_apart_and_none_selects_what_is_compiled() -> None:
+    values, weights = np.arange(4, dtype=np.uint32), np.arange(4, dtype=np.uint8)
+    plain, weighted = Summed(values, None), Summed(values, weights)
+    assert [int(x) for x in sum_both(Sums(3, plain, weighted), None, 1)] == [7, 42]
+    assert [int(x) for x in sum_both(Sums(3, weighted, plain), np.array([5], np.uint64), 1)] == [20, 18]
+    assert [int(x) for x in sum_both(Sums(2, plain, plain), None, 0)] == [6, 12]
+    if not JIT_DISABLED:
+        assert len(sum_both.signatures) == 3
 
 
 def test_kernels_take_arrays_and_numbers_and_return_numbers() -> None:

@@ -100,7 +100,7 @@ WRONG_CORNER = Mutant(
         Edit(
             CREDIT,
             "        credit[np.uint64(SPARE) + b] += found\n        triangles += found\n        tests += tested\n",
-            "        credit[np.uint64(SPARE) + np.uint64(rows[begin])] += found\n"
+            "        credit[np.uint64(SPARE) + np.uint64(row.heads[row.begin])] += found\n"
             "        triangles += found\n        tests += tested\n",
         ),
     ),

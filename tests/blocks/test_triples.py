@@ -220,15 +220,19 @@ def test_ranges_of_long_tasks_are_of_about_equal_work(
     assert hops.tolist() == (ij.astype(np.int64) @ jk.sum(axis=1)).tolist()
 
 
+def hubs_in(made: hubs.TripleHubs) -> int:
+    return int(made.last) + 1 - int(made.base)
+
+
 @pytest.mark.parametrize("spare", [0, 8, 100])
 def test_bit_rows_keep_to_their_limit(spare: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(hubs, "SPARE_WORDS", spare)
     matrices = apart(9, 0.02)
     triple = triple_of(matrices)
     knobs = find("keystone", "cpu").settings({"hubs": 2**31 - 1})
-    made = hubs.BlockHubs(knobs).of(triple, _triples.arrays_of(triple), 1)
+    made = hubs.BlockHubs(knobs).of(triple, _triples.blocks_in(triple), 1)
     assert len(made.bits) <= triple.jk.m // 2 + spare
-    assert 0 < made.count < triple.jk.rows
+    assert 0 < hubs_in(made) < triple.jk.rows
     assert count("keystone", triple, {"hubs": 2**31 - 1}) == by_product(*matrices)
 
 
@@ -238,7 +242,7 @@ def test_dense_blocks_get_bit_rows_and_sparse_ones_none() -> None:
     def chosen(near_density: float, density: float, columns: int) -> int:
         far = scattered(2, 300, columns, density)
         triple = triple_of((scattered(1, 300, 300, near_density), far, far))
-        return hubs.BlockHubs(knobs).of(triple, _triples.arrays_of(triple), 1).count
+        return hubs_in(hubs.BlockHubs(knobs).of(triple, _triples.blocks_in(triple), 1))
 
     assert chosen(0.5, 0.5, 700) > 250
     assert chosen(0.001, 0.002, 20_000) == 0
@@ -266,8 +270,8 @@ def test_tasks_in_turn_share_bit_rows(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_many_tasks_make_bit_rows_worth_it() -> None:
     triple = triple_of((scattered(4, 60, 300, 0.05), scattered(2, 60, 8000, 0.01), scattered(3, 300, 8000, 0.01)))
-    knobs, arrays = find("keystone", "cpu").settings(None), _triples.arrays_of(triple)
-    chosen = [hubs.BlockHubs(knobs, tasks).of(triple, arrays, 1).count for tasks in (1, 1000)]
+    knobs, blocks = find("keystone", "cpu").settings(None), _triples.blocks_in(triple)
+    chosen = [hubs_in(hubs.BlockHubs(knobs, tasks).of(triple, blocks, 1)) for tasks in (1, 1000)]
     assert chosen[0] < chosen[1]
 
 
@@ -283,17 +287,17 @@ def test_tasks_in_turn_are_those_of_the_algorithm(name: str) -> None:
 def test_bit_rows_on_the_diagonal_are_a_triangle() -> None:
     matrix = np.triu(np.ones((1024, 1024), np.bool_), 1)
     triple = triple_of((matrix, matrix, matrix))
-    made = hubs.BlockHubs({"hubs": 1024, "probe_ratio": 2}).of(triple, _triples.arrays_of(triple), 1)
-    assert (made.count, len(made.bits)) == (1024, 8 * (511 * 2 + 512))
-    assert _keystone_triples.idle_arcs(triple, _triples.arrays_of(triple)) == 1
+    made = hubs.BlockHubs({"hubs": 1024, "probe_ratio": 2}).of(triple, _triples.blocks_in(triple), 1)
+    assert (hubs_in(made), len(made.bits)) == (1024, 8 * (511 * 2 + 512))
+    assert _keystone_triples.idle_arcs(triple, _triples.blocks_in(triple)) == 1
 
 
 def test_no_arc_is_idle_where_numbers_do_not_follow_the_arcs() -> None:
     near, jk = scattered(1, 20, 40, 0.3), unordered(2, 40, 0.3)
     triple = triple_of((near, near, jk))
-    assert _keystone_triples.idle_arcs(triple, _triples.arrays_of(triple)) == 0
+    assert _keystone_triples.idle_arcs(triple, _triples.blocks_in(triple)) == 0
     apart_triple = triple_of((near, near.copy(), ascending(2, 40, 0.3)))
-    assert _keystone_triples.idle_arcs(apart_triple, _triples.arrays_of(apart_triple)) == 0
+    assert _keystone_triples.idle_arcs(apart_triple, _triples.blocks_in(apart_triple)) == 0
 
 
 @for_every_algorithm
@@ -328,12 +332,16 @@ def test_offsets_are_copied_only_beside_wider_ones() -> None:
     narrow = triple_of(matrices)
     assert all(
         np.shares_memory(taken, given)
-        for taken, given in zip(_triples.arrays_of(narrow)[::2], [b.offsets for b in blocks_in(narrow)], strict=True)
+        for taken, given in zip(offsets_of(narrow), [b.offsets for b in blocks_in(narrow)], strict=True)
     )
     mixed = replace(narrow, ik=block_of(matrices[1], np.uint64))
-    assert {array.dtype for array in _triples.arrays_of(mixed)[::2]} == {np.dtype(np.uint64)}
+    assert {offsets.dtype for offsets in offsets_of(mixed)} == {np.dtype(np.uint64)}
     assert _triples.widening_bytes(10, 20, 5, 6, WIDE_ARCS - 1) == 0
     assert _triples.widening_bytes(10, 20, 5, 6, WIDE_ARCS) == 8 * (11 + 11 + 21)
+
+
+def offsets_of(triple: Triple) -> list[Any]:
+    return [rows.offsets for rows in _triples.blocks_in(triple)]
 
 
 def blocks_in(triple: Triple) -> tuple[Block, Block, Block]:

@@ -10,6 +10,10 @@ Numba's own cache looks at one file only and returns the old machine code after 
 Where no folder is writable, or others can write to it, kernels are compiled for this process. A stored kernel that is
 damaged, or that others can have written, is compiled again.
 
+Arguments that belong together travel as a record, a NamedTuple of arrays, numbers, None and other records: it is taken
+apart where a kernel is called and made again within its machine code. A field that is None is None to the compiler too:
+handed on as an argument of a helper, it selects what is compiled (``record.field is None`` cannot be typed).
+
 With the environment variable NUMBA_DISABLE_JIT=1 kernels run as plain Python (slow; for coverage and debugging).
 """
 
@@ -20,7 +24,7 @@ import logging
 import os
 import threading
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
@@ -38,12 +42,14 @@ if TYPE_CHECKING:
 
 Parameters = ParamSpec("Parameters")
 Value = TypeVar("Value")
+Kinds = tuple[str | type, ...]
 
 log = logging.getLogger("wedgewise")
 
 JIT_DISABLED = os.environ.get("NUMBA_DISABLE_JIT", "0") == "1"
 CACHE_VARIABLE = "WEDGEWISE_CACHE"
 OBJECT_SUFFIX = ".kernel"
+NONE = "none"  # the kind of an argument that is not there
 LOAD_SECONDS, COMPILE_SECONDS = 0.15, 2.0
 LOAD_BYTES, COMPILE_BYTES = 1 << 26, 1 << 29  # generous: what LLVM, and LLVM with Numba, were seen to take
 
@@ -58,8 +64,8 @@ _interpreting = threading.local()
 class Kernel(Generic[Parameters, Value]):
     """A function that is loaded or compiled at its first call; a call from another kernel is compiled into that one.
 
-    Arguments are one-dimensional C-contiguous arrays and numbers; results are unsigned numbers, a tuple of them, or
-    None. Kernels allocate nothing.
+    Arguments are one-dimensional C-contiguous arrays, numbers, None and records of those; results are unsigned numbers,
+    a tuple of them, or None. Kernels allocate nothing.
     """
 
     def __init__(self, function: Callable[Parameters, Value], inline: bool) -> None:
@@ -68,16 +74,17 @@ class Kernel(Generic[Parameters, Value]):
         self.__name__ = function.__name__
         self.__doc__ = function.__doc__
         self.title = f"{function.__module__.rpartition('.')[2]}.{function.__name__}"
-        self._loaded: dict[str, Callable[..., Any]] = {}
+        self._loaded: dict[Kinds, Callable[..., Any]] = {}
 
     def __call__(self, *args: Parameters.args, **kwargs: Parameters.kwargs) -> Value:
         if JIT_DISABLED or getattr(_interpreting, "is_on", False):
             return self.function(*args, **kwargs)
-        kinds = ",".join([_kind(arg) for arg in args])
+        flat: list[Any] = []
+        kinds = tuple(_take_apart(args, flat))
         loaded = self._loaded.get(kinds)
         if loaded is None:
             loaded = self._load(kinds)
-        return loaded(*args)  # type: ignore[no-any-return]
+        return loaded(*flat)  # type: ignore[no-any-return]
 
     def interpreted(self, *args: Parameters.args, **kwargs: Parameters.kwargs) -> Value:
         """Run as plain Python, and what it calls too: for work that is not worth a kernel's loading."""
@@ -88,11 +95,11 @@ class Kernel(Generic[Parameters, Value]):
             _interpreting.is_on = False
 
     @property
-    def signatures(self) -> list[str]:
+    def signatures(self) -> list[Kinds]:
         """The kinds of arguments this kernel was loaded or compiled for in this process."""
         return list(self._loaded)
 
-    def _load(self, kinds: str) -> Callable[..., Any]:
+    def _load(self, kinds: Kinds) -> Callable[..., Any]:
         global _any_loaded, _loading_thread
         with _load_lock:
             if kinds not in self._loaded:
@@ -197,11 +204,25 @@ def cache_folder() -> Path | None:
     return folder if os.access(folder, os.W_OK | os.X_OK) else None
 
 
-def _kind(argument: Any) -> str:
-    """How an argument is passed: ``u8`` for a number, ``*u8`` for an array of such; Python's integers are ``i8``."""
-    if type(argument) is np.ndarray:
-        return "*" + str(argument.dtype.str[1:])
-    return "i8" if isinstance(argument, int) else str(argument.dtype.str[1:])
+def _take_apart(arguments: Iterable[Any], flat: list[Any]) -> list[str | type]:
+    """How arguments are passed; the arrays and numbers among them, and in records, are appended to `flat`.
+
+    ``u8`` is a number, ``*u8`` an array of such, ``i8`` an integer of Python; a record is its type before its fields.
+    """
+    kinds: list[str | type] = []
+    for argument in arguments:
+        if argument is None:
+            kinds.append(NONE)
+        elif isinstance(argument, tuple):
+            kinds.append(type(argument))
+            kinds += _take_apart(argument, flat)
+        else:
+            flat.append(argument)
+            if type(argument) is np.ndarray:
+                kinds.append("*" + argument.dtype.str[1:])
+            else:
+                kinds.append("i8" if isinstance(argument, int) else argument.dtype.str[1:])
+    return kinds
 
 
 def cache_root() -> Path | None:
@@ -246,12 +267,13 @@ def _check_memory(need: int) -> None:
         )
 
 
-def _load_or_compile(marked: Kernel[Any, Any], kinds: str) -> Callable[..., Any]:
+def _load_or_compile(marked: Kernel[Any, Any], kinds: Kinds) -> Callable[..., Any]:
     from wedgewise.machine import native
 
     _check_memory(LOAD_BYTES)
     folder = cache_folder()
-    name = f"{marked.function.__module__}.{marked.__name__}-{kinds.replace('*', 'p').replace(',', '-')}"
+    spelled = "-".join(kind.replace("*", "p") for kind in kinds if isinstance(kind, str))
+    name = f"{marked.function.__module__}.{marked.__name__}-{spelled}"
     path = None if folder is None else folder / f"{name}{OBJECT_SUFFIX}"
     code = None if path is None else _stored(path)
     if code is not None:
@@ -260,7 +282,7 @@ def _load_or_compile(marked: Kernel[Any, Any], kinds: str) -> Callable[..., Any]
     if _compile_listener is not None:
         _compile_listener(f"compiling {marked.title} for this machine (once)")
     begin = time.perf_counter()
-    code = native.compile_object(marked, kinds.split(",") if kinds else [])
+    code = native.compile_object(marked, kinds)
     log.info("compiled %s in %.2f s", marked.title, time.perf_counter() - begin)
     if path is not None:
         _store(path, code)

@@ -4,8 +4,8 @@ A kernel ``f(array, number, …) -> (number, …)`` becomes the native function
 
     int f(void **result, void **error, item *array, uint64 length, number, …, uint64 *results)
 
-(Numba's own calling convention with arrays spelled out), which needs neither Numba nor Python to run and is called
-without the GIL. Kernels allocate and raise nothing, so the runtime functions that Numba mentions for those cases
+(Numba's own calling convention with arrays and records spelled out), which needs neither Numba nor Python to run and is
+called without the GIL. Kernels allocate and raise nothing, so the runtime functions that Numba mentions for those cases
 are never reached; they are bound to `abort`.
 """
 
@@ -15,14 +15,16 @@ import ctypes
 import hashlib
 import json
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache
+from itertools import islice
 from typing import Any
 
 import numpy as np
 
 from wedgewise.machine import primitives
+from wedgewise.machine.jit import NONE
 
 MAGIC = b"wedgewise kernel 2\n"
 CHECKSUM_BYTES = 65  # a line
@@ -146,19 +148,20 @@ def _abort_address() -> int:
     return address
 
 
-def compile_object(marked: Any, kinds: list[str]) -> NativeObject:
+def compile_object(marked: Any, kinds: tuple[str | type, ...]) -> NativeObject:
     """Compile a kernel for arguments of these kinds, with Numba."""
     import numba
     from numba import types as numba_types
 
     primitives.register_with_numba()
     dispatcher = _dispatcher(marked)
-    arguments = tuple(_numba_type(kind) for kind in kinds)
+    arguments = tuple(_numba_types(iter(kinds)))
     dispatcher.compile(arguments)
     returned = dispatcher.overloads[arguments].signature.return_type
     results = _result_count(returned)
     wrapper = _wrapper(dispatcher, kinds, results)
-    spelled = [item for kind in kinds for item in _numba_spelling(kind)]
+    flat = tuple(kind for kind in kinds if isinstance(kind, str) and kind != NONE)
+    spelled = [item for kind in flat for item in _numba_spelling(kind)]
     signature = numba_types.void(*spelled, numba_types.CPointer(numba_types.uint64))
     compiled = numba.njit(
         signature, error_model="numpy", boundscheck=False, no_cpython_wrapper=True, no_cfunc_wrapper=True
@@ -167,7 +170,7 @@ def compile_object(marked: Any, kinds: list[str]) -> NativeObject:
     module = result.library._final_module
     return NativeObject(
         symbol=result.fndesc.mangled_name,
-        kinds=tuple(kinds),
+        kinds=flat,
         externals=tuple(f.name for f in module.functions if f.is_declaration and not f.name.startswith("llvm.")),
         results=results,
         code=result.library.codegen._tm.emit_object(module),
@@ -192,12 +195,20 @@ def _dispatcher(marked: Any) -> Any:
     return numba.njit(nogil=True, _nrt=False, **options)(copy)
 
 
-def _numba_type(kind: str) -> Any:
+def _numba_types(kinds: Iterator[str | type]) -> Iterator[Any]:
+    """What Numba calls arguments of these kinds."""
     import numba
     from numba import types as numba_types
 
-    item = numba.from_dtype(np.dtype(kind.removeprefix("*")))
-    return numba_types.Array(item, 1, "C") if kind.startswith("*") else item
+    for kind in kinds:
+        if isinstance(kind, type):
+            fields = tuple(islice(_numba_types(kinds), len(kind._fields)))  # type: ignore[attr-defined]
+            yield numba_types.NamedTuple(fields, kind)
+        elif kind == NONE:
+            yield numba_types.none
+        else:
+            item = numba.from_dtype(np.dtype(kind.removeprefix("*")))
+            yield numba_types.Array(item, 1, "C") if kind.startswith("*") else item
 
 
 def _numba_spelling(kind: str) -> list[Any]:
@@ -216,25 +227,38 @@ def _result_count(returned: Any) -> int:
     return len(returned) if isinstance(returned, numba_types.BaseTuple) else 0
 
 
-def _wrapper(dispatcher: Any, kinds: list[str], results: int) -> Callable[..., None]:
-    """The function with arrays spelled out as pointer and length, and results stored through a pointer."""
+def _wrapper(dispatcher: Any, kinds: tuple[str | type, ...], results: int) -> Callable[..., None]:
+    """The function with arrays and records spelled out, and results stored through a pointer."""
     from numba import carray
 
-    parameters, handed = [], []
-    for number, kind in enumerate(kinds):
-        if kind.startswith("*"):
-            parameters += [f"p{number}", f"n{number}"]
-            handed.append(f"carray(p{number}, (n{number},))")
-        else:
-            parameters.append(f"x{number}")
-            handed.append(f"x{number}")
+    names: dict[str, Any] = {"carray": carray, "kernel": dispatcher}
+    parameters: list[str] = []
+    handed = list(_handed(iter(kinds), parameters, names))
     lines = [
         f"def wrapper({', '.join([*parameters, 'results'])}):",
         f"    found = kernel({', '.join(handed)})",
         *(f"    results[{i}] = found[{i}]" for i in range(results)),
         *(["    results[0] = found"] if results == 0 else []),
     ]
-    names: dict[str, Any] = {"carray": carray, "kernel": dispatcher}
     exec("\n".join(lines), names)
     wrapper: Callable[..., None] = names["wrapper"]
     return wrapper
+
+
+def _handed(kinds: Iterator[str | type], parameters: list[str], names: dict[str, Any]) -> Iterator[str]:
+    """How the wrapper spells arguments: arrays of a pointer and a length, records of their fields."""
+    for kind in kinds:
+        number = len(parameters)
+        if isinstance(kind, type):
+            record = f"{kind.__name__}{len(names)}"
+            names[record] = kind
+            fields = islice(_handed(kinds, parameters, names), len(kind._fields))  # type: ignore[attr-defined]
+            yield f"{record}({', '.join(fields)})"
+        elif kind == NONE:
+            yield "None"
+        elif kind.startswith("*"):
+            parameters += [f"p{number}", f"n{number}"]
+            yield f"carray(p{number}, (n{number},))"
+        else:
+            parameters.append(f"x{number}")
+            yield f"x{number}"

@@ -12,8 +12,7 @@ Credits are by id and belong to one thread. Memory: 8 or 4 bytes per vertex for 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +20,7 @@ from numpy.typing import NDArray
 from wedgewise.algorithms._contract import Counts
 from wedgewise.algorithms.cpu._keystone_hubs import (
     HUBS_AHEAD,
+    Hubs,
     aligned_zeros,
     empty_marks,
     marks_bytes,
@@ -33,9 +33,9 @@ from wedgewise.algorithms.cpu._keystone_rows import (
     find_in_row,
     mark_row,
     marked,
-    padding,
     prefetch_second_hops,
 )
+from wedgewise.algorithms.cpu._records import Rows, Stretch, row_at
 from wedgewise.machine.jit import helper, kernel
 from wedgewise.machine.primitives import BLOCK_WORDS, MOST_ROWS, PLANES, count_common_bits, prefetch, sum_columns
 from wedgewise.stages import Ids, Keys
@@ -45,8 +45,7 @@ PLANES_AT = 2 * MOST_ROWS
 SCRATCH_WORDS = PLANES_AT + PLANES * BLOCK_WORDS
 
 
-@dataclass(frozen=True, slots=True)
-class Ledger:
+class Ledger(NamedTuple):
     """What one thread needs: marks, places and sums of bit rows, credits by id."""
 
     marks: Keys
@@ -65,23 +64,23 @@ def ledger_bytes(n: int, credit_bytes: int) -> int:
 
 
 @helper
-def credit_marked(offsets, rows, b, pad, marks, credit, opposite):  # type: ignore[no-untyped-def]
+def credit_marked(rows, b, pad, own, opposite):  # type: ignore[no-untyped-def]
     """Credit every out-neighbour c of b that is marked, and b → c where asked; how many were, and how many are."""
-    begin, end = np.uint64(offsets[b]), np.uint64(offsets[b + np.uint64(1)])
-    final = np.uint64(len(rows)) - np.uint64(1)
+    heads, begin, end = row_at(rows, b)
+    final = np.uint64(len(heads)) - np.uint64(1)
     found = np.uint64(0)
     for step in range(np.uint64(TESTS_IN_ANY_CASE)):
         place = begin + step
-        c = np.uint64(rows[min(place, final)])
-        hit = marked(c + pad, marks) & np.uint64(place < end)
-        credit_hit(c, hit, place, credit)
+        c = np.uint64(heads[min(place, final)])
+        hit = marked(c + pad, own.marks) & np.uint64(place < end)
+        credit_hit(c, hit, place, own.credit)
         if opposite is not None:
             opposite[min(place, final)] += np.uint32(hit)
         found += hit
     for arc in range(begin + np.uint64(TESTS_IN_ANY_CASE), end):
-        c = np.uint64(rows[arc])
-        hit = marked(c + pad, marks)
-        credit_hit(c, hit, arc, credit)
+        c = np.uint64(heads[arc])
+        hit = marked(c + pad, own.marks)
+        credit_hit(c, hit, arc, own.credit)
         if opposite is not None:
             opposite[arc] += np.uint32(hit)
         found += hit
@@ -89,14 +88,14 @@ def credit_marked(offsets, rows, b, pad, marks, credit, opposite):  # type: igno
 
 
 @helper
-def prefetch_opposite(offsets, rows, begin, end, base, opposite):  # type: ignore[no-untyped-def]
+def prefetch_opposite(rows, begin, end, base, opposite):  # type: ignore[no-untyped-def]
     """Ask for the shares of the arcs of the out-neighbours below the hubs."""
     if end - begin > np.uint64(1):
         for arc in range(begin, end):
-            b = np.uint64(rows[arc])
+            b = np.uint64(rows.heads[arc])
             if b >= base:
                 break
-            prefetch(opposite, np.uint64(offsets[b]))
+            prefetch(opposite, np.uint64(rows.offsets[b]))
 
 
 @helper
@@ -107,11 +106,11 @@ def credit_hit(c, hit, arc, credit):  # type: ignore[no-untyped-def]
 
 
 @helper
-def credit_probed(rows, arc, end, base, bits, origin, credit):  # type: ignore[no-untyped-def]
-    """Credit the ids of ``rows[arc:end]`` that have their bit set in the hub row whose bit 0 is in word `origin`."""
+def credit_probed(row, base, bits, origin, credit):  # type: ignore[no-untyped-def]
+    """Credit the ids of a row that have their bit set in the hub row whose bit 0 is in word `origin`."""
     found = np.uint64(0)
-    for other in range(arc, end):
-        c = np.uint64(rows[other])
+    for other in range(row.begin, row.end):
+        c = np.uint64(row.heads[other])
         hub = c - base
         hit = (bits[origin + (hub >> np.uint64(6))] >> (hub & np.uint64(63))) & np.uint64(1)
         credit[np.uint64(SPARE) + c] += hit
@@ -120,196 +119,141 @@ def credit_probed(rows, arc, end, base, bits, origin, credit):  # type: ignore[n
 
 
 @helper
-def credit_columns(rows, begin, end, base, mask, mask_origin, bits, scratch, taken, credit):  # type: ignore[no-untyped-def]
-    """Credit the hubs ``rows[begin:end]``, block by block, with how many of the bit rows taken have them in the mask.
+def credit_columns(row, base, mask, mask_origin, bits, taken, own):  # type: ignore[no-untyped-def]
+    """Credit a row of hubs, block by block, with how many of the bit rows taken have them in the mask.
 
     Bit row i has its bit 0 in word ``scratch[i]`` and starts at block ``scratch[MOST_ROWS + i]``, which ascend.
     """
-    one = np.uint64(1)
+    one, scratch = np.uint64(1), own.scratch
     covering, used = np.uint64(0), np.uint64(0)
-    arc = begin
-    while arc < end:
-        block = (np.uint64(rows[arc]) - base) >> np.uint64(9)
+    arc = row.begin
+    while arc < row.end:
+        block = (np.uint64(row.heads[arc]) - base) >> np.uint64(9)
         while covering < taken and scratch[np.uint64(MOST_ROWS) + covering] <= block:
             covering += one
         while covering >> used > np.uint64(0):
             used += one
         word = block << np.uint64(3)
         sum_columns(mask, mask_origin + word, bits, scratch, covering, word, np.uint64(PLANES_AT))
-        while arc < end and (np.uint64(rows[arc]) - base) >> np.uint64(9) == block:
-            c = np.uint64(rows[arc])
+        while arc < row.end and (np.uint64(row.heads[arc]) - base) >> np.uint64(9) == block:
+            c = np.uint64(row.heads[arc])
             column = (c - base) & np.uint64(511)
             at, bit = np.uint64(PLANES_AT) + (column >> np.uint64(6)), column & np.uint64(63)
             total = np.uint64(0)
             for plane in range(used):
                 total += ((scratch[at + (plane << np.uint64(3))] >> bit) & one) << plane
-            credit[np.uint64(SPARE) + c] += total
+            own.credit[np.uint64(SPARE) + c] += total
             arc += one
 
 
 @helper
-def credit_hubs(rows, split, end, base, blocks, pad, bits, ratio, marks, scratch, credit):  # type: ignore[no-untyped-def]
-    """Credit the triangles of a marked row whose two higher vertices are both in ``rows[split:end]``, its hubs."""
-    hub_origin = (base + pad) >> np.uint64(6)
+def take_bit_row(own, taken, origin, block):  # type: ignore[no-untyped-def]
+    """Note a bit row for `credit_columns`; how many are noted."""
+    own.scratch[taken] = origin
+    own.scratch[np.uint64(MOST_ROWS) + taken] = block
+    return taken + np.uint64(1)
+
+
+@helper
+def credit_hubs(row, hubs, own):  # type: ignore[no-untyped-def]
+    """Credit the triangles of a marked row whose two higher vertices are both in the part of it that has its hubs."""
+    base, heads, bits = hubs.base, row.heads, hubs.bits
+    hub_origin = (base + hubs.pad) >> np.uint64(6)
     ahead = np.uint64(HUBS_AHEAD)
     triangles, tests, taken = np.uint64(0), np.uint64(0), np.uint64(0)
-    last = end - np.uint64(1)
-    for arc in range(split, last):
-        b = np.uint64(rows[arc])
+    last = row.end - np.uint64(1)
+    for arc in range(row.begin, last):
+        b = np.uint64(heads[arc])
         hub = b - base
         block = hub >> np.uint64(9)
-        left = blocks - block
-        start = row_word(hub, blocks)
+        left = hubs.blocks - block
+        start = row_word(hub, hubs.blocks)
         origin = start - (block << np.uint64(3))
         if arc + ahead < last:
-            prefetch_hub_row(bits, np.uint64(rows[arc + ahead]) - base, blocks)
-        if last - arc <= left * ratio:
-            found = credit_probed(rows, arc + np.uint64(1), end, base, bits, origin, credit)
+            prefetch_hub_row(hubs, heads[arc + ahead])
+        if last - arc <= left * hubs.ratio:
+            found = credit_probed(Stretch(heads, arc + np.uint64(1), row.end), base, bits, origin, own.credit)
         else:
-            found = np.uint64(count_common_bits(marks, hub_origin + (block << np.uint64(3)), bits, start, left))
-            scratch[taken] = origin
-            scratch[np.uint64(MOST_ROWS) + taken] = block
-            taken += np.uint64(1)
+            found = np.uint64(count_common_bits(own.marks, hub_origin + (block << np.uint64(3)), bits, start, left))
+            taken = take_bit_row(own, taken, origin, block)
         if taken == np.uint64(MOST_ROWS) or (arc + np.uint64(1) == last and taken > np.uint64(0)):
-            credit_columns(rows, split, end, base, marks, hub_origin, bits, scratch, taken, credit)
+            credit_columns(row, base, own.marks, hub_origin, bits, taken, own)
             taken = np.uint64(0)
-        credit[np.uint64(SPARE) + b] += found
+        own.credit[np.uint64(SPARE) + b] += found
         triangles += found
         tests += last - arc
     return triangles, tests
 
 
 @helper
-def credit_pair(offsets, rows, begin, base, credit, opposite):  # type: ignore[no-untyped-def]
+def credit_pair(rows, begin, base, credit, opposite):  # type: ignore[no-untyped-def]
     """The same as `credit_row` for a row of two arcs, which is not worth marking."""
-    b, c = np.uint64(rows[begin]), rows[begin + np.uint64(1)]
-    triangles, tests = find_in_row(offsets, rows, b, c)
+    b, c = np.uint64(rows.heads[begin]), rows.heads[begin + np.uint64(1)]
+    triangles, tests = find_in_row(rows, b, c)
     credit[np.uint64(SPARE) + b] += triangles
     credit[np.uint64(SPARE) + np.uint64(c)] += triangles
     if opposite is not None:
-        place = min(np.uint64(offsets[b]) + tests, np.uint64(len(rows))) - np.uint64(1)
+        place = min(np.uint64(rows.offsets[b]) + tests, np.uint64(len(rows.heads))) - np.uint64(1)
         opposite[place] += np.uint32(triangles & np.uint64(b < base))
     return triangles, tests
 
 
 @helper
-def credit_row(offsets, rows, begin, end, base, blocks, pad, bits, ratio, marks, scratch, credit, opposite):  # type: ignore[no-untyped-def]
-    """Credit the triangles whose lowest vertex has the row ``rows[begin:end]`` to their two other vertices.
+def credit_row(rows, row, hubs, own, opposite):  # type: ignore[no-untyped-def]
+    """Credit the triangles whose lowest vertex has this row to their two other vertices.
 
     Where `opposite` is an array, their highest arc b → c gets its share there, unless b is a hub.
     """
-    if end - begin == np.uint64(2):
-        return credit_pair(offsets, rows, begin, base, credit, opposite)
-    split = mark_row(rows, begin, end, base, pad, marks)
+    credit = own.credit
+    if row.end - row.begin == np.uint64(2):
+        return credit_pair(rows, row.begin, hubs.base, credit, opposite)
+    split = mark_row(row, hubs.base, hubs.pad, own.marks)
     triangles, tests = np.uint64(0), np.uint64(0)
-    for arc in range(begin, min(split, end - np.uint64(1))):
-        b = np.uint64(rows[arc])
-        found, tested = credit_marked(offsets, rows, b, pad, marks, credit, opposite)
+    for arc in range(row.begin, min(split, row.end - np.uint64(1))):
+        b = np.uint64(row.heads[arc])
+        found, tested = credit_marked(rows, b, hubs.pad, own, opposite)
         credit[np.uint64(SPARE) + b] += found
         triangles += found
         tests += tested
-    if split < end:
-        found, tested = credit_hubs(rows, split, end, base, blocks, pad, bits, ratio, marks, scratch, credit)
+    if split < row.end:
+        found, tested = credit_hubs(Stretch(row.heads, split, row.end), hubs, own)
         triangles += found
         tests += tested
-    clear_row(rows, begin, end, pad, marks)
+    clear_row(row, hubs.pad, own.marks)
     return triangles, tests
 
 
-@helper
-def credit_range(offsets, rows, first_hub, bits, probe_ratio, begin, end, marks, scratch, credit, supports, opposite):  # type: ignore[no-untyped-def]
-    """Credit triangles with their lowest vertex in [begin, end): into `supports` row by row, or else kept, with it.
+@kernel
+def credit_range(
+    rows: Rows, hubs: Hubs, begin: int, end: int, own: Ledger, supports: Ids | None, opposite: Ids | None
+) -> Counts:
+    """Credit triangles with their lowest vertex in [begin, end) to all their vertices.
 
-    Where `opposite` is an array, it gets the shares of the arcs b → c with b below the hubs.
+    Where `supports` is an array, credits go on to the arcs of each row, and none stay. Where `opposite` is one, which
+    belongs to one thread, it gets the shares of the arcs b → c with b below the hubs.
     """
     one, two = np.uint64(1), np.uint64(2)
-    base, ratio = np.uint64(first_hub), np.uint64(probe_ratio)
-    n = np.uint64(len(offsets)) - one
-    blocks = (n - base) >> np.uint64(9)
-    pad = padding(base)
+    n = np.uint64(len(rows.offsets)) - one
+    credit = own.credit
     triangles, tests = np.uint64(0), np.uint64(0)
-    a_end = np.uint64(offsets[begin])
-    soon_end = np.uint64(offsets[np.uint64(begin) + one])
+    a_end = np.uint64(rows.offsets[begin])
+    soon_end = np.uint64(rows.offsets[np.uint64(begin) + one])
     for a in range(np.uint64(begin), np.uint64(end)):
         a_begin, a_end = a_end, soon_end
-        soon_end = np.uint64(offsets[min(a + two, n)])
-        prefetch_second_hops(offsets, rows, a_end, soon_end, base)
+        soon_end = np.uint64(rows.offsets[min(a + two, n)])
+        prefetch_second_hops(rows, a_end, soon_end, hubs.base)
         if opposite is not None:
-            prefetch_opposite(offsets, rows, a_end, soon_end, base, opposite)
+            prefetch_opposite(rows, a_end, soon_end, hubs.base, opposite)
         found = np.uint64(0)
         if a_end - a_begin >= two:
-            found, tested = credit_row(
-                offsets, rows, a_begin, a_end, base, blocks, pad, bits, ratio, marks, scratch, credit, opposite
-            )
+            found, tested = credit_row(rows, Stretch(rows.heads, a_begin, a_end), hubs, own, opposite)
             triangles += found
             tests += tested
         if supports is None:
             credit[np.uint64(SPARE) + a] += found
         else:
             for arc in range(a_begin, a_end):
-                place = np.uint64(SPARE) + np.uint64(rows[arc])
+                place = np.uint64(SPARE) + np.uint64(rows.heads[arc])
                 supports[arc] += np.uint32(credit[place])
                 credit[place] = np.uint32(0)
-    return triangles, tests
-
-
-@kernel
-def credit_vertices(
-    offsets: NDArray[Any],
-    rows: Ids,
-    first_hub: int,
-    bits: Keys,
-    probe_ratio: int,
-    begin: int,
-    end: int,
-    marks: Keys,
-    scratch: Keys,
-    credit: Keys,
-) -> Counts:
-    """Credit the triangles with lowest vertex in [begin, end) to all their vertices."""
-    triangles, tests = credit_range(
-        offsets, rows, first_hub, bits, probe_ratio, begin, end, marks, scratch, credit, None, None
-    )
-    return triangles, tests
-
-
-@kernel
-def credit_arcs(
-    offsets: NDArray[Any],
-    rows: Ids,
-    first_hub: int,
-    bits: Keys,
-    probe_ratio: int,
-    begin: int,
-    end: int,
-    marks: Keys,
-    scratch: Keys,
-    credit: Ids,
-    supports: Ids,
-) -> Counts:
-    """Add the triangles with lowest vertex a to the supports of the arcs of a in [begin, end)."""
-    triangles, tests = credit_range(
-        offsets, rows, first_hub, bits, probe_ratio, begin, end, marks, scratch, credit, supports, None
-    )
-    return triangles, tests
-
-
-@kernel
-def credit_all_arcs(
-    offsets: NDArray[Any],
-    rows: Ids,
-    first_hub: int,
-    bits: Keys,
-    probe_ratio: int,
-    begin: int,
-    end: int,
-    marks: Keys,
-    scratch: Keys,
-    credit: Ids,
-    supports: Ids,
-) -> Counts:
-    """The same, and their opposite arcs b → c with b below the hubs: `supports` belongs to one thread."""
-    triangles, tests = credit_range(
-        offsets, rows, first_hub, bits, probe_ratio, begin, end, marks, scratch, credit, supports, supports
-    )
     return triangles, tests

@@ -6,15 +6,15 @@ no two threads write to the same place and tails come out ascending for any numb
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from wedgewise.algorithms._contract import Shape
-from wedgewise.machine.jit import kernel, kernel_view
+from wedgewise.algorithms.cpu._records import Rows, row_at, rows_of
+from wedgewise.machine.jit import kernel
 from wedgewise.machine.threads import run_tasks
 from wedgewise.prepare.orient import first_not_below
 from wedgewise.stages import Ids, OrientedGraph
@@ -23,8 +23,7 @@ SAMPLE_HEADS = 1 << 12
 STEP_ARCS = 1 << 23  # about 50 ms for one owner
 
 
-@dataclass(frozen=True, slots=True)
-class Heads:
+class Heads(NamedTuple):
     """Head b has the tails ``tails[offsets[b - least]:offsets[b - least + 1]]``, ascending."""
 
     least: int
@@ -34,16 +33,7 @@ class Heads:
 
 @kernel
 def sort_by_head(
-    placing: bool,
-    offsets: NDArray[Any],
-    rows: Ids,
-    begin: int,
-    end: int,
-    first_head: int,
-    end_head: int,
-    least_head: int,
-    head_offsets: NDArray[Any],
-    tails: Ids,
+    placing: bool, rows: Rows, begin: int, end: int, first_head: int, end_head: int, by_head: Heads
 ) -> None:
     """Go through rows begin … end − 1: count the arcs to each head of an interval, or place their tails.
 
@@ -51,43 +41,43 @@ def sort_by_head(
     the tails of b + 1 begin (b numbered from the least head).
     """
     one = np.uint64(1)
-    low, high, least = np.uint64(first_head), np.uint64(end_head), np.uint64(least_head)
+    low, high, least = np.uint64(first_head), np.uint64(end_head), np.uint64(by_head.least)
     shift = one if placing else np.uint64(2)
     for a in range(np.uint64(begin), np.uint64(end)):
-        arc, row_end = np.uint64(offsets[a]), np.uint64(offsets[a + one])
-        if row_end - arc < np.uint64(2) or np.uint64(rows[row_end - np.uint64(2)]) < low:
+        heads, arc, row_end = row_at(rows, a)
+        if row_end - arc < np.uint64(2) or np.uint64(heads[row_end - np.uint64(2)]) < low:
             continue
         last = row_end - one
-        if np.uint64(rows[arc]) < low:
-            arc = first_not_below(rows, arc, last, low)
-        while arc < last and np.uint64(rows[arc]) < high:
-            place = np.uint64(rows[arc]) - least + shift
+        if np.uint64(heads[arc]) < low:
+            arc = first_not_below(heads, arc, last, low)
+        while arc < last and np.uint64(heads[arc]) < high:
+            place = np.uint64(heads[arc]) - least + shift
             if placing:
-                tails[head_offsets[place]] = a
-            head_offsets[place] += one
+                by_head.tails[by_head.offsets[place]] = a
+            by_head.offsets[place] += one
             arc += one
 
 
 def by_head(graph: OrientedGraph, least: int, threads: int) -> Heads:
     """Sort the arcs that matter by head, from head `least` on, on so many threads."""
-    offsets, rows = kernel_view(graph.offsets), kernel_view(graph.out_neighbours)
-    head_offsets = np.zeros(graph.n - least + 2, offsets.dtype)
-    owners = _owner_bounds(rows, least, graph.n, threads)
+    rows = rows_of(graph)
+    head_offsets = np.zeros(graph.n - least + 2, rows.offsets.dtype)
+    owners = _owner_bounds(rows.heads, least, graph.n, threads)
     steps = _step_bounds(graph)
 
-    def go_through(placing: bool, tails: Ids) -> None:
+    def go_through(placing: bool, found: Heads) -> None:
         for begin, end in pairwise(steps):
 
             def task(owner: int, _worker: int, begin: int = begin, end: int = end) -> None:
                 first, stop = owners[owner], owners[owner + 1]
-                sort_by_head(placing, offsets, rows, begin, end, first, stop, least, head_offsets, tails)
+                sort_by_head(placing, rows, begin, end, first, stop, found)
 
             run_tasks(task, len(owners) - 1, threads)
 
-    go_through(False, rows)
+    go_through(False, Heads(least, head_offsets, rows.heads))
     np.cumsum(head_offsets, out=head_offsets)
     tails = np.empty(int(head_offsets[-1]), np.uint32)
-    go_through(True, tails)
+    go_through(True, Heads(least, head_offsets, tails))
     return Heads(least, head_offsets[:-1], tails)
 
 

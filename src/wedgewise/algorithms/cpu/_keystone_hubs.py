@@ -7,16 +7,16 @@ ids: row b starts at b's own block of 512 columns, because all its out-neighbour
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from wedgewise.algorithms._contract import Knobs, Shape
-from wedgewise.machine.jit import helper, kernel, kernel_view
+from wedgewise.algorithms.cpu._records import Rows, row_at, rows_of
+from wedgewise.machine.jit import helper, kernel
 from wedgewise.machine.primitives import prefetch
 from wedgewise.machine.threads import run_tasks
-from wedgewise.stages import Ids, Keys, OrientedGraph
+from wedgewise.stages import Keys, OrientedGraph
 
 BLOCK_BITS = 512
 HUBS_AHEAD = 4  # how many arcs ahead a hub's row is prefetched
@@ -46,13 +46,17 @@ class Costs:
 COUNTING = Costs()
 
 
-@dataclass(frozen=True, slots=True)
-class Hubs:
-    """The vertices from `first` on, their bit rows, and how many single tests are worth one 512-bit block."""
+class Hubs(NamedTuple):
+    """The vertices from `base` on, in so many blocks of 512; id x is marked at x + `pad`, so that hubs begin a block.
 
-    first: int
+    `ratio` is how many single tests are worth one block of bit rows.
+    """
+
+    base: np.uint64
+    blocks: np.uint64
+    pad: np.uint64
     bits: Keys
-    probe_ratio: int
+    ratio: np.uint64
 
 
 @helper
@@ -64,22 +68,22 @@ def row_word(hub, blocks):  # type: ignore[no-untyped-def]
 
 
 @helper
-def prefetch_hub_row(bits, hub, blocks):  # type: ignore[no-untyped-def]
+def prefetch_hub_row(hubs, vertex):  # type: ignore[no-untyped-def]
     """Ask for the first two lines of a hub's row."""
-    first = row_word(hub, blocks)
-    prefetch(bits, first)
-    prefetch(bits, first + np.uint64(8))
+    first = row_word(np.uint64(vertex) - hubs.base, hubs.blocks)
+    prefetch(hubs.bits, first)
+    prefetch(hubs.bits, first + np.uint64(8))
 
 
 @kernel
-def fill_hub_rows(offsets: NDArray[Any], rows: Ids, first_hub: int, begin: int, end: int, bits: Keys) -> None:
+def fill_hub_rows(rows: Rows, hubs: Hubs, begin: int, end: int) -> None:
     """Set the bits of the out-neighbours of hubs begin … end − 1 (numbered from the first hub)."""
-    base = np.uint64(first_hub)
-    blocks = (np.uint64(len(offsets)) - np.uint64(1) - base) >> np.uint64(9)
+    base, bits = hubs.base, hubs.bits
     for hub in range(np.uint64(begin), np.uint64(end)):
-        start = row_word(hub, blocks) - ((hub >> np.uint64(9)) << np.uint64(3))
-        for arc in range(np.uint64(offsets[base + hub]), np.uint64(offsets[base + hub + np.uint64(1)])):
-            other = np.uint64(rows[arc]) - base
+        start = row_word(hub, hubs.blocks) - ((hub >> np.uint64(9)) << np.uint64(3))
+        row = row_at(rows, base + hub)
+        for arc in range(row.begin, row.end):
+            other = np.uint64(row.heads[arc]) - base
             bits[start + (other >> np.uint64(6))] |= np.uint64(1) << (other & np.uint64(63))
 
 
@@ -148,16 +152,17 @@ def choose_hubs(graph: OrientedGraph, probe_ratio: int, costs: Costs = COUNTING)
 
 def prepare_hubs(graph: OrientedGraph, knobs: Knobs, threads: int, costs: Costs = COUNTING) -> Hubs:
     """Choose the hubs, unless the knob says how many, and fill their rows."""
-    offsets, rows = kernel_view(graph.offsets), kernel_view(graph.out_neighbours)
-    ratio, hubs = int(knobs["probe_ratio"]), int(knobs["hubs"])
-    if hubs == CHOOSE_HUBS:
-        hubs = choose_hubs(graph, ratio, costs)
-    hubs = min(hubs, graph.n) // BLOCK_BITS * BLOCK_BITS
-    first = graph.n - hubs
-    bits = aligned_zeros(row_bytes(hubs) // 8)
+    ratio, count = int(knobs["probe_ratio"]), int(knobs["hubs"])
+    if count == CHOOSE_HUBS:
+        count = choose_hubs(graph, ratio, costs)
+    blocks = min(count, graph.n) // BLOCK_BITS
+    count = blocks * BLOCK_BITS
+    base, bits = graph.n - count, aligned_zeros(row_bytes(count) // 8)
+    hubs = Hubs(np.uint64(base), np.uint64(blocks), np.uint64(-base % BLOCK_BITS), bits, np.uint64(ratio))
+    rows = rows_of(graph)
 
     def fill(part: int, _worker: int) -> None:
-        fill_hub_rows(offsets, rows, first, part * HUBS_PER_FILL, min(hubs, (part + 1) * HUBS_PER_FILL), bits)
+        fill_hub_rows(rows, hubs, part * HUBS_PER_FILL, min(count, (part + 1) * HUBS_PER_FILL))
 
-    run_tasks(fill, -(-hubs // HUBS_PER_FILL), threads)
-    return Hubs(first, bits, ratio)
+    run_tasks(fill, -(-count // HUBS_PER_FILL), threads)
+    return hubs

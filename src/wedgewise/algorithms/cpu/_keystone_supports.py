@@ -21,7 +21,6 @@ docs/decisions/0007-supports-by-owner.md has the figures.
 from __future__ import annotations
 
 from itertools import count
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,19 +30,19 @@ from wedgewise.algorithms._ranges import arc_bounds
 from wedgewise.algorithms.cpu._keystone_credit import (
     SPARE,
     Ledger,
-    credit_all_arcs,
-    credit_arcs,
     credit_columns,
-    credit_vertices,
+    credit_range,
     empty_ledger,
     ledger_bytes,
+    take_bit_row,
 )
-from wedgewise.algorithms.cpu._keystone_heads import by_head, heads_bytes
-from wedgewise.algorithms.cpu._keystone_hubs import Costs, most_hubs, prepare_hubs, row_bytes, row_word
-from wedgewise.machine.jit import helper, kernel, kernel_view
+from wedgewise.algorithms.cpu._keystone_heads import Heads, by_head, heads_bytes
+from wedgewise.algorithms.cpu._keystone_hubs import Costs, Hubs, most_hubs, prepare_hubs, row_bytes, row_word
+from wedgewise.algorithms.cpu._records import Rows, Stretch, row_at, rows_of
+from wedgewise.machine.jit import helper, kernel
 from wedgewise.machine.primitives import MOST_ROWS, prefetch
 from wedgewise.prepare.orient import first_not_below
-from wedgewise.stages import Ids, Keys, OrientedGraph
+from wedgewise.stages import Ids, OrientedGraph
 
 TASK_IDS = 1 << 15
 TASK_SUPPORTS = 1 << 18
@@ -54,81 +53,66 @@ TAILS_AHEAD = 8  # how many in-neighbours ahead the end of a row is prefetched
 
 
 @helper
-def count_opposite(offsets, rows, tails, first, stop, b, seen):  # type: ignore[no-untyped-def]
+def count_opposite(rows, tails, first, stop, b, seen):  # type: ignore[no-untyped-def]
     """Count the ids behind b in the rows of ``tails[first:stop]``, by walking each row back from its end.
 
     The last few ids of a row are counted in any case: those that are not behind b are not in N+(b) either.
     """
     one, ahead, sure = np.uint64(1), np.uint64(TAILS_AHEAD), np.uint64(IDS_IN_ANY_CASE)
+    offsets, heads = rows
     for place in range(first, stop):
         if place + ahead < stop:
-            prefetch(rows, np.uint64(offsets[np.uint64(tails[place + ahead]) + one]) - one)
+            prefetch(heads, np.uint64(offsets[np.uint64(tails[place + ahead]) + one]) - one)
         tail = np.uint64(tails[place])
         end = np.uint64(offsets[tail + one])
         length = end - np.uint64(offsets[tail])
         for step in range(one, sure + one):
-            seen[np.uint64(SPARE) + np.uint64(rows[end - min(np.uint64(step), length)])] += np.uint32(1)
+            seen[np.uint64(SPARE) + np.uint64(heads[end - min(np.uint64(step), length)])] += np.uint32(1)
         if length > sure:
             other = end - sure - one
-            while rows[other] > b:
-                seen[np.uint64(SPARE) + np.uint64(rows[other])] += np.uint32(1)
+            while heads[other] > b:
+                seen[np.uint64(SPARE) + np.uint64(heads[other])] += np.uint32(1)
                 other -= one
 
 
 @helper
-def count_opposite_hubs(rows, b_begin, b_end, tails, first, stop, b, base, blocks, bits, scratch, seen):  # type: ignore[no-untyped-def]
-    """Count the ids of ``rows[b_begin:b_end]`` in the bit rows of ``tails[first:stop]``, which are hubs like b."""
-    own = row_word(b - base, blocks) - (((b - base) >> np.uint64(9)) << np.uint64(3))
+def count_opposite_hubs(row, b, tails, hubs, own):  # type: ignore[no-untyped-def]
+    """Count the ids of the row of b in the bit rows of a stretch of tails, which are hubs like b."""
+    base, bits, blocks = hubs.base, hubs.bits, hubs.blocks
+    mask_origin = row_word(b - base, blocks) - (((b - base) >> np.uint64(9)) << np.uint64(3))
     taken = np.uint64(0)
-    for place in range(first, stop):
-        hub = np.uint64(tails[place]) - base
+    for place in range(tails.begin, tails.end):
+        hub = np.uint64(tails.heads[place]) - base
         block = hub >> np.uint64(9)
-        scratch[taken] = row_word(hub, blocks) - (block << np.uint64(3))
-        scratch[np.uint64(MOST_ROWS) + taken] = block
-        taken += np.uint64(1)
-        if taken == np.uint64(MOST_ROWS) or place + np.uint64(1) == stop:
-            credit_columns(rows, b_begin, b_end, base, bits, own, bits, scratch, taken, seen)
+        taken = take_bit_row(own, taken, row_word(hub, blocks) - (block << np.uint64(3)), block)
+        if taken == np.uint64(MOST_ROWS) or place + np.uint64(1) == tails.end:
+            credit_columns(row, base, bits, mask_origin, bits, taken, own)
             taken = np.uint64(0)
 
 
 @kernel
-def add_opposite(
-    offsets: NDArray[Any],
-    rows: Ids,
-    first_hub: int,
-    bits: Keys,
-    least_head: int,
-    head_offsets: NDArray[Any],
-    tails: Ids,
-    begin: int,
-    end: int,
-    scratch: Keys,
-    seen: Ids,
-    supports: Ids,
-) -> None:
+def add_opposite(rows: Rows, hubs: Hubs, by_head: Heads, begin: int, end: int, own: Ledger, supports: Ids) -> None:
     """Add the triangles with a lower third vertex to the arcs of heads begin … end − 1; nothing is tested."""
-    one, base, least = np.uint64(1), np.uint64(first_hub), np.uint64(least_head)
-    blocks = (np.uint64(len(offsets)) - one - base) >> np.uint64(9)
+    one, spare, seen = np.uint64(1), np.uint64(SPARE), own.credit
     for head in range(np.uint64(begin), np.uint64(end)):
-        b = least + np.uint64(head)
-        first, stop = np.uint64(head_offsets[head]), np.uint64(head_offsets[head + one])
-        b_begin, b_end = np.uint64(offsets[b]), np.uint64(offsets[b + one])
-        if first == stop or b_begin == b_end:
+        b = np.uint64(by_head.least) + np.uint64(head)
+        first, stop = np.uint64(by_head.offsets[head]), np.uint64(by_head.offsets[head + one])
+        row = row_at(rows, b)
+        if first == stop or row.begin == row.end:
             continue
-        for arc in range(b_begin, b_end):
-            seen[np.uint64(SPARE) + np.uint64(rows[arc])] = np.uint32(0)
-        split = first_not_below(tails, first, stop, base)
-        count_opposite(offsets, rows, tails, first, split, b, seen)
+        for arc in range(row.begin, row.end):
+            seen[spare + np.uint64(row.heads[arc])] = np.uint32(0)
+        split = first_not_below(by_head.tails, first, stop, hubs.base)
+        count_opposite(rows, by_head.tails, first, split, b, seen)
         if split < stop:
-            count_opposite_hubs(rows, b_begin, b_end, tails, split, stop, b, base, blocks, bits, scratch, seen)
-        for arc in range(b_begin, b_end):
-            supports[arc] += seen[np.uint64(SPARE) + np.uint64(rows[arc])]
+            count_opposite_hubs(row, b, Stretch(by_head.tails, split, stop), hubs, own)
+        for arc in range(row.begin, row.end):
+            supports[arc] += seen[spare + np.uint64(row.heads[arc])]
 
 
 def prepare_triangles(graph: OrientedGraph, knobs: Knobs, threads: int) -> Work:
     """Credits of every thread, then their sum by ranges of vertices."""
-    offsets, rows = kernel_view(graph.offsets), kernel_view(graph.out_neighbours)
-    hubs = prepare_hubs(graph, knobs, threads)
+    rows, hubs = rows_of(graph), prepare_hubs(graph, knobs, threads)
     filled = np.empty(graph.n, np.uint64)
     ledgers: list[Ledger] = []
 
@@ -138,9 +122,7 @@ def prepare_triangles(graph: OrientedGraph, knobs: Knobs, threads: int) -> Work:
         return ledger
 
     def credit(begin: int, end: int, own: Ledger) -> Counts:
-        return credit_vertices(
-            offsets, rows, hubs.first, hubs.bits, hubs.probe_ratio, begin, end, own.marks, own.scratch, own.credit
-        )
+        return credit_range(rows, hubs, begin, end, own, None, None)
 
     def add_up(begin: int, end: int, _workspace: None) -> Counts:
         total = filled[begin:end]
@@ -156,13 +138,11 @@ def prepare_triangles(graph: OrientedGraph, knobs: Knobs, threads: int) -> Work:
 
 def prepare_edge_support(graph: OrientedGraph, knobs: Knobs, threads: int) -> Work:
     """The triangles of each arc: those found from its tail or streaming past it, then the others by owner."""
-    offsets, rows = kernel_view(graph.offsets), kernel_view(graph.out_neighbours)
-    shared = threads > MOST_SHARES
+    rows, shared = rows_of(graph), threads > MOST_SHARES
     hubs = prepare_hubs(graph, knobs, threads, SUPPORT_COSTS)
-    heads = by_head(graph, 0 if shared else hubs.first, threads)
+    heads = by_head(graph, 0 if shared else int(hubs.base), threads)
     filled = np.zeros(graph.m, np.uint32)
     others: list[Ids] = []
-    credit = credit_arcs if shared else credit_all_arcs
     turns = count()
 
     def workspace() -> tuple[Ledger, Ids]:
@@ -174,8 +154,7 @@ def prepare_edge_support(graph: OrientedGraph, knobs: Knobs, threads: int) -> Wo
 
     def lowest(begin: int, end: int, own: tuple[Ledger, Ids]) -> Counts:
         ledger, supports = own
-        hub_rows = hubs.first, hubs.bits, hubs.probe_ratio
-        return credit(offsets, rows, *hub_rows, begin, end, ledger.marks, ledger.scratch, ledger.credit, supports)
+        return credit_range(rows, hubs, begin, end, ledger, supports, None if shared else supports)
 
     def add_up(begin: int, end: int, _workspace: None) -> Counts:
         for supports in others:
@@ -183,8 +162,7 @@ def prepare_edge_support(graph: OrientedGraph, knobs: Knobs, threads: int) -> Wo
         return 0, 0
 
     def opposite(begin: int, end: int, own: Ledger) -> Counts:
-        by_heads = heads.least, heads.offsets, heads.tails
-        add_opposite(offsets, rows, hubs.first, hubs.bits, *by_heads, begin, end, own.scratch, own.credit, filled)
+        add_opposite(rows, hubs, heads, begin, end, own, filled)
         return 0, 0
 
     return Work(

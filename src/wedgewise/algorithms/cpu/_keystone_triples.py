@@ -14,122 +14,66 @@ Memory of a worker: bit rows, at most 4 bytes per arc of jk and 1 MB; 8 bytes pe
 
 from __future__ import annotations
 
-from typing import Any, SupportsInt
+from typing import SupportsInt
 
 import numpy as np
-from numpy.typing import NDArray
 
 from wedgewise.algorithms._contract import Counts, Knobs, Pass, PrepareTask, Work
 from wedgewise.algorithms.cpu._keystone_hubs import CHOOSE_HUBS, empty_marks, marks_bytes
 from wedgewise.algorithms.cpu._keystone_triple_hubs import BlockHubs, are_hubs_likely, hubs_bytes
-from wedgewise.algorithms.cpu._keystone_triple_rows import close_range
-from wedgewise.algorithms.cpu._triples import (
-    NOTHING,
-    TripleArrays,
-    arrays_of,
-    has_none,
-    row_bounds,
-    widening_bytes,
-)
+from wedgewise.algorithms.cpu._keystone_triple_rows import BlockTask, Marks, Sinks, close_range
+from wedgewise.algorithms.cpu._records import Rows, Span, row_at
+from wedgewise.algorithms.cpu._triples import NOTHING, Blocks3, blocks_in, has_none, row_bounds, widening_bytes
 from wedgewise.machine.jit import kernel
-from wedgewise.stages import Ids, Keys
+from wedgewise.stages import Ids
 from wedgewise.stages.blocks import Triple
 
 ROWS_AT_ONCE = 1 << 10
 
 
 @kernel
-def count_triple(
-    ij_offsets: NDArray[Any],
-    ij_heads: Ids,
-    ik_offsets: NDArray[Any],
-    ik_heads: Ids,
-    jk_offsets: NDArray[Any],
-    jk_heads: Ids,
-    columns_k: int,
-    hubs: int,
-    places: Keys,
-    bits: Keys,
-    probe_ratio: int,
-    idle_arcs: int,
-    share: int,
-    shares: int,
-    begin: int,
-    end: int,
-    marks: Keys,
-    active: Ids,
-) -> Counts:
-    """Triangles with a in [begin, end) and in the share."""
-    triangles, tests = close_range(
-        ij_offsets,
-        ij_heads,
-        ik_offsets,
-        ik_heads,
-        jk_offsets,
-        jk_heads,
-        columns_k,
-        hubs,
-        places,
-        bits,
-        probe_ratio,
-        idle_arcs,
-        share,
-        shares,
-        begin,
-        end,
-        marks,
-        active,
-        None,
-        None,
-        None,
-        None,
-        None,
-        None,
-    )
-    return triangles, tests
-
-
-@kernel
-def heads_follow(offsets: NDArray[Any], heads: Ids) -> SupportsInt:
+def heads_follow(rows: Rows) -> SupportsInt:
     """Whether every head has a higher number than its row."""
-    for row in range(np.uint64(len(offsets)) - np.uint64(1)):
-        begin = np.uint64(offsets[row])
-        if begin < np.uint64(offsets[row + np.uint64(1)]) and np.uint64(heads[begin]) <= row:
+    for number in range(np.uint64(len(rows.offsets)) - np.uint64(1)):
+        row = row_at(rows, np.uint64(number))
+        if row.begin < row.end and np.uint64(row.heads[row.begin]) <= number:
             return np.uint64(0)
     return np.uint64(1)
 
 
-def idle_arcs(triple: Triple, arrays: TripleArrays) -> int:
+def idle_arcs(triple: Triple, blocks: Blocks3) -> int:
     """How many arcs at the end of a row of ij close no triangle: one, where b and c share a part in ascending order."""
-    return int(heads_follow(arrays.jk_offsets, arrays.jk_heads)) if triple.ij is triple.ik else 0
+    return int(heads_follow(blocks.jk)) if triple.ij is triple.ik else 0
+
+
+def task_of(triple: Triple, block_hubs: BlockHubs, shares: int = 1) -> BlockTask:
+    """What kernels take of a task whose block jk has these hubs."""
+    blocks = blocks_in(triple)
+    return BlockTask(blocks, block_hubs.of(triple, blocks, shares), np.uint64(idle_arcs(triple, blocks)))
 
 
 def prepare(triple: Triple, knobs: Knobs, share: int, shares: int) -> Work:
     """Choose the hubs of block jk and fill their rows."""
-    return prepare_by(BlockHubs(knobs), triple, knobs, share, shares)
+    return prepare_by(BlockHubs(knobs), triple, share, shares)
 
 
 def prepare_in_turn(knobs: Knobs, tasks: int) -> PrepareTask:
     """Prepare tasks with the same block jk: its bit rows are kept."""
     hubs = BlockHubs(knobs, tasks)
-    return lambda triple, share, shares: prepare_by(hubs, triple, knobs, share, shares)
+    return lambda triple, share, shares: prepare_by(hubs, triple, share, shares)
 
 
-def prepare_by(block_hubs: BlockHubs, triple: Triple, knobs: Knobs, share: int, shares: int) -> Work:
+def prepare_by(block_hubs: BlockHubs, triple: Triple, share: int, shares: int) -> Work:
     """The work of a task whose block jk has these hubs."""
     if has_none(triple):
         return NOTHING
-    arrays, columns, ratio = arrays_of(triple), triple.jk.columns, int(knobs["probe_ratio"])
-    hubs = block_hubs.of(triple, arrays, shares)
-    idle = idle_arcs(triple, arrays)
+    task = task_of(triple, block_hubs, shares)
 
-    def count(begin: int, end: int, workspace: tuple[Keys, Ids]) -> Counts:
-        return count_triple(
-            *arrays, columns, hubs.count, hubs.places, hubs.bits, ratio, idle, share, shares, begin, end, *workspace
-        )
+    def count(begin: int, end: int, workspace: tuple[Marks, Ids]) -> Counts:
+        return close_range(task, Span(begin, end, share, shares), *workspace, Sinks())
 
-    def workspace() -> tuple[Keys, Ids]:
-        return empty_marks(columns), np.empty(ROWS_AT_ONCE, np.uint32)
+    def workspace() -> tuple[Marks, Ids]:
+        return Marks(empty_marks(triple.jk.columns)), np.empty(ROWS_AT_ONCE, np.uint32)
 
     return Work((Pass(row_bounds(triple.ij), count, workspace),))
 

@@ -15,99 +15,73 @@ from __future__ import annotations
 
 import numpy as np
 
-from wedgewise.algorithms.cpu._keystone_credit import SPARE, credit_columns, credit_marked, credit_probed
+from wedgewise.algorithms.cpu._keystone_credit import SPARE, credit_columns, credit_marked, credit_probed, take_bit_row
 from wedgewise.algorithms.cpu._keystone_rows import clear_row, mark_row
 from wedgewise.algorithms.cpu._keystone_triple_hubs import first_column, prefetch_hub
+from wedgewise.algorithms.cpu._records import Stretch
 from wedgewise.machine.jit import helper
 from wedgewise.machine.primitives import MOST_ROWS
 
 
 @helper
-def credit_hubs(  # type: ignore[no-untyped-def]
-    ij_heads, arc, arc_end, ik_heads, begin, end, last, blocks, places, bits, ratio, marks, scratch, credit
-):
-    """Credit ``ik_heads[begin:end]``, marked unless short, with the hubs ``ij_heads[arc:arc_end]``; tests made.
+def credit_hubs(arcs, row, hubs, own):  # type: ignore[no-untyped-def]
+    """Credit the row of an a in ik, marked unless short, with its arcs to hubs; tests made.
 
     Bit rows lie behind as many words as a row of all columns has, so that bit 0 of each has a place.
     """
-    zero, one, front = np.uint64(0), np.uint64(1), blocks << np.uint64(3)
+    zero, one, front = np.uint64(0), np.uint64(1), hubs.blocks << np.uint64(3)
+    arc, begin, end = arcs.begin, row.begin, row.end
     tests = zero
-    while arc < arc_end:
+    while arc < arcs.end:
         taken, first = zero, begin
-        while arc < arc_end and taken < np.uint64(MOST_ROWS):
-            prefetch_hub(ij_heads, arc, arc_end, last, places, bits, front)
-            place = places[last - np.uint64(ij_heads[arc])]
+        while arc < arcs.end and taken < np.uint64(MOST_ROWS):
+            prefetch_hub(arcs, arc, hubs, front)
+            place = hubs.places[hubs.last - np.uint64(arcs.heads[arc])]
             least = place & np.uint64(0xFFFFFFFF)
-            while begin < end and np.uint64(ik_heads[begin]) < least:
+            while begin < end and np.uint64(row.heads[begin]) < least:
                 begin += one
             start, column = front + (place >> np.uint64(32)), first_column(place)
             block = column >> np.uint64(9)
             if begin == end:
-                arc = arc_end
-            elif end - begin <= (blocks - block) * ratio:
-                credit_probed(ik_heads, begin, end, column, bits, start, credit)
+                arc = arcs.end
+            elif end - begin <= (hubs.blocks - block) * hubs.ratio:
+                credit_probed(Stretch(row.heads, begin, end), column, hubs.bits, start, own.credit)
             else:
                 first = begin if taken == zero else first
-                scratch[taken] = start - (block << np.uint64(3))
-                scratch[np.uint64(MOST_ROWS) + taken] = block
-                taken += one
+                taken = take_bit_row(own, taken, start - (block << np.uint64(3)), block)
             tests += end - begin
             arc += one
         if taken > zero:
-            credit_columns(ik_heads, first, end, zero, marks, zero, bits, scratch, taken, credit)
+            credit_columns(Stretch(row.heads, first, end), zero, own.marks, zero, hubs.bits, taken, own)
     return tests
 
 
 @helper
-def settle_row(ik_heads, begin, end, credit, by_far_arc):  # type: ignore[no-untyped-def]
-    """Move the credits of ``ik_heads[begin:end]`` to their arcs; how many there were."""
+def settle_row(row, credit, by_far_arc):  # type: ignore[no-untyped-def]
+    """Move the credits of a row to its arcs, where there is an array for them; how many there were."""
     settled = np.uint64(0)
-    for arc in range(begin, end):
-        place = np.uint64(SPARE) + np.uint64(ik_heads[arc])
-        settled += np.uint64(credit[place])
-        by_far_arc[arc] += credit[place]
-        credit[place] = np.uint32(0)
+    if by_far_arc is not None:
+        for arc in range(row.begin, row.end):
+            place = np.uint64(SPARE) + np.uint64(row.heads[arc])
+            settled += np.uint64(credit[place])
+            by_far_arc[arc] += credit[place]
+            credit[place] = np.uint32(0)
     return settled
 
 
 @helper
-def credit_row(  # type: ignore[no-untyped-def]
-    ij_heads,
-    arc,
-    arc_end,
-    ik_heads,
-    begin,
-    end,
-    offsets,
-    rows,
-    base,
-    blocks,
-    places,
-    bits,
-    ratio,
-    marks,
-    scratch,
-    credit,
-    by_far_arc,
-):
-    """Credit the triangles of an a to c, with the rows ``ij_heads[arc:arc_end]`` and ``ik_heads[begin:end]`` of a.
-
-    Returns how many were settled, and the tests made.
-    """
-    zero, last = np.uint64(0), np.uint64(len(offsets)) - np.uint64(2)
-    settled, tests = zero, zero
-    marking = np.uint64(ij_heads[arc]) < base or end - begin > ratio
+def credit_row(arcs, row, jk, hubs, own, by_far_arc):  # type: ignore[no-untyped-def]
+    """Credit the triangles of an a to c, with these arcs in ij and this row in ik; how many were settled, and tests."""
+    zero, arc = np.uint64(0), arcs.begin
+    tests = zero
+    marking = np.uint64(arcs.heads[arc]) < hubs.base or row.end - row.begin > hubs.ratio
     if marking:
-        mark_row(ik_heads, begin, end, zero, zero, marks)
-    while arc < arc_end and np.uint64(ij_heads[arc]) < base:
-        _, tested = credit_marked(offsets, rows, np.uint64(ij_heads[arc]), zero, marks, credit, None)
+        mark_row(row, zero, zero, own.marks)
+    while arc < arcs.end and np.uint64(arcs.heads[arc]) < hubs.base:
+        _, tested = credit_marked(jk, np.uint64(arcs.heads[arc]), zero, own, None)
         tests += tested
         arc += np.uint64(1)
-    tests += credit_hubs(
-        ij_heads, arc, arc_end, ik_heads, begin, end, last, blocks, places, bits, ratio, marks, scratch, credit
-    )
+    tests += credit_hubs(Stretch(arcs.heads, arc, arcs.end), row, hubs, own)
     if marking:
-        clear_row(ik_heads, begin, end, zero, marks)
-    if by_far_arc is not None:
-        settled = settle_row(ik_heads, begin, end, credit, by_far_arc)
-    return settled, tests
+        clear_row(row, zero, own.marks)
+    return settle_row(row, own.credit, by_far_arc), tests

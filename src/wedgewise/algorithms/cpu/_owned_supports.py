@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from wedgewise.algorithms._contract import Counts, Knobs, OwnedAnswer, Pass, Work
 from wedgewise.algorithms.cpu._keystone_credit import Ledger
-from wedgewise.algorithms.cpu._keystone_triple_rows import close_range
+from wedgewise.algorithms.cpu._keystone_triple_rows import Marks, Sinks, close_range
 from wedgewise.algorithms.cpu._owned_tasks import (
     closing,
     closing_bytes,
@@ -30,112 +30,11 @@ from wedgewise.algorithms.cpu._owned_tasks import (
     opening_workspace,
     shared_bytes,
 )
+from wedgewise.algorithms.cpu._records import Span
 from wedgewise.algorithms.cpu._triples import NOTHING, has_none, row_bounds
 from wedgewise.machine.jit import kernel, kernel_view
-from wedgewise.stages import Ids, Keys
+from wedgewise.stages import Ids
 from wedgewise.stages.blocks import WIDE_ARCS, Block, Triple
-
-
-@kernel
-def open_arcs(
-    ij_offsets: NDArray[Any],
-    ij_heads: Ids,
-    ik_offsets: NDArray[Any],
-    ik_heads: Ids,
-    jk_offsets: NDArray[Any],
-    jk_heads: Ids,
-    columns_k: int,
-    hubs: int,
-    places: Keys,
-    bits: Keys,
-    probe_ratio: int,
-    idle_arcs: int,
-    begin: int,
-    end: int,
-    marks: Keys,
-    active: Ids,
-    by_arc: Ids,
-) -> Counts:
-    """Add the triangles with a in [begin, end) to a → b."""
-    triangles, tests = close_range(
-        ij_offsets,
-        ij_heads,
-        ik_offsets,
-        ik_heads,
-        jk_offsets,
-        jk_heads,
-        columns_k,
-        hubs,
-        places,
-        bits,
-        probe_ratio,
-        idle_arcs,
-        0,
-        1,
-        begin,
-        end,
-        marks,
-        active,
-        None,
-        None,
-        by_arc,
-        None,
-        None,
-        None,
-    )
-    return triangles, tests
-
-
-@kernel
-def close_arcs(
-    ij_offsets: NDArray[Any],
-    ij_heads: Ids,
-    ik_offsets: NDArray[Any],
-    ik_heads: Ids,
-    jk_offsets: NDArray[Any],
-    jk_heads: Ids,
-    columns_k: int,
-    hubs: int,
-    places: Keys,
-    bits: Keys,
-    probe_ratio: int,
-    idle_arcs: int,
-    begin: int,
-    end: int,
-    marks: Keys,
-    active: Ids,
-    scratch: Keys,
-    credit: Ids,
-    by_far_arc: Ids,
-) -> Counts:
-    """Add the triangles with a in [begin, end) to a → c; all credits are zero before and after."""
-    triangles, tests = close_range(
-        ij_offsets,
-        ij_heads,
-        ik_offsets,
-        ik_heads,
-        jk_offsets,
-        jk_heads,
-        columns_k,
-        hubs,
-        places,
-        bits,
-        probe_ratio,
-        idle_arcs,
-        0,
-        1,
-        begin,
-        end,
-        marks,
-        active,
-        None,
-        None,
-        None,
-        scratch,
-        credit,
-        by_far_arc,
-    )
-    return triangles, tests
 
 
 @kernel
@@ -175,20 +74,19 @@ def turned(triple: Triple) -> Triple:
 
 
 def _prepare_near(triple: Triple, filled: Ids, knobs: Knobs) -> Work:
-    arguments = opening(triple, knobs)
+    task, sinks = opening(triple, knobs), Sinks(by_arc=filled)
 
-    def run(begin: int, end: int, workspace: tuple[Keys, Ids]) -> Counts:
-        return open_arcs(*arguments, begin, end, *workspace, filled)
+    def run(begin: int, end: int, workspace: tuple[Marks, Ids]) -> Counts:
+        return close_range(task, Span(begin, end), *workspace, sinks)
 
     return Work((Pass(row_bounds(triple.ij), run, lambda: opening_workspace(triple)),), filled)
 
 
 def _prepare_far(triple: Triple, filled: Ids, knobs: Knobs) -> Work:
-    arguments = closing(triple, knobs)
+    task, sinks = closing(triple, knobs), Sinks(by_far_arc=filled)
 
     def run(begin: int, end: int, workspace: tuple[Ledger, Ids]) -> Counts:
-        ledger, rows = workspace
-        return close_arcs(*arguments, begin, end, ledger.marks, rows, ledger.scratch, ledger.credit, filled)
+        return close_range(task, Span(begin, end), *workspace, sinks)
 
     return Work((Pass(row_bounds(triple.ij), run, lambda: closing_workspace(triple, np.uint32)),), filled)
 

@@ -21,58 +21,34 @@ triangles they found, or credit c (`_owned_credit`). Sums by owner do not depend
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from wedgewise.algorithms._contract import Knobs
 from wedgewise.algorithms.cpu._keystone_credit import Ledger, empty_ledger, ledger_bytes
 from wedgewise.algorithms.cpu._keystone_hubs import empty_marks, marks_bytes
 from wedgewise.algorithms.cpu._keystone_triple_hubs import BlockHubs, hubs_bytes
-from wedgewise.algorithms.cpu._keystone_triples import ROWS_AT_ONCE, idle_arcs
-from wedgewise.algorithms.cpu._triples import arrays_of, widening_bytes
-from wedgewise.stages import Ids, Keys
+from wedgewise.algorithms.cpu._keystone_triple_rows import BlockTask, Marks
+from wedgewise.algorithms.cpu._keystone_triples import ROWS_AT_ONCE, task_of
+from wedgewise.algorithms.cpu._triples import widening_bytes
+from wedgewise.stages import Ids
 from wedgewise.stages.blocks import Triple
 
 
-class TaskArguments(NamedTuple):
-    """What every kernel takes first: the three blocks, the hubs of jk, and how rows are compared."""
-
-    ij_offsets: NDArray[Any]
-    ij_heads: Ids
-    ik_offsets: NDArray[Any]
-    ik_heads: Ids
-    jk_offsets: NDArray[Any]
-    jk_heads: Ids
-    columns_k: int
-    hubs: int
-    places: Keys
-    bits: Keys
-    probe_ratio: int
-    idle_arcs: int
-
-
-def opening(triple: Triple, knobs: Knobs) -> TaskArguments:
+def opening(triple: Triple, knobs: Knobs) -> BlockTask:
     """What kernels take that add to a, b or a → b."""
-    return _arguments(triple, knobs, 0)
+    return task_of(triple, BlockHubs(knobs))
 
 
-def closing(triple: Triple, knobs: Knobs) -> TaskArguments:
+def closing(triple: Triple, knobs: Knobs) -> BlockTask:
     """What kernels take that credit c: bit rows lie behind so many words that bit 0 of each has a place."""
-    return _arguments(triple, knobs, _front_words(triple.jk.columns))
+    return task_of(triple, BlockHubs(knobs, front=_front_words(triple.jk.columns)))
 
 
-def _arguments(triple: Triple, knobs: Knobs, front: int) -> TaskArguments:
-    arrays = arrays_of(triple)
-    hubs = BlockHubs(knobs, front=front).of(triple, arrays, 1)
-    ratio, idle = int(knobs["probe_ratio"]), idle_arcs(triple, arrays)
-    return TaskArguments(*arrays, triple.jk.columns, hubs.count, hubs.places, hubs.bits, ratio, idle)
-
-
-def opening_workspace(triple: Triple) -> tuple[Keys, Ids]:
+def opening_workspace(triple: Triple) -> tuple[Marks, Ids]:
     """Marks, and rows to be visited."""
-    return empty_marks(triple.jk.columns), _rows_at_once()
+    return Marks(empty_marks(triple.jk.columns)), _rows_at_once()
 
 
 def closing_workspace(triple: Triple, credit_type: type[np.unsignedinteger[Any]]) -> tuple[Ledger, Ids]:

@@ -9,14 +9,11 @@ Memory: bit rows as for a count; per thread a bit per column, and 8 bytes per ve
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 
 from wedgewise.algorithms._contract import Counts, Knobs, OwnedAnswer, Pass, Work
 from wedgewise.algorithms.cpu._keystone_credit import SPARE, Ledger
-from wedgewise.algorithms.cpu._keystone_triple_rows import close_range
+from wedgewise.algorithms.cpu._keystone_triple_rows import Marks, Sinks, close_range
 from wedgewise.algorithms.cpu._owned_tasks import (
     closing,
     closing_bytes,
@@ -26,163 +23,12 @@ from wedgewise.algorithms.cpu._owned_tasks import (
     opening_workspace,
     shared_bytes,
 )
+from wedgewise.algorithms.cpu._records import Span
 from wedgewise.algorithms.cpu._triples import NOTHING, has_none, row_bounds
-from wedgewise.machine.jit import kernel
 from wedgewise.stages import Ids, Keys
 from wedgewise.stages.blocks import Triple
 
 TASK_IDS = 1 << 15
-
-
-@kernel
-def open_rows(
-    ij_offsets: NDArray[Any],
-    ij_heads: Ids,
-    ik_offsets: NDArray[Any],
-    ik_heads: Ids,
-    jk_offsets: NDArray[Any],
-    jk_heads: Ids,
-    columns_k: int,
-    hubs: int,
-    places: Keys,
-    bits: Keys,
-    probe_ratio: int,
-    idle_arcs: int,
-    begin: int,
-    end: int,
-    marks: Keys,
-    active: Ids,
-    by_row: Keys,
-) -> Counts:
-    """Add the triangles with a in [begin, end) to a."""
-    triangles, tests = close_range(
-        ij_offsets,
-        ij_heads,
-        ik_offsets,
-        ik_heads,
-        jk_offsets,
-        jk_heads,
-        columns_k,
-        hubs,
-        places,
-        bits,
-        probe_ratio,
-        idle_arcs,
-        0,
-        1,
-        begin,
-        end,
-        marks,
-        active,
-        by_row,
-        None,
-        None,
-        None,
-        None,
-        None,
-    )
-    return triangles, tests
-
-
-@kernel
-def open_heads(
-    ij_offsets: NDArray[Any],
-    ij_heads: Ids,
-    ik_offsets: NDArray[Any],
-    ik_heads: Ids,
-    jk_offsets: NDArray[Any],
-    jk_heads: Ids,
-    columns_k: int,
-    hubs: int,
-    places: Keys,
-    bits: Keys,
-    probe_ratio: int,
-    idle_arcs: int,
-    begin: int,
-    end: int,
-    marks: Keys,
-    active: Ids,
-    by_head: Keys,
-) -> Counts:
-    """Add the triangles with a in [begin, end) to b, in an array of one thread."""
-    triangles, tests = close_range(
-        ij_offsets,
-        ij_heads,
-        ik_offsets,
-        ik_heads,
-        jk_offsets,
-        jk_heads,
-        columns_k,
-        hubs,
-        places,
-        bits,
-        probe_ratio,
-        idle_arcs,
-        0,
-        1,
-        begin,
-        end,
-        marks,
-        active,
-        None,
-        by_head,
-        None,
-        None,
-        None,
-        None,
-    )
-    return triangles, tests
-
-
-@kernel
-def close_heads(
-    ij_offsets: NDArray[Any],
-    ij_heads: Ids,
-    ik_offsets: NDArray[Any],
-    ik_heads: Ids,
-    jk_offsets: NDArray[Any],
-    jk_heads: Ids,
-    columns_k: int,
-    hubs: int,
-    places: Keys,
-    bits: Keys,
-    probe_ratio: int,
-    idle_arcs: int,
-    begin: int,
-    end: int,
-    marks: Keys,
-    active: Ids,
-    scratch: Keys,
-    credit: Keys,
-) -> Counts:
-    """Credit the triangles with a in [begin, end) to c, in an array of one thread; how many is seen there."""
-    triangles, tests = close_range(
-        ij_offsets,
-        ij_heads,
-        ik_offsets,
-        ik_heads,
-        jk_offsets,
-        jk_heads,
-        columns_k,
-        hubs,
-        places,
-        bits,
-        probe_ratio,
-        idle_arcs,
-        0,
-        1,
-        begin,
-        end,
-        marks,
-        active,
-        None,
-        None,
-        None,
-        scratch,
-        credit,
-        None,
-    )
-    return triangles, tests
 
 
 def prepare(triple: Triple, role: int, filled: Keys, knobs: Knobs) -> Work:
@@ -193,32 +39,32 @@ def prepare(triple: Triple, role: int, filled: Keys, knobs: Knobs) -> Work:
 
 
 def _prepare_lowest(triple: Triple, filled: Keys, knobs: Knobs) -> Work:
-    arguments = opening(triple, knobs)
+    task, sinks = opening(triple, knobs), Sinks(by_row=filled)
 
-    def run(begin: int, end: int, workspace: tuple[Keys, Ids]) -> Counts:
-        return open_rows(*arguments, begin, end, *workspace, filled)
+    def run(begin: int, end: int, workspace: tuple[Marks, Ids]) -> Counts:
+        return close_range(task, Span(begin, end), *workspace, sinks)
 
     return Work((Pass(row_bounds(triple.ij), run, lambda: opening_workspace(triple)),), filled)
 
 
 def _prepare_middle(triple: Triple, filled: Keys, knobs: Knobs) -> Work:
-    arguments = opening(triple, knobs)
+    task = opening(triple, knobs)
     by_thread: list[Keys] = []
 
-    def workspace() -> tuple[Keys, Ids, Keys]:
-        own = np.zeros(len(filled), np.uint64)
-        by_thread.append(own)
-        return *opening_workspace(triple), own
+    def workspace() -> tuple[Marks, Ids, Sinks]:
+        by_head = np.zeros(len(filled), np.uint64)
+        by_thread.append(by_head)
+        return *opening_workspace(triple), Sinks(by_head=by_head)
 
-    def run(begin: int, end: int, own: tuple[Keys, Ids, Keys]) -> Counts:
-        _, tests = open_heads(*arguments, begin, end, *own)
+    def run(begin: int, end: int, own: tuple[Marks, Ids, Sinks]) -> Counts:
+        _, tests = close_range(task, Span(begin, end), *own)
         return 0, tests
 
     return Work((Pass(row_bounds(triple.ij), run, workspace), _sum_of(by_thread, filled)), filled)
 
 
 def _prepare_highest(triple: Triple, filled: Keys, knobs: Knobs) -> Work:
-    arguments = closing(triple, knobs)
+    task = closing(triple, knobs)
     by_thread: list[Keys] = []
 
     def workspace() -> tuple[Ledger, Ids]:
@@ -227,8 +73,7 @@ def _prepare_highest(triple: Triple, filled: Keys, knobs: Knobs) -> Work:
         return ledger, rows
 
     def run(begin: int, end: int, own: tuple[Ledger, Ids]) -> Counts:
-        ledger, rows = own
-        return close_heads(*arguments, begin, end, ledger.marks, rows, ledger.scratch, ledger.credit)
+        return close_range(task, Span(begin, end), *own, Sinks())
 
     return Work((Pass(row_bounds(triple.ij), run, workspace), _sum_of(by_thread, filled)), filled)
 

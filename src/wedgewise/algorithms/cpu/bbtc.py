@@ -37,7 +37,8 @@ from wedgewise.algorithms._contract import (
     Work,
 )
 from wedgewise.algorithms._ranges import TASK_TESTS, even_bounds
-from wedgewise.algorithms.cpu._triples import NOTHING, arrays_of, first_of_share, has_none, row_bounds, widening_bytes
+from wedgewise.algorithms.cpu._records import Span, first_in, row_at
+from wedgewise.algorithms.cpu._triples import NOTHING, Blocks3, blocks_in, has_none, row_bounds, widening_bytes
 from wedgewise.algorithms.cpu.forward import count_common
 from wedgewise.machine.jit import kernel
 from wedgewise.stages import Ids, OrientedGraph
@@ -51,59 +52,33 @@ TASK_BYTES = 1 << 11  # views of its blocks and what runs it
 
 
 @kernel
-def merge_rows(
-    ij_offsets: NDArray[Any],
-    ij_heads: Ids,
-    ik_offsets: NDArray[Any],
-    ik_heads: Ids,
-    jk_offsets: NDArray[Any],
-    jk_heads: Ids,
-    share: int,
-    shares: int,
-    begin: int,
-    end: int,
-) -> Counts:
-    """Triangles with a in [begin, end) and in the share, by merging."""
-    one = np.uint64(1)
+def merge_rows(blocks: Blocks3, span: Span) -> Counts:
+    """Triangles with a in the span, by merging."""
     triangles, steps = np.uint64(0), np.uint64(0)
-    for a in range(first_of_share(begin, share, shares), np.uint64(end), np.uint64(shares)):
-        c_begin, c_end = np.uint64(ik_offsets[a]), np.uint64(ik_offsets[a + one])
-        for arc in range(np.uint64(ij_offsets[a]), np.uint64(ij_offsets[a + one])):
-            b = np.uint64(ij_heads[arc])
-            b_begin, b_end = np.uint64(jk_offsets[b]), np.uint64(jk_offsets[b + one])
-            common, compared = count_common(ik_heads, c_begin, c_end, jk_heads, b_begin, b_end)
+    for a in range(first_in(span), np.uint64(span.end), np.uint64(span.shares)):
+        near, far = row_at(blocks.ij, np.uint64(a)), row_at(blocks.ik, np.uint64(a))
+        for arc in range(near.begin, near.end):
+            other = row_at(blocks.jk, np.uint64(near.heads[arc]))
+            common, compared = count_common(far.heads, far.begin, far.end, other.heads, other.begin, other.end)
             triangles += common
             steps += compared
     return triangles, steps
 
 
 @kernel
-def look_up_rows(
-    ij_offsets: NDArray[Any],
-    ij_heads: Ids,
-    ik_offsets: NDArray[Any],
-    ik_heads: Ids,
-    jk_offsets: NDArray[Any],
-    jk_heads: Ids,
-    share: int,
-    shares: int,
-    begin: int,
-    end: int,
-    marks: Ids,
-) -> Counts:
-    """Triangles with a in [begin, end) and in the share, by a map of the columns; no mark is that of a row to come."""
-    one = np.uint64(1)
+def look_up_rows(blocks: Blocks3, span: Span, marks: Ids) -> Counts:
+    """Triangles with a in the span, by a map of the columns; no mark is that of a row to come."""
     triangles, tests = np.uint64(0), np.uint64(0)
-    for a in range(first_of_share(begin, share, shares), np.uint64(end), np.uint64(shares)):
-        mark = np.uint32(a + one)
-        for arc in range(np.uint64(ik_offsets[a]), np.uint64(ik_offsets[a + one])):
-            marks[ik_heads[arc]] = mark
-        for arc in range(np.uint64(ij_offsets[a]), np.uint64(ij_offsets[a + one])):
-            b = np.uint64(ij_heads[arc])
-            b_begin, b_end = np.uint64(jk_offsets[b]), np.uint64(jk_offsets[b + one])
-            for second in range(b_begin, b_end):
-                triangles += np.uint64(marks[jk_heads[second]] == mark)
-            tests += b_end - b_begin
+    for a in range(first_in(span), np.uint64(span.end), np.uint64(span.shares)):
+        mark = np.uint32(a + np.uint64(1))
+        near, far = row_at(blocks.ij, np.uint64(a)), row_at(blocks.ik, np.uint64(a))
+        for arc in range(far.begin, far.end):
+            marks[far.heads[arc]] = mark
+        for arc in range(near.begin, near.end):
+            other = row_at(blocks.jk, np.uint64(near.heads[arc]))
+            for second in range(other.begin, other.end):
+                triangles += np.uint64(marks[other.heads[second]] == mark)
+            tests += other.end - other.begin
     return triangles, tests
 
 
@@ -118,13 +93,13 @@ def prepare_triple(triple: Triple, knobs: Knobs, share: int, shares: int) -> Wor
     """Nothing to build: decide how, and cut the rows into ranges of about equal work."""
     if has_none(triple):
         return NOTHING
-    arrays, columns = arrays_of(triple), triple.jk.columns
+    blocks, columns = blocks_in(triple), triple.jk.columns
 
     def merge(begin: int, end: int, _workspace: Ids) -> Counts:
-        return merge_rows(*arrays, share, shares, begin, end)
+        return merge_rows(blocks, Span(begin, end, share, shares))
 
     def look_up(begin: int, end: int, marks: Ids) -> Counts:
-        return look_up_rows(*arrays, share, shares, begin, end, marks)
+        return look_up_rows(blocks, Span(begin, end, share, shares), marks)
 
     run, places = (look_up, columns) if takes_map(triple, knobs) else (merge, 0)
     return Work((Pass(work_bounds(triple), run, lambda: np.zeros(places, np.uint32)),))

@@ -16,10 +16,7 @@ The number of hubs is chosen by the cost of a sample of arcs; docs/decisions/000
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 
 from wedgewise.algorithms._contract import Algorithm, Answer, Counts, Knob, Knobs, Pass, Shape, TripleAnswer, Work
 from wedgewise.algorithms._ranges import arc_bounds
@@ -31,6 +28,7 @@ from wedgewise.algorithms.cpu import _weighted as weighted
 from wedgewise.algorithms.cpu._keystone_hubs import (
     CHOOSE_HUBS,
     HUBS_AHEAD,
+    Hubs,
     empty_marks,
     marks_bytes,
     most_hubs,
@@ -45,71 +43,77 @@ from wedgewise.algorithms.cpu._keystone_rows import (
     count_marked,
     find_in_row,
     mark_row,
-    padding,
     prefetch_second_hops,
     probe_row,
 )
-from wedgewise.machine.jit import helper, kernel, kernel_view
+from wedgewise.algorithms.cpu._records import Rows, Stretch, rows_of
+from wedgewise.machine.jit import helper, kernel
 from wedgewise.machine.primitives import count_common_bits
 from wedgewise.stages import Ids, Keys, OrientedGraph
 
 
 @helper
-def close_row(offsets, rows, begin, end, base, blocks, pad, bits, ratio, marks, opened):  # type: ignore[no-untyped-def]
-    """Triangles whose lowest vertex has the row ``rows[begin:end]``; by arc in `opened`, where that is an array."""
-    one = np.uint64(1)
-    hub_word = (base + pad) >> np.uint64(6)
-    ahead = np.uint64(HUBS_AHEAD)
-    last = end - one
-    triangles, tests = np.uint64(0), np.uint64(0)
-    split = mark_row(rows, begin, end, base, pad, marks)
-    for arc in range(begin, min(split, last)):
-        found, tested = count_marked(offsets, rows, np.uint64(rows[arc]), pad, marks)
-        if opened is not None:
-            opened[arc] = found
-        triangles += found
-        tests += tested
-    for arc in range(split, last):
-        hub = np.uint64(rows[arc]) - base
-        block = hub >> np.uint64(9)
-        tail = last - arc
-        left = blocks - block
-        start = row_word(hub, blocks)
-        if arc + ahead < last:
-            prefetch_hub_row(bits, np.uint64(rows[arc + ahead]) - base, blocks)
-        if tail <= left * ratio:
-            found = probe_row(rows, arc + one, end, base, bits, start - (block << np.uint64(3)))
-        else:
-            found = np.uint64(count_common_bits(marks, hub_word + (block << np.uint64(3)), bits, start, left))
-        if opened is not None:
-            opened[arc] = found
-        triangles += found
-        tests += tail
-    clear_row(rows, begin, end, pad, marks)
-    return triangles, tests
+def keep(found, place, sink):  # type: ignore[no-untyped-def]
+    """Note what was found, where there is an array for it."""
+    if sink is not None:
+        sink[place] = found
 
 
 @helper
-def close_range(offsets, rows, first_hub, bits, probe_ratio, begin, end, marks, opened):  # type: ignore[no-untyped-def]
-    """Triangles with their lowest vertex in [begin, end); by arc in `opened`, where that is an array."""
-    one, two = np.uint64(1), np.uint64(2)
-    base, ratio = np.uint64(first_hub), np.uint64(probe_ratio)
-    n = np.uint64(len(offsets)) - one
-    blocks = (n - base) >> np.uint64(9)
-    pad = padding(base)
+def close_row(rows, row, hubs, marks, opened):  # type: ignore[no-untyped-def]
+    """Triangles whose lowest vertex has this row; by arc in `opened`, where that is an array."""
+    one = np.uint64(1)
+    base, pad, heads = hubs.base, hubs.pad, row.heads
+    hub_word = (base + pad) >> np.uint64(6)
+    ahead = np.uint64(HUBS_AHEAD)
+    last = row.end - one
     triangles, tests = np.uint64(0), np.uint64(0)
-    a_end = np.uint64(offsets[begin])
-    soon_end = np.uint64(offsets[np.uint64(begin) + one])
+    split = mark_row(row, base, pad, marks)
+    for arc in range(row.begin, min(split, last)):
+        found, tested = count_marked(rows, np.uint64(heads[arc]), pad, marks)
+        keep(found, arc, opened)
+        triangles += found
+        tests += tested
+    for arc in range(split, last):
+        hub = np.uint64(heads[arc]) - base
+        block = hub >> np.uint64(9)
+        tail = last - arc
+        left = hubs.blocks - block
+        start = row_word(hub, hubs.blocks)
+        if arc + ahead < last:
+            prefetch_hub_row(hubs, heads[arc + ahead])
+        if tail <= left * hubs.ratio:
+            behind = Stretch(heads, arc + one, row.end)
+            found = probe_row(behind, base, hubs.bits, start - (block << np.uint64(3)))
+        else:
+            found = np.uint64(count_common_bits(marks, hub_word + (block << np.uint64(3)), hubs.bits, start, left))
+        keep(found, arc, opened)
+        triangles += found
+        tests += tail
+    clear_row(row, pad, marks)
+    return triangles, tests
+
+
+@kernel
+def close_range(rows: Rows, hubs: Hubs, begin: int, end: int, marks: Keys, opened: Ids | None) -> Counts:
+    """Triangles with their lowest vertex in [begin, end); by arc in `opened`, where that is an array.
+
+    The last arc of a row opens none and is left as it is.
+    """
+    one, two = np.uint64(1), np.uint64(2)
+    n = np.uint64(len(rows.offsets)) - one
+    triangles, tests = np.uint64(0), np.uint64(0)
+    a_end = np.uint64(rows.offsets[begin])
+    soon_end = np.uint64(rows.offsets[np.uint64(begin) + one])
     for a in range(np.uint64(begin), np.uint64(end)):
         a_begin, a_end = a_end, soon_end
-        soon_end = np.uint64(offsets[min(a + two, n)])
-        prefetch_second_hops(offsets, rows, a_end, soon_end, base)
+        soon_end = np.uint64(rows.offsets[min(a + two, n)])
+        prefetch_second_hops(rows, a_end, soon_end, hubs.base)
         if a_end - a_begin > two:
-            found, tested = close_row(offsets, rows, a_begin, a_end, base, blocks, pad, bits, ratio, marks, opened)
+            found, tested = close_row(rows, Stretch(rows.heads, a_begin, a_end), hubs, marks, opened)
         elif a_end - a_begin == two:
-            found, tested = find_in_row(offsets, rows, np.uint64(rows[a_begin]), rows[a_begin + one])
-            if opened is not None:
-                opened[a_begin] = found
+            found, tested = find_in_row(rows, np.uint64(rows.heads[a_begin]), rows.heads[a_begin + one])
+            keep(found, a_begin, opened)
         else:
             continue
         triangles += found
@@ -117,39 +121,12 @@ def close_range(offsets, rows, first_hub, bits, probe_ratio, begin, end, marks, 
     return triangles, tests
 
 
-@kernel
-def count_range(
-    offsets: NDArray[Any], rows: Ids, first_hub: int, bits: Keys, probe_ratio: int, begin: int, end: int, marks: Keys
-) -> Counts:
-    """Triangles with their lowest vertex in [begin, end)."""
-    triangles, tests = close_range(offsets, rows, first_hub, bits, probe_ratio, begin, end, marks, None)
-    return triangles, tests
-
-
-@kernel
-def open_range(
-    offsets: NDArray[Any],
-    rows: Ids,
-    first_hub: int,
-    bits: Keys,
-    probe_ratio: int,
-    begin: int,
-    end: int,
-    marks: Keys,
-    opened: Ids,
-) -> Counts:
-    """The same, and how many each arc opens; the last arc of a row opens none and is left as it is."""
-    triangles, tests = close_range(offsets, rows, first_hub, bits, probe_ratio, begin, end, marks, opened)
-    return triangles, tests
-
-
 def prepare(graph: OrientedGraph, knobs: Knobs, threads: int) -> Work:
     """Choose the hubs and fill their rows."""
-    offsets, rows = kernel_view(graph.offsets), kernel_view(graph.out_neighbours)
-    hubs = prepare_hubs(graph, knobs, threads)
+    rows, hubs = rows_of(graph), prepare_hubs(graph, knobs, threads)
 
     def count(begin: int, end: int, marks: Keys) -> Counts:
-        return count_range(offsets, rows, hubs.first, hubs.bits, hubs.probe_ratio, begin, end, marks)
+        return close_range(rows, hubs, begin, end, marks, None)
 
     return Work((Pass(arc_bounds(graph.offsets), count, lambda: empty_marks(graph.n)),))
 
@@ -160,15 +137,14 @@ def bytes_needed(shape: Shape, threads: int, knobs: Knobs) -> int:
 
 def prepare_listing(graph: OrientedGraph, knobs: Knobs, threads: int) -> Work:
     """Count what each arc opens; `fill` then writes any stretch of arcs."""
-    offsets, rows = kernel_view(graph.offsets), kernel_view(graph.out_neighbours)
-    hubs = prepare_hubs(graph, knobs, threads)
+    rows, hubs = rows_of(graph), prepare_hubs(graph, knobs, threads)
     opened = np.zeros(graph.m, np.uint32)
 
     def count(begin: int, end: int, marks: Keys) -> Counts:
-        return open_range(offsets, rows, hubs.first, hubs.bits, hubs.probe_ratio, begin, end, marks, opened)
+        return close_range(rows, hubs, begin, end, marks, opened)
 
     def fill(begin: int, end: int, triples: Ids, marks: Keys) -> None:
-        write_triangles(offsets, rows, hubs.first, hubs.bits, opened, begin, end, marks, triples)
+        write_triangles(rows, hubs, opened, begin, end, marks, triples)
 
     return Work((Pass(arc_bounds(graph.offsets), count, lambda: empty_marks(graph.n)),), opened, fill)
 
