@@ -25,7 +25,7 @@ from blocks.matrices import WIDER, Matrix, ascending, block_of, scattered, tripl
 from blocks.stores import interpret_kernels
 from wedgewise import generate
 from wedgewise.algorithms import _ranges, find
-from wedgewise.algorithms._contract import OwnedAnswer, Work
+from wedgewise.algorithms._contract import OwnedAnswer, TripleShape, Work
 from wedgewise.algorithms._passes import Partial, run_pass
 from wedgewise.algorithms.cpu import _owned_tasks, _owned_triangles, _triples
 from wedgewise.errors import MemoryLimitError, PreconditionError, VerificationError
@@ -259,7 +259,7 @@ def test_memory_is_as_said(
     filled = empty_slice(triple, computes, role)
     run(answer(computes).prepare(triple, role, filled, knobs))  # kernels are loaded
     arcs = triple.ij.m, triple.ik.m, triple.jk.m
-    said = answer(computes).bytes_needed(i, j, k, *arcs, role, threads, knobs)
+    said = answer(computes).bytes_needed(TripleShape(i, j, k, *arcs), role, threads, knobs)
     tracemalloc.start()
     try:
         work = answer(computes).prepare(triple, role, filled, knobs)

@@ -16,7 +16,7 @@ from blocks.cut_graphs import oriented
 from blocks.matrices import WIDER, Matrix, ascending, block_of, by_product, scattered, triple_of, unordered
 from wedgewise import generate
 from wedgewise.algorithms import _ranges, find, registry
-from wedgewise.algorithms._contract import Algorithm, Shape, Work
+from wedgewise.algorithms._contract import Algorithm, Shape, TripleShape, Work
 from wedgewise.algorithms.cpu import _keystone_triple_hubs as hubs
 from wedgewise.algorithms.cpu import _keystone_triples, _triples, bbtc
 from wedgewise.machine.jit import JIT_DISABLED
@@ -314,7 +314,7 @@ def test_memory_is_as_said(name: str, wide: bool, density: float, monkeypatch: p
         triple = replace(triple, jk=block_of(matrices[2], np.uint64))
         monkeypatch.setattr(_triples, "WIDE_ARCS", 1)
     answer.prepare(triple, knobs, 0, 1)  # kernels are loaded
-    said = answer.bytes_needed(i, j, k, triple.ij.m, triple.ik.m, triple.jk.m, knobs)
+    said = answer.bytes_needed(TripleShape(i, j, k, triple.ij.m, triple.ik.m, triple.jk.m), knobs)
     tracemalloc.start()
     try:
         work = answer.prepare(triple, knobs, 0, 1)
@@ -336,8 +336,8 @@ def test_offsets_are_copied_only_beside_wider_ones() -> None:
     )
     mixed = replace(narrow, ik=block_of(matrices[1], np.uint64))
     assert {offsets.dtype for offsets in offsets_of(mixed)} == {np.dtype(np.uint64)}
-    assert _triples.widening_bytes(10, 20, 5, 6, WIDE_ARCS - 1) == 0
-    assert _triples.widening_bytes(10, 20, 5, 6, WIDE_ARCS) == 8 * (11 + 11 + 21)
+    assert _triples.widening_bytes(TripleShape(10, 20, 1, 5, 6, WIDE_ARCS - 1)) == 0
+    assert _triples.widening_bytes(TripleShape(10, 20, 1, 5, 6, WIDE_ARCS)) == 8 * (11 + 11 + 21)
 
 
 def offsets_of(triple: Triple) -> list[Any]:

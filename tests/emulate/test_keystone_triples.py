@@ -16,6 +16,7 @@ from emulate.emulated_cases import counted, needs_compiler
 from emulate.emulator import EmulatedDevice
 from emulate.triple_cases import Matrices, prepared
 from wedgewise.algorithms import find
+from wedgewise.algorithms._contract import TripleShape
 from wedgewise.algorithms.gpu import _keystone_triples as triples
 from wedgewise.algorithms.gpu._keystone_triples import Near
 from wedgewise.errors import PreconditionError
@@ -280,7 +281,7 @@ def taken_bytes(given: Matrices, device: EmulatedDevice, **knobs: int | str) -> 
 def needed_bytes(given: Matrices, **knobs: int | str) -> int:
     ij, ik, jk = given
     arcs = int(ij.sum()), int(ik.sum()), int(jk.sum())
-    return triples.bytes_needed(len(ij), len(jk), jk.shape[1], *arcs, RECORD.settings(knobs))
+    return triples.bytes_needed(TripleShape(len(ij), len(jk), jk.shape[1], *arcs), RECORD.settings(knobs))
 
 
 @pytest.mark.parametrize("near", [0, 40, 2**31 - 1])
@@ -305,7 +306,7 @@ def test_more_of_anything_needs_no_less_memory() -> None:
     sizes = (0, 1, 1000, 30_000)
     needed = np.zeros((len(sizes),) * 6, np.int64)
     for place in product(range(len(sizes)), repeat=6):
-        i, j, k, ij, ik, jk = (sizes[number] for number in place)
-        needed[place] = triples.bytes_needed(i, j, k, ij, ik, jk, RECORD.settings(None))
+        shape = TripleShape(*(sizes[number] for number in place))
+        needed[place] = triples.bytes_needed(shape, RECORD.settings(None))
     for axis in range(6):
         assert (np.diff(needed, axis=axis) >= 0).all()

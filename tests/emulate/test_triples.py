@@ -43,6 +43,7 @@ from emulate.triple_cases import (
     ways_of,
 )
 from wedgewise.algorithms import find
+from wedgewise.algorithms._contract import TripleShape
 from wedgewise.algorithms.gpu import _triples, bbtc
 from wedgewise.algorithms.gpu._triples import ListedRows, TripleArrays, widening_bytes
 from wedgewise.algorithms.gpu._trust_tables import Layout
@@ -385,9 +386,8 @@ def memory_taken(algorithm: str, matrices: Matrices, way: dict[str, int | str], 
 
 def bytes_said(algorithm: str, matrices: Matrices, way: dict[str, int | str]) -> int:
     record, (ij, ik, jk) = RECORDS[algorithm], matrices
-    arcs_ij, arcs_ik, arcs_jk = (int(matrix.sum()) for matrix in (ij, ik, jk))
-    needed = record.triples_on_device("count").bytes_needed
-    return needed(len(ij), len(jk), jk.shape[1], arcs_ij, arcs_ik, arcs_jk, record.settings(way))
+    shape = TripleShape(len(ij), len(jk), jk.shape[1], int(ij.sum()), int(ik.sum()), int(jk.sum()))
+    return record.triples_on_device("count").bytes_needed(shape, record.settings(way))
 
 
 def few_rows(rows: int, columns: int) -> Matrices:
@@ -427,8 +427,8 @@ def test_what_is_said_is_taken_by_the_largest_device() -> None:
 def test_memory_of_large_blocks_is_bounded() -> None:
     def said(algorithm: str, columns: int) -> int:
         record = RECORDS[algorithm]
-        needed = record.triples_on_device("count").bytes_needed
-        return needed(10**6, 10**6, columns, 10**8, 10**8, 10**8, record.settings(None))
+        shape = TripleShape(10**6, 10**6, columns, 10**8, 10**8, 10**8)
+        return record.triples_on_device("count").bytes_needed(shape, record.settings(None))
 
     listing = 4 * (10**6 + 2 * (1 + -(-(10**10) // (1 << 28))))
     assert said("bbtc", 10**6) == 2048 * 125_000 + listing

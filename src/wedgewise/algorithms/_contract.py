@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, SupportsInt
+from typing import Any, NamedTuple, SupportsInt
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +13,8 @@ from wedgewise.errors import InputError, UnknownNameError
 from wedgewise.machine.gpu import Device
 from wedgewise.prepare.orient import ORDERS, RELABELLINGS
 from wedgewise.stages import DeviceGraph, Ids, OrientedGraph
-from wedgewise.stages.blocks import Triple
+from wedgewise.stages.blocks import Task, Triple
+from wedgewise.stages.tasks import Counts as BlockCounts
 
 TRUSSES = ("trussness", "k_truss", "max_truss")  # what rounds over the edges find, of all that can be computed
 MAX_ARCS = 2 * 10**12  # T ≤ (√2 / 3) m^1.5 < 2^63 whenever m < 7.26e12: totals cannot overflow
@@ -55,6 +56,28 @@ class Shape:
     n: int
     m: int
     wedges: int | None = None
+
+
+class TripleShape(NamedTuple):
+    """What is known of three blocks before memory is taken for a task: the ids of their parts, and their arcs."""
+
+    rows_i: int
+    rows_j: int
+    columns_k: int
+    arcs_ij: int
+    arcs_ik: int
+    arcs_jk: int
+
+    @classmethod
+    def of(cls, counts: BlockCounts, task: Task) -> TripleShape:
+        """Of one task, by what all parts and blocks have."""
+        sizes, arcs, (i, j, k) = counts.sizes, counts.arcs, (task.i, task.j, task.k)
+        return cls(int(sizes[i]), int(sizes[j]), int(sizes[k]), int(arcs[i, j]), int(arcs[i, k]), int(arcs[j, k]))
+
+    @property
+    def arcs(self) -> tuple[int, int, int]:
+        """Those of the blocks ij, ik and jk."""
+        return self.arcs_ij, self.arcs_ik, self.arcs_jk
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,8 +177,8 @@ class TripleAnswer:
 
     ``prepare(triple, knobs, share, shares)`` turns the blocks into `Work` over the rows of part i, of which those that
     are ``share`` modulo ``shares`` are counted; without triangles for certain, it has no passes.
-    ``bytes_needed(rows_i, rows_j, columns_k, arcs_ij, arcs_ik, arcs_jk, knobs)`` is the memory that one thread takes
-    beyond the blocks, ``thread_bytes(columns_k, knobs)`` what each further one adds.
+    ``bytes_needed(shape, knobs)`` is the memory that one thread takes beyond the blocks,
+    ``thread_bytes(columns_k, knobs)`` what each further one adds.
     ``keeping(knobs, tasks)``, where there is one, is what `in_turn` returns: within the same memory, it keeps what one
     task made of block jk for the next. ``cost`` is what time is estimated by.
     ``expected_bytes``, where it is less than the most that is needed, is what a task takes as a rule; its further
@@ -163,11 +186,11 @@ class TripleAnswer:
     """
 
     prepare: Callable[[Triple, Knobs, int, int], Work]
-    bytes_needed: Callable[[int, int, int, int, int, int, Knobs], int]
+    bytes_needed: Callable[[TripleShape, Knobs], int]
     thread_bytes: Callable[[int, Knobs], int] = lambda columns_k, _knobs: 4 * columns_k
     keeping: Callable[[Knobs, int], PrepareTask] | None = None
     cost: TripleCost = TripleCost()
-    expected_bytes: Callable[[int, int, int, int, int, int, Knobs, bool], int] | None = None
+    expected_bytes: Callable[[TripleShape, Knobs, bool], int] | None = None
 
     def in_turn(self, knobs: Knobs, tasks: int) -> PrepareTask:
         """How to prepare so many tasks, one after the other, that all have the same block jk."""
@@ -186,7 +209,7 @@ class DeviceTripleAnswer:
     """
 
     prepare: Callable[[Triple, Knobs, int, int, Device], DeviceWork]
-    bytes_needed: Callable[[int, int, int, int, int, int, Knobs], int]
+    bytes_needed: Callable[[TripleShape, Knobs], int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,12 +223,11 @@ class OwnedAnswer:
         triangles     part i, j, k      uint64 by id of that part: the triangles of each vertex
         edge_support  block ij, ik, jk  uint32 by arc of that block: the triangles of each arc
 
-    ``bytes_needed(rows_i, rows_j, columns_k, arcs_ij, arcs_ik, arcs_jk, role, threads, knobs)`` is the memory that it
-    takes beyond the blocks and ``filled``.
+    ``bytes_needed(shape, role, threads, knobs)`` is the memory that it takes beyond the blocks and ``filled``.
     """
 
     prepare: Callable[[Triple, int, NDArray[Any], Knobs], Work]
-    bytes_needed: Callable[[int, int, int, int, int, int, int, int, Knobs], int]
+    bytes_needed: Callable[[TripleShape, int, int, Knobs], int]
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ built, also 8 bytes per row of that part, and 24 per part for every chunk of `CH
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -66,9 +66,10 @@ def row_blocks(
     offsets[:, 0] = 0
     heads = np.empty(int(ends[-1]), np.uint32)
     begins = (ends - arcs).astype(np.uint64)
+    blocks = PartBlocks(begins, first_column, kernel_view(offsets), heads)
 
     def fill(chunk: int, _worker: int) -> None:
-        rows.sweep(fill_rows, chunk, positions[chunk], begins, first_column, kernel_view(offsets), heads)
+        rows.sweep(fill_rows, chunk, positions[chunk], blocks)
 
     run_tasks(fill, len(counts), threads)
     return {
@@ -92,17 +93,32 @@ def _check(graph: OrientedGraph, partition: Partition) -> None:
         raise InputError(f"ids follow {graph.named_by!r}, not the order; partition the graph before relabelling it")
 
 
-@dataclass(frozen=True, slots=True)
-class _Rows:
-    """The rows of one part in chunks of bounded work; row r is that of id ``first + r · step``."""
+class PartRows(NamedTuple):
+    """The rows of one part: row r is that of id ``first + r · step``; the parts of heads follow `cuts`, or `step`."""
 
     offsets: NDArray[Any]
     out_neighbours: Ids
     first: int
     step: int
+    cuts: Keys
+
+
+class PartBlocks(NamedTuple):
+    """The blocks of a part's rows, from a column on, one behind the other; each begins at its entry of `begins`."""
+
+    begins: Keys
+    first_column: int
+    offsets: NDArray[Any]
+    heads: Ids
+
+
+@dataclass(frozen=True, slots=True)
+class _Rows:
+    """The rows of one part in chunks of bounded work."""
+
+    rows: PartRows
     count: int
     bounds: list[int]
-    cuts: Keys
 
     @classmethod
     def of(cls, graph: OrientedGraph, partition: Partition, part: int) -> _Rows:
@@ -112,20 +128,13 @@ class _Rows:
         else:
             first, step, cuts = part, partition.parts, np.empty(0, np.uint64)
         starts = graph.offsets[first : first + count * step : step].astype(np.uint64)
-        return cls(
-            kernel_view(graph.offsets),
-            kernel_view(graph.out_neighbours),
-            first,
-            step,
-            count,
-            _chunk_bounds(starts, CHUNK_ARCS * step),
-            cuts,
-        )
+        rows = PartRows(kernel_view(graph.offsets), kernel_view(graph.out_neighbours), first, step, cuts)
+        return cls(rows, count, _chunk_bounds(starts, CHUNK_ARCS * step))
 
     def sweep(self, kernel: Any, chunk: int, *others: Any) -> None:
         """Run a kernel over the rows of one chunk."""
         begin, end = self.bounds[chunk], self.bounds[chunk + 1]
-        kernel(self.offsets, self.out_neighbours, self.first, self.step, begin, end, self.cuts, *others)
+        kernel(self.rows, begin, end, *others)
 
 
 def _chunk_bounds(starts: Keys, arcs: int) -> list[int]:
@@ -139,10 +148,9 @@ def _chunk_bounds(starts: Keys, arcs: int) -> list[int]:
 
 
 @kernel
-def count_parts(
-    offsets: NDArray[Any], neighbours: Ids, first: int, step: int, begin: int, end: int, cuts: Keys, counts: Keys
-) -> None:
+def count_parts(rows: PartRows, begin: int, end: int, counts: Keys) -> None:
     """Count the arcs from rows [begin, end) by the part of their head: that of the cuts, or modulo `step`."""
+    offsets, neighbours, first, step, cuts = rows
     one, stride, ordered = np.uint64(1), np.uint64(step), len(cuts) > 0
     for row in range(np.uint64(begin), np.uint64(end)):
         tail = np.uint64(first) + row * stride
@@ -158,27 +166,15 @@ def count_parts(
 
 
 @kernel
-def fill_rows(
-    offsets: NDArray[Any],
-    neighbours: Ids,
-    first: int,
-    step: int,
-    begin: int,
-    end: int,
-    cuts: Keys,
-    positions: Keys,
-    begins: Keys,
-    first_column: int,
-    block_offsets: NDArray[Any],
-    heads: Ids,
-) -> None:
+def fill_rows(rows: PartRows, begin: int, end: int, positions: Keys, blocks: PartBlocks) -> None:
     """Write the arcs from rows [begin, end) and where each row ends in every block.
 
-    ``positions[part]`` counts the arcs that lie before in the block of that part, which begins at ``begins[part]``.
+    ``positions[part]`` counts the arcs that lie before in the block of that part.
     """
+    offsets, neighbours, first, step, cuts = rows
     one, stride, ordered = np.uint64(1), np.uint64(step), len(cuts) > 0
-    parts, skipped = np.uint64(len(begins)), np.uint64(first_column)
-    width = np.uint64(len(block_offsets)) // (parts - skipped)  # an offset more than rows, for each block
+    parts, skipped = np.uint64(len(blocks.begins)), np.uint64(blocks.first_column)
+    width = np.uint64(len(blocks.offsets)) // (parts - skipped)  # an offset more than rows, for each block
     for row in range(np.uint64(begin), np.uint64(end)):
         tail = np.uint64(first) + row * stride
         part = np.uint64(0)
@@ -191,7 +187,7 @@ def fill_rows(
             else:
                 local = head // stride
                 part = head - local * stride
-            heads[begins[part] + positions[part]] = local
+            blocks.heads[blocks.begins[part] + positions[part]] = local
             positions[part] += one
         for column in range(skipped, parts):
-            block_offsets[(column - skipped) * width + row + one] = positions[column]
+            blocks.offsets[(column - skipped) * width + row + one] = positions[column]

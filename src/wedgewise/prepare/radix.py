@@ -17,6 +17,7 @@ memory meanwhile can change the answer, but leads nowhere outside of the arrays.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -54,8 +55,32 @@ class SortedKeys:
     reversed_copies: int
 
 
-@dataclass(frozen=True, slots=True)
-class Digits:
+class Pairs(NamedTuple):
+    """Pairs of ids one behind the other, and what each id is to be called, if there is anything."""
+
+    ends: Ids
+    rename: Ids
+    directed: bool
+
+
+class Buffers(NamedTuple):
+    """Both buffers of keys, and one worker's counters of digits."""
+
+    keys: Keys
+    spare: Keys
+    counters: Ids
+
+
+class Tally(NamedTuple):
+    """What is counted while copies are dropped: ids that stand first and second, ids with loops, statistics."""
+
+    first_counts: Ids
+    second_counts: Ids
+    looped: NDArray[np.uint8]
+    statistics: Keys
+
+
+class Digits(NamedTuple):
     """Which bits are sorted by: buckets by ``key >> shift``, then `passes`, each the lowest bit of a digit."""
 
     shift: int
@@ -112,9 +137,8 @@ class _Sorter:
         self.digits = Digits.choose(ids, count)
         self.workers = min(self.digits.buckets, counting_workers(count, ids, threads))
         self.threads = threads
-        self.directed = directed
-        self.ends = kernel_view(pairs)
-        self.rename = np.empty(0, np.uint32) if rename is None else kernel_view(rename)
+        renamed = np.empty(0, np.uint32) if rename is None else kernel_view(rename)
+        self.pairs = Pairs(kernel_view(pairs), renamed, directed)
         self.keys, self.spare = np.empty(count, np.uint64), spare
         self.chunks = np.append(np.arange(0, count, CHUNK_PAIRS), count)
         self.positions = np.zeros((max(1, len(self.chunks) - 1), self.digits.buckets + 1), np.uint64)
@@ -144,24 +168,11 @@ class _Sorter:
         cuts = bounds.tolist()
 
         def task(number: int, worker: int) -> None:
-            run_step(
-                step,
-                cuts[number],
-                cuts[number + 1],
-                self.ends,
-                self.rename,
-                self.directed,
-                self.keys,
-                self.spare,
-                self.digits.shift,
-                self.positions[number if step != SORT else 0],
-                self.digits.passes,
-                self.counters[worker % self.workers],
-                self.first_counts,
-                self.second_counts[worker % self.workers],
-                self.looped,
-                self.statistics[number if step == SORT else 0],
-            )
+            own, statistics = worker % self.workers, self.statistics[number if step == SORT else 0]
+            buffers = Buffers(self.keys, self.spare, self.counters[own])
+            tally = Tally(self.first_counts, self.second_counts[own], self.looped, statistics)
+            positions = self.positions[number if step != SORT else 0]
+            run_step(step, cuts[number], cuts[number + 1], self.pairs, buffers, self.digits, positions, tally)
 
         run_tasks(task, len(cuts) - 1, threads)
 
@@ -190,40 +201,28 @@ def _close_gaps(keys: Keys, spare: Keys, bounds: NDArray[np.int64], unique: NDAr
 
 @kernel
 def run_step(
-    step: int,
-    begin: int,
-    end: int,
-    ends: Ids,
-    rename: Ids,
-    directed: bool,
-    keys: Keys,
-    spare: Keys,
-    shift: int,
-    positions: Keys,
-    passes: Keys,
-    counters: Ids,
-    first_counts: Ids,
-    second_counts: Ids,
-    looped: NDArray[np.uint8],
-    statistics: Keys,
+    step: int, begin: int, end: int, pairs: Pairs, buffers: Buffers, digits: Digits, positions: Keys, tally: Tally
 ) -> None:
     """One step over [begin, end): pack pairs into `spare`, scatter them to `keys`, or sort a bucket of `keys`."""
-    first, last, low_bit = np.uint64(begin), np.uint64(end), np.uint64(shift)
+    first, last, low_bit = np.uint64(begin), np.uint64(end), np.uint64(digits.shift)
+    keys, spare, counters = buffers
+    passes = digits.passes
     if step == PACK:
-        bound = np.uint64(len(rename) if len(rename) else len(first_counts))
-        pack_pairs(ends, bound, rename, directed, first, last, low_bit, spare, positions)
+        bound = np.uint64(len(pairs.rename) if len(pairs.rename) else len(tally.first_counts))
+        pack_pairs(pairs, bound, first, last, low_bit, spare, positions)
     elif step == SCATTER:
         scatter_keys(spare, first, last, low_bit, positions, keys)
     else:
         sort_bucket(keys, spare, first, last, passes, counters)
         source = keys if len(passes) % 2 == 0 else spare
-        keep_distinct(source, keys, first, last, not directed, first_counts, second_counts, looped, statistics)
+        keep_distinct(source, keys, first, last, not pairs.directed, tally)
 
 
 @helper
-def pack_pairs(ends, bound, rename, directed, begin, end, shift, keys, histogram):  # type: ignore[no-untyped-def]
+def pack_pairs(pairs, bound, begin, end, shift, keys, histogram):  # type: ignore[no-untyped-def]
     """Pack the pairs in [begin, end) into keys and count their leading digits, and last the pairs beyond `bound`."""
     one, half = np.uint64(1), np.uint64(32)
+    ends, rename, directed = pairs
     renamed = len(rename) > 0
     for i in range(begin, end):
         u, v = np.uint64(ends[i * np.uint64(2)]), np.uint64(ends[i * np.uint64(2) + one])
@@ -298,10 +297,11 @@ def sort_bucket(keys, spare, begin, end, passes, counters):  # type: ignore[no-u
 
 
 @helper
-def keep_distinct(source, out, begin, end, drop_loops, first_counts, second_counts, looped, statistics):  # type: ignore[no-untyped-def]
+def keep_distinct(source, out, begin, end, drop_loops, tally):  # type: ignore[no-untyped-def]
     """Copy the first key of every run of equal pairs to ``out[begin:]`` and say what was left out."""
     one, half = np.uint64(1), np.uint64(32)
     low_half = np.uint64(0xFFFFFFFF)
+    first_counts, second_counts, looped, statistics = tally
     position = begin
     loops, duplicates, turned_copies = np.uint64(0), np.uint64(0), np.uint64(0)
     previous, seen = ~np.uint64(0), np.uint64(0)  # seen: bit 1 as given, bit 2 turned

@@ -10,7 +10,7 @@ Memory 24 bytes per row for two labels, 12 more for a weight, of one chunk at a 
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +20,14 @@ from wedgewise.read._text_kernel import PARSED, REFUSED, TOO_LARGE, ends_line, l
 
 Spans = NDArray[np.uint64]
 Lengths = NDArray[np.uint32]
+
+
+class Fields(NamedTuple):
+    """Where fields begin in a text, and how long they are."""
+
+    begins: Spans
+    lengths: Lengths
+
 
 _TAB, _NEWLINE, _RETURN, _SPACE, _QUOTE = np.uint8(9), np.uint8(10), np.uint8(13), np.uint8(32), np.uint8(34)
 _COMMA, _SEMICOLON = np.uint8(44), np.uint8(59)
@@ -80,20 +88,20 @@ def find_fields(
     delimiter: Any,
     line_limit: Any,
     columns: Spans,
-    begins: Spans,
-    lengths: Lengths,
-    weight_begins: Spans,
-    weight_lengths: Lengths,
+    labels: Fields,
+    weights: Fields,
 ) -> tuple[Any, Any, Any, Any]:
     """Write where the labels of the rows in ``text[begin:end]`` are, and their weights where there is room for these.
 
     `columns` has the positions of source, target and weight; the last one means nothing without room for weights.
-    `begins` and `lengths` have room for two labels per line.
+    `labels` has room for two per line.
 
     Returns ``(status, position, rows, width)``: where the first line starts that was not accepted, the rows before it,
     and the most columns of one of them.
     """
     source, target, weight = columns[_ZERO], columns[_ONE], columns[_TWO]
+    begins, lengths = labels
+    weight_begins, weight_lengths = weights
     has_quotes = delimiter in (_COMMA, _SEMICOLON)
     weighs = len(weight_begins) > 0
     needed = max(source, target)

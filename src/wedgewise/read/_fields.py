@@ -137,9 +137,8 @@ class FieldReader:
         """The rows of a chunk by kernels; None where a line has to be looked at."""
         ends = self._layout.ends
         columns = np.array([ends.source, ends.target, ends.weight or 0], np.uint64)
-        begins, lengths = np.empty(2 * lines, np.uint64), np.empty(2 * lines, np.uint32)
         weighed = 0 if ends.weight is None else lines
-        weight_begins, weight_lengths = np.empty(weighed, np.uint64), np.empty(weighed, np.uint32)
+        fields, weight_fields = _room_for(2 * lines), _room_for(weighed)
         status, _, rows, width = _field_kernel.find_fields(
             text,
             np.uint64(begin),
@@ -147,17 +146,15 @@ class FieldReader:
             np.uint8(self._layout.delimiter[0]),
             np.uint64(self._limits.line_bytes),
             columns,
-            begins,
-            lengths,
-            weight_begins,
-            weight_lengths,
+            fields,
+            weight_fields,
         )
         if status != PARSED:
             return None
-        weights = _weights_of(text, weight_begins[:rows], weight_lengths[:rows]) if weighed else None
+        weights = _weights_of(text, weight_fields.begins[:rows], weight_fields.lengths[:rows]) if weighed else None
         if weighed and weights is None:
             return None
-        labels = begins[: 2 * rows], lengths[: 2 * rows]
+        labels = fields.begins[: 2 * rows], fields.lengths[: 2 * rows]
         if self._layout.kind == "int":
             integers = _integers_of(text, *labels)
             return None if integers is None else _Chunk(integers, weights, int(width))
@@ -221,14 +218,18 @@ class FieldReader:
         self._limits.check("vertices", self._limits.vertices + 1, path=f"{self._path}:{line}")
 
 
+def _room_for(fields: int) -> _field_kernel.Fields:
+    return _field_kernel.Fields(np.empty(fields, np.uint64), np.empty(fields, np.uint32))
+
+
 def rehearse() -> None:
     """Load every kernel that reads rows of chosen columns and text labels."""
-    text, begins, lengths = np.empty(0, np.uint8), np.empty(0, np.uint64), np.empty(0, np.uint32)
+    text, fields = np.empty(0, np.uint8), _room_for(0)
     zero, columns = np.uint64(0), np.zeros(3, np.uint64)
-    _field_kernel.find_fields(text, zero, zero, np.uint8(0), zero, columns, begins, lengths, begins, lengths)
-    _field_kernel.weights_of_fields(text, begins, lengths, np.empty(0, np.float64))
+    _field_kernel.find_fields(text, zero, zero, np.uint8(0), zero, columns, fields, fields)
+    _field_kernel.weights_of_fields(text, *fields, np.empty(0, np.float64))
     for dtype in (np.uint32, np.uint64):
-        _field_kernel.integers_of_fields(text, begins, lengths, zero, np.empty(0, dtype))
+        _field_kernel.integers_of_fields(text, *fields, zero, np.empty(0, dtype))
     labels, table = TextLabels.of(["a"]).spans(), LabelTable(compiled=True)
     table.number(*labels)
     table.find(*labels)

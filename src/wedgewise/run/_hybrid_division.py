@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from wedgewise.algorithms._contract import Shape
+from wedgewise.algorithms._contract import Shape, TripleShape
 from wedgewise.errors import MemoryLimitError
 from wedgewise.run._hybrid_plan import BlockSource, Pairing, Places
 from wedgewise.run._hybrid_queue import DYNAMIC
@@ -54,11 +54,8 @@ class TaskSizes:
         return sum(map(self.device_block, pairs_of_task(task)))
 
     def device_work(self, task: Task) -> int:
-        sizes, arcs = self.memory.counts.sizes, self.memory.counts.arcs
-        i, j, k = task.i, task.j, task.k
-        ids = int(sizes[i]), int(sizes[j]), int(sizes[k])
-        of_blocks = int(arcs[i, j]), int(arcs[i, k]), int(arcs[j, k])
-        need = self.pairing.on_device().bytes_needed(*ids, *of_blocks, self.pairing.gpu_knobs)
+        shape = TripleShape.of(self.memory.counts, task)
+        need = self.pairing.on_device().bytes_needed(shape, self.pairing.gpu_knobs)
         return need + WORK_ARRAYS * ARRAY_BYTES
 
     def on_device(self, task: Task) -> int:

@@ -84,6 +84,7 @@ class TaskQueue:
         host_tasks: Sequence[Task],
         device_only: Collection[int],
         estimates: Mapping[int, float],
+        *,
         streams: int,
         threads: int,
         schedule: str,

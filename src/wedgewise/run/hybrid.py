@@ -114,11 +114,11 @@ class _Running:
             host_tasks,
             division.device_only,
             division.estimates,
-            streams,
-            places.threads,
-            schedule,
-            division.cutoff,
-            division.guesses,
+            streams=streams,
+            threads=places.threads,
+            schedule=schedule,
+            cutoff=division.cutoff,
+            guesses=division.guesses,
         )
         blocks = SharedBlocks(places.room, hybrid.sizes.host_block, self._read, queue.uses)
         self.crew = Crew(queue, blocks, division.estimates, keep)

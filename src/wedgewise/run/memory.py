@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import overload
 
 from wedgewise.algorithms import find, registry
-from wedgewise.algorithms._contract import Knobs, TripleAnswer
+from wedgewise.algorithms._contract import Knobs, TripleAnswer, TripleShape
 from wedgewise.errors import MemoryLimitError, PreconditionError
 from wedgewise.stages.blocks import Partition, Task
 from wedgewise.stages.tasks import Counts, task_count
@@ -87,7 +87,8 @@ def most_owner_bytes(counts: Counts, algorithm: str) -> int:
     """
     ids, arcs = int(counts.sizes.max(initial=0)), int(counts.arcs.max(initial=0))
     owned, knobs = find(algorithm, "cpu").owned["edge_support"], find(algorithm, "cpu").settings(None)
-    work = max(owned.bytes_needed(ids, ids, ids, arcs, arcs, arcs, role, 1, knobs) for role in range(3))
+    shape = TripleShape(ids, ids, ids, arcs, arcs, arcs)
+    work = max(owned.bytes_needed(shape, role, 1, knobs) for role in range(3))
     blocks, slices, reading = 3 * 4 * (ids + 1 + arcs), 2 * 4 * arcs, 4 * arcs + arcs // 8 + 12 * (ids + 1)
     rows = 4 * int(counts.sizes.sum()) + 9 * arcs + 44 * ids + WRITING_BYTES
     return max(blocks + slices + reading + work + SPARE_BYTES, rows)
@@ -112,18 +113,14 @@ class TaskMemory:
 
     def work(self, task: Task) -> int:
         """The most bytes of a task beyond its blocks."""
-        return self.answer.bytes_needed(*self._shape(task), self.knobs) + self._further_threads(task)
+        return self.answer.bytes_needed(TripleShape.of(self.counts, task), self.knobs) + self._further_threads(task)
 
     def expected_work(self, task: Task, is_skewed: bool) -> int:
         """The bytes that it takes as a rule, in a graph that is skewed or not."""
         if self.answer.expected_bytes is None:
             return self.work(task)
-        return self.answer.expected_bytes(*self._shape(task), self.knobs, is_skewed) + self._further_threads(task)
-
-    def _shape(self, task: Task) -> tuple[int, int, int, int, int, int]:
-        """The ids of its parts, and the arcs of its blocks."""
-        sizes, arcs, (i, j, k) = self.counts.sizes, self.counts.arcs, (task.i, task.j, task.k)
-        return int(sizes[i]), int(sizes[j]), int(sizes[k]), int(arcs[i, j]), int(arcs[i, k]), int(arcs[j, k])
+        expected = self.answer.expected_bytes(TripleShape.of(self.counts, task), self.knobs, is_skewed)
+        return expected + self._further_threads(task)
 
     def _further_threads(self, task: Task) -> int:
         one = self.answer.thread_bytes(int(self.counts.sizes[task.k]), self.knobs) + PAGE_BYTES

@@ -26,7 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wedgewise.algorithms import ENGINE, find, registry
-from wedgewise.algorithms._contract import OwnedAnswer
+from wedgewise.algorithms._contract import OwnedAnswer, TripleShape
 from wedgewise.algorithms._passes import run_pass
 from wedgewise.errors import MemoryLimitError, PreconditionError, VerificationError
 from wedgewise.machine import jit
@@ -230,13 +230,8 @@ class Owning:
 
     def _work(self, step: Step) -> int:
         """What a task takes beyond its blocks."""
-        i, j, k = step.task.i, step.task.j, step.task.k
-        sizes, arcs = self._counts.sizes, self._counts.arcs
-        ids, between = (
-            (int(sizes[i]), int(sizes[j]), int(sizes[k])),
-            (int(arcs[i, j]), int(arcs[i, k]), int(arcs[j, k])),
-        )
-        return self._answer.bytes_needed(*ids, *between, step.role, self.threads, self.knobs)
+        shape = TripleShape.of(self._counts, step.task)
+        return self._answer.bytes_needed(shape, step.role, self.threads, self.knobs)
 
 
 def _steps_by_owner(partition: Partition, counts: Counts, computes: str) -> dict[Any, list[Step]]:

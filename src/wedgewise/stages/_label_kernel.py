@@ -15,7 +15,7 @@ Reads   No byte beyond a span is read: the last word of a label overlaps the one
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +26,25 @@ from wedgewise.machine.primitives import prefetch
 Bytes = NDArray[np.uint8]
 Keys = NDArray[np.uint64]
 Ids = NDArray[np.uint32]
+
+
+class Spans(NamedTuple):
+    """Labels in a text: label i is ``text[begins[i] : begins[i] + lengths[i]]``."""
+
+    text: Bytes
+    begins: Keys
+    lengths: Ids
+
+
+class Table(NamedTuple):
+    """Labels that have numbers, and their slots; `shift` is the bits of a hash that do not say which slot."""
+
+    arena: Bytes
+    offsets: Keys
+    slots: Keys
+    shift: np.uint64
+    seed: np.uint64
+
 
 BATCH = 64
 NOT_FOUND = np.uint64(2**64 - 1)  # −1, where the array is read as signed
@@ -109,20 +128,10 @@ def _same(text: Bytes, a: Any, arena: Bytes, b: Any, length: Any) -> Any:
 
 
 @helper
-def _approach(
-    text: Bytes,
-    begins: Keys,
-    lengths: Ids,
-    first: Any,
-    last: Any,
-    arena: Bytes,
-    offsets: Keys,
-    slots: Keys,
-    shift: Any,
-    seed: Any,
-    scratch: Keys,
-) -> None:
+def _approach(spans: Spans, first: Any, last: Any, table: Table, scratch: Keys) -> None:
     """Hashes of a batch of labels, and the places from which they have to be sought; memory for that is on its way."""
+    text, begins, lengths = spans
+    arena, offsets, slots, shift, seed = table
     mask = np.uint64(len(slots)) - _ONE
     for i in range(last - first):
         found = _hash(text, begins[first + i], np.uint64(lengths[first + i]), seed)
@@ -144,10 +153,9 @@ def _approach(
 
 
 @helper
-def _seek(
-    text: Bytes, begin: Any, length: Any, wanted: Any, place: Any, arena: Bytes, offsets: Keys, slots: Keys
-) -> Any:
+def _seek(text: Bytes, begin: Any, length: Any, wanted: Any, place: Any, table: Table) -> Any:
     """The place of a label, from the given one on; that of the free slot where it would be, if it is not there."""
+    arena, offsets, slots, _shift, _seed = table
     mask = np.uint64(len(slots)) - _ONE
     slot = slots[place]
     while slot != _ZERO:
@@ -162,27 +170,16 @@ def _seek(
 
 
 @kernel
-def number_spans(
-    text: Bytes,
-    begins: Keys,
-    lengths: Ids,
-    numbers: Ids,
-    arena: Bytes,
-    offsets: Keys,
-    count: Any,
-    slots: Keys,
-    shift: Any,
-    seed: Any,
-    scratch: Keys,
-) -> Any:
+def number_spans(spans: Spans, numbers: Ids, table: Table, count: Any, scratch: Keys) -> Any:
     """Number labels, of which `count` have numbers; new ones get the next, in order. How many there are afterwards."""
-    spans = np.uint64(len(begins))
-    for first in range(_ZERO, spans, _BATCH):
-        last = min(first + _BATCH, spans)
-        _approach(text, begins, lengths, first, last, arena, offsets, slots, shift, seed, scratch)
+    text, begins, lengths = spans
+    arena, offsets, slots, _shift, _seed = table
+    for first in range(_ZERO, np.uint64(len(begins)), _BATCH):
+        last = min(first + _BATCH, np.uint64(len(begins)))
+        _approach(spans, first, last, table, scratch)
         for i in range(last - first):
             begin, length = begins[first + i], np.uint64(lengths[first + i])
-            place = _seek(text, begin, length, scratch[i], scratch[_BATCH + i], arena, offsets, slots)
+            place = _seek(text, begin, length, scratch[i], scratch[_BATCH + i], table)
             slot = slots[place]
             if slot == _ZERO:
                 at = offsets[count]
@@ -197,50 +194,28 @@ def number_spans(
 
 
 @kernel
-def enter_spans(
-    text: Bytes,
-    begins: Keys,
-    lengths: Ids,
-    number: Any,
-    arena: Bytes,
-    offsets: Keys,
-    slots: Keys,
-    shift: Any,
-    seed: Any,
-    scratch: Keys,
-) -> None:
+def enter_spans(spans: Spans, number: Any, table: Table, scratch: Keys) -> None:
     """Enter labels that are in the arena under their numbers, from `number` on; of equal ones the first stays."""
-    spans = np.uint64(len(begins))
-    for first in range(_ZERO, spans, _BATCH):
-        last = min(first + _BATCH, spans)
-        _approach(text, begins, lengths, first, last, arena, offsets, slots, shift, seed, scratch)
+    text, begins, lengths = spans
+    for first in range(_ZERO, np.uint64(len(begins)), _BATCH):
+        last = min(first + _BATCH, np.uint64(len(begins)))
+        _approach(spans, first, last, table, scratch)
         for i in range(last - first):
             begin, length = begins[first + i], np.uint64(lengths[first + i])
-            place = _seek(text, begin, length, scratch[i], scratch[_BATCH + i], arena, offsets, slots)
-            if slots[place] == _ZERO:
-                slots[place] = scratch[i] << _HALF_BITS | (number + first + i + _ONE)
+            place = _seek(text, begin, length, scratch[i], scratch[_BATCH + i], table)
+            if table.slots[place] == _ZERO:
+                table.slots[place] = scratch[i] << _HALF_BITS | (number + first + i + _ONE)
 
 
 @kernel
-def find_spans(
-    text: Bytes,
-    begins: Keys,
-    lengths: Ids,
-    numbers: Keys,
-    arena: Bytes,
-    offsets: Keys,
-    slots: Keys,
-    shift: Any,
-    seed: Any,
-    scratch: Keys,
-) -> None:
+def find_spans(spans: Spans, numbers: Keys, table: Table, scratch: Keys) -> None:
     """The numbers of labels, `NOT_FOUND` for those that have none."""
-    spans = np.uint64(len(begins))
-    for first in range(_ZERO, spans, _BATCH):
-        last = min(first + _BATCH, spans)
-        _approach(text, begins, lengths, first, last, arena, offsets, slots, shift, seed, scratch)
+    text, begins, lengths = spans
+    for first in range(_ZERO, np.uint64(len(begins)), _BATCH):
+        last = min(first + _BATCH, np.uint64(len(begins)))
+        _approach(spans, first, last, table, scratch)
         for i in range(last - first):
             begin, length = begins[first + i], np.uint64(lengths[first + i])
-            place = _seek(text, begin, length, scratch[i], scratch[_BATCH + i], arena, offsets, slots)
-            slot = slots[place]
+            place = _seek(text, begin, length, scratch[i], scratch[_BATCH + i], table)
+            slot = table.slots[place]
             numbers[first + i] = NOT_FOUND if slot == _ZERO else (slot & _LOW_HALF) - _ONE

@@ -358,9 +358,8 @@ class LabelTable:
         first = 0
         while first < len(begins):
             part = slice(first, first + self._reserve(lengths[first : first + PART_LABELS]))
-            spans = text, begins[part], lengths[part], numbers[part]
-            known = self._arena, self._offsets, np.uint64(self._count)
-            self._count = int(_label_kernel.number_spans(*spans, *known, *self._hashing()))
+            spans, count = _label_kernel.Spans(text, begins[part], lengths[part]), np.uint64(self._count)
+            self._count = int(_label_kernel.number_spans(spans, numbers[part], self._table(), count, _batch()))
             first = part.stop
         return numbers
 
@@ -371,11 +370,11 @@ class LabelTable:
             found = [self._number_of.get(label, -1) for label in _texts(text, begins, lengths)]
             return np.array(found, np.int64)
         numbers = np.empty(len(begins), np.int64)
-        hashing = self._hashing()
+        table, batch = self._table(), _batch()
         for first in range(0, len(begins), PART_LABELS):
             part = slice(first, first + PART_LABELS)
-            spans = text, begins[part], lengths[part], kernel_view(numbers[part])
-            _label_kernel.find_spans(*spans, self._arena, self._offsets, *hashing)
+            spans = _label_kernel.Spans(text, begins[part], lengths[part])
+            _label_kernel.find_spans(spans, kernel_view(numbers[part]), table, batch)
         return numbers
 
     def labels(self, begin: int = 0, end: int | None = None) -> TextLabels:
@@ -391,10 +390,10 @@ class LabelTable:
         """Bytes held in arrays; those of a dictionary are not known."""
         return self._arena.nbytes + self._offsets.nbytes + self._slots.nbytes
 
-    def _hashing(self) -> tuple[Any, ...]:
-        """What kernels take last: slots, the bits of a hash that do not say which, the seed, room for a batch."""
+    def _table(self) -> _label_kernel.Table:
+        """What kernels take, until labels or slots are moved."""
         bits = len(self._slots).bit_length() - 1
-        return self._slots, np.uint64(32 - bits), SEED, np.empty(2 * _label_kernel.BATCH, np.uint64)
+        return _label_kernel.Table(self._arena, self._offsets, self._slots, np.uint64(32 - bits), SEED)
 
     def _takes_kernels(self, labels: int) -> bool:
         """Whether the next labels are worth kernels."""
@@ -413,11 +412,11 @@ class LabelTable:
         slots = 1 << (2 * labels - 1).bit_length()
         self._ask_for(slots * self._slots.itemsize)
         self._slots = np.zeros(slots, np.uint64)
-        hashing = self._hashing()
+        table, batch = self._table(), _batch()
         for first in range(0, self._count, PART_LABELS):
             offsets = self._offsets[first : min(first + PART_LABELS, self._count) + 1]
-            spans = self._arena, offsets[:-1], np.diff(offsets).astype(np.uint32)
-            _label_kernel.enter_spans(*spans, np.uint64(first), self._arena, self._offsets, *hashing)
+            spans = _label_kernel.Spans(self._arena, offsets[:-1], np.diff(offsets).astype(np.uint32))
+            _label_kernel.enter_spans(spans, np.uint64(first), table, batch)
 
     def _reserve(self, lengths: NDArray[np.uint32]) -> int:
         """How many of the next labels there is room for, at least one, even if all of them are new."""
@@ -471,6 +470,11 @@ class LabelTable:
             self._offsets = self._with_room(self._offsets, self._count + 1, end)
             self._offsets[self._count + 1 : end] = offsets[1:] + used
             self._count += len(new)
+
+
+def _batch() -> NDArray[np.uint64]:
+    """Room for the hashes and places of a batch of labels."""
+    return np.empty(2 * _label_kernel.BATCH, np.uint64)
 
 
 def _spans(text: Bytes, begins: NDArray[Any], lengths: NDArray[Any]) -> Spans:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from wedgewise.errors import InputError
 from wedgewise.machine.jit import kernel
-from wedgewise.prepare.radix import REVERSED, UNIQUE, keep_distinct
+from wedgewise.prepare.radix import REVERSED, UNIQUE, Tally, keep_distinct
 from wedgewise.stages import CleanReport, Column, Ids, Keys, Labels
 from wedgewise.stages.labels import TextLabels
 from wedgewise.store.manifest import FileRecord
@@ -130,4 +130,4 @@ def _integers(labels: Any) -> NDArray[Any]:
 def settle_keys(keys: Keys, degrees: Ids, looped: NDArray[np.uint8], statistics: Keys) -> None:
     """Move the edges of ascending keys to the front, without loops and copies, and count them at both ends."""
     begin, end = np.uint64(0), np.uint64(len(keys))
-    keep_distinct(keys, keys, begin, end, True, degrees, degrees, looped, statistics)
+    keep_distinct(keys, keys, begin, end, True, Tally(degrees, degrees, looped, statistics))

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wedgewise.algorithms.cpu import _truss_rows as kernels
-from wedgewise.algorithms.cpu._truss_close import DEAD, GONE
+from wedgewise.algorithms.cpu._truss_close import DEAD, GONE, LivingRows
 from wedgewise.machine.threads import run_tasks
 from wedgewise.stages import Ids, Keys
 
@@ -69,6 +69,11 @@ class Living:
         return cls(ends, numbers, supports, states, firsts[:-1].copy(), stops, rows, threads)
 
     @property
+    def arrays(self) -> LivingRows:
+        """What kernels take, until the next `pack`."""
+        return LivingRows(self.ends, self.supports, self.states, self.firsts, self.stops, self.rows)
+
+    @property
     def m(self) -> int:
         """Edges, the dead ones that are not yet packed away included."""
         return len(self.ends)
@@ -118,11 +123,9 @@ class Living:
         self._each_row(
             lambda begin, end: kernels.rename_neighbours(self.firsts, self.stops, self.rows, begin, end, names)
         )
-        ends, numbers = np.empty(count, np.uint64), np.empty(count, np.uint32)
-        supports, states = np.empty(count, np.uint32), np.empty(count, np.uint8)
-        moved = ends, numbers, supports, states
-        arrays = self.states, renumbered, self.ends, self.numbers, self.supports, names
-        self._each(self.m, lambda begin, end: kernels.move_edges(begin, end, *arrays, *moved))
+        edges = kernels.EdgeArrays(self.ends, self.numbers, self.supports, self.states)
+        moved = kernels.EdgeArrays(*(np.empty(count, array.dtype) for array in edges))
+        self._each(self.m, lambda begin, end: kernels.move_edges(begin, end, edges, renumbered, names, moved))
         self.ends, self.numbers, self.supports, self.states = moved
         return renumbered
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +17,7 @@ from numpy.typing import NDArray
 from wedgewise.algorithms._truss.living import PACK_SHARE, Living
 from wedgewise.algorithms.cpu import _truss_close as close
 from wedgewise.algorithms.cpu import _truss_rows as rows
-from wedgewise.algorithms.cpu._truss_close import BLOCK, FOUND
+from wedgewise.algorithms.cpu._truss_close import BLOCK, FOUND, LossBlocks, Workspace
 from wedgewise.machine.threads import run_tasks
 from wedgewise.stages import Ids, Keys
 
@@ -34,29 +33,13 @@ SERIAL_STEPS = 1 << 24
 OnRound = Callable[[int], None]
 
 
-@dataclass(frozen=True, slots=True)
-class Workspace:
-    """What one thread needs: marks by vertex, the last stamp, the list of found triangles."""
-
-    marks: Keys
-    stamps: Keys
-    found: Keys
-
-    @classmethod
-    def of(cls, vertices: int) -> Workspace:
-        return cls(np.zeros(vertices, np.uint64), np.zeros(1, np.uint64), np.empty(FOUND, np.uint64))
-
-
 @dataclass(slots=True)
 class Losses:
-    """Blocks that tasks write losses into, each task to its own; block b is ``losses[b * BLOCK:(b + 1) * BLOCK]``."""
+    """Blocks that tasks write losses into, each task to its own."""
 
-    share_bits: int
     share_count: int
     blocks_per_task: int
-    losses: Ids
-    fills: Ids
-    shares: Ids
+    blocks: LossBlocks
     cursors: Keys
     counters: NDArray[np.uint64]
 
@@ -66,23 +49,22 @@ class Losses:
         count = (edges >> bits) + 1
         blocks = 2 * TASK_TRIANGLES // (BLOCK - 1) + count + 1
         total = TASKS_AT_ONCE * blocks
+        losses, (fills, shares) = np.empty(total * BLOCK, np.uint32), np.empty((2, total), np.uint32)
         return cls(
-            bits,
             count,
             blocks,
-            np.empty(total * BLOCK, np.uint32),
-            np.empty(total, np.uint32),
-            np.empty(total, np.uint32),
+            LossBlocks(np.uint64(bits), losses, fills, shares),
             np.empty(TASKS_AT_ONCE * count, np.uint64),
             np.zeros((TASKS_AT_ONCE, 2), np.uint64),
         )
 
-    def of_task(self, slot: int) -> tuple[Any, ...]:
-        """Cursors, fills, shares, losses and counters of one task."""
+    def of_task(self, slot: int) -> tuple[LossBlocks, Keys, Keys]:
+        """Blocks, cursors and counters of one task."""
         part = slice(slot * self.blocks_per_task, (slot + 1) * self.blocks_per_task)
         places = slice(part.start * BLOCK, part.stop * BLOCK)
+        bits, losses, fills, shares = self.blocks
         cursors = self.cursors[slot * self.share_count : (slot + 1) * self.share_count]
-        return cursors, self.fills[part], self.shares[part], self.losses[places], self.counters[slot]
+        return LossBlocks(bits, losses[places], fills[part], shares[part]), cursors, self.counters[slot]
 
     def by_share(self, tasks: int) -> tuple[Ids, NDArray[np.int64]]:
         """The blocks in use by so many tasks, by share, and where the blocks of each share begin."""
@@ -91,7 +73,7 @@ class Losses:
             for slot in range(tasks)
         ]
         blocks = np.concatenate(used)
-        shares = self.shares[blocks]
+        shares = self.blocks.shares[blocks]
         order = np.argsort(shares, kind="stable")
         return blocks[order], np.searchsorted(shares[order], np.arange(self.share_count + 1)).astype(np.int64)
 
@@ -151,20 +133,17 @@ class Peeling:
 
     def _workspace(self, worker: int) -> Workspace:
         if worker not in self.workspaces:
-            self.workspaces[worker] = Workspace.of(self.living.n)
+            marks, stamps = np.zeros(self.living.n, np.uint64), np.zeros(1, np.uint64)
+            self.workspaces[worker] = Workspace(marks, stamps, np.empty(FOUND, np.uint64))
         return self.workspaces[worker]
 
     def _serial(self, dying: Ids, bound: int) -> Ids:
         """Peel one edge after the other until none or many are waiting; those."""
-        graph, queue = self.living, self.falling
-        own = self._workspace(0)
+        living, queue, own = self.living.arrays, self.falling, self._workspace(0)
         done, filled = 0, len(dying)
         queue[:filled] = dying
-        structure = graph.ends, graph.firsts, graph.stops, graph.rows, graph.supports, graph.states
         while 0 < filled - done <= FEW_EDGES:
-            ends = close.peel_serially(
-                queue, done, filled, FEW_EDGES, SERIAL_STEPS, bound, *structure, own.marks, own.stamps, own.found
-            )
+            ends = close.peel_serially(queue, done, filled, FEW_EDGES, SERIAL_STEPS, bound, living, own)
             done, filled = (int(end) for end in ends)
         waiting = queue[done:filled].copy()
         self._bury(queue[:done], bound)
@@ -185,53 +164,38 @@ class Peeling:
             for first in range(0, len(tasks), TASKS_AT_ONCE):
                 self._close(tasks[first : first + TASKS_AT_ONCE], bound, fallen)
         self._bury(dying, bound)
-        starts = np.arange(self.losses.share_count) << self.losses.share_bits
+        starts = np.arange(self.losses.share_count) << int(self.losses.blocks.share_bits)
         parts = [self.falling[a : a + int(count)] for a, count in zip(starts.tolist(), fallen, strict=True)]
         return np.concatenate(parts)
 
     def _tasks(self, dying: Ids, part: int) -> tuple[Keys, list[int]]:
         """The keys of a slice of dying edges with triangles, sorted, and the bounds of tasks over them."""
-        graph = self.living
+        living = self.living.arrays
         begin, end = part * SLICE_EDGES, min(len(dying), (part + 1) * SLICE_EDGES)
         keys = np.empty(end - begin, np.uint64)
-        shape = graph.ends, graph.firsts, graph.stops, graph.supports
-        count, steps = rows.key_edges(dying, begin, end, *shape, keys)
+        count, steps = rows.key_edges(dying, begin, end, living, keys)
         keys = keys[: int(count)]
         keys.sort()
         bounds = np.zeros(len(keys) + 2, np.uint64)
         most = min(MOST_STEPS, max(LEAST_STEPS, int(steps) // TASKS_AT_ONCE))
-        tasks = int(rows.cut_tasks(keys, *shape, most, TASK_TRIANGLES, bounds))
+        tasks = int(rows.cut_tasks(keys, living, most, TASK_TRIANGLES, bounds))
         return keys, bounds[: tasks + 1].tolist()
 
     def _close(self, cuts: list[tuple[Keys, int, int]], bound: int, fallen: Keys) -> None:
         """Find the triangles of some tasks' edges, and take them from those that stay."""
-        graph, losses = self.living, self.losses
-        structure = graph.ends, graph.firsts, graph.stops, graph.rows, graph.states
+        living, losses, threads = self.living.arrays, self.losses, self.living.threads
         tasks = len(cuts)
 
         def find(task: int, worker: int) -> None:
-            own = self._workspace(worker)
-            spaces = *structure, own.marks, own.stamps, own.found, losses.share_bits, *losses.of_task(task)
-            close.close_edges(*cuts[task], *spaces)
+            close.close_edges(*cuts[task], living, self._workspace(worker), *losses.of_task(task))
 
-        run_tasks(find, tasks, graph.threads)
+        run_tasks(find, tasks, threads)
         blocks, starts = losses.by_share(tasks)
-        targets = np.linspace(0, len(blocks), graph.threads + 1)
+        targets = np.linspace(0, len(blocks), threads + 1)
         owners = starts[np.searchsorted(starts, targets)].tolist()
 
         def take(owner: int, _worker: int) -> None:
-            close.take_triangles(
-                blocks,
-                owners[owner],
-                owners[owner + 1],
-                losses.fills,
-                losses.losses,
-                bound,
-                losses.share_bits,
-                graph.supports,
-                self.falling,
-                fallen,
-                losses.shares,
-            )
+            begin, end = owners[owner], owners[owner + 1]
+            close.take_triangles(blocks, begin, end, losses.blocks, bound, living.supports, self.falling, fallen)
 
-        run_tasks(take, graph.threads, graph.threads)
+        run_tasks(take, threads, threads)

@@ -16,7 +16,7 @@ from typing import NamedTuple, SupportsInt
 import numpy as np
 from numpy.typing import NDArray
 
-from wedgewise.algorithms._contract import Knobs
+from wedgewise.algorithms._contract import Knobs, TripleShape
 from wedgewise.algorithms.cpu._keystone_hubs import (
     BLOCK_BITS,
     CHOOSE_HUBS,
@@ -215,15 +215,15 @@ def limit_words(arcs_jk: int) -> int:
     return min(arcs_jk // 2 + SPARE_WORDS, 2**32 - 1)
 
 
-def are_hubs_likely(rows_i: int, rows_j: int, columns_k: int, arcs_ik: int, arcs_jk: int, ratio: int) -> bool:
+def are_hubs_likely(shape: TripleShape, ratio: int) -> bool:
     """Whether bit rows would pay off if all rows were alike."""
-    streamed, tests = arcs_jk / max(1, rows_j), arcs_ik / max(1, rows_i)
-    blocks = columns_k // 512 + 1
+    streamed, tests = shape.arcs_jk / max(1, shape.rows_j), shape.arcs_ik / max(1, shape.rows_i)
+    blocks = shape.columns_k // 512 + 1
     return STREAM_TEST * streamed > (PROBE_TEST * tests if tests <= blocks * ratio else AND_BLOCK * blocks)
 
 
-def hubs_bytes(rows_j: int, columns_k: int, arcs_jk: int, knobs: Knobs) -> int:
+def hubs_bytes(shape: TripleShape, knobs: Knobs) -> int:
     """What bit rows and their places may take, whichever tasks share them."""
-    most = most_hubs(rows_j, MAX_HUBS, int(knobs["hubs"]))
-    words = min(limit_words(arcs_jk), 8 * most * (columns_k // 512 + 1))
+    most = most_hubs(shape.rows_j, MAX_HUBS, int(knobs["hubs"]))
+    words = min(limit_words(shape.arcs_jk), 8 * most * (shape.columns_k // 512 + 1))
     return 8 * (words + 8 + most + 1 + CHOICES)

@@ -18,7 +18,7 @@ from typing import SupportsInt
 
 import numpy as np
 
-from wedgewise.algorithms._contract import Counts, Knobs, Pass, PrepareTask, Work
+from wedgewise.algorithms._contract import Counts, Knobs, Pass, PrepareTask, TripleShape, Work
 from wedgewise.algorithms.cpu._keystone_hubs import CHOOSE_HUBS, empty_marks, marks_bytes
 from wedgewise.algorithms.cpu._keystone_triple_hubs import BlockHubs, are_hubs_likely, hubs_bytes
 from wedgewise.algorithms.cpu._keystone_triple_rows import BlockTask, Marks, Sinks, close_range
@@ -78,29 +78,17 @@ def prepare_by(block_hubs: BlockHubs, triple: Triple, share: int, shares: int) -
     return Work((Pass(row_bounds(triple.ij), count, workspace),))
 
 
-def bytes_needed(
-    rows_i: int, rows_j: int, columns_k: int, arcs_ij: int, arcs_ik: int, arcs_jk: int, knobs: Knobs
-) -> int:
-    widening = widening_bytes(rows_i, rows_j, arcs_ij, arcs_ik, arcs_jk)
-    return hubs_bytes(rows_j, columns_k, arcs_jk, knobs) + thread_bytes(columns_k, knobs) + widening
+def bytes_needed(shape: TripleShape, knobs: Knobs) -> int:
+    return hubs_bytes(shape, knobs) + thread_bytes(shape.columns_k, knobs) + widening_bytes(shape)
 
 
-def expected_bytes(
-    rows_i: int,
-    rows_j: int,
-    columns_k: int,
-    arcs_ij: int,
-    arcs_ik: int,
-    arcs_jk: int,
-    knobs: Knobs,
-    is_skewed: bool,
-) -> int:
+def expected_bytes(shape: TripleShape, knobs: Knobs, is_skewed: bool) -> int:
     """What is needed, without bit rows where a graph has no hubs to speak of."""
-    needed = bytes_needed(rows_i, rows_j, columns_k, arcs_ij, arcs_ik, arcs_jk, knobs)
+    needed = bytes_needed(shape, knobs)
     ratio, chooses = int(knobs["probe_ratio"]), int(knobs["hubs"]) == CHOOSE_HUBS
-    if not chooses or is_skewed or are_hubs_likely(rows_i, rows_j, columns_k, arcs_ik, arcs_jk, ratio):
+    if not chooses or is_skewed or are_hubs_likely(shape, ratio):
         return needed
-    return needed - hubs_bytes(rows_j, columns_k, arcs_jk, knobs)
+    return needed - hubs_bytes(shape, knobs)
 
 
 def thread_bytes(columns_k: int, knobs: Knobs) -> int:

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from wedgewise.algorithms._contract import Counts, Knobs, OwnedAnswer, Pass, Work
+from wedgewise.algorithms._contract import Counts, Knobs, OwnedAnswer, Pass, TripleShape, Work
 from wedgewise.algorithms.cpu._keystone_credit import Ledger
 from wedgewise.algorithms.cpu._keystone_triple_rows import Marks, Sinks, close_range
 from wedgewise.algorithms.cpu._owned_tasks import (
@@ -91,22 +91,14 @@ def _prepare_far(triple: Triple, filled: Ids, knobs: Knobs) -> Work:
     return Work((Pass(row_bounds(triple.ij), run, lambda: closing_workspace(triple, np.uint32)),), filled)
 
 
-def bytes_needed(
-    rows_i: int,
-    rows_j: int,
-    columns_k: int,
-    arcs_ij: int,
-    arcs_ik: int,
-    arcs_jk: int,
-    role: int,
-    threads: int,
-    knobs: Knobs,
-) -> int:
+def bytes_needed(shape: TripleShape, role: int, threads: int, knobs: Knobs) -> int:
     if role == 2:
-        turned_block = 4 * arcs_ij + (4 if arcs_ij < WIDE_ARCS else 8) * (rows_j + 2)
-        return turned_block + bytes_needed(rows_j, rows_i, columns_k, arcs_ij, arcs_jk, arcs_ik, 1, threads, knobs)
-    own = opening_bytes(columns_k) if role == 0 else closing_bytes(columns_k, 4)
-    return shared_bytes(rows_i, rows_j, columns_k, (arcs_ij, arcs_ik, arcs_jk), knobs) + threads * own
+        arcs, rows = shape.arcs_ij, shape.rows_j
+        far = shape._replace(rows_i=rows, rows_j=shape.rows_i, arcs_ik=shape.arcs_jk, arcs_jk=shape.arcs_ik)
+        turned_block = 4 * arcs + (4 if arcs < WIDE_ARCS else 8) * (rows + 2)
+        return turned_block + bytes_needed(far, 1, threads, knobs)
+    own = opening_bytes(shape.columns_k) if role == 0 else closing_bytes(shape.columns_k, 4)
+    return shared_bytes(shape, knobs) + threads * own
 
 
 EDGE_SUPPORT = OwnedAnswer(prepare, bytes_needed)

@@ -25,7 +25,7 @@ from typing import Any
 
 import numpy as np
 
-from wedgewise.algorithms._contract import Knobs
+from wedgewise.algorithms._contract import Knobs, TripleShape
 from wedgewise.algorithms.cpu._keystone_credit import Ledger, empty_ledger, ledger_bytes
 from wedgewise.algorithms.cpu._keystone_hubs import empty_marks, marks_bytes
 from wedgewise.algorithms.cpu._keystone_triple_hubs import BlockHubs, hubs_bytes
@@ -56,10 +56,9 @@ def closing_workspace(triple: Triple, credit_type: type[np.unsignedinteger[Any]]
     return empty_ledger(triple.jk.columns, credit_type), _rows_at_once()
 
 
-def shared_bytes(rows_i: int, rows_j: int, columns_k: int, arcs: tuple[int, int, int], knobs: Knobs) -> int:
-    """What all threads share; `arcs` are those of ij, ik and jk."""
-    front = 8 * _front_words(columns_k)
-    return hubs_bytes(rows_j, columns_k, arcs[2], knobs) + front + widening_bytes(rows_i, rows_j, *arcs)
+def shared_bytes(shape: TripleShape, knobs: Knobs) -> int:
+    """What all threads share."""
+    return hubs_bytes(shape, knobs) + 8 * _front_words(shape.columns_k) + widening_bytes(shape)
 
 
 def opening_bytes(columns_k: int) -> int:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from wedgewise.algorithms._contract import Counts, Knobs, OwnedAnswer, Pass, Work
+from wedgewise.algorithms._contract import Counts, Knobs, OwnedAnswer, Pass, TripleShape, Work
 from wedgewise.algorithms.cpu._keystone_credit import SPARE, Ledger
 from wedgewise.algorithms.cpu._keystone_triple_rows import Marks, Sinks, close_range
 from wedgewise.algorithms.cpu._owned_tasks import (
@@ -91,19 +91,10 @@ def _sum_of(by_thread: list[Keys], filled: Keys) -> Pass:
     return Pass(np.append(np.arange(0, len(filled), TASK_IDS), len(filled)), add_up)
 
 
-def bytes_needed(
-    rows_i: int,
-    rows_j: int,
-    columns_k: int,
-    arcs_ij: int,
-    arcs_ik: int,
-    arcs_jk: int,
-    role: int,
-    threads: int,
-    knobs: Knobs,
-) -> int:
-    own = (opening_bytes(columns_k), opening_bytes(columns_k) + 8 * rows_j, closing_bytes(columns_k, 8))[role]
-    return shared_bytes(rows_i, rows_j, columns_k, (arcs_ij, arcs_ik, arcs_jk), knobs) + threads * own
+def bytes_needed(shape: TripleShape, role: int, threads: int, knobs: Knobs) -> int:
+    counting = opening_bytes(shape.columns_k)
+    own = (counting, counting + 8 * shape.rows_j, closing_bytes(shape.columns_k, 8))[role]
+    return shared_bytes(shape, knobs) + threads * own
 
 
 TRIANGLES = OwnedAnswer(prepare, bytes_needed)

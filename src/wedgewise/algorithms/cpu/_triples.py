@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from wedgewise.algorithms._contract import Work
+from wedgewise.algorithms._contract import TripleShape, Work
 from wedgewise.algorithms._ranges import TASK_ARCS, arc_bounds
 from wedgewise.algorithms.cpu._records import Rows
 from wedgewise.machine.jit import kernel_view
@@ -35,9 +35,9 @@ def blocks_in(triple: Triple) -> Blocks3:
     return Blocks3(*map(rows_in, blocks))
 
 
-def widening_bytes(rows_i: int, rows_j: int, *arcs: int) -> int:
+def widening_bytes(shape: TripleShape) -> int:
     """What `blocks_in` may copy: offsets of blocks that are small beside one with 2^32 arcs or more."""
-    return 8 * (2 * rows_i + rows_j + 3) if max(arcs) >= WIDE_ARCS else 0
+    return 8 * (2 * shape.rows_i + shape.rows_j + 3) if max(shape.arcs) >= WIDE_ARCS else 0
 
 
 def has_none(triple: Triple) -> bool:

@@ -17,7 +17,7 @@ Memory: 8 bytes per living vertex and thread for marks, 8 KB for the list; block
 
 from __future__ import annotations
 
-from typing import SupportsInt
+from typing import NamedTuple, SupportsInt
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,6 +34,34 @@ BLOCK = 256  # losses in one block
 STAMP, USED = range(2)  # of a worker's counters: the mark of the present row; of a task's: its blocks in use
 
 States = NDArray[np.uint8]
+
+
+class LivingRows(NamedTuple):
+    """Edges with their ends ``low << 32 | high``, supports and states; row v is ``rows[firsts[v]:stops[v]]``."""
+
+    ends: Keys
+    supports: Ids
+    states: States
+    firsts: Keys
+    stops: Keys
+    rows: Keys
+
+
+class Workspace(NamedTuple):
+    """What one thread needs: marks by vertex, the last stamp, the list of found triangles."""
+
+    marks: Keys
+    stamps: Keys
+    found: Keys
+
+
+class LossBlocks(NamedTuple):
+    """Block b is ``losses[b * BLOCK:(b + 1) * BLOCK]``: so far ``fills[b]`` edges, all of ``shares[b]``."""
+
+    share_bits: np.uint64
+    losses: Ids
+    fills: Ids
+    shares: Ids
 
 
 @helper
@@ -76,26 +104,26 @@ def list_searched(rows, begin, end, long_begin, long_end, found):  # type: ignor
 
 
 @helper
-def lose(edge, staying, shift, cursors, fills, shares, losses, counters):  # type: ignore[no-untyped-def]
+def lose(edge, staying, blocks, cursors, counters):  # type: ignore[no-untyped-def]
     """Write down that an edge loses a triangle, if it is staying; a full block is followed by a new one.
 
     The last place of a block is for those that do not stay.
     """
-    share = edge >> shift
+    share = edge >> blocks.share_bits
     place = cursors[share]
-    losses[place] = edge
+    blocks.losses[place] = edge
     place += staying
     cursors[share] = place
     if (place & np.uint64(BLOCK - 1)) == np.uint64(BLOCK - 1):
         fresh = counters[USED]
         counters[USED] = fresh + np.uint64(1)
-        shares[fresh] = share
-        fills[place >> np.uint64(8)] = np.uint32(BLOCK - 1)
+        blocks.shares[fresh] = share
+        blocks.fills[place >> np.uint64(8)] = np.uint32(BLOCK - 1)
         cursors[share] = fresh << np.uint64(8)
 
 
 @helper
-def go_through(edge, found, count, states, shift, cursors, fills, shares, losses, counters):  # type: ignore[no-untyped-def]
+def go_through(edge, found, count, states, blocks, cursors, counters):  # type: ignore[no-untyped-def]
     """Take the listed triangles of a dying edge from the staying ones."""
     low, one = np.uint64(0xFFFFFFFF), np.uint64(1)
     for number in range(count):
@@ -103,20 +131,20 @@ def go_through(edge, found, count, states, shift, cursors, fills, shares, losses
         a, b = np.uint64(states[first]), np.uint64(states[second])
         earlier = (a & np.uint64(first < edge)) | (b & np.uint64(second < edge)) | (a >> one) | (b >> one)
         own = (earlier & one) ^ one
-        lose(first, own & (a ^ one), shift, cursors, fills, shares, losses, counters)
-        lose(second, own & (b ^ one), shift, cursors, fills, shares, losses, counters)
+        lose(first, own & (a ^ one), blocks, cursors, counters)
+        lose(second, own & (b ^ one), blocks, cursors, counters)
 
 
 @helper
-def streamed(keys, at, end, ends, firsts, stops, rows):  # type: ignore[no-untyped-def]
+def streamed(keys, at, end, living):  # type: ignore[no-untyped-def]
     """The dying edges from `at` on with one longer end: where they stop, and the length of the rows to be streamed."""
     vertex, total = keys[at] >> np.uint64(32), np.uint64(0)
     stop = at
     while stop < end and keys[stop] >> np.uint64(32) == vertex:
-        both = ends[keys[stop] & np.uint64(0xFFFFFFFF)]
+        both = living.ends[keys[stop] & np.uint64(0xFFFFFFFF)]
         other = (both >> np.uint64(32)) ^ (both & np.uint64(0xFFFFFFFF)) ^ vertex
-        prefetch(rows, firsts[other])
-        total += stops[other] - firsts[other]
+        prefetch(living.rows, living.firsts[other])
+        total += living.stops[other] - living.firsts[other]
         stop += np.uint64(1)
     return stop, total
 
@@ -126,32 +154,25 @@ def close_edges(
     keys: Keys,
     begin: int,
     end: int,
-    ends: Keys,
-    firsts: Keys,
-    stops: Keys,
-    rows: Keys,
-    states: States,
-    marks: Keys,
-    stamps: Keys,
-    found: Keys,
-    share_bits: int,
+    living: LivingRows,
+    own: Workspace,
+    blocks: LossBlocks,
     cursors: Keys,
-    fills: Ids,
-    shares: Ids,
-    losses: Ids,
     counters: Keys,
 ) -> None:
     """Write down what the dying edges ``keys[begin:end]``, ``longer end << 32 | edge`` ascending, take from others."""
-    low, shift, most = np.uint64(0xFFFFFFFF), np.uint64(share_bits), np.uint64(FOUND)
+    low, most = np.uint64(0xFFFFFFFF), np.uint64(FOUND)
+    ends, _, states, firsts, stops, rows = living
+    marks, stamps, found = own
     for share in range(np.uint64(len(cursors))):
         cursors[share] = share << np.uint64(8)
-        shares[share] = share
+        blocks.shares[share] = share
     counters[USED] = np.uint64(len(cursors))
     at, stop = np.uint64(begin), np.uint64(end)
     while at < stop:
         vertex = keys[at] >> np.uint64(32)
         long_begin, long_end = firsts[vertex], stops[vertex]
-        group, total = streamed(keys, at, stop, ends, firsts, stops, rows)
+        group, total = streamed(keys, at, stop, living)
         searching = total * np.uint64(SEARCH_STEPS) < long_end - long_begin
         if not searching:
             stamps[STAMP] += np.uint64(1)
@@ -166,44 +187,34 @@ def close_edges(
                     count = list_searched(rows, place, piece, long_begin, long_end, found)
                 else:
                     count = list_marked(rows, place, piece, stamps[STAMP], marks, found)
-                go_through(edge, found, count, states, shift, cursors, fills, shares, losses, counters)
+                go_through(edge, found, count, states, blocks, cursors, counters)
                 place = piece
         at = group
     for share in range(np.uint64(len(cursors))):
-        fills[cursors[share] >> np.uint64(8)] = np.uint32(cursors[share] & np.uint64(BLOCK - 1))
+        blocks.fills[cursors[share] >> np.uint64(8)] = np.uint32(cursors[share] & np.uint64(BLOCK - 1))
 
 
 @kernel
 def take_triangles(
-    blocks: Ids,
-    begin: int,
-    end: int,
-    fills: Ids,
-    losses: Ids,
-    bound: int,
-    share_bits: int,
-    supports: Ids,
-    falling: Ids,
-    fallen: Keys,
-    shares: Ids,
+    numbers: Ids, begin: int, end: int, blocks: LossBlocks, bound: int, supports: Ids, falling: Ids, fallen: Keys
 ) -> None:
-    """Take one triangle from every edge in ``blocks[begin:end]``; those that come down to `bound` fall next.
+    """Take one triangle from every edge in some blocks, ``numbers[begin:end]``; those that come down to `bound` fall.
 
     They are written to `falling` from the first edge of their share on, ``fallen[share]`` of them so far.
     """
     level = np.uint32(bound)
     for number in range(np.uint64(begin), np.uint64(end)):
-        block = np.uint64(blocks[number])
-        share = np.uint64(shares[block])
-        base = share << np.uint64(share_bits)
+        block = np.uint64(numbers[number])
+        share = np.uint64(blocks.shares[block])
+        base = share << blocks.share_bits
         count = fallen[share]
         place = block << np.uint64(8)
-        for loss in range(place, place + np.uint64(fills[block])):
-            edge = np.uint64(losses[loss])
+        for loss in range(place, place + np.uint64(blocks.fills[block])):
+            edge = np.uint64(blocks.losses[loss])
             support = supports[edge] - np.uint32(1)
             supports[edge] = support
             if support == level:
-                falling[base + count] = losses[loss]
+                falling[base + count] = edge
                 count += np.uint64(1)
         fallen[share] = count
 
@@ -235,21 +246,16 @@ def peel_serially(
     most_waiting: int,
     budget: int,
     bound: int,
-    ends: Keys,
-    firsts: Keys,
-    stops: Keys,
-    rows: Keys,
-    supports: Ids,
-    states: States,
-    marks: Keys,
-    stamps: Keys,
-    found: Keys,
+    living: LivingRows,
+    own: Workspace,
 ) -> tuple[SupportsInt, SupportsInt]:
     """Let the edges ``queue[done:filled]`` die one after the other, and those that fall by it; the queue's new ends.
 
     Stops when the queue is empty, more than so many are waiting, or the budget of steps is used up.
     """
     low, most = np.uint64(0xFFFFFFFF), np.uint64(FOUND)
+    ends, supports, states, firsts, stops, rows = living
+    marks, stamps, found = own
     at, stop, level = np.uint64(done), np.uint64(filled), np.uint32(bound)
     steps = np.uint64(0)
     marked = low

@@ -6,16 +6,25 @@ their ends ``low << 32 | high``, ascending, so that the edges of one lower end a
 
 from __future__ import annotations
 
-from typing import SupportsInt
+from typing import NamedTuple, SupportsInt
 
 import numpy as np
 from numpy.typing import NDArray
 
-from wedgewise.algorithms.cpu._truss_close import DEAD, DYING, GONE
+from wedgewise.algorithms.cpu._truss_close import DEAD, DYING, GONE, LivingRows
 from wedgewise.machine.jit import kernel
 from wedgewise.stages import Ids, Keys
 
 LOOK_EDGES = 512  # edges whose least support says whether to look at each
+
+
+class EdgeArrays(NamedTuple):
+    """What is known of each edge; `numbers` are those of the graph as it was."""
+
+    ends: Keys
+    numbers: Ids
+    supports: Ids
+    states: NDArray[np.uint8]
 
 
 @kernel
@@ -114,38 +123,24 @@ def doom(dying: Ids, begin: int, end: int, states: NDArray[np.uint8]) -> None:
 
 
 @kernel
-def move_edges(
-    begin: int,
-    end: int,
-    states: NDArray[np.uint8],
-    renumbered: Ids,
-    ends: Keys,
-    numbers: Ids,
-    supports: Ids,
-    names: Ids,
-    new_ends: Keys,
-    new_numbers: Ids,
-    new_supports: Ids,
-    new_states: NDArray[np.uint8],
-) -> None:
+def move_edges(begin: int, end: int, edges: EdgeArrays, renumbered: Ids, names: Ids, moved: EdgeArrays) -> None:
     """Copy what is not dead of edges begin … end − 1 to its new place, with the new names of its ends."""
     low = np.uint64(0xFFFFFFFF)
     for edge in range(np.uint64(begin), np.uint64(end)):
-        if states[edge] != DEAD:
+        if edges.states[edge] != DEAD:
             place = np.uint64(renumbered[edge])
-            u, v = np.uint64(names[ends[edge] >> np.uint64(32)]), np.uint64(names[ends[edge] & low])
-            new_ends[place] = u << np.uint64(32) | v
-            new_numbers[place] = numbers[edge]
-            new_supports[place] = supports[edge]
-            new_states[place] = states[edge]
+            u, v = np.uint64(names[edges.ends[edge] >> np.uint64(32)]), np.uint64(names[edges.ends[edge] & low])
+            moved.ends[place] = u << np.uint64(32) | v
+            moved.numbers[place] = edges.numbers[edge]
+            moved.supports[place] = edges.supports[edge]
+            moved.states[place] = edges.states[edge]
 
 
 @kernel
-def key_edges(
-    dying: Ids, begin: int, end: int, ends: Keys, firsts: Keys, stops: Keys, supports: Ids, keys: Keys
-) -> tuple[SupportsInt, SupportsInt]:
+def key_edges(dying: Ids, begin: int, end: int, living: LivingRows, keys: Keys) -> tuple[SupportsInt, SupportsInt]:
     """``longer end << 32 | edge`` for those of ``dying[begin:end]`` that have triangles; how many, with which rows."""
     low, count, steps = np.uint64(0xFFFFFFFF), np.uint64(0), np.uint64(0)
+    ends, supports, _, firsts, stops, _ = living
     for number in range(np.uint64(begin), np.uint64(end)):
         edge = np.uint64(dying[number])
         u, v = ends[edge] >> np.uint64(32), ends[edge] & low
@@ -158,18 +153,10 @@ def key_edges(
 
 
 @kernel
-def cut_tasks(
-    keys: Keys,
-    ends: Keys,
-    firsts: Keys,
-    stops: Keys,
-    supports: Ids,
-    most_steps: int,
-    most_triangles: int,
-    bounds: Keys,
-) -> SupportsInt:
+def cut_tasks(keys: Keys, living: LivingRows, most_steps: int, most_triangles: int, bounds: Keys) -> SupportsInt:
     """Cut sorted keys into tasks of at most so many steps and triangles, unless one edge has more; how many tasks."""
     low = np.uint64(0xFFFFFFFF)
+    ends, supports, _, firsts, stops, _ = living
     steps, triangles, tasks = np.uint64(0), np.uint64(0), np.uint64(0)
     last = low
     for number in range(np.uint64(len(keys))):

@@ -22,13 +22,14 @@ vertex and 8 per arc of the longest row.
 from __future__ import annotations
 
 from math import isqrt
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from wedgewise.algorithms._contract import Counts, Knobs, Pass, Shape, Work
 from wedgewise.algorithms._ranges import TASK_ARCS, even_bounds
+from wedgewise.algorithms.cpu._records import Rows, row_at, rows_of
 from wedgewise.errors import PreconditionError
 from wedgewise.machine.jit import helper, kernel, kernel_view
 from wedgewise.machine.primitives import prefetch
@@ -37,6 +38,27 @@ from wedgewise.prepare.radix import counting_workers, sort_pairs
 from wedgewise.stages import Ids, Keys, OrientedGraph
 
 ROWS_AHEAD = 4  # how many in-arcs ahead the end of a tail's row is prefetched
+
+
+class StrongRows(NamedTuple):
+    """The out-neighbours of every vertex, and the strength of each arc."""
+
+    rows: Rows
+    strengths: NDArray[Any]
+
+
+class InArcs(NamedTuple):
+    """Where each vertex's in-arcs begin, and the tail of each in the low half of a word, ascending per vertex."""
+
+    offsets: Keys
+    heads: Keys
+
+
+class Weighed(NamedTuple):
+    """What each arc opened and closed."""
+
+    opened: NDArray[Any]
+    closed: NDArray[Any]
 
 
 @helper
@@ -54,28 +76,30 @@ def collect_hits(rows, begin, end, marks, hits):  # type: ignore[no-untyped-def]
 
 
 @helper
-def weigh_middle(offsets, rows, strengths, in_arcs, in_begin, in_end, b, opened, closed, marks, hits):  # type: ignore[no-untyped-def]
+def weigh_middle(graph, in_arcs, b, weighed, marks, hits):  # type: ignore[no-untyped-def]
     """Triangles with middle vertex b, whose row is marked, and tests; notes where each in-arc stands in its row."""
     one, half, low_half = np.uint64(1), np.uint64(32), np.uint64(0xFFFFFFFF)
-    b_begin, b_end = np.uint64(offsets[b]), np.uint64(offsets[b + one])
+    (offsets, rows), strengths = graph
+    entries, in_begin, in_end = row_at(in_arcs, b)
+    row = row_at(graph.rows, b)
     triangles, tests = np.uint64(0), np.uint64(0)
     for entry in range(in_begin, in_end):
-        a = in_arcs[entry] & low_half
-        soon = in_arcs[min(entry + np.uint64(ROWS_AHEAD), in_end - one)] & low_half
+        a = entries[entry] & low_half
+        soon = entries[min(entry + np.uint64(ROWS_AHEAD), in_end - one)] & low_half
         prefetch(rows, np.uint64(offsets[soon + one]) - one)
         a_begin, a_end = np.uint64(offsets[a]), np.uint64(offsets[a + one])
         arc = first_not_below(rows, a_begin, a_end, b)
-        in_arcs[entry] = (arc - a_begin) << half | a
-        if b_begin == b_end:
+        entries[entry] = (arc - a_begin) << half | a
+        if row.begin == row.end:
             continue
         found = collect_hits(rows, arc + one, a_end, marks, hits)
-        strength, total = strengths[arc], opened[arc]
+        strength, total = strengths[arc], weighed.opened[arc]
         for hit in range(found):
-            place = b_begin + (hits[hit] >> half) - one
+            place = row.begin + (hits[hit] >> half) - one
             other = strengths[arc + one + (hits[hit] & low_half)]
             total += other * strengths[place]
-            closed[place] += strength * other
-        opened[arc] = strength * total
+            weighed.closed[place] += strength * other
+        weighed.opened[arc] = strength * total
         triangles += found
         tests += a_end - arc - one
     return triangles, tests
@@ -83,54 +107,35 @@ def weigh_middle(offsets, rows, strengths, in_arcs, in_begin, in_end, b, opened,
 
 @kernel
 def weigh_range(
-    offsets: NDArray[Any],
-    rows: Ids,
-    strengths: NDArray[Any],
-    in_offsets: Keys,
-    in_arcs: Keys,
-    begin: int,
-    end: int,
-    opened: NDArray[Any],
-    closed: NDArray[Any],
-    marks: Ids,
-    hits: Keys,
+    graph: StrongRows, in_arcs: InArcs, begin: int, end: int, weighed: Weighed, marks: Ids, hits: Keys
 ) -> Counts:
     """Weigh the triangles with their middle vertex in [begin, end)."""
-    one = np.uint64(1)
     triangles, tests = np.uint64(0), np.uint64(0)
     for b in range(np.uint64(begin), np.uint64(end)):
-        b_begin, b_end = np.uint64(offsets[b]), np.uint64(offsets[b + one])
+        heads, b_begin, b_end = row_at(graph.rows, np.uint64(b))
         for arc in range(b_begin, b_end):
-            marks[rows[arc]] = arc - b_begin + one
-        in_begin, in_end = in_offsets[b], in_offsets[b + one]
-        found, tested = weigh_middle(
-            offsets, rows, strengths, in_arcs, in_begin, in_end, b, opened, closed, marks, hits
-        )
+            marks[heads[arc]] = arc - b_begin + np.uint64(1)
+        found, tested = weigh_middle(graph, in_arcs, np.uint64(b), weighed, marks, hits)
         triangles += found
         tests += tested
         for arc in range(b_begin, b_end):
-            closed[arc] = closed[arc] * strengths[arc]
-            marks[rows[arc]] = 0
+            weighed.closed[arc] = weighed.closed[arc] * graph.strengths[arc]
+            marks[heads[arc]] = 0
     return triangles, tests
 
 
 @kernel
 def gather_range(
-    offsets: NDArray[Any],
-    in_offsets: Keys,
-    in_arcs: Keys,
-    opened: NDArray[Any],
-    closed: NDArray[Any],
-    begin: int,
-    end: int,
-    sums: NDArray[Any],
+    offsets: NDArray[Any], in_arcs: InArcs, weighed: Weighed, begin: int, end: int, sums: NDArray[Any]
 ) -> None:
     """Add up what the arcs of vertices begin … end − 1 opened and closed."""
     one, half, low_half = np.uint64(1), np.uint64(32), np.uint64(0xFFFFFFFF)
+    opened, closed = weighed
     for v in range(np.uint64(begin), np.uint64(end)):
         total = sums[v]
-        for entry in range(in_offsets[v], in_offsets[v + one]):
-            packed = in_arcs[entry]
+        entries, in_begin, in_end = row_at(in_arcs, np.uint64(v))
+        for entry in range(in_begin, in_end):
+            packed = entries[entry]
             arc = np.uint64(offsets[packed & low_half]) + (packed >> half)
             total += opened[arc] + closed[arc]
         for arc in range(np.uint64(offsets[v]), np.uint64(offsets[v + one])):
@@ -138,39 +143,38 @@ def gather_range(
         sums[v] = total
 
 
-def in_arcs_of(graph: OrientedGraph, threads: int) -> tuple[Keys, Keys]:
-    """Where each vertex's in-arcs begin, and the tail of each in the low half of a word, ascending per vertex."""
+def in_arcs_of(graph: OrientedGraph, threads: int) -> InArcs:
+    """The arcs turned around."""
     turned = np.empty((graph.m, 2), np.uint32)
     turned[:, 0] = graph.out_neighbours
     turned[:, 1] = np.repeat(np.arange(graph.n, dtype=np.uint32), graph.out_degrees)
     found = sort_pairs(turned, graph.n, threads, directed=True, consume=True)
     in_offsets = np.zeros(graph.n + 1, np.uint64)
     np.cumsum(found.first_counts, out=in_offsets[1:])
-    return in_offsets, found.keys
+    return InArcs(in_offsets, found.keys)
 
 
 def prepare(graph: OrientedGraph, knobs: Knobs, threads: int) -> Work:
     """Turn the arcs around, and make room for the sums."""
     if graph.strengths is None or graph.named_by != "rank":
         raise PreconditionError("weighted triangles need an oriented graph with strengths and ids by rank")
-    offsets, rows = kernel_view(graph.offsets), kernel_view(graph.out_neighbours)
-    strengths = kernel_view(graph.strengths)
-    in_offsets, in_arcs = in_arcs_of(graph, threads)
-    opened, closed = np.zeros(graph.m, strengths.dtype), np.zeros(graph.m, strengths.dtype)
-    sums = np.zeros(graph.n, strengths.dtype)
+    strong = StrongRows(rows_of(graph), kernel_view(graph.strengths))
+    in_arcs, kind = in_arcs_of(graph, threads), strong.strengths.dtype
+    weighed = Weighed(np.zeros(graph.m, kind), np.zeros(graph.m, kind))
+    sums = np.zeros(graph.n, kind)
     longest_row = int(graph.out_degrees.max(initial=0))
 
     def weigh(begin: int, end: int, workspace: tuple[Ids, Keys]) -> Counts:
-        return weigh_range(offsets, rows, strengths, in_offsets, in_arcs, begin, end, opened, closed, *workspace)
+        return weigh_range(strong, in_arcs, begin, end, weighed, *workspace)
 
     def workspace() -> tuple[Ids, Keys]:
         return np.zeros(graph.n, np.uint32), np.empty(longest_row, np.uint64)
 
     def gather(begin: int, end: int, _workspace: None) -> Counts:
-        gather_range(offsets, in_offsets, in_arcs, opened, closed, begin, end, sums)
+        gather_range(strong.rows.offsets, in_arcs, weighed, begin, end, sums)
         return 0, 0
 
-    in_degrees = np.diff(in_offsets)
+    in_degrees = np.diff(in_arcs.offsets)
     weighing = Pass(even_bounds(in_degrees, TASK_ARCS), weigh, workspace)
     gathering = Pass(even_bounds(in_degrees + graph.out_degrees, 8 * TASK_ARCS), gather)
     return Work((weighing, gathering), sums)

@@ -34,6 +34,7 @@ from wedgewise.algorithms._contract import (
     Shape,
     TripleAnswer,
     TripleCost,
+    TripleShape,
     Work,
 )
 from wedgewise.algorithms._ranges import TASK_TESTS, even_bounds
@@ -142,12 +143,10 @@ def estimate_bytes(rows_i: int, arcs_ij: int) -> int:
     return 72 * min(rows_i, MOST_GROUPS) + 48 * min(arcs_ij, SUMMED_ARCS)
 
 
-def triple_bytes(
-    rows_i: int, rows_j: int, columns_k: int, arcs_ij: int, arcs_ik: int, arcs_jk: int, knobs: Knobs
-) -> int:
-    taken = map_bytes(columns_k, knobs) + widening_bytes(rows_i, rows_j, arcs_ij, arcs_ik, arcs_jk)
-    if is_long(max(1, rows_i), max(1, rows_j), arcs_ij, arcs_ik, arcs_jk):
-        taken += estimate_bytes(rows_i, arcs_ij)
+def triple_bytes(shape: TripleShape, knobs: Knobs) -> int:
+    taken = map_bytes(shape.columns_k, knobs) + widening_bytes(shape)
+    if is_long(max(1, shape.rows_i), max(1, shape.rows_j), *shape.arcs):
+        taken += estimate_bytes(shape.rows_i, shape.arcs_ij)
     return taken
 
 

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from wedgewise.algorithms._contract import DeviceWork, Knobs, Launch
+from wedgewise.algorithms._contract import DeviceWork, Knobs, Launch, TripleShape
 from wedgewise.algorithms.gpu._launches import MOST_THREADS, THREADS_PER_SM, WARP, blocks_at_once, offset_bits
 from wedgewise.algorithms.gpu._triples import (
     ListedRows,
@@ -227,13 +227,12 @@ def _id_loads(rows: int, arcs: int) -> int:
     return arcs // IDS_PER_LOAD + rows
 
 
-def bytes_needed(
-    rows_i: int, rows_j: int, columns_k: int, arcs_ij: int, arcs_ik: int, arcs_jk: int, knobs: Knobs
-) -> int:
+def bytes_needed(shape: TripleShape, knobs: Knobs) -> int:
+    rows_i, rows_j = shape.rows_i, shape.rows_j
     groups = -(-rows_j // PIVOTS)
-    launches = launches_of(rows_i, rows_j, arcs_ij, arcs_ik, arcs_jk, LAUNCH_LOOKUPS)
-    items = 16 * arcs_ij + 2 * IDS_PER_LOAD * _id_loads(rows_i, arcs_ik)
+    launches = launches_of(rows_i, rows_j, shape.arcs, LAUNCH_LOOKUPS)
+    items = 16 * shape.arcs_ij + 2 * IDS_PER_LOAD * _id_loads(rows_i, shape.arcs_ik)
     tables = items + 8 * groups + 4 * (TOLD_WORDS + launches) + 4 * ITEM_BLOCKS * min(groups, FEW_GROUPS)
     far_ends = 8 * rows_j
-    widening = widening_bytes(rows_i, rows_j, arcs_ij, arcs_ik, arcs_jk)
+    widening = widening_bytes(rows_i, rows_j, *shape.arcs)
     return tables + far_ends + listing_bytes(rows_i, launches) + widening

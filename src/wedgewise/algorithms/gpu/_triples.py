@@ -47,7 +47,7 @@ class TripleArrays:
     def launches(self, shares: int, most: int) -> int:
         """Launches of a share, of about `most` each."""
         arcs = len(self.ij_heads), len(self.ik_heads), len(self.jk_heads)
-        return launches_of(len(self.ij_offsets) - 1, len(self.jk_offsets) - 1, *arcs, most * shares)
+        return launches_of(len(self.ij_offsets) - 1, len(self.jk_offsets) - 1, arcs, most * shares)
 
     @property
     def offsets(self) -> Array:
@@ -65,8 +65,9 @@ def widening_bytes(rows_i: int, rows_j: int, *arcs: int) -> int:
     return 8 * (2 * rows_i + rows_j + 3) if max(arcs) >= WIDE_FROM else 0
 
 
-def launches_of(rows_i: int, rows_j: int, arcs_ij: int, arcs_ik: int, arcs_jk: int, most: int) -> int:
+def launches_of(rows_i: int, rows_j: int, arcs: tuple[int, int, int], most: int) -> int:
     """Launches of about `most` each by BBTC's estimate of the task: arcs of ij times the larger average degree."""
+    arcs_ij, arcs_ik, arcs_jk = arcs
     degree = max(arcs_ik / max(1, rows_i), arcs_jk / max(1, rows_j))
     return max(1, ceil(arcs_ij * degree / most))
 

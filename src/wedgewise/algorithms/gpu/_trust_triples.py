@@ -10,7 +10,7 @@ from functools import partial
 
 import numpy as np
 
-from wedgewise.algorithms._contract import DeviceWork, Knobs, Launch
+from wedgewise.algorithms._contract import DeviceWork, Knobs, Launch, TripleShape
 from wedgewise.algorithms.cpu._triples import has_none
 from wedgewise.algorithms.gpu._launches import WARP, offset_bits
 from wedgewise.algorithms.gpu._triples import (
@@ -68,9 +68,8 @@ def _counts(
     ]
 
 
-def triple_bytes(
-    rows_i: int, rows_j: int, columns_k: int, arcs_ij: int, arcs_ik: int, arcs_jk: int, knobs: Knobs
-) -> int:
-    tables = min(MOST_BLOCKS, rows_i) * table_bytes(knobs, min(columns_k, arcs_ik))
-    launches = launches_of(rows_i, rows_j, arcs_ij, arcs_ik, arcs_jk, LAUNCH_ESTIMATE)
-    return tables + listing_bytes(rows_i, launches) + widening_bytes(rows_i, rows_j, arcs_ij, arcs_ik, arcs_jk)
+def triple_bytes(shape: TripleShape, knobs: Knobs) -> int:
+    rows_i, rows_j, columns_k = shape.rows_i, shape.rows_j, shape.columns_k
+    tables = min(MOST_BLOCKS, rows_i) * table_bytes(knobs, min(columns_k, shape.arcs_ik))
+    launches = launches_of(rows_i, rows_j, shape.arcs, LAUNCH_ESTIMATE)
+    return tables + listing_bytes(rows_i, launches) + widening_bytes(rows_i, rows_j, *shape.arcs)

@@ -21,6 +21,7 @@ from wedgewise.algorithms._contract import (
     Knobs,
     Launch,
     Shape,
+    TripleShape,
 )
 from wedgewise.algorithms.cpu._triples import has_none
 from wedgewise.algorithms.cpu.bbtc import ALGORITHM as ON_CPU
@@ -140,14 +141,13 @@ def _look_ups(arrays: TripleArrays, listed: ListedRows, layout: Layout, found: A
     ]
 
 
-def triple_bytes(
-    rows_i: int, rows_j: int, columns_k: int, arcs_ij: int, arcs_ik: int, arcs_jk: int, knobs: Knobs
-) -> int:
+def triple_bytes(shape: TripleShape, knobs: Knobs) -> int:
     """As if maps were in global memory, on the largest of devices."""
+    rows_i, rows_j, columns_k = shape.rows_i, shape.rows_j, shape.columns_k
     words, at_once = -(-columns_k // WORD_BITS), MOST_SMS * THREADS_PER_SM // whole_warps(knobs)
     maps = min(rows_i, at_once, _most_maps(max(1, words))) * WORD_BYTES * words
-    launches = launches_of(rows_i, rows_j, arcs_ij, arcs_ik, arcs_jk, LAUNCH_ESTIMATE)
-    return maps + listing_bytes(rows_i, launches) + widening_bytes(rows_i, rows_j, arcs_ij, arcs_ik, arcs_jk)
+    launches = launches_of(rows_i, rows_j, shape.arcs, LAUNCH_ESTIMATE)
+    return maps + listing_bytes(rows_i, launches) + widening_bytes(rows_i, rows_j, *shape.arcs)
 
 
 def prepare(graph: DeviceGraph, knobs: Knobs, device: Device) -> DeviceWork:
@@ -157,7 +157,7 @@ def prepare(graph: DeviceGraph, knobs: Knobs, device: Device) -> DeviceWork:
 
 
 def bytes_needed(shape: Shape, knobs: Knobs) -> int:
-    return triple_bytes(shape.n, shape.n, shape.n, shape.m, shape.m, shape.m, knobs)
+    return triple_bytes(TripleShape(shape.n, shape.n, shape.n, shape.m, shape.m, shape.m), knobs)
 
 
 ALGORITHM = Algorithm(
