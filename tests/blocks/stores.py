@@ -153,7 +153,7 @@ def kill_at_random(folder: Path, arguments: list[str], kills: int, seed: int) ->
 DIES = """
 import os, signal, sys
 import wedgewise as ww
-from wedgewise.execute import slices
+from wedgewise.run import slices
 folder, question, number, moment = sys.argv[1], sys.argv[2], int(sys.argv[3]), sys.argv[4]
 left, really_write, really_append = number, slices.write_array, slices.append_line
 def die(): os.kill(os.getpid(), signal.SIGKILL)

@@ -431,7 +431,7 @@ DIES = """
 import os, signal, sys
 import wedgewise as ww
 from wedgewise import answering_room
-from wedgewise.execute import outofcore
+from wedgewise.run import outofcore
 answering_room.SMALL_BYTES = 0
 answering_room._allowed = lambda limit: 1000
 answering_room._cleaning_bytes = lambda pairs, options: 1 << 62

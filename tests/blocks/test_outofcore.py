@@ -332,8 +332,8 @@ def test_a_damaged_block_is_found_while_counting(store: Store) -> None:
 DIES = """
 import os, signal, sys
 from wedgewise import storage
-from wedgewise.execute import journal
-from wedgewise.execute.outofcore import count_store
+from wedgewise.run import journal
+from wedgewise.run.outofcore import count_store
 folder, number, moment = sys.argv[1], int(sys.argv[2]), sys.argv[3]
 really_append, really_write, left = storage.append_line, os.write, number
 def die(): os.kill(os.getpid(), signal.SIGKILL)
@@ -453,7 +453,7 @@ def test_compiling_is_left_to_another_process(tmp_path: Path) -> None:
 
 REHEARSED = """
 import sys
-from wedgewise.execute import outofcore
+from wedgewise.run import outofcore
 from wedgewise.machine import jit
 from wedgewise.partition import spool
 graph, folder, algorithm = sys.argv[1:]

@@ -543,7 +543,7 @@ def test_knobs_change_nothing(computes: str) -> None:
 REHEARSED = """
 import sys
 from wedgewise import generate
-from wedgewise.execute import owners
+from wedgewise.run import owners
 from wedgewise.machine import jit
 from wedgewise.partition.spool import write_store
 computes, folder = sys.argv[1:]

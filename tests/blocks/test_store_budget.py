@@ -165,7 +165,7 @@ def test_too_many_tasks_are_refused_before_they_are_listed(tmp_path: Path, monke
         details: dict[str, Any] = {"k": 4} if question == "k_truss" else {}
         need = 20 * each
         with monkeypatch.context() as patch:
-            for module in ("execute.outofcore", "execute.owners"):
+            for module in ("run.outofcore", "run.owners"):
                 patch.setattr(f"wedgewise.{module}.tasks_of", listed)
             patch.setattr(outofcore, "room_within", lambda *_, need=need: need - 1)
             patch.setattr("wedgewise.answer.store_arrays.room_for_owners", lambda *_, need=need: need - 1)
@@ -200,6 +200,7 @@ def test_kernels_are_rehearsed_elsewhere_until_all_of_them_are_stored(
     codes, commands = [1, 0], []
 
     def run(command: list[str], **_: Any) -> subprocess.CompletedProcess[str]:
+        assert command[:2] == [sys.executable, "-P"]  # nothing is imported from the folder that the command is given in
         commands.append(command[-1])
         return subprocess.CompletedProcess(command, codes.pop(0), "", "")
 

@@ -240,8 +240,8 @@ def test_an_error_of_ours_ends_the_work_at_once(
 
 DRIVER = """
 import os, sys
-from wedgewise.execute import _cluster_batches, _cluster_local, journal
-from wedgewise.execute.cluster import count_on_cluster
+from wedgewise.run import _cluster_batches, _cluster_local, journal
+from wedgewise.run.cluster import count_on_cluster
 folder, store, how, lines, _cluster_local.PROGRAM = *sys.argv[1:4], int(sys.argv[4]), sys.argv[5]
 if how != "slow": _cluster_batches.LEAST_SECONDS = _cluster_batches.MOST_SECONDS = 0.0
 really_start, really_append = _cluster_local.LocalWorker.start, journal.append_line
@@ -263,7 +263,7 @@ print("found", found.triangles, found.resumed)
 
 SLOW_COMMAND = """
 import sys
-from wedgewise.execute import _cluster_local
+from wedgewise.run import _cluster_local
 from _wedgewise_start import main
 _cluster_local.PROGRAM = sys.argv.pop(1)
 main()

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from wedgewise.errors import InputError, MemoryLimitError, StorageError
 from wedgewise.machine import hardware, jit
+from wedgewise.machine.children import python_command
 from wedgewise.machine.files import atomic_write
 from wedgewise.machine.out_of_memory import memory_for
 from wedgewise.machine.release_memory import give_back
@@ -73,11 +74,8 @@ def _note_on(rehearsal: Callable[..., None], arguments: tuple[str, ...]) -> Path
 
 def _rehearse_elsewhere(rehearsal: Callable[..., None], arguments: tuple[str, ...], note: Path) -> None:
     """Let another process compile and store the kernels; where that fails, this one will."""
-    command = (
-        f"import sys; sys.path[:] = {sys.path!r}\n"
-        f"from {rehearsal.__module__} import {rehearsal.__name__}; {rehearsal.__name__}(*{arguments!r})"
-    )
-    ran = subprocess.run([sys.executable, "-c", command], capture_output=True, text=True, check=False)
+    program = f"from {rehearsal.__module__} import {rehearsal.__name__}; {rehearsal.__name__}(*{arguments!r})"
+    ran = subprocess.run(python_command(program), capture_output=True, text=True, check=False)
     if ran.returncode != 0:
         log.info("kernels could not be compiled by another process (%s)", ran.stderr.strip())
         return

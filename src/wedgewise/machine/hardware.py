@@ -106,7 +106,7 @@ def _left_in(folder: Path, limit_name: str, used_name: str, cached_name: str) ->
 def _control_groups(controller: str) -> list[Path]:
     """The folders of the control groups that hold this process, innermost first; "" stands for version 2."""
     root = CONTROL_GROUPS / controller
-    lines = [line.split(":", 2) for line in _words("/proc/self/cgroup")]
+    lines = [line.split(":", 2) for line in _lines("/proc/self/cgroup")]
     paths = [line[2] for line in lines if len(line) == 3 and controller in line[1].split(",")]
     inner = [root / path.lstrip("/") for path in paths]
     return [
@@ -142,8 +142,12 @@ def _processor_name() -> str:
 
 
 def _words(path: str) -> list[str]:
+    return " ".join(_lines(path)).split()
+
+
+def _lines(path: str) -> list[str]:
     try:
-        return Path(path).read_text().split()
+        return Path(path).read_text(errors="surrogateescape").split("\n")
     except OSError:
         return []
 
