@@ -23,7 +23,7 @@ from wedgewise.algorithms._contract import Shape
 from wedgewise.algorithms._passes import Partial
 from wedgewise.errors import MemoryLimitError, StorageError
 from wedgewise.machine import budget, hardware, jit
-from wedgewise.run import hybrid, outofcore
+from wedgewise.run import hybrid, outofcore, owners
 from wedgewise.run._cluster_batches import make_batches
 from wedgewise.run._cluster_wire import Finished
 from wedgewise.run._hybrid_plan import Places, pair_up
@@ -165,8 +165,8 @@ def test_too_many_tasks_are_refused_before_they_are_listed(tmp_path: Path, monke
         details: dict[str, Any] = {"k": 4} if question == "k_truss" else {}
         need = 20 * each
         with monkeypatch.context() as patch:
-            for module in ("run.outofcore", "run.owners"):
-                patch.setattr(f"wedgewise.{module}.tasks_of", listed)
+            for module in (outofcore, owners):
+                patch.setattr(module, "tasks_of", listed)
             patch.setattr(outofcore, "room_within", lambda *_, need=need: need - 1)
             patch.setattr("wedgewise.answer.store_arrays.room_for_owners", lambda *_, need=need: need - 1)
             refusal = (

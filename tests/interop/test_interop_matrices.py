@@ -155,4 +155,6 @@ def test_values_that_are_stored_twice_add_up_as_floats(dtype: str, format: str) 
     values = np.array([largest, largest], dtype)
     form = (values, (np.array([0, 0]), indices)) if format == "coo" else (values, indices, offsets)
     matrix = getattr(scipy.sparse, f"{format}_array")(form, shape=(2, 2))
-    assert ww.Graph(matrix, weights=True).weights.tolist() == [2.0 * largest]
+    weights = ww.Graph(matrix, weights=True).weights
+    assert weights is not None
+    assert weights.tolist() == [2.0 * largest]

@@ -17,6 +17,7 @@ from wedgewise.machine import hardware, jit
 from wedgewise.machine.children import python_command
 from wedgewise.machine.files import atomic_write
 from wedgewise.machine.out_of_memory import memory_for
+from wedgewise.machine.parameters import as_integer
 from wedgewise.machine.release_memory import give_back
 
 log = logging.getLogger("wedgewise")
@@ -28,7 +29,7 @@ RESERVE_BYTES = 24 << 20  # objects, stacks of threads, and what the allocator k
 
 def check_limit(memory_limit: int | None) -> None:
     """Refuse a limit that the interpreter and the kernels alone may exceed."""
-    if memory_limit is not None and memory_limit < LEAST_LIMIT:
+    if memory_limit is not None and as_integer("memory_limit", memory_limit) < LEAST_LIMIT:
         raise InputError(
             f"{memory_limit:,} bytes are too few for the interpreter and its kernels; allow {LEAST_LIMIT:,} or more"
         )

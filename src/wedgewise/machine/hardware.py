@@ -9,6 +9,7 @@ from functools import cache
 from pathlib import Path
 
 from wedgewise.errors import InputError
+from wedgewise.machine.parameters import as_integer
 
 CONTROL_GROUPS = Path("/sys/fs/cgroup")
 MOST_THREADS_PER_CORE, LEAST_MOST_THREADS = 4, 64  # that are granted
@@ -53,9 +54,10 @@ def granted_threads(asked: int | None) -> int:
     """
     if asked is None:
         return usable_threads()
-    if asked < 1:
-        raise InputError(f"threads is at least 1, not {asked}")
-    return min(asked, _most_threads())
+    threads = as_integer("threads", asked)
+    if threads < 1:
+        raise InputError(f"threads is at least 1, not {threads}")
+    return min(threads, _most_threads())
 
 
 def note_on_threads(asked: int | None) -> tuple[str, ...]:
