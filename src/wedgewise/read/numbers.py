@@ -20,6 +20,7 @@ BLOCK_BYTES = 2**18
 MAX_DIGITS = 18
 WORD, BLANK, NEWLINE, ILLEGAL = 0, 1, 2, 3
 BLANKS = "\t\v\f\r "
+SKIPPED_BEGINNINGS = b"%\n" + BLANKS.encode()
 NO_TEXT_REMEDY = "the file is not text, or damaged: check where it comes from"
 
 
@@ -121,6 +122,8 @@ class NumberStream:
 
     def _skip_whole_lines(self) -> None:
         """Go on behind the comments and blank lines that lie whole in the buffer, all at once."""
+        if self._buffer[self._at : self._at + 1] not in SKIPPED_BEGINNINGS:
+            return
         text = np.frombuffer(self._buffer, np.uint8)[self._at :]
         kinds = np.frombuffer(self._buffer.translate(_KINDS), np.uint8)[self._at :]
         ends = np.flatnonzero(kinds == NEWLINE) + 1
