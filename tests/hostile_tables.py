@@ -146,6 +146,21 @@ def mixed_text(path: Path) -> None:
     parquet.write_table(_table(column), path, store_schema=False)
 
 
+def one_text(path: Path, rows: int = 4) -> None:
+    """One text that all rows refer to, of as many mebibytes as the file's name says: a few bytes when compressed."""
+    mebibytes = int(path.stem.rpartition("_")[2])
+    column = pyarrow.DictionaryArray.from_arrays(np.zeros(rows, np.int32), ["x" * (mebibytes << 20)])
+    if path.suffix == ".arrow":
+        _ipc(path, column)
+    else:
+        parquet.write_table(_table(column), path, compression="zstd")
+
+
+def one_text_in_batches(path: Path) -> None:
+    """The same in so many rows that they come in several batches, each with its dictionary."""
+    one_text(path, 1 << 18)
+
+
 def views(path: Path) -> None:
     """Texts that are views of one long text."""
     rows = 2000
@@ -165,6 +180,9 @@ REFUSED: dict[str, Callable[[Path], None]] = {
     "stream.arrow": stream,
     "dictionary.arrow": dictionary,
     "run_ends.arrow": run_ends,
+    **{f"text_{mebibytes}.{kind}": one_text for mebibytes in (20, 40, 50) for kind in ("parquet", "arrow")},
+    "texts_10.parquet": one_text_in_batches,
+    "texts_20.parquet": one_text_in_batches,
 }
 READ: dict[str, Callable[[Path], None]] = {
     "coded_text.parquet": coded_text,

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import NoReturn
 
 import pytest
+from commands import run
 
 from wedgewise import datasets
 from wedgewise.cli import app as commands
@@ -16,6 +17,7 @@ from wedgewise.cli.console import Console
 from wedgewise.cli.options import Reading
 from wedgewise.datasets import packaged
 from wedgewise.errors import MissingFileError
+from wedgewise.machine import own_files
 
 
 @pytest.mark.parametrize(
@@ -38,6 +40,30 @@ def test_who_hears_a_line(
     monkeypatch.setattr(sys.stderr, "isatty", lambda: terminal)
     Console(verbose=verbose, quiet=quiet).say("compiling")
     assert capsys.readouterr().err == ("compiling\n" if said else "")
+
+
+def test_files_that_are_not_believed_are_told_of(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    monkeypatch.setattr(own_files, "_noticed", set())
+    (tmp_path / "file").write_bytes(b"text")
+    (tmp_path / "file").chmod(0o666)
+    with Console(verbose=True).stages():
+        assert own_files.believed(tmp_path / "file") is own_files.believed(tmp_path / "file") is None
+    own_files.notice_once("later", "nobody hears this")
+    line = f"{tmp_path}/file is not believed, because {tmp_path}/file can be written by others\n"
+    assert capsys.readouterr().err == line
+
+
+@pytest.mark.compiled
+def test_kernels_that_are_not_believed_are_told_of(tmp_path: Path) -> None:
+    (tmp_path / "cache").mkdir(mode=0o777)
+    (tmp_path / "cache").chmod(0o777)
+    (tmp_path / "graph.txt").write_text("0 1\n1 2\n2 0\n")
+    environment = {**os.environ, "WEDGEWISE_CACHE": str(tmp_path / "cache")}
+    found = run("count", "graph.txt", "--algorithm", "forward", "-v", cwd=tmp_path, env=environment)
+    assert found.stdout == "1\n"
+    assert found.stderr.count("is not used, because") == 1
 
 
 def test_a_closed_pipe_ends_a_command_quietly(

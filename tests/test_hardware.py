@@ -21,7 +21,7 @@ Files = dict[str, list[str]]
 def files(monkeypatch: pytest.MonkeyPatch) -> Iterator[Files]:
     """The only system files there are, by path, as words."""
     contents: Files = {}
-    monkeypatch.setattr(hardware, "_words", lambda path: contents.get(path, []))
+    monkeypatch.setattr(hardware, "_lines", lambda path: contents.get(path, []))
     hardware._cgroup_cores.cache_clear()
     yield contents
     hardware._cgroup_cores.cache_clear()
@@ -118,6 +118,18 @@ def test_every_control_group_on_the_way_counts(files: Files, version: int, inner
         files[f"{root}/{folder}/{used}"] = ["1500"]
         files[f"{root}/{folder}/memory.stat"] = ["anon", "1000", cached, "500"]
     assert hardware.available_memory() == (4000 if inner_is_tighter else 8000)
+
+
+def test_names_of_control_groups_may_have_blanks(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    inner = tmp_path / "my shell" / "job: 1"
+    inner.mkdir(parents=True)
+    really = hardware._lines
+    here = ["0::/my shell/job: 1", ""]
+    monkeypatch.setattr(hardware, "_lines", lambda path: here if path == "/proc/self/cgroup" else really(path))
+    monkeypatch.setattr(hardware, "CONTROL_GROUPS", tmp_path)
+    (inner / "memory.max").write_text("9000\n")
+    (inner / "memory.current").write_text("1000\n")
+    assert hardware.available_memory() == 8000
 
 
 def test_systems_without_resource_limits(monkeypatch: pytest.MonkeyPatch, files: Files) -> None:

@@ -6,10 +6,12 @@ import json
 import os
 import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from wedgewise.datasets.cache import Record, Shelf
+from wedgewise.datasets import cache
+from wedgewise.datasets.cache import Record, Shelf, checksum, content_of
 from wedgewise.datasets.fetch import fetch
 from wedgewise.errors import DownloadError, StorageError
 from wedgewise.machine import own_files
@@ -134,11 +136,17 @@ def record_of(**changes: object) -> str:
 def test_what_is_remembered_of_a_graph_is_believed_if_it_is_ours(folder: Path) -> None:
     shelf, path = Shelf(folder / "g"), folder / "g.json"
     shelf.make()
-    (folder / "g" / "g.txt").write_bytes(b"0 1\n")
     path.write_text(record_of())
     assert shelf.record() == Record("g.txt", 4, "0", "x", {"m": 1}, ("0",))
-    assert shelf.file() == folder / "g" / "g.txt"
-    for wrong in ({"file": "../g/g.txt"}, {"file": ""}, {"file": 3}, {"bytes": "4"}, {"counted": {"m": None}}):
+    assert shelf.file() is None
+    for wrong in (
+        {"file": "../g/g.txt"},
+        {"file": ""},
+        {"file": 3},
+        {"bytes": "4"},
+        {"counted": {"m": None}},
+        {"signs": {"size": "4"}},
+    ):
         path.write_text(record_of(**wrong))
         assert shelf.record() is None
     path.write_text("[" * 100_000)
@@ -153,6 +161,68 @@ def test_what_is_remembered_of_a_graph_is_believed_if_it_is_ours(folder: Path) -
     (folder / "h.json").write_text(record_of())
     folder.chmod(0o777)
     assert shelf_of_others.record() is None
+
+
+@pytest.fixture
+def shelf(folder: Path) -> Shelf:
+    """A shelf with a file on it, as it arrived."""
+    made = Shelf(folder / "g")
+    made.make()
+    path = made.folder / "g.txt"
+    path.write_bytes(b"0 1\n")
+    made.remember(Record(path.name, origin="x", **content_of(path)))
+    return made
+
+
+def rewrite_in_silence(path: Path) -> None:
+    """Other bytes of the same number, with the old modification time."""
+    before = path.stat()
+    path.write_bytes(b"0 2\n")
+    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+
+
+def replace_by_another(path: Path) -> None:
+    other = path.with_name("other")
+    other.write_bytes(b"0 2\n")
+    other.replace(path)
+
+
+def leave_to_others(path: Path) -> None:
+    path.chmod(0o666)
+
+
+def leave_the_folder_to_others(path: Path) -> None:
+    path.parent.chmod(0o777)
+
+
+def put_a_link(path: Path) -> None:
+    path.rename(path.with_name("other"))
+    path.symlink_to("other")
+
+
+@pytest.mark.parametrize(
+    "change", [rewrite_in_silence, replace_by_another, leave_to_others, leave_the_folder_to_others, put_a_link]
+)
+def test_a_file_that_somebody_else_can_have_changed_is_not_believed(shelf: Shelf, change: Any) -> None:
+    path = shelf.folder / "g.txt"
+    assert shelf.file() == path
+    change(path)
+    assert shelf.file() is None
+
+
+def test_a_file_that_is_the_same_is_compared_once(shelf: Shelf, monkeypatch: pytest.MonkeyPatch) -> None:
+    compared: list[Path] = []
+
+    def watched(path: Path) -> str:
+        compared.append(path)
+        return checksum(path)
+
+    monkeypatch.setattr(cache, "checksum", watched)
+    path = shelf.folder / "g.txt"
+    assert [shelf.file(), shelf.file(), compared] == [path, path, []]
+    path.rename(path.with_name("other"))
+    path.with_name("other").rename(path)
+    assert [shelf.file(), shelf.file(), compared] == [path, path, [path]]
 
 
 def test_a_note_on_a_transfer_that_is_a_pipe_is_not_waited_for(folder: Path) -> None:

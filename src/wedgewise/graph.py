@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from wedgewise.errors import DeviceMemoryError, InputError, MemoryLimitError, UnknownNameError
 from wedgewise.machine import gpu, hardware
+from wedgewise.machine.parameters import as_integer
 from wedgewise.prepare.clean import clean
 from wedgewise.read.columns import ColumnChoice
 from wedgewise.stages import (
@@ -30,7 +31,7 @@ from wedgewise.stages import (
     read_only,
 )
 from wedgewise.stages.labels import pick_labels
-from wedgewise.stages.limits import DEFAULT_LIMITS, Limits
+from wedgewise.stages.limits import Limits, checked_limits
 from wedgewise.stages.vertex_index import VertexIndex
 
 if TYPE_CHECKING:
@@ -104,9 +105,10 @@ class Graph:
         from wedgewise.prepare.attributes import check_combine, edge_attributes
 
         check_combine(combine)
-        limits = limits or DEFAULT_LIMITS
+        limits = checked_limits(limits)
         threads = hardware.granted_threads(threads)
         columns = ColumnChoice(source, target, weight, header)
+        n = None if n is None else as_integer("n", n)
         how = _Reading(n, labels, format, limits, threads, weights, columns)
         self.attributes: EdgeAttributes | None = None
         self._simple: SimpleGraph | None = None
@@ -505,7 +507,7 @@ def read_pairs(
 ) -> EdgeList:
     """The pairs of whatever `Graph` accepts, as they came; the parameters are those of `Graph` and of `read_edges`."""
     threads = hardware.usable_threads()
-    return _Reading(None, labels, format, limits or DEFAULT_LIMITS, threads, None, columns, in_table).edge_list(data)
+    return _Reading(None, labels, format, checked_limits(limits), threads, None, columns, in_table).edge_list(data)
 
 
 def refuse_reading(keywords: Iterable[str]) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import subprocess
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -14,6 +13,7 @@ from typing import Any
 import wedgewise
 from wedgewise.errors import InputError, StorageError
 from wedgewise.machine import hardware
+from wedgewise.machine.children import python_command
 from wedgewise.machine.jit import cache_root
 from wedgewise.machine.progress import Tell
 from wedgewise_bench import graphs, table
@@ -268,7 +268,7 @@ def _setting(systems: Sequence[SystemSource], cells: Sequence[Cell], command: Se
 
 def look_for_gpu() -> dict[str, Any]:
     """The name and the memory of the GPU, if there is one: by a process of its own, which takes no memory of it."""
-    found = subprocess.run([sys.executable, "-c", LOOK_FOR_GPU], capture_output=True, check=True)
+    found = subprocess.run(python_command(LOOK_FOR_GPU), capture_output=True, check=True)
     return json.loads(found.stdout) if found.stdout else {}
 
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 import hashlib
 import json
 import lzma
+import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import product
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +21,7 @@ from wedgewise.datasets.cache import shelf_of
 from wedgewise.errors import FormatError, MissingFileError, UnknownNameError
 from wedgewise.machine import files as storage
 from wedgewise.machine.jit import cache_root
+from wedgewise.machine.own_files import why_not_own_file
 from wedgewise.read import read_edges
 from wedgewise_bench.record_fields import COUNT, anything, by_name, of_form, text
 from wedgewise_bench.spec import INTEGER, Spec
@@ -136,11 +138,12 @@ def answer_graphs(threads: int = 1) -> list[BenchGraph]:
 
 
 def from_stream(stream: generate.EdgeStream, threads: int = 1) -> BenchGraph:
-    """A generated graph; its mark is a hash of its size and its first block."""
+    """A generated graph; its mark is a hash of its size, its first block and its last."""
 
     def fingerprint() -> str:
-        block = stream.block(0, min(stream.pairs_count, 2**16))
-        return _digest(f"{stream.pairs_count} ".encode() + block.tobytes())
+        size, most = stream.pairs_count, min(stream.pairs_count, 2**16)
+        ends = stream.block(0, most).tobytes() + stream.block(size - most, size).tobytes()
+        return _digest(f"{size} ".encode() + ends)
 
     triangles = stream.expected_triangles
     if triangles is None:
@@ -231,21 +234,34 @@ def choose_graphs(graphs: list[BenchGraph], names: list[str] | None) -> list[Ben
 
 
 def prepare(graph: BenchGraph, folder: Path, *, as_text: bool = True) -> PreparedGraph:
-    """Write the graph into `folder`, or take it from there when the same graph was written before.
+    """Write the graph into `folder`, or take it from there when this user wrote the same graph before.
 
     Where nobody reads the text, it need not be written.
     """
     folder.mkdir(parents=True, exist_ok=True)
     stem = f"{graph.name}-{graph.fingerprint()}"
     pairs_path, text_path = folder / f"{stem}.npy", folder / f"{stem}.txt"
-    if not pairs_path.exists():
-        with storage.atomic_write(pairs_path) as file:
-            np.save(file, graph.make_pairs(), allow_pickle=False)
-    pairs = np.load(pairs_path, mmap_mode="r", allow_pickle=False)
-    if as_text and not text_path.exists():
-        with storage.atomic_write(text_path) as file:
-            file.writelines(_text_blocks(pairs))
-    return PreparedGraph(graph.name, pairs_path, text_path, len(pairs), graph.triangles, graph.trusses, graph.edges)
+    if not _is_ours(pairs_path):
+        with storage.atomic_write(pairs_path, mode=0o600) as file:
+            np.save(file, np.ascontiguousarray(graph.make_pairs()), allow_pickle=False)
+    with pairs_path.open("rb") as file:
+        pairs, dtype = _header(file)
+        if as_text and not _is_ours(text_path):
+            with storage.atomic_write(text_path, mode=0o600) as text:
+                text.writelines(_text_blocks(file, dtype))
+    return PreparedGraph(graph.name, pairs_path, text_path, pairs, graph.triangles, graph.trusses, graph.edges)
+
+
+def _is_ours(path: Path) -> bool:
+    """Whether a file is there that this user alone can have written."""
+    return os.path.lexists(path) and why_not_own_file(path) is None
+
+
+def _header(file: IO[bytes]) -> tuple[int, np.dtype[Any]]:
+    """How many pairs a ``.npy`` file has, and of what type; the file stands at the first of them then."""
+    np.lib.format.read_magic(file)
+    (pairs, _), _, dtype = np.lib.format.read_array_header_1_0(file)
+    return pairs, dtype
 
 
 def _truths(path: Path) -> dict[str, Any]:
@@ -272,11 +288,11 @@ def _from_compressed(name: str, path: Path, truth: Mapping[str, Any]) -> BenchGr
     return BenchGraph(name, lambda: _digest(path.read_bytes()), make_pairs, truth["triangles"], trusses, truth["m"])
 
 
-def _text_blocks(pairs: NDArray[Any]) -> Iterator[bytes]:
+def _text_blocks(file: IO[bytes], dtype: np.dtype[Any]) -> Iterator[bytes]:
     """Lines of two numbers separated by a space, many at a time."""
-    for start in range(0, len(pairs), LINES_AT_ONCE):
-        block = pairs[start : start + LINES_AT_ONCE]
-        yield b"%d %d\n" * len(block) % tuple(block.reshape(-1).tolist())
+    while data := file.read(2 * dtype.itemsize * LINES_AT_ONCE):
+        numbers = np.frombuffer(data, dtype).tolist()
+        yield b"%d %d\n" * (len(numbers) // 2) % tuple(numbers)
 
 
 def _digest(content: bytes) -> str:

@@ -7,6 +7,7 @@ import decimal
 import fractions
 import io
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import igraph
@@ -318,3 +319,99 @@ def test_no_memory_stays_no_memory() -> None:
 
 def test_binary_streams_are_files() -> None:
     assert ww.Graph(io.BytesIO(b"0 1\n1 2\n2 0\n")).m == 3
+
+
+class Reading:
+    """A stream that reads as it is told to."""
+
+    def __init__(self, read: Any) -> None:
+        self.read = read
+
+
+def closed_file() -> io.BytesIO:
+    stream = io.BytesIO(b"0 1\n")
+    stream.close()
+    return stream
+
+
+def fail_to_read(_size: int) -> bytes:
+    raise RuntimeError("the line\nis dead")
+
+
+STREAMS: dict[str, tuple[Callable[[], Any], str]] = {
+    "closed": (closed_file, "ValueError: I/O operation on closed file."),
+    "raises": (lambda: Reading(fail_to_read), "RuntimeError: the line is dead"),
+    "has none": (lambda: Reading(None), "TypeError: 'NoneType' object is not callable"),
+    "takes no size": (lambda: Reading(lambda: b"0 1\n"), "TypeError: "),
+}
+
+
+@pytest.mark.parametrize("name", STREAMS)
+def test_a_stream_that_cannot_be_read_is_named(name: str) -> None:
+    make, reason = STREAMS[name]
+    for ask in (ww.Graph, ww.count):
+        with pytest.raises(InputError) as caught:
+            ask(make())
+        message = str(caught.value)
+        assert message.startswith(f"<stream>: cannot be read ({reason}")
+        assert message.endswith("; pass a file opened by open(path, 'rb')")
+
+
+ODD: list[Any] = ["3", 2.5, [4], b"x", object(), {}, True]
+PARAMETERS: list[tuple[Callable[..., Any], str, str, list[Any]]] = [
+    (ww.Graph, "n", "n is an integer, not ", ODD),
+    (ww.Graph, "threads", "threads is an integer, not ", ODD),
+    (ww.count, "threads", "threads is an integer, not ", ODD),
+    (ww.count, "memory_limit", "memory_limit is an integer, not ", ODD),
+    (ww.trussness, "memory_limit", "memory_limit is an integer, not ", ODD),
+    (ww.count, "workers", "workers is an integer, not ", ODD),
+    (ww.Graph, "limits", "limits is a wedgewise.Limits, not ", [5, "x", {}, {"pairs": 5}, []]),
+]
+NAMES: list[tuple[str, str, list[Any]]] = [
+    ("format", "format is the name of a format, not ", [5, ["text"], {}, b"text", ARRAY]),
+    ("labels", "labels is one of auto, int, text, not ", [5, ["text"], {}, None, ARRAY]),
+    ("limits", "limits is a wedgewise.Limits, not ", [5, "x", {}]),
+    ("threads", "threads is an integer, not ", ODD),
+]
+
+
+@pytest.mark.parametrize(("ask", "name", "message", "values"), PARAMETERS)
+def test_a_parameter_of_another_type_is_named(ask: Callable[..., Any], name: str, message: str, values: Any) -> None:
+    for value in values:
+        with pytest.raises(InputError) as caught:
+            ask(PAIRS, **{name: value})
+        assert str(caught.value).startswith(message)
+
+
+@pytest.mark.parametrize(("name", "message", "values"), NAMES)
+def test_a_parameter_of_a_file_of_another_type_is_named(
+    tmp_path: Path, name: str, message: str, values: list[Any]
+) -> None:
+    (tmp_path / "g.txt").write_text("0 1\n")
+    for value in values:
+        with pytest.raises(InputError) as caught:
+            ww.read(tmp_path / "g.txt", **{name: value})
+        assert str(caught.value).startswith(message)
+
+
+@pytest.mark.parametrize("cap", ["decompressed_bytes", "line_bytes", "vertices", "pairs", "memory_bytes"])
+def test_a_cap_is_an_integer(cap: str) -> None:
+    for value in ODD:
+        with pytest.raises(InputError, match=f"{cap} is an integer, not "):
+            ww.Limits(**{cap: value})
+    number: Any = np.uint8(200)
+    assert ww.Limits(**{cap: number}) == ww.Limits(**{cap: 200})
+
+
+def test_a_long_value_is_shown_in_short() -> None:
+    long: Any = list(range(10**6))
+    with pytest.raises(InputError) as caught:
+        ww.Graph(PAIRS, n=long)
+    assert len(str(caught.value)) < 100
+
+
+def test_integers_of_other_libraries_are_integers() -> None:
+    numbers: list[Any] = [np.int8(5), np.uint64(2), np.int64(10**9)]
+    graph = ww.Graph(PAIRS, n=numbers[0], threads=numbers[1])
+    assert (graph.n, type(graph.n)) == (5, int)
+    assert ww.count(graph, threads=numbers[1], memory_limit=numbers[2]) == 1

@@ -95,6 +95,14 @@ def test_prepared_graphs_are_reused_and_never_stale(tmp_path: Path) -> None:
     assert graphs.prepare(graph("a"), tmp_path) == first
     assert graphs.prepare(graph("b"), tmp_path).pairs_path != first.pairs_path
     assert made == ["a", "b"]
+    for path in (first.pairs_path, first.text_path):
+        content = path.read_bytes()
+        path.write_bytes(b"of others")
+        path.chmod(0o666)
+        graphs.prepare(graph("a"), tmp_path)
+        assert path.read_bytes() == content
+        assert path.stat().st_mode & 0o777 == 0o600
+    assert made == ["a", "b", "a"]
 
 
 def test_the_count_of_every_generated_graph_is_known() -> None:

@@ -200,6 +200,7 @@ def test_kernels_are_rehearsed_elsewhere_until_all_of_them_are_stored(
     codes, commands = [1, 0], []
 
     def run(command: list[str], **_: Any) -> subprocess.CompletedProcess[str]:
+        assert command[:2] == [sys.executable, "-P"]  # nothing is imported from the folder that the command is given in
         commands.append(command[-1])
         return subprocess.CompletedProcess(command, codes.pop(0), "", "")
 

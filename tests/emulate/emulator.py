@@ -24,6 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wedgewise.machine import gpu
+from wedgewise.machine.own_files import make_own_folder, why_not_own
 
 HERE = Path(__file__).parent
 HEADER, MACHINE = HERE / "cuda_emulation.h", HERE / "cuda_emulation.cpp"
@@ -209,9 +210,12 @@ def compiler_version() -> str:
     return subprocess.run((compiler(), "--version"), capture_output=True, text=True, check=True).stdout
 
 
+@cache
 def default_folder() -> Path:
-    """Where compiled kernels stay between runs of the tests."""
-    return Path(tempfile.gettempdir()) / f"wedgewise-emulated-kernels-{os.getuid()}"
+    """Where compiled kernels stay between runs of the tests; where others can have put some, a fresh folder."""
+    folder = Path(tempfile.gettempdir()) / f"wedgewise-emulated-kernels-{os.getuid()}"
+    make_own_folder(folder)
+    return folder if why_not_own(folder) is None else Path(tempfile.mkdtemp(prefix=f"{folder.name}-"))
 
 
 class PoisonedNumpy:

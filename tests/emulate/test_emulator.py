@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import tempfile
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -15,6 +17,7 @@ from emulate.emulator import (
     EmulatedDevice,
     EmulationError,
     PoisonedNumpy,
+    default_folder,
     kernels_of,
     pasted_lines,
 )
@@ -29,6 +32,21 @@ ADDRESS, THREAD = "address,undefined", "thread"
 @pytest.fixture
 def device() -> EmulatedDevice:
     return EmulatedDevice(kernels=HERE)
+
+
+def test_kernels_are_loaded_from_a_folder_of_ours(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    default_folder.cache_clear()
+    folder = default_folder()
+    assert (folder.parent, folder.stat().st_mode & 0o777) == (tmp_path, 0o700)
+    default_folder.cache_clear()
+    assert default_folder() == folder
+    folder.chmod(0o777)
+    default_folder.cache_clear()
+    fresh = default_folder()
+    assert fresh != folder
+    assert fresh.stat().st_mode & 0o777 == 0o700
+    default_folder.cache_clear()
 
 
 def test_the_primitives(device: EmulatedDevice) -> None:

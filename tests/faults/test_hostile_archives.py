@@ -108,6 +108,19 @@ def test_a_header_takes_no_more_memory_than_a_name_needs(folder: Path, kind: byt
         tracemalloc.stop()
 
 
+def test_a_member_has_a_few_facts(folder: Path) -> None:
+    """Each takes time, and a small archive can hold millions of them."""
+    out = entry("out.x", size=len(EDGES)), EDGES
+    for count in (1000, 1001):
+        facts = b"5 a=\n" * count
+        path = archive(folder / "g.tar.gz", [(entry("x", tarfile.XHDTYPE, size=len(facts)), facts), out])
+        if count == 1000:
+            assert read_graph(path).m == 3
+        else:
+            with pytest.raises(FormatError, match="the archive holds over 1,000 facts about a member; unpack it"):
+                read_graph(path)
+
+
 def test_many_headers_are_not_kept(folder: Path) -> None:
     names = raw(tarfile.GNUTYPE_LONGNAME, 5, content=b"out.y") * 2000 + raw(tarfile.DIRTYPE, 0)
     path = folder / "g.tar.gz"

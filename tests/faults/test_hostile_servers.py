@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 import re
+import tracemalloc
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -25,6 +26,7 @@ CHUNKED = b"Transfer-Encoding: chunked"
 CHUNK = b"1000\r\n%b\r\n" % bytes(4096)
 PARTIAL = b"HTTP/1.1 206 Partial Content\r\nContent-Range: bytes 0-1/"
 MOST = 1 << 16
+LONG_BODY = 1 << 24
 REPLIES: dict[str, tuple[bytes, str]] = {
     "no reason": (b"HTTP/1.1 404\r\n\r\n", "the server answers 404;"),
     "an empty reason": (b"HTTP/1.1 404 \r\n\r\n", "the server answers 404;"),
@@ -73,6 +75,24 @@ def test_an_odd_answer_is_one_error(tmp_path: Path, name: str) -> None:
         fetch(address, tmp_path / "graph", "download", None, most_bytes=MOST)
     assert len(str(caught.value)) < 1000
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("leads", ["on", "round"])
+def test_what_comes_with_a_redirection_is_not_read(server: Loopback, tmp_path: Path, leads: str) -> None:
+    server.files["graph"] = Served(b"0 1\n")
+    target = server.url("graph") if leads == "on" else "/graph"
+    reply = MOVED + target.encode() + CLOSE + bytes(LONG_BODY)
+    with answering(reply) as address:
+        tracemalloc.start()
+        try:
+            fetch(address, tmp_path / "graph", "download", None, most_bytes=MOST)
+        except DownloadError:
+            assert leads == "round"
+        finally:
+            peak = tracemalloc.get_traced_memory()[1]
+            tracemalloc.stop()
+    assert (tmp_path / "graph").exists() == (leads == "on")
+    assert peak < LONG_BODY // 4
 
 
 @pytest.mark.parametrize("seed", range(40))

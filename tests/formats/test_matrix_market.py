@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+import time
 from pathlib import Path
 
 import numpy as np
@@ -75,3 +77,34 @@ def test_a_word_without_end_is_refused(tmp_path: Path) -> None:
     path = matrix(tmp_path, "pattern general", "9 9 1\n" + "1" * (3 * numbers.BLOCK_BYTES))
     with pytest.raises(FormatError, match="a word of more than 262,144 bytes"):
         read_edges(path)
+
+
+@pytest.mark.parametrize("line", ["%\n", "% 1 2 3\n", " \n", "\n", "\t\r\n"])
+@pytest.mark.parametrize("lines", [1, 7, 200_000])
+def test_comments_and_blank_lines_are_skipped_and_counted(tmp_path: Path, line: str, lines: int) -> None:
+    path = matrix(tmp_path, "pattern general", line * lines + "3 3 1\n1 2\n")
+    assert read_edges(path).pairs.tolist() == [[0, 1]]
+    path = matrix(tmp_path, "pattern general", line * lines + "3 x 1\n1 2\n")
+    with pytest.raises(FormatError, match=f":{lines + 2}: "):
+        read_edges(path)
+
+
+@pytest.mark.parametrize("line", [b"%\n", b" \n"])
+def test_millions_of_comments_take_a_moment(line: bytes) -> None:
+    text = b"%%MatrixMarket matrix coordinate pattern general\n" + line * (8 << 20) + b"3 3 1\n1 2\n"
+    begun = time.process_time()
+    assert read_edges(io.BytesIO(text)).pairs.tolist() == [[0, 1]]
+    assert time.process_time() - begun < 3
+
+
+@pytest.mark.parametrize(("wrong", "said"), [(b"%a\0b\n", "a NUL byte"), (b"%a\xffb\n", "invalid UTF-8")])
+@pytest.mark.parametrize("before", [0, 9])
+def test_comments_are_text(wrong: bytes, said: str, before: int) -> None:
+    banner = b"%%MatrixMarket matrix coordinate pattern general\n"
+    with pytest.raises(FormatError, match=f":{before + 2}: {said}"):
+        read_edges(io.BytesIO(banner + b"% fine\n" * before + wrong + b"% \xff \0\n3 3 1\n1 2\n"))
+
+
+def test_a_comment_that_no_line_ends(tmp_path: Path) -> None:
+    with pytest.raises(FormatError, match="no size line"):
+        read_edges(matrix(tmp_path, "pattern general", "% one\n% two"))

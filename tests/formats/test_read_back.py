@@ -219,7 +219,6 @@ def test_labels_that_would_not_come_back_are_named(tmp_path: Path, name: str, na
 
 
 MISTAKEN: list[tuple[str, str | None, list[int], str]] = [
-    ("g.bel64", None, [2**32 - 1, 1], "would be read as arrow, "),
     ("g.bel", "csv", [0, 1], "would be read as bel, by its suffix or its first bytes, and is text"),
     ("g.csv", "metis", [0, 1], "would be read as text, by its suffix or its first bytes, and is metis"),
     ("g.bel", None, [2**31, 1], "64-bit ids that all differ look like 32-bit pairs too; name the file .bel64"),
@@ -244,6 +243,11 @@ def test_files_that_would_be_mistaken_are_refused(
 def test_signatures_in_raw_pairs_are_data(tmp_path: Path, name: str, first: int) -> None:
     write_edges(np.array([[first, 1]]), tmp_path / name)
     assert read_edges(tmp_path / name).pairs.tolist() == [[first, 1]]
+
+
+def test_the_signature_of_a_stream_in_raw_pairs_is_data(tmp_path: Path) -> None:
+    write_edges(np.array([[2**32 - 1, 1]]), tmp_path / "g.bel64")
+    assert read_edges(tmp_path / "g.bel64").pairs.tolist() == [[2**32 - 1, 1]]
 
 
 def test_small_blocks_are_judged_together(tmp_path: Path) -> None:

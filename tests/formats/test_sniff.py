@@ -20,7 +20,7 @@ EDGES = np.array([[0, 1], [1, 2], [0, 2], [2, 5]])
     ("written", "expected"),
     [("npy", "npy"), ("npz", "npz"), ("mtx", "Matrix Market"), ("parquet", "Parquet"), ("arrow", "Arrow")],
 )
-@pytest.mark.parametrize("named", ["g", "g.txt", "g.bel", "g.graph", "g.gz"])
+@pytest.mark.parametrize("named", ["g", "g.txt", "g.graph", "g.gz"])
 def test_a_signature_outweighs_the_suffix(tmp_path: Path, written: str, expected: str, named: str) -> None:
     pytest.importorskip("pyarrow")
     source = tmp_path / f"source.{written}"
@@ -28,6 +28,25 @@ def test_a_signature_outweighs_the_suffix(tmp_path: Path, written: str, expected
     target = tmp_path / named
     source.rename(target)
     assert read_edges(target).origin.format == expected
+
+
+@pytest.mark.parametrize("suffix", ["bel", "bel32", "bel64"])
+@pytest.mark.parametrize(
+    "beginning",
+    [
+        b"ARROW1\0\0",
+        b"%%MatrixMarket m",
+        b"PAR1\x15\0\x15\0",
+        b"\x93NUMPY\1\0v\0{     ",
+        b"\x80\4abcdef",
+    ],
+)
+def test_the_suffix_of_raw_pairs_is_believed(tmp_path: Path, suffix: str, beginning: bytes) -> None:
+    path = tmp_path / f"g.{suffix}"
+    path.write_bytes(beginning + bytes(-len(beginning) % 16) + bytes(16))
+    named = read_edges(path, format=suffix)
+    assert read_edges(path).pairs.tolist() == named.pairs.tolist()
+    assert read_edges(path).origin.format == named.origin.format
 
 
 @pytest.mark.parametrize(

@@ -145,3 +145,16 @@ def test_values_must_fit() -> None:
     for convert in (interop.to_scipy, interop.to_graphblas):
         with pytest.raises(InputError, match=r"values has shape \(3,\); it needs one entry per edge: 2"):
             convert(graph, values=[1, 2, 3])
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int16", "uint32", "float32", "bool", "longdouble"])
+@pytest.mark.parametrize("format", ["coo", "csr", "csc"])
+def test_values_that_are_stored_twice_add_up_as_floats(dtype: str, format: str) -> None:
+    largest = int(np.iinfo(dtype).max) if dtype.startswith(("int", "uint")) else 1
+    indices, offsets = np.array([1, 1]), np.array([0, 2, 2])
+    values = np.array([largest, largest], dtype)
+    form = (values, (np.array([0, 0]), indices)) if format == "coo" else (values, indices, offsets)
+    matrix = getattr(scipy.sparse, f"{format}_array")(form, shape=(2, 2))
+    weights = ww.Graph(matrix, weights=True).weights
+    assert weights is not None
+    assert weights.tolist() == [2.0 * largest]

@@ -30,6 +30,7 @@ from wedgewise.graph import Graph
 from wedgewise.machine import hardware
 from wedgewise.machine.budget import room_within
 from wedgewise.machine.files import named_failures
+from wedgewise.machine.own_files import signs_of
 from wedgewise.prepare.orient_arrays import expected_wedges
 from wedgewise.result import Result
 from wedgewise.run.outofcore import PROCESS
@@ -215,22 +216,20 @@ def _written(shortage: Shortage, folder: Path, options: Options, tell: Tell) -> 
 def _identity(source: Source, options: Options) -> Identity:
     """A file by its path and by what the system says of it, a graph by its edges; and what their blocks depend on.
 
-    Of a file that is its size, its modification time, its inode and its change time. Anybody can give another file the
-    first two; the change time is the system's own, and moves with every write, rename and copy. So a copy of the same
-    bytes is taken for another file, which costs cutting it again. A checksum of some of the bytes would save that, and
-    miss an edit between them; one of all bytes would read the file once more. A restart of the machine changes none.
+    What the system says are `signs_of` the file, by which a copy of the same bytes is another file; that costs cutting
+    it again. A checksum of some of the bytes would save that, and miss an edit between them; one of all bytes would
+    read the file once more.
     """
     facts = {"memory_limit": options.memory_limit, "version": __version__}
     if isinstance(source, Graph):
         return Identity(_fingerprint(source), facts)
     path = os.path.realpath(source.path)
     with named_failures(path, "looked at", "check the path"):
-        status = os.stat(path)
+        signs = signs_of(path)
     limits = asdict(source.limits.with_values({"memory_bytes": None}))  # of which the blocks do not depend
     read_as = {"labels": source.labels, "format": source.format, "limits": limits}
     read_as["columns"] = asdict(source.columns)
-    seen = {"size": status.st_size, "time": status.st_mtime_ns, "inode": status.st_ino, "changed": status.st_ctime_ns}
-    return Identity(path, {**seen, **read_as, **facts})
+    return Identity(path, {**signs, **read_as, **facts})
 
 
 def _fingerprint(graph: Graph) -> str:

@@ -20,7 +20,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from operator import index
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -31,6 +30,7 @@ from wedgewise.answer import coefficients
 from wedgewise.answer_types import GeneralizedDegree, Truss, TrussLevel
 from wedgewise.errors import InputError, UnknownNameError
 from wedgewise.graph import Graph, refuse_reading
+from wedgewise.machine.parameters import as_integer
 from wedgewise.machine.threads import run_tasks
 from wedgewise.prepare.sorting import sorted_keys
 from wedgewise.run.plan import Options, check_memory
@@ -89,10 +89,7 @@ class Question:
 
 def _checked_k(k: Any) -> int:
     """Which truss is meant, or an error that says what can be asked for."""
-    try:
-        number = index(k)
-    except TypeError:
-        raise InputError(f"k is an integer of at least {LEAST_K}, not {k!r}") from None
+    number = as_integer("k", k, f"an integer of at least {LEAST_K}")
     if number < LEAST_K:
         raise InputError(f"k is at least {LEAST_K}, not {number}: every edge is in the {LEAST_K}-truss")
     return number

@@ -1,10 +1,10 @@
 """Where output goes.
 
 Answers go to standard output: text, or one JSON object with ``--json``. Everything else goes to standard
-error, and only to a terminal: progress bars when both streams are terminals, the lines about compiling when
-standard error is one. ``--verbose`` writes stages and compilations as lines wherever standard error goes;
-``--quiet`` writes neither. A note says wherever standard error goes what may be wrong in how a file was read, but for
-``--quiet``.
+error, and only to a terminal: progress bars when both streams are terminals, the lines about compiling, and
+about files that are not believed, when standard error is one. ``--verbose`` writes stages and these lines
+wherever standard error goes; ``--quiet`` writes neither. A note says wherever standard error goes what may be
+wrong in how a file was read, but for ``--quiet``.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from _wedgewise_start.signals import end
 from wedgewise.cli import INTERRUPTED
 from wedgewise.cli.streams import escaped
 from wedgewise.errors import WedgewiseError
-from wedgewise.machine import jit
+from wedgewise.machine import jit, own_files
 from wedgewise.machine.progress import Tell, progress_bar
 from wedgewise.report.objects import Object, to_json
 
@@ -69,6 +69,7 @@ class Console:
     def stages(self) -> Iterator[Tell | None]:
         """What long work reports its progress to; None where nobody watches."""
         jit.on_compile(self.say)
+        own_files.on_notice(self.say)
         try:
             if self.verbose:
                 yield _StageLines().tell
@@ -77,6 +78,7 @@ class Console:
                     yield tell
         finally:
             jit.on_compile(None)
+            own_files.on_notice(None)
 
 
 class _StageLines:

@@ -123,7 +123,7 @@ def _names_here() -> list[str]:
     from wedgewise.datasets import catalogue
     from wedgewise.datasets.cache import shelf_of
 
-    return [name for name in catalogue() if shelf_of(name).file() is not None]
+    return [name for name in catalogue() if shelf_of(name).own_file() is not None]
 
 
 def _place(graph: PublishedGraph) -> str:

@@ -146,7 +146,7 @@ def verify(name: str, *, trusses: bool = False, progress: Tell | bool | None = N
     from wedgewise.machine.progress import progress_bar
 
     graph, shelf = find(name), shelf_of(find(name).name)
-    path = shelf.file()
+    path = shelf.own_file()
     with progress_bar(progress) as tell:
         if path is not None:
             return obtain.verify_file(graph, shelf, path, trusses=trusses, tell=tell)

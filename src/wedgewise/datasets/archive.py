@@ -21,7 +21,7 @@ from wedgewise.stages.limits import Limits
 ARCHIVE = re.compile(r"\.(tar(\.\w+)?|tgz)$")
 BLOCK = 512
 PIECE_BYTES = 1 << 18
-MOST_HEADER_BYTES = 1 << 16
+MOST_HEADER_BYTES, MOST_FACTS = 1 << 16, 1000
 FILES = (b"0", b"\0", b"7")
 WITHOUT_CONTENT = (b"1", b"2", b"3", b"4", b"5", b"6")  # links, devices, folders, pipes
 LONG_NAME, FACTS, SPARSE = b"L", (b"x", b"X"), b"S"
@@ -140,13 +140,16 @@ class _Archive:
     def _facts(self, text: bytes) -> dict[bytes, bytes]:
         """Facts by name: each is its length, a space, its name, an equals sign, its value and a newline."""
         found: dict[bytes, bytes] = {}
-        while text:
-            begun = FACT.match(text)
-            end = 0 if begun is None else int(begun[1])
+        count = at = 0
+        while at < len(text):
+            if count == MOST_FACTS:
+                raise self._wrong(f"holds over {MOST_FACTS:,} facts about a member")
+            begun = FACT.match(text, at)
+            end = 0 if begun is None else at + int(begun[1])
             if begun is None or not begun.end() < end <= len(text):
                 raise self.damaged("facts about a member are none")
             found[begun[2]] = text[begun.end() : end - 1]
-            text = text[end:]
+            count, at = count + 1, end
         if any(name.startswith(b"GNU.sparse.") for name in found):
             raise self._wrong("holds a sparse file")
         return found

@@ -11,14 +11,22 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from dataclasses import asdict, dataclass, field
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from wedgewise.errors import MissingFileError, StorageError
 from wedgewise.machine.files import atomic_write, put_in_place
 from wedgewise.machine.jit import CACHE_VARIABLE, cache_root
-from wedgewise.machine.own_files import believed, make_own_folder
+from wedgewise.machine.own_files import (
+    believed,
+    make_own_folder,
+    notice_once,
+    signs_of,
+    why_not_own,
+    why_not_own_file,
+)
 
 if TYPE_CHECKING:
     from wedgewise.machine.progress import Tell
@@ -34,6 +42,7 @@ class Record:
     ----------
     file : its name
     bytes, sha256 : its size and checksum when it arrived
+    signs : what the system said of it then, or when it was last compared with the checksum
     origin : the address or path that it came from
     counted : n, m and triangles that were counted in it, and kmax if that was asked for; empty before it was checked
     verified : the checksums of this graph's files that were counted and agree with what is published
@@ -45,6 +54,7 @@ class Record:
     origin: str
     counted: dict[str, int] = field(default_factory=dict)
     verified: tuple[str, ...] = ()
+    signs: dict[str, int] = field(default_factory=dict)
 
     @property
     def is_verified(self) -> bool:
@@ -85,12 +95,32 @@ class Shelf:
             file.write(json.dumps(asdict(record), indent=1).encode())
 
     def file(self) -> Path | None:
-        """The file, if it is there in its full length."""
+        """The file, if it is there, of this user alone, and as it arrived.
+
+        Its bytes are compared with the checksum where somebody has written, replaced or renamed it since.
+        """
+        path, record = self.own_file(), self.record()
+        if path is None or record is None:
+            return None
+        if signs_of(path) != record.signs:
+            found = content_of(path)
+            if (found["bytes"], found["sha256"]) != (record.bytes, record.sha256):
+                notice_once(str(path), f"{path} is not believed, because it has another checksum than when it arrived")
+                return None
+            with suppress(StorageError):  # who cannot write here compares again next time
+                self.remember(replace(record, **found))
+        return path
+
+    def own_file(self) -> Path | None:
+        """The file, if it is there and of this user alone, whatever it holds."""
         record = self.record()
-        if record is None:
+        if record is None or not (self.folder / record.file).exists():
             return None
         path = self.folder / record.file
-        return path if path.is_file() and path.stat().st_size == record.bytes else None
+        reason = why_not_own_file(path) or why_not_own(self.folder)
+        if reason is not None:
+            notice_once(str(self.folder), f"{path} is not believed, because {reason}")
+        return path if reason is None else None
 
     def begun(self) -> bool:
         """Whether a part of a file has arrived."""
@@ -131,8 +161,8 @@ def shelf_of(name: str) -> Shelf:
 def _record_of(facts: dict[str, Any]) -> Record:
     """A record with every field as it was written, whose file lies on the shelf."""
     record = Record(**{**facts, "verified": tuple(facts["verified"])})
-    texts = (record.file, record.sha256, record.origin, *record.counted, *record.verified)
-    numbers = (record.bytes, *record.counted.values())
+    texts = (record.file, record.sha256, record.origin, *record.counted, *record.verified, *record.signs)
+    numbers = (record.bytes, *record.counted.values(), *record.signs.values())
     if not all(type(text) is str for text in texts) or not all(type(number) is int for number in numbers):
         raise TypeError("a field of another kind")
     if record.file in ("", ".", "..") or Path(record.file).name != record.file:
@@ -145,6 +175,12 @@ def _readable(path: Path) -> BinaryIO:
         return path.open("rb")
     except OSError as error:
         raise MissingFileError(f"{path}: cannot be read ({error.strerror}); check its permissions") from error
+
+
+def content_of(path: Path) -> dict[str, Any]:
+    """What a `Record` says of the content of a file; its signs are looked at first, so that later changes show."""
+    signs = signs_of(path)
+    return {"bytes": signs["size"], "sha256": checksum(path), "signs": signs}
 
 
 def checksum(path: Path) -> str:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import re
 import time
+from contextlib import closing
 from dataclasses import asdict, dataclass, replace
 from http.client import HTTPException, HTTPMessage, HTTPResponse
 from pathlib import Path
@@ -170,7 +171,7 @@ class _Transfer:
         try:
             response = self._open(_headers(version, have))
         except HTTPError as error:
-            with error:
+            with closing(error):  # a redirection that leads in a circle is closed already
                 if error.code != 416 or not have:
                     raise self._refusal(error) from error
                 if error.headers.get("Content-Range") == f"bytes */{have}":
@@ -275,7 +276,7 @@ class _Transfer:
 
 
 class _Redirections(HTTPRedirectHandler):
-    """Follows to http and https alone."""
+    """Follows to http and https alone, and reads nothing of an answer that leads elsewhere."""
 
     def redirect_request(self, req: Request, *about: Any) -> Request | None:
         if not is_address(str(about[-1])):
@@ -283,7 +284,9 @@ class _Redirections(HTTPRedirectHandler):
                 f"{req.full_url}: the server sends us on to {_briefly(about[-1])}, which is not of http or https; "
                 f"{ELSEWHERE}"
             )
-        return super().redirect_request(req, *about)
+        new = super().redirect_request(req, *about)
+        about[0].close()  # or all that comes with the redirection would be read
+        return new
 
     def http_error_302(self, req: Request, fp: IO[bytes], code: int, msg: str, headers: HTTPMessage) -> Any:
         try:

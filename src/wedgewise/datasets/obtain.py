@@ -11,7 +11,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 from wedgewise.datasets import packaged
 from wedgewise.datasets.archive import edges_in, is_archive
-from wedgewise.datasets.cache import Record, Shelf, checksum, shelf_of
+from wedgewise.datasets.cache import Record, Shelf, content_of, shelf_of
 from wedgewise.datasets.catalogue import PublishedGraph
 from wedgewise.datasets.check import Verification, compare
 from wedgewise.datasets.fetch import fetch, has_begun, is_address
@@ -77,11 +77,12 @@ def verify_file(
 ) -> Verification:
     """Count a file on the shelf and compare; content that agrees is remembered by its checksum."""
     verification = compare(graph, read_graph(path), trusses=trusses, tell=tell)
-    sha256 = checksum(path)
-    record = shelf.record() or Record(path.name, path.stat().st_size, sha256, str(path))
+    found = content_of(path)
+    sha256 = found["sha256"]
+    record = shelf.record() or Record(path.name, origin=str(path), **found)
     others = tuple(known for known in record.verified if known != sha256)
     verified = (*others, sha256) if verification.agrees else others
-    shelf.remember(replace(record, sha256=sha256, counted=dict(verification.counted), verified=verified))
+    shelf.remember(replace(record, counted=dict(verification.counted), verified=verified, **found))
     return verification
 
 
@@ -133,9 +134,10 @@ def _bring(graph: PublishedGraph, shelf: Shelf, source: Place | None, tell: Tell
     else:
         found = file_at(graph, source)
         path, origin = shelf.copy_in(found, f"copy {graph.name}", tell), str(found.absolute())
-    sha256, known = checksum(path), shelf.record()
-    verified = (sha256,) if generated else () if known is None else known.verified
-    shelf.remember(Record(path.name, path.stat().st_size, sha256, origin, verified=verified))
+    path.chmod(0o600)  # files that others can write to are not believed
+    content, known = content_of(path), shelf.record()
+    verified = (content["sha256"],) if generated else () if known is None else known.verified
+    shelf.remember(Record(path.name, origin=origin, verified=verified, **content))
     return path
 
 

@@ -14,8 +14,10 @@ from pathlib import Path
 
 from wedgewise.errors import InputError, MemoryLimitError, StorageError
 from wedgewise.machine import hardware, jit
+from wedgewise.machine.children import python_command
 from wedgewise.machine.files import atomic_write
 from wedgewise.machine.out_of_memory import memory_for
+from wedgewise.machine.parameters import as_integer
 from wedgewise.machine.release_memory import give_back
 
 log = logging.getLogger("wedgewise")
@@ -27,7 +29,7 @@ RESERVE_BYTES = 24 << 20  # objects, stacks of threads, and what the allocator k
 
 def check_limit(memory_limit: int | None) -> None:
     """Refuse a limit that the interpreter and the kernels alone may exceed."""
-    if memory_limit is not None and memory_limit < LEAST_LIMIT:
+    if memory_limit is not None and as_integer("memory_limit", memory_limit) < LEAST_LIMIT:
         raise InputError(
             f"{memory_limit:,} bytes are too few for the interpreter and its kernels; allow {LEAST_LIMIT:,} or more"
         )
@@ -73,11 +75,8 @@ def _note_on(rehearsal: Callable[..., None], arguments: tuple[str, ...]) -> Path
 
 def _rehearse_elsewhere(rehearsal: Callable[..., None], arguments: tuple[str, ...], note: Path) -> None:
     """Let another process compile and store the kernels; where that fails, this one will."""
-    command = (
-        f"import sys; sys.path[:] = {sys.path!r}\n"
-        f"from {rehearsal.__module__} import {rehearsal.__name__}; {rehearsal.__name__}(*{arguments!r})"
-    )
-    ran = subprocess.run([sys.executable, "-c", command], capture_output=True, text=True, check=False)
+    program = f"from {rehearsal.__module__} import {rehearsal.__name__}; {rehearsal.__name__}(*{arguments!r})"
+    ran = subprocess.run(python_command(program), capture_output=True, text=True, check=False)
     if ran.returncode != 0:
         log.info("kernels could not be compiled by another process (%s)", ran.stderr.strip())
         return

@@ -9,6 +9,7 @@ from functools import cache
 from pathlib import Path
 
 from wedgewise.errors import InputError
+from wedgewise.machine.parameters import as_integer
 
 CONTROL_GROUPS = Path("/sys/fs/cgroup")
 MOST_THREADS_PER_CORE, LEAST_MOST_THREADS = 4, 64  # that are granted
@@ -53,9 +54,10 @@ def granted_threads(asked: int | None) -> int:
     """
     if asked is None:
         return usable_threads()
-    if asked < 1:
-        raise InputError(f"threads is at least 1, not {asked}")
-    return min(asked, _most_threads())
+    threads = as_integer("threads", asked)
+    if threads < 1:
+        raise InputError(f"threads is at least 1, not {threads}")
+    return min(threads, _most_threads())
 
 
 def note_on_threads(asked: int | None) -> tuple[str, ...]:
@@ -106,7 +108,7 @@ def _left_in(folder: Path, limit_name: str, used_name: str, cached_name: str) ->
 def _control_groups(controller: str) -> list[Path]:
     """The folders of the control groups that hold this process, innermost first; "" stands for version 2."""
     root = CONTROL_GROUPS / controller
-    lines = [line.split(":", 2) for line in _words("/proc/self/cgroup")]
+    lines = [line.split(":", 2) for line in _lines("/proc/self/cgroup")]
     paths = [line[2] for line in lines if len(line) == 3 and controller in line[1].split(",")]
     inner = [root / path.lstrip("/") for path in paths]
     return [
@@ -142,8 +144,12 @@ def _processor_name() -> str:
 
 
 def _words(path: str) -> list[str]:
+    return " ".join(_lines(path)).split()
+
+
+def _lines(path: str) -> list[str]:
     try:
-        return Path(path).read_text().split()
+        return Path(path).read_text(errors="surrogateescape").split("\n")
     except OSError:
         return []
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from io import BufferedReader
 from pathlib import Path
 
@@ -20,6 +20,7 @@ OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
 MOST_LINKS = 40  # that a path may lead through, as on Linux
 
 _noticed: set[str] = set()
+_notice_listener: Callable[[str], None] | None = None
 
 
 class NotBelievedError(Exception):
@@ -58,11 +59,9 @@ def read_own(path: Path) -> bytes | None:
         if found is None:
             raise NotBelievedError(f"{path} is no regular file")
         with found[0] as file:
-            status = os.fstat(file.fileno())
-            if status.st_uid != _this_user(status.st_uid):
-                raise NotBelievedError(f"{path} belongs to another user (uid {status.st_uid})")
-            if _others_write(status):
-                raise NotBelievedError(f"{path} can be written by others")
+            reason = _why_not_own_file(path, os.fstat(file.fileno()))
+            if reason is not None:
+                raise NotBelievedError(reason)
             return file.read()
     except (FileNotFoundError, NotADirectoryError):
         return None
@@ -83,10 +82,39 @@ def believed(path: Path) -> bytes | None:
 
 
 def notice_once(subject: str, line: str) -> None:
-    """Log a line, unless one on the same subject was logged: what is wrong with one file is wrong with many."""
+    """Say a line, unless one on the same subject was said: what is wrong with one file is wrong with many."""
     if subject not in _noticed:
         _noticed.add(subject)
         log.info("%s", line)
+        if _notice_listener is not None:
+            _notice_listener(line)
+
+
+def on_notice(listener: Callable[[str], None] | None) -> None:
+    """Tell `listener` every line that is logged here."""
+    global _notice_listener
+    _notice_listener = listener
+
+
+def signs_of(path: str | os.PathLike[str]) -> dict[str, int]:
+    """What the system says of a file, by which one that nobody has written, replaced or renamed is known again.
+
+    Anybody can give another file the same size and modification time; the change time is the system's own, and moves
+    with every write, rename and copy. So a copy of the same bytes is taken for another file. A restart of the machine
+    changes none of it.
+    """
+    status = os.stat(path)
+    return {
+        "size": status.st_size,
+        "time": status.st_mtime_ns,
+        "inode": status.st_ino,
+        "changed": status.st_ctime_ns,
+    }
+
+
+def why_not_own_file(path: Path) -> str | None:
+    """Why others could have written a file that is there; None where nobody could. Of its folder nothing is said."""
+    return _why_not_own_file(path, os.lstat(path))
 
 
 def why_not_own(folder: Path) -> str | None:
@@ -135,6 +163,14 @@ def _way_to(path: Path) -> Iterator[Path]:
         if at.is_symlink() and links < MOST_LINKS:
             target = at.parent / os.readlink(at)
             at, ahead, links = Path(target.anchor), [*ahead, *reversed(target.parts[1:])], links + 1
+
+
+def _why_not_own_file(path: Path, status: os.stat_result) -> str | None:
+    if not stat.S_ISREG(status.st_mode):
+        return f"{path} is no regular file"
+    if status.st_uid != _this_user(status.st_uid):
+        return f"{path} belongs to another user (uid {status.st_uid})"
+    return f"{path} can be written by others" if _others_write(status) else None
 
 
 def _this_user(owner: int) -> int:

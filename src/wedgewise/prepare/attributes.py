@@ -21,7 +21,7 @@ from wedgewise.errors import InputError, UnknownNameError
 from wedgewise.machine.out_of_memory import memory_for
 from wedgewise.machine.threads import run_tasks
 from wedgewise.prepare.radix import changed
-from wedgewise.stages import EdgeList, Keys, SimpleGraph, make_read_only
+from wedgewise.stages import EdgeList, Keys, SimpleGraph, make_read_only, read_only
 
 CHUNK = 1 << 18
 NOWHERE = -1
@@ -113,7 +113,7 @@ def edge_attributes(
         places >>= 1  # the edge of a side; NOWHERE stays
         count = simple.m
     loops = 0 if weights is None else _place_loops(edge_list, simple, places, count)
-    is_given = _marked(places, count + loops)
+    is_given = read_only(_marked(places, count + loops))  # before parts of it are handed out
     by_edge = is_given[:count].reshape(-1, 2 if directed else 1)
     if not by_edge.any(axis=1).all():
         raise changed(edge_list.origin.name)
@@ -122,7 +122,7 @@ def edge_attributes(
         return EdgeAttributes(directions, None)
     if combine == "error":
         _refuse_repeats(edge_list, places, int(np.count_nonzero(is_given)))
-    kept = _combined(edge_list, weights, places, count + loops, combine)
+    kept = read_only(_combined(edge_list, weights, places, count + loops, combine))
     largest = float(kept.max(initial=-np.inf, where=is_given))
     by_side = kept[:count].reshape(-1, 2) if directed else kept[:count]
     return EdgeAttributes(directions, by_side, largest if largest > -np.inf else 1.0)

@@ -7,14 +7,16 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from importlib import import_module
+from types import NoneType
 from typing import TYPE_CHECKING, BinaryIO
 
 from wedgewise.errors import InputError, UnknownNameError
 from wedgewise.machine.hardware import granted_threads
 from wedgewise.machine.out_of_memory import memory_for
+from wedgewise.machine.parameters import check_type
 from wedgewise.read.columns import ANY_COLUMNS, ColumnChoice
 from wedgewise.stages import EdgeList
-from wedgewise.stages.limits import DEFAULT_LIMITS, Limits
+from wedgewise.stages.limits import Limits, checked_limits
 
 if TYPE_CHECKING:
     from wedgewise.read.content import Content
@@ -165,7 +167,7 @@ def read_edges(
     from wedgewise.read.pieces import edges_of_pieces
 
     check_names(format, labels)
-    limits = limits or DEFAULT_LIMITS
+    limits = checked_limits(limits)
     request = Request(labels, columns, limits, granted_threads(threads), receiver, whole=True, in_table=in_table)
     with open_pairs(source, format, request) as (_, pieces):
         edge_list = edges_of_pieces(pieces, limits)
@@ -188,6 +190,8 @@ def open_pairs(
 
 def check_names(format: str | None, labels: str) -> None:
     """Refuse names that nothing has."""
+    check_type("format", format, (str, NoneType), "the name of a format")
+    check_type("labels", labels, str, f"one of {', '.join(LABELS)}")
     if format is not None and format not in FORMATS:
         raise UnknownNameError(f"no format named {format!r}; there are: {', '.join(FORMATS)}")
     if labels not in LABELS:

@@ -23,6 +23,7 @@ SLICE_ROWS = 1 << 16
 SLICE_BYTES = 2 << 20  # of text
 SMALL_BYTES = 1 << 20  # that are not asked for
 DICTIONARY_BYTES = 40  # that an entry of a dictionary takes beside its text
+NUMBERED_COPIES = 3  # of texts while they are numbered, beside the table that keeps them
 LABEL_BYTES = 32  # that a label takes while it is numbered: where it begins, twice, its length, its number
 BESIDE, TAKER_BYTES = 8, 32 << 20
 GROWN_WEIGHTS = 1 << 19  # at a time
@@ -228,6 +229,9 @@ class TextPairs:
         places = np.empty(len(order), np.int64)
         places[order] = np.arange(len(order))
         cut = len(first[0][0])
+        self._ask_for(
+            sum(int(np.diff(entry.labels.offsets)[new].sum()) for entry, (new, _) in zip(known, first, strict=True))
+        )
         texts = [entry.labels.take(new) for entry, (new, _) in zip(known, first, strict=True)]
         numbered = self._number(texts, [places[:cut], places[cut:]])
         for entry, (new, _), here in zip(known, first, (places[:cut], places[cut:]), strict=True):
@@ -258,7 +262,7 @@ class TextPairs:
     def _number(self, texts: list[TextLabels], places: list[Codes]) -> NDArray[np.uint32]:
         """The numbers of labels of two columns; `places` say in which order they stand."""
         rows, size = sum(map(len, texts)), sum(text.nbytes for text in texts)
-        self._ask_for(2 * size + LABEL_BYTES * rows)
+        self._ask_for(NUMBERED_COPIES * size + LABEL_BYTES * rows)
         begins, lengths = np.empty(rows, np.uint64), np.empty(rows, np.uint32)
         before = 0
         for text, here in zip(texts, places, strict=True):

@@ -22,6 +22,7 @@ SLACK_BYTES = 100  # that old writers forgot to count
 DEEPEST = 32
 LEAST_ENTRY_BYTES = 4  # of a dictionary, in its page
 ENTRY_BYTES, CODED_ENTRY_BYTES = 16, 256  # of a dictionary beside its page; of one whose codes are given as they are
+COPIES, CODED_COPIES = 2, 6  # of its page, likewise, batch after batch
 LENGTH_BYTES = 8  # of a text whose length is stored apart, for all texts of a page at once
 
 TRUE, FALSE, BYTE, INT32, INT64, DOUBLE, BINARY, LIST, SET, MAP, STRUCT = 1, 2, 3, 5, 6, 7, 8, 9, 10, 11, 12
@@ -97,8 +98,8 @@ class ColumnPages:
         """What Arrow holds of the column at most: one page and the dictionary."""
         if self.dictionary is None:
             return self.page_bytes
-        entry_bytes = CODED_ENTRY_BYTES if as_codes else ENTRY_BYTES
-        return self.page_bytes + 2 * self.dictionary.held_bytes + entry_bytes * self.entries
+        copies, entry_bytes = (CODED_COPIES, CODED_ENTRY_BYTES) if as_codes else (COPIES, ENTRY_BYTES)
+        return self.page_bytes + copies * self.dictionary.held_bytes + entry_bytes * self.entries
 
 
 def row_groups(footer: bytes, name: str) -> list[RowGroup]:

@@ -27,7 +27,7 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
-from wedgewise.errors import FormatError, InputError, MissingFileError
+from wedgewise.errors import FormatError, InputError, MissingFileError, WedgewiseError
 from wedgewise.machine.hardware import usable_threads
 from wedgewise.machine.threads import run_tasks
 from wedgewise.read._decompress import PIECE_BYTES, START_BYTES, compression_of, decompress, really_is
@@ -444,11 +444,16 @@ def _name_of(stream: BinaryIO) -> str:
 
 @contextmanager
 def _named(name: str) -> Iterator[None]:
-    """Say what could not be read where the system refuses to."""
+    """Say what could not be read where the system refuses to, or where a stream, which is anybody's code, does."""
     try:
         yield
+    except (WedgewiseError, MemoryError):
+        raise
     except OSError as error:
         raise MissingFileError(f"{name}: cannot be read ({error}); check the device it is on") from error
+    except Exception as error:
+        reason = " ".join(f"{type(error).__name__}: {error}".split())
+        raise InputError(f"{name}: cannot be read ({reason}); pass a file opened by open(path, 'rb')") from error
 
 
 def _made_ahead(pieces: Iterator[bytes]) -> Generator[bytes, None, None]:

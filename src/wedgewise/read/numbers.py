@@ -19,6 +19,8 @@ from wedgewise.stages.limits import Limits
 BLOCK_BYTES = 2**18
 MAX_DIGITS = 18
 WORD, BLANK, NEWLINE, ILLEGAL = 0, 1, 2, 3
+BLANKS = "\t\v\f\r "
+SKIPPED_BEGINNINGS = b"%\n" + BLANKS.encode()
 NO_TEXT_REMEDY = "the file is not text, or damaged: check where it comes from"
 
 
@@ -26,7 +28,7 @@ def _byte_kinds() -> bytes:
     kinds = np.full(256, WORD, np.uint8)
     kinds[:32] = ILLEGAL
     kinds[127] = ILLEGAL
-    kinds[[9, 11, 12, 13, 32]] = BLANK
+    kinds[list(BLANKS.encode())] = BLANK
     kinds[10] = NEWLINE
     return kinds.tobytes()
 
@@ -111,10 +113,41 @@ class NumberStream:
 
     def data_line(self) -> str | None:
         """The next line that is neither a % comment nor blank."""
+        self._skip_whole_lines()
         while (line := self.next_line()) is not None:
-            if line.strip() and not line.startswith("%"):
+            if line.strip(BLANKS) and not line.startswith("%"):
                 return line
+            self._skip_whole_lines()  # this line went on in the next block
         return None
+
+    def _skip_whole_lines(self) -> None:
+        """Go on behind the comments and blank lines that lie whole in the buffer, all at once."""
+        if self._buffer[self._at : self._at + 1] not in SKIPPED_BEGINNINGS:
+            return
+        text = np.frombuffer(self._buffer, np.uint8)[self._at :]
+        kinds = np.frombuffer(self._buffer.translate(_KINDS), np.uint8)[self._at :]
+        ends = np.flatnonzero(kinds == NEWLINE) + 1
+        if not len(ends):
+            return
+        starts = np.concatenate((np.zeros(1, np.int64), ends[:-1]))
+        has_words = np.logical_or.reduceat((kinds == WORD) | (kinds == ILLEGAL), starts)
+        has_data = has_words & (text[starts] != ord("%"))
+        lines = int(np.argmax(has_data)) if has_data.any() else len(ends)
+        skipped = text[: starts[lines] if lines < len(ends) else ends[-1]].tobytes()
+        self._check_skipped(skipped)
+        self._at += len(skipped)
+        self.lines_taken += lines
+
+    def _check_skipped(self, text: bytes) -> None:
+        """Refuse what `next_line` refuses."""
+        bad = text.find(b"\0")
+        try:
+            text[: bad if bad >= 0 else None].decode("utf-8")
+        except UnicodeDecodeError as error:
+            bad = error.start
+        if bad >= 0:
+            self.lines_taken += text.count(b"\n", 0, bad) + 1
+            self._decoded(text[text.rfind(b"\n", 0, bad) + 1 : text.index(b"\n", bad)])
 
     def words(self) -> Iterator[Words]:
         """The words after the lines taken, in blocks; `lines_taken` counts on with every block."""

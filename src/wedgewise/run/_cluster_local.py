@@ -13,7 +13,6 @@ import os
 import selectors
 import signal
 import subprocess
-import sys
 import tempfile
 import threading
 import time
@@ -23,6 +22,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from typing import BinaryIO
 
 from wedgewise.errors import ClusterError
+from wedgewise.machine.children import python_command
 from wedgewise.machine.files import scratch_file
 from wedgewise.run._cluster_pipe import ALIVE, DONE, FAILED, READY
 from wedgewise.run.cluster import Batch, Delivery
@@ -169,9 +169,8 @@ class LocalWorker:
 
     def start(self) -> None:
         """Start the process; it imports from where this one does."""
-        command = f"import sys; sys.path[:] = {[os.fspath(path) for path in sys.path]!r}\n{PROGRAM}"
         process = subprocess.Popen(
-            [sys.executable, "-P", "-c", command],
+            python_command(PROGRAM),
             bufsize=0,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,

@@ -19,6 +19,7 @@ from wedgewise.algorithms._contract import (
 )
 from wedgewise.errors import DeviceMemoryError, InputError, MemoryLimitError, PreconditionError, UnknownNameError
 from wedgewise.machine import gpu, hardware, jit
+from wedgewise.machine.parameters import as_integer
 
 if TYPE_CHECKING:
     from wedgewise.algorithms._contract import Algorithm
@@ -68,6 +69,9 @@ class Options:
     work_folder: str | os.PathLike[str] | None = None
 
     def __post_init__(self) -> None:
+        for name in ("memory_limit", "threads", "workers"):
+            if getattr(self, name) is not None:
+                object.__setattr__(self, name, as_integer(name, getattr(self, name)))
         if self.threads is not None and self.cluster is None:
             object.__setattr__(self, "because", (*self.because, *hardware.note_on_threads(self.threads)))
             object.__setattr__(self, "threads", hardware.granted_threads(self.threads))

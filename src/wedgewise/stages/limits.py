@@ -7,6 +7,7 @@ from typing import Any
 
 from wedgewise.errors import LimitError, MemoryLimitError, UnknownNameError
 from wedgewise.machine import hardware
+from wedgewise.machine.parameters import as_integer, check_type
 from wedgewise.machine.release_memory import give_back
 
 RESERVE_BYTES = 8 << 20  # small objects that nobody counts, and what the allocator keeps
@@ -37,6 +38,12 @@ class Limits:
     vertices: int = 2**31 - 1
     pairs: int = 2 * 10**12
     memory_bytes: int | None = None
+
+    def __post_init__(self) -> None:
+        for cap in fields(self):
+            value = getattr(self, cap.name)
+            if value is not None or cap.default is not None:
+                object.__setattr__(self, cap.name, as_integer(cap.name, value))
 
     def check(self, cap: str, value: int, *, path: str) -> None:
         """Raise LimitError when `value` exceeds the cap of that name."""
@@ -85,3 +92,11 @@ class Limits:
 
 DEFAULT_LIMITS = Limits()
 MAX_LABEL = 2**63 - 1
+
+
+def checked_limits(limits: Limits | None) -> Limits:
+    """The limits that a caller gave, or the defaults."""
+    if limits is None:
+        return DEFAULT_LIMITS
+    check_type("limits", limits, Limits, "a wedgewise.Limits")
+    return limits

@@ -101,8 +101,9 @@ def _pairs(rows: NDArray[Any], columns: NDArray[Any], side: int) -> NDArray[Any]
 
 
 def _summed(pairs: NDArray[Any], values: NDArray[Any], side: int) -> tuple[NDArray[Any], NDArray[Any]]:
-    """The entries with one value for each place."""
-    entries = library("scipy.sparse").coo_array((values.copy(), (pairs[:, 0], pairs[:, 1])), shape=(side, side))
+    """The entries with one value for each place, added up as floats: sums of narrow integers would wrap around."""
+    wide = values.astype(np.float64) if values.dtype.kind in "biuf" else values.copy()
+    entries = library("scipy.sparse").coo_array((wide, (pairs[:, 0], pairs[:, 1])), shape=(side, side))
     entries.sum_duplicates()
     return interleave(entries.row, entries.col), entries.data
 
