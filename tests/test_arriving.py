@@ -138,7 +138,7 @@ def test_text_is_handed_over_while_the_rest_is_parsed(monkeypatch: pytest.Monkey
     def watch_parser(size: int) -> text.Parser:
         parse = choose(size)
 
-        def watched(*arguments: Any) -> tuple[int, int, int, int]:
+        def watched(*arguments: Any) -> tuple[int, int, int, int, int]:
             seen.append("parse")
             return parse(*arguments)
 

@@ -170,7 +170,7 @@ def test_integers_come_back_or_are_refused(most: int) -> None:
 
 
 HEADED = {
-    "the names of columns": [("source", "target"), ("target", "c")],
+    "the names of columns": [("source", "target"), ("b", "c")],
     "text over numbers": [("a", "b"), ("1", "2"), ("c", "d")],
     "a byte order mark": [("\ufeffa", "b"), ("b", "c")],
     "a signature of bzip2": [("BZh91AY&SY", "b"), ("b", "c")],
@@ -199,9 +199,11 @@ def test_semicolons_do_not_separate_labels(tmp_path: Path) -> None:
 
 REFUSED: list[tuple[str, list[str], str]] = [
     ("txt", ["01", "1"], "text labels such as '01' would be read back as numbers; write .parquet or .arrow"),
-    ("csv", ["1;2;7", "3"], "text labels such as '1;2;7' would be read back as numbers; write .parquet or .arrow"),
+    ("csv", ["1;2;7", "3"], "the label '1;2;7' would not be read back as it is; write .parquet or .arrow"),
     ("tsv", ["nan", "1e5"], "text labels such as 'nan' would be read back as numbers; write .parquet or .arrow"),
     ("csv", ["1;2;a", "b", "c", "d"], "the label '1;2;a' would not be read back as it is; write .parquet or .arrow"),
+    ("txt", ["x", "y", "1", "2", "3", "4"], "text labels such as '1' would be read back as numbers; write .parquet"),
+    ("txt", ["a", "b", "1", "2", "source", "d"], "the label 'source' would not be read back as it is; write .parquet"),
     ("txt", ["x" * 2**20, "b"], "makes a line of more than 1,048,576 bytes, which readers of text refuse; write .parq"),
 ]
 

@@ -22,7 +22,7 @@ from wedgewise.read.text import pieces_of_text
 from wedgewise.stages import EdgeList
 from wedgewise.stages.limits import Limits
 
-PARSERS: dict[str, Callable[..., tuple[int, int, int, int]]] = {
+PARSERS: dict[str, Callable[..., tuple[int, int, int, int, int]]] = {
     "arrays": _text_arrays.parse_range,
     "kernel": _text_kernel.parse_range,
 }
@@ -164,7 +164,8 @@ TEXT_FILES = {
     "no header": (b"anfang,ende\nalice,bob\n", [("anfang", "ende"), ("alice", "bob")]),
     "some numbers": (b"alice 1\n1 2\nbob 3\n", [("alice", "1"), ("1", "2"), ("bob", "3")]),
     "comments": (b"# one\nalice bob\n% two \xff\n\nbob carol", [("alice", "bob"), ("bob", "carol")]),
-    "quotes between blanks": (b'"a b"\n', [('"a', 'b"')]),
+    "quotes between blanks": (b'"a b" "c ""d"""  7\n', [("a b", 'c "d"')]),
+    "quotes between tabs": (b'"a\tb"\t"c"\n"c"\t d \n', [("a\tb", "c"), ("c", "d")]),
 }
 
 
@@ -496,8 +497,8 @@ BAD_TOKENS = st.sampled_from(
 @st.composite
 def files(draw: st.DrawFn) -> tuple[bytes, bytes]:
     """A file and its separator; about half of the files have a fault."""
-    delimiter = draw(st.sampled_from([b" ", b",", b";"]))
-    usual = [b" ", b"\t", b"  ", b"\x0b\t"] if delimiter == b" " else [delimiter, b" " + delimiter + b"\t"]
+    delimiter = draw(st.sampled_from([b" ", b",", b";", b"\t"]))
+    usual = [b" ", b"\t", b"  ", b"\x0b\t"] if delimiter == b" " else [delimiter, b" " + delimiter + b"\x0b"]
     spoiled = draw(st.booleans())
     gap = st.sampled_from(usual + ([b",", b" ", b",,", b"\r"] if spoiled else []))
     token = TOKENS | BAD_TOKENS if spoiled else TOKENS
@@ -515,22 +516,26 @@ def files(draw: st.DrawFn) -> tuple[bytes, bytes]:
     return (data[:-1] if draw(st.booleans()) else data), delimiter
 
 
-def outcome(parser: str, data: bytes, delimiter: bytes, line_limit: int, mask: int) -> tuple[object, ...]:
+def outcome(
+    parser: str, data: bytes, delimiter: bytes, line_limit: int, mask: int, width: int = 0
+) -> tuple[object, ...]:
     out = np.zeros(2 * (data.count(b"\n") + 1), dtype=np.uint32 if mask < 2**32 else np.uint64)
     whole = kernel_view(np.frombuffer(data + b"8" * 70, dtype=np.uint8))
     word = np.uint64
-    status, position, count, columns = map(
-        int,
-        PARSERS[parser](whole, word(0), word(len(data)), np.uint8(delimiter[0]), word(line_limit), word(mask), out),
-    )
-    return status, position, out[: 2 * count].tolist(), columns if status == 0 else None
+    numbers = word(line_limit), word(width), word(mask)
+    found = PARSERS[parser](whole, word(0), word(len(data)), np.uint8(delimiter[0]), *numbers, out)
+    status, position, count, columns, comments = map(int, found)
+    return status, position, out[: 2 * count].tolist(), (columns, comments) if status == 0 else None
 
 
 @settings(max_examples=600, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(files(), st.sampled_from([2**20, 15]), st.sampled_from([2**32 - 1, 2**63 - 1]))
-def test_both_parsers_agree(case: tuple[bytes, bytes], line_limit: int, mask: int) -> None:
+@given(files(), st.sampled_from([2**20, 15]), st.sampled_from([2**32 - 1, 2**63 - 1]), st.sampled_from([0, 2, 3]))
+def test_both_parsers_agree(case: tuple[bytes, bytes], line_limit: int, mask: int, width: int) -> None:
     data, delimiter = case
-    assert outcome("kernel", data, delimiter, line_limit, mask) == outcome("arrays", data, delimiter, line_limit, mask)
+    if width and delimiter != b" " and (b"#" in data or b"%" in data):
+        width = 0  # the kernel leaves it to the rules whether such a line is a row
+    kernel, arrays = (outcome(parser, data, delimiter, line_limit, mask, width) for parser in ("kernel", "arrays"))
+    assert kernel == arrays
 
 
 def answer(parser: str, data: bytes, labels: str) -> object:
@@ -597,7 +602,7 @@ def test_large_files_are_worth_the_compiler(monkeypatch: pytest.MonkeyPatch) -> 
     [(1, "a label over 2^63 - 1 was not refused"), (2, ":1: a valid line was refused")],
 )
 def test_a_defect_of_a_parser_is_no_answer(monkeypatch: pytest.MonkeyPatch, status: int, message: str) -> None:
-    monkeypatch.setattr(text, "_choose_parser", lambda size: lambda *arguments: (status, 0, 0, 0))
+    monkeypatch.setattr(text, "_choose_parser", lambda size: lambda *arguments: (status, 0, 0, 0, 0))
     with pytest.raises(VerificationError, match=re.escape(message)):
         read(b"0 1\n")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import re
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from hypothesis import strategies as st
 
 import wedgewise as ww
 from wedgewise.machine.jit import JIT_DISABLED
-from wedgewise.read import _fields, _text_chunks, read_edges
+from wedgewise.read import _fields, _text_arrays, _text_chunks, _text_kernel, read_edges, text
 from wedgewise.read.columns import ColumnChoice
 from wedgewise.stages import EdgeList
 
@@ -64,6 +65,52 @@ HEADERS: dict[str, tuple[bytes, dict[str, Any], list[tuple[Any, Any]]]] = {
     ),
     "a weight among many": (b"1 2 5 9\n2 3 7 9\n", {"weight": 2}, [(1, 2), (2, 3)]),
     "a name among those of another case": (b"A,a,b\n9,1,2\n", {"source": "a", "target": "b"}, [(1, 2)]),
+    "a number above numbers": (
+        b"node1 node2 4\nnode2 node3 5\nnode3 node1 6\n",
+        {},
+        [("node1", "node2"), ("node2", "node3"), ("node3", "node1")],
+    ),
+    "a number above numbers, behind well-known words": (b"source,target,2019\nann,bob,5\n", {}, [("ann", "bob")]),
+    "names that are labels below": (b"bob,ann\n7,8\nbob,7\n", {}, [("bob", "ann"), ("7", "8"), ("bob", "7")]),
+    "names that are labels below, said to be names": (
+        b"u,v\nann,u\n",
+        {"header": True},
+        [("ann", "u")],
+    ),
+    "a header that comes again": (b"from,to\nann,bob\nfrom,to\n", {}, [("ann", "bob"), ("from", "to")]),
+    "decimal commas": (b"a;b;1,5\nb;c;2,5\n", {}, [("a", "b"), ("b", "c")]),
+    "decimal commas below a header": (b"a;b;w\nx;y;1,5\n", {"source": 0, "target": 1}, [("x", "y")]),
+    "more commas than semicolons": (b"ann,bob,x;y\n", {"source": 0, "target": 1}, [("ann", "bob")]),
+    "commas in some rows, semicolons in all": (b"a,b;c\nd,e,f;g\n", {}, [("a,b", "c"), ("d,e,f", "g")]),
+    "both, and neither even": (b"a,b;c\na,b,c;d;e\n", {"source": 0, "target": 1}, [("a", "b;c"), ("a", "b")]),
+    "names in a comment": (b"# id,source,target\n1,2,3\n2,3,4\n", {}, [(2, 3), (3, 4)]),
+    "names in a comment, with blanks between": (b"#id source target\r\n1,2,3\r\n", {}, [(2, 3)]),
+    "names in a comment that the user gave": (
+        b"% a b c\n1 2 3\n2 3 4\n",
+        {"source": "B", "target": "C"},
+        [(2, 3), (3, 4)],
+    ),
+    "names in a comment that is not the last": (b"# id,source,target\n# two\n1,2,3\n", {}, [(1, 2)]),
+    "names in a comment where the first line is an edge": (
+        b"# id,source,target\n1,2,3\n",
+        {"header": False},
+        [(1, 2)],
+    ),
+    "more words in a comment than columns": (b"# by source and target\n1 2 3\n", {}, [(1, 2)]),
+    "tabs between few blanks": (b"a b\tc\tsrc\tdst\n1\t2 2\t5\t7\n1\t2\t7\t9\n", {}, [(5, 7), (7, 9)]),
+    "one tab behind two integers": (b"1 2\t5\n2 3\t7\n", {}, [(1, 2), (2, 3)]),
+    "marks of comments as labels": (
+        b"source;target\n#a;b\n%c;#a\n# no row\n#;x;y\n",
+        {},
+        [("#a", "b"), ("%c", "#a")],
+    ),
+    "marks of comments as labels, quotes that do not match": (b'source,target\na,b\n#a,"b\n', {}, [("a", "b")]),
+    "empty columns behind the last": (b"source,target,\n1,2\n2,3,\n3,4, ,\r\n", {}, [(1, 2), (2, 3), (3, 4)]),
+    "empty columns behind the last, of text": (b"source\ttarget\na\tb\t\nb\tc\n", {}, [("a", "b"), ("b", "c")]),
+    "quotes between tabs": (b'"source"\t"target"\n"a"\t"b c"\n', {}, [("a", "b c")]),
+    "quotes between blanks": (b'source target note\n1 2 "x y"\n2 "3" ""\n', {}, [(1, 2), (2, 3)]),
+    "quotes in a dictionary": (b'a b {\'x\': "O\'Neil"}\nb c {"y": 1}\n', {}, [("a", "b"), ("b", "c")]),
+    "a dictionary below a header": (b"source target data\n1 2 {'w': 3}\n2 3 {}\n", {}, [(1, 2), (2, 3)]),
     "a name that is a number": (b"2019,2020,2021\n5,6,7\n", {"source": "2020", "target": "2021"}, [(6, 7)]),
 }
 
@@ -85,7 +132,125 @@ def test_notes_say_which_way_the_first_line_was_read() -> None:
     assert graph.cleaned.notes == graph.origin.notes
 
 
+def test_notes_say_that_the_first_line_may_be_a_header() -> None:
+    settle = "(header=True or --header yes if it names the columns)"
+    names = f"first line read as an edge, though it looks like names of columns: 'u', 'v' {settle}"
+    assert read(b"u v\nv w\nw u\n").origin.notes == (names,)
+    numbers = f"first line read as an edge, though it may number the columns: '0', '1', '2' {settle}"
+    assert read(b"0,1,2\n5,7,9\n7,8,9\n").origin.notes == (numbers,)
+    assert read(b"0,1,2\n5,7,9\n7,8,9\n", header=False).origin.notes == ()
+    for usual in (b"0 1\n", b"0 1\n1 2\n", b"0 2\n3 4\n"):
+        assert read(usual).origin.notes == ()
+
+
+def test_notes_say_what_a_comment_named() -> None:
+    assert read(b"# id,source,target\n1,2,3\n").origin.notes == ("columns named by a comment: id,source,target",)
+    snap = read(b"# FromNodeId\tToNodeId\n0\t1\n")
+    assert (snap.origin.notes, snap.columns) == ((), (0, 1))
+
+
+@pytest.mark.parametrize("rows", [b"1,2\n", b"a,b\n"], ids=["integers", "text"])
+def test_notes_count_comments_below_the_first_row(rows: bytes) -> None:
+    header = "header row skipped: source,target"
+    assert read(b"# above\nsource,target\n" + rows).origin.notes == (header,)
+    one = "1 line that begins with # or %, below the first row, skipped as comment"
+    assert read(b"source,target\n" + rows + b"# one\n" + rows).origin.notes == (header, one)
+    two = "2 lines that begin with # or %, below the first row, skipped as comments"
+    for data in (rows + b"#a,b\n \n%\n" + rows, (rows + b"#a,b\n \n%\n" + rows).replace(b",", b" ")):
+        assert two in read(data).origin.notes
+    assert two in ww.Graph(io.BytesIO(rows + b"#\n%\n" + rows)).cleaned.notes
+
+
+def test_a_sample_of_labels_that_begin_like_comments() -> None:
+    data = b"source,target\n" + b"".join(b"#%d,b%d\n" % (i, i) for i in range(20_000))
+    assert len(rows(read(data))) == 20_000
+
+
+MANY = 300  # rows before the one that is looked at: more than the sample has
+
+LATE: dict[str, tuple[bytes, bytes, str]] = {
+    "an empty cell between tabs": (b"2\t3\t4\n", b"1\t\t4\n", "empty label: '1\\t\\t4'"),
+    "a blank in a cell between tabs": (b"2\t3\t4\n", b"1 5\t4\t4\n", "label is no non-negative integer: '1 5'"),
+    "an empty cell below a header": (b"source\ttarget\tw\n2\t3\t4\n", b"1\t\t4\n", "empty label: '1\\t\\t4'"),
+    "a narrow row": (b"u v w\n1 2 3\n", b"1 2\n", "2 columns in the row where the header has 3: '1 2'"),
+    "a wide row": (b"u v\n1 2\n", b"1 2 3\n", "3 columns in the row where the header has 2: '1 2 3'"),
+    "a narrow row, commas": (b"u,v,w\n1,2,3\n", b"1,2\n", "2 columns in the row where the header has 3: '1,2'"),
+    "a wide row, commas": (b"u,v,w\n1,2,3\n", b"1,2,3,4\n", "4 columns in the row where the header has 3: '1,2,3,4'"),
+    "a wide row of text": (b"u;v;w\na;b;c\n", b"a;b;c;d\n", "4 columns in the row where the header has 3: 'a;b;c;d'"),
+    "a narrow row of text": (b"u\tv\tw\na\tb\tc\n", b"a\tb\n", "2 columns in the row where the header has 3"),
+    "a mark of comments": (b"u,v\n1,2\n", b"#3,4\n", "label is no non-negative integer: '#3'"),
+}
+
+
+@pytest.mark.parametrize("name", LATE)
+@pytest.mark.parametrize("parse", [_text_arrays.parse_range, _text_kernel.parse_range], ids=["arrays", "kernel"])
+def test_rows_behind_the_sample(name: str, parse: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    begin, last, message = LATE[name]
+    monkeypatch.setattr(text, "_choose_parser", lambda size: parse)
+    first_row = begin.split(b"\n")[-2] + b"\n"
+    data = begin + first_row * MANY
+    for faulty in (data + last, begin + last + first_row):
+        with pytest.raises(ww.errors.FormatError) as caught:
+            read(faulty)
+        line = faulty[: faulty.rindex(last)].count(b"\n") + 1
+        assert str(caught.value).startswith(f"<stream>:{line}: {message}")
+    assert len(read(data).pairs) == MANY + 1
+
+
+def test_blanks_and_tabs() -> None:
+    assert rows(read(b"1 2\n" + b"2\t3\n" * 2)) == [(1, 2), (2, 3), (2, 3)]
+    with pytest.raises(ww.errors.FormatError, match=f"<stream>:{MANY + 1}: only one label in the line: '1 2'"):
+        read(b"2\t3\n" * MANY + b"1 2\n")
+
+
+@pytest.mark.parametrize("parse", [_text_arrays.parse_range, _text_kernel.parse_range], ids=["arrays", "kernel"])
+def test_late_rows_that_are_left_to_the_rules(parse: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(text, "_choose_parser", lambda size: parse)
+    data = b"source,target\n" + b"1,2\n" * MANY + b'# one\n2,3,""\n"3", 4 , ,\r\n4,5,\n5,4294967296,""\n'
+    found = read(data)
+    assert rows(found)[MANY:] == [(2, 3), (3, 4), (4, 5), (5, 2**32)]
+    assert "1 line that begins with # or %" in str(found.origin.notes)
+    data = b"1 2 x\n" * MANY + b'2 3 "a b" c\n3 4 {"a": 5}\n4 5 " ""b"" "\n'
+    found = read(data)
+    assert rows(found)[MANY:] == [(2, 3), (3, 4), (4, 5)]
+    assert found.ignored_columns == (2, 3)
+    for last in (b'2 3 "a b\n', b'2 3 "a"b\n'):
+        with pytest.raises(ww.errors.FormatError, match=f"<stream>:{MANY + 1}: quotes do not match"):
+            read(b"1 2 x\n" * MANY + last)
+
+
+def test_utf16_is_called_so(tmp_path: Path) -> None:
+    for encoding in ("utf-16", "utf-16-le", "utf-16-be"):
+        (tmp_path / "t.csv").write_text("source,target\n1,2\n", encoding=encoding)
+        with pytest.raises(ww.errors.FormatError, match=r"t\.csv:1: UTF-16 text; convert the file to UTF-8 \(iconv"):
+            ww.read(tmp_path / "t.csv")
+
+
 REFUSED: dict[str, tuple[bytes, dict[str, Any], str]] = {
+    "row names of R": (
+        b"source target w\n1 a b 1\n2 b c 2\n",
+        {},
+        ":2: 4 columns in the row where the header has 3: '1 a b 1'; give every row a column for every name: quote",
+    ),
+    "a comma without quotes": (
+        b"sender,receiver,amount\nSmith, Ann,bob,5\nbob,cy,6\n",
+        {},
+        ":2: 4 columns in the row where the header has 3: 'Smith, Ann,bob,5'",
+    ),
+    "a blank for an empty cell": (b"source target w\n1  4\n2 3 4\n", {}, ":2: 2 columns in the row where the header"),
+    "a blank for a missing number": (
+        b"a b w\nx y 5\ny z \n",
+        {"source": 0, "target": 1},
+        ":3: 2 columns in the row where the header has 3: 'y z'",
+    ),
+    "two separators": (b"a;b,c\n", {}, "commas and semicolons separate the same number of columns; put fields"),
+    "more than one partner": (
+        b"source,target,dest\n1,2,3\n",
+        {"source": "source"},
+        "3 columns, and more than one pair of columns is named like the ends of an edge",
+    ),
+    "an open quote between tabs": (b'u\tv\na\tb\n"a\tb\n', {}, ":3: quotes do not match: '\"a\\tb'"),
+    "letters behind a quote between blanks": (b'u v\na b\n"a"b c\n', {}, ":3: quotes do not match: '\"a\"b c'"),
     "a relation between": (
         b"ann,knows,bob\nbob,knows,cy\n",
         {},
@@ -104,12 +269,21 @@ REFUSED: dict[str, tuple[bytes, dict[str, Any], str]] = {
         {"source": "b", "target": "ann"},
         "<stream>: more than one column 'ann' to take targets from; there are: 'Ann', 'ANN', 'b'",
     ),
-    "a short line": (b"u,v,w\n1,2,3\n4,5\n", {"weight": "w"}, ":3: no weight in the line: '4,5'; give every edge"),
+    "a short line": (b"u,v,w\n1,2,3\n4,5\n", {"weight": "w"}, ":3: 2 columns in the row where the header has 3: '4,5'"),
+    "a short line without a header": (
+        b"1,2,3\n4,5\n",
+        {"weight": 2},
+        ":2: no weight in the line: '4,5'; give every edge",
+    ),
     "an empty weight": (b"u,v,w\n1,2,\n", {"weight": "w"}, ":2: no weight in the line: '1,2,'"),
     "a word for a weight": (b"u,v,w\n1,2,3\n1,2,x\n", {"weight": "w"}, ":3: weight is no finite number: 'x'"),
     "an infinite weight": (b"u,v,w\n1,2,inf\n", {"weight": "w"}, ":2: weight is no finite number: 'inf'"),
     "an underscore in a weight": (b"u,v,w\n1,2,1_0\n", {"weight": "w"}, ":2: weight is no finite number: '1_0'"),
-    "too few columns": (b"a,u,v\n1,2,3\n4,5\n", {}, ":3: 2 columns in the line where 3 are needed: '4,5'"),
+    "too few columns": (
+        b"1,2,3\n4,5\n",
+        {"source": 1, "target": 2},
+        ":2: 2 columns in the line where 3 are needed: '4,5'",
+    ),
     "an integer that is none": (b"a,u,v\nx,1,2\nx,1,-2\nx,3,4\n", {}, ":3: label is no non-negative integer: '-2'"),
     "a large integer": (b"a,u,v\nx,1,2\nx,1,9223372036854775808\n", {}, ":3: label over 2^63 - 1"),
     "a line end in quotes": (

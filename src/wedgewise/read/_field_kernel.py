@@ -16,7 +16,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wedgewise.machine.jit import helper, kernel
-from wedgewise.read._text_kernel import PARSED, REFUSED, TOO_LARGE, ends_line, long_label
+from wedgewise.read._text_kernel import (
+    PARSED,
+    REFUSED,
+    TOO_LARGE,
+    ends_line,
+    fits,
+    is_blank,
+    long_label,
+    marks_comment,
+    skip_blanks,
+)
 
 Spans = NDArray[np.uint64]
 Lengths = NDArray[np.uint32]
@@ -29,25 +39,19 @@ class Fields(NamedTuple):
     lengths: Lengths
 
 
-_TAB, _NEWLINE, _RETURN, _SPACE, _QUOTE = np.uint8(9), np.uint8(10), np.uint8(13), np.uint8(32), np.uint8(34)
-_COMMA, _SEMICOLON = np.uint8(44), np.uint8(59)
+class RowForm(NamedTuple):
+    """What separates columns, how long a line may be, and the columns of the header; 0 without one."""
+
+    delimiter: np.uint8
+    line_limit: np.uint64
+    header_width: np.uint64
+
+
+_NEWLINE, _RETURN, _SPACE, _QUOTE, _BRACE = np.uint8(10), np.uint8(13), np.uint8(32), np.uint8(34), np.uint8(123)
 _ZERO, _ONE, _TWO = np.uint64(0), np.uint64(1), np.uint64(2)
 _TEN, _MOST_MANTISSA = np.uint64(10), np.uint64(2**53)
 _MOST_POWER = 22  # 10^22 is the largest power of ten that a double holds exactly
 _POWERS = np.array([10.0**k for k in range(_MOST_POWER + 1)])
-
-
-@helper
-def _is_blank(byte: Any, delimiter: Any) -> Any:
-    """Whether a byte only surrounds columns: a tab is no blank where it separates them."""
-    return byte == 32 or byte == 11 or byte == 12 or (byte == 9 and delimiter != _TAB)
-
-
-@helper
-def _skip_blanks(text: NDArray[np.uint8], at: Any, end: Any, delimiter: Any) -> Any:
-    while at < end and _is_blank(text[at], delimiter):
-        at += _ONE
-    return at
 
 
 @helper
@@ -56,27 +60,29 @@ def _quoted_field(text: NDArray[np.uint8], at: Any, end: Any, delimiter: Any) ->
     stop = at
     while stop < end and text[stop] != _QUOTE and not ends_line(text[stop]):
         stop += _ONE
-    behind = _skip_blanks(text, stop + _ONE, end, delimiter)
+    behind = skip_blanks(text, stop + _ONE, end, delimiter)
     if stop == end or text[stop] != _QUOTE:
         return stop, end + _ONE
-    if behind < end and text[behind] != delimiter and not ends_line(text[behind]):
+    is_apart = delimiter == _SPACE and behind > stop + _ONE
+    if behind < end and text[behind] != delimiter and not ends_line(text[behind]) and not is_apart:
         return stop, end + _ONE
     return stop, behind
 
 
 @helper
-def _plain_field(text: NDArray[np.uint8], at: Any, end: Any, delimiter: Any) -> Any:
+def _plain_field(text: NDArray[np.uint8], at: Any, end: Any, delimiter: Any, may_be_dictionary: Any) -> Any:
     """Where the field at `at` ends without the blanks behind it, and what follows these."""
     stop, behind = at, at
+    is_dictionary = may_be_dictionary and at < end and text[at] == _BRACE
     while behind < end and not ends_line(text[behind]):
         byte = text[behind]
-        if byte == delimiter or (delimiter == _SPACE and _is_blank(byte, delimiter)):
+        if not is_dictionary and (byte == delimiter or (delimiter == _SPACE and is_blank(byte, delimiter))):
             break
         behind += _ONE
-        if not _is_blank(byte, delimiter):
+        if not is_blank(byte, delimiter):
             stop = behind
     if delimiter == _SPACE:
-        behind = _skip_blanks(text, behind, end, delimiter)
+        behind = skip_blanks(text, behind, end, delimiter)
     return stop, behind
 
 
@@ -85,48 +91,47 @@ def find_fields(
     text: NDArray[np.uint8],
     begin: Any,
     end: Any,
-    delimiter: Any,
-    line_limit: Any,
+    form: RowForm,
     columns: Spans,
     labels: Fields,
     weights: Fields,
-) -> tuple[Any, Any, Any, Any]:
+) -> tuple[Any, Any, Any, Any, Any]:
     """Write where the labels of the rows in ``text[begin:end]`` are, and their weights where there is room for these.
 
     `columns` has the positions of source, target and weight; the last one means nothing without room for weights.
     `labels` has room for two per line.
 
-    Returns ``(status, position, rows, width)``: where the first line starts that was not accepted, the rows before it,
-    and the most columns of one of them.
+    Returns ``(status, position, rows, width, comments)``: where the first line starts that was not accepted, the rows
+    before it, the most columns of one of them, and the comments.
     """
     source, target, weight = columns[_ZERO], columns[_ONE], columns[_TWO]
+    delimiter, line_limit, header_width = form
     begins, lengths = labels
     weight_begins, weight_lengths = weights
-    has_quotes = delimiter in (_COMMA, _SEMICOLON)
+    marks_may_be_labels = header_width > _ZERO and delimiter != _SPACE
     weighs = len(weight_begins) > 0
     needed = max(source, target)
     if weighs:
         needed = max(needed, weight)
-    rows, width = _ZERO, _ZERO
+    rows, width, comments = _ZERO, _ZERO, _ZERO
     at = begin
     while at < end:
         line = at
-        first = at
-        while first < end and (text[first] == 32 or text[first] == 9 or text[first] == 11 or text[first] == 12):
-            first += _ONE
-        is_row = first < end and not ends_line(text[first]) and text[first] != 35 and text[first] != 37
+        first = skip_blanks(text, at, end, _SPACE)
+        is_marked = first < end and marks_comment(text[first])
+        is_row = first < end and not ends_line(text[first]) and (marks_may_be_labels or not is_marked)
         if is_row:
             column = _ZERO
             while True:
-                at = _skip_blanks(text, at, end, delimiter)
-                if has_quotes and at < end and text[at] == _QUOTE:
+                at = skip_blanks(text, at, end, delimiter)
+                if at < end and text[at] == _QUOTE:
                     field = at + _ONE
                     stop, at = _quoted_field(text, field, end, delimiter)
                     if at > end:
-                        return REFUSED, line, rows, width
+                        return REFUSED, line, rows, width, comments
                 else:
                     field = at
-                    stop, at = _plain_field(text, field, end, delimiter)
+                    stop, at = _plain_field(text, field, end, delimiter, delimiter == _SPACE and column >= _TWO)
                 if column == source:
                     begins[_TWO * rows] = field
                     lengths[_TWO * rows] = stop - field
@@ -141,24 +146,28 @@ def find_fields(
                     break
                 if delimiter != _SPACE:
                     at += _ONE
-            if column <= needed:
-                return REFUSED, line, rows, width
-            if lengths[_TWO * rows] == 0 or lengths[_TWO * rows + _ONE] == 0:
-                return REFUSED, line, rows, width
-            if weighs and weight_lengths[rows] == 0:
-                return REFUSED, line, rows, width
-            width = max(width, column)
+            is_whole = column > needed and fits(text, line, at, delimiter, column, header_width)
+            if is_marked:
+                is_row = is_whole
+            if is_row:
+                if not is_whole or lengths[_TWO * rows] == 0 or lengths[_TWO * rows + _ONE] == 0:
+                    return REFUSED, line, rows, width, comments
+                if weighs and weight_lengths[rows] == 0:
+                    return REFUSED, line, rows, width, comments
+                width = max(width, column)
         else:
             while at < end and not ends_line(text[at]):
                 at += _ONE
         while at < end and text[at] == _RETURN:
             at += _ONE
         if (at < end and text[at] != _NEWLINE) or at - line > line_limit:
-            return REFUSED, line, rows, width
+            return REFUSED, line, rows, width, comments
         if is_row:
             rows += _ONE
+        elif is_marked:
+            comments += _ONE
         at += _ONE
-    return PARSED, end, rows, width
+    return PARSED, end, rows, width, comments
 
 
 @kernel

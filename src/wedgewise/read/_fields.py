@@ -26,6 +26,7 @@ from wedgewise.read._text_layout import Layout
 from wedgewise.read._text_lines import (
     Fault,
     Row,
+    begins_like_comment,
     check_length,
     inspect_integers,
     inspect_text,
@@ -67,6 +68,7 @@ class _Chunk:
     ends: NDArray[Any] | _Labels
     weights: NDArray[np.float64] | None
     width: int
+    comments: int
 
 
 class FieldReader:
@@ -75,6 +77,7 @@ class FieldReader:
     Attributes
     ----------
     width : the most columns that a row had so far
+    comments : how many lines were comments
 
     Notes
     -----
@@ -85,7 +88,7 @@ class FieldReader:
     def __init__(
         self, path: str, layout: Layout, limits: Limits, threads: int, expected_pairs: int | None = None
     ) -> None:
-        self.width = 0
+        self.width = self.comments = 0
         self._path = path
         self._layout = layout
         self._limits = limits
@@ -139,12 +142,13 @@ class FieldReader:
         columns = np.array([ends.source, ends.target, ends.weight or 0], np.uint64)
         weighed = 0 if ends.weight is None else lines
         fields, weight_fields = _room_for(2 * lines), _room_for(weighed)
-        status, _, rows, width = _field_kernel.find_fields(
+        delimiter, width_of_header = np.uint8(self._layout.form.delimiter[0]), np.uint64(self._layout.form.width)
+        form = _field_kernel.RowForm(delimiter, np.uint64(self._limits.line_bytes), width_of_header)
+        status, _, rows, width, comments = _field_kernel.find_fields(
             text,
             np.uint64(begin),
             np.uint64(end),
-            np.uint8(self._layout.delimiter[0]),
-            np.uint64(self._limits.line_bytes),
+            form,
             columns,
             fields,
             weight_fields,
@@ -157,8 +161,8 @@ class FieldReader:
         labels = fields.begins[: 2 * rows], fields.lengths[: 2 * rows]
         if self._layout.kind == "int":
             integers = _integers_of(text, *labels)
-            return None if integers is None else _Chunk(integers, weights, int(width))
-        return _Chunk(self._looked_up(text, *labels), weights, int(width))
+            return None if integers is None else _Chunk(integers, weights, int(width), int(comments))
+        return _Chunk(self._looked_up(text, *labels), weights, int(width), int(comments))
 
     def _looked_up(self, text: Bytes, begins: NDArray[np.uint64], lengths: NDArray[np.uint32]) -> _Labels:
         """Labels with the numbers that they have; one thread alone numbers them without looking first."""
@@ -167,29 +171,37 @@ class FieldReader:
 
     def _inspect(self, chunk: Bytes) -> _Chunk:
         """The rows of a chunk line by line; raise at the first faulty one."""
-        rows, weights = list[Row](), list[float]()
+        rows, weights, numbers = list[Row](), list[float](), set[int]()
         for row, number in self._inspected(chunk):
             rows.append(row)
+            numbers.add(number)
             if row.weight is not None:
                 weight = weight_value(row.weight)
                 if isinstance(weight, Fault):
                     weight.raise_at(self._path, number)
                 weights.append(weight)
         width = max((row.width for row in rows), default=0)
+        comments = sum(begins_like_comment(line) for number, line in self._numbered(chunk) if number not in numbers)
         kept = None if self._layout.ends.weight is None else np.array(weights, np.float64)
         labels = [label for row in rows for label in (row.source, row.target)]
         if self._layout.kind == "int":
-            return _Chunk(_narrowed(np.array([label_value(label) for label in labels], np.uint64)), kept, width)
+            integers = np.array([label_value(label) for label in labels], np.uint64)
+            return _Chunk(_narrowed(integers), kept, width, comments)
         lengths = np.array([len(label) for label in labels], np.uint32)
         begins = (np.cumsum(lengths, dtype=np.uint64) - lengths).astype(np.uint64)
-        return _Chunk(self._looked_up(np.frombuffer(b"".join(labels), np.uint8), begins, lengths), kept, width)
+        texts = np.frombuffer(b"".join(labels), np.uint8)
+        return _Chunk(self._looked_up(texts, begins, lengths), kept, width, comments)
+
+    def _numbered(self, chunk: Bytes) -> Iterator[tuple[int, bytes]]:
+        """The lines of a chunk and their numbers in the file."""
+        return enumerate(lines_in(chunk), start=self._lines + 1)
 
     def _inspected(self, chunk: Bytes) -> Iterator[tuple[Row, int]]:
         """The rows of a chunk and the numbers of their lines."""
-        inspect = inspect_integers if self._layout.kind == "int" else inspect_text
-        for number, line in enumerate(lines_in(chunk), start=self._lines + 1):
+        inspect, form = inspect_integers if self._layout.kind == "int" else inspect_text, self._layout.form
+        for number, line in self._numbered(chunk):
             check_length(len(line), self._limits, self._path, number)
-            row = inspect(line, self._layout.delimiter, self._layout.ends)
+            row = inspect(line, form)
             if isinstance(row, Fault):
                 row.raise_at(self._path, number)
             if row is not None:
@@ -207,6 +219,7 @@ class FieldReader:
         if chunk.weights is not None:
             self._weights.append(chunk.weights)
         self.width = max(self.width, chunk.width)
+        self.comments += chunk.comments
         self._rows += len(ends) // 2
         self._limits.check("pairs", self._rows, path=self._path)
         return True
@@ -226,7 +239,8 @@ def rehearse() -> None:
     """Load every kernel that reads rows of chosen columns and text labels."""
     text, fields = np.empty(0, np.uint8), _room_for(0)
     zero, columns = np.uint64(0), np.zeros(3, np.uint64)
-    _field_kernel.find_fields(text, zero, zero, np.uint8(0), zero, columns, fields, fields)
+    form = _field_kernel.RowForm(np.uint8(0), zero, zero)
+    _field_kernel.find_fields(text, zero, zero, form, columns, fields, fields)
     _field_kernel.weights_of_fields(text, *fields, np.empty(0, np.float64))
     for dtype in (np.uint32, np.uint64):
         _field_kernel.integers_of_fields(text, *fields, zero, np.empty(0, dtype))

@@ -13,9 +13,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from wedgewise.read._text_lines import BLANK, BLANKS, Fault, Row, inspect_integers, label_value
+from wedgewise.read._text_lines import (
+    BLANK,
+    BLANKS,
+    Fault,
+    Row,
+    RowFormat,
+    begins_like_comment,
+    inspect_integers,
+    label_value,
+)
 
-_TAB, _NEWLINE, _RETURN, _QUOTE = 9, 10, 13, 34
+_TAB, _NEWLINE, _RETURN, _QUOTE, _BRACE = 9, 10, 13, 34, 123
 _MOST_DIGITS = 18
 
 
@@ -38,24 +47,26 @@ def parse_range(
     end: Any,
     delimiter: Any,
     line_limit: Any,
+    width: Any,
     mask: Any,
     out: NDArray[Any],
-) -> tuple[int, int, int, int]:
+) -> tuple[int, int, int, int, int]:
     """As `_text_kernel.parse_range`, same arguments and same answer."""
     if begin >= end:
-        return 0, int(end), 0, 0
+        return 0, int(end), 0, 0, 0
     span = text[int(begin) : int(end)]
     if span[-1] != _NEWLINE:
         span = np.append(span, np.uint8(_NEWLINE))
-    shape = _find_shape(span, int(delimiter), int(line_limit))
+    form = RowFormat(bytes([int(delimiter)]), width=int(width))
+    shape = _find_shape(span, form, int(line_limit))
     has_pair = shape.usual.copy()
     labels = np.zeros((len(has_pair), 2), dtype=np.uint64)
     labels[has_pair, 0] = _fold(span, shape.begins[has_pair], shape.first_ends[has_pair])
     labels[has_pair, 1] = _fold(span, shape.first_ends[has_pair] + 1, shape.second_ends[has_pair])
-    status, stop, columns = 0, len(has_pair), shape.columns
+    status, stop, columns, comments = 0, len(has_pair), shape.columns, 0
     for number in np.flatnonzero(~shape.usual).tolist():
         line = span[shape.begins[number] : shape.ends[number]].tobytes()
-        row = inspect_integers(line, bytes([int(delimiter)]))
+        row = inspect_integers(line, form)
         if isinstance(row, Fault) or len(line) > line_limit:
             status, stop = 2, number
             break
@@ -64,17 +75,20 @@ def parse_range(
             labels[number, 0] = label_value(row.source)
             labels[number, 1] = label_value(row.target)
             columns = max(columns, row.width - 2)
+        else:
+            comments += begins_like_comment(line)
     too_large = np.flatnonzero((labels[:stop] > np.uint64(mask)).any(axis=1))
     if len(too_large):
         status, stop = 1, int(too_large[0])
     found = labels[:stop][has_pair[:stop]]
     out[: found.size] = found.reshape(-1)
     position = int(end) if status == 0 else int(begin) + int(shape.begins[stop])
-    return status, position, len(found), columns
+    return status, position, len(found), columns, comments
 
 
-def _find_shape(span: NDArray[np.uint8], delimiter: int, line_limit: int) -> _Shape:
+def _find_shape(span: NDArray[np.uint8], form: RowFormat, line_limit: int) -> _Shape:
     """Cut the lines of `span`, which ends with a newline, at the bytes that are no digits."""
+    delimiter = form.delimiter[0]
     others = np.flatnonzero((span - np.uint8(48)) > 9)
     bytes_there = span[others]
     newlines = np.flatnonzero(bytes_there == _NEWLINE)
@@ -84,16 +98,17 @@ def _find_shape(span: NDArray[np.uint8], delimiter: int, line_limit: int) -> _Sh
     two = np.minimum(one + 1, len(others) - 1)
     first_ends, second_ends = others[one], others[two]
     first_digits, second_digits = first_ends - begins, second_ends - first_ends - 1
-    looked_at = (_RETURN,) if delimiter == BLANK[0] else (_RETURN, _QUOTE)  # decide about the rest of a line
-    has_columns = _separates(bytes_there[two], delimiter) & ~np.isin(bytes_there, looked_at).any()
+    decides = np.isin(bytes_there, (_RETURN, _QUOTE)).any()  # about the rest of a line
+    has_columns = _separates(bytes_there[two], delimiter) & ~decides
     usual = _separates(bytes_there[one], delimiter)
     usual &= has_columns | (second_ends == ends) | ((bytes_there[two] == _RETURN) & (second_ends + 1 == ends))
     usual &= (first_digits > 0) & (first_digits <= _MOST_DIGITS)
     usual &= (second_digits > 0) & (second_digits <= _MOST_DIGITS)
     usual &= ends - begins <= line_limit
-    has_columns &= usual
-    columns = _most_columns(span, second_ends[has_columns], ends[has_columns], delimiter)
-    return _Shape(begins, ends, first_ends, second_ends, usual, columns)
+    columns = _count_columns(span, second_ends, np.where(has_columns, ends, second_ends), delimiter)
+    if form.width:
+        usual &= columns + 2 == form.width
+    return _Shape(begins, ends, first_ends, second_ends, usual, int(columns[usual].max(initial=0)))
 
 
 def _separates(bytes_there: NDArray[np.uint8], delimiter: int) -> NDArray[np.bool_]:
@@ -102,16 +117,18 @@ def _separates(bytes_there: NDArray[np.uint8], delimiter: int) -> NDArray[np.boo
     return np.isin(bytes_there, (delimiter, also))
 
 
-def _most_columns(span: NDArray[np.uint8], begins: NDArray[np.int64], ends: NDArray[np.int64], delimiter: int) -> int:
-    """The most columns in one of the ranges, each of which starts with a separator."""
-    if not len(begins):
-        return 0
+def _count_columns(
+    span: NDArray[np.uint8], begins: NDArray[np.int64], ends: NDArray[np.int64], delimiter: int
+) -> NDArray[np.int64]:
+    """The columns in each of the ranges that are not empty: these start with a separator."""
     if delimiter == BLANK[0]:
         blank = np.isin(span, np.frombuffer(BLANKS, dtype=np.uint8))
         marks = np.flatnonzero(blank[:-1] & ~blank[1:] & (span[1:] != _NEWLINE))
+        dictionaries = np.flatnonzero(blank[:-1] & (span[1:] == _BRACE)) + 1
+        ends = np.minimum(ends, np.append(dictionaries, len(span))[np.searchsorted(dictionaries, begins)])
     else:
         marks = np.flatnonzero(span == delimiter)
-    return int((np.searchsorted(marks, ends) - np.searchsorted(marks, begins)).max())
+    return np.searchsorted(marks, ends) - np.searchsorted(marks, begins)
 
 
 def _fold(span: NDArray[np.uint8], begins: NDArray[np.int64], ends: NDArray[np.int64]) -> NDArray[np.uint64]:

@@ -3,39 +3,45 @@
 The first data lines (at most 100) decide. A field is number-like when Python's ``float`` accepts it: so ``-3``, ``1.5``
 or ``nan`` do not make a file of names out of a file of integers, they are errors in it.
 
-* Separator: blanks, comma or semicolon, by which at least half of the lines begin with two number-like fields; else the
-  first of tab, comma and semicolon that separates well-known names in the first line, or is in every line; else blanks.
-  Tabs separate instead of blanks where all lines have one and blanks would cut fields.
-* Header: the first line, where two of its names are a well-known pair or the user has named one of them; where neither
-  end is number-like while both are in the second line, unless labels are said to be text; or where no further field is
-  number-like while one of those columns is in all the other lines.
+* Separator: see `_text_separator`.
+* Header: see `_header_verdict`. A comment directly above the first row is one too, where it has as many names as every
+  row has columns and chooses other columns than the first row does.
 * Columns: `wedgewise.read.columns` chooses.
 * Integer labels: at least half of the lines have two number-like ends. Otherwise labels are text.
 """
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
+from enum import Enum, auto
 
-from wedgewise.errors import FormatError
+from wedgewise.errors import InputError
 from wedgewise.read._text_lines import (
     BLANK,
     BLANKS,
-    COMMA,
-    COMMENT_MARKS,
-    SEMICOLON,
-    TAB,
     Fault,
     LabelKind,
+    RowFormat,
+    begins_like_comment,
     check_length,
     content_of,
     label_value,
     shown,
-    split,
-    split_quoted,
 )
-from wedgewise.read.columns import FIRST_TWO, ColumnChoice, Ends, Table, choose_columns, names_known_pair
-from wedgewise.read.sniff import Beginning
+from wedgewise.read._text_separator import Fields, fields_of, find_separator, is_number
+from wedgewise.read.columns import (
+    FIRST_TWO,
+    ColumnChoice,
+    Ends,
+    Table,
+    choose_columns,
+    names_given_column,
+    names_known_pair,
+    names_known_words,
+    without_generated,
+)
+from wedgewise.read.sniff import HEAD_BYTES, Beginning, check_encoding
 from wedgewise.stages import Column
 from wedgewise.stages.limits import Limits
 
@@ -44,41 +50,47 @@ MISSING = (b"", b"na", b"n/a", b"null", b"none", b"?", b"-")  # stands for a num
 _FIRST_HEAD_BYTES = 64 * 2**10
 _LAST_HEAD_BYTES = 64 * 2**20
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
-_UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
-
-Fields = list[bytes]
+SETTLE_HEADER = "header=True or --header yes if it names the columns"
+_ANY_SEPARATOR = re.compile(rb"[,;\s]+")
 
 
 @dataclass(frozen=True, slots=True)
 class Layout:
     """How to read a file; its rows start at byte ``begin``, after ``lines_before`` lines.
 
-    ``names`` are those of the header, None without one. ``is_guessed`` says that nobody has said whether there is one.
+    ``header`` has the names of the columns, None without any. ``notes`` say what is remarkable about the way that the
+    file is read. ``is_guessed`` says that nobody has said whether the first line is a header.
     """
 
     kind: LabelKind
-    delimiter: bytes
+    form: RowFormat
     begin: int
     lines_before: int
-    names: tuple[str, ...] | None
-    ends: Ends
-    wide: bool
-    is_guessed: bool
+    header: tuple[str, ...] | None = None
+    wide: bool = False
+    is_guessed: bool = False
     has_quotes: bool = False
+    notes: tuple[str, ...] = ()
+
+    @property
+    def ends(self) -> Ends:
+        """The columns that are read."""
+        return self.form.ends
 
     @property
     def is_plain(self) -> bool:
         """Whether rows begin with two integers and nothing else is read of them."""
-        return self.kind == "int" and self.ends == FIRST_TWO and self.delimiter != TAB and not self.has_quotes
+        return self.kind == "int" and self.ends == FIRST_TWO and not self.has_quotes
 
     @property
-    def notes(self) -> tuple[str, ...]:
-        """What to say of the way that the file is read."""
-        return () if self.names is None else (f"header row skipped: {self.delimiter.decode().join(self.names)[:400]}",)
+    def used(self) -> tuple[Column, ...]:
+        """The columns that are read, by name where they have names of their own."""
+        return self.ends.used(without_generated(self.header or ()) or None)
 
     def ignored(self, width: int) -> tuple[Column, ...]:
         """The columns that are not read, where the widest row has so many."""
-        return self.ends.ignored(self.names, max(width, len(self.names or ())))
+        names = without_generated(self.header or ()) or None
+        return self.ends.ignored(names, width if self.header is None else len(self.header))
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,39 +102,158 @@ class _Line:
     end: int
 
 
+@dataclass(frozen=True, slots=True)
+class _Sample:
+    """The first bytes of a file; their first data lines; lines below the first that begin like a comment; and the last
+    such line above it, empty without one."""
+
+    head: bytes
+    lines: list[_Line]
+    marked: list[_Line]
+    comment: bytes
+
+    def fields(self, lines: list[_Line], delimiter: bytes) -> list[Fields]:
+        """The columns of some lines."""
+        return [fields_of(self.head[line.begin : line.end], delimiter) for line in lines]
+
+
+class _Verdict(Enum):
+    """What the first line is."""
+
+    HEADER = auto()
+    EDGE = auto()
+    UNCLEAR = auto()
+
+
+@dataclass(frozen=True, slots=True)
+class _Reading:
+    """The names of the columns, whether these are in a comment, the ends, and what to say of the first line."""
+
+    header: tuple[str, ...] | None
+    is_comment: bool
+    ends: Ends
+    doubts: tuple[str, ...] = ()
+
+    def notes(self, delimiter: bytes) -> tuple[str, ...]:
+        """What to say of the way that the first line is read."""
+        if self.header is None:
+            return self.doubts
+        said = "columns named by a comment" if self.is_comment else "header row skipped"
+        return (f"{said}: {delimiter.decode().join(self.header)[:400]}",)
+
+
 def find_layout(content: Beginning, labels: str, limits: Limits, choice: ColumnChoice) -> Layout:
     """Decide how to read `content` from its first data lines; raise for faults in the lines before them."""
-    head, sample = _sample(content, limits)
-    if head[:2] in _UTF16_MARKS:
-        raise FormatError(
-            "UTF-16 text",
-            path=content.name,
-            line=1,
-            remedy="convert the file to UTF-8 (iconv -f utf-16 -t utf-8)",
-        )
+    sample = _sample(content, limits)
+    head, is_guessed = sample.head, choice.header == "auto"
+    check_encoding(head[:HEAD_BYTES], content.name)
     start = len(_BYTE_ORDER_MARK) if head.startswith(_BYTE_ORDER_MARK) else 0
-    is_guessed = choice.header == "auto"
-    if not sample:
-        return Layout("text" if labels == "text" else "int", BLANK, start, 0, None, FIRST_TWO, False, is_guessed)
-    first = sample[0]
-    lines = [head[line.begin : line.end] for line in sample]
-    delimiter = _separator(lines, labels)
-    rows = [_fields(line, delimiter) for line in lines]
-    has_header = _looks_like_header(rows, choice, labels) if is_guessed else bool(choice.header)
+    if not sample.lines:
+        kind: LabelKind = "text" if labels == "text" else "int"
+        return Layout(kind, RowFormat(BLANK), start, 0, is_guessed=is_guessed)
+    first = sample.lines[0]
+    delimiter = find_separator(content.name, [head[line.begin : line.end] for line in sample.lines], labels)
+    rows = sample.fields(sample.lines, delimiter)
+    reading = _decide(content.name, rows, _comment_names(sample.comment, delimiter, rows), choice, labels)
     begin, lines_before = first.begin, first.number - 1
-    if has_header:
-        begin, lines_before = min(first.end + 1, len(head)), first.number
+    if reading.header is not None and not reading.is_comment:
+        begin, lines_before, rows = min(first.end + 1, len(head)), first.number, rows[1:]
     _check_skipped(head[start:begin], content.name, limits)
-    names = tuple(shown(name) for name in rows[0]) if has_header else None
-    body = rows[1:] if has_header else rows
-    ends = _choose_ends(content.name, names, body, choice)
-    kind = _kind(body, ends, labels)
-    wide = kind == "int" and any(_is_wide(row, ends) for row in body)
-    has_quotes = delimiter in (COMMA, SEMICOLON) and any(b'"' in line for line in lines[len(rows) - len(body) :])
-    return Layout(kind, delimiter, begin, lines_before, names, ends, wide, is_guessed, has_quotes)
+    form = RowFormat(delimiter, reading.ends, 0 if reading.is_comment else len(reading.header or ()))
+    if form.marks_may_be_labels:
+        rows += [row for row in sample.fields(sample.marked, delimiter) if form.fits(row)]
+    kind = _kind(rows, reading.ends, labels)
+    return Layout(
+        kind,
+        form,
+        begin,
+        lines_before,
+        reading.header,
+        wide=kind == "int" and any(_is_wide(row, reading.ends) for row in rows),
+        is_guessed=is_guessed,
+        has_quotes=b'"' in head[begin : sample.lines[-1].end],
+        notes=reading.notes(delimiter),
+    )
 
 
-def _sample(content: Beginning, limits: Limits) -> tuple[bytes, list[_Line]]:
+def _decide(
+    path: str, rows: list[Fields], comment: list[tuple[str, ...]], choice: ColumnChoice, labels: str
+) -> _Reading:
+    """Whether the first line, or the comment above it, names the columns, and which are the ends."""
+    if choice.header == "auto":
+        verdict = _header_verdict(path, rows, choice, labels)
+    else:
+        verdict = _Verdict.HEADER if choice.header else _Verdict.EDGE
+    if verdict is _Verdict.HEADER:
+        header = _header_names(rows[0])
+        return _Reading(header, False, _ends_below(path, header, rows[1:], choice))
+    if choice.header == "auto":
+        for names in comment:
+            if names_known_pair(names) or names_given_column(names, choice):
+                ends = _ends_below(path, names, rows, choice)
+                if ends != _ends_if_clear(path, None, rows, choice):
+                    return _Reading(names, True, ends)
+    ends = _ends_below(path, None, rows, choice)
+    return _Reading(None, False, ends, _doubts(rows, ends, verdict) if choice.header == "auto" else ())
+
+
+def _header_verdict(path: str, rows: list[Fields], choice: ColumnChoice, labels: str) -> _Verdict:
+    """Whether the first line names the columns.
+
+    It does where the user named one of its names. It does not where it has a number above a column of numbers that is
+    no end, unless it has words such as source and target. Else it does where two of its names are a well-known pair;
+    where neither end is number-like while both are in the second line, unless labels are said to be text; or where no
+    other field is number-like while one of those columns holds numbers, or nothing, in all other lines. That is unclear
+    where an end of it is a label in another line below.
+    """
+    first, others = rows[0], rows[1:]
+    names = _header_names(first)
+    if names_given_column(names, choice):
+        return _Verdict.HEADER
+    ends = _ends_if_clear(path, names, others, choice) or _ends_if_clear(path, None, rows, choice)
+    at = () if ends is None else (ends.source, ends.target)
+    further = tuple(position for position in range(len(first)) if position not in at)
+    numeric = tuple(position for position in further if _is_numeric(others, position))
+    if any(_is_amount(first[position]) for position in numeric) and not names_known_words(names):
+        return _Verdict.EDGE
+    is_above_ends = labels != "text" and _numbers_at(first, at) == 0 and _numbers_at(next(iter(others), []), at) == 2
+    is_above_others = _numbers_at(first, further) == 0 and any(first[above].lower() not in MISSING for above in numeric)
+    if not (names_known_pair(names) or is_above_ends or is_above_others):
+        return _Verdict.EDGE
+    below = {row[position] for row in others if row != first for position in at if position < len(row)}
+    is_label = any(first[position] in below for position in at if position < len(first))
+    return _Verdict.UNCLEAR if is_label else _Verdict.HEADER
+
+
+def _doubts(rows: list[Fields], ends: Ends, verdict: _Verdict) -> tuple[str, ...]:
+    """Say that the first line, which is read as an edge, may be a header."""
+    first, at = rows[0], (ends.source, ends.target)
+    below = [row[position] for row in rows[1:] for position in at if position < len(row)]
+    is_count = first == [b"%d" % position for position in range(len(first))]
+    if verdict is _Verdict.UNCLEAR:
+        why = "it looks like names of columns"
+    elif is_count and below and not {b"0", b"1"}.intersection(below):
+        why = "it may number the columns"
+    else:
+        return ()
+    fields = ", ".join(repr(shown(field)) for field in first[:8])
+    return (f"first line read as an edge, though {why}: {fields} ({SETTLE_HEADER})",)
+
+
+def _header_names(first: Fields) -> tuple[str, ...]:
+    """The names in a header, without empty ones behind the others."""
+    width = max((position + 1 for position, name in enumerate(first) if name), default=0)
+    return tuple(shown(name) for name in first[: max(2, width)])
+
+
+def _comment_names(comment: bytes, delimiter: bytes, rows: list[Fields]) -> list[tuple[str, ...]]:
+    """What a comment may call the columns: as many words as every row has columns."""
+    text = comment.lstrip(BLANKS + b"#%").rstrip(BLANKS + b"\r")
+    ways = fields_of(text, delimiter), [word for word in _ANY_SEPARATOR.split(text) if word]
+    return [tuple(map(shown, words)) for words in ways if all(len(row) == len(words) for row in rows)]
+
+
+def _sample(content: Beginning, limits: Limits) -> _Sample:
     """The first bytes and their first data lines: at least two lines if there are any within 64 MiB.
 
     No more of a line is looked at than shows that it is too long.
@@ -132,15 +263,16 @@ def _sample(content: Beginning, limits: Limits) -> tuple[bytes, list[_Line]]:
         head = content.head(size)
         complete = len(head) < size
         sample = _data_lines(head, complete)
-        if complete or len(sample) >= 2 or size >= _LAST_HEAD_BYTES:
-            return head, sample
+        is_enough = len(sample.lines) >= 2 or len(sample.marked) == SAMPLE_LINES
+        if complete or is_enough or size >= _LAST_HEAD_BYTES:
+            return sample
         unfinished = len(head) - head.rfind(b"\n") - 1
         check_length(unfinished, limits, content.name, head.count(b"\n") + 1)
         size *= 4
 
 
-def _data_lines(head: bytes, complete: bool) -> list[_Line]:
-    lines: list[_Line] = []
+def _data_lines(head: bytes, complete: bool) -> _Sample:
+    lines, marked, comment = list[_Line](), list[_Line](), b""
     at = len(_BYTE_ORDER_MARK) if head.startswith(_BYTE_ORDER_MARK) else 0
     number = 0
     while at < len(head) and len(lines) < SAMPLE_LINES:
@@ -151,72 +283,30 @@ def _data_lines(head: bytes, complete: bool) -> list[_Line]:
             end = len(head)
         number += 1
         text = head[at:end].strip(BLANKS + b"\r")
-        if text and text[0] not in COMMENT_MARKS:
+        if begins_like_comment(text):
+            if not lines:
+                comment = text
+            elif len(marked) < SAMPLE_LINES:
+                marked.append(_Line(number, at, end))
+        elif text:
             lines.append(_Line(number, at, end))
         at = end + 1
-    return lines
+    return _Sample(head, lines, marked, comment)
 
 
-def _separator(lines: list[bytes], labels: str) -> bytes:
-    """What separates the columns."""
-    candidates = {mark: [_begins_with_numbers(line, mark) for line in lines] for mark in (BLANK, COMMA, SEMICOLON)}
-    integer_mark = max(candidates, key=lambda mark: sum(candidates[mark]))
-    numeric = candidates[integer_mark]
-    body = numeric[1:] if len(lines) > 1 and not numeric[0] else numeric
-    if labels != "text" and any(numeric) and 2 * sum(body) >= len(body):
-        return TAB if integer_mark == BLANK and _tabs_separate(lines) else integer_mark
-    marks = TAB, COMMA, SEMICOLON
-    named = (mark for mark in marks if names_known_pair([shown(name) for name in _fields(lines[0], mark)]))
-    return next(named, next((mark for mark in marks if all(mark in line for line in lines)), BLANK))
+def _ends_below(path: str, names: tuple[str, ...] | None, rows: list[Fields], choice: ColumnChoice) -> Ends:
+    """The columns that are read of rows, below names or without."""
+    width = len(names) if names is not None else max(2, *map(len, rows), 2)
+    examples = [shown(field) for field in rows[0]] if rows else []
+    return choose_columns(Table(path, width, names, lambda: _first_two_serve(rows), examples), choice)
 
 
-def _begins_with_numbers(line: bytes, delimiter: bytes) -> bool:
-    columns = _fields(line, delimiter)
-    return len(columns) >= 2 and _is_number(columns[0]) and _is_number(columns[1])
-
-
-def _tabs_separate(lines: list[bytes]) -> bool:
-    """Whether tabs cut the lines into other columns than blanks do."""
-    return all(TAB in line for line in lines) and any(len(_fields(line, TAB)) != len(line.split()) for line in lines)
-
-
-def _fields(line: bytes, delimiter: bytes) -> Fields:
-    """The columns of a line as far as they can be told: what is wrong with it is said by whoever reads it."""
-    content = content_of(line, delimiter)
-    if isinstance(content, Fault):
-        return split(line, delimiter)
-    columns = split_quoted(content, delimiter)
-    return split(content, delimiter) if isinstance(columns, Fault) else columns
-
-
-def _looks_like_header(rows: list[Fields], choice: ColumnChoice, labels: str) -> bool:
-    """Whether the first line names the columns."""
-    first, others = rows[0], rows[1:]
-    names = [shown(name) for name in first]
-    if names_known_pair(names) or any(_is_name(column, names) for _, column in choice.given):
-        return True
-    if not others:
-        return False
-    ends = [column for column in (choice.source, choice.target) if isinstance(column, int)]
-    at = tuple(ends) if len(ends) == 2 else FIRST_TWO.positions
-    if labels != "text" and len(first) > max(at) and _numbers_at(first, at) == 0 and _numbers_at(others[0], at) == 2:
-        return True
-    further = tuple(range(2, len(first)))
-    named = [position for position in further if first[position].lower() not in MISSING]
-    is_numeric = any(all(_numbers_at(row, (position,)) for row in others) for position in named)
-    return is_numeric and _numbers_at(first, further) == 0
-
-
-def _is_name(column: Column, names: list[str]) -> bool:
-    """Whether a column that the user named is in the first line, and is no position."""
-    is_position = isinstance(column, int) or (column.isdigit() and int(column) < len(names))
-    return column in names and not is_position
-
-
-def _choose_ends(path: str, names: tuple[str, ...] | None, body: list[Fields], choice: ColumnChoice) -> Ends:
-    width = len(names) if names is not None else max(2, *map(len, body), 2)
-    examples = [shown(field) for field in body[0]] if body else []
-    return choose_columns(Table(path, width, names, lambda: _first_two_serve(body), examples), choice)
+def _ends_if_clear(path: str, names: tuple[str, ...] | None, rows: list[Fields], choice: ColumnChoice) -> Ends | None:
+    """As `_ends_below`; None where it refuses to choose."""
+    try:
+        return _ends_below(path, names, rows, choice)
+    except InputError:
+        return None
 
 
 def _first_two_serve(body: list[Fields]) -> bool:
@@ -227,7 +317,7 @@ def _first_two_serve(body: list[Fields]) -> bool:
 def _has_plain_rest(row: Fields) -> bool:
     rest = row[2:]
     is_dictionary = bool(rest) and rest[0].startswith(b"{")
-    return is_dictionary or all(field.lower() in MISSING or _is_number(field) for field in rest)
+    return is_dictionary or all(field.lower() in MISSING or _is_amount(field) for field in rest)
 
 
 def _kind(body: list[Fields], ends: Ends, labels: str) -> LabelKind:
@@ -239,15 +329,18 @@ def _kind(body: list[Fields], ends: Ends, labels: str) -> LabelKind:
 
 def _numbers_at(row: Fields, positions: tuple[int, ...]) -> int:
     """How many of these columns of a row are number-like."""
-    return sum(position < len(row) and _is_number(row[position]) for position in positions)
+    return sum(position < len(row) and is_number(row[position]) for position in positions)
 
 
-def _is_number(field: bytes) -> bool:
-    try:
-        float(field.decode("utf-8"))
-    except ValueError:
-        return False
-    return True
+def _is_numeric(rows: list[Fields], position: int) -> bool:
+    """Whether a column holds numbers, though some may be missing."""
+    column = [row[position] if position < len(row) else b"" for row in rows]
+    return any(map(_is_amount, column)) and all(field.lower() in MISSING or _is_amount(field) for field in column)
+
+
+def _is_amount(field: bytes) -> bool:
+    """Whether a field that is no label holds a number, with a decimal point or comma."""
+    return is_number(field.replace(b",", b".", 1))
 
 
 def _is_wide(row: Fields, ends: Ends) -> bool:

@@ -7,12 +7,15 @@ of a file.
 * A line ends with ``\\n``, with carriage returns before it or not. Blanks are space, tab, vertical tab, form
   feed.
 * A line without anything but blanks is skipped, and so is a comment: ``#`` or ``%`` as the first byte that is
-  no blank.
+  no blank. Below a header whose names are separated by commas, semicolons or tabs, such a line is a row where it has as
+  many columns as the header.
 * Every other line is a row: two of its columns are labels, one may be a weight, the others are counted and not looked
-  at.
+  at. Below a header it has as many columns as this; further ones are empty.
 * Columns are separated by a run of blanks, or by one comma, semicolon or tab with blanks around it.
-* Between commas and semicolons, a column that begins with a double quote is unquoted (``""`` is a quote, blanks stay).
-  It cannot contain a line end: what looks like a row may be the middle of one.
+* A column that begins with a double quote is unquoted (``""`` is a quote, blanks stay). It cannot contain a line end:
+  what looks like a row may be the middle of one.
+* Between blanks, a third or later column that begins with ``{`` is a dictionary as NetworkX writes it, and goes on to
+  the end of the line.
 """
 
 from __future__ import annotations
@@ -31,9 +34,9 @@ COMMENT_MARKS = b"#%"
 BLANK, COMMA, SEMICOLON, TAB = b" ", b",", b";", b"\t"
 
 _COLUMN = {  # in quotes or not, and what separates it from the next one
-    mark: re.compile(rb'[ \t\x0b\x0c]*+(?:"((?:[^"]|"")*+)"[ \t\x0b\x0c]*|(?!")([^%s]*))(%s|\Z)' % (mark, mark))
-    for mark in (COMMA, SEMICOLON)
-}
+    mark: re.compile(rb'[%s]*+(?:"((?:[^"]|"")*+)"[%s]*|(?!")([^%s]*))(%s|\Z)' % (around, around, mark, mark))
+    for mark, around in ((COMMA, BLANKS), (SEMICOLON, BLANKS), (TAB, BLANKS.replace(TAB, b"")))
+} | {BLANK: re.compile(rb'(?:"((?:[^"]|"")*+)"|(?!")([^%s]*))([%s]+|\Z)' % (BLANKS, BLANKS))}
 
 LabelKind = Literal["int", "text"]
 
@@ -54,6 +57,24 @@ class Fault:
         raise FormatError(self.reason, path=path, line=line, text=self.text, remedy=self.remedy)
 
 
+@dataclass(frozen=True, slots=True)
+class RowFormat:
+    """How rows are read: what separates their columns, which are read, how many a header has (0 without one)."""
+
+    delimiter: bytes
+    ends: Ends = FIRST_TWO
+    width: int = 0
+
+    @property
+    def marks_may_be_labels(self) -> bool:
+        """Whether a line that begins like a comment may be a row."""
+        return self.width > 0 and self.delimiter != BLANK
+
+    def fits(self, columns: list[bytes]) -> bool:
+        """Whether a row has as many columns as the header; empty ones behind them do not count."""
+        return self.width == 0 or (len(columns) >= self.width and not any(columns[self.width :]))
+
+
 class Row(NamedTuple):
     """Two labels of one line, its weight where one is read, and how many columns it has."""
 
@@ -64,15 +85,21 @@ class Row(NamedTuple):
 
 
 def content_of(line: bytes, delimiter: bytes = BLANK) -> bytes | Fault:
-    """The line without blanks and carriage returns at its ends; empty for a comment or a blank line.
+    """The line without blanks and carriage returns at its ends; empty for a blank line.
 
     A tab that separates columns stays: the first column may be empty.
     """
     content = line.rstrip(b"\r")
     if b"\r" in content:
         return Fault("carriage return inside a line", shown(content), _TO_NEWLINES)
-    kept = content.strip(BLANKS.replace(delimiter, b"") if delimiter == TAB else BLANKS)
-    return b"" if content.strip(BLANKS)[:1] in (b"", b"#", b"%") else kept
+    if not content.strip(BLANKS):
+        return b""
+    return content.strip(BLANKS.replace(delimiter, b"") if delimiter == TAB else BLANKS)
+
+
+def begins_like_comment(line: bytes) -> bool:
+    """Whether the first byte that is no blank marks a comment."""
+    return line.lstrip(BLANKS)[:1] in (b"#", b"%")
 
 
 def split(content: bytes, delimiter: bytes) -> list[bytes]:
@@ -83,11 +110,13 @@ def split(content: bytes, delimiter: bytes) -> list[bytes]:
 
 
 def split_quoted(content: bytes, delimiter: bytes) -> list[bytes] | Fault:
-    """The columns of a line, unquoted where the separator allows quotes."""
-    if b'"' not in content or delimiter not in _COLUMN:
+    """The columns of a line, unquoted; what is wrong with its quotes."""
+    if b'"' not in content and (delimiter != BLANK or b"{" not in content):
         return split(content, delimiter)
     columns, at, separator = list[bytes](), 0, delimiter
     while separator:
+        if delimiter == BLANK and len(columns) >= 2 and content[at : at + 1] == b"{":
+            return [*columns, content[at:]]
         column = _COLUMN[delimiter].match(content, at)
         if column is None:
             return Fault(
@@ -101,21 +130,24 @@ def split_quoted(content: bytes, delimiter: bytes) -> list[bytes] | Fault:
     return columns
 
 
-def inspect_row(line: bytes, delimiter: bytes, ends: Ends) -> Row | Fault | None:
-    """The row of a line, what is wrong with it, or None for a line without labels.
+def inspect_row(line: bytes, form: RowFormat) -> Row | Fault | None:
+    """The row of a line, what is wrong with it, or None for a comment or a blank line.
 
     NUL and invalid UTF-8 are left to `text_fault`.
     """
-    content = content_of(line, delimiter)
+    content, ends = content_of(line, form.delimiter), form.ends
     if isinstance(content, Fault):
         return content
-    if not content:
+    is_marked = begins_like_comment(content)
+    if not content or (is_marked and not form.marks_may_be_labels):
         return None
-    columns = split_quoted(content, delimiter)
+    columns = split_quoted(content, form.delimiter)
+    if is_marked and (isinstance(columns, Fault) or not form.fits(columns)):
+        return None
     if isinstance(columns, Fault):
         return columns
-    if len(columns) <= max(ends.source, ends.target):
-        return _too_few(content, len(columns), ends)
+    if len(columns) == 1 or not form.fits(columns) or len(columns) <= max(ends.source, ends.target):
+        return _wrong_width(content, len(columns), form)
     source, target = columns[ends.source], columns[ends.target]
     if not source or not target:
         return Fault("empty label", shown(content), "write two labels in every line")
@@ -126,9 +158,9 @@ def inspect_row(line: bytes, delimiter: bytes, ends: Ends) -> Row | Fault | None
     return Row(source, target, columns[ends.weight], len(columns))
 
 
-def inspect_integers(line: bytes, delimiter: bytes, ends: Ends = FIRST_TWO) -> Row | Fault | None:
+def inspect_integers(line: bytes, form: RowFormat) -> Row | Fault | None:
     """As `inspect_row`, for integer labels."""
-    row = inspect_row(line, delimiter, ends)
+    row = inspect_row(line, form)
     if not isinstance(row, Row):
         return row
     for label in (row.source, row.target):
@@ -139,9 +171,9 @@ def inspect_integers(line: bytes, delimiter: bytes, ends: Ends = FIRST_TWO) -> R
     return row
 
 
-def inspect_text(line: bytes, delimiter: bytes, ends: Ends) -> Row | Fault | None:
+def inspect_text(line: bytes, form: RowFormat) -> Row | Fault | None:
     """As `inspect_row`, for text labels."""
-    row = inspect_row(line, delimiter, ends)
+    row = inspect_row(line, form)
     if not isinstance(row, Row):
         return row
     return text_fault(row.source) or text_fault(row.target) or row
@@ -185,12 +217,19 @@ def shown(text: bytes) -> str:
     return text[:400].decode("utf-8", "backslashreplace")
 
 
-def _too_few(content: bytes, found: int, ends: Ends) -> Fault:
+def _wrong_width(content: bytes, found: int, form: RowFormat) -> Fault:
     if found == 1:
         return Fault(
             "only one label in the line",
             shown(content),
             "write two labels in every line, or # before a comment",
         )
-    needed = max(ends.source, ends.target) + 1
+    if form.width:
+        return Fault(
+            f"{found} columns in the row where the header has {form.width}",
+            shown(content),
+            "give every row a column for every name: quote a field that holds the separator, write no row names, "
+            "leave no column out; header=False (--header no) if the first line is no header",
+        )
+    needed = max(form.ends.source, form.ends.target) + 1
     return Fault(f"{found} columns in the line where {needed} are needed", shown(content), "complete the line")

@@ -1,7 +1,8 @@
 """Which columns of a table hold the ends of an edge: one rule for every file and every table in memory.
 
-1. The columns that the user named, by name or by position from 0.
-2. A well-known pair of names, such as source and target or sender_id and receiver_id, in any case.
+1. The columns that the user named, by name (in any case) or by position from 0.
+2. A well-known pair of names, such as source and target or sender_id and receiver_id, in any case; where the user named
+   one of the two, the other.
 3. The columns that are left, where they are as many as ends are missing: two columns need nothing.
 4. Without names, the first two, where nothing else could be meant: both hold integers, or every further column holds
    numbers or a dictionary as NetworkX writes it.
@@ -12,9 +13,12 @@ Everything else is an error that lists the columns: no guess is made between two
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import product
+from typing import cast
+
+import numpy as np
 
 from wedgewise.errors import FormatError, InputError, UnknownNameError
 from wedgewise.stages import Column
@@ -58,8 +62,10 @@ class ColumnChoice:
     header: bool | str = "auto"
 
     def __post_init__(self) -> None:
-        for role, column in self.given:
-            if isinstance(column, bool) or not isinstance(column, str | int):
+        for role, column in cast("list[tuple[str, object]]", self.given):
+            if isinstance(column, np.integer):
+                object.__setattr__(self, role, int(column))
+            elif isinstance(column, bool) or not isinstance(column, str | int):
                 raise InputError(f"{role}={column!r}: a column is a name, or a position from 0")
         if not (isinstance(self.header, bool) or self.header == "auto"):
             raise UnknownNameError(f"header={self.header!r}; there are: True, False, 'auto'")
@@ -105,7 +111,7 @@ class Ends:
     def ignored(self, names: Sequence[Column] | None, width: int) -> tuple[Column, ...]:
         """The columns among `width` that are not read, by name where there are names."""
         others = [position for position in range(width) if position not in self.positions]
-        return tuple(others if names is None else [_called(names, position) for position in others])
+        return tuple(others if names is None else [names[position] for position in others])
 
 
 FIRST_TWO = Ends(0, 1)
@@ -137,13 +143,24 @@ def choose_columns(table: Table, choice: ColumnChoice) -> Ends:
     _check_distinct(table, found)
     missing = [role for role in ("source", "target") if role not in found]
     if missing:
-        found |= zip(missing, _find_missing(table, missing, set(found.values())), strict=True)
+        found |= zip(missing, _find_missing(table, missing, found), strict=True)
     return Ends(found["source"], found["target"], found.get("weight"))
 
 
 def names_known_pair(names: Sequence[str]) -> bool:
     """Whether two of the names are a well-known pair."""
     return bool(_known_pairs(names))
+
+
+def names_known_words(names: Sequence[str]) -> bool:
+    """Whether two of the names are a known pair that no vertices are called: not node1 and node2, nor u and v."""
+    return bool(_known_pairs(names, KNOWN_WORDS))
+
+
+def names_given_column(names: Sequence[str], choice: ColumnChoice) -> bool:
+    """Whether one of the names is what the user called a column, and is no position."""
+    texts = [column for _, column in choice.given if isinstance(column, str)]
+    return any(_positions_of(text, names) and not (text.isdigit() and int(text) < len(names)) for text in texts)
 
 
 def without_generated(names: Sequence[Column]) -> Sequence[Column] | None:
@@ -156,14 +173,14 @@ def without_generated(names: Sequence[Column]) -> Sequence[Column] | None:
     return None if parts == due else names
 
 
-def _find_missing(table: Table, missing: list[str], taken: set[int]) -> tuple[int, ...]:
+def _find_missing(table: Table, missing: list[str], found: dict[str, int]) -> tuple[int, ...]:
     """The positions of the ends that the user did not name."""
-    if len(missing) == 2 and table.names is not None:
-        pairs = [pair for pair in _known_pairs(table.names) if taken.isdisjoint(pair)]
-        if len(pairs) > 1:
-            raise _undecided(table, "more than one pair of columns is named like the ends of an edge")
-        if pairs:
-            return pairs[0]
+    names, taken = without_generated(table.names or ()) or (), set(found.values())
+    pairs = [pair for pair in _known_pairs(names) if _agrees(pair, found)]
+    if len(pairs) > 1:
+        raise _undecided(table, "more than one pair of columns is named like the ends of an edge")
+    if pairs:
+        return tuple(position for position in pairs[0] if position not in taken)
     left = [position for position in range(table.width) if position not in taken]
     if len(left) == len(missing):
         return tuple(left)
@@ -175,21 +192,32 @@ def _find_missing(table: Table, missing: list[str], taken: set[int]) -> tuple[in
             remedy="name them source and target",
         )
     is_free = len(missing) == 2 and taken.isdisjoint(FIRST_TWO.positions)
-    if is_free and table.names is None and table.first_two_serve():
+    if is_free and not names and table.first_two_serve():
         return FIRST_TWO.positions
     raise _undecided(table, "nothing says which columns are the ends of an edge")
+
+
+def _positions_of(column: Column, names: Sequence[Column]) -> list[int]:
+    """Where a name is among others: as it is spelled, or else in any case."""
+    exact = [position for position, name in enumerate(names) if name == column]
+    return exact or [at for at, name in enumerate(names) if str(name).casefold() == str(column).casefold()]
+
+
+def _agrees(pair: tuple[int, int], found: dict[str, int]) -> bool:
+    """Whether a pair has the ends that were found, and not the weight."""
+    ends = {"source": pair[0], "target": pair[1]}
+    return all(ends[role] == at if role in ends else at not in pair for role, at in found.items())
 
 
 def _resolve(table: Table, role: str, column: Column) -> int:
     """The position of a column that the user named."""
     names = table.names
     if names is not None and isinstance(column, str):
-        for alike in (lambda name: name == column, lambda name: str(name).casefold() == str(column).casefold()):
-            at = [position for position, name in enumerate(names) if alike(name)]
-            if len(at) > 1:
-                raise _wrong(table, f"more than one column {column!r} to take {role}s from")
-            if at:
-                return at[0]
+        at = _positions_of(column, names)
+        if len(at) > 1:
+            raise _wrong(table, f"more than one column {column!r} to take {role}s from")
+        if at:
+            return at[0]
     position = int(column) if isinstance(column, int) or (column.isascii() and column.isdigit()) else None
     if position is not None and 0 <= position < table.width:
         return position
@@ -201,12 +229,12 @@ def _check_distinct(table: Table, found: dict[str, int]) -> None:
         raise _wrong(table, f"one column is named for {' and '.join(found)}")
 
 
-def _known_pairs(names: Sequence[Column]) -> list[tuple[int, int]]:
+def _known_pairs(names: Sequence[Column], known: Iterable[tuple[str, str]] = ()) -> list[tuple[int, int]]:
     """The positions of every two columns whose names belong together, first end first."""
     at: dict[str, list[int]] = {}
     for position, name in enumerate(names):
         at.setdefault(_plain(str(name)), []).append(position)
-    return sorted({pair for first, second in KNOWN for pair in product(at.get(first, ()), at.get(second, ()))})
+    return sorted({pair for first, second in known or KNOWN for pair in product(at.get(first, ()), at.get(second, ()))})
 
 
 def _plain(name: str) -> str:
@@ -214,12 +242,14 @@ def _plain(name: str) -> str:
     return "".join(letter for letter in name.lower() if letter.isalnum())
 
 
-def _known_names() -> frozenset[tuple[str, str]]:
-    stems = [*PAIRS, *((noun + one, noun + two) for noun in NUMBERED for one, two in (("1", "2"), ("a", "b")))]
+def _with_suffixes(stems: Iterable[tuple[str, str]]) -> frozenset[tuple[str, str]]:
     return frozenset((first + suffix, second + suffix) for (first, second), suffix in product(stems, SUFFIXES))
 
 
-KNOWN = _known_names()
+KNOWN_WORDS = _with_suffixes(pair for pair in PAIRS if len(pair[0]) > 1)
+KNOWN = _with_suffixes(
+    [*PAIRS, *((noun + one, noun + two) for noun in NUMBERED for one, two in (("1", "2"), ("a", "b")))]
+)
 
 
 def _undecided(table: Table, why: str) -> FormatError:
@@ -246,8 +276,3 @@ def _listed(table: Table) -> str:
 def _quoted(name: Column) -> str:
     text = str(name)
     return repr(text if len(text) <= 40 else text[:39] + "…")
-
-
-def _called(names: Sequence[Column], position: int) -> Column:
-    """The name of a column; its position where a row has more columns than there are names."""
-    return names[position] if position < len(names) else position

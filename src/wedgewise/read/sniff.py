@@ -22,6 +22,7 @@ from typing import Protocol
 from wedgewise.errors import FormatError
 
 HEAD_BYTES = 4096
+UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
 MATRIX_MARKET_BANNER = b"%%matrixmarket"
 SIGNATURES = {
     "npy": rb"\x93NUMPY",
@@ -58,6 +59,7 @@ def sniff(content: Beginning) -> str:
         return "mtx"
     if by_suffix is not None:
         return by_suffix
+    check_encoding(head, content.name)
     if head.startswith(PICKLE_SIGNATURES):
         raise FormatError(
             "looks like a pickle, which is never read",
@@ -71,6 +73,14 @@ def sniff(content: Beginning) -> str:
             remedy='for raw pairs pass format="bel32" or format="bel64"',
         )
     return "text"
+
+
+def check_encoding(head: bytes, path: str) -> None:
+    """Refuse UTF-16: it begins with a mark, or every second byte of its ASCII letters is NUL."""
+    none, most = sorted((head[::2], head[1::2]), key=lambda half: half.count(0))
+    if head.startswith(UTF16_MARKS) or (none.count(0) == 0 and 2 * most.count(0) > len(most) > 1):
+        remedy = "convert the file to UTF-8 (iconv -f utf-16 -t utf-8)"
+        raise FormatError("UTF-16 text", path=path, line=1, remedy=remedy)
 
 
 def names_raw_pairs(name: str, format: str | None) -> bool:

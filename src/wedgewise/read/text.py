@@ -23,8 +23,8 @@ from wedgewise.machine.threads import run_tasks
 from wedgewise.read import _text_arrays, _text_chunks, _text_kernel
 from wedgewise.read._fields import KERNEL_BYTES, MAX_NARROW, FieldReader
 from wedgewise.read._text_chunks import count_newlines, cut_at_newlines, find_newline, lines_of_chunks, whole_lines
-from wedgewise.read._text_layout import Layout, find_layout
-from wedgewise.read._text_lines import Fault, Row, check_length, inspect_integers, label_value
+from wedgewise.read._text_layout import SETTLE_HEADER, Layout, find_layout
+from wedgewise.read._text_lines import Fault, Row, begins_like_comment, check_length, inspect_integers, label_value
 from wedgewise.read.columns import ANY_COLUMNS, ColumnChoice
 from wedgewise.read.content import Bytes, Content
 from wedgewise.read.pieces import GrowingPairs, PairPieces
@@ -33,10 +33,11 @@ from wedgewise.stages import Origin
 from wedgewise.stages.labels import TextLabels
 from wedgewise.stages.limits import MAX_LABEL, Limits
 
-Parser = Callable[..., tuple[int, int, int, int]]
+Parser = Callable[..., tuple[int, int, int, int, int]]
 
 PIECE_BYTES = 2 * 2**20
 SAMPLE_BYTES = 2**16
+FAULTY = Fault("is no row", "", "")  # what is wrong is said where the number of the line is known
 
 
 def pieces_of_text(
@@ -87,7 +88,7 @@ def pieces_of_text(
     if labels not in ("auto", "int", "text"):
         raise UnknownNameError(f"no kind of labels named {labels!r}; there are: auto, int, text")
     layout = find_layout(content, labels, limits, columns)
-    found = PairPieces(Origin(content.name, "text", layout.notes), columns=layout.ends.used(layout.names))
+    found = PairPieces(Origin(content.name, "text", layout.notes), columns=layout.used)
     if content.size is not None:
         found.expected_pairs = _lines_in(content.size, content.head(SAMPLE_BYTES))
     found.pieces = _read(found, content, layout, limits, granted_threads(threads), receiver, whole)
@@ -114,10 +115,11 @@ def _read(
             yield piece
     last = reader.pairs()
     names = reader.names()
+    notes = (*layout.notes, *_skipped(reader.comments))
     if names is not None:
         found.names, found.vertices = names, len(names)
-        doubts = _doubts(layout, first_two + _of_first_two(last, layout), names)
-        found.origin = replace(found.origin, notes=(*layout.notes, *doubts))
+        notes += _doubts(layout, first_two + _of_first_two(last, layout), names)
+    found.origin = replace(found.origin, notes=notes)
     found.ignored_columns = layout.ignored(reader.width)
     found.weights = reader.weights()
     yield last
@@ -138,16 +140,24 @@ def _reader(
 
 def _of_first_two(pairs: NDArray[Any], layout: Layout) -> int:
     """How often the first two labels occur, where it matters whether they are those of a header."""
-    is_asked = layout.kind == "text" and layout.is_guessed and layout.names is None
+    is_asked = layout.kind == "text" and layout.is_guessed and layout.header is None
     return int(np.count_nonzero(pairs < 2)) if is_asked else 0
 
 
 def _doubts(layout: Layout, of_first_two: int, names: TextLabels) -> tuple[str, ...]:
     """Say that the first line may be a header: nobody has said that it is not, and its labels occur nowhere else."""
-    if not layout.is_guessed or layout.names is not None or len(names) < 2 or of_first_two != 2:
+    if not layout.is_guessed or layout.header is not None or len(names) < 2 or of_first_two != 2:
         return ()
-    first_line = f"{names[0]!r}, {names[1]!r} (header=True or --header yes if it names the columns)"
+    first_line = f"{names[0]!r}, {names[1]!r} ({SETTLE_HEADER})"
     return (f"first line read as an edge, though its labels occur nowhere else: {first_line}",)
+
+
+def _skipped(comments: int) -> tuple[str, ...]:
+    """Say how many lines among the rows were no rows."""
+    if not comments:
+        return ()
+    lines = "1 line that begins" if comments == 1 else f"{comments:,} lines that begin"
+    return (f"{lines} with # or %, below the first row, skipped as comment{'s' * (comments > 1)}",)
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,6 +168,17 @@ class _Parsed:
     position: int
     pairs: int
     columns: int
+    comments: int
+
+    def then(self, pairs: int, columns: int, comments: int, after: _Parsed) -> _Parsed:
+        """What became of a chunk, where a line with so many pairs, columns and comments stands before the rest."""
+        return _Parsed(
+            after.status,
+            after.position,
+            self.pairs + pairs + after.pairs,
+            max(self.columns, columns, after.columns),
+            self.comments + comments + after.comments,
+        )
 
 
 class _IntegerReader:
@@ -172,9 +193,9 @@ class _IntegerReader:
         receiver: Receiver | None,
         expected_pairs: int | None,
     ) -> None:
-        self.width = 2
+        self.width, self.comments = 2, 0
         self._path = path
-        self._delimiter = layout.delimiter
+        self._form = layout.form
         self._limits = limits
         self._threads = threads
         self._receiver = receiver
@@ -211,7 +232,7 @@ class _IntegerReader:
         """Write the pairs of `text` behind the others; how many, or None when one does not fit into the narrow type."""
         starts = np.concatenate(([0], np.cumsum(lines, dtype=np.int64))) * 2
         labels = self._pairs.room(sum(lines), np.uint64 if self._wide else np.uint32).reshape(-1)
-        delimiter = np.uint8(self._delimiter[0])
+        delimiter, width = np.uint8(self._form.delimiter[0]), np.uint64(self._form.width)
         line_limit = np.uint64(self._limits.line_bytes)
         largest = np.uint64(MAX_LABEL if self._wide else MAX_NARROW)
         receiver = self._receiver
@@ -220,20 +241,23 @@ class _IntegerReader:
 
         def parse_on(begin: int, end: int, room: NDArray[Any]) -> _Parsed:
             bounds = np.uint64(begin), np.uint64(end)
-            return _Parsed(*map(int, parse(text, *bounds, delimiter, line_limit, largest, room)))
+            return _Parsed(*map(int, parse(text, *bounds, delimiter, line_limit, width, largest, room)))
 
         def parse_chunk(chunk: int, _: int) -> _Parsed:
             room = labels[starts[chunk] : starts[chunk + 1]]
             parsed = parse_on(cuts[chunk], cuts[chunk + 1], room)
-            while parsed.status == _text_kernel.REFUSED and (row := self._row_at(text, parsed.position)) is not None:
-                ends = label_value(row.source), label_value(row.target)
-                if max(ends) > largest:
+            while parsed.status == _text_kernel.REFUSED:
+                row = self._row_at(text, parsed.position)
+                if isinstance(row, Fault):
+                    break
+                ends = () if row is None else (label_value(row.source), label_value(row.target))
+                if max(ends, default=0) > largest:
                     return replace(parsed, status=int(_text_kernel.TOO_LARGE))
-                room[2 * parsed.pairs : 2 * parsed.pairs + 2] = ends
-                before = parsed.pairs + 1
-                after = parse_on(find_newline(text, parsed.position) + 1, cuts[chunk + 1], room[2 * before :])
-                columns = max(parsed.columns, after.columns, row.width - 2)
-                parsed = _Parsed(after.status, after.position, before + after.pairs, columns)
+                begin, behind = 2 * parsed.pairs, 2 * parsed.pairs + len(ends)
+                room[begin:behind] = ends
+                after = parse_on(find_newline(text, parsed.position) + 1, cuts[chunk + 1], room[behind:])
+                is_comment = row is None
+                parsed = parsed.then(1 - is_comment, 0 if row is None else row.width - 2, int(is_comment), after)
             if receiver is not None and parsed.status == _text_kernel.PARSED:
                 receiver.put(int(starts[chunk]) // 2, room[: 2 * parsed.pairs].reshape(-1, 2))
             return parsed
@@ -245,6 +269,7 @@ class _IntegerReader:
             if chunk.status == _text_kernel.REFUSED:
                 self._refuse(text, chunk.position)
             self.width = max(self.width, 2 + chunk.columns)
+        self.comments += sum(chunk.comments for chunk in chunks)
         return _close_gaps(labels, starts.tolist(), [2 * chunk.pairs for chunk in chunks]) // 2
 
     def names(self) -> None:
@@ -253,20 +278,20 @@ class _IntegerReader:
     def weights(self) -> None:
         """Rows of two integers have no weights."""
 
-    def _row_at(self, text: Bytes, position: int) -> Row | None:
-        """The row of a line that the parser leaves to its rules: one with quotes; None for a faulty one."""
+    def _row_at(self, text: Bytes, position: int) -> Row | Fault | None:
+        """What a line is that the parser leaves to the rules: one with quotes, or a comment; others are faulty."""
         line = text[position : find_newline(text, position)].tobytes()
-        if b'"' not in line or len(line) > self._limits.line_bytes:
-            return None
-        row = inspect_integers(line, self._delimiter)
-        return row if isinstance(row, Row) else None
+        is_left = b'"' in line or begins_like_comment(line)
+        if not is_left or len(line) > self._limits.line_bytes:
+            return FAULTY
+        return inspect_integers(line, self._form)
 
     def _refuse(self, text: Bytes, position: int) -> None:
         """Raise what is wrong with the line that starts at `position`."""
         number = self._lines + count_newlines(text[:position]) + 1
         end = find_newline(text, position)
         check_length(end - position, self._limits, self._path, number)
-        fault = inspect_integers(text[position:end].tobytes(), self._delimiter)
+        fault = inspect_integers(text[position:end].tobytes(), self._form)
         if isinstance(fault, Fault):
             fault.raise_at(self._path, number)
         raise VerificationError(f"{self._path}:{number}: a valid line was refused: a defect in wedgewise")

@@ -201,4 +201,4 @@ def rehearse() -> None:
     rehearse_turn()
     for labels in (np.empty(0, np.uint32), np.empty(0, np.uint64)):
         zero = np.uint64(0)
-        parse_range(np.empty(0, np.uint8), zero, zero, np.uint8(0), zero, zero, labels)
+        parse_range(np.empty(0, np.uint8), zero, zero, np.uint8(0), zero, zero, zero, labels)

@@ -13,7 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wedgewise.errors import FormatError, InputError
-from wedgewise.read._text_layout import Layout, find_layout
+from wedgewise.read._text_layout import SAMPLE_LINES, Layout, find_layout
+from wedgewise.read._text_separator import is_number
 from wedgewise.read.columns import ANY_COLUMNS, FIRST_TWO
 from wedgewise.read.content import find_compression
 from wedgewise.read.pairs_file import repeats
@@ -156,13 +157,16 @@ def _is_read_as(header: bytes, head: bytes, path: str, separator: str) -> bool:
     layout = _layout(header + head, path)
     return (
         layout is not None
-        and (layout.kind, layout.delimiter, layout.ends) == ("text", separator.encode(), FIRST_TWO)
-        and (layout.begin, layout.names is not None) == (len(header), bool(header))
+        and (layout.kind, layout.form.delimiter, layout.ends) == ("text", separator.encode(), FIRST_TWO)
+        and (layout.begin, layout.header is not None) == (len(header), bool(header))
     )
 
 
 def _why_not(layout: Layout | None, head: bytes, path: str, separator: str) -> str:
-    labels = head.split(b"\n", 1)[0].decode().split(separator)
+    lines = head.split(b"\n", SAMPLE_LINES)[:SAMPLE_LINES]
+    labels = [label for line in lines for label in line.split(separator.encode()) if label]
     if layout is not None and layout.kind == "int":
-        return f"{path}: text labels such as {shown_label(labels[0])} would be read back as numbers; {TABLES}"
-    return f"{path}: the label {shown_label(labels[0])} would not be read back as it is; {TABLES}"
+        number = next(filter(is_number, labels), labels[0]).decode()
+        return f"{path}: text labels such as {shown_label(number)} would be read back as numbers; {TABLES}"
+    label = next((label for label in labels if label in (b"source", b"target")), labels[0]).decode()
+    return f"{path}: the label {shown_label(label)} would not be read back as it is; {TABLES}"
