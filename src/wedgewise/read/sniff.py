@@ -23,6 +23,7 @@ from wedgewise.errors import FormatError
 
 HEAD_BYTES = 4096
 UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
+LOWEST_CHARACTER = ord("\t")  # of text
 MATRIX_MARKET_BANNER = b"%%matrixmarket"
 SIGNATURES = {
     "npy": rb"\x93NUMPY",
@@ -77,8 +78,9 @@ def sniff(content: Beginning) -> str:
 
 def check_encoding(head: bytes, path: str) -> None:
     """Refuse UTF-16: it begins with a mark, or every second byte of its ASCII letters is NUL."""
-    none, most = sorted((head[::2], head[1::2]), key=lambda half: half.count(0))
-    if head.startswith(UTF16_MARKS) or (none.count(0) == 0 and 2 * most.count(0) > len(most) > 1):
+    letters, high = sorted((head[::2], head[1::2]), key=lambda half: half.count(0))
+    is_wide = 2 * high.count(0) > len(high) > 1 and min(letters) >= LOWEST_CHARACTER
+    if head.startswith(UTF16_MARKS) or is_wide:
         remedy = "convert the file to UTF-8 (iconv -f utf-16 -t utf-8)"
         raise FormatError("UTF-16 text", path=path, line=1, remedy=remedy)
 
