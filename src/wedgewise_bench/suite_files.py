@@ -59,7 +59,7 @@ Value = TypeVar("Value")
 @cache
 def declared_suites() -> Mapping[str, Suite]:
     """The suites of the package by name."""
-    folder = Path(str(files("wedgewise") / "bench" / "declared"))
+    folder = Path(str(files("wedgewise_bench") / "declared"))
     suites = [read_suite(path) for path in sorted(folder.glob("*.toml"))]
     return {suite.name: suite for suite in suites}
 
