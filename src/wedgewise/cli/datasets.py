@@ -167,8 +167,13 @@ def _object(graph: PublishedGraph) -> Object:
         "counted": graph.counted,
         "note": graph.note,
         "place": _place(graph),
-        "record": None if record is None else asdict(record),
+        "record": None if record is None else _record_object(record),
     }
+
+
+def _record_object(record: Record) -> Object:
+    """What is remembered of a file, without what the system says of it."""
+    return {name: value for name, value in asdict(record).items() if name != "signs"}
 
 
 def _list_text(graphs: Iterable[PublishedGraph]) -> str:
