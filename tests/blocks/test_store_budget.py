@@ -165,7 +165,7 @@ def test_too_many_tasks_are_refused_before_they_are_listed(tmp_path: Path, monke
         details: dict[str, Any] = {"k": 4} if question == "k_truss" else {}
         need = 20 * each
         with monkeypatch.context() as patch:
-            for module in ("execute.outofcore", "execute.owners"):
+            for module in ("run.outofcore", "run.owners"):
                 patch.setattr(f"wedgewise.{module}.tasks_of", listed)
             patch.setattr(outofcore, "room_within", lambda *_, need=need: need - 1)
             patch.setattr("wedgewise.answer.store_arrays.room_for_owners", lambda *_, need=need: need - 1)

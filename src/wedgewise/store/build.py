@@ -68,7 +68,7 @@ def partition(
 ) -> Store:
     """Cut a graph into blocks on disk, to be counted within little memory.
 
-    Questions take its folder; `count` says which memory limit then holds.
+    Questions take the store, or its folder; `count` says which memory limit then holds.
 
     Parameters
     ----------
@@ -95,7 +95,7 @@ def partition(
     >>> store = ww.partition([(0, 1), (1, 2), (2, 0), (2, 3)], folder, parts=2)
     >>> store.n, store.m, store.parts
     (4, 4, 2)
-    >>> ww.count(folder)
+    >>> ww.count(store)
     1
     """
     with progress_bar(progress) as tell:
