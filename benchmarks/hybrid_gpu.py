@@ -38,8 +38,8 @@ from wedgewise.generate import kronecker
 from wedgewise.machine import files as storage
 from wedgewise.machine import gpu, hardware
 from wedgewise.run.hybrid import GraphBlocks, Hybrid, HybridRun, plan_graph
-from wedgewise.run.plan import Options
 from wedgewise.run.reduce import reduce
+from wedgewise.run.request import Request
 from wedgewise.stages import OrientedGraph
 from wedgewise_bench.graphs import from_stream
 from wedgewise_bench.record import without_folders
@@ -217,9 +217,9 @@ def measure_cells(
             say(f"{name}: no time left for {way} with {parts} parts")
             continue
         knobs = knobs_of(way, parts, options.streams, cutoff)
-        asked = Options(device="hybrid", algorithm=options.algorithm, threads=options.threads, knobs=knobs)
+        asked = Request(device="hybrid", algorithm=options.algorithm, threads=options.threads, knobs=knobs)
         try:
-            hybrid = plan_graph("count", graph, asked, source)
+            hybrid = plan_graph(asked, graph, source=source)
             source = hybrid.source if isinstance(hybrid.source, GraphBlocks) else None
             run, seconds, repeats = timed(hybrid, scale, budget, triangles)
         except Exception as error:

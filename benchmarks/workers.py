@@ -22,6 +22,7 @@ from wedgewise.run._cluster_local import LocalWorkers
 from wedgewise.run._cluster_wire import Order
 from wedgewise.run._cluster_worker import Desk
 from wedgewise.run.cluster import Assignment, Batch, Driver, assign
+from wedgewise.run.request import Request
 from wedgewise.store.build import write_store
 from wedgewise.store.open import Store, open_store
 
@@ -46,8 +47,8 @@ def by_threads(assignment: Assignment, desk: Desk) -> tuple[float, int]:
 
 def compare(store: Store, workers: int, repeats: int) -> None:
     """Count in turn, and print every time and the ratio."""
-    alone = assign(store, "auto", None, workers, None, None)
-    shared = assign(store, "auto", None, 1, None, workers)
+    alone = assign(Request(threads=workers), store)
+    shared = assign(Request(threads=1, workers=workers), store)
     desk = Desk(Order.from_json(alone.order(Batch(0, ()))), None)
     seconds: dict[str, list[float]] = {"threads": [], "workers": []}
     with closing(LocalWorkers(workers)) as crew:

@@ -14,7 +14,7 @@ from wedgewise import datasets
 from wedgewise.cli import app as commands
 from wedgewise.cli import console
 from wedgewise.cli.console import Console
-from wedgewise.cli.options import Reading
+from wedgewise.cli.options import announce
 from wedgewise.datasets import packaged
 from wedgewise.errors import MissingFileError
 from wedgewise.machine import own_files
@@ -94,11 +94,10 @@ def test_forgotten_output_goes_nowhere(monkeypatch: pytest.MonkeyPatch, tmp_path
 
 def test_a_bar_is_announced_for_standard_input_only_when_somebody_watches() -> None:
     told: list[tuple[str, int, int]] = []
-    reading = Reading("-", "auto", None, False, [], None)
-    reading.announce(None)
-    reading.announce(lambda *what: told.append(what))
+    announce("-", None)
+    announce("-", lambda *what: told.append(what))
     assert told == [("read and clean", 0, 0)]
-    Reading("missing", "auto", None, False, [], None).announce(lambda *what: told.append(what))
+    announce("missing", lambda *what: told.append(what))
     assert len(told) == 1
 
 

@@ -33,6 +33,7 @@ DOCUMENTS = sorted([*ROOT.glob("*.md"), *(ROOT / "benchmarks").glob("*.md"), *PA
 DECISIONS = sorted((DOCS / "decisions").glob("*.md"))
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 MADE = make_pages()
+DOCUMENTED_MODULES = ("wedgewise", *(f"wedgewise.{name}" for name in ("datasets", "errors", "generate", "interop")))
 EXAMPLES = re.compile(r"^```(python|console)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
@@ -106,6 +107,23 @@ def test_python_blocks_are_examples() -> None:
     for path in PAGES:
         for language, text, _ in examples_of(path):
             assert (">>> " if language == "python" else "$ wedgewise ") in text, path.name
+
+
+def internal_imports(text: str) -> list[str]:
+    """Modules of ours that examples import, but for those that the reference documents."""
+    found = re.findall(r"^(?:>>> |\.\.\. |\s*)(?:from|import) (wedgewise[\w.]*)", text, re.MULTILINE)
+    return [name for name in found if name not in DOCUMENTED_MODULES]
+
+
+@pytest.mark.parametrize("path", [ROOT / "README.md", *PAGES], ids=lambda path: str(path.relative_to(ROOT)))
+def test_examples_import_nothing_internal(path: Path) -> None:
+    for _, text, _ in examples_of(path):
+        assert internal_imports(text) == []
+
+
+def test_internal_imports_are_found() -> None:
+    assert internal_imports(">>> from wedgewise.store.build import write_store\n") == ["wedgewise.store.build"]
+    assert internal_imports(">>> import wedgewise as ww\n>>> from wedgewise.datasets import bundled\n") == []
 
 
 @pytest.mark.parametrize("name", MADE)

@@ -26,8 +26,9 @@ from wedgewise.machine.threads import run_tasks
 from wedgewise.prepare.clean import clean
 from wedgewise.prepare.orient import orient
 from wedgewise.run.local import Execution, execute
-from wedgewise.run.plan import Options, make_plan
+from wedgewise.run.plan import make_plan
 from wedgewise.run.reduce import reduce
+from wedgewise.run.request import Request
 from wedgewise.stages import EdgeList, OrientedGraph, Origin
 
 TRIANGLE = [(0, 1), (1, 2), (2, 0)]
@@ -191,10 +192,10 @@ def test_auto_takes_arrays_for_small_graphs_until_kernels_are_loaded(monkeypatch
     small, large = Shape(100, 500, 2000), Shape(10**6, 10**7, 10**9)
     monkeypatch.setattr(jit, "is_loaded", lambda: False)
     monkeypatch.setattr(jit, "_array_seconds", 0.0)
-    assert make_plan("count", "count", small, "degree", "rank", Options()).algorithm == "reference"
-    assert make_plan("count", "count", large, "degree", "rank", Options()).algorithm == "keystone"
+    assert make_plan(Request(), "count", small, "degree", "rank").algorithm == "reference"
+    assert make_plan(Request(), "count", large, "degree", "rank").algorithm == "keystone"
     monkeypatch.setattr(jit, "is_loaded", lambda: True)
-    plan = make_plan("count", "count", large, "degree", "rank", Options(threads=3))
+    plan = make_plan(Request(threads=3), "count", large, "degree", "rank")
     assert (plan.algorithm, plan.threads) == ("keystone", 3)
     assert "its kernels are loaded" in str(plan)
 
@@ -325,11 +326,13 @@ def test_quotas_cap_threads_and_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     }
     monkeypatch.setattr(hardware, "_words", lambda path: files.get(path, []))
     hardware._cgroup_cores.cache_clear()
+    hardware._memory_files.cache_clear()
     try:
         assert hardware.usable_threads() == 1
         assert hardware.available_memory() == 600_000
     finally:
         hardware._cgroup_cores.cache_clear()
+        hardware._memory_files.cache_clear()
 
 
 def test_a_copied_example_is_registered_everywhere(tmp_path: Path) -> None:

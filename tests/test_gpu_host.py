@@ -28,7 +28,8 @@ from wedgewise.errors import (
 from wedgewise.machine import gpu, ring
 from wedgewise.machine.out_of_memory import memory_for
 from wedgewise.read import read_edges
-from wedgewise.run.plan import Options, make_device_plan
+from wedgewise.run.plan import make_device_plan
+from wedgewise.run.request import Request
 
 TRIANGLE = [(0, 1), (1, 2), (2, 0)]
 
@@ -90,16 +91,9 @@ def test_cupy_without_a_device(devices: int | None, monkeypatch: pytest.MonkeyPa
 
 
 def test_what_no_gpu_algorithm_computes_names_those_that_do() -> None:
+    asked = Request("clustering", algorithm="polak")
     with pytest.raises(PreconditionError, match=r"polak on cuda does not compute weighted_triangles.*keystone on cpu"):
-        make_device_plan(
-            "clustering",
-            "weighted_triangles",
-            Shape(3, 3, 1),
-            "degree",
-            "rank",
-            Options(algorithm="polak"),
-            gpu.Cuda(FakeCupy()),
-        )
+        make_device_plan(asked, "weighted_triangles", Shape(3, 3, 1), "degree", "rank", gpu.Cuda(FakeCupy()))
 
 
 @pytest.mark.parametrize("stem", sorted(path.stem for path in gpu.KERNEL_FOLDER.glob("*.cu")))

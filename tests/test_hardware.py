@@ -23,8 +23,10 @@ def files(monkeypatch: pytest.MonkeyPatch) -> Iterator[Files]:
     contents: Files = {}
     monkeypatch.setattr(hardware, "_lines", lambda path: contents.get(path, []))
     hardware._cgroup_cores.cache_clear()
+    hardware._memory_files.cache_clear()
     yield contents
     hardware._cgroup_cores.cache_clear()
+    hardware._memory_files.cache_clear()
 
 
 def test_threads_are_granted_within_reason(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,7 +16,7 @@ from wedgewise.datasets import bundled
 from wedgewise.machine import hardware, jit
 from wedgewise.machine import threads as threads_module
 from wedgewise.run import plan as planning
-from wedgewise.run.plan import Options
+from wedgewise.run.request import Request
 from wedgewise.store.build import write_store
 
 FAR_TOO_MANY = 300
@@ -95,4 +95,4 @@ def test_the_command_says_so(most: int) -> None:
 
 
 def test_workers_of_a_cluster_are_not_those_of_this_machine() -> None:
-    assert Options(threads=FAR_TOO_MANY, cluster="tcp://elsewhere:8786").threads == FAR_TOO_MANY
+    assert Request(threads=FAR_TOO_MANY, cluster="tcp://elsewhere:8786").threads == FAR_TOO_MANY

@@ -79,7 +79,7 @@ def test_all_is_complete() -> None:
         for name, value in vars(wedgewise).items()
         if not name.startswith("_") and not isinstance(value, types.ModuleType)
     }
-    assert set(wedgewise.__all__) == public | {"__version__", "errors"}
+    assert set(wedgewise.__all__) == public | {"__version__", "errors", *wedgewise._NAMES}
 
 
 @pytest.mark.parametrize("name", [name for name in wedgewise.__all__ if callable(getattr(wedgewise, name))])

@@ -21,8 +21,8 @@ from pyarrow import parquet
 
 import wedgewise as ww
 from wedgewise import generate
-from wedgewise.answer import room as answering_room
-from wedgewise.answer.disk import FileGraph
+from wedgewise.answer import fit
+from wedgewise.answer.cut import FileGraph
 from wedgewise.answer.questions import QUESTIONS
 from wedgewise.errors import FormatError, InputError, MissingDependencyError, MissingFileError
 from wedgewise.run import plan
@@ -165,9 +165,9 @@ def short(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing is answered in memory, neither files nor graphs."""
     (tmp_path / "passing").mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "passing"))
-    monkeypatch.setattr(answering_room, "SMALL_BYTES", 0)
-    monkeypatch.setattr(answering_room, "_cleaning_bytes", lambda pairs, options: 1 << 62)
-    monkeypatch.setattr(answering_room, "_allowed", lambda limit: 1000)
+    monkeypatch.setattr(fit, "SMALL_BYTES", 0)
+    monkeypatch.setattr(fit, "_cleaning_bytes", lambda pairs, request: 1 << 62)
+    monkeypatch.setattr(fit, "_allowed", lambda limit: 1000)
     monkeypatch.setattr(plan, "orient_bytes", lambda n, m, threads: 10**15)
 
 

@@ -19,14 +19,14 @@ import wedgewise as ww
 from wedgewise import generate
 from wedgewise.algorithms import registry
 from wedgewise.algorithms._contract import Shape
-from wedgewise.answer import answering, verify
-from wedgewise.answer.questions import Question
+from wedgewise.answer import answering, memory, verify
 from wedgewise.cli import doctor
 from wedgewise.errors import InputError, PreconditionError, UnknownLabelError, VerificationError
 from wedgewise.machine import jit
 from wedgewise.prepare import clean
 from wedgewise.prepare.orient import adjacency
-from wedgewise.run.plan import Options, Plan, make_plan
+from wedgewise.run.plan import Plan, make_plan
+from wedgewise.run.request import Request
 from wedgewise.stages import EdgeList, OrientedGraph, Origin
 from wedgewise.stages.labels import TextLabels
 from wedgewise.stages.vertex_index import VertexIndex
@@ -68,7 +68,7 @@ def test_more_distinct_labels_than_ids_are_refused(monkeypatch: pytest.MonkeyPat
 
 def test_an_algorithm_answers_what_it_declares() -> None:
     with pytest.raises(PreconditionError, match="forward on cpu does not compute triangles"):
-        make_plan("clustering", "triangles", Shape(3, 3, 1), "degree", "rank", Options(algorithm="forward"))
+        make_plan(Request("clustering", algorithm="forward"), "triangles", Shape(3, 3, 1), "degree", "rank")
 
 
 def test_large_graphs_are_verified_by_a_compiled_method() -> None:
@@ -78,15 +78,13 @@ def test_large_graphs_are_verified_by_a_compiled_method() -> None:
 
 
 def test_a_lost_arc_does_not_pass_verification(monkeypatch: pytest.MonkeyPatch) -> None:
-    prepare = answering._prepare
+    prepare = memory.orient_and_plan
 
-    def lossy(question: Question, computes: str, graph: ww.Graph, options: Options) -> tuple[OrientedGraph, Plan]:
-        oriented, plan = prepare(question, computes, graph, options)
-        if options.order != "core":
-            return oriented, plan
+    def lossy(request: Request, graph: ww.Graph, computes: str) -> tuple[OrientedGraph, Plan]:
+        oriented, plan = prepare(request, graph, computes)
         return replace(oriented, out_neighbours=oriented.out_neighbours[:-1]), plan
 
-    monkeypatch.setattr(answering, "_prepare", lossy)
+    monkeypatch.setattr(answering, "orient_and_plan", lossy)
     with pytest.raises(VerificationError, match="189 arcs for 190 edges"):
         ww.count(generate.complete(20).pairs(), verify=True)
 

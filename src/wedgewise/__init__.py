@@ -1,11 +1,11 @@
 """Every triangle question about a graph, answered exactly and fast.
 
-Readers, stages and algorithms are imported by the first question that needs them, `generate`, `datasets` and `interop`
-when they are named. `read` and `algorithms` are packages too, which the imports below load before the functions take
-their names.
+Readers, stages and algorithms are imported by the first question that needs them; stores, `generate`, `datasets` and
+`interop` when they are named. `read` and `algorithms` are packages too, which the imports below load before the
+functions take their names.
 """
 
-from types import ModuleType as _Module
+import typing as _typing
 
 from _wedgewise_start import signals as signals  # before the imports below, which take a while
 from wedgewise import errors
@@ -37,11 +37,17 @@ from wedgewise.run.plan import Plan
 from wedgewise.stages.limits import Limits
 from wedgewise.version import __version__
 
+if _typing.TYPE_CHECKING:
+    from wedgewise.store.build import partition as partition
+    from wedgewise.store.open import Store as Store
+    from wedgewise.store.open import open_store as open_store
+
 __all__ = [
     "Graph",
     "Limits",
     "Plan",
     "Result",
+    "Store",
     "Truss",
     "TrussLevel",
     "__version__",
@@ -58,6 +64,8 @@ __all__ = [
     "k_truss",
     "list_triangles",
     "max_truss",
+    "open_store",
+    "partition",
     "read",
     "run",
     "transitivity",
@@ -69,9 +77,14 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> _Module:
-    if name in ("datasets", "generate", "interop"):
+_MODULES = ("datasets", "generate", "interop")
+_NAMES = {"Store": "store.open", "open_store": "store.open", "partition": "store.build"}
+
+
+def __getattr__(name: str) -> _typing.Any:
+    if name in _MODULES or name in _NAMES:
         from importlib import import_module
 
-        return import_module(f"{__name__}.{name}")
+        module = import_module(f"{__name__}.{_NAMES.get(name, name)}")
+        return module if name in _MODULES else getattr(module, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -15,7 +15,8 @@ from wedgewise.answer_types import Truss, TrussLevel
 from wedgewise.errors import InputError
 from wedgewise.graph import refuse_reading
 from wedgewise.result import SCHEMA, Result
-from wedgewise.run.plan import Options, Plan
+from wedgewise.run.plan import Plan
+from wedgewise.run.request import LISTING
 
 if TYPE_CHECKING:
     from wedgewise.algorithms._contract import Algorithm
@@ -99,9 +100,13 @@ def count(
     >>> ww.count([(0, 1), (1, 2), (2, 0), (2, 3)])
     1
     """
-    found: int = run(
+    from wedgewise.answer.answering import answer
+    from wedgewise.answer.questions import ask
+
+    request = ask(
         "count",
         graph,
+        {},
         device=device,
         algorithm=algorithm,
         memory_limit=memory_limit,
@@ -113,7 +118,8 @@ def count(
         work_folder=work_folder,
         cluster=cluster,
         workers=workers,
-    ).answer
+    )
+    found: int = answer(request).answer
     return found
 
 
@@ -207,7 +213,7 @@ def iter_triangles(
 
     _check_batch(batch)
     wrap = wrapper(output)
-    listing = open_listing(graph, *_split(how)).answer
+    listing = _result("list_triangles", graph, how, {}, rows=LISTING).answer
     return map(wrap, listing.batches(*stretch_of(start, stop, listing.total), batch))
 
 
@@ -241,31 +247,21 @@ def write_triangles(
     'u,v,w\\nada,bob,cy\\n'
     """
     from wedgewise.answer.questions import stretch_of
-    from wedgewise.answer.room import graph_of
-    from wedgewise.write.answers import answer_writer, check_labels, per_triangle, write_answers
+    from wedgewise.write.answers import answer_writer, per_triangle, write_answers
 
     _check_batch(batch)
     answer_writer(path)
-    options, progress, verify = _split(how)
-    graph = graph_of(graph, options)
-    check_labels(path, graph.labels, 3)
-    listing = open_listing(graph, options, progress, verify).answer
+    result = _result("list_triangles", graph, how, {}, rows=LISTING, output=path)
+    listing, labelled = result.answer, result.graph
+    assert labelled is not None
     begin, end = stretch_of(start, stop, listing.total)
-    write_answers(per_triangle(graph.labels, end - begin, listing.batches(begin, end, batch)), path)
+    write_answers(per_triangle(labelled.labels, end - begin, listing.batches(begin, end, batch)), path)
     return end - begin
 
 
 def _check_batch(batch: int) -> None:
     if batch < 1:
         raise InputError(f"batch is at least 1, not {batch}")
-
-
-def open_listing(graph: Any, options: Options, progress: Progress, verify: bool) -> Result:
-    """Count what each arc opens; the answer is the `Listing` of all triangles by number."""
-    from wedgewise.answer.answering import answer
-    from wedgewise.answer.questions import OPEN_LISTING
-
-    return answer(OPEN_LISTING, graph, options, progress, verify, {})
 
 
 def clustering(
@@ -479,22 +475,27 @@ def run(
     1
     """
     from wedgewise.answer.answering import answer
-    from wedgewise.answer.questions import find_question
+    from wedgewise.answer.questions import ask
 
-    options = Options(
-        device,
-        algorithm,
-        order,
-        relabel,
-        memory_limit,
-        threads,
-        knobs,
-        cluster=cluster,
-        workers=workers,
+    request = ask(
+        question,
+        graph,
+        details,
+        device=device,
+        algorithm=algorithm,
+        order=order,
+        relabel=relabel,
+        memory_limit=memory_limit,
+        threads=threads,
+        progress=progress,
+        verify=verify,
+        knobs=knobs,
         resume=resume,
         work_folder=work_folder,
+        cluster=cluster,
+        workers=workers,
     )
-    return answer(find_question(question), graph, options, progress, verify, details)
+    return answer(request)
 
 
 def explain(
@@ -519,10 +520,21 @@ def explain(
     3
     """
     from wedgewise.answer.answering import plan_for
-    from wedgewise.answer.questions import find_question
+    from wedgewise.answer.questions import ask
 
-    options = Options(device, algorithm, order, relabel, memory_limit, threads, knobs)
-    return plan_for(find_question(question), graph, options, details)
+    request = ask(
+        question,
+        graph,
+        details,
+        device=device,
+        algorithm=algorithm,
+        order=order,
+        relabel=relabel,
+        memory_limit=memory_limit,
+        threads=threads,
+        knobs=knobs,
+    )
+    return plan_for(request)[0]
 
 
 def algorithms() -> list[Algorithm]:
@@ -537,18 +549,17 @@ def algorithms() -> list[Algorithm]:
     return list(registry().values())
 
 
-def _split(how: How) -> tuple[Options, Progress, bool]:
-    """What the planner needs, and the two keywords that are not its business."""
+def _ask(question: str, graph: Any, how: How, **details: Any) -> Any:
+    return _result(question, graph, how, details).answer
+
+
+def _result(question: str, graph: Any, how: How, details: Mapping[str, Any], **more: Any) -> Result:
+    """The whole answer to a question that takes the shared keywords and no others."""
+    from wedgewise.answer.answering import answer
+    from wedgewise.answer.questions import ask
+
     refuse_reading(how)
-    planned: dict[str, Any] = {name: value for name, value in how.items() if name not in ("progress", "verify")}
-    unknown = set(planned) - set(How.__annotations__)
+    unknown = how.keys() - How.__annotations__.keys()
     if unknown:
         raise TypeError(f"unexpected keyword {min(unknown)!r}; every question takes {', '.join(How.__annotations__)}")
-    return Options(**planned), how.get("progress"), how.get("verify", False)
-
-
-def _ask(question: str, graph: Any, how: How, **details: Any) -> Any:
-    from wedgewise.answer.answering import answer
-    from wedgewise.answer.questions import find_question
-
-    return answer(find_question(question), graph, *_split(how), details).answer
+    return answer(ask(question, graph, details, **how, **more))

@@ -13,7 +13,8 @@ from wedgewise.algorithms._truss import rounds
 from wedgewise.algorithms.gpu.eager import EagerDeviceRows
 from wedgewise.graph import Graph
 from wedgewise.machine import gpu
-from wedgewise.run.plan import Options, Plan, choose_orientation, make_device_plan
+from wedgewise.run.plan import Plan, choose_orientation, make_device_plan
+from wedgewise.run.request import Request
 from wedgewise.stages import DeviceGraph
 from wedgewise_bench.stopwatch import Stopwatch
 
@@ -36,11 +37,11 @@ class DeviceCount:
         relabel: str = "auto",
     ) -> None:
         self.device = gpu.find_device()
-        options = Options("cuda", algorithm, order, relabel, knobs=knobs)
-        order, relabel = choose_orientation(options, "cuda", "count", graph)
+        request = Request(device="cuda", algorithm=algorithm, order=order, relabel=relabel, knobs=knobs)
+        order, relabel = choose_orientation(request, "cuda", "count", graph)
         self.form = graph.on_device(order, relabel)
         shape = Shape(self.form.n, self.form.m, self.form.wedges)
-        self.plan: Plan = make_device_plan("count", "count", shape, order, relabel, options, self.device)
+        self.plan: Plan = make_device_plan(request, "count", shape, order, relabel, self.device)
         with self.device.memory():
             self._prepare()  # compiles
             self.device.synchronize()
@@ -94,9 +95,9 @@ class EagerRounds:
     def __init__(
         self, graph: Graph, knobs: Mapping[str, int | str] | None, order: str = "auto", relabel: str = "auto"
     ) -> None:
-        options = Options("cuda", "eager", order, relabel, knobs=knobs)
+        request = Request("k_truss", device="cuda", algorithm="eager", order=order, relabel=relabel, knobs=knobs)
         self.device = gpu.find_device()
-        self.form = graph.on_device(*choose_orientation(options, "cuda", "k_truss", graph))
+        self.form = graph.on_device(*choose_orientation(request, "cuda", "k_truss", graph))
         self.granularity = str(find("eager", "cuda").settings(knobs)["granularity"])
 
     def seconds(self, k: int) -> float:

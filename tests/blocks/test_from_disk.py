@@ -23,9 +23,8 @@ from graphs import TRUTHS, fixture_pairs
 import wedgewise as ww
 from blocks.stores import names_in, peak_of
 from wedgewise import generate
-from wedgewise.answer import disk as answering_disk
-from wedgewise.answer import room as answering_room
-from wedgewise.answer.questions import find_question
+from wedgewise.answer import cut, fit
+from wedgewise.answer.source import GraphFile
 from wedgewise.errors import DeviceMemoryError, FormatError, InputError, MemoryLimitError, StorageError
 from wedgewise.machine import hardware
 from wedgewise.machine.budget import LEAST_LIMIT
@@ -33,14 +32,14 @@ from wedgewise.machine.files import only_process
 from wedgewise.run import plan
 from wedgewise.run import temporary_store as temporary
 from wedgewise.run.outofcore import Counting
-from wedgewise.run.plan import Options
+from wedgewise.run.request import Request
 from wedgewise.store.open import open_store
 from wedgewise.write.edges import write_edges
 
 PAIRS = fixture_pairs("karate") * 7 + 5  # labels that are no numbers of vertices
 KARATE = TRUTHS["karate"]["triangles"]
 QUESTIONS: dict[str, dict[str, Any]] = {"count": {}, "triangles": {}, "edge_support": {}, "k_truss": {"k": 4}}
-ASK = Options()
+ASK = Request()
 LITTLE = 1000
 FROM_DISK = "from disk, since memory has no room: "
 
@@ -57,9 +56,9 @@ def passing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.fixture
 def short(monkeypatch: pytest.MonkeyPatch) -> None:
     """No file fits into memory, as far as its beginning tells."""
-    monkeypatch.setattr(answering_room, "SMALL_BYTES", 0)
-    monkeypatch.setattr(answering_room, "_cleaning_bytes", lambda pairs, options: 1 << 62)
-    monkeypatch.setattr(answering_room, "_allowed", lambda limit: LITTLE)
+    monkeypatch.setattr(fit, "SMALL_BYTES", 0)
+    monkeypatch.setattr(fit, "_cleaning_bytes", lambda pairs, request: 1 << 62)
+    monkeypatch.setattr(fit, "_allowed", lambda limit: LITTLE)
 
 
 @pytest.fixture
@@ -190,8 +189,8 @@ def test_the_way_down_is_told() -> None:
         except DeviceMemoryError:
             raise MemoryLimitError("orienting takes 9 bytes and 8 are allowed; raise memory_limit") from None
 
-    found = answering_room.in_memory(find_question("count"), ww.Graph(PAIRS), ASK, work)
-    assert isinstance(found, answering_room.Shortage)
+    found = fit.in_memory(ASK, ww.Graph(PAIRS), work)
+    assert isinstance(found, fit.Shortage)
     assert found.reasons == (
         "not on the GPU, which has no room: 70 bytes were asked for and 7 are free",
         "orienting takes 9 bytes and 8 are allowed",
@@ -203,7 +202,7 @@ def test_a_full_gpu_is_no_reason_for_disk() -> None:
         raise DeviceMemoryError("A GPU", wanted=70, free=7)
 
     with pytest.raises(DeviceMemoryError):
-        answering_room.in_memory(find_question("count"), ww.Graph(PAIRS), ASK, work)
+        fit.in_memory(ASK, ww.Graph(PAIRS), work)
 
 
 def test_what_failed_is_given_back_first() -> None:
@@ -222,8 +221,8 @@ def test_what_failed_is_given_back_first() -> None:
         held.clear()
         raise MemoryError(f"no more behind {large}")
 
-    found = answering_room.in_memory(find_question("count"), ww.Graph(PAIRS), ASK, work)
-    assert isinstance(found, answering_room.Shortage)
+    found = fit.in_memory(ASK, ww.Graph(PAIRS), work)
+    assert isinstance(found, fit.Shortage)
     assert held == ["given back"]
 
 
@@ -255,14 +254,14 @@ def test_a_limit_is_one_for_the_process_unless_that_holds_much_already(
 ) -> None:
     def limit_of(source: Any, held: int) -> int | None:
         monkeypatch.setattr("wedgewise.machine.hardware.resident_bytes", lambda: held)
-        found = answering_room.in_memory(find_question("count"), source, Options(memory_limit=10**9), no_room)
-        assert isinstance(found, answering_room.Shortage)
+        found = fit.in_memory(Request(memory_limit=10**9), source, no_room)
+        assert isinstance(found, fit.Shortage)
         return found.limit
 
     def no_room() -> int:
         raise MemoryError
 
-    path, graph = answering_room.GraphFile(file), ww.Graph(PAIRS)
+    path, graph = GraphFile(file), ww.Graph(PAIRS)
     assert limit_of(path, 10**8) == 10**9
     assert limit_of(path, 3 * 10**9) == 4 * 10**9
     assert limit_of(graph, 10**8) == 11 * 10**8
@@ -290,7 +289,7 @@ def test_a_disk_without_room_is_named(file: Path, passing: Path, monkeypatch: py
 
 @pytest.mark.usefixtures("short")
 def test_the_plan_is_told_without_cutting(file: Path, passing: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(answering_disk, "write_store", None)
+    monkeypatch.setattr(cut, "write_store", None)
     for question, details in QUESTIONS.items():
         told = ww.explain(question, file, **details)
         assert (told.question, told.algorithm, told.n, told.m) == (question, "keystone", 0, 0)
@@ -348,7 +347,7 @@ def test_ended_work_goes_on_from_its_folder(
     (name,) = names_in(work)
     expected = asked(question, ww.read(file))
     with monkeypatch.context() as patch:
-        patch.setattr(answering_disk, "write_store", None)
+        patch.setattr(cut, "write_store", None)
         found = asked(question, file, work_folder=work)
     hold_alike(found, expected)
     assert found.plan.reasons[1].endswith(f"in {work}/{name}/store, which an earlier run has left")
@@ -430,11 +429,11 @@ def test_one_process_at_a_time_has_a_work_folder(file: Path, tmp_path: Path) -> 
 DIES = """
 import os, signal, sys
 import wedgewise as ww
-from wedgewise.answer import room as answering_room
+from wedgewise.answer import fit
 from wedgewise.run import outofcore
-answering_room.SMALL_BYTES = 0
-answering_room._allowed = lambda limit: 1000
-answering_room._cleaning_bytes = lambda pairs, options: 1 << 62
+fit.SMALL_BYTES = 0
+fit._allowed = lambda limit: 1000
+fit._cleaning_bytes = lambda pairs, request: 1 << 62
 outofcore.Counting.count = lambda *_: os.kill(os.getpid(), signal.SIGKILL)
 ww.count(sys.argv[1], work_folder=(sys.argv[2:] or [None])[0])
 """
@@ -446,7 +445,7 @@ def test_a_killed_process_goes_on(file: Path, tmp_path: Path, monkeypatch: pytes
     died = subprocess.run([sys.executable, "-c", DIES, str(file), str(work)], capture_output=True, check=False)
     assert died.returncode == -signal.SIGKILL, died.stderr
     assert len(names_in(work)) == 2, "the blocks, and a lock that keeps nobody out"
-    monkeypatch.setattr(answering_disk, "write_store", None)
+    monkeypatch.setattr(cut, "write_store", None)
     assert ww.count(file, work_folder=work) == KARATE
     assert names_in(work) == []
 
@@ -577,16 +576,16 @@ def test_a_process_keeps_to_its_limit_whatever_its_file_takes(
 
 
 def test_a_file_that_fits_its_limit_is_read(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(answering_room, "SMALL_BYTES", 0)
+    monkeypatch.setattr(fit, "SMALL_BYTES", 0)
     found = asked("count", file, memory_limit=LEAST_LIMIT)
     assert found.answer == KARATE
     assert not any(reason.startswith(FROM_DISK) for reason in found.plan.reasons)
 
 
 def test_what_is_free_counts_without_a_limit(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(answering_room, "SMALL_BYTES", 0)
+    monkeypatch.setattr(fit, "SMALL_BYTES", 0)
     monkeypatch.setattr(hardware, "available_memory", lambda: LITTLE)
-    assert answering_room._allowed(None) == LITTLE
+    assert fit._allowed(None) == LITTLE
     with pytest.raises(MemoryLimitError, match=rf"and {LITTLE:,} are "):  # less than blocks take
         asked("count", file)
 
@@ -594,7 +593,7 @@ def test_what_is_free_counts_without_a_limit(file: Path, monkeypatch: pytest.Mon
 def test_what_cannot_be_foreseen_is_left_to_those_who_read_or_answer(
     file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(answering_room, "SMALL_BYTES", 0)
+    monkeypatch.setattr(fit, "SMALL_BYTES", 0)
     (tmp_path / "damaged.npy").write_bytes(b"\x93NUMPY" + b"?" * 99)
     with pytest.raises(FormatError, match=r"damaged\.npy"):
         asked("count", tmp_path / "damaged.npy", memory_limit=1 << 40)

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 import pytest
 from commands import COMMAND, answer_of, invoke
+from counting import count_store
 from gates import Fault, installed
 from graphs import DENSE, TRUTHS, fixture_pairs, fixture_path, of_fit_size
 
@@ -41,7 +42,7 @@ from wedgewise.run import outofcore
 from wedgewise.run.block_cache import BlockCache
 from wedgewise.run.journal import JOURNAL, Journal, key_of
 from wedgewise.run.memory import TaskMemory, triple_answer
-from wedgewise.run.outofcore import Counting, count_store, reuse_order
+from wedgewise.run.outofcore import Counting, reuse_order
 from wedgewise.stages.blocks import Task, Triple
 from wedgewise.stages.tasks import tasks_of
 from wedgewise.store.build import write_store
@@ -333,7 +334,7 @@ DIES = """
 import os, signal, sys
 from wedgewise.machine import files as storage
 from wedgewise.run import journal
-from wedgewise.run.outofcore import count_store
+import wedgewise as ww
 folder, number, moment = sys.argv[1], int(sys.argv[2]), sys.argv[3]
 really_append, really_write, left = storage.append_line, os.write, number
 def die(): os.kill(os.getpid(), signal.SIGKILL)
@@ -346,7 +347,7 @@ def append(path, text):
     really_append(path, text)
     if left < 0: die()
 journal.append_line = append
-count_store(folder)
+ww.count(folder)
 """
 
 
@@ -461,7 +462,8 @@ spool.rehearse()
 outofcore.rehearse(algorithm)
 def late(kernel, kinds): raise AssertionError(f"{kernel.title} was not rehearsed")
 jit._load_or_compile = late
-print(outofcore.count_store(spool.write_store(graph, folder, parts=3), algorithm=algorithm).triangles)
+import wedgewise as ww
+print(ww.count(spool.write_store(graph, folder, parts=3), algorithm=algorithm))
 """
 
 
@@ -521,10 +523,10 @@ def test_disagreement_is_an_error(store: Store, monkeypatch: pytest.MonkeyPatch)
     class Wrong:
         triangles = TRIANGLES + 1
 
-    def counted(*store: Any, journal: bool = True, **how: Any) -> Any:
-        return count_store(*store, **how) if journal else Wrong()
+    def counted(*asked: Any, journal: bool = True) -> Any:
+        return outofcore.count_store(*asked) if journal else Wrong()
 
-    monkeypatch.setattr("wedgewise.answer.stores.count_store", counted)
+    monkeypatch.setattr("wedgewise.answer.disk.count_store", counted)
     with pytest.raises(VerificationError, match="please report this"):
         ww.run("count", store.folder, verify=True)
 

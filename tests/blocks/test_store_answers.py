@@ -15,7 +15,7 @@ import wedgewise as ww
 from blocks.stores import begun_larger, counted_owners, kill_at_random, kill_at_slice, names_in, peak_of, watched
 from wedgewise import generate
 from wedgewise.answer import store_results as store_answers
-from wedgewise.answer.store_arrays import StoreQuestion, found_by_owners
+from wedgewise.answer.store_arrays import found_by_owners
 from wedgewise.cli.console import Console
 from wedgewise.errors import (
     FormatError,
@@ -27,7 +27,7 @@ from wedgewise.errors import (
 )
 from wedgewise.run import block_edges
 from wedgewise.run import slices as slices_module
-from wedgewise.run.plan import Options
+from wedgewise.run.request import Request
 from wedgewise.store.build import write_store
 from wedgewise.store.open import Store
 from wedgewise.write.edges import write_edges
@@ -263,7 +263,7 @@ def test_a_slice_that_changes_while_it_is_used_is_an_error(store: Store) -> None
     path = store.folder / "edge_support-slices" / "slice-3.npy"
 
     def change_and_use() -> None:
-        with found_by_owners(StoreQuestion("edge_support", Options()), store, None) as (found, _):
+        with found_by_owners(Request("edge_support"), store, None) as (found, _):
             path.write_bytes(path.read_bytes()[:-1] + b"\x07")
             found.array()
 
@@ -296,7 +296,7 @@ def test_what_was_found_stays_until_it_is_written(
 
 def test_what_a_reader_has_had_enough_of_is_given_up(karate: Store) -> None:
     def end_within(error: Exception) -> None:
-        with found_by_owners(StoreQuestion("edge_support", Options()), karate, None):
+        with found_by_owners(Request("edge_support"), karate, None):
             raise error
 
     for error, is_left in ((BrokenPipeError(), False), (OSError(28, "No space left on device"), True)):

@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from counting import count_store
 from graphs import fixture_pairs
 
 import wedgewise as ww
 from blocks.crashing import WAYS, Disk, PowerCut
 from wedgewise.errors import MissingFileError
 from wedgewise.machine.files import append_line, atomic_write
-from wedgewise.run.outofcore import count_store
 from wedgewise.store.build import write_store
 from wedgewise.store.manifest import is_store
 from wedgewise.store.open import open_store

@@ -19,6 +19,7 @@ from typing import Any
 
 import pytest
 from commands import answer_of, invoke, run
+from counting import count_on_cluster
 from graphs import TRUTHS, fixture_pairs, fixture_path
 from loopback import wait_for
 
@@ -35,7 +36,7 @@ from wedgewise.errors import (
 )
 from wedgewise.run import _cluster_batches, _dask, cluster
 from wedgewise.run._cluster_worker import count_batch
-from wedgewise.run.cluster import Batch, Delivery, count_on_cluster
+from wedgewise.run.cluster import Batch, Delivery
 from wedgewise.store.build import write_store
 from wedgewise.store.open import Store, open_store
 

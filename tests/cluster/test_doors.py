@@ -22,6 +22,7 @@ from cluster.crews import children
 from wedgewise.run import _cluster_local, _cluster_pipe
 from wedgewise.run._cluster_wire import Reply
 from wedgewise.run.cluster import Batch, Delivery, assign
+from wedgewise.run.request import Request
 from wedgewise.store.build import write_store
 from wedgewise.store.open import Store
 
@@ -147,7 +148,7 @@ def test_workers_import_from_where_the_driver_does(
 
 
 def test_an_order_may_be_larger_than_a_pipe(jazz: Store) -> None:
-    order = assign(jazz, "auto", None, 1, None, 1).order(Batch(0, (3, 5)))
+    order = assign(Request(threads=1, workers=1), jazz).order(Batch(0, (3, 5)))
     with closing(_cluster_local.LocalWorkers(1)) as workers:
         workers.wait_for(1)
         workers.submit(Batch(0, (3, 5)), order + " " * 2**20)
@@ -180,7 +181,7 @@ def test_a_batch_for_a_worker_that_has_just_ended_is_lost(heard_first: bool, mon
 
 def test_a_worker_answers_every_order_by_a_line(jazz: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its standard output is for these lines alone: what is printed meanwhile goes to the log."""
-    assignment = assign(jazz, "auto", None, 1, None, 1)
+    assignment = assign(Request(threads=1, workers=1), jazz)
     asked = [assignment.order(Batch(0, (3, 5))), "no order", assignment.order(Batch(1, (99,)))]
     (tmp_path / "orders").write_text("".join(f"{order}\n" for order in asked))
     with (

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from counting import count_store
 from graphs import TRUTHS, fixture_pairs
 
 from cluster.crews import Crew
@@ -31,7 +32,8 @@ from wedgewise.run._cluster_wire import Finished, Order, Reply, error_to_json
 from wedgewise.run._cluster_worker import count_batch
 from wedgewise.run.cluster import POISON_DEATHS, Assignment, Batch, Delivery, Driver, assign
 from wedgewise.run.journal import JOURNAL, Journal
-from wedgewise.run.outofcore import count_store, reuse_order
+from wedgewise.run.outofcore import reuse_order
+from wedgewise.run.request import Request
 from wedgewise.stages.tasks import estimates, tasks_of
 from wedgewise.store.build import write_store
 from wedgewise.store.open import Store, open_store
@@ -53,8 +55,7 @@ def one_task_a_batch(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def assigned(store: Store, workers: int | None = None, **how: Any) -> Assignment:
-    given = {"algorithm": "auto", "knobs": None, "threads": 1, "memory_limit": None, **how}
-    return assign(store, workers=workers, **given)
+    return assign(Request(workers=workers, **{"threads": 1, **how}), store)
 
 
 def total(store: Store, crew: Crew, journal: Journal | None = None) -> int:

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 from commands import PATIENCE, run
+from counting import count_on_cluster
 from graphs import TRUTHS, fixture_pairs
 from loopback import wait_for
 
@@ -22,7 +23,6 @@ from wedgewise.errors import ClusterError, FormatError
 from wedgewise.run import _cluster_batches, _cluster_local
 from wedgewise.run._cluster_batches import make_batches
 from wedgewise.run._cluster_local import HELD_BACK, LocalWorker, LocalWorkers, signals_held_back
-from wedgewise.run.cluster import count_on_cluster
 from wedgewise.run.journal import JOURNAL
 from wedgewise.run.outofcore import reuse_order
 from wedgewise.stages.tasks import tasks_of
@@ -241,7 +241,9 @@ def test_an_error_of_ours_ends_the_work_at_once(
 DRIVER = """
 import os, sys
 from wedgewise.run import _cluster_batches, _cluster_local, journal
-from wedgewise.run.cluster import count_on_cluster
+from wedgewise.answer.cluster import Cluster
+from wedgewise.run.request import Request
+from wedgewise.store.open import open_store
 folder, store, how, lines, _cluster_local.PROGRAM = *sys.argv[1:4], int(sys.argv[4]), sys.argv[5]
 if how != "slow": _cluster_batches.LEAST_SECONDS = _cluster_batches.MOST_SECONDS = 0.0
 really_start, really_append = _cluster_local.LocalWorker.start, journal.append_line
@@ -256,7 +258,7 @@ def append(path, text):
     lines -= 1
     really_append(path, text)
 _cluster_local.LocalWorker.start, journal.append_line = start, append
-found = count_on_cluster(store, workers=2)
+found = Cluster.prepare(Request(workers=2), open_store(store)).run(None)
 print("found", found.triangles, found.resumed)
 """
 

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from commands import answer_of, invoke
+from counting import count_on_cluster
 from graphs import TRUTHS, fixture_pairs
 
 import wedgewise as ww
@@ -22,7 +23,6 @@ from wedgewise.errors import (
     StorageError,
 )
 from wedgewise.machine import jit
-from wedgewise.run.cluster import count_on_cluster
 from wedgewise.run.journal import JOURNAL
 from wedgewise.store import urls as places
 from wedgewise.store.build import write_store

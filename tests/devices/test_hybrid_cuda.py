@@ -102,11 +102,11 @@ def test_kernels_are_compiled_before_the_first_task(
 def test_memory_that_another_takes() -> None:
     """All but little is taken between planning and counting: threads do what does not fit."""
     from wedgewise.run.hybrid import plan_graph
-    from wedgewise.run.plan import Options
     from wedgewise.run.reduce import reduce
+    from wedgewise.run.request import Request
 
     graph = ww.Graph(generate.kronecker(20, seed=1).pairs())
-    planned = plan_graph("count", graph.oriented(), Options(knobs={"parts": 2}))
+    planned = plan_graph(Request(knobs={"parts": 2}), graph.oriented())
     planned.run()  # what a first launch takes is taken
     device = gpu.find_device()
     taken = device.xp.cuda.Memory(device.free_bytes() - (64 << 20))

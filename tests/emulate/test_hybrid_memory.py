@@ -30,9 +30,9 @@ __all__ = ["gpus", "graph", "truth"]
 def heaviest_task(graph: ww.Graph, **knobs: Any) -> int:
     """What the largest task takes on a device."""
     from wedgewise.run.hybrid import plan_graph
-    from wedgewise.run.plan import Options
+    from wedgewise.run.request import Request
 
-    planned = plan_graph("count", graph.oriented(), Options(algorithm="toy", knobs={"parts": 5, **knobs}))
+    planned = plan_graph(Request(algorithm="toy", knobs={"parts": 5, **knobs}), graph.oriented())
     return max(map(planned.sizes.on_device, planned.division.tasks))
 
 

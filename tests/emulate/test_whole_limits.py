@@ -22,6 +22,7 @@ from wedgewise.machine import gpu, jit
 from wedgewise.prepare.clean import clean_device_bytes
 from wedgewise.run import plan
 from wedgewise.run.plan import MOST_BATCHES
+from wedgewise.run.request import Request
 from wedgewise.write import edges as write
 
 pytestmark = needs_compiler
@@ -219,7 +220,7 @@ def test_the_model_takes_the_engine_for_large_graphs_and_a_leaner_one_where_it_h
     most = plan.device_bytes(engine, "count", LARGE, engine.settings({"batches": plan.MOST_BATCHES}))
 
     def chosen(shape: Shape) -> plan.Plan:
-        return plan.make_device_plan("count", "count", shape, "degree", "rank", plan.Options(), device)
+        return plan.make_device_plan(Request(), "count", shape, "degree", "rank", device)
 
     assert chosen(LARGE).algorithm == "keystone"
     device.free = most - 1

@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 from blocks.stores import in_tiny_pieces
 from cluster.crews import Crew
+from counting import count_on_cluster
 from emulate.streaming import StreamingEmulator, toy
 from gates import Fault, installed
 from graphs import fixture_pairs
@@ -29,7 +30,6 @@ from wedgewise.read import read_edges
 from wedgewise.report.objects import to_json
 from wedgewise.report.text import result_text
 from wedgewise.run import _cluster_local, plan
-from wedgewise.run.cluster import count_on_cluster
 from wedgewise.store.build import write_store
 from wedgewise.store.manifest import is_store
 from wedgewise.store.open import open_store

@@ -21,6 +21,7 @@ import numpy as np
 import wedgewise as ww
 from wedgewise import generate
 from wedgewise.run.outofcore import plan_count
+from wedgewise.run.request import Request
 from wedgewise.store.open import open_store
 
 STATUS, FORGET = Path("/proc/self/status"), Path("/proc/self/clear_refs")
@@ -52,7 +53,9 @@ def peak_of(work: Callable[[], Any]) -> int:
 
 
 def of_store(folder: str, algorithm: str, threads: str, limit: str) -> tuple[int, int]:
-    counting, plan = plan_count(open_store(folder), int(limit) or None, int(threads), algorithm)
+    counting, plan = plan_count(
+        Request(memory_limit=int(limit) or None, threads=int(threads), algorithm=algorithm), open_store(folder)
+    )
     return plan.bytes_needed, peak_of(lambda: counting.run(None, None))
 
 

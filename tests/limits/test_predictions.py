@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from counting import count_store
 from graphs import fixture_pairs
 
 import wedgewise as ww
@@ -18,7 +19,6 @@ from wedgewise import generate
 from wedgewise.algorithms import find
 from wedgewise.generate.stream import EdgeStream
 from wedgewise.run.memory import TaskMemory, triple_answer
-from wedgewise.run.outofcore import count_store
 from wedgewise.run.prediction import predict
 from wedgewise.stages.blocks import Hashed
 from wedgewise.stages.tasks import Counts, tasks_of

@@ -20,8 +20,9 @@ from wedgewise.algorithms._passes import Partial
 from wedgewise.errors import InputError, VerificationError
 from wedgewise.prepare.orient import RELABELLINGS, arcs_of_edges, relabel
 from wedgewise.run.local import Execution
-from wedgewise.run.plan import MAX_EDGES, Options, check_preparation
+from wedgewise.run.plan import MAX_EDGES, check_preparation
 from wedgewise.run.reduce import reduce
+from wedgewise.run.request import Request
 from wedgewise.stages import OrientedGraph
 
 COMPILED = [record for record in COUNTING if record.compiled]
@@ -144,6 +145,6 @@ def test_degrees_whose_wedges_exceed_32_bits_are_divided_exactly() -> None:
 
 def test_edges_beyond_the_proof_are_refused() -> None:
     with pytest.raises(InputError, match="exact 64-bit totals"):
-        check_preparation(10, MAX_EDGES, Options())
+        check_preparation(10, MAX_EDGES, Request())
     triangles_squared = 2 * MAX_EDGES**3 // 9
     assert triangles_squared < (2**63) ** 2

@@ -31,6 +31,10 @@ MODULES = {"wedgewise": ww, "interop": interop, "generate": generate, "datasets"
 UNDOCUMENTED = {  # which the reference leaves out
     "Graph": {"device_forms", "device_seconds", "take_device_seconds"},
     "Limits": {"check", "check_memory", "with_values"},
+    "Store": {
+        *("array", "beside", "block", "check_file", "counts", "files", "is_read_only", "manifest", "opened"),
+        *("partition", "place", "vertex_of", "work_folder"),
+    },
     "TextLabels": {"count", "data", "of_arrow", "of_bytes", "offsets", "spans", "spell"},
 }
 MADE_BY_USERS = ("Graph", "Limits")  # objects of other classes are returned to them

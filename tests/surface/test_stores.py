@@ -58,6 +58,29 @@ def test_a_store_is_answered_as_the_graph_is(karate: Path) -> None:
     assert ww.run("triangles", karate).to_dict()["answer"][0] == 18
 
 
+def test_stores_are_made_and_opened(tmp_path: Path) -> None:
+    table = tmp_path / "table.csv"
+    table.write_text("when,from,to\n1,ada,bob\n2,bob,cy\n3,cy,ada\n4,cy,dee\n")
+    stages: list[str] = []
+    store = ww.partition(
+        table,
+        tmp_path / "store",
+        parts=2,
+        scheme="hashed",
+        source="from",
+        target="to",
+        progress=lambda stage, _done, _total: stages.append(stage),
+    )
+    assert (type(store), store.n, store.m, store.parts, store.folder) == (ww.Store, 4, 4, 2, tmp_path / "store")
+    assert stages
+    assert list(ww.open_store(store.folder).labels()) == ["ada", "bob", "cy", "dee"]
+    assert ww.count(store.folder) == 1
+    with pytest.raises(errors.UnknownNameError, match="no scheme"):
+        ww.partition(table, tmp_path / "other", scheme="none")
+    with pytest.raises(errors.MissingFileError, match="is no store"):
+        ww.open_store(tmp_path)
+
+
 @pytest.mark.compiled
 def test_a_store_keeps_its_labels(named: Path) -> None:
     result = ww.run("edge_support", named)

@@ -189,7 +189,8 @@ def _products(graph: OrientedGraph) -> ProductRounds:
 
 
 def bytes_needed(shape: Shape, threads: int, knobs: Knobs) -> int:
-    return 24 * shape.m + threads * 72 * BATCH_WEDGES
+    wedges = BATCH_WEDGES if shape.wedges is None else min(BATCH_WEDGES, shape.wedges)
+    return 24 * shape.m + threads * 72 * wedges
 
 
 def bytes_by_vertex(shape: Shape, threads: int, knobs: Knobs) -> int:

@@ -1,257 +1,184 @@
-"""Where memory has no room for a question that stores answer: the graph is cut into blocks on disk, and asked there.
+"""The home of a question about a store in this process, a few blocks in memory at a time; and who else answers stores.
 
-    Source ─in memory→ answer
-       └───no room───→ Shortage ─cut→ Cut, a store that lasts as long as the question ─answering_stores→ answer
-
-All of that keeps to one limit for the process. Of a file it is the one that was given; of a graph, which is held
-already, that one on top of what the process holds, and so it is of a file in a process that holds other things.
+question                             home
+count                                Disk; HybridStore with GPUs; Cluster by workers
+triangles, edge_support, k_truss     by owners: what is found stays on disk until it is handed out
 """
 
 from __future__ import annotations
 
-import os
-import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, replace
-from functools import cached_property
-from pathlib import Path
-from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
+from dataclasses import dataclass, replace
+from typing import Protocol
 
 from wedgewise.algorithms import ENGINE, find
-from wedgewise.answer.room import GraphFile, Shortage, Source, name_of
-from wedgewise.answer.stores import answer_store
-from wedgewise.errors import InputError, MemoryLimitError
-from wedgewise.graph import Graph
-from wedgewise.machine import hardware
-from wedgewise.machine.budget import room_within
-from wedgewise.machine.files import named_failures
-from wedgewise.machine.own_files import signs_of
-from wedgewise.prepare.orient_arrays import expected_wedges
+from wedgewise.answer.found import Answered, result_of
+from wedgewise.answer.store_arrays import COMPUTES, RECOUNT, found_by_owners, plan_by_owners
+from wedgewise.answer.store_results import StoreGraph
+from wedgewise.errors import PreconditionError, VerificationError
+from wedgewise.machine.out_of_memory import memory_for
+from wedgewise.machine.progress import Tell
 from wedgewise.result import Result
-from wedgewise.run.outofcore import PROCESS
-from wedgewise.run.plan import Options, Plan
-from wedgewise.run.temporary_store import Identity, Make, kept_store, passing_store, store_bytes
-from wedgewise.stages import CleanReport, LabelledGraph, Labels
-from wedgewise.store.build import DISK_BYTES, SCHEMES, rehearse, write_store
-from wedgewise.store.open import Store
-from wedgewise.store.orient import Wanted
-from wedgewise.store.sources import expected_pairs, numbered_edges
-from wedgewise.store.writer import Fingerprint
-from wedgewise.version import __version__
+from wedgewise.run.journal import notes_on_counting
+from wedgewise.run.memory import triple_answer
+from wedgewise.run.outofcore import Counting, StoreCount, count_store, plan_count
+from wedgewise.run.owners import owned_answer
+from wedgewise.run.plan import Plan, with_reasons
+from wedgewise.run.request import ARRAY, Request
+from wedgewise.stages import Labels
+from wedgewise.store.open import Store, open_store
 
-Tell = Callable[[str, int, int], None] | None
+ANSWERED = ("count", *COMPUTES)
 
-CUT_SECONDS_PER_PAIR = 5e-7
+
+class StoreHome(Protocol):
+    """Who counts a store."""
+
+    @property
+    def plan(self) -> Plan: ...
+
+    def run(self, tell: Tell | None, *, journal: bool = True) -> StoreCount:
+        """The count of all tasks; with a journal, each of them is written down when it is finished."""
 
 
 @dataclass(frozen=True, slots=True)
-class Cut:
-    """A graph in blocks on disk, for the time of one question.
+class Disk:
+    """The tasks of a store, and what each of them takes."""
 
-    Attributes
-    ----------
-    folder : of the store
-    options : to ask it with
-    reasons : why it is asked, and where it lies
-    seconds : that cutting took
-    cleaned : what was dropped from a graph that was held already
-    graph : what is left of it when the question is answered
-    """
+    request: Request
+    store: Store
+    tasks: Counting
+    plan: Plan
 
-    folder: Path
-    options: Options
-    reasons: tuple[str, ...]
-    seconds: float
-    cleaned: CleanReport | None
-    graph: LabelledGraph
+    @classmethod
+    def prepare(cls, request: Request, store: Store) -> Disk:
+        """Plan within the memory limit, or raise where that is too little."""
+        return cls(request, store, *plan_count(request, store))
 
-    def told(self, result: Result) -> Result:
-        """A result of the store, as one of the graph."""
-        return replace(
-            result,
-            plan=replace(result.plan, reasons=(*self.reasons, *result.plan.reasons)),
-            seconds={"cut": self.seconds, **result.seconds},
-            cleaned=self.cleaned or result.cleaned,
-            graph=None if result.graph is None else self.graph,
+    def run(self, tell: Tell | None, *, journal: bool = True) -> StoreCount:
+        return count_store(self.request, self.store, (self.tasks, self.plan), tell, journal=journal)
+
+
+def open_for(request: Request) -> Store:
+    """The store that a question is asked of, where it can be."""
+    store = request.source
+    refuse(request, store.place if isinstance(store, Store) else store)
+    return store if isinstance(store, Store) else open_store(store, request.work_folder)
+
+
+def refuse(request: Request, name: object) -> None:
+    """Raise where no store answers what is asked; the name is for messages."""
+    if request.question not in ANSWERED:
+        raise PreconditionError(
+            f"{name}: a store answers {', '.join(ANSWERED)}, not {request.question}; ask the graph's file"
         )
+    if request.device == "cuda" or (request.device == "hybrid" and request.question != "count"):
+        raise PreconditionError(f"{name}: stores are counted on the host; leave the device out")
+    if request.by_workers:
+        if request.question != "count":
+            raise PreconditionError(f"{name}: workers count, and do not answer {request.question}; leave them out")
+        if request.device not in ("auto", "cpu"):
+            raise PreconditionError(f"{name}: workers count on their hosts; leave the device {request.device} out")
+    if (request.order, request.relabel) != ("auto", "auto"):
+        raise PreconditionError(f"{name}: a store has its order and its ids; leave order and relabel out")
 
 
-class FileGraph:
-    """The labels and edges of a file whose blocks are gone: it is read into memory when they are first asked for.
-
-    Whoever asks for them takes the memory that the question was not to take.
-    """
-
-    def __init__(self, file: GraphFile, options: Options) -> None:
-        self._file = replace(file, limits=file.limits.with_values({"memory_bytes": None}))
-        self._options = options
-        self._identity = _identity(file, options)
-
-    @cached_property
-    def _graph(self) -> Graph:
-        if _identity(self._file, self._options) != self._identity:
-            raise InputError(f"{self._file.path}: has changed since it was asked; ask again")
-        return self._file.graph("cpu")
-
-    @property
-    def n(self) -> int:
-        return self._graph.n
-
-    @property
-    def m(self) -> int:
-        return self._graph.m
-
-    @property
-    def labels(self) -> Labels:
-        return self._graph.labels
-
-    @property
-    def edges(self) -> NDArray[np.uint32]:
-        return self._graph.edges
-
-
-def answer_from_disk(shortage: Shortage, tell: Tell, verify: bool, k: int | None) -> Result:
-    """The answer as there would be in memory, with what happened instead among the reasons of its plan."""
-    with cut(shortage, tell) as blocks:
-        return blocks.told(answer_store(shortage.question.name, blocks.folder, blocks.options, tell, verify, k=k))
+def check_asked(request: Request, name: str) -> None:
+    """Raise where no store would answer what is asked of another source, by the algorithm that is asked for."""
+    refuse(request, name)
+    if request.device == "hybrid":
+        return
+    if request.question == "count":
+        triple_answer(request.engine)
+    else:
+        owned_answer(request.engine, COMPUTES[request.question])
+    find(request.engine, "cpu").settings(request.knobs)
 
 
 @contextmanager
-def cut(shortage: Shortage, tell: Tell) -> Iterator[Cut]:
-    """The graph in blocks on disk, which are removed behind the block.
-
-    Where a work folder is given and the block is ended early, they stay, so that the same question goes on.
-
-    Raises
-    ------
-    MemoryLimitError
-        When there is no room for that either.
-    """
-    options, begin, source = _options_of_store(shortage), time.perf_counter(), shortage.source
-    graph = source if isinstance(source, Graph) else FileGraph(source, options)
-    with _refusing(shortage), _store(shortage, lambda folder: _written(shortage, folder, options, tell)) as found:
-        store, was_there = found
-        left = ", which an earlier run has left" if was_there else ""
-        lies = f"{len(store.manifest.blocks):,} blocks, {store_bytes(store):,} bytes of disk, in {store.folder}{left}"
-        cleaned = source.cleaned if isinstance(source, Graph) else None
-        yield Cut(store.folder, options, (*_reasons(shortage), lies), time.perf_counter() - begin, cleaned, graph)
+def answered_by_store(request: Request, store: Store, tell: Tell | None, seconds: float) -> Iterator[Answered]:
+    """The answer; `seconds` are those of opening. What is on disk of it is given up behind the block."""
+    if request.question == "count":
+        yield Answered(_counted(request, store, tell, seconds))
+        return
+    if request.output is not None:
+        _check_output(request, store)
+    with memory_for("answer"), found_by_owners(request, store, tell) as (found, result):
+        if request.rows != ARRAY:
+            yield Answered(result, lambda: found.table(store.labels()), found)
+            return
+        begin = time.perf_counter()
+        answer = found.array()
+        laps = {**result.seconds, "answer": time.perf_counter() - begin}
+        yield Answered(replace(result, answer=answer, seconds=laps, graph=StoreGraph(store)))
 
 
-def plan_from_disk(shortage: Shortage) -> Plan:
-    """What `answer_from_disk` would do, as far as that is known before anything is cut."""
-    options, source = _options_of_store(shortage), shortage.source
-    threads = hardware.granted_threads(options.threads)
-    algorithm = ENGINE if options.algorithm == "auto" else options.algorithm
-    with _refusing(shortage):
-        room = room_within(options.memory_limit, rehearse)
-        known, pairs = (None, source.m) if isinstance(source, Graph) else _known(source, threads)
-    size = (source.n, source.m, expected_wedges(source.degrees)) if isinstance(source, Graph) else (0, 0, 0)
-    most = "" if pairs is None else f", which takes up to {DISK_BYTES * pairs:,} bytes of disk"
-    is_hybrid = options.device == "hybrid"
-    return Plan(
-        question=shortage.question.name,
-        computes=shortage.question.name,
-        algorithm=algorithm,
-        device="hybrid" if is_hybrid else "cpu",
-        order="degree",
-        relabel="rank",
-        threads=threads,
-        knobs=dict(options.knobs or {}) if is_hybrid else find(algorithm, "cpu").settings(options.knobs),
-        n=size[0],
-        m=size[1],
-        wedges=size[2],
-        bytes_needed=Wanted.within(options.memory_limit, room, SCHEMES[0], None, threads).counting_bytes,
-        estimated_seconds=CUT_SECONDS_PER_PAIR * (pairs or 0) / threads,
-        reasons=(
-            *_reasons(shortage),
-            f"cut into blocks in {_place(shortage.options)}{most}; the seconds are those of cutting",
-            *options.because,
-        ),
-        beyond=PROCESS,
-        known=known,
+def _check_output(request: Request, store: Store) -> None:
+    """Refuse a file that could not hold the answer, and load what writes it."""
+    from wedgewise.answer.rows import ROWS
+    from wedgewise.write.answers import check_labels, rehearse_writer
+
+    assert request.output is not None
+    labels: Labels = [] if store.manifest.label_kind == "text" else range(0)
+    check_labels(request.output, labels, ROWS[request.question].ends)
+    rehearse_writer(request.output)
+
+
+def plan_of_store(request: Request, store: Store) -> Plan:
+    """What `answered_by_store` would do."""
+    if request.question != "count":
+        return plan_by_owners(request, store)
+    return with_reasons(_home(request, store).plan, (*request.because, *notes_on_counting(store)))
+
+
+def _home(request: Request, store: Store) -> StoreHome:
+    """Who counts a store."""
+    if request.by_workers:
+        from wedgewise.answer.cluster import Cluster
+
+        return Cluster.prepare(request, store)
+    if request.device == "hybrid":
+        from wedgewise.answer.hybrid import HybridStore
+
+        return HybridStore.prepare(request, store)
+    return Disk.prepare(request, store)
+
+
+def _counted(request: Request, store: Store, tell: Tell | None, opening: float) -> Result:
+    """Count, and count again where that is asked for."""
+    begin, again = time.perf_counter(), None
+    if request.verify:
+        other = ENGINE if request.algorithm == RECOUNT else RECOUNT
+        again = replace(request, device="auto", algorithm=other, knobs=None)
+        if not request.by_workers:
+            plan_count(again, store)  # refused now, not after the count
+    found = _home(request, store).run(tell)
+    seconds = {"open": opening, "count": time.perf_counter() - begin}
+    verified = None
+    if again is not None:
+        begin = time.perf_counter()
+        verified = _verified(again, store, found)
+        seconds["verify"] = time.perf_counter() - begin
+    return result_of(
+        with_reasons(found.plan, request.because),
+        store.manifest.cleaned,
+        found.triangles,
+        seconds,
+        tests=found.computed.tests,
+        verified=verified,
+        task_seconds=found.task_seconds,
+        timeline=found.timeline,
     )
 
 
-@contextmanager
-def _refusing(shortage: Shortage) -> Iterator[None]:
-    """Say of what has no room on disk either what was refused before."""
-    try:
-        yield
-    except MemoryLimitError as error:
-        raise MemoryLimitError(f"{shortage.refusal}; nor is there room to go on from disk: {error}") from error
-
-
-def _options_of_store(shortage: Shortage) -> Options:
-    """The options to cut and ask by: the limit is one for the whole process, and all work is kept with the blocks."""
-    return replace(shortage.options, memory_limit=shortage.limit, work_folder=None)
-
-
-@contextmanager
-def _store(shortage: Shortage, make: Make) -> Iterator[tuple[Store, bool]]:
-    """The store, in a folder of its own, and whether an earlier run has made it."""
-    options = shortage.options
-    if options.work_folder is None:
-        with passing_store(make) as store:
-            yield store, False
-        return
-    identity = _identity(shortage.source, options)
-    with kept_store(make, Path(options.work_folder), identity, resume=options.resume) as found:
-        yield found
-
-
-def _written(shortage: Shortage, folder: Path, options: Options, tell: Tell) -> Store:
-    source = shortage.source
-    how: dict[str, Any] = {"memory_limit": options.memory_limit, "threads": options.threads, "progress": tell}
-    if isinstance(source, Graph):
-        return write_store(source, folder, **how)
-    read_as: dict[str, Any] = {name: getattr(source, name) for name in ("labels", "format", "limits", "columns")}
-    return write_store(source.path, folder, **read_as, **how)
-
-
-def _identity(source: Source, options: Options) -> Identity:
-    """A file by its path and by what the system says of it, a graph by its edges; and what their blocks depend on.
-
-    What the system says are `signs_of` the file, by which a copy of the same bytes is another file; that costs cutting
-    it again. A checksum of some of the bytes would save that, and miss an edit between them; one of all bytes would
-    read the file once more.
-    """
-    facts = {"memory_limit": options.memory_limit, "version": __version__}
-    if isinstance(source, Graph):
-        return Identity(_fingerprint(source), facts)
-    path = os.path.realpath(source.path)
-    with named_failures(path, "looked at", "check the path"):
-        signs = signs_of(path)
-    limits = asdict(source.limits.with_values({"memory_bytes": None}))  # of which the blocks do not depend
-    read_as = {"labels": source.labels, "format": source.format, "limits": limits}
-    read_as["columns"] = asdict(source.columns)
-    return Identity(path, {**signs, **read_as, **facts})
-
-
-def _fingerprint(graph: Graph) -> str:
-    """The fingerprint that a store of the graph has."""
-    found = Fingerprint()
-    for pairs in numbered_edges(graph):
-        ends = pairs.astype(np.uint64)
-        found.add(ends.min(axis=1) << np.uint64(32) | ends.max(axis=1))
-    return found.of(graph.n)
-
-
-def _known(source: GraphFile, threads: int) -> tuple[str, int | None]:
-    """What there is to say of a file before it is read, and its pairs, where its beginning tells how many."""
-    pairs = expected_pairs(source.path, source.how(threads))
-    many = "" if pairs is None else f"{pairs:,} pairs, about, of "
-    return f"{many}{name_of(source)}, which was not read", pairs
-
-
-def _reasons(shortage: Shortage) -> tuple[str, ...]:
-    *before, last = shortage.reasons
-    return *before, f"from disk, since memory has no room: {last}"
-
-
-def _place(options: Options) -> str:
-    return tempfile.gettempdir() if options.work_folder is None else os.fspath(options.work_folder)
+def _verified(again: Request, store: Store, found: StoreCount) -> str:
+    """Count again by another algorithm, or raise; how it was done."""
+    triangles = _home(again, store).run(None, journal=False).triangles
+    if triangles != found.triangles:
+        raise VerificationError(
+            f"{found.plan.algorithm} counts {found.triangles:,} triangles and {again.algorithm} {triangles:,}: please "
+            "report this"
+        )
+    return f"recounted by {again.algorithm}"

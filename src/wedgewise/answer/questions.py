@@ -33,8 +33,9 @@ from wedgewise.graph import Graph, refuse_reading
 from wedgewise.machine.parameters import as_integer
 from wedgewise.machine.threads import run_tasks
 from wedgewise.prepare.sorting import sorted_keys
-from wedgewise.run.plan import Options, check_memory
+from wedgewise.run.plan import check_memory
 from wedgewise.run.reduce import Computed
+from wedgewise.run.request import LISTING, Request
 from wedgewise.stages import OrientedGraph
 
 if TYPE_CHECKING:
@@ -51,12 +52,15 @@ ROW_BYTES = 12  # of a listing
 class Asked:
     """Everything that an answer follows from; what a device computed needs no oriented graph here."""
 
+    request: Request
     graph: Graph
     oriented: OrientedGraph | None
     computed: Computed
-    details: Details
     threads: int
-    options: Options
+
+    @property
+    def details(self) -> Details:
+        return self.request.details
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +97,11 @@ def _checked_k(k: Any) -> int:
     if number < LEAST_K:
         raise InputError(f"k is at least {LEAST_K}, not {number}: every edge is in the {LEAST_K}-truss")
     return number
+
+
+def ask(question: str, source: Any, details: Mapping[str, Any], **how: Any) -> Request:
+    """What is asked, its parameters checked; `how` are further fields of `Request`."""
+    return Request(question, source, find_question(question).details(details), **how)
 
 
 def find_question(name: str) -> Question:
@@ -147,12 +156,14 @@ def opened(asked: Asked) -> Listing | DeviceListing:
     return Listing(asked.computed.work, asked.oriented, asked.threads)
 
 
-def listed(asked: Asked) -> NDArray[np.uint32]:
-    """The asked-for stretch of the triangles."""
+def listed(asked: Asked) -> NDArray[np.uint32] | Listing | DeviceListing:
+    """The asked-for stretch of the triangles, or all of them by number."""
     listing = opened(asked)
+    if asked.request.rows == LISTING:
+        return listing
     start, stop = stretch_of(asked.details["start"], asked.details["stop"], listing.total)
     what = f"a list of {stop - start:,} triangles"
-    check_memory(ROW_BYTES * (stop - start), asked.options, what, "list in batches by iter_triangles")
+    check_memory(ROW_BYTES * (stop - start), asked.request, what, "list in batches by iter_triangles")
     return listing.stretch(start, stop)
 
 
@@ -319,4 +330,3 @@ _ALL = (
     Question("truss_components", _always("k_truss"), component_of_vertices, _component_bytes, {"k": None}),
 )
 QUESTIONS = {question.name: question for question in _ALL}
-OPEN_LISTING = Question("list_triangles", _always("list_triangles"), opened, _listing_bytes, {})

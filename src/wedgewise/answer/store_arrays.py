@@ -6,15 +6,14 @@ What was found stays on disk until the caller has it, so that whatever ends the 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
-from wedgewise.algorithms import ENGINE
+from wedgewise.answer.found import result_of
 from wedgewise.answer.store_results import (
     KTruss,
     StoreAnswer,
-    StoreGraph,
     Supports,
     Triangles,
     array_bytes,
@@ -23,16 +22,17 @@ from wedgewise.answer.store_results import (
 from wedgewise.errors import MemoryLimitError, StorageError, VerificationError
 from wedgewise.machine import hardware
 from wedgewise.machine.out_of_memory import memory_for
+from wedgewise.machine.progress import Tell
 from wedgewise.result import Result
 from wedgewise.run.journal import LINE_BYTES, alone_at, check_disk
 from wedgewise.run.memory import OWNED_TASK_BYTES, PAGE_BYTES, lists_bytes, room_beside_lists
 from wedgewise.run.outofcore import Counting, plan_count, plan_of, work_key
 from wedgewise.run.owners import Owning, room_for_owners
-from wedgewise.run.plan import Options, Plan
+from wedgewise.run.plan import Plan
+from wedgewise.run.request import ARRAY, Request
 from wedgewise.run.slices import Slices
 from wedgewise.run.truss_of_store import Peeling, disk_bytes, loading_bytes, truss_without_rounds
 from wedgewise.store.open import Store
-from wedgewise.version import __version__
 
 COMPUTES = {"triangles": "triangles", "edge_support": "edge_support", "k_truss": "edge_support"}
 LISTED_BYTES = {
@@ -44,56 +44,22 @@ SLICE_BYTES = PAGE_BYTES + LINE_BYTES
 RECOUNT = "bbtc"
 READ_ONLY = "cannot be written to, and what is found is kept on disk; name a folder for that by --work (work_folder=)"
 
-Tell = Callable[[str, int, int], None] | None
 
-
-@dataclass(frozen=True, slots=True)
-class StoreQuestion:
-    """What is asked of a store.
-
-    Attributes
-    ----------
-    name : "triangles", "edge_support" or "k_truss"
-    options : limit, threads, algorithm and knobs; whether to go on with what the same question left on disk
-    k : which truss
-    as_array : the answer is made in memory; otherwise its rows are streamed
-    output : the file that they are written to; None for text elsewhere
-    verify : check the sum of what was found
-    """
-
-    name: str
-    options: Options
-    k: int | None = None
-    as_array: bool = True
-    output: str | None = None
-    verify: bool = False
-
-
-@memory_for("answer")
-def answer_by_owners(question: StoreQuestion, store: Store, tell: Tell) -> Result:
-    """The answer as the same graph in memory gives it."""
-    with found_by_owners(question, store, tell) as (found, result):
-        begin = time.perf_counter()
-        answer = found.array()
-        seconds = {**result.seconds, "answer": time.perf_counter() - begin}
-        return replace(result, answer=answer, seconds=seconds, graph=StoreGraph(store))
-
-
-def plan_by_owners(question: StoreQuestion, store: Store) -> Plan:
-    """What `answer_by_owners` would do."""
-    return _plan(question, store, _planned(question, store), (READ_ONLY,) if store.is_read_only else ())
+def plan_by_owners(request: Request, store: Store) -> Plan:
+    """What `found_by_owners` would do."""
+    return _plan(request, store, _planned(request, store), (READ_ONLY,) if store.is_read_only else ())
 
 
 @contextmanager
-def found_by_owners(question: StoreQuestion, store: Store, tell: Tell) -> Iterator[tuple[StoreAnswer, Result]]:
+def found_by_owners(request: Request, store: Store, tell: Tell | None) -> Iterator[tuple[StoreAnswer, Result]]:
     """What was found, and the result but for its answer; what is on disk is given up where the block succeeds.
 
     A reader of a pipe that has had enough is a success.
     """
     if store.is_read_only:
         raise StorageError(f"{store.place}: {READ_ONLY}")
-    with alone_at(store, question.name) as notes:
-        found, result = _found(question, store, tell, notes)
+    with alone_at(store, request.question) as notes:
+        found, result = _found(request, store, tell, notes)
         try:
             yield found, result
         except BrokenPipeError:
@@ -102,52 +68,52 @@ def found_by_owners(question: StoreQuestion, store: Store, tell: Tell) -> Iterat
         found.remove()
 
 
-def _found(question: StoreQuestion, store: Store, tell: Tell, notes: tuple[str, ...]) -> tuple[StoreAnswer, Result]:
+def _found(request: Request, store: Store, tell: Tell | None, notes: tuple[str, ...]) -> tuple[StoreAnswer, Result]:
     """Plan, find and verify."""
     begin = time.perf_counter()
-    if question.verify:
-        _recounting(question, store)  # loads its kernels before what is left is measured
-    owning = _planned(question, store)
-    recounting = _recounting(question, store) if question.verify else None
-    with memory_for("truss" if question.name == "k_truss" else "count"):
-        found = FINDERS[question.name](question, store, owning, tell)
-    seconds = {"truss" if question.name == "k_truss" else "count": time.perf_counter() - begin}
+    if request.verify:
+        _recounting(request, store)  # loads its kernels before what is left is measured
+    owning = _planned(request, store)
+    recounting = _recounting(request, store) if request.verify else None
+    with memory_for("truss" if request.question == "k_truss" else "count"):
+        found = FINDERS[request.question](request, store, owning, tell)
+    seconds = {"truss" if request.question == "k_truss" else "count": time.perf_counter() - begin}
     verified = None
     if recounting is not None:
         begin = time.perf_counter()
         verified = _verified(found, recounting)
         seconds["verify"] = time.perf_counter() - begin
-    return found, _result(store, _plan(question, store, owning, notes), seconds, verified)
+    plan = _plan(request, store, owning, notes)
+    return found, result_of(plan, store.manifest.cleaned, None, seconds, verified=verified)
 
 
-def _planned(question: StoreQuestion, store: Store) -> Owning:
+def _planned(request: Request, store: Store) -> Owning:
     """Load the kernels, measure what is left, and refuse what does not fit there or on the disk."""
-    options, computes = question.options, COMPUTES[question.name]
-    algorithm = ENGINE if options.algorithm == "auto" else options.algorithm
-    room = room_for_owners(options.memory_limit, computes, algorithm)
-    room = room_beside_lists(store.place, store.partition, LISTED_BYTES[question.name], room)
-    _check_answer(question, store, room)
-    check_disk(store, question.name, kept_bytes(question.name, store))
-    spare = loading_bytes(store.counts) if question.name == "k_truss" else 0
-    threads = hardware.granted_threads(options.threads)
-    owning = Owning(store, computes, room=room - spare, threads=threads, algorithm=algorithm, knobs=options.knobs)
+    algorithm, computes = request.engine, COMPUTES[request.question]
+    room = room_for_owners(request.memory_limit, computes, algorithm)
+    room = room_beside_lists(store.place, store.partition, LISTED_BYTES[request.question], room)
+    _check_answer(request, store, room)
+    check_disk(store, request.question, kept_bytes(request.question, store))
+    spare = loading_bytes(store.counts) if request.question == "k_truss" else 0
+    threads = hardware.granted_threads(request.threads)
+    owning = Owning(store, computes, room=room - spare, threads=threads, algorithm=algorithm, knobs=request.knobs)
     owning = owning.with_fitting_threads()
     owning.check_room()
     return owning
 
 
-def _check_answer(question: StoreQuestion, store: Store, room: int) -> None:
-    if question.as_array:
-        need = array_bytes(question.name, store)
+def _check_answer(request: Request, store: Store, room: int) -> None:
+    if request.rows == ARRAY:
+        need = array_bytes(request.question, store)
     else:
-        need = table_bytes(question.name, store, question.output)
+        need = table_bytes(request.question, store, request.output)
     if need <= room:
         return
     remedy = "raise the limit"
-    if question.as_array and question.name != "triangles":
+    if request.rows == ARRAY and request.question != "triangles":
         remedy += ", or let the command write it: --output streams"
     raise MemoryLimitError(
-        f"{store.place}: the answer to {question.name} takes {need:,} bytes and {room:,} are left; {remedy}"
+        f"{store.place}: the answer to {request.question} takes {need:,} bytes and {room:,} are left; {remedy}"
     )
 
 
@@ -160,12 +126,12 @@ def kept_bytes(question: str, store: Store) -> int:
     return 4 * store.manifest.m + SLICE_BYTES * len(store.manifest.blocks)
 
 
-def _slices(question: StoreQuestion, store: Store, owning: Owning, tell: Tell) -> Slices:
+def _slices(request: Request, store: Store, owning: Owning, tell: Tell | None) -> Slices:
     """The slices of all owners, those that are on disk already not found again."""
     slices = Slices(
         store.beside(f"{owning.computes}-slices"),
         work_key(store, owning.algorithm, owning.knobs),
-        resume=question.options.resume,
+        resume=request.resume,
         due=owning.due,
     )
     done = slices.done
@@ -174,30 +140,29 @@ def _slices(question: StoreQuestion, store: Store, owning: Owning, tell: Tell) -
     return slices
 
 
-def _find_triangles(question: StoreQuestion, store: Store, owning: Owning, tell: Tell) -> StoreAnswer:
-    return Triangles(store, _slices(question, store, owning, tell), owning.owners)
+def _find_triangles(request: Request, store: Store, owning: Owning, tell: Tell | None) -> StoreAnswer:
+    return Triangles(store, _slices(request, store, owning, tell), owning.owners)
 
 
-def _find_supports(question: StoreQuestion, store: Store, owning: Owning, tell: Tell) -> StoreAnswer:
+def _find_supports(request: Request, store: Store, owning: Owning, tell: Tell | None) -> StoreAnswer:
     by_pair = {owner.pair: owner for owner in owning.owners if owner.pair is not None}
-    return Supports(store, _slices(question, store, owning, tell), by_pair)
+    return Supports(store, _slices(request, store, owning, tell), by_pair)
 
 
-def _find_truss(question: StoreQuestion, store: Store, owning: Owning, tell: Tell) -> StoreAnswer:
-    assert question.k is not None
-    peeling = Peeling(store, question.k, owning)
-    if not question.options.resume:
+def _find_truss(request: Request, store: Store, owning: Owning, tell: Tell | None) -> StoreAnswer:
+    peeling = Peeling(store, request.details["k"], owning)
+    if not request.resume:
         peeling.remove()
-    return KTruss(store, truss_without_rounds(store, question.k) or peeling.run(tell), peeling)
+    return KTruss(store, truss_without_rounds(store, request.details["k"]) or peeling.run(tell), peeling)
 
 
 FINDERS = {"triangles": _find_triangles, "edge_support": _find_supports, "k_truss": _find_truss}
 
 
-def _recounting(question: StoreQuestion, store: Store) -> Counting:
+def _recounting(request: Request, store: Store) -> Counting:
     """How the triangles of a store, or of a part of it, are counted again; refused now, not after the work."""
-    counting, _ = plan_count(store, question.options.memory_limit, question.options.threads, RECOUNT)
-    if question.name == "k_truss":
+    counting, _ = plan_count(replace(request, algorithm=RECOUNT, knobs=None), store)
+    if request.question == "k_truss":
         counting = Counting(store, counting.memory, counting.room - loading_bytes(store.counts)).with_fitting_threads()
         counting.check_room()
     return counting
@@ -219,34 +184,14 @@ def _verified(found: StoreAnswer, recounting: Counting) -> str:
     return f"the sum is three times the triangles that {RECOUNT} counts"
 
 
-def _plan(question: StoreQuestion, store: Store, owning: Owning, notes: tuple[str, ...]) -> Plan:
-    lists = lists_bytes(store.partition, LISTED_BYTES[question.name])
+def _plan(request: Request, store: Store, owning: Owning, notes: tuple[str, ...]) -> Plan:
+    lists = lists_bytes(store.partition, LISTED_BYTES[request.question])
     plan = plan_of(store, owning.algorithm, owning.knobs, owning.threads, owning.check_room() + lists)
-    kept = f"{kept_bytes(question.name, store):,} bytes of disk for what is found, until it is handed out"
-    computes = "k_truss" if question.name == "k_truss" else owning.computes
+    kept = f"{kept_bytes(request.question, store):,} bytes of disk for what is found, until it is handed out"
+    computes = "k_truss" if request.question == "k_truss" else owning.computes
     return replace(
         plan,
-        question=question.name,
+        question=request.question,
         computes=computes,
-        reasons=(*plan.reasons, kept, *question.options.because, *notes),
-    )
-
-
-def _result(store: Store, plan: Plan, seconds: dict[str, float], verified: str | None) -> Result:
-    manifest = store.manifest
-    return Result(
-        answer=None,
-        question=plan.question,
-        algorithm=plan.algorithm,
-        device=plan.device,
-        plan=plan,
-        seconds=seconds,
-        n=manifest.n,
-        m=manifest.m,
-        cleaned=manifest.cleaned,
-        wedges_tested=0,
-        verified=verified,
-        peak_bytes=hardware.peak_bytes(),
-        machine=hardware.look().description,
-        version=__version__,
+        reasons=(*plan.reasons, kept, *request.because, *notes),
     )

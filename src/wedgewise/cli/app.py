@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Annotated, Any
 
 import typer
 
 import wedgewise
+from wedgewise.answer.answering import answer, plan_for
+from wedgewise.answer.source import GraphFile
 from wedgewise.cli import bench, datasets, generators
 from wedgewise.cli import report as report_command
 from wedgewise.cli.console import Commands, Console, put
@@ -24,7 +25,6 @@ from wedgewise.cli.options import (
     Memory,
     Output,
     Planning,
-    Reading,
     Restart,
     Source,
     Target,
@@ -34,11 +34,16 @@ from wedgewise.cli.options import (
     Verbose,
     Weight,
     Work,
+    announce,
+    caps_of,
     columns_of,
     parse_size,
+    read_graph,
+    refuse_store,
     takes,
 )
 from wedgewise.errors import InputError
+from wedgewise.machine.progress import Tell
 from wedgewise.report import objects, text
 from wedgewise.store.manifest import is_store
 
@@ -105,25 +110,25 @@ def count(
     """
     if timeline is not None:
         _check_timeline(asking, timeline)
+    kept = {"resume": not restart, "work_folder": work, "cluster": cluster, "workers": workers}
     if not is_store(asking.file):
         if balance:
             raise InputError(f"{asking.file}: has no tasks to compare, for it is no store; leave --balance out")
         if cluster is not None or workers is not None:
             raise InputError(f"{asking.file}: is no store, which is what workers count; make one with `partition`")
-        kept = {"resume": not restart, "work_folder": work}
-        result = _answer_number(asking, "count", lambda answer: text.plural(answer, "triangle"), **kept)
-        _write_timeline(result, timeline)
-        return
-    from wedgewise.cli.partition import count_in_store, show_balance
-
     console = asking.console()
     with console.stages() as tell:
-        result = count_in_store(asking, tell, restart=restart, work=work, cluster=cluster, workers=workers)
+        source = asking.only_asks() if is_store(asking.file) else asking.graph_file()
+        result = _answer(asking, "count", source, tell, {}, **kept)
+    console.note(result.cleaned.notes)
     if balance:
+        from wedgewise.cli.partition import show_balance
+
         show_balance(console, asking.file, result)
     else:
         _show_number(console, result, text.plural(result.answer, "triangle"))
-    _write_timeline(result, timeline)
+    if timeline is not None and result.timeline is not None:
+        result.timeline.write(timeline)
 
 
 @app.command()
@@ -156,9 +161,9 @@ def partition(
 
     console = Console(as_json, verbose=verbose)
     columns = columns_of(source, target, None, header)
-    reading = Reading(file, labels, format, False, limit, threads, columns=columns)
+    graph_file = GraphFile(file, labels, format, caps_of(limit), threads=threads, columns=columns)
     bytes_allowed = None if memory is None else parse_size(memory)
-    record = partition_file(reading, store, bytes_allowed, parts, scheme, console)
+    record = partition_file(graph_file, store, bytes_allowed, parts, scheme, console)
     console.show(record, lambda: store_text(record))
 
 
@@ -176,10 +181,7 @@ def triangles(asking: Asking, output: Output = None, restart: Restart = False, w
     """
     from wedgewise.cli import answers
 
-    if is_store(asking.file):
-        _answer_from_store("triangles", asking, output, restart, work)
-    else:
-        answers.answer_rows(answers.TRIANGLES, asking, output, asking.keeping(restart, work))
+    answers.answer_rows("triangles", asking, output, resume=not restart, work_folder=work)
 
 
 @app.command()
@@ -195,10 +197,7 @@ def support(asking: Asking, output: Output = None, restart: Restart = False, wor
     """
     from wedgewise.cli import answers
 
-    if is_store(asking.file):
-        _answer_from_store("edge_support", asking, output, restart, work)
-    else:
-        answers.answer_rows(answers.SUPPORT, asking, output, asking.keeping(restart, work))
+    answers.answer_rows("edge_support", asking, output, resume=not restart, work_folder=work)
 
 
 @app.command()
@@ -228,15 +227,11 @@ def truss(
 
     if (k is not None) + largest + every > 1:
         raise typer.BadParameter("--k, --max and --all exclude each other: name one")
-    if is_store(asking.file):
-        if k is None:
-            raise InputError(f"{asking.file}: a store has one truss at a time; name it by --k, or ask the graph's file")
-        _answer_from_store("k_truss", asking, output, restart, work, k)
-    elif k is not None:
-        answers.answer_rows(answers.K_TRUSS, asking, output, asking.keeping(restart, work), k=k)
-    else:
-        rows = answers.MAX_TRUSS if largest else answers.TRUSSNESS
-        answers.answer_rows(rows, asking, output, asking.keeping(restart, work))
+    if k is None and is_store(asking.file):
+        raise InputError(f"{asking.file}: a store has one truss at a time; name it by --k, or ask the graph's file")
+    question = "max_truss" if largest else "trussness" if k is None else "k_truss"
+    details = {} if k is None else {"k": k}
+    answers.answer_rows(question, asking, output, details, resume=not restart, work_folder=work)
 
 
 @app.command("list")
@@ -288,7 +283,7 @@ def clustering(
     """
     from wedgewise.cli import answers
 
-    answers.answer_clustering(asking, output, undefined.value, asking.reading(directed, combine))
+    answers.answer_clustering(asking, output, undefined.value, directed, combine)
 
 
 @app.command()
@@ -298,7 +293,12 @@ def transitivity(asking: Asking, undefined: Undefined = UndefinedAs.zero) -> Non
 
     A terminal gets the number and how it came about; a pipe gets the number alone, with all its digits.
     """
-    _answer_number(asking, "transitivity", lambda answer: f"transitivity {answer!r}", undefined=undefined.value)
+    console = asking.console()
+    with console.stages() as tell:
+        refuse_store(asking.file)
+        result = _answer(asking, "transitivity", asking.graph_file(), tell, {"undefined": undefined.value})
+    console.note(result.cleaned.notes)
+    _show_number(console, result, f"transitivity {result.answer!r}")
 
 
 @app.command()
@@ -323,7 +323,8 @@ def info(
     console = Console(as_json, verbose=verbose)
     columns = columns_of(source, target, weight, header)
     with console.stages() as tell:
-        graph, _ = Reading(file, labels, format, drop_leaves, limit, threads, columns=columns).graph(tell)
+        graph_file = GraphFile(file, labels, format, caps_of(limit), drop_leaves, threads, columns=columns)
+        graph, _ = read_graph(graph_file, tell)
     console.note(graph.cleaned.notes)
     record = objects.graph_object(graph, threads)
     console.show(record, lambda: text.graph_text(record))
@@ -345,17 +346,12 @@ def explain(
     The graph is read and oriented, not counted; of a store, nothing but its manifest is read, and of a file that memory
     has no room for nothing but its beginning.
     """
-    from wedgewise.answer.answering import plan_and_report
-    from wedgewise.answer.questions import find_question
-    from wedgewise.run.plan import Options
-
     console = Console(planning.as_json, verbose=planning.verbose)
     details: dict[str, Any] = {} if k is None else {"k": k}
     with console.stages() as tell:
-        reading = planning.reading()
-        source = planning.file if is_store(planning.file) else reading.source()
-        reading.announce(tell)
-        plan, cleaned = plan_and_report(find_question(question), source, Options(**planning.how()), details)
+        source = planning.file if is_store(planning.file) else planning.graph_file()
+        announce(planning.file, tell)
+        plan, cleaned = plan_for(planning.request(question, source, details))
     console.note(() if cleaned is None else cleaned.notes)
     console.show(objects.plan_object(plan, cleaned), lambda: str(plan))
 
@@ -392,9 +388,9 @@ def convert(
 
     console = Console(as_json, verbose=verbose)
     columns = columns_of(source, target, None, header)
-    reading = Reading(file, labels, format, False, limit, threads, columns=columns)
+    graph_file = GraphFile(file, labels, format, caps_of(limit), threads=threads, columns=columns)
     with console.stages() as tell:
-        record = convert_file(reading, output, to, clean, console.note, tell)
+        record = convert_file(graph_file, output, to, clean, console.note, tell)
     console.show(record, lambda: converted_text(record))
 
 
@@ -443,15 +439,6 @@ app.command(cls=bench.SeveralValues)(bench.bench)
 app.command(cls=bench.SeveralValues)(report_command.report)
 
 
-def _answer_from_store(
-    question: str, asking: Asking, output: str | None, restart: bool, work: str | None, k: int | None = None
-) -> None:
-    """Ask a store for a row per vertex or edge."""
-    from wedgewise.cli.stores import answer_rows
-
-    answer_rows(question, asking, output, restart=restart, work=work, k=k)
-
-
 def _check_timeline(asking: Asking, output: str) -> None:
     from wedgewise.run.timeline import check_suffix
 
@@ -460,19 +447,11 @@ def _check_timeline(asking: Asking, output: str) -> None:
         raise InputError(f"{output}: there is a timeline of --device hybrid alone; leave --timeline out")
 
 
-def _write_timeline(result: wedgewise.Result, output: str | None) -> None:
-    if output is not None and result.timeline is not None:
-        result.timeline.write(output)
-
-
-def _answer_number(asking: Asking, question: str, headline: Callable[[Any], str], **more: Any) -> wedgewise.Result:
-    """Ask for a number, and print it alone or with how it came about."""
-    console = asking.console()
-    with console.stages() as tell:
-        result = asking.answer(question, tell, **more)
-    console.note(result.cleaned.notes)
-    _show_number(console, result, headline(result.answer))
-    return result
+def _answer(
+    asking: Asking, question: str, source: GraphFile | str, tell: Tell | None, details: dict[str, Any], **more: Any
+) -> wedgewise.Result:
+    announce(asking.file, tell)
+    return answer(asking.request(question, source, details, progress=tell, verify=asking.verify, **more))
 
 
 def _show_number(console: Console, result: wedgewise.Result, headline: str) -> None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable
 
 import numpy as np
 
+from wedgewise.answer.source import GraphFile
 from wedgewise.api import SCHEMA
-from wedgewise.cli.options import Reading
+from wedgewise.cli.options import announce, read_graph
 from wedgewise.machine.progress import Tell
 from wedgewise.read import read_edges
 from wedgewise.report.objects import Object
@@ -20,14 +22,14 @@ ALL_ROWS = "a label is the number of its row, and every row is a vertex; --clean
 NO_LABELS = "rows are in the order of the labels, which this format does not hold"
 
 
-def convert_file(reading: Reading, output: str, to: str | None, clean: bool, note: Note, tell: Tell | None) -> Object:
+def convert_file(source: GraphFile, output: str, to: str | None, clean: bool, note: Note, tell: Tell | None) -> Object:
     """Write what is read to `output`; a format that cannot be written is refused before anything is read."""
     writer = writer_of(output, to)
     write = _write_clean if clean else _write_pairs
-    pairs, n, notes = write(reading, output, to, writer, note, tell)
+    pairs, n, notes = write(source, output, to, writer, note, tell)
     return {
         "schema": SCHEMA,
-        "source": reading.file,
+        "source": os.fspath(source.path),
         "output": output,
         "pairs": pairs,
         "n": n,
@@ -42,17 +44,17 @@ def converted_text(record: Object) -> str:
 
 
 def _write_pairs(
-    reading: Reading, output: str, to: str | None, writer: Writer, note: Note, tell: Tell | None
+    source: GraphFile, output: str, to: str | None, writer: Writer, note: Note, tell: Tell | None
 ) -> tuple[int, None, list[str]]:
     """The pairs in the order of the file: loops, copies and directions stay."""
-    reading.announce(tell)
+    announce(source.path, tell)
     found = read_edges(
-        reading.file,
-        format=reading.format,
-        labels=reading.labels,
-        columns=reading.columns,
-        limits=reading.caps(),
-        threads=reading.threads,
+        source.path,
+        format=source.format,
+        labels=source.labels,
+        columns=source.columns,
+        limits=source.limits,
+        threads=source.threads,
     )
     note(found.origin.notes)
     vertices = None if found.names is not None else found.vertices
@@ -63,10 +65,10 @@ def _write_pairs(
 
 
 def _write_clean(
-    reading: Reading, output: str, to: str | None, writer: Writer, note: Note, tell: Tell | None
+    source: GraphFile, output: str, to: str | None, writer: Writer, note: Note, tell: Tell | None
 ) -> tuple[int, int, list[str]]:
     """Every edge once, under the labels of the file; a format of row numbers gets vertices 0 … n − 1."""
-    graph, _ = reading.graph(tell)
+    graph, _ = read_graph(source, tell)
     note(graph.cleaned.notes)
     by_row, is_numbered = writer.labels == "none", isinstance(graph.labels, range)
     labels = None if by_row or is_numbered else graph.labels

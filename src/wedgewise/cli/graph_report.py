@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from wedgewise.answer.source import GraphFile
 from wedgewise.cli.console import Console
 from wedgewise.cli.options import (
     Device,
@@ -18,22 +19,24 @@ from wedgewise.cli.options import (
     Labels,
     LimitList,
     Memory,
-    Reading,
     Source,
     Target,
     Threads,
     Verify,
+    caps_of,
     columns_of,
     parse_size,
+    read_graph,
 )
 from wedgewise.errors import StorageError
 from wedgewise.machine.progress import Tell
-from wedgewise.run.plan import Options, choose_place_to_clean
+from wedgewise.run.plan import choose_place_to_clean
+from wedgewise.run.request import Request
 
 if TYPE_CHECKING:
     from wedgewise.report.graph_facts import GraphFacts
 
-GraphFile = Annotated[
+OwnFile = Annotated[
     str | None,
     typer.Option(
         "--graph",
@@ -47,7 +50,7 @@ GraphFile = Annotated[
 class OwnGraph:
     """A graph to describe, and how: the options of ``report`` that belong to ``--graph``."""
 
-    graph: GraphFile = None
+    graph: OwnFile = None
     device: Device = "auto"
     threads: Threads = None
     labels: Labels = "auto"
@@ -65,17 +68,16 @@ class OwnGraph:
         from wedgewise.report.graph_facts import graph_facts
 
         assert self.graph is not None
-        options = Options(self.device, memory_limit=None if self.memory is None else parse_size(self.memory))
-        caps = self.drop_leaves, self.limit, self.threads
-        place = choose_place_to_clean(options)
+        request = Request(device=self.device, memory_limit=None if self.memory is None else parse_size(self.memory))
         columns = columns_of(self.source, self.target, None, self.header)
-        reading = Reading(self.graph, self.labels, self.format, *caps, device=place, columns=columns)
-        graph, seconds = reading.graph(tell)
+        caps = caps_of(self.limit)
+        source = GraphFile(self.graph, self.labels, self.format, caps, self.drop_leaves, self.threads, columns=columns)
+        graph, seconds = read_graph(source, tell, choose_place_to_clean(request))
         return graph_facts(
             graph,
             reading_seconds=seconds + graph.device_seconds,
             device=self.device,
-            memory_limit=options.memory_limit,
+            memory_limit=request.memory_limit,
             threads=self.threads,
             progress=tell,
             verify=self.verify,

@@ -6,29 +6,24 @@ import inspect
 import os
 import re
 import time
-from collections.abc import Callable
-from dataclasses import MISSING, dataclass, field, fields, replace
+from collections.abc import Callable, Mapping
+from dataclasses import MISSING, dataclass, field, fields
 from enum import Enum
 from functools import wraps
-from typing import TYPE_CHECKING, Annotated, Any, Concatenate, ParamSpec, TypeVar, get_type_hints
+from typing import Annotated, Any, Concatenate, ParamSpec, TypeVar, get_type_hints
 
 import typer
 
-import wedgewise
-from wedgewise import api
-from wedgewise.answer.room import GraphFile
+from wedgewise.answer.questions import ask
+from wedgewise.answer.source import GraphFile
 from wedgewise.cli.console import Console
-from wedgewise.errors import PreconditionError
+from wedgewise.errors import InputError, PreconditionError
 from wedgewise.graph import Graph
 from wedgewise.machine.progress import Tell
 from wedgewise.read.columns import ANY_COLUMNS, ColumnChoice
-from wedgewise.run.listing import Listing
-from wedgewise.run.plan import Options, choose_place_to_clean
+from wedgewise.run.request import Request
 from wedgewise.stages.limits import DEFAULT_LIMITS, Limits
 from wedgewise.store.manifest import is_store
-
-if TYPE_CHECKING:
-    from wedgewise.api import Result
 
 Own = ParamSpec("Own")
 Shared = TypeVar("Shared")
@@ -154,52 +149,35 @@ Output = Annotated[
 ]
 
 
-@dataclass(frozen=True, slots=True)
-class Reading:
-    """A graph file and how to read it."""
+def caps_of(limits: list[str]) -> Limits:
+    """The limits on input with the given ones replaced."""
+    given = {name: parse_size(text) for name, text in parse_settings(limits, "--limit").items()}
+    return DEFAULT_LIMITS.with_values(given)
 
-    file: str
-    labels: str
-    format: str | None
-    drop_leaves: bool
-    limits: list[str]
-    threads: int | None
-    directed: bool = False
-    device: str = "auto"
-    columns: ColumnChoice = ANY_COLUMNS
-    combine: str = "last"
 
-    def caps(self) -> Limits:
-        """The limits with the given ones replaced."""
-        given = {name: parse_size(text) for name, text in parse_settings(self.limits, "--limit").items()}
-        return DEFAULT_LIMITS.with_values(given)
+def announce(file: str | os.PathLike[str], tell: Tell | None) -> None:
+    """Show a bar of unknown length where reading may take long: standard input, or a large file."""
+    if tell is None:
+        return
+    if file == "-" or (os.path.isfile(file) and os.path.getsize(file) >= WORTH_A_BAR_BYTES):
+        tell("read and clean", 0, 0)
 
-    def announce(self, tell: Tell | None) -> None:
-        """Show a bar of unknown length where reading may take long."""
-        if tell is not None and self._is_worth_a_bar():
-            tell("read and clean", 0, 0)
 
-    def source(self) -> GraphFile:
-        """The file as the library takes it."""
-        if is_store(self.file):
-            raise PreconditionError(
-                f"{self.file}: is a store, which answers count, triangles, support and truss --k; ask the graph's file"
-            )
-        caps = self.caps()
-        kept = self.drop_leaves, self.threads, self.directed
-        return GraphFile(self.file, self.labels, self.format, caps, *kept, self.columns, self.combine)
+def read_graph(source: GraphFile, tell: Tell | None, device: str = "auto") -> tuple[Graph, float]:
+    """The graph, and the seconds that reading and cleaning took on the host."""
+    refuse_store(source.path)
+    announce(source.path, tell)
+    begin = time.perf_counter()
+    graph = source.graph(device)
+    return graph, time.perf_counter() - begin - graph.device_seconds
 
-    def graph(self, tell: Tell | None) -> tuple[Graph, float]:
-        """The graph, and the seconds that reading and cleaning took on the host."""
-        source = self.source()
-        self.announce(tell)
-        begin = time.perf_counter()
-        graph = source.graph(self.device)
-        return graph, time.perf_counter() - begin - graph.device_seconds
 
-    def _is_worth_a_bar(self) -> bool:
-        """Whether reading may take long: standard input, or a large file."""
-        return self.file == "-" or (os.path.isfile(self.file) and os.path.getsize(self.file) >= WORTH_A_BAR_BYTES)
+def refuse_store(file: str | os.PathLike[str]) -> None:
+    """Raise where a store was named for what only a graph file has."""
+    if is_store(file):
+        raise PreconditionError(
+            f"{file}: is a store, which answers count, triangles, support and truss --k; ask the graph's file"
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,27 +203,38 @@ class Planning:
     as_json: AsJson = False
     verbose: Verbose = False
 
-    def reading(self, directed: bool = False, combine: str = "last") -> Reading:
-        """The graph file and how to read it."""
-        place = choose_place_to_clean(Options(**self.how()))
-        caps = self.drop_leaves, self.limit, self.threads
-        return Reading(self.file, self.labels, self.format, *caps, directed, place, self.columns(), combine)
-
     def columns(self) -> ColumnChoice:
         """What the options say of the columns."""
         return columns_of(self.source, self.target, self.weight, self.header)
 
-    def how(self) -> dict[str, Any]:
-        """The keywords of `wedgewise.run` and `wedgewise.explain` that these options stand for."""
-        return {
-            "algorithm": self.algorithm,
-            "device": self.device,
-            "order": self.order,
-            "relabel": self.relabel,
-            "memory_limit": None if self.memory is None else parse_size(self.memory),
-            "threads": self.threads,
-            "knobs": parse_settings(self.knob, "--knob"),
-        }
+    def graph_file(self, **more: Any) -> GraphFile:
+        """The file and how a graph is made of it; `more` are further fields of `GraphFile`."""
+        return GraphFile(
+            self.file,
+            self.labels,
+            self.format,
+            caps_of(self.limit),
+            self.drop_leaves,
+            self.threads,
+            columns=self.columns(),
+            **more,
+        )
+
+    def request(self, question: str, source: GraphFile | str, details: Mapping[str, Any], **more: Any) -> Request:
+        """What these options ask; `more` are further fields of `Request`."""
+        return ask(
+            question,
+            source,
+            details,
+            algorithm=self.algorithm,
+            device=self.device,
+            order=self.order,
+            relabel=self.relabel,
+            memory_limit=None if self.memory is None else parse_size(self.memory),
+            threads=self.threads,
+            knobs=parse_settings(self.knob, "--knob"),
+            **more,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -259,23 +248,19 @@ class Asking(Planning):
         """How the command talks."""
         return Console(self.as_json, self.quiet, self.verbose)
 
-    def keeping(self, restart: bool, work: str | None) -> Options:
-        """The options, with what becomes of work that was ended."""
-        return Options(**self.how(), resume=not restart, work_folder=work)
-
-    def answer(self, question: str, tell: Tell | None, **more: Any) -> Result:
-        """The answer to a question about the file; `more` are further keywords of `wedgewise.run`."""
-        reading = self.reading()
-        source = reading.source()
-        reading.announce(tell)
-        return wedgewise.run(question, source, progress=tell, verify=self.verify, **self.how(), **more)
-
-    def open_listing(self, graph: Graph, seconds: float, tell: Tell | None) -> tuple[Result, Listing]:
-        """All triangles by number, and the result of counting them."""
-        result = api.open_listing(graph, Options(**self.how()), tell, self.verify)
-        listing: Listing = result.answer
-        laps = {"read and clean": seconds, **result.seconds}
-        return replace(result, answer=listing.total, seconds=laps), listing
+    def only_asks(self) -> str:
+        """The store that was named; options of reading a file are refused."""
+        given = {
+            "--labels": self.labels != "auto",
+            "--format": self.format is not None,
+            "--source, --target, --weight or --header": self.columns() != ANY_COLUMNS,
+            "--drop-leaves": self.drop_leaves,
+            "--limit": bool(self.limit),
+        }
+        useless = [name for name, is_given in given.items() if is_given]
+        if useless:
+            raise InputError(f"{self.file}: is a store, which was read already; leave {', '.join(useless)} out")
+        return self.file
 
 
 def takes(shared: type[Shared]) -> Callable[[Callable[Concatenate[Shared, Own], None]], Callable[..., None]]:

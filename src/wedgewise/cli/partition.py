@@ -1,46 +1,42 @@
-"""``wedgewise partition``: a graph file as a store; and ``wedgewise count`` on one."""
+"""``wedgewise partition``: a graph file as a store, and how even its tasks are."""
 
 from __future__ import annotations
 
+import os
 from math import isinf
 
-from wedgewise.answer.stores import answer_store
+from wedgewise.answer.source import GraphFile
 from wedgewise.api import SCHEMA
 from wedgewise.cli.console import Console
-from wedgewise.cli.options import Asking, Reading
-from wedgewise.errors import InputError
-from wedgewise.machine.progress import Tell
-from wedgewise.read.columns import ANY_COLUMNS
 from wedgewise.report.objects import Object
 from wedgewise.report.text import cleaned_text, facts_text, plural, result_text
 from wedgewise.result import Result
 from wedgewise.run.balance import Balance
-from wedgewise.run.plan import Options
 from wedgewise.store.build import write_store
 from wedgewise.store.open import Store
 
 
 def partition_file(
-    reading: Reading, folder: str, memory: int | None, parts: int | None, scheme: str, console: Console
+    source: GraphFile, folder: str, memory: int | None, parts: int | None, scheme: str, console: Console
 ) -> Object:
     """Write a store, and describe it."""
     with console.stages() as tell:
         store = write_store(
-            reading.file,
+            source.path,
             folder,
             memory_limit=memory,
             parts=parts,
             scheme=scheme,
-            threads=reading.threads,
-            labels=reading.labels,
-            format=reading.format,
-            limits=reading.caps(),
-            columns=reading.columns,
+            threads=source.threads,
+            labels=source.labels,
+            format=source.format,
+            limits=source.limits,
+            columns=source.columns,
             progress=tell,
             say=console.say,
         )
     console.note(store.manifest.cleaned.notes)
-    return store_object(store, reading.file)
+    return store_object(store, os.fspath(source.path))
 
 
 def store_object(store: Store, source: str) -> Object:
@@ -95,32 +91,3 @@ def show_balance(console: Console, folder: str, result: Result) -> None:
 
 def _ratio_text(ratio: float | None) -> str:
     return "infinite" if ratio is None else f"{ratio:.3f}"
-
-
-def count_in_store(
-    asking: Asking,
-    tell: Tell | None,
-    *,
-    restart: bool,
-    work: str | None,
-    cluster: str | None = None,
-    workers: int | None = None,
-) -> Result:
-    """Count a store; what is said of reading a file does not apply to one."""
-    check_only_asks(asking)
-    options = Options(**asking.how(), cluster=cluster, workers=workers, resume=not restart, work_folder=work)
-    return answer_store("count", asking.file, options, tell, asking.verify)
-
-
-def check_only_asks(asking: Asking) -> None:
-    """Refuse options of reading a file."""
-    given = {
-        "--labels": asking.labels != "auto",
-        "--format": asking.format is not None,
-        "--source, --target, --weight or --header": asking.columns() != ANY_COLUMNS,
-        "--drop-leaves": asking.drop_leaves,
-        "--limit": bool(asking.limit),
-    }
-    useless = [name for name, is_given in given.items() if is_given]
-    if useless:
-        raise InputError(f"{asking.file}: is a store, which was read already; leave {', '.join(useless)} out")

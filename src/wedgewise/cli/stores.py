@@ -8,77 +8,35 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 
-from wedgewise.answer.disk import cut
-from wedgewise.answer.room import Shortage
-from wedgewise.answer.store_arrays import StoreQuestion, found_by_owners
+from wedgewise.answer.found import Answered
 from wedgewise.answer.store_results import KTruss, StoreAnswer, Triangles, Vertices
-from wedgewise.answer.stores import open_for
-from wedgewise.cli.answers import print_rows, say_written, write_table
 from wedgewise.cli.console import put
+from wedgewise.cli.handing_out import print_rows, say_written, write_table
 from wedgewise.cli.options import Asking
-from wedgewise.cli.partition import check_only_asks
-from wedgewise.errors import InputError
 from wedgewise.machine.progress import Tell
 from wedgewise.report.objects import Object, written_object
 from wedgewise.report.summary import triangles_text
 from wedgewise.report.text import plural, result_text
 from wedgewise.result import Result
 from wedgewise.run.block_edges import vertices_with_edges
-from wedgewise.store.open import Store, open_store
-from wedgewise.write.answers import Answers, check_labels, rehearse_writer, watched
+from wedgewise.write.answers import Answers, watched
 
-ENDS = {"triangles": 1, "edge_support": 2, "k_truss": 2}
 MORE = "  --output writes every row to a file, a pipe gets all as text"
 
 
-def answer_rows(
-    question: str, asking: Asking, output: str | None, *, restart: bool, work: str | None, k: int | None
-) -> None:
-    """Ask a store for a row per vertex or edge, and hand the rows out."""
-    check_only_asks(asking)
-    if output is None and asking.as_json:
-        raise InputError(f"{asking.file}: has more rows than one JSON object should; name a file by --output")
-    options = asking.keeping(restart, work)
-    asked = StoreQuestion(question, options, k, as_array=False, output=output, verify=asking.verify)
-    with asking.console().stages() as tell:
-        show = _hand_out(asked, asking.file, asking, tell)
-    show()
-
-
-def rows_from_disk(
-    shortage: Shortage, asking: Asking, output: str | None, tell: Tell | None, k: int | None
-) -> Callable[[], None]:
-    """Cut a graph that memory has no room for, and hand its rows out from there; what is left to show."""
-    with cut(shortage, tell) as blocks:
-        asking.console().note(open_store(blocks.folder).manifest.cleaned.notes)
-        asked = StoreQuestion(
-            shortage.question.name, blocks.options, k, as_array=False, output=output, verify=asking.verify
-        )
-        return _hand_out(asked, blocks.folder, asking, tell, blocks.told)
-
-
-def _hand_out(
-    asked: StoreQuestion,
-    folder: str | Path,
-    asking: Asking,
-    tell: Tell | None,
-    told: Callable[[Result], Result] = lambda result: result,
-) -> Callable[[], None]:
-    """Write or print the rows; what is left to show then."""
-    store, output = open_for(asked, folder), asked.output
+def hand_out(found: Answered, asking: Asking, output: str | None, tell: Tell | None) -> Callable[[], None]:
+    """Write or print the rows that are on disk; what is left to show then."""
+    stored, result = found.stored, found.result
+    assert stored is not None
+    assert found.table is not None
     if output is not None:
-        _check_output(output, store, ENDS[asked.name])
-    with found_by_owners(asked, store, tell) as (found, result):
-        result = told(result)
-        if output is not None:
-            table = _watched(found.table(store.labels()), tell)
-            result, truss = write_table(table, output, result), _truss_object(found)
-            return partial(_say_written, asking, written_object(result, output, table.rows), truss)
-        if asking.console().is_read_by_a_person:
-            return partial(put, _text(found, result, store))
-        print_rows(found.table(store.labels()))
+        table = _watched(found.table(), tell)
+        result, truss = write_table(table, output, result), _truss_object(stored)
+        return partial(_say_written, asking, written_object(result, output, table.rows), truss)
+    if asking.console().is_read_by_a_person:
+        return partial(put, _text(stored, result))
+    print_rows(found.table())
     return lambda: None
 
 
@@ -88,20 +46,14 @@ def _say_written(asking: Asking, written: Object, truss: Object) -> None:
     say_written(asking, {**written, **truss})
 
 
-def _check_output(output: str, store: Store, ends: int) -> None:
-    """Refuse a file that could not hold the answer, and load what writes it."""
-    check_labels(output, [] if store.manifest.label_kind == "text" else range(0), ends)
-    rehearse_writer(output)
-
-
 def _watched(table: Answers, tell: Tell | None) -> Answers:
     return table if tell is None else watched(table, lambda rows: tell("write", rows, table.rows))
 
 
-def _text(found: StoreAnswer, result: Result, store: Store) -> str:
+def _text(found: StoreAnswer, result: Result) -> str:
     """What a person reads."""
     if isinstance(found, Triangles):
-        return triangles_text(replace(result, answer=found.array()), Vertices(store.labels()))
+        return triangles_text(replace(result, answer=found.array()), Vertices(found.source.labels()))
     if isinstance(found, KTruss):
         headline = _truss_text(_truss_object(found))
     else:

@@ -90,17 +90,28 @@ def _cgroup_cores() -> int | None:
 
 def _cgroup_memory() -> int | None:
     """The least that any control group on the way to this process leaves; cached files give way."""
-    left = [_left_in(folder, "memory.max", "memory.current", "inactive_file") for folder in _control_groups("")]
-    for folder in _control_groups("memory"):
-        left.append(_left_in(folder, "memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"))
+    left = [_left_in(*files) for files in _memory_files()]
     return min((value for value in left if value is not None), default=None)
 
 
-def _left_in(folder: Path, limit_name: str, used_name: str, cached_name: str) -> int | None:
-    limit, used = _words(f"{folder}/{limit_name}"), _words(f"{folder}/{used_name}")
+@cache
+def _memory_files() -> list[tuple[str, str, str, str]]:
+    """Of the control groups on the way to this process: limit, use and statistics, and what these call cached files."""
+    files = [
+        (f"{folder}/memory.max", f"{folder}/memory.current", f"{folder}/memory.stat", "inactive_file")
+        for folder in _control_groups("")
+    ]
+    for folder in _control_groups("memory"):
+        limit, used = f"{folder}/memory.limit_in_bytes", f"{folder}/memory.usage_in_bytes"
+        files.append((limit, used, f"{folder}/memory.stat", "total_inactive_file"))
+    return [group for group in files if _words(group[0])]
+
+
+def _left_in(limit_file: str, used_file: str, stat_file: str, cached_name: str) -> int | None:
+    limit, used = _words(limit_file), _words(used_file)
     if not limit or not used or limit[0] == "max":
         return None
-    stat = _words(f"{folder}/memory.stat")
+    stat = _words(stat_file)
     cached = int(stat[stat.index(cached_name) + 1]) if cached_name in stat else 0
     return max(0, int(limit[0]) - max(0, int(used[0]) - cached))
 

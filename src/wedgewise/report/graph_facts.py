@@ -14,7 +14,7 @@ from typing import Any, TypedDict, Unpack
 
 import wedgewise
 from wedgewise.answer import coefficients
-from wedgewise.answer.room import graph_of
+from wedgewise.answer.source import graph_of
 from wedgewise.answer_types import TrussLevel
 from wedgewise.api import SCHEMA, Result
 from wedgewise.errors import MemoryLimitError, PreconditionError
@@ -24,7 +24,8 @@ from wedgewise.machine.progress import Tell, progress_bar
 from wedgewise.report import graph_numbers
 from wedgewise.report.graph_numbers import DegreeClass, Distribution, Summary, TopVertex, TrussPart
 from wedgewise.report.objects import labels_kind
-from wedgewise.run.plan import Options, check_memory
+from wedgewise.run.plan import check_memory
+from wedgewise.run.request import Request
 from wedgewise.stages import CleanReport
 from wedgewise.store.manifest import is_store
 
@@ -138,8 +139,8 @@ class _Finding:
 
     def __init__(self, source: Any, reading_seconds: float | None, way: Way, tell: Tell | None) -> None:
         self.tell = tell
-        self.options = Options(
-            way.get("device", "auto"), memory_limit=way.get("memory_limit"), threads=way.get("threads")
+        self.options = Request(
+            device=way.get("device", "auto"), memory_limit=way.get("memory_limit"), threads=way.get("threads")
         )
         self.verify = way.get("verify", False)
         self.seconds = {} if reading_seconds is None else {READING: reading_seconds}

@@ -16,6 +16,7 @@ from wedgewise.run._cluster_wire import Finished, Order, Reply, error_to_json
 from wedgewise.run.block_cache import triple_of
 from wedgewise.run.memory import Pair, TaskMemory, pairs_of_task
 from wedgewise.run.outofcore import looked_up_in, plan_count, work_key
+from wedgewise.run.request import Request
 from wedgewise.stages.blocks import Block, Task, Triple
 from wedgewise.store.open import Store, open_store
 
@@ -72,7 +73,8 @@ class Desk:
                 f"{order.store}: a worker finds the graph {store.manifest.fingerprint[:12]} there, and the driver has "
                 f"{order.fingerprint[:12]}; name storage that all workers share"
             )
-        self._counting, plan = plan_count(store, memory_limit, order.threads, order.algorithm, order.knobs)
+        asked = Request(memory_limit=memory_limit, threads=order.threads, algorithm=order.algorithm, knobs=order.knobs)
+        self._counting, plan = plan_count(asked, store)
         if work_key(store, plan.algorithm, plan.knobs) != order.key:
             raise ClusterError(
                 f"{order.store}: a worker finds the graph there in other parts than the driver; name storage that all "

@@ -17,13 +17,13 @@ from __future__ import annotations
 
 import os
 from collections import Counter, deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import closing, nullcontext
 from dataclasses import dataclass, replace
 from itertools import count
 from typing import Protocol
 
-from wedgewise.algorithms import ENGINE, find
+from wedgewise.algorithms import find
 from wedgewise.algorithms._contract import Work
 from wedgewise.algorithms._passes import Partial
 from wedgewise.errors import ClusterError, InputError, PreconditionError, VerificationError
@@ -36,11 +36,12 @@ from wedgewise.run.journal import Journal, kept_journal
 from wedgewise.run.local import Execution
 from wedgewise.run.memory import DRIVEN_TASK_BYTES, TaskMemory, lists_bytes, room_beside_lists, triple_answer
 from wedgewise.run.outofcore import StoreCount, plan_of, reuse_order, total_of, work_key
-from wedgewise.run.plan import Plan
+from wedgewise.run.plan import Plan, with_reasons
 from wedgewise.run.reduce import Computed
+from wedgewise.run.request import Request
 from wedgewise.stages.blocks import Task
 from wedgewise.stages.tasks import tasks_of
-from wedgewise.store.open import Store, open_store
+from wedgewise.store.open import Store
 from wedgewise.store.urls import Folder
 from wedgewise.version import __version__
 
@@ -88,29 +89,9 @@ class Workers(Protocol):
 
 @memory_for("count")
 def count_on_cluster(
-    store: Store | str | os.PathLike[str],
-    *,
-    cluster: str | None = None,
-    workers: int | None = None,
-    threads: int | None = None,
-    algorithm: str = "auto",
-    knobs: Mapping[str, int | str] | None = None,
-    memory_limit: int | None = None,
-    progress: Tell = None,
-    resume: bool = True,
-    journal: bool = True,
+    request: Request, assignment: Assignment, tell: Tell = None, *, journal: bool = True
 ) -> StoreCount:
     """Count the triangles of a store with the workers of a Dask cluster or of this machine, exactly.
-
-    Parameters
-    ----------
-    store : an open store, its folder or its URL; all workers have to see the same there
-    cluster : the address of a Dask scheduler, such as ``tcp://host:8786``, or the path of a scheduler file
-    workers : how many processes to start on this machine instead
-    threads : how many threads work on a task in each worker; by default what a worker may use, and on this machine
-        its share of that
-    memory_limit : for the size of every worker; on this machine, for all of them together
-    algorithm, knobs, progress, resume, journal : as in `count_store`
 
     Raises
     ------
@@ -120,23 +101,15 @@ def count_on_cluster(
     from wedgewise.run._cluster_local import LocalWorkers
     from wedgewise.run._dask import connect
 
-    if (cluster is None) == (workers is None):
-        raise InputError("name a cluster, or how many workers to start on this machine, and not both")
-    opened = store if isinstance(store, Store) else open_store(store)
-    assignment = assign(opened, algorithm, knobs, threads, memory_limit, workers)
-    keeping = kept_journal(opened, assignment.key, len(assignment.busy), resume=resume)
+    keeping = kept_journal(assignment.store, assignment.key, len(assignment.busy), resume=request.resume)
     with keeping if journal else nullcontext((None, ())) as (written, notes):
         resumed = 0 if written is None else len(written.done)
-        driver = Driver(assignment, written, progress)
+        driver = Driver(assignment, written, tell)
         if driver.left:
-            with closing(connect(cluster) if cluster is not None else LocalWorkers(workers or 1)) as crew:
+            started = LocalWorkers(request.workers or 1) if request.cluster is None else connect(request.cluster)
+            with closing(started) as crew:
                 driver.run(crew)
-        return StoreCount(
-            driver.finish(),
-            replace(assignment.plan, reasons=(*assignment.plan.reasons, *notes)),
-            resumed,
-            driver.seconds,
-        )
+        return StoreCount(driver.finish(), with_reasons(assignment.plan, notes), resumed, driver.seconds)
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,21 +148,20 @@ class Assignment:
         ).to_json()
 
 
-def assign(
-    store: Store,
-    algorithm: str,
-    knobs: Mapping[str, int | str] | None,
-    threads: int | None,
-    memory_limit: int | None,
-    workers: int | None,
-) -> Assignment:
-    """Check what was asked for; threads and memory are divided among workers of this machine, if there are to be."""
+def assign(request: Request, store: Store) -> Assignment:
+    """Check what was asked for; threads and memory are divided among workers of this machine, if there are to be.
+
+    The memory limit is one for the size of every worker; on this machine, for all of them together. Threads are those
+    that work on a task in each worker: by default what a worker may use, and on this machine its share of that.
+    """
+    if request.cluster is not None and request.workers is not None:
+        raise InputError("name a cluster, or how many workers to start on this machine, and not both")
     if store.place.is_in_this_process:
         raise PreconditionError(f"{store.place}: no other process sees it; name a folder, or a URL of shared storage")
-    name = ENGINE if algorithm == "auto" else algorithm
-    answer, settings = triple_answer(name), find(name, "cpu").settings(knobs)
-    if workers is not None:
-        threads, memory_limit = _divided(threads, memory_limit, workers)
+    name, threads, memory_limit = request.engine, request.threads, request.memory_limit
+    answer, settings = triple_answer(name), find(name, "cpu").settings(request.knobs)
+    if request.workers is not None:
+        threads, memory_limit = _divided(threads, memory_limit, request.workers)
     check_limit(memory_limit)
     room_beside_lists(store.place, store.partition, DRIVEN_TASK_BYTES, hardware.available_memory())
     memory = TaskMemory(store.counts, answer, settings, threads or hardware.usable_threads())

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import traceback
 from collections.abc import Callable, Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
@@ -33,7 +33,8 @@ from wedgewise.run._hybrid_workers import Crew, HostWorker
 from wedgewise.run.journal import Journal, kept_journal
 from wedgewise.run.local import Execution
 from wedgewise.run.memory import HYBRID_TASK_BYTES, Pair, TaskMemory, lists_bytes, room_beside_lists
-from wedgewise.run.plan import Options, Plan, allowed_memory, check_memory
+from wedgewise.run.plan import Plan, allowed_memory, check_memory, with_reasons
+from wedgewise.run.request import Request
 from wedgewise.run.timeline import Timeline
 from wedgewise.stages import OrientedGraph
 from wedgewise.stages.blocks import Block, Blocks, Partition
@@ -224,72 +225,65 @@ class _Running:
 
 
 @memory_for("plan")
-def plan_graph(question: str, graph: OrientedGraph, options: Options, source: GraphBlocks | None = None) -> Hybrid:
+def plan_graph(
+    request: Request, graph: OrientedGraph, because: tuple[str, ...] = (), source: GraphBlocks | None = None
+) -> Hybrid:
     """Cut a graph into blocks in memory, unless they are given, and plan their tasks.
 
     What does not fit is refused before anything is cut.
     """
-    pairing = pair_up(options.algorithm, options.knobs)
-    places = Places.find(pairing, 0, hardware.granted_threads(options.threads))
-    room = allowed_memory(options)
+    pairing = pair_up(request.algorithm, request.knobs)
+    places = Places.find(pairing, 0, hardware.granted_threads(request.threads))
+    room = allowed_memory(request)
     if source is None:
-        source = _cut(graph, choose_parts(graph, pairing, places.device_bytes), options)
+        source = _cut(graph, choose_parts(graph, pairing, places.device_bytes), request)
         room -= source.blocks.nbytes
-    shape = Shape(graph.n, graph.m, graph.wedges)
-    asked = question, graph.order, shape
-    return _planned(source, pairing, replace(places, room=room), asked, source.blocks.nbytes, options.because)
+    asked = request.question, graph.order, Shape(graph.n, graph.m, graph.wedges)
+    return _planned(source, pairing, replace(places, room=room), asked, source.blocks.nbytes, because)
 
 
 @memory_for("partition")
-def _cut(graph: OrientedGraph, parts: int, options: Options) -> GraphBlocks:
+def _cut(graph: OrientedGraph, parts: int, request: Request) -> GraphBlocks:
     from wedgewise.prepare.cut_blocks import blocks_bytes, blocks_of
     from wedgewise.prepare.rectilinear import rectilinear
 
-    threads = hardware.granted_threads(options.threads)
+    threads = hardware.granted_threads(request.threads)
     partition = rectilinear(graph, parts, threads=threads)
     need = blocks_bytes(partition, graph.m)
-    check_memory(need, options, f"cutting {graph.m:,} arcs into blocks", "partition the graph into a store")
+    check_memory(need, request, f"cutting {graph.m:,} arcs into blocks", "partition the graph into a store")
     blocks = blocks_of(graph, partition, threads=threads)
     return GraphBlocks(blocks, Counts.of(blocks))
 
 
 @memory_for("plan")
-def plan_store(store: Store, options: Options) -> Hybrid:
-    """Plan the tasks of a store within ``options.memory_limit``, the resident size of this process."""
+def plan_store(request: Request, store: Store) -> Hybrid:
+    """Plan the tasks of a store within ``request.memory_limit``, the resident size of this process."""
     from wedgewise.machine.budget import room_within
     from wedgewise.run.outofcore import rehearse
 
-    pairing = pair_up(options.algorithm, options.knobs)
-    places = Places.find(pairing, 0, hardware.granted_threads(options.threads))
-    room = room_within(options.memory_limit, rehearse, pairing.cpu.name)
+    pairing = pair_up(request.algorithm, request.knobs)
+    places = Places.find(pairing, 0, hardware.granted_threads(request.threads))
+    room = room_within(request.memory_limit, rehearse, pairing.cpu.name)
     manifest = store.manifest
-    shape = Shape(manifest.n, manifest.m, manifest.wedges)
-    asked = "count", manifest.order, shape
-    return _planned(store, pairing, replace(places, room=room), asked, 0, options.because)
+    asked = "count", manifest.order, Shape(manifest.n, manifest.m, manifest.wedges)
+    return _planned(store, pairing, replace(places, room=room), asked, 0, ())
 
 
 def count_store_hybrid(
-    store: Store,
-    *,
-    memory_limit: int | None = None,
-    threads: int | None = None,
-    algorithm: str = "auto",
-    knobs: Mapping[str, int | str] | None = None,
-    progress: Tell = None,
-    resume: bool = True,
+    request: Request, store: Store, hybrid: Hybrid, tell: Tell = None, *, journal: bool = True
 ) -> StoreCount:
-    """Count a store on GPUs and threads together; the parameters are those of `count_store`."""
+    """Count a store on GPUs and threads together, as planned."""
     from wedgewise.run.outofcore import StoreCount, total_of, work_key
 
-    hybrid = plan_store(store, Options(algorithm=algorithm, memory_limit=memory_limit, threads=threads, knobs=knobs))
     key = work_key(store, hybrid.sizes.pairing.reason, hybrid.plan.knobs)
-    with kept_journal(store, key, len(hybrid.division.tasks), resume=resume) as (journal, notes):
-        resumed = 0 if journal is None else len(journal.done)
-        run = hybrid.run(progress, journal)
+    keeping = kept_journal(store, key, len(hybrid.division.tasks), resume=request.resume)
+    with keeping if journal else nullcontext((None, ())) as (written, notes):
+        resumed = 0 if written is None else len(written.done)
+        run = hybrid.run(tell, written)
         computed = total_of(store, run.execution, run.plan)
-        if journal is not None:
-            journal.remove()
-    return StoreCount(computed, replace(run.plan, reasons=(*run.plan.reasons, *notes)), resumed, timeline=run.timeline)
+        if written is not None:
+            written.remove()
+    return StoreCount(computed, with_reasons(run.plan, notes), resumed, timeline=run.timeline)
 
 
 def _planned(

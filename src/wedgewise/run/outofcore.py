@@ -12,7 +12,6 @@ thread; blocks of tasks to come stay as far as the limit allows. A journal in th
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
@@ -23,7 +22,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from wedgewise.algorithms import ENGINE, find
+from wedgewise.algorithms import find
 from wedgewise.algorithms._contract import Knobs, PrepareTask, Work
 from wedgewise.algorithms._passes import Partial, run_pass
 from wedgewise.errors import FormatError, MemoryLimitError
@@ -42,14 +41,15 @@ from wedgewise.run.memory import (
     room_beside_lists,
     triple_answer,
 )
-from wedgewise.run.plan import Plan
+from wedgewise.run.plan import Plan, with_reasons
 from wedgewise.run.prediction import predict
 from wedgewise.run.reduce import Computed, can_occur, reduce
+from wedgewise.run.request import Request
 from wedgewise.run.timeline import Timeline
 from wedgewise.stages.blocks import Block, Task, Triple
 from wedgewise.stages.tasks import tasks_of
 from wedgewise.store.manifest import MANIFEST
-from wedgewise.store.open import Store, first_fault, open_store
+from wedgewise.store.open import Store, first_fault
 from wedgewise.version import __version__
 
 if TYPE_CHECKING:
@@ -82,65 +82,36 @@ class StoreCount:
 
 @memory_for("count")
 def count_store(
-    store: Store | str | os.PathLike[str],
-    *,
-    memory_limit: int | None = None,
-    threads: int | None = None,
-    algorithm: str = "auto",
-    knobs: Mapping[str, int | str] | None = None,
-    progress: Tell = None,
-    resume: bool = True,
-    journal: bool = True,
+    request: Request, store: Store, planned: tuple[Counting, Plan], tell: Tell = None, *, journal: bool = True
 ) -> StoreCount:
-    """Count the triangles of a store, exactly.
-
-    Parameters
-    ----------
-    store : an open store, or its folder
-    memory_limit : for the resident size of this process, interpreter included; what is left by default
-    threads : how many threads work on a task
-    algorithm : the name of one that counts three blocks at a time; "auto" is the engine
-    knobs : its parameters
-    progress : a callable (stage, done, total)
-    resume : go on where a count with the same options was ended; without it, start again
-    journal : write down every finished task, where that can be written
+    """Count the triangles of a store as planned, exactly; with a journal, every finished task is written down there.
 
     Raises
     ------
-    MemoryLimitError
-        When the blocks of some task do not fit.
     InputError
         When there is a journal of another graph or of other options.
     """
-    opened = store if isinstance(store, Store) else open_store(store)
-    counting, plan = plan_count(opened, memory_limit, threads, algorithm, knobs)
-    key = work_key(opened, plan.algorithm, plan.knobs)
-    keeping = kept_journal(opened, key, len(counting.order), resume=resume)
+    counting, plan = planned
+    key = work_key(store, plan.algorithm, plan.knobs)
+    keeping = kept_journal(store, key, len(counting.order), resume=request.resume)
     with keeping if journal else nullcontext((None, ())) as (written, notes):
         resumed = 0 if written is None else len(written.done)
-        execution = counting.run(written, progress)
-        computed = total_of(opened, execution, plan)
+        execution = counting.run(written, tell)
+        computed = total_of(store, execution, plan)
         if written is not None:
             written.remove()
-    return StoreCount(computed, replace(plan, reasons=(*plan.reasons, *notes)), resumed, execution.task_seconds)
+    return StoreCount(computed, with_reasons(plan, notes), resumed, execution.task_seconds)
 
 
-def plan_count(
-    store: Store,
-    memory_limit: int | None,
-    threads: int | None,
-    algorithm: str,
-    knobs: Mapping[str, int | str] | None = None,
-) -> tuple[Counting, Plan]:
-    """Load the kernels, measure what is left, and refuse a store whose heaviest task takes more."""
-    name = ENGINE if algorithm == "auto" else algorithm
-    answer, settings = triple_answer(name), find(name, "cpu").settings(knobs)
-    room = room_within(memory_limit, rehearse, name)
+def plan_count(request: Request, store: Store) -> tuple[Counting, Plan]:
+    """Load the kernels, measure what is left of the limit, and refuse a store whose heaviest task takes more."""
+    answer, settings = triple_answer(request.engine), find(request.engine, "cpu").settings(request.knobs)
+    room = room_within(request.memory_limit, rehearse, request.engine)
     room = room_beside_lists(store.place, store.partition, COUNTED_TASK_BYTES, room)
-    memory = TaskMemory(store.counts, answer, settings, hardware.granted_threads(threads))
+    memory = TaskMemory(store.counts, answer, settings, hardware.granted_threads(request.threads))
     counting = Counting(store, memory, room).with_fitting_threads()
     counting.check_room()
-    return counting, _predicted(store, name, counting)
+    return counting, _predicted(store, request.engine, counting)
 
 
 def total_of(store: Store, execution: Execution, plan: Plan) -> Computed:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
@@ -19,7 +18,7 @@ from wedgewise.algorithms._contract import (
 )
 from wedgewise.errors import DeviceMemoryError, InputError, MemoryLimitError, PreconditionError, UnknownNameError
 from wedgewise.machine import gpu, hardware, jit
-from wedgewise.machine.parameters import as_integer
+from wedgewise.run.request import Request
 
 if TYPE_CHECKING:
     from wedgewise.algorithms._contract import Algorithm
@@ -49,32 +48,6 @@ COST = {  # in counts
     "max_truss": 12,
 }
 ARRAY_ROUNDS = {"trussness": 100, "k_truss": 10, "max_truss": 100}  # of trusses, each of which costs about a count
-
-
-@dataclass(frozen=True, slots=True)
-class Options:
-    """What the caller asked for; of threads, as many as this process gets, unless those of a cluster are meant."""
-
-    device: str = "auto"
-    algorithm: str = "auto"
-    order: str = "auto"
-    relabel: str = "auto"
-    memory_limit: int | None = None
-    threads: int | None = None
-    knobs: Mapping[str, int | str] | None = None
-    because: tuple[str, ...] = ()
-    cluster: str | None = None
-    workers: int | None = None
-    resume: bool = True
-    work_folder: str | os.PathLike[str] | None = None
-
-    def __post_init__(self) -> None:
-        for name in ("memory_limit", "threads", "workers"):
-            if getattr(self, name) is not None:
-                object.__setattr__(self, name, as_integer(name, getattr(self, name)))
-        if self.threads is not None and self.cluster is None:
-            object.__setattr__(self, "because", (*self.because, *hardware.note_on_threads(self.threads)))
-            object.__setattr__(self, "threads", hardware.granted_threads(self.threads))
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,11 +139,11 @@ def engine_for(computes: str) -> str:
     return TRUSS_ENGINE if computes in TRUSSES else ENGINE
 
 
-def choose_orientation(options: Options, place: str, computes: str, graph: Graph) -> tuple[str, str]:
+def choose_orientation(request: Request, place: str, computes: str, graph: Graph) -> tuple[str, str]:
     """The order and the relabelling that the asked-for algorithm takes, or the best ones for `auto`."""
-    algorithm = find(engine_for(computes) if options.algorithm == "auto" else options.algorithm, place)
-    order = _best_order(algorithm, graph) if options.order == "auto" else options.order
-    relabel = algorithm.relabellings[0] if options.relabel == "auto" else options.relabel
+    algorithm = find(engine_for(computes) if request.algorithm == "auto" else request.algorithm, place)
+    order = _best_order(algorithm, graph) if request.order == "auto" else request.order
+    relabel = algorithm.relabellings[0] if request.relabel == "auto" else request.relabel
     if order not in algorithm.orders:
         raise PreconditionError(f"{algorithm.name} takes the orders {', '.join(algorithm.orders)}, not {order!r}")
     if relabel not in algorithm.relabellings:
@@ -179,11 +152,11 @@ def choose_orientation(options: Options, place: str, computes: str, graph: Graph
     return order, relabel
 
 
-def choose_order_of_blocks(options: Options, graph: Graph) -> str:
+def choose_order_of_blocks(request: Request, graph: Graph) -> str:
     """The order for tasks on blocks, whose ids are ranks: what the engine takes, by whichever algorithm they go."""
-    if options.relabel not in ("auto", "rank"):
-        raise PreconditionError(f"device='hybrid' cuts a graph with ids by rank, not {options.relabel!r}")
-    return choose_orientation(replace(options, algorithm=ENGINE, relabel="rank"), "cpu", "count", graph)[0]
+    if request.relabel not in ("auto", "rank"):
+        raise PreconditionError(f"device='hybrid' cuts a graph with ids by rank, not {request.relabel!r}")
+    return choose_orientation(replace(request, algorithm=ENGINE, relabel="rank"), "cpu", "count", graph)[0]
 
 
 def _best_order(algorithm: Algorithm, graph: Graph) -> str:
@@ -191,52 +164,49 @@ def _best_order(algorithm: Algorithm, graph: Graph) -> str:
     return algorithm.orders[0] if algorithm.prefers is None else algorithm.prefers(graph.degrees)
 
 
-def choose_place(options: Options, computes: str, graph: Graph) -> tuple[Options, str]:
-    """Where the work is done, "cpu", "cuda" or "hybrid", and the options with the reason for it."""
-    if graph.why_not_there is not None:
-        options = replace(options, because=(*options.because, graph.why_not_there))
-    place = _asked_place(options)
+def choose_place(request: Request, computes: str, graph: Graph) -> tuple[str, tuple[str, ...]]:
+    """Where the work is done, "cpu", "cuda" or "hybrid", and the reasons for it."""
+    reasons = request.because if graph.why_not_there is None else (*request.because, graph.why_not_there)
+    place = _asked_place(request)
     if place == "hybrid" and computes != "count":
         raise PreconditionError(f"device='hybrid' counts triangles and does not compute {computes}; use cuda or cpu")
     engine = registry().get((engine_for(computes), "cuda"))
     is_able = engine is not None and computes in engine.answers
-    if place == "cuda" and not is_able and options.algorithm == "auto":
-        because = *options.because, f"on the host: nothing computes {computes} on a GPU"
-        return replace(options, device="cpu", because=because), "cpu"
+    if place == "cuda" and not is_able and request.algorithm == "auto":
+        return "cpu", (*reasons, f"on the host: nothing computes {computes} on a GPU")
     if place is not None:
-        return options, place
-    if engine is None or not is_able or graph.m >= engine.most_arcs or not gpu.is_likely():
-        return options, "cpu"
-    here, there = _seconds_here(computes, graph, options), _seconds_there(engine, computes, graph)
+        return place, reasons
+    if engine is None or not is_able or not gpu.is_likely() or graph.m >= engine.most_arcs:
+        return "cpu", reasons
+    here, there = _seconds_here(computes, graph, request), _seconds_there(engine, computes, graph)
     if here <= there or gpu.why_no_device() is not None:
-        return options, "cpu"
-    because = *options.because, f"on the GPU: about {there:.2g} s instead of {here:.2g} s on the host"
-    return replace(options, because=because), "cuda"
+        return "cpu", reasons
+    return "cuda", (*reasons, f"on the GPU: about {there:.2g} s instead of {here:.2g} s on the host")
 
 
-def choose_place_to_clean(options: Options) -> str:
+def choose_place_to_clean(request: Request) -> str:
     """Where a source is cleaned: on the GPU when that is where the question is to be answered, else where it lies."""
-    return "cuda" if _asked_place(options) == "cuda" else "auto"
+    return "cuda" if _asked_place(request) == "cuda" else "auto"
 
 
-def _asked_place(options: Options) -> str | None:
+def _asked_place(request: Request) -> str | None:
     """The place that was asked for, by itself or by an algorithm that is only there."""
-    if options.device not in DEVICES:
-        raise UnknownNameError(f"no device named {options.device!r}; there are: {', '.join(DEVICES)}")
-    if options.device != "auto":
-        return options.device
-    if options.algorithm == "auto":
+    if request.device not in DEVICES:
+        raise UnknownNameError(f"no device named {request.device!r}; there are: {', '.join(DEVICES)}")
+    if request.device != "auto":
+        return request.device
+    if request.algorithm == "auto":
         return None
     return (
-        "cuda" if (options.algorithm, "cpu") not in registry() and (options.algorithm, "cuda") in registry() else "cpu"
+        "cuda" if (request.algorithm, "cpu") not in registry() and (request.algorithm, "cuda") in registry() else "cpu"
     )
 
 
-def _seconds_here(computes: str, graph: Graph, options: Options) -> float:
+def _seconds_here(computes: str, graph: Graph, request: Request) -> float:
     """An estimate for the host: loading, orienting and counting the wedges that the degrees let expect."""
     from wedgewise.prepare.orient_arrays import expected_wedges
 
-    threads = hardware.granted_threads(options.threads)
+    threads = hardware.granted_threads(request.threads)
     work = COST[computes] * (expected_wedges(graph.degrees) + 4 * graph.m) * COMPILED_SECONDS_PER_WEDGE
     return jit.load_seconds() + (work + ORIENT_SECONDS_PER_EDGE * graph.m) / threads
 
@@ -251,29 +221,29 @@ def _seconds_there(engine: Algorithm, computes: str, graph: Graph) -> float:
     return gpu.load_seconds() + DEVICE_SECONDS + DEVICE_SECONDS_PER_EDGE * graph.m + rounds
 
 
-def check_preparation(n: int, m: int, options: Options) -> None:
+def check_preparation(n: int, m: int, request: Request) -> None:
     """Refuse what cannot fit or overflow, before anything large is allocated."""
     if m >= MAX_EDGES:
         raise InputError(f"{m:,} edges; exact 64-bit totals are guaranteed below {MAX_EDGES:,}")
-    need = orient_bytes(n, m, hardware.granted_threads(options.threads))
-    check_memory(need, options, f"orienting {m:,} edges", "use a machine with more memory")
+    need = orient_bytes(n, m, hardware.granted_threads(request.threads))
+    check_memory(need, request, f"orienting {m:,} edges", "use a machine with more memory")
 
 
-def check_memory(need: int, options: Options, what: str, otherwise: str) -> None:
+def check_memory(need: int, request: Request, what: str, otherwise: str) -> None:
     """Refuse `need` bytes beyond the caller's limit or what the machine has left."""
-    if options.memory_limit is None and need <= ALWAYS_THERE_BYTES:
+    if request.memory_limit is None and need <= ALWAYS_THERE_BYTES:
         return
-    allowed = allowed_memory(options)
+    allowed = allowed_memory(request)
     if need > allowed:
         raise MemoryLimitError(
             f"{what} takes {need:,} bytes and {allowed:,} are allowed; raise memory_limit or {otherwise}"
         )
 
 
-def allowed_memory(options: Options) -> int:
+def allowed_memory(request: Request) -> int:
     """The caller's limit, or what the machine has left if that is less."""
     available = hardware.available_memory()
-    return available if options.memory_limit is None else min(available, options.memory_limit)
+    return available if request.memory_limit is None else min(available, request.memory_limit)
 
 
 def estimated_seconds(shape: Shape, threads: int, devices: int) -> float:
@@ -297,23 +267,30 @@ def with_reasons(plan: Plan, reasons: tuple[str, ...]) -> Plan:
 
 
 def make_plan(
-    question: str, computes: str, shape: Shape, order: str, relabel: str, options: Options, answer_bytes: int = 0
+    request: Request,
+    computes: str,
+    shape: Shape,
+    order: str,
+    relabel: str,
+    answer_bytes: int = 0,
+    because: tuple[str, ...] = (),
 ) -> Plan:
     """Choose the algorithm that computes what the question needs, for an oriented graph of this shape.
 
     `answer_bytes` is what making the answer of it takes.
     """
-    threads = hardware.granted_threads(options.threads)
-    if options.algorithm != "auto":
-        algorithm, reasons = find(options.algorithm, "cpu"), ["asked for by name"]
+    threads = hardware.granted_threads(request.threads)
+    if request.algorithm != "auto":
+        algorithm, reason = find(request.algorithm, "cpu"), "asked for by name"
+        seconds = _estimate(algorithm, computes, shape, threads, jit.load_seconds())
     else:
-        algorithm, reasons = _choose(computes, shape, threads)
-    _check_computes(algorithm, computes, question)
-    knobs = algorithm.settings(options.knobs)
+        algorithm, reason, seconds = _choose(computes, shape, threads)
+    _check_computes(algorithm, computes, request.question)
+    knobs = algorithm.settings(request.knobs)
     need = host_bytes(algorithm, computes, shape, threads, knobs) + answer_bytes
-    check_memory(need, options, f"{question} by {algorithm.name}", "use fewer threads or another algorithm")
+    check_memory(need, request, f"{request.question} by {algorithm.name}", "use fewer threads or another algorithm")
     return Plan(
-        question=question,
+        question=request.question,
         computes=computes,
         algorithm=algorithm.name,
         device="cpu",
@@ -325,13 +302,19 @@ def make_plan(
         m=shape.m,
         wedges=shape.wedges or 0,
         bytes_needed=need,
-        estimated_seconds=_estimate(algorithm, computes, shape, threads),
-        reasons=(*reasons, *options.because),
+        estimated_seconds=seconds,
+        reasons=(reason, *because),
     )
 
 
 def make_device_plan(
-    question: str, computes: str, shape: Shape, order: str, relabel: str, options: Options, device: CopyingDevice
+    request: Request,
+    computes: str,
+    shape: Shape,
+    order: str,
+    relabel: str,
+    device: CopyingDevice,
+    because: tuple[str, ...] = (),
 ) -> Plan:
     """Choose the algorithm on a GPU, and as few batches as its memory allows.
 
@@ -340,13 +323,13 @@ def make_device_plan(
     DeviceMemoryError
         When there is no room however small the batches are.
     """
-    free = device.free_bytes() if options.memory_limit is None else min(device.free_bytes(), options.memory_limit)
-    if options.algorithm != "auto":
-        algorithm, reasons = find(options.algorithm, "cuda"), ["asked for by name"]
+    free = device.free_bytes() if request.memory_limit is None else min(device.free_bytes(), request.memory_limit)
+    if request.algorithm != "auto":
+        algorithm, reasons = find(request.algorithm, "cuda"), ["asked for by name"]
     else:
         algorithm, reasons = _choose_on_device(computes, shape, order, relabel, free)
-    _check_computes(algorithm, computes, question)
-    knobs = algorithm.settings(options.knobs)
+    _check_computes(algorithm, computes, request.question)
+    knobs = algorithm.settings(request.knobs)
     need = device_bytes(algorithm, computes, shape, knobs)
     while need > free:
         more = _with_more_batches(algorithm, knobs)
@@ -354,24 +337,24 @@ def make_device_plan(
             raise DeviceMemoryError(device.name, wanted=need, free=free)
         knobs = more
         need = device_bytes(algorithm, computes, shape, knobs)
-    if knobs.get(BATCHES, 1) != algorithm.settings(options.knobs).get(BATCHES, 1):
+    if knobs.get(BATCHES, 1) != algorithm.settings(request.knobs).get(BATCHES, 1):
         reasons.append(f"in {knobs[BATCHES]} batches, for {free:,} bytes of device memory")
     cost = _device_answer(algorithm, computes).cost
     return Plan(
-        question=question,
+        question=request.question,
         computes=computes,
         algorithm=algorithm.name,
         device="cuda",
         order=order,
         relabel=relabel,
-        threads=hardware.granted_threads(options.threads),
+        threads=hardware.granted_threads(request.threads),
         knobs=knobs,
         n=shape.n,
         m=shape.m,
         wedges=shape.wedges or 0,
         bytes_needed=need,
         estimated_seconds=0.0 if cost is None else cost.of_preparing(shape) + cost.of_kernels(shape),
-        reasons=(*reasons, *options.because),
+        reasons=(*reasons, *because),
     )
 
 
@@ -451,22 +434,22 @@ def _in_most_batches(algorithm: Algorithm) -> dict[str, int | str]:
     return {**knobs, BATCHES: MOST_BATCHES} if BATCHES in knobs else knobs
 
 
-def _choose(computes: str, shape: Shape, threads: int) -> tuple[Algorithm, list[str]]:
-    """NumPy where it is done before kernels would be loaded, else the engine."""
-    candidates = [registry()[name, "cpu"] for name in ("reference", engine_for(computes))]
-    best = min(candidates, key=lambda algorithm: _estimate(algorithm, computes, shape, threads))
-    if best.name == "reference":
-        reason = f"a small graph: NumPy answers before the kernels would be loaded ({jit.load_seconds():.2g} s)"
-    elif jit.is_loaded():
-        reason = "the fastest engine here, and its kernels are loaded"
-    else:
-        reason = f"the fastest engine here; loading its kernels ({jit.load_seconds():.2g} s) is repaid"
-    return best, [reason]
+def _choose(computes: str, shape: Shape, threads: int) -> tuple[Algorithm, str, float]:
+    """NumPy where it is done before kernels would be loaded, else the engine; why, and how long that takes."""
+    arrays, engine, load = registry()["reference", "cpu"], registry()[engine_for(computes), "cpu"], jit.load_seconds()
+    by_arrays = _estimate(arrays, computes, shape, threads, load)
+    by_engine = _estimate(engine, computes, shape, threads, load)
+    if by_arrays <= by_engine:
+        reason = f"a small graph: NumPy answers before the kernels would be loaded ({load:.2g} s)"
+        return arrays, reason, by_arrays
+    if jit.is_loaded():
+        return engine, "the fastest engine here, and its kernels are loaded", by_engine
+    return engine, f"the fastest engine here; loading its kernels ({load:.2g} s) is repaid", by_engine
 
 
-def _estimate(algorithm: Algorithm, computes: str, shape: Shape, threads: int) -> float:
+def _estimate(algorithm: Algorithm, computes: str, shape: Shape, threads: int, load: float) -> float:
     """Seconds of work, with the loading of kernels when it is still to come."""
     wedges = shape.wedges or 0
     if not algorithm.compiled:
         return ARRAY_ROUNDS.get(computes, 1) * (wedges * ARRAY_SECONDS_PER_WEDGE + shape.m * 1e-7)
-    return jit.load_seconds() + COST[computes] * (wedges + 4 * shape.m) * COMPILED_SECONDS_PER_WEDGE / threads
+    return load + COST[computes] * (wedges + 4 * shape.m) * COMPILED_SECONDS_PER_WEDGE / threads

@@ -23,10 +23,12 @@ from wedgewise.machine import hardware
 from wedgewise.machine.budget import room_within
 from wedgewise.machine.files import named_failures, scratch_file
 from wedgewise.machine.out_of_memory import memory_for
+from wedgewise.machine.progress import progress_bar
 from wedgewise.read._fields import rehearse as rehearse_fields
 from wedgewise.read._text_kernel import parse_range
 from wedgewise.read.columns import ANY_COLUMNS, ColumnChoice
 from wedgewise.run.memory import PAGE_BYTES
+from wedgewise.stages import Column
 from wedgewise.stages.limits import DEFAULT_LIMITS, Limits
 from wedgewise.store.manifest import Manifest, pairs_of
 from wedgewise.store.open import Store, open_store
@@ -45,6 +47,71 @@ SCHEMES = ("rectilinear", "hashed")
 LEAST_MERGE_BYTES = 1 << 24
 ID_BYTES = 4
 DISK_BYTES = 2 * KEY_BYTES + ID_BYTES  # of a pair: twice on its way, and as an arc of a block
+
+
+def partition(
+    data: Any,
+    /,
+    folder: str | os.PathLike[str],
+    *,
+    parts: int | None = None,
+    scheme: str = "rectilinear",
+    memory_limit: int | None = None,
+    threads: int | None = None,
+    progress: Tell | bool = None,
+    labels: str = "auto",
+    format: str | None = None,
+    limits: Limits | None = None,
+    source: Column | None = None,
+    target: Column | None = None,
+    header: bool | str = "auto",
+) -> Store:
+    """Cut a graph into blocks on disk, to be counted within little memory.
+
+    Questions take the store, or its folder; `count` says which memory limit then holds.
+
+    Parameters
+    ----------
+    data : a path, "-" for standard input, or whatever `Graph` accepts
+    folder : the folder to make
+    parts : how many parts to cut the vertices into; by default as few as the memory limit allows
+    scheme : how to cut: "rectilinear" or "hashed"
+    memory_limit : bytes that the whole process may take, now and when the store is asked; what is left by default
+    threads : how many threads; the default is what this process may use
+    progress : True for a bar on standard error, or a callable (stage, done, total)
+    labels, format, limits, source, target, header : as in `Graph`
+
+    Raises
+    ------
+    MemoryLimitError
+        When arrays by vertex do not fit.
+    StorageError
+        When the disk has too little room, or fails.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile, wedgewise as ww
+    >>> folder = pathlib.Path(tempfile.mkdtemp()) / "store"
+    >>> store = ww.partition([(0, 1), (1, 2), (2, 0), (2, 3)], folder, parts=2)
+    >>> store.n, store.m, store.parts
+    (4, 4, 2)
+    >>> ww.count(store)
+    1
+    """
+    with progress_bar(progress) as tell:
+        return write_store(
+            data,
+            folder,
+            memory_limit=memory_limit,
+            parts=parts,
+            scheme=scheme,
+            threads=threads,
+            labels=labels,
+            format=format,
+            limits=limits,
+            columns=ColumnChoice(source, target, None, header),
+            progress=tell,
+        )
 
 
 @memory_for("partition")

@@ -139,9 +139,10 @@ def is_url(source: Any) -> bool:
 
 
 def is_store(source: Any) -> bool:
-    """Whether this is the path of a folder with a manifest, or a URL, where nothing but stores is read."""
-    is_path = isinstance(source, (str, os.PathLike))
-    return is_url(source) or (is_path and os.path.isfile(os.path.join(source, MANIFEST)))
+    """Whether this is an open store, the path of a folder with a manifest, or a URL, where only stores are read."""
+    if isinstance(source, (str, os.PathLike)):
+        return is_url(source) or os.path.isfile(os.path.join(source, MANIFEST))
+    return isinstance(getattr(source, "manifest", None), Manifest)
 
 
 def pairs_of(partition: Partition) -> list[Pair]:

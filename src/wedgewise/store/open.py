@@ -53,6 +53,14 @@ def open_store(folder: str | os.PathLike[str], work_folder: str | os.PathLike[st
         When the folder is no store, or a file of it is missing.
     FormatError
         When the manifest is malformed, or a file is not what it says.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile, wedgewise as ww
+    >>> folder = pathlib.Path(tempfile.mkdtemp()) / "store"
+    >>> _ = ww.partition([(10, 20), (20, 30), (30, 10)], folder)
+    >>> ww.open_store(folder).labels().tolist()
+    [10, 20, 30]
     """
     place = place_of(folder)
     if isinstance(place, Folder) and not is_store(place.path):
@@ -68,11 +76,34 @@ def open_store(folder: str | os.PathLike[str], work_folder: str | os.PathLike[st
 
 @dataclass(frozen=True, slots=True)
 class Store:
-    """An open store."""
+    """A graph in blocks on disk; `partition` makes one, `open_store` opens it.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile, wedgewise as ww
+    >>> store = ww.partition([(0, 1), (1, 2), (2, 0)], pathlib.Path(tempfile.mkdtemp()) / "store")
+    >>> store.n, store.m, store.folder.name
+    (3, 3, 'store')
+    """
 
     place: Place
     manifest: Manifest
     work_folder: Path | None = None
+
+    @property
+    def n(self) -> int:
+        """How many vertices there are."""
+        return self.manifest.n
+
+    @property
+    def m(self) -> int:
+        """How many edges there are."""
+        return self.manifest.m
+
+    @property
+    def parts(self) -> int:
+        """How many parts the vertices are cut into."""
+        return self.partition.parts
 
     @property
     def folder(self) -> Path:

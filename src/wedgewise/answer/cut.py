@@ -1,0 +1,256 @@
+"""Where memory has no room for a question that stores answer: the graph is cut into blocks on disk, and asked there.
+
+    Source ─in memory→ answer
+       └───no room───→ Shortage ─cut→ Cut, a store that lasts as long as the question ─disk→ answer
+
+All of that keeps to one limit for the process. Of a file it is the one that was given; of a graph, which is held
+already, that one on top of what the process holds, and so it is of a file in a process that holds other things.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wedgewise.algorithms import find
+from wedgewise.answer.fit import Shortage
+from wedgewise.answer.found import Answered
+from wedgewise.answer.source import GraphFile, Source, name_of
+from wedgewise.errors import InputError, MemoryLimitError
+from wedgewise.graph import Graph
+from wedgewise.machine import hardware
+from wedgewise.machine.budget import room_within
+from wedgewise.machine.files import named_failures
+from wedgewise.machine.own_files import signs_of
+from wedgewise.machine.progress import Tell
+from wedgewise.prepare.orient_arrays import expected_wedges
+from wedgewise.run.outofcore import PROCESS
+from wedgewise.run.plan import Plan
+from wedgewise.run.request import ARRAY, Request
+from wedgewise.run.temporary_store import Identity, Make, kept_store, passing_store, store_bytes
+from wedgewise.stages import CleanReport, Labels
+from wedgewise.store.build import DISK_BYTES, SCHEMES, rehearse, write_store
+from wedgewise.store.open import Store
+from wedgewise.store.orient import Wanted
+from wedgewise.store.sources import expected_pairs, numbered_edges
+from wedgewise.store.writer import Fingerprint
+from wedgewise.version import __version__
+
+CUT_SECONDS_PER_PAIR = 5e-7
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """A graph in blocks on disk, for the time of one question.
+
+    Attributes
+    ----------
+    store : its blocks
+    request : to ask it with
+    reasons : why it is asked, and where it lies
+    seconds : that cutting took
+    cleaned : what was dropped from a graph that was held already
+    graph : what is left of it when the question is answered
+    """
+
+    store: Store
+    request: Request
+    reasons: tuple[str, ...]
+    seconds: float
+    cleaned: CleanReport | None
+    graph: Graph | FileGraph
+
+    def told(self, found: Answered) -> Answered:
+        """An answer of the store, as one of the graph."""
+        result = found.result
+        result = replace(
+            result,
+            plan=replace(result.plan, reasons=(*self.reasons, *result.plan.reasons)),
+            seconds={"cut": self.seconds, **result.seconds},
+            cleaned=self.cleaned or result.cleaned,
+            graph=None if result.graph is None else self.graph,
+        )
+        return replace(found, result=result)
+
+
+class FileGraph:
+    """The labels and edges of a file whose blocks are gone: it is read into memory when they are first asked for.
+
+    Whoever asks for them takes the memory that the question was not to take.
+    """
+
+    def __init__(self, file: GraphFile, request: Request) -> None:
+        self._file = replace(file, limits=file.limits.with_values({"memory_bytes": None}))
+        self._request = request
+        self._identity = _identity(file, request)
+
+    @cached_property
+    def _graph(self) -> Graph:
+        if _identity(self._file, self._request) != self._identity:
+            raise InputError(f"{self._file.path}: has changed since it was asked; ask again")
+        return self._file.graph("cpu")
+
+    @property
+    def n(self) -> int:
+        return self._graph.n
+
+    @property
+    def m(self) -> int:
+        return self._graph.m
+
+    @property
+    def labels(self) -> Labels:
+        return self._graph.labels
+
+    @property
+    def edges(self) -> NDArray[np.uint32]:
+        return self._graph.edges
+
+
+@contextmanager
+def cut(shortage: Shortage, tell: Tell | None) -> Iterator[Cut]:
+    """The graph in blocks on disk, which are removed behind the block.
+
+    Where a work folder is given and the block is ended early, they stay, so that the same question goes on.
+
+    Raises
+    ------
+    MemoryLimitError
+        When there is no room for that either.
+    """
+    request, begin, source = _request_of_store(shortage), time.perf_counter(), shortage.source
+    graph = source if isinstance(source, Graph) else FileGraph(source, request)
+    with _refusing(shortage), _store(shortage, lambda folder: _written(shortage, folder, request, tell)) as found:
+        store, was_there = found
+        left = ", which an earlier run has left" if was_there else ""
+        lies = f"{len(store.manifest.blocks):,} blocks, {store_bytes(store):,} bytes of disk, in {store.folder}{left}"
+        cleaned = source.cleaned if isinstance(source, Graph) else None
+        yield Cut(store, request, (*_reasons(shortage), lies), time.perf_counter() - begin, cleaned, graph)
+
+
+def plan_from_disk(shortage: Shortage) -> Plan:
+    """What will be done, as far as that is known before anything is cut."""
+    request, source = _request_of_store(shortage), shortage.source
+    threads = hardware.granted_threads(request.threads)
+    with _refusing(shortage):
+        room = room_within(request.memory_limit, rehearse)
+        known, pairs = (None, source.m) if isinstance(source, Graph) else _known(source, threads)
+    size = (source.n, source.m, expected_wedges(source.degrees)) if isinstance(source, Graph) else (0, 0, 0)
+    most = "" if pairs is None else f", which takes up to {DISK_BYTES * pairs:,} bytes of disk"
+    is_hybrid = request.device == "hybrid"
+    return Plan(
+        question=request.question,
+        computes=request.question,
+        algorithm=request.engine,
+        device="hybrid" if is_hybrid else "cpu",
+        order="degree",
+        relabel="rank",
+        threads=threads,
+        knobs=dict(request.knobs or {}) if is_hybrid else find(request.engine, "cpu").settings(request.knobs),
+        n=size[0],
+        m=size[1],
+        wedges=size[2],
+        bytes_needed=Wanted.within(request.memory_limit, room, SCHEMES[0], None, threads).counting_bytes,
+        estimated_seconds=CUT_SECONDS_PER_PAIR * (pairs or 0) / threads,
+        reasons=(
+            *_reasons(shortage),
+            f"cut into blocks in {_place(shortage.request)}{most}; the seconds are those of cutting",
+            *request.because,
+        ),
+        beyond=PROCESS,
+        known=known,
+    )
+
+
+@contextmanager
+def _refusing(shortage: Shortage) -> Iterator[None]:
+    """Say of what has no room on disk either what was refused before."""
+    try:
+        yield
+    except MemoryLimitError as error:
+        raise MemoryLimitError(f"{shortage.refusal}; nor is there room to go on from disk: {error}") from error
+
+
+def _request_of_store(shortage: Shortage) -> Request:
+    """What to cut and ask by: the limit is one for the whole process, and all work is kept with the blocks.
+
+    Rows of a graph that is held have its labels, which its blocks do not.
+    """
+    rows = ARRAY if isinstance(shortage.source, Graph) else shortage.request.rows
+    return replace(shortage.request, memory_limit=shortage.limit, work_folder=None, rows=rows)
+
+
+@contextmanager
+def _store(shortage: Shortage, make: Make) -> Iterator[tuple[Store, bool]]:
+    """The store, in a folder of its own, and whether an earlier run has made it."""
+    request = shortage.request
+    if request.work_folder is None:
+        with passing_store(make) as store:
+            yield store, False
+        return
+    identity = _identity(shortage.source, request)
+    with kept_store(make, Path(request.work_folder), identity, resume=request.resume) as found:
+        yield found
+
+
+def _written(shortage: Shortage, folder: Path, request: Request, tell: Tell | None) -> Store:
+    source = shortage.source
+    how: dict[str, Any] = {"memory_limit": request.memory_limit, "threads": request.threads, "progress": tell}
+    if isinstance(source, Graph):
+        return write_store(source, folder, **how)
+    read_as: dict[str, Any] = {name: getattr(source, name) for name in ("labels", "format", "limits", "columns")}
+    return write_store(source.path, folder, **read_as, **how)
+
+
+def _identity(source: Source, request: Request) -> Identity:
+    """A file by its path and by what the system says of it, a graph by its edges; and what their blocks depend on.
+
+    What the system says are `signs_of` the file, by which a copy of the same bytes is another file; that costs cutting
+    it again. A checksum of some of the bytes would save that, and miss an edit between them; one of all bytes would
+    read the file once more.
+    """
+    facts = {"memory_limit": request.memory_limit, "version": __version__}
+    if isinstance(source, Graph):
+        return Identity(_fingerprint(source), facts)
+    path = os.path.realpath(source.path)
+    with named_failures(path, "looked at", "check the path"):
+        signs = signs_of(path)
+    limits = asdict(source.limits.with_values({"memory_bytes": None}))  # of which the blocks do not depend
+    read_as = {"labels": source.labels, "format": source.format, "limits": limits}
+    read_as["columns"] = asdict(source.columns)
+    return Identity(path, {**signs, **read_as, **facts})
+
+
+def _fingerprint(graph: Graph) -> str:
+    """The fingerprint that a store of the graph has."""
+    found = Fingerprint()
+    for pairs in numbered_edges(graph):
+        ends = pairs.astype(np.uint64)
+        found.add(ends.min(axis=1) << np.uint64(32) | ends.max(axis=1))
+    return found.of(graph.n)
+
+
+def _known(source: GraphFile, threads: int) -> tuple[str, int | None]:
+    """What there is to say of a file before it is read, and its pairs, where its beginning tells how many."""
+    pairs = expected_pairs(source.path, source.how(threads))
+    many = "" if pairs is None else f"{pairs:,} pairs, about, of "
+    return f"{many}{name_of(source)}, which was not read", pairs
+
+
+def _reasons(shortage: Shortage) -> tuple[str, ...]:
+    *before, last = shortage.reasons
+    return *before, f"from disk, since memory has no room: {last}"
+
+
+def _place(request: Request) -> str:
+    return tempfile.gettempdir() if request.work_folder is None else os.fspath(request.work_folder)

@@ -1,0 +1,191 @@
+"""Whether memory has room for a question, and what to say where it has not: the answer, or a `Shortage`.
+
+A shortage is foreseen before a file is read, where its beginning tells how many pairs it has: with a limit, by what the
+process takes at most, so that it keeps to it; without one, by what cleaning would be refused for. Otherwise it is met
+where a stage is refused or memory runs out. What was taken is released before the work goes on from disk.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from traceback import clear_frames
+from typing import TypeVar
+
+from wedgewise.algorithms import find
+from wedgewise.algorithms._contract import Shape
+from wedgewise.answer.questions import QUESTIONS
+from wedgewise.answer.source import GraphFile, Source, name_of, process_limit
+from wedgewise.errors import DeviceMemoryError, InputError, MemoryLimitError, WedgewiseError
+from wedgewise.graph import clean_bytes
+from wedgewise.machine import hardware
+from wedgewise.machine.budget import LEAST_LIMIT, RESERVE_BYTES
+from wedgewise.machine.release_memory import give_back
+from wedgewise.run.plan import allowed_memory, engine_for, host_bytes, orient_bytes
+from wedgewise.run.request import Request
+
+Found = TypeVar("Found")
+
+SMALL_BYTES = 1 << 20  # files that fit into every limit that stores have
+READING_BLOCKS = 2
+LEAST_LINE_BYTES = 4  # of a pair in a file: two digits, what is between them, and a newline
+PAIR_BYTES, SIMPLE_BYTES, SIMPLE_VERTEX_BYTES = 8, 8, 12  # vertices have degrees and labels
+ORIENTED_BYTES, ORIENTED_VERTEX_BYTES = 4, 8
+MORE = "raise memory_limit or use a machine with more memory"
+RAN_OUT = "memory ran out"
+
+
+@dataclass(frozen=True, slots=True)
+class Shortage:
+    """A question that memory has no room for, and that goes on from disk.
+
+    Attributes
+    ----------
+    request, source : what was asked, of what
+    limit : for the whole process, while it goes on
+    refusal : what to say where there is no room on disk either
+    reasons : what was needed and what was there, first to last
+    """
+
+    request: Request
+    source: Source
+    limit: int | None
+    refusal: str
+    reasons: tuple[str, ...]
+
+
+def in_memory(request: Request, source: Source, work: Callable[[], Found]) -> Found | Shortage:
+    """What `work` finds in memory, or what there is too little of for a question that goes on from disk.
+
+    Raises
+    ------
+    MemoryLimitError
+        When there is too little memory, and the question does not go on from disk.
+    """
+    limit = None if request.memory_limit is None else process_limit(source, request)
+    foreseen = _foreseen(request, source, limit) if isinstance(source, GraphFile) else None
+    if foreseen is not None:
+        return Shortage(request, source, limit, f"{foreseen}; {MORE}", (foreseen,))
+    try:
+        return work()
+    except DeviceMemoryError:  # which a disk does not help
+        raise
+    except MemoryError as error:
+        _let_go(error)
+        why_not = _why_not(request, source)
+        if why_not and isinstance(error, MemoryLimitError):
+            raise MemoryLimitError(f"{error}; {why_not}") from error
+        if why_not is not None:
+            raise
+        return Shortage(request, source, limit, str(error) or RAN_OUT, _told(error))
+
+
+def _let_go(error: MemoryError) -> None:
+    """Let go of what was held where memory ran out."""
+    earlier: BaseException | None = error
+    while earlier is not None:
+        clear_frames(earlier.__traceback__)
+        earlier = earlier.__context__
+    gc.collect()
+    give_back()
+
+
+def _why_not(request: Request, source: Source) -> str | None:
+    """Why a question does not go on from disk, empty where that says nothing new; None where it does."""
+    from wedgewise.answer.disk import ANSWERED, check_asked
+
+    if request.question not in ANSWERED:
+        return f"{', '.join(ANSWERED[:-1])} and {ANSWERED[-1]} would go on from disk"
+    try:
+        check_asked(request, name_of(source))
+    except InputError:
+        return ""
+    return "" if allowed_memory(request) < LEAST_LIMIT else None
+
+
+def _told(error: MemoryError) -> tuple[str, ...]:
+    """What ran out of memory on the way, first to last, without the remedies."""
+    earlier, on_gpu = error.__context__, list[str]()
+    while earlier is not None:
+        if isinstance(earlier, DeviceMemoryError):
+            on_gpu.insert(0, f"not on the GPU, which has no room: {earlier.shortage}")
+        earlier = earlier.__context__
+    return *on_gpu, str(error).rpartition("; ")[0] or str(error) or RAN_OUT
+
+
+def _foreseen(request: Request, source: GraphFile, limit: int | None) -> str | None:
+    """What a file will take that is not there, as far as its size and its beginning tell."""
+    size = os.path.getsize(source.path)
+    if size <= SMALL_BYTES or (
+        request.memory_limit is None
+        and _cleaning_bytes(size // LEAST_LINE_BYTES, request) <= hardware.available_memory()
+    ):
+        return None
+    if _why_not(request, source) is not None:
+        return None
+    pairs, beside = _told_by_beginning(source, size, request)
+    need = None if pairs is None else _bytes_of(request, pairs, beside)
+    allowed = _allowed(limit)
+    if need is None or need <= allowed:
+        return None
+    return (
+        f"{source.path}: about {pairs:,} pairs, by its size, may take {need:,} bytes in memory and {allowed:,} are "
+        "allowed"
+    )
+
+
+def _told_by_beginning(source: GraphFile, size: int, request: Request) -> tuple[int | None, int]:
+    """About how many pairs a file has, None where nothing is known, and what reading takes beside them.
+
+    That is a block that is parsed, and one that waits. A compressed file has at most a pair per byte, which is said
+    within a limit.
+    """
+    from wedgewise.read._text_chunks import BLOCK_BYTES
+    from wedgewise.store.sources import expected_pairs
+
+    try:
+        pairs = expected_pairs(source.path, source.how(1))
+    except WedgewiseError:  # whoever reads it says what is wrong with it
+        return None, 0
+    if pairs is None and request.memory_limit is not None:
+        return size, READING_BLOCKS * BLOCK_BYTES
+    return pairs, READING_BLOCKS * BLOCK_BYTES
+
+
+def _bytes_of(request: Request, pairs: int, beside: int) -> int | None:
+    """What reading and cleaning take, for as many vertices as pairs; within a limit, what all stages take.
+
+    None where an algorithm was asked for that has no answer in memory.
+    """
+    cleaning = _cleaning_bytes(pairs, request)
+    if request.memory_limit is None:
+        return cleaning
+    by_engine = request.algorithm == "auto" or request.device == "hybrid"
+    algorithm = find(engine_for(request.question) if by_engine else request.algorithm, "cpu")
+    if request.question not in algorithm.answers:
+        return None
+    threads = hardware.granted_threads(request.threads)
+    n = m = pairs
+    simple = SIMPLE_BYTES * m + SIMPLE_VERTEX_BYTES * n
+    oriented = ORIENTED_BYTES * m + ORIENTED_VERTEX_BYTES * n
+    knobs = algorithm.settings(None if request.device == "hybrid" else request.knobs)
+    work = host_bytes(algorithm, request.question, Shape(n, m), threads, knobs)
+    answer = QUESTIONS[request.question].answer_bytes(request.question, n, m)
+    return max(beside + cleaning, simple + orient_bytes(n, m, threads), simple + oriented + work + answer)
+
+
+def _cleaning_bytes(pairs: int, request: Request) -> int:
+    """What reading and cleaning take, for as many vertices as pairs."""
+    return PAIR_BYTES * pairs + clean_bytes(pairs, pairs, hardware.granted_threads(request.threads))
+
+
+def _allowed(limit: int | None) -> int:
+    """What a file may take: of a limit for the process, all but what this holds and its kernels will."""
+    if limit is None:
+        return hardware.available_memory()
+    from wedgewise.store.orient import COUNTING_BYTES
+
+    beside = max(COUNTING_BYTES, hardware.resident_bytes() + RESERVE_BYTES)
+    return max(0, min(hardware.available_memory(), limit - beside))

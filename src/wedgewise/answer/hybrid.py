@@ -1,0 +1,69 @@
+"""The homes of a count on GPUs and threads together: of a graph that is cut in memory, and of a store."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from wedgewise.answer.found import Clock, Found
+from wedgewise.answer.questions import Asked
+from wedgewise.graph import Graph
+from wedgewise.machine.progress import Tell
+from wedgewise.run import hybrid
+from wedgewise.run.outofcore import StoreCount
+from wedgewise.run.plan import Plan, check_preparation, choose_order_of_blocks
+from wedgewise.run.reduce import reduce
+from wedgewise.run.request import Request
+from wedgewise.stages import OrientedGraph
+from wedgewise.store.open import Store
+
+
+@dataclass(frozen=True, slots=True)
+class Hybrid:
+    """A graph in blocks, and the tasks that are to be shared out."""
+
+    request: Request
+    graph: Graph
+    oriented: OrientedGraph
+    tasks: hybrid.Hybrid
+    clock: Clock
+
+    @property
+    def plan(self) -> Plan:
+        return self.tasks.plan
+
+    @classmethod
+    def prepare(cls, request: Request, graph: Graph, _computes: str, reasons: tuple[str, ...], clock: Clock) -> Hybrid:
+        """Orient and cut the graph and plan, or raise where memory has no room for that."""
+        check_preparation(graph.n, graph.m, request)
+        oriented = graph.oriented(choose_order_of_blocks(request, graph), "rank", threads=request.threads)
+        tasks = hybrid.plan_graph(request, oriented, reasons)
+        clock.lap("orient and cut")
+        return cls(request, graph, oriented, tasks, clock)
+
+    def run(self, tell: Tell | None) -> Found:
+        """The count of all tasks."""
+        run = self.tasks.run(tell)
+        self.clock.lap("count")
+        asked = Asked(self.request, self.graph, self.oriented, reduce(run.execution, run.plan), run.plan.threads)
+        return Found(asked, run.plan, run.timeline)
+
+
+@dataclass(frozen=True, slots=True)
+class HybridStore:
+    """A store, and its tasks that are to be shared out."""
+
+    request: Request
+    store: Store
+    tasks: hybrid.Hybrid
+
+    @property
+    def plan(self) -> Plan:
+        return self.tasks.plan
+
+    @classmethod
+    def prepare(cls, request: Request, store: Store) -> HybridStore:
+        """Plan within the memory limit, or raise where that is too little."""
+        return cls(request, store, hybrid.plan_store(request, store))
+
+    def run(self, tell: Tell | None, *, journal: bool = True) -> StoreCount:
+        return hybrid.count_store_hybrid(self.request, self.store, self.tasks, tell, journal=journal)

@@ -1,0 +1,50 @@
+"""Answers with a row per vertex, edge or triangle: the columns of a table, and whether a file can hold it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from wedgewise.answer_types import Truss
+from wedgewise.graph import Graph
+from wedgewise.write.answers import Answers, per_edge, per_vertex, some_edges, with_value
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """The vertices that a row names, and the table of an answer."""
+
+    ends: int
+    table: Callable[[Graph, Any], Answers] | None = None
+
+
+def _column(table: Callable[[Graph, str, Any], Answers], name: str) -> Callable[[Graph, Any], Answers]:
+    return lambda graph, values: table(graph, name, values)
+
+
+def _edges_of(graph: Graph, truss: Truss) -> Answers:
+    return some_edges(graph, truss.edges)
+
+
+def _numbered_edges_of(graph: Graph, truss: Truss) -> Answers:
+    """The rows that every edge's truss number has of the largest one."""
+    return with_value(_edges_of(graph, truss), "truss", truss.k)
+
+
+ROWS = {
+    "triangles": Rows(1, _column(per_vertex, "triangles")),
+    "edge_support": Rows(2, _column(per_edge, "support")),
+    "clustering": Rows(1, _column(per_vertex, "clustering")),
+    "trussness": Rows(2, _column(per_edge, "truss")),
+    "k_truss": Rows(2, _edges_of),
+    "max_truss": Rows(2, _numbered_edges_of),
+    "list_triangles": Rows(3),
+}
+
+
+def table_of(question: str, graph: Graph, answer: Any) -> Answers:
+    """The rows of an answer."""
+    make = ROWS[question].table
+    assert make is not None
+    return make(graph, answer)

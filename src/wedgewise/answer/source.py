@@ -1,0 +1,125 @@
+"""The source of a question: a store, a file that can be read again, or a graph that is held."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import asdict, dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from wedgewise.errors import PreconditionError
+from wedgewise.graph import Graph
+from wedgewise.machine import hardware
+from wedgewise.machine.budget import LEAST_LIMIT
+from wedgewise.read.columns import ANY_COLUMNS, ColumnChoice
+from wedgewise.run.plan import choose_place_to_clean
+from wedgewise.run.request import Request
+from wedgewise.stages.limits import DEFAULT_LIMITS, Limits
+from wedgewise.store.manifest import is_store
+
+if TYPE_CHECKING:
+    from wedgewise.store.open import Store
+    from wedgewise.store.sources import How
+
+
+@dataclass(frozen=True, slots=True)
+class GraphFile:
+    """A file, and how a graph is made of it; the fields are parameters of `Graph`."""
+
+    path: str | os.PathLike[str]
+    labels: str = "auto"
+    format: str | None = None
+    limits: Limits = DEFAULT_LIMITS
+    drop_leaves: bool = False
+    threads: int | None = None
+    directed: bool = False
+    columns: ColumnChoice = ANY_COLUMNS
+    combine: str = "last"
+
+    def graph(self, device: str) -> Graph:
+        """The graph, cleaned there."""
+        return Graph(
+            self.path,
+            labels=self.labels,
+            format=self.format,
+            limits=self.limits,
+            drop_leaves=self.drop_leaves,
+            threads=self.threads,
+            directed=self.directed,
+            device=device,
+            combine=self.combine,
+            **asdict(self.columns),
+        )
+
+    @property
+    def can_be_read_again(self) -> bool:
+        """Whether blocks can be cut of it as the graph is made of it."""
+        keeps_more = self.drop_leaves or self.directed or self.columns.weight is not None
+        return os.path.isfile(self.path) and not keeps_more
+
+    def how(self, threads: int) -> How:
+        """How its pairs are read in pieces."""
+        from wedgewise.store.sources import How
+
+        return How(self.labels, self.format, self.limits, threads, self.columns)
+
+
+Source = GraphFile | Graph
+
+
+def open_source(request: Request) -> Source | Store:
+    """The store; a file that can be read again; or the graph itself, or one made of whatever `Graph` accepts."""
+    source = request.source
+    if is_store(source):
+        from wedgewise.answer.disk import open_for
+
+        return open_for(request)
+    if request.by_workers:
+        raise PreconditionError("workers count stores: make one with `wedgewise partition`, and name its folder")
+    if isinstance(source, (str, os.PathLike)):
+        source = GraphFile(source)
+    if isinstance(source, GraphFile) and source.can_be_read_again:
+        return _within_limit(source, request)
+    return graph_of(source, request)
+
+
+def graph_of(source: Any, request: Request) -> Graph:
+    """The graph itself, or one made of what was given within the limit, cleaned where the question is answered."""
+    if isinstance(source, Graph):
+        return source
+    place = choose_place_to_clean(request)
+    if isinstance(source, GraphFile):
+        return _within_limit(source, request).graph(place)
+    return Graph(source, device=place, limits=_limits_within(DEFAULT_LIMITS, source, request))
+
+
+def _within_limit(file: GraphFile, request: Request) -> GraphFile:
+    """The file, to be read within the limit for the process."""
+    return replace(file, limits=_limits_within(file.limits, file, request))
+
+
+def _limits_within(limits: Limits, source: Any, request: Request) -> Limits:
+    """The limits, with one on memory where there is none yet.
+
+    A limit that the interpreter alone may exceed is none for the process, but for what the stages take.
+    """
+    if request.memory_limit is None or request.memory_limit < LEAST_LIMIT or limits.memory_bytes is not None:
+        return limits
+    return limits.with_values({"memory_bytes": process_limit(source, request)})
+
+
+def name_of(source: Source) -> str:
+    """What messages call a source."""
+    return source.origin.name if isinstance(source, Graph) else os.fspath(source.path)
+
+
+def process_limit(source: Any, request: Request) -> int | None:
+    """The limit as one for the whole process; on top of what that holds, where it holds a graph or other things."""
+    limit = request.memory_limit
+    if limit is None:
+        return None
+    if isinstance(source, GraphFile) and source.limits.memory_bytes is not None:
+        return source.limits.memory_bytes
+    from wedgewise.store.orient import COUNTING_BYTES
+
+    held = hardware.resident_bytes()
+    return limit if isinstance(source, GraphFile) and held <= COUNTING_BYTES else held + limit

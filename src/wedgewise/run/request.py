@@ -1,0 +1,73 @@
+"""`Request`: what was asked, made once by the API or the command line, and handed on as it is."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from wedgewise.algorithms import ENGINE
+from wedgewise.machine import hardware
+from wedgewise.machine.parameters import as_integer
+from wedgewise.machine.progress import Tell
+
+ARRAY, TABLE, OBJECT, LISTING = "array", "table", "object", "listing"
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """A question about a source, and how it is to be answered.
+
+    Attributes
+    ----------
+    question, details : its name, and its own parameters, checked
+    source : a Graph, whatever `Graph` accepts, a `GraphFile`, or a store
+    device, algorithm, order, relabel, knobs : what computes it, and on what form of the graph
+    memory_limit, threads : what that may take; of threads, as many as this process gets, unless a cluster counts
+    cluster, workers : who counts instead of this process
+    resume, work_folder : what becomes of work that was ended
+    verify : check the answer by another method
+    progress : as in `wedgewise.count`
+    rows : what becomes of the answer: an array, a table whose rows are streamed, one object in memory, or a listing
+    output : the file that a table is written to; None for text
+    because : what is to be said of the request itself, such as fewer threads than were asked for
+    """
+
+    question: str = "count"
+    source: Any = None
+    details: Mapping[str, Any] = field(default_factory=dict)
+    device: str = "auto"
+    algorithm: str = "auto"
+    order: str = "auto"
+    relabel: str = "auto"
+    memory_limit: int | None = None
+    threads: int | None = None
+    knobs: Mapping[str, int | str] | None = None
+    cluster: str | None = None
+    workers: int | None = None
+    resume: bool = True
+    work_folder: str | os.PathLike[str] | None = None
+    verify: bool = False
+    progress: Tell | bool | None = None
+    rows: str = ARRAY
+    output: str | None = None
+    because: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        for name in ("memory_limit", "threads", "workers"):
+            if getattr(self, name) is not None:
+                object.__setattr__(self, name, as_integer(name, getattr(self, name)))
+        if self.threads is not None and self.cluster is None:
+            object.__setattr__(self, "because", (*self.because, *hardware.note_on_threads(self.threads)))
+            object.__setattr__(self, "threads", hardware.granted_threads(self.threads))
+
+    @property
+    def engine(self) -> str:
+        """The algorithm on blocks, which is the engine where none was asked for."""
+        return ENGINE if self.algorithm == "auto" else self.algorithm
+
+    @property
+    def by_workers(self) -> bool:
+        """Whether other processes are to count."""
+        return self.cluster is not None or self.workers is not None

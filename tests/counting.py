@@ -1,0 +1,27 @@
+"""Counts of stores by the homes that have them, with what only these say: how many tasks were known already."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from wedgewise.answer.cluster import Cluster
+from wedgewise.answer.disk import Disk
+from wedgewise.machine.progress import Tell
+from wedgewise.run.outofcore import StoreCount
+from wedgewise.run.request import Request
+from wedgewise.store.open import Store, open_store
+
+
+def count_store(store: Store | str | os.PathLike[str], *, progress: Tell | None = None, **how: Any) -> StoreCount:
+    """Count in this process; `how` are fields of `Request`."""
+    return Disk.prepare(Request(**how), _opened(store)).run(progress)
+
+
+def count_on_cluster(store: Store | str | os.PathLike[str], *, progress: Tell | None = None, **how: Any) -> StoreCount:
+    """Count by workers; `how` are fields of `Request`."""
+    return Cluster.prepare(Request(**how), _opened(store)).run(progress)
+
+
+def _opened(store: Store | str | os.PathLike[str]) -> Store:
+    return store if isinstance(store, Store) else open_store(store)
