@@ -11,6 +11,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 from wedgewise.algorithms import ENGINE, find
 from wedgewise.answer.found import Answered, result_of
@@ -61,9 +62,12 @@ class Disk:
 
 def open_for(request: Request) -> Store:
     """The store that a question is asked of, where it can be."""
-    store = request.source
-    refuse(request, store.place if isinstance(store, Store) else store)
-    return store if isinstance(store, Store) else open_store(store, request.work_folder)
+    source, work = request.source, request.work_folder
+    if not isinstance(source, Store):
+        refuse(request, source)
+        return open_store(source, work)
+    refuse(request, source.place)
+    return source if work is None else replace(source, work_folder=Path(work))
 
 
 def refuse(request: Request, name: object) -> None:
