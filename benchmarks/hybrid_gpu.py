@@ -37,7 +37,8 @@ from wedgewise.errors import DeviceError, VerificationError
 from wedgewise.generate import kronecker
 from wedgewise.machine import files as storage
 from wedgewise.machine import gpu, hardware
-from wedgewise.run.hybrid import GraphBlocks, Hybrid, HybridRun, plan_graph
+from wedgewise.run.hybrid import GraphBlocks, Hybrid, plan_graph
+from wedgewise.run.local import Ran
 from wedgewise.run.reduce import reduce
 from wedgewise.run.request import Request
 from wedgewise.stages import OrientedGraph
@@ -129,13 +130,11 @@ def cells(options: argparse.Namespace, scale: int) -> list[tuple[str, int]]:
     ]
 
 
-def timed(
-    hybrid: Hybrid, scale: int, budget: Budget, triangles: int
-) -> tuple[HybridRun | None, float, tuple[float, ...]]:
+def timed(hybrid: Hybrid, scale: int, budget: Budget, triangles: int) -> tuple[Ran | None, float, tuple[float, ...]]:
     """The run of median time, its seconds, and those of all, after one that warms up; no run without time for it."""
     checked(hybrid, triangles)
     taken: list[float] = []
-    runs: list[HybridRun] = []
+    runs: list[Ran] = []
     while budget.allows(scale, taken):
         run, seconds = checked(hybrid, triangles)
         runs.append(run)
@@ -146,7 +145,7 @@ def timed(
     return runs[taken.index(seconds)], seconds, tuple(taken)
 
 
-def checked(hybrid: Hybrid, triangles: int) -> tuple[HybridRun, float]:
+def checked(hybrid: Hybrid, triangles: int) -> tuple[Ran, float]:
     """One run and its seconds; one that never ends says where it is, and one that counts wrongly is an error."""
     faulthandler.dump_traceback_later(STUCK_SECONDS, exit=True)
     try:
@@ -161,9 +160,10 @@ def checked(hybrid: Hybrid, triangles: int) -> tuple[HybridRun, float]:
     return run, seconds
 
 
-def looked_at(run: HybridRun) -> dict[str, Any]:
+def looked_at(run: Ran) -> dict[str, Any]:
     """What happened in a run."""
     timeline, blocks = run.timeline, run.plan.blocks
+    assert timeline is not None
     assert blocks is not None
     devices = timeline.device_uses
     return {
@@ -232,7 +232,7 @@ def measure_cells(
             say(f"{name}: no time left for {way} with {parts} parts, but to warm up")
             continue
         yield Measured(*about, seconds, repeats, **looked_at(run))
-        if way == SCHEDULES[0] and options.output is not None:
+        if way == SCHEDULES[0] and options.output is not None and run.timeline is not None:
             run.timeline.write(options.output / f"hybrid_gpu-{scale}-{parts}.svg")
 
 

@@ -35,7 +35,7 @@ def by_workers(assignment: Assignment, crew: LocalWorkers) -> tuple[float, int]:
     begin = time.perf_counter()
     driver.run(crew)
     seconds = time.perf_counter() - begin
-    return seconds, driver.finish().triangles
+    return seconds, sum(partial.triangles for partial in driver.finish().partials.values())
 
 
 def by_threads(assignment: Assignment, desk: Desk) -> tuple[float, int]:

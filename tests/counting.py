@@ -8,6 +8,7 @@ from typing import Any
 from wedgewise.answer.cluster import Cluster
 from wedgewise.answer.disk import Disk
 from wedgewise.machine.progress import Tell
+from wedgewise.run import outofcore
 from wedgewise.run.outofcore import StoreCount
 from wedgewise.run.request import Request
 from wedgewise.store.open import Store, open_store
@@ -15,12 +16,14 @@ from wedgewise.store.open import Store, open_store
 
 def count_store(store: Store | str | os.PathLike[str], *, progress: Tell | None = None, **how: Any) -> StoreCount:
     """Count in this process; `how` are fields of `Request`."""
-    return Disk.prepare(Request(**how), _opened(store)).run(progress)
+    request, opened = Request(**how), _opened(store)
+    return outofcore.count_store(request, opened, Disk.prepare(request, opened), progress)
 
 
 def count_on_cluster(store: Store | str | os.PathLike[str], *, progress: Tell | None = None, **how: Any) -> StoreCount:
     """Count by workers; `how` are fields of `Request`."""
-    return Cluster.prepare(Request(**how), _opened(store)).run(progress)
+    request, opened = Request(**how), _opened(store)
+    return outofcore.count_store(request, opened, Cluster.prepare(request, opened), progress)
 
 
 def _opened(store: Store | str | os.PathLike[str]) -> Store:

@@ -197,7 +197,7 @@ def test_running_out_of_memory_is_a_line(monkeypatch: pytest.MonkeyPatch) -> Non
     def fail(*_: Any, **__: Any) -> None:
         raise MemoryError("Unable to allocate 9 EiB")
 
-    monkeypatch.setattr(ww, "run", fail)
+    monkeypatch.setattr("wedgewise.cli.app.answer", fail)
     result = invoke("count", KARATE)
     assert result.exit_code == 1
     assert result.stderr.startswith("error: out of memory (Unable to allocate 9 EiB); ")
@@ -207,7 +207,7 @@ def test_ctrl_c_in_a_command_exits_130(monkeypatch: pytest.MonkeyPatch) -> None:
     def interrupted(*_: Any, **__: Any) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(ww, "run", interrupted)
+    monkeypatch.setattr("wedgewise.cli.app.answer", interrupted)
     result = invoke("count", KARATE)
     assert (result.exit_code, result.stdout, result.stderr) == (130, "", "interrupted\n")
 
@@ -216,7 +216,7 @@ def test_a_defect_is_not_hidden(monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*_: Any, **__: Any) -> None:
         raise ZeroDivisionError
 
-    monkeypatch.setattr(ww, "run", fail)
+    monkeypatch.setattr("wedgewise.cli.app.answer", fail)
     assert isinstance(invoke("count", KARATE).exception, ZeroDivisionError)
 
 

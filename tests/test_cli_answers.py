@@ -252,7 +252,7 @@ def test_errors_are_one_line_and_leave_nothing(
 def test_text_labels_in_an_array_are_refused_before_the_work(
     command: str, files: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(ww, "run", None)
+    monkeypatch.setattr("wedgewise.answer.answering.choose_place", None)
     result = invoke(command, files["text"], "-o", str(tmp_path / "answer.npy"))
     assert result.exit_code == 1
     assert ".npy holds numbers, and the labels are text; write .csv or .parquet" in result.stderr

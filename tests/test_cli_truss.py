@@ -117,7 +117,7 @@ def test_arrays_hold_integers(choice: str, labels: str, files: dict[str, str], t
 def test_text_labels_in_an_array_are_refused_before_the_work(
     suffix: str, files: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(ww, "run", None)
+    monkeypatch.setattr("wedgewise.answer.answering.choose_place", None)
     result = invoke("truss", files["text"], "-o", str(tmp_path / f"answer.{suffix}"))
     assert (result.exit_code, result.stdout) == (1, "")
     assert f".{suffix} holds numbers, and the labels are text; write .csv or .parquet" in result.stderr

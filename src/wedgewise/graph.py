@@ -325,9 +325,11 @@ class Graph:
         """The oriented form, prepared at the first call and kept until `release`."""
         from wedgewise.prepare.orient import orient, relabel
 
-        threads = hardware.granted_threads(threads)
         simple = self.simple
         with self._lock:
+            if (order, relabelling) in self._oriented:
+                return self._oriented[order, relabelling]
+            threads = hardware.granted_threads(threads)
             if (order, "rank") not in self._oriented:
                 self._oriented[order, "rank"] = orient(simple, order, threads=threads)
                 self.preparations += 1

@@ -242,6 +242,7 @@ DRIVER = """
 import os, sys
 from wedgewise.run import _cluster_batches, _cluster_local, journal
 from wedgewise.answer.cluster import Cluster
+from wedgewise.run.outofcore import count_store
 from wedgewise.run.request import Request
 from wedgewise.store.open import open_store
 folder, store, how, lines, _cluster_local.PROGRAM = *sys.argv[1:4], int(sys.argv[4]), sys.argv[5]
@@ -258,7 +259,8 @@ def append(path, text):
     lines -= 1
     really_append(path, text)
 _cluster_local.LocalWorker.start, journal.append_line = start, append
-found = Cluster.prepare(Request(workers=2), open_store(store)).run(None)
+asked, store = Request(workers=2), open_store(store)
+found = count_store(asked, store, Cluster.prepare(asked, store))
 print("found", found.triangles, found.resumed)
 """
 

@@ -74,7 +74,13 @@ def test_stores_are_made_and_opened(tmp_path: Path) -> None:
     assert (type(store), store.n, store.m, store.parts, store.folder) == (ww.Store, 4, 4, 2, tmp_path / "store")
     assert stages
     assert list(ww.open_store(store.folder).labels()) == ["ada", "bob", "cy", "dee"]
-    assert ww.count(store.folder) == 1
+    assert ww.count(store.folder) == ww.count(store) == 1
+    assert ww.triangles(store).tolist() == [1, 1, 1, 0]
+    assert ww.explain("count", store).n == 4
+    assert ww.edge_support(store, work_folder=tmp_path / "work").sum() == 3
+    assert (tmp_path / "work").is_dir()
+    with pytest.raises(errors.PreconditionError, match="a store answers"):
+        ww.trussness(store)
     with pytest.raises(errors.UnknownNameError, match="no scheme"):
         ww.partition(table, tmp_path / "other", scheme="none")
     with pytest.raises(errors.MissingFileError, match="is no store"):

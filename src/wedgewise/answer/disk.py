@@ -11,7 +11,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import Protocol
+from pathlib import Path
 
 from wedgewise.algorithms import ENGINE, find
 from wedgewise.answer.found import Answered, result_of
@@ -21,9 +21,10 @@ from wedgewise.errors import PreconditionError, VerificationError
 from wedgewise.machine.out_of_memory import memory_for
 from wedgewise.machine.progress import Tell
 from wedgewise.result import Result
-from wedgewise.run.journal import notes_on_counting
+from wedgewise.run.journal import Journal, notes_on_counting
+from wedgewise.run.local import Ran
 from wedgewise.run.memory import triple_answer
-from wedgewise.run.outofcore import Counting, StoreCount, count_store, plan_count
+from wedgewise.run.outofcore import Counting, StoreCount, StoreTasks, count_store, plan_count, work_key
 from wedgewise.run.owners import owned_answer
 from wedgewise.run.plan import Plan, with_reasons
 from wedgewise.run.request import ARRAY, Request
@@ -33,39 +34,40 @@ from wedgewise.store.open import Store, open_store
 ANSWERED = ("count", *COMPUTES)
 
 
-class StoreHome(Protocol):
-    """Who counts a store."""
-
-    @property
-    def plan(self) -> Plan: ...
-
-    def run(self, tell: Tell | None, *, journal: bool = True) -> StoreCount:
-        """The count of all tasks; with a journal, each of them is written down when it is finished."""
-
-
 @dataclass(frozen=True, slots=True)
 class Disk:
     """The tasks of a store, and what each of them takes."""
 
-    request: Request
     store: Store
-    tasks: Counting
+    counting: Counting
     plan: Plan
+
+    @property
+    def key(self) -> str:
+        return work_key(self.store, self.plan.algorithm, self.plan.knobs)
+
+    @property
+    def busy(self) -> int:
+        return len(self.counting.order)
 
     @classmethod
     def prepare(cls, request: Request, store: Store) -> Disk:
         """Plan within the memory limit, or raise where that is too little."""
-        return cls(request, store, *plan_count(request, store))
+        return cls(store, *plan_count(request, store))
 
-    def run(self, tell: Tell | None, *, journal: bool = True) -> StoreCount:
-        return count_store(self.request, self.store, (self.tasks, self.plan), tell, journal=journal)
+    def run(self, journal: Journal | None, tell: Tell | None) -> Ran:
+        """Count one task after the other, on all threads."""
+        return Ran(self.counting.run(journal, tell), self.plan)
 
 
 def open_for(request: Request) -> Store:
     """The store that a question is asked of, where it can be."""
-    store = request.source
-    refuse(request, store.place if isinstance(store, Store) else store)
-    return store if isinstance(store, Store) else open_store(store, request.work_folder)
+    source, work = request.source, request.work_folder
+    if not isinstance(source, Store):
+        refuse(request, source)
+        return open_store(source, work)
+    refuse(request, source.place)
+    return source if work is None else replace(source, work_folder=Path(work))
 
 
 def refuse(request: Request, name: object) -> None:
@@ -133,7 +135,7 @@ def plan_of_store(request: Request, store: Store) -> Plan:
     return with_reasons(_home(request, store).plan, (*request.because, *notes_on_counting(store)))
 
 
-def _home(request: Request, store: Store) -> StoreHome:
+def _home(request: Request, store: Store) -> StoreTasks:
     """Who counts a store."""
     if request.by_workers:
         from wedgewise.answer.cluster import Cluster
@@ -154,7 +156,7 @@ def _counted(request: Request, store: Store, tell: Tell | None, opening: float) 
         again = replace(request, device="auto", algorithm=other, knobs=None)
         if not request.by_workers:
             plan_count(again, store)  # refused now, not after the count
-    found = _home(request, store).run(tell)
+    found = count_store(request, store, _home(request, store), tell)
     seconds = {"open": opening, "count": time.perf_counter() - begin}
     verified = None
     if again is not None:
@@ -175,7 +177,7 @@ def _counted(request: Request, store: Store, tell: Tell | None, opening: float) 
 
 def _verified(again: Request, store: Store, found: StoreCount) -> str:
     """Count again by another algorithm, or raise; how it was done."""
-    triangles = _home(again, store).run(None, journal=False).triangles
+    triangles = count_store(again, store, _home(again, store), journal=False).triangles
     if triangles != found.triangles:
         raise VerificationError(
             f"{found.plan.algorithm} counts {found.triangles:,} triangles and {again.algorithm} {triangles:,}: please "

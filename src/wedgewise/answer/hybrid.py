@@ -9,7 +9,9 @@ from wedgewise.answer.questions import Asked
 from wedgewise.graph import Graph
 from wedgewise.machine.progress import Tell
 from wedgewise.run import hybrid
-from wedgewise.run.outofcore import StoreCount
+from wedgewise.run.journal import Journal
+from wedgewise.run.local import Ran
+from wedgewise.run.outofcore import work_key
 from wedgewise.run.plan import Plan, check_preparation, choose_order_of_blocks
 from wedgewise.run.reduce import reduce
 from wedgewise.run.request import Request
@@ -52,7 +54,6 @@ class Hybrid:
 class HybridStore:
     """A store, and its tasks that are to be shared out."""
 
-    request: Request
     store: Store
     tasks: hybrid.Hybrid
 
@@ -60,10 +61,19 @@ class HybridStore:
     def plan(self) -> Plan:
         return self.tasks.plan
 
+    @property
+    def key(self) -> str:
+        return work_key(self.store, self.tasks.sizes.pairing.reason, self.plan.knobs)
+
+    @property
+    def busy(self) -> int:
+        return len(self.tasks.division.tasks)
+
     @classmethod
     def prepare(cls, request: Request, store: Store) -> HybridStore:
         """Plan within the memory limit, or raise where that is too little."""
-        return cls(request, store, hybrid.plan_store(request, store))
+        return cls(store, hybrid.plan_store(request, store))
 
-    def run(self, tell: Tell | None, *, journal: bool = True) -> StoreCount:
-        return hybrid.count_store_hybrid(self.request, self.store, self.tasks, tell, journal=journal)
+    def run(self, journal: Journal | None, tell: Tell | None) -> Ran:
+        """Count on GPUs and threads together."""
+        return self.tasks.run(tell, journal)

@@ -104,12 +104,12 @@ def _memory_files() -> list[tuple[str, str, str, str]]:
     for folder in _control_groups("memory"):
         limit, used = f"{folder}/memory.limit_in_bytes", f"{folder}/memory.usage_in_bytes"
         files.append((limit, used, f"{folder}/memory.stat", "total_inactive_file"))
-    return [group for group in files if _words(group[0])]
+    return files
 
 
 def _left_in(limit_file: str, used_file: str, stat_file: str, cached_name: str) -> int | None:
-    limit, used = _words(limit_file), _words(used_file)
-    if not limit or not used or limit[0] == "max":
+    limit = _words(limit_file)
+    if not limit or limit[0] == "max" or not (used := _words(used_file)):
         return None
     stat = _words(stat_file)
     cached = int(stat[stat.index(cached_name) + 1]) if cached_name in stat else 0

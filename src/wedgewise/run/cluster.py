@@ -18,7 +18,6 @@ from __future__ import annotations
 import os
 from collections import Counter, deque
 from collections.abc import Callable
-from contextlib import closing, nullcontext
 from dataclasses import dataclass, replace
 from itertools import count
 from typing import Protocol
@@ -29,15 +28,13 @@ from wedgewise.algorithms._passes import Partial
 from wedgewise.errors import ClusterError, InputError, PreconditionError, VerificationError
 from wedgewise.machine import hardware
 from wedgewise.machine.budget import LEAST_LIMIT, check_limit
-from wedgewise.machine.out_of_memory import memory_for
 from wedgewise.run._cluster_batches import make_batches
 from wedgewise.run._cluster_wire import Finished, Order, Reply
-from wedgewise.run.journal import Journal, kept_journal
+from wedgewise.run.journal import Journal
 from wedgewise.run.local import Execution
 from wedgewise.run.memory import DRIVEN_TASK_BYTES, TaskMemory, lists_bytes, room_beside_lists, triple_answer
-from wedgewise.run.outofcore import StoreCount, plan_of, reuse_order, total_of, work_key
-from wedgewise.run.plan import Plan, with_reasons
-from wedgewise.run.reduce import Computed
+from wedgewise.run.outofcore import plan_of, reuse_order, work_key
+from wedgewise.run.plan import Plan
 from wedgewise.run.request import Request
 from wedgewise.stages.blocks import Task
 from wedgewise.stages.tasks import tasks_of
@@ -85,31 +82,6 @@ class Workers(Protocol):
 
     def close(self) -> None:
         """Cancel whatever is under way, and leave nothing behind."""
-
-
-@memory_for("count")
-def count_on_cluster(
-    request: Request, assignment: Assignment, tell: Tell = None, *, journal: bool = True
-) -> StoreCount:
-    """Count the triangles of a store with the workers of a Dask cluster or of this machine, exactly.
-
-    Raises
-    ------
-    ClusterError
-        When no scheduler or no worker answers, when versions or graphs differ, or when a task ends its workers.
-    """
-    from wedgewise.run._cluster_local import LocalWorkers
-    from wedgewise.run._dask import connect
-
-    keeping = kept_journal(assignment.store, assignment.key, len(assignment.busy), resume=request.resume)
-    with keeping if journal else nullcontext((None, ())) as (written, notes):
-        resumed = 0 if written is None else len(written.done)
-        driver = Driver(assignment, written, tell)
-        if driver.left:
-            started = LocalWorkers(request.workers or 1) if request.cluster is None else connect(request.cluster)
-            with closing(started) as crew:
-                driver.run(crew)
-        return StoreCount(driver.finish(), with_reasons(assignment.plan, notes), resumed, driver.seconds)
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,15 +192,10 @@ class Driver:
             self._feed(workers)
             self._take(workers.delivery())
 
-    def finish(self) -> Computed:
-        """The sum of all tasks; the journal is not needed any more."""
+    def finish(self) -> Execution:
+        """What all tasks have found."""
         idle = {task.number: Partial(task.number, 0, 0) for task in self._assignment.tasks}
-        partials = {**idle, **self._partials}
-        execution = Execution(len(idle), partials, Work(()), task_seconds=self.seconds)
-        computed = total_of(self._assignment.store, execution, self._assignment.plan)
-        if self._journal is not None:
-            self._journal.remove()
-        return computed
+        return Execution(len(idle), {**idle, **self._partials}, Work(()), task_seconds=self.seconds)
 
     def _feed(self, workers: Workers) -> None:
         """Submit as much as keeps the workers busy, or one suspect when nothing else is under way."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import traceback
 from collections.abc import Callable, Mapping
-from contextlib import ExitStack, nullcontext
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
@@ -30,10 +30,10 @@ from wedgewise.run._hybrid_plan import BlockSource, Pairing, Places, choose_part
 from wedgewise.run._hybrid_queue import TaskQueue
 from wedgewise.run._hybrid_streams import Arrived, DevicePlace, StreamWorker
 from wedgewise.run._hybrid_workers import Crew, HostWorker
-from wedgewise.run.journal import Journal, kept_journal
-from wedgewise.run.local import Execution
+from wedgewise.run.journal import Journal
+from wedgewise.run.local import Execution, Ran
 from wedgewise.run.memory import HYBRID_TASK_BYTES, Pair, TaskMemory, lists_bytes, room_beside_lists
-from wedgewise.run.plan import Plan, allowed_memory, check_memory, with_reasons
+from wedgewise.run.plan import Plan, allowed_memory, check_memory
 from wedgewise.run.request import Request
 from wedgewise.run.timeline import Timeline
 from wedgewise.stages import OrientedGraph
@@ -41,7 +41,6 @@ from wedgewise.stages.blocks import Block, Blocks, Partition
 from wedgewise.stages.tasks import Counts
 
 if TYPE_CHECKING:
-    from wedgewise.run.outofcore import StoreCount
     from wedgewise.store.open import Store
 
 Tell = Callable[[str, int, int], None] | None
@@ -63,15 +62,6 @@ class GraphBlocks:
 
 
 @dataclass(frozen=True, slots=True)
-class HybridRun:
-    """What was found, by the plan as it was carried out, and what ran where and when."""
-
-    execution: Execution
-    plan: Plan
-    timeline: Timeline
-
-
-@dataclass(frozen=True, slots=True)
 class Hybrid:
     """A planned count; ``kernels`` are those that its tasks launch on every device."""
 
@@ -83,7 +73,7 @@ class Hybrid:
     kernels: tuple[Kernel, ...]
 
     @memory_for("count")
-    def run(self, tell: Tell = None, journal: Journal | None = None) -> HybridRun:
+    def run(self, tell: Tell = None, journal: Journal | None = None) -> Ran:
         """Count all tasks that the journal does not have."""
         known = {} if journal is None else dict(journal.done)
         keep = (lambda found: None) if journal is None else journal.add
@@ -92,7 +82,7 @@ class Hybrid:
         found = {task.number: Partial(task.number, 0, 0) for task in self.division.everything}
         execution = Execution(len(found), {**found, **known, **running.crew.partials}, Work(()))
         plan = replace(self.plan, reasons=(*self.plan.reasons, *running.crew.notes))
-        return HybridRun(execution, plan, running.timeline())
+        return Ran(execution, plan, running.timeline())
 
 
 class _Running:
@@ -267,23 +257,6 @@ def plan_store(request: Request, store: Store) -> Hybrid:
     manifest = store.manifest
     asked = "count", manifest.order, Shape(manifest.n, manifest.m, manifest.wedges)
     return _planned(store, pairing, replace(places, room=room), asked, 0, ())
-
-
-def count_store_hybrid(
-    request: Request, store: Store, hybrid: Hybrid, tell: Tell = None, *, journal: bool = True
-) -> StoreCount:
-    """Count a store on GPUs and threads together, as planned."""
-    from wedgewise.run.outofcore import StoreCount, total_of, work_key
-
-    key = work_key(store, hybrid.sizes.pairing.reason, hybrid.plan.knobs)
-    keeping = kept_journal(store, key, len(hybrid.division.tasks), resume=request.resume)
-    with keeping if journal else nullcontext((None, ())) as (written, notes):
-        resumed = 0 if written is None else len(written.done)
-        run = hybrid.run(tell, written)
-        computed = total_of(store, run.execution, run.plan)
-        if written is not None:
-            written.remove()
-    return StoreCount(computed, with_reasons(run.plan, notes), resumed, timeline=run.timeline)
 
 
 def _planned(

@@ -17,6 +17,7 @@ from wedgewise.stages import OrientedGraph
 
 if TYPE_CHECKING:
     from wedgewise.run.device_listing import DeviceListing
+    from wedgewise.run.timeline import Timeline
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +35,15 @@ class Execution:
     seconds: dict[str, float] = field(default_factory=dict)
     listing: DeviceListing | None = None
     task_seconds: dict[int, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Ran:
+    """What was found, by the plan as it was carried out; of GPUs and threads together, what ran where and when."""
+
+    execution: Execution
+    plan: Plan
+    timeline: Timeline | None = None
 
 
 @memory_for("count")

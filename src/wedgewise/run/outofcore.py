@@ -18,7 +18,7 @@ from contextlib import nullcontext
 from copy import copy
 from dataclasses import dataclass, field, replace
 from itertools import groupby, islice
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
@@ -31,7 +31,7 @@ from wedgewise.machine.budget import room_within
 from wedgewise.machine.out_of_memory import memory_for
 from wedgewise.run.block_cache import BlockCache, triple_of
 from wedgewise.run.journal import LINE_BYTES, Journal, kept_journal, key_of
-from wedgewise.run.local import Execution
+from wedgewise.run.local import Execution, Ran
 from wedgewise.run.memory import (
     COUNTED_TASK_BYTES,
     Pair,
@@ -80,9 +80,26 @@ class StoreCount:
         return self.computed.triangles
 
 
+class StoreTasks(Protocol):
+    """The tasks of a store as they were planned; `key` says what their results depend on."""
+
+    @property
+    def plan(self) -> Plan: ...
+
+    @property
+    def key(self) -> str: ...
+
+    @property
+    def busy(self) -> int:
+        """How many of them can have triangles."""
+
+    def run(self, journal: Journal | None, tell: Tell) -> Ran:
+        """Count those that the journal does not have, and write each down there when it is finished."""
+
+
 @memory_for("count")
 def count_store(
-    request: Request, store: Store, planned: tuple[Counting, Plan], tell: Tell = None, *, journal: bool = True
+    request: Request, store: Store, tasks: StoreTasks, tell: Tell = None, *, journal: bool = True
 ) -> StoreCount:
     """Count the triangles of a store as planned, exactly; with a journal, every finished task is written down there.
 
@@ -91,16 +108,14 @@ def count_store(
     InputError
         When there is a journal of another graph or of other options.
     """
-    counting, plan = planned
-    key = work_key(store, plan.algorithm, plan.knobs)
-    keeping = kept_journal(store, key, len(counting.order), resume=request.resume)
+    keeping = kept_journal(store, tasks.key, tasks.busy, resume=request.resume)
     with keeping if journal else nullcontext((None, ())) as (written, notes):
         resumed = 0 if written is None else len(written.done)
-        execution = counting.run(written, tell)
-        computed = total_of(store, execution, plan)
+        ran = tasks.run(written, tell)
+        computed = total_of(store, ran.execution, ran.plan)
         if written is not None:
             written.remove()
-    return StoreCount(computed, with_reasons(plan, notes), resumed, execution.task_seconds)
+    return StoreCount(computed, with_reasons(ran.plan, notes), resumed, ran.execution.task_seconds, ran.timeline)
 
 
 def plan_count(request: Request, store: Store) -> tuple[Counting, Plan]:
