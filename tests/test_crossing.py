@@ -8,6 +8,7 @@ import os
 import pickle
 import subprocess
 import sys
+import tempfile
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -44,6 +45,7 @@ OBJECTS: dict[type, Callable[[], Any]] = {
     ww.Plan: lambda: ww.explain("count", KARATE),
     ww.Result: lambda: ww.run("triangles", KARATE, verify=True),
     ww.Truss: lambda: ww.k_truss(KARATE, 4),
+    ww.Store: lambda: ww.partition(KARATE, Path(tempfile.mkdtemp()) / "store"),
     ww.TrussLevel: lambda: ww.truss_summary(KARATE)[0],
     CleanReport: lambda: ww.Graph(KARATE).cleaned,
     GeneralizedDegree: lambda: ww.generalized_degree(KARATE),

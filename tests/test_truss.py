@@ -18,6 +18,7 @@ import wedgewise as ww
 from wedgewise import Graph, generate
 from wedgewise.algorithms import find
 from wedgewise.algorithms._contract import Algorithm, FoundTruss, Shape, TrussAnswer, TrussJob
+from wedgewise.algorithms._passes import Partial
 from wedgewise.algorithms._truss import core as _core
 from wedgewise.algorithms._truss import living as _living
 from wedgewise.algorithms._truss import peel as _peel
@@ -430,3 +431,9 @@ def test_rows_of_edges_are_not_made_once_work_has_stopped(monkeypatch: pytest.Mo
     ends = np.array([1, 2], np.uint64)
     living = Living.of(ends, np.arange(2, dtype=np.uint32), np.zeros(2, np.uint32), 3, 1)
     assert living.stops.tolist() == [0, 0, 0]
+
+
+def test_supports_that_do_not_add_up_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_core, "run_pass", lambda *_: [Partial(0, 1, 1)])
+    with pytest.raises(VerificationError, match="supports do not sum up to three per triangle: please report this"):
+        ww.trussness(fixture_pairs("karate"), algorithm="peel")

@@ -267,9 +267,11 @@ ON_CPU = (
         (
             Edit(
                 "read/_text_kernel.py",
-                "        if at > end or at - line > line_limit:\n            return REFUSED, line, pairs, columns\n"
+                "        if at > end or at - line > line_limit:\n"
+                "            return REFUSED, line, pairs, columns, comments\n"
                 "        at += _ONE\n        if outcome == _PAIR:\n",
-                "        if at > end or at - line > line_limit:\n            return REFUSED, line, pairs, columns\n"
+                "        if at > end or at - line > line_limit:\n"
+                "            return REFUSED, line, pairs, columns, comments\n"
                 "        at += _ONE\n        if outcome == _PAIR and at <= end:\n",
             ),
         ),

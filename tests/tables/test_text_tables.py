@@ -269,6 +269,7 @@ REFUSED: dict[str, tuple[bytes, dict[str, Any], str]] = {
         {"source": "b", "target": "ann"},
         "<stream>: more than one column 'ann' to take targets from; there are: 'Ann', 'ANN', 'b'",
     ),
+    "a return within a line": (b"a,b\n" * MANY + b"c,d\re\n", {}, f":{MANY + 1}: carriage return"),
     "a short line": (b"u,v,w\n1,2,3\n4,5\n", {"weight": "w"}, ":3: 2 columns in the row where the header has 3: '4,5'"),
     "a short line without a header": (
         b"1,2,3\n4,5\n",

@@ -112,11 +112,10 @@ def name_of(source: Source) -> str:
     return source.origin.name if isinstance(source, Graph) else os.fspath(source.path)
 
 
-def process_limit(source: Any, request: Request) -> int | None:
+def process_limit(source: Any, request: Request) -> int:
     """The limit as one for the whole process; on top of what that holds, where it holds a graph or other things."""
     limit = request.memory_limit
-    if limit is None:
-        return None
+    assert limit is not None
     if isinstance(source, GraphFile) and source.limits.memory_bytes is not None:
         return source.limits.memory_bytes
     from wedgewise.store.orient import COUNTING_BYTES

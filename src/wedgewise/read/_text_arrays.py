@@ -98,7 +98,7 @@ def _find_shape(span: NDArray[np.uint8], form: RowFormat, line_limit: int) -> _S
     two = np.minimum(one + 1, len(others) - 1)
     first_ends, second_ends = others[one], others[two]
     first_digits, second_digits = first_ends - begins, second_ends - first_ends - 1
-    decides = np.isin(bytes_there, (_RETURN, _QUOTE)).any()  # about the rest of a line
+    decides = ((bytes_there == _RETURN) | (bytes_there == _QUOTE)).any()  # about the rest of a line
     has_columns = _separates(bytes_there[two], delimiter) & ~decides
     usual = _separates(bytes_there[one], delimiter)
     usual &= has_columns | (second_ends == ends) | ((bytes_there[two] == _RETURN) & (second_ends + 1 == ends))

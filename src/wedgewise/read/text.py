@@ -280,11 +280,11 @@ class _IntegerReader:
 
     def _row_at(self, text: Bytes, position: int) -> Row | Fault | None:
         """What a line is that the parser leaves to the rules: one with quotes, or a comment; others are faulty."""
-        line = text[position : find_newline(text, position)].tobytes()
-        is_left = b'"' in line or begins_like_comment(line)
-        if not is_left or len(line) > self._limits.line_bytes:
+        end = find_newline(text, position)
+        if end - position > self._limits.line_bytes:
             return FAULTY
-        return inspect_integers(line, self._form)
+        line = text[position:end].tobytes()
+        return inspect_integers(line, self._form) if b'"' in line or begins_like_comment(line) else FAULTY
 
     def _refuse(self, text: Bytes, position: int) -> None:
         """Raise what is wrong with the line that starts at `position`."""
