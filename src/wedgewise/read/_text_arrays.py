@@ -114,7 +114,7 @@ def _find_shape(span: NDArray[np.uint8], form: RowFormat, line_limit: int) -> _S
 def _separates(bytes_there: NDArray[np.uint8], delimiter: int) -> NDArray[np.bool_]:
     """Whether a byte ends a label: the delimiter, or a tab where it is a blank."""
     also = _TAB if delimiter == BLANK[0] else delimiter
-    return np.isin(bytes_there, (delimiter, also))
+    return (bytes_there == delimiter) | (bytes_there == also)
 
 
 def _count_columns(
