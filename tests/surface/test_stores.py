@@ -53,7 +53,7 @@ def test_a_store_is_answered_as_the_graph_is(karate: Path) -> None:
     assert {path.name for path in karate.iterdir() if path.suffix != ".lock"} == files
     assert ww.count(str(karate), algorithm="bbtc", verify=True, threads=1) == 45
     assert ww.count(karate, workers=2) == 45
-    assert ww.count(karate, memory_limit=1 << 30, work_folder=karate.parent / "work") == 45
+    assert ww.count(karate, memory_limit=1 << 34, work_folder=karate.parent / "work") == 45
     assert ww.run("edge_support", karate).to_pandas().columns.tolist() == ["source", "target", "support"]
     assert ww.run("triangles", karate).to_dict()["answer"][0] == 18
 
