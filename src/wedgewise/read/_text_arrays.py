@@ -114,7 +114,8 @@ def _find_shape(span: NDArray[np.uint8], form: RowFormat, line_limit: int) -> _S
 def _separates(bytes_there: NDArray[np.uint8], delimiter: int) -> NDArray[np.bool_]:
     """Whether a byte ends a label: the delimiter, or a tab where it is a blank."""
     also = _TAB if delimiter == BLANK[0] else delimiter
-    return (bytes_there == delimiter) | (bytes_there == also)
+    found: NDArray[np.bool_] = (bytes_there == delimiter) | (bytes_there == also)
+    return found
 
 
 def _count_columns(
@@ -122,7 +123,9 @@ def _count_columns(
 ) -> NDArray[np.int64]:
     """The columns in each of the ranges that are not empty: these start with a separator."""
     if delimiter == BLANK[0]:
-        blank = np.isin(span, np.frombuffer(BLANKS, dtype=np.uint8))
+        blank = np.zeros(len(span), np.bool_)
+        for byte in BLANKS:
+            blank |= span == byte
         marks = np.flatnonzero(blank[:-1] & ~blank[1:] & (span[1:] != _NEWLINE))
         dictionaries = np.flatnonzero(blank[:-1] & (span[1:] == _BRACE)) + 1
         ends = np.minimum(ends, np.append(dictionaries, len(span))[np.searchsorted(dictionaries, begins)])
