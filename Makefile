@@ -13,13 +13,16 @@ LOCK ?=
 RUN := $(VENV)/bin/python
 DATA ?= ../shared/data
 SECONDS ?= 600
+# stores call fsync by the thousand: files of tests lie in memory where that has 8 GB to spare
+FILES := $(shell df -k --output=avail /dev/shm 2>/dev/null | awk 'NR == 2 && $$1 > 8000000 {print "/dev/shm"}')
+export PYTEST_DEBUG_TEMPROOT := $(FILES)
 # each of two processes has half of the tests, and takes half of what the other has left when it is done
 TEST := $(RUN) -m pytest -q -n 2 --dist worksteal
 # tests start processes by the thousand, none of which is to compile the package's text again
 unexport PYTHONDONTWRITEBYTECODE
 # what only runs with a compiler: the loader of kernels, and the code that it makes of columns of bits
-MACHINE_TESTS := tests/test_native.py tests/test_kernel_cache.py \
-	tests/test_supports.py::test_columns_are_summed_for_any_number_of_rows
+MACHINE_TESTS := tests/machine/test_native.py tests/machine/test_kernel_cache.py \
+	tests/algorithms/test_supports.py::test_columns_are_summed_for_any_number_of_rows
 
 help:
 	@echo "make demo        install into .venv and count the triangles of a bundled real graph"

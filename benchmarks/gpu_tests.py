@@ -26,7 +26,7 @@ from sanitize import TOOLS
 from wedgewise.machine import files as storage
 
 ROOT = Path(__file__).resolve().parent.parent
-TESTS = ("tests/devices", "tests/bench/test_bench_runner.py")
+TESTS = ("tests/devices", "tests/bench/test_runner.py")
 ALONE = ("test_limits_cuda.py", "test_hybrid_cuda.py", "test_copies_cuda.py", "ladder_of_memory", "lost_to_the_driver")
 STUCK_SECONDS = 120
 SANITIZE = ROOT / "benchmarks" / "sanitize.py"

@@ -46,14 +46,9 @@ def write_pairs(path: Path, megabytes: int, vertices: int) -> int:
 
 
 def read_wedgewise(path: Path, threads: int) -> Any:
-    from wedgewise.read.content import open_content
-    from wedgewise.read.pieces import edges_of_pieces
-    from wedgewise.read.text import pieces_of_text
-    from wedgewise.stages.limits import DEFAULT_LIMITS
+    from wedgewise.read import read_edges
 
-    with open_content(path, DEFAULT_LIMITS) as content:
-        pieces = pieces_of_text(content, limits=DEFAULT_LIMITS, threads=threads)
-        return edges_of_pieces(pieces, DEFAULT_LIMITS).pairs
+    return read_edges(path, format="text", threads=threads).pairs
 
 
 def read_polars(path: Path, threads: int) -> Any:

@@ -18,9 +18,8 @@ from pathlib import Path
 
 from wedgewise import generate
 from wedgewise.machine import hardware
-from wedgewise.run._cluster_local import LocalWorkers
-from wedgewise.run._cluster_wire import Order
-from wedgewise.run._cluster_worker import Desk
+from wedgewise.run._cluster_worker import TaskBatch, WorkerState
+from wedgewise.run._local_workers import LocalWorkers
 from wedgewise.run.cluster import Assignment, Batch, Driver, assign
 from wedgewise.run.request import Request
 from wedgewise.store.build import write_store
@@ -38,10 +37,10 @@ def by_workers(assignment: Assignment, crew: LocalWorkers) -> tuple[float, int]:
     return seconds, sum(partial.triangles for partial in driver.finish().partials.values())
 
 
-def by_threads(assignment: Assignment, desk: Desk) -> tuple[float, int]:
+def by_threads(assignment: Assignment, state: WorkerState) -> tuple[float, int]:
     """Seconds and triangles of one count in this process."""
     begin = time.perf_counter()
-    found = list(desk.count([task.number for task in assignment.busy]))
+    found = list(state.count([task.number for task in assignment.busy]))
     return time.perf_counter() - begin, sum(item.partial.triangles for item in found)
 
 
@@ -49,12 +48,12 @@ def compare(store: Store, workers: int, repeats: int) -> None:
     """Count in turn, and print every time and the ratio."""
     alone = assign(Request(threads=workers), store)
     shared = assign(Request(threads=1, workers=workers), store)
-    desk = Desk(Order.from_json(alone.order(Batch(0, ()))), None)
+    state = WorkerState(TaskBatch.from_json(alone.message(Batch(0, ()))), None)
     seconds: dict[str, list[float]] = {"threads": [], "workers": []}
     with closing(LocalWorkers(workers)) as crew:
         crew.wait_for(workers)
         for repeat in range(WARMING + repeats):
-            found = {"threads": by_threads(alone, desk), "workers": by_workers(shared, crew)}
+            found = {"threads": by_threads(alone, state), "workers": by_workers(shared, crew)}
             if len({triangles for _, triangles in found.values()}) != 1:
                 raise SystemExit(f"the counts differ: {found}")
             cells = "   ".join(f"{workers} {way} {taken:.3f} s" for way, (taken, _) in found.items())

@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from alike import assert_same
-from graphs import fixture_pairs
+from helpers.graphs import fixture_pairs
+from helpers.same_answers import assert_same
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 

@@ -19,25 +19,20 @@ from wedgewise.api import (
     edge_support,
     explain,
     generalized_degree,
-    iter_triangles,
-    k_truss,
-    list_triangles,
-    max_truss,
+    read,
     run,
     transitivity,
     triangles,
-    truss_components,
-    truss_summary,
-    trussness,
-    write_triangles,
 )
-from wedgewise.graph import Graph, read
-from wedgewise.row_edges import edge_ids
+from wedgewise.api_listing import iter_triangles, list_triangles, write_triangles
+from wedgewise.api_trusses import k_truss, max_truss, truss_components, truss_summary, trussness
+from wedgewise.graph import Graph
 from wedgewise.run.plan import Plan
 from wedgewise.stages.limits import Limits
 from wedgewise.version import __version__
 
 if _typing.TYPE_CHECKING:
+    from wedgewise.row_edges import edge_ids as edge_ids
     from wedgewise.store.build import partition as partition
     from wedgewise.store.open import Store as Store
     from wedgewise.store.open import open_store as open_store
@@ -78,7 +73,7 @@ __all__ = [
 
 
 _MODULES = ("datasets", "generate", "interop")
-_NAMES = {"Store": "store.open", "open_store": "store.open", "partition": "store.build"}
+_NAMES = {"Store": "store.open", "edge_ids": "row_edges", "open_store": "store.open", "partition": "store.build"}
 
 
 def __getattr__(name: str) -> _typing.Any:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from functools import wraps
 from os import PathLike
 from typing import TYPE_CHECKING, Any, ParamSpec, TypedDict, TypeVar, Unpack
@@ -11,19 +11,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wedgewise.algorithms import registry
-from wedgewise.answer_types import Truss, TrussLevel
-from wedgewise.errors import InputError
-from wedgewise.graph import refuse_reading
+from wedgewise.graph import Graph, refuse_reading
 from wedgewise.result import SCHEMA, Result
 from wedgewise.run.plan import Plan
-from wedgewise.run.request import LISTING
 
 if TYPE_CHECKING:
     from wedgewise.algorithms._contract import Algorithm
     from wedgewise.answer_types import GeneralizedDegree
+    from wedgewise.stages import Column
+    from wedgewise.stages.limits import Limits
 
 __all__ = ["SCHEMA", "Result"]
-Asked = ParamSpec("Asked")
+Parameters = ParamSpec("Parameters")
 Answer = TypeVar("Answer")
 Progress = Callable[[str, int, int], None] | bool | None
 
@@ -42,18 +41,21 @@ class How(TypedDict, total=False):
     work_folder: str | PathLike[str] | None
 
 
-def _refusing_reading(question: Callable[Asked, Answer]) -> Callable[Asked, Answer]:
-    """The same question, which says where the keywords of `Graph` belong."""
+def _naming_graph(question: Callable[Parameters, Answer]) -> Callable[Parameters, Answer]:
+    """The same question, which says of a keyword of `Graph` that it belongs there."""
 
     @wraps(question)
-    def ask(*args: Asked.args, **keywords: Asked.kwargs) -> Answer:
-        refuse_reading(keywords)
-        return question(*args, **keywords)
+    def refusing(*args: Parameters.args, **keywords: Parameters.kwargs) -> Answer:
+        try:
+            return question(*args, **keywords)
+        except TypeError:
+            refuse_reading(keywords)
+            raise
 
-    return ask
+    return refusing
 
 
-@_refusing_reading
+@_naming_graph
 def count(
     graph: Any,
     *,
@@ -100,10 +102,7 @@ def count(
     >>> ww.count([(0, 1), (1, 2), (2, 0), (2, 3)])
     1
     """
-    from wedgewise.answer.answering import answer
-    from wedgewise.answer.questions import ask
-
-    request = ask(
+    found: int = _answer(
         "count",
         graph,
         {},
@@ -118,8 +117,7 @@ def count(
         work_folder=work_folder,
         cluster=cluster,
         workers=workers,
-    )
-    found: int = answer(request).answer
+    ).answer
     return found
 
 
@@ -134,7 +132,7 @@ def triangles(graph: Any, **how: Unpack[How]) -> NDArray[np.int64]:
     >>> ww.triangles([(0, 1), (1, 2), (2, 0), (2, 3)])
     array([1, 1, 1, 0])
     """
-    answer: NDArray[np.int64] = _ask("triangles", graph, how)
+    answer: NDArray[np.int64] = ask("triangles", graph, how)
     return answer
 
 
@@ -152,116 +150,8 @@ def edge_support(graph: Any, **how: Unpack[How]) -> NDArray[np.int64]:
     >>> g.edges.tolist()
     [[0, 1], [0, 2], [1, 2], [2, 3]]
     """
-    answer: NDArray[np.int64] = _ask("edge_support", graph, how)
+    answer: NDArray[np.int64] = ask("edge_support", graph, how)
     return answer
-
-
-def list_triangles(graph: Any, *, start: int = 0, stop: int | None = None, **how: Unpack[How]) -> NDArray[np.uint32]:
-    """List triangles as rows of three ascending vertices.
-
-    The order of the rows depends on nothing but the graph, so that `start` and `stop` cut the same list wherever they
-    are given (`run` with another `order` or `relabel` lists in another order). `iter_triangles` lists in batches what
-    does not fit into memory at once: 12 bytes per triangle.
-
-    Parameters
-    ----------
-    graph : a Graph, or whatever `Graph` accepts
-    start, stop : the first triangle of the list, and the one after the last; None is the end
-    **how : the keywords of `count`
-
-    Examples
-    --------
-    >>> import wedgewise as ww
-    >>> ww.list_triangles([(0, 1), (1, 2), (2, 0), (2, 3)]).tolist()
-    [[0, 1, 2]]
-    """
-    answer: NDArray[np.uint32] = _ask("list_triangles", graph, how, start=start, stop=stop)
-    return answer
-
-
-def iter_triangles(
-    graph: Any,
-    *,
-    batch: int = 1 << 20,
-    start: int = 0,
-    stop: int | None = None,
-    output: str = "numpy",
-    **how: Unpack[How],
-) -> Iterator[Any]:
-    """List triangles in batches, in the order of `list_triangles`.
-
-    Nothing but one batch is held: 12 bytes per triangle of it, and 4 per edge that say where to go on. A listing that
-    was interrupted after k triangles goes on with ``start=k``.
-
-    Parameters
-    ----------
-    graph : a Graph, or whatever `Graph` accepts
-    batch : how many triangles at a time; the last batch may have fewer
-    start, stop : as in `list_triangles`
-    output : "numpy" for arrays of shape (k, 3), "arrow" for ``pyarrow.RecordBatch`` with columns u, v, w
-    **how : the keywords of `count`
-
-    Examples
-    --------
-    >>> import wedgewise as ww
-    >>> clique = [(u, v) for v in range(5) for u in range(v)]
-    >>> [len(rows) for rows in ww.iter_triangles(clique, batch=4)]
-    [4, 4, 2]
-    """
-    from wedgewise.answer.questions import stretch_of
-    from wedgewise.run.listing import wrapper
-
-    _check_batch(batch)
-    wrap = wrapper(output)
-    listing = _result("list_triangles", graph, how, {}, rows=LISTING).answer
-    return map(wrap, listing.batches(*stretch_of(start, stop, listing.total), batch))
-
-
-def write_triangles(
-    graph: Any,
-    path: str | PathLike[str],
-    *,
-    batch: int = 1 << 20,
-    start: int = 0,
-    stop: int | None = None,
-    **how: Unpack[How],
-) -> int:
-    """List triangles into a file, by their labels, in the order of `list_triangles` and in batches; how many.
-
-    Parameters
-    ----------
-    graph : a Graph, or whatever `Graph` accepts
-    path : its suffix names the format, csv, tsv, parquet, arrow or npy, and behind it the compression, such as .gz; the
-        file appears when it is complete
-    batch : how many triangles are held at a time
-    start, stop : as in `list_triangles`
-    **how : the keywords of `count`
-
-    Examples
-    --------
-    >>> import pathlib, tempfile, wedgewise as ww
-    >>> path = pathlib.Path(tempfile.mkdtemp()) / "triangles.csv"
-    >>> ww.write_triangles([("ada", "bob"), ("bob", "cy"), ("cy", "ada")], path)
-    1
-    >>> path.read_text()
-    'u,v,w\\nada,bob,cy\\n'
-    """
-    from wedgewise.answer.questions import stretch_of
-    from wedgewise.write.answers import answer_writer, per_triangle, write_answers
-
-    _check_batch(batch)
-    answer_writer(path)
-    result = _result("list_triangles", graph, how, {}, rows=LISTING, output=path)
-    listing, labelled = result.answer, result.graph
-    assert labelled is not None
-    begin, end = stretch_of(start, stop, listing.total)
-    write_answers(per_triangle(labelled.labels, end - begin, listing.batches(begin, end, batch)), path)
-    return end - begin
-
-
-def _check_batch(batch: int) -> None:
-    if batch < 1:
-        raise InputError(f"batch is at least 1, not {batch}")
 
 
 def clustering(
@@ -285,7 +175,7 @@ def clustering(
     >>> ww.clustering([(0, 1), (1, 2), (2, 0), (2, 3)], undefined="nan").round(3)
     array([1.   , 1.   , 0.333,   nan])
     """
-    answer: NDArray[np.float64] = _ask("clustering", graph, how, weighted=weighted, undefined=undefined)
+    answer: NDArray[np.float64] = ask("clustering", graph, how, weighted=weighted, undefined=undefined)
     return answer
 
 
@@ -314,7 +204,7 @@ def average_clustering(
     0.583
     """
     details = {"weighted": weighted, "count_zeros": count_zeros, "undefined": undefined}
-    answer: float = _ask("average_clustering", graph, how, **details)
+    answer: float = ask("average_clustering", graph, how, **details)
     return answer
 
 
@@ -333,7 +223,7 @@ def transitivity(graph: Any, *, undefined: str = "zero", **how: Unpack[How]) -> 
     >>> ww.transitivity([(0, 1), (1, 2), (2, 0), (2, 3)])
     0.6
     """
-    answer: float = _ask("transitivity", graph, how, undefined=undefined)
+    answer: float = ask("transitivity", graph, how, undefined=undefined)
     return answer
 
 
@@ -348,98 +238,7 @@ def generalized_degree(graph: Any, **how: Unpack[How]) -> GeneralizedDegree:
     >>> ww.generalized_degree([(0, 1), (1, 2), (2, 0), (2, 3)])[2]
     {0: 1, 1: 2}
     """
-    answer: GeneralizedDegree = _ask("generalized_degree", graph, how)
-    return answer
-
-
-def trussness(graph: Any, **how: Unpack[How]) -> NDArray[np.int64]:
-    """The truss number of every edge, in the order of ``Graph.edges``: the largest k whose k-truss holds it.
-
-    The k-truss is the largest subgraph in which every edge lies in at least k − 2 triangles of the subgraph; every edge
-    is in the 2-truss. The keywords are those of `count`; with `verify`, some of the trusses are found again.
-
-    Examples
-    --------
-    >>> import wedgewise as ww
-    >>> ww.trussness([(0, 1), (1, 2), (2, 0), (2, 3)])
-    array([3, 3, 3, 2])
-    """
-    answer: NDArray[np.int64] = _ask("trussness", graph, how)
-    return answer
-
-
-def k_truss(graph: Any, k: int, **how: Unpack[How]) -> Truss:
-    """The k-truss: the largest subgraph in which every edge lies in at least k − 2 triangles of the subgraph.
-
-    Parameters
-    ----------
-    graph : a Graph, whatever `Graph` accepts, or the folder of a store
-    k : at least 2
-    **how : the keywords of `count`
-
-    Examples
-    --------
-    >>> import wedgewise as ww
-    >>> g = ww.Graph([(0, 1), (1, 2), (2, 0), (2, 3)])
-    >>> truss = ww.k_truss(g, 3)
-    >>> truss.edges
-    array([0, 1, 2])
-    >>> g.edges[truss.edges].tolist()
-    [[0, 1], [0, 2], [1, 2]]
-    """
-    answer: Truss = _ask("k_truss", graph, how, k=k)
-    return answer
-
-
-def max_truss(graph: Any, **how: Unpack[How]) -> Truss:
-    """The last k-truss that has edges, without the others; the whole graph, with k = 2, where there are no triangles.
-
-    The keywords are those of `count`.
-
-    Examples
-    --------
-    >>> import wedgewise as ww
-    >>> truss = ww.max_truss([(0, 1), (1, 2), (2, 0), (2, 3)])
-    >>> truss.k, len(truss)
-    (3, 3)
-    """
-    answer: Truss = _ask("max_truss", graph, how)
-    return answer
-
-
-def truss_summary(graph: Any, **how: Unpack[How]) -> tuple[TrussLevel, ...]:
-    """Edges, vertices and connected components of the k-truss, for every k from 2 to the largest with edges.
-
-    The keywords are those of `count`.
-
-    Examples
-    --------
-    >>> import wedgewise as ww
-    >>> for level in ww.truss_summary([(0, 1), (1, 2), (2, 0), (2, 3)]):
-    ...     print(level)
-    TrussLevel(k=2, edges=4, vertices=4, components=1)
-    TrussLevel(k=3, edges=3, vertices=3, components=1)
-    """
-    answer: tuple[TrussLevel, ...] = _ask("truss_summary", graph, how)
-    return answer
-
-
-def truss_components(graph: Any, k: int, **how: Unpack[How]) -> NDArray[np.int64]:
-    """The connected component of the k-truss that each vertex is in, numbered by least vertex; −1 outside of it.
-
-    Parameters
-    ----------
-    graph : a Graph, or whatever `Graph` accepts
-    k : at least 2
-    **how : the keywords of `count`
-
-    Examples
-    --------
-    >>> import wedgewise as ww
-    >>> ww.truss_components([(0, 1), (1, 2), (2, 0), (2, 3), (3, 4), (4, 5), (5, 3), (5, 6)], 3)
-    array([ 0,  0,  0,  1,  1,  1, -1])
-    """
-    answer: NDArray[np.int64] = _ask("truss_components", graph, how, k=k)
+    answer: GeneralizedDegree = ask("generalized_degree", graph, how)
     return answer
 
 
@@ -474,10 +273,7 @@ def run(
     >>> ww.run("count", [(0, 1), (1, 2), (2, 0)]).answer
     1
     """
-    from wedgewise.answer.answering import answer
-    from wedgewise.answer.questions import ask
-
-    request = ask(
+    return _answer(
         question,
         graph,
         details,
@@ -495,7 +291,6 @@ def run(
         cluster=cluster,
         workers=workers,
     )
-    return answer(request)
 
 
 def explain(
@@ -520,9 +315,9 @@ def explain(
     3
     """
     from wedgewise.answer.answering import plan_for
-    from wedgewise.answer.questions import ask
+    from wedgewise.answer.questions import request_for
 
-    request = ask(
+    request = request_for(
         question,
         graph,
         details,
@@ -537,6 +332,51 @@ def explain(
     return plan_for(request)[0]
 
 
+def read(
+    path: str | PathLike[str],
+    *,
+    n: int | None = None,
+    labels: str = "auto",
+    format: str | None = None,
+    limits: Limits | None = None,
+    drop_leaves: bool = False,
+    threads: int | None = None,
+    directed: bool = False,
+    device: str = "auto",
+    source: Column | None = None,
+    target: Column | None = None,
+    weight: Column | None = None,
+    header: bool | str = "auto",
+    combine: str = "last",
+) -> Graph:
+    """Read a graph file; the parameters are those of `Graph`.
+
+    Examples
+    --------
+    >>> import wedgewise as ww
+    >>> from wedgewise.datasets import bundled
+    >>> g = ww.read(bundled("email-Enron"))
+    >>> g.n, g.m
+    (36692, 183831)
+    """
+    return Graph(
+        path,
+        n=n,
+        labels=labels,
+        format=format,
+        limits=limits,
+        drop_leaves=drop_leaves,
+        threads=threads,
+        directed=directed,
+        device=device,
+        source=source,
+        target=target,
+        weight=weight,
+        header=header,
+        combine=combine,
+    )
+
+
 def algorithms() -> list[Algorithm]:
     """Every registered algorithm: name, device, unit, answers, paper, limits and knobs of each.
 
@@ -549,17 +389,22 @@ def algorithms() -> list[Algorithm]:
     return list(registry().values())
 
 
-def _ask(question: str, graph: Any, how: How, **details: Any) -> Any:
-    return _result(question, graph, how, details).answer
+def ask(question: str, graph: Any, how: How, **details: Any) -> Any:
+    """The answer to a question that takes the shared keywords and no others."""
+    return ask_result(question, graph, how, details).answer
 
 
-def _result(question: str, graph: Any, how: How, details: Mapping[str, Any], **more: Any) -> Result:
-    """The whole answer to a question that takes the shared keywords and no others."""
-    from wedgewise.answer.answering import answer
-    from wedgewise.answer.questions import ask
-
-    refuse_reading(how)
+def ask_result(question: str, graph: Any, how: How, details: Mapping[str, Any], **more: Any) -> Result:
+    """The whole result of such a question; `more` are fields of `Request`."""
     unknown = how.keys() - How.__annotations__.keys()
     if unknown:
+        refuse_reading(how)
         raise TypeError(f"unexpected keyword {min(unknown)!r}; every question takes {', '.join(How.__annotations__)}")
-    return answer(ask(question, graph, details, **how, **more))
+    return _answer(question, graph, details, **how, **more)
+
+
+def _answer(question: str, graph: Any, details: Mapping[str, Any], **how: Any) -> Result:
+    from wedgewise.answer.answering import answer
+    from wedgewise.answer.questions import request_for
+
+    return answer(request_for(question, graph, details, **how))

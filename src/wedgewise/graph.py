@@ -4,25 +4,24 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import accumulate, pairwise
-from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from wedgewise.errors import DeviceMemoryError, InputError, MemoryLimitError, UnknownNameError
+from wedgewise.errors import InputError, UnknownNameError
 from wedgewise.machine import gpu, hardware
 from wedgewise.machine.parameters import as_integer
 from wedgewise.prepare.clean import clean
 from wedgewise.read.columns import ColumnChoice
+from wedgewise.read.graph_data import GraphData
 from wedgewise.stages import (
     Adjacency,
     CleanReport,
     Column,
     DeviceGraph,
-    DeviceSimpleGraph,
     EdgeList,
     Labels,
     OrientedGraph,
@@ -32,15 +31,13 @@ from wedgewise.stages import (
 )
 from wedgewise.stages.labels import pick_labels
 from wedgewise.stages.limits import Limits, checked_limits
-from wedgewise.stages.vertex_index import VertexIndex
 
 if TYPE_CHECKING:
     from wedgewise.prepare.attributes import EdgeAttributes
     from wedgewise.prepare.device_forms import DeviceForms
-    from wedgewise.read import TableReading
-    from wedgewise.read.receiver import Receiver
+    from wedgewise.stages.vertex_index import VertexIndex
 
-CLEANING_PLACES = ("auto", "cpu", "cuda")
+CLEANING_DEVICES = ("auto", "cpu", "cuda")
 READING = (  # the keywords of `Graph` that questions do not have
     *("n", "labels", "format", "limits", "drop_leaves", "directed"),
     *("weights", "combine", "source", "target", "weight", "header"),
@@ -109,41 +106,47 @@ class Graph:
         threads = hardware.granted_threads(threads)
         columns = ColumnChoice(source, target, weight, header)
         n = None if n is None else as_integer("n", n)
-        how = _Reading(n, labels, format, limits, threads, weights, columns)
+        given = GraphData(data, n, labels, format, limits, threads, weights, columns)
         self.attributes: EdgeAttributes | None = None
         self._simple: SimpleGraph | None = None
         self._forms: DeviceForms | None = None
         self.why_not_there: str | None = None  # why it was cleaned on the host where that was to be on the GPU
-        if device not in CLEANING_PLACES:
-            raise UnknownNameError(f"no device named {device!r}; there are: {', '.join(CLEANING_PLACES)}")
+        if device not in CLEANING_DEVICES:
+            raise UnknownNameError(f"no device named {device!r}; there are: {', '.join(CLEANING_DEVICES)}")
         if device != "cpu" and not drop_leaves and not directed and weights is None and weight is None:
-            self._forms, edge_list, self.why_not_there = _cleaned_on_device(data, how, asked=device == "cuda")
+            self._forms, edge_list, self.why_not_there = given.cleaned_on_device(asked=device == "cuda")
         else:
-            edge_list = how.edge_list(data)
+            edge_list = given.pairs()
         if combine != "last" and edge_list.weights is None:
             raise InputError(
                 f"{edge_list.origin.name}: combine={combine!r} where no weights are kept; pass weights too: weights=…, "
                 "or weight=… (--weight) for a column"
             )
         if self._forms is None:
-            edge_list = _on_host(edge_list)
+            edge_list = given.on_host(edge_list)
             keeps_more = directed or edge_list.weights is not None
-            _check_memory(edge_list, threads, limits)
-            consume = _is_file(data) and not keeps_more
+            consume = given.is_file and not keeps_more
             self._simple = clean(edge_list, threads, drop_leaves=drop_leaves, limits=limits, consume=consume)
             if keeps_more:
                 self.attributes = edge_attributes(
                     edge_list, self._simple, directed=directed, threads=threads, combine=combine
                 )
+        cleaned = self._simple if self._forms is None else self._forms.simple
+        assert cleaned is not None
+        self._n, self._m, self._cleaned = cleaned.n, cleaned.m, cleaned.report
         self.origin: Origin = edge_list.origin
         self._degrees: NDArray[np.uint32] | None = None
         self.preparations = 0
+        self._lock = threading.Lock()
+        self._forget()
+
+    def _forget(self) -> None:
+        """Hold nothing that was prepared on the host."""
         self._oriented: dict[tuple[str, str], OrientedGraph] = {}
-        self._places: dict[tuple[str, str], NDArray[Any]] = {}
+        self._arc_positions: dict[tuple[str, str], NDArray[Any]] = {}
         self._edges: NDArray[np.uint32] | None = None
         self._index: VertexIndex | None = None
         self._adjacency: Adjacency | None = None
-        self._lock = threading.Lock()
 
     @property
     def simple(self) -> SimpleGraph:
@@ -155,22 +158,14 @@ class Graph:
             return self._simple
 
     @property
-    def _anywhere(self) -> SimpleGraph | DeviceSimpleGraph:
-        if self._simple is not None:
-            return self._simple
-        assert self._forms is not None
-        assert self._forms.simple is not None
-        return self._forms.simple
-
-    @property
     def n(self) -> int:
         """Number of vertices."""
-        return self._anywhere.n
+        return self._n
 
     @property
     def m(self) -> int:
         """Number of edges."""
-        return self._anywhere.m
+        return self._m
 
     @property
     def labels(self) -> Labels:
@@ -246,6 +241,8 @@ class Graph:
         labels = self.labels
         with self._lock:
             if self._index is None:
+                from wedgewise.stages.vertex_index import VertexIndex
+
                 self._index = VertexIndex(labels, self.origin.name)
             return self._index
 
@@ -276,7 +273,8 @@ class Graph:
         """Number of paths of two edges: the sum of C(d, 2) over all degrees d."""
         from wedgewise.prepare.orient_arrays import count_wedges
 
-        return count_wedges(self._anywhere.degrees)
+        on_device = None if self._simple is not None or self._forms is None else self._forms.simple
+        return count_wedges(self.degrees if on_device is None else on_device.degrees)
 
     @property
     def edges(self) -> NDArray[np.uint32]:
@@ -300,14 +298,14 @@ class Graph:
     @property
     def cleaned(self) -> CleanReport:
         """What cleaning dropped."""
-        return self._anywhere.report
+        return self._cleaned
 
     @property
     def nbytes(self) -> int:
         """Bytes held on the host, prepared forms included."""
         with self._lock:
             prepared = sum(oriented.nbytes for oriented in self._oriented.values())
-            prepared += sum(places.nbytes for places in self._places.values())
+            prepared += sum(positions.nbytes for positions in self._arc_positions.values())
             prepared += sum(part.nbytes for part in (self._index, self._adjacency) if part is not None)
             edges = 0 if self._edges is None else self._edges.nbytes
         attributes = 0 if self.attributes is None else self.attributes.nbytes
@@ -325,10 +323,10 @@ class Graph:
         """The oriented form, prepared at the first call and kept until `release`."""
         from wedgewise.prepare.orient import orient, relabel
 
+        if (made := self._oriented.get((order, relabelling))) is not None:
+            return made
         simple = self.simple
         with self._lock:
-            if (order, relabelling) in self._oriented:
-                return self._oriented[order, relabelling]
             threads = hardware.granted_threads(threads)
             if (order, "rank") not in self._oriented:
                 self._oriented[order, "rank"] = orient(simple, order, threads=threads)
@@ -347,10 +345,10 @@ class Graph:
         threads = hardware.granted_threads(threads)
         simple = self.simple
         with self._lock:
-            if key not in self._places:
-                self._places[key] = read_only(arcs_of_edges(simple, oriented, threads=threads))
+            if key not in self._arc_positions:
+                self._arc_positions[key] = read_only(arcs_of_edges(simple, oriented, threads=threads))
                 self.preparations += 1
-            return self._places[key]
+            return self._arc_positions[key]
 
     @property
     def device_forms(self) -> DeviceForms:
@@ -393,7 +391,7 @@ class Graph:
         >>> smaller.labels, smaller.edges.tolist()
         (['ada', 'bob', 'cy', 'di'], [[0, 1], [2, 3]])
         """
-        from wedgewise.read.objects.dlpack import as_array
+        from wedgewise.read.objects.foreign import as_array
 
         given = as_array(edges, "edges")
         if given.ndim != 1 or (given.size and given.dtype.kind not in "iu"):
@@ -411,9 +409,7 @@ class Graph:
     def release(self) -> None:
         """Give the prepared forms' memory back; the next question prepares again."""
         with self._lock:
-            self._oriented.clear()
-            self._places.clear()
-            self._edges = self._index = self._adjacency = None
+            self._forget()
         self.release_device()
 
     def release_device(self) -> None:
@@ -431,85 +427,20 @@ class Graph:
     def __getstate__(self) -> dict[str, Any]:
         """The graph without what it prepared; one that lies on a GPU comes to the host."""
         simple = self.simple
-        prepared: dict[str, Any] = {
-            "_forms": None,
-            "_degrees": None,
-            "_oriented": {},
-            "_places": {},
-            "_edges": None,
-            "_index": None,
-            "_adjacency": None,
-            "_lock": None,
-        }
-        return {**vars(self), **prepared, "_simple": simple, "preparations": 0}
+        kept = ("attributes", "why_not_there", "origin", "_n", "_m", "_cleaned")
+        return {"_simple": simple, **{name: getattr(self, name) for name in kept}}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state)
-        self._lock = threading.Lock()
         self._simple = replace(state["_simple"])  # arrays that were copied can be written to
         self.attributes = None if self.attributes is None else replace(self.attributes)
+        self._forms = self._degrees = None
+        self.preparations = 0
+        self._lock = threading.Lock()
+        self._forget()
 
     def __repr__(self) -> str:
         return f"Graph({self.origin.name!r}, n={self.n}, m={self.m})"
-
-
-def read(
-    path: str | PathLike[str],
-    *,
-    n: int | None = None,
-    labels: str = "auto",
-    format: str | None = None,
-    limits: Limits | None = None,
-    drop_leaves: bool = False,
-    threads: int | None = None,
-    directed: bool = False,
-    device: str = "auto",
-    source: Column | None = None,
-    target: Column | None = None,
-    weight: Column | None = None,
-    header: bool | str = "auto",
-    combine: str = "last",
-) -> Graph:
-    """Read a graph file; the parameters are those of `Graph`.
-
-    Examples
-    --------
-    >>> import wedgewise as ww
-    >>> from wedgewise.datasets import bundled
-    >>> g = ww.read(bundled("email-Enron"))
-    >>> g.n, g.m
-    (36692, 183831)
-    """
-    return Graph(
-        path,
-        n=n,
-        labels=labels,
-        format=format,
-        limits=limits,
-        drop_leaves=drop_leaves,
-        threads=threads,
-        directed=directed,
-        device=device,
-        source=source,
-        target=target,
-        weight=weight,
-        header=header,
-        combine=combine,
-    )
-
-
-def read_pairs(
-    data: Any,
-    columns: ColumnChoice,
-    *,
-    labels: str,
-    format: str | None,
-    limits: Limits | None,
-    in_table: TableReading,
-) -> EdgeList:
-    """The pairs of whatever `Graph` accepts, as they came; the parameters are those of `Graph` and of `read_edges`."""
-    threads = hardware.usable_threads()
-    return _Reading(None, labels, format, checked_limits(limits), threads, None, columns, in_table).edge_list(data)
 
 
 def refuse_reading(keywords: Iterable[str]) -> None:
@@ -517,124 +448,3 @@ def refuse_reading(keywords: Iterable[str]) -> None:
     said = ", ".join(f"{name}=…" for name in keywords if name in READING)
     if said:
         raise InputError(f"{said}: how a graph is read is said to Graph; pass wedgewise.Graph(data, {said})")
-
-
-def _is_file(source: Any) -> bool:
-    """Whether a source is a path or a stream, whose pairs nobody else holds once they are read."""
-    return isinstance(source, (str, PathLike)) or hasattr(source, "read")
-
-
-@dataclass(frozen=True, slots=True)
-class _Reading:
-    """How a source is read; the fields are parameters of `Graph`."""
-
-    n: int | None
-    labels: str
-    format: str | None
-    limits: Limits
-    threads: int
-    weights: Any
-    columns: ColumnChoice
-    in_table: TableReading | None = None
-
-    def edge_list(self, source: Any, receiver: Receiver | None = None) -> EdgeList:
-        """The pairs of a source; those of a file also go to a receiver, while later ones are parsed."""
-        edge_list = self._file(source, receiver) if _is_file(source) else self._object(source)
-        if self.n is None:
-            return edge_list
-        if edge_list.vertices is not None:
-            raise InputError(f"{edge_list.origin.name} names its own {edge_list.vertices} vertices; leave n out")
-        if self.n < 0:
-            raise InputError(f"n is at least 0, not {self.n}")
-        self.limits.check("vertices", self.n, path=edge_list.origin.name)
-        return replace(edge_list, vertices=self.n)
-
-    def _file(self, source: Any, receiver: Receiver | None) -> EdgeList:
-        from wedgewise.read import read_edges
-
-        if self.weights is not None:
-            raise InputError(f"{source}: weights={self.weights!r} of a file; name the column that holds them: weight=…")
-        return read_edges(
-            source,
-            format=self.format,
-            labels=self.labels,
-            columns=self.columns,
-            limits=self.limits,
-            threads=self.threads,
-            receiver=receiver,
-            in_table=self.in_table,
-        )
-
-    def _object(self, source: Any) -> EdgeList:
-        from wedgewise.read import check_names
-
-        check_names(self.format, self.labels)
-        if isinstance(source, EdgeList):
-            return source
-        from wedgewise.read.objects import edges_from, is_table
-
-        if self.in_table is not None and is_table(source):
-            return edges_from(source, self.weights, self.in_table.columns, self.in_table.labels)
-        return edges_from(source, self.weights, self.columns, self.labels)
-
-
-def _cleaned_on_device(source: Any, how: _Reading, *, asked: bool) -> tuple[DeviceForms | None, EdgeList, str | None]:
-    """Clean on the GPU what is asked for, or lies there, and fits; the pairs of what does not come back, and why."""
-    from wedgewise.prepare.device_forms import DeviceForms
-
-    if not asked:
-        edge_list = how.edge_list(source)
-        if not edge_list.lies_on_device:
-            return None, edge_list, None
-    forms = DeviceForms(gpu.find_device(), None)
-    pairs = None
-    if asked and _is_file(source):
-        edge_list, pairs = _read_to_device(source, how, forms)
-    elif asked:
-        edge_list = how.edge_list(source)
-    if edge_list.lies_on_device:
-        pairs = edge_list.pairs
-    try:
-        forms.clean(edge_list, pairs, how.limits)
-    except DeviceMemoryError as error:
-        return None, edge_list, f"cleaned on the host, since the GPU has no room: {error.shortage}"
-    return forms, edge_list, None
-
-
-def _read_to_device(source: Any, how: _Reading, forms: DeviceForms) -> tuple[EdgeList, Any]:
-    """Read a file while its pairs are copied; without room for them, read it again if it is there twice."""
-    try:
-        with forms.device.memory(), forms.device.arriving() as arriving:
-            edge_list = how.edge_list(source, arriving)
-            with forms.stage("copy"):
-                return edge_list, arriving.finish()
-    except DeviceMemoryError:
-        if hasattr(source, "read") or source == "-":
-            raise
-        return how.edge_list(source), None
-
-
-def _on_host(edge_list: EdgeList) -> EdgeList:
-    """The same pairs in the host's memory."""
-    if not edge_list.lies_on_device:
-        return edge_list
-    return replace(edge_list, pairs=gpu.find_device().download(edge_list.pairs))
-
-
-def _check_memory(edge_list: EdgeList, threads: int, limits: Limits) -> None:
-    """Refuse pairs whose cleaning cannot fit, before the first buffer is taken."""
-    pairs, vertices = len(edge_list.pairs), edge_list.vertices
-    need = clean_bytes(pairs, pairs if vertices is None else vertices, threads)
-    if need > (left := limits.memory_left()):
-        declared = "" if vertices is None else f" among {vertices:,} vertices"
-        raise MemoryLimitError(
-            f"{edge_list.origin.name}: cleaning {pairs:,} pairs{declared} takes {need:,} bytes and {left:,} are "
-            f"{'available' if limits.memory_bytes is None else 'left of the limit'}; use a machine with more memory"
-        )
-
-
-def clean_bytes(pairs: int, vertices: int, threads: int) -> int:
-    """Peak of `clean` beyond the pairs: two key buffers, and counts and marks of vertices."""
-    from wedgewise.prepare.radix import counting_workers
-
-    return 16 * pairs + (13 + 4 * counting_workers(pairs, vertices, threads)) * vertices

@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
 from math import isnan
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from wedgewise.run.plan import Plan
-from wedgewise.run.timeline import Timeline
 from wedgewise.stages import CleanReport, LabelledGraph
+
+if TYPE_CHECKING:
+    from wedgewise.run.timeline import Timeline
 
 SCHEMA = 1
 

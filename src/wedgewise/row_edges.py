@@ -10,13 +10,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wedgewise.errors import InputError, UnknownNameError
-from wedgewise.graph import Graph, read_pairs
+from wedgewise.graph import Graph
+from wedgewise.machine import hardware
 from wedgewise.prepare.attributes import find_ascending
 from wedgewise.read import TableReading
 from wedgewise.read.columns import FIRST_TWO, ColumnChoice
+from wedgewise.read.graph_data import GraphData
 from wedgewise.stages import Column, EdgeList
 from wedgewise.stages.labels import TextLabels
-from wedgewise.stages.limits import Limits
+from wedgewise.stages.limits import Limits, checked_limits
 
 NO_EDGE = -1
 MISSING = ("error", "ignore")
@@ -74,7 +76,8 @@ def edge_ids(
     said = ColumnChoice(source, target, header=header)
     as_before = TableReading(_columns_before(graph, table, said), _labels_before(graph) if labels == "auto" else labels)
     try:
-        rows = read_pairs(table, said, labels=labels, format=format, limits=limits, in_table=as_before)
+        threads = hardware.usable_threads()
+        rows = GraphData(table, None, labels, format, checked_limits(limits), threads, None, said, as_before).pairs()
     except InputError as error:
         if as_before.columns != said:
             made_of = " and ".join(repr(column) for column in graph.cleaned.columns[:2])

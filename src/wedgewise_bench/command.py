@@ -15,7 +15,7 @@ from wedgewise.errors import InputError, StorageError
 from wedgewise.machine import hardware
 from wedgewise.machine.children import python_command
 from wedgewise.machine.jit import cache_root
-from wedgewise.machine.progress import Tell
+from wedgewise.machine.progress import Progress
 from wedgewise_bench import graphs, table
 from wedgewise_bench.matrix import Matrix, joined
 from wedgewise_bench.pace import Pace, Standing
@@ -142,14 +142,16 @@ def missing_graphs(suite: Suite, data: Path | None) -> list[str]:
     return [] if isinstance(suite.real, int) else [name for name in suite.real if name not in known]
 
 
-def run(suite: Suite, choices: Choices, tell: Tell | None = None, on_record: Hear | None = None) -> list[Record]:
+def run(
+    suite: Suite, choices: Choices, progress: Progress | None = None, on_record: Hear | None = None
+) -> list[Record]:
     """Prepare the graphs and run all cells of a suite; the records, judged.
 
     Parameters
     ----------
     suite : what is compared
     choices : what is changed of it
-    tell : told of prepared graphs and of finished cells
+    progress : told of prepared graphs and of finished cells
     on_record : told every record as its cell ends, and how far the run is
 
     Raises
@@ -157,7 +159,7 @@ def run(suite: Suite, choices: Choices, tell: Tell | None = None, on_record: Hea
     InputError : names of graphs, systems, algorithms, questions or rows that there are not, or nobody to ask
     StorageError : a folder cannot be made, a file cannot be written
     """
-    tell = tell or _tell_nobody
+    progress = progress or _tell_nobody
     suite = choices.applied(suite)
     known, programs = known_to(suite, choices), choices.sources()
     cells = cells_of(suite, usual_graphs(suite, choices.data), known, programs)
@@ -165,7 +167,7 @@ def run(suite: Suite, choices: Choices, tell: Tell | None = None, on_record: Hea
     results = _writable(choices.results_of(suite))
     bench = Bench(
         systems={system.name: system for system in systems},
-        graphs=_prepare(cells, known, choices.work, tell),
+        graphs=_prepare(cells, known, choices.work, progress),
         limits=CellLimits(suite.limit_seconds, _limit_bytes(choices), suite.repeats),
         setting=_setting(systems, cells, choices.command),
         results_path=results,
@@ -177,9 +179,9 @@ def run(suite: Suite, choices: Choices, tell: Tell | None = None, on_record: Hea
         standing = pace.finish(ran=ran)
         if on_record is not None:
             on_record(record, standing)
-        tell("cells", standing.done, standing.total)
+        progress("cells", standing.done, standing.total)
 
-    tell("cells", 0, len(cells))
+    progress("cells", 0, len(cells))
     return bench.run(cells, resume=choices.resume, on_record=note)
 
 
@@ -236,7 +238,7 @@ def _tell_nobody(_stage: str, _done: int, _total: int) -> None:
 
 
 def _prepare(
-    cells: Sequence[Cell], known: Mapping[str, graphs.BenchGraph], work: Path, tell: Tell
+    cells: Sequence[Cell], known: Mapping[str, graphs.BenchGraph], work: Path, progress: Progress
 ) -> dict[str, graphs.PreparedGraph]:
     """The graphs on disk, each with its largest k where a question needs that."""
     _make_folder(work)
@@ -245,7 +247,7 @@ def _prepare(
     needs_kmax = {cell.graph for cell in cells if KMAX in parse_question(cell.question).settings.values()}
     prepared: dict[str, graphs.PreparedGraph] = {}
     for name in names:
-        tell("prepare", len(prepared), len(names))
+        progress("prepare", len(prepared), len(names))
         found = graphs.prepare(known[name], work, as_text=as_text)
         prepared[name] = found.with_kmax(hardware.usable_threads()) if name in needs_kmax else found
     return prepared

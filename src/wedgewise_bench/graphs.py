@@ -16,8 +16,8 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from wedgewise import api, datasets, generate
-from wedgewise.datasets.cache import shelf_of
+from wedgewise import api_trusses, datasets, generate
+from wedgewise.datasets.cache import folder_of
 from wedgewise.errors import FormatError, MissingFileError, UnknownNameError
 from wedgewise.machine import files as storage
 from wedgewise.machine.jit import cache_root
@@ -117,7 +117,7 @@ class PreparedGraph:
         """The same with its largest k: by our own search where it is not known, which then is no proof of an answer."""
         if self.trusses:
             return self
-        last = api.max_truss(np.load(self.pairs_path, allow_pickle=False), device="cpu", threads=threads)
+        last = api_trusses.max_truss(np.load(self.pairs_path, allow_pickle=False), device="cpu", threads=threads)
         return replace(self, searched_kmax=last.k)
 
 
@@ -189,9 +189,9 @@ def published_graphs(threads: int = 1) -> list[BenchGraph]:
 def _published(graph: datasets.PublishedGraph, threads: int) -> BenchGraph | None:
     if graph.recipe is not None:
         return replace(from_stream(graph.recipe.stream(), threads), name=graph.name)
-    shelf = None if cache_root() is None else shelf_of(graph.name)
-    record = None if shelf is None else shelf.record()
-    if shelf is None or record is None or shelf.file() is None:
+    folder = None if cache_root() is None else folder_of(graph.name)
+    record = None if folder is None else folder.record()
+    if folder is None or record is None or folder.file() is None:
         return None
 
     def make_pairs() -> NDArray[Any]:

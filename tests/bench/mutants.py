@@ -63,13 +63,13 @@ class Mutant:
 
 
 FORWARD = "algorithms/cpu/forward.py"
-CREDIT = "algorithms/cpu/_keystone_credit.py"
+ROWS = "algorithms/cpu/_keystone_close.py"
 CLOSE = "algorithms/cpu/_truss_close.py"
 
 LOWEST_UNPAID = Edit(
-    CREDIT,
-    "            credit[np.uint64(SPARE) + a] += found\n",
-    "            credit[np.uint64(SPARE) + a] += np.uint64(0)\n",
+    ROWS,
+    "            add_to(sinks.by_row, a, found)\n",
+    "            add_to(sinks.by_row, a, np.uint64(0))\n",
 )
 
 TWICE = Mutant(
@@ -98,10 +98,11 @@ WRONG_CORNER = Mutant(
     "the first corner of a row gets the credit of all: sums are right",
     (
         Edit(
-            CREDIT,
-            "        credit[np.uint64(SPARE) + b] += found\n        triangles += found\n        tests += tested\n",
-            "        credit[np.uint64(SPARE) + np.uint64(row.heads[row.begin])] += found\n"
-            "        triangles += found\n        tests += tested\n",
+            ROWS,
+            "        found, tested = close_marked(jk, b, hubs.pad, own, sinks.by_last_arc)\n"
+            "        add_to(sinks.by_head, b, found)\n",
+            "        found, tested = close_marked(jk, b, hubs.pad, own, sinks.by_last_arc)\n"
+            "        add_to(sinks.by_head, arcs.heads[arcs.begin], found)\n",
         ),
     ),
     wrong=(cell("keystone", "triangles"),),

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bench.bench_helpers import SETTING, make_record
+from bench.canned_cells import SETTING, make_record
 from wedgewise.errors import FormatError, MissingFileError
 from wedgewise_bench.compare import VERDICTS, WORSE, Change, compare, comparison_of, render
 from wedgewise_bench.record import Record

@@ -16,7 +16,7 @@ import pytest
 from numpy.typing import NDArray
 
 import wedgewise as ww
-from bench.bench_helpers import make_record
+from bench.canned_cells import make_record
 from wedgewise_bench import child, cugraph, ours
 from wedgewise_bench.graphs import BenchGraph, prepare
 from wedgewise_bench.suite_files import declared_suites

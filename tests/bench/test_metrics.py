@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from bench.bench_helpers import make_record
+from bench.canned_cells import make_record
 from wedgewise_bench.metrics import amount_text, metric_sections, metrics_of, published_statistics
 from wedgewise_bench.record import Record
 from wedgewise_bench.statistic import Statistic

@@ -12,7 +12,7 @@ from mutants.edits import edited, seeded
 
 import wedgewise as ww
 from bench import bench_definition
-from bench.bench_helpers import SETTING
+from bench.canned_cells import SETTING
 from bench.mutants import MUTANTS, TWICE, TWO_CORNERS, UNSEEN, Mutant, cell
 from wedgewise.generate import complete, uniform
 from wedgewise.machine.jit import CACHE_VARIABLE

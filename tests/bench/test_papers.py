@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from bench.bench_helpers import make_record
+from bench.canned_cells import make_record
 from wedgewise.datasets import catalogue
 from wedgewise.errors import FormatError, UnknownNameError
 from wedgewise_bench import papers, profile

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import wedgewise as ww
-from bench.bench_helpers import make_record
+from bench.canned_cells import make_record
 from wedgewise.algorithms import find
 from wedgewise.datasets.catalogue import catalogue
 from wedgewise.generate import complete, kronecker

@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 from bench import bench_dummy
-from bench.bench_helpers import make_graph
-from bench.test_bench_limits import has_ended, wait_until
+from bench.canned_cells import make_graph
+from bench.test_limits import has_ended, wait_until
 from wedgewise.errors import DeviceError, MissingDependencyError
 from wedgewise_bench import child, profile
 from wedgewise_bench.profile import COUNTERS, command, parse, profiled
@@ -207,7 +207,7 @@ def test_only_the_second_answer_is_profiled(tmp_path: Path, monkeypatch: pytest.
     monkeypatch.setitem(sys.modules, "cupy", ModuleType("cupy"))
     monkeypatch.setitem(sys.modules, "cupy.cuda", cuda)
 
-    class Told(bench_dummy.Dummy):
+    class RoundProgress(bench_dummy.Dummy):
         def settle(self, question: str, prepared: Any) -> None:
             calls.append(f"settle {question} of {len(prepared)}")
 
@@ -215,7 +215,7 @@ def test_only_the_second_answer_is_profiled(tmp_path: Path, monkeypatch: pytest.
             calls.append(f"k = {k} of {len(prepared)}")
             return super().k_truss(prepared, k)
 
-    monkeypatch.setattr(child, "_class_of", lambda _source, _name: Told)
+    monkeypatch.setattr(child, "_class_of", lambda _source, _name: RoundProgress)
     graph = make_graph(tmp_path)
     job = {"source": "", "name": "", "algorithm": "right", "threads": 1, "knobs": {}, "device": "cuda"}
     job |= {"question": "k_truss", "details": {"k": 4}, "pairs_path": str(graph.pairs_path)}

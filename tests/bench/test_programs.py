@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 
 import wedgewise as ww
-from bench.bench_helpers import SETTING
-from bench.test_bench_limits import has_ended, wait_until
+from bench.canned_cells import SETTING
+from bench.test_limits import has_ended, wait_until
 from wedgewise.errors import FormatError, MissingFileError
 from wedgewise_bench import external, watch
 from wedgewise_bench.external import External, class_of

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from bench.bench_helpers import make_record
+from bench.canned_cells import make_record
 from bench.record_mutants import mutants
 from wedgewise.errors import FormatError, WedgewiseError
-from wedgewise.run import _dask
+from wedgewise.run import _dask_workers
 from wedgewise_bench import published, record_fields
 from wedgewise_bench.compare import compare
 from wedgewise_bench.graphs import real_graphs
@@ -175,4 +175,4 @@ def test_a_scheduler_file_of_brackets(tmp_path: Path) -> None:
     path = tmp_path / "scheduler.json"
     path.write_text("[" * 100_000)
     with pytest.raises(FormatError, match="has no address of a scheduler"):
-        _dask._address_in(str(path))
+        _dask_workers._address_in(str(path))

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from graphs import (
+from helpers.graphs import (
     DENSE,
     TRUTHS,
     Known,

@@ -7,7 +7,7 @@ from functools import cache
 
 import numpy as np
 import pytest
-from graphs import CLOSED_FORMS, LOCAL_FORMS, TRUTHS, LocalForm, fixture_path, local_by_product, of_fit_size
+from helpers.graphs import CLOSED_FORMS, LOCAL_FORMS, TRUTHS, LocalForm, fixture_path, local_by_product, of_fit_size
 
 import wedgewise as ww
 from conformance.engines import (

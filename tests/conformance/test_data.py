@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from data_folder import FOLDER, TRUTHS, graph_path, needs_the_folder, oracle_path
+from helpers.data_folder import FOLDER, TRUTHS, graph_path, needs_the_folder, oracle_path
 from numpy.typing import NDArray
 
 import wedgewise as ww

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from emulate.copying import EmulatedGpu, install
 from emulate.emulated_cases import block_knob, needs_compiler
-from graphs import random_pairs, truss_details
+from helpers.graphs import random_pairs, truss_details
 
 import wedgewise as ww
 from conformance.engines import RECORDS as CPU_RECORDS

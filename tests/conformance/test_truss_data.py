@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from data_folder import FOLDER, graph_path, needs_the_folder, oracle_path
-from data_folder import TRUTHS as FOLDER_TRUTHS
-from graphs import TRUTHS, fixture_path, of_fit_size, published_generated
+from helpers.data_folder import FOLDER, graph_path, needs_the_folder, oracle_path
+from helpers.data_folder import TRUTHS as FOLDER_TRUTHS
+from helpers.graphs import TRUTHS, fixture_path, of_fit_size, published_generated
 from numpy.typing import NDArray
 
 import wedgewise as ww

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from graphs import SmallGraph, distinct_edges
+from helpers.graphs import SmallGraph, distinct_edges
 from numpy.typing import NDArray
 
 import wedgewise as ww

@@ -7,19 +7,18 @@ from typing import Any
 
 import numpy as np
 import pytest
-from graphs import CLOSED_FORMS, TRUTHS, fixture_path
+from helpers.graphs import CLOSED_FORMS, TRUTHS, fixture_path
 from numpy.typing import NDArray
 
 import wedgewise as ww
-from devices.found import needs_device
+from devices.real_device import needs_device
 from wedgewise.algorithms._contract import DeviceWork
 from wedgewise.algorithms.gpu import _keystone_answers as answers
 from wedgewise.algorithms.gpu.keystone import ALGORITHM
 from wedgewise.generate import EdgeStream, book, complete, kronecker, star
 from wedgewise.machine import gpu
 from wedgewise.prepare.device_forms import copy_graph
-from wedgewise.run.device import launch_all
-from wedgewise.run.device_listing import PIECE_BYTES, DeviceListing
+from wedgewise.run.device import PIECE_BYTES, DeviceListing, launch_all
 from wedgewise.stages import DeviceGraph, OrientedGraph
 
 pytestmark = needs_device

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from devices.found import needs_device
+from devices.real_device import needs_device
 from wedgewise import interop
 from wedgewise.errors import DeviceMemoryError, InputError
 from wedgewise.machine import gpu

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from graphs import CLOSED_FORMS, TRUTHS, fixture_path
+from helpers.graphs import CLOSED_FORMS, TRUTHS, fixture_path
 
 import wedgewise as ww
-from devices.found import for_every_algorithm, held_bytes, needs_device
+from devices.real_device import for_every_algorithm, held_bytes, needs_device
 from wedgewise.generate import EdgeStream, book, kronecker, star
 
 pytestmark = needs_device

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from data_folder import TRUTHS, graph_path, needs_the_folder
+from helpers.data_folder import TRUTHS, graph_path, needs_the_folder
 
 import wedgewise as ww
-from devices.found import RECORDS, needs_device
+from devices.real_device import RECORDS, needs_device
 
 pytestmark = [*needs_device, needs_the_folder]
 

@@ -9,10 +9,10 @@ import pytest
 from emulate.eager_cases import EagerCase, small_cases
 from emulate.eager_cases import check as check_rounds
 from emulate.truss_cases import RECORDS, TrussCase, cases_of, check
-from graphs import TRUTHS, fixture_pairs
+from helpers.graphs import TRUTHS, fixture_pairs
 
 import wedgewise as ww
-from devices.found import needs_device
+from devices.real_device import needs_device
 from wedgewise.algorithms.cpu.eager import GRANULARITY
 from wedgewise.algorithms.gpu.eager import EagerDeviceRows
 from wedgewise.generate import book, complete, kronecker

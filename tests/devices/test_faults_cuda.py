@@ -13,13 +13,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from alike import assert_same
 from emulate.emulated_cases import block_knob
-from graphs import random_pairs, truss_details
+from helpers.graphs import random_pairs, truss_details
+from helpers.same_answers import assert_same
 
 import wedgewise as ww
-from devices.found import held_bytes, needs_device
-from devices.taken import left
+from devices.real_device import held_bytes, needs_device
+from devices.taken_memory import left
 from wedgewise.algorithms._contract import Algorithm
 from wedgewise.generate import kronecker
 from wedgewise.machine import gpu

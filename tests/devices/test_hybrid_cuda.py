@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 
 import wedgewise as ww
-from devices.found import held_bytes, needs_device
+from devices.real_device import held_bytes, needs_device
 from wedgewise import generate
 from wedgewise.machine import gpu
 from wedgewise.machine.ring import PIECE_BYTES
 from wedgewise.run._hybrid_queue import SCHEDULES
-from wedgewise.run._hybrid_streams import StreamWorker
+from wedgewise.run._hybrid_workers import StreamWorker
 
 pytestmark = needs_device
 

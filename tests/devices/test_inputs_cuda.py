@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from graphs import TRUTHS, fixture_pairs
+from helpers.graphs import TRUTHS, fixture_pairs
 
 import wedgewise as ww
-from devices.found import needs_device
+from devices.real_device import needs_device
 from wedgewise import interop
 from wedgewise.machine import gpu
 from wedgewise.prepare import clean

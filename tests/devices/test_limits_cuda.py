@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from alike import assert_same
+from helpers.same_answers import assert_same
 
 import wedgewise as ww
-from devices.found import for_every_algorithm, needs_device
-from devices.taken import left
+from devices.real_device import for_every_algorithm, needs_device
+from devices.taken_memory import left
 from wedgewise.algorithms import find
 from wedgewise.algorithms._contract import Algorithm, Shape
 from wedgewise.errors import DeviceMemoryError, PreconditionError

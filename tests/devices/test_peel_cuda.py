@@ -13,15 +13,15 @@ from typing import Any
 
 import numpy as np
 import pytest
-from alike import assert_same
-from data_folder import TRUTHS as FOLDER_TRUTHS
-from data_folder import graph_path, needs_the_folder
 from emulate.peel_cases import PeelCase, check, small_cases
-from graphs import TRUTHS, fixture_pairs, truss_details
+from helpers.data_folder import TRUTHS as FOLDER_TRUTHS
+from helpers.data_folder import graph_path, needs_the_folder
+from helpers.graphs import TRUTHS, fixture_pairs, truss_details
+from helpers.same_answers import assert_same
 from numpy.typing import NDArray
 
 import wedgewise as ww
-from devices.found import held_bytes, needs_device
+from devices.real_device import held_bytes, needs_device
 from wedgewise.algorithms._contract import TRUSSES, Shape, TrussJob
 from wedgewise.algorithms.gpu import peel
 from wedgewise.generate import EdgeStream, book, complete, kronecker, small_world, star

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from devices.found import needs_device
+from devices.real_device import needs_device
 from wedgewise.errors import InputError
 from wedgewise.generate import kronecker
 from wedgewise.machine import gpu

@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from alike import assert_same
-from graphs import TRIANGLE_QUESTIONS, TRUTHS, fixture_path
+from helpers.graphs import TRIANGLE_QUESTIONS, TRUTHS, fixture_path
+from helpers.same_answers import assert_same
 
 import wedgewise as ww
-from devices.found import held_bytes, needs_device
+from devices.real_device import held_bytes, needs_device
 from wedgewise.errors import PreconditionError
 from wedgewise.generate import kronecker
 from wedgewise.machine import gpu

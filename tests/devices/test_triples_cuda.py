@@ -7,7 +7,6 @@ from contextlib import suppress
 
 import numpy as np
 import pytest
-from blocks.cut_graphs import oriented
 from emulate.emulated_cases import block_knob
 from emulate.triple_cases import (
     PLAIN,
@@ -19,9 +18,10 @@ from emulate.triple_cases import (
     kinds_of,
     ways_of,
 )
+from helpers.cut_graphs import oriented
 
 import wedgewise as ww
-from devices.found import needs_device
+from devices.real_device import needs_device
 from wedgewise.errors import InputError
 from wedgewise.generate import book, kronecker
 from wedgewise.machine import gpu

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from late_bus import LateBus
+from helpers.deferred_copies import LateBus
 from numpy.typing import NDArray
 
 from emulate.emulator import EmulatedDevice, EmulationError, PoisonedNumpy

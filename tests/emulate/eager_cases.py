@@ -14,7 +14,7 @@ from emulate.truss_cases import graph_of, numbers_by_arc
 from wedgewise.algorithms._contract import TrussJob
 from wedgewise.algorithms._truss import rounds
 from wedgewise.algorithms.cpu.eager import GRANULARITY, ORDERS
-from wedgewise.algorithms.gpu import _arc_work, eager
+from wedgewise.algorithms.gpu import _arcs, eager
 from wedgewise.algorithms.gpu.eager import EagerDeviceRows
 from wedgewise.machine.gpu import Device
 from wedgewise.stages import DeviceGraph
@@ -57,7 +57,7 @@ def launches_of(case: EagerCase) -> Iterator[None]:
     if not case.small_launches:
         yield
         return
-    with patch.object(eager, "LAUNCH_STEPS", FEW_STEPS), patch.object(_arc_work, "CHUNK_ARCS", FEW_ARCS):
+    with patch.object(eager, "LAUNCH_STEPS", FEW_STEPS), patch.object(_arcs, "CHUNK_ARCS", FEW_ARCS):
         yield
 
 

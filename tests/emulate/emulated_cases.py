@@ -15,7 +15,7 @@ from unittest.mock import patch
 
 import numpy as np
 import pytest
-from graphs import CLOSED_FORMS, TRUTHS, count_by_product, fixture_pairs
+from helpers.graphs import CLOSED_FORMS, TRUTHS, count_by_product, fixture_pairs
 
 import wedgewise as ww
 from emulate.emulator import COMPILER, Defines, EmulatedDevice

@@ -14,9 +14,8 @@ from emulate.streaming import TOY_BYTES, StreamingEmulator, toy
 from wedgewise import generate
 from wedgewise.algorithms import registry
 from wedgewise.machine import gpu
-from wedgewise.run import _hybrid_division
-from wedgewise.run._hybrid_division import ARRAY_BYTES, WORK_ARRAYS
-from wedgewise.run._hybrid_plan import pair_up
+from wedgewise.run import _hybrid_plan
+from wedgewise.run._hybrid_plan import ARRAY_BYTES, WORK_ARRAYS, pair_up
 from wedgewise.run.memory import TaskMemory
 from wedgewise.run.timeline import Timeline
 from wedgewise.stages.tasks import Counts
@@ -83,10 +82,10 @@ def check_timeline(result: ww.Result) -> Timeline:
     return timeline
 
 
-def planned_sizes(counts: Counts) -> _hybrid_division.TaskSizes:
+def planned_sizes(counts: Counts) -> _hybrid_plan.TaskSizes:
     pairing = pair_up("keystone", None)
     memory = TaskMemory(counts, pairing.cpu.triples_on_cpu("count"), pairing.cpu_knobs, 1)
-    return _hybrid_division.TaskSizes(memory, pairing, blocks_are_there=True)
+    return _hybrid_plan.TaskSizes(memory, pairing, blocks_are_there=True)
 
 
 class BrokenError(Exception):

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from graphs import count_by_product, random_pairs
+from helpers.graphs import count_by_product, random_pairs
 from numpy.typing import NDArray
 
 import wedgewise as ww

@@ -9,7 +9,7 @@ from functools import cache
 from unittest.mock import patch
 
 import numpy as np
-from graphs import random_pairs
+from helpers.graphs import random_pairs
 from numpy.typing import NDArray
 
 import wedgewise as ww
@@ -147,14 +147,14 @@ def found_by(name: str, computes: str, k: int | None, block: int, device: Device
     """What the device finds, and how many edges were settled after each launch."""
     told = list[int]()
 
-    def tell(stage: str, done: int, total: int) -> None:
+    def progress(stage: str, done: int, total: int) -> None:
         told.append(done)
         assert (stage, total) == ("truss", graph_named(name).m)
         assert len(told) < MOST_TOLD
 
     form, record = on_device(graph_named(name), "degree", "rank"), peel.ALGORITHM
     arrays = {field: device.xp.asarray(getattr(form, field)) for field in ("offsets", "out_neighbours", "vertex_of")}
-    job = TrussJob(k, record.settings({"block": block}), 1, tell)
+    job = TrussJob(k, record.settings({"block": block}), 1, progress)
     return record.truss_on_device(computes).find(replace(form, **arrays), job, device), told
 
 

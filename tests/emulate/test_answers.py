@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from graphs import LOCAL_FORMS, LocalForm, fixture_pairs, random_pairs
+from helpers.graphs import LOCAL_FORMS, LocalForm, fixture_pairs, random_pairs
 from numpy.typing import NDArray
 
 import wedgewise as ww
@@ -22,7 +22,7 @@ from wedgewise.algorithms._contract import DeviceWork, Shape
 from wedgewise.algorithms.gpu import _keystone_answers as answers
 from wedgewise.algorithms.gpu.keystone import ALGORITHM
 from wedgewise.errors import PreconditionError
-from wedgewise.run.device_listing import PIECE_BYTES, DeviceListing
+from wedgewise.run.device import PIECE_BYTES, DeviceListing
 from wedgewise.stages import DeviceGraph
 
 pytestmark = needs_compiler

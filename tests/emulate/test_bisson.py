@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from graphs import count_by_product, random_pairs
+from helpers.graphs import count_by_product, random_pairs
 
 from emulate.emulated_cases import all_launches, counted, needs_compiler
 from emulate.emulator import EmulatedDevice

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from graphs import count_by_product, random_pairs
+from helpers.graphs import count_by_product, random_pairs
 
 from emulate.emulated_cases import counted, needs_compiler
 from emulate.emulator import EmulatedDevice
@@ -19,7 +19,7 @@ from emulate.intersections import (
     steps_of,
 )
 from wedgewise.algorithms._contract import Shape
-from wedgewise.algorithms.gpu import _arc_work, green
+from wedgewise.algorithms.gpu import _arcs, green
 from wedgewise.stages import DeviceGraph
 
 pytestmark = needs_compiler
@@ -115,8 +115,8 @@ def test_launches_of_bounded_work(device: EmulatedDevice, monkeypatch: pytest.Mo
     assert len(ranges) > 2
     assert [begin for begin, _ in ranges] == [0, *(end for _, end in ranges[:-1])]
     assert ranges[-1][1] == graph.m
-    work = np.array([_arc_work.ARC_COST + len(row) + len(other) for row, other in rows_of_arcs(graph)])
-    heaviest_chunk = max(work[at : at + _arc_work.CHUNK_ARCS].sum() for at in range(0, graph.m, _arc_work.CHUNK_ARCS))
+    work = np.array([_arcs.ARC_COST + len(row) + len(other) for row, other in rows_of_arcs(graph)])
+    heaviest_chunk = max(work[at : at + _arcs.CHUNK_ARCS].sum() for at in range(0, graph.m, _arcs.CHUNK_ARCS))
     assert max(work[begin:end].sum() for begin, end in ranges) <= 30_000 + heaviest_chunk
 
 

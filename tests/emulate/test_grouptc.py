@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from graphs import CLOSED_FORMS, TRUTHS, count_by_product, fixture_pairs, random_pairs
+from helpers.graphs import CLOSED_FORMS, TRUTHS, count_by_product, fixture_pairs, random_pairs
 
 import wedgewise as ww
 from emulate.emulated_cases import counted, needs_compiler, on_device

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from graphs import count_by_product, random_pairs
+from helpers.graphs import count_by_product, random_pairs
 
 from emulate.emulated_cases import all_launches, counted, needs_compiler
 from emulate.emulator import EmulatedDevice
@@ -45,6 +45,7 @@ def keys_by_rows(graph: DeviceGraph) -> int:
     return int(np.maximum(of_tail, of_head)[(of_tail > 1) & (of_head > 0)].sum())
 
 
+@pytest.mark.compiled  # lines of the host that others run too
 @for_both_units
 @pytest.mark.parametrize("buckets", [1, 2, 32])
 @pytest.mark.parametrize("cached", [0, 3, 200])

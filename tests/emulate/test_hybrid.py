@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from graphs import fixture_pairs, random_pairs
+from helpers.graphs import fixture_pairs, random_pairs
 
 import wedgewise as ww
 from emulate.hybrid_cases import Gpus, check_timeline, gpus, graph, hybrid, truth
@@ -20,9 +20,9 @@ from wedgewise import generate
 from wedgewise.algorithms import registry
 from wedgewise.errors import DeviceError, InputError, PreconditionError, UnknownNameError
 from wedgewise.machine import gpu
-from wedgewise.run._hybrid_kernels import _Noting
 from wedgewise.run._hybrid_plan import KNOBS, pair_up
 from wedgewise.run._hybrid_queue import SCHEDULES, TaskQueue
+from wedgewise.run.hybrid import _Noting
 from wedgewise.stages.blocks import Task
 from wedgewise.stages.tasks import ESTIMATORS
 

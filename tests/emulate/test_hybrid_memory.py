@@ -17,9 +17,9 @@ from emulate.streaming import TOY_BYTES, StreamingEmulator, prepare_toy, toy
 from wedgewise.algorithms import registry
 from wedgewise.algorithms._contract import DeviceTripleAnswer
 from wedgewise.errors import DeviceMemoryError, MemoryLimitError
-from wedgewise.run import _hybrid_division
-from wedgewise.run._hybrid_cache import SharedBlocks
+from wedgewise.run import _hybrid_plan
 from wedgewise.run._hybrid_queue import SCHEDULES
+from wedgewise.run.block_caches import SharedBlocks
 from wedgewise.run.memory import HYBRID_TASK_BYTES
 from wedgewise.stages.blocks import WIDE_ARCS
 from wedgewise.stages.tasks import Counts
@@ -108,7 +108,7 @@ def test_there_are_as_many_streams_as_there_is_memory_for(
     assert result.answer == truth
     assert result.plan.blocks is not None
     assert result.plan.blocks.streams == 2
-    assert any(reason.startswith("2 of 4 streams: a GPU has no room") for reason in result.plan.reasons)
+    assert any(reason.startswith("2 of 4 streams: a GPU has too little memory") for reason in result.plan.reasons)
     assert len(check_timeline(result).places) == 2
     assert device.reserved <= result.plan.blocks.device_bytes
 
@@ -143,7 +143,7 @@ def test_what_fits_nowhere_is_refused_before_the_start(
     ):
         hybrid(graph, places="gpu", device_bytes=3000)
     with monkeypatch.context() as patched:
-        patched.setattr(_hybrid_division.TaskSizes, "on_host", lambda sizes, task: 1 << 62)
+        patched.setattr(_hybrid_plan.TaskSizes, "on_host", lambda sizes, task: 1 << 62)
         with pytest.raises(MemoryLimitError, match=r"4,611,686,018,427,387,904 bytes on the host, where .* on a GPU"):
             hybrid(graph, device_bytes=3000)
     oriented = graph.oriented()
@@ -165,9 +165,9 @@ def test_what_fits_gpus_alone_is_left_to_them(
     gpus: Gpus, graph: ww.Graph, truth: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     gpus()
-    whole = _hybrid_division.TaskSizes.on_host
+    whole = _hybrid_plan.TaskSizes.on_host
     monkeypatch.setattr(
-        _hybrid_division.TaskSizes, "on_host", lambda sizes, task: 1 << 62 if task.j == 2 else whole(sizes, task)
+        _hybrid_plan.TaskSizes, "on_host", lambda sizes, task: 1 << 62 if task.j == 2 else whole(sizes, task)
     )
     for schedule in SCHEDULES:
         result = hybrid(graph, schedule=schedule, cutoff=0)
@@ -224,7 +224,7 @@ def test_a_block_that_does_not_fit_the_host_is_named(
     gpus: Gpus, graph: ww.Graph, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     gpus()
-    monkeypatch.setattr(SharedBlocks, "_make_room", lambda blocks, pairs, work_bytes: len(pairs) != 1)
+    monkeypatch.setattr(SharedBlocks, "_evict_for", lambda blocks, pairs, work_bytes: len(pairs) != 1)
     with pytest.raises(MemoryLimitError, match=r"block \d, \d does not fit the host's memory; allow more"):
         hybrid(graph, places="gpu")
 
@@ -240,7 +240,7 @@ def test_memory_that_always_runs_out_leaves_everything_to_threads(gpus: Gpus, gr
     assert result.answer == truth
     assert {span.device for span in check_timeline(result).spans} == {"cpu"}
     assert any(
-        re.search(r"task \d+ went to the CPU, since Emulated GPU 0 had no room", reason)
+        re.search(r"task \d+ went to the CPU, since Emulated GPU 0 had too little memory", reason)
         for reason in result.plan.reasons
     )
     with pytest.raises(DeviceMemoryError):

@@ -13,9 +13,9 @@ import pytest
 from emulate.hybrid_cases import BrokenError, planned_sizes
 from wedgewise.algorithms._contract import Pass
 from wedgewise.errors import MemoryLimitError, VerificationError
-from wedgewise.run._hybrid_cache import Lease, SharedBlocks
 from wedgewise.run._hybrid_queue import SCHEDULES, TaskQueue
-from wedgewise.run._hybrid_workers import Crew, HostRun, HostWorker
+from wedgewise.run._hybrid_workers import HostRun, HostWorker, WorkerPool
+from wedgewise.run.block_caches import Lease, SharedBlocks
 from wedgewise.stages.blocks import Task
 from wedgewise.stages.tasks import Counts
 
@@ -134,7 +134,7 @@ def test_guarded_streams_leave_all_where_threads_would_end_before() -> None:
 def test_nobody_waits_for_the_disk_to_tell_what_happened() -> None:
     found: list[tuple[int, bool]] = []
     blocks: SharedBlocks[Any] = SharedBlocks(0, lambda pair: 0, lambda pair: None, {})
-    crew = Crew(a_queue(2), blocks, {}, lambda partial: found.append((partial.task, crew.lock.locked())))
+    crew = WorkerPool(a_queue(2), blocks, {}, lambda partial: found.append((partial.task, crew.lock.locked())))
     crew.finish(Task(1, 0, 0, 1), 5, 6)
     assert found == [(1, False)]
     with pytest.raises(VerificationError, match="task 1 was counted twice"):
@@ -142,16 +142,16 @@ def test_nobody_waits_for_the_disk_to_tell_what_happened() -> None:
     assert len(found) == 1
 
 
-def a_thread(crew: Crew) -> HostWorker:
+def a_thread(crew: WorkerPool) -> HostWorker:
     memory = planned_sizes(Counts(np.zeros((1, 1), np.int64), np.zeros(1, np.int64))).memory
     return HostWorker(crew, memory, "thread")
 
 
-def a_crew(room: int) -> tuple[Crew, list[int]]:
+def a_crew(room: int) -> tuple[WorkerPool, list[int]]:
     """One task, so many bytes for blocks and work, and what was found."""
     found: list[int] = []
     blocks: SharedBlocks[Any] = SharedBlocks(room, lambda pair: 0, lambda pair: "block", {})
-    return Crew(a_queue(1), blocks, {0: 1.0}, lambda partial: found.append(partial.triangles)), found
+    return WorkerPool(a_queue(1), blocks, {0: 1.0}, lambda partial: found.append(partial.triangles)), found
 
 
 def ranges(count: int) -> tuple[Pass, ...]:
@@ -201,7 +201,7 @@ def test_a_task_that_never_fits_is_named_unless_all_is_over() -> None:
 def test_idle_threads_hear_of_every_pass_that_they_can_help_with() -> None:
     queue = a_queue(1)
     blocks: SharedBlocks[Any] = SharedBlocks(0, lambda pair: 0, lambda pair: None, {})
-    crew = Crew(queue, blocks, {0: 1.0}, lambda partial: None)
+    crew = WorkerPool(queue, blocks, {0: 1.0}, lambda partial: None)
     passes = tuple(Pass(np.arange(ranges + 1), lambda begin, end, _: (1, 2)) for ranges in (3, 1, 2))
     task = Task(0, 0, 0, 0)
     run = HostRun(task, Lease({}, 0), passes, 0.0)

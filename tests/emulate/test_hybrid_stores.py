@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from commands import invoke
-from graphs import fixture_path
+from helpers.commands import invoke
+from helpers.graphs import fixture_path
 
 import wedgewise as ww
 from emulate.hybrid_cases import KRONECKER, BrokenError, Gpus, break_down, check_timeline, gpus, graph, truth

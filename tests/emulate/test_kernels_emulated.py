@@ -82,6 +82,7 @@ def test_every_answer_is_looked_at_here(algorithm: str) -> None:
     assert set(RECORDS[algorithm].answers) <= {"count", *SUMS}
 
 
+@pytest.mark.compiled  # lines of the host that others run too
 @pytest.mark.parametrize(("algorithm", "question", "graph", "block"), in_small_blocks())
 def test_answers_at_small_blocks(algorithm: str, question: str, graph: str, block: int, device: EmulatedDevice) -> None:
     check(Case(algorithm, graph, block_knob(RECORDS[algorithm], block), question=question), device)
@@ -108,6 +109,7 @@ def test_sums_go_on_beyond_32_bits(algorithm: str, device: EmulatedDevice) -> No
     assert counted(work, before=2**32 - 5) == (2**32 - 5 + found, 2**32 - 5 + tests)
 
 
+@pytest.mark.compiled  # lines of the host that others run too
 @on_varied_graphs
 @pytest.mark.parametrize(("algorithm", "question", "order", "relabelling"), ORIENTED)
 def test_answers_in_every_order(
@@ -146,17 +148,29 @@ def test_answers_over_many_launches(algorithm: str, question: str, graph: str, d
     assert launches > 1 or graph != SKEWED or not limits
 
 
-@on_graphs(EMPTY, SKEWED, deep=(ATLAS, BOOK))
-@pytest.mark.parametrize(("algorithm", "question", "knobs"), SET)
-def test_knobs_do_not_change_answers(
-    algorithm: str, question: str, knobs: dict[str, int | str], graph: str, device: EmulatedDevice
-) -> None:
+def check_knobs(algorithm: str, question: str, knobs: dict[str, int | str], graph: str, device: EmulatedDevice) -> None:
+    """The answer is the same, or knobs that are not the defaults are refused."""
     record = RECORDS[algorithm]
     small = block_knob(record, SMALLEST_BLOCK)
     try:
         check(Case(algorithm, graph, small | knobs, question=question), device)
     except InputError:
         assert knobs.items() - record.settings(None).items()
+
+
+@pytest.mark.compiled  # lines of the host that others run too
+@on_graphs(SKEWED, deep=(BOOK,))
+@pytest.mark.parametrize(("algorithm", "question", "knobs"), SET)
+def test_knobs_do_not_change_answers(
+    algorithm: str, question: str, knobs: dict[str, int | str], graph: str, device: EmulatedDevice
+) -> None:
+    check_knobs(algorithm, question, knobs, graph, device)
+
+
+@for_every_answer
+def test_any_knobs_without_edges(algorithm: str, question: str, device: EmulatedDevice) -> None:
+    for knobs in settings(RECORDS[algorithm]):
+        check_knobs(algorithm, question, knobs, EMPTY, device)
 
 
 @for_every_answer

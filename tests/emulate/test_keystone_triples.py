@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from blocks.matrices import ascending, by_product, scattered, triple_of, unordered
+from helpers.block_matrices import ascending, by_product, scattered, triple_of, unordered
 from numpy.typing import NDArray
 
 from emulate.emulated_cases import counted, needs_compiler

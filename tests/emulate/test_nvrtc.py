@@ -80,6 +80,7 @@ def builds() -> list[Any]:
     ]
 
 
+@pytest.mark.compiled  # no line of the host
 @pytest.mark.parametrize(("stem", "architecture", "defines"), builds())
 def test_files_compile_without_a_warning(stem: str, architecture: str, defines: Defines) -> None:
     assert compile_for(architecture, gpu.kernel_text(stem, defines)) == (True, "")

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from graphs import TRUTHS, truss_details
+from helpers.graphs import TRUTHS, truss_details
 
 import wedgewise as ww
 from emulate import emulator

@@ -6,13 +6,13 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from graphs import count_by_product, random_pairs
+from helpers.graphs import count_by_product, random_pairs
 
 from emulate.emulated_cases import counted, needs_compiler
 from emulate.emulator import EmulatedDevice
 from emulate.intersections import book, device_graph, hubs_and_leaves, keys_of, noted_launches
 from wedgewise.algorithms._contract import Shape
-from wedgewise.algorithms.gpu import _arc_work, tricore
+from wedgewise.algorithms.gpu import _arcs, tricore
 from wedgewise.stages import DeviceGraph
 
 pytestmark = needs_compiler
@@ -90,8 +90,8 @@ def test_launches_of_bounded_work(device: EmulatedDevice, monkeypatch: pytest.Mo
     assert len(ranges) > 2
     assert [begin for begin, _ in ranges] == [0, *(end for _, end in ranges[:-1])]
     assert ranges[-1][1] == graph.m
-    chunk = _arc_work.CHUNK_ARCS
-    assert max(end - begin for begin, end in ranges) <= 6_000 / _arc_work.ARC_COST + chunk
+    chunk = _arcs.CHUNK_ARCS
+    assert max(end - begin for begin, end in ranges) <= 6_000 / _arcs.ARC_COST + chunk
 
 
 def test_levels_take_the_room_there_is() -> None:

@@ -8,7 +8,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 import pytest
-from blocks.matrices import Matrix, block_of, by_product, scattered, triple_of
+from helpers.block_matrices import Matrix, block_of, by_product, scattered, triple_of
 from numpy.typing import NDArray
 
 from emulate.emulated_cases import (
@@ -74,6 +74,7 @@ def test_the_published_algorithms_on_blocks_are_there() -> None:
     assert set(LIKE_LARGE) <= set(RECORDS)
 
 
+@pytest.mark.compiled  # lines of the host that others run too
 @for_every_algorithm
 @pytest.mark.parametrize("triple", TRIPLES)
 @pytest.mark.parametrize("block", [32, pytest.param(128, marks=pytest.mark.deep)])
@@ -98,6 +99,7 @@ def test_blocks_of_any_size(algorithm: str, block: int, device: EmulatedDevice) 
         check(TripleCase(algorithm, triple, kind), device)
 
 
+@pytest.mark.compiled  # lines of the host that others run too
 @pytest.mark.parametrize(
     ("algorithm", "way"),
     [pytest.param(name, way, id=f"{name}-{way}") for name in RECORDS for way in ways_of(name)],

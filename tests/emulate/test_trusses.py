@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from graphs import TRUTHS, truss_details
+from helpers.graphs import TRUTHS, truss_details
 
 import wedgewise as ww
 from emulate.copying import EmulatedGpu, install
@@ -15,9 +15,10 @@ from emulate.emulated_cases import needs_compiler
 from emulate.emulator import EmulatedDevice
 from emulate.truss_cases import PLAIN, RECORDS, TrussCase, cases_of, check, found_by, graph_of
 from wedgewise.algorithms._contract import TRUSSES, Shape, TrussJob
+from wedgewise.answer import device as home
 from wedgewise.errors import VerificationError
 from wedgewise.prepare.device_forms import copy_graph
-from wedgewise.run import trusses
+from wedgewise.run.device import find_truss_on_device
 
 pytestmark = needs_compiler
 LITTLE = 1 << 10
@@ -161,7 +162,7 @@ def test_verification_finds_a_liar(
 ) -> None:
     """One edge of the last truss, or of the one that is asked for, is not in it."""
     details = truss_details(computes, 3)
-    find = trusses.find_truss_on_device
+    find = find_truss_on_device
 
     def lie(*asked: Any) -> Any:
         found, seconds = find(*asked)
@@ -170,7 +171,7 @@ def test_verification_finds_a_liar(
         filled[last] = filled[last] - 1 if computes == "trussness" else False
         return replace(found, filled=filled), seconds
 
-    monkeypatch.setattr(trusses, "find_truss_on_device", lie)
+    monkeypatch.setattr(home, "find_truss_on_device", lie)
     with pytest.raises(VerificationError, match=f"-truss by one of {algorithm} and "):
         ww.run(computes, graph_of("book-100"), device="cuda", algorithm=algorithm, verify=True, **details)
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from graphs import count_by_product, random_pairs
+from helpers.graphs import count_by_product, random_pairs
 
 import wedgewise as ww
 from emulate.emulated_cases import SKEWED, Case, counted, needs_compiler, on_device

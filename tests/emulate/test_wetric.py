@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from graphs import CLOSED_FORMS, TRUTHS, count_by_product, fixture_pairs, random_pairs
+from helpers.graphs import CLOSED_FORMS, TRUTHS, count_by_product, fixture_pairs, random_pairs
 
 from emulate.emulated_cases import all_launches
 from emulate.emulator import EmulatedDevice
@@ -127,6 +127,7 @@ def test_matrix_holds_the_last_rows_and_nothing_else(device: EmulatedDevice) -> 
         assert bits == graph.m - int(graph.offsets[graph.n - length])
 
 
+@pytest.mark.compiled  # lines of the host that others run too
 @by_wedge
 @pytest.mark.parametrize("cooperation", ["on", "off"])
 @pytest.mark.parametrize("spread", [1, 2, 7, 8, 31, 32, 2**31 - 1])
@@ -141,6 +142,7 @@ def test_spreads(device: EmulatedDevice, combination: str, spread: int, cooperat
     assert counted(graph, device, **knobs) == (expected, work_by_rows(graph, combination))
 
 
+@pytest.mark.compiled  # lines of the host that others run too
 @every_combination
 @pytest.mark.parametrize("block", [32, 96, 100, 1024, 2**31 - 1])
 def test_blocks_of_any_size(device: EmulatedDevice, combination: str, block: int) -> None:
@@ -148,6 +150,7 @@ def test_blocks_of_any_size(device: EmulatedDevice, combination: str, block: int
     assert counted(graph, device, combination=combination, block=block)[0] == expected
 
 
+@pytest.mark.compiled  # lines of the host that others run too
 @every_combination
 def test_wide_offsets(device: EmulatedDevice, combination: str) -> None:
     graph, expected = hubs_and_gaps()

@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from alike import assert_same
-from graphs import TRIANGLE_QUESTIONS, fixture_pairs, fixture_path, random_pairs
+from helpers.graphs import TRIANGLE_QUESTIONS, fixture_pairs, fixture_path, random_pairs
+from helpers.same_answers import assert_same
 
 import wedgewise as ww
 from emulate.copying import DeviceArray, EmulatedGpu, LyingThere, install

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from graphs import TRIANGLE_QUESTIONS, random_pairs
+from helpers.graphs import TRIANGLE_QUESTIONS, random_pairs
 
 import wedgewise as ww
 from emulate.copying import PLENTY, EmulatedGpu, LyingThere, install

@@ -11,7 +11,7 @@ from itertools import islice, product
 from unittest.mock import patch
 
 import numpy as np
-from blocks.matrices import Matrix, ascending, block_of, by_product, scattered, unordered
+from helpers.block_matrices import Matrix, ascending, block_of, by_product, scattered, unordered
 
 import wedgewise as ww
 from emulate.emulated_cases import BLOCKS, SMALL_LAUNCH, block_knob, counted, known, settings

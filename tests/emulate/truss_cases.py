@@ -13,7 +13,7 @@ from typing import Any
 from unittest.mock import patch
 
 import numpy as np
-from graphs import TRUTHS, fixture_pairs, random_pairs
+from helpers.graphs import TRUTHS, fixture_pairs, random_pairs
 from numpy.typing import NDArray
 
 import wedgewise as ww

@@ -14,12 +14,12 @@ from unittest import mock
 
 import numpy as np
 import pytest
-from blocks.stores import in_tiny_pieces
-from cluster.crews import Crew
-from counting import count_on_cluster
 from emulate.streaming import StreamingEmulator, toy
-from gates import Fault, installed
-from graphs import fixture_pairs
+from helpers.failing_calls import Fault, installed
+from helpers.graphs import fixture_pairs
+from helpers.store_counts import count_on_cluster
+from helpers.stores import in_tiny_pieces
+from run.cluster_workers import WorkerPool
 
 import wedgewise as ww
 from wedgewise.algorithms import registry
@@ -176,7 +176,7 @@ def _hybrid(file: str, **knobs: Any) -> Callable[[Path], Any]:
 
 def _by_workers(folder: Path) -> Any:
     """A count by the driver of a cluster; its workers are in this process."""
-    with mock.patch.object(cluster, "LocalWorkers", Crew):
+    with mock.patch.object(cluster, "LocalWorkers", WorkerPool):
         return count_on_cluster(folder / "store", workers=2, threads=1).triangles
 
 

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from commands import COMMAND, KARATE, PATIENCE, invoke, run
-from gates import Fault, installed
+from helpers.commands import COMMAND, KARATE, PATIENCE, invoke, run
+from helpers.failing_calls import Fault, installed
 
 import wedgewise as ww
 from wedgewise.cli import console

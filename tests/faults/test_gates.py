@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 from emulate.copying import EmulatedGpu, install
 from emulate.emulator import COMPILER
-from gates import GATES, Fault, installed
+from helpers.failing_calls import GATES, Fault, installed
 
 import wedgewise as ww
 from faults.journeys import JOURNEYS, Journey, make_inputs

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -14,19 +15,48 @@ from wedgewise.write.edges import write_edges
 resource = pytest.importorskip("resource", reason="address-space limits are POSIX")
 
 CAPPED = """
-import contextlib, io, resource, sys
+import contextlib, io, json, os, resource, sys, tempfile, traceback
 from wedgewise.cli import main
-beyond, small, large = sys.argv[1:]
+
+small, large, *beyond = sys.argv[1:]
+
 def count(path):
     sys.argv = ["wedgewise", "count", path, "--algorithm", "keystone", "--threads", "2"]
     main()
+
+def ended(cap):
+    # how a child ends whose memory is capped, and what it wrote
+    with tempfile.TemporaryFile() as stdout, tempfile.TemporaryFile() as stderr:
+        child = os.fork()
+        if child == 0:
+            os.dup2(stdout.fileno(), 1)
+            os.dup2(stderr.fileno(), 2)
+            code = 2
+            try:
+                resource.setrlimit(resource.RLIMIT_AS, (cap, cap))
+                count(large)
+                code = 0
+            except SystemExit as end:
+                code = end.code or 0
+            except BaseException:
+                traceback.print_exc()
+            with contextlib.suppress(BaseException):
+                sys.stdout.flush()
+                sys.stderr.flush()
+            os._exit(code)
+        code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+        streams = []
+        for stream in (stdout, stderr):
+            stream.seek(0)
+            streams.append(stream.read().decode())
+    return code, *streams
+
 with contextlib.redirect_stdout(io.StringIO()), contextlib.suppress(SystemExit):
     count(small)  # so that all modules, kernels and libraries are there
 pages = int(open("/proc/self/statm").read().split()[0])
-cap = pages * resource.getpagesize() + int(beyond)
-resource.setrlimit(resource.RLIMIT_AS, (cap, cap))
-count(large)
+print(json.dumps([ended(pages * resource.getpagesize() + int(size)) for size in beyond]))
 """
+MEGABYTES = (0, 1, 2, 4, 8, 12, 16, 24, 32, 64, 256, 1024)
 
 
 @pytest.fixture(scope="module")
@@ -41,22 +71,21 @@ def graphs(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
 @pytest.mark.compiled
 @pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="reads its own size from /proc")
 def test_every_cap_ends_in_the_count_or_in_one_line(graphs: list[str]) -> None:
+    ran = subprocess.run(
+        [sys.executable, "-c", CAPPED, *graphs, *(str(megabytes << 20) for megabytes in MEGABYTES)],
+        stdout=subprocess.PIPE,
+        timeout=300,
+        check=True,
+    )
     outcomes = []
-    for megabytes in (0, 1, 2, 4, 8, 12, 16, 24, 32, 64, 256, 1024):
-        found = subprocess.run(
-            [sys.executable, "-c", CAPPED, str(megabytes << 20), *graphs],
-            capture_output=True,
-            text=True,
-            timeout=60,
-            check=False,
-        )
-        assert found.returncode in (0, 1), found.stderr
-        if found.returncode == 0:
-            outcomes.append(found.stdout)
+    for code, stdout, stderr in json.loads(ran.stdout):
+        assert code in (0, 1), stderr
+        if code == 0:
+            outcomes.append(stdout)
         else:
-            assert found.stderr.startswith("error: "), found.stderr
-            assert found.stderr.count("\n") == 1
-            assert found.stdout == ""
+            assert stderr.startswith("error: "), stderr
+            assert stderr.count("\n") == 1
+            assert stdout == ""
             outcomes.append("refused")
     assert outcomes[0] == "refused", "a process without any memory left cannot count"
     assert outcomes[-1] != "refused", "a gigabyte is plenty"

@@ -15,8 +15,8 @@ from random import Random
 from typing import Any
 
 import pytest
-from commands import COMMAND, PATIENCE
-from loopback import Loopback, Served, loopback
+from helpers.commands import COMMAND, PATIENCE
+from helpers.http_server import Loopback, Served, loopback
 
 from wedgewise import generate
 from wedgewise.store.open import open_store

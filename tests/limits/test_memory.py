@@ -9,13 +9,12 @@ from typing import Any
 import numpy as np
 import pytest
 from conformance.engines import ask, for_every_engine, that_answer
-from graphs import TRIANGLE_QUESTIONS
+from helpers.graphs import TRIANGLE_QUESTIONS
 
 import wedgewise as ww
 from wedgewise import generate
 from wedgewise.errors import MemoryLimitError
-from wedgewise.graph import clean_bytes
-from wedgewise.prepare.clean import clean
+from wedgewise.prepare.clean import clean, clean_bytes
 from wedgewise.prepare.orient import orient
 from wedgewise.run.plan import orient_bytes
 from wedgewise.stages import EdgeList, Origin
@@ -130,7 +129,7 @@ def test_a_memory_limit_is_refused_before_the_work() -> None:
 def test_pairs_that_cannot_fit_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("wedgewise.machine.hardware.available_memory", lambda: 1000)
     with pytest.raises(MemoryLimitError, match="use a machine with more memory"):
-        ww.Graph(FEW_PAIRS)
+        ww.Graph(np.arange(1 << 18).reshape(-1, 2))
 
 
 def test_declared_vertices_that_cannot_fit_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:

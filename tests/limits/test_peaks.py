@@ -7,16 +7,16 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import hostile
 import numpy as np
 import pytest
-from blocks.stores import watched
+from helpers.stores import watched
 from numpy.typing import NDArray
 
+from limits import hostile_files
 from wedgewise import generate
 from wedgewise.errors import InputError, LimitError, MemoryLimitError
 from wedgewise.machine import hardware
-from wedgewise.machine.release_memory import give_back
+from wedgewise.machine.release_memory import release_memory
 from wedgewise.read import read_edges
 from wedgewise.stages.limits import Limits
 from wedgewise.write.edges import write_edges
@@ -58,7 +58,7 @@ ORDINARY: dict[str, Callable[[Path, NDArray[Any]], None]] = {
 
 def tight(mebibytes: int) -> Limits:
     """So much memory beside what this process holds."""
-    give_back()
+    release_memory()
     return Limits(memory_bytes=hardware.resident_bytes() + mebibytes * MEBIBYTE)
 
 
@@ -70,9 +70,9 @@ def kernels() -> None:
 
 
 @pytest.mark.compiled
-@pytest.mark.parametrize("name", hostile.FILES)
+@pytest.mark.parametrize("name", hostile_files.FILES)
 def test_reading_stops_at_the_limit(tmp_path: Path, name: str) -> None:
-    hostile.FILES[name](tmp_path / name)
+    hostile_files.FILES[name](tmp_path / name)
     with pytest.raises((MemoryLimitError, InputError, LimitError)) as caught:
         read_edges(tmp_path / name, limits=tight(64))
     expected = any(words in str(caught.value) for words in REFUSED) or isinstance(caught.value, MemoryLimitError)
@@ -85,7 +85,7 @@ def test_reading_stops_at_the_limit(tmp_path: Path, name: str) -> None:
 def test_without_a_limit_what_the_machine_has_left_counts(
     tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    hostile.FILES[name](tmp_path / name)
+    hostile_files.FILES[name](tmp_path / name)
     before = hardware.resident_bytes()
     monkeypatch.setattr(hardware, "available_memory", lambda: before + 64 * MEBIBYTE - hardware.resident_bytes())
     with pytest.raises(MemoryLimitError, match=r"bytes more and -?[0-9,]+ are available; use a machine"):
@@ -114,9 +114,9 @@ def test_the_process_keeps_to_the_limit(tmp_path: Path, name: str) -> None:
 
 @pytest.mark.deep
 @pytest.mark.compiled
-@pytest.mark.parametrize("name", hostile.FILES)
+@pytest.mark.parametrize("name", hostile_files.FILES)
 def test_the_process_keeps_to_the_limit_with_hostile_files(tmp_path: Path, name: str) -> None:
-    hostile.FILES[name](tmp_path / name)
+    hostile_files.FILES[name](tmp_path / name)
     peak, ran = watched("count", name, "--memory", "256MB", cwd=tmp_path)
     assert ran.returncode in (0, 1), ran.stderr
     assert "Traceback" not in ran.stderr

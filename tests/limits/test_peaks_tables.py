@@ -7,15 +7,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-import hostile_tables
 import numpy as np
 import pytest
-from blocks.stores import watched
+from helpers.stores import watched
 
+from limits import hostile_tables
 from wedgewise import generate
 from wedgewise.errors import FormatError, MemoryLimitError
 from wedgewise.machine import hardware
-from wedgewise.machine.release_memory import give_back
+from wedgewise.machine.release_memory import release_memory
 from wedgewise.read import read_edges
 from wedgewise.stages.limits import Limits
 from wedgewise.write.edges import write_edges
@@ -36,7 +36,7 @@ def kernels() -> None:
 @contextmanager
 def at_most(mebibytes: int) -> Iterator[Limits]:
     """Limits of so much memory beside what this process holds; fail when it held more."""
-    give_back()
+    release_memory()
     try:
         FORGETS_PEAKS.write_text("5")
     except OSError:

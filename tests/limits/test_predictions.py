@@ -10,8 +10,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from counting import count_store
-from graphs import fixture_pairs
+from helpers.graphs import fixture_pairs
+from helpers.store_counts import count_store
 
 import wedgewise as ww
 from limits.predicted import forgets_peaks
@@ -19,7 +19,7 @@ from wedgewise import generate
 from wedgewise.algorithms import find
 from wedgewise.generate.stream import EdgeStream
 from wedgewise.run.memory import TaskMemory, triple_answer
-from wedgewise.run.prediction import predict
+from wedgewise.run.outofcore import predict
 from wedgewise.stages.blocks import Hashed
 from wedgewise.stages.tasks import Counts, tasks_of
 from wedgewise.store.build import write_store

@@ -14,7 +14,7 @@ from mutants.runner import CAUGHT, row, run_all, summary
 ROOT = Path(__file__).parents[2]
 
 
-def tell(line: str) -> None:
+def say(line: str) -> None:
     print(line, flush=True)
 
 
@@ -29,12 +29,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     chosen = [known[name] for name in asked.names] or list(MUTANTS)
     if asked.list:
         for mutant in chosen:
-            tell(f"{mutant.name:<40}{mutant.bug}")
+            say(f"{mutant.name:<40}{mutant.bug}")
         return 0
     begin = time.perf_counter()
-    tell(row("mutant", "verdict", "time", "by"))
-    verdicts = run_all(ROOT, chosen, tell)
-    tell(summary(verdicts, time.perf_counter() - begin))
+    say(row("mutant", "verdict", "time", "by"))
+    verdicts = run_all(ROOT, chosen, say)
+    say(summary(verdicts, time.perf_counter() - begin))
     return int(any(verdict.kind != CAUGHT for verdict in verdicts))
 
 

@@ -8,7 +8,7 @@ from mutants.mutant import Mutant, Selection, caught_by
 
 COUNTS = "conformance/test_algorithms.py::test_closed_forms_have_the_counts_of_their_formulas"
 LOCAL = "conformance/test_algorithms.py::test_closed_forms_have_the_triangles_of_their_formulas"
-CLEANED = "test_preparation.py::test_clean_is_what_the_definition_says"
+CLEANED = "prepare/test_preparation.py::test_clean_is_what_the_definition_says"
 
 NOTICED: dict[str, tuple[str, Selection]] = {
     "twice the count: every edge is met from both of its ends": (
@@ -29,11 +29,11 @@ NOTICED: dict[str, tuple[str, Selection]] = {
     ),
     "(d*d - 1) / 2 wedges at a vertex of degree d": (
         "wedges-of-a-vertex",
-        caught_by("test_clustering.py::test_coefficients_are_those_of_networkx"),
+        caught_by("answer/test_clustering.py::test_coefficients_are_those_of_networkx"),
     ),
     "a divisor of transitivity is forgotten": (
         "wrong-divisor",
-        caught_by("test_clustering.py::test_transitivity_is_that_of_networkx"),
+        caught_by("answer/test_clustering.py::test_transitivity_is_that_of_networkx"),
     ),
     "k in place of k - 2 triangles": (
         "k-for-k-minus-two",
@@ -49,11 +49,11 @@ NOTICED: dict[str, tuple[str, Selection]] = {
     ),
     "a task that is delivered twice is added twice": (
         "task-delivered-twice",
-        caught_by("blocks/test_outofcore.py::test_counts_are_exact", keyword="karate", interpreted=True),
+        caught_by("run/test_outofcore.py::test_counts_are_exact", keyword="karate", interpreted=True),
     ),
     "what does not fit into a bucket is dropped": (
         "full-buffer-dropped",
-        caught_by("test_truss.py::test_peeling_random_graphs", interpreted=True),
+        caught_by("algorithms/test_truss.py::test_peeling_random_graphs", interpreted=True),
     ),
     "a bitmap without its last, partial word": (
         "bitmap-without-last-word",

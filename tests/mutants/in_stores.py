@@ -6,9 +6,9 @@ from mutants.edits import Edit
 from mutants.mutant import Mutant, caught_by
 
 TASKS, JOURNAL, OUT_OF_CORE = "stages/tasks.py", "run/journal.py", "run/outofcore.py"
-OTHER_WORK = "blocks/test_outofcore.py::test_results_of_other_work_are_refused"
-OTHER_GRAPH = "blocks/test_outofcore.py::test_results_of_another_graph_in_the_same_parts_are_refused"
-ONE_TASK = "blocks/test_partition.py::test_every_triangle_is_in_one_task"
+OTHER_WORK = "run/test_outofcore.py::test_results_of_other_work_are_refused"
+OTHER_GRAPH = "run/test_outofcore.py::test_results_of_another_graph_in_the_same_parts_are_refused"
+ONE_TASK = "prepare/test_partition.py::test_every_triangle_is_in_one_task"
 
 IN_STORES = (
     Mutant(
@@ -33,7 +33,7 @@ IN_STORES = (
                 "            yield Task(position * shares + share, i, j, k, 0, shares)\n",
             ),
         ),
-        caught_by("blocks/test_triples.py::test_tasks_add_up_to_all_triangles", interpreted=True),
+        caught_by("algorithms/test_triples.py::test_tasks_add_up_to_all_triangles", interpreted=True),
     ),
     Mutant(
         "block-task-counted-twice",
@@ -57,7 +57,7 @@ IN_STORES = (
                 "        return np.arange(self.sizes[part], dtype=np.uint32) + np.uint32(sum(self.sizes[:part]))\n",
             ),
         ),
-        caught_by("blocks/test_partition.py::test_parts_divide_the_ids"),
+        caught_by("prepare/test_partition.py::test_parts_divide_the_ids"),
     ),
     Mutant(
         "narrow-block-offsets",
@@ -69,7 +69,7 @@ IN_STORES = (
                 "    wide = int(arcs.max()) < 0\n",
             ),
         ),
-        caught_by("blocks/test_partition.py::test_offsets_are_wide_where_a_block_of_the_part_has_many_arcs"),
+        caught_by("prepare/test_partition.py::test_offsets_are_wide_where_a_block_of_the_part_has_many_arcs"),
     ),
     Mutant(
         "cut-belongs-to-both",
@@ -81,12 +81,18 @@ IN_STORES = (
                 '(np.maximum(np.searchsorted(self.cuts, ids, side="left"), 1) - 1)',
             ),
         ),
-        caught_by("blocks/test_partition.py::test_parts_divide_the_ids"),
+        caught_by("prepare/test_partition.py::test_parts_divide_the_ids"),
     ),
     Mutant(
         "journal-of-another-graph",
         "a journal is gone on with, whatever graph it is of",
-        (Edit(JOURNAL, "        if key != self._key:\n", "        if len(key) != len(self._key):\n"),),
+        (
+            Edit(
+                JOURNAL,
+                '        if str(record.get("key")) != key:\n',
+                '        if len(str(record.get("key"))) != len(key):\n',
+            ),
+        ),
         caught_by(OTHER_WORK, interpreted=True),
     ),
     Mutant(
@@ -111,7 +117,7 @@ IN_STORES = (
                 '    if not isinstance(record, dict) or record.pop("check", None) is None:\n',
             ),
         ),
-        caught_by("blocks/test_outofcore.py::test_a_torn_or_damaged_line_is_done_again", interpreted=True),
+        caught_by("run/test_outofcore.py::test_a_torn_or_damaged_line_is_done_again", interpreted=True),
     ),
     Mutant(
         "resumed-task-counted-twice",
@@ -123,13 +129,13 @@ IN_STORES = (
                 "        to_do = list(self.order)\n",
             ),
         ),
-        caught_by("blocks/test_outofcore.py::test_a_count_goes_on_where_it_was", interpreted=True),
+        caught_by("run/test_outofcore.py::test_a_count_goes_on_where_it_was", interpreted=True),
     ),
     Mutant(
         "damaged-block-believed",
         "the checksum of a block is not looked at",
         (Edit("store/open.py", "        if found != record.sha256:\n", "        if not found:\n"),),
-        caught_by("blocks/test_store.py::test_a_damaged_block_is_refused", interpreted=True),
+        caught_by("store/test_store.py::test_a_damaged_block_is_refused", interpreted=True),
     ),
     Mutant(
         "second-result-unequal",
@@ -141,18 +147,18 @@ IN_STORES = (
                 "        elif known.task != partial.task:\n",
             ),
         ),
-        caught_by("cluster/test_driver.py::test_a_second_result_has_to_be_equal", interpreted=True),
+        caught_by("run/test_cluster_driver.py::test_a_second_result_has_to_be_equal", interpreted=True),
     ),
     Mutant(
         "slice-of-another-owner",
         "a slice is believed by its length alone",
         (
             Edit(
-                "run/slices.py",
-                "        return digest.hexdigest() == record.sha256\n",
-                "        return len(digest.hexdigest()) == len(record.sha256)\n",
+                "run/finished_slices.py",
+                "digest_of(file, len(header), due, raw) == record.sha256\n",
+                "digest_of(file, len(header), due, raw) is not None\n",
             ),
         ),
-        caught_by("blocks/test_slices.py"),
+        caught_by("run/test_slices.py"),
     ),
 )

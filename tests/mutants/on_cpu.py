@@ -11,7 +11,7 @@ SUPPORTS = "algorithms/cpu/_keystone_supports.py"
 CLOSE = "algorithms/cpu/_truss_close.py"
 ANY_ORDER = "conformance/test_algorithms.py::test_answers_do_not_depend_on_order_and_ids"
 ANY_THREADS = "conformance/test_algorithms.py::test_answers_do_not_depend_on_threads"
-PREPARED = "test_preparation.py::test_kernels_and_arrays_prepare_the_same_bytes"
+PREPARED = "prepare/test_preparation.py::test_kernels_and_arrays_prepare_the_same_bytes"
 
 ON_CPU = (
     Mutant(
@@ -60,12 +60,12 @@ ON_CPU = (
                 "        below = np.uint64(rows[low + half] <= wanted)\n",
             ),
         ),
-        caught_by("test_preparation.py::test_every_edge_is_found_among_the_arcs", interpreted=True),
+        caught_by("prepare/test_preparation.py::test_every_edge_is_found_among_the_arcs", interpreted=True),
     ),
     Mutant(
         "credits-of-one-thread",
         "what the other threads have credited is never added up",
-        (Edit(SUPPORTS, "        for ledger in ledgers:\n", "        for ledger in ledgers[:1]:\n"),),
+        (Edit(SUPPORTS, "        for triangles in by_thread:\n", "        for triangles in by_thread[:1]:\n"),),
         caught_by(
             "conformance/test_algorithms.py::test_answers_do_not_depend_on_threads",
             keyword="keystone",
@@ -127,7 +127,7 @@ ON_CPU = (
         "the rows of a sparse matrix are numbered in the narrow type of its indices",
         (
             Edit(
-                "read/objects/scipy_sparse.py",
+                "read/objects/sparse_matrices.py",
                 "dtype=_wide_enough(lines)), lengths)",
                 "dtype=np.int64).astype(indices.dtype), lengths)",
             ),
@@ -177,8 +177,8 @@ ON_CPU = (
         (
             Edit(
                 "answer/questions.py",
-                "    answer[asked.oriented.vertex_of] = filled\n",
-                "    answer[:] = filled[asked.oriented.vertex_of]\n",
+                "    answer[found.oriented.vertex_of] = filled\n",
+                "    answer[:] = filled[found.oriented.vertex_of]\n",
             ),
         ),
         caught_by(ANY_ORDER, keyword="reference"),
@@ -205,7 +205,7 @@ ON_CPU = (
                 '        within = int(np.searchsorted(ends, number, side="left"))\n',
             ),
         ),
-        caught_by("test_listing.py", keyword="reference"),
+        caught_by("run/test_listing.py", keyword="reference"),
     ),
     Mutant(
         "trussness-off-by-one",
@@ -229,13 +229,13 @@ ON_CPU = (
                 "(a & np.uint64(first < first)) | (b & np.uint64(second < second)) | (a >> one)",
             ),
         ),
-        caught_by("test_truss.py::test_peeling_random_graphs", interpreted=True),
+        caught_by("algorithms/test_truss.py::test_peeling_random_graphs", interpreted=True),
     ),
     Mutant(
         "verification-that-agrees",
         "verify=True recounts and compares with nothing",
         (Edit("answer/verify.py", "    if recounted != triangles:\n", "    if recounted != recounted:\n"),),
-        caught_by("test_engine.py", "test_user_graph.py"),
+        caught_by("run/test_engine.py", "test_graph.py"),
     ),
     Mutant(
         "missing-task-unnoticed",
@@ -247,7 +247,7 @@ ON_CPU = (
                 "    if len(execution.partials) > execution.tasks:\n",
             ),
         ),
-        caught_by("test_engine.py::test_an_incomplete_or_impossible_set_of_partials_is_refused"),
+        caught_by("run/test_engine.py::test_an_incomplete_or_impossible_set_of_partials_is_refused"),
     ),
     Mutant(
         "stale-cpu-kernel",
@@ -259,7 +259,7 @@ ON_CPU = (
                 '    for source in sorted(package.glob("algorithms/**/*.py")):\n',
             ),
         ),
-        caught_by("test_kernels.py::test_an_edited_helper_in_another_file_is_compiled_again"),
+        caught_by("machine/test_kernels.py::test_an_edited_helper_in_another_file_is_compiled_again"),
     ),
     Mutant(
         "last-line-lost",
@@ -275,6 +275,6 @@ ON_CPU = (
                 "        at += _ONE\n        if outcome == _PAIR and at <= end:\n",
             ),
         ),
-        caught_by("formats/test_text.py::test_integer_files", "formats/test_text.py::test_both_parsers_agree"),
+        caught_by("read/test_text.py::test_integer_files", "read/test_text.py::test_both_parsers_agree"),
     ),
 )

@@ -188,7 +188,7 @@ ON_GPU = (
                 "        return match.group(0)\n",
             ),
         ),
-        caught_by("test_gpu_host.py::test_kernel_text_is_one_piece_with_its_defines"),
+        caught_by("machine/test_gpu_host.py::test_kernel_text_is_one_piece_with_its_defines"),
     ),
     Mutant(
         "task-taken-twice",
@@ -207,7 +207,7 @@ ON_GPU = (
         "kernels do not wait for the copies of the blocks that they read",
         (
             Edit(
-                "run/_hybrid_streams.py",
+                "run/_hybrid_workers.py",
                 "            for sent in arrived.sent:\n                stream.follow(sent.end)\n",
                 "            for sent in arrived.sent[:0]:\n                stream.follow(sent.end)\n",
             ),

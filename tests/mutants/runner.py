@@ -35,7 +35,7 @@ NO_PROOF = re.compile(
     r"^(?:[\w.]+\.)?(?:ImportError|ModuleNotFoundError|SyntaxError|IndentationError|NameError|UnboundLocalError"
     r"|TypingError|LoweringError|UnsupportedError|NumbaError|FailedHealthCheck|DeadlineExceeded)\b|does not compile"
 )
-Tell = Callable[[str], None]
+Progress = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +146,7 @@ def trees(root: Path, count: int) -> Iterator[SimpleQueue[Tree]]:
         yield free
 
 
-def run_all(root: Path, mutants: Sequence[Mutant], tell: Tell, processes: int = PROCESSES) -> list[Verdict]:
+def run_all(root: Path, mutants: Sequence[Mutant], progress: Progress, processes: int = PROCESSES) -> list[Verdict]:
     """Check that the tests pass as they are, then seed every mutant; nothing is seeded where they do not."""
     with trees(root, processes) as free, ThreadPoolExecutor(processes) as crew:
 
@@ -161,12 +161,12 @@ def run_all(root: Path, mutants: Sequence[Mutant], tell: Tell, processes: int = 
             verdict = run(str(selection), selection)
             passes = verdict.kind == SURVIVED
             by = verdict.mutant if passes else verdict.by
-            tell(row("nothing", "passes" if passes else BROKEN, f"{verdict.seconds:.0f} s", by))
+            progress(row("nothing", "passes" if passes else BROKEN, f"{verdict.seconds:.0f} s", by))
             return verdict if passes else replace(verdict, kind=BROKEN)
 
         def seed(mutant: Mutant) -> Verdict:
             verdict = run(mutant.name, mutant.caught_by, mutant.edits)
-            tell(row(verdict.mutant, verdict.kind, f"{verdict.seconds:.0f} s", verdict.by))
+            progress(row(verdict.mutant, verdict.kind, f"{verdict.seconds:.0f} s", verdict.by))
             return verdict
 
         selections = dict.fromkeys(mutant.caught_by for mutant in mutants)

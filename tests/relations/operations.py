@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import combinations, product
 
-from graphs import SmallGraph, small_graph
+from helpers.graphs import SmallGraph, small_graph
 
 K2 = SmallGraph(2, frozenset({(0, 1)}))
 

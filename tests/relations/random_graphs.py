@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import combinations
 from typing import Any
 
-from graphs import SmallGraph
+from helpers.graphs import SmallGraph
 from hypothesis import settings
 from hypothesis import strategies as st
 

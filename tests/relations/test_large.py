@@ -19,7 +19,7 @@ from conformance.engines import (
     that_answer,
     triangles,
 )
-from graphs import count_by_product, distinct_edges, local_by_product
+from helpers.graphs import count_by_product, distinct_edges, local_by_product
 
 import wedgewise as ww
 from wedgewise.generate import EdgeStream, kronecker, small_world, uniform, words
@@ -127,6 +127,11 @@ DENSE = np.argwhere(np.triu(np.random.default_rng(8).random((DENSE_N, DENSE_N)) 
 
 
 @cache
+def dense_graph() -> ww.Graph:
+    return graph_of(DENSE, DENSE_N)
+
+
+@cache
 def dense_answers() -> dict[str, Any]:
     """What the dense graph's answers are, by a product of full matrices."""
     adjacency = np.zeros((DENSE_N, DENSE_N))
@@ -146,7 +151,7 @@ def dense_answers() -> dict[str, Any]:
     [setting for setting in KNOB_SETTINGS if setting[1] in ("count", "triangles", "edge_support")],
 )
 def test_dense_graphs(algorithm: str, computes: str, knob: str, value: int | str) -> None:
-    answer = ask(computes, graph_of(DENSE, DENSE_N), algorithm, knobs={knob: value}).answer
+    answer = ask(computes, dense_graph(), algorithm, knobs={knob: value}).answer
     np.testing.assert_array_equal(answer, dense_answers()[computes])
 
 

@@ -10,7 +10,7 @@ from itertools import combinations
 
 import numpy as np
 from conformance.engines import count, for_every_local_algorithm, supports, triangles
-from graphs import SmallGraph, known_by_sets, local_by_product
+from helpers.graphs import SmallGraph, known_by_sets, local_by_product
 from hypothesis import given
 from hypothesis import strategies as st
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from itertools import combinations
 
-from graphs import SmallGraph, count_by_triples, small_graph
+from helpers.graphs import SmallGraph, count_by_triples, small_graph
 
 from relations import operations as op
 

@@ -7,7 +7,7 @@ from math import comb
 
 import numpy as np
 from conformance.engines import count, for_every_algorithm
-from graphs import SmallGraph, count_by_triples
+from helpers.graphs import SmallGraph, count_by_triples
 from hypothesis import given
 from hypothesis import strategies as st
 

@@ -23,7 +23,7 @@ from conformance.trusses import (
     truss_numbers_by_product,
     truss_numbers_by_subsets,
 )
-from graphs import TRUTHS, SmallGraph, fixture_pairs, published_generated
+from helpers.graphs import TRUTHS, SmallGraph, fixture_pairs, published_generated
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray

@@ -13,7 +13,7 @@ import pytest
 from wedgewise.errors import MissingDependencyError
 from wedgewise.report import charts
 from wedgewise.report._drawing import PAGE_COLOURS, _for_page, wrapped
-from wedgewise.report.charts import Axis, Bin, Chart, Span
+from wedgewise.report.charts import Axis, Chart, Span
 
 pytest.importorskip("matplotlib")
 
@@ -24,7 +24,6 @@ TIME, RATIO, NUMBER = (
 )
 
 SPANS = [Span("x", "count", 0, 1), Span("x", "copy", 0, 0.5), Span("y", "count", 0, 0.2)]
-BINS = [Bin(0, 1, 5), Bin(1, 2, 9), Bin(2, 4, 1)]
 
 EXAMPLES: dict[str, Callable[[], Chart]] = {
     "bars": lambda: charts.bars(["torus", "ring"], {"a": [2.0, 0.5], "b": [None, 40.0]}, RATIO, 1.0),
@@ -34,7 +33,6 @@ EXAMPLES: dict[str, Callable[[], Chart]] = {
     "profile": lambda: charts.profile({"a": [(1, 0.5), (3, 1.0)], "b": [(1, 0.5)]}, RATIO, Axis("graphs", "%")),
     "roofline": lambda: charts.roofline({"a": [(1e6, 1e9)]}, {"limit": [(1e6, 4e9)]}, NUMBER, NUMBER),
     "timeline": lambda: charts.timeline(["x", "y"], SPANS, Axis("since the beginning", "s")),
-    "histogram": lambda: charts.histogram(BINS, Axis("degree", is_log=True), NUMBER),
 }
 
 

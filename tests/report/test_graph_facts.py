@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from commands import KARATE
-from graphs import TRUTHS, Known, distinct_edges, fixture_pairs, fixture_path, known_by_sets
+from helpers.commands import KARATE
+from helpers.graphs import TRUTHS, Known, distinct_edges, fixture_pairs, fixture_path, known_by_sets
 from numpy.typing import NDArray
 
 import wedgewise as ww
@@ -334,11 +334,11 @@ def test_verification_is_passed_on(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_progress_names_the_stages_and_can_interrupt() -> None:
     stages: list[str] = []
 
-    def tell(stage: str, _done: int, _total: int) -> None:
+    def progress(stage: str, _done: int, _total: int) -> None:
         if stage not in stages:
             stages.append(stage)
 
-    facts = graph_facts(KARATE, progress=tell)
+    facts = graph_facts(KARATE, progress=progress)
     assert [stage for stage in stages if stage in facts.seconds] == list(facts.seconds)
 
     def interrupt(stage: str, _done: int, _total: int) -> None:
@@ -351,5 +351,5 @@ def test_progress_names_the_stages_and_can_interrupt() -> None:
 
 def test_store_is_refused(tmp_path: Path) -> None:
     (tmp_path / MANIFEST).touch()
-    with pytest.raises(PreconditionError, match=r"is a store.*name the file"):
+    with pytest.raises(PreconditionError, match="is a store; a page needs the file"):
         graph_facts(tmp_path)

@@ -12,18 +12,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from commands import KARATE, answer_of, invoke
-from graphs import fixture_path
+from helpers.commands import KARATE, answer_of, invoke
+from helpers.graphs import fixture_path
 
 from wedgewise.answer_types import TrussLevel
 from wedgewise.cli.graph_report import OwnGraph
 from wedgewise.errors import MissingDependencyError
 from wedgewise.machine import libraries
-from wedgewise.report._graph_cells import share
-from wedgewise.report._graph_trusses import MOST_ROWS, levels_table
 from wedgewise.report.charts import Chart
 from wedgewise.report.graph_facts import GraphFacts, graph_facts
-from wedgewise.report.graph_page import graph_page, page_of
+from wedgewise.report.graph_page import MOST_ROWS, graph_page, levels_table, page_of, share
 from wedgewise.store.manifest import MANIFEST
 
 ODD = "<script>alert('owned')</script>"

@@ -11,13 +11,13 @@ import subprocess
 import sys
 from collections.abc import Sequence
 
-from commands import COMMAND
+from helpers.commands import COMMAND
 
 from soak.operations import KINDS
 from soak.runner import JUDGED_SECONDS, MEBI, TOLERANCE_BYTES, Soak, is_flat, settled_size
 
 
-def tell(line: str) -> None:
+def say(line: str) -> None:
     print(line, flush=True)
 
 
@@ -33,13 +33,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         soak.run_one(asked.operation)
     else:
         compile_apart()
-        tell(f"seed {asked.seed}, for {asked.seconds:.0f} s: {', '.join(soak.kinds)}")
-        soak.run_for(asked.seconds, tell)
+        say(f"seed {asked.seed}, for {asked.seconds:.0f} s: {', '.join(soak.kinds)}")
+        soak.run_for(asked.seconds, say)
     if soak.wrong is not None:
-        tell(str(soak.wrong))
+        say(str(soak.wrong))
         return 1
     if asked.operation is not None:
-        tell(f"operation {asked.operation} is right")
+        say(f"operation {asked.operation} is right")
         return 0
     return judge(soak, asked.seconds, settled_size())
 
@@ -52,14 +52,14 @@ def compile_apart() -> None:
 def judge(soak: Soak, seconds: float, end: int) -> int:
     """Tell how it ended, with so many bytes resident; 1 where memory has grown."""
     kinds = ", ".join(f"{kind} {count:,}" for kind, count in soak.done.most_common())
-    tell(soak.line(seconds, end))
-    tell(kinds)
+    say(soak.line(seconds, end))
+    say(kinds)
     sizes = f"resident after a tenth {soak.settled_bytes / MEBI:,.0f} MiB, at the end {end / MEBI:,.0f} MiB"
     if seconds < JUDGED_SECONDS:
-        tell(f"{sizes}: not judged in less than {JUDGED_SECONDS:.0f} s")
+        say(f"{sizes}: not judged in less than {JUDGED_SECONDS:.0f} s")
         return 0
     flat = is_flat(soak.settled_bytes, end)
-    tell(f"{sizes}: {'flat' if flat else 'NOT flat'} within {TOLERANCE_BYTES / MEBI:.0f} MiB")
+    say(f"{sizes}: {'flat' if flat else 'NOT flat'} within {TOLERANCE_BYTES / MEBI:.0f} MiB")
     return int(not flat)
 
 

@@ -12,7 +12,7 @@ from attack.forms import DTYPES, LAYOUTS, LIBRARIES, given_as
 from conformance.engines import knob_values as cpu_values
 from emulate.emulated_cases import block_knob
 from emulate.emulated_cases import knob_values as cuda_values
-from graphs import both_ways, distinct_edges
+from helpers.graphs import both_ways, distinct_edges
 from numpy.typing import NDArray
 
 import wedgewise as ww

@@ -19,16 +19,16 @@ from random import Random
 from typing import Any
 
 import numpy as np
-from commands import COMMAND, PATIENCE
 from emulate.emulated_cases import block_knob
 from emulate.emulator import COMPILER
+from helpers.commands import COMMAND, PATIENCE
 from numpy.typing import NDArray
 
 import wedgewise as ww
 from soak import victim
 from soak.damage import damage
 from soak.draws import BLOCKS, Drawn, Way, draw_any, draw_graph, draw_question, draw_way
-from soak.places import emulated_gpu, emulated_gpus, pieces, unsynced
+from soak.machines import emulated_gpu, emulated_gpus, pieces, unsynced
 from soak.truths import Truth, is_same, plain
 from soak.victim import MOMENTS, PARTITION
 from wedgewise.algorithms import ENGINE, find, registry
@@ -48,7 +48,7 @@ COUNT_BLOCKS_THERE = tuple(name for (name, where), record in registry().items() 
 ASKED_AT_ONCE = 6
 DAMAGES = 6  # to copies of one store
 REAL_KILLS = 0.05  # of the questions that are ended: a process takes a second
-Tell = Callable[[str], None]
+Progress = Callable[[str], None]
 
 
 class Difference(Exception):
@@ -67,16 +67,16 @@ def _shortened(value: Any) -> str:
     return text if len(text) <= 400 else f"{text[:400]} …"
 
 
-def ask(random: Random, tell: Tell) -> None:
+def ask(random: Random, progress: Progress) -> None:
     """Several questions about one graph, which keeps what it has prepared."""
     drawn = draw_any(random)
     device = "cuda" if COMPILER and drawn.arcs is None and random.random() < 0.3 else "cpu"
     with emulated_gpu(), pieces(random) as how:
-        tell(f"{drawn.name}, on {device}, {how}")
+        progress(f"{drawn.name}, on {device}, {how}")
         graph, truth = drawn.graph(random.choice(("cpu", device))), drawn.truth()
         for _ in range(random.randint(1, 4)):
             way = draw_way(random, graph, truth, device)
-            tell(str(way))
+            progress(str(way))
             _answer(way, graph, truth)
 
 
@@ -99,10 +99,10 @@ def _answer(way: Way, graph: Any, truth: Truth) -> None:
             raise Difference(f"{way}: another order of the rows than that of the reference")
 
 
-def look_around(random: Random, tell: Tell) -> None:
+def look_around(random: Random, progress: Progress) -> None:
     """What a graph tells of itself without a question, and its triangles in batches."""
     drawn = draw_graph(random)
-    tell(drawn.name)
+    progress(drawn.name)
     graph, truth = drawn.graph(), drawn.truth()
     near: list[list[int]] = [[] for _ in range(truth.n)]
     for u, v in truth.edges.tolist():
@@ -133,19 +133,19 @@ def _neighbours(graph: ww.Graph) -> list[list[int]]:
     return [[int(graph.index(near)) for near in row] for row in graph.neighbors(labels)]
 
 
-def ask_together(random: Random, tell: Tell) -> None:
+def ask_together(random: Random, progress: Progress) -> None:
     """Several threads at once, about one graph that none of them has prepared."""
     drawn = draw_any(random)
     with pieces(random) as how:
         graph, truth = drawn.graph(), drawn.truth()
         ways = [draw_way(random, graph, truth, "cpu") for _ in range(ASKED_AT_ONCE)]
-        tell(f"{drawn.name}, {how}, at once: {'; '.join(map(str, ways))}")
+        progress(f"{drawn.name}, {how}, at once: {'; '.join(map(str, ways))}")
         with ThreadPoolExecutor(random.randint(2, 4)) as callers:
             for asked in [callers.submit(_answer, way, graph, truth) for way in ways]:
                 asked.result()
 
 
-def count_by_blocks(random: Random, tell: Tell) -> None:
+def count_by_blocks(random: Random, progress: Progress) -> None:
     """On emulated GPUs and threads together, in any division of the work."""
     drawn = draw_graph(random)
     algorithm = random.choice(COUNT_BLOCKS_THERE)
@@ -153,7 +153,7 @@ def count_by_blocks(random: Random, tell: Tell) -> None:
     how = {"device": "hybrid", "algorithm": algorithm, "threads": random.randint(1, 4), "knobs": knobs}
     way = Way("count", {}, how)
     with emulated_gpus(random) as devices:
-        tell(f"{drawn.name}, on {len(devices)} GPUs of {devices[0].capacity:,} bytes: {way}")
+        progress(f"{drawn.name}, on {len(devices)} GPUs of {devices[0].capacity:,} bytes: {way}")
         try:
             check(way, way.ask(drawn.graph()).answer, drawn.truth())
         except MemoryLimitError:
@@ -177,17 +177,17 @@ def _hybrid_knobs(random: Random, algorithm: str) -> dict[str, int | str]:
     return knobs | (block_knob(find(algorithm, "cuda"), random.choice(BLOCKS)) if there else {})
 
 
-def ask_store(random: Random, tell: Tell) -> None:
+def ask_store(random: Random, progress: Progress) -> None:
     """A store of a graph: interrupted at any step, it goes on; nothing is left beside the blocks."""
     drawn = draw_graph(random, labels=STORE_LABELS)
     with tempfile.TemporaryDirectory() as folder, emulated_gpus(random), pieces(random) as how:
         store = _store(random, drawn, Path(folder))
-        tell(f"store of {drawn.name}, {how}")
+        progress(f"store of {drawn.name}, {how}")
         truth, held = drawn.truth(), _names(store)
         for _ in range(random.randint(1, 3)):
             way = _store_way(random, truth)
             last = random.randint(0, 6)
-            tell(f"{way}, interrupted at step {last}")
+            progress(f"{way}, interrupted at step {last}")
             with suppress(KeyboardInterrupt):
                 ww.run(way.question, store, progress=_interrupting(last), **way.how, **way.details)
             check(way, way.ask(store).answer, truth)
@@ -195,7 +195,7 @@ def ask_store(random: Random, tell: Tell) -> None:
                 raise Difference(f"{way}: left {_names(store) - held} in the store")
 
 
-def kill_store(random: Random, tell: Tell) -> None:
+def kill_store(random: Random, progress: Progress) -> None:
     """The same with processes that die while they write down what they have done."""
     drawn = draw_graph(random, labels=STORE_LABELS)
     with tempfile.TemporaryDirectory() as folder:
@@ -204,13 +204,13 @@ def kill_store(random: Random, tell: Tell) -> None:
         way = Way(question, details, {})
         for _ in range(random.randint(1, 2)):
             line, moment = random.randint(0, 5), random.choice(MOMENTS)
-            tell(f"store of {drawn.name}: {way}, killed {moment} line {line} of its journal")
+            progress(f"store of {drawn.name}: {way}, killed {moment} line {line} of its journal")
             asked = (str(store), question, str(details.get("k", 0)), str(line), moment)
             _run([sys.executable, "-m", "soak.victim", *asked], expected=(0, -9))
         check(way, way.ask(store).answer, truth)
 
 
-def damage_store(random: Random, tell: Tell) -> None:
+def damage_store(random: Random, progress: Progress) -> None:
     """A store whose question was ended, and whose files are damaged then: the right answer, or an error of ours.
 
     What was damaged is most often what was written down; starting again gives the right answer then.
@@ -221,16 +221,16 @@ def damage_store(random: Random, tell: Tell) -> None:
         held = _files(store)
         question, details = draw_question(random, truth, STORE_QUESTIONS)
         way = Way(question, details, {"threads": random.randint(1, 2)})
-        tell(f"store of {drawn.name}, {how}: {way}, {_ended(random, way, store)}")
+        progress(f"store of {drawn.name}, {how}: {way}, {_ended(random, way, store)}")
         written = [path for path in _files(store) if path not in held]
         for number in range(DAMAGES):
             hurt = random.choice(written if written and random.random() < 0.8 else held)
             again = Path(shutil.copytree(store, Path(folder) / f"again-{number}"))
-            tell(damage(random, again / hurt))
+            progress(damage(random, again / hurt))
             try:
                 check(way, way.ask(again).answer, truth)
             except WedgewiseError as error:
-                tell(f"refused: {error}")
+                progress(f"refused: {error}")
                 if hurt in written:
                     check(way, ww.run(question, again, resume=False, **way.how, **details).answer, truth)
 
@@ -251,41 +251,41 @@ def _ended(random: Random, way: Way, store: Path) -> str:
     return f"ended {moment} line {line}"
 
 
-def kill_partition(random: Random, tell: Tell) -> None:
+def kill_partition(random: Random, progress: Progress) -> None:
     """A store that a process was killed at making is made again."""
     drawn = draw_graph(random, labels=("compact", "spread"))
     parts, number = random.randint(1, 4), random.randint(0, 30)
     with tempfile.TemporaryDirectory() as folder:
         pairs, store = Path(folder) / "pairs.npy", Path(folder) / "store"
         np.save(pairs, drawn.source)
-        tell(f"{drawn.name} in {parts} parts, killed at file {number}")
+        progress(f"{drawn.name} in {parts} parts, killed at file {number}")
         asked = (folder, PARTITION, str(parts), str(number), MOMENTS[0])
         _run([sys.executable, "-m", "soak.victim", *asked], expected=(0, -9))
         if not (store / MANIFEST).exists():
             write_store(pairs, store, parts=parts)
         way = _store_way(random, drawn.truth())
-        tell(str(way))
+        progress(str(way))
         with emulated_gpus(random):
             check(way, way.ask(store).answer, drawn.truth())
 
 
-def ask_file(random: Random, tell: Tell) -> None:
+def ask_file(random: Random, progress: Progress) -> None:
     """A text file with comments, blank lines and any separators, read at the question."""
     drawn = draw_graph(random, labels=("compact", "spread"))
     with tempfile.TemporaryDirectory() as folder, pieces(random) as how:
         path, truth = _written(random, drawn.source, Path(folder)), drawn.truth()
         way = draw_way(random, drawn.graph(), truth, "cpu")
-        tell(f"file {path.name} of {drawn.name}, {how}: {way}")
+        progress(f"file {path.name} of {drawn.name}, {how}: {way}")
         _answer(way, path, truth)
 
 
-def ask_processes(random: Random, tell: Tell) -> None:
+def ask_processes(random: Random, progress: Progress) -> None:
     """Several processes at once, while this one asks the same."""
     drawn = draw_graph(random, labels=("compact", "spread"))
     with tempfile.TemporaryDirectory() as folder:
         path, truth = _written(random, drawn.source, Path(folder)), drawn.truth()
         names = [random.choice(("auto", "forward", "hashmap", "keystone")) for _ in range(random.randint(2, 3))]
-        tell(f"file of {drawn.name}, counted at once by {', '.join(names)}")
+        progress(f"file of {drawn.name}, counted at once by {', '.join(names)}")
         commands = [[*COMMAND, "count", str(path), "--algorithm", name] for name in names]
         with ThreadPoolExecutor(len(commands)) as callers:
             asked = [callers.submit(_run, command) for command in commands]
@@ -319,13 +319,13 @@ def _names(folder: Path) -> set[str]:
 def _interrupting(last: int) -> Callable[[str, int, int], None]:
     left = last
 
-    def tell(_stage: str, _done: int, _total: int) -> None:
+    def progress(_stage: str, _done: int, _total: int) -> None:
         nonlocal left
         left -= 1
         if left < 0:
             raise KeyboardInterrupt
 
-    return tell
+    return progress
 
 
 def _written(random: Random, pairs: NDArray[Any], folder: Path) -> Path:
@@ -360,7 +360,7 @@ def _run(command: list[str], expected: tuple[int, ...] = (0,)) -> str:
     return ended.stdout
 
 
-Operation = Callable[[Random, Tell], None]
+Operation = Callable[[Random, Progress], None]
 NEEDS_COMPILER = ("blocks",)  # kernels of GPUs, emulated
 OPERATIONS: Mapping[str, tuple[Operation, int]] = {
     "ask": (ask, 60),

@@ -18,7 +18,7 @@ SETTLED_SHARE = 0.1  # of the time, behind which kernels are loaded and memory h
 JUDGED_SECONDS = 300.0  # in less, kernels are still being loaded
 TOLERANCE_BYTES = 32 << 20
 MEBI = 1 << 20
-Tell = Callable[[str], None]
+Progress = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,18 +72,18 @@ class Soak:
             if self.wrong is not None:
                 return
 
-    def run_for(self, seconds: float, tell: Tell) -> None:
+    def run_for(self, seconds: float, progress: Progress) -> None:
         """Operations for so long, with a line every minute."""
-        self.run(self._clocked(seconds, tell))
+        self.run(self._clocked(seconds, progress))
 
-    def _clocked(self, seconds: float, tell: Tell) -> Iterator[int]:
+    def _clocked(self, seconds: float, progress: Progress) -> Iterator[int]:
         begin = time.perf_counter()
         told, number = begin, 0
         while (now := time.perf_counter()) - begin < seconds:
             if self.settled_bytes == 0 and now - begin >= SETTLED_SHARE * seconds:
                 self.settled_bytes = settled_size()
             if now - told >= MINUTE:
-                tell(self.line(now - begin, settled_size()))
+                progress(self.line(now - begin, settled_size()))
                 told += MINUTE
             yield number
             number += 1

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 from conformance.trusses import truss_numbers_by_product
-from graphs import Known, directed_clustering_by_product, distinct_edges, known_by_sets
+from helpers.graphs import Known, directed_clustering_by_product, distinct_edges, known_by_sets
 from numpy.typing import NDArray
 
 from wedgewise.answer_types import GeneralizedDegree, Truss, TrussLevel

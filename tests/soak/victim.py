@@ -20,12 +20,12 @@ import pytest
 
 import wedgewise as ww
 from wedgewise.machine import files as storage
-from wedgewise.run import journal, slices
+from wedgewise.run import finished_slices, journal
 from wedgewise.store.build import write_store
 
 MOMENTS = ("before", "within", "behind")
 PARTITION = "partition"
-JOURNALS: tuple[Any, ...] = (journal, slices)
+JOURNALS: tuple[Any, ...] = (journal, finished_slices)
 
 
 def die(*_: object) -> None:

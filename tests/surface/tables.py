@@ -33,7 +33,7 @@ UNDOCUMENTED = {  # which the reference leaves out
     "Limits": {"check", "check_memory", "with_values"},
     "Store": {
         *("array", "beside", "block", "check_file", "counts", "files", "is_read_only", "manifest", "opened"),
-        *("partition", "place", "vertex_of", "work_folder"),
+        *("location", "partition", "vertex_of", "work_folder"),
     },
     "TextLabels": {"count", "data", "of_arrow", "of_bytes", "offsets", "spans", "spell"},
 }

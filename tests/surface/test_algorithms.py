@@ -57,7 +57,9 @@ def test_every_question(name: str, algorithm: str) -> None:
             check(question, details, result.answer, truth)
             check_type(question, result.answer, graph)
             assert algorithm in ("auto", result.algorithm)
-            if question != "generalized_degree":  # its rows have no order of their own to compare by
+            if question == "generalized_degree":
+                continue  # its rows have no order of their own to compare by
+            if algorithm == "auto" or name == "karate":  # the function hands the same on, whatever the graph
                 function = getattr(ww, question)
                 assert plain(function(graph, algorithm=algorithm, device="cpu", **details)) == plain(result.answer)
 

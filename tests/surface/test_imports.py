@@ -49,7 +49,7 @@ def test_the_rule_can_fail() -> None:
         "from wedgewise.run.plan import Options",
         "import wedgewise.cli.app",
         "from wedgewise import cli",
-        "from graphs import karate",
+        "from helpers.graphs import karate",
         "from .. import commands",
         'monkeypatch.setattr("wedgewise.api.run", None)',
     )

@@ -83,7 +83,7 @@ def test_stores_are_made_and_opened(tmp_path: Path) -> None:
         ww.trussness(store)
     with pytest.raises(errors.UnknownNameError, match="no scheme"):
         ww.partition(table, tmp_path / "other", scheme="none")
-    with pytest.raises(errors.MissingFileError, match="is no store"):
+    with pytest.raises(errors.MissingFileError, match="is not a store"):
         ww.open_store(tmp_path)
 
 

@@ -4,24 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, SupportsInt
+from typing import TYPE_CHECKING, Any, NamedTuple, SupportsInt
 
 import numpy as np
 from numpy.typing import NDArray
 
 from wedgewise.errors import InputError, UnknownNameError
 from wedgewise.machine.gpu import Device
+from wedgewise.machine.progress import Progress
 from wedgewise.prepare.orient import ORDERS, RELABELLINGS
 from wedgewise.stages import DeviceGraph, Ids, OrientedGraph
-from wedgewise.stages.blocks import Task, Triple
-from wedgewise.stages.tasks import Counts as BlockCounts
+
+if TYPE_CHECKING:
+    from wedgewise.stages.blocks import Task, Triple
+    from wedgewise.stages.tasks import Counts as BlockCounts
 
 TRUSSES = ("trussness", "k_truss", "max_truss")  # what rounds over the edges find, of all that can be computed
 MAX_ARCS = 2 * 10**12  # T ≤ (√2 / 3) m^1.5 < 2^63 whenever m < 7.26e12: totals cannot overflow
 
 Knobs = Mapping[str, int | str]
 Counts = tuple[SupportsInt, SupportsInt]  # triangles found, membership tests made
-Tell = Callable[[str, int, int], None]  # stage, done, total
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,7 +154,7 @@ class Answer:
     bytes_needed: Callable[[Shape, int, Knobs], int]
 
 
-PrepareTask = Callable[[Triple, int, int], Work]  # a triple, and which share of how many
+PrepareTask = Callable[["Triple", int, int], Work]  # a triple, and which share of how many
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,8 +215,8 @@ class DeviceTripleAnswer:
 
 
 @dataclass(frozen=True, slots=True)
-class OwnedAnswer:
-    """How an algorithm adds what the triangles of one task give to their owner: a part's vertices, or a block's arcs.
+class SliceMethod:
+    """How an algorithm adds the triangles of one task to a slice: the vertices of a part, or the arcs of a block.
 
     ``prepare(triple, role, filled, knobs)`` is `Work` whose passes add to ``filled``, which ranges may do at the same
     time:
@@ -264,15 +266,15 @@ class DeviceAnswer:
 class TrussJob:
     """What is asked of an algorithm that finds trusses.
 
-    ``k`` is None but for a k-truss, and then at least 3 with C(k, 2) ≤ m. ``tell("truss", done, total)`` is called once
-    per round, on a device once per launch of many rounds, in the calling thread: of the graph's `total` edges, `done`
-    are settled, or are out of the truss that is looked for.
+    ``k`` is None but for a k-truss, and then at least 3 with C(k, 2) ≤ m. ``progress("truss", done, total)`` is called
+    once per round, on a device once per launch of many rounds, in the calling thread: of the graph's `total` edges,
+    `done` are finished, or are out of the truss that is looked for.
     """
 
     k: int | None = None
     knobs: Knobs = field(default_factory=dict)
     threads: int = 1
-    tell: Tell | None = None
+    progress: Progress | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -321,7 +323,7 @@ class Algorithm:
     unit : "graph" works on a whole oriented graph, "triple" on three blocks of it
     answers : how it answers each question that it can, by name
     triples : how it answers the questions that it can for three blocks at a time
-    owned : how it answers questions about each vertex or arc for the owner of those, three blocks at a time
+    sliced : how it computes slices of answers about each vertex or arc, three blocks at a time
     paper : where it was published
     summary : one sentence
     limits : what it refuses, in words
@@ -346,7 +348,7 @@ class Algorithm:
     most_arcs: int = MAX_ARCS
     prefers: Callable[[Ids], str] | None = None
     triples: Mapping[str, TripleAnswer | DeviceTripleAnswer] = field(default_factory=dict)
-    owned: Mapping[str, OwnedAnswer] = field(default_factory=dict)
+    sliced: Mapping[str, SliceMethod] = field(default_factory=dict)
 
     def on_cpu(self, computes: str) -> Answer:
         """How this algorithm of the CPU computes something."""

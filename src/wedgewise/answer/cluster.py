@@ -5,9 +5,9 @@ from __future__ import annotations
 from contextlib import closing
 from dataclasses import dataclass
 
-from wedgewise.machine.progress import Tell
-from wedgewise.run._cluster_local import LocalWorkers
-from wedgewise.run._dask import connect
+from wedgewise.machine.progress import Progress
+from wedgewise.run._dask_workers import connect
+from wedgewise.run._local_workers import LocalWorkers
 from wedgewise.run.cluster import Assignment, Driver, assign
 from wedgewise.run.journal import Journal
 from wedgewise.run.local import Ran
@@ -40,7 +40,7 @@ class Cluster:
         """Divide what there is among the workers, or raise where that is too little."""
         return cls(request, assign(request, store))
 
-    def run(self, journal: Journal | None, tell: Tell | None) -> Ran:
+    def run(self, journal: Journal | None, progress: Progress | None) -> Ran:
         """Keep workers busy until every task has a result.
 
         Raises
@@ -48,7 +48,7 @@ class Cluster:
         ClusterError
             When no scheduler or no worker answers, when versions or graphs differ, or when a task ends its workers.
         """
-        driver, cluster = Driver(self.assignment, journal, tell), self.request.cluster
+        driver, cluster = Driver(self.assignment, journal, progress), self.request.cluster
         if driver.left:
             with closing(LocalWorkers(self.request.workers or 1) if cluster is None else connect(cluster)) as crew:
                 driver.run(crew)

@@ -1,7 +1,7 @@
 """Where memory has no room for a question that stores answer: the graph is cut into blocks on disk, and asked there.
 
     Source ─in memory→ answer
-       └───no room───→ Shortage ─cut→ Cut, a store that lasts as long as the question ─disk→ answer
+       └───no room───→ OutOfMemory ─cut→ Cut, a store that lasts as long as the question ─disk→ answer
 
 All of that keeps to one limit for the process. Of a file it is the one that was given; of a graph, which is held
 already, that one on top of what the process holds, and so it is of a file in a process that holds other things.
@@ -23,8 +23,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wedgewise.algorithms import find
-from wedgewise.answer.fit import Shortage
-from wedgewise.answer.found import Answered
+from wedgewise.answer.fit import OutOfMemory
+from wedgewise.answer.response import Response
 from wedgewise.answer.source import GraphFile, Source, name_of
 from wedgewise.errors import InputError, MemoryLimitError
 from wedgewise.graph import Graph
@@ -32,7 +32,7 @@ from wedgewise.machine import hardware
 from wedgewise.machine.budget import room_within
 from wedgewise.machine.files import named_failures
 from wedgewise.machine.own_files import signs_of
-from wedgewise.machine.progress import Tell
+from wedgewise.machine.progress import Progress
 from wedgewise.prepare.orient_arrays import expected_wedges
 from wedgewise.run.outofcore import PROCESS
 from wedgewise.run.plan import Plan
@@ -42,7 +42,7 @@ from wedgewise.stages import CleanReport, Labels
 from wedgewise.store.build import DISK_BYTES, SCHEMES, rehearse, write_store
 from wedgewise.store.open import Store
 from wedgewise.store.orient import Wanted
-from wedgewise.store.sources import expected_pairs, numbered_edges
+from wedgewise.store.read_pairs import expected_pairs, numbered_edges
 from wedgewise.store.writer import Fingerprint
 from wedgewise.version import __version__
 
@@ -70,9 +70,9 @@ class Cut:
     cleaned: CleanReport | None
     graph: Graph | FileGraph
 
-    def told(self, found: Answered) -> Answered:
+    def as_of_graph(self, response: Response) -> Response:
         """An answer of the store, as one of the graph."""
-        result = found.result
+        result = response.result
         result = replace(
             result,
             plan=replace(result.plan, reasons=(*self.reasons, *result.plan.reasons)),
@@ -80,7 +80,7 @@ class Cut:
             cleaned=self.cleaned or result.cleaned,
             graph=None if result.graph is None else self.graph,
         )
-        return replace(found, result=result)
+        return replace(response, result=result)
 
 
 class FileGraph:
@@ -118,7 +118,7 @@ class FileGraph:
 
 
 @contextmanager
-def cut(shortage: Shortage, tell: Tell | None) -> Iterator[Cut]:
+def cut(too_large: OutOfMemory, progress: Progress | None) -> Iterator[Cut]:
     """The graph in blocks on disk, which are removed behind the block.
 
     Where a work folder is given and the block is ended early, they stay, so that the same question goes on.
@@ -128,22 +128,25 @@ def cut(shortage: Shortage, tell: Tell | None) -> Iterator[Cut]:
     MemoryLimitError
         When there is no room for that either.
     """
-    request, begin, source = _request_of_store(shortage), time.perf_counter(), shortage.source
+    request, begin, source = _request_of_store(too_large), time.perf_counter(), too_large.source
     graph = source if isinstance(source, Graph) else FileGraph(source, request)
-    with _refusing(shortage), _store(shortage, lambda folder: _written(shortage, folder, request, tell)) as found:
+    with (
+        _refusing(too_large),
+        _store(too_large, lambda folder: _written(too_large, folder, request, progress)) as found,
+    ):
         store, was_there = found
         left = ", which an earlier run has left" if was_there else ""
         lies = f"{len(store.manifest.blocks):,} blocks, {store_bytes(store):,} bytes of disk, in {store.folder}{left}"
         cleaned = source.cleaned if isinstance(source, Graph) else None
-        yield Cut(store, request, (*_reasons(shortage), lies), time.perf_counter() - begin, cleaned, graph)
+        yield Cut(store, request, (*_reasons(too_large), lies), time.perf_counter() - begin, cleaned, graph)
 
 
-def plan_from_disk(shortage: Shortage) -> Plan:
+def plan_from_disk(too_large: OutOfMemory) -> Plan:
     """What will be done, as far as that is known before anything is cut."""
-    request, source = _request_of_store(shortage), shortage.source
+    request, source = _request_of_store(too_large), too_large.source
     threads = hardware.granted_threads(request.threads)
-    with _refusing(shortage):
-        room = room_within(request.memory_limit, rehearse)
+    with _refusing(too_large):
+        available_bytes = room_within(request.memory_limit, rehearse)
         known, pairs = (None, source.m) if isinstance(source, Graph) else _known(source, threads)
     size = (source.n, source.m, expected_wedges(source.degrees)) if isinstance(source, Graph) else (0, 0, 0)
     most = "" if pairs is None else f", which takes up to {DISK_BYTES * pairs:,} bytes of disk"
@@ -160,11 +163,11 @@ def plan_from_disk(shortage: Shortage) -> Plan:
         n=size[0],
         m=size[1],
         wedges=size[2],
-        bytes_needed=Wanted.within(request.memory_limit, room, SCHEMES[0], None, threads).counting_bytes,
+        bytes_needed=Wanted.within(request.memory_limit, available_bytes, SCHEMES[0], None, threads).counting_bytes,
         estimated_seconds=CUT_SECONDS_PER_PAIR * (pairs or 0) / threads,
         reasons=(
-            *_reasons(shortage),
-            f"cut into blocks in {_place(shortage.request)}{most}; the seconds are those of cutting",
+            *_reasons(too_large),
+            f"cut into blocks in {_folder_of(too_large.request)}{most}; the seconds are those of cutting",
             *request.because,
         ),
         beyond=PROCESS,
@@ -173,39 +176,39 @@ def plan_from_disk(shortage: Shortage) -> Plan:
 
 
 @contextmanager
-def _refusing(shortage: Shortage) -> Iterator[None]:
+def _refusing(too_large: OutOfMemory) -> Iterator[None]:
     """Say of what has no room on disk either what was refused before."""
     try:
         yield
     except MemoryLimitError as error:
-        raise MemoryLimitError(f"{shortage.refusal}; nor is there room to go on from disk: {error}") from error
+        raise MemoryLimitError(f"{too_large.refusal}; nor is there room to go on from disk: {error}") from error
 
 
-def _request_of_store(shortage: Shortage) -> Request:
+def _request_of_store(too_large: OutOfMemory) -> Request:
     """What to cut and ask by: the limit is one for the whole process, and all work is kept with the blocks.
 
     Rows of a graph that is held have its labels, which its blocks do not.
     """
-    rows = ARRAY if isinstance(shortage.source, Graph) else shortage.request.rows
-    return replace(shortage.request, memory_limit=shortage.limit, work_folder=None, rows=rows)
+    rows = ARRAY if isinstance(too_large.source, Graph) else too_large.request.rows
+    return replace(too_large.request, memory_limit=too_large.limit, work_folder=None, rows=rows)
 
 
 @contextmanager
-def _store(shortage: Shortage, make: Make) -> Iterator[tuple[Store, bool]]:
+def _store(too_large: OutOfMemory, make: Make) -> Iterator[tuple[Store, bool]]:
     """The store, in a folder of its own, and whether an earlier run has made it."""
-    request = shortage.request
+    request = too_large.request
     if request.work_folder is None:
         with passing_store(make) as store:
             yield store, False
         return
-    identity = _identity(shortage.source, request)
+    identity = _identity(too_large.source, request)
     with kept_store(make, Path(request.work_folder), identity, resume=request.resume) as found:
         yield found
 
 
-def _written(shortage: Shortage, folder: Path, request: Request, tell: Tell | None) -> Store:
-    source = shortage.source
-    how: dict[str, Any] = {"memory_limit": request.memory_limit, "threads": request.threads, "progress": tell}
+def _written(too_large: OutOfMemory, folder: Path, request: Request, progress: Progress | None) -> Store:
+    source = too_large.source
+    how: dict[str, Any] = {"memory_limit": request.memory_limit, "threads": request.threads, "progress": progress}
     if isinstance(source, Graph):
         return write_store(source, folder, **how)
     read_as: dict[str, Any] = {name: getattr(source, name) for name in ("labels", "format", "limits", "columns")}
@@ -247,10 +250,10 @@ def _known(source: GraphFile, threads: int) -> tuple[str, int | None]:
     return f"{many}{name_of(source)}, which was not read", pairs
 
 
-def _reasons(shortage: Shortage) -> tuple[str, ...]:
-    *before, last = shortage.reasons
+def _reasons(too_large: OutOfMemory) -> tuple[str, ...]:
+    *before, last = too_large.reasons
     return *before, f"from disk, since memory has no room: {last}"
 
 
-def _place(request: Request) -> str:
+def _folder_of(request: Request) -> str:
     return tempfile.gettempdir() if request.work_folder is None else os.fspath(request.work_folder)

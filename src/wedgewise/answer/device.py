@@ -5,13 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from wedgewise.algorithms._contract import TRUSSES, Shape
-from wedgewise.answer.found import Clock, Found
 from wedgewise.answer.memory import counting, truss_job
-from wedgewise.answer.questions import Asked
+from wedgewise.answer.questions import Computation
+from wedgewise.answer.response import Clock
 from wedgewise.errors import DeviceMemoryError
 from wedgewise.graph import Graph
 from wedgewise.machine import gpu
-from wedgewise.machine.progress import Tell
+from wedgewise.machine.progress import Progress
+from wedgewise.run.device import execute_on_device, find_truss_on_device
 from wedgewise.run.plan import Plan, choose_orientation, make_device_plan, with_more_batches
 from wedgewise.run.reduce import Computed, reduce, reduce_truss
 from wedgewise.run.request import Request
@@ -26,38 +27,34 @@ class Device:
     graph: Graph
     oriented: DeviceGraph
     plan: Plan
-    clock: Clock
 
     @classmethod
-    def prepare(cls, request: Request, graph: Graph, computes: str, reasons: tuple[str, ...], clock: Clock) -> Device:
+    def prepare(cls, request: Request, graph: Graph, computes: str, reasons: tuple[str, ...]) -> Device:
         """Orient the graph there and plan, or raise where the GPU has no room for that."""
         order, relabel = choose_orientation(request, "cuda", computes, graph)
         oriented = graph.on_device(order, relabel)
         shape = Shape(oriented.n, oriented.m, oriented.wedges)
         plan = make_device_plan(request, computes, shape, order, relabel, gpu.find_device(), reasons)
-        return cls(request, graph, oriented, plan, clock)
+        return cls(request, graph, oriented, plan)
 
-    def run(self, tell: Tell | None) -> Found:
+    def run(self, progress: Progress | None, clock: Clock) -> Computation:
         """What is computed as planned, in more batches when memory runs out."""
         plan = self.plan
         while True:
             try:
-                computed, taken = self._compute(plan, tell)
+                computed, seconds = self._compute(plan, progress)
                 break
             except DeviceMemoryError as error:
                 plan = with_more_batches(plan, error)
-        self.clock.add({**self.graph.device_forms.take_seconds(), **taken})
-        return Found(Asked(self.request, self.graph, None, computed, plan.threads), plan)
+        clock.add({**self.graph.device_forms.take_seconds(), **seconds})
+        return Computation(self.request, self.graph, plan, computed)
 
-    def _compute(self, plan: Plan, tell: Tell | None) -> tuple[Computed, dict[str, float]]:
+    def _compute(self, plan: Plan, progress: Progress | None) -> tuple[Computed, dict[str, float]]:
         """What is computed, and its seconds by stage."""
-        from wedgewise.run.device import execute_on_device
-        from wedgewise.run.trusses import find_truss_on_device
-
         forms = self.graph.device_forms
         if plan.computes in TRUSSES:
-            job = truss_job(plan, self.request.details, tell)
+            job = truss_job(plan, self.request, progress)
             found, seconds = find_truss_on_device(plan, self.oriented, forms, job)
             return reduce_truss(found, plan), seconds
-        execution = execute_on_device(plan, self.oriented, forms, counting(tell))
+        execution = execute_on_device(plan, self.oriented, forms, None if progress is None else counting(progress))
         return reduce(execution, plan), execution.seconds

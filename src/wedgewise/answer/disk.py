@@ -8,26 +8,26 @@ triangles, edge_support, k_truss     by owners: what is found stays on disk unti
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from wedgewise.algorithms import ENGINE, find
-from wedgewise.answer.found import Answered, result_of
-from wedgewise.answer.store_arrays import COMPUTES, RECOUNT, found_by_owners, plan_by_owners
+from wedgewise.answer.response import Clock, Response, result_of
+from wedgewise.answer.store_arrays import COMPUTES, RECOUNT, find_arrays, plan_arrays
 from wedgewise.answer.store_results import StoreGraph
 from wedgewise.errors import PreconditionError, VerificationError
 from wedgewise.machine.out_of_memory import memory_for
-from wedgewise.machine.progress import Tell
+from wedgewise.machine.progress import Progress
 from wedgewise.result import Result
 from wedgewise.run.journal import Journal, notes_on_counting
 from wedgewise.run.local import Ran
 from wedgewise.run.memory import triple_answer
 from wedgewise.run.outofcore import Counting, StoreCount, StoreTasks, count_store, plan_count, work_key
-from wedgewise.run.owners import owned_answer
 from wedgewise.run.plan import Plan, with_reasons
-from wedgewise.run.request import ARRAY, Request
+from wedgewise.run.request import ARRAY, OBJECT, Request
+from wedgewise.run.sliced_answer import slice_method
 from wedgewise.stages import Labels
 from wedgewise.store.open import Store, open_store
 
@@ -55,18 +55,20 @@ class Disk:
         """Plan within the memory limit, or raise where that is too little."""
         return cls(store, *plan_count(request, store))
 
-    def run(self, journal: Journal | None, tell: Tell | None) -> Ran:
+    def run(self, journal: Journal | None, progress: Progress | None) -> Ran:
         """Count one task after the other, on all threads."""
-        return Ran(self.counting.run(journal, tell), self.plan)
+        return Ran(self.counting.run(journal, progress), self.plan)
 
 
-def open_for(request: Request) -> Store:
-    """The store that a question is asked of, where it can be."""
-    source, work = request.source, request.work_folder
+def open_for(request: Request, source: Any) -> Store:
+    """The store that a question is asked of, where it can be; one that is open, or its path."""
+    work = request.work_folder
+    if request.rows == OBJECT:
+        raise PreconditionError(f"{source}: a store has too many rows for one JSON object; name a file by --output")
     if not isinstance(source, Store):
         refuse(request, source)
         return open_store(source, work)
-    refuse(request, source.place)
+    refuse(request, source.location)
     return source if work is None else replace(source, work_folder=Path(work))
 
 
@@ -95,26 +97,24 @@ def check_asked(request: Request, name: str) -> None:
     if request.question == "count":
         triple_answer(request.engine)
     else:
-        owned_answer(request.engine, COMPUTES[request.question])
+        slice_method(request.engine, COMPUTES[request.question])
     find(request.engine, "cpu").settings(request.knobs)
 
 
-@contextmanager
-def answered_by_store(request: Request, store: Store, tell: Tell | None, seconds: float) -> Iterator[Answered]:
-    """The answer; `seconds` are those of opening. What is on disk of it is given up behind the block."""
+def answer_store(request: Request, store: Store, progress: Progress | None, clock: Clock, held: ExitStack) -> Response:
+    """The answer; what is on disk of it stays until `held` is closed."""
     if request.question == "count":
-        yield Answered(_counted(request, store, tell, seconds))
-        return
+        return Response(_counted(request, store, progress, clock))
     if request.output is not None:
         _check_output(request, store)
-    with memory_for("answer"), found_by_owners(request, store, tell) as (found, result):
-        if request.rows != ARRAY:
-            yield Answered(result, lambda: found.table(store.labels()), found)
-            return
-        begin = time.perf_counter()
-        answer = found.array()
-        laps = {**result.seconds, "answer": time.perf_counter() - begin}
-        yield Answered(replace(result, answer=answer, seconds=laps, graph=StoreGraph(store)))
+    held.enter_context(memory_for("answer"))
+    found, result = held.enter_context(find_arrays(request, store, progress))
+    if request.rows != ARRAY:
+        return Response(result, lambda: found.table(store.labels()), found)
+    begin = time.perf_counter()
+    answer = found.array()
+    laps = {**result.seconds, "answer": time.perf_counter() - begin}
+    return Response(replace(result, answer=answer, seconds=laps, graph=StoreGraph(store)))
 
 
 def _check_output(request: Request, store: Store) -> None:
@@ -129,9 +129,9 @@ def _check_output(request: Request, store: Store) -> None:
 
 
 def plan_of_store(request: Request, store: Store) -> Plan:
-    """What `answered_by_store` would do."""
+    """What `answer_store` would do."""
     if request.question != "count":
-        return plan_by_owners(request, store)
+        return plan_arrays(request, store)
     return with_reasons(_home(request, store).plan, (*request.because, *notes_on_counting(store)))
 
 
@@ -148,26 +148,26 @@ def _home(request: Request, store: Store) -> StoreTasks:
     return Disk.prepare(request, store)
 
 
-def _counted(request: Request, store: Store, tell: Tell | None, opening: float) -> Result:
+def _counted(request: Request, store: Store, progress: Progress | None, clock: Clock) -> Result:
     """Count, and count again where that is asked for."""
-    begin, again = time.perf_counter(), None
+    clock.lap("open")
+    again = None
     if request.verify:
         other = ENGINE if request.algorithm == RECOUNT else RECOUNT
         again = replace(request, device="auto", algorithm=other, knobs=None)
         if not request.by_workers:
             plan_count(again, store)  # refused now, not after the count
-    found = count_store(request, store, _home(request, store), tell)
-    seconds = {"open": opening, "count": time.perf_counter() - begin}
+    found = count_store(request, store, _home(request, store), progress)
+    clock.lap("count")
     verified = None
     if again is not None:
-        begin = time.perf_counter()
         verified = _verified(again, store, found)
-        seconds["verify"] = time.perf_counter() - begin
+        clock.lap("verify")
     return result_of(
         with_reasons(found.plan, request.because),
         store.manifest.cleaned,
         found.triangles,
-        seconds,
+        clock.laps,
         tests=found.computed.tests,
         verified=verified,
         task_seconds=found.task_seconds,

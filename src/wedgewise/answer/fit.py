@@ -1,4 +1,4 @@
-"""Whether memory has room for a question, and what to say where it has not: the answer, or a `Shortage`.
+"""Whether a question fits into memory: the answer, or an `OutOfMemory` that says what is missing.
 
 A shortage is foreseen before a file is read, where its beginning tells how many pairs it has: with a limit, by what the
 process takes at most, so that it keeps to it; without one, by what cleaning would be refused for. Otherwise it is met
@@ -19,12 +19,12 @@ from wedgewise.algorithms._contract import Shape
 from wedgewise.answer.questions import QUESTIONS
 from wedgewise.answer.source import GraphFile, Source, name_of, process_limit
 from wedgewise.errors import DeviceMemoryError, InputError, MemoryLimitError, WedgewiseError
-from wedgewise.graph import clean_bytes
 from wedgewise.machine import hardware
 from wedgewise.machine.budget import LEAST_LIMIT, RESERVE_BYTES
-from wedgewise.machine.release_memory import give_back
-from wedgewise.run.plan import allowed_memory, engine_for, host_bytes, orient_bytes
-from wedgewise.run.request import Request
+from wedgewise.machine.release_memory import release_memory
+from wedgewise.prepare.clean import clean_bytes
+from wedgewise.run.plan import allowed_memory, host_bytes, orient_bytes
+from wedgewise.run.request import Request, engine_for
 
 Found = TypeVar("Found")
 
@@ -38,7 +38,7 @@ RAN_OUT = "memory ran out"
 
 
 @dataclass(frozen=True, slots=True)
-class Shortage:
+class OutOfMemory:
     """A question that memory has no room for, and that goes on from disk.
 
     Attributes
@@ -56,7 +56,7 @@ class Shortage:
     reasons: tuple[str, ...]
 
 
-def in_memory(request: Request, source: Source, work: Callable[[], Found]) -> Found | Shortage:
+def in_memory(request: Request, source: Source, work: Callable[[], Found]) -> Found | OutOfMemory:
     """What `work` finds in memory, or what there is too little of for a question that goes on from disk.
 
     Raises
@@ -67,7 +67,7 @@ def in_memory(request: Request, source: Source, work: Callable[[], Found]) -> Fo
     limit = None if request.memory_limit is None else process_limit(source, request)
     foreseen = _foreseen(request, source, limit) if isinstance(source, GraphFile) else None
     if foreseen is not None:
-        return Shortage(request, source, limit, f"{foreseen}; {MORE}", (foreseen,))
+        return OutOfMemory(request, source, limit, f"{foreseen}; {MORE}", (foreseen,))
     try:
         return work()
     except DeviceMemoryError:  # which a disk does not help
@@ -79,7 +79,7 @@ def in_memory(request: Request, source: Source, work: Callable[[], Found]) -> Fo
             raise MemoryLimitError(f"{error}; {why_not}") from error
         if why_not is not None:
             raise
-        return Shortage(request, source, limit, str(error) or RAN_OUT, _told(error))
+        return OutOfMemory(request, source, limit, str(error) or RAN_OUT, _reasons(error))
 
 
 def _let_go(error: MemoryError) -> None:
@@ -89,7 +89,7 @@ def _let_go(error: MemoryError) -> None:
         clear_frames(earlier.__traceback__)
         earlier = earlier.__context__
     gc.collect()
-    give_back()
+    release_memory()
 
 
 def _why_not(request: Request, source: Source) -> str | None:
@@ -105,7 +105,7 @@ def _why_not(request: Request, source: Source) -> str | None:
     return "" if allowed_memory(request) < LEAST_LIMIT else None
 
 
-def _told(error: MemoryError) -> tuple[str, ...]:
+def _reasons(error: MemoryError) -> tuple[str, ...]:
     """What ran out of memory on the way, first to last, without the remedies."""
     earlier, on_gpu = error.__context__, list[str]()
     while earlier is not None:
@@ -125,7 +125,7 @@ def _foreseen(request: Request, source: GraphFile, limit: int | None) -> str | N
         return None
     if _why_not(request, source) is not None:
         return None
-    pairs, beside = _told_by_beginning(source, size, request)
+    pairs, beside = _pairs_by_beginning(source, size, request)
     need = None if pairs is None else _bytes_of(request, pairs, beside)
     allowed = _allowed(limit)
     if need is None or need <= allowed:
@@ -136,14 +136,14 @@ def _foreseen(request: Request, source: GraphFile, limit: int | None) -> str | N
     )
 
 
-def _told_by_beginning(source: GraphFile, size: int, request: Request) -> tuple[int | None, int]:
+def _pairs_by_beginning(source: GraphFile, size: int, request: Request) -> tuple[int | None, int]:
     """About how many pairs a file has, None where nothing is known, and what reading takes beside them.
 
     That is a block that is parsed, and one that waits. A compressed file has at most a pair per byte, which is said
     within a limit.
     """
     from wedgewise.read._text_chunks import BLOCK_BYTES
-    from wedgewise.store.sources import expected_pairs
+    from wedgewise.store.read_pairs import expected_pairs
 
     try:
         pairs = expected_pairs(source.path, source.how(1))
@@ -162,8 +162,7 @@ def _bytes_of(request: Request, pairs: int, beside: int) -> int | None:
     cleaning = _cleaning_bytes(pairs, request)
     if request.memory_limit is None:
         return cleaning
-    by_engine = request.algorithm == "auto" or request.device == "hybrid"
-    algorithm = find(engine_for(request.question) if by_engine else request.algorithm, "cpu")
+    algorithm = find(engine_for(request.question, "auto" if request.device == "hybrid" else request.algorithm), "cpu")
     if request.question not in algorithm.answers:
         return None
     threads = hardware.granted_threads(request.threads)

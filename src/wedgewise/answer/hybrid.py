@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from wedgewise.answer.found import Clock, Found
-from wedgewise.answer.questions import Asked
+from wedgewise.answer.questions import Computation
+from wedgewise.answer.response import Clock
 from wedgewise.graph import Graph
-from wedgewise.machine.progress import Tell
+from wedgewise.machine.progress import Progress
 from wedgewise.run import hybrid
 from wedgewise.run.journal import Journal
 from wedgewise.run.local import Ran
@@ -27,27 +27,25 @@ class Hybrid:
     graph: Graph
     oriented: OrientedGraph
     tasks: hybrid.Hybrid
-    clock: Clock
 
     @property
     def plan(self) -> Plan:
         return self.tasks.plan
 
     @classmethod
-    def prepare(cls, request: Request, graph: Graph, _computes: str, reasons: tuple[str, ...], clock: Clock) -> Hybrid:
+    def prepare(cls, request: Request, graph: Graph, _computes: str, reasons: tuple[str, ...]) -> Hybrid:
         """Orient and cut the graph and plan, or raise where memory has no room for that."""
         check_preparation(graph.n, graph.m, request)
         oriented = graph.oriented(choose_order_of_blocks(request, graph), "rank", threads=request.threads)
-        tasks = hybrid.plan_graph(request, oriented, reasons)
-        clock.lap("orient and cut")
-        return cls(request, graph, oriented, tasks, clock)
+        return cls(request, graph, oriented, hybrid.plan_graph(request, oriented, reasons))
 
-    def run(self, tell: Tell | None) -> Found:
+    def run(self, progress: Progress | None, clock: Clock) -> Computation:
         """The count of all tasks."""
-        run = self.tasks.run(tell)
-        self.clock.lap("count")
-        asked = Asked(self.request, self.graph, self.oriented, reduce(run.execution, run.plan), run.plan.threads)
-        return Found(asked, run.plan, run.timeline)
+        clock.lap("orient and cut")
+        ran = self.tasks.run(progress)
+        clock.lap("count")
+        computed = reduce(ran.execution, ran.plan)
+        return Computation(self.request, self.graph, ran.plan, computed, self.oriented, ran.timeline)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +72,6 @@ class HybridStore:
         """Plan within the memory limit, or raise where that is too little."""
         return cls(store, hybrid.plan_store(request, store))
 
-    def run(self, journal: Journal | None, tell: Tell | None) -> Ran:
+    def run(self, journal: Journal | None, progress: Progress | None) -> Ran:
         """Count on GPUs and threads together."""
-        return self.tasks.run(tell, journal)
+        return self.tasks.run(progress, journal)

@@ -33,14 +33,15 @@ from wedgewise.graph import Graph, refuse_reading
 from wedgewise.machine.parameters import as_integer
 from wedgewise.machine.threads import run_tasks
 from wedgewise.prepare.sorting import sorted_keys
-from wedgewise.run.plan import check_memory
+from wedgewise.run.plan import Plan, check_memory
 from wedgewise.run.reduce import Computed
 from wedgewise.run.request import LISTING, Request
 from wedgewise.stages import OrientedGraph
 
 if TYPE_CHECKING:
-    from wedgewise.run.device_listing import DeviceListing
+    from wedgewise.run.device import DeviceListing
     from wedgewise.run.listing import Listing
+    from wedgewise.run.timeline import Timeline
 
 Details = Mapping[str, Any]
 UNDEFINED = ("zero", "nan")
@@ -49,14 +50,18 @@ ROW_BYTES = 12  # of a listing
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
-    """Everything that an answer follows from; what a device computed needs no oriented graph here."""
+class Computation:
+    """Everything that an answer follows from: what was computed for a request, of which graph, by which plan.
+
+    What a device computed needs no oriented graph here. Of a hybrid count, the timeline is what ran where and when.
+    """
 
     request: Request
     graph: Graph
-    oriented: OrientedGraph | None
+    plan: Plan
     computed: Computed
-    threads: int
+    oriented: OrientedGraph | None = None
+    timeline: Timeline | None = None
 
     @property
     def details(self) -> Details:
@@ -72,15 +77,15 @@ class Question:
 
     name: str
     computes: Callable[[Graph, Details], str]
-    finish: Callable[[Asked], Any]
+    finish: Callable[[Computation], Any]
     answer_bytes: Callable[[str, int, int], int]
     defaults: Mapping[str, Any]
 
     def details(self, given: Mapping[str, Any]) -> dict[str, Any]:
         """All parameters of this question, the given ones checked."""
-        refuse_reading(given)
         for name in given:
             if name not in self.defaults:
+                refuse_reading(given)
                 listed = ", ".join(self.defaults) or "none"
                 raise UnknownNameError(f"{self.name} has no parameter {name!r}; it has: {listed}")
         details = {**self.defaults, **given}
@@ -99,71 +104,59 @@ def _checked_k(k: Any) -> int:
     return number
 
 
-def ask(question: str, source: Any, details: Mapping[str, Any], **how: Any) -> Request:
+def request_for(question: str, source: Any, details: Mapping[str, Any], **how: Any) -> Request:
     """What is asked, its parameters checked; `how` are further fields of `Request`."""
-    return Request(question, source, find_question(question).details(details), **how)
+    if question not in QUESTIONS:
+        raise UnknownNameError(f"no question named {question!r}; there are: {', '.join(QUESTIONS)}")
+    return Request(question, source, QUESTIONS[question].details(details), **how)
 
 
-def find_question(name: str) -> Question:
-    """The question of that name."""
-    try:
-        return QUESTIONS[name]
-    except KeyError:
-        raise UnknownNameError(f"no question named {name!r}; there are: {', '.join(QUESTIONS)}") from None
-
-
-def by_vertex(asked: Asked) -> NDArray[Any]:
+def by_vertex(found: Computation) -> NDArray[Any]:
     """What was computed by id, in the order of the vertices; counts as signed integers."""
-    filled = asked.computed.work.filled
+    filled = found.computed.work.filled
     assert filled is not None
-    if asked.oriented is None:
+    if found.oriented is None:
         return filled
     answer = np.empty(len(filled), np.float64 if filled.dtype == np.float64 else np.int64)
-    answer[asked.oriented.vertex_of] = filled
+    answer[found.oriented.vertex_of] = filled
     return answer
 
 
-def by_edge(asked: Asked) -> NDArray[np.int64]:
-    """What was computed by arc, in the order of the edges, as signed integers."""
-    filled = asked.computed.work.filled
+def by_edge(found: Computation, dtype: type = np.int64) -> NDArray[Any]:
+    """What was computed by arc, in the order of the edges; counts as signed integers."""
+    filled, oriented, threads = found.computed.work.filled, found.oriented, found.plan.threads
     assert filled is not None
-    if asked.oriented is None:
-        return filled.astype(np.int64, copy=False)
-    return in_edge_order(filled, asked.graph, asked.oriented, np.empty(len(filled), np.int64), asked.threads)
+    if oriented is None:
+        return filled.astype(dtype, copy=False)
+    answer: NDArray[Any] = np.empty(len(filled), dtype)
+    positions = None if oriented.follows_edges else found.graph.arcs_of_edges(oriented, threads=threads)
 
-
-def in_edge_order(
-    filled: NDArray[Any], graph: Graph, oriented: OrientedGraph, answer: NDArray[Any], threads: int
-) -> NDArray[Any]:
-    """What is known by arc, written into `answer` by edge."""
-    places = None if oriented.follows_edges else graph.arcs_of_edges(oriented, threads=threads)
-
-    def gather(chunk: int, _worker: int) -> None:
+    def fill(chunk: int, _worker: int) -> None:
         part = slice(chunk * CHUNK, (chunk + 1) * CHUNK)
-        answer[part] = filled[part] if places is None else filled[places[part]]
+        answer[part] = filled[part] if positions is None else filled[positions[part]]
 
-    run_tasks(gather, -(-len(filled) // CHUNK), threads)
+    run_tasks(fill, -(-len(filled) // CHUNK), threads)
     return answer
 
 
-def opened(asked: Asked) -> Listing | DeviceListing:
+def opened(found: Computation) -> Listing | DeviceListing:
     """All triangles by number."""
     from wedgewise.run.listing import Listing
 
-    if asked.oriented is None:
-        assert asked.computed.listing is not None
-        return asked.computed.listing
-    return Listing(asked.computed.work, asked.oriented, asked.threads)
+    if found.oriented is None:
+        assert found.computed.listing is not None
+        return found.computed.listing
+    return Listing(found.computed.work, found.oriented, found.plan.threads)
 
 
-def listed(asked: Asked) -> NDArray[np.uint32] | Listing | DeviceListing:
+def listed(found: Computation) -> NDArray[np.uint32] | Listing | DeviceListing:
     """The asked-for stretch of the triangles, or all of them by number."""
-    listing = opened(asked)
-    if asked.request.rows == LISTING:
+    listing = opened(found)
+    if found.request.rows == LISTING:
         return listing
-    start, stop = stretch_of(asked.details["start"], asked.details["stop"], listing.total)
+    start, stop = stretch_of(found.details["start"], found.details["stop"], listing.total)
     what = f"a list of {stop - start:,} triangles"
-    check_memory(ROW_BYTES * (stop - start), asked.request, what, "list in batches by iter_triangles")
+    check_memory(ROW_BYTES * (stop - start), found.request, what, "list in batches by iter_triangles")
     return listing.stretch(start, stop)
 
 
@@ -176,39 +169,39 @@ def stretch_of(start: int, stop: int | None, total: int) -> tuple[int, int]:
     return start, total if stop is None else min(stop, total)
 
 
-def local_clustering(asked: Asked) -> NDArray[np.float64]:
+def local_clustering(found: Computation) -> NDArray[np.float64]:
     """The coefficient of every vertex."""
-    graph, undefined = asked.graph, asked.details["undefined"]
+    graph, undefined = found.graph, found.details["undefined"]
     if graph.attributes is not None and graph.attributes.directed:
-        return coefficients.directed(by_vertex(asked), *graph.attributes.directed_degrees(graph.simple), undefined)
-    return coefficients.undirected(by_vertex(asked), graph.degrees, undefined)
+        return coefficients.directed(by_vertex(found), *graph.attributes.directed_degrees(graph.simple), undefined)
+    return coefficients.undirected(by_vertex(found), graph.degrees, undefined)
 
 
-def mean_clustering(asked: Asked) -> float:
+def mean_clustering(found: Computation) -> float:
     """The mean of the coefficients."""
-    count_zeros, undefined = asked.details["count_zeros"], asked.details["undefined"]
-    return coefficients.average(local_clustering(asked), count_zeros=count_zeros, undefined=undefined)
+    count_zeros, undefined = found.details["count_zeros"], found.details["undefined"]
+    return coefficients.average(local_clustering(found), count_zeros=count_zeros, undefined=undefined)
 
 
-def closed_share(asked: Asked) -> float:
+def closed_share(found: Computation) -> float:
     """The share of wedges that are closed."""
-    return coefficients.transitivity(asked.computed.triangles, asked.graph.paths, asked.details["undefined"])
+    return coefficients.transitivity(found.computed.triangles, found.graph.paths, found.details["undefined"])
 
 
-def degrees_by_support(asked: Asked) -> GeneralizedDegree:
+def degrees_by_support(found: Computation) -> GeneralizedDegree:
     """Count every vertex's edges by their support."""
-    keys = sorted_keys(_ends_with_support(asked), asked.threads)
+    keys = sorted_keys(_ends_with_support(found), found.plan.threads)
     first = np.flatnonzero(np.append(True, keys[1:] != keys[:-1])[: len(keys)])
     distinct = keys[first]
-    offsets = np.zeros(asked.graph.n + 1, np.int64)
-    np.cumsum(np.bincount((distinct >> np.uint64(32)).astype(np.int64), minlength=asked.graph.n), out=offsets[1:])
+    offsets = np.zeros(found.graph.n + 1, np.int64)
+    np.cumsum(np.bincount((distinct >> np.uint64(32)).astype(np.int64), minlength=found.graph.n), out=offsets[1:])
     supports = (distinct & np.uint64(0xFFFFFFFF)).astype(np.int64)
     return GeneralizedDegree(offsets, supports, np.diff(np.append(first, len(keys))))
 
 
-def _ends_with_support(asked: Asked) -> NDArray[np.uint64]:
+def _ends_with_support(found: Computation) -> NDArray[np.uint64]:
     """``end << 32 | support`` for both ends of every edge."""
-    support, edges = by_edge(asked).view(np.uint64), asked.graph.edges
+    support, edges = by_edge(found).view(np.uint64), found.graph.edges
     keys = np.empty(2 * len(support), np.uint64)
     for end, half in enumerate((keys[: len(support)], keys[len(support) :])):
         np.left_shift(edges[:, end], np.uint64(32), out=half)
@@ -216,33 +209,29 @@ def _ends_with_support(asked: Asked) -> NDArray[np.uint64]:
     return keys
 
 
-def is_held(asked: Asked) -> NDArray[np.bool_]:
+def is_held(found: Computation) -> NDArray[np.bool_]:
     """Whether each edge is in the truss that was found."""
-    filled = asked.computed.work.filled
-    assert filled is not None
-    if asked.oriented is None:
-        return filled
-    return in_edge_order(filled, asked.graph, asked.oriented, np.empty(len(filled), np.bool_), asked.threads)
+    return by_edge(found, np.bool_)
 
 
-def truss(asked: Asked) -> Truss:
+def truss(found: Computation) -> Truss:
     """The truss that was found."""
-    assert asked.computed.k is not None
-    return Truss(asked.computed.k, np.flatnonzero(is_held(asked)))
+    assert found.computed.k is not None
+    return Truss(found.computed.k, np.flatnonzero(is_held(found)))
 
 
-def truss_levels(asked: Asked) -> tuple[TrussLevel, ...]:
+def truss_levels(found: Computation) -> tuple[TrussLevel, ...]:
     """What each k-truss has."""
     from wedgewise.answer.truss_summary import summarise
 
-    return summarise(asked.graph, by_edge(asked))
+    return summarise(found.graph, by_edge(found))
 
 
-def component_of_vertices(asked: Asked) -> NDArray[np.int64]:
+def component_of_vertices(found: Computation) -> NDArray[np.int64]:
     """The component of the truss that each vertex is in."""
     from wedgewise.answer.truss_summary import components
 
-    return components(asked.graph, truss(asked).edges)
+    return components(found.graph, truss(found).edges)
 
 
 def _always(computed: str) -> Callable[[Graph, Details], str]:
@@ -255,21 +244,13 @@ def _for_clustering(graph: Graph, details: Details) -> str:
     return "weighted_triangles" if graph.directed or details["weighted"] else "triangles"
 
 
-def _place_bytes(m: int) -> int:
-    """What `Graph.arcs_of_edges` holds."""
+def _answer_bytes(by_vertex: int = 0, by_edge: int = 0, *, arcs: bool = False) -> Callable[[str, int, int], int]:
+    """So many bytes per vertex and edge, and with `arcs` what `Graph.arcs_of_edges` holds."""
+    return lambda _computes, n, m: by_vertex * n + by_edge * m + (_arcs_bytes(m) if arcs else 0)
+
+
+def _arcs_bytes(m: int) -> int:
     return (8 if m >= 1 << 31 else 4) * m
-
-
-def _count_bytes(computes: str, n: int, m: int) -> int:
-    return 0
-
-
-def _vertex_bytes(computes: str, n: int, m: int) -> int:
-    return 8 * n
-
-
-def _edge_bytes(computes: str, n: int, m: int) -> int:
-    return _place_bytes(m) + 8 * m
 
 
 def _listing_bytes(computes: str, n: int, m: int) -> int:
@@ -281,35 +262,25 @@ def _listing_bytes(computes: str, n: int, m: int) -> int:
 
 def _clustering_bytes(computes: str, n: int, m: int) -> int:
     """Sums, degrees and coefficients; strengths by edge and by arc."""
-    return 48 * n + (_place_bytes(m) + 24 * m if computes == "weighted_triangles" else 0)
-
-
-def _generalized_bytes(computes: str, n: int, m: int) -> int:
-    """The edges and their supports; twice as many keys, where each begins, and what is distinct of them."""
-    return _edge_bytes(computes, n, m) + 8 * m + (5 * 16 + 4) * m + 16 * n
-
-
-def _truss_bytes(computes: str, n: int, m: int) -> int:
-    """Whether each edge is in it, and which ones are."""
-    return _place_bytes(m) + 9 * m
+    return 48 * n + (_arcs_bytes(m) + 24 * m if computes == "weighted_triangles" else 0)
 
 
 def _level_bytes(computes: str, n: int, m: int) -> int:
     """The edges, their numbers and their order by these, some of which are ordered at a time; a parent per vertex."""
     from wedgewise.answer.truss_summary import ORDERED_BYTES, ORDERED_EDGES
 
-    return _edge_bytes(computes, n, m) + 16 * m + ORDERED_BYTES * min(m, ORDERED_EDGES) + 8 * n
+    return _arcs_bytes(m) + 24 * m + ORDERED_BYTES * min(m, ORDERED_EDGES) + 8 * n
 
 
-def _component_bytes(computes: str, n: int, m: int) -> int:
-    """The edges, all and those inside; parents, marks and numbers of the vertices."""
-    return _truss_bytes(computes, n, m) + 8 * m + 40 * n
-
+_BY_VERTEX, _BY_EDGE = _answer_bytes(8), _answer_bytes(0, 8, arcs=True)
+_DEGREES = _answer_bytes(16, 100, arcs=True)  # edges and supports; two keys per edge, where each begins, the distinct
+_TRUSS = _answer_bytes(0, 9, arcs=True)  # whether each edge is in it, and which ones are
+_COMPONENTS = _answer_bytes(40, 17, arcs=True)  # beside the truss, edges; parents, marks and numbers of the vertices
 
 _ALL = (
-    Question("count", _always("count"), lambda asked: asked.computed.triangles, _count_bytes, {}),
-    Question("triangles", _always("triangles"), by_vertex, _vertex_bytes, {}),
-    Question("edge_support", _always("edge_support"), by_edge, _edge_bytes, {}),
+    Question("count", _always("count"), lambda found: found.computed.triangles, _answer_bytes(), {}),
+    Question("triangles", _always("triangles"), by_vertex, _BY_VERTEX, {}),
+    Question("edge_support", _always("edge_support"), by_edge, _BY_EDGE, {}),
     Question("list_triangles", _always("list_triangles"), listed, _listing_bytes, {"start": 0, "stop": None}),
     Question(
         "clustering", _for_clustering, local_clustering, _clustering_bytes, {"weighted": False, "undefined": "zero"}
@@ -321,12 +292,12 @@ _ALL = (
         _clustering_bytes,
         {"weighted": False, "undefined": "zero", "count_zeros": True},
     ),
-    Question("transitivity", _always("count"), closed_share, _vertex_bytes, {"undefined": "zero"}),
-    Question("generalized_degree", _always("edge_support"), degrees_by_support, _generalized_bytes, {}),
-    Question("trussness", _always("trussness"), by_edge, _edge_bytes, {}),
-    Question("k_truss", _always("k_truss"), truss, _truss_bytes, {"k": None}),
-    Question("max_truss", _always("max_truss"), truss, _truss_bytes, {}),
+    Question("transitivity", _always("count"), closed_share, _BY_VERTEX, {"undefined": "zero"}),
+    Question("generalized_degree", _always("edge_support"), degrees_by_support, _DEGREES, {}),
+    Question("trussness", _always("trussness"), by_edge, _BY_EDGE, {}),
+    Question("k_truss", _always("k_truss"), truss, _TRUSS, {"k": None}),
+    Question("max_truss", _always("max_truss"), truss, _TRUSS, {}),
     Question("truss_summary", _always("trussness"), truss_levels, _level_bytes, {}),
-    Question("truss_components", _always("k_truss"), component_of_vertices, _component_bytes, {"k": None}),
+    Question("truss_components", _always("k_truss"), component_of_vertices, _COMPONENTS, {"k": None}),
 )
 QUESTIONS = {question.name: question for question in _ALL}

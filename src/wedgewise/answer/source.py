@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, fields, replace
 from typing import TYPE_CHECKING, Any
 
 from wedgewise.errors import PreconditionError
@@ -11,19 +11,19 @@ from wedgewise.graph import Graph
 from wedgewise.machine import hardware
 from wedgewise.machine.budget import LEAST_LIMIT
 from wedgewise.read.columns import ANY_COLUMNS, ColumnChoice
-from wedgewise.run.plan import choose_place_to_clean
+from wedgewise.run.plan import choose_cleaning_device
 from wedgewise.run.request import Request
 from wedgewise.stages.limits import DEFAULT_LIMITS, Limits
 from wedgewise.store.manifest import is_store
 
 if TYPE_CHECKING:
     from wedgewise.store.open import Store
-    from wedgewise.store.sources import How
+    from wedgewise.store.read_pairs import How
 
 
 @dataclass(frozen=True, slots=True)
 class GraphFile:
-    """A file, and how a graph is made of it; the fields are parameters of `Graph`."""
+    """A file or a store, and how a graph is made of the file; the fields are parameters of `Graph`."""
 
     path: str | os.PathLike[str]
     labels: str = "auto"
@@ -37,6 +37,8 @@ class GraphFile:
 
     def graph(self, device: str) -> Graph:
         """The graph, cleaned there."""
+        if is_store(self.path):
+            raise PreconditionError(f"{self.path}: is a store; name the graph's file, which this question is about")
         return Graph(
             self.path,
             labels=self.labels,
@@ -50,6 +52,18 @@ class GraphFile:
             **asdict(self.columns),
         )
 
+    def check_as_store(self) -> None:
+        """Raise where a store is named with parameters for reading a file."""
+        plain = GraphFile(self.path, threads=self.threads)
+        given = [
+            item.name
+            for mine, default in ((self, plain), (self.columns, ANY_COLUMNS))
+            for item in fields(mine)
+            if item.name != "columns" and getattr(mine, item.name) != getattr(default, item.name)
+        ]
+        if given:
+            raise PreconditionError(f"{self.path}: is a store, which is already read; leave out: {', '.join(given)}")
+
     @property
     def can_be_read_again(self) -> bool:
         """Whether blocks can be cut of it as the graph is made of it."""
@@ -58,7 +72,7 @@ class GraphFile:
 
     def how(self, threads: int) -> How:
         """How its pairs are read in pieces."""
-        from wedgewise.store.sources import How
+        from wedgewise.store.read_pairs import How
 
         return How(self.labels, self.format, self.limits, threads, self.columns)
 
@@ -69,16 +83,24 @@ Source = GraphFile | Graph
 def open_source(request: Request) -> Source | Store:
     """The store; a file that can be read again; or the graph itself, or one made of whatever `Graph` accepts."""
     source = request.source
-    if is_store(source):
+    named = source.path if isinstance(source, GraphFile) else source
+    if not isinstance(source, Graph) and is_store(named):
         from wedgewise.answer.disk import open_for
 
-        return open_for(request)
+        if isinstance(source, GraphFile):
+            source.check_as_store()
+        return open_for(request, named)
     if request.by_workers:
-        raise PreconditionError("workers count stores: make one with `wedgewise partition`, and name its folder")
+        what = os.fspath(named) if isinstance(named, (str, os.PathLike)) else "the graph"
+        raise PreconditionError(f"{what}: is not a store; workers need one: create it with `wedgewise partition`")
+    if isinstance(source, Graph):
+        return source
     if isinstance(source, (str, os.PathLike)):
         source = GraphFile(source)
-    if isinstance(source, GraphFile) and source.can_be_read_again:
-        return _within_limit(source, request)
+    if isinstance(source, GraphFile):
+        source = replace(source, limits=_limits_within(source.limits, source, request))
+        if source.can_be_read_again:
+            return source
     return graph_of(source, request)
 
 
@@ -86,15 +108,10 @@ def graph_of(source: Any, request: Request) -> Graph:
     """The graph itself, or one made of what was given within the limit, cleaned where the question is answered."""
     if isinstance(source, Graph):
         return source
-    place = choose_place_to_clean(request)
+    device = choose_cleaning_device(request)
     if isinstance(source, GraphFile):
-        return _within_limit(source, request).graph(place)
-    return Graph(source, device=place, limits=_limits_within(DEFAULT_LIMITS, source, request))
-
-
-def _within_limit(file: GraphFile, request: Request) -> GraphFile:
-    """The file, to be read within the limit for the process."""
-    return replace(file, limits=_limits_within(file.limits, file, request))
+        return source.graph(device)
+    return Graph(source, device=device, limits=_limits_within(DEFAULT_LIMITS, source, request))
 
 
 def _limits_within(limits: Limits, source: Any, request: Request) -> Limits:

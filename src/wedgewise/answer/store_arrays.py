@@ -5,12 +5,11 @@ What was found stays on disk until the caller has it, so that whatever ends the 
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 
-from wedgewise.answer.found import result_of
+from wedgewise.answer.response import Clock, result_of
 from wedgewise.answer.store_results import (
     KTruss,
     StoreAnswer,
@@ -22,44 +21,44 @@ from wedgewise.answer.store_results import (
 from wedgewise.errors import MemoryLimitError, StorageError, VerificationError
 from wedgewise.machine import hardware
 from wedgewise.machine.out_of_memory import memory_for
-from wedgewise.machine.progress import Tell
+from wedgewise.machine.progress import Progress
 from wedgewise.result import Result
+from wedgewise.run.finished_slices import FinishedSlices
 from wedgewise.run.journal import LINE_BYTES, alone_at, check_disk
-from wedgewise.run.memory import OWNED_TASK_BYTES, PAGE_BYTES, lists_bytes, room_beside_lists
+from wedgewise.run.memory import PAGE_BYTES, SLICED_TASK_BYTES, bytes_beside_lists, lists_bytes
 from wedgewise.run.outofcore import Counting, plan_count, plan_of, work_key
-from wedgewise.run.owners import Owning, room_for_owners
 from wedgewise.run.plan import Plan
 from wedgewise.run.request import ARRAY, Request
-from wedgewise.run.slices import Slices
+from wedgewise.run.sliced_answer import SlicedAnswer, bytes_for_slices
 from wedgewise.run.truss_of_store import Peeling, disk_bytes, loading_bytes, truss_without_rounds
 from wedgewise.store.open import Store
 
 COMPUTES = {"triangles": "triangles", "edge_support": "edge_support", "k_truss": "edge_support"}
 LISTED_BYTES = {
-    "triangles": OWNED_TASK_BYTES,
-    "edge_support": OWNED_TASK_BYTES,
-    "k_truss": 2 * OWNED_TASK_BYTES,
+    "triangles": SLICED_TASK_BYTES,
+    "edge_support": SLICED_TASK_BYTES,
+    "k_truss": 2 * SLICED_TASK_BYTES,
 }
 SLICE_BYTES = PAGE_BYTES + LINE_BYTES
 RECOUNT = "bbtc"
 READ_ONLY = "cannot be written to, and what is found is kept on disk; name a folder for that by --work (work_folder=)"
 
 
-def plan_by_owners(request: Request, store: Store) -> Plan:
-    """What `found_by_owners` would do."""
+def plan_arrays(request: Request, store: Store) -> Plan:
+    """What `find_arrays` would do."""
     return _plan(request, store, _planned(request, store), (READ_ONLY,) if store.is_read_only else ())
 
 
 @contextmanager
-def found_by_owners(request: Request, store: Store, tell: Tell | None) -> Iterator[tuple[StoreAnswer, Result]]:
+def find_arrays(request: Request, store: Store, progress: Progress | None) -> Iterator[tuple[StoreAnswer, Result]]:
     """What was found, and the result but for its answer; what is on disk is given up where the block succeeds.
 
     A reader of a pipe that has had enough is a success.
     """
     if store.is_read_only:
-        raise StorageError(f"{store.place}: {READ_ONLY}")
+        raise StorageError(f"{store.location}: {READ_ONLY}")
     with alone_at(store, request.question) as notes:
-        found, result = _found(request, store, tell, notes)
+        found, result = _found(request, store, progress, notes)
         try:
             yield found, result
         except BrokenPipeError:
@@ -68,52 +67,63 @@ def found_by_owners(request: Request, store: Store, tell: Tell | None) -> Iterat
         found.remove()
 
 
-def _found(request: Request, store: Store, tell: Tell | None, notes: tuple[str, ...]) -> tuple[StoreAnswer, Result]:
+def _found(
+    request: Request, store: Store, progress: Progress | None, notes: tuple[str, ...]
+) -> tuple[StoreAnswer, Result]:
     """Plan, find and verify."""
-    begin = time.perf_counter()
+    clock = Clock()
     if request.verify:
         _recounting(request, store)  # loads its kernels before what is left is measured
-    owning = _planned(request, store)
+    sliced = _planned(request, store)
     recounting = _recounting(request, store) if request.verify else None
-    with memory_for("truss" if request.question == "k_truss" else "count"):
-        found = FINDERS[request.question](request, store, owning, tell)
-    seconds = {"truss" if request.question == "k_truss" else "count": time.perf_counter() - begin}
+    stage = "truss" if request.question == "k_truss" else "count"
+    with memory_for(stage):
+        found = FINDERS[request.question](request, store, sliced, progress)
+    clock.lap(stage)
     verified = None
     if recounting is not None:
-        begin = time.perf_counter()
         verified = _verified(found, recounting)
-        seconds["verify"] = time.perf_counter() - begin
-    plan = _plan(request, store, owning, notes)
-    return found, result_of(plan, store.manifest.cleaned, None, seconds, verified=verified)
+        clock.lap("verify")
+    plan = _plan(request, store, sliced, notes)
+    return found, result_of(plan, store.manifest.cleaned, None, clock.laps, verified=verified)
 
 
-def _planned(request: Request, store: Store) -> Owning:
+def _planned(request: Request, store: Store) -> SlicedAnswer:
     """Load the kernels, measure what is left, and refuse what does not fit there or on the disk."""
     algorithm, computes = request.engine, COMPUTES[request.question]
-    room = room_for_owners(request.memory_limit, computes, algorithm)
-    room = room_beside_lists(store.place, store.partition, LISTED_BYTES[request.question], room)
-    _check_answer(request, store, room)
+    within = bytes_for_slices(request.memory_limit, computes, algorithm)
+    available_bytes = bytes_beside_lists(store.location, store.partition, LISTED_BYTES[request.question], within)
+    _check_answer(request, store, available_bytes)
     check_disk(store, request.question, kept_bytes(request.question, store))
     spare = loading_bytes(store.counts) if request.question == "k_truss" else 0
     threads = hardware.granted_threads(request.threads)
-    owning = Owning(store, computes, room=room - spare, threads=threads, algorithm=algorithm, knobs=request.knobs)
-    owning = owning.with_fitting_threads()
-    owning.check_room()
-    return owning
+    sliced = SlicedAnswer(
+        store,
+        computes,
+        available_bytes=available_bytes - spare,
+        threads=threads,
+        algorithm=algorithm,
+        knobs=request.knobs,
+    )
+    sliced = sliced.with_fitting_threads()
+    sliced.check_fits()
+    return sliced
 
 
-def _check_answer(request: Request, store: Store, room: int) -> None:
+def _check_answer(request: Request, store: Store, available_bytes: int) -> None:
+    """Refuse an answer that does not fit as it is asked for."""
     if request.rows == ARRAY:
         need = array_bytes(request.question, store)
     else:
         need = table_bytes(request.question, store, request.output)
-    if need <= room:
+    if need <= available_bytes:
         return
     remedy = "raise the limit"
     if request.rows == ARRAY and request.question != "triangles":
         remedy += ", or let the command write it: --output streams"
     raise MemoryLimitError(
-        f"{store.place}: the answer to {request.question} takes {need:,} bytes and {room:,} are left; {remedy}"
+        f"{store.location}: the answer to {request.question} takes {need:,} bytes and {available_bytes:,} are left; "
+        f"{remedy}"
     )
 
 
@@ -126,34 +136,34 @@ def kept_bytes(question: str, store: Store) -> int:
     return 4 * store.manifest.m + SLICE_BYTES * len(store.manifest.blocks)
 
 
-def _slices(request: Request, store: Store, owning: Owning, tell: Tell | None) -> Slices:
+def _slices(request: Request, store: Store, sliced: SlicedAnswer, progress: Progress | None) -> FinishedSlices:
     """The slices of all owners, those that are on disk already not found again."""
-    slices = Slices(
-        store.beside(f"{owning.computes}-slices"),
-        work_key(store, owning.algorithm, owning.knobs),
+    slices = FinishedSlices(
+        store.beside(f"{sliced.computes}-slices"),
+        work_key(store, sliced.algorithm, sliced.knobs),
         resume=request.resume,
-        due=owning.due,
+        due=sliced.due,
     )
     done = slices.done
-    for owner, found in owning.slices([owner for owner in owning.owners if owner.number not in done], tell):
+    for owner, found in sliced.compute([owner for owner in sliced.slices if owner.number not in done], progress):
         slices.put(owner, found)
     return slices
 
 
-def _find_triangles(request: Request, store: Store, owning: Owning, tell: Tell | None) -> StoreAnswer:
-    return Triangles(store, _slices(request, store, owning, tell), owning.owners)
+def _find_triangles(request: Request, store: Store, sliced: SlicedAnswer, progress: Progress | None) -> StoreAnswer:
+    return Triangles(store, _slices(request, store, sliced, progress), sliced.slices)
 
 
-def _find_supports(request: Request, store: Store, owning: Owning, tell: Tell | None) -> StoreAnswer:
-    by_pair = {owner.pair: owner for owner in owning.owners if owner.pair is not None}
-    return Supports(store, _slices(request, store, owning, tell), by_pair)
+def _find_supports(request: Request, store: Store, sliced: SlicedAnswer, progress: Progress | None) -> StoreAnswer:
+    by_pair = {owner.pair: owner for owner in sliced.slices if owner.pair is not None}
+    return Supports(store, _slices(request, store, sliced, progress), by_pair)
 
 
-def _find_truss(request: Request, store: Store, owning: Owning, tell: Tell | None) -> StoreAnswer:
-    peeling = Peeling(store, request.details["k"], owning)
+def _find_truss(request: Request, store: Store, sliced: SlicedAnswer, progress: Progress | None) -> StoreAnswer:
+    peeling = Peeling(store, request.details["k"], sliced)
     if not request.resume:
         peeling.remove()
-    return KTruss(store, truss_without_rounds(store, request.details["k"]) or peeling.run(tell), peeling)
+    return KTruss(store, truss_without_rounds(store, request.details["k"]) or peeling.run(progress), peeling)
 
 
 FINDERS = {"triangles": _find_triangles, "edge_support": _find_supports, "k_truss": _find_truss}
@@ -163,8 +173,10 @@ def _recounting(request: Request, store: Store) -> Counting:
     """How the triangles of a store, or of a part of it, are counted again; refused now, not after the work."""
     counting, _ = plan_count(replace(request, algorithm=RECOUNT, knobs=None), store)
     if request.question == "k_truss":
-        counting = Counting(store, counting.memory, counting.room - loading_bytes(store.counts)).with_fitting_threads()
-        counting.check_room()
+        counting = Counting(
+            store, counting.memory, counting.available_bytes - loading_bytes(store.counts)
+        ).with_fitting_threads()
+        counting.check_fits()
     return counting
 
 
@@ -174,7 +186,9 @@ def _verified(found: StoreAnswer, recounting: Counting) -> str:
     if support is None:
         return "known without counting"
     memory = replace(recounting.memory, counts=found.source.counts)
-    partials = Counting(recounting.store, memory, recounting.room, found.source).run(None, None).partials.values()
+    partials = (
+        Counting(recounting.store, memory, recounting.available_bytes, found.source).run(None, None).partials.values()
+    )
     triangles = sum(partial.triangles for partial in partials)
     if support != 3 * triangles:
         raise VerificationError(
@@ -184,11 +198,11 @@ def _verified(found: StoreAnswer, recounting: Counting) -> str:
     return f"the sum is three times the triangles that {RECOUNT} counts"
 
 
-def _plan(request: Request, store: Store, owning: Owning, notes: tuple[str, ...]) -> Plan:
+def _plan(request: Request, store: Store, sliced: SlicedAnswer, notes: tuple[str, ...]) -> Plan:
     lists = lists_bytes(store.partition, LISTED_BYTES[request.question])
-    plan = plan_of(store, owning.algorithm, owning.knobs, owning.threads, owning.check_room() + lists)
+    plan = plan_of(store, sliced.algorithm, sliced.knobs, sliced.threads, sliced.check_fits() + lists)
     kept = f"{kept_bytes(request.question, store):,} bytes of disk for what is found, until it is handed out"
-    computes = "k_truss" if request.question == "k_truss" else owning.computes
+    computes = "k_truss" if request.question == "k_truss" else sliced.computes
     return replace(
         plan,
         question=request.question,

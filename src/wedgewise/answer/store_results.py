@@ -20,8 +20,9 @@ from numpy.typing import NDArray
 
 from wedgewise.answer_types import Truss
 from wedgewise.run import block_edges
-from wedgewise.run.owners import BlockSource, Owner
-from wedgewise.run.slices import Slices
+from wedgewise.run.finished_slices import FinishedSlices
+from wedgewise.run.memory import BlockSource
+from wedgewise.run.sliced_answer import AnswerSlice
 from wedgewise.run.truss_of_store import Peeling, StoreTruss
 from wedgewise.stages import Labels
 from wedgewise.store.manifest import Manifest, Pair
@@ -87,8 +88,8 @@ class Triangles:
     """The triangles of every vertex, a slice per part."""
 
     source: Store
-    slices: Slices
-    owners: tuple[Owner, ...]
+    slices: FinishedSlices
+    owners: tuple[AnswerSlice, ...]
 
     @property
     def support(self) -> int:
@@ -114,8 +115,8 @@ class Supports:
     """The support of every arc, a slice per block."""
 
     source: Store
-    slices: Slices
-    owners: dict[Pair, Owner]
+    slices: FinishedSlices
+    owners: dict[Pair, AnswerSlice]
 
     @property
     def support(self) -> int:

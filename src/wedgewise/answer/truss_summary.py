@@ -38,8 +38,8 @@ def join_edges(edges: Ids, order: NDArray[np.uint64], begin: int, end: int, pare
     """
     fresh = np.uint32(0x80000000)
     joined, new = np.uint64(0), np.uint64(0)
-    for place in range(np.uint64(begin), np.uint64(end)):
-        first = order[place] << np.uint64(1)
+    for position in range(np.uint64(begin), np.uint64(end)):
+        first = order[position] << np.uint64(1)
         u, v = np.uint64(edges[first]), np.uint64(edges[first + np.uint64(1)])
         for vertex in (u, v):
             if parents[vertex] & fresh:
@@ -82,9 +82,9 @@ def _from_the_last(numbers: NDArray[np.int64], kmax: int) -> tuple[NDArray[np.ui
         below = kmax - numbers[step]
         found = np.bincount(below, minlength=len(counts))
         by_number = np.argsort(below, kind="stable")
-        places = (filled - np.cumsum(found) + found)[below[by_number]]
-        places += np.arange(len(below))
-        order[places] = by_number + step.start
+        positions = (filled - np.cumsum(found) + found)[below[by_number]]
+        positions += np.arange(len(below))
+        order[positions] = by_number + step.start
         filled += found
     return order, ends
 

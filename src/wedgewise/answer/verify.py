@@ -11,18 +11,21 @@ looked up among the edges.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
+from wedgewise.algorithms._contract import TRUSSES
 from wedgewise.algorithms._truss import LEAST_K
-from wedgewise.answer.questions import Asked, by_edge, by_vertex, is_held, opened
+from wedgewise.answer.memory import Memory
+from wedgewise.answer.questions import Computation, by_edge, by_vertex, is_held, opened
+from wedgewise.answer.response import Clock
 from wedgewise.errors import VerificationError
-from wedgewise.graph import Graph
 from wedgewise.machine import jit
+from wedgewise.machine.out_of_memory import memory_for
 from wedgewise.run.plan import Plan
-from wedgewise.stages import Ids, OrientedGraph
+from wedgewise.stages import Ids
 
 BY_ARRAYS_WEDGES = 200_000_000  # beyond, the recount is by the compiled hash map
 SAMPLE, LEAST_SAMPLE = 64, 4
@@ -30,60 +33,30 @@ SAMPLE_WORK = 1 << 31  # each of the sample looks at all edges
 RELATIVE_TOLERANCE = 1e-9  # of weighted sums, which are added up in another order
 
 
-def verify(asked: Asked, plan: Plan, recount: Callable[[str, str], int]) -> str:
-    """Check what was computed, or raise; how it was done. ``recount(method, order)`` counts all triangles."""
-    checks = {
-        "triangles": check_vertices,
-        "weighted_triangles": check_vertices,
-        "edge_support": check_edges,
-        "list_triangles": check_rows,
-    }
-    how = _check_total(asked.computed.triangles, plan, recount)
-    if plan.computes in checks:
-        how += f"; {checks[plan.computes](asked)}"
-    return how
+@memory_for("verify")
+def verify(found: Computation) -> str:
+    """Check what was computed by another method, on the host, or raise; how it was done."""
+    computes = found.plan.computes
+    if computes in TRUSSES:
+        return _check_trusses(found)
+    how = _check_total(found)
+    return f"{how}; {CHECKS[computes](found)}" if computes in CHECKS else how
 
 
-def verify_truss(asked: Asked, plan: Plan, truss_by: Callable[[str, str, int], NDArray[np.bool_]]) -> str:
-    """Compare with trusses by another method, or raise; how it was done.
-
-    ``truss_by(method, order, k)`` says of each edge whether it is in the k-truss.
-    """
-    method = "eager" if plan.algorithm != "eager" else "reference"
-    order = "core" if plan.order != "core" else "degree"
-    trusses = _trusses_to_check(asked, plan)
-    for k, held in trusses.items():
-        wrong = np.flatnonzero(truss_by(method, order, k) != held)
-        if len(wrong):
-            u, v = asked.graph.edges[wrong[0]]
-            raise VerificationError(
-                f"edge {asked.graph.labels[u]!r} – {asked.graph.labels[v]!r} and {len(wrong) - 1:,} more: in the "
-                f"{k}-truss by one of {plan.algorithm} and {method}, not by both: please report this"
-            )
-    return f"k = {', '.join(map(str, trusses))} by {method} over {order} order"
+def _again(found: Computation, computes: str, method: str, order: str, **details: int) -> Computation:
+    """The same graph, computed by another method over another order."""
+    other = replace(found.request, details=details, device="cpu", algorithm=method, order=order, relabel="rank")
+    home = Memory.prepare(replace(other, knobs=None), found.graph, computes)
+    if home.oriented.m != found.graph.m:
+        raise VerificationError(f"{home.oriented.m:,} arcs for {found.graph.m:,} edges: please report this")
+    return home.run(None, Clock())
 
 
-def _trusses_to_check(asked: Asked, plan: Plan) -> dict[int, NDArray[np.bool_]]:
-    """Which edges are in some k-trusses, as far as that follows from what was computed."""
-    kmax = asked.computed.k
-    assert kmax is not None
-    if plan.computes == "trussness":
-        numbers = by_edge(asked)
-        return {k: numbers >= k for k in sorted({LEAST_K + 1, (LEAST_K + 1 + kmax) // 2, kmax, kmax + 1} - {LEAST_K})}
-    held = is_held(asked)
-    return {kmax: held} if plan.computes == "k_truss" else {kmax: held, kmax + 1: np.zeros_like(held)}
-
-
-def check_arcs(oriented: OrientedGraph, graph: Graph) -> None:
-    """Every edge is one arc."""
-    if oriented.m != graph.m:
-        raise VerificationError(f"{oriented.m:,} arcs for {graph.m:,} edges: please report this")
-
-
-def _check_total(triangles: int, plan: Plan, recount: Callable[[str, str], int]) -> str:
-    method = _recount_method(plan)
-    order = "core" if plan.order != "core" else "degree"
-    recounted = recount(method, order)
+def _check_total(found: Computation) -> str:
+    """Count all triangles again."""
+    plan, triangles = found.plan, found.computed.triangles
+    method, order = _recount_method(plan), _other_order(plan)
+    recounted = _again(found, "count", method, order).computed.triangles
     if recounted != triangles:
         raise VerificationError(
             f"{plan.algorithm} counts {triangles:,} triangles, {method} {recounted:,}: please report this"
@@ -100,14 +73,45 @@ def _recount_method(plan: Plan) -> str:
     return "hashmap" if jit.is_loaded() else "example"
 
 
-def check_vertices(asked: Asked) -> str:
+def _other_order(plan: Plan) -> str:
+    return "core" if plan.order != "core" else "degree"
+
+
+def _check_trusses(found: Computation) -> str:
+    """Find some trusses again."""
+    plan, graph = found.plan, found.graph
+    method, order = "eager" if plan.algorithm != "eager" else "reference", _other_order(plan)
+    trusses = _trusses_to_check(found)
+    for k, held in trusses.items():
+        wrong = np.flatnonzero(is_held(_again(found, "k_truss", method, order, k=k)) != held)
+        if len(wrong):
+            u, v = graph.edges[wrong[0]]
+            raise VerificationError(
+                f"edge {graph.labels[u]!r} – {graph.labels[v]!r} and {len(wrong) - 1:,} more: in the {k}-truss by one "
+                f"of {plan.algorithm} and {method}, not by both: please report this"
+            )
+    return f"k = {', '.join(map(str, trusses))} by {method} over {order} order"
+
+
+def _trusses_to_check(found: Computation) -> dict[int, NDArray[np.bool_]]:
+    """Which edges are in some k-trusses, as far as that follows from what was computed."""
+    kmax, computes = found.computed.k, found.plan.computes
+    assert kmax is not None
+    if computes == "trussness":
+        numbers = by_edge(found)
+        return {k: numbers >= k for k in sorted({LEAST_K + 1, (LEAST_K + 1 + kmax) // 2, kmax, kmax + 1} - {LEAST_K})}
+    held = is_held(found)
+    return {kmax: held} if computes == "k_truss" else {kmax: held, kmax + 1: np.zeros_like(held)}
+
+
+def check_vertices(found: Computation) -> str:
     """Compare the sums of sampled vertices with the edges among their neighbours."""
-    graph, sums = asked.graph, by_vertex(asked)
+    graph, sums = found.graph, by_vertex(found)
     edges = graph.edges
     strengths = np.ones(graph.m, np.int64)
-    weighs = asked.oriented is not None and asked.oriented.strengths is not None
-    if asked.oriented is not None and asked.oriented.strengths is not None:
-        strengths = asked.oriented.strengths[graph.arcs_of_edges(asked.oriented)]
+    weighs = found.oriented is not None and found.oriented.strengths is not None
+    if found.oriented is not None and found.oriented.strengths is not None:
+        strengths = found.oriented.strengths[graph.arcs_of_edges(found.oriented)]
     sample = _sample(graph.degrees, graph.m)
     for vertex in sample:
         spoke = np.zeros(graph.n, strengths.dtype)  # the strength of the edge to each neighbour, 0 elsewhere
@@ -117,15 +121,15 @@ def check_vertices(asked: Asked) -> str:
         expected = (spoke[edges[:, 0]] * spoke[edges[:, 1]] * strengths).sum()
         if not np.isclose(float(sums[vertex]), float(expected), rtol=RELATIVE_TOLERANCE if weighs else 0, atol=0):
             raise VerificationError(
-                f"vertex {graph.labels[vertex]!r}: {asked.details or 'triangles'} come to {sums[vertex]}, "
+                f"vertex {graph.labels[vertex]!r}: {found.details or 'triangles'} come to {sums[vertex]}, "
                 f"the edges among its neighbours to {expected}: please report this"
             )
     return f"{len(sample):,} vertices by the edges among their neighbours"
 
 
-def check_edges(asked: Asked) -> str:
+def check_edges(found: Computation) -> str:
     """Compare the supports of sampled edges with the common neighbours of their ends."""
-    graph, supports = asked.graph, by_edge(asked)
+    graph, supports = found.graph, by_edge(found)
     edges = graph.edges
     sample = _sample(graph.degrees[edges].min(axis=1), graph.m)
     for edge in sample:
@@ -139,14 +143,14 @@ def check_edges(asked: Asked) -> str:
     return f"{len(sample):,} edges by the common neighbours of their ends"
 
 
-def check_rows(asked: Asked) -> str:
+def check_rows(found: Computation) -> str:
     """Look sampled rows of the listing up: three edges each, and no two of them the same."""
-    listing = opened(asked)
+    listing = opened(found)
     wanted = min(SAMPLE, listing.total)
     drawn = np.random.default_rng(listing.total).integers(0, max(1, listing.total), wanted)
     numbers = np.unique(drawn).tolist()
     rows = np.array([listing.stretch(number, number + 1)[0] for number in numbers], np.uint64).reshape(-1, 3)
-    edges = asked.graph.edges.astype(np.uint64)
+    edges = found.graph.edges.astype(np.uint64)
     keys = edges[:, 0] << np.uint64(32) | edges[:, 1]
     for u, v in ((0, 1), (0, 2), (1, 2)):
         absent = ~np.isin(rows[:, u] << np.uint64(32) | rows[:, v], keys)
@@ -167,3 +171,11 @@ def _sample(degrees: Ids, m: int) -> NDArray[np.int64]:
     wanted = min(len(able), max(LEAST_SAMPLE, min(SAMPLE, SAMPLE_WORK // max(1, m))))
     drawn = np.random.default_rng([len(degrees), m]).choice(able, wanted, replace=False) if wanted else able
     return np.union1d(drawn, [int(degrees.argmax())] if wanted else [])
+
+
+CHECKS = {
+    "triangles": check_vertices,
+    "weighted_triangles": check_vertices,
+    "edge_support": check_edges,
+    "list_triangles": check_rows,
+}

@@ -1,9 +1,14 @@
 """``triangles``, ``support``, ``clustering``, ``truss`` and ``list``: answers of many rows, to a file, a pipe or a
-reader."""
+reader.
+
+The rows of a store are never all in memory, but for those of vertices; whoever reads gets a summary.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+import time
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from types import MappingProxyType
@@ -12,25 +17,25 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from wedgewise.answer.answering import answer, answered
-from wedgewise.answer.found import Answered
+from wedgewise.answer.answering import answer, respond
 from wedgewise.answer.questions import stretch_of
-from wedgewise.answer.source import GraphFile
+from wedgewise.answer.response import Response
+from wedgewise.answer.store_results import KTruss, Supports, Triangles, Vertices
 from wedgewise.answer_types import Truss
 from wedgewise.api import Result
-from wedgewise.cli import stores
-from wedgewise.cli.console import put
-from wedgewise.cli.handing_out import print_rows, say_written, write_table
-from wedgewise.cli.options import Asking, announce, refuse_store
-from wedgewise.errors import InputError
+from wedgewise.cli.console import put, put_rows, say
+from wedgewise.cli.options import QuestionOptions, announce
 from wedgewise.graph import Graph
-from wedgewise.machine.progress import Tell
+from wedgewise.machine.progress import Progress
 from wedgewise.report import summary
 from wedgewise.report.objects import Object, label_rows, to_json, truss_level, written_object
+from wedgewise.report.text import plural, result_text
+from wedgewise.run.block_edges import vertices_with_edges
 from wedgewise.run.request import LISTING, OBJECT, TABLE
 from wedgewise.stages.labels import TextLabels
-from wedgewise.store.manifest import is_store
-from wedgewise.write.answers import answer_writer, per_triangle
+from wedgewise.write.answers import Answers, per_triangle, row_speller, watched, write_answers
+
+MORE = "  --output writes every row to a file, a pipe gets all as text"
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,105 +78,158 @@ SHOWN = {
 
 def answer_rows(
     question: str,
-    asking: Asking,
+    options: QuestionOptions,
     output: str | None,
     details: Mapping[str, Any] = MappingProxyType({}),
-    source: GraphFile | None = None,
     **more: Any,
 ) -> None:
-    """Ask a question with a row per vertex or edge, and hand its answer out; `more` are fields of `Request`."""
-    if is_store(asking.file):
-        store = asking.only_asks()
-        if output is None and asking.as_json:
-            raise InputError(f"{store}: has more rows than one JSON object should; name a file by --output")
-    with asking.console().stages() as tell:
-        if output is not None:
-            answer_writer(output)
-        given = asking.file if is_store(asking.file) else source or asking.graph_file()
-        announce(asking.file, tell)
-        rows = OBJECT if asking.as_json and output is None else TABLE
-        more |= {"progress": tell, "verify": asking.verify, "rows": rows, "output": output}
-        with answered(asking.request(question, given, details, **more)) as found:
-            asking.console().note(found.result.cleaned.notes)
-            show = _hand_out(found, asking, output, tell)
+    """Ask a question with a row per vertex or edge, and show or write its answer; `more` are fields of `Request`."""
+    rows = OBJECT if options.as_json and output is None else TABLE
+    with options.console().stages() as progress:
+        announce(options.file, progress)
+        more |= {"progress": progress, "verify": options.verify, "rows": rows, "output": output}
+        with ExitStack() as held:
+            found = respond(options.request(question, details, **more), held)
+            options.console().note(found.result.cleaned.notes)
+            show = _write_or_print(found, options, output, progress)
     show()
 
 
-def _hand_out(found: Answered, asking: Asking, output: str | None, tell: Tell | None) -> Callable[[], None]:
-    """Write or print the rows, those on disk now; what is left to show then."""
-    if found.stored is not None:
-        return stores.hand_out(found, asking, output, tell)
-    if output is None:
-        return partial(_show, found, asking)
+def _write_or_print(
+    found: Response, options: QuestionOptions, output: str | None, progress: Progress | None
+) -> Callable[[], None]:
+    """Write the rows, or print them if they are on disk; what is left to show then."""
+    if output is not None:
+        assert found.table is not None
+        table = _watched(found.table(), "write", progress)
+        result = _write_table(table, output, found.result)
+        return partial(_say_written, options, {**written_object(result, output, table.rows), **_store_truss(found)})
+    if found.stored is None:
+        return partial(_show, found, options)
+    if options.console().is_read_by_a_person:
+        return partial(put, _store_text(found))
     assert found.table is not None
-    table = found.table()
-    result = write_table(table, output, found.result)
-    return partial(say_written, asking, written_object(result, output, table.rows))
+    _print_rows(found.table())
+    return lambda: None
 
 
-def _show(found: Answered, asking: Asking) -> None:
-    """Hand out what is in memory."""
+def _show(found: Response, options: QuestionOptions) -> None:
+    """Show an answer that is in memory."""
     result, shown = found.result, SHOWN[found.result.question]
     graph = cast(Graph, result.graph)
-    if asking.as_json:
+    if options.as_json:
         put(to_json({**result.to_dict(), **shown.belongs_to(graph, result.answer)}))
-    elif asking.console().is_read_by_a_person:
+    elif options.console().is_read_by_a_person:
         put(shown.summary(result, graph))
     else:
         assert found.table is not None
-        print_rows(found.table())
+        _print_rows(found.table())
 
 
-def answer_clustering(asking: Asking, output: str | None, undefined: str, directed: bool, combine: str) -> None:
+def _store_text(found: Response) -> str:
+    """What a person reads of an answer whose rows are on disk."""
+    stored, result = found.stored, found.result
+    if isinstance(stored, Triangles):
+        return summary.triangles_text(replace(result, answer=stored.array()), Vertices(stored.source.labels()))
+    if isinstance(stored, Supports):
+        headline = f"{plural((stored.support or 0) // 3, 'triangle')} on {plural(result.m, 'edge')}"
+    else:
+        headline = _truss_text(_store_truss(found))
+    return f"{result_text(result, headline)}\n\n{MORE}"
+
+
+def _store_truss(found: Response) -> Object:
+    """What a truss whose edges are on disk has; nothing of other answers."""
+    if not isinstance(found.stored, KTruss):
+        return {}
+    truss = found.stored.truss
+    vertices = vertices_with_edges(truss.blocks)
+    return {"k": truss.k, "edges": truss.edges, "vertices": vertices, "rounds": truss.rounds}
+
+
+def _truss_text(truss: Object) -> str:
+    has = f"{plural(truss['edges'], 'edge')} and {plural(truss['vertices'], 'vertex', 'vertices')}"
+    return f"{has} in the {truss['k']:,}-truss, found in {plural(truss['rounds'], 'round')}"
+
+
+def answer_clustering(
+    options: QuestionOptions, output: str | None, undefined: str, directed: bool, combine: str
+) -> None:
     """Clustering coefficients; a summary tells undefined ones and zeros apart by itself."""
-    refuse_store(asking.file)
-    undefined = "nan" if _is_summarised(asking, output) else undefined
-    details = {"undefined": undefined, "weighted": asking.weight is not None}
-    answer_rows("clustering", asking, output, details, asking.graph_file(directed=directed, combine=combine))
+    undefined = "nan" if _is_summarised(options, output) else undefined
+    details = {"undefined": undefined, "weighted": options.weight is not None}
+    answer_rows("clustering", options, output, details, read={"directed": directed, "combine": combine})
 
 
-def list_rows(asking: Asking, output: str | None, start: int, stop: int | None, batch: int) -> None:
+def list_rows(options: QuestionOptions, output: str | None, start: int, stop: int | None, batch: int) -> None:
     """Count the triangles, so that all that follows knows how many will come, then list the wanted ones."""
-    with asking.console().stages() as tell:
-        if output is not None:
-            answer_writer(output)
-        refuse_store(asking.file)
-        announce(asking.file, tell)
-        asked = {"progress": tell, "verify": asking.verify, "rows": LISTING, "output": output}
-        result = answer(asking.request("list_triangles", asking.graph_file(), {}, **asked))
-        asking.console().note(result.cleaned.notes)
+    with options.console().stages() as progress:
+        announce(options.file, progress)
+        asked: dict[str, Any] = {
+            "progress": progress,
+            "verify": options.verify,
+            "rows": LISTING,
+            "output": output,
+        }
+        result = answer(options.request("list_triangles", {}, **asked))
+        options.console().note(result.cleaned.notes)
         listing, graph = result.answer, cast(Graph, result.graph)
         total = listing.total
         result = replace(result, answer=total)
         begin, end = stretch_of(start, stop, total)
         extent = {"total": total, "start": begin, "stop": end}
-        if _is_summarised(asking, output):
+        if _is_summarised(options, output):
             end = min(end, begin + summary.TOP)
         batches = listing.batches(begin, end, batch)
-        table = per_triangle(graph.labels, end - begin, _watched(batches, end - begin, tell))
+        table = _watched(per_triangle(graph.labels, end - begin, batches), "list", progress)
         if output is not None:
-            result = write_table(table, output, result)
-        elif asking.as_json or _is_summarised(asking, output):
+            result = _write_table(table, output, result)
+        elif options.as_json or _is_summarised(options, output):
             found = label_rows(graph.labels, np.concatenate([np.empty((0, 3), np.uint32), *batches]))
         else:
-            print_rows(table, begin)
+            _print_rows(table, begin)
     if output is not None:
-        say_written(asking, {**written_object(result, output, table.rows), **extent})
-    elif asking.as_json:
+        _say_written(options, {**written_object(result, output, table.rows), **extent})
+    elif options.as_json:
         put(to_json({**result.to_dict(), "answer": found, **extent}))
-    elif _is_summarised(asking, output):
+    elif _is_summarised(options, output):
         put(summary.listing_text(result, found, total, begin))
 
 
-def _is_summarised(asking: Asking, output: str | None) -> bool:
-    return output is None and not asking.as_json and asking.console().is_read_by_a_person
+def _is_summarised(options: QuestionOptions, output: str | None) -> bool:
+    return output is None and not options.as_json and options.console().is_read_by_a_person
 
 
-def _watched(batches: Iterator[Any], total: int, tell: Tell | None) -> Iterator[Any]:
-    """The same batches, each reported when it was taken."""
-    done = 0
-    for batch in batches:
-        yield batch
-        done += len(batch)
-        if tell is not None:
-            tell("list", done, total)
+def _watched(table: Answers, stage: str, progress: Progress | None) -> Answers:
+    return table if progress is None else watched(table, lambda rows: progress(stage, rows, table.rows))
+
+
+def _write_table(table: Answers, output: str, result: Result) -> Result:
+    """Write the file; the result with the seconds of that."""
+    begin = time.perf_counter()
+    write_answers(table, output)
+    return replace(result, seconds={**result.seconds, "write": time.perf_counter() - begin})
+
+
+def _say_written(options: QuestionOptions, record: Object) -> None:
+    """Say that the rows are in a file; of a truss, what it has as well."""
+    if options.as_json:
+        put(to_json(record))
+    elif not options.quiet:
+        if "k" in record:
+            put(_truss_text(record))
+        put(f"{record['rows']:,} rows written to {record['output']}")
+
+
+def _print_rows(table: Answers, number: int | None = None) -> None:
+    """Print rows as text between tabs; whoever interrupts a listing from `number` on learns where it stopped."""
+    spell_rows = row_speller(table, "\t")
+    printed = 0
+    try:
+        for block in table.small_blocks():
+            put_rows(spell_rows(block))
+            printed += len(block[0])
+    except KeyboardInterrupt:
+        if number is not None:
+            say(f"{printed:,} triangles were printed; --start {number + printed} goes on behind them")
+        raise

@@ -8,44 +8,28 @@ import typer
 
 import wedgewise
 from wedgewise.answer.answering import answer, plan_for
-from wedgewise.answer.source import GraphFile
 from wedgewise.cli import bench, datasets, generators
 from wedgewise.cli import report as report_command
 from wedgewise.cli.console import Commands, Console, put
 from wedgewise.cli.options import (
     AsJson,
-    Asking,
     DropLeaves,
-    File,
-    Format,
-    HasHeader,
-    Header,
-    Labels,
-    LimitList,
     Memory,
     Output,
-    Planning,
+    PlanningOptions,
+    QuestionOptions,
+    ReadingOptions,
     Restart,
-    Source,
-    Target,
-    Threads,
     Undefined,
     UndefinedAs,
-    Verbose,
     Weight,
     Work,
     announce,
-    caps_of,
-    columns_of,
-    parse_size,
     read_graph,
-    refuse_store,
     takes,
 )
 from wedgewise.errors import InputError
-from wedgewise.machine.progress import Tell
 from wedgewise.report import objects, text
-from wedgewise.store.manifest import is_store
 
 app = typer.Typer(
     cls=Commands,
@@ -77,9 +61,9 @@ def common(
 
 
 @app.command()
-@takes(Asking)
+@takes(QuestionOptions)
 def count(
-    asking: Asking,
+    options: QuestionOptions,
     restart: Restart = False,
     work: Work = None,
     balance: Annotated[
@@ -104,36 +88,30 @@ def count(
 
     A terminal gets the count and how it came about; a pipe gets the integer alone, on one line.
 
-    FILE may be a store that `partition` made. The whole process then keeps to --memory, and a count that was ended goes
-    on where it was when the same command is given again. A file that memory has no room for is cut into such blocks in
-    the system's temporary folder, or in --work, where it goes on in the same way.
+    FILE may be a store that `partition` made. The whole process then keeps to --memory. If a count is stopped, the same
+    command continues it. If a file does not fit into memory, it is cut into such blocks in the system's temporary
+    folder, or in --work, where a stopped count can be continued too.
     """
     if timeline is not None:
-        _check_timeline(asking, timeline)
-    kept = {"resume": not restart, "work_folder": work, "cluster": cluster, "workers": workers}
-    if not is_store(asking.file):
-        if balance:
-            raise InputError(f"{asking.file}: has no tasks to compare, for it is no store; leave --balance out")
-        if cluster is not None or workers is not None:
-            raise InputError(f"{asking.file}: is no store, which is what workers count; make one with `partition`")
-    console = asking.console()
-    with console.stages() as tell:
-        source = asking.only_asks() if is_store(asking.file) else asking.graph_file()
-        result = _answer(asking, "count", source, tell, {}, **kept)
-    console.note(result.cleaned.notes)
-    if balance:
-        from wedgewise.cli.partition import show_balance
-
-        show_balance(console, asking.file, result)
+        _check_timeline(options, timeline)
+    store = wedgewise.open_store(options.file) if balance else None
+    result = _answer(options, "count", {}, resume=not restart, work_folder=work, cluster=cluster, workers=workers)
+    headline = text.plural(result.answer, "triangle")
+    if store is None:
+        _show_number(options, result, headline)
     else:
-        _show_number(console, result, text.plural(result.answer, "triangle"))
+        from wedgewise.cli.partition import balance_of
+
+        report, table = balance_of(store, result)
+        _show_number(options, result, headline, {"balance": report}, f"\n\n{table}")
     if timeline is not None and result.timeline is not None:
         result.timeline.write(timeline)
 
 
 @app.command()
+@takes(ReadingOptions)
 def partition(
-    file: File,
+    options: ReadingOptions,
     store: Annotated[str, typer.Argument(metavar="STORE", help="The folder to make.", show_default=False)],
     memory: Memory = None,
     parts: Annotated[
@@ -141,15 +119,6 @@ def partition(
         typer.Option(min=1, metavar="P", help="Parts to cut the vertices into; by default as few as --memory allows."),
     ] = None,
     scheme: Annotated[str, typer.Option(metavar="NAME", help="How to cut: rectilinear or hashed.")] = "rectilinear",
-    labels: Labels = "auto",
-    format: Format = None,
-    source: Source = None,
-    target: Target = None,
-    header: Header = HasHeader.auto,
-    limit: LimitList = [],  # noqa: B006
-    threads: Threads = None,
-    as_json: AsJson = False,
-    verbose: Verbose = False,
 ) -> None:
     """Cut a graph into blocks on disk, to be counted within little memory.
 
@@ -159,17 +128,13 @@ def partition(
     """
     from wedgewise.cli.partition import partition_file, store_text
 
-    console = Console(as_json, verbose=verbose)
-    columns = columns_of(source, target, None, header)
-    graph_file = GraphFile(file, labels, format, caps_of(limit), threads=threads, columns=columns)
-    bytes_allowed = None if memory is None else parse_size(memory)
-    record = partition_file(graph_file, store, bytes_allowed, parts, scheme, console)
-    console.show(record, lambda: store_text(record))
+    record = partition_file(options, store, memory, parts, scheme)
+    options.console().show(record, lambda: store_text(record))
 
 
 @app.command()
-@takes(Asking)
-def triangles(asking: Asking, output: Output = None, restart: Restart = False, work: Work = None) -> None:
+@takes(QuestionOptions)
+def triangles(options: QuestionOptions, output: Output = None, restart: Restart = False, work: Work = None) -> None:
     """Count the triangles of every vertex.
 
     A terminal gets a summary: the vertices with most triangles, and a histogram. A pipe gets a line per vertex, its
@@ -181,12 +146,12 @@ def triangles(asking: Asking, output: Output = None, restart: Restart = False, w
     """
     from wedgewise.cli import answers
 
-    answers.answer_rows("triangles", asking, output, resume=not restart, work_folder=work)
+    answers.answer_rows("triangles", options, output, resume=not restart, work_folder=work)
 
 
 @app.command()
-@takes(Asking)
-def support(asking: Asking, output: Output = None, restart: Restart = False, work: Work = None) -> None:
+@takes(QuestionOptions)
+def support(options: QuestionOptions, output: Output = None, restart: Restart = False, work: Work = None) -> None:
     """Count the triangles of every edge.
 
     A terminal gets a summary: the edges with most triangles, and a histogram. A pipe gets a line per edge, the labels
@@ -197,13 +162,13 @@ def support(asking: Asking, output: Output = None, restart: Restart = False, wor
     """
     from wedgewise.cli import answers
 
-    answers.answer_rows("edge_support", asking, output, resume=not restart, work_folder=work)
+    answers.answer_rows("edge_support", options, output, resume=not restart, work_folder=work)
 
 
 @app.command()
-@takes(Asking)
+@takes(QuestionOptions)
 def truss(
-    asking: Asking,
+    options: QuestionOptions,
     output: Output = None,
     k: Annotated[int | None, typer.Option("--k", min=2, metavar="K", help="The edges of the k-truss alone.")] = None,
     largest: Annotated[bool, typer.Option("--max", help="The edges of the last truss that has any.")] = False,
@@ -227,17 +192,15 @@ def truss(
 
     if (k is not None) + largest + every > 1:
         raise typer.BadParameter("--k, --max and --all exclude each other: name one")
-    if k is None and is_store(asking.file):
-        raise InputError(f"{asking.file}: a store has one truss at a time; name it by --k, or ask the graph's file")
     question = "max_truss" if largest else "trussness" if k is None else "k_truss"
     details = {} if k is None else {"k": k}
-    answers.answer_rows(question, asking, output, details, resume=not restart, work_folder=work)
+    answers.answer_rows(question, options, output, details, resume=not restart, work_folder=work)
 
 
 @app.command("list")
-@takes(Asking)
+@takes(QuestionOptions)
 def list_(
-    asking: Asking,
+    options: QuestionOptions,
     output: Output = None,
     start: Annotated[int, typer.Option(min=0, metavar="K", help="Leave out the first K triangles.")] = 0,
     stop: Annotated[
@@ -253,17 +216,17 @@ def list_(
 
     The list is streamed and may be longer than memory. Its order depends on the graph, --algorithm, --order and
     --relabel alone, so that it can be had in parts: --stop K into one file, --start K into another. A file appears when
-    it is complete: an interrupted one leaves nothing, an interrupted pipe is told which --start goes on.
+    it is complete: an interrupted one leaves nothing; an interrupted pipe says which --start continues it.
     """
     from wedgewise.cli import answers
 
-    answers.list_rows(asking, output, start, stop, batch)
+    answers.list_rows(options, output, start, stop, batch)
 
 
 @app.command()
-@takes(Asking)
+@takes(QuestionOptions)
 def clustering(
-    asking: Asking,
+    options: QuestionOptions,
     output: Output = None,
     undefined: Undefined = UndefinedAs.zero,
     directed: Annotated[
@@ -283,57 +246,39 @@ def clustering(
     """
     from wedgewise.cli import answers
 
-    answers.answer_clustering(asking, output, undefined.value, directed, combine)
+    answers.answer_clustering(options, output, undefined.value, directed, combine)
 
 
 @app.command()
-@takes(Asking)
-def transitivity(asking: Asking, undefined: Undefined = UndefinedAs.zero) -> None:
+@takes(QuestionOptions)
+def transitivity(options: QuestionOptions, undefined: Undefined = UndefinedAs.zero) -> None:
     """The share of paths of two edges that are closed.
 
     A terminal gets the number and how it came about; a pipe gets the number alone, with all its digits.
     """
-    console = asking.console()
-    with console.stages() as tell:
-        refuse_store(asking.file)
-        result = _answer(asking, "transitivity", asking.graph_file(), tell, {"undefined": undefined.value})
-    console.note(result.cleaned.notes)
-    _show_number(console, result, f"transitivity {result.answer!r}")
+    result = _answer(options, "transitivity", {"undefined": undefined.value})
+    _show_number(options, result, f"transitivity {result.answer!r}")
 
 
 @app.command()
-def info(
-    file: File,
-    labels: Labels = "auto",
-    format: Format = None,
-    source: Source = None,
-    target: Target = None,
-    weight: Weight = None,
-    header: Header = HasHeader.auto,
-    drop_leaves: DropLeaves = False,
-    limit: LimitList = [],  # noqa: B006
-    threads: Threads = None,
-    as_json: AsJson = False,
-    verbose: Verbose = False,
-) -> None:
+@takes(ReadingOptions)
+def info(options: ReadingOptions, weight: Weight = None, drop_leaves: DropLeaves = False) -> None:
     """Describe a graph.
 
     Size, degrees, labels, what cleaning drops, and the memory that a count will take.
     """
-    console = Console(as_json, verbose=verbose)
-    columns = columns_of(source, target, weight, header)
-    with console.stages() as tell:
-        graph_file = GraphFile(file, labels, format, caps_of(limit), drop_leaves, threads, columns=columns)
-        graph, _ = read_graph(graph_file, tell)
+    console = options.console()
+    with console.stages() as progress:
+        graph = read_graph(options.graph_file(weight, drop_leaves=drop_leaves), progress)
     console.note(graph.cleaned.notes)
-    record = objects.graph_object(graph, threads)
+    record = objects.graph_object(graph, options.threads)
     console.show(record, lambda: text.graph_text(record))
 
 
 @app.command()
-@takes(Planning)
+@takes(PlanningOptions)
 def explain(
-    planning: Planning,
+    options: PlanningOptions,
     question: Annotated[
         str, typer.Option(metavar="NAME", help="What would be asked: count, triangles, edge_support, list_triangles, …")
     ] = "count",
@@ -343,22 +288,21 @@ def explain(
 ) -> None:
     """Say what `count` or another question would do, and why.
 
-    The graph is read and oriented, not counted; of a store, nothing but its manifest is read, and of a file that memory
-    has no room for nothing but its beginning.
+    The graph is read and oriented, not counted. Of a store, only the manifest is read; of a file that does not fit into
+    memory, only the beginning.
     """
-    console = Console(planning.as_json, verbose=planning.verbose)
-    details: dict[str, Any] = {} if k is None else {"k": k}
-    with console.stages() as tell:
-        source = planning.file if is_store(planning.file) else planning.graph_file()
-        announce(planning.file, tell)
-        plan, cleaned = plan_for(planning.request(question, source, details))
+    console = options.console()
+    with console.stages() as progress:
+        announce(options.file, progress)
+        plan, cleaned = plan_for(options.request(question, {} if k is None else {"k": k}))
     console.note(() if cleaned is None else cleaned.notes)
     console.show(objects.plan_object(plan, cleaned), lambda: str(plan))
 
 
 @app.command()
+@takes(ReadingOptions)
 def convert(
-    file: File,
+    options: ReadingOptions,
     output: Annotated[str, typer.Argument(metavar="OUT", help="Its suffixes name format and compression.")],
     to: Annotated[
         str | None,
@@ -367,15 +311,6 @@ def convert(
     clean: Annotated[
         bool, typer.Option("--clean", help="Write the simple graph: every edge once, without loops.")
     ] = False,
-    labels: Labels = "auto",
-    format: Format = None,
-    source: Source = None,
-    target: Target = None,
-    header: Header = HasHeader.auto,
-    limit: LimitList = [],  # noqa: B006
-    threads: Threads = None,
-    as_json: AsJson = False,
-    verbose: Verbose = False,
 ) -> None:
     """Write a graph in another format.
 
@@ -386,11 +321,9 @@ def convert(
     """
     from wedgewise.cli.convert import convert_file, converted_text
 
-    console = Console(as_json, verbose=verbose)
-    columns = columns_of(source, target, None, header)
-    graph_file = GraphFile(file, labels, format, caps_of(limit), threads=threads, columns=columns)
-    with console.stages() as tell:
-        record = convert_file(graph_file, output, to, clean, console.note, tell)
+    console = options.console()
+    with console.stages() as progress:
+        record = convert_file(options.graph_file(), output, to, clean, console.note, progress)
     console.show(record, lambda: converted_text(record))
 
 
@@ -415,10 +348,8 @@ def doctor(
     """
     from wedgewise.cli.doctor import doctor_text, examine, warm_kernels
 
-    console = Console(as_json)
-    warmed = warm_kernels() if warm else None
-    record = examine(warmed)
-    console.show(record, lambda: doctor_text(record))
+    record = examine(warm_kernels() if warm else None)
+    Console(as_json).show(record, lambda: doctor_text(record))
 
 
 @app.command()
@@ -439,21 +370,35 @@ app.command(cls=bench.SeveralValues)(bench.bench)
 app.command(cls=bench.SeveralValues)(report_command.report)
 
 
-def _check_timeline(asking: Asking, output: str) -> None:
+def _check_timeline(options: QuestionOptions, output: str) -> None:
     from wedgewise.run.timeline import check_suffix
 
     check_suffix(output)
-    if asking.device != "hybrid":
+    if options.device != "hybrid":
         raise InputError(f"{output}: there is a timeline of --device hybrid alone; leave --timeline out")
 
 
-def _answer(
-    asking: Asking, question: str, source: GraphFile | str, tell: Tell | None, details: dict[str, Any], **more: Any
-) -> wedgewise.Result:
-    announce(asking.file, tell)
-    return answer(asking.request(question, source, details, progress=tell, verify=asking.verify, **more))
+def _answer(options: QuestionOptions, question: str, details: dict[str, Any], **more: Any) -> wedgewise.Result:
+    """The answer; `more` are further fields of the request."""
+    console = options.console()
+    with console.stages() as progress:
+        announce(options.file, progress)
+        result = answer(options.request(question, details, progress=progress, verify=options.verify, **more))
+    console.note(result.cleaned.notes)
+    return result
 
 
-def _show_number(console: Console, result: wedgewise.Result, headline: str) -> None:
+def _show_number(
+    options: QuestionOptions,
+    result: wedgewise.Result,
+    headline: str,
+    record: objects.Object = {},  # noqa: B006
+    table: str = "",
+) -> None:
+    """Show an answer that is one number; `record` is added to its JSON, `table` to its text."""
+    console = options.console()
     bare = not console.is_read_by_a_person
-    console.show(result.to_dict(), lambda: str(result.answer) if bare else text.result_text(result, headline))
+    console.show(
+        {**result.to_dict(), **record},
+        lambda: (str(result.answer) if bare else text.result_text(result, headline)) + table,
+    )

@@ -79,7 +79,8 @@ def bench(
         float | None, typer.Option(min=0.0, metavar="S", help="For each stage of a cell and each repeat.")
     ] = None,
     memory: Annotated[
-        str | None, typer.Option(metavar="SIZE", help="Most memory of a cell; 80 % of what is free by default.")
+        int | None,
+        typer.Option(metavar="SIZE", parser=parse_size, help="Most memory of a cell; 80 % of what is free by default."),
     ] = None,
     repeats: Annotated[int | None, typer.Option(min=1, metavar="N", help="Timed runs of a cell at most.")] = None,
     output: Annotated[
@@ -141,7 +142,7 @@ def bench(
         limit_seconds=limit_seconds,
         repeats=repeats,
         threads=_unique(threads),
-        limit_bytes=None if memory is None else parse_size(memory),
+        limit_bytes=memory,
         data=data,
         work=work or default_work(),
         results=output,
@@ -202,8 +203,8 @@ def _run(suite: Suite, choices: Choices, tables: Path | None, console: Console) 
     choices = replace(choices, results=results)
     missing = missing_graphs(choices.applied(suite), choices.data)
     try:
-        with console.stages() as tell:
-            records = run(suite, choices, tell, hear)
+        with console.stages() as progress:
+            records = run(suite, choices, progress, hear)
     except (KeyboardInterrupt, SystemExit):  # the second is how SIGTERM ends us
         if results.exists():
             say(f"finished cells are in {results}; --resume goes on behind them")

@@ -25,7 +25,7 @@ from wedgewise.cli import INTERRUPTED
 from wedgewise.cli.streams import escaped
 from wedgewise.errors import WedgewiseError
 from wedgewise.machine import jit, own_files
-from wedgewise.machine.progress import Tell, progress_bar
+from wedgewise.machine.progress import Progress, progress_bar
 from wedgewise.report.objects import Object, to_json
 
 FAILED = 1
@@ -66,16 +66,16 @@ class Console:
                     say(f"note: {note}")
 
     @contextmanager
-    def stages(self) -> Iterator[Tell | None]:
+    def stages(self) -> Iterator[Progress | None]:
         """What long work reports its progress to; None where nobody watches."""
         jit.on_compile(self.say)
         own_files.on_notice(self.say)
         try:
             if self.verbose:
-                yield _StageLines().tell
+                yield _StageLines().show
             else:
-                with progress_bar(self.is_read_by_a_person and sys.stderr.isatty()) as tell:
-                    yield tell
+                with progress_bar(self.is_read_by_a_person and sys.stderr.isatty()) as progress:
+                    yield progress
         finally:
             jit.on_compile(None)
             own_files.on_notice(None)
@@ -87,7 +87,7 @@ class _StageLines:
     def __init__(self) -> None:
         self.stage = ""
 
-    def tell(self, stage: str, done: int, total: int) -> None:
+    def show(self, stage: str, done: int, total: int) -> None:
         if stage != self.stage:
             self.stage = stage
             say(f"{stage} …")

@@ -80,8 +80,8 @@ def get(
     from wedgewise import datasets
 
     console = Console(as_json, verbose=verbose)
-    with console.stages() as tell:
-        path = datasets.get(name, source=source, progress=tell)
+    with console.stages() as progress:
+        path = datasets.get(name, source=source, progress=progress)
     record = {**_object(datasets.find(name)), "path": str(path)}
     console.show(_with_schema(record), lambda: str(path))
 
@@ -104,8 +104,8 @@ def verify(
     from wedgewise import datasets
 
     console = Console(as_json, verbose=verbose)
-    with console.stages() as tell:
-        found = [datasets.verify(name, trusses=trusses, progress=tell) for name in names or _names_here()]
+    with console.stages() as progress:
+        found = [datasets.verify(name, trusses=trusses, progress=progress) for name in names or _names_here()]
     records = [_verification_object(verification) for verification in found]
     text = "\n\n".join(map(_verification_text, found)) or "no graph is in the cache folder"
     console.show(_with_schema({"verified": records}), lambda: text)
@@ -121,25 +121,25 @@ def _with_schema(record: Object) -> Object:
 
 def _names_here() -> list[str]:
     from wedgewise.datasets import catalogue
-    from wedgewise.datasets.cache import shelf_of
+    from wedgewise.datasets.cache import folder_of
 
-    return [name for name in catalogue() if shelf_of(name).own_file() is not None]
+    return [name for name in catalogue() if folder_of(name).own_file() is not None]
 
 
 def _place(graph: PublishedGraph) -> str:
     """Where a graph is, in a word."""
     from wedgewise.datasets import BUNDLED
-    from wedgewise.datasets.cache import shelf_of
+    from wedgewise.datasets.cache import folder_of
 
-    shelf = shelf_of(graph.name)
-    record = shelf.record()
-    if record is not None and shelf.file() is not None:
+    folder = folder_of(graph.name)
+    record = folder.record()
+    if record is not None and folder.file() is not None:
         return "here" if record.is_verified else "unchecked"
     if graph.name in BUNDLED:
         return "packaged"
     if graph.recipe is not None:
         return "generated"
-    if shelf.begun():
+    if folder.begun():
         return "begun"
     return "unverified address" if graph.addresses else "no address"
 
@@ -151,9 +151,9 @@ def _served(record: Record | None, address: str) -> bool:
 
 def _object(graph: PublishedGraph) -> Object:
     """Everything about a graph as plain values."""
-    from wedgewise.datasets.cache import shelf_of
+    from wedgewise.datasets.cache import folder_of
 
-    record = shelf_of(graph.name).record()
+    record = folder_of(graph.name).record()
     return {
         "name": graph.name,
         "names": list(graph.names),
@@ -199,11 +199,11 @@ def _figure_text(figure: Figure | None) -> str:
 
 
 def _info_text(graph: PublishedGraph) -> str:
-    from wedgewise.datasets.cache import shelf_of
+    from wedgewise.datasets.cache import folder_of
     from wedgewise.report.text import bytes_text, facts_text, table_text
 
-    shelf = shelf_of(graph.name)
-    record, path = shelf.record(), shelf.file()
+    folder = folder_of(graph.name)
+    record, path = folder.record(), folder.file()
     facts = [("where", _place(graph))]
     for address in graph.addresses:
         facts.append(("address", f"{address} ({'verified' if _served(record, address) else 'unverified'})"))

@@ -25,7 +25,8 @@ from wedgewise.prepare.orient import ORDERS
 from wedgewise.read._fields import KERNEL_BYTES
 from wedgewise.report.objects import Object
 from wedgewise.report.text import bytes_text, facts_text
-from wedgewise.stages.labels import LabelTable, TextLabels
+from wedgewise.stages.label_table import LabelTable
+from wedgewise.stages.labels import TextLabels
 
 REQUIRED = ("numpy", "numba", "typer", "rich")
 EXTRAS = {

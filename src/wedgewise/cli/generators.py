@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -13,9 +13,7 @@ from wedgewise.cli.console import Console
 from wedgewise.cli.options import AsJson, Threads, Verbose
 
 if TYPE_CHECKING:
-    from wedgewise.generate import EdgeStream, Generator, Parameter
-    from wedgewise.machine.progress import Tell
-    from wedgewise.report.objects import Object
+    from wedgewise.generate import Generator, Parameter
 
 Output = Annotated[str, typer.Argument(metavar="OUT", help="Its suffixes name format and compression.")]
 To = Annotated[str | None, typer.Option(metavar="NAME", help="The format, when the suffix should not decide.")]
@@ -58,6 +56,9 @@ def _command(generator: Generator) -> Any:
     def write(
         output: str, to: str | None, threads: int | None, as_json: bool, verbose: bool, **texts: str | None
     ) -> None:
+        from wedgewise.api import SCHEMA
+        from wedgewise.write.edges import write_stream
+
         stream = generator(
             **{
                 parameter.name: parameter.parse(text)
@@ -66,8 +67,17 @@ def _command(generator: Generator) -> Any:
             }
         )
         console = Console(as_json, verbose=verbose)
-        with console.stages() as tell:
-            record = _write_stream(stream, output, to, threads, tell)
+        with console.stages() as progress:
+            pairs = write_stream(stream, output, "generate", progress, format=to, threads=threads)
+        record = {
+            "schema": SCHEMA,
+            "name": stream.name,
+            "parameters": dict(stream.parameters),
+            "n": stream.n,
+            "pairs": pairs,
+            "expected_triangles": stream.expected_triangles,
+            "output": output,
+        }
         console.show(record, lambda: f"{record['pairs']:,} pairs of {record['name']} written to {output}")
 
     signature = _signature(generator.parameters)
@@ -112,32 +122,3 @@ def _option(parameter: Parameter) -> inspect.Parameter:
         annotation=Annotated[str if parameter.required else str | None, option],
         default=inspect.Parameter.empty if parameter.required else None,
     )
-
-
-def _write_stream(stream: EdgeStream, output: str, to: str | None, threads: int | None, tell: Tell | None) -> Object:
-    """Stream the pairs into the file, block by block."""
-    from wedgewise.api import SCHEMA
-    from wedgewise.machine.hardware import usable_threads
-    from wedgewise.write.edges import write_edges
-
-    blocks = stream.blocks(threads=threads or usable_threads())
-    watched = blocks if tell is None else _watched(blocks, stream.pairs_count, tell)
-    pairs = write_edges(watched, output, format=to, vertices=stream.n)
-    return {
-        "schema": SCHEMA,
-        "name": stream.name,
-        "parameters": dict(stream.parameters),
-        "n": stream.n,
-        "pairs": pairs,
-        "expected_triangles": stream.expected_triangles,
-        "output": output,
-    }
-
-
-def _watched(blocks: Iterator[Any], total: int, tell: Callable[[str, int, int], None]) -> Iterator[Any]:
-    """The same blocks, each reported when it is handed on."""
-    done = 0
-    for block in blocks:
-        yield block
-        done += len(block)
-        tell("generate", done, total)

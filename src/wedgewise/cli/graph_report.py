@@ -2,96 +2,71 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import time
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from wedgewise.answer.source import GraphFile
-from wedgewise.cli.console import Console
-from wedgewise.cli.options import (
-    Device,
-    DropLeaves,
-    Format,
-    HasHeader,
-    Header,
-    Labels,
-    LimitList,
-    Memory,
-    Source,
-    Target,
-    Threads,
-    Verify,
-    caps_of,
-    columns_of,
-    parse_size,
-    read_graph,
-)
+from wedgewise.answer.source import graph_of
+from wedgewise.cli.options import Device, DropLeaves, Memory, ReadingOptions, Verify, announce
 from wedgewise.errors import StorageError
-from wedgewise.machine.progress import Tell
-from wedgewise.run.plan import choose_place_to_clean
+from wedgewise.machine.progress import Progress
 from wedgewise.run.request import Request
 
 if TYPE_CHECKING:
     from wedgewise.report.graph_facts import GraphFacts
 
 OwnFile = Annotated[
-    str | None,
+    str,
     typer.Option(
         "--graph",
         metavar="FILE",
         help="Instead of RESULTS: a graph of your own, to be described on the page. `-` reads standard input.",
+        show_default=False,
     ),
 ]
 
 
 @dataclass(frozen=True, slots=True)
-class OwnGraph:
+class OwnGraph(ReadingOptions):
     """A graph to describe, and how: the options of ``report`` that belong to ``--graph``."""
 
-    graph: OwnFile = None
+    file: OwnFile = ""
     device: Device = "auto"
-    threads: Threads = None
-    labels: Labels = "auto"
-    format: Format = None
-    source: Source = None
-    target: Target = None
-    header: Header = HasHeader.auto
     drop_leaves: DropLeaves = False
     memory: Memory = None
-    limit: LimitList = field(default_factory=list)
     verify: Verify = False
 
-    def facts(self, tell: Tell | None) -> GraphFacts:
+    def facts(self, progress: Progress | None) -> GraphFacts:
         """Read the graph, and find what its page shows."""
         from wedgewise.report.graph_facts import graph_facts
 
-        assert self.graph is not None
-        request = Request(device=self.device, memory_limit=None if self.memory is None else parse_size(self.memory))
-        columns = columns_of(self.source, self.target, None, self.header)
-        caps = caps_of(self.limit)
-        source = GraphFile(self.graph, self.labels, self.format, caps, self.drop_leaves, self.threads, columns=columns)
-        graph, seconds = read_graph(source, tell, choose_place_to_clean(request))
+        source = self.graph_file(drop_leaves=self.drop_leaves)
+        announce(self.file, progress)
+        begin = time.perf_counter()
+        graph = graph_of(source, Request(source=source, device=self.device, memory_limit=self.memory))
         return graph_facts(
             graph,
-            reading_seconds=seconds + graph.device_seconds,
+            reading_seconds=time.perf_counter() - begin,
             device=self.device,
-            memory_limit=request.memory_limit,
+            memory_limit=self.memory,
             threads=self.threads,
-            progress=tell,
+            progress=progress,
             verify=self.verify,
         )
 
 
-def report_graph(own: OwnGraph, output: Path | None, console: Console) -> None:
+def report_graph(own: OwnGraph, output: Path | None) -> None:
     """Describe a graph: the page into `output`, its facts as an object with ``--json``."""
+    console = own.console()
     if output is None and not console.as_json:
         raise typer.BadParameter("name the page to write, --output G.html, or ask for its facts by --json")
     if output is not None:
         _check_can_be_made(output)
-    with console.stages() as tell:
-        facts = own.facts(tell)
+    with console.stages() as progress:
+        facts = own.facts(progress)
     console.note(facts.notes)
     written = [] if output is None else [_write_page(facts, output)]
     console.show({**facts.to_dict(), "files": written}, lambda: "\n".join(written))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import inspect
 import os
 import re
-import time
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, dataclass, field, fields
 from enum import Enum
@@ -14,16 +13,14 @@ from typing import Annotated, Any, Concatenate, ParamSpec, TypeVar, get_type_hin
 
 import typer
 
-from wedgewise.answer.questions import ask
+from wedgewise.answer.questions import request_for
 from wedgewise.answer.source import GraphFile
 from wedgewise.cli.console import Console
-from wedgewise.errors import InputError, PreconditionError
 from wedgewise.graph import Graph
-from wedgewise.machine.progress import Tell
-from wedgewise.read.columns import ANY_COLUMNS, ColumnChoice
+from wedgewise.machine.progress import Progress
+from wedgewise.read.columns import ColumnChoice
 from wedgewise.run.request import Request
-from wedgewise.stages.limits import DEFAULT_LIMITS, Limits
-from wedgewise.store.manifest import is_store
+from wedgewise.stages.limits import DEFAULT_LIMITS
 
 Own = ParamSpec("Own")
 Shared = TypeVar("Shared")
@@ -37,7 +34,7 @@ def parse_size(text: str) -> int:
     """The bytes that ``1GB``, ``512MiB`` or ``1000000`` stand for."""
     match = SIZE.fullmatch(text.strip())
     if match is None:
-        raise typer.BadParameter(f"{text!r} is no size; write for instance 1GB, 512MiB or a number of bytes")
+        raise typer.BadParameter(f"{text!r} is not a size; write for instance 1GB, 512MiB or a number of bytes")
     number, power, binary = match.groups()
     whole, _, decimals = number.partition(".")
     unit: int = (1024 if binary else 1000) ** POWERS[power.lower()]
@@ -62,11 +59,6 @@ class HasHeader(Enum):
     yes = "yes"
     no = "no"
     auto = "auto"
-
-
-def columns_of(source: str | None, target: str | None, weight: str | None, header: HasHeader) -> ColumnChoice:
-    """What the options say of the columns."""
-    return ColumnChoice(source, target, weight, {"yes": True, "no": False}.get(header.value, "auto"))
 
 
 File = Annotated[
@@ -111,8 +103,8 @@ Relabel = Annotated[
     typer.Option(metavar="NAME", help="Ids by rank, indegree, collective or classes, as the algorithm allows."),
 ]
 Memory = Annotated[
-    str | None,
-    typer.Option(metavar="SIZE", help="Most memory that counting may take, such as 1GB or 512MiB."),
+    int | None,
+    typer.Option(metavar="SIZE", parser=parse_size, help="Most memory that counting may take, such as 1GB or 512MiB."),
 ]
 KnobList = Annotated[
     list[str], typer.Option("--knob", metavar="NAME=VALUE", help="A parameter of the algorithm; repeatable.")
@@ -149,88 +141,73 @@ Output = Annotated[
 ]
 
 
-def caps_of(limits: list[str]) -> Limits:
-    """The limits on input with the given ones replaced."""
-    given = {name: parse_size(text) for name, text in parse_settings(limits, "--limit").items()}
-    return DEFAULT_LIMITS.with_values(given)
-
-
-def announce(file: str | os.PathLike[str], tell: Tell | None) -> None:
+def announce(file: str | os.PathLike[str], progress: Progress | None) -> None:
     """Show a bar of unknown length where reading may take long: standard input, or a large file."""
-    if tell is None:
+    if progress is None:
         return
     if file == "-" or (os.path.isfile(file) and os.path.getsize(file) >= WORTH_A_BAR_BYTES):
-        tell("read and clean", 0, 0)
+        progress("read and clean", 0, 0)
 
 
-def read_graph(source: GraphFile, tell: Tell | None, device: str = "auto") -> tuple[Graph, float]:
-    """The graph, and the seconds that reading and cleaning took on the host."""
-    refuse_store(source.path)
-    announce(source.path, tell)
-    begin = time.perf_counter()
-    graph = source.graph(device)
-    return graph, time.perf_counter() - begin - graph.device_seconds
-
-
-def refuse_store(file: str | os.PathLike[str]) -> None:
-    """Raise where a store was named for what only a graph file has."""
-    if is_store(file):
-        raise PreconditionError(
-            f"{file}: is a store, which answers count, triangles, support and truss --k; ask the graph's file"
-        )
+def read_graph(source: GraphFile, progress: Progress | None) -> Graph:
+    """The graph of a file."""
+    announce(source.path, progress)
+    return source.graph("auto")
 
 
 @dataclass(frozen=True, slots=True)
-class Planning:
-    """The options of every command that plans work on a graph."""
+class ReadingOptions:
+    """The options of every command that reads a graph file."""
 
     file: File
-    algorithm: AlgorithmName = "auto"
-    device: Device = "auto"
-    threads: Threads = None
-    order: Order = "auto"
-    relabel: Relabel = "auto"
     labels: Labels = "auto"
     format: Format = None
     source: Source = None
     target: Target = None
-    weight: Weight = None
     header: Header = HasHeader.auto
-    drop_leaves: DropLeaves = False
-    memory: Memory = None
-    knob: KnobList = field(default_factory=list)
     limit: LimitList = field(default_factory=list)
+    threads: Threads = None
     as_json: AsJson = False
     verbose: Verbose = False
 
-    def columns(self) -> ColumnChoice:
-        """What the options say of the columns."""
-        return columns_of(self.source, self.target, self.weight, self.header)
+    def console(self) -> Console:
+        """How the command talks."""
+        return Console(self.as_json, verbose=self.verbose)
 
-    def graph_file(self, **more: Any) -> GraphFile:
+    def graph_file(self, weight: str | None = None, **more: Any) -> GraphFile:
         """The file and how a graph is made of it; `more` are further fields of `GraphFile`."""
-        return GraphFile(
-            self.file,
-            self.labels,
-            self.format,
-            caps_of(self.limit),
-            self.drop_leaves,
-            self.threads,
-            columns=self.columns(),
-            **more,
+        header = {"yes": True, "no": False}.get(self.header.value, "auto")
+        columns = ColumnChoice(self.source, self.target, weight, header)
+        limits = DEFAULT_LIMITS.with_values(
+            {name: parse_size(text) for name, text in parse_settings(self.limit, "--limit").items()}
         )
+        return GraphFile(self.file, self.labels, self.format, limits, threads=self.threads, columns=columns, **more)
 
-    def request(self, question: str, source: GraphFile | str, details: Mapping[str, Any], **more: Any) -> Request:
-        """What these options ask; `more` are further fields of `Request`."""
-        return ask(
+
+@dataclass(frozen=True, slots=True)
+class PlanningOptions(ReadingOptions):
+    """The options of every command that plans work on a graph."""
+
+    algorithm: AlgorithmName = "auto"
+    device: Device = "auto"
+    order: Order = "auto"
+    relabel: Relabel = "auto"
+    weight: Weight = None
+    drop_leaves: DropLeaves = False
+    memory: Memory = None
+    knob: KnobList = field(default_factory=list)
+
+    def request(self, question: str, details: Mapping[str, Any], read: Mapping[str, Any] = {}, **more: Any) -> Request:
+        """What these options ask; `read` are further fields of `GraphFile`, `more` of `Request`."""
+        return request_for(
             question,
-            source,
+            self.graph_file(self.weight, drop_leaves=self.drop_leaves, **read),
             details,
             algorithm=self.algorithm,
             device=self.device,
             order=self.order,
             relabel=self.relabel,
-            memory_limit=None if self.memory is None else parse_size(self.memory),
+            memory_limit=self.memory,
             threads=self.threads,
             knobs=parse_settings(self.knob, "--knob"),
             **more,
@@ -238,7 +215,7 @@ class Planning:
 
 
 @dataclass(frozen=True, slots=True)
-class Asking(Planning):
+class QuestionOptions(PlanningOptions):
     """The options of every command that answers a question."""
 
     verify: Verify = False
@@ -248,29 +225,19 @@ class Asking(Planning):
         """How the command talks."""
         return Console(self.as_json, self.quiet, self.verbose)
 
-    def only_asks(self) -> str:
-        """The store that was named; options of reading a file are refused."""
-        given = {
-            "--labels": self.labels != "auto",
-            "--format": self.format is not None,
-            "--source, --target, --weight or --header": self.columns() != ANY_COLUMNS,
-            "--drop-leaves": self.drop_leaves,
-            "--limit": bool(self.limit),
-        }
-        useless = [name for name, is_given in given.items() if is_given]
-        if useless:
-            raise InputError(f"{self.file}: is a store, which was read already; leave {', '.join(useless)} out")
-        return self.file
-
 
 def takes(shared: type[Shared]) -> Callable[[Callable[Concatenate[Shared, Own], None]], Callable[..., None]]:
-    """Make the fields of a dataclass options of a command, which receives them as its first argument."""
+    """Make the fields of a dataclass options of a command, which receives them as its first argument.
+
+    The first field comes first, then the options of the command, then the other fields, those of reading last.
+    """
     hints = get_type_hints(shared, include_extras=True)
+    of_reading = {item.name for item in fields(ReadingOptions)[1:]}
     given = [
         inspect.Parameter(
             item.name, inspect.Parameter.KEYWORD_ONLY, annotation=hints[item.name], default=_default(item)
         )
-        for item in fields(shared)  # type: ignore[arg-type]
+        for item in sorted(fields(shared), key=lambda item: item.name in of_reading)  # type: ignore[arg-type]
     ]
 
     def decorate(command: Callable[Concatenate[Shared, Own], None]) -> Callable[..., None]:

@@ -237,7 +237,7 @@ def _parameter_row(parameter: Any) -> str:
 
 def _default(value: Any) -> str:
     """A default as it is typed; nothing for what is off or absent unless it is given."""
-    is_absent = value is None or value is False or value in ([], ())
+    is_absent = value is None or value is False or value in ([], (), "")
     return "" if is_absent else f"`{getattr(value, 'value', value)}`"
 
 

@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
-import os
 from math import isinf
 
-from wedgewise.answer.source import GraphFile
 from wedgewise.api import SCHEMA
-from wedgewise.cli.console import Console
+from wedgewise.cli.options import ReadingOptions
 from wedgewise.report.objects import Object
-from wedgewise.report.text import cleaned_text, facts_text, plural, result_text
+from wedgewise.report.text import cleaned_text, facts_text, plural
 from wedgewise.result import Result
 from wedgewise.run.balance import Balance
 from wedgewise.store.build import write_store
 from wedgewise.store.open import Store
 
 
-def partition_file(
-    source: GraphFile, folder: str, memory: int | None, parts: int | None, scheme: str, console: Console
-) -> Object:
+def partition_file(options: ReadingOptions, folder: str, memory: int | None, parts: int | None, scheme: str) -> Object:
     """Write a store, and describe it."""
-    with console.stages() as tell:
+    console, source = options.console(), options.graph_file()
+    with console.stages() as progress:
         store = write_store(
             source.path,
             folder,
@@ -32,11 +29,11 @@ def partition_file(
             format=source.format,
             limits=source.limits,
             columns=source.columns,
-            progress=tell,
+            progress=progress,
             say=console.say,
         )
     console.note(store.manifest.cleaned.notes)
-    return store_object(store, os.fspath(source.path))
+    return store_object(store, options.file)
 
 
 def store_object(store: Store, source: str) -> Object:
@@ -77,16 +74,12 @@ def store_text(store: Object) -> str:
     return f"{store['output']}\n\n{facts_text(facts)}"
 
 
-def show_balance(console: Console, folder: str, result: Result) -> None:
-    """The count, and how even the tasks of the store were."""
+def balance_of(store: Store, result: Result) -> tuple[Object, str]:
+    """How even the tasks of a store were in a count: as an object, and for people."""
     from wedgewise.report.balance import balance_report, balance_text
-    from wedgewise.store.open import open_store
 
-    store = open_store(folder)
     report = balance_report(store.partition, store.counts, result.task_seconds)
-    headline = plural(result.answer, "triangle")
-    told = result_text(result, headline) if console.is_read_by_a_person else str(result.answer)
-    console.show({**result.to_dict(), "balance": report.to_dict()}, lambda: f"{told}\n\n{balance_text(report)}")
+    return report.to_dict(), balance_text(report)
 
 
 def _ratio_text(ratio: float | None) -> str:

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from wedgewise.api import SCHEMA
-from wedgewise.cli.console import Console
 from wedgewise.cli.graph_report import OwnGraph, report_graph
-from wedgewise.cli.options import AsJson, Verbose, takes
+from wedgewise.cli.options import takes
 from wedgewise.report.objects import Object
 
 if TYPE_CHECKING:
@@ -40,8 +39,6 @@ def report(
     paper: Annotated[
         list[str], typer.Option(metavar="KEY…", help="Papers to show beside; those whose suite ran by default.")
     ] = [],  # noqa: B006
-    as_json: AsJson = False,
-    verbose: Verbose = False,
 ) -> None:
     """Draw what the benchmark measured: a page, charts, tables.
 
@@ -51,12 +48,12 @@ def report(
     With --graph the page is that of a graph: its summary, degrees, triangles, clustering and trusses, the vertices that
     stand out, what was cleaned and what it cost. --json prints the same facts as one object, with a page or without.
     """
-    if own.graph is not None:
+    if own.file:
         if results or markdown or svg or png or base or ladder or paper:
             raise typer.BadParameter("--graph makes one page of one graph: leave RESULTS and what belongs to them out")
-        report_graph(own, output, Console(as_json, verbose=verbose))
+        report_graph(own, output)
         return
-    if own != OwnGraph():
+    if own != OwnGraph(as_json=own.as_json, verbose=own.verbose):
         raise typer.BadParameter("how to read and count belongs to a graph: name one by --graph")
     if not results:
         raise typer.BadParameter("name RESULTS, which `bench --output` wrote, or a graph by --graph")
@@ -64,7 +61,6 @@ def report(
 
     if not (output or markdown or svg or png):
         raise typer.BadParameter("name what to write: --output R.html, --markdown R.md, --svg FOLDER or --png FOLDER")
-    console = Console(as_json, verbose=verbose)
     records = read_results(results)
     made = bench_report(records, base=base, ladder=ladder, papers=paper)
     written = write_report(made, output, markdown, svg, png)
@@ -74,7 +70,7 @@ def report(
         "sections": [part.title for part in made.parts],
         "files": [str(path) for path in written],
     }
-    console.show(record, lambda: "\n".join(map(str, written)))
+    own.console().show(record, lambda: "\n".join(map(str, written)))
 
 
 def write_report(

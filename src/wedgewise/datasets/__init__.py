@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from wedgewise.datasets.check import Verification
     from wedgewise.graph import Graph
-    from wedgewise.machine.progress import Tell
+    from wedgewise.machine.progress import Progress
 
 __all__ = [
     "BUNDLED",
@@ -58,7 +58,7 @@ def load(
     source: str | PathLike[str] | None = None,
     paper: str | None = None,
     threads: int | None = None,
-    progress: Tell | bool | None = None,
+    progress: Progress | bool | None = None,
 ) -> Graph:
     """A graph of the catalogue, fetched or generated where it is not there yet.
 
@@ -96,12 +96,12 @@ def load(
     drop_leaves = paper is not None and source_of(paper).leaves_dropped
     if graph.recipe is not None and source is None:
         return obtain.generated_graph(graph.recipe.stream(), drop_leaves=drop_leaves, threads=threads)
-    with progress_bar(progress) as tell:
-        path = obtain.file_of(graph, source, tell)
+    with progress_bar(progress) as progress:
+        path = obtain.file_of(graph, source, progress)
         return obtain.read_graph(path, drop_leaves=drop_leaves, threads=threads)
 
 
-def get(name: str, *, source: str | PathLike[str] | None = None, progress: Tell | bool | None = None) -> Path:
+def get(name: str, *, source: str | PathLike[str] | None = None, progress: Progress | bool | None = None) -> Path:
     """The file of a graph of the catalogue, in the cache folder or in the package.
 
     A file that is missing is fetched, copied or generated; it is counted once and compared with what is published. The
@@ -116,11 +116,11 @@ def get(name: str, *, source: str | PathLike[str] | None = None, progress: Tell 
     from wedgewise.datasets import obtain
     from wedgewise.machine.progress import progress_bar
 
-    with progress_bar(progress) as tell:
-        return obtain.file_of(find(name), source, tell)
+    with progress_bar(progress) as progress:
+        return obtain.file_of(find(name), source, progress)
 
 
-def verify(name: str, *, trusses: bool = False, progress: Tell | bool | None = None) -> Verification:
+def verify(name: str, *, trusses: bool = False, progress: Progress | bool | None = None) -> Verification:
     """Count a graph that is there, again, and compare it with everything that is published about it.
 
     Parameters
@@ -141,17 +141,17 @@ def verify(name: str, *, trusses: bool = False, progress: Tell | bool | None = N
     True
     """
     from wedgewise.datasets import obtain
-    from wedgewise.datasets.cache import shelf_of
+    from wedgewise.datasets.cache import folder_of
     from wedgewise.datasets.check import compare
     from wedgewise.machine.progress import progress_bar
 
-    graph, shelf = find(name), shelf_of(find(name).name)
-    path = shelf.own_file()
-    with progress_bar(progress) as tell:
+    graph, folder = find(name), folder_of(find(name).name)
+    path = folder.own_file()
+    with progress_bar(progress) as progress:
         if path is not None:
-            return obtain.verify_file(graph, shelf, path, trusses=trusses, tell=tell)
+            return obtain.verify_file(graph, folder, path, trusses=trusses, progress=progress)
         if graph.recipe is not None:
-            return compare(graph, obtain.generated_graph(graph.recipe.stream()), trusses=trusses, tell=tell)
+            return compare(graph, obtain.generated_graph(graph.recipe.stream()), trusses=trusses, progress=progress)
         if graph.name in BUNDLED:
-            return compare(graph, obtain.read_graph(bundled(graph.name)), trusses=trusses, tell=tell)
+            return compare(graph, obtain.read_graph(bundled(graph.name)), trusses=trusses, progress=progress)
     raise MissingFileError(f"{graph.name}: is not there; `wedgewise datasets get {graph.name}` brings it")

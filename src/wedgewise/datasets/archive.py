@@ -97,8 +97,8 @@ class _Archive:
         header = self._exactly(BLOCK, may_end=True)
         if not any(header):
             return None
-        told = self._number(header[148:156])
-        if told != sum(header[:148]) + 8 * ord(" ") + sum(header[156:]):
+        stated = self._number(header[148:156])
+        if stated != sum(header[:148]) + 8 * ord(" ") + sum(header[156:]):
             raise self.damaged("a header has another checksum")
         if header[156:157] == SPARSE:
             raise self._wrong("holds a sparse file")
@@ -134,7 +134,7 @@ class _Archive:
             return int.from_bytes(field[1:], "big")
         digits = OCTAL.fullmatch(field)
         if digits is None:
-            raise self.damaged("a header has a number that is none")
+            raise self.damaged("a field of a header is not a number")
         return int(digits[1] or b"0", 8)
 
     def _facts(self, text: bytes) -> dict[bytes, bytes]:
@@ -147,7 +147,7 @@ class _Archive:
             begun = FACT.match(text, at)
             end = 0 if begun is None else at + int(begun[1])
             if begun is None or not begun.end() < end <= len(text):
-                raise self.damaged("facts about a member are none")
+                raise self.damaged("the facts about a member cannot be read")
             found[begun[2]] = text[begun.end() : end - 1]
             count, at = count + 1, end
         if any(name.startswith(b"GNU.sparse.") for name in found):
@@ -155,10 +155,10 @@ class _Archive:
         return found
 
     def _size_in(self, facts: dict[bytes, bytes], size: int | None) -> int | None:
-        told = facts.get(b"size")
-        if told is not None and re.fullmatch(rb"[0-9]{1,18}", told) is None:
-            raise self.damaged("a size is no number")
-        return size if told is None else int(told)
+        stated = facts.get(b"size")
+        if stated is not None and re.fullmatch(rb"[0-9]{1,18}", stated) is None:
+            raise self.damaged("a size is not a number")
+        return size if stated is None else int(stated)
 
 
 class _Member(RawIOBase):

@@ -29,14 +29,14 @@ from wedgewise.machine.own_files import (
 )
 
 if TYPE_CHECKING:
-    from wedgewise.machine.progress import Tell
+    from wedgewise.machine.progress import Progress
 
 PIECE_BYTES = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """A file on the shelf.
+    """A file in the folder of a graph.
 
     Attributes
     ----------
@@ -63,22 +63,22 @@ class Record:
 
 
 @dataclass(frozen=True, slots=True)
-class Shelf:
+class GraphFolder:
     """The folder of one graph."""
 
-    folder: Path
+    path: Path
 
     @property
     def _record_path(self) -> Path:
-        return self.folder.with_name(f"{self.folder.name}.json")
+        return self.path.with_name(f"{self.path.name}.json")
 
     def make(self) -> None:
         """Make the folder."""
         try:
-            make_own_folder(self.folder)
+            make_own_folder(self.path)
         except OSError as error:
             raise StorageError(
-                f"{self.folder}: cannot be made ({error.strerror}); name a folder with {CACHE_VARIABLE}"
+                f"{self.path}: cannot be made ({error.strerror}); name a folder with {CACHE_VARIABLE}"
             ) from error
 
     def record(self) -> Record | None:
@@ -114,17 +114,17 @@ class Shelf:
     def own_file(self) -> Path | None:
         """The file, if it is there and of this user alone, whatever it holds."""
         record = self.record()
-        if record is None or not (self.folder / record.file).exists():
+        if record is None or not (self.path / record.file).exists():
             return None
-        path = self.folder / record.file
-        reason = why_not_own_file(path) or why_not_own(self.folder)
+        path = self.path / record.file
+        reason = why_not_own_file(path) or why_not_own(self.path)
         if reason is not None:
-            notice_once(str(self.folder), f"{path} is not believed, because {reason}")
+            notice_once(str(self.path), f"{path} is not believed, because {reason}")
         return path if reason is None else None
 
     def begun(self) -> bool:
         """Whether a part of a file has arrived."""
-        return self.folder.is_dir() and any(self.folder.glob("*.part"))
+        return self.path.is_dir() and any(self.path.glob("*.part"))
 
     def refuse(self, path: Path) -> Path:
         """Take the name from a file that is not the graph; where it is now."""
@@ -132,20 +132,20 @@ class Shelf:
         put_in_place(path, aside)
         return aside
 
-    def copy_in(self, path: Path, stage: str, tell: Tell | None) -> Path:
+    def copy_in(self, path: Path, stage: str, progress: Progress | None) -> Path:
         """A copy of a file from elsewhere, which appears whole or not at all."""
-        target = self.folder / path.name
+        target = self.path / path.name
         with _readable(path) as source, atomic_write(target) as copy:
             total = os.fstat(source.fileno()).st_size
             while piece := source.read(PIECE_BYTES):
                 copy.write(piece)
-                if tell is not None:
-                    tell(stage, copy.tell(), total)
+                if progress is not None:
+                    progress(stage, copy.tell(), total)
         return target
 
 
-def shelf_of(name: str) -> Shelf:
-    """The shelf of a graph of the catalogue; nothing is made yet.
+def folder_of(name: str) -> GraphFolder:
+    """The folder of a graph of the catalogue; nothing is made yet.
 
     Raises
     ------
@@ -155,11 +155,11 @@ def shelf_of(name: str) -> Shelf:
     root = cache_root()
     if root is None:
         raise StorageError(f"there is no home folder to keep graphs in; name a folder with {CACHE_VARIABLE}")
-    return Shelf(root / "datasets" / name)
+    return GraphFolder(root / "datasets" / name)
 
 
 def _record_of(facts: dict[str, Any]) -> Record:
-    """A record with every field as it was written, whose file lies on the shelf."""
+    """A record with every field as it was written, whose file lies in its folder."""
     record = Record(**{**facts, "verified": tuple(facts["verified"])})
     texts = (record.file, record.sha256, record.origin, *record.counted, *record.verified, *record.signs)
     numbers = (record.bytes, *record.counted.values(), *record.signs.values())

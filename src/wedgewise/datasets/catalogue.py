@@ -166,7 +166,7 @@ def parse_figure(printed: int | str, rounded: str = "nearest") -> Figure:
         return Figure(printed)
     match = ROUNDED.fullmatch(printed)
     if match is None:
-        raise ValueError(f"catalogue.toml: {printed!r} is no figure; write 16K, 2.8M or 1.2e5")
+        raise ValueError(f"catalogue.toml: {printed!r} is not a figure; write 16K, 2.8M or 1.2e5")
     number = Decimal(match[1]).scaleb(POWERS[match[2]])
     return Figure(int(number), 10 ** max(0, int(number.as_tuple().exponent)), rounded)
 

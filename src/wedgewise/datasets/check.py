@@ -12,7 +12,7 @@ from wedgewise.datasets.catalogue import Figure, PublishedGraph
 
 if TYPE_CHECKING:
     from wedgewise.graph import Graph
-    from wedgewise.machine.progress import Tell
+    from wedgewise.machine.progress import Progress
 
 DECISIVE = ("m", "triangles", "kmax")  # which vertices count is a convention; these are not
 
@@ -77,7 +77,7 @@ class _Sizes:
 
 
 def compare(
-    published: PublishedGraph, graph: Graph, *, trusses: bool = False, tell: Tell | None = None
+    published: PublishedGraph, graph: Graph, *, trusses: bool = False, progress: Progress | None = None
 ) -> Verification:
     """Hold a graph against what is published: its sizes, then, if its edges agree, its counts.
 
@@ -86,16 +86,16 @@ def compare(
     published : what it should be
     graph : cleaned as usual, no leaves dropped
     trusses : also find the largest k whose k-truss has edges
-    tell : whom to tell the progress
+    progress : whom to tell the progress
     """
-    from wedgewise import api
+    from wedgewise import api, api_trusses
 
     sizes = Verification(published.name, {"n": graph.n, "m": graph.m}, tuple(_size_findings(published, graph)))
     if not sizes.agrees:
         return sizes
-    counts = {"triangles": int(api.count(graph, progress=tell))}
+    counts = {"triangles": int(api.count(graph, progress=progress))}
     if trusses:
-        counts["kmax"] = api.max_truss(graph, progress=tell).k
+        counts["kmax"] = api_trusses.max_truss(graph, progress=progress).k
     findings = [
         Finding(key, name, figure, counts[name])
         for key, figures in published.figures.items()

@@ -32,7 +32,7 @@ from wedgewise.machine.files import atomic_write, partial_file, put_in_place
 from wedgewise.machine.own_files import believed
 
 if TYPE_CHECKING:
-    from wedgewise.machine.progress import Tell
+    from wedgewise.machine.progress import Progress
 
 SCHEMES = ("http", "https")
 PIECE_BYTES = 1 << 18
@@ -44,12 +44,12 @@ LENGTH = re.compile(r"[0-9]{1,18}")
 RANGE_GIVEN = re.compile(rf"bytes ({LENGTH.pattern})-{LENGTH.pattern}/({LENGTH.pattern})")
 MARK = re.compile(r"[ -~]{1,1000}")  # what can be sent back to the server as it came
 MOST_LETTERS = 200  # of what others say, in a message of ours
-ELSEWHERE = "name another place with source= or --from"
+ELSEWHERE = "name another source with source= or --from"
 
 
 @dataclass(frozen=True, slots=True)
 class Version:
-    """Which version of a file has begun to arrive, as far as the server tells."""
+    """Which version of a file has begun to arrive, as far as the server says."""
 
     address: str
     bytes: int | None
@@ -64,7 +64,7 @@ class Version:
 
 @dataclass(frozen=True, slots=True)
 class _Reply:
-    """The bytes of a file from `begin` on; the whole has `version.bytes` of them, if the server told."""
+    """The bytes of a file from `begin` on; the whole has `version.bytes` of them, if the server says so."""
 
     response: HTTPResponse
     begin: int
@@ -75,14 +75,14 @@ class _CutError(Exception):
     """A connection ended early, or the server asks for patience."""
 
 
-def fetch(address: str, path: Path, stage: str, tell: Tell | None, *, most_bytes: int) -> None:
+def fetch(address: str, path: Path, stage: str, progress: Progress | None, *, most_bytes: int) -> None:
     """Bring the file at an address to `path`, going on where an earlier call was ended.
 
     Parameters
     ----------
     address : of http or https
     path : the final name, in a folder that exists
-    stage, tell : what to call the progress, and whom to tell it
+    stage, progress : what to call the progress, and whom to tell it
     most_bytes : how long the file may be; a longer one is not fetched, or no further, whatever length was stated
 
     Raises
@@ -97,7 +97,7 @@ def fetch(address: str, path: Path, stage: str, tell: Tell | None, *, most_bytes
     part = path.with_name(f"{path.name}.part")
     try:
         with partial_file(part) as file:
-            _Transfer(address, file, part, stage, tell, most_bytes).finish()
+            _Transfer(address, file, part, stage, progress, most_bytes).finish()
     except DownloadError:
         if not has_begun(path):
             part.unlink()
@@ -122,13 +122,13 @@ class _Transfer:
     """One file on its way into a partial one."""
 
     def __init__(
-        self, address: str, file: BinaryIO, part: Path, stage: str, tell: Tell | None, most_bytes: int
+        self, address: str, file: BinaryIO, part: Path, stage: str, progress: Progress | None, most_bytes: int
     ) -> None:
         self.address = address
         self.file = file
         self.note = _note_of(part)
         self.stage = stage
-        self.tell = tell
+        self.progress = progress
         self.most_bytes = most_bytes
         self.opener = _opener()
         self.has_answered = False
@@ -202,7 +202,7 @@ class _Transfer:
         except (OSError, HTTPException) as error:
             raise _CutError(f"no answer ({_briefly(getattr(error, 'reason', error))})") from error
         except (ValueError, OverflowError) as error:  # what it was sent on to, perhaps: no host, no port
-            reason = f"the address, or the one that it leads to, is none ({_briefly(error)})"
+            reason = f"the address, or the one that it leads to, is not valid ({_briefly(error)})"
             raise DownloadError(f"{self.address}: {reason}; {ELSEWHERE}") from error
         self.has_answered = True
         return response
@@ -211,7 +211,7 @@ class _Transfer:
         length = None if response.chunked else response.headers.get("Content-Length")
         if length is not None and LENGTH.fullmatch(length) is None:
             response.close()
-            raise DownloadError(f"{self.address}: the server states a length that is none; {ELSEWHERE}")
+            raise DownloadError(f"{self.address}: the server states a length that is not a number; {ELSEWHERE}")
         etag, modified = (_mark(response.headers.get(name)) for name in ("ETag", "Last-Modified"))
         return Version(self.address, None if length is None else int(length), etag, modified)
 
@@ -225,7 +225,7 @@ class _Transfer:
             )
 
     def _refusal(self, error: HTTPError) -> Exception:
-        """What to raise for an answer that is no file."""
+        """What to raise for an answer that is not a file."""
         reason = f"the server answers {error.code} {_briefly(error.reason)}".rstrip()
         if error.code in PASSING:
             return _CutError(reason)
@@ -237,8 +237,8 @@ class _Transfer:
         self.file.seek(done)
         self.file.truncate()
         while True:
-            if self.tell is not None:
-                self.tell(self.stage, done, total or 0)
+            if self.progress is not None:
+                self.progress(self.stage, done, total or 0)
             try:
                 piece = reply.response.read1(PIECE_BYTES) if total is None or done < total else b""
             except (OSError, HTTPException) as error:
@@ -281,7 +281,7 @@ class _Redirections(HTTPRedirectHandler):
     def redirect_request(self, req: Request, *about: Any) -> Request | None:
         if not is_address(str(about[-1])):
             raise DownloadError(
-                f"{req.full_url}: the server sends us on to {_briefly(about[-1])}, which is not of http or https; "
+                f"{req.full_url}: the server redirects to {_briefly(about[-1])}, which is not of http or https; "
                 f"{ELSEWHERE}"
             )
         new = super().redirect_request(req, *about)

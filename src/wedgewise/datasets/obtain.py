@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from pathlib import Path
@@ -11,7 +10,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 from wedgewise.datasets import packaged
 from wedgewise.datasets.archive import edges_in, is_archive
-from wedgewise.datasets.cache import Record, Shelf, content_of, shelf_of
+from wedgewise.datasets.cache import GraphFolder, Record, content_of, folder_of
 from wedgewise.datasets.catalogue import PublishedGraph
 from wedgewise.datasets.check import Verification, compare
 from wedgewise.datasets.fetch import fetch, has_begun, is_address
@@ -22,67 +21,67 @@ from wedgewise.stages.limits import DEFAULT_LIMITS, Limits
 if TYPE_CHECKING:
     from wedgewise.generate import EdgeStream
     from wedgewise.graph import Graph
-    from wedgewise.machine.progress import Tell
+    from wedgewise.machine.progress import Progress
 
-Place = str | os.PathLike[str]
+Location = str | os.PathLike[str]
 
 EDGE_BYTES = 256  # far more than a line of text has for an edge, written in both directions
 SMALL_BYTES = 1 << 26
 
 
-def file_of(graph: PublishedGraph, source: Place | None, tell: Tell | None) -> Path:
+def file_of(graph: PublishedGraph, source: Location | None, progress: Progress | None) -> Path:
     """The graph's file, complete, counted once, and found to be what is published."""
-    if comes_along(graph, source):
+    if source is None and graph.name in packaged.BUNDLED:
         return packaged.bundled(graph.name)
-    shelf = shelf_of(graph.name)
-    path = shelf.file() or _bring(graph, shelf, source, tell)
-    record = shelf.record()
+    folder = folder_of(graph.name)
+    path = folder.file() or _bring(graph, folder, source, progress)
+    record = folder.record()
     if record is None or not record.is_verified:
-        check(graph, shelf, path, tell)
+        check(graph, folder, path, progress)
     return path
 
 
-def comes_along(graph: PublishedGraph, source: Place | None) -> bool:
-    """Whether the package itself has the graph, and no other place is named."""
-    return source is None and graph.name in packaged.BUNDLED
-
-
-def check(graph: PublishedGraph, shelf: Shelf, path: Path, tell: Tell | None) -> None:
+def check(graph: PublishedGraph, folder: GraphFolder, path: Path, progress: Progress | None) -> None:
     """Count a file that has arrived, and put it aside when it is another graph.
 
     Raises
     ------
     InputError
-        when it is no graph, or another one
+        when it is not a graph, or another one
     MemoryLimitError
         when it cannot be counted here; the file stays
     """
     try:
-        verification = verify_file(graph, shelf, path, tell=tell)
+        verification = verify_file(graph, folder, path, progress=progress)
     except MemoryLimitError as error:
         raise MemoryLimitError(f"{path}: is complete, but cannot be counted here: {error}") from error
     except LimitError:
         raise
     except InputError as error:
-        raise InputError(f"{shelf.refuse(path)}: is not {graph.name}: {error}") from error
+        raise InputError(f"{folder.refuse(path)}: is not {graph.name}: {error}") from error
     if not verification.agrees:
         raise InputError(
-            f"{shelf.refuse(path)}: is not {graph.name}: {verification.differences}; name another place with source= "
+            f"{folder.refuse(path)}: is not {graph.name}: {verification.differences}; name another source with source= "
             "or --from"
         )
 
 
 def verify_file(
-    graph: PublishedGraph, shelf: Shelf, path: Path, *, trusses: bool = False, tell: Tell | None = None
+    graph: PublishedGraph,
+    folder: GraphFolder,
+    path: Path,
+    *,
+    trusses: bool = False,
+    progress: Progress | None = None,
 ) -> Verification:
-    """Count a file on the shelf and compare; content that agrees is remembered by its checksum."""
-    verification = compare(graph, read_graph(path), trusses=trusses, tell=tell)
+    """Count a file in its folder and compare; content that agrees is remembered by its checksum."""
+    verification = compare(graph, read_graph(path), trusses=trusses, progress=progress)
     found = content_of(path)
     sha256 = found["sha256"]
-    record = shelf.record() or Record(path.name, origin=str(path), **found)
+    record = folder.record() or Record(path.name, origin=str(path), **found)
     others = tuple(known for known in record.verified if known != sha256)
     verified = (*others, sha256) if verification.agrees else others
-    shelf.remember(replace(record, counted=dict(verification.counted), verified=verified, **found))
+    folder.remember(replace(record, counted=dict(verification.counted), verified=verified, **found))
     return verification
 
 
@@ -123,31 +122,36 @@ def _graph(source: Any, **how: Any) -> Graph:
     return Graph(source, **how)
 
 
-def _bring(graph: PublishedGraph, shelf: Shelf, source: Place | None, tell: Tell | None) -> Path:
+def _bring(graph: PublishedGraph, folder: GraphFolder, source: Location | None, progress: Progress | None) -> Path:
     """Fetch, copy or generate the file, and remember what came from where; what is generated is known to be right."""
-    shelf.make()
-    generated = source is None and graph.recipe is not None
-    if source is None and graph.recipe is not None:
-        path, origin = _write(graph.recipe.stream(), shelf, graph.name, tell), f"generated: {graph.recipe.family}"
+    folder.make()
+    recipe, known = graph.recipe if source is None else None, folder.record()
+    if recipe is not None:
+        from wedgewise.write.edges import write_stream
+
+        path, origin = folder.path / f"{graph.name}.bel", f"generated: {recipe.family}"
+        write_stream(recipe.stream(), path, f"generate {graph.name}", progress, threads=1)
     elif source is None or is_address(os.fspath(source)):
-        path, origin = _fetch(graph, shelf, None if source is None else os.fspath(source), tell)
+        path, origin = _fetch(graph, folder, None if source is None else os.fspath(source), progress)
     else:
         found = file_at(graph, source)
-        path, origin = shelf.copy_in(found, f"copy {graph.name}", tell), str(found.absolute())
+        path, origin = folder.copy_in(found, f"copy {graph.name}", progress), str(found.absolute())
     path.chmod(0o600)  # files that others can write to are not believed
-    content, known = content_of(path), shelf.record()
-    verified = (content["sha256"],) if generated else () if known is None else known.verified
-    shelf.remember(Record(path.name, origin=origin, verified=verified, **content))
+    content = content_of(path)
+    verified = (content["sha256"],) if recipe is not None else () if known is None else known.verified
+    folder.remember(Record(path.name, origin=origin, verified=verified, **content))
     return path
 
 
-def _fetch(graph: PublishedGraph, shelf: Shelf, mirror: str | None, tell: Tell | None) -> tuple[Path, str]:
+def _fetch(
+    graph: PublishedGraph, folder: GraphFolder, mirror: str | None, progress: Progress | None
+) -> tuple[Path, str]:
     """The file from the first address that has it; one that has begun to come is not begun elsewhere."""
     failures = []
     for address in addresses_at(graph, mirror):
-        path = shelf.folder / file_name(address)
+        path = folder.path / file_name(address)
         try:
-            fetch(address, path, f"download {graph.name}", tell, most_bytes=most_bytes(graph))
+            fetch(address, path, f"download {graph.name}", progress, most_bytes=most_bytes(graph))
         except DownloadError as error:
             if has_begun(path):
                 raise
@@ -163,20 +167,3 @@ def most_bytes(graph: PublishedGraph) -> int:
     """How long the file of a graph can be, by its published edges; as long as any, where nobody published them."""
     edges = graph.best("m")
     return DEFAULT_LIMITS.decompressed_bytes if edges is None else SMALL_BYTES + EDGE_BYTES * edges.value
-
-
-def _write(stream: EdgeStream, shelf: Shelf, name: str, tell: Tell | None) -> Path:
-    """The pairs of a generated graph as a file."""
-    from wedgewise.write.edges import write_edges
-
-    def watched() -> Iterator[Any]:
-        done = 0
-        for block in stream.blocks():
-            yield block
-            done += len(block)
-            if tell is not None:
-                tell(f"generate {name}", done, stream.pairs_count)
-
-    path = shelf.folder / f"{name}.bel"
-    write_edges(watched(), path, vertices=stream.n)
-    return path

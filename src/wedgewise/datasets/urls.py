@@ -51,12 +51,12 @@ def file_name(address: str) -> str:
     Raises
     ------
     DownloadError
-        when it is no address
+        when it is not an address
     """
     try:
         path = urlsplit(address).path
     except ValueError as error:
-        raise DownloadError(f"{address}: is no address ({error}); name another one") from error
+        raise DownloadError(f"{address}: is not an address ({error}); name another one") from error
     name = PurePosixPath(unquote(path)).name.replace("\\", "_").replace("\0", "_")
     return "graph" if name in ("", ".", "..") else name
 
@@ -72,20 +72,20 @@ def file_at(graph: PublishedGraph, source: str | os.PathLike[str]) -> Path:
     MissingFileError
         when there is none
     """
-    place = Path(source)
-    if place.is_file():
-        return place
-    if not place.is_dir():
-        raise MissingFileError(f"{place}: no such folder or file; name a folder, a file or an address")
+    path = Path(source)
+    if path.is_file():
+        return path
+    if not path.is_dir():
+        raise MissingFileError(f"{path}: no such folder or file; name a folder, a file or an address")
     published = [file_name(address) for address in graph.addresses]
     wanted = {stem(name) for name in (*graph.names, *published)}
     try:
-        found = sorted(path for path in place.iterdir() if stem(path.name) in wanted and path.is_file())
+        found = sorted(file for file in path.iterdir() if stem(file.name) in wanted and file.is_file())
     except OSError as error:
-        raise MissingFileError(f"{place}: cannot be read ({error.strerror}); check its permissions") from error
+        raise MissingFileError(f"{path}: cannot be read ({error.strerror}); check its permissions") from error
     if not found:
         raise MissingFileError(
-            f"{place}: no file of {graph.name} in it; name the file itself, or call it {_examples(graph, published)}"
+            f"{path}: no file of {graph.name} in it; name the file itself, or call it {_examples(graph, published)}"
         )
     return found[0]
 

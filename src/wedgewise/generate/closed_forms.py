@@ -89,9 +89,9 @@ def windmill(blades: int, clique: int = 3) -> EdgeStream:
     per_blade = len(higher)
 
     def pairs_between(start: int, stop: int) -> Ends:
-        blade, place = np.divmod(positions(start, stop), per_blade)
+        blade, edge = np.divmod(positions(start, stop), per_blade)
         shift = blade * (clique - 1)
-        return np.where(lower[place] == 0, 0, lower[place] + shift), higher[place] + shift
+        return np.where(lower[edge] == 0, 0, lower[edge] + shift), higher[edge] + shift
 
     n = 1 + blades * (clique - 1)
     require_vertices("windmill", n)

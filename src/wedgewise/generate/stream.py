@@ -182,6 +182,6 @@ def probability(family: str, parameter: str, value: float) -> Fraction:
     try:
         exact = Fraction(str(value))
     except ValueError as error:
-        raise InputError(f"{family}: {parameter}={value!r} is no number; give one from 0 to 1") from error
+        raise InputError(f"{family}: {parameter}={value!r} is not a number; give one from 0 to 1") from error
     require(0 <= exact <= 1, family, parameter, value, "give a number from 0 to 1")
     return exact

@@ -10,7 +10,7 @@ import numpy as np
 from wedgewise.graph import Graph
 from wedgewise.interop.tables import aligned_columns, edge_values, label_column
 from wedgewise.machine.libraries import library
-from wedgewise.read.objects.values import weights_of_pairs
+from wedgewise.read.objects.foreign import weights_of_pairs
 from wedgewise.stages import EdgeList
 
 

@@ -18,7 +18,7 @@ import networkx as nx
 import numpy as np
 from numpy.typing import NDArray
 
-from wedgewise import api
+from wedgewise import api, api_listing, api_trusses
 from wedgewise.algorithms._truss import LEAST_K
 from wedgewise.answer_types import GeneralizedDegree
 from wedgewise.errors import InputError
@@ -146,12 +146,12 @@ class Backend:
     def all_triangles(self, G: ConvertedGraph, nbunch: Any = None) -> Iterator[tuple[Any, Any, Any]]:
         """Every triangle, or those with a node of `nbunch`: its nodes first, the others in the graph's order."""
         asked = () if nbunch is None else tuple(G.vertices(nbunch).values())
-        place = np.arange(len(asked), len(asked) + len(G))
-        place[list(asked)] = np.arange(len(asked))
+        position = np.arange(len(asked), len(asked) + len(G))
+        position[list(asked)] = np.arange(len(asked))
         label = G.nodes.__getitem__
-        for rows in api.iter_triangles(G.graph, batch=LISTING_BATCH):
+        for rows in api_listing.iter_triangles(G.graph, batch=LISTING_BATCH):
             if nbunch is not None:
-                rows = _asked_first(rows, place, len(asked))
+                rows = _asked_first(rows, position, len(asked))
             yield from zip(*(map(label, column.tolist()) for column in rows.T), strict=True)
 
     def clustering(self, G: ConvertedGraph, nodes: Any = None, weight: Hashable | None = None) -> Any:
@@ -188,7 +188,7 @@ class Backend:
         tails, heads = G.edge_list.pairs.T
         if (tails == heads).any():
             raise nx.NetworkXNotImplemented(HAS_LOOPS)
-        return G.subgraph(api.k_truss(G.graph, max(LEAST_K, int(k))).edges)
+        return G.subgraph(api_trusses.k_truss(G.graph, max(LEAST_K, int(k))).edges)
 
     def can_run(self, name: str, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> bool | str:
         """Whether wedgewise means the same as NetworkX here; if not, why."""
@@ -328,10 +328,10 @@ def _refuse_multigraph(graph: ConvertedGraph) -> None:
         raise nx.NetworkXNotImplemented("not implemented for multigraph type")
 
 
-def _asked_first(rows: NDArray[np.uint32], place: NDArray[np.int64], asked: int) -> NDArray[np.uint32]:
-    """The triangles with a vertex among the first places, each in the order of its vertices' places."""
-    rows = rows[(place[rows] < asked).any(axis=1)]
-    return np.take_along_axis(rows, np.argsort(place[rows], axis=1), axis=1)
+def _asked_first(rows: NDArray[np.uint32], position: NDArray[np.int64], asked: int) -> NDArray[np.uint32]:
+    """The triangles with a vertex among the first positions, each in the order of its vertices' positions."""
+    rows = rows[(position[rows] < asked).any(axis=1)]
+    return np.take_along_axis(rows, np.argsort(position[rows], axis=1), axis=1)
 
 
 backend = Backend()

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from wedgewise.errors import InputError
 from wedgewise.machine.libraries import library
 from wedgewise.machine.out_of_memory import memory_for
-from wedgewise.read.objects.dlpack import as_array
+from wedgewise.read.objects.foreign import as_array
 from wedgewise.stages import LabelledGraph, Labels
 
 Columns = dict[str, NDArray[Any]]
@@ -118,7 +118,7 @@ def tabulate(module: str, columns: Callable[[], Columns]) -> Any:
 def labelled_rows(labels: Labels, rows: NDArray[Any], names: tuple[str, ...]) -> Columns:
     """Rows of vertices as a column of labels for each of the names."""
     column = label_column(labels)
-    return {name: column[rows[:, place]] for place, name in enumerate(names)}
+    return {name: column[rows[:, column_number]] for column_number, name in enumerate(names)}
 
 
 def edge_values(values: Any, m: int) -> NDArray[Any]:

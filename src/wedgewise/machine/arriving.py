@@ -4,7 +4,7 @@
         edge_list = read_edges(path, receiver=arriving)
         pairs = arriving.finish()
 
-`Arriving` is what `wedgewise.read.receiver.Receiver` describes, on a device. A text file takes 8 bytes of device memory
+`Arriving` is what `wedgewise.read.pieces.Receiver` describes, on a device. A text file takes 8 bytes of device memory
 per line (16 where a label needs 64 bits), comments included.
 """
 
@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from wedgewise.machine.ring import Ring
 
 
-class _Room:
+class _PieceMemory:
     """Memory on the device for the rows of one piece, and which of them have come."""
 
     def __init__(self, rows: Any) -> None:
@@ -41,34 +41,34 @@ class Arriving:
     def __init__(self, xp: Any, ring: Ring) -> None:
         self._xp = xp
         self._ring = ring
-        self._rooms: list[_Room] = []
+        self._pieces: list[_PieceMemory] = []
         self._last_is_open = False
 
     def __enter__(self) -> Arriving:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._ring.settle()
+        self._ring.wait()
 
     @property
     def begun(self) -> bool:
         """Whether anything was announced."""
-        return bool(self._rooms)
+        return bool(self._pieces)
 
     def begin(self, rows: int, dtype: Any) -> None:
-        """Make room for a piece of at most that many rows; one that has not ended is forgotten."""
+        """Take memory for a piece of at most that many rows; one that has not ended is forgotten."""
         if self._last_is_open:
-            self._ring.settle()
-            self._rooms.pop()
-        self._rooms.append(_Room(self._xp.empty((rows, 2), dtype)))
+            self._ring.wait()
+            self._pieces.pop()
+        self._pieces.append(_PieceMemory(self._xp.empty((rows, 2), dtype)))
         self._last_is_open = True
         self._ring.follow()
 
     def put(self, row: int, pairs: NDArray[Any]) -> None:
         """Copy pairs to the rows from `row` on; several threads may do so at once."""
-        room = self._rooms[-1]
-        self._ring.stage(pairs, room.rows[row : row + len(pairs)])
-        room.stretches.append((row, row + len(pairs)))
+        piece = self._pieces[-1]
+        self._ring.stage(pairs, piece.rows[row : row + len(pairs)])
+        piece.stretches.append((row, row + len(pairs)))
 
     def end(self) -> None:
         """The piece is complete; rows that nothing was put to do not count."""
@@ -77,9 +77,9 @@ class Arriving:
     def take(self, pairs: NDArray[Any]) -> None:
         """All rows of a piece at once, copied by several threads."""
         self.begin(len(pairs), pairs.dtype)
-        room = self._rooms[-1]
-        self._ring.send(pairs, room.rows)
-        room.stretches.append((0, len(pairs)))
+        piece = self._pieces[-1]
+        self._ring.send(pairs, piece.rows)
+        piece.stretches.append((0, len(pairs)))
         self.end()
 
     def finish(self) -> Any:
@@ -87,7 +87,7 @@ class Arriving:
 
         Otherwise they are joined, which takes as much memory again until the parts are given back.
         """
-        self._ring.settle()
-        parts = [part for room in self._rooms for part in room.filled()]
-        self._rooms.clear()
+        self._ring.wait()
+        parts = [part for piece in self._pieces for part in piece.filled()]
+        self._pieces.clear()
         return parts[0] if len(parts) == 1 else self._xp.concatenate(parts)

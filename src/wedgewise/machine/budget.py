@@ -15,10 +15,9 @@ from pathlib import Path
 from wedgewise.errors import InputError, MemoryLimitError, StorageError
 from wedgewise.machine import hardware, jit
 from wedgewise.machine.children import python_command
-from wedgewise.machine.files import atomic_write
 from wedgewise.machine.out_of_memory import memory_for
 from wedgewise.machine.parameters import as_integer
-from wedgewise.machine.release_memory import give_back
+from wedgewise.machine.release_memory import release_memory
 
 log = logging.getLogger("wedgewise")
 
@@ -52,17 +51,17 @@ def room_within(memory_limit: int | None, rehearsal: Callable[..., None], *argum
     note = _note_on(rehearsal, arguments)
     if note is not None and not note.exists():
         _rehearse_elsewhere(rehearsal, arguments, note)
-    give_back()
+    release_memory()
     rehearsal(*arguments)
-    give_back()
+    release_memory()
     resident = hardware.resident_bytes()
-    room = min(memory_limit - resident, hardware.available_memory()) - RESERVE_BYTES
-    if room <= 0:
+    left = min(memory_limit - resident, hardware.available_memory()) - RESERVE_BYTES
+    if left <= 0:
         raise MemoryLimitError(
             f"this process holds {resident:,} bytes before the work begins, and {memory_limit:,} are allowed; raise "
             "the limit, or give up what it holds"
         )
-    return room
+    return left
 
 
 def _note_on(rehearsal: Callable[..., None], arguments: tuple[str, ...]) -> Path | None:
@@ -80,6 +79,8 @@ def _rehearse_elsewhere(rehearsal: Callable[..., None], arguments: tuple[str, ..
     if ran.returncode != 0:
         log.info("kernels could not be compiled by another process (%s)", ran.stderr.strip())
         return
+    from wedgewise.machine.files import atomic_write
+
     try:
         with atomic_write(note):
             pass

@@ -11,7 +11,7 @@ import stat
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
@@ -50,7 +50,7 @@ def atomic_write(path: str | os.PathLike[str], *, mode: int | None = None) -> It
     b'45\\n'
     """
     target = Path(os.path.realpath(path))
-    try:
+    with _writing(target):
         replaced = _mode_of_replaced(target)
         with _file_beside(target, mode) as (temporary, file):
             yield file
@@ -61,10 +61,6 @@ def atomic_write(path: str | os.PathLike[str], *, mode: int | None = None) -> It
             file.close()
             os.replace(temporary, target)
         _sync_folder(target.parent)
-    except OSError as error:
-        if isinstance(error, WedgewiseError):
-            raise
-        raise _not_written(target, error) from error
 
 
 @contextmanager
@@ -78,13 +74,8 @@ def scratch_file(folder: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     StorageError
         When the file cannot be made, written or read back.
     """
-    try:
-        with tempfile.TemporaryFile(dir=folder) as file:
-            yield file
-    except OSError as error:
-        if isinstance(error, WedgewiseError):
-            raise
-        raise _not_written(Path(folder) / "temporary file", error) from error
+    with _writing(Path(folder) / "temporary file"), tempfile.TemporaryFile(dir=folder) as file:
+        yield file
 
 
 @contextmanager
@@ -98,7 +89,7 @@ def partial_file(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     StorageError
         When the file cannot be opened or written, or when another process has it.
     """
-    try:
+    with _writing(path):
         flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
         with os.fdopen(os.open(path, flags, 0o666), "r+b") as file:
             try:
@@ -110,10 +101,6 @@ def partial_file(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
             finally:
                 file.flush()
                 os.fsync(file.fileno())
-    except OSError as error:
-        if isinstance(error, WedgewiseError):
-            raise
-        raise _not_written(Path(path), error) from error
 
 
 @contextmanager
@@ -130,11 +117,9 @@ def only_process(path: str | os.PathLike[str], remedy: str) -> Iterator[bool]:
     """
     descriptor, has_locks = _locked_file(Path(path), remedy)
     try:
-        try:
+        with _writing(path):
             os.ftruncate(descriptor, 0)
             os.write(descriptor, _this_process().encode()[:HOLDER_BYTES])
-        except OSError as error:
-            raise _not_written(Path(path), error) from error
         yield has_locks
     finally:
         with suppress(OSError):  # what stays is a file that nobody has locked
@@ -156,7 +141,8 @@ def named_failures(path: str | os.PathLike[str], what: str, remedy: str) -> Iter
     except OSError as error:
         if isinstance(error, WedgewiseError):
             raise
-        raise StorageError(f"{path}: could not be {what} ({_reason(error)}); {remedy}") from error
+        reason = error.strerror or str(error) or type(error).__name__
+        raise StorageError(f"{path}: could not be {what} ({reason}); {remedy}") from error
 
 
 def is_writable(folder: str | os.PathLike[str]) -> bool:
@@ -172,11 +158,9 @@ def put_in_place(finished: str | os.PathLike[str], path: str | os.PathLike[str])
     StorageError
         When that is not possible.
     """
-    try:
+    with _writing(path):
         os.replace(finished, path)
         _sync_folder(Path(path).parent)
-    except OSError as error:
-        raise _not_written(Path(path), error) from error
 
 
 def make_folder(path: str | os.PathLike[str], *, parents: bool = False, mode: int = 0o777) -> None:
@@ -204,7 +188,7 @@ def append_line(path: str | os.PathLike[str], text: str) -> None:
     """
     if "\n" in text:
         raise ValueError("append_line takes one line: the text holds a newline")
-    try:
+    with _writing(path):
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o666)
         try:
             line = (_missing_newline(descriptor) + text + "\n").encode()
@@ -215,8 +199,6 @@ def append_line(path: str | os.PathLike[str], text: str) -> None:
                 _sync_folder(Path(path).parent)
         finally:
             os.close(descriptor)
-    except OSError as error:
-        raise _not_written(Path(path), error) from error
     if written != len(line):
         raise StorageError(f"{path}: only {written} of {len(line)} bytes were written; free disk space and retry")
 
@@ -305,22 +287,20 @@ def _sync_folder(folder: Path) -> None:
 def _locked_file(path: Path, remedy: str) -> tuple[int, bool]:
     """Open and lock a file that nobody removes meanwhile; whether it could be locked."""
     while True:
-        try:
+        with _writing(path):
             descriptor = os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), 0o666)
-        except OSError as error:
-            raise _not_written(path, error) from error
-        try:
-            has_locks = _lock(descriptor)
-            if not has_locks or _is_at(path, descriptor):
-                return descriptor, has_locks
-        except BlockingIOError as error:
-            holder = _holder(descriptor)
-            os.close(descriptor)
-            raise StorageError(f"{path}: {holder} is at work; {remedy}") from error
-        except OSError as error:
-            os.close(descriptor)
-            raise _not_written(path, error) from error
-        os.close(descriptor)  # of a file that its holder removed before it could be locked
+            try:
+                has_locks = _lock(descriptor)
+                if not has_locks or _is_at(path, descriptor):
+                    return descriptor, has_locks
+            except BlockingIOError as error:
+                holder = _holder(descriptor)
+                os.close(descriptor)
+                raise StorageError(f"{path}: {holder} is at work; {remedy}") from error
+            except OSError:
+                os.close(descriptor)
+                raise
+            os.close(descriptor)  # of a file that its holder removed before it could be locked
 
 
 def _lock(descriptor: int) -> bool:
@@ -367,11 +347,5 @@ def _missing_newline(descriptor: int) -> str:
     return "" if os.read(descriptor, 1) == b"\n" else "\n"
 
 
-def _not_written(path: Path, error: OSError) -> StorageError:
-    return StorageError(
-        f"{path}: could not be written ({_reason(error)}); check the folder, its permissions and free space"
-    )
-
-
-def _reason(error: OSError) -> str:
-    return error.strerror or str(error) or type(error).__name__
+def _writing(path: str | os.PathLike[str]) -> AbstractContextManager[None]:
+    return named_failures(path, "written", "check the folder, its permissions and free space")

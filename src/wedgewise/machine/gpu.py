@@ -420,7 +420,7 @@ class _CudaBus:
     def fetch(self, address: int, buffer: Bytes) -> Mark:
         return self._copy(buffer.ctypes.data, address, buffer.nbytes, DEVICE_TO_HOST)
 
-    def settle(self) -> None:
+    def wait(self) -> None:
         self.stream.synchronize()
 
     def _copy(self, to: int, source: int, size: int, kind: int) -> Mark:

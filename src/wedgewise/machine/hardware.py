@@ -74,24 +74,19 @@ def _most_threads() -> int:
 
 def available_memory() -> int:
     """Bytes this process could still take: free memory, capped by the control group and the address-space limit."""
-    candidates = [_meminfo("MemAvailable:"), _cgroup_memory(), _address_space_left()]
+    groups = (_left_in(*files) for files in _memory_files())
+    candidates = [_meminfo("MemAvailable:"), *groups, _address_space_left()]
     return min((value for value in candidates if value is not None), default=2**62)
 
 
 @cache
 def _cgroup_cores() -> int | None:
     """The fewest cores that any control group on the way to this process allows."""
-    quotas = [_words(f"{folder}/cpu.max") for folder in _control_groups("")]
+    quotas = [_text(f"{folder}/cpu.max").split() for folder in _control_groups("")]
     for folder in _control_groups("cpu"):
-        quotas.append(_words(f"{folder}/cpu.cfs_quota_us") + _words(f"{folder}/cpu.cfs_period_us"))
+        quotas.append(f"{_text(f'{folder}/cpu.cfs_quota_us')} {_text(f'{folder}/cpu.cfs_period_us')}".split())
     allowed = [int(quota[0]) // int(quota[1]) for quota in quotas if len(quota) == 2 and quota[0] not in ("max", "-1")]
     return max(1, min(allowed)) if allowed else None
-
-
-def _cgroup_memory() -> int | None:
-    """The least that any control group on the way to this process leaves; cached files give way."""
-    left = [_left_in(*files) for files in _memory_files()]
-    return min((value for value in left if value is not None), default=None)
 
 
 @cache
@@ -108,18 +103,19 @@ def _memory_files() -> list[tuple[str, str, str, str]]:
 
 
 def _left_in(limit_file: str, used_file: str, stat_file: str, cached_name: str) -> int | None:
-    limit = _words(limit_file)
-    if not limit or limit[0] == "max" or not (used := _words(used_file)):
+    """What a control group leaves of its limit; cached files give way."""
+    limit = _text(limit_file).strip()
+    if not limit or limit == "max" or not (used := _text(used_file)):
         return None
-    stat = _words(stat_file)
+    stat = _text(stat_file).split()
     cached = int(stat[stat.index(cached_name) + 1]) if cached_name in stat else 0
-    return max(0, int(limit[0]) - max(0, int(used[0]) - cached))
+    return max(0, int(limit) - max(0, int(used) - cached))
 
 
 def _control_groups(controller: str) -> list[Path]:
     """The folders of the control groups that hold this process, innermost first; "" stands for version 2."""
     root = CONTROL_GROUPS / controller
-    lines = [line.split(":", 2) for line in _lines("/proc/self/cgroup")]
+    lines = [line.split(":", 2) for line in _text("/proc/self/cgroup").split("\n")]
     paths = [line[2] for line in lines if len(line) == 3 and controller in line[1].split(",")]
     inner = [root / path.lstrip("/") for path in paths]
     return [
@@ -134,14 +130,14 @@ def _address_space_left() -> int | None:
     except ImportError:  # not POSIX
         return None
     soft, _ = resource.getrlimit(resource.RLIMIT_AS)
-    pages = _words("/proc/self/statm")
+    pages = _text("/proc/self/statm").split()
     if soft == resource.RLIM_INFINITY or not pages:
         return None
     return max(0, soft - int(pages[0]) * resource.getpagesize())
 
 
 def _meminfo(name: str) -> int | None:
-    words = _words("/proc/meminfo")
+    words = _text("/proc/meminfo").split()
     return int(words[words.index(name) + 1]) * 1024 if name in words else None
 
 
@@ -154,20 +150,17 @@ def _processor_name() -> str:
     return names[0] if names else platform.machine()
 
 
-def _words(path: str) -> list[str]:
-    return " ".join(_lines(path)).split()
-
-
-def _lines(path: str) -> list[str]:
+def _text(path: str) -> str:
+    """What a file of the system says; nothing where it is not there."""
     try:
-        return Path(path).read_text(errors="surrogateescape").split("\n")
+        return Path(path).read_text(errors="surrogateescape")
     except OSError:
-        return []
+        return ""
 
 
 def resident_bytes() -> int:
     """Resident size of this process now; its largest one so far where the system does not say."""
-    pages = _words("/proc/self/statm")
+    pages = _text("/proc/self/statm").split()
     return int(pages[1]) * os.sysconf("SC_PAGE_SIZE") if pages else peak_bytes()
 
 

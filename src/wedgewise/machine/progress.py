@@ -8,14 +8,14 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-Tell = Callable[[str, int, int], None]
+Progress = Callable[[str, int, int], None]  # the stage, what is done, and the total
 
 PATIENCE_SECONDS = 0.5  # work that is done by then needs no bar, and does not wait for one to be imported
 
 
 @contextmanager
-def progress_bar(progress: Tell | bool | None) -> Iterator[Tell | None]:
-    """Yield ``tell(stage, done, total)``: the callable itself, a bar on standard error for True, or None."""
+def progress_bar(progress: Progress | bool | None) -> Iterator[Progress | None]:
+    """Yield ``progress(stage, done, total)``: the callable itself, a bar on standard error for True, or None."""
     if progress is None or progress is False:
         yield None
     elif callable(progress):
@@ -23,21 +23,21 @@ def progress_bar(progress: Tell | bool | None) -> Iterator[Tell | None]:
     else:
         bars = _Bars()
         try:
-            yield bars.tell
+            yield bars.show
         finally:
             bars.close()
 
 
-def onward(tell: Tell | None) -> Tell | None:
+def onward(progress: Progress | None) -> Progress | None:
     """The same callable for work that may have to try again: it is told of no step back."""
-    if tell is None:
+    if progress is None:
         return None
     most = 0
 
     def told(stage: str, done: int, total: int) -> None:
         nonlocal most
         most = max(most, done)
-        tell(stage, most, total)
+        progress(stage, most, total)
 
     return told
 
@@ -50,7 +50,7 @@ class _Bars:
         self.drawn: Any = None
         self.tasks: dict[str, Any] = {}
 
-    def tell(self, stage: str, done: int, total: int) -> None:
+    def show(self, stage: str, done: int, total: int) -> None:
         if self.drawn is None:
             if total and time.perf_counter() - self.begin < PATIENCE_SECONDS:
                 return

@@ -19,7 +19,7 @@ DONT_NEED = 4  # MADV_DONTNEED on Linux
 MAPPING = re.compile(r"^([0-9a-f]+)-([0-9a-f]+) (\S{4}) \S+ \S+ \S+ *(.*)$")
 
 
-def give_back() -> None:
+def release_memory() -> None:
     """Give all of it back; Arrow's alone where the system is not Linux with the C library of GNU."""
     arrow = sys.modules.get("pyarrow")
     if arrow is not None:

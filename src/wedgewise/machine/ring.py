@@ -56,7 +56,7 @@ class Bus(Protocol):
     def fetch(self, address: int, buffer: Bytes) -> Mark:
         """Start a copy from the device."""
 
-    def settle(self) -> None:
+    def wait(self) -> None:
         """Wait until no copy is under way."""
 
 
@@ -97,26 +97,23 @@ class Ring:
 
         Both are C-contiguous. However this ends, by Ctrl-C too, nothing is on its way afterwards.
         """
-        flat, address = _bytes(source), self._bus.address(target)
-        self._bus.follow()
-        try:
-            run_tasks(lambda piece, _: self._send(flat, address, piece), _pieces(flat), _threads())
-        finally:
-            self._bus.settle()
+        self._in_pieces(self._send, _bytes(source), self._bus.address(target))
 
     def fetch(self, source: Any, target: NDArray[Any]) -> None:
         """Copy an array of the device to one of as many bytes; otherwise as `send`."""
-        flat, address = _bytes(target), self._bus.address(source)
+        self._in_pieces(self._fetch, _bytes(target), self._bus.address(source))
+
+    def _in_pieces(self, copy: Callable[[Bytes, int, int], object], flat: Bytes, address: int) -> None:
         self._bus.follow()
         try:
-            run_tasks(lambda piece, _: self._fetch(address, flat, piece), _pieces(flat), _threads())
+            run_tasks(lambda piece, _: copy(flat, address, piece), _pieces(flat), _threads())
         finally:
-            self._bus.settle()
+            self._bus.wait()
 
     def stage(self, source: NDArray[Any], target: Any) -> None:
         """Start to copy an array to the device from the calling thread alone.
 
-        On return `source` may change; `target` is complete after `settle`. Whoever made `target` calls `follow` before.
+        On return `source` may change; `target` is complete after `wait`. Whoever made `target` calls `follow` before.
         """
         flat, address = _bytes(source), self._bus.address(target)
         for piece in range(_pieces(flat)):
@@ -127,7 +124,7 @@ class Ring:
         flat, address = _bytes(source), self._bus.address(target)
 
         def send(piece: int, _: int) -> Moved:
-            return self._send_timed(flat, address, piece, stamp)
+            return self._send(flat, address, piece, stamp)
 
         return tuple(run_tasks(send, _pieces(flat), min(STAGING_THREADS, _threads())))
 
@@ -135,19 +132,11 @@ class Ring:
         """Let later copies wait for all that the calling thread has started on the device."""
         self._bus.follow()
 
-    def settle(self) -> None:
+    def wait(self) -> None:
         """Wait until no copy is under way."""
-        self._bus.settle()
+        self._bus.wait()
 
-    def _send(self, source: Bytes, address: int, piece: int) -> None:
-        begin = piece * PIECE_BYTES
-        part = source[begin : begin + PIECE_BYTES]
-        with self._free_slot() as slot:
-            buffer = slot.buffer(self._bus, len(part))
-            buffer[:] = part
-            slot.sent = self._bus.send(buffer, address + begin)
-
-    def _send_timed(self, source: Bytes, address: int, piece: int, stamp: Callable[[], Stamp]) -> Moved:
+    def _send(self, source: Bytes, address: int, piece: int, stamp: Callable[[], Any] = lambda: None) -> Moved:
         begin = piece * PIECE_BYTES
         part = source[begin : begin + PIECE_BYTES]
         with self._free_slot() as slot:
@@ -159,7 +148,7 @@ class Ring:
             slot.sent = self._bus.send(buffer, address + begin)
             return Moved(filled, before, stamp(), len(part))
 
-    def _fetch(self, address: int, target: Bytes, piece: int) -> None:
+    def _fetch(self, target: Bytes, address: int, piece: int) -> None:
         begin = piece * PIECE_BYTES
         part = target[begin : begin + PIECE_BYTES]
         with self._free_slot() as slot:

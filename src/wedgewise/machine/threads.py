@@ -35,7 +35,7 @@ def run_tasks(
     workers = min(threads, tasks)
     if workers <= 1:
         return _run_here(task, tasks, on_done)
-    return _Crew(task, tasks, workers, on_done, on_stop).run()
+    return _Threads(task, tasks, workers, on_done, on_stop).run()
 
 
 def _run_here(task: Callable[[int, int], Result], tasks: int, on_done: Callable[[int], None] | None) -> list[Result]:
@@ -47,7 +47,7 @@ def _run_here(task: Callable[[int, int], Result], tasks: int, on_done: Callable[
     return results
 
 
-class _Crew(Generic[Result]):
+class _Threads(Generic[Result]):
     """The threads of one `run_tasks` call."""
 
     def __init__(
@@ -102,11 +102,9 @@ class _Crew(Generic[Result]):
         return bool(self.threads)
 
     def _wait(self, ended: threading.Event) -> None:
-        if self.on_done is None:
-            ended.wait()  # a signal handler runs in between
-            return
-        while not ended.wait(WAIT_SECONDS):
-            self.on_done(len(self.results))
+        while not ended.wait(WAIT_SECONDS):  # a signal that another thread took wakes nobody, and is heard in between
+            if self.on_done is not None:
+                self.on_done(len(self.results))
 
     def _work(self, worker: int) -> None:
         try:

@@ -30,7 +30,7 @@ from wedgewise.prepare.clean_arrays import (
     sort_pairs_by_arrays,
     temporary_bytes,
 )
-from wedgewise.prepare.radix import MAX_ID, SortedKeys, changed, sort_pairs
+from wedgewise.prepare.radix import MAX_ID, SortedKeys, changed, counting_workers, sort_pairs
 from wedgewise.stages import CleanReport, DeviceSimpleGraph, EdgeList, Ids, Keys, Labels, SimpleGraph
 from wedgewise.stages.labels import pick_labels
 from wedgewise.stages.limits import DEFAULT_LIMITS, MAX_LABEL, Limits
@@ -100,6 +100,11 @@ def clean_on_device(
         labels = range(slot_count)
     report = _report(edge_list, len(pairs), found)
     return DeviceSimpleGraph(len(degrees), found.keys, slots, slot_count, degrees, labels, report)
+
+
+def clean_bytes(pairs: int, vertices: int, threads: int) -> int:
+    """Peak of `clean` beyond the pairs: two key buffers, and counts and marks of vertices."""
+    return 16 * pairs + (13 + 4 * counting_workers(pairs, vertices, threads)) * vertices
 
 
 def clean_device_bytes(pairs: int, itemsize: int, vertices: int) -> int:

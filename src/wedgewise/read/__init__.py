@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from importlib import import_module
-from types import NoneType
 from typing import TYPE_CHECKING, BinaryIO
 
 from wedgewise.errors import InputError, UnknownNameError
@@ -20,8 +19,7 @@ from wedgewise.stages.limits import Limits, checked_limits
 
 if TYPE_CHECKING:
     from wedgewise.read.content import Content
-    from wedgewise.read.pieces import PairPieces
-    from wedgewise.read.receiver import Receiver
+    from wedgewise.read.pieces import PairPieces, Receiver
 
 __all__ = ["FORMATS", "LABELS", "read_edges"]
 
@@ -37,7 +35,7 @@ class TableReading:
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class ReadOptions:
     """How to read, whatever the format; `whole` where all pairs will be in memory anyway.
 
     ``in_table`` takes the place of `labels` and `columns` where the format is a table.
@@ -51,38 +49,27 @@ class Request:
     whole: bool = False
     in_table: TableReading | None = None
 
-    def of_table(self) -> Request:
+    def of_table(self) -> ReadOptions:
         """The same for a table."""
         if self.in_table is None:
             return self
         return replace(self, labels=self.in_table.labels, columns=self.in_table.columns)
 
 
-Reader = Callable[["Content", Request], "PairPieces"]
+Reader = Callable[["Content", ReadOptions], "PairPieces"]
 
 
-def _text(content: Content, request: Request) -> PairPieces:
-    from wedgewise.read.text import pieces_of_text
-
-    request = request.of_table()
-    return pieces_of_text(
-        content,
-        labels=request.labels,
-        columns=request.columns,
-        limits=request.limits,
-        threads=request.threads,
-        receiver=request.receiver,
-        whole=request.whole,
-    )
+def _text(content: Content, options: ReadOptions) -> PairPieces:
+    return _load("text", "pieces_of_text")(content, options.of_table())
 
 
 def _table(module: str, reader: str) -> Reader:
     """A reader of tables, whose columns may hold integers or text."""
 
-    def read(content: Content, request: Request) -> PairPieces:
-        request = request.of_table()
-        request.columns.check_header_unused(content.name)
-        return _load(module, reader)(content, request.limits, request.labels, request.columns)
+    def read(content: Content, options: ReadOptions) -> PairPieces:
+        options = options.of_table()
+        options.columns.check_header_unused(content.name)
+        return _load(module, reader)(content, options.limits, options.labels, options.columns)
 
     return read
 
@@ -90,12 +77,12 @@ def _table(module: str, reader: str) -> Reader:
 def _integers(module: str, reader: str, *, can_be_whole: bool = False) -> Reader:
     """A reader of a format that holds integers and nothing else; some read all of it at once where that is wanted."""
 
-    def read(content: Content, request: Request) -> PairPieces:
-        if request.labels == "text":
+    def read(content: Content, options: ReadOptions) -> PairPieces:
+        if options.labels == "text":
             raise InputError(f'{content.name}: labels="text" where the format holds integers; leave labels out')
-        request.columns.check_unused(content.name, "the format has no columns to choose from")
-        how = (request.whole,) if can_be_whole else ()
-        return _load(module, reader)(content, request.limits, *how)
+        options.columns.check_unused(content.name, "the format has no columns to choose from")
+        whole = (options.whole,) if can_be_whole else ()
+        return _load(module, reader)(content, options.limits, *whole)
 
     return read
 
@@ -144,7 +131,7 @@ def read_edges(
     limits : caps on what is read; `wedgewise.stages.limits.Limits` has the defaults
     threads : threads that parse text; by default all that this process may use
     receiver : gets the same pairs, parts of them while later ones are still being parsed where the format allows
-        (see `wedgewise.read.receiver`)
+        (see `wedgewise.read.pieces`)
     in_table : what takes the place of `labels` and `columns` where the file turns out to be text or a table
 
     Raises
@@ -168,8 +155,8 @@ def read_edges(
 
     check_names(format, labels)
     limits = checked_limits(limits)
-    request = Request(labels, columns, limits, granted_threads(threads), receiver, whole=True, in_table=in_table)
-    with open_pairs(source, format, request) as (_, pieces):
+    options = ReadOptions(labels, columns, limits, granted_threads(threads), receiver, whole=True, in_table=in_table)
+    with open_pairs(source, format, options) as pieces:
         edge_list = edges_of_pieces(pieces, limits)
         if receiver is not None and not receiver.begun:
             receiver.take(edge_list.pairs)
@@ -178,21 +165,22 @@ def read_edges(
 
 @contextmanager
 def open_pairs(
-    source: str | os.PathLike[str] | BinaryIO, format: str | None, request: Request
-) -> Iterator[tuple[Content, PairPieces]]:
-    """The pairs of a file in pieces, and the file, which is closed behind the block."""
+    source: str | os.PathLike[str] | BinaryIO, format: str | None, options: ReadOptions
+) -> Iterator[PairPieces]:
+    """The pairs of a file in pieces; the file is closed behind the block."""
     from wedgewise.read.content import open_content
     from wedgewise.read.sniff import sniff
 
-    with open_content(source, request.limits, format=format, threads=request.threads) as content:
-        yield content, FORMATS[format or sniff(content)](content, request)
+    with open_content(source, options.limits, format=format, threads=options.threads) as content:
+        yield FORMATS[format or sniff(content)](content, options)
 
 
 def check_names(format: str | None, labels: str) -> None:
     """Refuse names that nothing has."""
-    check_type("format", format, (str, NoneType), "the name of a format")
-    check_type("labels", labels, str, f"one of {', '.join(LABELS)}")
-    if format is not None and format not in FORMATS:
-        raise UnknownNameError(f"no format named {format!r}; there are: {', '.join(FORMATS)}")
-    if labels not in LABELS:
+    if format is not None:
+        check_type("format", format, str, "the name of a format")
+        if format not in FORMATS:
+            raise UnknownNameError(f"no format named {format!r}; there are: {', '.join(FORMATS)}")
+    if not isinstance(labels, str) or labels not in LABELS:
+        check_type("labels", labels, str, f"one of {', '.join(LABELS)}")
         raise UnknownNameError(f"no kind of labels named {labels!r}; there are: {', '.join(LABELS)}")

@@ -197,7 +197,7 @@ def _parsed(header: bytes, body: int) -> Message:
         batch = batch.table(1)
     buffers = tuple((begin, length) for begin, length in batch.structs(2, "<qq", BUFFER_BYTES))
     variadic = tuple(count for (count,) in batch.structs(4, "<q", 8))
-    return Message(kind, body, size, buffers, variadic, batch.place(3) is not None)
+    return Message(kind, body, size, buffers, variadic, batch.position(3) is not None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,7 +211,7 @@ class _Table:
     def root(cls, text: bytes) -> _Table:
         return cls(text, _unpacked("<I", text, 0))
 
-    def place(self, field: int) -> int | None:
+    def position(self, field: int) -> int | None:
         """Where a field lies; None where the table does not have it."""
         offsets = self.at - _unpacked("<i", self.text, self.at)
         slot = 4 + 2 * field
@@ -222,21 +222,21 @@ class _Table:
 
     def number(self, field: int, form: str) -> int:
         """A number, 0 where it is left out."""
-        place = self.place(field)
-        return 0 if place is None else _unpacked(form, self.text, place)
+        position = self.position(field)
+        return 0 if position is None else _unpacked(form, self.text, position)
 
     def table(self, field: int) -> _Table:
-        place = self.place(field)
-        if place is None:
+        position = self.position(field)
+        if position is None:
             raise IndexError
-        return _Table(self.text, place + _unpacked("<I", self.text, place))
+        return _Table(self.text, position + _unpacked("<I", self.text, position))
 
     def structs(self, field: int, form: str, size: int) -> Iterator[tuple[int, ...]]:
         """The structs of a vector."""
-        place = self.place(field)
-        if place is None:
+        position = self.position(field)
+        if position is None:
             return
-        vector = place + _unpacked("<I", self.text, place)
+        vector = position + _unpacked("<I", self.text, position)
         for number in range(_unpacked("<I", self.text, vector)):
             yield struct.unpack_from(form, self.text, vector + 4 + number * size)
 

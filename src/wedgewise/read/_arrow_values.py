@@ -16,12 +16,12 @@ from numpy.typing import NDArray
 
 from wedgewise.read.checks import finite_weights, interleave, kept_type
 from wedgewise.read.pieces import Piece
-from wedgewise.stages.labels import LabelTable, TextLabels
+from wedgewise.stages.label_table import LabelTable
+from wedgewise.stages.labels import TextLabels
 from wedgewise.stages.limits import Limits
 
 SLICE_ROWS = 1 << 16
 SLICE_BYTES = 2 << 20  # of text
-SMALL_BYTES = 1 << 20  # that are not asked for
 DICTIONARY_BYTES = 40  # that an entry of a dictionary takes beside its text
 NUMBERED_COPIES = 3  # of texts while they are numbered, beside the table that keeps them
 LABEL_BYTES = 32  # that a label takes while it is numbered: where it begins, twice, its length, its number
@@ -99,8 +99,8 @@ def _one_code(column: Any) -> tuple[Codes, Any] | None:
 
     if types.is_dictionary(column.type):
         indices = column.indices
-        places = indices.fill_null(0) if indices.null_count else indices
-        codes = _array(places).astype(np.int64)
+        positions = indices.fill_null(0) if indices.null_count else indices
+        codes = _array(positions).astype(np.int64)
         if indices.null_count:
             codes[indices.is_null().to_numpy(zero_copy_only=False)] = -1
         return codes, column.dictionary
@@ -173,9 +173,9 @@ class GrowingWeights:
             finite_weights(values, self._name)
         end = self._rows + len(values)
         if end > len(self._held):
-            room = max(end, GROWN_WEIGHTS, len(self._held) * 9 // 8)
-            self._limits.check_memory((room - len(self._held)) * self._held.itemsize, path=self._name)
-            self._held.resize(room, refcheck=False)
+            length = max(end, GROWN_WEIGHTS, len(self._held) * 9 // 8)
+            self._limits.check_memory((length - len(self._held)) * self._held.itemsize, path=self._name)
+            self._held.resize(length, refcheck=False)
         self._held[self._rows : end] = values
         self._rows = end
 
@@ -204,7 +204,8 @@ class TextPairs:
 
     def __init__(self, limits: Limits, name: str) -> None:
         self._limits, self._name = limits, name
-        self._table = LabelTable(ask=partial(limits.check_memory, path=name))
+        self._ask_for = partial(limits.check_memory, path=name)
+        self._table = LabelTable(ask=self._ask_for)
         self._dictionaries: list[_Dictionary | None] = [None, None]
 
     def labels(self) -> TextLabels:
@@ -226,21 +227,17 @@ class TextPairs:
         known = [self._dictionary(role, values) for role, (_, values) in enumerate(ends)]
         first = [_first_rows(codes, entry.numbers) for (codes, _), entry in zip(ends, known, strict=True)]
         order = np.argsort(np.concatenate([2 * rows + role for role, (_, rows) in enumerate(first)]))
-        places = np.empty(len(order), np.int64)
-        places[order] = np.arange(len(order))
+        positions = np.empty(len(order), np.int64)
+        positions[order] = np.arange(len(order))
         cut = len(first[0][0])
         self._ask_for(
             sum(int(np.diff(entry.labels.offsets)[new].sum()) for entry, (new, _) in zip(known, first, strict=True))
         )
         texts = [entry.labels.take(new) for entry, (new, _) in zip(known, first, strict=True)]
-        numbered = self._number(texts, [places[:cut], places[cut:]])
-        for entry, (new, _), here in zip(known, first, (places[:cut], places[cut:]), strict=True):
+        numbered = self._number(texts, [positions[:cut], positions[cut:]])
+        for entry, (new, _), here in zip(known, first, (positions[:cut], positions[cut:]), strict=True):
             entry.numbers[new] = numbered[here]
         return interleave(*(entry.numbers[codes] for entry, (codes, _) in zip(known, ends, strict=True)))
-
-    def _ask_for(self, more: int) -> None:
-        if more > SMALL_BYTES:
-            self._limits.check_memory(more, path=self._name)
 
     def _dictionary(self, role: int, values: Any) -> _Dictionary:
         """What is known of these values: files refer to one dictionary in batch after batch."""
@@ -259,13 +256,13 @@ class TextPairs:
             self._ask_for(_text_bytes(values))
         return TextLabels.of_arrow(values.cast(pyarrow.large_string()))
 
-    def _number(self, texts: list[TextLabels], places: list[Codes]) -> NDArray[np.uint32]:
-        """The numbers of labels of two columns; `places` say in which order they stand."""
+    def _number(self, texts: list[TextLabels], positions: list[Codes]) -> NDArray[np.uint32]:
+        """The numbers of labels of two columns; `positions` say in which order they stand."""
         rows, size = sum(map(len, texts)), sum(text.nbytes for text in texts)
         self._ask_for(NUMBERED_COPIES * size + LABEL_BYTES * rows)
         begins, lengths = np.empty(rows, np.uint64), np.empty(rows, np.uint32)
         before = 0
-        for text, here in zip(texts, places, strict=True):
+        for text, here in zip(texts, positions, strict=True):
             begins[here] = text.offsets[:-1] + (before - text.offsets[0])
             lengths[here] = np.diff(text.offsets)
             before += int(text.offsets[-1] - text.offsets[0])
@@ -277,10 +274,10 @@ class TextPairs:
 
 def _are_same(first: Any, second: Any) -> bool:
     """Whether two arrays hold the same values: at one place, as in Arrow's files, or in copies, as in Parquet's."""
-    return _place(first) == _place(second) or bool(first.type == second.type and first.equals(second))
+    return _position(first) == _position(second) or bool(first.type == second.type and first.equals(second))
 
 
-def _place(values: Any) -> tuple[Any, ...]:
+def _position(values: Any) -> tuple[Any, ...]:
     return values.type, len(values), values.offset, *(buffer and buffer.address for buffer in values.buffers())
 
 

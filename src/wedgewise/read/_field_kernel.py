@@ -96,10 +96,10 @@ def find_fields(
     labels: Fields,
     weights: Fields,
 ) -> tuple[Any, Any, Any, Any, Any]:
-    """Write where the labels of the rows in ``text[begin:end]`` are, and their weights where there is room for these.
+    """Write where the labels of the rows in ``text[begin:end]`` are, and of their weights, if an array is given.
 
-    `columns` has the positions of source, target and weight; the last one means nothing without room for weights.
-    `labels` has room for two per line.
+    `columns` has the positions of source, target and weight; the last one means nothing without such an array.
+    `labels` holds two per line.
 
     Returns ``(status, position, rows, width, comments)``: where the first line starts that was not accepted, the rows
     before it, the most columns of one of them, and the comments.

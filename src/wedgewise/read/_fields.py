@@ -19,7 +19,8 @@ from numpy.typing import NDArray
 
 from wedgewise.machine.jit import JIT_DISABLED, kernel_view
 from wedgewise.machine.threads import run_tasks
-from wedgewise.read import _field_kernel, _text_chunks
+from wedgewise.read import ReadOptions, _field_kernel, _text_chunks
+from wedgewise.read._byte_pieces import Bytes
 from wedgewise.read._text_chunks import cut_at_newlines, lines_in, lines_of_chunks
 from wedgewise.read._text_kernel import PARSED
 from wedgewise.read._text_layout import Layout
@@ -33,10 +34,10 @@ from wedgewise.read._text_lines import (
     label_value,
     weight_value,
 )
-from wedgewise.read.content import Bytes
 from wedgewise.read.pieces import GrowingPairs
-from wedgewise.stages.labels import LabelTable, TextLabels
-from wedgewise.stages.limits import MAX_LABEL, Limits
+from wedgewise.stages.label_table import LabelTable
+from wedgewise.stages.labels import TextLabels
+from wedgewise.stages.limits import MAX_LABEL
 
 KERNEL_BYTES = 2 * 2**20
 MAX_NARROW = 2**32 - 1
@@ -85,19 +86,14 @@ class FieldReader:
     parse at a time. Text labels: see `LabelTable`.
     """
 
-    def __init__(
-        self, path: str, layout: Layout, limits: Limits, threads: int, expected_pairs: int | None = None
-    ) -> None:
+    def __init__(self, path: str, layout: Layout, options: ReadOptions, expected_pairs: int | None) -> None:
         self.width = self.comments = 0
-        self._path = path
-        self._layout = layout
-        self._limits = limits
-        self._threads = threads
+        self._path, self._layout = path, layout
+        self._limits, self._threads = options.limits, options.threads
         self._lines = layout.lines_before
-        self._table = LabelTable(ask=partial(limits.check_memory, path=path))
-        self._pairs = GrowingPairs(limits, path, expected_pairs=expected_pairs)
+        self._table = LabelTable(ask=partial(options.limits.check_memory, path=path))
+        self._pairs = GrowingPairs(options.limits, path, expected_pairs=expected_pairs)
         self._weights: list[NDArray[np.float64]] = []
-        self._rows = 0
 
     def add_lines(self, text: Bytes) -> None:
         """Take in whole lines; raise at the first faulty one."""
@@ -110,7 +106,7 @@ class FieldReader:
     def _add_chunks(self, text: Bytes, cuts: list[int], takes_kernels: bool) -> None:
         """Take in one chunk for every thread."""
         lines = lines_of_chunks(text, cuts, self._threads)
-        self._ask(LINE_BYTES * sum(lines))
+        self._limits.check_memory(LINE_BYTES * sum(lines), path=self._path)
 
         def read(chunk: int, _worker: int) -> _Chunk | None:
             return self._parse(text, cuts[chunk], cuts[chunk + 1], lines[chunk]) if takes_kernels else None
@@ -125,20 +121,19 @@ class FieldReader:
         """The ends of all rows since the last call, shape (k, 2); the reader gives up its own copy."""
         return self._pairs.array()
 
+    @property
     def weights(self) -> NDArray[np.float64] | None:
-        """The weights of all rows; the reader gives up its own copy."""
-        return None if self._layout.ends.weight is None else np.concatenate([np.empty(0), *self._weights])
+        """The weights of all rows, None where they are not read."""
+        return None if self._layout.form.ends.weight is None else np.concatenate([np.empty(0), *self._weights])
 
+    @property
     def names(self) -> TextLabels | None:
         """The text labels by number; None where labels are integers."""
         return self._table.labels() if self._layout.kind == "text" else None
 
-    def _ask(self, more: int) -> None:
-        self._limits.check_memory(more, path=self._path)
-
     def _parse(self, text: Bytes, begin: int, end: int, lines: int) -> _Chunk | None:
         """The rows of a chunk by kernels; None where a line has to be looked at."""
-        ends = self._layout.ends
+        ends = self._layout.form.ends
         columns = np.array([ends.source, ends.target, ends.weight or 0], np.uint64)
         weighed = 0 if ends.weight is None else lines
         fields, weight_fields = _room_for(2 * lines), _room_for(weighed)
@@ -171,41 +166,38 @@ class FieldReader:
 
     def _inspect(self, chunk: Bytes) -> _Chunk:
         """The rows of a chunk line by line; raise at the first faulty one."""
-        rows, weights, numbers = list[Row](), list[float](), set[int]()
-        for row, number in self._inspected(chunk):
+        rows, weights, comments = list[Row](), list[float](), 0
+        for number, line, row in self._inspected(chunk):
+            if row is None:
+                comments += begins_like_comment(line)
+                continue
             rows.append(row)
-            numbers.add(number)
             if row.weight is not None:
                 weight = weight_value(row.weight)
                 if isinstance(weight, Fault):
                     weight.raise_at(self._path, number)
                 weights.append(weight)
         width = max((row.width for row in rows), default=0)
-        comments = sum(begins_like_comment(line) for number, line in self._numbered(chunk) if number not in numbers)
-        kept = None if self._layout.ends.weight is None else np.array(weights, np.float64)
+        kept = None if self._layout.form.ends.weight is None else np.array(weights, np.float64)
         labels = [label for row in rows for label in (row.source, row.target)]
         if self._layout.kind == "int":
             integers = np.array([label_value(label) for label in labels], np.uint64)
-            return _Chunk(_narrowed(integers), kept, width, comments)
+            narrow = integers.astype(np.uint32) if int(integers.max(initial=0)) <= MAX_NARROW else integers
+            return _Chunk(narrow, kept, width, comments)
         lengths = np.array([len(label) for label in labels], np.uint32)
         begins = (np.cumsum(lengths, dtype=np.uint64) - lengths).astype(np.uint64)
         texts = np.frombuffer(b"".join(labels), np.uint8)
         return _Chunk(self._looked_up(texts, begins, lengths), kept, width, comments)
 
-    def _numbered(self, chunk: Bytes) -> Iterator[tuple[int, bytes]]:
-        """The lines of a chunk and their numbers in the file."""
-        return enumerate(lines_in(chunk), start=self._lines + 1)
-
-    def _inspected(self, chunk: Bytes) -> Iterator[tuple[Row, int]]:
-        """The rows of a chunk and the numbers of their lines."""
+    def _inspected(self, chunk: Bytes) -> Iterator[tuple[int, bytes, Row | None]]:
+        """The lines of a chunk with their numbers in the file, and the row of each, None for a comment or a blank."""
         inspect, form = inspect_integers if self._layout.kind == "int" else inspect_text, self._layout.form
-        for number, line in self._numbered(chunk):
+        for number, line in enumerate(lines_in(chunk), start=self._lines + 1):
             check_length(len(line), self._limits, self._path, number)
             row = inspect(line, form)
             if isinstance(row, Fault):
                 row.raise_at(self._path, number)
-            if row is not None:
-                yield row, number
+            yield number, line, row
 
     def _add(self, chunk: _Chunk, text: Bytes) -> bool:
         """Keep the rows of a chunk; False, and nothing is kept, where a label is no text: its line has to be found."""
@@ -220,15 +212,14 @@ class FieldReader:
             self._weights.append(chunk.weights)
         self.width = max(self.width, chunk.width)
         self.comments += chunk.comments
-        self._rows += len(ends) // 2
-        self._limits.check("pairs", self._rows, path=self._path)
         return True
 
     def _refuse_names(self, ends: NDArray[Any], text: Bytes) -> None:
         """Raise at the line that has one name too many."""
         beyond = int(np.argmax(ends >= self._limits.vertices))
-        _, line = next(islice(self._inspected(text), beyond // 2, None))
-        self._limits.check("vertices", self._limits.vertices + 1, path=f"{self._path}:{line}")
+        numbers = (number for number, _, row in self._inspected(text) if row is not None)
+        number = next(islice(numbers, beyond // 2, None))
+        self._limits.check("vertices", self._limits.vertices + 1, path=f"{self._path}:{number}")
 
 
 def _room_for(fields: int) -> _field_kernel.Fields:
@@ -287,7 +278,3 @@ def _are_texts(labels: TextLabels) -> bool:
     except UnicodeDecodeError:
         return False
     return "\0" not in text and not bool(((starts & np.uint8(0xC0)) == np.uint8(0x80)).any())
-
-
-def _narrowed(labels: NDArray[np.uint64]) -> NDArray[Any]:
-    return labels.astype(np.uint32) if int(labels.max(initial=0)) <= MAX_NARROW else labels

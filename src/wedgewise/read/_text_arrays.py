@@ -137,9 +137,9 @@ def _count_columns(
 def _fold(span: NDArray[np.uint8], begins: NDArray[np.int64], ends: NDArray[np.int64]) -> NDArray[np.uint64]:
     """The values of runs of at most 18 digits."""
     values = np.zeros(len(begins), dtype=np.uint64)
-    for place in range(int((ends - begins).max(initial=0))):
-        at = ends - 1 - place
+    for digit in range(int((ends - begins).max(initial=0))):
+        at = ends - 1 - digit
         inside = at >= begins
         digits = np.where(inside, span[np.maximum(at, 0)] - np.uint8(48), 0)
-        values += digits.astype(np.uint64) * np.uint64(10**place)
+        values += digits.astype(np.uint64) * np.uint64(10**digit)
     return values

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 import numpy as np
 
 from wedgewise.machine.threads import run_tasks
-from wedgewise.read.content import Bytes, Content
+from wedgewise.read._byte_pieces import Bytes
+from wedgewise.read.content import Content
 from wedgewise.stages.limits import Limits
 
 CHUNK_BYTES = 4 * 2**20
@@ -64,8 +65,13 @@ def cut_at_newlines(text: Bytes, chunk_bytes: int, line_bytes: int) -> list[int]
 
 
 def lines_of_chunks(text: Bytes, cuts: list[int], threads: int) -> list[int]:
-    """Lines per chunk: what bounds its rows."""
-    return run_tasks(lambda chunk, _: _count_lines(text[cuts[chunk] : cuts[chunk + 1]]), len(cuts) - 1, threads)
+    """Lines per chunk, the last one with its newline or without: what bounds its rows."""
+
+    def count(chunk: int, _worker: int) -> int:
+        part = text[cuts[chunk] : cuts[chunk + 1]]
+        return count_newlines(part) + int(part[-1] != ord("\n"))
+
+    return run_tasks(count, len(cuts) - 1, threads)
 
 
 def lines_in(chunk: Bytes) -> Iterator[bytes]:
@@ -104,8 +110,3 @@ def _behind_last_newline(text: Bytes) -> int:
         end = begin
         window *= 2
     return 0
-
-
-def _count_lines(text: Bytes) -> int:
-    """Lines of a chunk, the last one with its newline or without."""
-    return count_newlines(text) + int(text[-1] != ord("\n"))

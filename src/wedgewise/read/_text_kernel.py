@@ -264,7 +264,7 @@ def parse_range(
     mask: Any,
     out: NDArray[Any],
 ) -> tuple[Any, Any, Any, Any, Any]:
-    """Write the pairs of the lines in ``text[begin:end]`` to `out`, which has room for two labels per line.
+    """Write the pairs of the lines in ``text[begin:end]`` to `out`, which holds two labels per line.
 
     Positions, `line_limit` in bytes, `width` and `mask` are uint64; `mask` is the largest label, 2^32 - 1 or 2^63 - 1.
     `delimiter` is the uint8 of a comma, semicolon or tab, or of a space for any run of blanks.

@@ -17,19 +17,19 @@ from dataclasses import dataclass
 from enum import Enum, auto
 
 from wedgewise.errors import InputError
+from wedgewise.read import ReadOptions
 from wedgewise.read._text_lines import (
     BLANK,
     BLANKS,
     Fault,
     LabelKind,
     RowFormat,
-    begins_like_comment,
     check_length,
     content_of,
     label_value,
     shown,
 )
-from wedgewise.read._text_separator import Fields, fields_of, find_separator, is_number
+from wedgewise.read._text_separator import Fields, fields_of, find_separator, is_number, numbers_at
 from wedgewise.read.columns import (
     FIRST_TWO,
     ColumnChoice,
@@ -73,24 +73,19 @@ class Layout:
     notes: tuple[str, ...] = ()
 
     @property
-    def ends(self) -> Ends:
-        """The columns that are read."""
-        return self.form.ends
-
-    @property
     def is_plain(self) -> bool:
         """Whether rows begin with two integers and nothing else is read of them."""
-        return self.kind == "int" and self.ends == FIRST_TWO and not self.has_quotes
+        return self.kind == "int" and self.form.ends == FIRST_TWO and not self.has_quotes
 
     @property
     def used(self) -> tuple[Column, ...]:
         """The columns that are read, by name where they have names of their own."""
-        return self.ends.used(without_generated(self.header or ()) or None)
+        return self.form.ends.used(self.header and without_generated(self.header))
 
     def ignored(self, width: int) -> tuple[Column, ...]:
         """The columns that are not read, where the widest row has so many."""
-        names = without_generated(self.header or ()) or None
-        return self.ends.ignored(names, width if self.header is None else len(self.header))
+        names = self.header and without_generated(self.header)
+        return self.form.ends.ignored(names, width if self.header is None else len(self.header))
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,9 +107,9 @@ class _Sample:
     marked: list[_Line]
     comment: bytes
 
-    def fields(self, lines: list[_Line], delimiter: bytes) -> list[Fields]:
-        """The columns of some lines."""
-        return [fields_of(self.head[line.begin : line.end], delimiter) for line in lines]
+    def texts(self, lines: list[_Line]) -> list[bytes]:
+        """Some lines as they are."""
+        return [self.head[line.begin : line.end] for line in lines]
 
 
 class _Verdict(Enum):
@@ -142,8 +137,9 @@ class _Reading:
         return (f"{said}: {delimiter.decode().join(self.header)[:400]}",)
 
 
-def find_layout(content: Beginning, labels: str, limits: Limits, choice: ColumnChoice) -> Layout:
+def find_layout(content: Beginning, options: ReadOptions) -> Layout:
     """Decide how to read `content` from its first data lines; raise for faults in the lines before them."""
+    labels, limits, choice = options.labels, options.limits, options.columns
     sample = _sample(content, limits)
     head, is_guessed = sample.head, choice.header == "auto"
     check_encoding(head[:HEAD_BYTES], content.name)
@@ -152,8 +148,9 @@ def find_layout(content: Beginning, labels: str, limits: Limits, choice: ColumnC
         kind: LabelKind = "text" if labels == "text" else "int"
         return Layout(kind, RowFormat(BLANK), start, 0, is_guessed=is_guessed)
     first = sample.lines[0]
-    delimiter = find_separator(content.name, [head[line.begin : line.end] for line in sample.lines], labels)
-    rows = sample.fields(sample.lines, delimiter)
+    lines = sample.texts(sample.lines)
+    delimiter = find_separator(content.name, lines, labels)
+    rows = fields_of(lines, delimiter)
     reading = _decide(content.name, rows, _comment_names(sample.comment, delimiter, rows), choice, labels)
     begin, lines_before = first.begin, first.number - 1
     if reading.header is not None and not reading.is_comment:
@@ -161,7 +158,7 @@ def find_layout(content: Beginning, labels: str, limits: Limits, choice: ColumnC
     _check_skipped(head[start:begin], content.name, limits)
     form = RowFormat(delimiter, reading.ends, 0 if reading.is_comment else len(reading.header or ()))
     if form.marks_may_be_labels:
-        rows += [row for row in sample.fields(sample.marked, delimiter) if form.fits(row)]
+        rows += [row for row in fields_of(sample.texts(sample.marked), delimiter) if form.fits(row)]
     kind = _kind(rows, reading.ends, labels)
     return Layout(
         kind,
@@ -169,7 +166,7 @@ def find_layout(content: Beginning, labels: str, limits: Limits, choice: ColumnC
         begin,
         lines_before,
         reading.header,
-        wide=kind == "int" and any(_is_wide(row, reading.ends) for row in rows),
+        wide=kind == "int" and _has_wide(rows, reading.ends),
         is_guessed=is_guessed,
         has_quotes=b'"' in head[begin : sample.lines[-1].end],
         notes=reading.notes(delimiter),
@@ -207,6 +204,8 @@ def _header_verdict(path: str, rows: list[Fields], choice: ColumnChoice, labels:
     where an end of it is a label in another line below.
     """
     first, others = rows[0], rows[1:]
+    if not choice.given and all(field.isdigit() for field in first):
+        return _Verdict.EDGE
     names = _header_names(first)
     if names_given_column(names, choice):
         return _Verdict.HEADER
@@ -216,8 +215,9 @@ def _header_verdict(path: str, rows: list[Fields], choice: ColumnChoice, labels:
     numeric = tuple(position for position in further if _is_numeric(others, position))
     if any(_is_amount(first[position]) for position in numeric) and not names_known_words(names):
         return _Verdict.EDGE
-    is_above_ends = labels != "text" and _numbers_at(first, at) == 0 and _numbers_at(next(iter(others), []), at) == 2
-    is_above_others = _numbers_at(first, further) == 0 and any(first[above].lower() not in MISSING for above in numeric)
+    is_above_ends = labels != "text" and numbers_at(rows[:2], at) == [0, 2]
+    names_numbers = any(first[position].lower() not in MISSING for position in numeric)
+    is_above_others = names_numbers and numbers_at([first], further) == [0]
     if not (names_known_pair(names) or is_above_ends or is_above_others):
         return _Verdict.EDGE
     below = {row[position] for row in others if row != first for position in at if position < len(row)}
@@ -249,7 +249,9 @@ def _header_names(first: Fields) -> tuple[str, ...]:
 def _comment_names(comment: bytes, delimiter: bytes, rows: list[Fields]) -> list[tuple[str, ...]]:
     """What a comment may call the columns: as many words as every row has columns."""
     text = comment.lstrip(BLANKS + b"#%").rstrip(BLANKS + b"\r")
-    ways = fields_of(text, delimiter), [word for word in _ANY_SEPARATOR.split(text) if word]
+    if not text:
+        return []
+    ways = *fields_of([text], delimiter), [word for word in _ANY_SEPARATOR.split(text) if word]
     return [tuple(map(shown, words)) for words in ways if all(len(row) == len(words) for row in rows)]
 
 
@@ -283,7 +285,7 @@ def _data_lines(head: bytes, complete: bool) -> _Sample:
             end = len(head)
         number += 1
         text = head[at:end].strip(BLANKS + b"\r")
-        if begins_like_comment(text):
+        if text.startswith((b"#", b"%")):
             if not lines:
                 comment = text
             elif len(marked) < SAMPLE_LINES:
@@ -297,8 +299,7 @@ def _data_lines(head: bytes, complete: bool) -> _Sample:
 def _ends_below(path: str, names: tuple[str, ...] | None, rows: list[Fields], choice: ColumnChoice) -> Ends:
     """The columns that are read of rows, below names or without."""
     width = len(names) if names is not None else max(2, *map(len, rows), 2)
-    examples = [shown(field) for field in rows[0]] if rows else []
-    return choose_columns(Table(path, width, names, lambda: _first_two_serve(rows), examples), choice)
+    return choose_columns(Table(path, width, names, lambda: _first_two_serve(rows), rows[0] if rows else ()), choice)
 
 
 def _ends_if_clear(path: str, names: tuple[str, ...] | None, rows: list[Fields], choice: ColumnChoice) -> Ends | None:
@@ -323,13 +324,8 @@ def _has_plain_rest(row: Fields) -> bool:
 def _kind(body: list[Fields], ends: Ends, labels: str) -> LabelKind:
     if labels in ("int", "text"):
         return "int" if labels == "int" else "text"
-    numeric = sum(_numbers_at(row, (ends.source, ends.target)) == 2 for row in body)
+    numeric = numbers_at(body, (ends.source, ends.target)).count(2)
     return "text" if 2 * numeric < len(body) else "int"
-
-
-def _numbers_at(row: Fields, positions: tuple[int, ...]) -> int:
-    """How many of these columns of a row are number-like."""
-    return sum(position < len(row) and is_number(row[position]) for position in positions)
 
 
 def _is_numeric(rows: list[Fields], position: int) -> bool:
@@ -343,14 +339,14 @@ def _is_amount(field: bytes) -> bool:
     return is_number(field.replace(b",", b".", 1))
 
 
-def _is_wide(row: Fields, ends: Ends) -> bool:
-    """Whether a label of the row needs more than 32 bits."""
-    labels = [row[position] for position in (ends.source, ends.target) if position < len(row)]
-    return any(label.isdigit() and label_value(label) >= 2**32 for label in labels)
+def _has_wide(rows: list[Fields], ends: Ends) -> bool:
+    """Whether a label of the rows needs more than 32 bits."""
+    labels = [row[position] for row in rows for position in (ends.source, ends.target) if position < len(row)]
+    return any(len(label) > 9 and label.isdigit() and label_value(label) >= 2**32 for label in labels)
 
 
 def _check_skipped(skipped: bytes, path: str, limits: Limits) -> None:
-    for number, line in enumerate(skipped.split(b"\n"), start=1):
+    for number, line in enumerate(skipped.split(b"\n") if skipped else (), start=1):
         check_length(len(line), limits, path, number)
         content = content_of(line)
         if isinstance(content, Fault):

@@ -203,7 +203,9 @@ def _pieces(batches: Iterable[Any], chosen: ArrowColumns, found: PairPieces, lim
             column.validate(full=True)
         for here in slices(columns):
             for column, name in zip(here[:2], chosen.names, strict=False):
-                _check_no_null(column, name, rows, found.name)
+                if (null := first_null(column)) is not None:
+                    reason = f"row {rows + null} of column {name!r} is null"
+                    raise FormatError(reason, path=found.name, remedy="drop rows with nulls")
             if weights is not None:
                 weights.add(here[2])
             if texts is None:
@@ -219,14 +221,6 @@ def _pieces(batches: Iterable[Any], chosen: ArrowColumns, found: PairPieces, lim
     if texts is not None:
         found.names = texts.labels()
         found.vertices = len(found.names)
-
-
-def _check_no_null(column: Any, name: str, rows_before: int, path: str) -> None:
-    null = first_null(column)
-    if null is not None:
-        raise FormatError(
-            f"row {rows_before + null} of column {name!r} is null", path=path, remedy="drop rows with nulls"
-        )
 
 
 def check_labels(pairs: NDArray[Any], name: str, rows_before: int = 0) -> None:

@@ -65,9 +65,9 @@ def _first_not_a_number(values: NDArray[Any]) -> str:
     return f"weights of dtype {values.dtype}"
 
 
-def interleave(sources: NDArray[Any], targets: NDArray[Any]) -> NDArray[Any]:
-    """Two index arrays as one (k, 2) array of the wider type."""
-    pairs = np.empty((len(sources), 2), np.promote_types(sources.dtype, targets.dtype))
+def interleave(sources: NDArray[Any], targets: NDArray[Any], dtype: Any = None) -> NDArray[Any]:
+    """Two index arrays as one (k, 2) array of a type, by default the wider one."""
+    pairs = np.empty((len(sources), 2), dtype or np.promote_types(sources.dtype, targets.dtype))
     pairs[:, 0] = sources
     pairs[:, 1] = targets
     return pairs

@@ -110,7 +110,8 @@ class Ends:
 
     def ignored(self, names: Sequence[Column] | None, width: int) -> tuple[Column, ...]:
         """The columns among `width` that are not read, by name where there are names."""
-        others = [position for position in range(width) if position not in self.positions]
+        read = self.positions
+        others = [position for position in range(width) if position not in read]
         return tuple(others if names is None else [names[position] for position in others])
 
 
@@ -127,20 +128,21 @@ class Table:
     width : how many columns there are
     names : of the columns; None where they have none
     first_two_serve : asked where there are more than two columns without names: whether the first two are the ends
-    examples : values of the first row, to be shown where there are no names
+    examples : fields of the first row, to be shown where there are no names
     """
 
     path: str
     width: int
     names: Sequence[Column] | None
     first_two_serve: Callable[[], bool] = lambda: False
-    examples: Sequence[str] = ()
+    examples: Sequence[bytes] = ()
 
 
 def choose_columns(table: Table, choice: ColumnChoice) -> Ends:
     """Decide which columns are the ends of an edge and its weight, or say why that is open."""
     found = {role: _resolve(table, role, column) for role, column in choice.given}
-    _check_distinct(table, found)
+    if len(set(found.values())) < len(found):
+        raise _wrong(table, f"one column is named for {' and '.join(found)}")
     missing = [role for role in ("source", "target") if role not in found]
     if missing:
         found |= zip(missing, _find_missing(table, missing, found), strict=True)
@@ -175,8 +177,8 @@ def without_generated(names: Sequence[Column]) -> Sequence[Column] | None:
 
 def _find_missing(table: Table, missing: list[str], found: dict[str, int]) -> tuple[int, ...]:
     """The positions of the ends that the user did not name."""
-    names, taken = without_generated(table.names or ()) or (), set(found.values())
-    pairs = [pair for pair in _known_pairs(names) if _agrees(pair, found)]
+    names, taken = table.names and without_generated(table.names), set(found.values())
+    pairs = [pair for pair in _known_pairs(names) if _agrees(pair, found)] if names else []
     if len(pairs) > 1:
         raise _undecided(table, "more than one pair of columns is named like the ends of an edge")
     if pairs:
@@ -224,11 +226,6 @@ def _resolve(table: Table, role: str, column: Column) -> int:
     raise _wrong(table, f"no column {column!r} to take {role}s from")
 
 
-def _check_distinct(table: Table, found: dict[str, int]) -> None:
-    if len(set(found.values())) < len(found):
-        raise _wrong(table, f"one column is named for {' and '.join(found)}")
-
-
 def _known_pairs(names: Sequence[Column], known: Iterable[tuple[str, str]] = ()) -> list[tuple[int, int]]:
     """The positions of every two columns whose names belong together, first end first."""
     at: dict[str, list[int]] = {}
@@ -267,7 +264,8 @@ def _listed(table: Table) -> str:
     if table.names is not None:
         shown = [_quoted(name) for name in table.names]
     else:
-        shown = [f"{position} ({_quoted(example)}, …)" for position, example in enumerate(table.examples)]
+        examples = [_quoted(example.decode("utf-8", "backslashreplace")) for example in table.examples]
+        shown = [f"{position} ({example}, …)" for position, example in enumerate(examples)]
         shown += [str(position) for position in range(len(shown), table.width)]
     more = f", and {len(shown) - MOST_LISTED} more" if len(shown) > MOST_LISTED else ""
     return ", ".join(shown[:MOST_LISTED]) + more

@@ -10,36 +10,30 @@ Reading stops as soon as more than ``limits.decompressed_bytes`` came out of a c
 
 from __future__ import annotations
 
-import io
 import os
 import select
 import stat
 import sys
-import threading
-from abc import ABC, abstractmethod
-from collections import deque
-from collections.abc import Callable, Generator, Iterator
-from contextlib import contextmanager
+from abc import abstractmethod
+from collections.abc import Generator, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from itertools import chain
 from pathlib import Path
-from types import TracebackType
 from typing import Any, BinaryIO
 
 import numpy as np
-from numpy.typing import NDArray
 
 from wedgewise.errors import FormatError, InputError, MissingFileError, WedgewiseError
 from wedgewise.machine.hardware import usable_threads
 from wedgewise.machine.threads import run_tasks
+from wedgewise.read._byte_pieces import Bytes, Fill, filling, made_ahead, seekable
 from wedgewise.read._decompress import PIECE_BYTES, START_BYTES, compression_of, decompress, really_is
 from wedgewise.read.sniff import names_compression, names_raw_pairs
 from wedgewise.stages.limits import Limits
 
-Bytes = NDArray[np.uint8]
-Fill = Callable[[Bytes], int]
-
 STDIN, STREAM = "<stdin>", "<stream>"
 SHARE_BYTES = 2**21  # of a plain file that a thread reads at a time
-_AHEAD_BYTES = 16 * 2**20
+FIRST_BYTES = 2**16  # of a plain file that are read once, when it is opened
 _COUNTED_BYTES = 4 * 2**20
 
 
@@ -86,7 +80,7 @@ def open_content(
     return plain
 
 
-class Content(ABC):
+class Content(AbstractContextManager["Content"]):
     """The decompressed bytes of one input.
 
     Attributes
@@ -114,7 +108,7 @@ class Content(ABC):
     def reader(self) -> Fill:
         """A function that fills arrays with the bytes from first to last, none of them twice; it returns how many.
 
-        They are fewer than there is room for at the end alone. A stream has one such function.
+        They are fewer than the array holds at the end alone. A stream has one such function.
         """
 
     def blocks(self, size: int) -> Iterator[Bytes]:
@@ -137,12 +131,7 @@ class Content(ABC):
             if filled:
                 yield block[:filled]
 
-    def __enter__(self) -> Content:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_error: object) -> None:
         self.close()
 
 
@@ -155,59 +144,63 @@ class _Plain(Content):
         self.compression = None
         self.size: int = size
         self._file, self._limits, self._threads = file, limits, threads
+        self._first = np.empty(0, np.uint8)
+        self._first = self._read_first(FIRST_BYTES)
 
     def head(self, size: int) -> bytes:
-        start = np.empty(min(size, self.size), np.uint8)
-        self._read_at(0, start)
-        return start.tobytes()
+        is_held = min(size, self.size) <= len(self._first)
+        return (self._first[:size] if is_held else self._read_first(size)).tobytes()
 
     def whole(self) -> Bytes:
         self._limits.check_memory(self.size, path=self.name)
-        everything = np.empty(self.size, np.uint8)
-        self._read_at(0, everything)
-        return everything
+        return self._read_first(self.size)
 
     def reader(self) -> Fill:
         at = 0
 
-        def fill(room: Bytes) -> int:
+        def fill(out: Bytes) -> int:
             nonlocal at
-            begin, at = at, min(self.size, at + len(room))
-            self._read_at(begin, room[: at - begin])
+            begin, at = at, min(self.size, at + len(out))
+            self._read_at(begin, out[: at - begin])
             if at < self.size and hasattr(os, "posix_fadvise"):
-                os.posix_fadvise(self._file.fileno(), at, len(room), os.POSIX_FADV_WILLNEED)
+                os.posix_fadvise(self._file.fileno(), at, len(out), os.POSIX_FADV_WILLNEED)
             return at - begin
 
         return fill
 
     def file(self) -> BinaryIO:
-        return _seekable(self.size, self._read_at)
+        return seekable(self.size, self._read_at)
 
     def close(self) -> None:
         self._file.close()
 
-    def _read_at(self, at: int, room: Bytes) -> None:
+    def _read_first(self, size: int) -> Bytes:
+        first = np.empty(min(size, self.size), np.uint8)
+        self._read_at(0, first)
+        return first
+
+    def _read_at(self, at: int, out: Bytes) -> None:
         """Fill an array from a position on; threads share what is large."""
+        if at + len(out) <= len(self._first):
+            out[:] = self._first[at : at + len(out)]
+            return
 
         def read_share(share: int, _worker: int) -> None:
             begin = share * SHARE_BYTES
-            self._read_share(at + begin, room[begin : begin + SHARE_BYTES])
+            view, position = out.data[begin : begin + SHARE_BYTES], at + begin
+            while len(view):
+                got = os.preadv(self._file.fileno(), [view], position)
+                if got == 0:
+                    raise FormatError(
+                        f"has {position:,} bytes, and had {self.size:,} when it was opened",
+                        path=self.name,
+                        remedy="wait until nobody writes to it, and read it again",
+                    )
+                position += got
+                view = view[got:]
 
         with _named(self.name):
-            run_tasks(read_share, -(-len(room) // SHARE_BYTES), self._threads)
-
-    def _read_share(self, at: int, room: Bytes) -> None:
-        view, descriptor = room.data, self._file.fileno()
-        while len(view):
-            got = os.preadv(descriptor, [view], at)
-            if got == 0:
-                raise FormatError(
-                    f"has {at:,} bytes, and had {self.size:,} when it was opened",
-                    path=self.name,
-                    remedy="wait until nobody writes to it, and read it again",
-                )
-            at += got
-            view = view[got:]
+            run_tasks(read_share, -(-len(out) // SHARE_BYTES), self._threads)
 
 
 class _Stream(Content):
@@ -245,33 +238,34 @@ class _Stream(Content):
         if self._whole is None:
             self._forbid_second_reading()
             self._is_spent = True
-            gathered, counted = self._looked, 0
+            collected, counted = self._looked, 0
             for piece in self._pieces:
-                if len(gathered) + len(piece) > counted:
+                if len(collected) + len(piece) > counted:
                     self._limits.check_memory(_COUNTED_BYTES + len(piece), path=self.name)
-                    counted = len(gathered) + len(piece) + _COUNTED_BYTES
-                gathered += piece
-            self._whole = np.frombuffer(gathered, dtype=np.uint8)
+                    counted = len(collected) + len(piece) + _COUNTED_BYTES
+                collected += piece
+            self._whole = np.frombuffer(collected, dtype=np.uint8)
         return self._whole
 
     def reader(self) -> Fill:
         if self._whole is not None:
-            return _filling(iter([self._whole.data]))
+            return filling(iter([self._whole.data]))
         self._forbid_second_reading()
         self._is_spent = True
         looked, self._looked = bytes(self._looked), bytearray()
+        pieces = chain((looked,) if looked else (), self._pieces)
         if self.compression is None:
-            return _filling(_chained(looked, self._pieces))
-        self._ahead = _made_ahead(_chained(looked, self._pieces))
-        return _filling(self._ahead)
+            return filling(pieces)
+        self._ahead = made_ahead(pieces)
+        return filling(self._ahead)
 
     def file(self) -> BinaryIO:
         data = self.whole()
 
-        def read_at(at: int, room: Bytes) -> None:
-            room[:] = data[at : at + len(room)]
+        def read_at(at: int, out: Bytes) -> None:
+            out[:] = data[at : at + len(out)]
 
-        return _seekable(len(data), read_at)
+        return seekable(len(data), read_at)
 
     def close(self) -> None:
         if self._ahead is not None:
@@ -325,18 +319,6 @@ class _Stream(Content):
             raise InputError(f"{self.name}: a stream can be read once; open it again")
 
 
-def find_compression(start: bytes, name: str, format: str | None) -> str | None:
-    """How a file is compressed, by its first bytes.
-
-    Raw pairs can have any first bytes: there the suffix decides, or, of what has no name, whether they decompress.
-    """
-    found = compression_of(start)
-    if found is None or not names_raw_pairs(name, format):
-        return found
-    is_compressed = really_is(found, start) if name in (STDIN, STREAM) else names_compression(name)
-    return found if is_compressed else None
-
-
 def _wait_for(file: BinaryIO, name: str) -> None:
     """Wait until a file that does not block has bytes to read, or has ended."""
     try:
@@ -353,65 +335,16 @@ def _wait_for(file: BinaryIO, name: str) -> None:
         select.select([descriptor], [], [])
 
 
-def _chained(first: bytes, pieces: Iterator[bytes]) -> Iterator[bytes]:
-    if first:
-        yield first
-    yield from pieces
+def find_compression(start: bytes, name: str, format: str | None) -> str | None:
+    """How a file is compressed, by its first bytes.
 
-
-def _filling(pieces: Iterator[bytes] | Iterator[memoryview]) -> Fill:
-    """A function that fills arrays with the bytes of the pieces."""
-    left = memoryview(b"")
-
-    def fill(room: Bytes) -> int:
-        nonlocal left
-        filled = 0
-        while filled < len(room):
-            if not left:
-                left = memoryview(next(pieces, b""))
-                if not left:
-                    break
-            taken = min(len(left), len(room) - filled)
-            room[filled : filled + taken] = left[:taken]
-            left = left[taken:]
-            filled += taken
-        return filled
-
-    return fill
-
-
-class _Seekable(io.RawIOBase):
-    """A file to seek in, over a function that fills arrays from a position on."""
-
-    def __init__(self, size: int, read_at: Callable[[int, Bytes], None]) -> None:
-        self._size, self._read_at = size, read_at
-        self._at = 0
-
-    def readable(self) -> bool:
-        return True
-
-    def seekable(self) -> bool:
-        return True
-
-    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        origin = {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: self._size}[whence]
-        if origin + offset < 0:
-            raise OSError("seek before the beginning")
-        self._at = origin + offset
-        return self._at
-
-    def tell(self) -> int:
-        return self._at
-
-    def readinto(self, buffer: Any) -> int:
-        count = max(0, min(len(buffer), self._size - self._at))
-        self._read_at(self._at, np.frombuffer(buffer, np.uint8)[:count])
-        self._at += count
-        return count
-
-
-def _seekable(size: int, read_at: Callable[[int, Bytes], None]) -> BinaryIO:
-    return io.BufferedReader(_Seekable(size, read_at), 2**16)
+    Raw pairs can have any first bytes: there the suffix decides, or, of what has no name, whether they decompress.
+    """
+    found = compression_of(start)
+    if found is None or not names_raw_pairs(name, format):
+        return found
+    is_compressed = really_is(found, start) if name in (STDIN, STREAM) else names_compression(name)
+    return found if is_compressed else None
 
 
 def _open(name: str) -> BinaryIO:
@@ -454,68 +387,3 @@ def _named(name: str) -> Iterator[None]:
     except Exception as error:
         reason = " ".join(f"{type(error).__name__}: {error}".split())
         raise InputError(f"{name}: cannot be read ({reason}); pass a file opened by open(path, 'rb')") from error
-
-
-def _made_ahead(pieces: Iterator[bytes]) -> Generator[bytes, None, None]:
-    """The same pieces, made by a thread of its own while the caller works on earlier ones."""
-    ahead = _Ahead(pieces)
-    producer = threading.Thread(target=ahead.produce, name="wedgewise-read", daemon=True)
-    try:
-        producer.start()
-    except RuntimeError:  # no memory for another stack: the caller makes them
-        yield from pieces
-        return
-    try:
-        while piece := ahead.take():
-            yield piece
-    finally:
-        ahead.stop()
-        producer.join()
-
-
-class _Ahead:
-    """Pieces between the thread that makes them and the one that takes them: at most some mebibytes wait."""
-
-    def __init__(self, pieces: Iterator[bytes]) -> None:
-        self._pieces = pieces
-        self._made: deque[bytes] = deque()
-        self._bytes = 0
-        self._ended: BaseException | bool = False
-        self._changed = threading.Condition()
-
-    def produce(self) -> None:
-        """Make all pieces, or as many as are wanted."""
-        ended: BaseException | bool = True
-        try:
-            for piece in self._pieces:
-                with self._changed:
-                    self._changed.wait_for(lambda: self._bytes < _AHEAD_BYTES or self._ended)
-                    if self._ended:
-                        return
-                    self._made.append(piece)
-                    self._bytes += len(piece)
-                    self._changed.notify_all()
-        except BaseException as error:  # raised again where the pieces are used
-            ended = error
-        with self._changed:
-            self._ended = ended
-            self._changed.notify_all()
-
-    def take(self) -> bytes:
-        """The next piece; none at the end."""
-        with self._changed:
-            self._changed.wait_for(lambda: self._made or self._ended)
-            if not self._made:
-                if isinstance(self._ended, BaseException):
-                    raise self._ended
-                return b""
-            piece = self._made.popleft()
-            self._bytes -= len(piece)
-            self._changed.notify_all()
-            return piece
-
-    def stop(self) -> None:
-        """No more pieces are wanted."""
-        with self._changed:
-            self._ended = True
-            self._changed.notify_all()

@@ -70,7 +70,14 @@ def _entries(stream: NumberStream, header: _Header) -> Iterator[Piece]:
         _check_columns(words, words_seen, header.width, stream.name)
         words_seen += len(words)
         if words_seen > header.entries * header.width:
-            raise _too_many(words, words_seen, header, stream.name)
+            at = len(words) - (words_seen - header.entries * header.width)
+            raise FormatError(
+                f"more entries than the declared {header.entries:,}",
+                path=stream.name,
+                line=int(words.lines[at]) + 1,
+                text=words.word(at),
+                remedy="correct the size line",
+            )
         if header.width > 2:
             _check_values(words, stream.name)
         ends = np.concatenate((waiting, _coordinates(words, header.n, stream.name).astype(waiting.dtype)))
@@ -78,7 +85,14 @@ def _entries(stream: NumberStream, header: _Header) -> Iterator[Piece]:
         waiting = ends[whole:]
         yield ends[:whole].reshape(-1, 2)
     if words_seen != header.entries * header.width:
-        raise _too_few(words_seen, header, stream)
+        entries, left_over = divmod(words_seen, header.width)
+        found = f"{entries:,} entries" + (" and a part of one" if left_over else "")
+        raise FormatError(
+            f"{found} where {header.entries:,} are declared",
+            path=stream.name,
+            line=stream.lines_taken + 1,
+            remedy="the file is truncated or its size line is wrong",
+        )
 
 
 def _read_header(stream: NumberStream, content: Content, limits: Limits) -> _Header:
@@ -172,38 +186,16 @@ def _check_values(words: Words, name: str) -> None:
 
 def _coordinates(words: Words, n: int, name: str) -> NDArray[np.int64]:
     """Rows and columns from 0 in file order."""
-    places = words.select(words.columns < 2)
-    numbers = places.integers(name, "rows and columns are integers from 1 to n")
+    coordinates = words.select(words.columns < 2)
+    numbers = coordinates.integers(name, "rows and columns are integers from 1 to n")
     outside = (numbers < 1) | (numbers > n)
     if outside.any():
         at = int(np.argmax(outside))
         raise FormatError(
             f"an index outside 1 … {n}",
             path=name,
-            line=int(places.lines[at]) + 1,
-            text=places.word(at),
+            line=int(coordinates.lines[at]) + 1,
+            text=coordinates.word(at),
             remedy="Matrix Market counts rows and columns from 1 to the declared size",
         )
     return numbers - 1
-
-
-def _too_many(words: Words, words_seen: int, header: _Header, name: str) -> FormatError:
-    at = len(words) - (words_seen - header.entries * header.width)
-    return FormatError(
-        f"more entries than the declared {header.entries:,}",
-        path=name,
-        line=int(words.lines[at]) + 1,
-        text=words.word(at),
-        remedy="correct the size line",
-    )
-
-
-def _too_few(words_seen: int, header: _Header, stream: NumberStream) -> FormatError:
-    entries, left_over = divmod(words_seen, header.width)
-    found = f"{entries:,} entries" + (" and a part of one" if left_over else "")
-    return FormatError(
-        f"{found} where {header.entries:,} are declared",
-        path=stream.name,
-        line=stream.lines_taken + 1,
-        remedy="the file is truncated or its size line is wrong",
-    )

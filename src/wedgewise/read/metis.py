@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wedgewise.errors import FormatError
+from wedgewise.read.checks import interleave
 from wedgewise.read.content import Content, open_content
 from wedgewise.read.numbers import NumberStream, Words, check_declared_bytes, header_integers
 from wedgewise.read.pieces import GrowingPairs, PairPieces, Piece
@@ -91,17 +92,10 @@ def _each_edge_once(stream: NumberStream, header: _Header, content: Content, lim
     for arcs in _arcs(stream, header):
         balance.add(arcs)
         up = arcs.sources < arcs.targets
-        yield _pairs(arcs.sources[up], arcs.targets[up], header)
+        yield interleave(arcs.sources[up], arcs.targets[up], np.uint32 if header.n <= 2**32 else np.uint64)
     group = balance.first_unequal()
     if group is not None:
         raise _one_sided(content, limits, balance, group)
-
-
-def _pairs(sources: NDArray[np.int64], targets: NDArray[np.int64], header: _Header) -> Piece:
-    pairs = np.empty((len(sources), 2), np.uint32 if header.n <= 2**32 else np.uint64)
-    pairs[:, 0] = sources
-    pairs[:, 1] = targets
-    return pairs
 
 
 def _value_columns(header: _Header) -> tuple[str, ...]:
@@ -146,8 +140,8 @@ def _arcs(stream: NumberStream, header: _Header) -> Iterator[_Arcs]:
             continue
         _check_row_ends(words, last, header, stream.name)
         last = int(words.lines[-1]), int(words.columns[-1])
-        places = words.columns - header.words_before
-        chosen = (places >= 0) & (places % header.words_per_neighbour == 0)
+        positions = words.columns - header.words_before
+        chosen = (positions >= 0) & (positions % header.words_per_neighbour == 0)
         neighbours = words.select(chosen)
         arcs = _arcs_of(neighbours, vertices[chosen], header, stream.name)
         found += len(neighbours)
@@ -182,15 +176,9 @@ def _arcs_of(neighbours: Words, sources: NDArray[np.int64], header: _Header, nam
     if wrong.any():
         at = int(np.argmax(wrong))
         if beyond[at]:
-            reason, remedy = (
-                f"a row beyond the {header.n:,} declared vertices",
-                f"correct the header, or {NO_METIS}",
-            )
+            reason, remedy = f"a row beyond the {header.n:,} declared vertices", f"correct the header, or {NO_METIS}"
         elif outside[at]:
-            reason, remedy = (
-                f"a neighbour outside 1 … {header.n}",
-                f"METIS counts vertices from 1; {NO_METIS}",
-            )
+            reason, remedy = f"a neighbour outside 1 … {header.n}", f"METIS counts vertices from 1; {NO_METIS}"
         else:
             reason, remedy = "a vertex that is its own neighbour", f"METIS graphs have no loops; {NO_METIS}"
         raise FormatError(
@@ -213,8 +201,8 @@ def _check_row_ends(words: Words, last: tuple[int, int] | None, header: _Header,
 
 
 def _is_incomplete(columns: NDArray[np.int64], header: _Header) -> NDArray[np.bool_]:
-    places = columns + 1 - header.words_before
-    incomplete: NDArray[np.bool_] = (places < 0) | (places % header.words_per_neighbour != 0)
+    positions = columns + 1 - header.words_before
+    incomplete: NDArray[np.bool_] = (positions < 0) | (positions % header.words_per_neighbour != 0)
     return incomplete
 
 

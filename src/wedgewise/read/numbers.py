@@ -63,11 +63,11 @@ class Words:
         values = np.zeros(len(self), np.int64)
         bad = self.lengths > MAX_DIGITS
         last = self.starts + self.lengths - 1
-        for place in range(min(int(self.lengths.max(initial=0)), MAX_DIGITS)):
-            inside = self.lengths > place
-            digits = self.text[last - place] - np.uint8(48)
+        for digit in range(min(int(self.lengths.max(initial=0)), MAX_DIGITS)):
+            inside = self.lengths > digit
+            digits = self.text[last - digit] - np.uint8(48)
             bad |= inside & (digits > 9)
-            values += np.where(inside, digits, 0).astype(np.int64) * 10**place
+            values += np.where(inside, digits, 0).astype(np.int64) * 10**digit
         if bad.any():
             at = int(np.argmax(bad))
             raise FormatError(
@@ -181,7 +181,13 @@ class NumberStream:
     def _split(self, block: bytes, column: int) -> Words:
         kinds = np.frombuffer(block.translate(_KINDS), np.uint8)
         if (kinds == ILLEGAL).any():
-            raise self._illegal(block, int(np.argmax(kinds == ILLEGAL)))
+            at = int(np.argmax(kinds == ILLEGAL))
+            raise FormatError(
+                f"a control byte 0x{block[at]:02x}",
+                path=self.name,
+                line=self.lines_taken + block.count(b"\n", 0, at) + 1,
+                remedy=NO_TEXT_REMEDY,
+            )
         is_word = np.zeros(len(kinds) + 2, np.bool_)
         np.equal(kinds, WORD, out=is_word[1:-1])
         borders = np.flatnonzero(is_word[1:] != is_word[:-1])
@@ -215,14 +221,6 @@ class NumberStream:
                 text=repr(line[:40]),
                 remedy=NO_TEXT_REMEDY,
             ) from None
-
-    def _illegal(self, block: bytes, at: int) -> FormatError:
-        return FormatError(
-            f"a control byte 0x{block[at]:02x}",
-            path=self.name,
-            line=self.lines_taken + block.count(b"\n", 0, at) + 1,
-            remedy=NO_TEXT_REMEDY,
-        )
 
 
 def header_integers(line: str, name: str, number: int, meaning: str) -> list[int]:

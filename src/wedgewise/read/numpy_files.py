@@ -87,8 +87,8 @@ class _Archive:
         self.names = {member.removesuffix(".npy") for member in members.names if member.endswith(".npy")}
 
     def header(self, array: str) -> ArrayHeader:
-        header = parse_header(self._members.head(f"{array}.npy", MAX_HEADER_BYTES + 12), self.place(array))
-        _check_length(self._members.size(f"{array}.npy"), header, self.place(array))
+        header = parse_header(self._members.head(f"{array}.npy", MAX_HEADER_BYTES + 12), self.path_of(array))
+        _check_length(self._members.size(f"{array}.npy"), header, self.path_of(array))
         return header
 
     def rows(self, array: str, header: ArrayHeader) -> Iterator[NDArray[Any]]:
@@ -102,7 +102,7 @@ class _Archive:
     def array(self, array: str, header: ArrayHeader) -> NDArray[Any]:
         """A whole array of at most one dimension."""
         size = header.total_bytes - header.data_offset
-        self._limits.check_memory(size, path=self.place(array))
+        self._limits.check_memory(size, path=self.path_of(array))
         (data,) = self._members.blocks(f"{array}.npy", header.data_offset, header.total_bytes, size) if size else (b"",)
         return np.frombuffer(data, header.dtype).reshape(header.shape)
 
@@ -126,7 +126,7 @@ class _Archive:
             raise FormatError(f"array {array!r} is no single word", path=self.name, remedy=SPARSE_REMEDY)
         return self.array(array, header).tobytes().replace(b"\0", b"").decode("ascii", "replace")
 
-    def place(self, array: str) -> str:
+    def path_of(self, array: str) -> str:
         return f"{self.name}[{array}]"
 
 
@@ -141,11 +141,11 @@ def _edge_member(arrays: _Archive, limits: Limits) -> PairPieces:
             remedy="save it with numpy.savez(path, edges=edges)",
         )
     header = arrays.header(chosen)
-    _check_edge_array(header, limits, arrays.place(chosen))
+    _check_edge_array(header, limits, arrays.path_of(chosen))
     vertices = int(arrays.array("n", arrays.integers("n", 0))) if "n" in arrays.names else None
     if vertices is not None:
         _check_vertices(vertices, limits, arrays.name)
-    origin = Origin(arrays.place(chosen), "npz")
+    origin = Origin(arrays.path_of(chosen), "npz")
     pieces = _inside(arrays.rows(chosen, header), origin.name, vertices)
     return PairPieces(origin, pieces, header.shape[0], vertices=vertices)
 
@@ -189,15 +189,10 @@ def _inside_both(ends: Iterable[tuple[NDArray[Any], NDArray[Any]]], name: str, n
     """Sources and targets of any integer types as pairs below n."""
     row = 0
     for sources, targets in ends:
-        yield _interleaved(sources, targets, name, n, row)
+        for values in (sources, targets):
+            _check_inside(values, name, n, row)
+        yield interleave(sources, targets, np.uint32 if n <= 2**32 else np.uint64)
         row += len(sources)
-
-
-def _interleaved(rows: NDArray[Any], columns: NDArray[Any], name: str, n: int, row: int) -> Piece:
-    for values in (rows, columns):
-        _check_inside(values, name, n, row)
-    dtype = np.uint32 if n <= 2**32 else np.uint64
-    return interleave(rows.astype(dtype), columns.astype(dtype))
 
 
 def _pieces_of_compressed(arrays: _Archive, n: int, limits: Limits) -> tuple[Iterator[Piece], int]:

@@ -16,8 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wedgewise.errors import FormatError
+from wedgewise.read._byte_pieces import Bytes
 from wedgewise.read.checks import first_outside, kept_type
-from wedgewise.read.content import Bytes, Content
+from wedgewise.read.content import Content
 from wedgewise.read.pieces import PairPieces, Piece
 from wedgewise.stages import Origin
 from wedgewise.stages.limits import Limits
@@ -69,23 +70,24 @@ def _checked(blocks: Iterator[Bytes], width: int, judged: bool, name: str) -> It
         pairs = kept_type(raw[: len(raw) // step * step].view(f"<i{width}").reshape(-1, 2))
         outside = first_outside(pairs)
         if outside is not None:
-            raise _negative(name, size // step + outside[0] // 2, outside[1])
+            raise FormatError(
+                f"pair {size // step + outside[0] // 2} holds a negative id",
+                path=name,
+                text=str(outside[1]),
+                remedy=f"ids are non-negative; if the width is wrong, {NAME_THE_WIDTH}",
+            )
         if judged and width == 8 and len(pairs) and int(pairs.max()) >= 2**32:
             raise _ambiguous(name)
         carried = raw[len(pairs) * step :]
         size += len(raw) - len(carried)
         yield pairs
     if len(carried):
-        raise _wrong_size(name, size + len(carried), 4 if judged else width)
-
-
-def _negative(name: str, pair: int, found: int) -> FormatError:
-    return FormatError(
-        f"pair {pair} holds a negative id",
-        path=name,
-        text=str(found),
-        remedy=f"ids are non-negative; if the width is wrong, {NAME_THE_WIDTH}",
-    )
+        width = 4 if judged else width
+        raise FormatError(
+            f"{size + len(carried):,} bytes are no whole number of {8 * width}-bit pairs ({2 * width} bytes each)",
+            path=name,
+            remedy=f"the file is truncated or no raw pairs file; {NAME_THE_WIDTH} if the width is wrong",
+        )
 
 
 def _ambiguous(name: str) -> FormatError:
@@ -104,11 +106,3 @@ def could_be_wide(raw: NDArray[np.uint8]) -> bool:
 def repeats(values: NDArray[np.uint32]) -> bool:
     """Whether some value occurs twice, usually known from the first few."""
     return any(len(np.unique(part)) < len(part) for part in (values[:SCAN_WORDS], values))
-
-
-def _wrong_size(name: str, size: int, width: int) -> FormatError:
-    return FormatError(
-        f"{size:,} bytes are no whole number of {8 * width}-bit pairs ({2 * width} bytes each)",
-        path=name,
-        remedy=f"the file is truncated or no raw pairs file; {NAME_THE_WIDTH} if the width is wrong",
-    )

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import mmap
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from wedgewise.stages import Column, EdgeList, Origin
 from wedgewise.stages.labels import TextLabels
-from wedgewise.stages.limits import Limits
+from wedgewise.stages.limits import Limits, must_look
 
 Piece = NDArray[Any]
 
@@ -44,9 +44,6 @@ class PairPieces:
     weights: NDArray[np.float64] | None = None
     undirected: bool = False
 
-    def __iter__(self) -> Iterator[Piece]:
-        return iter(self.pieces)
-
     @property
     def name(self) -> str:
         """Of the source, for messages."""
@@ -66,9 +63,33 @@ class PairPieces:
         )
 
 
+class Receiver(Protocol):
+    """Takes the pairs of a file while it is read: ``begin``, ``put`` for every part in any order, ``end``.
+
+    Text of integer labels is handed over chunk by chunk, compressed or not. All other formats are handed over whole
+    by ``take`` when they have been checked.
+    """
+
+    @property
+    def begun(self) -> bool:
+        """Whether anything was announced."""
+
+    def begin(self, rows: int, dtype: Any) -> None:
+        """Announce a piece of at most that many rows; one that has not ended is void: its labels were too large."""
+
+    def put(self, row: int, pairs: NDArray[Any]) -> None:
+        """Pairs of the piece, from `row` on; they may be overwritten afterwards. Called by several threads at once."""
+
+    def end(self) -> None:
+        """The piece is complete; rows that nothing was put to do not count."""
+
+    def take(self, pairs: NDArray[Any]) -> None:
+        """A whole piece at once."""
+
+
 def edges_of_pieces(pieces: PairPieces, limits: Limits) -> EdgeList:
-    """All pairs in one array, a single piece as it is; MemoryLimitError as soon as the array has no room to grow."""
-    each = iter(pieces)
+    """All pairs in one array, a single piece as it is; MemoryLimitError as soon as memory does not suffice."""
+    each = iter(pieces.pieces)
     first = next(each, None)
     second = next(each, None)
     if first is not None and second is None:
@@ -94,11 +115,12 @@ class GrowingPairs:
     def __init__(self, limits: Limits, path: str, dtype: Any = np.uint32, *, expected_pairs: int | None = None) -> None:
         self._limits, self._path, self._expected = limits, path, expected_pairs or 0
         self._dtype: np.dtype[Any] = np.dtype(dtype)
+        self._row_bytes = 2 * self._dtype.itemsize
         self._memory: mmap.mmap | None = None
-        self._rows = 0
+        self._rows = self._rows_in_all = 0
         self._granted = 0
 
-    def room(self, rows: int, dtype: Any) -> Piece:
+    def next_rows(self, rows: int, dtype: Any) -> Piece:
         """Where the next rows can be written to, of that type or a wider one; `keep` says how many were."""
         if self._dtype != dtype:
             self._widen(np.dtype(dtype))
@@ -106,14 +128,15 @@ class GrowingPairs:
         return self._view(self._rows, self._rows + rows)
 
     def keep(self, rows: int) -> None:
-        """The first so many rows of the room are pairs."""
+        """The first so many of the next rows are pairs."""
         self._rows += rows
-        self._limits.check("pairs", self._rows, path=self._path)
+        self._rows_in_all += rows
+        self._limits.check("pairs", self._rows_in_all, path=self._path)
 
     def add(self, piece: Piece) -> None:
         """Pairs behind those that are there."""
         if len(piece):
-            self.room(len(piece), piece.dtype)[:] = piece
+            self.next_rows(len(piece), piece.dtype)[:] = piece
         self.keep(len(piece))
 
     def array(self) -> Piece:
@@ -125,10 +148,6 @@ class GrowingPairs:
             found = self._view(0, self._rows)
         self._memory, self._rows, self._granted = None, 0, 0
         return found
-
-    @property
-    def _row_bytes(self) -> int:
-        return 2 * int(self._dtype.itemsize)
 
     def _view(self, begin: int, end: int) -> Piece:
         assert self._memory is not None
@@ -148,7 +167,9 @@ class GrowingPairs:
 
     def _resize(self, size: int) -> None:
         if self._memory is None:
-            set_aside = min(self._expected * self._row_bytes, self._limits.memory_left() // 2)
+            set_aside = self._expected * self._row_bytes
+            if must_look(self._limits, set_aside):
+                set_aside = min(set_aside, self._limits.memory_left() // 2)
             self._memory = _pages(max(size, set_aside))
             return
         try:
@@ -165,18 +186,18 @@ class GrowingPairs:
             wide = np.dtype(np.uint64)
         if wide == self._dtype:
             return
-        old, self._dtype = self.array(), wide
+        old, self._dtype, self._row_bytes = self.array(), wide, 2 * wide.itemsize
         if len(old):
-            self.room(len(old), wide)[:] = old
+            self.next_rows(len(old), wide)[:] = old
             self._rows = len(old)
 
 
 def _pages(size: int) -> mmap.mmap:
-    """Memory of our own that takes no room until it is written to."""
+    """Memory of our own, which is taken page by page when it is written to."""
     try:
         pages = mmap.mmap(-1, size, **_PRIVATE)
     except OSError as error:
-        raise MemoryError(f"no room for {size:,} bytes") from error
+        raise MemoryError(f"no memory for {size:,} bytes") from error
     if size >= HUGE_PAGES_FROM and hasattr(mmap, "MADV_HUGEPAGE"):
         pages.madvise(mmap.MADV_HUGEPAGE)
     return pages

@@ -78,8 +78,10 @@ def sniff(content: Beginning) -> str:
 
 def check_encoding(head: bytes, path: str) -> None:
     """Refuse UTF-16: it begins with a mark, or every second byte of its ASCII letters is NUL."""
-    letters, high = sorted((head[::2], head[1::2]), key=lambda half: half.count(0))
-    is_wide = 2 * high.count(0) > len(high) > 1 and min(letters) >= LOWEST_CHARACTER
+    even, odd = head[::2], head[1::2]
+    is_wide = 0 in head and any(
+        2 * high.count(0) > len(high) > 1 and min(low) >= LOWEST_CHARACTER for high, low in ((even, odd), (odd, even))
+    )
     if head.startswith(UTF16_MARKS) or is_wide:
         remedy = "convert the file to UTF-8 (iconv -f utf-16 -t utf-8)"
         raise FormatError("UTF-16 text", path=path, line=1, remedy=remedy)
@@ -97,7 +99,5 @@ def names_compression(name: str) -> bool:
 
 def data_suffix(name: str) -> str:
     """The suffix that speaks of the data: ``graph.mtx.gz`` has .mtx."""
-    path = PurePath(name)
-    if names_compression(name):
-        path = PurePath(path.stem)
-    return path.suffix.lower()
+    suffix = PurePath(name).suffix.lower()
+    return PurePath(PurePath(name).stem).suffix.lower() if suffix in COMPRESSION_SUFFIXES else suffix

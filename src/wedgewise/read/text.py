@@ -16,22 +16,20 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from wedgewise.errors import UnknownNameError, VerificationError
-from wedgewise.machine.hardware import granted_threads
+from wedgewise.errors import VerificationError
 from wedgewise.machine.jit import JIT_DISABLED, kernel_view
 from wedgewise.machine.threads import run_tasks
-from wedgewise.read import _text_arrays, _text_chunks, _text_kernel
+from wedgewise.read import ReadOptions, _text_arrays, _text_chunks, _text_kernel
+from wedgewise.read._byte_pieces import Bytes
 from wedgewise.read._fields import KERNEL_BYTES, MAX_NARROW, FieldReader
 from wedgewise.read._text_chunks import count_newlines, cut_at_newlines, find_newline, lines_of_chunks, whole_lines
 from wedgewise.read._text_layout import SETTLE_HEADER, Layout, find_layout
 from wedgewise.read._text_lines import Fault, Row, begins_like_comment, check_length, inspect_integers, label_value
-from wedgewise.read.columns import ANY_COLUMNS, ColumnChoice
-from wedgewise.read.content import Bytes, Content
+from wedgewise.read.content import Content
 from wedgewise.read.pieces import GrowingPairs, PairPieces
-from wedgewise.read.receiver import Receiver
 from wedgewise.stages import Origin
 from wedgewise.stages.labels import TextLabels
-from wedgewise.stages.limits import MAX_LABEL, Limits
+from wedgewise.stages.limits import MAX_LABEL
 
 Parser = Callable[..., tuple[int, int, int, int, int]]
 
@@ -40,29 +38,16 @@ SAMPLE_BYTES = 2**16
 FAULTY = Fault("is no row", "", "")  # what is wrong is said where the number of the line is known
 
 
-def pieces_of_text(
-    content: Content,
-    *,
-    labels: str = "auto",
-    columns: ColumnChoice = ANY_COLUMNS,
-    limits: Limits,
-    threads: int | None,
-    receiver: Receiver | None = None,
-    whole: bool = True,
-) -> PairPieces:
+def pieces_of_text(content: Content, options: ReadOptions) -> PairPieces:
     """Pairs of labels, one pair a line.
 
     Parameters
     ----------
     content : the opened file
-    labels : ``"int"`` for integers 0 to 2^63 - 1, ``"text"`` for names (``"01"`` and ``"1"`` differ),
-        ``"auto"`` to let the first data lines decide
-    columns : what the user said of the columns
-    limits : caps on line length, pairs and distinct names
-    threads : how many threads parse, all usable ones by default; the result does not depend on it
-    receiver : gets the pairs of rows that begin with two integers while later ones are parsed; all others are left to
-        the caller
-    whole : all pairs are one piece; without it a piece is what a small block of text holds
+    options : how to read it. Labels are ``"int"`` for integers 0 to 2^63 - 1, ``"text"`` for names (``"01"`` and
+        ``"1"`` differ), ``"auto"`` to let the first data lines decide. A receiver gets the pairs of rows that begin
+        with two integers while later ones are parsed; all others are left to the caller. Unless all pairs are wanted as
+        a whole, a piece is what a small block of text holds
 
     Returns
     -------
@@ -85,57 +70,37 @@ def pieces_of_text(
     `FieldReader`.
     Comments and columns that are not read are not checked for NUL bytes or UTF-8.
     """
-    if labels not in ("auto", "int", "text"):
-        raise UnknownNameError(f"no kind of labels named {labels!r}; there are: auto, int, text")
-    layout = find_layout(content, labels, limits, columns)
+    layout = find_layout(content, options)
     found = PairPieces(Origin(content.name, "text", layout.notes), columns=layout.used)
     if content.size is not None:
-        found.expected_pairs = _lines_in(content.size, content.head(SAMPLE_BYTES))
-    found.pieces = _read(found, content, layout, limits, granted_threads(threads), receiver, whole)
+        sample = content.head(SAMPLE_BYTES)
+        found.expected_pairs = content.size * sample.count(b"\n") // max(1, sample.rfind(b"\n") + 1) + 1
+    found.pieces = _read(found, content, layout, options)
     return found
 
 
-def _read(
-    found: PairPieces,
-    content: Content,
-    layout: Layout,
-    limits: Limits,
-    threads: int,
-    receiver: Receiver | None,
-    whole: bool,
-) -> Iterator[NDArray[Any]]:
-    """The pieces; what is known at the end is told then."""
-    reader = _reader(content.name, layout, limits, threads, receiver, found.expected_pairs if whole else None)
+def _read(found: PairPieces, content: Content, layout: Layout, options: ReadOptions) -> Iterator[NDArray[Any]]:
+    """The pieces; what is known at the end is set then."""
+    whole = options.whole
+    kind = _IntegerReader if layout.is_plain else FieldReader
+    reader = kind(content.name, layout, options, found.expected_pairs if whole else None)
     first_two = 0
-    for text in whole_lines(content, layout.begin, limits, None if whole else PIECE_BYTES):
+    for text in whole_lines(content, layout.begin, options.limits, None if whole else PIECE_BYTES):
         reader.add_lines(text)
         if not whole:
             piece = reader.pairs()
             first_two += _of_first_two(piece, layout)
             yield piece
     last = reader.pairs()
-    names = reader.names()
+    names = reader.names
     notes = (*layout.notes, *_skipped(reader.comments))
     if names is not None:
         found.names, found.vertices = names, len(names)
         notes += _doubts(layout, first_two + _of_first_two(last, layout), names)
     found.origin = replace(found.origin, notes=notes)
     found.ignored_columns = layout.ignored(reader.width)
-    found.weights = reader.weights()
+    found.weights = reader.weights
     yield last
-
-
-def _lines_in(size: int, sample: bytes) -> int:
-    """About how many lines a text has, by its first ones."""
-    return size * sample.count(b"\n") // max(1, sample.rfind(b"\n") + 1) + 1
-
-
-def _reader(
-    path: str, layout: Layout, limits: Limits, threads: int, receiver: Receiver | None, expected_pairs: int | None
-) -> _IntegerReader | FieldReader:
-    if layout.is_plain:
-        return _IntegerReader(path, layout, limits, threads, receiver, expected_pairs)
-    return FieldReader(path, layout, limits, threads, expected_pairs)
 
 
 def _of_first_two(pairs: NDArray[Any], layout: Layout) -> int:
@@ -170,39 +135,20 @@ class _Parsed:
     columns: int
     comments: int
 
-    def then(self, pairs: int, columns: int, comments: int, after: _Parsed) -> _Parsed:
-        """What became of a chunk, where a line with so many pairs, columns and comments stands before the rest."""
-        return _Parsed(
-            after.status,
-            after.position,
-            self.pairs + pairs + after.pairs,
-            max(self.columns, columns, after.columns),
-            self.comments + comments + after.comments,
-        )
-
 
 class _IntegerReader:
-    """Parses pieces of whole lines into arrays of labels."""
+    """Parses pieces of whole lines into arrays of labels, which have neither names nor weights."""
 
-    def __init__(
-        self,
-        path: str,
-        layout: Layout,
-        limits: Limits,
-        threads: int,
-        receiver: Receiver | None,
-        expected_pairs: int | None,
-    ) -> None:
+    names = weights = None
+
+    def __init__(self, path: str, layout: Layout, options: ReadOptions, expected_pairs: int | None) -> None:
         self.width, self.comments = 2, 0
-        self._path = path
+        self._path, self._limits = path, options.limits
+        self._threads, self._receiver = options.threads, options.receiver
         self._form = layout.form
-        self._limits = limits
-        self._threads = threads
-        self._receiver = receiver
         self._lines = layout.lines_before
         self._wide = layout.wide
-        self._pairs = GrowingPairs(limits, path, expected_pairs=expected_pairs)
-        self._count = 0
+        self._pairs = GrowingPairs(options.limits, path, expected_pairs=expected_pairs)
 
     def add_lines(self, text: Bytes) -> None:
         """Take in whole lines; raise at the first faulty one."""
@@ -218,9 +164,7 @@ class _IntegerReader:
         if rows is None:
             raise VerificationError(f"{self._path}: a label over 2^63 - 1 was not refused: a defect in wedgewise")
         self._pairs.keep(rows)
-        self._count += rows
         self._lines += sum(lines)
-        self._limits.check("pairs", self._count, path=self._path)
         if self._receiver is not None:
             self._receiver.end()
 
@@ -231,7 +175,7 @@ class _IntegerReader:
     def _parse(self, parse: Parser, text: Bytes, cuts: list[int], lines: list[int]) -> int | None:
         """Write the pairs of `text` behind the others; how many, or None when one does not fit into the narrow type."""
         starts = np.concatenate(([0], np.cumsum(lines, dtype=np.int64))) * 2
-        labels = self._pairs.room(sum(lines), np.uint64 if self._wide else np.uint32).reshape(-1)
+        labels = self._pairs.next_rows(sum(lines), np.uint64 if self._wide else np.uint32).reshape(-1)
         delimiter, width = np.uint8(self._form.delimiter[0]), np.uint64(self._form.width)
         line_limit = np.uint64(self._limits.line_bytes)
         largest = np.uint64(MAX_LABEL if self._wide else MAX_NARROW)
@@ -239,28 +183,31 @@ class _IntegerReader:
         if receiver is not None:
             receiver.begin(len(labels) // 2, labels.dtype)
 
-        def parse_on(begin: int, end: int, room: NDArray[Any]) -> _Parsed:
-            bounds = np.uint64(begin), np.uint64(end)
-            return _Parsed(*map(int, parse(text, *bounds, delimiter, line_limit, width, largest, room)))
-
         def parse_chunk(chunk: int, _: int) -> _Parsed:
-            room = labels[starts[chunk] : starts[chunk + 1]]
-            parsed = parse_on(cuts[chunk], cuts[chunk + 1], room)
-            while parsed.status == _text_kernel.REFUSED:
-                row = self._row_at(text, parsed.position)
+            out, end = labels[starts[chunk] : starts[chunk + 1]], np.uint64(cuts[chunk + 1])
+            position, pairs, columns, comments = cuts[chunk], 0, 0, 0
+            while True:
+                parsed = parse(text, np.uint64(position), end, delimiter, line_limit, width, largest, out[2 * pairs :])
+                status, position, more, wider, marked = map(int, parsed)
+                pairs, columns, comments = pairs + more, max(columns, wider), comments + marked
+                if status != _text_kernel.REFUSED:
+                    break
+                row = self._row_at(text, position)
                 if isinstance(row, Fault):
                     break
-                ends = () if row is None else (label_value(row.source), label_value(row.target))
-                if max(ends, default=0) > largest:
-                    return replace(parsed, status=int(_text_kernel.TOO_LARGE))
-                begin, behind = 2 * parsed.pairs, 2 * parsed.pairs + len(ends)
-                room[begin:behind] = ends
-                after = parse_on(find_newline(text, parsed.position) + 1, cuts[chunk + 1], room[behind:])
-                is_comment = row is None
-                parsed = parsed.then(1 - is_comment, 0 if row is None else row.width - 2, int(is_comment), after)
-            if receiver is not None and parsed.status == _text_kernel.PARSED:
-                receiver.put(int(starts[chunk]) // 2, room[: 2 * parsed.pairs].reshape(-1, 2))
-            return parsed
+                if row is None:
+                    comments += 1
+                else:
+                    ends = label_value(row.source), label_value(row.target)
+                    if max(ends) > largest:
+                        status = int(_text_kernel.TOO_LARGE)
+                        break
+                    out[2 * pairs : 2 * pairs + 2] = ends
+                    pairs, columns = pairs + 1, max(columns, row.width - 2)
+                position = find_newline(text, position) + 1
+            if receiver is not None and status == _text_kernel.PARSED:
+                receiver.put(int(starts[chunk]) // 2, out[: 2 * pairs].reshape(-1, 2))
+            return _Parsed(status, position, pairs, columns, comments)
 
         chunks = run_tasks(parse_chunk, len(lines), self._threads)
         for chunk in chunks:
@@ -271,12 +218,6 @@ class _IntegerReader:
             self.width = max(self.width, 2 + chunk.columns)
         self.comments += sum(chunk.comments for chunk in chunks)
         return _close_gaps(labels, starts.tolist(), [2 * chunk.pairs for chunk in chunks]) // 2
-
-    def names(self) -> None:
-        """Integer labels have no names."""
-
-    def weights(self) -> None:
-        """Rows of two integers have no weights."""
 
     def _row_at(self, text: Bytes, position: int) -> Row | Fault | None:
         """What a line is that the parser leaves to the rules: one with quotes, or a comment; others are faulty."""
@@ -305,7 +246,7 @@ def _choose_parser(size: int) -> Parser:
 
 
 def _close_gaps(labels: NDArray[Any], starts: list[int], used: list[int]) -> int:
-    """Move what each chunk wrote to the left, over the room that comments and blank lines left; how many labels."""
+    """Move what each chunk wrote to the left, over the gaps that comments and blank lines left; how many labels."""
     at = 0
     for start, count in zip(starts, used, strict=False):
         if at != start:

@@ -7,7 +7,7 @@ workers, heaviest first by each estimator, or in the order of their numbers. No 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from math import isinf
 from typing import Any
 
@@ -87,10 +87,7 @@ class BalanceReport:
         """For JSON, which has no infinity: None stands for it."""
         return {
             **{name: _finite(getattr(self, name)) for name in self.__slots__[:-2]},
-            "foresight": {
-                by: {"rank_correlation": found.rank_correlation, "list_share": found.list_share}
-                for by, found in self.foresight.items()
-            },
+            "foresight": {by: asdict(found) for by, found in self.foresight.items()},
             "makespans": [self._makespan(found) for found in self.makespans],
         }
 

@@ -28,11 +28,9 @@ from wedgewise.report._drawing import (
 
 __all__ = [
     "Axis",
-    "Bin",
     "Chart",
     "Span",
     "bars",
-    "histogram",
     "lines",
     "profile",
     "roofline",
@@ -55,15 +53,6 @@ PLOT = 2.7
 LANE = 0.22
 MOST_TICKS = 8
 THIN_SPANS = {"copy": (0.15, 0.25), "fill": (0.6, 0.25)}  # where in a lane, and how high: above other kinds
-
-
-@dataclass(frozen=True, slots=True)
-class Bin:
-    """How many values lie from `low` on and below `high`."""
-
-    low: float
-    high: float
-    count: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,14 +90,14 @@ def bars(
         base = reference if axis.is_log and reference is not None else low
         handles = []
         for number, column in enumerate(series.values()):
-            places = [group * step + label + BAR * (number + 0.5) for group in range(len(groups))]
-            found = [(place, value) for place, value in zip(places, column, strict=True) if value is not None]
+            positions = [group * step + label + BAR * (number + 0.5) for group in range(len(groups))]
+            found = [(position, value) for position, value in zip(positions, column, strict=True) if value is not None]
             widths = [value - base for _, value in found]
             look = {"color": SERIES[number % len(SERIES)], "edgecolor": PAPER, "linewidth": 0.0}
             look["hatch"] = HATCHES[number // len(SERIES) % len(HATCHES)]
-            handles.append(axes.barh([place for place, _ in found], widths, 0.85 * BAR, base, **look))
-            for place, value in found:
-                _value_text(axes, value, place, axis, is_left=value < base)
+            handles.append(axes.barh([position for position, _ in found], widths, 0.85 * BAR, base, **look))
+            for position, value in found:
+                _value_text(axes, value, position, axis, is_left=value < base)
         if reference is not None:
             axes.axvline(reference, color=INK, linewidth=0.9, linestyle="--")
         _name_groups(axes, groups, step)
@@ -127,14 +116,14 @@ def stacked(groups: Sequence[str], series: Mapping[str, Sequence[float]], axis: 
     def draw(figure: Any) -> None:
         axes = figure.add_subplot()
         ends = [0.0] * len(groups)
-        places = [group * step + label + THICK_BAR / 2 for group in range(len(groups))]
+        positions = [group * step + label + THICK_BAR / 2 for group in range(len(groups))]
         handles = []
         for number, column in enumerate(series.values()):
             style = {"color": SERIES[number % len(SERIES)], "edgecolor": PAPER, "linewidth": 0.5}
-            handles.append(axes.barh(places, column, THICK_BAR, ends, **style))
+            handles.append(axes.barh(positions, column, THICK_BAR, ends, **style))
             ends = [end + part for end, part in zip(ends, column, strict=True)]
-        for place, end in zip(places, ends, strict=True):
-            _value_text(axes, end, place, axis)
+        for position, end in zip(positions, ends, strict=True):
+            _value_text(axes, end, position, axis)
         _name_groups(axes, groups, step)
         axes.set_xlim(_range(ends, axis))
         dress(axes, axis, is_x=True)
@@ -146,7 +135,7 @@ def stacked(groups: Sequence[str], series: Mapping[str, Sequence[float]], axis: 
 def lines(series: Points, x: Axis, y: Axis) -> Chart:
     """A line through the points of each series, ascending."""
     ascending = {name: sorted(points) for name, points in series.items()}
-    return _plot(ascending, x, y, {}, ticks=sorted({place for points in series.values() for place, _ in points}))
+    return _plot(ascending, x, y, {}, ticks=sorted({position for points in series.values() for position, _ in points}))
 
 
 def scatter(series: Points, x: Axis, y: Axis) -> Chart:
@@ -164,10 +153,7 @@ def roofline(series: Points, limits: Points, x: Axis, y: Axis) -> Chart:
 
     def draw(figure: Any) -> None:
         axes = figure.add_subplot()
-        handles = [
-            axes.plot(*zip(*points, strict=True), **(series_style(number) | {"linestyle": "none"}))[0]
-            for number, points in enumerate(series.values())
-        ]
+        handles = _drawn(axes, series, {"linestyle": "none"})
         for number, points in enumerate(limits.values()):
             style = {"color": (INK, SOFT)[number % 2], "linestyle": "none", "marker": "_", "markersize": 9}
             handles += axes.plot(*zip(*points, strict=True), **style)
@@ -179,7 +165,7 @@ def roofline(series: Points, limits: Points, x: Axis, y: Axis) -> Chart:
 
 
 def timeline(lanes: Sequence[str], spans: Sequence[Span], axis: Axis) -> Chart:
-    """A lane for each place, from above, with what it did when."""
+    """A lane for each device, from above, with what it did when."""
     kinds = list(dict.fromkeys(span.kind for span in spans))
 
     def draw(figure: Any) -> None:
@@ -203,29 +189,6 @@ def timeline(lanes: Sequence[str], spans: Sequence[Span], axis: Axis) -> Chart:
     return Chart(draw, MARGIN + LANE * len(lanes) + legend_height(kinds))
 
 
-def histogram(bins: Sequence[Bin], x: Axis, y: Axis) -> Chart:
-    """How many values lie in each bin; a logarithmic axis starts at the first bin above zero."""
-    shown = [found for found in bins if found.count > 0 and (not x.is_log or found.low > 0)]
-    bottom = min(found.count for found in shown) / 2 if y.is_log else 0.0
-
-    def draw(figure: Any) -> None:
-        axes = figure.add_subplot()
-        axes.bar(
-            [found.low for found in shown],
-            [found.count - bottom for found in shown],
-            [found.high - found.low for found in shown],
-            align="edge",
-            color=SERIES[0],
-            edgecolor=PAPER,
-            linewidth=0.5,
-            bottom=bottom,
-        )
-        dress(axes, x, is_x=True)
-        dress(axes, y, is_x=False)
-
-    return Chart(draw, PLOT)
-
-
 def _plot(
     series: Points,
     x: Axis,
@@ -239,37 +202,42 @@ def _plot(
 
     def draw(figure: Any) -> None:
         axes = figure.add_subplot()
-        handles = [
-            axes.plot(*zip(*points, strict=True), **(series_style(number) | style))[0]
-            for number, points in enumerate(series.values())
-        ]
+        handles = _drawn(axes, series, style)
         if most is not None:
             axes.set_ylim(0.0, most * 1.03)
         dress(axes, x, is_x=True)
         dress(axes, y, is_x=False)
         if 0 < len(ticks) <= MOST_TICKS:
-            shown = _apart(axes, {place: f"{place:,g}" for place in ticks})
+            shown = _apart(axes, {position: f"{position:,g}" for position in ticks})
             axes.set_xticks(list(shown), list(shown.values()))
         legend(figure, handles, list(series))
 
     return Chart(draw, PLOT + legend_height(list(series)))
 
 
+def _drawn(axes: Any, series: Points, style: dict[str, Any]) -> list[Any]:
+    """Draw every series; what its legend shows of each."""
+    return [
+        axes.plot(*zip(*points, strict=True), **(series_style(number) | style))[0]
+        for number, points in enumerate(series.values())
+    ]
+
+
 def _range(values: Sequence[float], axis: Axis, reference: float | None = None) -> tuple[float, float]:
-    """From where to where an axis of bars goes, with room for the texts at their ends."""
+    """From where to where an axis of bars goes, wide enough for the texts at their ends."""
     marked = [*values, *([] if reference is None else [reference])]
     least, most = min(marked, default=0.0), max(marked, default=1.0)
     if not axis.is_log:
         return 0.0, most * 1.16 or 1.0
-    room = max(most / least, 2.0) ** 0.16
-    return (least / room if reference is not None and least < reference else least / 2), most * room
+    margin = max(most / least, 2.0) ** 0.16
+    return (least / margin if reference is not None and least < reference else least / 2), most * margin
 
 
-def _value_text(axes: Any, value: float, place: float, axis: Axis, is_left: bool = False) -> None:
+def _value_text(axes: Any, value: float, position: float, axis: Axis, is_left: bool = False) -> None:
     """The value at the end of its bar."""
     axes.annotate(
         axis.text(value),
-        (value, place),
+        (value, position),
         xytext=(-3 if is_left else 3, 0),
         textcoords="offset points",
         ha="right" if is_left else "left",
@@ -282,8 +250,8 @@ def _name_groups(axes: Any, groups: Sequence[str], step: float) -> None:
     """The name of every group above its bars, so that these have the whole width."""
     style = {"va": "bottom", "fontsize": 7.5, "bbox": {"facecolor": PAPER, "edgecolor": "none", "pad": 0.4}}
     for number, name in enumerate(groups):
-        place = number * step + _label_height(groups) - 0.03
-        axes.text(0.0, place, wrapped(name, GROUP_LETTERS), transform=axes.get_yaxis_transform(), **style)
+        position = number * step + _label_height(groups) - 0.03
+        axes.text(0.0, position, wrapped(name, GROUP_LETTERS), transform=axes.get_yaxis_transform(), **style)
     axes.set_ylim(step * len(groups), 0.0)
     axes.set_yticks([])
     axes.spines["left"].set_visible(False)
@@ -300,9 +268,9 @@ def _apart(axes: Any, ticks: Mapping[float, str]) -> dict[float, str]:
     to_share = axes.transScale + axes.transLimits
     shown: dict[float, str] = {}
     end = 0.0
-    for place, text in ticks.items():
-        middle, half = to_share.transform((place, 1.0))[0] * WIDTH * 72, LETTER * (len(text) + 1) / 2
+    for position, text in ticks.items():
+        middle, half = to_share.transform((position, 1.0))[0] * WIDTH * 72, LETTER * (len(text) + 1) / 2
         if not shown or middle - half >= end:
-            shown[place] = text
+            shown[position] = text
             end = middle + half
     return shown

@@ -20,7 +20,7 @@ from wedgewise.api import SCHEMA, Result
 from wedgewise.errors import MemoryLimitError, PreconditionError
 from wedgewise.graph import Graph
 from wedgewise.machine import hardware
-from wedgewise.machine.progress import Tell, progress_bar
+from wedgewise.machine.progress import Progress, progress_bar
 from wedgewise.report import graph_numbers
 from wedgewise.report.graph_numbers import DegreeClass, Distribution, Summary, TopVertex, TrussPart
 from wedgewise.report.objects import labels_kind
@@ -39,7 +39,7 @@ class Way(TypedDict, total=False):
     device: str
     memory_limit: int | None
     threads: int | None
-    progress: Tell | bool | None
+    progress: Progress | bool | None
     verify: bool
 
 
@@ -129,16 +129,16 @@ def graph_facts(source: Any, *, reading_seconds: float | None = None, **way: Unp
     2
     """
     if is_store(source):
-        raise PreconditionError(f"{source}: is a store, of which there is no page; name the file that it was made of")
-    with progress_bar(way.get("progress")) as tell:
-        return _Finding(source, reading_seconds, way, tell).facts()
+        raise PreconditionError(f"{source}: is a store; a page needs the file that the store was made of")
+    with progress_bar(way.get("progress")) as progress:
+        return _Finding(source, reading_seconds, way, progress).facts()
 
 
 class _Finding:
     """The steps to the facts of one graph, and the seconds of each."""
 
-    def __init__(self, source: Any, reading_seconds: float | None, way: Way, tell: Tell | None) -> None:
-        self.tell = tell
+    def __init__(self, source: Any, reading_seconds: float | None, way: Way, progress: Progress | None) -> None:
+        self.progress = progress
         self.options = Request(
             device=way.get("device", "auto"), memory_limit=way.get("memory_limit"), threads=way.get("threads")
         )
@@ -153,8 +153,8 @@ class _Finding:
     @contextmanager
     def lap(self, stage: str) -> Iterator[None]:
         """Time a stage, and say that it has begun."""
-        if self.tell is not None:
-            self.tell(stage, 0, 1)
+        if self.progress is not None:
+            self.progress(stage, 0, 1)
         begin = time.perf_counter()
         yield
         self.seconds[stage] = time.perf_counter() - begin
@@ -216,7 +216,7 @@ class _Finding:
         return max(own, *(plan.bytes_needed for plan in plans))
 
     def ask(self, question: str) -> Result:
-        return wedgewise.run(question, self.graph, progress=self.tell, verify=self.verify, **self.how())
+        return wedgewise.run(question, self.graph, progress=self.progress, verify=self.verify, **self.how())
 
     def how(self) -> dict[str, Any]:
         """What the caller left open or fixed, for every question."""

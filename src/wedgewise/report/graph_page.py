@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from itertools import groupby
 from typing import Any, Unpack
 
+from wedgewise.algorithms._truss import LEAST_K
+from wedgewise.answer_types import TrussLevel
 from wedgewise.report import charts
-from wedgewise.report._graph_cells import BACKQUOTE, number, share, span, spelled
-from wedgewise.report._graph_trusses import last_truss_html, trusses_html
 from wedgewise.report.charts import Axis
 from wedgewise.report.graph_facts import GraphFacts, Step, Way, graph_facts
-from wedgewise.report.graph_numbers import Distribution, TopVertex
+from wedgewise.report.graph_numbers import MOST_POINTS, Distribution, TopVertex
 from wedgewise.report.page import (
     Section,
     Value,
@@ -22,6 +23,9 @@ from wedgewise.report.page import (
 )
 from wedgewise.report.summary import shown
 from wedgewise.report.text import LABELS, bytes_text, plural
+
+BACKQUOTE = "\ue000"  # stands for one that is no mark of code; no label that is shown has this letter
+MOST_ROWS = 40  # of the table of trusses
 
 
 def graph_page(source: Any, **way: Unpack[Way]) -> str:
@@ -53,8 +57,8 @@ def page_of(facts: GraphFacts) -> str:
         Section("Degrees", _distribution(facts.degrees, "degree", "this degree")),
         Section("Triangles per vertex", _distribution(facts.triangles, "triangles", "so many triangles")),
         Section("Clustering by degree", _clustering(facts)),
-        Section("Trusses", trusses_html(facts)),
-        Section("The last truss", last_truss_html(facts)),
+        Section("Trusses", _trusses(facts)),
+        Section("The last truss", _last_truss(facts)),
         Section("Vertices that stand out", _tops(facts)),
         Section("What was cleaned", _cleaned(facts)),
         Section("What it cost", _cost(facts)),
@@ -132,8 +136,10 @@ def _clustering(facts: GraphFacts) -> str:
     points = [(item.least, item.clustering) for item in classes]
     chart = _from_zero(charts.lines({"": points}, Axis("degree", is_log=True), Axis("average clustering")))
     caption = "Average clustering of vertices of like degrees, each class at the least of its degrees"
-    told = f"{caption}: {points[0][1]:.3g} at degree {points[0][0]:,}, {points[-1][1]:.3g} from {points[-1][0]:,} on."
-    return figure_html(chart.svg(), f"{caption}.", told) + table
+    description = (
+        f"{caption}: {points[0][1]:.3g} at degree {points[0][0]:,}, {points[-1][1]:.3g} from {points[-1][0]:,} on."
+    )
+    return figure_html(chart.svg(), f"{caption}.", description) + table
 
 
 def _from_zero(chart: charts.Chart) -> charts.Chart:
@@ -144,6 +150,65 @@ def _from_zero(chart: charts.Chart) -> charts.Chart:
         figure.axes[0].set_ylim(bottom=0.0)
 
     return charts.Chart(draw, chart.height)
+
+
+def _trusses(facts: GraphFacts) -> str:
+    """A drawing and a table of what is left in the k-truss, by k."""
+    levels = facts.levels
+    if not facts.summary.triangles:
+        return paragraph_html("Without triangles, no edge is in a truss beyond the 2-truss, which holds every edge.")
+    caption = "What is left in the k-truss"
+    description = f"{caption}: {levels[0].edges:,} edges at k = 2, {levels[-1].edges:,} at k = {levels[-1].k:,}."
+    return figure_html(_profile(levels).svg(), f"{caption} as k grows.", description) + levels_table(levels)
+
+
+def _profile(levels: Sequence[TrussLevel]) -> charts.Chart:
+    """Edges, vertices and components by k."""
+    step = -(-len(levels) // MOST_POINTS)
+    drawn = [*levels[:-1:step], levels[-1]]
+    series = {
+        name: [(level.k, getattr(level, name)) for level in drawn] for name in ("edges", "vertices", "components")
+    }
+    return charts.lines(series, Axis("k"), Axis("in the k-truss", is_log=True))
+
+
+def levels_table(levels: Sequence[TrussLevel]) -> str:
+    """A row for every k; those that have the same edges share one, and of many the middle ones are left out."""
+    runs = [list(run) for _, run in groupby(levels, key=lambda level: level.edges)]
+    caption = "What each k-truss has; density is the share of pairs of its vertices that are edges"
+    if len(runs) > MOST_ROWS:
+        caption += f". Left out in the middle: {plural(len(runs) - MOST_ROWS, 'row')}"
+        runs = [*runs[: MOST_ROWS // 2], *runs[-(MOST_ROWS // 2) :]]
+    rows = [[span(run[0].k, run[-1].k), *_level_cells(run[0])] for run in runs]
+    return table_html(["k-truss", "edges", "vertices", "components", "density"], rows, caption)
+
+
+def _level_cells(level: TrussLevel) -> list[Value]:
+    counts = map(number, (level.edges, level.vertices, level.components))
+    return [*counts, density(level.edges, level.vertices)]
+
+
+def _last_truss(facts: GraphFacts) -> str:
+    """What the last truss that has edges is made of, its vertices by name."""
+    if facts.summary.kmax <= LEAST_K:
+        return paragraph_html("There is none beyond the 2-truss, which holds every edge.")
+    level, parts = facts.levels[-1], facts.last_truss
+    has = f"{plural(level.edges, 'edge')} among {plural(level.vertices, 'vertex', 'vertices')}"
+    components = plural(level.components, "component")
+    text = f"The {level.k:,}-truss is the last that has edges: {has}, in {components}."
+    rows = [
+        [*map(number, (position, part.vertices, part.edges)), density(part.edges, part.vertices)]
+        for position, part in enumerate(parts, 1)
+    ]
+    caption = "Its components" if len(parts) == level.components else f"Its {len(parts)} largest components"
+    members = [f"Component {position}: {_listed(part.labels, part.vertices)}" for position, part in enumerate(parts, 1)]
+    table = table_html(["component", "vertices", "edges", "density"], rows, caption)
+    return paragraph_html(text) + table + list_html(members)
+
+
+def _listed(labels: Sequence[object], total: int) -> str:
+    more = f" and {total - len(labels):,} more" if total > len(labels) else ""
+    return spelled(", ".join(map(shown, labels))) + more
 
 
 def _tops(facts: GraphFacts) -> str:
@@ -228,3 +293,30 @@ def _reasons(step: Step) -> list[str]:
 
 def _stages(seconds: dict[str, float]) -> str:
     return ", ".join(f"{stage} {taken:.3g}" for stage, taken in seconds.items())
+
+
+def spelled(text: object) -> str:
+    """A user's text in a paragraph or a list, where backquotes would mark code."""
+    return str(text).replace("`", BACKQUOTE)
+
+
+def number(value: float) -> Value:
+    """A number that people read, and that sorts; six decimals show a coefficient."""
+    return (f"{value:,}" if isinstance(value, int) else f"{value:.6f}"), value
+
+
+def share(part: float, whole: float) -> Value:
+    """A part of a whole in per cent; of nothing, 0."""
+    found = part / (whole or 1)
+    return ("<0.01%" if 0 < found < 1e-4 else f"{found:.2%}"), part
+
+
+def span(least: int, most: int) -> Value:
+    """All integers from one to another."""
+    return (f"{least:,}" if least == most else f"{least:,}–{most:,}"), least
+
+
+def density(edges: int, vertices: int) -> Value:
+    """The share of pairs of vertices that are edges, in three digits."""
+    found = 2 * edges / (vertices * (vertices - 1))
+    return f"{found:#.3g}", found

@@ -1,90 +1,102 @@
-"""What a worker does with an order: one at a time, with an open store and its last blocks kept for the next one.
+"""What a worker does with a batch of tasks, and what it and the driver say to each other.
 
-What is finished is told every now and then, so that little is done again where this worker or its driver is killed.
+    TaskBatch    tasks for a worker, and all that it has to know to do them
+    BatchResult  what the tasks found, or the error of ours that ended them; at most 1 MB
+
+Both are JSON: neither side unpickles a class of which the other has another form. A worker does one batch at a time,
+with an open store and its last blocks kept for the next one.
+
+What is finished is sent every now and then, so that little is done again where this worker or its driver is killed.
 """
 
 from __future__ import annotations
 
+import json
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from inspect import signature
 from itertools import groupby
+from typing import Any
 
-from wedgewise.errors import ClusterError, WedgewiseError
+from wedgewise import errors
+from wedgewise.algorithms._passes import Partial
+from wedgewise.errors import ClusterError, VerificationError, WedgewiseError
 from wedgewise.machine.out_of_memory import memory_for
-from wedgewise.run._cluster_wire import Finished, Order, Reply, error_to_json
-from wedgewise.run.block_cache import triple_of
-from wedgewise.run.memory import Pair, TaskMemory, pairs_of_task
+from wedgewise.run.block_caches import RecentBlocks
 from wedgewise.run.outofcore import looked_up_in, plan_count, work_key
 from wedgewise.run.request import Request
-from wedgewise.stages.blocks import Block, Task, Triple
-from wedgewise.store.open import Store, open_store
+from wedgewise.store.open import open_store
+from wedgewise.version import __version__
 
-TELL_SECONDS = 0.05  # between tasks that are told before their batch is finished
+PROGRESS_SECONDS = 0.05  # between results that are sent before their batch is finished
 
 _one_at_a_time = threading.Lock()
-_desk: Desk | None = None
+_state: WorkerState | None = None
+MOST_RESULT_BYTES = 10**6
+PLAIN = (str, int, float, type(None))
 
 
 def count_batch(
-    order: str, memory_limit: int | None = None, tell: Callable[[bytes], None] = lambda reply: None
+    message: str, memory_limit: int | None = None, progress: Callable[[bytes], None] = lambda result: None
 ) -> bytes:
-    """Do the tasks of an order; a limit for this process replaces none. An error of ours is a reply as well.
+    """Do the tasks of a batch; a limit for this process replaces none. An error of ours is a result as well.
 
-    On the way, `tell` gets replies with the tasks that were finished since the last one; the reply at the end has all.
+    On the way, `progress` gets the tasks that were finished since the last call; the result at the end has all.
     """
     try:
-        asked = Order.from_json(order)
+        batch = TaskBatch.from_json(message)
         with _one_at_a_time:
-            return _do(asked, asked.memory_limit or memory_limit, tell).to_json()
+            return _do(batch, batch.memory_limit or memory_limit, progress).to_json()
     except WedgewiseError as error:
         return error_to_json(error)
 
 
 @memory_for("count")
-def _do(asked: Order, memory_limit: int | None, tell: Callable[[bytes], None]) -> Reply:
-    """What the tasks of an order found; told on the way where they last."""
-    finished, told, since = list[Finished](), 0, time.monotonic()
-    for item in _desk_for(asked, memory_limit).count(asked.tasks):
+def _do(batch: TaskBatch, memory_limit: int | None, progress: Callable[[bytes], None]) -> BatchResult:
+    """What the tasks of a batch found; sent on the way where they last."""
+    finished, sent, since = list[Finished](), 0, time.monotonic()
+    for item in _state_for(batch, memory_limit).count(batch.tasks):
         finished.append(item)
-        if time.monotonic() - since >= TELL_SECONDS and len(finished) < len(asked.tasks):
-            tell(Reply(asked.key, tuple(finished[told:])).to_json())
-            told, since = len(finished), time.monotonic()
-    return Reply(asked.key, tuple(finished))
+        if time.monotonic() - since >= PROGRESS_SECONDS and len(finished) < len(batch.tasks):
+            progress(BatchResult(batch.key, tuple(finished[sent:])).to_json())
+            sent, since = len(finished), time.monotonic()
+    return BatchResult(batch.key, tuple(finished))
 
 
-def _desk_for(order: Order, memory_limit: int | None) -> Desk:
-    """The desk of the last order, or another one where this is other work."""
-    global _desk
-    if _desk is None or not _desk.serves(order, memory_limit):
-        _desk = None  # given up before there is another one
-        _desk = Desk(order, memory_limit)
-    return _desk
+def _state_for(batch: TaskBatch, memory_limit: int | None) -> WorkerState:
+    """The state of the last batch, or another one where this is other work."""
+    global _state
+    if _state is None or not _state.serves(batch, memory_limit):
+        _state = None  # given up before there is another one
+        _state = WorkerState(batch, memory_limit)
+    return _state
 
 
-class Desk:
-    """An open store, kernels that are loaded, and blocks as far as the room goes."""
+class WorkerState:
+    """An open store, kernels that are loaded, and blocks as far as they fit."""
 
-    def __init__(self, order: Order, memory_limit: int | None) -> None:
-        self._settings = _settings(order, memory_limit)
-        store = open_store(order.store)
-        if store.manifest.fingerprint != order.fingerprint:
+    def __init__(self, batch: TaskBatch, memory_limit: int | None) -> None:
+        self._settings = _settings(batch, memory_limit)
+        store = open_store(batch.store)
+        if store.manifest.fingerprint != batch.fingerprint:
             raise ClusterError(
-                f"{order.store}: a worker finds the graph {store.manifest.fingerprint[:12]} there, and the driver has "
-                f"{order.fingerprint[:12]}; name storage that all workers share"
+                f"{batch.store}: a worker finds the graph {store.manifest.fingerprint[:12]} there, and the driver has "
+                f"{batch.fingerprint[:12]}; name storage that all workers share"
             )
-        asked = Request(memory_limit=memory_limit, threads=order.threads, algorithm=order.algorithm, knobs=order.knobs)
+        asked = Request(memory_limit=memory_limit, threads=batch.threads, algorithm=batch.algorithm, knobs=batch.knobs)
         self._counting, plan = plan_count(asked, store)
-        if work_key(store, plan.algorithm, plan.knobs) != order.key:
+        if work_key(store, plan.algorithm, plan.knobs) != batch.key:
             raise ClusterError(
-                f"{order.store}: a worker finds the graph there in other parts than the driver; name storage that all "
+                f"{batch.store}: a worker finds the graph there in other parts than the driver; name storage that all "
                 "workers share"
             )
-        self._shelf = Shelf(store, self._counting.memory)
+        self._blocks = RecentBlocks(store, self._counting.memory)
 
-    def serves(self, order: Order, memory_limit: int | None) -> bool:
-        """Whether an order is for the same work under the same limits."""
-        return self._settings == _settings(order, memory_limit)
+    def serves(self, batch: TaskBatch, memory_limit: int | None) -> bool:
+        """Whether a batch is for the same work under the same limits."""
+        return self._settings == _settings(batch, memory_limit)
 
     def count(self, numbers: Sequence[int]) -> Iterator[Finished]:
         """Tasks one after the other; those that look up in the same block share what is made of it."""
@@ -93,40 +105,103 @@ class Desk:
             tasks = list(group)
             prepare = counting.memory.answer.in_turn(counting.memory.knobs, len(tasks))
             for task in tasks:
-                triple = self._shelf.triple(task, counting.room - counting.memory.work(task))
+                triple = self._blocks.triple(task, counting.available_bytes - counting.memory.work(task))
                 begin = time.perf_counter()
                 partial = counting.count(task, triple, prepare)
                 seconds = time.perf_counter() - begin
-                del triple  # or blocks that the shelf gives up would stay
+                del triple  # or blocks that are given up would stay
                 yield Finished(partial, seconds)
 
 
-def _settings(order: Order, memory_limit: int | None) -> tuple[str, str, int | None, int | None]:
-    return order.store, order.key, order.threads, memory_limit
+def _settings(batch: TaskBatch, memory_limit: int | None) -> tuple[str, str, int | None, int | None]:
+    return batch.store, batch.key, batch.threads, memory_limit
 
 
-class Shelf:
-    """Blocks in memory; the one that was not used for longest goes first, since nobody knows the tasks to come."""
+@dataclass(frozen=True, slots=True)
+class TaskBatch:
+    """Tasks of a store for one worker.
 
-    def __init__(self, store: Store, memory: TaskMemory) -> None:
-        self._store, self._memory = store, memory
-        self._held: dict[Pair, Block] = {}  # the last used one last
+    Attributes
+    ----------
+    version : of the program that asks
+    store : a folder or a URL, the same for all workers
+    fingerprint : of the graph that has to be there
+    key : of the work, which every result carries; see `wedgewise.run.outofcore.work_key`
+    threads : for a worker; None is all that it may use
+    memory_limit : for the size of a worker; None is what its machine has left
+    tasks : their numbers
+    """
 
-    def triple(self, task: Task, room: int) -> Triple:
-        """The blocks of a task; all that are held take no more than `room` bytes."""
-        wanted = pairs_of_task(task)
-        for pair in wanted & self._held.keys():
-            self._held[pair] = self._held.pop(pair)
-        self._make_room(wanted, room)
-        for pair in wanted - self._held.keys():
-            self._held[pair] = self._store.block(*pair, threads=self._memory.threads)
-        return triple_of(self._held, task)
+    version: str
+    store: str
+    fingerprint: str
+    key: str
+    algorithm: str
+    knobs: Mapping[str, int | str]
+    threads: int | None
+    memory_limit: int | None
+    tasks: tuple[int, ...]
 
-    def _make_room(self, wanted: set[Pair], room: int) -> None:
-        """Give up blocks until the wanted ones fit."""
-        taken = sum(self._memory.block(pair) for pair in wanted | self._held.keys())
-        for pair in [pair for pair in self._held if pair not in wanted]:
-            if taken <= room:
-                return
-            del self._held[pair]
-            taken -= self._memory.block(pair)
+    def to_json(self) -> str:
+        """The batch as text."""
+        return json.dumps(asdict(self))
+
+    @classmethod
+    def from_json(cls, text: str) -> TaskBatch:
+        """The batch that a driver of the same version wrote."""
+        whole = json.loads(text)
+        if whole["version"] != __version__:
+            raise ClusterError(
+                f"the driver has wedgewise {whole['version']} and a worker {__version__}; install the same version "
+                "on both"
+            )
+        return cls(**{**whole, "tasks": tuple(whole["tasks"])})
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """What a task found, and how long it took."""
+
+    partial: Partial
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class BatchResult:
+    """What the tasks of a batch found."""
+
+    key: str
+    finished: tuple[Finished, ...]
+
+    def to_json(self) -> bytes:
+        """The result as text of bounded size."""
+        rows = [[*asdict(item.partial).values(), item.seconds] for item in self.finished]
+        text = json.dumps({"key": self.key, "finished": rows}).encode()
+        if len(text) > MOST_RESULT_BYTES:
+            raise VerificationError(
+                f"{len(rows):,} tasks make a result of {len(text):,} bytes, over {MOST_RESULT_BYTES:,}: please report "
+                "this"
+            )
+        return text
+
+    @classmethod
+    def from_json(cls, text: bytes) -> BatchResult:
+        """The result that a worker wrote; the error of ours that it has instead is raised."""
+        whole = json.loads(text)
+        if "error" in whole:
+            raise _error_from(whole["error"])
+        return cls(whole["key"], tuple(Finished(Partial(*row[:3]), row[3]) for row in whole["finished"]))
+
+
+def error_to_json(error: WedgewiseError) -> bytes:
+    """An error of ours as a result."""
+    plain = {name: value for name, value in vars(error).items() if isinstance(value, PLAIN)}
+    return json.dumps({"error": {"type": type(error).__name__, "message": str(error), "fields": plain}}).encode()
+
+
+def _error_from(described: Mapping[str, Any]) -> WedgewiseError:
+    """The error that a worker met, as itself."""
+    kind: type[WedgewiseError] = getattr(errors, described["type"])
+    if "__init__" not in vars(kind):
+        return kind(described["message"])
+    return kind(**{name: described["fields"][name] for name in signature(kind).parameters})

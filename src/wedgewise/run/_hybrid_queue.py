@@ -16,8 +16,8 @@ Schedules:
                streams that are seen to be so slow leave all to threads
     dynamic    tasks in the order of their numbers, each to whoever comes first (BBTC, table 5)
 
-Without streams, threads take the heaviest first. Tasks that fit no device, or that a device had no room for after all,
-are for threads alone.
+Without streams, threads take the heaviest first. Tasks that fit no device, or that did not fit one after
+all, are for threads alone.
 """
 
 from __future__ import annotations
@@ -44,12 +44,12 @@ class _Pace:
     seconds: float = 0.0
     first_seen: set[str] = field(default_factory=set)
 
-    def add(self, place: str, work: float, seconds: float) -> None:
-        """Take a task into account, unless it is the first of its place, which may load and compile."""
-        if place in self.first_seen:
+    def add(self, worker: str, work: float, seconds: float) -> None:
+        """Take a task into account, unless it is the first of its worker, which may load and compile."""
+        if worker in self.first_seen:
             self.work += work
             self.seconds += seconds
-        self.first_seen.add(place)
+        self.first_seen.add(worker)
 
     @property
     def seen(self) -> float | None:
@@ -126,7 +126,7 @@ class TaskQueue:
                 return None
             if not self._is_worthwhile_there(self._tasks[position]):
                 self._is_left_to_threads, self._cutoff = True, 0
-                self._tell()
+                self._notify()
                 return None
             return self._take(position)
 
@@ -160,30 +160,30 @@ class TaskQueue:
             self._device_work -= self._estimates[task.number]
             for pair in pairs_of_task(task):
                 self.uses[pair] += 1
-            self._tell()
+            self._notify()
             return True
 
-    def finish(self, task: Task, place: str, seconds: float, *, on_device: bool) -> None:
+    def finish(self, task: Task, worker: str, seconds: float, *, on_device: bool) -> None:
         """A task is finished, after so many seconds of a stream or of threads."""
         with self._changed:
             work = self._estimates[task.number]
-            (self._there if on_device else self._here).add(place, work, seconds)
+            (self._there if on_device else self._here).add(worker, work, seconds)
             if on_device:
                 self._device_work -= work
             self._unfinished -= 1
             if self._unfinished == 0 or (on_device and self._position_worthwhile_here() is not None):
-                self._tell()
+                self._notify()
 
     def stop(self) -> None:
         """Nobody begins another task."""
         with self._changed:
             self._stopped = True
-            self._tell()
+            self._notify()
 
     def rouse(self) -> None:
         """Let those who wait look again."""
         with self._changed:
-            self._tell()
+            self._notify()
 
     def wait_for_threads_task(self) -> bool:
         """Sleep until there is a task for threads; whether there is one, before all are finished."""
@@ -198,7 +198,7 @@ class TaskQueue:
             while self.changes == seen and not self.is_over:
                 self._changed.wait()
 
-    def _tell(self) -> None:
+    def _notify(self) -> None:
         self.changes += 1
         self._changed.notify_all()
 

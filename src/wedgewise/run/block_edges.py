@@ -1,7 +1,7 @@
 """Blocks → edges: the arcs of a store as rows of two vertices, a piece of a block at a time.
 
 Rows come block by block, by row part and column part, and within a block by id. In each, the lower vertex is first, as
-in ``Graph.edges``; the number of an edge there is the place of its key ``lower << 32 | higher`` among all keys.
+in ``Graph.edges``; the number of an edge there is the position of its key ``lower << 32 | higher`` among all keys.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from wedgewise.run.owners import BlockSource
+from wedgewise.run.memory import BlockSource
 from wedgewise.stages import Ids, Keys
 from wedgewise.stages.blocks import Block
 from wedgewise.store.manifest import Pair, pairs_of
@@ -25,7 +25,7 @@ Values = Callable[[Pair], NDArray[Any]]
 
 
 def edge_pieces(source: BlockSource, vertex_of: Ids) -> Iterator[tuple[Pair, slice, Ids, Ids]]:
-    """Every edge once: its block, its place there, and its lower and higher vertex, `PIECE_ROWS` at a time at most."""
+    """Every edge once: its block, its position there, its lower and higher vertex, at most `PIECE_ROWS` at a time."""
     arcs = source.counts.arcs
     for pair in pairs_of(source.partition):
         if not arcs[pair]:

@@ -6,20 +6,25 @@ A task is a pure function of its number, the store and the options: workers read
 them share, and send a few integers back. Whatever is lost is done again; what arrives twice has to be equal. The driver
 writes every finished task into the journal of `count_store`, so that either goes on where the other was ended.
 
-At most two batches per worker are under way: the next one is there when one is finished. Workers tell what they have
+At most two batches per worker are under way: the next one is there when one is finished. Workers send what they have
 finished while a batch lasts, so that what is lost with a worker, or with this process, is the task that it was at and
 those of the last moment. A batch that workers were lost with is sent again as single tasks, without those. A task that
 a worker was lost with is sent again alone, with nothing else under way that could be the reason: when it has ended
 enough workers so, it is poison, and the work stops.
+
+A scheduler takes about a millisecond for whatever it passes on, so that a batch lasts 0.2 seconds at least where there
+is so much to do, and otherwise a share of the work small enough for workers to end at about the same time. Tasks of a
+batch look up in the same block where possible: what is made of it serves all of them. Heavy batches go first, so that
+none is left at the end for one worker while the others have nothing to do.
 """
 
 from __future__ import annotations
 
 import os
 from collections import Counter, deque
-from collections.abc import Callable
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import count
+from itertools import count, groupby
 from typing import Protocol
 
 from wedgewise.algorithms import find
@@ -28,24 +33,27 @@ from wedgewise.algorithms._passes import Partial
 from wedgewise.errors import ClusterError, InputError, PreconditionError, VerificationError
 from wedgewise.machine import hardware
 from wedgewise.machine.budget import LEAST_LIMIT, check_limit
-from wedgewise.run._cluster_batches import make_batches
-from wedgewise.run._cluster_wire import Finished, Order, Reply
+from wedgewise.machine.progress import Progress
+from wedgewise.run._cluster_worker import BatchResult, Finished, TaskBatch
 from wedgewise.run.journal import Journal
 from wedgewise.run.local import Execution
-from wedgewise.run.memory import DRIVEN_TASK_BYTES, TaskMemory, lists_bytes, room_beside_lists, triple_answer
-from wedgewise.run.outofcore import plan_of, reuse_order, work_key
+from wedgewise.run.memory import DRIVEN_TASK_BYTES, TaskMemory, bytes_beside_lists, lists_bytes, triple_answer
+from wedgewise.run.outofcore import looked_up_in, plan_of, reuse_order, work_key
 from wedgewise.run.plan import Plan
 from wedgewise.run.request import Request
 from wedgewise.stages.blocks import Task
-from wedgewise.stages.tasks import tasks_of
+from wedgewise.stages.tasks import Counts, estimates, tasks_of
 from wedgewise.store.open import Store
 from wedgewise.store.urls import Folder
 from wedgewise.version import __version__
 
-Tell = Callable[[str, int, int], None] | None
-
 UNDER_WAY_PER_WORKER = 2
 POISON_DEATHS = 3
+STEP_SECONDS = 1e-9  # about, of a unit of the estimates on one thread
+LEAST_SECONDS, MOST_SECONDS = 0.2, 5.0  # of a batch of several tasks
+BATCHES_PER_WORKER = 16
+MOST_TASKS = 1 << 12  # whose result is well below its limit
+Load = tuple[float, list[Task]]  # seconds, and tasks of one batch
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,10 +67,10 @@ class Batch:
 
 @dataclass(frozen=True, slots=True)
 class Delivery:
-    """What became of a batch, or of its first tasks: the reply of a worker, or how many workers were lost with it."""
+    """What became of a batch, or of its first tasks: the result of a worker, or how many workers were lost with it."""
 
     batch: Batch
-    reply: bytes | None
+    result: bytes | None
     deaths: int = 0
     is_whole: bool = True
 
@@ -74,8 +82,8 @@ class Workers(Protocol):
     def count(self) -> int:
         """How many workers there are now."""
 
-    def submit(self, batch: Batch, order: str) -> None:
-        """Have some worker call `wedgewise.run._cluster_worker.count_batch` with the order of a batch."""
+    def submit(self, batch: Batch, message: str) -> None:
+        """Have some worker call `wedgewise.run._cluster_worker.count_batch` with the message of a batch."""
 
     def delivery(self) -> Delivery:
         """Wait for the next delivery."""
@@ -104,12 +112,12 @@ class Assignment:
     threads: int | None
     memory_limit: int | None
 
-    def order(self, batch: Batch) -> str:
-        """What a worker is told."""
-        place, plan = self.store.place, self.plan
-        return Order(
+    def message(self, batch: Batch) -> str:
+        """What a worker gets."""
+        location, plan = self.store.location, self.plan
+        return TaskBatch(
             version=__version__,
-            store=os.path.abspath(place.path) if isinstance(place, Folder) else str(place),
+            store=os.path.abspath(location.path) if isinstance(location, Folder) else str(location),
             fingerprint=self.store.manifest.fingerprint,
             key=self.key,
             algorithm=plan.algorithm,
@@ -128,21 +136,23 @@ def assign(request: Request, store: Store) -> Assignment:
     """
     if request.cluster is not None and request.workers is not None:
         raise InputError("name a cluster, or how many workers to start on this machine, and not both")
-    if store.place.is_in_this_process:
-        raise PreconditionError(f"{store.place}: no other process sees it; name a folder, or a URL of shared storage")
+    if store.location.is_in_this_process:
+        raise PreconditionError(
+            f"{store.location}: no other process sees it; name a folder, or a URL of shared storage"
+        )
     name, threads, memory_limit = request.engine, request.threads, request.memory_limit
     answer, settings = triple_answer(name), find(name, "cpu").settings(request.knobs)
     if request.workers is not None:
         threads, memory_limit = _divided(threads, memory_limit, request.workers)
     check_limit(memory_limit)
-    room_beside_lists(store.place, store.partition, DRIVEN_TASK_BYTES, hardware.available_memory())
+    bytes_beside_lists(store.location, store.partition, DRIVEN_TASK_BYTES, hardware.available_memory())
     memory = TaskMemory(store.counts, answer, settings, threads or hardware.usable_threads())
     tasks = tasks_of(store.partition)
     busy = tuple(task for task in reuse_order(tasks) if memory.has_work(task))
     plan = replace(
         plan_of(store, name, settings, memory.threads, memory.heaviest(busy)[0]),
         reasons=(
-            f"{len(busy):,} tasks of three blocks each, for workers that read them from {store.place}",
+            f"{len(busy):,} tasks of three blocks each, for workers that read them from {store.location}",
             f"{lists_bytes(store.partition, DRIVEN_TASK_BYTES):,} bytes of lists of tasks in the process that asks",
         ),
     )
@@ -168,8 +178,10 @@ def _divided(threads: int | None, memory_limit: int | None, workers: int) -> tup
 class Driver:
     """Keeps workers busy until every task has a result."""
 
-    def __init__(self, assignment: Assignment, journal: Journal | None = None, tell: Tell = None) -> None:
-        self._assignment, self._journal, self._tell = assignment, journal, tell
+    def __init__(
+        self, assignment: Assignment, journal: Journal | None = None, progress: Progress | None = None
+    ) -> None:
+        self._assignment, self._journal, self._progress = assignment, journal, progress
         self._partials: dict[int, Partial] = {} if journal is None else dict(journal.done)
         self.seconds: dict[int, float] = {} if journal is None else dict(journal.seconds)
         self._left = {task.number for task in assignment.busy} - self._partials.keys()
@@ -212,21 +224,21 @@ class Driver:
         if left:
             batch = Batch(next(self._numbers), left, alone)
             self._under_way[batch.number] = batch
-            workers.submit(batch, self._assignment.order(batch))
+            workers.submit(batch, self._assignment.message(batch))
 
     def _take(self, delivery: Delivery) -> None:
         is_new = delivery.is_whole and self._under_way.pop(delivery.batch.number, None) is not None
-        if delivery.reply is not None:
-            self._take_reply(delivery.batch, Reply.from_json(delivery.reply), delivery.is_whole)
+        if delivery.result is not None:
+            self._take_result(delivery.batch, BatchResult.from_json(delivery.result), delivery.is_whole)
         elif is_new:
             self._take_loss(delivery.batch, delivery.deaths)
 
-    def _take_reply(self, batch: Batch, reply: Reply, is_whole: bool) -> None:
-        arrived = Counter(finished.partial.task for finished in reply.finished)
+    def _take_result(self, batch: Batch, result: BatchResult, is_whole: bool) -> None:
+        arrived = Counter(finished.partial.task for finished in result.finished)
         asked = Counter(batch.tasks)
-        if reply.key != self._assignment.key or (arrived != asked if is_whole else not arrived <= asked):
+        if result.key != self._assignment.key or (arrived != asked if is_whole else not arrived <= asked):
             raise VerificationError(f"a worker was asked for tasks {batch.tasks[:5]} … and answered others")
-        for finished in reply.finished:
+        for finished in result.finished:
             self._keep(finished)
 
     def _keep(self, finished: Finished) -> None:
@@ -238,8 +250,8 @@ class Driver:
             self._left.discard(partial.task)
             if self._journal is not None:
                 self._journal.add(partial, finished.seconds)
-            if self._tell is not None:
-                self._tell("count", len(self._assignment.busy) - self.left, len(self._assignment.busy))
+            if self._progress is not None:
+                self._progress("count", len(self._assignment.busy) - self.left, len(self._assignment.busy))
         elif known.triangles != partial.triangles:
             raise VerificationError(
                 f"task {partial.task} has {known.triangles:,} triangles and, delivered again, {partial.triangles:,}; "
@@ -261,3 +273,29 @@ class Driver:
                 "else was under way; look at their logs, give them more memory, or partition the graph into more parts"
             )
         self._suspects.append(task)
+
+
+def make_batches(counts: Counts, tasks: Sequence[Task], workers: int) -> list[tuple[int, ...]]:
+    """The numbers of the tasks of every batch; tasks come in the order in which they share blocks."""
+    seconds = {
+        task.number: STEP_SECONDS * float(steps) for task, steps in zip(tasks, estimates(counts, tasks), strict=True)
+    }
+    share = sum(seconds.values()) / (BATCHES_PER_WORKER * max(1, workers))
+    target = min(MOST_SECONDS, max(LEAST_SECONDS, share))
+    groups = ([(seconds[task.number], [task]) for task in group] for _pair, group in groupby(tasks, key=looked_up_in))
+    pieces = [piece for group in groups for piece in _joined(group, target)]
+    batches = sorted(_joined(pieces, target), key=lambda load: -load[0])
+    return [tuple(task.number for task in batch) for _, batch in batches]
+
+
+def _joined(pieces: Sequence[Load], target: float) -> Iterator[Load]:
+    """Neighbours together, up to about so many seconds; one that takes longer stays by itself."""
+    load, joined = 0.0, list[Task]()
+    for more, tasks in pieces:
+        if joined and (load + more > target or len(joined) + len(tasks) > MOST_TASKS):
+            yield load, joined
+            load, joined = 0.0, []
+        load += more
+        joined += tasks
+    if joined:
+        yield load, joined

@@ -1,22 +1,33 @@
-"""Plan → Partials on a GPU: prepare, launch, and bring the counts back."""
+"""Plan → Partials on a GPU: prepare, launch, and bring the counts back; or triangles by number, as a GPU lists them.
+
+Numbers and rows of a listing are those of `wedgewise.run.listing`. Triangles are written, turned into vertices and
+brought back in pieces. Device memory: `PIECE_BYTES` per triangle of a piece within the limit; a piece begins and ends
+with whole arcs, so that up to two arcs' triangles come on top.
+"""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+import numpy as np
 
 from wedgewise.algorithms import find
-from wedgewise.algorithms._contract import DeviceWork, Launch, Work
+from wedgewise.algorithms._contract import DeviceWork, FoundTruss, Launch, TrussJob, Work
 from wedgewise.algorithms._passes import Partial
-from wedgewise.machine.gpu import Array, Device
+from wedgewise.errors import DeviceMemoryError
+from wedgewise.machine.gpu import Array, CopyingDevice, Device
 from wedgewise.machine.out_of_memory import memory_for
+from wedgewise.machine.progress import onward
 from wedgewise.prepare.device_forms import DeviceForms
-from wedgewise.run.device_listing import DeviceListing
-from wedgewise.run.local import Execution
+from wedgewise.run.listing import Numbering, Triples
+from wedgewise.run.local import Execution, check_form, known_truss, truss_algorithm
 from wedgewise.run.plan import Plan
 from wedgewise.stages import DeviceGraph
 
 LISTING_BYTES = 1 << 30  # of device memory for a piece of a listing, and an eighth of what is free at most
+PIECE_BYTES = 60  # of a triangle: 12 as ids, 48 while they are turned into ascending vertices
 
 
 @memory_for("count")
@@ -45,15 +56,34 @@ def execute_on_device(
             return Execution(1, partials, Work(()), seconds)
         filled = work.filled
         del work  # and with it what its launches read
-        settled = _by_vertex(filled, graph, device) if plan.computes == "triangles" else filled[forms.places(graph)]
-        answered = device.download(settled.astype(device.xp.int64))
+        ordered = _by_vertex(filled, graph, device) if plan.computes == "triangles" else filled[forms.places(graph)]
+        answered = device.download(ordered.astype(device.xp.int64))
     return Execution(1, partials, Work((), answered), seconds)
 
 
+@memory_for("truss")
+def find_truss_on_device(
+    plan: Plan, graph: DeviceGraph, forms: DeviceForms, job: TrussJob
+) -> tuple[FoundTruss, dict[str, float]]:
+    """The same on a GPU, in the order of the edges and brought back; and the seconds of finding it."""
+    check_form(plan, graph)
+    known = known_truss(graph.m, job)
+    if known is not None:
+        return known, {"truss": 0.0}
+    device, answer = forms.device, truss_algorithm(plan).truss_on_device(plan.computes)
+    with device.memory():
+        begin = time.perf_counter()
+        found = answer.find(graph, replace(job, progress=onward(job.progress)), device)
+        device.synchronize()
+        seconds = {"truss": time.perf_counter() - begin}
+        ordered = found.filled if graph.follows_edges else found.filled[forms.places(graph)]
+        return FoundTruss(found.k, device.download(ordered), found.rounds), seconds
+
+
 def _by_vertex(filled: Array, graph: DeviceGraph, device: Device) -> Array:
-    settled = device.xp.empty_like(filled)
-    settled[graph.vertex_of] = filled
-    return settled
+    ordered = device.xp.empty_like(filled)
+    ordered[graph.vertex_of] = filled
+    return ordered
 
 
 def launch_all(
@@ -81,3 +111,67 @@ def _launch_batch(batch: Callable[[], tuple[Launch, ...]], device: Device) -> tu
         launch()
         device.synchronize()
     return prepared - begin, time.perf_counter() - prepared
+
+
+class DeviceListing:
+    """The triangles of a graph by number, once a device knows the counts of all arcs.
+
+    Parameters
+    ----------
+    work : the finished work of a listing on the device
+    graph : the graph that it was prepared for
+    device : where both lie
+    limit_bytes : device memory for the triangles of a piece; where that cannot be had, pieces are halved
+    """
+
+    def __init__(self, work: DeviceWork, graph: DeviceGraph, device: CopyingDevice, limit_bytes: int) -> None:
+        assert work.filled is not None
+        assert work.fill is not None
+        self.work, self.device, self.vertex_of = work, device, graph.vertex_of
+        self.numbering = Numbering(work.filled, device.download)
+        self.piece_triangles = max(1, limit_bytes // PIECE_BYTES)
+
+    @property
+    def total(self) -> int:
+        """How many triangles there are."""
+        return self.numbering.total
+
+    @memory_for("list")
+    def stretch(self, start: int, stop: int, on_done: Callable[[int, int], None] | None = None) -> Triples:
+        """Triangles number start … stop − 1 as rows of three ascending vertices."""
+        triples = np.empty((stop - start, 3), np.uint32)
+        begin, pieces = start, 0
+        while begin < stop:
+            end = min(begin + self.piece_triangles, stop)
+            try:
+                with self.device.memory():
+                    triples[begin - start : end - start] = self.device.download(self._piece(begin, end))
+            except DeviceMemoryError:
+                if end - begin == 1:
+                    raise
+                self.piece_triangles = (end - begin) // 2
+                continue
+            begin, pieces = end, pieces + 1
+            if on_done is not None:
+                on_done(pieces, pieces - (begin - stop) // self.piece_triangles)
+        return triples
+
+    def batches(self, start: int, stop: int, size: int) -> Iterator[Triples]:
+        """The same rows, so many at a time."""
+        return (self.stretch(at, min(at + size, stop)) for at in range(start, stop, size))
+
+    def _piece(self, start: int, stop: int) -> Array:
+        """Rows of ascending vertices on the device, from the whole arcs that hold them."""
+        first_arc, before_first, _ = self.numbering.arc_of(start)
+        last_arc, _, after_last = self.numbering.arc_of(stop - 1)
+        triples = self.device.xp.empty((after_last - before_first, 3), np.uint32)
+        assert self.work.fill is not None
+        self.work.fill(first_arc, last_arc + 1, triples.reshape(-1))
+        return self._named(triples[start - before_first : stop - before_first])
+
+    def _named(self, triples: Array) -> Array:
+        """Ids turned into vertices, ascending in each row."""
+        xp = self.device.xp
+        u, v, w = (self.vertex_of[triples[:, column]] for column in range(3))
+        low, high = xp.minimum(u, v), xp.maximum(u, v)
+        return xp.stack([xp.minimum(low, w), xp.maximum(low, xp.minimum(high, w)), xp.maximum(high, w)], axis=1)

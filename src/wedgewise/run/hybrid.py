@@ -5,45 +5,59 @@
 
 Every task is counted once, by whoever takes it; its counts are kept by its number, so that the total does not depend on
 who that was. A failure anywhere ends all, within a task.
+
+Kernels are compiled before the first task begins, so that no task seems slow because it was the first to need one:
+those that tasks will launch are found by preparing tasks with arrays that have a shape and no memory.
 """
 
 from __future__ import annotations
 
+import time
 import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.lib.stride_tricks import as_strided
+from numpy.typing import NDArray
 
 from wedgewise.algorithms._contract import Shape, Work
 from wedgewise.algorithms._passes import Partial
 from wedgewise.errors import DeviceMemoryError, MemoryLimitError
 from wedgewise.machine import hardware
-from wedgewise.machine.gpu import Kernel, StreamingDevice
+from wedgewise.machine.gpu import Defines, Device, Kernel, StreamingDevice
 from wedgewise.machine.out_of_memory import memory_for
+from wedgewise.machine.progress import Progress
 from wedgewise.machine.threads import run_tasks
-from wedgewise.run._hybrid_cache import SharedBlocks
-from wedgewise.run._hybrid_division import Division, TaskSizes, divide
-from wedgewise.run._hybrid_kernels import kernels_of
-from wedgewise.run._hybrid_plan import BlockSource, Pairing, Places, choose_parts, describe, pair_up
+from wedgewise.run._hybrid_plan import (
+    Division,
+    Pairing,
+    Resources,
+    TaskSizes,
+    choose_parts,
+    describe,
+    divide,
+    pair_up,
+)
 from wedgewise.run._hybrid_queue import TaskQueue
-from wedgewise.run._hybrid_streams import Arrived, DevicePlace, StreamWorker
-from wedgewise.run._hybrid_workers import Crew, HostWorker
+from wedgewise.run._hybrid_workers import Arrived, DeviceWorkers, HostWorker, StreamWorker, WorkerPool
+from wedgewise.run.block_caches import SharedBlocks
 from wedgewise.run.journal import Journal
 from wedgewise.run.local import Execution, Ran
-from wedgewise.run.memory import HYBRID_TASK_BYTES, Pair, TaskMemory, lists_bytes, room_beside_lists
+from wedgewise.run.memory import HYBRID_TASK_BYTES, BlockSource, Pair, TaskMemory, bytes_beside_lists, lists_bytes
 from wedgewise.run.plan import Plan, allowed_memory, check_memory
 from wedgewise.run.request import Request
 from wedgewise.run.timeline import Timeline
 from wedgewise.stages import OrientedGraph
-from wedgewise.stages.blocks import Block, Blocks, Partition
+from wedgewise.stages.blocks import Block, Blocks, Partition, Task, Triple
 from wedgewise.stages.tasks import Counts
 
 if TYPE_CHECKING:
     from wedgewise.store.open import Store
-
-Tell = Callable[[str, int, int], None] | None
+SAMPLED_TASKS = 128  # kernels depend on the sizes of blocks, which are much alike among so many
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,21 +81,21 @@ class Hybrid:
 
     source: BlockSource
     sizes: TaskSizes
-    places: Places
+    resources: Resources
     division: Division
     plan: Plan
     kernels: tuple[Kernel, ...]
 
     @memory_for("count")
-    def run(self, tell: Tell = None, journal: Journal | None = None) -> Ran:
+    def run(self, progress: Progress | None = None, journal: Journal | None = None) -> Ran:
         """Count all tasks that the journal does not have."""
         known = {} if journal is None else dict(journal.done)
         keep = (lambda found: None) if journal is None else journal.add
         with _Running(self, known, keep) as running:
-            running.go(tell)
+            running.go(progress)
         found = {task.number: Partial(task.number, 0, 0) for task in self.division.everything}
-        execution = Execution(len(found), {**found, **known, **running.crew.partials}, Work(()))
-        plan = replace(self.plan, reasons=(*self.plan.reasons, *running.crew.notes))
+        execution = Execution(len(found), {**found, **known, **running.pool.partials}, Work(()))
+        plan = replace(self.plan, reasons=(*self.plan.reasons, *running.pool.notes))
         return Ran(execution, plan, running.timeline())
 
 
@@ -93,10 +107,10 @@ class _Running:
     """
 
     def __init__(self, hybrid: Hybrid, known: Mapping[int, Partial], keep: Callable[[Partial], None]) -> None:
-        division, places, schedule = hybrid.division, hybrid.places, str(hybrid.sizes.pairing.own["schedule"])
+        division, resources, schedule = hybrid.division, hybrid.resources, str(hybrid.sizes.pairing.own["schedule"])
         tasks = [task for task in division.tasks if task.number not in known]
         host_tasks = [task for task in division.host_tasks if task.number not in known]
-        streams = division.room.streams * len(places.devices)
+        streams = division.device_memory.streams * len(resources.devices)
         self.tasks = len(division.estimates)
         self.known = len(known.keys() & division.estimates.keys())
         self.hybrid = hybrid
@@ -106,30 +120,30 @@ class _Running:
             division.device_only,
             division.estimates,
             streams=streams,
-            threads=places.threads,
+            threads=resources.threads,
             schedule=schedule,
             cutoff=division.cutoff,
             guesses=division.guesses,
         )
-        blocks = SharedBlocks(places.room, hybrid.sizes.host_block, self._read, queue.uses)
-        self.crew = Crew(queue, blocks, division.estimates, keep)
-        self.there: list[DevicePlace] = []
+        blocks = SharedBlocks(resources.host_bytes, hybrid.sizes.host_block, self._read, queue.uses)
+        self.pool = WorkerPool(queue, blocks, division.estimates, keep)
+        self.there: list[DeviceWorkers] = []
         self._held = ExitStack()
 
     def __enter__(self) -> _Running:
         with ExitStack() as held:
-            for number, device in enumerate(self.hybrid.places.devices):
+            for number, device in enumerate(self.hybrid.resources.devices):
                 held.enter_context(device.memory())
                 held.callback(self._drop_blocks)
-                self.there.append(self._place(number, device))
+                self.there.append(self._prepare_device(number, device))
             self._held = held.pop_all()
-        self.crew.start_clock()
+        self.pool.zero = time.perf_counter()
         return self
 
     def __exit__(self, *_: object) -> None:
         self._held.close()
 
-    def go(self, tell: Tell) -> None:
+    def go(self, progress: Progress | None) -> None:
         """Let all workers work until no task is left; threads beside streams begin where there is a task for them."""
         streams, threads = self._streams(), self._threads()
 
@@ -142,59 +156,61 @@ class _Running:
                 raise
 
         def join_in() -> None:
-            if self.crew.queue.wait_for_threads_task():
+            if self.pool.queue.wait_for_threads_task():
                 run_tasks(lambda number, _: work(threads[number]), len(threads), len(threads), on_stop=self.stop)
 
         def report(_ended: int = 0) -> None:
-            if tell is not None:
-                tell("count", self.known + len(self.crew.partials), self.tasks)
+            if progress is not None:
+                progress("count", self.known + len(self.pool.partials), self.tasks)
 
         jobs: list[Callable[[], None]] = [partial(work, worker) for worker in streams or threads]
         if streams and threads:
             jobs.append(join_in)
         if len(jobs) == 1:  # the calling thread itself
-            self.crew.on_progress = report
-        run_tasks(lambda number, _: jobs[number](), len(jobs), len(jobs), None if tell is None else report, self.stop)
+            self.pool.on_progress = report
+        run_tasks(
+            lambda number, _: jobs[number](), len(jobs), len(jobs), None if progress is None else report, self.stop
+        )
 
     def stop(self) -> None:
         """Let nobody begin or wait any more."""
-        self.crew.queue.stop()
-        self.crew.blocks.stop()
+        self.pool.queue.stop()
+        self.pool.blocks.stop()
         for there in self.there:
             there.blocks.stop()
 
     def timeline(self) -> Timeline:
-        there = [(worker.there.name, worker.place) for worker in self._streams()]
-        return Timeline(tuple(self.crew.spans), (*there, *(("cpu", worker.place) for worker in self._threads())))
+        there = [(worker.there.name, worker.name) for worker in self._streams()]
+        return Timeline(tuple(self.pool.spans), (*there, *(("cpu", worker.name) for worker in self._threads())))
 
     def _streams(self) -> list[StreamWorker]:
         """The workers of all streams, in turn over the devices."""
         return [
-            StreamWorker(self.crew, there, stream, at * len(self.there) + number, f"{there.name} stream {at}")
-            for at in range(self.hybrid.division.room.streams)
+            StreamWorker(self.pool, there, stream, at * len(self.there) + number, f"{there.name} stream {at}")
+            for at in range(self.hybrid.division.device_memory.streams)
             for number, there in enumerate(self.there)
             for stream in [there.streams[at]]
         ]
 
     def _threads(self) -> list[HostWorker]:
         memory = self.hybrid.sizes.memory
-        return [HostWorker(self.crew, memory, f"thread {number}") for number in range(self.hybrid.places.threads)]
+        return [HostWorker(self.pool, memory, f"thread {number}") for number in range(self.hybrid.resources.threads)]
 
-    def _place(self, number: int, device: StreamingDevice) -> DevicePlace:
-        sizes, room, uses = self.hybrid.sizes, self.hybrid.division.room, self.crew.queue.uses
-        streams = tuple(device.stream() for _ in range(room.streams))
-        blocks = SharedBlocks(room.blocks, sizes.device_block, partial(self._send, device), uses)
+    def _prepare_device(self, number: int, device: StreamingDevice) -> DeviceWorkers:
+        sizes, memory, uses = self.hybrid.sizes, self.hybrid.division.device_memory, self.pool.queue.uses
+        streams = tuple(device.stream() for _ in range(memory.streams))
+        blocks = SharedBlocks(memory.blocks, sizes.device_block, partial(self._send, device), uses)
         try:
             device.get_ready(self.hybrid.kernels)
             for stream in streams:
-                device.reserve(room.work, stream)
-            device.reserve(min(room.blocks, sum(map(sizes.device_block, uses))))
+                device.reserve(memory.work, stream)
+            device.reserve(min(memory.blocks, sum(map(sizes.device_block, uses))))
         except DeviceMemoryError as error:
             less = blocks.shrink(blocks.budget)
-            self.crew.note(f"{device.name}: {error.shortage}; blocks there take {less:,} bytes at most")
-        name = device.name if len(self.hybrid.places.devices) == 1 else f"{device.name} {number}"
+            self.pool.notes.append(f"{device.name}: {error.shortage}; blocks there take {less:,} bytes at most")
+        name = device.name if len(self.hybrid.resources.devices) == 1 else f"{device.name} {number}"
         answer, knobs = sizes.pairing.on_device(), sizes.pairing.gpu_knobs
-        return DevicePlace(device, name, streams, blocks, answer, knobs, sizes.on_device, device.clock())
+        return DeviceWorkers(device, name, streams, blocks, answer, knobs, sizes.on_device, device.clock())
 
     def _drop_blocks(self) -> None:
         for there in self.there:
@@ -205,13 +221,13 @@ class _Running:
 
     def _send(self, device: StreamingDevice, pair: Pair) -> Arrived:
         """Start to copy a block, which the host has or reads for that."""
-        lease = self.crew.blocks.lease({pair}, 0)
+        lease = self.pool.blocks.lease({pair}, 0)
         if lease is None:
             raise MemoryLimitError(f"block {pair[0]}, {pair[1]} does not fit the host's memory; allow more")
         try:
             return Arrived.of(lease.blocks[pair], device)
         finally:
-            self.crew.blocks.release(lease)
+            self.pool.blocks.release(lease)
 
 
 @memory_for("plan")
@@ -223,13 +239,13 @@ def plan_graph(
     What does not fit is refused before anything is cut.
     """
     pairing = pair_up(request.algorithm, request.knobs)
-    places = Places.find(pairing, 0, hardware.granted_threads(request.threads))
-    room = allowed_memory(request)
+    resources = Resources.find(pairing, 0, hardware.granted_threads(request.threads))
+    host_bytes = allowed_memory(request)
     if source is None:
-        source = _cut(graph, choose_parts(graph, pairing, places.device_bytes), request)
-        room -= source.blocks.nbytes
+        source = _cut(graph, choose_parts(graph, pairing, resources.device_bytes), request)
+        host_bytes -= source.blocks.nbytes
     asked = request.question, graph.order, Shape(graph.n, graph.m, graph.wedges)
-    return _planned(source, pairing, replace(places, room=room), asked, source.blocks.nbytes, because)
+    return _planned(source, pairing, replace(resources, host_bytes=host_bytes), asked, source.blocks.nbytes, because)
 
 
 @memory_for("partition")
@@ -252,31 +268,33 @@ def plan_store(request: Request, store: Store) -> Hybrid:
     from wedgewise.run.outofcore import rehearse
 
     pairing = pair_up(request.algorithm, request.knobs)
-    places = Places.find(pairing, 0, hardware.granted_threads(request.threads))
-    room = room_within(request.memory_limit, rehearse, pairing.cpu.name)
+    resources = Resources.find(pairing, 0, hardware.granted_threads(request.threads))
+    host_bytes = room_within(request.memory_limit, rehearse, pairing.cpu.name)
     manifest = store.manifest
     asked = "count", manifest.order, Shape(manifest.n, manifest.m, manifest.wedges)
-    return _planned(store, pairing, replace(places, room=room), asked, 0, ())
+    return _planned(store, pairing, replace(resources, host_bytes=host_bytes), asked, 0, ())
 
 
 def _planned(
     source: BlockSource,
     pairing: Pairing,
-    places: Places,
+    resources: Resources,
     asked: tuple[str, str, Shape],
     held_bytes: int,
     because: tuple[str, ...],
 ) -> Hybrid:
-    """Tasks within what lists of them leave of the host's room; `held_bytes` are those of blocks in memory."""
+    """Tasks within what lists of them leave of the host's memory; `held_bytes` are those of blocks in memory."""
     lists = lists_bytes(source.partition, HYBRID_TASK_BYTES)
-    places = replace(places, room=room_beside_lists(asked[0], source.partition, HYBRID_TASK_BYTES, places.room))
+    resources = replace(
+        resources, host_bytes=bytes_beside_lists(asked[0], source.partition, HYBRID_TASK_BYTES, resources.host_bytes)
+    )
     memory = TaskMemory(source.counts, pairing.cpu.triples_on_cpu("count"), pairing.cpu_knobs, 1)
     sizes = TaskSizes(memory, pairing, isinstance(source, GraphBlocks))
-    division = divide(source, sizes, places, asked[0], asked[2])
+    division = divide(source, sizes, resources, asked[0], asked[2])
     reasons = (f"{lists:,} bytes of lists of tasks", *because)
-    plan = describe(source, sizes, places, division, asked, held_bytes + lists, reasons)
-    kernels = kernels_of(division.tasks, sizes, places.devices[0]) if places.devices else ()
-    return Hybrid(source, sizes, places, division, plan, kernels)
+    plan = describe(source, sizes, resources, division, asked, held_bytes + lists, reasons)
+    kernels = kernels_of(division.tasks, sizes, resources.devices[0]) if resources.devices else ()
+    return Hybrid(source, sizes, resources, division, plan, kernels)
 
 
 def _forget_locals(error: BaseException | None) -> None:
@@ -284,3 +302,68 @@ def _forget_locals(error: BaseException | None) -> None:
     while error is not None:
         traceback.clear_frames(error.__traceback__)
         error = error.__cause__ or error.__context__
+
+
+def kernels_of(tasks: Sequence[Task], sizes: TaskSizes, device: Device) -> tuple[Kernel, ...]:
+    """The kernels of tasks, or of as many as are looked at, in the order in which they are needed."""
+    answer, knobs = sizes.pairing.on_device(), sizes.pairing.gpu_knobs
+    noting = _Noting(device)
+    for task in tasks[:: max(1, -(-len(tasks) // SAMPLED_TASKS))]:
+        ij, ik, jk = (_block(pair, sizes) for pair in ((task.i, task.j), (task.i, task.k), (task.j, task.k)))
+        work = answer.prepare(Triple(ij, ik, jk), knobs, task.share, task.shares, noting)
+        for batch in work.batches:
+            for launch in batch():
+                launch()
+    return tuple(noting.kernels)
+
+
+def _block(pair: Pair, sizes: TaskSizes) -> Block:
+    counts, (row, column) = sizes.memory.counts, pair
+    width = np.uint32 if sizes.offset_bytes(row) == 4 else np.uint64
+    offsets, heads = _shaped(int(counts.sizes[row]) + 1, width), _shaped(int(counts.arcs[pair]), np.uint32)
+    return Block(offsets, heads, int(counts.sizes[column]))
+
+
+def _shaped(shape: int | tuple[int, ...], dtype: Any) -> NDArray[Any]:
+    """An array of any size, all of whose elements are one."""
+    sides = shape if isinstance(shape, tuple) else (shape,)
+    return as_strided(np.zeros(1, dtype), sides, (0,) * len(sides))
+
+
+class _Shapes:
+    """NumPy, but that new arrays take no memory."""
+
+    empty = zeros = staticmethod(_shaped)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(np, name)
+
+
+class _Noting:
+    """A device that notes launches instead of doing them; sizes are those of a real one."""
+
+    def __init__(self, device: Device) -> None:
+        self.xp: Any = _Shapes()
+        self.sms, self.shared_bytes = device.sms, device.shared_bytes
+        self.kernels: dict[Kernel, None] = {}
+        self._device = device
+
+    def launch(
+        self,
+        stem: str,
+        kernel: str,
+        grid: int,
+        block: int,
+        arguments: tuple[Any, ...],
+        *,
+        shared_bytes: int = 0,
+        defines: Defines = (),
+        cooperative: bool = False,
+    ) -> None:
+        self.kernels[Kernel(stem, kernel, defines)] = None
+
+    def resident_blocks(self, stem: str, kernel: str, block: int, *, defines: Defines = ()) -> int:
+        return self._device.resident_blocks(stem, kernel, block, defines=defines)
+
+    def synchronize(self) -> None:
+        """Nothing is under way."""

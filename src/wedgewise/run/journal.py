@@ -10,9 +10,8 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import shutil
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from math import inf
 from pathlib import Path
@@ -23,6 +22,7 @@ from wedgewise.errors import InputError, StorageError, VerificationError
 from wedgewise.machine.files import append_line, named_failures, only_process, scratch_file
 from wedgewise.machine.own_files import open_regular
 from wedgewise.store.open import Store
+from wedgewise.store.writer import free_disk
 
 JOURNAL = "count.journal"
 LOCK_SUFFIX = ".lock"
@@ -52,7 +52,7 @@ def alone_at(store: Store, question: str) -> Iterator[tuple[str, ...]]:
 def kept_journal(
     store: Store, key: str, tasks: int, *, resume: bool
 ) -> Iterator[tuple[Journal | None, tuple[str, ...]]]:
-    """The journal of a count of so many tasks, for this process alone, and notes for its plan; None without a place."""
+    """The journal of a count, for this process alone, and notes for its plan; None where it cannot be written."""
     if store.is_read_only:
         yield None, notes_on_counting(store)
         return
@@ -66,10 +66,9 @@ def kept_journal(
 
 
 def check_disk(store: Store, question: str, need: int) -> None:
-    """Refuse what the disk that work is written down on has no room for."""
+    """Refuse what the disk that work is written down on has no space for."""
     folder = store.beside(JOURNAL).parent
-    with named_failures(folder, "looked at", "check the folder and its permissions"):
-        free = shutil.disk_usage(folder).free
+    free = free_disk(folder)
     if need > free:
         raise StorageError(
             f"{folder}: {question} keeps {need:,} bytes on disk while it works, and {free:,} are free there; free "
@@ -79,7 +78,7 @@ def check_disk(store: Store, question: str, need: int) -> None:
 
 def notes_on_counting(store: Store) -> tuple[str, ...]:
     """What a plan should say where a count cannot be written down."""
-    return (NOT_KEPT.format(store=store.place),) if store.is_read_only else ()
+    return (NOT_KEPT.format(store=store.location),) if store.is_read_only else ()
 
 
 class Journal:
@@ -94,10 +93,10 @@ class Journal:
 
     def read(self) -> None:
         """Take in what is there; raise where it is of other work."""
-        for line in lines_of(self.path):
-            found = _parse(line)
-            if found is not None:
-                self._take(*found)
+        for record in records_of(self.path, self._key, _has_counts):
+            seconds = record.get("seconds")
+            is_time = isinstance(seconds, float) and 0 <= seconds < inf
+            self._take(Partial(*(record[name] for name in FIELDS)), seconds if is_time else None)
 
     def add(self, partial: Partial, seconds: float | None = None) -> None:
         """A task is finished."""
@@ -119,9 +118,7 @@ class Journal:
         if seconds is not None:
             self.seconds[partial.task] = seconds
 
-    def _take(self, key: str, partial: Partial, seconds: float | None) -> None:
-        if key != self._key:
-            raise other_work(self.path)
+    def _take(self, partial: Partial, seconds: float | None) -> None:
         if self.done.setdefault(partial.task, partial).triangles != partial.triangles:  # tests depend on the batch
             raise VerificationError(
                 f"{self.path}: task {partial.task} has two results; start again by --restart, or by removing it"
@@ -129,14 +126,22 @@ class Journal:
         self._note(partial, seconds)
 
 
-def _parse(line: bytes) -> tuple[str, Partial, float | None] | None:
-    """The key, the result and the seconds of a line; None where it is not whole."""
-    record = record_in(line)
-    if record is None or not all(type(record.get(name)) is int and record[name] >= 0 for name in FIELDS):
-        return None
-    seconds = record.get("seconds")
-    timed = seconds if isinstance(seconds, float) and 0 <= seconds < inf else None
-    return str(record.get("key")), Partial(*(record[name] for name in FIELDS)), timed
+def _has_counts(record: dict[str, Any]) -> bool:
+    return all(type(record.get(name)) is int and record[name] >= 0 for name in FIELDS)
+
+
+def records_of(path: Path, key: str, is_one: Callable[[dict[str, Any]], bool]) -> Iterator[dict[str, Any]]:
+    """The records of a journal that are whole and of the kind that is looked for; refuse those of another key."""
+    for line in lines_of(path):
+        record = record_in(line)
+        if record is None or not is_one(record):
+            continue
+        if str(record.get("key")) != key:
+            raise InputError(
+                f"{path}: holds results for another graph, other options or another version; go on with those, "
+                "or start again: by --restart, or by removing it"
+            )
+        yield record
 
 
 def lines_of(path: Path) -> Iterator[bytes]:
@@ -149,7 +154,7 @@ def lines_of(path: Path) -> Iterator[bytes]:
         except (FileNotFoundError, NotADirectoryError):
             return
         if found is None:
-            raise StorageError(f"{path}: is no file, where work on a store is written down; remove it")
+            raise StorageError(f"{path}: is not a regular file, where work on a store is written down; remove it")
         with found[0] as file:
             _refuse_stranger(path, file)
             while line := file.readline(MOST_LINE_BYTES):
@@ -189,14 +194,6 @@ def record_in(line: bytes) -> dict[str, Any] | None:
     if not isinstance(record, dict) or record.pop("check", None) != _check(record):
         return None
     return record
-
-
-def other_work(path: Path) -> InputError:
-    """Why results cannot be gone on with: they are those of another key."""
-    return InputError(
-        f"{path}: holds results for another graph, other options or another version; go on with those, "
-        "or start again: by --restart, or by removing it"
-    )
 
 
 def refuse_link(path: Path) -> None:

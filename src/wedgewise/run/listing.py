@@ -104,7 +104,7 @@ class Listing:
         return (self.stretch(at, min(at + size, stop)) for at in range(start, stop, size))
 
     def _write(self, start: int, stop: int, triples: Triples, worker: int) -> None:
-        """List numbers start … stop − 1: arcs that lie inside go straight to their place."""
+        """List numbers start … stop − 1: arcs that lie inside go straight to their rows."""
         first_arc, before_first, _ = self.numbering.arc_of(start)
         last_arc, before_last, after_last = self.numbering.arc_of(stop - 1)
         whole_first = first_arc if before_first == start else first_arc + 1

@@ -1,22 +1,26 @@
-"""Plan → Partials: run a plan's tasks and keep every task's exact integers under its id."""
+"""Plan → Partials: run a plan's tasks and keep every task's exact integers under its id; or plan → truss."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from wedgewise.algorithms import find
-from wedgewise.algorithms._contract import Work
+from wedgewise.algorithms._contract import Algorithm, FoundTruss, TrussJob, Work
 from wedgewise.algorithms._passes import Partial, run_pass
+from wedgewise.algorithms._truss import LEAST_K
 from wedgewise.errors import PreconditionError
 from wedgewise.machine import jit
 from wedgewise.machine.out_of_memory import memory_for
+from wedgewise.machine.progress import onward
 from wedgewise.run.plan import Plan
-from wedgewise.stages import OrientedGraph
+from wedgewise.stages import DeviceGraph, OrientedGraph
 
 if TYPE_CHECKING:
-    from wedgewise.run.device_listing import DeviceListing
+    from wedgewise.run.device import DeviceListing
     from wedgewise.run.timeline import Timeline
 
 
@@ -49,10 +53,7 @@ class Ran:
 @memory_for("count")
 def execute(plan: Plan, graph: OrientedGraph, on_done: Callable[[int, int], None] | None = None) -> Execution:
     """Answer for `graph` as planned; ``on_done(finished, tasks)`` reports progress."""
-    if (graph.order, graph.named_by) != (plan.order, plan.relabel):
-        raise PreconditionError(
-            f"planned for {plan.order} order and ids by {plan.relabel}, handed {graph.order} and {graph.named_by}"
-        )
+    check_form(plan, graph)
     algorithm = find(plan.algorithm, plan.device)
     work = algorithm.on_cpu(plan.computes).prepare(graph, plan.knobs, plan.threads)
     tasks = sum(len(step.bounds) - 1 for step in work.passes)
@@ -65,3 +66,47 @@ def execute(plan: Plan, graph: OrientedGraph, on_done: Callable[[int, int], None
     if not algorithm.compiled:
         jit.work_by_arrays(plan.estimated_seconds)
     return Execution(tasks, partials, work)
+
+
+@memory_for("truss")
+def find_truss(plan: Plan, graph: OrientedGraph, job: TrussJob) -> FoundTruss:
+    """Find what is planned, by arc."""
+    check_form(plan, graph)
+    known = known_truss(graph.m, job)
+    if known is not None:
+        return known
+    algorithm = truss_algorithm(plan)
+    found = algorithm.truss_on_cpu(plan.computes).find(graph, replace(job, progress=onward(job.progress)))
+    if not algorithm.compiled:
+        jit.work_by_arrays(plan.estimated_seconds)
+    return found
+
+
+def known_truss(m: int, job: TrussJob) -> FoundTruss | None:
+    """The k-trusses that need no look at the graph: all of it, or nothing where m edges are less than C(k, 2)."""
+    if job.k is None or needs_rounds(job.k, m):
+        return None
+    return FoundTruss(job.k, np.full(m, job.k == LEAST_K), 0)
+
+
+def needs_rounds(k: int, m: int) -> bool:
+    """Whether the k-truss of m edges depends on their triangles."""
+    return k > LEAST_K and k * (k - 1) // 2 <= m
+
+
+def truss_algorithm(plan: Plan) -> Algorithm:
+    """The algorithm of a plan; refuses more edges than it takes."""
+    algorithm = find(plan.algorithm, plan.device)
+    if plan.m >= algorithm.most_arcs:
+        raise PreconditionError(
+            f"{plan.m:,} edges; {plan.algorithm} on {plan.device} takes fewer than {algorithm.most_arcs:,}: use another"
+        )
+    return algorithm
+
+
+def check_form(plan: Plan, graph: OrientedGraph | DeviceGraph) -> None:
+    """Refuse a graph in another form than was planned for."""
+    if (graph.order, graph.named_by) != (plan.order, plan.relabel):
+        raise PreconditionError(
+            f"planned for {plan.order} order and ids by {plan.relabel}, handed {graph.order} and {graph.named_by}"
+        )

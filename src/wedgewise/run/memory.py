@@ -4,23 +4,37 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import overload
+from typing import Protocol, overload
 
 from wedgewise.algorithms import find, registry
 from wedgewise.algorithms._contract import Knobs, TripleAnswer, TripleShape
 from wedgewise.errors import MemoryLimitError, PreconditionError
-from wedgewise.stages.blocks import Partition, Task
+from wedgewise.stages.blocks import Block, Partition, Task
 from wedgewise.stages.tasks import Counts, task_count
 
 Pair = tuple[int, int]
 
 PAGE_BYTES = 1 << 12
-COUNTED_TASK_BYTES = 500  # of a task in the lists of a count: itself, its place, its result, its seconds
-OWNED_TASK_BYTES = 560  # in those of owners, where it has three roles; rounds of a truss have two such lists
+COUNTED_TASK_BYTES = 500  # of a task in the lists of a count: itself, its position, its result, its seconds
+SLICED_TASK_BYTES = (
+    560  # in those of answers by slices, where it has three roles; rounds of a truss have two such lists
+)
 DRIVEN_TASK_BYTES = 620  # in those of a driver of workers, where it is in a batch, too
 HYBRID_TASK_BYTES = 740  # in those of a hybrid count, where it has an estimate and a time line, too
-SPARE_BYTES = 1 << 23  # kernels of owners and a piece of a block that is read
+SPARE_BYTES = 1 << 23  # kernels of slices and a piece of a block that is read
 WRITING_BYTES = 48 << 20  # a piece of the rows, and what a writer makes of it
+
+
+class BlockSource(Protocol):
+    """Whatever has the blocks of a partition: a `Store` is one."""
+
+    @property
+    def partition(self) -> Partition: ...
+
+    @property
+    def counts(self) -> Counts: ...
+
+    def block(self, row: int, column: int, /, *, threads: int = 1) -> Block: ...
 
 
 def triple_answer(algorithm: str) -> TripleAnswer:
@@ -37,15 +51,15 @@ def lists_bytes(partition: Partition, task_bytes: int) -> int:
     return task_bytes * task_count(partition)
 
 
-def room_beside_lists(name: object, partition: Partition, task_bytes: int, room: int) -> int:
-    """What lists of all tasks leave of a room, or a refusal before there are any; `name` is that of the store."""
+def bytes_beside_lists(name: object, partition: Partition, task_bytes: int, limit_bytes: int) -> int:
+    """What lists of all tasks leave of a limit, or a refusal before there are any; `name` is that of the store."""
     need = lists_bytes(partition, task_bytes)
-    if need > room:
+    if need > limit_bytes:
         raise MemoryLimitError(
             f"{name}: lists of {task_count(partition):,} tasks of {partition.parts} parts take {need:,} bytes and "
-            f"{room:,} are left; raise the limit, or partition the graph into fewer parts"
+            f"{limit_bytes:,} are left; raise the limit, or partition the graph into fewer parts"
         )
-    return room - need
+    return limit_bytes - need
 
 
 def pairs_of_task(task: Task) -> set[Pair]:
@@ -78,17 +92,17 @@ def block_bytes(counts: Counts, pair: Pair) -> int:
     return sum(-(-4 * length // PAGE_BYTES) * PAGE_BYTES for length in (rows + 1, arcs))
 
 
-def most_owner_bytes(counts: Counts, algorithm: str) -> int:
-    """What supports by owner, and those of a truss, take at most on one thread.
+def most_slice_bytes(counts: Counts, algorithm: str) -> int:
+    """What supports by slices, and those of a truss, take at most on one thread.
 
     It is as if the largest part and the heaviest block were all parts and blocks of a task. A block is read whole
     before its dead arcs are dropped; the slice before the one that is worked on is still held. Afterwards rows are
     written block by block.
     """
     ids, arcs = int(counts.sizes.max(initial=0)), int(counts.arcs.max(initial=0))
-    owned, knobs = find(algorithm, "cpu").owned["edge_support"], find(algorithm, "cpu").settings(None)
+    method, knobs = find(algorithm, "cpu").sliced["edge_support"], find(algorithm, "cpu").settings(None)
     shape = TripleShape(ids, ids, ids, arcs, arcs, arcs)
-    work = max(owned.bytes_needed(shape, role, 1, knobs) for role in range(3))
+    work = max(method.bytes_needed(shape, role, 1, knobs) for role in range(3))
     blocks, slices, reading = 3 * 4 * (ids + 1 + arcs), 2 * 4 * arcs, 4 * arcs + arcs // 8 + 12 * (ids + 1)
     rows = 4 * int(counts.sizes.sum()) + 9 * arcs + 44 * ids + WRITING_BYTES
     return max(blocks + slices + reading + work + SPARE_BYTES, rows)

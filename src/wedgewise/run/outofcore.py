@@ -8,17 +8,24 @@ can beat).
 
 Memory: lists of all tasks, the blocks of one, what its algorithm makes of them, and 4 bytes per column for each further
 thread; blocks of tasks to come stay as far as the limit allows. A journal in the store has every finished task.
+
+What a count will take is found before a block is read, from the sizes of all blocks in the manifest. Memory comes from
+a rehearsal with sizes instead of blocks: which blocks are held when each task runs is decided by the same `BlockCache`,
+and what a task makes of its blocks is what its algorithm expects; it may be more, but never more than was kept free for
+it. The same rehearsal knows the bytes that are read. Seconds are straight lines in the wedges of the graph and in the
+arcs and tasks that are visited, with the slopes of the algorithm: on the machine that these were measured on, from 0.6
+to 1.3 of what keystone took.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from copy import copy
 from dataclasses import dataclass, field, replace
 from itertools import groupby, islice
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 import numpy as np
 
@@ -29,20 +36,21 @@ from wedgewise.errors import FormatError, MemoryLimitError
 from wedgewise.machine import hardware, jit
 from wedgewise.machine.budget import room_within
 from wedgewise.machine.out_of_memory import memory_for
-from wedgewise.run.block_cache import BlockCache, triple_of
+from wedgewise.machine.progress import Progress
+from wedgewise.run.block_caches import BlockCache, triple_of
 from wedgewise.run.journal import LINE_BYTES, Journal, kept_journal, key_of
 from wedgewise.run.local import Execution, Ran
 from wedgewise.run.memory import (
     COUNTED_TASK_BYTES,
+    BlockSource,
     Pair,
     PairsOfTasks,
     TaskMemory,
+    bytes_beside_lists,
     lists_bytes,
-    room_beside_lists,
     triple_answer,
 )
 from wedgewise.run.plan import Plan, with_reasons
-from wedgewise.run.prediction import predict
 from wedgewise.run.reduce import Computed, can_occur, reduce
 from wedgewise.run.request import Request
 from wedgewise.run.timeline import Timeline
@@ -52,13 +60,10 @@ from wedgewise.store.manifest import MANIFEST
 from wedgewise.store.open import Store, first_fault
 from wedgewise.version import __version__
 
-if TYPE_CHECKING:
-    from wedgewise.run.owners import BlockSource
-
-Tell = Callable[[str, int, int], None] | None
-
 PROCESS = "the interpreter and its kernels"
 REHEARSED = 1 << 8  # vertices of a clique: so many that the engine has hubs
+READ_BYTES_PER_SECOND = 3.3e8  # from the page cache, checksums and rows checked
+JOURNAL_SECONDS = 4e-3  # a line of the journal on the disk
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,13 +98,13 @@ class StoreTasks(Protocol):
     def busy(self) -> int:
         """How many of them can have triangles."""
 
-    def run(self, journal: Journal | None, tell: Tell) -> Ran:
+    def run(self, journal: Journal | None, progress: Progress | None) -> Ran:
         """Count those that the journal does not have, and write each down there when it is finished."""
 
 
 @memory_for("count")
 def count_store(
-    request: Request, store: Store, tasks: StoreTasks, tell: Tell = None, *, journal: bool = True
+    request: Request, store: Store, tasks: StoreTasks, progress: Progress | None = None, *, journal: bool = True
 ) -> StoreCount:
     """Count the triangles of a store as planned, exactly; with a journal, every finished task is written down there.
 
@@ -111,7 +116,7 @@ def count_store(
     keeping = kept_journal(store, tasks.key, tasks.busy, resume=request.resume)
     with keeping if journal else nullcontext((None, ())) as (written, notes):
         resumed = 0 if written is None else len(written.done)
-        ran = tasks.run(written, tell)
+        ran = tasks.run(written, progress)
         computed = total_of(store, ran.execution, ran.plan)
         if written is not None:
             written.remove()
@@ -121,11 +126,11 @@ def count_store(
 def plan_count(request: Request, store: Store) -> tuple[Counting, Plan]:
     """Load the kernels, measure what is left of the limit, and refuse a store whose heaviest task takes more."""
     answer, settings = triple_answer(request.engine), find(request.engine, "cpu").settings(request.knobs)
-    room = room_within(request.memory_limit, rehearse, request.engine)
-    room = room_beside_lists(store.place, store.partition, COUNTED_TASK_BYTES, room)
+    limit_bytes = room_within(request.memory_limit, rehearse, request.engine)
+    limit_bytes = bytes_beside_lists(store.location, store.partition, COUNTED_TASK_BYTES, limit_bytes)
     memory = TaskMemory(store.counts, answer, settings, hardware.granted_threads(request.threads))
-    counting = Counting(store, memory, room).with_fitting_threads()
-    counting.check_room()
+    counting = Counting(store, memory, limit_bytes).with_fitting_threads()
+    counting.check_fits()
     return counting, _predicted(store, request.engine, counting)
 
 
@@ -135,7 +140,7 @@ def total_of(store: Store, execution: Execution, plan: Plan) -> Computed:
     if not can_occur(triangles, plan):
         raise FormatError(
             f"says that there are {plan.m:,} edges and {plan.wedges:,} wedges, and {triangles:,} triangles were found",
-            path=store.place.name_of(MANIFEST),
+            path=store.location.name_of(MANIFEST),
             remedy="start again by --restart (resume=False), and if that is not it, partition the graph again",
         )
     return reduce(execution, plan)
@@ -156,32 +161,37 @@ class Counting:
     """Tasks of a store, or of what lives of its `blocks`, and what each of them takes."""
 
     def __init__(
-        self, store: Store, memory: TaskMemory, room: int, blocks: BlockSource | None = None, *, shares: int = 1
+        self,
+        store: Store,
+        memory: TaskMemory,
+        available_bytes: int,
+        blocks: BlockSource | None = None,
+        *,
+        shares: int = 1,
     ) -> None:
-        self.store, self.memory, self.room, self._blocks = store, memory, room, blocks or store
+        self.store, self.memory, self.available_bytes, self._blocks = store, memory, available_bytes, blocks or store
         self.tasks = tasks_of(store.partition, shares)
         self.order = [task for task in reuse_order(self.tasks) if memory.has_work(task)]
 
     def with_fitting_threads(self) -> Counting:
-        """The same on as many threads as the room allows, halved as often as that takes."""
-        if self.memory.threads == 1 or self.memory.heaviest(self.order)[0] <= self.room:
-            return self
+        """The same on as many threads as the memory allows, halved as often as that takes."""
         fewer = copy(self)
-        fewer.memory = replace(self.memory, threads=self.memory.threads // 2)
-        return fewer.with_fitting_threads()
+        while fewer.memory.threads > 1 and fewer.memory.heaviest(self.order)[0] > self.available_bytes:
+            fewer.memory = replace(fewer.memory, threads=fewer.memory.threads // 2)
+        return fewer
 
-    def check_room(self) -> int:
+    def check_fits(self) -> int:
         """What the heaviest task takes; refuse it where there is less."""
         need, heaviest = self.memory.heaviest(self.order)
-        if heaviest is not None and need > self.room:
+        if heaviest is not None and need > self.available_bytes:
             raise MemoryLimitError(
-                f"{self.store.place}: the blocks {heaviest.i}, {heaviest.j}, {heaviest.k} and what is made of them "
-                f"take {need:,} bytes and {self.room:,} are left; raise the limit, or partition the graph "
+                f"{self.store.location}: the blocks {heaviest.i}, {heaviest.j}, {heaviest.k} and what is made of them "
+                f"take {need:,} bytes and {self.available_bytes:,} are left; raise the limit, or partition the graph "
                 "into more parts"
             )
         return need
 
-    def run(self, journal: Journal | None, tell: Tell) -> Execution:
+    def run(self, journal: Journal | None, progress: Progress | None) -> Execution:
         """Every task that the journal does not have."""
         partials = {task.number: Partial(task.number, 0, 0) for task in self.tasks}
         if journal is not None:
@@ -194,15 +204,15 @@ class Counting:
             tasks = list(group)
             prepare = self.memory.answer.in_turn(self.memory.knobs, len(tasks))
             for position, task in islice(positions, len(tasks)):
-                triple = triple_of(cache.blocks(position, self.room - self.memory.work(task)), task)
+                triple = triple_of(cache.blocks(position, self.available_bytes - self.memory.work(task)), task)
                 begin = time.perf_counter()
                 partial = partials[task.number] = self.count(task, triple, prepare)
                 seconds[task.number] = time.perf_counter() - begin
                 del triple  # or blocks that the cache gives up would stay
                 if journal is not None:
                     journal.add(partial, seconds[task.number])
-                if tell is not None:
-                    tell("count", len(self.order) - len(to_do) + position + 1, len(self.order))
+                if progress is not None:
+                    progress("count", len(self.order) - len(to_do) + position + 1, len(self.order))
         return Execution(len(self.tasks), partials, Work(()), task_seconds=seconds)
 
     def _read(self, pair: Pair) -> Block:
@@ -210,12 +220,7 @@ class Counting:
 
     def count(self, task: Task, triple: Triple, prepare: PrepareTask) -> Partial:
         """What one task finds."""
-        triangles = tests = 0
-        for step in prepare(triple, task.share, task.shares).passes:
-            for partial in run_pass(step, 0, self.memory.threads, None):
-                triangles += partial.triangles
-                tests += partial.tests
-        return Partial(task.number, triangles, tests)
+        return Partial(task.number, *run_passes(prepare(triple, task.share, task.shares), self.memory.threads))
 
 
 def looked_up_in(task: Task) -> Pair:
@@ -249,7 +254,7 @@ def plan_of(store: Store, algorithm: str, knobs: dict[str, int | str], threads: 
 def _predicted(store: Store, algorithm: str, counting: Counting) -> Plan:
     """The plan of a count, with what it will take."""
     memory = counting.memory
-    found = predict(counting.order, memory, counting.room, store.manifest.wedges)
+    found = predict(counting.order, memory, counting.available_bytes, store.manifest.wedges)
     lists = lists_bytes(store.partition, COUNTED_TASK_BYTES)
     plan = plan_of(store, algorithm, dict(memory.knobs), memory.threads, found.peak_bytes + lists)
     reasons = (
@@ -276,15 +281,82 @@ def rehearse(algorithm: str) -> None:
     """Load every kernel that counting on a store calls: count a clique, in each way that the algorithm knows."""
     if jit.JIT_DISABLED:
         return
+    knobs, answer = find(algorithm, "cpu").knobs, triple_answer(algorithm)
+    block, other = checked_clique(), checked_clique()
+    for way in ({}, *({knob.name: choice} for knob in knobs for choice in knob.choices)):
+        for triple in (Triple(block, block, block), Triple(block, other, block)):
+            run_passes(answer.prepare(triple, find(algorithm, "cpu").settings(way), 0, 1), 1)
+
+
+def checked_clique() -> Block:
+    """A block to load kernels with, checked as one that was read."""
     rows, columns = np.triu_indices(REHEARSED, 1)
     offsets = np.append(0, np.cumsum(np.bincount(rows, minlength=REHEARSED))).astype(np.uint32)
-    heads = columns.astype(np.uint32)
-    first_fault(offsets, heads, REHEARSED, 0, REHEARSED)
-    knobs, answer = find(algorithm, "cpu").knobs, triple_answer(algorithm)
-    ways = [{}, *({knob.name: choice} for knob in knobs for choice in knob.choices)]
-    block, other = Block(offsets, heads, REHEARSED), Block(offsets, heads, REHEARSED)
-    for way in ways:
-        for triple in (Triple(block, block, block), Triple(block, other, block)):
-            work = answer.prepare(triple, find(algorithm, "cpu").settings(way), 0, 1)
-            for step in work.passes:
-                run_pass(step, 0, 1, None)
+    block = Block(offsets, columns.astype(np.uint32), REHEARSED)
+    first_fault(block.offsets, block.heads, REHEARSED, 0, REHEARSED)
+    return block
+
+
+def run_passes(work: Work, threads: int) -> tuple[int, int]:
+    """Run all passes of some work; the triangles that were found, and the tests."""
+    found = [partial for step in work.passes for partial in run_pass(step, 0, threads, None)]
+    return sum(partial.triangles for partial in found), sum(partial.tests for partial in found)
+
+
+@dataclass(frozen=True, slots=True)
+class Prediction:
+    """What a count will take.
+
+    Attributes
+    ----------
+    held_bytes, work_bytes : blocks, and what is made of them, when both together are most
+    read_bytes : of blocks, again where they had to be given up in between
+    tasks : that have work
+    seconds : of the count, about
+    """
+
+    held_bytes: int
+    work_bytes: int
+    read_bytes: int
+    tasks: int
+    seconds: float
+
+    @property
+    def peak_bytes(self) -> int:
+        """The most that is held at a time, beyond what the process held before."""
+        return self.held_bytes + self.work_bytes
+
+
+def predict(tasks: Sequence[Task], memory: TaskMemory, limit_bytes: int, wedges: int) -> Prediction:
+    """What tasks with work will take in this order, when blocks and what is made of them may take so much.
+
+    Parameters
+    ----------
+    tasks : none takes more than the limit
+    memory : what each of them takes
+    limit_bytes : of blocks and what is made of them
+    wedges : of the graph, in its order
+    """
+    cache = BlockCache(_nothing, memory.block, PairsOfTasks(tasks))
+    n, m = int(memory.counts.sizes.sum()), int(memory.counts.arcs.sum())
+    is_skewed = wedges * n > m * m  # behind an arc are more others than if all vertices had as many
+    held = work = 0
+    for step, task in enumerate(tasks):
+        cache.blocks(step, limit_bytes - memory.work(task))
+        expected = memory.expected_work(task, is_skewed)
+        if cache.held_bytes + expected > held + work:
+            held, work = cache.held_bytes, expected
+    return Prediction(held, work, cache.read_bytes, len(tasks), _seconds(tasks, memory, cache.read_bytes, wedges))
+
+
+def _nothing(_pair: Pair) -> None:
+    """In place of a block."""
+
+
+def _seconds(tasks: Sequence[Task], memory: TaskMemory, read_bytes: int, wedges: int) -> float:
+    cost, counts = memory.answer.cost, memory.counts
+    i, j, k = np.array([(task.i, task.j, task.k) for task in tasks], np.int64).reshape(-1, 3).T
+    arcs = int((counts.arcs[i, j] + counts.arcs[i, k]).sum())
+    counting = (cost.per_wedge * wedges + cost.per_arc * arcs) / memory.threads
+    preparing = (cost.per_task + JOURNAL_SECONDS) * len(tasks)
+    return counting + preparing + read_bytes / READ_BYTES_PER_SECOND

@@ -6,19 +6,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from wedgewise.algorithms import ENGINE, TRUSS_ENGINE, find, registry
+from wedgewise.algorithms import ENGINE, find, registry
 from wedgewise.algorithms._contract import (
     MAX_ARCS,
     TRUSSES,
-    Answer,
     DeviceAnswer,
     DeviceTrussAnswer,
     Shape,
-    TrussAnswer,
 )
 from wedgewise.errors import DeviceMemoryError, InputError, MemoryLimitError, PreconditionError, UnknownNameError
 from wedgewise.machine import gpu, hardware, jit
-from wedgewise.run.request import Request
+from wedgewise.run.request import Request, engine_for
 
 if TYPE_CHECKING:
     from wedgewise.algorithms._contract import Algorithm
@@ -134,15 +132,12 @@ class Plan:
         return "\n".join(lines)
 
 
-def engine_for(computes: str) -> str:
-    """What `auto` takes for all but small graphs."""
-    return TRUSS_ENGINE if computes in TRUSSES else ENGINE
-
-
-def choose_orientation(request: Request, place: str, computes: str, graph: Graph) -> tuple[str, str]:
+def choose_orientation(request: Request, device: str, computes: str, graph: Graph) -> tuple[str, str]:
     """The order and the relabelling that the asked-for algorithm takes, or the best ones for `auto`."""
-    algorithm = find(engine_for(computes) if request.algorithm == "auto" else request.algorithm, place)
-    order = _best_order(algorithm, graph) if request.order == "auto" else request.order
+    algorithm = find(engine_for(computes, request.algorithm), device)
+    order = request.order
+    if order == "auto":
+        order = algorithm.orders[0] if algorithm.prefers is None else algorithm.prefers(graph.degrees)
     relabel = algorithm.relabellings[0] if request.relabel == "auto" else request.relabel
     if order not in algorithm.orders:
         raise PreconditionError(f"{algorithm.name} takes the orders {', '.join(algorithm.orders)}, not {order!r}")
@@ -159,23 +154,18 @@ def choose_order_of_blocks(request: Request, graph: Graph) -> str:
     return choose_orientation(replace(request, algorithm=ENGINE, relabel="rank"), "cpu", "count", graph)[0]
 
 
-def _best_order(algorithm: Algorithm, graph: Graph) -> str:
-    """The order that suits a graph best, of those that an algorithm takes."""
-    return algorithm.orders[0] if algorithm.prefers is None else algorithm.prefers(graph.degrees)
-
-
-def choose_place(request: Request, computes: str, graph: Graph) -> tuple[str, tuple[str, ...]]:
+def choose_device(request: Request, computes: str, graph: Graph) -> tuple[str, tuple[str, ...]]:
     """Where the work is done, "cpu", "cuda" or "hybrid", and the reasons for it."""
     reasons = request.because if graph.why_not_there is None else (*request.because, graph.why_not_there)
-    place = _asked_place(request)
-    if place == "hybrid" and computes != "count":
+    device = _asked_device(request)
+    if device == "hybrid" and computes != "count":
         raise PreconditionError(f"device='hybrid' counts triangles and does not compute {computes}; use cuda or cpu")
     engine = registry().get((engine_for(computes), "cuda"))
     is_able = engine is not None and computes in engine.answers
-    if place == "cuda" and not is_able and request.algorithm == "auto":
+    if device == "cuda" and not is_able and request.algorithm == "auto":
         return "cpu", (*reasons, f"on the host: nothing computes {computes} on a GPU")
-    if place is not None:
-        return place, reasons
+    if device is not None:
+        return device, reasons
     if engine is None or not is_able or not gpu.is_likely() or graph.m >= engine.most_arcs:
         return "cpu", reasons
     here, there = _seconds_here(computes, graph, request), _seconds_there(engine, computes, graph)
@@ -184,13 +174,13 @@ def choose_place(request: Request, computes: str, graph: Graph) -> tuple[str, tu
     return "cuda", (*reasons, f"on the GPU: about {there:.2g} s instead of {here:.2g} s on the host")
 
 
-def choose_place_to_clean(request: Request) -> str:
+def choose_cleaning_device(request: Request) -> str:
     """Where a source is cleaned: on the GPU when that is where the question is to be answered, else where it lies."""
-    return "cuda" if _asked_place(request) == "cuda" else "auto"
+    return "cuda" if _asked_device(request) == "cuda" else "auto"
 
 
-def _asked_place(request: Request) -> str | None:
-    """The place that was asked for, by itself or by an algorithm that is only there."""
+def _asked_device(request: Request) -> str | None:
+    """The device that was asked for, by itself or by an algorithm that is only there."""
     if request.device not in DEVICES:
         raise UnknownNameError(f"no device named {request.device!r}; there are: {', '.join(DEVICES)}")
     if request.device != "auto":
@@ -257,8 +247,7 @@ def orient_bytes(n: int, m: int, threads: int) -> int:
     """Peak of `orient` beyond the simple graph: two key buffers and the arcs; ranks, counts and offsets."""
     from wedgewise.prepare.radix import counting_workers
 
-    workers = max(counting_workers(m, n, threads), counting_workers(n, n, threads))
-    return 20 * m + (21 + 4 * workers) * n
+    return 20 * m + (21 + 4 * counting_workers(max(m, n), n, threads)) * n
 
 
 def with_reasons(plan: Plan, reasons: tuple[str, ...]) -> Plan:
@@ -321,7 +310,7 @@ def make_device_plan(
     Raises
     ------
     DeviceMemoryError
-        When there is no room however small the batches are.
+        When they do not fit however small the batches are.
     """
     free = device.free_bytes() if request.memory_limit is None else min(device.free_bytes(), request.memory_limit)
     if request.algorithm != "auto":
@@ -332,7 +321,7 @@ def make_device_plan(
     knobs = algorithm.settings(request.knobs)
     need = device_bytes(algorithm, computes, shape, knobs)
     while need > free:
-        more = _with_more_batches(algorithm, knobs)
+        more = _with_more_batches(knobs)
         if more is None:
             raise DeviceMemoryError(device.name, wanted=need, free=free)
         knobs = more
@@ -360,15 +349,15 @@ def make_device_plan(
 
 def with_more_batches(plan: Plan, error: DeviceMemoryError) -> Plan:
     """The plan again after memory ran out, with twice as many batches; the error where there are no more."""
-    knobs = _with_more_batches(find(plan.algorithm, "cuda"), plan.knobs)
+    knobs = _with_more_batches(plan.knobs)
     if knobs is None:
         raise error
     reason = f"in {knobs[BATCHES]} batches: {error.shortage}"
     return replace(plan, knobs=knobs, reasons=(*plan.reasons, reason))
 
 
-def _with_more_batches(algorithm: Algorithm, knobs: dict[str, int | str]) -> dict[str, int | str] | None:
-    """Twice as many batches, where an algorithm has that knob."""
+def _with_more_batches(knobs: dict[str, int | str]) -> dict[str, int | str] | None:
+    """Twice as many batches, where there is that knob."""
     batches = int(knobs.get(BATCHES, MOST_BATCHES))
     return None if batches >= MOST_BATCHES else {**knobs, BATCHES: 2 * batches}
 
@@ -376,17 +365,14 @@ def _with_more_batches(algorithm: Algorithm, knobs: dict[str, int | str]) -> dic
 def device_bytes(algorithm: Algorithm, computes: str, shape: Shape, knobs: Mapping[str, int | str]) -> int:
     """What an answer takes beyond the oriented graph: what is made of it, or arrays while they are put into order."""
     by_edge = dict.fromkeys(("edge_support", *TRUSSES), 28 * shape.m)
-    settling = {"triangles": 24 * shape.n, **by_edge}.get(computes, 0)
-    return max(_device_answer(algorithm, computes).bytes_needed(shape, knobs), settling)
+    ordering = {"triangles": 24 * shape.n, **by_edge}.get(computes, 0)
+    return max(_device_answer(algorithm, computes).bytes_needed(shape, knobs), ordering)
 
 
 def host_bytes(algorithm: Algorithm, computes: str, shape: Shape, threads: int, knobs: Mapping[str, int | str]) -> int:
     """What an algorithm takes on the host beyond the oriented graph."""
-    return _host_answer(algorithm, computes).bytes_needed(shape, threads, knobs)
-
-
-def _host_answer(algorithm: Algorithm, computes: str) -> Answer | TrussAnswer:
-    return algorithm.truss_on_cpu(computes) if computes in TRUSSES else algorithm.on_cpu(computes)
+    answer = algorithm.truss_on_cpu(computes) if computes in TRUSSES else algorithm.on_cpu(computes)
+    return answer.bytes_needed(shape, threads, knobs)
 
 
 def _device_answer(algorithm: Algorithm, computes: str) -> DeviceAnswer | DeviceTrussAnswer:

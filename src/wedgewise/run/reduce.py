@@ -15,7 +15,7 @@ from wedgewise.run.local import Execution
 from wedgewise.run.plan import Plan
 
 if TYPE_CHECKING:
-    from wedgewise.run.device_listing import DeviceListing
+    from wedgewise.run.device import DeviceListing
 
 TIMES_SEEN = {"triangles": 3, "edge_support": 3, "list_triangles": 1}  # how often an array counts each triangle
 

@@ -7,12 +7,20 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from wedgewise.algorithms import ENGINE
+from wedgewise.algorithms import ENGINE, TRUSS_ENGINE
+from wedgewise.algorithms._contract import TRUSSES
 from wedgewise.machine import hardware
 from wedgewise.machine.parameters import as_integer
-from wedgewise.machine.progress import Tell
+from wedgewise.machine.progress import Progress
 
 ARRAY, TABLE, OBJECT, LISTING = "array", "table", "object", "listing"
+
+
+def engine_for(computes: str, asked: str = "auto") -> str:
+    """The algorithm that was asked for; for `auto`, what computes this in all but small graphs."""
+    if asked != "auto":
+        return asked
+    return TRUSS_ENGINE if computes in TRUSSES else ENGINE
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +57,7 @@ class Request:
     resume: bool = True
     work_folder: str | os.PathLike[str] | None = None
     verify: bool = False
-    progress: Tell | bool | None = None
+    progress: Progress | bool | None = None
     rows: str = ARRAY
     output: str | None = None
     because: tuple[str, ...] = ()
@@ -64,8 +72,8 @@ class Request:
 
     @property
     def engine(self) -> str:
-        """The algorithm on blocks, which is the engine where none was asked for."""
-        return ENGINE if self.algorithm == "auto" else self.algorithm
+        """The algorithm on blocks."""
+        return engine_for("count", self.algorithm)
 
     @property
     def by_workers(self) -> bool:

@@ -55,7 +55,7 @@ def passing_store(make: Make) -> Iterator[Store]:
             _remove_what_kills_left(folder)
             yield make(folder / STORE)
     except BaseException:
-        with suppress(OSError):  # what ended the block is told
+        with suppress(OSError):  # what ended the block is raised
             shutil.rmtree(folder)
         raise
     _remove(folder)

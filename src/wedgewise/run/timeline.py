@@ -12,9 +12,10 @@ Seconds are those since the beginning of the count.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
+from html import escape
 from os import PathLike
 from pathlib import PurePath
 from typing import Any
@@ -170,7 +171,7 @@ class Timeline:
         scale = (WIDTH - LABEL) / self.seconds if self.seconds else 0.0
         lane_of = {place: number for number, (_, place) in enumerate(self.places)}
         height = LANE * (len(self.places) + 1)
-        shapes = [f'<text x="0" y="{LANE * number + 15}">{_escaped(place)}</text>' for place, number in lane_of.items()]
+        shapes = [f'<text x="0" y="{LANE * at + 15}">{escape(place)}</text>' for place, at in lane_of.items()]
         for span in self.spans:
             top = LANE * lane_of[span.place]
             shapes += [_bar(*copy.filled, top + 14, 5, scale, "fill", span.task) for copy in span.copies]
@@ -218,19 +219,7 @@ def length(intervals: Sequence[Interval]) -> float:
 
 def common(first: Sequence[Interval], second: Sequence[Interval]) -> float:
     """How long both of two unions last at the same time."""
-    return sum(_meetings(first, second))
-
-
-def _meetings(first: Sequence[Interval], second: Sequence[Interval]) -> Iterator[float]:
-    at = other = 0
-    while at < len(first) and other < len(second):
-        begin = max(first[at][0], second[other][0])
-        end = min(first[at][1], second[other][1])
-        yield max(0.0, end - begin)
-        if first[at][1] <= second[other][1]:
-            at += 1
-        else:
-            other += 1
+    return max(0.0, length(first) + length(second) - length(union([*first, *second])))
 
 
 def _bar(begin: float, end: float, top: int, height: int, scale: float, kind: str, task: int) -> str:
@@ -248,7 +237,3 @@ def _legend(height: int) -> str:
         f'<text x="{LABEL + 315 + 90 * number}" y="{height - 7}">{kind}</text>'
         for number, (kind, colour) in enumerate(COLOURS.items())
     )
-
-
-def _escaped(text: str) -> str:
-    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")

@@ -9,6 +9,9 @@ the next one that are done. Two rounds are on disk at most: two bits per arc.
 A block is looked at again only where that can take arcs. A triangle over parts a, b and c that a round broke had a lost
 arc in one of its blocks and arcs in the other two, so that with S the blocks that lost arcs and L those that had some,
 both symmetric, only the blocks of S·L + L·S have arcs of fewer triangles than before.
+
+Dead arcs are left out when a block is read: kernels see blocks like any other, and never learn of the bits. That goes
+over `PIECE_ARCS` arcs at a time, so that no more than a block and its living part are in memory.
 """
 
 from __future__ import annotations
@@ -23,20 +26,26 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wedgewise.algorithms._truss import LEAST_K
+from wedgewise.errors import VerificationError
 from wedgewise.machine.files import named_failures
+from wedgewise.machine.progress import Progress
+from wedgewise.run.finished_slices import FinishedSlices
 from wedgewise.run.journal import key_of
-from wedgewise.run.living_blocks import HEADER_BYTES, PIECE_BYTES, Kept, LivingBlocks, bits_bytes
+from wedgewise.run.local import needs_rounds
 from wedgewise.run.outofcore import work_key
-from wedgewise.run.owners import Owner, Owning
-from wedgewise.run.slices import Slices
+from wedgewise.run.sliced_answer import AnswerSlice, SlicedAnswer
+from wedgewise.stages.blocks import Block, Partition
 from wedgewise.stages.tasks import Counts
 from wedgewise.store.manifest import Pair
-from wedgewise.store.open import Store
+from wedgewise.store.open import Store, private_memory
 
 ROUNDS = "truss-round-"
 ROUND = re.compile(ROUNDS + r"([1-9]\d{0,8})", re.ASCII)
-
-Tell = Callable[[str, int, int], None] | None
+PIECE_ARCS = 1 << 20  # a multiple of 8
+PIECE_BYTES = 16 * PIECE_ARCS  # of marks, of running sums, and of the living heads
+NUMBERS = np.dtype("<u8")
+HEADER_BYTES = 2 * NUMBERS.itemsize
+Bits = NDArray[np.uint8]
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,12 +71,14 @@ class Round:
     ``living``, ``died`` and ``support`` are those of `Kept`, by row part and column part, of the blocks that are done.
     """
 
-    def __init__(self, store: Store, owners: Mapping[Pair, Owner], number: int, slices: Slices | None) -> None:
+    def __init__(
+        self, store: Store, slice_of: Mapping[Pair, AnswerSlice], number: int, finished: FinishedSlices | None
+    ) -> None:
         self.store, self.number = store, number
         self.arcs = store.counts.arcs
         self.living, self.died, self.support = (np.zeros_like(self.arcs) for _ in range(3))
-        self._owners, self._slices = owners, slices
-        self._done = {pair for pair, owner in owners.items() if slices is None or owner.number in slices.done}
+        self._slice_of, self._finished = slice_of, finished
+        self._done = {pair for pair, each in slice_of.items() if finished is None or each.number in finished.done}
         for pair in self._done:
             self._note(pair, self.kept(pair))
 
@@ -78,7 +89,7 @@ class Round:
     @property
     def is_whole(self) -> bool:
         """Whether it has all blocks."""
-        return len(self._done) == len(self._owners)
+        return len(self._done) == len(self._slice_of)
 
     @property
     def is_last(self) -> bool:
@@ -91,19 +102,19 @@ class Round:
     def kept(self, pair: Pair) -> Kept:
         """What lives of a block."""
         arcs = int(self.arcs[pair])
-        return Kept.all(arcs) if self._slices is None else Kept.of(self._slices.get(self._owners[pair]), arcs)
+        return Kept.all(arcs) if self._finished is None else Kept.of(self._finished.get(self._slice_of[pair]), arcs)
 
     def put(self, pair: Pair, kept: Kept) -> None:
         """A block is done."""
-        assert self._slices is not None
-        self._slices.put(self._owners[pair], kept.to_array())
+        assert self._finished is not None
+        self._finished.put(self._slice_of[pair], kept.to_array())
         self._done.add(pair)
         self._note(pair, kept)
 
     def remove(self) -> None:
         """Give it up."""
-        if self._slices is not None:
-            self._slices.remove()
+        if self._finished is not None:
+            self._finished.remove()
 
     def can_take_from(self) -> NDArray[np.bool_]:
         """The blocks, by row part and column part, that the next round may take arcs from."""
@@ -124,48 +135,48 @@ class Peeling:
     ----------
     store : the graph
     k : which truss, at least 3
-    owning : the supports of the store, whose room leaves `loading_bytes` out
+    supports : those of the store; their memory leaves `loading_bytes` out
     """
 
-    def __init__(self, store: Store, k: int, owning: Owning) -> None:
-        self._store, self._k, self._owning = store, k, owning
-        self._owners = {owner.pair: owner for owner in owning.owners if owner.pair is not None}
+    def __init__(self, store: Store, k: int, supports: SlicedAnswer) -> None:
+        self._store, self._k, self._supports = store, k, supports
+        self._slice_of = {each.pair: each for each in supports.slices if each.pair is not None}
         arcs = store.counts.arcs
         self._due = {
-            owner.number: ("|u1", HEADER_BYTES + bits_bytes(int(arcs[pair]))) for pair, owner in self._owners.items()
+            each.number: ("|u1", HEADER_BYTES + bits_bytes(int(arcs[pair]))) for pair, each in self._slice_of.items()
         }
 
-    def run(self, tell: Tell = None) -> StoreTruss:
+    def run(self, progress: Progress | None = None) -> StoreTruss:
         """Go on behind the last whole round, to the last one."""
         last = self._last_whole()
         while not last.is_last:
-            last = self._behind(last, tell)
+            last = self._behind(last, progress)
         return StoreTruss(self._k, last.blocks, last.number, int(last.support.sum()))
 
     def remove(self) -> None:
         """Give all rounds up, those of other work included."""
         for number in self._numbers():
-            self._slices(number, resume=False)
+            self._finished(number, resume=False)
 
-    def _behind(self, before: Round, tell: Tell) -> Round:
+    def _behind(self, before: Round, progress: Progress | None) -> Round:
         """The next round, without the blocks that are done."""
         found = self._round(before.number + 1)
         may_change, wanted = before.can_take_from(), []
-        for pair, owner in self._owners.items():
+        for pair, each in self._slice_of.items():
             if found.has(pair):
                 continue
             if may_change[pair]:
-                wanted.append(owner)
+                wanted.append(each)
             else:
                 found.put(pair, before.kept(pair).unchanged())
-        done = len(self._owners) - len(wanted)
-        for owner, supports in self._supports(before, wanted):
-            assert owner.pair is not None
-            kept, arcs = before.kept(owner.pair), int(before.arcs[owner.pair])
-            found.put(owner.pair, kept.without_weak(supports, self._k - LEAST_K, arcs))
+        done = len(self._slice_of) - len(wanted)
+        for each, supports in self._supports_of(before, wanted):
+            assert each.pair is not None
+            kept, arcs = before.kept(each.pair), int(before.arcs[each.pair])
+            found.put(each.pair, kept.without_weak(supports, self._k - LEAST_K, arcs))
             done += 1
-            if tell is not None:
-                tell(f"round {found.number}", done, len(self._owners))
+            if progress is not None:
+                progress(f"round {found.number}", done, len(self._slice_of))
         before.remove()
         return found
 
@@ -182,25 +193,25 @@ class Peeling:
         return whole
 
     def _round(self, number: int) -> Round:
-        return Round(self._store, self._owners, number, self._slices(number) if number else None)
+        return Round(self._store, self._slice_of, number, self._finished(number) if number else None)
 
-    def _supports(self, before: Round, owners: list[Owner]) -> Iterator[tuple[Owner, NDArray[Any]]]:
+    def _supports_of(self, before: Round, slices: list[AnswerSlice]) -> Iterator[tuple[AnswerSlice, NDArray[Any]]]:
         """The supports of blocks among what lives."""
-        whole = self._owning
-        owning = Owning(
+        whole = self._supports
+        living = SlicedAnswer(
             before.blocks,
             whole.computes,
-            room=whole.room,
+            available_bytes=whole.available_bytes,
             threads=whole.threads,
             algorithm=whole.algorithm,
             knobs=whole.knobs,
         )
-        return owning.slices(owners)
+        return living.compute(slices)
 
-    def _slices(self, number: int, *, resume: bool = True) -> Slices:
-        work = work_key(self._store, self._owning.algorithm, self._owning.knobs)
+    def _finished(self, number: int, *, resume: bool = True) -> FinishedSlices:
+        work = work_key(self._store, self._supports.algorithm, self._supports.knobs)
         folder = self._store.beside(f"{ROUNDS}{number}")
-        return Slices(folder, key_of(work=work, k=self._k, round=number), resume=resume, due=self._due)
+        return FinishedSlices(folder, key_of(work=work, k=self._k, round=number), resume=resume, due=self._due)
 
     def _numbers(self) -> list[int]:
         """The rounds that are there, ascending."""
@@ -213,7 +224,7 @@ class Peeling:
 def truss_without_rounds(store: Store, k: int) -> StoreTruss | None:
     """The k-trusses that need no look at the graph: all of it, or nothing where its edges are less than C(k, 2)."""
     arcs = store.counts.arcs
-    if k > LEAST_K and k * (k - 1) // 2 <= store.manifest.m:
+    if needs_rounds(k, store.manifest.m):
         return None
     living = arcs if k == LEAST_K else np.zeros_like(arcs)
     return StoreTruss(k, LivingBlocks(store, living, lambda pair: Kept.all(int(living[pair]))), 0, None)
@@ -232,3 +243,121 @@ def disk_bytes(counts: Counts) -> int:
 
 def _symmetric(which: NDArray[np.bool_]) -> NDArray[np.int64]:
     return (which | which.T).astype(np.int64)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Kept:
+    """What lives of a block behind a round.
+
+    Attributes
+    ----------
+    bits : whether each arc of the store's block lives, the first one in the lowest bit
+    died : how many arcs the round took
+    support : the supports of the living arcs, summed up, when they were looked at last
+    """
+
+    bits: Bits
+    died: int
+    support: int
+
+    @property
+    def living(self) -> int:
+        return int(np.bitwise_count(self.bits).sum(dtype=np.int64))
+
+    def to_array(self) -> Bits:
+        """All of it as bytes."""
+        return np.concatenate([np.array([self.died, self.support], NUMBERS).view(np.uint8), self.bits])
+
+    @classmethod
+    def of(cls, array: NDArray[Any], arcs: int) -> Kept:
+        """What `to_array` made bytes of."""
+        fits = array.dtype == np.uint8 and len(array) == HEADER_BYTES + bits_bytes(arcs)
+        if not fits or (arcs % 8 and int(array[-1]) >> arcs % 8):
+            raise VerificationError(f"{len(array):,} bytes say which of {arcs:,} arcs live; start again with --restart")
+        died, support = array[:HEADER_BYTES].view(NUMBERS).tolist()
+        return cls(array[HEADER_BYTES:], died, support)
+
+    @classmethod
+    def all(cls, arcs: int) -> Kept:
+        """Every arc of a block."""
+        bits = np.full(bits_bytes(arcs), 0xFF, np.uint8)
+        if arcs % 8:
+            bits[-1] = (1 << arcs % 8) - 1
+        return cls(bits, 0, 0)
+
+    def unchanged(self) -> Kept:
+        """The same behind a round that takes nothing."""
+        return Kept(self.bits, 0, self.support)
+
+    def without_weak(self, supports: NDArray[Any], least: int, arcs: int) -> Kept:
+        """What is left when living arcs of supports, in their order, below `least` die."""
+        bits, died, kept_support, at = np.empty_like(self.bits), 0, 0, 0
+        for begin, lives in _pieces(self.bits, arcs):
+            among = supports[at : at + np.count_nonzero(lives)]
+            strong = among >= least
+            at += len(among)
+            died += len(among) - int(np.count_nonzero(strong))
+            kept_support += int(among[strong].sum(dtype=np.uint64))
+            lives[lives] = strong
+            bits[begin // 8 : bits_bytes(begin + len(lives))] = np.packbits(lives, bitorder="little")
+        if at != len(supports):
+            raise VerificationError(f"{len(supports):,} supports for {at:,} living arcs: please report this")
+        return Kept(bits, died, kept_support)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LivingBlocks:
+    """The blocks of a store without their dead arcs.
+
+    Attributes
+    ----------
+    living : how many arcs of every block live
+    kept : what lives of a block of which some arcs have died
+    """
+
+    store: Store
+    living: NDArray[np.int64]
+    kept: Callable[[Pair], Kept]
+
+    @property
+    def partition(self) -> Partition:
+        return self.store.partition
+
+    @property
+    def counts(self) -> Counts:
+        return Counts(self.living, self.store.counts.sizes)
+
+    def block(self, i: int, j: int, *, threads: int = 1) -> Block:
+        """The living part of a block."""
+        whole = self.store.block(i, j, threads=threads)
+        if self.living[i, j] == whole.m:
+            return whole
+        return living_part(whole, self.kept((i, j)))
+
+
+def living_part(block: Block, which: Kept) -> Block:
+    """A block without its dead arcs."""
+    heads = private_memory(which.living, block.heads.dtype)
+    offsets = private_memory(len(block.offsets), block.offsets.dtype)
+    kept = 0
+    for begin, lives in _pieces(which.bits, block.m):
+        end = begin + len(lives)
+        before = np.cumsum(lives, dtype=block.offsets.dtype)
+        rows = slice(*np.searchsorted(block.offsets, np.array([begin, end], block.offsets.dtype), side="right"))
+        offsets[rows] = kept + before[block.offsets[rows] - begin - 1]
+        heads[kept : kept + int(before[-1])] = block.heads[begin:end][lives]
+        kept += int(before[-1])
+    return Block(offsets, heads, block.columns)
+
+
+def bits_bytes(arcs: int) -> int:
+    """What a bit per arc takes."""
+    return -(-arcs // 8)
+
+
+def _pieces(bits: Bits, arcs: int) -> Iterator[tuple[int, NDArray[np.bool_]]]:
+    """Where each piece begins, and whether its arcs live."""
+    for begin in range(0, arcs, PIECE_ARCS):
+        end = min(arcs, begin + PIECE_ARCS)
+        piece = bits[begin // 8 : bits_bytes(end)]
+        yield begin, np.unpackbits(piece, count=end - begin, bitorder="little").view(np.bool_)

@@ -36,9 +36,11 @@ def read_only(array: Array) -> Array:
 
 
 def make_read_only(holder: Any, *names: str) -> None:
-    """Let nobody write to these arrays of a frozen dataclass."""
+    """Let nobody write to these attributes of a frozen dataclass, where they are arrays of the host."""
     for name in names:
-        object.__setattr__(holder, name, read_only(getattr(holder, name)))
+        if isinstance(array := getattr(holder, name), np.ndarray):
+            array.flags.writeable = False
+            object.__setattr__(holder, name, array.view())
 
 
 @dataclass(frozen=True, slots=True)

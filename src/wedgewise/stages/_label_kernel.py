@@ -4,8 +4,8 @@ What    Labels are spans of bytes: ``text[begins[i] : begins[i] + lengths[i]]``.
         the other in ``arena``, number k at ``offsets[k] : offsets[k + 1]``. `number_spans` numbers labels and appends
         new ones to the arena, `enter_spans` enters labels that have numbers already, `find_spans` only looks.
 Table   ``slots`` has a power of two entries, at most half of them used. An entry is ``hash << 32 | number + 1``, 0
-        where there is none. A label is at the first free place from ``hash >> shift`` on. Most labels that differ are
-        told apart by the hash in the slot; equal hashes are settled by the bytes.
+        where there is none. A label is at the first free position from ``hash >> shift`` on. Most labels that
+        differ are told apart by the hash in the slot; equal hashes are decided by the bytes.
 Hash    Eight bytes at a time are mixed into a 64-bit state, whose halves are multiplied: 32 × 32 bits, so that nothing
         wraps around. The seed is secret, so that nobody can prepare labels that collide.
 Idea    A look-up misses the cache up to three times: slot, offset, text. Labels go in batches, all of a batch through
@@ -129,7 +129,7 @@ def _same(text: Bytes, a: Any, arena: Bytes, b: Any, length: Any) -> Any:
 
 @helper
 def _approach(spans: Spans, first: Any, last: Any, table: Table, scratch: Keys) -> None:
-    """Hashes of a batch of labels, and the places from which they have to be sought; memory for that is on its way."""
+    """Hashes of a batch of labels, and the positions from which to seek them; memory for that is on its way."""
     text, begins, lengths = spans
     arena, offsets, slots, shift, seed = table
     mask = np.uint64(len(slots)) - _ONE
@@ -138,12 +138,12 @@ def _approach(spans: Spans, first: Any, last: Any, table: Table, scratch: Keys) 
         scratch[i] = found
         prefetch(slots, found >> shift)
     for i in range(last - first):
-        place = scratch[i] >> shift
-        slot = slots[place]
+        position = scratch[i] >> shift
+        slot = slots[position]
         while slot != _ZERO and slot >> _HALF_BITS != scratch[i]:
-            place = (place + _ONE) & mask
-            slot = slots[place]
-        scratch[_BATCH + i] = place
+            position = (position + _ONE) & mask
+            slot = slots[position]
+        scratch[_BATCH + i] = position
         if slot != _ZERO:
             prefetch(offsets, (slot & _LOW_HALF) - _ONE)
     for i in range(last - first):
@@ -153,20 +153,22 @@ def _approach(spans: Spans, first: Any, last: Any, table: Table, scratch: Keys) 
 
 
 @helper
-def _seek(text: Bytes, begin: Any, length: Any, wanted: Any, place: Any, table: Table) -> Any:
-    """The place of a label, from the given one on; that of the free slot where it would be, if it is not there."""
+def _seek(spans: Spans, label: Any, wanted: Any, position: Any, table: Table) -> Any:
+    """The position of a label, from the given one on; that of the free slot where it would be, if it is not there."""
+    text, begins, lengths = spans
     arena, offsets, slots, _shift, _seed = table
+    begin, length = begins[label], np.uint64(lengths[label])
     mask = np.uint64(len(slots)) - _ONE
-    slot = slots[place]
+    slot = slots[position]
     while slot != _ZERO:
         if slot >> _HALF_BITS == wanted:
             number = (slot & _LOW_HALF) - _ONE
             at = offsets[number]
             if offsets[number + _ONE] - at == length and _same(text, begin, arena, at, length):
                 break
-        place = (place + _ONE) & mask
-        slot = slots[place]
-    return place
+        position = (position + _ONE) & mask
+        slot = slots[position]
+    return position
 
 
 @kernel
@@ -174,21 +176,20 @@ def number_spans(spans: Spans, numbers: Ids, table: Table, count: Any, scratch: 
     """Number labels, of which `count` have numbers; new ones get the next, in order. How many there are afterwards."""
     text, begins, lengths = spans
     arena, offsets, slots, _shift, _seed = table
-    for first in range(_ZERO, np.uint64(len(begins)), _BATCH):
-        last = min(first + _BATCH, np.uint64(len(begins)))
+    for first in range(_ZERO, np.uint64(len(spans.begins)), _BATCH):
+        last = min(first + _BATCH, np.uint64(len(spans.begins)))
         _approach(spans, first, last, table, scratch)
         for i in range(last - first):
-            begin, length = begins[first + i], np.uint64(lengths[first + i])
-            place = _seek(text, begin, length, scratch[i], scratch[_BATCH + i], table)
-            slot = slots[place]
+            position = _seek(spans, first + i, scratch[i], scratch[_BATCH + i], table)
+            slot = slots[position]
             if slot == _ZERO:
-                at = offsets[count]
+                at, begin, length = offsets[count], begins[first + i], np.uint64(lengths[first + i])
                 for byte in range(length):
                     arena[at + byte] = text[begin + byte]
                 count += _ONE
                 offsets[count] = at + length
                 slot = scratch[i] << _HALF_BITS | count
-                slots[place] = slot
+                slots[position] = slot
             numbers[first + i] = (slot & _LOW_HALF) - _ONE
     return count
 
@@ -196,26 +197,22 @@ def number_spans(spans: Spans, numbers: Ids, table: Table, count: Any, scratch: 
 @kernel
 def enter_spans(spans: Spans, number: Any, table: Table, scratch: Keys) -> None:
     """Enter labels that are in the arena under their numbers, from `number` on; of equal ones the first stays."""
-    text, begins, lengths = spans
-    for first in range(_ZERO, np.uint64(len(begins)), _BATCH):
-        last = min(first + _BATCH, np.uint64(len(begins)))
+    for first in range(_ZERO, np.uint64(len(spans.begins)), _BATCH):
+        last = min(first + _BATCH, np.uint64(len(spans.begins)))
         _approach(spans, first, last, table, scratch)
         for i in range(last - first):
-            begin, length = begins[first + i], np.uint64(lengths[first + i])
-            place = _seek(text, begin, length, scratch[i], scratch[_BATCH + i], table)
-            if table.slots[place] == _ZERO:
-                table.slots[place] = scratch[i] << _HALF_BITS | (number + first + i + _ONE)
+            position = _seek(spans, first + i, scratch[i], scratch[_BATCH + i], table)
+            if table.slots[position] == _ZERO:
+                table.slots[position] = scratch[i] << _HALF_BITS | (number + first + i + _ONE)
 
 
 @kernel
 def find_spans(spans: Spans, numbers: Keys, table: Table, scratch: Keys) -> None:
     """The numbers of labels, `NOT_FOUND` for those that have none."""
-    text, begins, lengths = spans
-    for first in range(_ZERO, np.uint64(len(begins)), _BATCH):
-        last = min(first + _BATCH, np.uint64(len(begins)))
+    for first in range(_ZERO, np.uint64(len(spans.begins)), _BATCH):
+        last = min(first + _BATCH, np.uint64(len(spans.begins)))
         _approach(spans, first, last, table, scratch)
         for i in range(last - first):
-            begin, length = begins[first + i], np.uint64(lengths[first + i])
-            place = _seek(text, begin, length, scratch[i], scratch[_BATCH + i], table)
-            slot = table.slots[place]
+            position = _seek(spans, first + i, scratch[i], scratch[_BATCH + i], table)
+            slot = table.slots[position]
             numbers[first + i] = NOT_FOUND if slot == _ZERO else (slot & _LOW_HALF) - _ONE

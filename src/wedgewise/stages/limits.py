@@ -8,9 +8,10 @@ from typing import Any
 from wedgewise.errors import LimitError, MemoryLimitError, UnknownNameError
 from wedgewise.machine import hardware
 from wedgewise.machine.parameters import as_integer, check_type
-from wedgewise.machine.release_memory import give_back
+from wedgewise.machine.release_memory import release_memory
 
 RESERVE_BYTES = 8 << 20  # small objects that nobody counts, and what the allocator keeps
+UNCOUNTED_BYTES = 1 << 20  # that are taken at a time without a look at what the machine has left
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,11 +58,14 @@ class Limits:
     def check_memory(self, more: int, *, path: str) -> None:
         """Raise MemoryLimitError when `more` bytes do not fit beside what this process holds now.
 
-        Readers ask before every allocation of a mebibyte or more, and between the pieces of what grows.
+        Readers ask before every allocation, and between the pieces of what grows. Where no limit is set, less than a
+        mebibyte is granted without a look.
         """
+        if not must_look(self, more):
+            return
         more += RESERVE_BYTES
         if self.memory_bytes is not None and hardware.resident_bytes() + more > self.memory_bytes:
-            give_back()
+            release_memory()
         if self.memory_bytes is not None and (held := hardware.resident_bytes()) + more > self.memory_bytes:
             raise MemoryLimitError(
                 f"{path}: reading takes {more:,} bytes more, beside {held:,} that this process holds, and "
@@ -77,7 +81,7 @@ class Limits:
         """Bytes that this process may take more, by the limit and by what the machine has left."""
         left = hardware.available_memory()
         if self.memory_bytes is not None:
-            give_back()
+            release_memory()
             left = min(left, self.memory_bytes - hardware.resident_bytes())
         return max(0, left - RESERVE_BYTES)
 
@@ -88,6 +92,11 @@ class Limits:
             if name not in known:
                 raise UnknownNameError(f"no limit named {name!r}; there are: {', '.join(known)}")
         return replace(self, **values)
+
+
+def must_look(limits: Limits, more: int) -> bool:
+    """Whether `more` bytes are taken only after a look at memory."""
+    return limits.memory_bytes is not None or more >= UNCOUNTED_BYTES
 
 
 DEFAULT_LIMITS = Limits()

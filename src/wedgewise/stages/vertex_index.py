@@ -14,6 +14,7 @@ a number where they are text) is simply not found.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -21,7 +22,8 @@ from numpy.typing import NDArray
 
 from wedgewise.errors import InputError, UnknownLabelError
 from wedgewise.stages import Labels
-from wedgewise.stages.labels import LabelTable, TextLabels, utf8
+from wedgewise.stages.label_table import LabelTable
+from wedgewise.stages.labels import TextLabels, utf8
 
 Found = NDArray[np.int64]
 Values = NDArray[Any] | TextLabels | list[Any]
@@ -43,10 +45,10 @@ class VertexIndex:
         self._tuples_are_labels = False
         self._find: Callable[[Values], Found]
         if isinstance(labels, range):
-            self._kind, self._find, self.nbytes = "integers", _InRange(labels).find, 0
+            self._kind, self._find, self.nbytes = "integers", partial(_find_in_range, labels), 0
         elif isinstance(labels, TextLabels):
             table = LabelTable(labels)
-            self._kind, self._find, self.nbytes = "text", _InText(table).find, table.nbytes - labels.nbytes
+            self._kind, self._find, self.nbytes = "text", partial(_find_text, table), table.nbytes - labels.nbytes
         elif isinstance(labels, np.ndarray) and labels.dtype.kind in "iu":
             integers = _AmongIntegers(labels)
             self._kind, self._find, self.nbytes = "integers", integers.find, integers.nbytes
@@ -117,15 +119,16 @@ def _has_nulls(column: Any) -> bool:
     return bool(nulls() if callable(nulls) else nulls)
 
 
-class _InRange:
-    """Vertices that are their own labels."""
+def _find_in_range(labels: range, values: Values) -> Found:
+    """Among vertices that are their own labels."""
+    numbers, known = _integers(values)
+    return np.where(known & (numbers >= 0) & (numbers < len(labels)), numbers, -1)
 
-    def __init__(self, labels: range) -> None:
-        self._labels = labels
 
-    def find(self, values: Values) -> Found:
-        numbers, known = _integers(values)
-        return np.where(known & (numbers >= 0) & (numbers < len(self._labels)), numbers, -1)
+def _find_text(table: LabelTable, values: Values) -> Found:
+    """Among text labels, in a table."""
+    texts, known = _texts(values)
+    return np.where(known, table.find(*texts.spans()), -1)
 
 
 class _AmongIntegers:
@@ -145,21 +148,10 @@ class _AmongIntegers:
         least, largest = int(self._ascending[0]), int(self._ascending[-1])
         known &= (numbers >= least) & (numbers <= largest)
         wanted = np.where(known, numbers, least).astype(self._ascending.dtype)
-        places = np.searchsorted(self._ascending, wanted)
-        known &= self._ascending[places] == wanted
-        vertices = self._order[places] if len(self._order) else places
+        positions = np.searchsorted(self._ascending, wanted)
+        known &= self._ascending[positions] == wanted
+        vertices = self._order[positions] if len(self._order) else positions
         return np.where(known, vertices, -1)
-
-
-class _InText:
-    """Text labels, in a table."""
-
-    def __init__(self, table: LabelTable) -> None:
-        self._table = table
-
-    def find(self, values: Values) -> Found:
-        texts, known = _texts(values)
-        return np.where(known, self._table.find(*texts.spans()), -1)
 
 
 class _AmongObjects:

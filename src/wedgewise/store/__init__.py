@@ -1,1 +1,1 @@
-"""OrientedGraph → Blocks: cuts, blocks, tasks, and how even they are."""
+"""A graph in blocks on disk: how it is built, what it says of itself, and how it is opened."""

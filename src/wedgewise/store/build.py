@@ -1,6 +1,7 @@
 """A source of pairs → a store, within a memory limit: the input is read once, the rest are passes over sorted runs.
 
-    pairs ─gather→ runs of pairs ─settle→ edges, degrees ─rank→ ranks ─turn→ runs of arcs, cuts ─write_blocks→ blocks
+    pairs ─read_pairs→ runs of pairs ─sort_and_deduplicate→ edges, degrees ─rank→ ranks
+    edges, ranks ─orient_edges→ runs of arcs, cuts ─write_blocks→ blocks
 
 Each arrow but `rank` writes 8 bytes per pair or edge to the disk, which the next one reads, and at most two of these
 files are there at a time; they have no names, so that nothing is left of them whatever happens. Memory: arrays by
@@ -10,7 +11,6 @@ vertex, `SLOT_BYTES` each, the grid that cuts come from, and what the merges are
 from __future__ import annotations
 
 import os
-import shutil
 from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
@@ -21,9 +21,9 @@ import numpy as np
 from wedgewise.errors import MemoryLimitError, StorageError, UnknownNameError
 from wedgewise.machine import hardware
 from wedgewise.machine.budget import room_within
-from wedgewise.machine.files import named_failures, scratch_file
+from wedgewise.machine.files import scratch_file
 from wedgewise.machine.out_of_memory import memory_for
-from wedgewise.machine.progress import progress_bar
+from wedgewise.machine.progress import Progress, progress_bar
 from wedgewise.read._fields import rehearse as rehearse_fields
 from wedgewise.read._text_kernel import parse_range
 from wedgewise.read.columns import ANY_COLUMNS, ColumnChoice
@@ -32,13 +32,19 @@ from wedgewise.stages import Column
 from wedgewise.stages.limits import DEFAULT_LIMITS, Limits
 from wedgewise.store.manifest import Manifest, pairs_of
 from wedgewise.store.open import Store, open_store
-from wedgewise.store.orient import Turned, Wanted, grid_bytes, rehearse_turn, turn
-from wedgewise.store.read_pairs import Gathered, Gathering, Tell
-from wedgewise.store.sort_and_deduplicate import SLOT_BYTES, Reading, Told, rank, settle, settle_keys
+from wedgewise.store.orient import OrientedRuns, Wanted, grid_bytes, orient_edges, rehearse_orient
+from wedgewise.store.read_pairs import How, PairCollector, PairRuns, open_pieces
+from wedgewise.store.sort_and_deduplicate import (
+    SLOT_BYTES,
+    OnKeys,
+    Reading,
+    rank,
+    sort_and_deduplicate,
+    sort_and_deduplicate_keys,
+)
 from wedgewise.store.sorted_runs import KEY_BYTES, Runs
-from wedgewise.store.sources import How, open_pieces
 from wedgewise.store.write_blocks import PIECE_ARCS, PIECE_BYTES, write_blocks
-from wedgewise.store.writer import building, write_manifest
+from wedgewise.store.writer import building, free_disk, write_manifest
 from wedgewise.version import __version__
 
 Say = Callable[[str], None] | None
@@ -58,7 +64,7 @@ def partition(
     scheme: str = "rectilinear",
     memory_limit: int | None = None,
     threads: int | None = None,
-    progress: Tell | bool = None,
+    progress: Progress | bool | None = None,
     labels: str = "auto",
     format: str | None = None,
     limits: Limits | None = None,
@@ -86,7 +92,7 @@ def partition(
     MemoryLimitError
         When arrays by vertex do not fit.
     StorageError
-        When the disk has too little room, or fails.
+        When the disk has too little space, or fails.
 
     Examples
     --------
@@ -98,7 +104,7 @@ def partition(
     >>> ww.count(store)
     1
     """
-    with progress_bar(progress) as tell:
+    with progress_bar(progress) as progress:
         return write_store(
             data,
             folder,
@@ -110,7 +116,7 @@ def partition(
             format=format,
             limits=limits,
             columns=ColumnChoice(source, target, None, header),
-            progress=tell,
+            progress=progress,
         )
 
 
@@ -127,7 +133,7 @@ def write_store(
     format: str | None = None,
     limits: Limits | None = None,
     columns: ColumnChoice = ANY_COLUMNS,
-    progress: Tell = None,
+    progress: Progress | None = None,
     say: Say = None,
 ) -> Store:
     """Partition a graph into a store.
@@ -150,52 +156,58 @@ def write_store(
     MemoryLimitError
         When arrays by vertex do not fit.
     StorageError
-        When the disk has too little room, or fails.
+        When the disk has too little space, or fails.
     """
     if scheme not in SCHEMES:
         raise UnknownNameError(f"no scheme named {scheme!r}; there are: {', '.join(SCHEMES)}")
     threads, limits = hardware.granted_threads(threads), limits or DEFAULT_LIMITS
-    room = room_within(memory_limit, rehearse)
-    wanted = Wanted.within(memory_limit, room, scheme, parts, threads)
+    available_bytes = room_within(memory_limit, rehearse)
+    wanted = Wanted.within(memory_limit, available_bytes, scheme, parts, threads)
     root = Path(folder)
     with building(root), ExitStack() as stack:
         before = hardware.resident_bytes()
         within = limits if memory_limit is None else limits.with_values({"memory_bytes": memory_limit})
         with open_pieces(source, How(labels, format, within, threads, columns)) as pieces:
-            room -= max(0, hardware.resident_bytes() - before)  # what the reader holds
+            available_bytes -= max(0, hardware.resident_bytes() - before)  # what the reader holds
             if pieces.expected_pairs is not None:
                 _check_disk(root, pieces.expected_pairs, 0, say)
-            gathered = Gathering(root, stack, room, threads).gather(pieces, limits, progress)
+            pairs = PairCollector(root, stack, available_bytes, threads).read_pairs(pieces, limits, progress)
             read = Reading(pieces.columns, pieces.ignored_columns, pieces.origin.notes if pieces.columns else ())
-        _check_disk(
-            root, gathered.pairs, KEY_BYTES * gathered.runs.keys, say if pieces.expected_pairs is None else None
-        )
-        write_manifest(root, _spool(root, gathered, read, wanted, room, progress, say))
+        _check_disk(root, pairs.pairs, KEY_BYTES * pairs.runs.keys, say if pieces.expected_pairs is None else None)
+        write_manifest(root, _build(root, pairs, read, wanted, available_bytes, progress, say))
     return open_store(root)
 
 
-def _spool(root: Path, gathered: Gathered, read: Reading, wanted: Wanted, room: int, tell: Tell, say: Say) -> Manifest:
+def _build(
+    root: Path,
+    pairs: PairRuns,
+    read: Reading,
+    wanted: Wanted,
+    available_bytes: int,
+    progress: Progress | None,
+    say: Say,
+) -> Manifest:
     """Everything from the runs of pairs to the blocks."""
-    left = _room_beside(gathered.slots, wanted.segments, room - gathered.numbered_bytes)
+    left = _bytes_beside_vertices(pairs.slots, wanted.segments, available_bytes - pairs.numbered_bytes)
     with scratch_file(root) as file:
-        edges = settle(gathered, read, file, left, _telling(tell, "settle", gathered.runs.keys))
-        ranks = rank(gathered, edges, root)
+        edges = sort_and_deduplicate(pairs, read, file, left, _stage_progress(progress, "sort", pairs.runs.keys))
+        ranks = rank(pairs, edges, root)
         fingerprint, cleaned, m = edges.fingerprint.of(ranks.n), edges.cleaned, edges.keys.keys
         largest = int(ranks.degrees.max(initial=0))
         with scratch_file(root) as arcs:
-            turned = turn(edges, ranks, wanted, Runs(arcs), left, _telling(tell, "turn", m))
+            oriented = orient_edges(edges, ranks, wanted, Runs(arcs), left, _stage_progress(progress, "orient", m))
             n, vertices, kind, labels = ranks.n, ranks.vertices, ranks.label_kind, ranks.labels
             del edges, ranks
-            _check_disk_of_blocks(root, turned, say)
-            blocks = write_blocks(root, turned, left, _telling(tell, "write", m))
+            _check_disk_of_blocks(root, oriented, say)
+            blocks = write_blocks(root, oriented, left, _stage_progress(progress, "write", m))
     return Manifest(
         fingerprint=fingerprint,
         n=n,
         m=m,
-        partition=turned.partition,
+        partition=oriented.partition,
         blocks=blocks,
         order="degree",
-        wedges=turned.wedges,
+        wedges=oriented.wedges,
         largest_degree=largest,
         cleaned=cleaned,
         label_kind=kind,
@@ -205,24 +217,23 @@ def _spool(root: Path, gathered: Gathered, read: Reading, wanted: Wanted, room: 
     )
 
 
-def _room_beside(slots: int, segments: int, room: int) -> int:
+def _bytes_beside_vertices(slots: int, segments: int, available_bytes: int) -> int:
     """What merges may take beside arrays by vertex, or a refusal."""
     fixed = SLOT_BYTES * slots + grid_bytes(min(slots, segments)) + PIECE_BYTES * PIECE_ARCS
-    if fixed + LEAST_MERGE_BYTES > room:
+    if fixed + LEAST_MERGE_BYTES > available_bytes:
         raise MemoryLimitError(
-            f"{slots:,} vertices take {fixed + LEAST_MERGE_BYTES:,} bytes and {room:,} are left for them; raise the "
-            "memory limit"
+            f"{slots:,} vertices take {fixed + LEAST_MERGE_BYTES:,} bytes and {available_bytes:,} are left for them; "
+            "raise the memory limit"
         )
-    return room - fixed
+    return available_bytes - fixed
 
 
 def _check_disk(root: Path, pairs: int, written: int, say: Say) -> None:
-    """Say what a store may take while it is made, and refuse what the disk has no room for."""
+    """Say what a store may take while it is made, and refuse what the disk has no space for."""
     need = DISK_BYTES * pairs
     if say is not None:
         say(f"{pairs:,} pairs take up to {need:,} bytes of disk while the store is made")
-    with named_failures(root, "looked at", "check the folder and its permissions"):
-        free = shutil.disk_usage(root).free + written
+    free = free_disk(root) + written
     if need > free:
         raise StorageError(
             f"{root}: {pairs:,} pairs may take {need:,} bytes of disk and {free:,} are free; free some, or name a "
@@ -230,16 +241,15 @@ def _check_disk(root: Path, pairs: int, written: int, say: Say) -> None:
         )
 
 
-def _check_disk_of_blocks(root: Path, turned: Turned, say: Say) -> None:
+def _check_disk_of_blocks(root: Path, oriented: OrientedRuns, say: Say) -> None:
     """The same of the blocks, as soon as it is known how many there are: each has an offset per row of its own."""
-    arcs, sizes = turned.counts.arcs, turned.counts.sizes
-    blocks = pairs_of(turned.partition)
+    arcs, sizes = oriented.counts.arcs, oriented.counts.sizes
+    blocks = pairs_of(oriented.partition)
     offsets = sum(ID_BYTES * (int(sizes[row]) + 1) for row, _ in blocks)
     need = ID_BYTES * int(arcs.sum()) + offsets + 2 * PAGE_BYTES * len(blocks)
     if say is not None:
         say(f"{len(blocks):,} blocks take {need:,} bytes of disk, {offsets:,} of them for offsets of rows")
-    with named_failures(root, "looked at", "check the folder and its permissions"):
-        free = shutil.disk_usage(root).free
+    free = free_disk(root)
     if need > free:
         raise StorageError(
             f"{root}: {len(blocks):,} blocks take {need:,} bytes of disk and {free:,} are free; free some, name "
@@ -247,25 +257,25 @@ def _check_disk_of_blocks(root: Path, turned: Turned, say: Say) -> None:
         )
 
 
-def _telling(tell: Tell, stage: str, total: int) -> Told:
+def _stage_progress(progress: Progress | None, stage: str, total: int) -> OnKeys:
     """Progress of a pass over so many keys."""
     done = 0
 
-    def told(keys: int) -> None:
+    def on_keys(keys: int) -> None:
         nonlocal done
         done += keys
-        if tell is not None:
-            tell(stage, done, total)
+        if progress is not None:
+            progress(stage, done, total)
 
-    return told
+    return on_keys
 
 
 def rehearse() -> None:
     """Load every kernel that makes a store."""
     rehearse_fields()
     none = np.empty(0, np.uint32)
-    settle_keys(np.empty(0, np.uint64), none, np.empty(0, np.uint8), np.zeros(4, np.uint64))
-    rehearse_turn()
+    sort_and_deduplicate_keys(np.empty(0, np.uint64), none, np.empty(0, np.uint8), np.zeros(4, np.uint64))
+    rehearse_orient()
     for labels in (np.empty(0, np.uint32), np.empty(0, np.uint64)):
         zero = np.uint64(0)
         parse_range(np.empty(0, np.uint8), zero, zero, np.uint8(0), zero, zero, zero, labels)

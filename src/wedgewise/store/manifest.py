@@ -1,14 +1,14 @@
 """What a store says of itself: `Manifest`, its JSON, and the checks before anything of it is believed.
 
     store/
-      manifest.json                     written last: a folder without it is no store
+      manifest.json                     written last: a folder without it is not a store
       block-I-J.offsets.npy             uint32[rows + 1]   ┐ the block of row part I and column part J,
       block-I-J.heads.npy               uint32[arcs]       ┘ one pair of files each
       vertices.npy                      uint32[n], the vertex of every id
       labels.npy or labels.jsonl        integers, or a JSON string a line; none where vertices are 0 … n − 1
 
 Every file is named with its length and its SHA-256: a checksum of 32 bits finds damage, but not a block of another
-graph or another place that somebody put there, which has to be found as well. Of the standard library's strong hashes
+graph or another block that somebody put there, which has to be found as well. Of the standard library's strong hashes
 it is the fastest on processors with instructions for it, and about as fast as a disk on the others.
 """
 
@@ -134,7 +134,7 @@ def _cleaned_object(cleaned: CleanReport) -> dict[str, Any]:
 
 
 def is_url(source: Any) -> bool:
-    """Whether this is a URL and no path."""
+    """Whether this is a URL, not a path."""
     return isinstance(source, str) and URL.match(source) is not None
 
 
@@ -162,7 +162,7 @@ def read_manifest(file: BinaryIO, size: int, path: str) -> Manifest:
     try:
         whole = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise FormatError(f"is no JSON ({error})", path=path, remedy=AGAIN) from error
+        raise FormatError(f"is not JSON ({error})", path=path, remedy=AGAIN) from error
     return _Checked(path, whole, "the manifest").manifest()
 
 
@@ -179,7 +179,7 @@ class _Checked:
         self.path = path
         self.what = what
         if not isinstance(value, dict):
-            raise self.wrong("is no object")
+            raise self.wrong("is not an object")
         self.value: dict[str, Any] = value
 
     def wrong(self, reason: str) -> FormatError:
@@ -195,7 +195,7 @@ class _Checked:
         """A field from 0 to `most`."""
         value = self.value[name]
         if type(value) is not int or not 0 <= value <= most:
-            raise self.wrong(f"has {name} {value!r}, which is no integer from 0 to {most:,}")
+            raise self.wrong(f"has {name} {value!r}, which is not an integer from 0 to {most:,}")
         return value
 
     def text(self, name: str, allowed: re.Pattern[str] | None = None) -> str:
@@ -210,7 +210,7 @@ class _Checked:
         value = self.value[name]
         is_plain = isinstance(value, list) and len(value) <= MOST_LISTED
         if not is_plain or not all(_is_short(item) for item in value):
-            raise self.wrong(f"has {name} that are no list of short texts and numbers")
+            raise self.wrong(f"has {name} that are not a list of short texts and numbers")
         return tuple(value)
 
     def exactly(self, name: str, due: int) -> int:

@@ -32,7 +32,7 @@ from wedgewise.stages.blocks import Block, Partition
 from wedgewise.stages.labels import TextLabels
 from wedgewise.stages.tasks import Counts
 from wedgewise.store.manifest import AGAIN, MANIFEST, FileRecord, Manifest, is_store, read_manifest
-from wedgewise.store.urls import Folder, Place, place_of
+from wedgewise.store.urls import Folder, Location, location_of
 
 READ_BYTES = 1 << 24
 CHECKED_ROWS = 1 << 18
@@ -50,7 +50,7 @@ def open_store(folder: str | os.PathLike[str], work_folder: str | os.PathLike[st
     Raises
     ------
     MissingFileError
-        When the folder is no store, or a file of it is missing.
+        When the folder is not a store, or a file of it is missing.
     FormatError
         When the manifest is malformed, or a file is not what it says.
 
@@ -62,13 +62,15 @@ def open_store(folder: str | os.PathLike[str], work_folder: str | os.PathLike[st
     >>> ww.open_store(folder).labels().tolist()
     [10, 20, 30]
     """
-    place = place_of(folder)
-    if isinstance(place, Folder) and not is_store(place.path):
-        raise MissingFileError(f"{place}: is no store, for it has no {MANIFEST}; make one with `wedgewise partition`")
-    with place.opened(MANIFEST) as (file, size):
-        manifest = read_manifest(file, size, place.name_of(MANIFEST))
-    store = Store(place, manifest, None if work_folder is None else Path(work_folder))
-    sizes = place.sizes()
+    location = location_of(folder)
+    if isinstance(location, Folder) and not is_store(location.path):
+        raise MissingFileError(
+            f"{location}: is not a store: it has no {MANIFEST}; create one with `wedgewise partition`"
+        )
+    with location.opened(MANIFEST) as (file, size):
+        manifest = read_manifest(file, size, location.name_of(MANIFEST))
+    store = Store(location, manifest, None if work_folder is None else Path(work_folder))
+    sizes = location.sizes()
     for record in store.files():
         store.check_file(record, sizes)
     return store
@@ -86,7 +88,7 @@ class Store:
     (3, 3, 'store')
     """
 
-    place: Place
+    location: Location
     manifest: Manifest
     work_folder: Path | None = None
 
@@ -108,19 +110,19 @@ class Store:
     @property
     def folder(self) -> Path:
         """The folder of a store that is in one."""
-        if not isinstance(self.place, Folder):
-            raise PreconditionError(f"{self.place}: is read from afar; copy the store into a folder for this")
-        return self.place.path
+        if not isinstance(self.location, Folder):
+            raise PreconditionError(f"{self.location}: is a URL; copy the store into a folder for this")
+        return self.location.path
 
     @property
     def is_read_only(self) -> bool:
         """Whether work on it would be written into its folder, and cannot be."""
-        return self.work_folder is None and isinstance(self.place, Folder) and not is_writable(self.place.path)
+        return self.work_folder is None and isinstance(self.location, Folder) and not is_writable(self.location.path)
 
     def beside(self, file: str) -> Path:
         """Where a file about the store is written: in the work folder, its own, or for a URL the cache of the user."""
-        if self.work_folder is None and isinstance(self.place, Folder):
-            return self.place.path / file
+        if self.work_folder is None and isinstance(self.location, Folder):
+            return self.location.path / file
         folder = (self.work_folder or self._cache_folder()) / self._work_name
         with named_failures(folder, "made", "name another folder for the work"):
             make_folder(folder, parents=True)
@@ -130,7 +132,7 @@ class Store:
         cache = jit.cache_folder()
         if cache is None:
             raise StorageError(
-                f"{self.place}: no folder here is writable by you alone; name one with {jit.CACHE_VARIABLE}"
+                f"{self.location}: no folder here is writable by you alone; name one with {jit.CACHE_VARIABLE}"
             )
         folder = cache.parent / "stores"
         with named_failures(folder, "made", "name another folder for the work"):
@@ -197,34 +199,30 @@ class Store:
         try:
             names = [json.loads(line) for line in text.splitlines()]
         except (ValueError, RecursionError) as error:
-            raise self._wrong(record, f"has a line that is no JSON string ({error})") from error
+            raise self._wrong(record, f"has a line that is not a JSON string ({error})") from error
         if len(names) != self.manifest.n or not all(isinstance(name, str) for name in names):
             raise self._wrong(record, f"does not hold {self.manifest.n:,} labels")
         try:
             return TextLabels.of(names)
         except InputError as error:
-            raise self._wrong(record, "has a label that is no text") from error
+            raise self._wrong(record, "has a label that is not text") from error
 
     def array(self, record: FileRecord) -> NDArray[Any]:
         """The numbers of a file, once their checksum is found to be right."""
         with self.opened(record) as file:
             begin = file.tell()
             file.seek(0)
-            digest = hashlib.sha256(file.read(begin))
             found = private_memory(record.length, np.dtype(record.dtype))
-            raw = found.view(np.uint8).data
-            for at in range(0, len(raw), READ_BYTES):
-                part = raw[at : at + READ_BYTES]
-                if _read_into(file, part) != len(part):
-                    raise self._wrong(record, "became shorter while it was read")
-                digest.update(part)
-        self._check_sum(record, digest.hexdigest())
+            digest = digest_of(file, begin, found.nbytes, found.view(np.uint8).data)
+        if digest is None:
+            raise self._wrong(record, "became shorter while it was read")
+        self._check_sum(record, digest)
         return found
 
     @contextmanager
     def opened(self, record: FileRecord) -> Iterator[BinaryIO]:
         """A file of the store at the beginning of its data; header and size are what the manifest says."""
-        with self.place.opened(record.file) as (file, size):
+        with self.location.opened(record.file) as (file, size):
             begin = self._data_offset(record, file)
             due = begin + _data_bytes(record)
             if size != due:
@@ -238,7 +236,7 @@ class Store:
             with self.opened(record):
                 return
         if record.file not in sizes:
-            raise MissingFileError(f"{self.place.name_of(record.file)}: is not there; {AGAIN}")
+            raise MissingFileError(f"{self.location.name_of(record.file)}: is not there; {AGAIN}")
         if sizes[record.file] < _data_bytes(record):
             raise self._wrong(record, f"has {sizes[record.file]:,} bytes, fewer than the manifest says")
 
@@ -246,7 +244,7 @@ class Store:
         if record.dtype == "text":
             return 0
         try:
-            header = parse_header(file.read(MAX_HEADER_BYTES + 12), self.place.name_of(record.file))
+            header = parse_header(file.read(MAX_HEADER_BYTES + 12), self.location.name_of(record.file))
         except FormatError as error:
             raise self._wrong(record, error.reason) from error
         if (header.dtype.str, header.shape) != (record.dtype, (record.length,)) or header.fortran_order:
@@ -268,14 +266,29 @@ class Store:
         faults = run_tasks(check, -(-block.rows // CHECKED_ROWS), threads)
         for fault in faults:
             if fault:
-                raise self._wrong(record, f"has a row {fault - 1:,} that is no ascending list of columns")
+                raise self._wrong(record, f"has a row {fault - 1:,} that is not an ascending list of columns")
 
     def _wrong(self, record: FileRecord, reason: str) -> FormatError:
-        return FormatError(reason, path=self.place.name_of(record.file), remedy=AGAIN)
+        return FormatError(reason, path=self.location.name_of(record.file), remedy=AGAIN)
 
 
 def _data_bytes(record: FileRecord) -> int:
     return record.length * (1 if record.dtype == "text" else np.dtype(record.dtype).itemsize)
+
+
+def digest_of(file: BinaryIO, header_bytes: int, data_bytes: int, raw: memoryview) -> str | None:
+    """The SHA-256 of a header and the data behind it, read into a buffer, or through one that is smaller.
+
+    None where the file ends before that.
+    """
+    digest, step = hashlib.sha256(file.read(header_bytes)), max(1, min(len(raw), READ_BYTES))
+    for at in range(0, data_bytes, step):
+        length = min(step, data_bytes - at)
+        part = raw[at : at + length] if len(raw) == data_bytes else raw[:length]
+        if _read_into(file, part) != length:
+            return None
+        digest.update(part)
+    return digest.hexdigest()
 
 
 def _read_into(file: BinaryIO, part: memoryview) -> int:

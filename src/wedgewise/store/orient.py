@@ -1,8 +1,9 @@
-"""Edges and ranks → runs of arcs by place, and the division of ids that the blocks are cut by.
+"""Edges and ranks → runs of arcs by position, and the division of ids that the blocks are cut by.
 
-A *place* is an id laid out by parts: that of a rectilinear partition is the id itself; hashed parts lie one behind the
-other. Arcs sorted by place are sorted by row part, then by row. While edges are renamed, a grid counts arcs by segments
-of places: BBTC's cuts come from its prefix sums, as in `rectilinear`; for hashed parts it has the arcs of every block.
+A *position* is an id laid out by parts: that of a rectilinear partition is the id itself; hashed parts lie one behind
+the other. Arcs sorted by position are sorted by row part, then by row. While edges are renamed, a grid counts arcs by
+segments of positions: BBTC's cuts come from its prefix sums, as in `rectilinear`; for hashed parts it has the arcs of
+every block.
 """
 
 from __future__ import annotations
@@ -21,30 +22,30 @@ from wedgewise.prepare.orient_arrays import count_wedges
 from wedgewise.prepare.rectilinear import SEGMENTS, Grid, probe_a_load
 from wedgewise.run.memory import (
     COUNTED_TASK_BYTES,
-    OWNED_TASK_BYTES,
+    SLICED_TASK_BYTES,
     TaskMemory,
     lists_bytes,
-    most_owner_bytes,
+    most_slice_bytes,
     triple_answer,
 )
 from wedgewise.stages import Ids, Keys
 from wedgewise.stages.blocks import Hashed, Partition, Rectilinear
 from wedgewise.stages.tasks import Counts, each_task
 from wedgewise.store.manifest import MOST_PARTS
-from wedgewise.store.sort_and_deduplicate import Edges, Ranks, Told
+from wedgewise.store.sort_and_deduplicate import Edges, OnKeys, Ranks
 from wedgewise.store.sorted_runs import Runs, sorted_runs
 
-TURN_KEYS, TURN_BYTES = 1 << 19, 24  # at a time for each thread, and what one takes
+ORIENT_KEYS, ORIENT_BYTES = 1 << 19, 24  # at a time for each thread, and what one takes
 COUNTING_BYTES = 136 << 20  # at least, of a limit on counting: the interpreter, kernels, and what is kept in reserve
 LEAST_SEGMENTS = 256
 QUESTIONS = ("any", "count")  # what a store is to answer within the limit: everything where that can be
 CANDIDATES = (1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 24, 32, 48, 64, 96, 128, 192, 256)
 
 
-def segments_within(room: int) -> int:
-    """How many segments cuts may be between: all that `rectilinear` has, or half as often as a quarter of the room."""
+def segments_within(available_bytes: int) -> int:
+    """How many segments cuts may be between: all that `rectilinear` has, or fewer, within a quarter of the memory."""
     segments = SEGMENTS
-    while segments > LEAST_SEGMENTS and grid_bytes(segments) > room // 4:
+    while segments > LEAST_SEGMENTS and grid_bytes(segments) > available_bytes // 4:
         segments //= 2
     return segments
 
@@ -65,26 +66,32 @@ class Wanted:
     segments: int = SEGMENTS
 
     @classmethod
-    def within(cls, memory_limit: int | None, room: int, scheme: str, parts: int | None, threads: int) -> Wanted:
-        """What a count in a process of this size has for blocks: no more than this one has room for."""
+    def within(
+        cls, memory_limit: int | None, available_bytes: int, scheme: str, parts: int | None, threads: int
+    ) -> Wanted:
+        """What a count in a process of this size has for blocks: no more than this one has."""
         if parts is not None and not 1 <= parts <= MOST_PARTS:
             raise InputError(f"a store has 1 … {MOST_PARTS} parts, not {parts:,}; ask for other parts")
-        counting_bytes = room if memory_limit is None else min(room, memory_limit - COUNTING_BYTES)
-        return cls(scheme, parts, counting_bytes, threads, segments_within(room))
+        counting_bytes = (
+            available_bytes if memory_limit is None else min(available_bytes, memory_limit - COUNTING_BYTES)
+        )
+        return cls(scheme, parts, counting_bytes, threads, segments_within(available_bytes))
 
     def keeps_to_it(self, counts: Counts, partition: Partition, question: str) -> bool:
         """Whether the heaviest task of a count, or of every question, is within the bytes."""
         for_all = question == "any"
-        room = self.counting_bytes - lists_bytes(partition, 2 * OWNED_TASK_BYTES if for_all else COUNTED_TASK_BYTES)
-        if room <= 0 or (for_all and most_owner_bytes(counts, ENGINE) > room):
+        available_bytes = self.counting_bytes - lists_bytes(
+            partition, 2 * SLICED_TASK_BYTES if for_all else COUNTED_TASK_BYTES
+        )
+        if available_bytes <= 0 or (for_all and most_slice_bytes(counts, ENGINE) > available_bytes):
             return False
         memory = TaskMemory(counts, triple_answer(ENGINE), find(ENGINE, "cpu").settings(None), self.threads)
-        return memory.heaviest(each_task(partition))[0] <= room
+        return memory.heaviest(each_task(partition))[0] <= available_bytes
 
 
 @dataclass(frozen=True, slots=True)
-class Turned:
-    """Arcs ``place << 32 | place`` in runs, and everything that blocks are cut by."""
+class OrientedRuns:
+    """Arcs ``position << 32 | position`` in runs, and everything that blocks are cut by."""
 
     arcs: Runs
     partition: Partition
@@ -93,31 +100,33 @@ class Turned:
     wedges: int
 
 
-def turn(edges: Edges, ranks: Ranks, wanted: Wanted, arcs: Runs, room: int, told: Told) -> Turned:
-    """Rename the edges, turn each into the arc from its lower rank, in pieces within `room`; the edges are given up."""
+def orient_edges(
+    edges: Edges, ranks: Ranks, wanted: Wanted, arcs: Runs, available_bytes: int, on_keys: OnKeys
+) -> OrientedRuns:
+    """Rename the edges and direct each from its lower rank, in pieces; the edges are given up."""
     partition = _hashed(ranks.n, edges.keys.keys, wanted) if wanted.scheme == "hashed" else None
     bounds = _segment_bounds(ranks, wanted.segments) if partition is None else _starts(partition)
-    places = np.empty(0, np.uint32) if partition is None else _places(partition)
+    positions = np.empty(0, np.uint32) if partition is None else _positions(partition)
     segments = len(bounds) - 1
     segment_of = np.repeat(np.arange(segments, dtype=np.uint16), np.diff(bounds))
     grid = np.zeros((segments + 1) ** 2, np.uint64)
     out_degrees = np.zeros(ranks.n, np.uint32)
-    at_once = max(TURN_KEYS, min(TURN_KEYS * wanted.threads, room // TURN_BYTES))
+    at_once = max(ORIENT_KEYS, min(ORIENT_KEYS * wanted.threads, available_bytes // ORIENT_BYTES))
     for keys in edges.keys.stretches(at_once):
-        turn_keys(keys, ranks.rank_of, places, segment_of, segments + 1, grid, out_degrees)
+        orient_keys(keys, ranks.rank_of, positions, segment_of, segments + 1, grid, out_degrees)
         for run in sorted_runs(keys, wanted.threads):
             arcs.add(run)
-        told(len(keys))
+        on_keys(len(keys))
     edges.keys.close()
     before = grid.view(np.int64).reshape(segments + 1, segments + 1)
     np.cumsum(before, axis=1, out=before)
     np.cumsum(before, axis=0, out=before)
     wedges = count_wedges(out_degrees)
     if partition is not None:
-        return Turned(arcs, partition, bounds, _counts(before, np.arange(segments + 1), bounds), wedges)
+        return OrientedRuns(arcs, partition, bounds, _counts(before, np.arange(segments + 1), bounds), wedges)
     cuts = _rectilinear_cuts(before, bounds, wanted)
     counts = _counts(before, cuts, bounds[cuts])
-    return Turned(arcs, Rectilinear(bounds[cuts]), bounds[cuts], counts, wedges)
+    return OrientedRuns(arcs, Rectilinear(bounds[cuts]), bounds[cuts], counts, wedges)
 
 
 def _segment_bounds(ranks: Ranks, segments: int) -> NDArray[np.int64]:
@@ -163,12 +172,12 @@ def _starts(partition: Hashed) -> NDArray[np.int64]:
     return np.append(0, np.cumsum(np.array(partition.sizes, np.int64)))
 
 
-def _places(partition: Hashed) -> Ids:
-    """The place of every id."""
+def _positions(partition: Hashed) -> Ids:
+    """The position of every id."""
     ids = np.arange(partition.n, dtype=np.uint32)
-    places: Ids = _starts(partition)[:-1].astype(np.uint32)[ids % np.uint32(partition.parts)]
-    places += ids // np.uint32(partition.parts)
-    return places
+    positions: Ids = _starts(partition)[:-1].astype(np.uint32)[ids % np.uint32(partition.parts)]
+    positions += ids // np.uint32(partition.parts)
+    return positions
 
 
 def _counts(before: Grid, cuts: NDArray[np.int64], bounds: NDArray[np.int64]) -> Counts:
@@ -177,10 +186,10 @@ def _counts(before: Grid, cuts: NDArray[np.int64], bounds: NDArray[np.int64]) ->
 
 
 @kernel
-def turn_keys(
+def orient_keys(
     keys: Keys,
     rank_of: Ids,
-    places: Ids,
+    positions: Ids,
     segment_of: NDArray[np.uint16],
     width: int,
     grid: Keys,
@@ -188,19 +197,19 @@ def turn_keys(
 ) -> None:
     """Replace every edge by its arc, and count it in the grid, in its tail's row and its head's column, plus one."""
     half, one, across = np.uint64(32), np.uint64(1), np.uint64(width)
-    laid_out = len(places) > 0
+    laid_out = len(positions) > 0
     for i in range(np.uint64(len(keys))):
         u = np.uint64(rank_of[keys[i] >> half])
         v = np.uint64(rank_of[keys[i] & np.uint64(0xFFFFFFFF)])
         tail, head = min(u, v), max(u, v)
         out_degrees[tail] += np.uint32(1)
         if laid_out:
-            tail, head = np.uint64(places[tail]), np.uint64(places[head])
+            tail, head = np.uint64(positions[tail]), np.uint64(positions[head])
         keys[i] = tail << half | head
         grid[(np.uint64(segment_of[tail]) + one) * across + np.uint64(segment_of[head]) + one] += one
 
 
-def rehearse_turn() -> None:
+def rehearse_orient() -> None:
     """Load the kernel, with arguments of the types that it is called with."""
     none: Any = np.empty(0, np.uint32)
-    turn_keys(np.empty(0, np.uint64), none, none, np.empty(0, np.uint16), 1, np.zeros(1, np.uint64), none)
+    orient_keys(np.empty(0, np.uint64), none, none, np.empty(0, np.uint16), 1, np.zeros(1, np.uint64), none)

@@ -1,43 +1,51 @@
-"""Pieces of pairs → runs of keys ``u << 32 | v << 1 | turned`` with u ≤ v, and what their numbers are called.
+"""Pieces of pairs → runs of keys ``u << 32 | v << 1 | reversed`` with u ≤ v, and what their numbers are called.
 
 Labels below 2^31 are keys as they come; whether they are dense enough to number arrays by is known at the end. Where
 they are not, or where one is larger, the distinct labels are found by merging sorted runs of them, and replaced by
 their positions: those of keys in place, since positions ascend as labels do; those of larger labels, which wait as they
 came in a file of their own, as if they were read then. That takes up to 32 bytes of disk per pair instead of 8.
+
+Whatever holds pairs is read once, in pieces of bounded size: files as their readers give them, all others in slices.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+import os
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from wedgewise.errors import InputError, MemoryLimitError
+from wedgewise.generate.stream import EdgeStream
 from wedgewise.machine.files import scratch_file
+from wedgewise.machine.progress import Progress
 from wedgewise.prepare.clean import SLOTS_PER_PAIR
 from wedgewise.prepare.radix import MAX_ID
+from wedgewise.read import ReadOptions, check_names, open_pairs
 from wedgewise.read.checks import first_outside, kept_type
-from wedgewise.read.pieces import PairPieces
-from wedgewise.stages import Keys, Labels
+from wedgewise.read.columns import ANY_COLUMNS, ColumnChoice
+from wedgewise.read.pieces import PairPieces, Piece
+from wedgewise.stages import EdgeList, Keys, Labels, Origin
 from wedgewise.stages.labels import TextLabels
 from wedgewise.stages.limits import Limits
 from wedgewise.store.sorted_runs import KEY_BYTES, Runs, sorted_runs
-from wedgewise.store.sources import PIECE_PAIRS
+
+if TYPE_CHECKING:
+    from wedgewise.graph import Graph
 
 RUN_KEYS = 1 << 20
 FEW_SLOTS = 1024
 HALF, ONE, LOW_HALF = np.uint64(32), np.uint64(1), np.uint64(0xFFFFFFFF)
-
-Tell = Callable[[str, int, int], None] | None
+PIECE_PAIRS = 1 << 17
 
 
 @dataclass(frozen=True, slots=True)
-class Gathered:
+class PairRuns:
     """All pairs as runs of keys of slots.
 
     Attributes
@@ -57,37 +65,37 @@ class Gathered:
     numbered_bytes: int = 0
 
 
-class Gathering:
+class PairCollector:
     """Takes pieces, and makes runs of them."""
 
-    def __init__(self, folder: Path, stack: ExitStack, room: int, threads: int) -> None:
-        self._folder, self._stack, self._room, self._threads = folder, stack, room, threads
-        self._run_keys = max(PIECE_PAIRS, min(RUN_KEYS * threads, room // (4 * KEY_BYTES)))
+    def __init__(self, folder: Path, stack: ExitStack, available_bytes: int, threads: int) -> None:
+        self._folder, self._stack, self._available_bytes, self._threads = folder, stack, available_bytes, threads
+        self._run_keys = max(PIECE_PAIRS, min(RUN_KEYS * threads, available_bytes // (4 * KEY_BYTES)))
         self._wide: Runs | None = None  # pairs as they came: two labels each, unsorted
         self._pairs, self._loops, self._largest = 0, 0, -1
         self.runs = self._new_runs()
         self._filling = _Filling(self._run_keys, self.runs, threads)
 
-    def gather(self, source: PairPieces, limits: Limits, tell: Tell) -> Gathered:
+    def read_pairs(self, source: PairPieces, limits: Limits, progress: Progress | None) -> PairRuns:
         """All pairs of a source."""
         known = source.names
-        for piece in source:
+        for piece in source.pieces:
             self._take(piece, source)
             limits.check("pairs", self._pairs, path=source.name)
-            if tell is not None:
-                tell("read", self._pairs, source.expected_pairs or 0)
+            if progress is not None:
+                progress("read", self._pairs, source.expected_pairs or 0)
         self._filling.finish()
         if source.vertices is not None:
             labels: Labels = range(source.vertices) if source.names is None else source.names
             held = 0 if source.names is known else _bytes_of(source.names)
-            return Gathered(self.runs, self._pairs, self._loops, source.vertices, labels, held)
+            return PairRuns(self.runs, self._pairs, self._loops, source.vertices, labels, held)
         few = self._largest < max(FEW_SLOTS, SLOTS_PER_PAIR * self._pairs)
         if few and self._wide is None:
             limits.check("vertices", self._largest + 1, path=source.name)
-            return Gathered(self.runs, self._pairs, self._loops, self._largest + 1, None)
+            return PairRuns(self.runs, self._pairs, self._loops, self._largest + 1, None)
         numbers = self._distinct_labels()
         limits.check("vertices", len(numbers), path=source.name)
-        return Gathered(self._numbered(numbers), self._pairs, self._loops, len(numbers), numbers, numbers.nbytes)
+        return PairRuns(self._numbered(numbers), self._pairs, self._loops, len(numbers), numbers, numbers.nbytes)
 
     def _new_runs(self) -> Runs:
         return Runs(self._stack.enter_context(scratch_file(self._folder)))
@@ -122,11 +130,11 @@ class Gathering:
             for run in sorted_runs(labels, 1):
                 found.add(run)
         parts, count = [], 0
-        for labels in found.merged(self._room // 2):
+        for labels in found.merged(self._available_bytes // 2):
             distinct = labels[np.append(True, labels[1:] != labels[:-1])]
             parts.append(distinct)
             count += len(distinct)
-            if 2 * KEY_BYTES * count > self._room // 2:
+            if 2 * KEY_BYTES * count > self._available_bytes // 2:
                 raise MemoryLimitError(
                     f"over {count:,} distinct labels take {2 * KEY_BYTES * count:,} bytes; raise the memory limit"
                 )
@@ -192,3 +200,75 @@ def _packed(pairs: NDArray[Any]) -> Keys:
     keys |= np.maximum(first, second) << ONE
     keys |= first > second
     return keys
+
+
+@dataclass(frozen=True, slots=True)
+class How:
+    """How a source is read."""
+
+    labels: str
+    format: str | None
+    limits: Limits
+    threads: int
+    columns: ColumnChoice = ANY_COLUMNS
+
+    @property
+    def request(self) -> ReadOptions:
+        """The same, for a reader."""
+        check_names(self.format, self.labels)
+        return ReadOptions(self.labels, self.columns, self.limits, self.threads)
+
+
+@contextmanager
+def open_pieces(source: Any, how: How) -> Iterator[PairPieces]:
+    """The pairs of a path, a stream, a generator, a `Graph`, or whatever else that accepts."""
+    if isinstance(source, EdgeStream):
+        blocks = source.blocks(threads=how.threads)
+        yield PairPieces(Origin(source.name, "generator"), blocks, source.pairs_count)
+    elif isinstance(source, (str, os.PathLike)) or hasattr(source, "read"):
+        with open_pairs(source, how.format, how.request) as pieces:
+            yield pieces
+    else:
+        from wedgewise.graph import Graph
+        from wedgewise.read.objects import edges_from
+
+        if isinstance(source, Graph):
+            yield _edges_of(source)
+        else:
+            yield _sliced(edges_from(source, columns=how.columns, labels=how.labels))
+
+
+def _sliced(edge_list: EdgeList) -> PairPieces:
+    pairs = edge_list.pairs
+    slices = (pairs[at : at + PIECE_PAIRS].copy() for at in range(0, len(pairs), PIECE_PAIRS))  # others may write there
+    return PairPieces(
+        edge_list.origin,
+        slices,
+        len(pairs),
+        vertices=edge_list.vertices,
+        names=edge_list.names,
+        columns=edge_list.columns,
+        ignored_columns=edge_list.ignored_columns,
+    )
+
+
+def _edges_of(graph: Graph) -> PairPieces:
+    """The edges of a graph by the numbers of its vertices; what these are called stays with it."""
+    return PairPieces(graph.origin, numbered_edges(graph), graph.m, vertices=graph.n)
+
+
+def numbered_edges(graph: Graph) -> Iterator[Piece]:
+    """The edges of a graph as pairs of vertices, in ascending order; which end comes first is left open."""
+    simple = graph.simple
+    pairs = simple.slot_pairs
+    pieces = (pairs[at : at + PIECE_PAIRS] for at in range(0, len(pairs), PIECE_PAIRS))
+    if simple.slots is None:
+        return pieces
+    vertex_of = simple.by_slot(np.arange(simple.n, dtype=np.uint32))
+    return (vertex_of[piece] for piece in pieces)
+
+
+def expected_pairs(path: str | os.PathLike[str], how: How) -> int | None:
+    """How many pairs a file has, about, by its size and its beginning; None where they do not tell."""
+    with open_pairs(path, how.format, how.request) as pieces:
+        return pieces.expected_pairs

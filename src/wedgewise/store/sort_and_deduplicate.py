@@ -16,13 +16,13 @@ from wedgewise.prepare.radix import REVERSED, UNIQUE, Tally, keep_distinct
 from wedgewise.stages import CleanReport, Column, Ids, Keys, Labels
 from wedgewise.stages.labels import TextLabels
 from wedgewise.store.manifest import FileRecord
-from wedgewise.store.read_pairs import Gathered
+from wedgewise.store.read_pairs import PairRuns
 from wedgewise.store.sorted_runs import Runs
 from wedgewise.store.writer import Fingerprint, write_array, write_names
 
 SLOT_BYTES = 30  # degree, loop, rank and vertex of a slot, and its key while ranks are sorted
 
-Told = Callable[[int], None]
+OnKeys = Callable[[int], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,25 +57,27 @@ class Reading:
     notes: tuple[str, ...]
 
 
-def settle(gathered: Gathered, read: Reading, file: BinaryIO, room: int, told: Told) -> Edges:
+def sort_and_deduplicate(
+    pairs: PairRuns, read: Reading, file: BinaryIO, available_bytes: int, on_keys: OnKeys
+) -> Edges:
     """Merge the runs, drop loops and copies, count degrees; the runs are given up."""
     edges, fingerprint = Runs(file), Fingerprint()
-    degrees, looped = np.zeros(gathered.slots, np.uint32), np.zeros(gathered.slots, np.uint8)
+    degrees, looped = np.zeros(pairs.slots, np.uint32), np.zeros(pairs.slots, np.uint8)
     totals, statistics = np.zeros(4, np.uint64), np.zeros(4, np.uint64)
-    for keys in gathered.runs.merged(room, shift=1):
-        settle_keys(keys, degrees, looped, statistics)
+    for keys in pairs.runs.merged(available_bytes, shift=1):
+        sort_and_deduplicate_keys(keys, degrees, looped, statistics)
         totals += statistics
         kept = keys[: int(statistics[UNIQUE])]
         fingerprint.add(kept)
         edges.add(kept)
-        told(len(keys))
-    gathered.runs.close()
+        on_keys(len(keys))
+    pairs.runs.close()
     reversed_copies = int(totals[REVERSED])
-    duplicates = gathered.pairs - edges.keys - gathered.loops - reversed_copies
+    duplicates = pairs.pairs - edges.keys - pairs.loops - reversed_copies
     report = CleanReport(
-        gathered.pairs,
+        pairs.pairs,
         edges.keys,
-        gathered.loops,
+        pairs.loops,
         duplicates,
         reversed_copies,
         len(read.ignored_columns),
@@ -84,9 +86,9 @@ def settle(gathered: Gathered, read: Reading, file: BinaryIO, room: int, told: T
     return Edges(edges, degrees, looped, report, fingerprint)
 
 
-def rank(gathered: Gathered, edges: Edges, folder: Path) -> Ranks:
+def rank(pairs: PairRuns, edges: Edges, folder: Path) -> Ranks:
     """Number the slots that are vertices by ascending degree, and write which vertices those are."""
-    degrees, labels = edges.degrees, gathered.labels
+    degrees, labels = edges.degrees, pairs.labels
     if labels is None:
         slots = np.flatnonzero((degrees > 0) | edges.looped.view(np.bool_)).astype(np.uint32)
     else:
@@ -127,7 +129,7 @@ def _integers(labels: Any) -> NDArray[Any]:
 
 
 @kernel
-def settle_keys(keys: Keys, degrees: Ids, looped: NDArray[np.uint8], statistics: Keys) -> None:
+def sort_and_deduplicate_keys(keys: Keys, degrees: Ids, looped: NDArray[np.uint8], statistics: Keys) -> None:
     """Move the edges of ascending keys to the front, without loops and copies, and count them at both ends."""
     begin, end = np.uint64(0), np.uint64(len(keys))
     keep_distinct(keys, keys, begin, end, True, Tally(degrees, degrees, looped, statistics))

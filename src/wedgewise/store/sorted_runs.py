@@ -55,15 +55,15 @@ class Runs:
         """The least memory that merging takes."""
         return 2 * KEY_BYTES * FEWEST_KEYS * self.count
 
-    def merged(self, room: int, shift: int = 0) -> Iterator[Keys]:
-        """All keys of all runs in ascending arrays, each beyond the one before, in `room` bytes of memory.
+    def merged(self, available_bytes: int, shift: int = 0) -> Iterator[Keys]:
+        """All keys of all runs in ascending arrays, each beyond the one before, in `available_bytes` bytes of memory.
 
         Keys that are equal but for the lowest `shift` bits are in one array. The arrays may be overwritten.
         """
-        if self.merge_bytes() > room:
+        if self.merge_bytes() > available_bytes:
             need = self.merge_bytes()
             raise MemoryLimitError(f"merging {self.count:,} runs takes {need:,} bytes; raise the memory limit")
-        at_once = max(FEWEST_KEYS, min(room // (2 * KEY_BYTES), MOST_KEYS) // max(1, self.count))
+        at_once = max(FEWEST_KEYS, min(available_bytes // (2 * KEY_BYTES), MOST_KEYS) // max(1, self.count))
         cursors = [_Cursor(self, begin, end, at_once) for begin, end in pairwise(self._ends)]
         while cursors:
             for cursor in cursors:

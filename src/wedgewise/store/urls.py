@@ -22,7 +22,7 @@ PAUSES = (0.2, 0.8, 3.2)  # seconds between attempts
 LASTING = (FileNotFoundError, PermissionError, IsADirectoryError, NotADirectoryError, WedgewiseError)
 
 
-class Place(Protocol):
+class Location(Protocol):
     """Files by name, to be read; ``str`` is what the user calls it."""
 
     def name_of(self, file: str) -> str:
@@ -39,8 +39,8 @@ class Place(Protocol):
         """Whether other processes find something else there."""
 
 
-def place_of(source: str | os.PathLike[str]) -> Place:
-    """The place that a path or a URL names."""
+def location_of(source: str | os.PathLike[str]) -> Location:
+    """The location that a path or a URL names."""
     return _remote(str(source)) if is_url(source) else Folder(Path(source))
 
 
@@ -69,7 +69,7 @@ class Folder:
         except OSError as error:
             raise _not_opened(str(path), error) from error
         if found is None:
-            raise FormatError("is no regular file", path=path, remedy=AGAIN)
+            raise FormatError("is not a regular file", path=path, remedy=AGAIN)
         with found[0], _named(str(path), "check the disk"):
             yield found
 

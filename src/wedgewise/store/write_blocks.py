@@ -19,8 +19,8 @@ from wedgewise.errors import InputError
 from wedgewise.stages import Keys
 from wedgewise.stages.blocks import WIDE_ARCS
 from wedgewise.store.manifest import BlockRecord, Pair
-from wedgewise.store.orient import Turned
-from wedgewise.store.sort_and_deduplicate import Told
+from wedgewise.store.orient import OrientedRuns
+from wedgewise.store.sort_and_deduplicate import OnKeys
 from wedgewise.store.writer import ArrayWriter, array_writer
 
 PIECE_ARCS = 1 << 18
@@ -29,21 +29,23 @@ PIECE_BYTES = 48
 HALF, LOW_HALF = np.uint64(32), np.uint64(0xFFFFFFFF)
 
 
-def write_blocks(folder: Path, turned: Turned, room: int, told: Told) -> dict[Pair, BlockRecord]:
+def write_blocks(
+    folder: Path, oriented: OrientedRuns, available_bytes: int, on_keys: OnKeys
+) -> dict[Pair, BlockRecord]:
     """Write every block; the arcs are given up."""
-    heaviest = int(turned.counts.arcs.max(initial=0))
+    heaviest = int(oriented.counts.arcs.max(initial=0))
     if heaviest >= WIDE_ARCS:
         raise InputError(f"a block has {heaviest:,} arcs, and a store's have below {WIDE_ARCS:,}; ask for more parts")
-    ascending = _Ascending(turned.arcs.merged(room))
+    ascending = _Ascending(oriented.arcs.merged(available_bytes))
     records: dict[Pair, BlockRecord] = {}
-    for part in range(turned.partition.parts):
+    for part in range(oriented.partition.parts):
         with ExitStack() as stack:
-            row = _BlockRow(folder, turned, part, stack)
-            for keys in ascending.below(int(turned.cuts[part + 1]) << 32):
+            row = _BlockRow(folder, oriented, part, stack)
+            for keys in ascending.below(int(oriented.cuts[part + 1]) << 32):
                 row.add(keys)
-                told(len(keys))
+                on_keys(len(keys))
             records.update(row.finish())
-    turned.arcs.close()
+    oriented.arcs.close()
     return records
 
 
@@ -72,18 +74,18 @@ class _Ascending:
 class _BlockRow:
     """The blocks of one row part while they are written."""
 
-    def __init__(self, folder: Path, turned: Turned, part: int, stack: ExitStack) -> None:
-        partition, cuts = turned.partition, turned.cuts
+    def __init__(self, folder: Path, oriented: OrientedRuns, part: int, stack: ExitStack) -> None:
+        partition, cuts = oriented.partition, oriented.cuts
         self._part = part
         self._first_column = part if partition.is_ordered else 0
         self._first_id, self._rows = int(cuts[part]), partition.sizes[part]
         self._cuts = cuts.astype(np.uint64)
         self._sizes = partition.sizes
-        self._settled = 0  # rows whose offsets are written
+        self._rows_written = 0  # rows whose offsets are written
         self._offsets, self._heads = {}, {}
         for column in range(self._first_column, partition.parts):
             name = f"block-{part}-{column}"
-            arcs = int(turned.counts.arcs[part, column])
+            arcs = int(oriented.counts.arcs[part, column])
             self._offsets[column] = _open(stack, folder, f"{name}.offsets.npy", self._rows + 1)
             self._heads[column] = _open(stack, folder, f"{name}.heads.npy", arcs)
             self._offsets[column].add(np.zeros(1, np.uint32))
@@ -96,14 +98,14 @@ class _BlockRow:
         order = np.argsort(columns, kind="stable")
         bounds = np.searchsorted(columns[order], np.arange(len(self._sizes) + 1))
         rows_of = {column: rows[order[bounds[column] : bounds[column + 1]]].astype(np.int64) for column in self._heads}
-        self._settle(int(rows[-1]), rows_of)
+        self._write_offsets(int(rows[-1]), rows_of)
         for column, writer in self._heads.items():
             writer.add(heads[order[bounds[column] : bounds[column + 1]]] - self._cuts[column])
 
     def finish(self) -> dict[Pair, BlockRecord]:
         """Settle all rows; what the manifest says of the blocks."""
         nothing = np.empty(0, np.int64)
-        self._settle(self._rows, dict.fromkeys(self._heads, nothing))
+        self._write_offsets(self._rows, dict.fromkeys(self._heads, nothing))
         return {
             (self._part, column): BlockRecord(
                 self._part,
@@ -117,15 +119,15 @@ class _BlockRow:
             for column, heads in self._heads.items()
         }
 
-    def _settle(self, before: int, rows_of: dict[int, NDArray[np.int64]]) -> None:
+    def _write_offsets(self, before: int, rows_of: dict[int, NDArray[np.int64]]) -> None:
         """Write the offsets of the rows up to `before`, given the rows of arcs whose heads are written next."""
-        for begin in range(self._settled, before, PIECE_ROWS):
+        for begin in range(self._rows_written, before, PIECE_ROWS):
             end = min(begin + PIECE_ROWS, before)
             for column, rows in rows_of.items():
                 first, last = np.searchsorted(rows, (begin, end))
                 counts = np.bincount(rows[first:last] - begin, minlength=end - begin)
                 self._offsets[column].add(self._heads[column].written + int(first) + np.cumsum(counts))
-        self._settled = max(self._settled, before)
+        self._rows_written = max(self._rows_written, before)
 
 
 def _open(stack: ExitStack, folder: Path, name: str, length: int) -> Any:

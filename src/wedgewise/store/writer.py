@@ -10,6 +10,7 @@ import hashlib
 import json
 import os
 import re
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -146,6 +147,12 @@ def _built(folder: Path) -> Iterator[None]:
         with suppress(OSError):
             _remove_ours(folder)
         raise
+
+
+def free_disk(folder: Path) -> int:
+    """The bytes that are free on the disk of a folder."""
+    with named_failures(folder, "looked at", "check the folder and its permissions"):
+        return shutil.disk_usage(folder).free
 
 
 def _check_vacant(folder: Path) -> None:

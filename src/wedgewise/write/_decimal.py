@@ -40,8 +40,8 @@ def _group_texts() -> tuple[NDArray[np.uint32], NDArray[np.uint32]]:
     values = np.arange(GROUP)
     padded = np.stack([values // 1000, values // 100 % 10, values // 10 % 10, values % 10], axis=1) + ord("0")
     lowest = padded.astype(np.uint8)
-    for place, bound in enumerate((1000, 100, 10)):
-        lowest[values < bound, place] = 0
+    for digit, bound in enumerate((1000, 100, 10)):
+        lowest[values < bound, digit] = 0
     higher = lowest.copy()
     higher[0] = 0
     full = padded.astype(np.uint8)

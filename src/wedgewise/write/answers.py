@@ -26,13 +26,13 @@ from wedgewise.graph import Graph
 from wedgewise.machine.files import atomic_write
 from wedgewise.machine.out_of_memory import memory_for
 from wedgewise.read._text_lines import BLANKS, COMMENT_MARKS
-from wedgewise.read.arrow import import_pyarrow
 from wedgewise.read.sniff import data_suffix
 from wedgewise.stages import Labels
 from wedgewise.stages.labels import TextLabels
 from wedgewise.write._decimal import spell
+from wedgewise.write.binary import Member, write_npy_header, write_npz, write_table
 from wedgewise.write.compressed import compressed
-from wedgewise.write.edges import text_type, unsigned
+from wedgewise.write.edges import unsigned
 
 TABLE_ROWS = 2**20
 TEXT_ROWS = 2**16
@@ -80,21 +80,21 @@ class Answers:
         """The signed integers that integer labels are written as."""
         return self.labels.dtype if isinstance(self.labels, np.ndarray) else _narrowest(len(self.labels))
 
-    def dtype_of(self, place: int) -> np.dtype[Any]:
+    def dtype_of(self, column: int) -> np.dtype[Any]:
         """The numbers that a column is written as, with integer labels."""
-        return self.label_dtype if self.value_dtype is None or place < self.ends else self.value_dtype
+        return self.label_dtype if self.value_dtype is None or column < self.ends else self.value_dtype
 
     def with_labels(self, block: Block) -> Block:
         """A block with the integer labels of its vertices; text labels cannot be had as numbers."""
-        return tuple(self.labelled(block, place) for place in range(len(block)))
+        return tuple(self.labelled(block, column) for column in range(len(block)))
 
-    def labelled(self, block: Block, place: int) -> NDArray[Any]:
+    def labelled(self, block: Block, column: int) -> NDArray[Any]:
         """One column of that."""
-        if place >= self.ends:
-            return block[place]
+        if column >= self.ends:
+            return block[column]
         if isinstance(self.labels, np.ndarray):
-            return self.labels[block[place]]
-        return block[place].astype(self.label_dtype)
+            return self.labels[block[column]]
+        return block[column].astype(self.label_dtype)
 
     def small_blocks(self) -> Iterator[Block]:
         """Blocks that are small enough to be spelled out."""
@@ -107,9 +107,9 @@ class Answers:
 class _Again:
     """Blocks that can be gone through as often as a format needs."""
 
-    blocks: Callable[[], Iterator[Block]]
+    blocks: Callable[[], Iterator[Any]]
 
-    def __iter__(self) -> Iterator[Block]:
+    def __iter__(self) -> Iterator[Any]:
         return self.blocks()
 
 
@@ -124,15 +124,15 @@ def streamed(
     return Answers(columns, _signed(labels), rows, value_dtype, _Again(blocks))
 
 
-def watched(answers: Answers, told: Callable[[int], None]) -> Answers:
-    """The same rows; `told` gets how many were taken behind each block."""
+def watched(answers: Answers, progress: Callable[[int], None]) -> Answers:
+    """The same rows; `progress` gets how many were taken behind each block."""
 
     def blocks() -> Iterator[Block]:
         came = 0
         for block in answers.blocks:
             yield block
             came += len(block[0])
-            told(came)
+            progress(came)
 
     return replace(answers, blocks=_Again(blocks))
 
@@ -242,22 +242,16 @@ def write_answers(answers: Answers, path: str | os.PathLike[str]) -> None:
     """
     write = answer_writer(path)
     check_labels(path, answers.labels, answers.ends)
+    came = 0
+
+    def note(rows: int) -> None:
+        nonlocal came
+        came = rows
+
     with atomic_write(path) as plain, compressed(plain, path) as file:
-        write(_checked(answers), file)
-
-
-def _checked(answers: Answers) -> Answers:
-    """The same rows, which have to be as many as were announced."""
-
-    def blocks() -> Iterator[Block]:
-        came = 0
-        for block in answers.blocks:
-            came += len(block[0])
-            yield block
+        write(watched(answers, note), file)
         if came != answers.rows:
             raise VerificationError(f"{came:,} rows of {answers.rows:,} that were counted: please report this")
-
-    return replace(answers, blocks=_Again(blocks))
 
 
 def row_speller(answers: Answers, separator: str) -> Callable[[Block], bytes]:
@@ -325,81 +319,43 @@ def _write_npy(answers: Answers, file: BinaryIO) -> None:
     held = [] if values_alone else [answers.label_dtype]
     dtype = np.result_type(*held, *([] if answers.value_dtype is None else [answers.value_dtype])).newbyteorder("<")
     shape = (answers.rows,) if values_alone else (answers.rows, len(answers.columns))
-    np.lib.format.write_array_header_1_0(file, {"descr": dtype.str, "fortran_order": False, "shape": shape})
+    write_npy_header(file, dtype, shape)
     for block in answers.blocks:
         numbers = block[-1] if values_alone else np.stack(answers.with_labels(block), axis=1)
         file.write(numbers.astype(dtype, copy=False).tobytes())
 
 
-@dataclass(frozen=True, slots=True)
-class _OneWay:
-    """A compressor as `zipfile` has to see it: what was written cannot be changed."""
-
-    write: Callable[[bytes], int]
-    flush: Callable[[], None]
-
-
 def _write_npz(answers: Answers, file: BinaryIO) -> None:
-    """An array per column, one after the other; blocks are made anew for each."""
-    import zipfile
+    """An array per column; blocks are made anew for each."""
 
-    target: Any = file if isinstance(file, io.BufferedWriter) else _OneWay(file.write, file.flush)
-    with zipfile.ZipFile(target, "w") as archive:
-        for place, name in enumerate(answers.columns):
-            dtype = answers.dtype_of(place).newbyteorder("<")
-            header = {"descr": dtype.str, "fortran_order": False, "shape": (answers.rows,)}
-            with archive.open(zipfile.ZipInfo(f"{name}.npy"), "w", force_zip64=True) as member:
-                np.lib.format.write_array_header_1_0(member, header)
-                for block in answers.blocks:
-                    member.write(answers.labelled(block, place).astype(dtype, copy=False).tobytes())
+    def member(column: int) -> Member:
+        blocks = _Again(lambda: (answers.labelled(block, column) for block in answers.blocks))
+        return Member(answers.dtype_of(column).newbyteorder("<"), (answers.rows,), blocks)
+
+    write_npz(file, {name: member(column) for column, name in enumerate(answers.columns)})
 
 
-def _write_parquet(answers: Answers, file: BinaryIO) -> None:
-    pyarrow = import_pyarrow()
-    from pyarrow import parquet
+def _write_table(form: str) -> Callable[[Answers, BinaryIO], None]:
+    """A writer of a table of the same columns."""
 
-    schema = _schema(pyarrow, answers)
-    with parquet.ParquetWriter(file, schema) as writer:
-        for table in _tables(pyarrow, schema, answers):
-            writer.write_table(table)
+    def write(answers: Answers, file: BinaryIO) -> None:
+        names = answers.names
+        columns = {
+            name: None if names is not None and column < answers.ends else answers.dtype_of(column)
+            for column, name in enumerate(answers.columns)
+        }
+        blocks = answers.blocks if names is not None else map(answers.with_labels, answers.blocks)
+        write_table(form, file, columns, blocks, names, TABLE_ROWS)
 
-
-def _write_arrow(answers: Answers, file: BinaryIO) -> None:
-    pyarrow = import_pyarrow()
-    from pyarrow import ipc
-
-    schema = _schema(pyarrow, answers)
-    with ipc.new_file(file, schema) as writer:
-        for table in _tables(pyarrow, schema, answers):
-            writer.write_table(table)
-
-
-def _schema(pyarrow: Any, answers: Answers) -> Any:
-    names = answers.names
-    label = pyarrow.from_numpy_dtype(answers.label_dtype) if names is None else text_type(names, TABLE_ROWS)
-    value = [] if answers.value_dtype is None else [pyarrow.from_numpy_dtype(answers.value_dtype)]
-    return pyarrow.schema(list(zip(answers.columns, [label] * answers.ends + value, strict=True)))
-
-
-def _tables(pyarrow: Any, schema: Any, answers: Answers) -> Iterator[Any]:
-    """Blocks as tables."""
-    names = None if answers.names is None else answers.names.to_arrow()
-    for block in answers.blocks:
-        if names is None:
-            ends = [pyarrow.array(column) for column in answers.with_labels(block)[: answers.ends]]
-        else:
-            vertices = [pyarrow.array(column.astype(np.int64)) for column in block[: answers.ends]]
-            ends = [names.take(column).cast(schema.types[0]) for column in vertices]
-        values = [pyarrow.array(values) for values in block[answers.ends :]]
-        yield pyarrow.Table.from_arrays(ends + values, schema=schema)
+    return write
 
 
 ANSWER_WRITERS: dict[str, Callable[[Answers, BinaryIO], None]] = {
     "csv": _write_text(","),
     "tsv": _write_text("\t"),
-    "parquet": _write_parquet,
-    "arrow": _write_arrow,
-    "feather": _write_arrow,
+    "parquet": _write_table("parquet"),
+    "arrow": _write_table("arrow"),
+    "feather": _write_table("arrow"),
     "npy": _write_npy,
     "npz": _write_npz,
 }

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wedgewise.errors import FormatError, InputError
+from wedgewise.read import ReadOptions
 from wedgewise.read._text_layout import SAMPLE_LINES, Layout, find_layout
 from wedgewise.read._text_separator import is_number
 from wedgewise.read.columns import ANY_COLUMNS, FIRST_TWO
@@ -147,7 +148,7 @@ def _format_of(head: bytes, path: str, compressed: bool) -> str | None:
 def _layout(text: bytes, path: str) -> Layout | None:
     """How a reader would read a text that begins like this; None where it would refuse to."""
     try:
-        return find_layout(_Head(text, path), "auto", DEFAULT_LIMITS, ANY_COLUMNS)
+        return find_layout(_Head(text, path), ReadOptions("auto", ANY_COLUMNS, DEFAULT_LIMITS, threads=1))
     except FormatError:
         return None
 
@@ -157,7 +158,7 @@ def _is_read_as(header: bytes, head: bytes, path: str, separator: str) -> bool:
     layout = _layout(header + head, path)
     return (
         layout is not None
-        and (layout.kind, layout.form.delimiter, layout.ends) == ("text", separator.encode(), FIRST_TWO)
+        and (layout.kind, layout.form.delimiter, layout.form.ends) == ("text", separator.encode(), FIRST_TWO)
         and (layout.begin, layout.header is not None) == (len(header), bool(header))
     )
 

@@ -9,7 +9,6 @@ METIS number vertices by row; lists of pairs do not hold vertices without an edg
 
 from __future__ import annotations
 
-import io
 import os
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -19,25 +18,25 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wedgewise.errors import InputError, UnknownNameError
+from wedgewise.generate.stream import EdgeStream
 from wedgewise.machine import hardware
 from wedgewise.machine.files import atomic_write
 from wedgewise.machine.out_of_memory import memory_for
+from wedgewise.machine.progress import Progress
 from wedgewise.prepare.sorting import sorted_keys
-from wedgewise.read.arrow import import_pyarrow
 from wedgewise.read.checks import first_outside
 from wedgewise.read.sniff import data_suffix
 from wedgewise.stages import Keys, Labels
 from wedgewise.stages.labels import TextLabels
 from wedgewise.stages.limits import DEFAULT_LIMITS
 from wedgewise.write._decimal import spell
+from wedgewise.write.binary import Member, write_npy_header, write_npz, write_table
 from wedgewise.write.checks import SeenPairs, check_format, check_lines, check_names, header_of_names
 from wedgewise.write.compressed import compressed
 
 BLOCK_PAIRS = 2**16
 METIS_NEIGHBOURS = 2**18  # of a row alone, any number
-NPY_HEADER_BYTES = 128
 NUMBER_WIDTH = 20
-MOST_STRING_BYTES = 2**31 - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,24 +124,41 @@ def write_edges(
         raise InputError(f"{path}: this format numbers vertices by row; write it without labels")
     if isinstance(labels, np.ndarray) and (labels.dtype.kind not in "iu" or first_outside(labels) is not None):
         raise InputError(f"{path}: labels of {labels.dtype} that are not all 0 … 2^63 − 1; write text labels")
-    counter = _Counter()
-    blocks = _with_whole_head(counter.counted(_blocks(edges, names, labels, vertices)))
-    dtype = _narrowest(edges, labels, vertices)
-    with atomic_write(path) as plain, compressed(plain, path) as file:
-        seekable = file is plain
-        writer.write(_Output(file, seekable, str(path), writer.format, blocks, dtype, names, vertices))
-    return counter.pairs
-
-
-class _Counter:
-    """Counts the pairs of the blocks that pass."""
-
     pairs = 0
 
-    def counted(self, blocks: Iterator[NDArray[Any]]) -> Iterator[NDArray[Any]]:
-        for block in blocks:
-            self.pairs += len(block)
+    def counted() -> Iterator[NDArray[Any]]:
+        nonlocal pairs
+        for block in _blocks(edges, names, labels, vertices):
+            pairs += len(block)
             yield block
+
+    dtype = _narrowest(edges, labels, vertices)
+    with atomic_write(path) as plain, compressed(plain, path) as file:
+        blocks = _with_whole_head(counted())
+        writer.write(_Output(file, file is plain, str(path), writer.format, blocks, dtype, names, vertices))
+    return pairs
+
+
+def write_stream(
+    stream: EdgeStream,
+    path: str | os.PathLike[str],
+    stage: str,
+    progress: Progress | None,
+    *,
+    format: str | None = None,
+    threads: int | None = None,
+) -> int:
+    """Write a generated graph block by block, as `write_edges` does; `stage` is what its progress is called."""
+
+    def watched() -> Iterator[NDArray[Any]]:
+        done = 0
+        for block in stream.blocks(threads=hardware.granted_threads(threads)):
+            yield block
+            done += len(block)
+            if progress is not None:
+                progress(stage, done, stream.pairs_count)
+
+    return write_edges(watched(), path, format=format, vertices=stream.n)
 
 
 def _blocks(
@@ -210,28 +226,22 @@ def _write_text(separator: str) -> Callable[[_Output], None]:
         if output.names is not None:
             _write_names(output, output.names, separator)
             return
-        trailing = _trailing(separator)
-        output.write_all(spell(unsigned(block), _repeated(trailing, block)) for block in output.blocks)
+        output.write_all(spell(unsigned(block), _trailing(separator, block)) for block in output.blocks)
 
     return write
 
 
-def _trailing(separator: str) -> NDArray[np.uint32]:
-    """What stands behind the numbers or labels of a pair."""
-    return np.array([ord(separator), ord("\n")], np.uint32)
-
-
-def _repeated(trailing: NDArray[np.uint32], block: NDArray[Any]) -> NDArray[np.uint32]:
-    return np.tile(trailing, len(block))
+def _trailing(separator: str, block: NDArray[Any]) -> NDArray[np.uint32]:
+    """What stands behind each number or label of the pairs of a block."""
+    return np.tile(np.array([ord(separator), ord("\n")], np.uint32), len(block))
 
 
 def _write_names(output: _Output, names: TextLabels, separator: str) -> None:
     """Pairs of text labels, behind a header where the first of them would be taken for something else."""
     check_names(output.name, names)
-    trailing = _trailing(separator)
     for number, block in enumerate(output.blocks):
         check_lines(output.name, names, block)
-        text = names.spell(block.reshape(-1), _repeated(trailing, block))
+        text = names.spell(block.reshape(-1), _trailing(separator, block))
         if number == 0:
             output.file.write(header_of_names(text, output.name, separator, compressed=not output.seekable))
         output.file.write(text)
@@ -249,63 +259,41 @@ def _write_bel(output: _Output) -> None:
         raise InputError(f"{output.name}: 64-bit ids that all differ look like 32-bit pairs too; name the file .bel64")
 
 
-def _write_bel32(output: _Output) -> None:
-    output.write_all(_narrow(output.name, block).tobytes() for block in output.blocks)
+def _write_wide_bel(dtype: str) -> Callable[[_Output], None]:
+    """A writer of raw pairs of one width."""
+    beyond = 2**31 if dtype == "<i4" else 2**63
 
+    def write(output: _Output) -> None:
+        def raw(block: NDArray[Any]) -> bytes:
+            if int(block.max(initial=0)) >= beyond:
+                raise InputError(f"{output.name}: an id of 2^31 or more does not fit; name the file .bel64")
+            return block.astype(dtype).tobytes()
 
-def _narrow(path: str, block: NDArray[Any]) -> NDArray[Any]:
-    if int(block.max(initial=0)) >= 2**31:
-        raise InputError(f"{path}: an id of 2^31 or more does not fit; name the file .bel64")
-    return block.astype("<i4")
+        output.write_all(map(raw, output.blocks))
 
-
-def _write_bel64(output: _Output) -> None:
-    output.write_all(block.astype("<i8").tobytes() for block in output.blocks)
-
-
-def _npy_header(dtype: np.dtype[Any], shape: tuple[int, ...]) -> bytes:
-    """NumPy's version 1.0 header, padded to one fixed length."""
-    sides = f"({shape[0]}, {shape[1]})" if shape else "()"
-    text = f"{{'descr': '{dtype.str}', 'fortran_order': False, 'shape': {sides}, }}"
-    body = text.ljust(NPY_HEADER_BYTES - 11) + "\n"
-    return b"\x93NUMPY\x01\x00" + len(body).to_bytes(2, "little") + body.encode("ascii")
+    return write
 
 
 def _write_npy(output: _Output) -> None:
-    """The header is written last: only then the number of streamed pairs is known."""
-    if not output.seekable:
-        blocks = output.all_blocks()
-        output.file.write(_npy_header(output.dtype, (_pairs(blocks), 2)))
-        for block in blocks:
-            output.file.write(block.tobytes())
-        return
-    output.file.write(bytes(NPY_HEADER_BYTES))
+    """Where the file can be gone back in, its header is written again when the number of streamed pairs is known."""
+    blocks = output.blocks if output.seekable else output.all_blocks()
+    write_npy_header(output.file, output.dtype, (0 if isinstance(blocks, Iterator) else _pairs(blocks), 2))
     count = 0
-    for block in output.blocks:
-        output.file.write(block.astype(output.dtype).tobytes())
+    for block in blocks:
+        output.file.write(block.astype(output.dtype, copy=False).tobytes())
         count += len(block)
-    output.file.seek(0)
-    output.file.write(_npy_header(output.dtype, (count, 2)))
+    if output.seekable:
+        output.file.seek(0)
+        write_npy_header(output.file, output.dtype, (count, 2))
 
 
 def _write_npz(output: _Output) -> None:
-    import zipfile
-
     _check_rows(output, 0)
     blocks = output.all_blocks()
-    members = {"edges": (_npy_header(output.dtype, (_pairs(blocks), 2)), blocks)}
+    members = {"edges": Member(output.dtype, (_pairs(blocks), 2), blocks)}
     if output.vertices is not None:
-        n = np.array(output.vertices, "<i8")
-        members["n"] = (_npy_header(n.dtype, n.shape), [n])
-    whole = output.file if output.seekable else io.BytesIO()
-    with zipfile.ZipFile(whole, "w") as archive:
-        for name, (header, arrays) in members.items():
-            with archive.open(zipfile.ZipInfo(f"{name}.npy"), "w", force_zip64=True) as member:
-                member.write(header)
-                for array in arrays:
-                    member.write(array.tobytes())
-    if isinstance(whole, io.BytesIO):
-        output.file.write(whole.getbuffer())
+        members["n"] = Member(np.dtype("<i8"), (), [np.array(output.vertices)])
+    write_npz(output.file, members)
 
 
 def _write_matrix_market(output: _Output) -> None:
@@ -313,11 +301,10 @@ def _write_matrix_market(output: _Output) -> None:
     blocks = output.blocks if output.seekable else list(output.blocks)
     known = (0, -1) if isinstance(blocks, Iterator) else (_pairs(blocks), _largest(blocks))
     output.file.write(_matrix_market_header(*known, output.vertices))
-    trailing = _trailing(" ")
     count, largest = 0, -1
     for block in blocks:
         entries = np.stack((block.max(axis=1), block.min(axis=1)), axis=1)
-        output.file.write(spell(unsigned(entries, spare=1) + 1, _repeated(trailing, block)))
+        output.file.write(spell(unsigned(entries, spare=1) + 1, _trailing(" ", block)))
         count, largest = count + len(block), max(largest, int(block.max()))
     _check_rows(output, largest + 1)
     if output.seekable:
@@ -392,48 +379,14 @@ def _metis_rows(neighbours: NDArray[Any], degrees: NDArray[Any]) -> bytes:
     return spell(numbers, trailing, present)
 
 
-def _write_parquet(output: _Output) -> None:
-    pyarrow = import_pyarrow()
-    from pyarrow import parquet
+def _write_table(form: str) -> Callable[[_Output], None]:
+    """A writer of a source and a target column."""
 
-    schema = _schema(pyarrow, output)
-    with parquet.ParquetWriter(output.file, schema) as writer:
-        for table in _tables(pyarrow, schema, output):
-            writer.write_table(table)
+    def write(output: _Output) -> None:
+        columns = dict.fromkeys(("source", "target"), output.dtype if output.names is None else None)
+        write_table(form, output.file, columns, (block.T for block in output.blocks), output.names, 2 * BLOCK_PAIRS)
 
-
-def _write_arrow(output: _Output) -> None:
-    pyarrow = import_pyarrow()
-    from pyarrow import ipc
-
-    schema = _schema(pyarrow, output)
-    with ipc.new_file(output.file, schema) as writer:
-        for table in _tables(pyarrow, schema, output):
-            writer.write_table(table)
-
-
-def _schema(pyarrow: Any, output: _Output) -> Any:
-    kind = pyarrow.from_numpy_dtype(output.dtype) if output.names is None else text_type(output.names, 2 * BLOCK_PAIRS)
-    return pyarrow.schema([("source", kind), ("target", kind)])
-
-
-def _tables(pyarrow: Any, schema: Any, output: _Output) -> Iterator[Any]:
-    """Blocks as tables of a source and a target column."""
-    names = None if output.names is None else output.names.to_arrow()
-    for block in output.blocks:
-        ends = [np.ascontiguousarray(block[:, end]) for end in (0, 1)]
-        if names is None:
-            columns = [pyarrow.array(end.astype(output.dtype)) for end in ends]
-        else:
-            columns = [names.take(pyarrow.array(end.astype(np.int64))).cast(schema.types[0]) for end in ends]
-        yield pyarrow.Table.from_arrays(columns, schema=schema)
-
-
-def text_type(names: TextLabels, rows: int) -> Any:
-    """Arrow's type of a column of labels: the usual one has room for 2 GiB in as many rows as are written at once."""
-    pyarrow = import_pyarrow()
-    longest = int(np.diff(names.offsets).max(initial=0))
-    return pyarrow.string() if longest * rows <= MOST_STRING_BYTES else pyarrow.large_string()
+    return write
 
 
 def unsigned(block: NDArray[Any], spare: int = 0) -> NDArray[Any]:
@@ -447,14 +400,14 @@ WRITERS: dict[str, Writer] = {
     "tsv": Writer(_write_text("\t"), "text", "text"),
     "csv": Writer(_write_text(","), "text", "text"),
     "bel": Writer(_write_bel, "int", "bel"),
-    "bel32": Writer(_write_bel32, "int", "bel32"),
-    "bel64": Writer(_write_bel64, "int", "bel64"),
+    "bel32": Writer(_write_wide_bel("<i4"), "int", "bel32"),
+    "bel64": Writer(_write_wide_bel("<i8"), "int", "bel64"),
     "npy": Writer(_write_npy, "int", "npy"),
     "npz": Writer(_write_npz, "int", "npz"),
     "mtx": Writer(_write_matrix_market, "none", "mtx"),
     "metis": Writer(_write_metis, "none", "metis"),
     "graph": Writer(_write_metis, "none", "metis"),
-    "parquet": Writer(_write_parquet, "text", "parquet"),
-    "arrow": Writer(_write_arrow, "text", "arrow"),
-    "feather": Writer(_write_arrow, "text", "arrow"),
+    "parquet": Writer(_write_table("parquet"), "text", "parquet"),
+    "arrow": Writer(_write_table("arrow"), "text", "arrow"),
+    "feather": Writer(_write_table("arrow"), "text", "arrow"),
 }

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from wedgewise.algorithms._contract import FoundTruss, Shape, Tell, TrussJob
+from wedgewise.algorithms._contract import FoundTruss, Shape, TrussJob
 from wedgewise.algorithms._truss import LEAST_K, STAGE
 from wedgewise.algorithms._truss.core import Core, core_of, is_recount_cheaper
 from wedgewise.algorithms._truss.living import Living
@@ -24,6 +24,7 @@ from wedgewise.algorithms._truss.peel import (
 )
 from wedgewise.algorithms.cpu._keystone_supports import edge_support_bytes
 from wedgewise.algorithms.cpu._truss_close import BLOCK, GONE
+from wedgewise.machine.progress import Progress
 from wedgewise.stages import Ids, OrientedGraph
 
 EDGE_BYTES = 73  # a core 16, the living 33, lists of dying and falling edges 12, what is settled 4, renumbering 8
@@ -33,17 +34,17 @@ STEP_EDGES = 1 << 20
 
 
 @dataclass(slots=True)
-class Told:
+class RoundProgress:
     """Counts rounds, and says after each how many of the edges are settled."""
 
-    tell: Tell | None
+    progress: Progress | None
     edges: int
     rounds: int = 0
 
     def left(self, edges: int) -> None:
         self.rounds += 1
-        if self.tell is not None:
-            self.tell(STAGE, self.edges - edges, self.edges)
+        if self.progress is not None:
+            self.progress(STAGE, self.edges - edges, self.edges)
 
 
 def trussness(graph: OrientedGraph, job: TrussJob) -> FoundTruss:
@@ -51,7 +52,7 @@ def trussness(graph: OrientedGraph, job: TrussJob) -> FoundTruss:
     whole = core_of(graph, job.threads)
     core = whole.kept(whole.supports > 0)
     del whole
-    told, settled = Told(job.tell, graph.m), np.zeros(graph.m, np.uint32)
+    told, settled = RoundProgress(job.progress, graph.m), np.zeros(graph.m, np.uint32)
     told.left(core.m)
     peeling = _peeling(core, settled, told, job.threads)
     bound = 1
@@ -64,14 +65,14 @@ def trussness(graph: OrientedGraph, job: TrussJob) -> FoundTruss:
 def k_truss(graph: OrientedGraph, job: TrussJob) -> FoundTruss:
     """Whether each arc is in the k-truss."""
     assert job.k is not None
-    told = Told(job.tell, graph.m)
+    told = RoundProgress(job.progress, graph.m)
     core = _truss_of(core_of(graph, job.threads), job.k, told, job.threads)
     return FoundTruss(job.k, _held(core, graph.m), told.rounds)
 
 
 def max_truss(graph: OrientedGraph, job: TrussJob) -> FoundTruss:
     """The last k-truss that is not empty, without the others: k is bisected, each try begins at the last success."""
-    told = Told(job.tell, graph.m)
+    told = RoundProgress(job.progress, graph.m)
     core = core_of(graph, job.threads)
     least, most = LEAST_K, _most_k(core)
     while least < most:
@@ -107,13 +108,13 @@ def peeling_bytes(shape: Shape, threads: int) -> int:
     return EDGE_BYTES * shape.m + (VERTEX_BYTES + 8 * threads) * shape.n + losses + slices
 
 
-def _peeling(core: Core, settled: Ids, told: Told, threads: int) -> Peeling:
+def _peeling(core: Core, settled: Ids, told: RoundProgress, threads: int) -> Peeling:
     """Rounds over a core, which stays as it is."""
     living = Living.of(core.ends, core.numbers, core.supports.copy(), core.vertices, threads)
     return Peeling(living, settled, lambda buried: told.left(core.m - buried))
 
 
-def _truss_of(core: Core, k: int, told: Told, threads: int) -> Core:
+def _truss_of(core: Core, k: int, told: RoundProgress, threads: int) -> Core:
     """The k-truss of a core: by recounting while most triangles are lost, then by peeling."""
     bound = k - LEAST_K - 1
     while is_recount_cheaper(core, bound):

@@ -60,8 +60,8 @@ def peel(rows: Rounds, k: int, job: TrussJob, arcs: int) -> list[int]:
     while living[-1] > 0 and (len(living) == 1 or living[-1] < living[-2]):
         rows.run_round(k - LEAST_K)
         living.append(rows.living)
-        if job.tell is not None:
-            job.tell(STAGE, arcs - rows.living, arcs)
+        if job.progress is not None:
+            job.progress(STAGE, arcs - rows.living, arcs)
     return living[1:]
 
 

@@ -1,4 +1,4 @@
-"""The bit rows of hubs, and how many hubs there should be.
+"""The bit rows of hubs, of a graph or of a block, and how many hubs a graph should have.
 
 Hubs are the highest ids, since ids follow ascending degree. Their rows are a triangular bit matrix over the last `hubs`
 ids: row b starts at b's own block of 512 columns, because all its out-neighbours are higher. hubs² / 16 bytes.
@@ -47,16 +47,21 @@ COUNTING = Costs()
 
 
 class Hubs(NamedTuple):
-    """The vertices from `base` on, in so many blocks of 512; id x is marked at x + `pad`, so that hubs begin a block.
+    """The rows from `base` on, with bits for so many blocks of 512 columns, from `first_column` on.
 
-    `ratio` is how many single tests are worth one block of bit rows.
+    Column c is marked at c + `pad`, so that the first column begins a block of marks. `ratio` is how many single tests
+    are worth one block of bit rows. Hubs of a block have a `layout`, by number from the `last` row on: the first word
+    and the least column of each bit row. Those of a graph need none.
     """
 
     base: np.uint64
     blocks: np.uint64
-    pad: np.uint64
     bits: Keys
     ratio: np.uint64
+    first_column: np.uint64
+    pad: np.uint64
+    last: np.uint64
+    layout: Keys | None
 
 
 @helper
@@ -68,23 +73,46 @@ def row_word(hub, blocks):  # type: ignore[no-untyped-def]
 
 
 @helper
-def prefetch_hub_row(hubs, vertex):  # type: ignore[no-untyped-def]
-    """Ask for the first two lines of a hub's row."""
-    first = row_word(np.uint64(vertex) - hubs.base, hubs.blocks)
-    prefetch(hubs.bits, first)
-    prefetch(hubs.bits, first + np.uint64(8))
+def bit_row_at(hubs, b, layout):  # type: ignore[no-untyped-def]
+    """The first word of the bit row of hub b, the block of columns that it begins with, and its least column."""
+    if layout is None:
+        hub = b - hubs.base
+        return row_word(hub, hubs.blocks), hub >> np.uint64(9), b + np.uint64(1)
+    least = layout[hubs.last - b] & np.uint64(0xFFFFFFFF)
+    return layout[hubs.last - b] >> np.uint64(32), least >> np.uint64(9), least
+
+
+@helper
+def prefetch_hub(arcs, arc, hubs, front):  # type: ignore[no-untyped-def]
+    """Ask for the first two lines of the bit row of the hub some arcs ahead; bit rows lie behind `front` words."""
+    ahead = np.uint64(HUBS_AHEAD)
+    if arc + ahead < arcs.end:
+        start, _, _ = bit_row_at(hubs, np.uint64(arcs.heads[arc + ahead]), hubs.layout)
+        prefetch(hubs.bits, front + start)
+        prefetch(hubs.bits, front + start + np.uint64(8))
 
 
 @kernel
 def fill_hub_rows(rows: Rows, hubs: Hubs, begin: int, end: int) -> None:
-    """Set the bits of the out-neighbours of hubs begin … end − 1 (numbered from the first hub)."""
-    base, bits = hubs.base, hubs.bits
-    for hub in range(np.uint64(begin), np.uint64(end)):
-        start = row_word(hub, hubs.blocks) - ((hub >> np.uint64(9)) << np.uint64(3))
-        row = row_at(rows, base + hub)
+    """Set the bits of the heads of rows begin … end − 1, which are hubs."""
+    bits = hubs.bits
+    for b in range(np.uint64(begin), np.uint64(end)):
+        start, block, _ = bit_row_at(hubs, np.uint64(b), hubs.layout)
+        row = row_at(rows, np.uint64(b))
         for arc in range(row.begin, row.end):
-            other = np.uint64(row.heads[arc]) - base
-            bits[start + (other >> np.uint64(6))] |= np.uint64(1) << (other & np.uint64(63))
+            column = np.uint64(row.heads[arc]) - hubs.first_column - (block << np.uint64(9))
+            bits[start + (column >> np.uint64(6))] |= np.uint64(1) << (column & np.uint64(63))
+
+
+def fill_all(rows: Rows, hubs: Hubs, threads: int = 1) -> None:
+    """Set the bits of all hubs."""
+    first, end = int(hubs.base), len(rows.offsets) - 1
+
+    def fill(part: int, _worker: int) -> None:
+        begin = first + part * HUBS_PER_FILL
+        fill_hub_rows(rows, hubs, begin, min(end, begin + HUBS_PER_FILL))
+
+    run_tasks(fill, -(-(end - first) // HUBS_PER_FILL), threads)
 
 
 def aligned_zeros(words: int) -> Keys:
@@ -157,12 +185,8 @@ def prepare_hubs(graph: OrientedGraph, knobs: Knobs, threads: int, costs: Costs 
         count = choose_hubs(graph, ratio, costs)
     blocks = min(count, graph.n) // BLOCK_BITS
     count = blocks * BLOCK_BITS
-    base, bits = graph.n - count, aligned_zeros(row_bytes(count) // 8)
-    hubs = Hubs(np.uint64(base), np.uint64(blocks), np.uint64(-base % BLOCK_BITS), bits, np.uint64(ratio))
-    rows = rows_of(graph)
-
-    def fill(part: int, _worker: int) -> None:
-        fill_hub_rows(rows, hubs, part * HUBS_PER_FILL, min(count, (part + 1) * HUBS_PER_FILL))
-
-    run_tasks(fill, -(-count // HUBS_PER_FILL), threads)
+    base, bits = np.uint64(graph.n - count), aligned_zeros(row_bytes(count) // 8)
+    pad = -int(base) % BLOCK_BITS
+    hubs = Hubs(base, np.uint64(blocks), bits, np.uint64(ratio), base, np.uint64(pad), np.uint64(0), None)
+    fill_all(rows_of(graph), hubs, threads)
     return hubs

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from wedgewise.algorithms.cpu._keystone_hubs import Hubs, row_word
+from wedgewise.algorithms.cpu._keystone_hubs import Hubs, bit_row_at
 from wedgewise.algorithms.cpu._keystone_rows import clear_row, mark_row
 from wedgewise.algorithms.cpu._records import Rows, Stretch
 from wedgewise.machine.jit import helper, kernel
@@ -64,14 +64,13 @@ def write_triangles(rows: Rows, hubs: Hubs, opened: Ids, begin: int, end: int, m
                 arc += one
                 continue
             if b >= base:
-                hub = b - base
-                origin = row_word(hub, hubs.blocks) - ((hub >> np.uint64(9)) << np.uint64(3))
-                bits = Bits(hubs.bits, origin, zero, base)
+                start, block, _ = bit_row_at(hubs, b, hubs.layout)
+                bits = Bits(hubs.bits, start - (block << np.uint64(3)), zero, base)
                 place = write_found(a, b, count, heads, arc + one, bits, triples, place)
             else:
                 if first_marked == a_end:
                     first_marked = arc
-                    mark_row(Stretch(heads, first_marked, a_end), base, hubs.pad, marks)
+                    mark_row(Stretch(heads, first_marked, a_end), hubs.pad, marks)
                 place = write_found(a, b, count, heads, np.uint64(offsets[b]), marked, triples, place)
             arc += one
         clear_row(Stretch(heads, first_marked, a_end), hubs.pad, marks)

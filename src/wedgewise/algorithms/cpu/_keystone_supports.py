@@ -27,22 +27,22 @@ from numpy.typing import NDArray
 
 from wedgewise.algorithms._contract import Counts, Knobs, Pass, Shape, Work
 from wedgewise.algorithms._ranges import arc_bounds
+from wedgewise.algorithms.cpu._keystone_close import ROWS_AT_ONCE, Sinks, close_range, empty_rows, whole_graph
 from wedgewise.algorithms.cpu._keystone_credit import (
     SPARE,
     Ledger,
     credit_columns,
-    credit_range,
     empty_ledger,
     ledger_bytes,
     take_bit_row,
 )
 from wedgewise.algorithms.cpu._keystone_heads import Heads, by_head, heads_bytes
 from wedgewise.algorithms.cpu._keystone_hubs import Costs, Hubs, most_hubs, prepare_hubs, row_bytes, row_word
-from wedgewise.algorithms.cpu._records import Rows, Stretch, row_at, rows_of
+from wedgewise.algorithms.cpu._records import Rows, Span, Stretch, row_at, rows_of
 from wedgewise.machine.jit import helper, kernel
 from wedgewise.machine.primitives import MOST_ROWS, prefetch
 from wedgewise.prepare.orient import first_not_below
-from wedgewise.stages import Ids, OrientedGraph
+from wedgewise.stages import Ids, Keys, OrientedGraph
 
 TASK_IDS = 1 << 15
 TASK_SUPPORTS = 1 << 18
@@ -112,23 +112,24 @@ def add_opposite(rows: Rows, hubs: Hubs, by_head: Heads, begin: int, end: int, o
 
 def prepare_triangles(graph: OrientedGraph, knobs: Knobs, threads: int) -> Work:
     """Credits of every thread, then their sum by ranges of vertices."""
-    rows, hubs = rows_of(graph), prepare_hubs(graph, knobs, threads)
+    task = whole_graph(rows_of(graph), prepare_hubs(graph, knobs, threads))
     filled = np.empty(graph.n, np.uint64)
-    ledgers: list[Ledger] = []
+    by_thread: list[Keys] = []
 
-    def workspace() -> Ledger:
+    def workspace() -> tuple[Ledger, Ids, Sinks]:
         ledger = empty_ledger(graph.n, np.uint64)
-        ledgers.append(ledger)
-        return ledger
+        triangles = ledger.credit[SPARE:]
+        by_thread.append(triangles)
+        return ledger, empty_rows(), Sinks(by_row=triangles, by_head=triangles)
 
-    def credit(begin: int, end: int, own: Ledger) -> Counts:
-        return credit_range(rows, hubs, begin, end, own, None, None)
+    def credit(begin: int, end: int, own: tuple[Ledger, Ids, Sinks]) -> Counts:
+        return close_range(task, Span(begin, end), *own)
 
     def add_up(begin: int, end: int, _workspace: None) -> Counts:
         total = filled[begin:end]
         total[:] = 0
-        for ledger in ledgers:
-            total += ledger.credit[SPARE + begin : SPARE + end]
+        for triangles in by_thread:
+            total += triangles[begin:end]
         return 0, 0
 
     return Work(
@@ -140,21 +141,21 @@ def prepare_edge_support(graph: OrientedGraph, knobs: Knobs, threads: int) -> Wo
     """The triangles of each arc: those found from its tail or streaming past it, then the others by owner."""
     rows, shared = rows_of(graph), threads > MOST_SHARES
     hubs = prepare_hubs(graph, knobs, threads, SUPPORT_COSTS)
-    heads = by_head(graph, 0 if shared else int(hubs.base), threads)
+    task, heads = whole_graph(rows, hubs), by_head(graph, 0 if shared else int(hubs.base), threads)
     filled = np.zeros(graph.m, np.uint32)
     others: list[Ids] = []
-    turns = count()
+    threads_before = count()
 
-    def workspace() -> tuple[Ledger, Ids]:
-        supports = filled
-        if next(turns) > 0 and not shared:
+    def workspace() -> tuple[Ledger, Ids, Sinks]:
+        supports, ledger = filled, empty_ledger(graph.n, np.uint32)
+        if next(threads_before) > 0 and not shared:
             supports = np.zeros(graph.m, np.uint32)
             others.append(supports)
-        return empty_ledger(graph.n, np.uint32), supports
+        by_last_arc = None if shared else supports
+        return ledger, empty_rows(), Sinks(None, ledger.credit[SPARE:], None, supports, by_last_arc)
 
-    def lowest(begin: int, end: int, own: tuple[Ledger, Ids]) -> Counts:
-        ledger, supports = own
-        return credit_range(rows, hubs, begin, end, ledger, supports, None if shared else supports)
+    def lowest(begin: int, end: int, own: tuple[Ledger, Ids, Sinks]) -> Counts:
+        return close_range(task, Span(begin, end), *own)
 
     def add_up(begin: int, end: int, _workspace: None) -> Counts:
         for supports in others:
@@ -182,10 +183,11 @@ def _even_bounds(items: int, task: int) -> NDArray[np.int64]:
 
 def triangles_bytes(shape: Shape, threads: int, knobs: Knobs) -> int:
     hubs = most_hubs(shape, knobs)
-    return row_bytes(hubs) + 8 * shape.n + threads * ledger_bytes(shape.n, 8)
+    return row_bytes(hubs) + 8 * shape.n + threads * (ledger_bytes(shape.n, 8) + 4 * ROWS_AT_ONCE)
 
 
 def edge_support_bytes(shape: Shape, threads: int, knobs: Knobs) -> int:
     hubs = most_hubs(shape, knobs)
     shares = threads if threads <= MOST_SHARES else 1
-    return row_bytes(hubs) + 4 * shape.m * shares + heads_bytes(shape) + threads * ledger_bytes(shape.n, 4)
+    own = ledger_bytes(shape.n, 4) + 4 * ROWS_AT_ONCE
+    return row_bytes(hubs) + 4 * shape.m * shares + heads_bytes(shape) + threads * own

@@ -21,15 +21,14 @@ from wedgewise.algorithms.cpu._keystone_hubs import (
     BLOCK_BITS,
     CHOOSE_HUBS,
     COUNTING,
-    HUBS_AHEAD,
-    HUBS_PER_FILL,
     MAX_HUBS,
+    Hubs,
     aligned_zeros,
+    fill_all,
 )
 from wedgewise.algorithms.cpu._records import Rows, row_at
 from wedgewise.algorithms.cpu._triples import Blocks3
 from wedgewise.machine.jit import helper, kernel
-from wedgewise.machine.primitives import prefetch
 from wedgewise.prepare.orient import first_not_below
 from wedgewise.stages import Keys
 from wedgewise.stages.blocks import Triple
@@ -46,50 +45,20 @@ UNMARKED_ARC = 20.0  # nanoseconds saved where a's row is so short that it is on
 ROW_BYTE = 0.25  # nanoseconds to make a byte of bit rows
 
 
-class TripleHubs(NamedTuple):
-    """The rows of block jk from `base` to `last`, the last one first: where each begins, its least column, its bits.
-
-    There are so many `blocks` of 512 columns; `ratio` is how many single tests are worth one of them.
-    """
-
-    base: np.uint64
-    last: np.uint64
-    blocks: np.uint64
-    places: Keys
-    bits: Keys
-    ratio: np.uint64
-
-
 class Choice(NamedTuple):
-    """What hubs are chosen by: how many are placed and how many made, for how many tasks and shares of one."""
+    """What hubs are chosen by: how many are laid out and how many made, for how many tasks and shares of one."""
 
     columns: int
-    placed: int
+    laid_out: int
     made: int
     probe_ratio: int
     shares: int
     tasks: int
 
 
-@helper
-def first_column(place):  # type: ignore[no-untyped-def]
-    """Where the bit row at this place begins: at the block of 512 columns of its least one."""
-    return place & np.uint64(0xFFFFFE00)
-
-
-@helper
-def prefetch_hub(arcs, arc, hubs, front):  # type: ignore[no-untyped-def]
-    """Ask for the bit row of the hub some arcs ahead; bit rows lie behind `front` words."""
-    ahead = np.uint64(HUBS_AHEAD)
-    if arc + ahead < arcs.end:
-        soon = front + (hubs.places[hubs.last - np.uint64(arcs.heads[arc + ahead])] >> np.uint64(32))
-        prefetch(hubs.bits, soon)
-        prefetch(hubs.bits, soon + np.uint64(8))
-
-
 @kernel
-def place_rows(jk: Rows, columns_k: int, most: int, limit_words: int, places: Keys) -> SupportsInt:
-    """Lay out bit rows from the last one on while they fit; how many do. A place is its word, and its least column."""
+def lay_out_rows(jk: Rows, columns_k: int, most: int, limit_words: int, layout: Keys) -> SupportsInt:
+    """Lay out bit rows from the last one on while they fit: first words and least columns; how many do."""
     columns, limit = np.uint64(columns_k), np.uint64(limit_words)
     blocks = (columns + np.uint64(511)) >> np.uint64(9)
     last = np.uint64(len(jk.offsets)) - np.uint64(2)
@@ -98,18 +67,18 @@ def place_rows(jk: Rows, columns_k: int, most: int, limit_words: int, places: Ke
         row = row_at(jk, last - hub)
         if row.begin < row.end:
             least = min(least, np.uint64(row.heads[row.begin]))
-        places[hub] = words << np.uint64(32) | least
+        layout[hub] = words << np.uint64(32) | least
         words += (blocks - (least >> np.uint64(9))) << np.uint64(3)
         if words > limit:
             return np.uint64(hub)
-    places[most] = words << np.uint64(32)
+    layout[most] = words << np.uint64(32)
     return np.uint64(most)
 
 
 @helper
-def gain_of_hub(row, streamed, place, columns, ratio):  # type: ignore[no-untyped-def]
+def gain_of_hub(row, streamed, entry, columns, ratio):  # type: ignore[no-untyped-def]
     """Nanoseconds that a bit row saves for one arc, given the row of a in ik and how many heads would be streamed."""
-    least = place & np.uint64(0xFFFFFFFF)
+    least = entry & np.uint64(0xFFFFFFFF)
     blocks = ((columns + np.uint64(511)) >> np.uint64(9)) - (least >> np.uint64(9))
     tests = row.end - first_not_below(row.heads, row.begin, row.end, least)
     probed = PROBE_TEST * np.float64(tests)
@@ -119,10 +88,10 @@ def gain_of_hub(row, streamed, place, columns, ratio):  # type: ignore[no-untype
 
 
 @kernel
-def choose_hubs(blocks: Blocks3, choice: Choice, places: Keys, gains: NDArray[np.float64]) -> SupportsInt:
-    """How many of the placed hubs make a sample of the arcs of ij cheapest, if tasks share what has yet to be made."""
+def choose_hubs(blocks: Blocks3, choice: Choice, layout: Keys, gains: NDArray[np.float64]) -> SupportsInt:
+    """How many hubs make a sample of the arcs of ij cheapest, if tasks share what has yet to be made."""
     one, columns, ratio = np.uint64(1), np.uint64(choice.columns), np.uint64(choice.probe_ratio)
-    most = np.uint64(choice.placed)
+    most = np.uint64(choice.laid_out)
     arcs, rows_j = np.uint64(len(blocks.ij.heads)), np.uint64(len(blocks.jk.offsets)) - one
     rows_i = np.uint64(len(blocks.ij.offsets)) - one
     samples = min(np.uint64(SAMPLE_ARCS), arcs // np.uint64(ARCS_PER_SAMPLE) + one)
@@ -136,30 +105,18 @@ def choose_hubs(blocks: Blocks3, choice: Choice, places: Keys, gains: NDArray[np
             doubling = np.uint64(0)
             while (np.uint64(FEWEST_HUBS) << doubling) <= hub:
                 doubling += one
-            gains[doubling] += gain_of_hub(row, streamed.end - streamed.begin, places[hub], columns, ratio)
+            gains[doubling] += gain_of_hub(row, streamed.end - streamed.begin, layout[hub], columns, ratio)
     arcs_each = np.float64(arcs) / np.float64(samples) / np.float64(choice.shares)
-    word_each, there = 8.0 * ROW_BYTE / np.float64(choice.tasks), places[np.uint64(choice.made)] >> np.uint64(32)
+    word_each, there = 8.0 * ROW_BYTE / np.float64(choice.tasks), layout[np.uint64(choice.made)] >> np.uint64(32)
     gained, best, chosen = 0.0, 0.0, np.uint64(0)
     for number in range(np.uint64(CHOICES)):
         hubs = np.uint64(min(most, np.uint64(FEWEST_HUBS) << number))
         gained += gains[number] * arcs_each
-        words = places[hubs] >> np.uint64(32)
+        words = layout[hubs] >> np.uint64(32)
         net = gained - word_each * np.float64(max(words, there) - there)
         if net > best:
             best, chosen = net, hubs
     return chosen
-
-
-@kernel
-def fill_hub_rows(jk: Rows, begin: int, end: int, places: Keys, bits: Keys) -> None:
-    """Set the bits of hubs begin … end − 1, counted from the last row."""
-    last = np.uint64(len(jk.offsets)) - np.uint64(2)
-    for hub in range(np.uint64(begin), np.uint64(end)):
-        start, first = places[hub] >> np.uint64(32), first_column(places[hub])
-        row = row_at(jk, last - hub)
-        for arc in range(row.begin, row.end):
-            column = np.uint64(row.heads[arc]) - first
-            bits[start + (column >> np.uint64(6))] |= np.uint64(1) << (column & np.uint64(63))
 
 
 class BlockHubs:
@@ -171,38 +128,35 @@ class BlockHubs:
     def __init__(self, knobs: Knobs, tasks: int = 1, front: int = 0) -> None:
         self._front = front
         self._asked, self._ratio, self._tasks = int(knobs["hubs"]), int(knobs["probe_ratio"]), tasks
-        self._placed = self._made = 0
-        self._places = np.zeros(1, np.uint64)
+        self._laid_out = self._made = 0
+        self._layout = np.zeros(1, np.uint64)
         self._bits = aligned_zeros(front)
 
-    def of(self, triple: Triple, blocks: Blocks3, shares: int) -> TripleHubs:
+    def of(self, triple: Triple, blocks: Blocks3, shares: int) -> Hubs:
         """Choose the hubs for a task, unless the knob says how many, and fill the rows that are not there yet."""
         most = most_hubs(triple.jk.rows, triple.ij.m, self._asked)
-        if most >= len(self._places) == self._placed + 1:
-            self._place(triple, blocks, most)
-        count = self._choose(triple, blocks, shares) if self._asked == CHOOSE_HUBS else self._placed
-        if count > self._made:
-            self._fill(blocks, count)
-        rows, wide = triple.jk.rows, -(-triple.jk.columns // BLOCK_BITS)
-        base, last, ratio = np.uint64(rows - count), np.uint64(rows - 1), np.uint64(self._ratio)
-        return TripleHubs(base, last, np.uint64(wide), self._places, self._bits, ratio)
+        if most >= len(self._layout) == self._laid_out + 1:
+            self._lay_out(triple, blocks, most)
+        count = self._choose(triple, blocks, shares) if self._asked == CHOOSE_HUBS else self._laid_out
+        rows, wide, zero = triple.jk.rows, -(-triple.jk.columns // BLOCK_BITS), np.uint64(0)
+        is_more = count > self._made
+        if is_more:
+            self._made, self._bits = count, aligned_zeros(0)  # given up before there are more
+            self._bits = aligned_zeros(self._front + (int(self._layout[count]) >> 32))
+        base, blocks_wide, ratio, last = (np.uint64(number) for number in (rows - count, wide, self._ratio, rows - 1))
+        hubs = Hubs(base, blocks_wide, self._bits, ratio, zero, zero, last, self._layout)
+        if is_more:
+            fill_all(blocks.jk, hubs._replace(bits=self._bits[self._front :]))
+        return hubs
 
-    def _place(self, triple: Triple, blocks: Blocks3, most: int) -> None:
-        self._places = np.zeros(most + 1, np.uint64)
+    def _lay_out(self, triple: Triple, blocks: Blocks3, most: int) -> None:
+        self._layout = np.zeros(most + 1, np.uint64)
         limit = limit_words(triple.jk.m)
-        self._placed = int(place_rows(blocks.jk, triple.jk.columns, most, limit, self._places))
+        self._laid_out = int(lay_out_rows(blocks.jk, triple.jk.columns, most, limit, self._layout))
 
     def _choose(self, triple: Triple, blocks: Blocks3, shares: int) -> int:
-        choice = Choice(triple.jk.columns, self._placed, self._made, self._ratio, shares, self._tasks)
-        return int(choose_hubs(blocks, choice, self._places, np.zeros(CHOICES)))
-
-    def _fill(self, blocks: Blocks3, count: int) -> None:
-        self._bits = aligned_zeros(0)  # given up before there are more
-        self._bits = aligned_zeros(self._front + (int(self._places[count]) >> 32))
-        self._made = count
-        for begin in range(0, count, HUBS_PER_FILL):
-            end = min(count, begin + HUBS_PER_FILL)
-            fill_hub_rows(blocks.jk, begin, end, self._places, self._bits[self._front :])
+        choice = Choice(triple.jk.columns, self._laid_out, self._made, self._ratio, shares, self._tasks)
+        return int(choose_hubs(blocks, choice, self._layout, np.zeros(CHOICES)))
 
 
 def most_hubs(rows_j: int, arcs_ij: int, asked: int) -> int:
@@ -211,7 +165,7 @@ def most_hubs(rows_j: int, arcs_ij: int, asked: int) -> int:
 
 
 def limit_words(arcs_jk: int) -> int:
-    """The most words of bit rows: 4 bytes per arc and 1 MB, while a place has 32 bits for a word."""
+    """The most words of bit rows: 4 bytes per arc and 1 MB, while an entry has 32 bits for a word."""
     return min(arcs_jk // 2 + SPARE_WORDS, 2**32 - 1)
 
 
@@ -223,7 +177,7 @@ def are_hubs_likely(shape: TripleShape, ratio: int) -> bool:
 
 
 def hubs_bytes(shape: TripleShape, knobs: Knobs) -> int:
-    """What bit rows and their places may take, whichever tasks share them."""
+    """What bit rows and their layout may take, whichever tasks share them."""
     most = most_hubs(shape.rows_j, MAX_HUBS, int(knobs["hubs"]))
     words = min(limit_words(shape.arcs_jk), 8 * most * (shape.columns_k // 512 + 1))
     return 8 * (words + 8 + most + 1 + CHOICES)

@@ -19,16 +19,15 @@ from typing import SupportsInt
 import numpy as np
 
 from wedgewise.algorithms._contract import Counts, Knobs, Pass, PrepareTask, TripleShape, Work
-from wedgewise.algorithms.cpu._keystone_hubs import CHOOSE_HUBS, empty_marks, marks_bytes
+from wedgewise.algorithms.cpu._keystone_close import BlockTask, Sinks, close_range, counting_bytes, counting_workspace
+from wedgewise.algorithms.cpu._keystone_credit import Marks
+from wedgewise.algorithms.cpu._keystone_hubs import CHOOSE_HUBS
 from wedgewise.algorithms.cpu._keystone_triple_hubs import BlockHubs, are_hubs_likely, hubs_bytes
-from wedgewise.algorithms.cpu._keystone_triple_rows import BlockTask, Marks, Sinks, close_range
 from wedgewise.algorithms.cpu._records import Rows, Span, row_at
 from wedgewise.algorithms.cpu._triples import NOTHING, Blocks3, blocks_in, has_none, row_bounds, widening_bytes
 from wedgewise.machine.jit import kernel
 from wedgewise.stages import Ids
 from wedgewise.stages.blocks import Triple
-
-ROWS_AT_ONCE = 1 << 10
 
 
 @kernel
@@ -72,10 +71,7 @@ def prepare_by(block_hubs: BlockHubs, triple: Triple, share: int, shares: int) -
     def count(begin: int, end: int, workspace: tuple[Marks, Ids]) -> Counts:
         return close_range(task, Span(begin, end, share, shares), *workspace, Sinks())
 
-    def workspace() -> tuple[Marks, Ids]:
-        return Marks(empty_marks(triple.jk.columns)), np.empty(ROWS_AT_ONCE, np.uint32)
-
-    return Work((Pass(row_bounds(triple.ij), count, workspace),))
+    return Work((Pass(row_bounds(triple.ij), count, lambda: counting_workspace(triple.jk.columns)),))
 
 
 def bytes_needed(shape: TripleShape, knobs: Knobs) -> int:
@@ -92,4 +88,4 @@ def expected_bytes(shape: TripleShape, knobs: Knobs, is_skewed: bool) -> int:
 
 
 def thread_bytes(columns_k: int, knobs: Knobs) -> int:
-    return marks_bytes(columns_k) + 4 * ROWS_AT_ONCE
+    return counting_bytes(columns_k)

@@ -22,117 +22,33 @@ from wedgewise.algorithms._contract import Algorithm, Answer, Counts, Knob, Knob
 from wedgewise.algorithms._ranges import arc_bounds
 from wedgewise.algorithms.cpu import _keystone_supports as supports
 from wedgewise.algorithms.cpu import _keystone_triples as triples
-from wedgewise.algorithms.cpu import _owned_supports as owned_supports
-from wedgewise.algorithms.cpu import _owned_triangles as owned_triangles
+from wedgewise.algorithms.cpu import _slice_supports as slice_supports
+from wedgewise.algorithms.cpu import _slice_triangles as slice_triangles
 from wedgewise.algorithms.cpu import _weighted as weighted
-from wedgewise.algorithms.cpu._keystone_hubs import (
-    CHOOSE_HUBS,
-    HUBS_AHEAD,
-    Hubs,
-    empty_marks,
-    marks_bytes,
-    most_hubs,
-    prefetch_hub_row,
-    prepare_hubs,
-    row_bytes,
-    row_word,
-)
+from wedgewise.algorithms.cpu._keystone_close import Sinks, close_range, counting_bytes, counting_workspace, whole_graph
+from wedgewise.algorithms.cpu._keystone_credit import Marks
+from wedgewise.algorithms.cpu._keystone_hubs import CHOOSE_HUBS, Hubs, most_hubs, prepare_hubs, row_bytes
 from wedgewise.algorithms.cpu._keystone_listing import write_triangles
-from wedgewise.algorithms.cpu._keystone_rows import (
-    clear_row,
-    count_marked,
-    find_in_row,
-    mark_row,
-    prefetch_second_hops,
-    probe_row,
-)
-from wedgewise.algorithms.cpu._records import Rows, Stretch, rows_of
-from wedgewise.machine.jit import helper, kernel
-from wedgewise.machine.primitives import count_common_bits
-from wedgewise.stages import Ids, Keys, OrientedGraph
-
-
-@helper
-def keep(found, place, sink):  # type: ignore[no-untyped-def]
-    """Note what was found, where there is an array for it."""
-    if sink is not None:
-        sink[place] = found
-
-
-@helper
-def close_row(rows, row, hubs, marks, opened):  # type: ignore[no-untyped-def]
-    """Triangles whose lowest vertex has this row; by arc in `opened`, where that is an array."""
-    one = np.uint64(1)
-    base, pad, heads = hubs.base, hubs.pad, row.heads
-    hub_word = (base + pad) >> np.uint64(6)
-    ahead = np.uint64(HUBS_AHEAD)
-    last = row.end - one
-    triangles, tests = np.uint64(0), np.uint64(0)
-    split = mark_row(row, base, pad, marks)
-    for arc in range(row.begin, min(split, last)):
-        found, tested = count_marked(rows, np.uint64(heads[arc]), pad, marks)
-        keep(found, arc, opened)
-        triangles += found
-        tests += tested
-    for arc in range(split, last):
-        hub = np.uint64(heads[arc]) - base
-        block = hub >> np.uint64(9)
-        tail = last - arc
-        left = hubs.blocks - block
-        start = row_word(hub, hubs.blocks)
-        if arc + ahead < last:
-            prefetch_hub_row(hubs, heads[arc + ahead])
-        if tail <= left * hubs.ratio:
-            behind = Stretch(heads, arc + one, row.end)
-            found = probe_row(behind, base, hubs.bits, start - (block << np.uint64(3)))
-        else:
-            found = np.uint64(count_common_bits(marks, hub_word + (block << np.uint64(3)), hubs.bits, start, left))
-        keep(found, arc, opened)
-        triangles += found
-        tests += tail
-    clear_row(row, pad, marks)
-    return triangles, tests
-
-
-@kernel
-def close_range(rows: Rows, hubs: Hubs, begin: int, end: int, marks: Keys, opened: Ids | None) -> Counts:
-    """Triangles with their lowest vertex in [begin, end); by arc in `opened`, where that is an array.
-
-    The last arc of a row opens none and is left as it is.
-    """
-    one, two = np.uint64(1), np.uint64(2)
-    n = np.uint64(len(rows.offsets)) - one
-    triangles, tests = np.uint64(0), np.uint64(0)
-    a_end = np.uint64(rows.offsets[begin])
-    soon_end = np.uint64(rows.offsets[np.uint64(begin) + one])
-    for a in range(np.uint64(begin), np.uint64(end)):
-        a_begin, a_end = a_end, soon_end
-        soon_end = np.uint64(rows.offsets[min(a + two, n)])
-        prefetch_second_hops(rows, a_end, soon_end, hubs.base)
-        if a_end - a_begin > two:
-            found, tested = close_row(rows, Stretch(rows.heads, a_begin, a_end), hubs, marks, opened)
-        elif a_end - a_begin == two:
-            found, tested = find_in_row(rows, np.uint64(rows.heads[a_begin]), rows.heads[a_begin + one])
-            keep(found, a_begin, opened)
-        else:
-            continue
-        triangles += found
-        tests += tested
-    return triangles, tests
+from wedgewise.algorithms.cpu._records import Span, rows_of
+from wedgewise.stages import Ids, OrientedGraph
 
 
 def prepare(graph: OrientedGraph, knobs: Knobs, threads: int) -> Work:
     """Choose the hubs and fill their rows."""
-    rows, hubs = rows_of(graph), prepare_hubs(graph, knobs, threads)
+    return Work((_count_pass(graph, prepare_hubs(graph, knobs, threads), Sinks()),))
 
-    def count(begin: int, end: int, marks: Keys) -> Counts:
-        return close_range(rows, hubs, begin, end, marks, None)
 
-    return Work((Pass(arc_bounds(graph.offsets), count, lambda: empty_marks(graph.n)),))
+def _count_pass(graph: OrientedGraph, hubs: Hubs, sinks: Sinks) -> Pass:
+    task = whole_graph(rows_of(graph), hubs)
+
+    def count(begin: int, end: int, workspace: tuple[Marks, Ids]) -> Counts:
+        return close_range(task, Span(begin, end), *workspace, sinks)
+
+    return Pass(arc_bounds(graph.offsets), count, lambda: counting_workspace(graph.n))
 
 
 def bytes_needed(shape: Shape, threads: int, knobs: Knobs) -> int:
-    return row_bytes(most_hubs(shape, knobs)) + threads * marks_bytes(shape.n)
+    return row_bytes(most_hubs(shape, knobs)) + threads * counting_bytes(shape.n)
 
 
 def prepare_listing(graph: OrientedGraph, knobs: Knobs, threads: int) -> Work:
@@ -140,13 +56,10 @@ def prepare_listing(graph: OrientedGraph, knobs: Knobs, threads: int) -> Work:
     rows, hubs = rows_of(graph), prepare_hubs(graph, knobs, threads)
     opened = np.zeros(graph.m, np.uint32)
 
-    def count(begin: int, end: int, marks: Keys) -> Counts:
-        return close_range(rows, hubs, begin, end, marks, opened)
+    def fill(begin: int, end: int, triples: Ids, workspace: tuple[Marks, Ids]) -> None:
+        write_triangles(rows, hubs, opened, begin, end, workspace[0].marks, triples)
 
-    def fill(begin: int, end: int, triples: Ids, marks: Keys) -> None:
-        write_triangles(rows, hubs, opened, begin, end, marks, triples)
-
-    return Work((Pass(arc_bounds(graph.offsets), count, lambda: empty_marks(graph.n)),), opened, fill)
+    return Work((_count_pass(graph, hubs, Sinks(by_arc=opened)),), opened, fill)
 
 
 def listing_bytes(shape: Shape, threads: int, knobs: Knobs) -> int:
@@ -186,5 +99,5 @@ ALGORITHM = Algorithm(
             expected_bytes=triples.expected_bytes,
         )
     },
-    owned={"triangles": owned_triangles.TRIANGLES, "edge_support": owned_supports.EDGE_SUPPORT},
+    sliced={"triangles": slice_triangles.TRIANGLES, "edge_support": slice_supports.EDGE_SUPPORT},
 )

@@ -16,40 +16,19 @@ from __future__ import annotations
 
 import numpy as np
 
-from wedgewise.algorithms._contract import Algorithm, FoundTruss, Knobs, Shape, TrussAnswer, TrussJob
-from wedgewise.stages import Ids, OrientedGraph
+from wedgewise.algorithms._contract import Algorithm, Knobs, Shape, TrussAnswer
+from wedgewise.algorithms._truss import decompose
+from wedgewise.stages import Ids
 
 SKEWED = 8  # a largest degree so many times the mean calls for the order by degree
 
 
-def find_trussness(graph: OrientedGraph, job: TrussJob) -> FoundTruss:
-    from wedgewise.algorithms._truss.decompose import trussness  # drivers stand above what counts supports
-
-    return trussness(graph, job)
-
-
-def find_k_truss(graph: OrientedGraph, job: TrussJob) -> FoundTruss:
-    from wedgewise.algorithms._truss.decompose import k_truss
-
-    return k_truss(graph, job)
-
-
-def find_max_truss(graph: OrientedGraph, job: TrussJob) -> FoundTruss:
-    from wedgewise.algorithms._truss.decompose import max_truss
-
-    return max_truss(graph, job)
-
-
 def trussness_bytes(shape: Shape, threads: int, knobs: Knobs) -> int:
-    from wedgewise.algorithms._truss import decompose
-
     return decompose.trussness_bytes(shape, threads)
 
 
 def bytes_needed(shape: Shape, threads: int, knobs: Knobs) -> int:
-    from wedgewise.algorithms._truss.decompose import truss_bytes
-
-    return truss_bytes(shape, threads)
+    return decompose.truss_bytes(shape, threads)
 
 
 def preferred_order(degrees: Ids) -> str:
@@ -63,9 +42,9 @@ ALGORITHM = Algorithm(
     device="cpu",
     unit="graph",
     answers={
-        "trussness": TrussAnswer(find_trussness, trussness_bytes),
-        "k_truss": TrussAnswer(find_k_truss, bytes_needed),
-        "max_truss": TrussAnswer(find_max_truss, bytes_needed),
+        "trussness": TrussAnswer(decompose.trussness, trussness_bytes),
+        "k_truss": TrussAnswer(decompose.k_truss, bytes_needed),
+        "max_truss": TrussAnswer(decompose.max_truss, bytes_needed),
     },
     paper="our own",
     summary="Peels edges in rounds, without atomics: the dying write down what the others lose.",

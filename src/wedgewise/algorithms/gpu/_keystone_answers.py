@@ -16,9 +16,8 @@ from typing import Any
 import numpy as np
 
 from wedgewise.algorithms._contract import DeviceWork, Knobs, Launch, Shape
-from wedgewise.algorithms.gpu._in_arcs import arcs_by_head
+from wedgewise.algorithms.gpu._arcs import arcs_by_head, tails_of
 from wedgewise.algorithms.gpu._launches import offset_bits
-from wedgewise.algorithms.gpu._tails import tails_of
 from wedgewise.errors import PreconditionError
 from wedgewise.machine.gpu import Array, Device
 from wedgewise.stages import DeviceGraph

@@ -8,10 +8,9 @@ from functools import partial
 import numpy as np
 
 from wedgewise.algorithms._truss import STAGE
-from wedgewise.algorithms.gpu._in_arcs import arcs_by_head
-from wedgewise.algorithms.gpu._tails import tails_of
+from wedgewise.algorithms.gpu._arcs import arcs_by_head, tails_of
 from wedgewise.machine.gpu import Array, Device
-from wedgewise.machine.progress import Tell
+from wedgewise.machine.progress import Progress
 from wedgewise.stages import DeviceGraph
 
 STEM, ROWS_STEM = "peel", "peel_rows"
@@ -97,7 +96,7 @@ class Peeling:
             launch("find_left_over", grid=BLOCKS_PER_SM * self.device.sms, arguments=left_over)
         return flags.view(self.device.xp.bool_)
 
-    def peel(self, first: int, last: int, supports: Array | None, tell: Tell | None) -> Array:
+    def peel(self, first: int, last: int, supports: Array | None, progress: Progress | None) -> Array:
         """Let edges die that have at most so many triangles, for all bounds from first to last.
 
         Supports, if they are known, are written over. Returned are those of dead edges as the bound that they died by.
@@ -120,8 +119,8 @@ class Peeling:
         while not stand.is_done:
             device.launch(STEM, "peel", grid, self._block, arguments, defines=defines, cooperative=True)
             stand = Stand(*stands.tolist())  # waits for the launch, so that Ctrl-C is heard in between
-            if tell is not None:
-                tell(STAGE, graph.m - stand.packed + stand.gone, graph.m)
+            if progress is not None:
+                progress(STAGE, graph.m - stand.packed + stand.gone, graph.m)
         self.rounds += stand.round
         return supports
 

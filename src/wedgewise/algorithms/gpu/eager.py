@@ -14,8 +14,7 @@ import numpy as np
 from wedgewise.algorithms._contract import Algorithm, DeviceTrussAnswer, FoundTruss, Knobs, Shape, TrussJob
 from wedgewise.algorithms._truss import LEAST_K, rounds
 from wedgewise.algorithms.cpu.eager import GRANULARITY, ORDERS, PAPER
-from wedgewise.algorithms.gpu import _arc_work
-from wedgewise.algorithms.gpu._tails import tails_of
+from wedgewise.algorithms.gpu._arcs import arc_bounds, tails_of
 from wedgewise.machine.gpu import Array, Device
 from wedgewise.stages import DeviceGraph
 
@@ -78,7 +77,7 @@ class EagerDeviceRows:
         tails = tails_of(graph, self._device)
         copied = (graph.out_neighbours, tails, np.uint64(graph.m), self._rows)
         self._launch("terminate_rows", self._grid(graph.m), copied)
-        cuts = _arc_work.arc_bounds(graph, tails, LAUNCH_STEPS, self._device, merged=True)[1:-1]
+        cuts = arc_bounds(graph, tails, LAUNCH_STEPS, self._device, merged=True)[1:-1]
         rows = tails[xp.asarray(cuts, xp.int64)].tolist()
         inner = rows if is_coarse else [cut + row for cut, row in zip(cuts, rows, strict=True)]
         return sorted({0, *inner, graph.n if is_coarse else graph.m + graph.n})

@@ -15,8 +15,8 @@ from itertools import pairwise
 import numpy as np
 
 from wedgewise.algorithms._contract import Algorithm, DeviceAnswer, DeviceWork, Knob, Knobs, Launch, Shape
+from wedgewise.algorithms.gpu._arcs import tails_of
 from wedgewise.algorithms.gpu._launches import WARP, offset_bits, whole_warps, work_cuts
-from wedgewise.algorithms.gpu._tails import tails_of
 from wedgewise.machine.gpu import Array, Device
 from wedgewise.stages import DeviceGraph
 

@@ -13,9 +13,8 @@ from functools import partial
 import numpy as np
 
 from wedgewise.algorithms._contract import Algorithm, DeviceAnswer, DeviceWork, Knob, Knobs, Launch, Shape
-from wedgewise.algorithms.gpu import _arc_work
+from wedgewise.algorithms.gpu._arcs import arc_bounds, measuring_bytes, tails_of
 from wedgewise.algorithms.gpu._launches import WARP, count_ranges, offset_bits, whole_warps
-from wedgewise.algorithms.gpu._tails import tails_of
 from wedgewise.machine.gpu import Device
 from wedgewise.stages import DeviceGraph
 
@@ -51,12 +50,12 @@ def prepare(graph: DeviceGraph, knobs: Knobs, device: Device) -> DeviceWork:
         grid = -(-(end - begin) // layout.block_arcs)
         return partial(device.launch, STEM, "count_arcs", grid, layout.block, arcs, defines=(offset_bits(graph),))
 
-    bounds = _arc_work.arc_bounds(graph, tails, LAUNCH_STEPS, device, merged=True)
+    bounds = arc_bounds(graph, tails, LAUNCH_STEPS, device, merged=True)
     return count_ranges(bounds, count, found)
 
 
 def bytes_needed(shape: Shape, knobs: Knobs) -> int:
-    return 4 * shape.m + _arc_work.bytes_needed(shape.m)
+    return 4 * shape.m + measuring_bytes(shape.m)
 
 
 ALGORITHM = Algorithm(

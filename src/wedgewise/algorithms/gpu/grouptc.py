@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 
 from wedgewise.algorithms._contract import Algorithm, Cost, DeviceAnswer, DeviceWork, Knob, Knobs, Launch, Shape
+from wedgewise.algorithms.gpu._arcs import tails_of
 from wedgewise.algorithms.gpu._launches import count_ranges, offset_bits, whole_warps, work_bounds
-from wedgewise.algorithms.gpu._tails import tails_of
 from wedgewise.machine.gpu import Device
 from wedgewise.stages import DeviceGraph
 

@@ -14,8 +14,7 @@ from math import isqrt
 import numpy as np
 
 from wedgewise.algorithms._contract import Algorithm, DeviceAnswer, DeviceWork, Knob, Knobs, Launch, Shape
-from wedgewise.algorithms.gpu._arc_work import arc_bounds
-from wedgewise.algorithms.gpu._arc_work import bytes_needed as bytes_to_measure
+from wedgewise.algorithms.gpu._arcs import arc_bounds, measuring_bytes, tails_of
 from wedgewise.algorithms.gpu._launches import (
     MOST_THREADS,
     THREADS_PER_SM,
@@ -25,7 +24,6 @@ from wedgewise.algorithms.gpu._launches import (
     offset_bits,
     whole_warps,
 )
-from wedgewise.algorithms.gpu._tails import tails_of
 from wedgewise.machine.gpu import Device
 from wedgewise.stages import DeviceGraph
 
@@ -108,7 +106,7 @@ def bytes_needed(shape: Shape, knobs: Knobs) -> int:
     of_one_table = ID_BYTES * (_buckets(knobs) * min(int(knobs["capacity"]), longest_row) + longest_row)
     of_one_block, of_all = MOST_THREADS // WARP * of_one_table, MOST_SMS * THREADS_PER_SM // WARP * of_one_table
     tables = max(of_one_block, min(of_all, TABLES_BYTES))
-    return 4 * (shape.m + shape.n) + bytes_to_measure(shape.m) + tables
+    return 4 * (shape.m + shape.n) + measuring_bytes(shape.m) + tables
 
 
 ALGORITHM = Algorithm(

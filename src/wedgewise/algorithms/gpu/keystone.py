@@ -30,8 +30,8 @@ from wedgewise.algorithms._contract import (
 )
 from wedgewise.algorithms.gpu import _keystone_answers as answers
 from wedgewise.algorithms.gpu import _keystone_triples as triples
+from wedgewise.algorithms.gpu._arcs import tails_of
 from wedgewise.algorithms.gpu._launches import offset_bits
-from wedgewise.algorithms.gpu._tails import tails_of
 from wedgewise.errors import PreconditionError
 from wedgewise.machine.gpu import Array, Device
 from wedgewise.stages import DeviceGraph
@@ -141,7 +141,7 @@ def _before_each(xp: Any, counts: Array) -> Array:
 
 @dataclass(frozen=True, slots=True)
 class Pivoting:
-    """What all batches share: the rows split at the hubs, and the units that have tables, numbered as owners."""
+    """What all batches share: rows split at the hubs, units that have tables, the number of each table."""
 
     graph: DeviceGraph
     hubs: Hubs
@@ -151,7 +151,7 @@ class Pivoting:
     split: Split
     unit_arcs: Array
     has_table: Array
-    owner_of: Array
+    table_of: Array
     units: Array
 
     @classmethod
@@ -164,9 +164,9 @@ class Pivoting:
         _for_each(device, graph, "measure_arcs", graph.m, (*split.arguments(graph, hubs), np.uint64(graph.m), *sums))
         has_table = xp.ones(hubs.units, xp.bool_)
         has_table[: hubs.first_near] = pivot_loads >= _least_far_loads(graph, knobs)
-        owner_of = xp.cumsum(has_table, dtype=xp.uint32) - xp.uint32(1)  # of units that have one
+        table_of = xp.cumsum(has_table, dtype=xp.uint32) - xp.uint32(1)  # of units that have one
         units = xp.flatnonzero(has_table).astype(xp.uint32)
-        return cls(graph, hubs, knobs, device, found, split, unit_arcs, has_table.view(xp.uint8), owner_of, units)
+        return cls(graph, hubs, knobs, device, found, split, unit_arcs, has_table.view(xp.uint8), table_of, units)
 
     def batch_bounds(self, batches: int) -> list[int]:
         """Ranges of units with about equally many arcs."""
@@ -184,10 +184,10 @@ class Pivoting:
         bounds = self.device.xp.asarray([first_unit, self.hubs.first_near, end_unit], self.units.dtype)
         first, middle, end = self.device.xp.searchsorted(self.units, bounds).tolist()
         far_end = max(first, min(middle, end))
-        far_items = int(placed.owner_ends[far_end - 1]) if far_end > first else 0
+        far_items = int(placed.table_ends[far_end - 1]) if far_end > first else 0
         return (*self._near_launches(placed, far_items), *self._far_launches(placed, first, far_end, far_items))
 
-    def _place(self, first_unit: int, end_unit: int) -> Placed:
+    def _place(self, first_unit: int, end_unit: int) -> BatchItems:
         xp, graph, device = self.device.xp, self.graph, self.device
         ranged = (
             *self.split.arguments(graph, self.hubs),
@@ -200,7 +200,7 @@ class Pivoting:
         _for_each(device, graph, "count_items", graph.m, (*ranged, counts))
         item_count, search_count = (int(count) for count in counts.tolist())
         keys, searches = xp.empty(item_count, xp.uint64), xp.empty((search_count, 4), graph.offsets.dtype)
-        placed = (*ranged, self.owner_of, keys, searches, xp.zeros(2, xp.uint32))
+        placed = (*ranged, self.table_of, keys, searches, xp.zeros(2, xp.uint32))
         _for_each(device, graph, "place_arcs", graph.m, placed)
         keys.sort()
         items = xp.empty((item_count, 4), xp.uint32)
@@ -208,9 +208,9 @@ class Pivoting:
             written = (*self.split.arguments(graph, self.hubs), keys, np.uint32(item_count), items)
             _for_each(device, graph, "write_items", item_count, written)
         after = xp.arange(1, len(self.units) + 1, dtype=xp.uint64) << np.uint64(32)
-        return Placed(items, xp.searchsorted(keys, after).astype(xp.uint32), searches)
+        return BatchItems(items, xp.searchsorted(keys, after).astype(xp.uint32), searches)
 
-    def _near_launches(self, placed: Placed, first_item: int) -> Iterator[Launch]:
+    def _near_launches(self, placed: BatchItems, first_item: int) -> Iterator[Launch]:
         """Blocks that search, and take the items of groups, of about equal cost."""
         items, searches, block = placed.items[first_item:], placed.searches, _block(self.knobs)
         if len(items) == len(searches) == 0:
@@ -228,14 +228,14 @@ class Pivoting:
             self.split.near_ids,
             placed.items,
             self.units,
-            placed.owner_ends,
+            placed.table_ends,
         )
         for launch in range(launches):
             first, end = (len(searches) * part // launches for part in (launch, launch + 1))
             share = cuts[launch * grid : (launch + 1) * grid + 1], searches[first:end], np.uint32(end - first)
             yield self._launch("count_near", grid, block, (*tables, *share, self.found), shared_bytes)
 
-    def _far_launches(self, placed: Placed, first_owner: int, end_owner: int, item_count: int) -> Iterator[Launch]:
+    def _far_launches(self, placed: BatchItems, first_table: int, end_table: int, item_count: int) -> Iterator[Launch]:
         """As many blocks as have room for a bitmap each."""
         if item_count == 0:
             return
@@ -248,11 +248,11 @@ class Pivoting:
             self.split.hub_ids,
             placed.items,
             self.units,
-            placed.owner_ends,
+            placed.table_ends,
         )
         cost = int(_cost_before(self.device.xp, placed.items[:item_count])[-1])
-        launches = min(-(-cost // LAUNCH_COST), end_owner - first_owner)
-        bounds = [first_owner + (end_owner - first_owner) * launch // launches for launch in range(launches + 1)]
+        launches = min(-(-cost // LAUNCH_COST), end_table - first_table)
+        bounds = [first_table + (end_table - first_table) * launch // launches for launch in range(launches + 1)]
         for begin, end in pairwise(bounds):
             arguments = (*bitmaps, np.uint32(begin), np.uint32(end), self.found)
             yield self._launch("count_far", grid, self.far_block, arguments, bitmap_bytes)
@@ -281,11 +281,11 @@ class Pivoting:
 
 
 @dataclass(frozen=True, slots=True)
-class Placed:
-    """What the counting kernels of a batch go through: items by owner, where those of each owner end, and searches."""
+class BatchItems:
+    """What the counting kernels of a batch go through: items by table, where those of each table end, and searches."""
 
     items: Array
-    owner_ends: Array
+    table_ends: Array
     searches: Array
 
 
@@ -304,7 +304,7 @@ def _block(knobs: Knobs) -> int:
 
 
 def _cost_before(xp: Any, items: Array) -> Array:
-    """What comes before each item, and all of it: loads, and the building of a table for every new owner."""
+    """What comes before each item, and all of it: loads, and the building of every new table."""
     cost = xp.zeros(len(items) + 1, xp.int64)
     cost[1:] = items[:, 1]
     cost[1:] -= items[:, 0]

@@ -19,7 +19,7 @@ from wedgewise.algorithms.gpu import _keystone_answers, keystone
 from wedgewise.algorithms.gpu._peeling import LAST_BOUND, Peeling, peeling_bytes
 from wedgewise.errors import PreconditionError
 from wedgewise.machine.gpu import Array, Device
-from wedgewise.machine.progress import Tell
+from wedgewise.machine.progress import Progress
 from wedgewise.stages import DeviceGraph
 
 BLOCK = Knob("block", 512, "threads of a block that peels, in whole warps", least=1)
@@ -37,30 +37,30 @@ class Trusses:
         self._support_work = prepared
         self._peeling = Peeling(graph, int(knobs[BLOCK.name]), device)
 
-    def trussness(self, tell: Tell | None) -> FoundTruss:
-        numbers = self._peeling.peel(0, LAST_BOUND, self._supports(), tell)
+    def trussness(self, progress: Progress | None) -> FoundTruss:
+        numbers = self._peeling.peel(0, LAST_BOUND, self._supports(), progress)
         numbers += np.uint32(LEAST_K)
         return FoundTruss(int(numbers.max()), numbers, self._peeling.rounds)
 
-    def three_truss(self, tell: Tell | None) -> FoundTruss:
+    def three_truss(self, progress: Progress | None) -> FoundTruss:
         held = self._peeling.in_triangles()
-        if tell is not None:
-            tell(STAGE, self._graph.m, self._graph.m)
+        if progress is not None:
+            progress(STAGE, self._graph.m, self._graph.m)
         return FoundTruss(LEAST_K + 1, held, 1)
 
-    def k_truss(self, k: int, tell: Tell | None) -> FoundTruss:
+    def k_truss(self, k: int, progress: Progress | None) -> FoundTruss:
         if k == LEAST_K + 1:
-            return self.three_truss(tell)
+            return self.three_truss(progress)
         bound = k - LEAST_K - 1
-        self._peeling.peel(bound, bound, self._supports(), tell)
+        self._peeling.peel(bound, bound, self._supports(), progress)
         return FoundTruss(k, self._peeling.lives(), self._peeling.rounds)
 
-    def max_truss(self, tell: Tell | None) -> FoundTruss:
+    def max_truss(self, progress: Progress | None) -> FoundTruss:
         xp, supports = self._device.xp, self._supports()
         guess = (_most_k_by_degrees(self._peeling.degrees, xp) if supports is None else _most_k(supports, xp)) // 2
         while True:
             first = max(0, guess - LEAST_K - 1)
-            levels = self._peeling.peel(first, LAST_BOUND, None if supports is None else supports.copy(), tell)
+            levels = self._peeling.peel(first, LAST_BOUND, None if supports is None else supports.copy(), progress)
             last = int(levels.max())
             if last > first or first == 0:
                 return FoundTruss(last + LEAST_K, levels == np.uint32(last), self._peeling.rounds)
@@ -82,7 +82,7 @@ def find_trussness(graph: DeviceGraph, job: TrussJob, device: Device) -> FoundTr
     _check_size(graph)
     if graph.m == 0:
         return FoundTruss(LEAST_K, device.xp.empty(0, device.xp.uint32), 0)
-    return Trusses(graph, job.knobs, device, by_keystone=True).trussness(job.tell)
+    return Trusses(graph, job.knobs, device, by_keystone=True).trussness(job.progress)
 
 
 def find_k_truss(graph: DeviceGraph, job: TrussJob, device: Device) -> FoundTruss:
@@ -91,14 +91,14 @@ def find_k_truss(graph: DeviceGraph, job: TrussJob, device: Device) -> FoundTrus
     if graph.m == 0:
         return FoundTruss(job.k, device.xp.empty(0, device.xp.bool_), 0)
     by_keystone = job.k > LEAST_K + 1 and has_many_wedges(graph)
-    return Trusses(graph, job.knobs, device, by_keystone=by_keystone).k_truss(job.k, job.tell)
+    return Trusses(graph, job.knobs, device, by_keystone=by_keystone).k_truss(job.k, job.progress)
 
 
 def find_max_truss(graph: DeviceGraph, job: TrussJob, device: Device) -> FoundTruss:
     _check_size(graph)
     if graph.m == 0:
         return FoundTruss(LEAST_K, device.xp.empty(0, device.xp.bool_), 0)
-    return Trusses(graph, job.knobs, device, by_keystone=has_many_wedges(graph)).max_truss(job.tell)
+    return Trusses(graph, job.knobs, device, by_keystone=has_many_wedges(graph)).max_truss(job.progress)
 
 
 def has_many_wedges(graph: DeviceGraph) -> bool:

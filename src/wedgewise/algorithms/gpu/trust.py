@@ -28,8 +28,8 @@ from wedgewise.algorithms._contract import (
     Launch,
     Shape,
 )
+from wedgewise.algorithms.gpu._arcs import tails_of
 from wedgewise.algorithms.gpu._launches import WARP, offset_bits, work_bounds
-from wedgewise.algorithms.gpu._tails import tails_of
 from wedgewise.algorithms.gpu._trust_tables import COMBINATIONS, MOST_BLOCKS, MOST_CHUNK, Layout, chunk_of, table_bytes
 from wedgewise.algorithms.gpu._trust_triples import prepare_triple, triple_bytes
 from wedgewise.machine.gpu import Array, Device

@@ -16,12 +16,10 @@ from wedgewise.machine.out_of_memory import memory_for
 from wedgewise.read.columns import ANY_COLUMNS, ColumnChoice
 from wedgewise.read.objects.arrays import edges_from_array, edges_from_pairs
 from wedgewise.read.objects.device_arrays import edges_from_device, lies_on_cuda
-from wedgewise.read.objects.dlpack import array_from_dlpack
-from wedgewise.read.objects.foreign import foreign, viewed
-from wedgewise.read.objects.graphblas_matrices import edges_from_graphblas
+from wedgewise.read.objects.foreign import array_from_dlpack, foreign, viewed
 from wedgewise.read.objects.igraph_graphs import edges_from_igraph
 from wedgewise.read.objects.networkit_graphs import edges_from_networkit
-from wedgewise.read.objects.scipy_sparse import edges_from_sparse
+from wedgewise.read.objects.sparse_matrices import edges_from_graphblas, edges_from_sparse
 from wedgewise.read.objects.tables import edges_from_arrow, edges_from_pandas
 from wedgewise.stages import EdgeList
 from wedgewise.stages.labels import TextLabels

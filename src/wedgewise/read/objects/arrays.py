@@ -12,9 +12,7 @@ from numpy.typing import NDArray
 from wedgewise.errors import InputError
 from wedgewise.prepare.radix import changed
 from wedgewise.read.checks import first_outside, kept_type
-from wedgewise.read.objects.foreign import foreign
-from wedgewise.read.objects.masked import refuse_masked
-from wedgewise.read.objects.values import weights_of_pairs
+from wedgewise.read.objects.foreign import foreign, refuse_masked, weights_of_pairs
 from wedgewise.stages import EdgeList, Origin
 from wedgewise.stages.labels import TextLabels
 from wedgewise.stages.limits import MAX_LABEL

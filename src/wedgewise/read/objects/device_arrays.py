@@ -10,8 +10,7 @@ from wedgewise.errors import InputError
 from wedgewise.machine.gpu import Array, Device, find_device
 from wedgewise.read.checks import KEPT_DTYPES
 from wedgewise.read.objects.arrays import check_pairs, no_label
-from wedgewise.read.objects.foreign import foreign
-from wedgewise.read.objects.values import weights_of_pairs
+from wedgewise.read.objects.foreign import foreign, weights_of_pairs
 from wedgewise.stages import EdgeList, Origin
 from wedgewise.stages.limits import MAX_LABEL
 
@@ -44,30 +43,27 @@ def device_view(source: Any, device: Device) -> Array:
     return array
 
 
-def device_pairs(source: Any, device: Device) -> Array | None:
+def device_pairs(source: Any, device: Device) -> Array:
     """View an array of pairs on a CUDA device as a C-contiguous (k, 2) array of ``device.xp``.
 
-    None where the source lies on no CUDA device. The memory is the same where type and layout can stay; other layouts
-    and integer types are copied once, on the device.
+    The memory is the same where type and layout can stay; other layouts and integer types are copied once, on the
+    device.
     """
-    return _checked_pairs(device_view(source, device), device) if lies_on_cuda(source) else None
-
-
-def edges_from_device(source: Any, weights: Any = None) -> EdgeList:
-    """Wrap pairs that lie on a CUDA device and stay there; weights lie in the host's memory."""
-    device = find_device()
-    with device.memory():
-        pairs = _checked_pairs(device_view(source, device), device)
-    return EdgeList(pairs, Origin(NAME, "array"), weights=weights_of_pairs(weights, len(pairs), NAME))
-
-
-def _checked_pairs(array: Array, device: Device) -> Array:
+    array = device_view(source, device)
     check_pairs(array.dtype, array.shape, NAME)
     if array.dtype not in KEPT_DTYPES:
         array = array.astype(np.int32)
     pairs = device.xp.ascontiguousarray(array)
     _check_labels(pairs, device.xp)
     return pairs
+
+
+def edges_from_device(source: Any, weights: Any = None) -> EdgeList:
+    """Wrap pairs that lie on a CUDA device and stay there; weights lie in the host's memory."""
+    device = find_device()
+    with device.memory():
+        pairs = device_pairs(source, device)
+    return EdgeList(pairs, Origin(NAME, "array"), weights=weights_of_pairs(weights, len(pairs), NAME))
 
 
 def _check_labels(pairs: Array, xp: Any) -> None:

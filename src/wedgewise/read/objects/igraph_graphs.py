@@ -1,21 +1,18 @@
-"""igraph's graphs ⇄ edges: vertex order and isolated vertices stay."""
+"""igraph's graphs → edges: vertex order and isolated vertices stay."""
 
 from __future__ import annotations
 
 from itertools import chain
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from wedgewise.errors import InputError
-from wedgewise.read.objects.values import Weights, weights_of_pairs
+from wedgewise.read.objects.foreign import Weights, weights_of_pairs
 from wedgewise.stages import EdgeList, Origin
 from wedgewise.stages.labels import TextLabels
 from wedgewise.stages.limits import MAX_LABEL
-
-if TYPE_CHECKING:
-    pass
 
 NAME = "<igraph>"
 

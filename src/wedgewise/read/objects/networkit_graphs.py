@@ -1,19 +1,16 @@
-"""NetworKit's graphs ⇄ edges: node ids and isolated nodes stay."""
+"""NetworKit's graphs → edges: node ids and isolated nodes stay."""
 
 from __future__ import annotations
 
 from itertools import chain
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from wedgewise.errors import InputError
-from wedgewise.read.objects.values import Weights, keeps_values, weights_of_pairs
+from wedgewise.read.objects.foreign import Weights, keeps_values, weights_of_pairs
 from wedgewise.stages import EdgeList, Origin
-
-if TYPE_CHECKING:
-    pass
 
 NAME = "<networkit>"
 WEIGHTED_EDGE = np.dtype([("source", np.int64), ("target", np.int64), ("weight", np.float64)])

@@ -19,7 +19,7 @@ from wedgewise.machine.libraries import library
 from wedgewise.read.arrow import check_labels, choose_arrow_columns, choose_named_columns, edges_of_batches, label_kind
 from wedgewise.read.checks import finite_weights, interleave, kept_type
 from wedgewise.read.columns import ColumnChoice
-from wedgewise.read.objects.values import weights_of_pairs
+from wedgewise.read.objects.foreign import weights_of_pairs
 from wedgewise.stages import EdgeList, Origin
 from wedgewise.stages.labels import TextLabels
 from wedgewise.stages.limits import MAX_LABEL, Limits

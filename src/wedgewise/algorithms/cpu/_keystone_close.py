@@ -1,0 +1,239 @@
+"""What the kernels of `keystone` do with the rows of a: its ways to the common heads of two rows.
+
+A whole graph is three times the same block, whose hubs need no layout. What is found goes to the arrays in `Sinks`: to
+none in a count; to a, to b or to the arc a → b; to c, in the credits of a `Ledger`, and from there to the arcs a → c.
+The credits of three blocks take other ways (`_slice_credit`). What is None is compiled away.
+
+For a row a, marked in a bitmap, each arc a → b takes the cheapest way to the common heads c of a and of b:
+
+    b below the hubs               stream the row of b, test each head in a's bitmap, credit c or a spare entry
+    b a hub, a has few heads       test those few in b's bit row, credit c by the bit
+    b a hub, a has many            AND + POPCNT for b; for credits the bit rows of all such b are added column by
+                                   column, 512 columns and eight rows at a time, and c gets the sum of its column
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wedgewise.algorithms._contract import Counts
+from wedgewise.algorithms.cpu._keystone_credit import (
+    SPARE,
+    Ledger,
+    Marks,
+    add_to,
+    close_marked,
+    close_probed,
+    credit_columns,
+    take_bit_row,
+)
+from wedgewise.algorithms.cpu._keystone_hubs import Hubs, bit_row_at, empty_marks, marks_bytes, prefetch_hub
+from wedgewise.algorithms.cpu._keystone_rows import clear_row, find_in_row, mark_row, prefetch_rows
+from wedgewise.algorithms.cpu._records import Rows, Span, Stretch, first_in, row_at
+from wedgewise.algorithms.cpu._slice_credit import credit_row
+from wedgewise.algorithms.cpu._triples import Blocks3
+from wedgewise.machine.jit import helper, kernel
+from wedgewise.machine.primitives import MOST_ROWS, count_common_bits
+from wedgewise.stages import Ids
+
+ROWS_AT_ONCE = 1 << 10
+
+
+class BlockTask(NamedTuple):
+    """Three blocks, the hubs of jk, and how many arcs at the end of each row of ij close no triangle."""
+
+    blocks: Blocks3
+    hubs: Hubs
+    idle: np.uint64
+
+
+class Sinks(NamedTuple):
+    """The arrays that triangles are added to: by a, by b, by a → b, by b → c; by a → c, from the credits of c."""
+
+    by_row: NDArray[Any] | None = None
+    by_head: NDArray[Any] | None = None
+    by_arc: Ids | None = None
+    by_far_arc: Ids | None = None
+    by_last_arc: Ids | None = None
+
+
+def whole_graph(rows: Rows, hubs: Hubs) -> BlockTask:
+    """A graph with ids by rank as one task: the last arc of a row closes no triangle."""
+    return BlockTask(Blocks3(rows, rows, rows), hubs, np.uint64(1))
+
+
+def empty_rows() -> Ids:
+    """Where a thread lists the rows that it visits next."""
+    return np.empty(ROWS_AT_ONCE, np.uint32)
+
+
+def counting_workspace(columns: int) -> tuple[Marks, Ids]:
+    """What one thread needs to count: marks, and rows to be visited."""
+    return Marks(empty_marks(columns)), empty_rows()
+
+
+def counting_bytes(columns: int) -> int:
+    """What one thread takes to count."""
+    return marks_bytes(columns) + 4 * ROWS_AT_ONCE
+
+
+@helper
+def first_behind(row, begin, least, arc, layout):  # type: ignore[no-untyped-def]
+    """The first arc of a row, from `begin` on, to a head that bit rows may have: in a graph the one behind a → b."""
+    if layout is None:
+        return arc + np.uint64(1)
+    while begin < row.end and np.uint64(row.heads[begin]) < least:
+        begin += np.uint64(1)
+    return begin
+
+
+@helper
+def close_hubs(arcs, row, hubs, layout, own, credit, sinks):  # type: ignore[no-untyped-def]
+    """Triangles of the arcs of an a to hubs with its row in ik, which is marked unless short."""
+    first_column, marks_word = hubs.first_column, (hubs.first_column + hubs.pad) >> np.uint64(6)
+    begin, first, end = row.begin, row.begin, row.end
+    triangles, tests, taken = np.uint64(0), np.uint64(0), np.uint64(0)
+    for arc in range(arcs.begin, arcs.end):
+        prefetch_hub(arcs, arc, hubs, np.uint64(0))
+        b = np.uint64(arcs.heads[arc])
+        start, block, least = bit_row_at(hubs, b, layout)
+        begin = first_behind(row, begin, least, arc, layout)
+        if layout is not None and begin == end:
+            break
+        left = hubs.blocks - block
+        if end - begin <= left * hubs.ratio:
+            behind = Stretch(row.heads, begin, end)
+            found = close_probed(behind, first_column + (block << np.uint64(9)), hubs.bits, start, credit)
+        else:
+            word = block << np.uint64(3)
+            found = np.uint64(count_common_bits(own.marks, marks_word + word, hubs.bits, start, left))
+            if credit is not None:
+                first = begin if taken == np.uint64(0) else first
+                taken = take_bit_row(own, taken, start - word, block)
+        if credit is not None and taken == np.uint64(MOST_ROWS):
+            credit_columns(Stretch(row.heads, first, end), first_column, own.marks, marks_word, hubs.bits, taken, own)
+            taken = np.uint64(0)
+        add_to(sinks.by_head, b, found)
+        give_arc(sinks.by_arc, arc, found, hubs.layout)
+        triangles += found
+        tests += end - begin
+    if credit is not None and taken > np.uint64(0):
+        credit_columns(Stretch(row.heads, first, end), first_column, own.marks, marks_word, hubs.bits, taken, own)
+    return triangles, tests
+
+
+@helper
+def give_arc(by_arc, arc, found, layout):  # type: ignore[no-untyped-def]
+    """Add what an arc a → b has to it, where there is an array; an arc of a graph is in one task, and has no more."""
+    if by_arc is not None:
+        if layout is None:
+            by_arc[arc] = found
+        else:
+            by_arc[arc] += found
+
+
+@helper
+def find_active(blocks, begin, end, step, idle, active):  # type: ignore[no-untyped-def]
+    """Write the rows from `begin` on that have arcs to close and heads to close them with; how many there are."""
+    one, count = np.uint64(1), np.uint64(0)
+    near, far = blocks.ij.offsets, blocks.ik.offsets
+    for a in range(begin, end, step):
+        arcs = np.uint64(near[a + one]) - np.uint64(near[a])
+        active[count] = a
+        count += np.uint64(arcs > idle) & np.uint64(far[a + one] > far[a])
+    return count
+
+
+@helper
+def arcs_and_row(blocks, a, idle, layout):  # type: ignore[no-untyped-def]
+    """The arcs of a in ij that may close triangles, and its row in ik; in a graph both from one array."""
+    row = row_at(blocks.jk, a) if layout is None else row_at(blocks.ik, a)
+    arcs = row if layout is None else row_at(blocks.ij, a)
+    return Stretch(arcs.heads, arcs.begin, arcs.end - idle), row
+
+
+@helper
+def close_row(arcs, row, jk, hubs, own, sinks):  # type: ignore[no-untyped-def]
+    """Triangles of an a with these arcs in ij and this row in ik, by rows of block jk."""
+    zero, arc = np.uint64(0), arcs.begin
+    triangles, tests = zero, zero
+    marking = np.uint64(arcs.heads[arc]) < hubs.base or row.end - row.begin > hubs.ratio
+    if marking:
+        mark_row(row, hubs.pad, own.marks)
+    while arc < arcs.end and np.uint64(arcs.heads[arc]) < hubs.base:
+        b = np.uint64(arcs.heads[arc])
+        found, tested = close_marked(jk, b, hubs.pad, own, sinks.by_last_arc)
+        add_to(sinks.by_head, b, found)
+        give_arc(sinks.by_arc, arc, found, hubs.layout)
+        triangles += found
+        tests += tested
+        arc += np.uint64(1)
+    found, tested = close_hubs(Stretch(arcs.heads, arc, arcs.end), row, hubs, hubs.layout, own, own.credit, sinks)
+    if marking:
+        clear_row(row, hubs.pad, own.marks)
+    return triangles + found, tests + tested
+
+
+@helper
+def close_pair(row, rows, base, credit, sinks):  # type: ignore[no-untyped-def]
+    """The same for a row of two arcs of a graph, which is not worth marking."""
+    b, c = np.uint64(row.heads[row.begin]), row.heads[row.begin + np.uint64(1)]
+    triangles, tests = find_in_row(rows, b, c)
+    last = min(np.uint64(rows.offsets[b]) + tests, np.uint64(len(rows.heads))) - np.uint64(1)
+    add_to(credit, np.uint64(SPARE) + np.uint64(c), triangles)
+    add_to(sinks.by_head, b, triangles)
+    give_arc(sinks.by_arc, row.begin, triangles, None)
+    add_to(sinks.by_last_arc, last, triangles & np.uint64(b < base))
+    return triangles, tests
+
+
+@helper
+def move_credits(row, credit, by_far_arc):  # type: ignore[no-untyped-def]
+    """Move the credits of a row to its arcs, where there is an array for them."""
+    if by_far_arc is not None:
+        for arc in range(row.begin, row.end):
+            position = np.uint64(SPARE) + np.uint64(row.heads[arc])
+            by_far_arc[arc] += credit[position]
+            credit[position] = np.uint32(0)
+
+
+@helper
+def close_vertex(arcs, row, jk, hubs, layout, own, credit, sinks):  # type: ignore[no-untyped-def]
+    """Triangles and tests of an a; where there are credits, c is credited."""
+    if layout is None:
+        if row.end - row.begin == np.uint64(2):
+            found, tests = close_pair(row, jk, hubs.base, credit, sinks)
+        else:
+            found, tests = close_row(arcs, row, jk, hubs, own, sinks)
+        move_credits(row, credit, sinks.by_far_arc)
+        return found, tests
+    if credit is not None:
+        return credit_row(arcs, row, jk, hubs, own, sinks.by_far_arc)
+    return close_row(arcs, row, jk, hubs, own, sinks)
+
+
+@kernel
+def close_range(task: BlockTask, span: Span, own: Marks | Ledger, active: Ids, sinks: Sinks) -> Counts:
+    """Triangles with a in the span; credits to c stay with the thread, or are moved to a → c after each row.
+
+    Where they stay in a task of three blocks, how many triangles there are is seen there.
+    """
+    one, blocks, hubs = np.uint64(1), task.blocks, task.hubs
+    step, stretch = np.uint64(span.shares), np.uint64(len(active)) * np.uint64(span.shares)
+    triangles, tests = np.uint64(0), np.uint64(0)
+    for first in range(first_in(span), np.uint64(span.end), stretch):
+        last = min(np.uint64(first) + stretch, np.uint64(span.end))
+        count = find_active(blocks, np.uint64(first), last, step, task.idle, active)
+        for number in range(count):
+            soon = np.uint64(active[min(np.uint64(number) + one, count - one)])
+            prefetch_rows(row_at(blocks.ij, soon), hubs.base, blocks.jk, sinks.by_last_arc)
+            a = np.uint64(active[number])
+            arcs, row = arcs_and_row(blocks, a, task.idle, hubs.layout)
+            found, tested = close_vertex(arcs, row, blocks.jk, hubs, hubs.layout, own, own.credit, sinks)
+            add_to(sinks.by_row, a, found)
+            triangles += found
+            tests += tested
+    return triangles, tests

@@ -1,0 +1,272 @@
+"""Blocks in memory, as many as fit.
+
+    BlockCache      for tasks one after the other, known beforehand: the block to give up is the one needed last
+    SharedBlocks    for threads that take tasks at the same time, on the host or on a device
+    RecentBlocks    for tasks that nobody knows beforehand: the block to give up is the one not used for longest
+
+With `SharedBlocks` a task takes all of its blocks, and the memory for its work, in one step, and gives them back so.
+While it waits for memory it holds nothing, so that no two tasks can wait for each other. Blocks that no task holds stay
+as far as they fit; the first to go is the one with the fewest tasks to come, and of those the one that was used least
+recently.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from wedgewise.run.memory import BlockSource, Pair, TaskMemory, pairs_of_task
+from wedgewise.stages.blocks import Block, Task, Triple
+
+Held = TypeVar("Held")
+
+
+def triple_of(blocks: Mapping[Pair, Block], task: Task) -> Triple:
+    """The blocks of a task as it takes them."""
+    return Triple(blocks[task.i, task.j], blocks[task.i, task.k], blocks[task.j, task.k])
+
+
+class BlockCache(Generic[Held]):
+    """The blocks of one step after the other (Belady's rule, which no other can beat).
+
+    Parameters
+    ----------
+    read : reads a block
+    bytes_of : what a block takes
+    wanted : the blocks of every step, in their order
+
+    Attributes
+    ----------
+    held_bytes, read_bytes : of what is held, and of all that was read
+    """
+
+    def __init__(
+        self, read: Callable[[Pair], Held], bytes_of: Callable[[Pair], int], wanted: Sequence[set[Pair]]
+    ) -> None:
+        self._read, self._bytes_of, self._wanted = read, bytes_of, wanted
+        self._held: dict[Pair, Held] = {}
+        self._finished: list[Pair] = []  # of what is held: no step needs it any more
+        self.held_bytes = self.read_bytes = 0
+        self._uses: dict[Pair, list[int]] = {}  # numbers of steps, the next one last
+        for step in range(len(wanted) - 1, -1, -1):
+            for pair in wanted[step]:
+                self._uses.setdefault(pair, []).append(step)
+
+    def blocks(self, step: int, limit_bytes: int) -> Mapping[Pair, Held]:
+        """The blocks of a step, and others; all that are held take no more than `limit_bytes` bytes."""
+        wanted = self._wanted[step]
+        missing = wanted - self._held.keys()
+        needed = sum(map(self._bytes_of, missing))
+        self._evict_for(wanted, limit_bytes - needed)
+        for pair in missing:
+            self._held[pair] = self._read(pair)
+        self.held_bytes += needed
+        self.read_bytes += needed
+        for pair in wanted:
+            self._uses[pair].pop()
+            if not self._uses[pair]:
+                self._finished.append(pair)
+        return self._held
+
+    def _evict_for(self, wanted: set[Pair], limit_bytes: int) -> None:
+        """Give up what no step needs any more, and then what is needed last, until what is held fits."""
+        for pair in self._finished:
+            self._give_up(pair)
+        self._finished.clear()
+        while self.held_bytes > limit_bytes:
+            self._give_up(max(self._held.keys() - wanted, key=lambda pair: self._uses[pair][-1]))
+
+    def _give_up(self, pair: Pair) -> None:
+        del self._held[pair]
+        self.held_bytes -= self._bytes_of(pair)
+
+
+@dataclass(slots=True)
+class _Slot(Generic[Held]):
+    """A block that is there, or on its way; `holders` are the tasks that have it."""
+
+    nbytes: int
+    holders: int = 0
+    value: Held | None = None
+    failed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Lease(Generic[Held]):
+    """What a task holds: blocks by pairs of parts, none any more once it is released, and bytes for its work."""
+
+    blocks: dict[Pair, Held]
+    work_bytes: int
+
+
+class SharedBlocks(Generic[Held]):
+    """Blocks within a budget.
+
+    Parameters
+    ----------
+    budget : bytes that blocks and work may take together
+    size_of : the bytes of a block
+    load : brings a block here; called by the thread that needs it, for several blocks at once
+    uses : how many tasks to come need each block
+    """
+
+    def __init__(
+        self, budget: int, size_of: Callable[[Pair], int], load: Callable[[Pair], Held], uses: Mapping[Pair, int]
+    ) -> None:
+        self.budget = budget
+        self.peak = 0
+        self._size_of, self._load, self._uses = size_of, load, uses
+        self._slots: dict[Pair, _Slot[Held]] = {}  # least recently used first
+        self._taken = 0
+        self._holders = 0
+        self._stopped = False
+        self._changed = threading.Condition()
+
+    def lease(self, pairs: set[Pair], work_bytes: int, *, wait: bool = True) -> Lease[Held] | None:
+        """Blocks and memory for work; None where there is too little now, or, having waited, where there never will be.
+
+        None also after `stop`. What `load` raises comes out here, and nothing is held then.
+        """
+        while True:
+            mine = self._reserve(pairs, work_bytes, wait)
+            if mine is None:
+                return None
+            self._bring(pairs, mine, work_bytes)
+            blocks = self._gathered(pairs, work_bytes)
+            if blocks is not None:
+                return Lease(blocks, work_bytes)
+
+    def release(self, lease: Lease[Held]) -> None:
+        """Give everything back."""
+        pairs = tuple(lease.blocks)
+        lease.blocks.clear()
+        self._give_back(pairs, lease.work_bytes)
+
+    def shrink(self, budget: int) -> int:
+        """Halve a budget that was found to be too much, unless another thread did; give up what is beyond it."""
+        with self._changed:
+            if self.budget == budget:
+                self.budget //= 2
+                self._evict(self.budget)
+                self._changed.notify_all()
+            return self.budget
+
+    def clear(self) -> None:
+        """Give everything up; nobody uses any of it any more."""
+        with self._changed:
+            self._slots.clear()
+
+    def stop(self) -> None:
+        """Let nobody wait any more."""
+        with self._changed:
+            self._stopped = True
+            self._changed.notify_all()
+
+    def _reserve(self, pairs: set[Pair], work_bytes: int, wait: bool) -> list[Pair] | None:
+        """Hold the blocks, those that are not there too; which ones the caller has to load."""
+        with self._changed:
+            while not self._evict_for(pairs, work_bytes):
+                if not wait or self._stopped or self._holders == 0:
+                    return None
+                self._changed.wait()
+            mine = [pair for pair in sorted(pairs) if pair not in self._slots]
+            for pair in mine:
+                self._slots[pair] = _Slot(self._size_of(pair))
+                self._taken += self._slots[pair].nbytes
+            for pair in pairs:
+                slot = self._slots[pair] = self._slots.pop(pair)
+                slot.holders += 1
+            self._taken += work_bytes
+            self._holders += 1
+            self.peak = max(self.peak, self._taken)
+            return mine
+
+    def _bring(self, pairs: set[Pair], mine: list[Pair], work_bytes: int) -> None:
+        """Load what only this thread has to load; other threads may hold it already, and wait."""
+        for number, pair in enumerate(mine):
+            try:
+                value = self._load(pair)
+            except BaseException:
+                with self._changed:
+                    for missing in mine[number:]:
+                        self._slots[missing].failed = True
+                self._give_back(pairs, work_bytes)
+                raise
+            with self._changed:
+                self._slots[pair].value = value
+                self._changed.notify_all()
+
+    def _gathered(self, pairs: set[Pair], work_bytes: int) -> dict[Pair, Held] | None:
+        """The blocks once all have come; None, holding nothing, where another thread could not load one."""
+        with self._changed:
+            slots = {pair: self._slots[pair] for pair in pairs}
+            while any(slot.value is None and not slot.failed for slot in slots.values()):
+                self._changed.wait()
+            found = {pair: slot.value for pair, slot in slots.items() if slot.value is not None}
+        if len(found) == len(pairs):
+            return found
+        self._give_back(pairs, work_bytes)
+        return None
+
+    def _give_back(self, pairs: Iterable[Pair], work_bytes: int) -> None:
+        with self._changed:
+            for pair in pairs:
+                slot = self._slots[pair]
+                slot.holders -= 1
+                if slot.failed and slot.holders == 0:
+                    self._drop(pair)
+            self._taken -= work_bytes
+            self._holders -= 1
+            self._evict(self.budget)
+            self._changed.notify_all()
+
+    def _evict_for(self, pairs: set[Pair], work_bytes: int) -> bool:
+        """Give up blocks until what is missing fits, and none where it would not; whether it does."""
+        if any(slot.failed for pair in pairs if (slot := self._slots.get(pair)) is not None):
+            return False
+        missing = work_bytes + sum(self._size_of(pair) for pair in pairs if pair not in self._slots)
+        idle = sum(slot.nbytes for pair, slot in self._slots.items() if slot.holders == 0 and pair not in pairs)
+        if self._taken - idle + missing > self.budget:
+            return False
+        self._evict(self.budget - missing, pairs)
+        return True
+
+    def _evict(self, most: int, but: set[Pair] | frozenset[Pair] = frozenset()) -> None:
+        """Give up blocks that nobody holds until no more than `most` bytes are taken, as far as there are any."""
+        while self._taken > most:
+            idle = [pair for pair, slot in self._slots.items() if slot.holders == 0 and pair not in but]
+            if not idle:
+                return
+            self._drop(min(idle, key=lambda pair: self._uses.get(pair, 0)))
+
+    def _drop(self, pair: Pair) -> None:
+        self._taken -= self._slots.pop(pair).nbytes
+
+
+class RecentBlocks:
+    """Blocks in memory; the one that was not used for longest goes first, since nobody knows the tasks to come."""
+
+    def __init__(self, source: BlockSource, memory: TaskMemory) -> None:
+        self._source, self._memory = source, memory
+        self._held: dict[Pair, Block] = {}  # the last used one last
+
+    def triple(self, task: Task, limit_bytes: int) -> Triple:
+        """The blocks of a task; all that are held take no more than `limit_bytes` bytes."""
+        wanted = pairs_of_task(task)
+        for pair in wanted & self._held.keys():
+            self._held[pair] = self._held.pop(pair)
+        self._evict_for(wanted, limit_bytes)
+        for pair in wanted - self._held.keys():
+            self._held[pair] = self._source.block(*pair, threads=self._memory.threads)
+        return triple_of(self._held, task)
+
+    def _evict_for(self, wanted: set[Pair], limit_bytes: int) -> None:
+        """Give up blocks until the wanted ones fit."""
+        taken = sum(self._memory.block(pair) for pair in wanted | self._held.keys())
+        for pair in [pair for pair in self._held if pair not in wanted]:
+            if taken <= limit_bytes:
+                return
+            del self._held[pair]
+            taken -= self._memory.block(pair)

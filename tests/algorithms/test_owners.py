@@ -1,0 +1,608 @@
+"""Per-vertex counts and per-edge supports by owner: exact, each triangle once per vertex and edge, within the room."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tracemalloc
+import weakref
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from functools import cache
+from itertools import cycle, islice, pairwise, product
+from math import comb
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from helpers.block_matrices import WIDER, Matrix, ascending, block_of, scattered, triple_of, unordered
+from helpers.cut_graphs import oriented
+from helpers.graphs import LOCAL_FORMS, MOST_EDGES, TRUTHS, LocalForm, fixture_pairs, of_fit_size, random_pairs
+from helpers.stores import interpret_kernels
+from numpy.typing import NDArray
+
+import wedgewise as ww
+from wedgewise import generate
+from wedgewise.algorithms import _ranges, find
+from wedgewise.algorithms._contract import SliceMethod, TripleShape, Work
+from wedgewise.algorithms._passes import Partial, run_pass
+from wedgewise.algorithms.cpu import _slice_tasks, _slice_triangles, _triples
+from wedgewise.errors import MemoryLimitError, PreconditionError, VerificationError
+from wedgewise.machine.jit import JIT_DISABLED
+from wedgewise.prepare.cut_blocks import blocks_of
+from wedgewise.run import outofcore, sliced_answer
+from wedgewise.run.block_caches import BlockCache
+from wedgewise.run.sliced_answer import SLICE_TYPES, AnswerSlice, SlicedAnswer, slices_of
+from wedgewise.stages.blocks import Block, Blocks, Hashed, Partition, Rectilinear, Triple
+from wedgewise.stages.tasks import Counts, tasks_of
+from wedgewise.store.build import write_store
+from wedgewise.store.open import Store
+
+Matrices = tuple[Matrix, Matrix, Matrix]
+Numbers = NDArray[Any]
+
+QUESTIONS = ("triangles", "edge_support")
+WAYS: tuple[dict[str, int | str], ...] = tuple(
+    {"hubs": count, "probe_ratio": ratio} for count, ratio in product((-1, 0, 7, 2**31 - 1), (0, 2, 2**31 - 1))
+)
+ROOMY = 1 << 40
+FORMS = [form for form in LOCAL_FORMS if form.stream.pairs_count < MOST_EDGES]
+ROWS, COLUMNS = (12, 530) if JIT_DISABLED else (70, 1300)  # two and three blocks of 512 columns
+
+for_both = pytest.mark.parametrize("computes", QUESTIONS)
+for_every_role = pytest.mark.parametrize("role", [0, 1, 2])
+for_every_way = pytest.mark.parametrize("way", WAYS, ids=lambda way: "-".join(map(str, way.values())))
+
+
+def apart(density: float) -> Matrices:
+    return (
+        scattered(1, ROWS, ROWS + 9, density),
+        scattered(2, ROWS, COLUMNS, density),
+        scattered(3, ROWS + 9, COLUMNS, density),
+    )
+
+
+def one_part(density: float) -> Matrices:
+    matrix = ascending(1, ROWS * 3, density)
+    return matrix, matrix, matrix
+
+
+def one_part_unordered(density: float) -> Matrices:
+    matrix = unordered(1, ROWS * 3, density)
+    return matrix, matrix, matrix
+
+
+def first_two_alike(density: float) -> Matrices:
+    far = scattered(2, ROWS, COLUMNS, density)
+    return ascending(1, ROWS, density), far, far
+
+
+def last_two_alike(density: float) -> Matrices:
+    near = scattered(2, ROWS, ROWS * 3, density)
+    return near, near, ascending(1, ROWS * 3, density)
+
+
+def last_two_alike_unordered(density: float) -> Matrices:
+    near = scattered(2, ROWS, ROWS * 3, density)
+    return near, near, unordered(1, ROWS * 3, density)
+
+
+def staircase(density: float) -> Matrices:
+    """Rows of jk begin one after the other, and so do their bit rows."""
+    columns, begins = 1300, np.arange(ROWS) * 1300 // ROWS
+    jk = scattered(3, ROWS, columns, 0.4) & (np.arange(columns) >= begins[:, None])
+    return scattered(1, ROWS, ROWS, max(density, 0.2)), scattered(2, ROWS, columns, max(density, 0.2)), jk
+
+
+SHAPES = (staircase, apart, one_part, one_part_unordered, first_two_alike, last_two_alike, last_two_alike_unordered)
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """Three blocks, and the triangles of each of their arcs, as matrices."""
+
+    triple: Triple
+    of_arcs: tuple[Numbers, Numbers, Numbers]
+
+    @classmethod
+    def of(cls, matrices: Matrices) -> Known:
+        """By products."""
+        ij, ik, jk = (matrix.astype(np.float64) for matrix in matrices)  # exact below 2^53
+        return cls(triple_of(matrices), (ij * (ik @ jk.T), ik * (ij @ jk), jk * (ij.T @ ik)))
+
+    def expected(self, computes: str, role: int) -> Numbers:
+        """What the triangles give in a role."""
+        if computes == "edge_support":
+            block = (self.triple.ij, self.triple.ik, self.triple.jk)[role]
+            rows = np.repeat(np.arange(block.rows), np.diff(block.offsets.tolist()))
+            return self.of_arcs[role][rows, block.heads]
+        return np.asarray(self.of_arcs[role // 2].sum(axis=1 if role == 0 else 0))
+
+
+@cache
+def known(shape: Callable[[float], Matrices], density: float) -> Known:
+    return Known.of(shape(density))
+
+
+def answer(computes: str) -> SliceMethod:
+    return find("keystone", "cpu").sliced[computes]
+
+
+def empty_slice(triple: Triple, computes: str, role: int) -> Numbers:
+    vertices = (triple.ij.rows, triple.jk.rows, triple.jk.columns)[role]
+    arcs = (triple.ij.m, triple.ik.m, triple.jk.m)[role]
+    return np.zeros(vertices if computes == "triangles" else arcs, SLICE_TYPES[computes])
+
+
+def run(work: Work, workers: int = 1) -> tuple[int, int]:
+    """All ranges, in turn in the workspaces of so many workers: triangles and tests."""
+    triangles = tests = 0
+    for step in work.passes:
+        ranges = list(pairwise(step.bounds.tolist()))
+        spaces = [step.workspace() for _ in range(min(workers, len(ranges)))]
+        for (begin, end), workspace in zip(ranges, islice(cycle(spaces), len(ranges)), strict=True):
+            found, tested = step.run(begin, end, workspace)
+            triangles, tests = triangles + int(found), tests + int(tested)
+    return triangles, tests
+
+
+def filled_by(
+    triple: Triple, computes: str, role: int, way: dict[str, int | str] | None = None, workers: int = 1
+) -> Numbers:
+    """What a role of a task is given, whose triangles add up."""
+    filled = empty_slice(triple, computes, role)
+    triangles, _ = run(answer(computes).prepare(triple, role, filled, find("keystone", "cpu").settings(way)), workers)
+    assert triangles == int(filled.sum())
+    return filled
+
+
+@for_both
+@for_every_role
+@for_every_way
+@pytest.mark.parametrize("shape", SHAPES, ids=lambda shape: shape.__name__)
+def test_roles_have_what_products_say(
+    computes: str, role: int, way: dict[str, int | str], shape: Callable[[float], Matrices]
+) -> None:
+    for density in (0.05,) if JIT_DISABLED else (0.02, 0.4):
+        made = known(shape, density)
+        assert np.array_equal(filled_by(made.triple, computes, role, way), made.expected(computes, role))
+
+
+@for_both
+@for_every_role
+def test_slices_are_added_to(computes: str, role: int) -> None:
+    triple, due = known(apart, 0.1).triple, known(apart, 0.1).expected(computes, role)
+    filled = empty_slice(triple, computes, role)
+    filled += np.arange(len(filled), dtype=filled.dtype)
+    for _ in range(2):
+        run(answer(computes).prepare(triple, role, filled, find("keystone", "cpu").settings(None)))
+    np.testing.assert_array_equal(filled, np.arange(len(filled)) + 2 * due)
+    assert due.any()
+
+
+@pytest.mark.deep  # wide offsets are kernels of their own, to be compiled
+@for_both
+@for_every_role
+@pytest.mark.parametrize("widths", WIDER)
+def test_offsets_may_have_any_width(computes: str, role: int, widths: Any) -> None:
+    matrices = apart(0.1)
+    triple = Triple(*(block_of(matrix, width) for matrix, width in zip(matrices, widths, strict=True)))
+    assert np.array_equal(filled_by(triple, computes, role), known(apart, 0.1).expected(computes, role))
+
+
+@for_both
+@for_every_role
+@pytest.mark.parametrize("empty", [0, 1, 2])
+def test_a_block_without_arcs_gives_nothing(computes: str, role: int, empty: int) -> None:
+    matrices = [*apart(0.2)]
+    matrices[empty] = np.zeros_like(matrices[empty])
+    assert not filled_by(Triple(*map(block_of, matrices)), computes, role).any()
+
+
+@for_both
+@for_every_role
+@pytest.mark.parametrize("sizes", [(0, 5, 5), (5, 0, 5), (5, 5, 0), (1, 1, 1), (1, 1, 513), (3, 2, 512)])
+def test_parts_of_few_ids(computes: str, role: int, sizes: tuple[int, int, int]) -> None:
+    i, j, k = sizes
+    full = np.ones((i, j), np.bool_), np.ones((i, k), np.bool_), np.ones((j, k), np.bool_)
+    due = Known.of(full)
+    for way in WAYS[1::4]:
+        assert np.array_equal(filled_by(due.triple, computes, role, way), due.expected(computes, role))
+
+
+@for_both
+@for_every_role
+@pytest.mark.parametrize("workers", [1, 2, 5])
+def test_ranges_and_workers_change_nothing(
+    computes: str, role: int, workers: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_triples, "TASK_ARCS", 3 if JIT_DISABLED else 10)
+    monkeypatch.setattr(_ranges, "TASK_ARCS", 3 if JIT_DISABLED else 10)
+    monkeypatch.setattr(_slice_triangles, "TASK_IDS", 7)
+    monkeypatch.setattr(_slice_tasks, "ROWS_AT_ONCE", 3)
+    for shape in SHAPES:
+        made = known(shape, 0.4 if JIT_DISABLED else 0.1)
+        triple = made.triple
+        work = answer(computes).prepare(
+            triple, role, empty_slice(triple, computes, role), find("keystone", "cpu").settings(None)
+        )
+        assert all(len(step.bounds) > 2 and (np.diff(step.bounds) > 0).all() for step in work.passes)
+        assert np.array_equal(filled_by(triple, computes, role, None, workers), made.expected(computes, role))
+
+
+@pytest.mark.compiled
+@pytest.mark.parametrize("computes", QUESTIONS)
+def test_a_row_may_have_more_hubs_than_are_summed_at_once(computes: str) -> None:
+    full = np.ones((2, 9000), np.bool_), np.ones((2, 530), np.bool_), np.ones((9000, 530), np.bool_)
+    full[2][::3, :520] = False
+    way: dict[str, int | str] = {"hubs": 2**31 - 1, "probe_ratio": 0}
+    due = Known.of(full)
+    for role in (1, 2):
+        assert np.array_equal(filled_by(due.triple, computes, role, way), due.expected(computes, role))
+
+
+@for_both
+@for_every_role
+@pytest.mark.parametrize("threads", [1, 3])
+@pytest.mark.parametrize("wide", [False, True])
+@pytest.mark.parametrize("density", [0.01, 0.4])
+def test_memory_is_as_said(
+    computes: str, role: int, threads: int, wide: bool, density: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    i, j, k = (60, 70, 300) if JIT_DISABLED else (700, 800, 1500)
+    matrices = scattered(1, i, j, density), scattered(2, i, k, density), scattered(3, j, k, density)
+    triple, knobs = triple_of(matrices), find("keystone", "cpu").settings(None)
+    if wide:
+        triple = replace(triple, jk=block_of(matrices[2], np.uint64))
+        monkeypatch.setattr(_triples, "WIDE_ARCS", 1)
+    filled = empty_slice(triple, computes, role)
+    run(answer(computes).prepare(triple, role, filled, knobs))  # kernels are loaded
+    arcs = triple.ij.m, triple.ik.m, triple.jk.m
+    said = answer(computes).bytes_needed(TripleShape(i, j, k, *arcs), role, threads, knobs)
+    tracemalloc.start()
+    try:
+        work = answer(computes).prepare(triple, role, filled, knobs)
+        spaces = [step.workspace() for step in work.passes for _ in range(threads)]
+        taken = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert len(spaces) == threads * len(work.passes)
+    assert taken <= said + (1 << 14)  # and small objects
+    assert said < 20 * sum(arcs) + threads * 100 * (i + j + k) + (1 << 21)
+
+
+@for_both
+def test_look_ups_are_those_of_about_three_counts(computes: str) -> None:
+    """Exactly three for vertices; for arcs, the third role asks other rows."""
+    knobs = find("keystone", "cpu").settings(None)
+    counting = find("keystone", "cpu").triples_on_cpu("count")
+    counted = owned = 0
+    for task in tasks_of(PARTITIONS["rectilinear 3"]):
+        triple = HELD["rectilinear 3"].blocks.triple(task)
+        counted += run(counting.prepare(triple, knobs, 0, 1))[1]
+        for role in range(3):
+            owned += run(answer(computes).prepare(triple, role, empty_slice(triple, computes, role), knobs))[1]
+    assert counted > 0
+    assert owned == 3 * counted if computes == "triangles" else 2 * counted < owned < 6 * counted
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """Blocks in memory as a source of blocks."""
+
+    blocks: Blocks
+
+    @property
+    def partition(self) -> Partition:
+        return self.blocks.partition
+
+    @property
+    def counts(self) -> Counts:
+        return Counts.of(self.blocks)
+
+    def block(self, row: int, column: int, /, *, threads: int = 1) -> Block:
+        return self.blocks.blocks[row, column]
+
+
+def by_id(source: Held | Store, computes: str, threads: int = 1) -> Numbers:
+    """All slices put together: by id; or a row (tail, head, support) for each arc, ascending."""
+    owning = SlicedAnswer(source, computes, available_bytes=ROOMY, threads=threads)
+    found = list(owning.compute(owning.slices))
+    assert [owner for owner, _ in found] == list(owning.slices)
+    partition = source.partition
+    if computes == "triangles":
+        whole = np.zeros(partition.n, np.uint64)
+        for owner, numbers in found:
+            assert owner.part is not None
+            whole[partition.ids(owner.part)] = numbers
+        return whole
+    rows = []
+    for owner, numbers in found:
+        assert owner.pair is not None
+        block = source.block(*owner.pair)
+        tails = partition.ids(owner.pair[0])[np.repeat(np.arange(block.rows), np.diff(block.offsets.tolist()))]
+        rows.append(np.stack([tails, partition.ids(owner.pair[1])[block.heads], numbers], axis=1))
+    whole = np.concatenate(rows).astype(np.int64)
+    return whole[np.lexsort((whole[:, 1], whole[:, 0]))]
+
+
+def totals(numbers: Numbers) -> int:
+    """The sum of what `by_id` returns."""
+    return int((numbers if numbers.ndim == 1 else numbers[:, 2]).sum())
+
+
+GRAPH = oriented(generate.kronecker(6 if JIT_DISABLED else 11, seed=4).pairs(), 1 << (6 if JIT_DISABLED else 11))
+N = GRAPH.n
+PARTITIONS: dict[str, Rectilinear | Hashed] = {
+    "rectilinear 1": Rectilinear(np.array([0, N], np.int64)),
+    "rectilinear 3": Rectilinear(np.array([0, N // 2, N - N // 8, N], np.int64)),
+    "with empty parts": Rectilinear(np.array([0, 0, N // 3, N // 3, N - 1, N, N], np.int64)),
+    "hashed 2": Hashed(N, 2),
+    "hashed 3": Hashed(N, 3),
+    "hashed 5": Hashed(N, 5),
+}
+HELD = {name: Held(blocks_of(GRAPH, partition)) for name, partition in PARTITIONS.items()}
+WHOLE = {computes: by_id(HELD["rectilinear 1"], computes) for computes in QUESTIONS}
+
+
+@for_both
+@pytest.mark.parametrize("name", PARTITIONS)
+@pytest.mark.parametrize("threads", [1, pytest.param(2, marks=pytest.mark.deep), 5])
+def test_parts_and_threads_change_nothing(
+    computes: str, name: str, threads: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_triples, "TASK_ARCS", 60)
+    monkeypatch.setattr(_ranges, "TASK_ARCS", 60)
+    np.testing.assert_array_equal(by_id(HELD[name], computes, threads), WHOLE[computes])
+    assert totals(WHOLE["triangles"]) == totals(WHOLE["edge_support"]) > 0
+
+
+@pytest.mark.parametrize("form", FORMS, ids=lambda form: form.stream.name)
+@pytest.mark.parametrize("partition", ["rectilinear", "hashed"])
+def test_closed_forms(form: LocalForm, partition: str) -> None:
+    graph = oriented(form.stream.pairs(), form.stream.n)
+    cuts = np.array([0, graph.n // 4, graph.n // 4, graph.n - graph.n // 3, graph.n], np.int64)
+    held = Held(blocks_of(graph, Rectilinear(cuts) if partition == "rectilinear" else Hashed(graph.n, 3)))
+    rows = by_id(held, "edge_support")
+    degrees = np.bincount(rows[:, :2].ravel(), minlength=graph.n)
+    assert by_id(held, "triangles").tolist() == [form.of_vertex(d) if d else 0 for d in degrees.tolist()]
+    assert rows[:, 2].tolist() == [form.of_edge(*degrees[[u, v]].tolist()) for u, v, _ in rows.tolist()]
+
+
+@pytest.mark.parametrize("by", ["classes", "indegree", "collective"])
+def test_ids_in_no_order(by: str) -> None:
+    pairs = generate.kronecker(6 if JIT_DISABLED else 9, seed=5).pairs()
+    graph = oriented(pairs, 1 << (6 if JIT_DISABLED else 9), by)
+    held = Held(blocks_of(graph, Hashed(graph.n, 2)))
+    total = 3 * ww.count(pairs)
+    assert totals(by_id(held, "triangles")) == totals(by_id(held, "edge_support")) == total > 0
+    found, due = (np.sort(numbers[numbers > 0]) for numbers in (by_id(held, "triangles"), ww.triangles(pairs)))
+    assert np.array_equal(found, due)
+
+
+@pytest.mark.parametrize("scheme", ["rectilinear", "hashed"])
+@pytest.mark.parametrize("parts", [1, 2, 3, 5])
+@pytest.mark.parametrize("name", of_fit_size("karate", "lesmis", "jazz", "atlas_union"))
+def test_stores_have_the_answers_of_their_graphs(tmp_path: Path, name: str, parts: int, scheme: str) -> None:
+    store = write_store(fixture_pairs(name), tmp_path / "store", parts=parts, scheme=scheme)
+    graph = ww.Graph(fixture_pairs(name))
+    vertex_of = store.vertex_of()
+    found = np.empty(graph.n, np.uint64)
+    found[vertex_of] = by_id(store, "triangles")
+    np.testing.assert_array_equal(found, ww.triangles(graph))
+    rows = by_id(store, "edge_support")
+    edges = np.sort(vertex_of[rows[:, :2]].astype(np.int64), axis=1)
+    order = np.lexsort((edges[:, 1], edges[:, 0]))
+    np.testing.assert_array_equal(edges[order], graph.edges)
+    np.testing.assert_array_equal(rows[order, 2], ww.edge_support(graph))
+    assert rows[:, 2].sum() == found.sum() == 3 * TRUTHS[name]["triangles"]
+
+
+@for_both
+def test_empty_graphs_have_slices_too(tmp_path: Path, computes: str) -> None:
+    for number, pairs in enumerate((np.empty((0, 2), np.int64), np.array([[3, 3]]), np.array([[0, 1]]))):
+        for parts in (1, 3):
+            store = write_store(pairs, tmp_path / f"{number}-{parts}", parts=parts)
+            assert totals(by_id(store, computes)) == 0
+
+
+def test_owners_are_parts_or_blocks() -> None:
+    cuts = Rectilinear(np.array([0, 1, 2, 3], np.int64))
+    assert slices_of(cuts, "triangles") == tuple(AnswerSlice(part, part=part) for part in range(3))
+    pairs = [owner.pair for owner in slices_of(cuts, "edge_support")]
+    assert pairs == [(0, 0), (0, 1), (0, 2), (1, 2), (1, 1), (2, 2)]
+    of_hashed = slices_of(Hashed(9, 3), "edge_support")
+    assert {owner.pair for owner in of_hashed} == set(product(range(3), repeat=2))
+    assert [owner.number for owner in of_hashed] == list(range(9))
+
+
+@for_both
+def test_some_owners_in_any_order(computes: str) -> None:
+    owning = SlicedAnswer(HELD["rectilinear 3"], computes, available_bytes=ROOMY)
+    whole = dict(owning.compute(owning.slices))
+    told: list[tuple[str, int, int]] = []
+    some = [owning.slices[2], owning.slices[0]]
+    for owner, numbers in owning.compute(some, lambda *progress: told.append(progress)):
+        np.testing.assert_array_equal(numbers, whole[owner])
+    assert told == [(computes, step + 1, len(told)) for step in range(len(told))]
+    assert told
+    assert list(owning.compute([])) == []
+
+
+@for_both
+def test_work_can_be_ended_between_tasks(computes: str) -> None:
+    def progress(_stage: str, done: int, _total: int) -> None:
+        if done == 3:
+            raise KeyboardInterrupt
+
+    owning = SlicedAnswer(HELD["hashed 3"], computes, available_bytes=ROOMY)
+    with pytest.raises(KeyboardInterrupt):
+        list(owning.compute(owning.slices, progress))
+
+
+def refused(owning: SlicedAnswer) -> int:
+    """What a refusal says that is needed."""
+    with pytest.raises(MemoryLimitError, match=r"take [\d,]+ bytes and 0 are left; raise the limit, or part") as short:
+        owning.check_fits()
+    return int(str(short.value).partition(" take ")[2].partition(" ")[0].replace(",", ""))
+
+
+@for_both
+@pytest.mark.parametrize("name", ["rectilinear 3", "with empty parts", "hashed 3"])
+def test_the_least_room_is_enough_and_less_is_refused(computes: str, name: str) -> None:
+    least = refused(SlicedAnswer(HELD[name], computes, available_bytes=0))
+    for owning in (
+        SlicedAnswer(HELD[name], computes, available_bytes=0),
+        SlicedAnswer(HELD[name], computes, available_bytes=least - 1),
+    ):
+        with pytest.raises(MemoryLimitError, match="part " if computes == "triangles" else "the arcs of block"):
+            list(owning.compute(owning.slices))
+    tight = SlicedAnswer(HELD[name], computes, available_bytes=least)
+    assert tight.check_fits() == least
+    roomy = dict(SlicedAnswer(HELD[name], computes, available_bytes=ROOMY).compute(tight.slices))
+    for owner, numbers in tight.compute(tight.slices):
+        np.testing.assert_array_equal(numbers, roomy[owner])
+
+
+@for_both
+def test_threads_give_way_to_room(computes: str) -> None:
+    held = HELD["rectilinear 3"]
+    least = refused(SlicedAnswer(held, computes, available_bytes=0))
+    assert SlicedAnswer(held, computes, available_bytes=ROOMY, threads=16).with_fitting_threads().threads == 16
+    fewer = SlicedAnswer(held, computes, available_bytes=least + (1 << 17), threads=16).with_fitting_threads()
+    assert 1 < fewer.threads < 16
+    assert fewer.check_fits() <= least + (1 << 17)
+    assert SlicedAnswer(held, computes, available_bytes=0, threads=16).with_fitting_threads().threads == 1
+
+
+@dataclass(frozen=True, slots=True)
+class Watched(Held):
+    """Blocks of which it is known which are still in memory."""
+
+    alive: dict[tuple[int, int], int] = field(default_factory=dict)
+    reads: list[tuple[int, int]] = field(default_factory=list)
+
+    def block(self, row: int, column: int, /, *, threads: int = 1) -> Block:
+        given = self.blocks.blocks[row, column]
+        heads = given.heads.copy()
+        self.reads.append((row, column))
+        self.alive[row, column] = given.nbytes
+        weakref.finalize(heads, self.alive.pop, (row, column))
+        return Block(given.offsets, heads, given.columns)
+
+
+@for_both
+@pytest.mark.parametrize("name", ["rectilinear 3", "hashed 3"])
+@pytest.mark.parametrize("extra", [0, 9000, 40_000])
+def test_what_is_held_fits(computes: str, name: str, extra: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Blocks in memory, whoever holds them, are within what the task and the slices leave."""
+    rooms: list[tuple[int, int]] = []
+    source = Watched(HELD[name].blocks)
+    really = BlockCache.blocks
+
+    def blocks(self: Any, step: int, room: int) -> Any:
+        held = really(self, step, room)
+        rooms.append((sum(source.alive.values()), room))
+        return held
+
+    monkeypatch.setattr(BlockCache, "blocks", blocks)
+    room = refused(SlicedAnswer(source, computes, available_bytes=0)) + extra
+    owning = SlicedAnswer(source, computes, available_bytes=room)
+    least_work = min(owning._work(step) for owner in owning.slices for step in owning._steps_of(owner))
+    before = seen = 0
+    for _, numbers in owning.compute(owning.slices):
+        pages = -(-numbers.nbytes // 4096) * 4096
+        assert all(left + pages + before + least_work <= room for _, left in rooms[seen:])
+        before, seen = pages, len(rooms)
+    assert all(held <= left for held, left in rooms)
+    assert len(rooms) == 3 * len(tasks_of(source.partition))
+    source.reads.clear()
+    roomy = SlicedAnswer(source, computes, available_bytes=ROOMY)
+    assert len(list(roomy.compute(roomy.slices))) == len(roomy.slices)
+    assert sorted(source.reads) == sorted(set(source.reads)) == sorted(source.blocks.blocks)
+
+
+def test_slices_that_do_not_add_up_are_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(SlicedAnswer, "_add", lambda *_: 1)
+    owning = SlicedAnswer(HELD["rectilinear 3"], "triangles", available_bytes=ROOMY)
+    with pytest.raises(VerificationError, match="please report this"):
+        next(owning.compute(owning.slices))
+
+
+def test_algorithms_without_owned_answers_are_named() -> None:
+    with pytest.raises(PreconditionError, match="bbtc does not compute triangles of blocks; keystone"):
+        SlicedAnswer(HELD["hashed 2"], "triangles", available_bytes=ROOMY, algorithm="bbtc")
+
+
+@for_both
+def test_knobs_change_nothing(computes: str) -> None:
+    held, total = HELD["with empty parts"], totals(WHOLE[computes])
+    for way in WAYS[::5]:
+        owning = SlicedAnswer(held, computes, available_bytes=ROOMY, knobs=way)
+        assert sum(int(numbers.sum(dtype=np.uint64)) for _, numbers in owning.compute(owning.slices)) == total
+
+
+REHEARSED = """
+import sys
+from wedgewise import generate
+from wedgewise.run import outofcore, sliced_answer
+from wedgewise.machine import jit
+from wedgewise.store.build import write_store
+computes, folder = sys.argv[1:]
+store = write_store(generate.kronecker(12, seed=4), folder, parts=3)
+sliced_answer.rehearse("keystone", computes)
+def late(kernel, kinds): raise AssertionError(f"{kernel.title} was not rehearsed")
+jit._load_or_compile = late
+owning = sliced_answer.SlicedAnswer(store, computes, available_bytes=1 << 40, threads=2)
+print(sum(int(numbers.sum(dtype="u8")) for _, numbers in owning.compute(owning.slices)))
+"""
+
+
+@pytest.mark.compiled
+@for_both
+def test_rehearsals_load_every_kernel(tmp_path: Path, computes: str) -> None:
+    command = [sys.executable, "-c", REHEARSED, computes, str(tmp_path / "store")]
+    ran = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert ran.stdout == f"{3 * ww.count(generate.kronecker(12, seed=4).pairs())}\n", ran.stderr
+
+
+@for_both
+def test_rehearsals_answer_for_a_clique_in_every_role(computes: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    found: list[int] = []
+
+    def noted(*given: Any) -> list[Partial]:
+        partials = run_pass(*given)
+        found.extend(partial.triangles for partial in partials)
+        return partials
+
+    interpret_kernels(monkeypatch)
+    monkeypatch.setattr(outofcore, "REHEARSED", 12)
+    monkeypatch.setattr(outofcore, "run_pass", noted)
+    sliced_answer.rehearse("keystone", computes)
+    assert sum(found) == 3 * comb(12, 3)
+
+
+@for_both
+def test_room_is_what_a_limit_leaves(computes: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[Any] = []
+
+    def room_within(*arguments: Any) -> int:
+        seen.append(arguments)
+        return 77
+
+    monkeypatch.setattr(sliced_answer, "room_within", room_within)
+    assert sliced_answer.bytes_for_slices(2**30, computes) == 77
+    assert seen == [(2**30, sliced_answer.rehearse, "keystone", computes)]
+
+
+def test_random_graphs_in_random_parts() -> None:
+    random = np.random.default_rng(7)
+    for seed in range(3 if JIT_DISABLED else 8):
+        n = int(random.integers(3, 40))
+        graph = oriented(random_pairs(n, 5 * n, seed), n)
+        inner = np.sort(random.integers(0, n + 1, int(random.integers(0, 5))))
+        for partition in (Rectilinear(np.array([0, *inner, n], np.int64)), Hashed(n, int(random.integers(1, 6)))):
+            held, whole = (Held(blocks_of(graph, cut)) for cut in (partition, Rectilinear(np.array([0, n]))))
+            for computes in QUESTIONS:
+                np.testing.assert_array_equal(by_id(held, computes), by_id(whole, computes))

@@ -1,0 +1,118 @@
+"""Workers to test with: in this process, and functions that real ones call to die, stop or fail at a known task."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from wedgewise.errors import FormatError
+from wedgewise.run._cluster_worker import PROGRESS_SECONDS, count_batch
+from wedgewise.run._dask_workers import do_batch
+from wedgewise.run._worker_process import main
+from wedgewise.run.cluster import Batch, Delivery
+from wedgewise.run.outofcore import Counting
+
+
+class WorkerPool:
+    """Does batches in this process, when a delivery is waited for; `deliver` says what becomes of each."""
+
+    def __init__(self, workers: int = 2, deliver: Callable[[Batch, bytes], list[Delivery]] | None = None) -> None:
+        self.count = workers
+        self.batches: list[Batch] = []
+        self.under_way: deque[tuple[Batch, str]] = deque()
+        self.most_under_way = 0
+        self._deliver = deliver or (lambda batch, reply: [Delivery(batch, reply)])
+        self._deliveries: deque[Delivery] = deque()
+        self.is_closed = False
+        self.told: tuple[int, ...] = ()  # by whoever delivers
+
+    def submit(self, batch: Batch, order: str) -> None:
+        assert not batch.alone or not self.under_way
+        self.batches.append(batch)
+        self.under_way.append((batch, order))
+        self.most_under_way = max(self.most_under_way, len(self.under_way))
+
+    def delivery(self) -> Delivery:
+        while not self._deliveries:
+            assert self.under_way, "waits for nothing"
+            batch, order = self.under_way.popleft()
+            self._deliveries.extend(self._deliver(batch, count_batch(order)))
+        return self._deliveries.popleft()
+
+    def close(self) -> None:
+        self.is_closed = True
+
+
+def misbehaving(how: str, at: tuple[int, ...], folder: str, *asked: Any) -> bytes:
+    """What workers of Dask are made to call: `do_batch`, which misbehaves."""
+    with misbehaviour(how, at, folder):
+        return do_batch(*asked)
+
+
+def serve_misbehaving(how: str, at: tuple[int, ...], folder: str) -> None:
+    """What worker processes of this machine are made to run instead of `main`."""
+    with misbehaviour(how, at, folder):
+        main()
+
+
+@contextmanager
+def misbehaviour(how: str, at: tuple[int, ...], folder: str) -> Iterator[None]:
+    """Have this process "die", "stop", "fail" or "break" when some tasks begin for the first time.
+
+    With "poison", it dies whenever these begin. The folder gets a file NUMBER-TIME for every task that begins. With
+    "slow", tasks last long enough to be told before their batch is finished.
+    """
+    really = Counting.count
+
+    def count(self: Counting, task: Any, triple: Any, prepare: Any) -> Any:
+        is_first = _time(Path(folder), task.number) == 0
+        if task.number in at and (is_first or how == "poison"):
+            _misbehave(how)
+        if how == "slow":
+            time.sleep(1.2 * PROGRESS_SECONDS)
+        return really(self, task, triple, prepare)
+
+    Counting.count = count  # type: ignore[method-assign]
+    try:
+        yield
+    finally:
+        Counting.count = really  # type: ignore[method-assign]
+
+
+def _time(folder: Path, task: int) -> int:
+    """How often a task has begun before, in all processes."""
+    times = 0
+    while True:
+        try:
+            os.close(os.open(folder / f"{task}-{times}", os.O_CREAT | os.O_EXCL))
+        except FileExistsError:
+            times += 1
+        else:
+            return times
+
+
+def _misbehave(how: str) -> None:
+    if how == "fail":
+        raise FormatError("is damaged", path="somewhere", remedy="mend it")
+    if how == "break":
+        raise ZeroDivisionError("nothing that we foresee")
+    os.kill(os.getpid(), signal.SIGSTOP if how == "stop" else signal.SIGKILL)
+
+
+def children(pid: int) -> list[int]:
+    """The processes that a process has started, as far as they have not ended."""
+    found = []
+    for entry in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            fields = entry.read_text().rpartition(")")[2].split()
+        except OSError:  # it has ended meanwhile
+            continue
+        if int(fields[1]) == pid:
+            found.append(int(entry.parent.name))
+    return found

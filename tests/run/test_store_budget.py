@@ -1,0 +1,296 @@
+"""Lists of tasks, labels and offsets are part of what is planned: measured, and refused before they are made."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+import tracemalloc
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+from helpers.graphs import fixture_pairs
+from helpers.stores import names_in
+from numpy.typing import NDArray
+
+import wedgewise as ww
+from wedgewise.algorithms import find
+from wedgewise.algorithms._contract import Shape
+from wedgewise.algorithms._passes import Partial
+from wedgewise.errors import MemoryLimitError, StorageError
+from wedgewise.machine import budget, hardware, jit
+from wedgewise.run import hybrid, outofcore, sliced_answer
+from wedgewise.run._cluster_worker import Finished
+from wedgewise.run._hybrid_plan import Resources, pair_up
+from wedgewise.run.block_caches import BlockCache
+from wedgewise.run.cluster import Assignment, Driver, make_batches
+from wedgewise.run.journal import JOURNAL, LINE_BYTES, Journal, key_of
+from wedgewise.run.memory import (
+    COUNTED_TASK_BYTES,
+    DRIVEN_TASK_BYTES,
+    HYBRID_TASK_BYTES,
+    SLICED_TASK_BYTES,
+    PairsOfTasks,
+    TaskMemory,
+    pairs_of_task,
+    triple_answer,
+)
+from wedgewise.run.outofcore import Counting, reuse_order
+from wedgewise.run.sliced_answer import SlicedAnswer
+from wedgewise.run.timeline import Span
+from wedgewise.stages.blocks import Hashed, Partition, Rectilinear
+from wedgewise.stages.tasks import Counts, task_count, tasks_of
+from wedgewise.store import build as spool
+from wedgewise.store import sort_and_deduplicate as settle
+from wedgewise.store.build import write_store
+from wedgewise.store.orient import Wanted
+
+ORDERED, DEALT = Rectilinear(np.linspace(0, 10**6, 21).astype(np.int64)), Hashed(10**6, 12)
+MANY = Rectilinear(np.linspace(0, 10**6, 65).astype(np.int64))
+
+
+@dataclass(frozen=True, slots=True)
+class Imagined:
+    """Blocks that have arcs, and are never read."""
+
+    partition: Partition
+
+    @property
+    def counts(self) -> Counts:
+        parts = self.partition.parts
+        arcs = np.full((parts, parts), 1000, np.int64)
+        return Counts(np.triu(arcs) if self.partition.is_ordered else arcs, np.array(self.partition.sizes, np.int64))
+
+    def block(self, *_: Any, **__: Any) -> Any:
+        raise AssertionError("no block is read")
+
+
+def traced(make: Callable[[], Any]) -> int:
+    """The most that something takes while it is made."""
+    tracemalloc.start()
+    try:
+        kept = make()
+        peak = tracemalloc.get_traced_memory()[1]
+        del kept
+        return peak
+    finally:
+        tracemalloc.stop()
+
+
+def lists_of_a_count(source: Any) -> Any:
+    """All that `Counting.run` holds of tasks when the last one is finished."""
+    memory = TaskMemory(source.counts, triple_answer("keystone"), find("keystone", "cpu").settings(None), 1)
+    counting = Counting(source, memory, 1 << 40)
+    cache = BlockCache(lambda _: None, memory.block, PairsOfTasks(counting.order))
+    partials = {task.number: Partial(task.number, 10**9 + task.number, 10**9) for task in counting.tasks}
+    return counting, cache, partials, list(counting.order), {task.number: 1.5 * task.number for task in counting.tasks}
+
+
+def lists_of_owners(source: Any) -> Any:
+    """All that `SlicedAnswer.compute` holds of them."""
+    owning = SlicedAnswer(source, "edge_support", available_bytes=1 << 40)
+    steps = [step for owner in owning.slices for step in owning._steps_of(owner)]
+    return owning, steps, BlockCache(lambda _: None, lambda _: 0, PairsOfTasks([step.task for step in steps]))
+
+
+def lists_of_a_driver(source: Any) -> Any:
+    """All that a driver of workers holds of them when the last one has arrived."""
+    tasks = tasks_of(source.partition)
+    busy = tuple(reuse_order(tasks))
+    driver = Driver(Assignment(source, None, "", tasks, busy, 1, None))  # type: ignore[arg-type]
+    batches = make_batches(source.counts, busy, 2)
+    for task in busy:
+        driver._keep(Finished(Partial(task.number, 10**9 + task.number, 10**9), 1.5 * task.number))
+    idle = {task.number: Partial(task.number, 0, 0) for task in tasks}
+    return driver, batches, idle, {**idle, **driver._partials}
+
+
+def lists_of_a_hybrid_count(source: Any) -> Any:
+    """All that threads hold of them when they have counted each."""
+    pairing = pair_up("auto", {"places": "cpu"})
+    shape = Shape(10**6, int(source.counts.arcs.sum()), 10**7)
+    planned = hybrid._planned(source, pairing, Resources.find(pairing, 1 << 40, 2), ("count", "degree", shape), 0, ())
+    crew = hybrid._Running(planned, {}, lambda _: None).pool
+    for task in planned.division.tasks:
+        at, estimate = 1.5 * task.number, planned.division.estimates[task.number]
+        crew.partials[task.number] = Partial(task.number, 10**9 + task.number, 10**9)
+        crew.spans.append(Span(task.number, "cpu", "thread 1", at, at + 1, estimate))
+    idle = {task.number: Partial(task.number, 0, 0) for task in planned.division.everything}
+    return planned, crew, idle, {**idle, **crew.partials}
+
+
+LISTS: dict[Callable[[Any], Any], int] = {
+    lists_of_a_count: COUNTED_TASK_BYTES,
+    lists_of_owners: SLICED_TASK_BYTES,
+    lists_of_a_driver: DRIVEN_TASK_BYTES,
+    lists_of_a_hybrid_count: HYBRID_TASK_BYTES,
+}
+
+
+@pytest.mark.parametrize("make", LISTS)
+@pytest.mark.parametrize("partition", [ORDERED, DEALT])
+def test_lists_take_what_is_stated(partition: Partition, make: Callable[[Any], Any]) -> None:
+    source, tasks = Imagined(partition), task_count(partition)
+    assert tasks == len(tasks_of(partition))
+    make(Imagined(Hashed(10, 2)))  # loads what is loaded once
+    assert 0.7 * LISTS[make] * tasks < traced(lambda: make(source)) <= LISTS[make] * tasks + 100_000
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize("make", [lists_of_a_count, lists_of_owners])
+def test_long_lists_take_what_is_stated(make: Callable[[Any], Any]) -> None:
+    test_lists_take_what_is_stated(MANY, make)
+
+
+def test_blocks_of_tasks_are_those_of_each() -> None:
+    tasks = tasks_of(Hashed(10, 3))
+    pairs = PairsOfTasks(tasks)
+    assert list(pairs) == [pairs_of_task(task) for task in tasks]
+    assert list(pairs[5:7]) == [pairs_of_task(task) for task in tasks[5:7]]
+
+
+def test_too_many_tasks_are_refused_before_they_are_listed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = write_store(fixture_pairs("karate"), tmp_path / "store", parts=4)
+
+    def listed(*_: object) -> Any:
+        raise AssertionError("tasks were listed")
+
+    lists = {"count": COUNTED_TASK_BYTES, "triangles": SLICED_TASK_BYTES, "k_truss": 2 * SLICED_TASK_BYTES}
+    for question, each in lists.items():
+        details: dict[str, Any] = {"k": 4} if question == "k_truss" else {}
+        need = 20 * each
+        with monkeypatch.context() as patch:
+            for module in (outofcore, sliced_answer):
+                patch.setattr(module, "tasks_of", listed)
+            patch.setattr(outofcore, "room_within", lambda *_, need=need: need - 1)
+            patch.setattr("wedgewise.answer.store_arrays.bytes_for_slices", lambda *_, need=need: need - 1)
+            refusal = (
+                rf"store: lists of 20 tasks of 4 parts take {need:,} bytes and {need - 1:,} are left; .*fewer parts"
+            )
+            with pytest.raises(MemoryLimitError, match=refusal):
+                ww.run(question, store.folder, **details)
+        assert ww.explain(question, store.folder, **details).bytes_needed > need
+    assert "10,000 bytes of lists of tasks" in str(ww.explain("count", store.folder))
+
+
+def test_parts_are_chosen_with_lists_in_mind() -> None:
+    """More parts make smaller blocks and longer lists: what keeps to a limit has both."""
+    counts = Imagined(ORDERED).counts
+    lists = COUNTED_TASK_BYTES * task_count(ORDERED)
+    fits = [
+        Wanted("rectilinear", None, room, 1).keeps_to_it(counts, ORDERED, "count")
+        for room in (lists - 1, lists + 1, lists + (1 << 24))
+    ]
+    assert fits == [False, False, True]
+
+
+def rehearsal(name: str) -> None:
+    """Stands for kernels of that name."""
+
+
+def test_kernels_are_rehearsed_elsewhere_until_all_of_them_are_stored(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """One kernel of a module says nothing of the others, and compiling those here would take more than the limit."""
+    codes, commands = [1, 0], []
+
+    def run(command: list[str], **_: Any) -> subprocess.CompletedProcess[str]:
+        assert command[:2] == [sys.executable, "-P"]  # nothing is imported from the folder that the command is given in
+        commands.append(command[-1])
+        return subprocess.CompletedProcess(command, codes.pop(0), "", "")
+
+    monkeypatch.setattr(jit, "JIT_DISABLED", False)
+    monkeypatch.setattr(jit, "cache_folder", lambda: tmp_path)
+    monkeypatch.setattr(subprocess, "run", run)
+    monkeypatch.delitem(sys.modules, "numba", raising=False)
+    (tmp_path / f"{__name__}.rehearsal-i8.kernel").touch()
+    limit = hardware.resident_bytes() + 2**30
+    for elsewhere in (1, 2, 2, 2):
+        assert budget.room_within(limit, rehearsal, "keystone") > 2**28
+        assert len(commands) == elsewhere
+    assert commands[0].endswith("rehearsal(*('keystone',))")
+    codes += [0, 0]
+    budget.room_within(limit, rehearsal, "bbtc")
+    assert len(commands) == 3
+    monkeypatch.setattr(jit, "cache_folder", lambda: tmp_path / "nowhere")
+    with caplog.at_level("INFO", "wedgewise"):
+        budget.room_within(limit, rehearsal, "bbtc")
+    assert "kernels will be rehearsed again" in caplog.text
+
+
+def test_lines_are_no_longer_than_is_stated(tmp_path: Path) -> None:
+    journal = Journal(tmp_path / JOURNAL, key_of(a=1))
+    journal.add(Partial(16_777_215, 2**63, 2**63), 1.2345678901234567e-05)
+    assert (tmp_path / JOURNAL).stat().st_size <= LINE_BYTES
+
+
+class Usage(NamedTuple):
+    free: int
+
+
+def test_a_journal_has_to_fit_the_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = write_store(fixture_pairs("karate"), tmp_path / "store", parts=2)
+    assert f"up to {4 * LINE_BYTES:,} bytes of disk for finished tasks" in str(ww.explain("count", store.folder))
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: Usage(4 * LINE_BYTES - 1))
+    with pytest.raises(StorageError, match=r"count keeps 1,024 bytes on disk while it works, and 1,023 are free there"):
+        ww.count(store.folder)
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: Usage(4 * LINE_BYTES))
+    assert ww.count(store.folder) == 45
+
+
+def test_offsets_of_many_parts_are_stated_and_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A path of many vertices: its blocks have hardly an arc, and an offset per row each."""
+    pairs = np.column_stack([np.arange(9_999), np.arange(1, 10_000)])
+    said: list[str] = []
+    store = write_store(pairs, tmp_path / "store", parts=8, scheme="hashed", say=said.append)
+    files = sum((store.folder / record.file).stat().st_size for record in store.files()) - 4 * 10_000
+    stated = int(said[1].split(" take ")[1].split(" ")[0].replace(",", ""))
+    assert stated - 2 * 4096 * 64 <= files <= stated
+    assert f"{4 * (8 * 10_000 + 64):,} of them for offsets" in said[1]
+    free = iter([10**9, 10**9, stated - 1])
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: Usage(next(free)))
+    with pytest.raises(StorageError, match=rf"64 blocks take {stated:,} bytes of disk and .*or ask for fewer parts"):
+        write_store(pairs, tmp_path / "other", parts=8, scheme="hashed")
+    assert names_in(tmp_path) == ["store"]
+
+
+def test_labels_that_were_numbered_are_part_of_the_room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    rooms: list[int] = []
+    really = spool._bytes_beside_vertices
+
+    def room_beside(slots: int, segments: int, room: int) -> int:
+        rooms.append(room)
+        return really(slots, segments, room)
+
+    monkeypatch.setattr(spool, "_bytes_beside_vertices", room_beside)
+    monkeypatch.setattr(spool, "room_within", lambda *_: 1 << 28)
+    monkeypatch.setattr("wedgewise.machine.hardware.resident_bytes", lambda: 0)
+    pairs: NDArray[Any] = fixture_pairs("karate")
+    for number, factor in enumerate((1, 2**40)):
+        write_store(pairs * factor, tmp_path / str(number))
+    assert rooms == [1 << 28, (1 << 28) - 8 * 34]
+
+
+def test_arrays_by_vertex_take_what_is_stated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """While slots are ranked, for labels that have to be numbered as well."""
+    slots, peaks = 100_000, []
+    really = settle.rank
+
+    def ranked(*arguments: Any) -> Any:
+        tracemalloc.start()
+        try:
+            return really(*arguments)
+        finally:
+            peaks.append(tracemalloc.get_traced_memory()[1])
+            tracemalloc.stop()
+
+    monkeypatch.setattr(spool, "rank", ranked)
+    ring = np.column_stack([np.arange(slots), (np.arange(slots) + 1) % slots])
+    for number, factor in enumerate((1, 2**40)):
+        write_store(ring * factor, tmp_path / str(number), parts=1)
+    beside = 5 * slots  # degrees and loops were there before
+    assert all(beside + peak <= settle.SLOT_BYTES * slots + 200_000 for peak in peaks), peaks

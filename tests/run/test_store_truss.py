@@ -1,0 +1,241 @@
+"""The k-truss of stores: that of the same graph in memory, after any end, from bitmaps that are whole or not there."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from helpers.commands import answer_of, invoke, left_on_terminal
+from helpers.cut_graphs import rows_of
+from helpers.graphs import DENSE, SmallGraph, fixture_pairs
+from helpers.stores import counted_owners, kill_at_slice, names_in, peak_of
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from relations.random_graphs import random_graphs
+
+import wedgewise as ww
+from wedgewise import generate
+from wedgewise.errors import InputError, VerificationError
+from wedgewise.machine.budget import LEAST_LIMIT
+from wedgewise.run import truss_of_store
+from wedgewise.run.finished_slices import FinishedSlices
+from wedgewise.run.truss_of_store import Kept, Round, living_part
+from wedgewise.stages.blocks import Block
+from wedgewise.store.build import write_store
+from wedgewise.store.open import Store
+from wedgewise.write.edges import write_edges
+
+SCHEMES = ("rectilinear", "hashed")
+K = 8  # takes several rounds
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    return write_store(fixture_pairs(DENSE), tmp_path / "store", parts=4)
+
+
+def rounds_in(store: Store) -> list[str]:
+    return [name for name in names_in(store.folder) if name.startswith("truss")]
+
+
+def expected_of(k: int) -> list[int]:
+    edges: list[int] = ww.k_truss(fixture_pairs(DENSE), k).edges.tolist()
+    return edges
+
+
+@pytest.mark.compiled  # minutes without
+@pytest.mark.parametrize("scheme", SCHEMES)
+@pytest.mark.parametrize("parts", [1, 4])
+@pytest.mark.parametrize("name", ["karate", "jazz", "atlas_union"])
+def test_trusses_are_those_in_memory(tmp_path: Path, name: str, parts: int, scheme: str) -> None:
+    graph = ww.Graph(fixture_pairs(name))
+    store = write_store(fixture_pairs(name), tmp_path / "store", parts=parts, scheme=scheme)
+    most = int(ww.trussness(graph).max())
+    for k in sorted({2, 3, 4, most, most + 1, 10**6}):
+        found, expected = ww.k_truss(store.folder, k), ww.k_truss(graph, k)
+        assert (found.k, found.edges.dtype, found.edges.tolist()) == (k, expected.edges.dtype, expected.edges.tolist())
+    assert rounds_in(store) == []
+
+
+@given(random_graphs(most=11), st.integers(3, 6), st.integers(1, 5), st.sampled_from(SCHEMES))
+@settings(deadline=None, derandomize=True, max_examples=25)
+def test_random_graphs_have_their_trusses(
+    tmp_path_factory: pytest.TempPathFactory, small: SmallGraph, k: int, parts: int, scheme: str
+) -> None:
+    pairs = np.array(small.pairs, np.int64).reshape(-1, 2)
+    folder = write_store(pairs, tmp_path_factory.mktemp("random") / "store", parts=parts, scheme=scheme).folder
+    assert ww.k_truss(folder, k).edges.tolist() == ww.k_truss(pairs, k).edges.tolist()
+
+
+def test_k_is_checked(store: Store) -> None:
+    for k in (1, 2.5):
+        with pytest.raises(InputError, match="k is"):
+            ww.k_truss(store.folder, k)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("arcs", [0, 1, 7, 8, 9, 31, 64])
+def test_dead_arcs_are_left_out(arcs: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rows, some of them empty, over the borders of pieces."""
+    monkeypatch.setattr(truss_of_store, "PIECE_ARCS", 16)
+    random = np.random.default_rng(arcs)
+    offsets = np.sort(np.concatenate([[0, 0], random.integers(0, arcs + 1, 9), [arcs, arcs]])).astype(np.uint32)
+    block = Block(offsets, np.arange(arcs, dtype=np.uint32), arcs)
+    kept = Kept.all(arcs)
+    assert kept.living == arcs
+    for least in (2, 3, 5):
+        supports = random.integers(0, 6, kept.living).astype(np.uint32)
+        before = living_part(block, kept)
+        after = kept.without_weak(supports, least, arcs)
+        strong = [
+            head for head, support in zip(before.heads.tolist(), supports.tolist(), strict=True) if support >= least
+        ]
+        part = living_part(block, after)
+        assert part.heads.tolist() == strong
+        assert rows_of(part) == [[head for head in row if head in strong] for row in rows_of(block)]
+        assert (after.died, after.living) == (len(before.heads) - len(strong), len(strong))
+        assert after.support == int(supports[supports >= least].sum())
+        assert Kept.of(after.to_array(), arcs).to_array().tolist() == after.to_array().tolist()
+        kept = after
+    assert kept.unchanged().died == 0
+
+
+def test_bits_that_do_not_fit_are_an_error() -> None:
+    kept = Kept.all(20)
+    for arcs in (19, 33):
+        with pytest.raises(VerificationError, match="start again"):
+            Kept.of(kept.to_array(), arcs)
+    with pytest.raises(VerificationError, match="supports for 20 living arcs"):
+        kept.without_weak(np.zeros(21, np.uint32), 1, 20)
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+def test_blocks_that_are_left_out_would_have_lost_nothing(
+    tmp_path: Path, scheme: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two cliques that hang together by a tail: rounds eat the tail, and most blocks are not looked at again."""
+    cliques = [(u + base, v + base) for base in (0, 20) for v in range(8) for u in range(v)]
+    tail = [(7 + step, 7 + step + hop) for step in range(12) for hop in (1, 2)]
+    pairs = np.array(cliques + tail)
+    store = write_store(pairs, tmp_path / "store", parts=6, scheme=scheme)
+    owners = counted_owners(monkeypatch)
+    sparing = ww.k_truss(store.folder, 4).edges.tolist()
+    looked_at = len(owners)
+    owners.clear()
+    monkeypatch.setattr(Round, "can_take_from", lambda self: self.living > 0)
+    assert ww.k_truss(store.folder, 4).edges.tolist() == sparing == ww.k_truss(pairs, 4).edges.tolist()
+    assert looked_at < len(owners) or scheme == "hashed"  # which deals the tail out to all blocks
+
+
+def test_two_rounds_are_on_disk_at_most(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[list[str]] = []
+    really = FinishedSlices.put
+
+    def put(self: Any, owner: Any, array: Any) -> None:
+        really(self, owner, array)
+        seen.append(rounds_in(store))
+
+    monkeypatch.setattr(FinishedSlices, "put", put)
+    told: list[tuple[str, int, int]] = []
+    truss = ww.k_truss(store.folder, K, progress=lambda *news: told.append(news))
+    assert truss.edges.tolist() == expected_of(K)
+    assert max(map(len, seen)) == 2
+    rounds = sorted({stage for stage, _, _ in told}, key=lambda stage: int(stage.split()[1]))
+    assert rounds[0] == "round 1"
+    assert len(rounds) > 2
+    assert all(later[1] > earlier[1] for earlier, later in pairwise(told) if earlier[0] == later[0])
+
+
+@pytest.mark.compiled  # minutes without
+@pytest.mark.parametrize("moment", ["before", "between", "after"])
+@pytest.mark.parametrize("number", [13, *(pytest.param(other, marks=pytest.mark.deep) for other in (0, 20, 31))])
+def test_a_killed_truss_repeats_at_most_one_block(
+    store: Store, number: int, moment: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = len(_puts(store, monkeypatch))
+    kill_at_slice(store, "k_truss", number, moment)
+    assert len(_puts(store, monkeypatch)) == whole - number - (moment == "after")
+
+
+def _puts(store: Store, patch: pytest.MonkeyPatch) -> list[str]:
+    """Find the truss, and see which slices are put."""
+    puts: list[str] = []
+    really = FinishedSlices.put
+
+    def put(self: Any, owner: Any, array: Any) -> None:
+        puts.append(f"{self.folder.name} {owner.number}")
+        really(self, owner, array)
+
+    with patch.context() as context:
+        context.setattr(FinishedSlices, "put", put)
+        assert ww.k_truss(store.folder, K).edges.tolist() == expected_of(K)
+    assert rounds_in(store) == []
+    return puts
+
+
+def test_a_damaged_bitmap_of_the_round_in_hand_is_made_again(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    kill_at_slice(store, "k_truss", 15, "after")
+    _flip(store.folder / "truss-round-2" / "slice-2.npy")
+    assert _puts(store, monkeypatch)[0] == "truss-round-2 2"
+
+
+def test_a_damaged_bitmap_of_a_whole_round_starts_again(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    kill_at_slice(store, "k_truss", 15, "after")
+    _flip(store.folder / "truss-round-1" / "slice-5.npy")
+    assert _puts(store, monkeypatch)[0] == "truss-round-1 5"
+
+
+def _flip(path: Path) -> None:
+    raw = bytearray(path.read_bytes())
+    raw[-1] ^= 1
+    path.write_bytes(raw)
+
+
+def test_another_truss_is_refused_until_restart(store: Store) -> None:
+    kill_at_slice(store, "k_truss", 12, "after")
+    with pytest.raises(InputError, match="other options"):
+        ww.k_truss(store.folder, K + 1)
+    folder = str(store.folder)
+    refused = invoke("truss", folder, "--k", str(K + 1))
+    assert (refused.exit_code, refused.stdout, "--restart" in refused.stderr) == (1, "", True)
+    shown = invoke("truss", folder, "--k", str(K + 1), "--restart").stdout
+    assert len(shown.splitlines()) == len(expected_of(K + 1))
+    assert rounds_in(store) == []
+
+
+def test_a_truss_that_needs_no_rounds_leaves_those_of_another_alone(store: Store) -> None:
+    kill_at_slice(store, "k_truss", 12, "after")
+    before = rounds_in(store)
+    assert before
+    for k in (2, 1000):
+        ww.k_truss(store.folder, k)
+    assert rounds_in(store) == before
+
+
+def test_the_command_says_what_the_truss_has(store: Store, tmp_path: Path) -> None:
+    target, graph = str(tmp_path / "truss.csv"), ww.Graph(fixture_pairs(DENSE))
+    edges = graph.edges[ww.k_truss(graph, K).edges]
+    vertices = len(np.unique(edges))
+    record = answer_of("truss", str(store.folder), "--k", str(K), "--output", target)
+    assert (record["k"], record["edges"], record["vertices"]) == (K, len(edges), vertices)
+    assert record["rounds"] > 2
+    said = invoke("truss", str(store.folder), "--k", str(K), "--output", target).stdout
+    assert said.startswith(f"{len(edges):,} edges and {vertices:,} vertices in the {K}-truss, found in ")
+    assert said.endswith(f"{len(edges):,} rows written to {target}\n")
+    assert said.partition("\n")[0] in left_on_terminal("truss", str(store.folder), "--k", str(K))
+
+
+@pytest.mark.compiled
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="reads its own size from /proc")
+def test_a_process_never_exceeds_its_limit(tmp_path: Path) -> None:
+    """Of a million pairs, in blocks of which some lose most of their arcs."""
+    write_edges(generate.kronecker(16, seed=4).pairs(threads=2), tmp_path / "graph.bel32")
+    peak_of("partition", "graph.bel32", "store", "--memory", "256MB", "--parts", "3", cwd=tmp_path)
+    graph = ww.read(tmp_path / "graph.bel32")
+    arguments = ("truss", "store", "--k", "20", "--memory", "256MB", "--output", "truss.npy")
+    peak, _ = peak_of(*arguments, cwd=tmp_path)
+    assert peak <= LEAST_LIMIT
+    expected = np.asarray(graph.labels)[graph.edges[ww.k_truss(graph, 20).edges]]
+    assert sorted(map(tuple, np.load(tmp_path / "truss.npy").tolist())) == sorted(map(tuple, expected.tolist()))
