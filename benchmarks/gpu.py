@@ -40,7 +40,8 @@ from wedgewise.generate import kronecker
 from wedgewise.machine import files as storage
 from wedgewise.machine import gpu, hardware
 from wedgewise.report.text import table_text
-from wedgewise.run.plan import make_device_plan
+from wedgewise.run.choose import make_device_plan
+from wedgewise.run.plan import Form
 from wedgewise.run.request import Request
 from wedgewise.stages import DeviceGraph
 from wedgewise_bench.stopwatch import Stopwatch
@@ -123,8 +124,8 @@ def kernels(subject: Subject, wanted: list[str], device: gpu.Cuda) -> Iterator[M
     for algorithm in wanted:
         record = registry()[algorithm, "cuda"]
         form = subject.graph.on_device(record.orders[0], record.relabellings[0])
-        shape = Shape(form.n, form.m, form.wedges)
-        plan = make_device_plan(Request(), "count", shape, "degree", "rank", device)
+        planned = Form(Shape(form.n, form.m, form.wedges))
+        plan = make_device_plan(Request(), "count", planned, device)
         for given in SETTINGS.get(algorithm, [{}]):
             name = algorithm if not given else f"{algorithm} {json.dumps(given)}"
             fields = ("kernels", subject.name, subject.graph.m, subject.triangles, name)

@@ -23,8 +23,9 @@ from wedgewise import datasets, generate
 from wedgewise.algorithms._contract import Shape, Work
 from wedgewise.machine import hardware
 from wedgewise.machine.threads import run_tasks
+from wedgewise.run.choose import make_plan
 from wedgewise.run.local import execute
-from wedgewise.run.plan import make_plan
+from wedgewise.run.plan import Form
 from wedgewise.run.request import Request
 from wedgewise.stages import OrientedGraph
 
@@ -44,9 +45,8 @@ def graphs(scales: list[int]) -> Iterator[tuple[str, ww.Graph]]:
 
 def answer(question: str, graph: OrientedGraph, threads: int) -> None:
     """One question from the oriented graph to its filled array, or through all batches of a listing."""
-    shape = Shape(graph.n, graph.m, graph.wedges)
-    request = Request(question, algorithm="keystone", threads=threads)
-    plan = make_plan(request, question, shape, graph.order, graph.named_by)
+    form = Form(Shape(graph.n, graph.m, graph.wedges), graph.order, graph.named_by)
+    plan = make_plan(Request(question, algorithm="keystone"), question, form, threads)
     work = execute(plan, graph).work
     if question == "list_triangles":
         write_all(work, graph.m, threads)

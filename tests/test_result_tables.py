@@ -25,7 +25,7 @@ from wedgewise.answer import fit
 from wedgewise.answer.cut import FileGraph
 from wedgewise.answer.questions import QUESTIONS
 from wedgewise.errors import FormatError, InputError, MissingDependencyError, MissingFileError
-from wedgewise.run import plan
+from wedgewise.run import choose
 from wedgewise.store.build import write_store
 
 Row = tuple[Any, ...]
@@ -168,7 +168,7 @@ def short(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fit, "SMALL_BYTES", 0)
     monkeypatch.setattr(fit, "_cleaning_bytes", lambda pairs, request: 1 << 62)
     monkeypatch.setattr(fit, "_allowed", lambda limit: 1000)
-    monkeypatch.setattr(plan, "orient_bytes", lambda n, m, threads: 10**15)
+    monkeypatch.setattr(choose, "orient_bytes", lambda n, m, threads: 10**15)
 
 
 @every_spelling

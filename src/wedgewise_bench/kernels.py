@@ -13,7 +13,8 @@ from wedgewise.algorithms._truss import rounds
 from wedgewise.algorithms.gpu.eager import EagerDeviceRows
 from wedgewise.graph import Graph
 from wedgewise.machine import gpu
-from wedgewise.run.plan import Plan, choose_orientation, make_device_plan
+from wedgewise.run.choose import choose_orientation, make_device_plan
+from wedgewise.run.plan import Form, Plan
 from wedgewise.run.request import Request
 from wedgewise.stages import DeviceGraph
 from wedgewise_bench.stopwatch import Stopwatch
@@ -40,8 +41,8 @@ class DeviceCount:
         request = Request(device="cuda", algorithm=algorithm, order=order, relabel=relabel, knobs=knobs)
         order, relabel = choose_orientation(request, "cuda", "count", graph)
         self.form = graph.on_device(order, relabel)
-        shape = Shape(self.form.n, self.form.m, self.form.wedges)
-        self.plan: Plan = make_device_plan(request, "count", shape, order, relabel, self.device)
+        planned = Form(Shape(self.form.n, self.form.m, self.form.wedges), order, relabel)
+        self.plan: Plan = make_device_plan(request, "count", planned, self.device)
         with self.device.memory():
             self._prepare()  # compiles
             self.device.synchronize()

@@ -29,7 +29,7 @@ from wedgewise.errors import DeviceMemoryError, FormatError, InputError, MemoryL
 from wedgewise.machine import hardware
 from wedgewise.machine.budget import LEAST_LIMIT
 from wedgewise.machine.files import only_process
-from wedgewise.run import plan
+from wedgewise.run import choose
 from wedgewise.run import temporary_store as temporary
 from wedgewise.run.outofcore import Counting
 from wedgewise.run.request import Request
@@ -65,7 +65,7 @@ def short(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def not_oriented(monkeypatch: pytest.MonkeyPatch) -> None:
     """No graph can be oriented in memory."""
-    monkeypatch.setattr(plan, "orient_bytes", lambda n, m, threads: 10**15)
+    monkeypatch.setattr(choose, "orient_bytes", lambda n, m, threads: 10**15)
 
 
 @pytest.fixture

@@ -20,8 +20,8 @@ from wedgewise.algorithms._contract import Algorithm, Shape
 from wedgewise.errors import DeviceMemoryError, PreconditionError
 from wedgewise.generate import kronecker
 from wedgewise.machine import gpu
+from wedgewise.run.choose import BATCHES, MOST_BATCHES
 from wedgewise.run.device import launch_all
-from wedgewise.run.plan import BATCHES, MOST_BATCHES
 from wedgewise.stages import DeviceGraph
 
 pytestmark = needs_device

@@ -20,8 +20,9 @@ from wedgewise.algorithms._contract import Shape
 from wedgewise.errors import DeviceMemoryError, InputError, MemoryLimitError, PreconditionError, UnknownNameError
 from wedgewise.machine import gpu, jit
 from wedgewise.prepare.clean import clean_device_bytes
-from wedgewise.run import plan
-from wedgewise.run.plan import MOST_BATCHES
+from wedgewise.run import choose
+from wedgewise.run.choose import MOST_BATCHES
+from wedgewise.run.plan import Form
 from wedgewise.run.request import Request
 from wedgewise.write import edges as write
 
@@ -217,15 +218,15 @@ LARGE = Shape(n=1 << 18, m=1 << 22, wedges=1 << 28)
 
 def test_the_model_takes_the_engine_for_large_graphs_and_a_leaner_one_where_it_has_no_room(device: EmulatedGpu) -> None:
     engine, lean = registry()["keystone", "cuda"], registry()["polak", "cuda"]
-    most = plan.device_bytes(engine, "count", LARGE, engine.settings({"batches": plan.MOST_BATCHES}))
+    most = choose.device_bytes(engine, "count", LARGE, engine.settings({"batches": choose.MOST_BATCHES}))
 
-    def chosen(shape: Shape) -> plan.Plan:
-        return plan.make_device_plan(Request(), "count", shape, "degree", "rank", device)
+    def chosen(shape: Shape) -> ww.Plan:
+        return choose.make_device_plan(Request(), "count", Form(shape), device)
 
     assert chosen(LARGE).algorithm == "keystone"
     device.free = most - 1
     assert chosen(LARGE).algorithm != "keystone"
-    device.free = plan.device_bytes(lean, "count", LARGE, lean.settings(None)) - 1
+    device.free = choose.device_bytes(lean, "count", LARGE, lean.settings(None)) - 1
     with pytest.raises(DeviceMemoryError):
         chosen(LARGE)
 
@@ -267,7 +268,7 @@ def costs(monkeypatch: pytest.MonkeyPatch) -> Callable[[float], None]:
     """A function that says what it takes to load CuPy, where the kernels of the CPU are loaded."""
     monkeypatch.setattr(gpu, "is_likely", lambda: True)
     monkeypatch.setattr(jit, "load_seconds", lambda: 0.0)
-    monkeypatch.setattr(plan, "DEVICE_SECONDS", 0.0)
+    monkeypatch.setattr(choose, "DEVICE_SECONDS", 0.0)
     return lambda seconds: monkeypatch.setattr(gpu, "load_seconds", lambda: seconds)
 
 

@@ -30,7 +30,7 @@ from wedgewise.machine.files import append_line
 from wedgewise.read import read_edges
 from wedgewise.report.objects import to_json
 from wedgewise.report.text import result_text
-from wedgewise.run import plan
+from wedgewise.run import choose
 from wedgewise.store.build import write_store
 from wedgewise.store.manifest import is_store
 from wedgewise.store.open import open_store
@@ -95,7 +95,7 @@ def _report(folder: Path) -> Any:
 
 def _from_disk(folder: Path) -> Any:
     """A count that memory has no room for, in a folder where it goes on."""
-    with mock.patch.object(plan, "orient_bytes", return_value=1 << 63):
+    with mock.patch.object(choose, "orient_bytes", return_value=1 << 63):
         result = ww.run("count", folder / "graph.npy", work_folder=folder / "made", **ENGINE)
     assert any("from disk" in reason for reason in result.plan.reasons)
     return result.answer

@@ -16,7 +16,7 @@ from wedgewise import generate
 from wedgewise.errors import MemoryLimitError
 from wedgewise.prepare.clean import clean, clean_bytes
 from wedgewise.prepare.orient import orient
-from wedgewise.run.plan import orient_bytes
+from wedgewise.run.choose import orient_bytes
 from wedgewise.stages import EdgeList, Origin
 
 SLACK = 1 << 20  # histograms, counters and other tables that do not grow with the graph

@@ -19,8 +19,8 @@ from wedgewise.algorithms._contract import Algorithm, Work
 from wedgewise.algorithms._passes import Partial
 from wedgewise.errors import InputError, VerificationError
 from wedgewise.prepare.orient import RELABELLINGS, arcs_of_edges, relabel
+from wedgewise.run.choose import MAX_EDGES, check_preparation
 from wedgewise.run.local import Execution
-from wedgewise.run.plan import MAX_EDGES, check_preparation
 from wedgewise.run.reduce import reduce
 from wedgewise.run.request import Request
 from wedgewise.stages import OrientedGraph
@@ -145,6 +145,6 @@ def test_degrees_whose_wedges_exceed_32_bits_are_divided_exactly() -> None:
 
 def test_edges_beyond_the_proof_are_refused() -> None:
     with pytest.raises(InputError, match="exact 64-bit totals"):
-        check_preparation(10, MAX_EDGES, Request())
+        check_preparation(10, MAX_EDGES, 1, Request())
     triangles_squared = 2 * MAX_EDGES**3 // 9
     assert triangles_squared < (2**63) ** 2

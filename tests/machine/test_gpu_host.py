@@ -28,7 +28,8 @@ from wedgewise.errors import (
 from wedgewise.machine import gpu, ring
 from wedgewise.machine.out_of_memory import memory_for
 from wedgewise.read import read_edges
-from wedgewise.run.plan import make_device_plan
+from wedgewise.run.choose import make_device_plan
+from wedgewise.run.plan import Form
 from wedgewise.run.request import Request
 
 TRIANGLE = [(0, 1), (1, 2), (2, 0)]
@@ -93,7 +94,7 @@ def test_cupy_without_a_device(devices: int | None, monkeypatch: pytest.MonkeyPa
 def test_what_no_gpu_algorithm_computes_names_those_that_do() -> None:
     asked = Request("clustering", algorithm="polak")
     with pytest.raises(PreconditionError, match=r"polak on cuda does not compute weighted_triangles.*keystone on cpu"):
-        make_device_plan(asked, "weighted_triangles", Shape(3, 3, 1), "degree", "rank", gpu.Cuda(FakeCupy()))
+        make_device_plan(asked, "weighted_triangles", Form(Shape(3, 3, 1)), gpu.Cuda(FakeCupy()))
 
 
 @pytest.mark.parametrize("stem", sorted(path.stem for path in gpu.KERNEL_FOLDER.glob("*.cu")))
@@ -322,12 +323,12 @@ import os, sys
 from helpers.fake_cupy import FakeCupy
 sys.modules["cupy"] = FakeCupy()
 import wedgewise as ww
-from wedgewise.run import plan
+from wedgewise.run import choose
 from wedgewise.errors import DeviceError
 from wedgewise.machine import gpu
 
 gpu.is_likely = lambda: True
-plan._seconds_there = lambda *_: 0.0
+choose._seconds_there = lambda *_: 0.0
 graph = ww.Graph([(0, 1), (1, 2), (2, 0), (2, 3)])
 there = graph.device_forms.device.upload(graph.degrees)
 child = os.fork()

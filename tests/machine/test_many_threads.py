@@ -15,7 +15,7 @@ from wedgewise import generate
 from wedgewise.datasets import bundled
 from wedgewise.machine import hardware, jit
 from wedgewise.machine import threads as threads_module
-from wedgewise.run import plan as planning
+from wedgewise.run import choose
 from wedgewise.run.request import Request
 from wedgewise.store.build import write_store
 
@@ -80,7 +80,7 @@ def test_stores_say_so_too(question: str, most: int, tmp_path: Path) -> None:
 def test_what_goes_on_from_disk_says_so_too(monkeypatch: pytest.MonkeyPatch, most: int) -> None:
     graph = ww.Graph(PAIRS)
     small: dict[str, Any] = {"memory_limit": 2**28, "threads": FAR_TOO_MANY}
-    monkeypatch.setattr(planning, "host_bytes", lambda *_: 2**40)
+    monkeypatch.setattr(choose, "host_bytes", lambda *_: 2**40)
     for plan in (ww.explain("count", graph, **small), ww.run("count", graph, **small).plan):
         assert any("from disk" in reason for reason in plan.reasons)
         assert sum(NOTE in reason for reason in plan.reasons) == 1

@@ -23,8 +23,9 @@ from wedgewise.algorithms.cpu._keystone_hubs import choose_hubs, largest_hubs, r
 from wedgewise.machine import hardware, jit
 from wedgewise.prepare.clean import clean
 from wedgewise.prepare.orient import orient
+from wedgewise.run.choose import make_plan
 from wedgewise.run.local import Execution, execute
-from wedgewise.run.plan import make_plan
+from wedgewise.run.plan import Form
 from wedgewise.run.reduce import reduce
 from wedgewise.run.request import Request
 from wedgewise.stages import EdgeList, OrientedGraph, Origin
@@ -119,13 +120,13 @@ def test_a_second_question_prepares_nothing_again() -> None:
 
 
 def test_auto_takes_arrays_for_small_graphs_until_kernels_are_loaded(monkeypatch: pytest.MonkeyPatch) -> None:
-    small, large = Shape(100, 500, 2000), Shape(10**6, 10**7, 10**9)
+    small, large = Form(Shape(100, 500, 2000)), Form(Shape(10**6, 10**7, 10**9))
     monkeypatch.setattr(jit, "is_loaded", lambda: False)
     monkeypatch.setattr(jit, "_array_seconds", 0.0)
-    assert make_plan(Request(), "count", small, "degree", "rank").algorithm == "reference"
-    assert make_plan(Request(), "count", large, "degree", "rank").algorithm == "keystone"
+    assert make_plan(Request(), "count", small, 2).algorithm == "reference"
+    assert make_plan(Request(), "count", large, 2).algorithm == "keystone"
     monkeypatch.setattr(jit, "is_loaded", lambda: True)
-    plan = make_plan(Request(threads=3), "count", large, "degree", "rank")
+    plan = make_plan(Request(), "count", large, 3)
     assert (plan.algorithm, plan.threads) == ("keystone", 3)
     assert "its kernels are loaded" in str(plan)
 

@@ -27,7 +27,8 @@ from wedgewise.graph import Graph
 from wedgewise.machine.out_of_memory import memory_for
 from wedgewise.machine.progress import Progress, progress_bar
 from wedgewise.result import Result
-from wedgewise.run.plan import Plan, choose_device
+from wedgewise.run.choose import choose_device
+from wedgewise.run.plan import Plan
 from wedgewise.run.request import OBJECT, TABLE, Request
 from wedgewise.stages import CleanReport
 
@@ -96,10 +97,10 @@ class Home(Protocol):
 def _at_home(request: Request, graph: Graph, use: Callable[[Home], T]) -> T:
     """What comes of the home that was asked for, or of the first that has room: the GPU, then the CPU."""
     computes = QUESTIONS[request.question].computes(graph, request.details)
-    place, reasons = choose_device(request, computes, graph)
-    if place == "cpu":
+    device, reasons = choose_device(request, computes, graph)
+    if device == "cpu":
         return use(Memory.prepare(request, graph, computes, reasons))
-    if place == "hybrid":
+    if device == "hybrid":
         from wedgewise.answer.hybrid import Hybrid
 
         return use(Hybrid.prepare(request, graph, computes, reasons))

@@ -12,8 +12,9 @@ from wedgewise.errors import DeviceMemoryError
 from wedgewise.graph import Graph
 from wedgewise.machine import gpu
 from wedgewise.machine.progress import Progress
+from wedgewise.run.choose import choose_orientation, make_device_plan, with_more_batches
 from wedgewise.run.device import execute_on_device, find_truss_on_device
-from wedgewise.run.plan import Plan, choose_orientation, make_device_plan, with_more_batches
+from wedgewise.run.plan import Form, Plan
 from wedgewise.run.reduce import Computed, reduce, reduce_truss
 from wedgewise.run.request import Request
 from wedgewise.stages import DeviceGraph
@@ -33,8 +34,8 @@ class Device:
         """Orient the graph there and plan, or raise where the GPU has no room for that."""
         order, relabel = choose_orientation(request, "cuda", computes, graph)
         oriented = graph.on_device(order, relabel)
-        shape = Shape(oriented.n, oriented.m, oriented.wedges)
-        plan = make_device_plan(request, computes, shape, order, relabel, gpu.find_device(), reasons)
+        form = Form(Shape(oriented.n, oriented.m, oriented.wedges), order, relabel)
+        plan = make_device_plan(request, computes, form, gpu.find_device(), reasons)
         return cls(request, graph, oriented, plan)
 
     def run(self, progress: Progress | None, clock: Clock) -> Computation:

@@ -23,7 +23,7 @@ from wedgewise.machine import hardware
 from wedgewise.machine.budget import LEAST_LIMIT, RESERVE_BYTES
 from wedgewise.machine.release_memory import release_memory
 from wedgewise.prepare.clean import clean_bytes
-from wedgewise.run.plan import allowed_memory, host_bytes, orient_bytes
+from wedgewise.run.choose import allowed_memory, host_bytes, orient_bytes
 from wedgewise.run.request import Request, engine_for
 
 Found = TypeVar("Found")

@@ -7,12 +7,14 @@ from dataclasses import dataclass
 from wedgewise.answer.questions import Computation
 from wedgewise.answer.response import Clock
 from wedgewise.graph import Graph
+from wedgewise.machine import hardware
 from wedgewise.machine.progress import Progress
 from wedgewise.run import hybrid
+from wedgewise.run.choose import check_preparation, choose_order_of_blocks
 from wedgewise.run.journal import Journal
 from wedgewise.run.local import Ran
 from wedgewise.run.outofcore import work_key
-from wedgewise.run.plan import Plan, check_preparation, choose_order_of_blocks
+from wedgewise.run.plan import Plan
 from wedgewise.run.reduce import reduce
 from wedgewise.run.request import Request
 from wedgewise.stages import OrientedGraph
@@ -35,8 +37,9 @@ class Hybrid:
     @classmethod
     def prepare(cls, request: Request, graph: Graph, _computes: str, reasons: tuple[str, ...]) -> Hybrid:
         """Orient and cut the graph and plan, or raise where memory has no room for that."""
-        check_preparation(graph.n, graph.m, request)
-        oriented = graph.oriented(choose_order_of_blocks(request, graph), "rank", threads=request.threads)
+        threads = hardware.granted_threads(request.threads)
+        check_preparation(graph.n, graph.m, threads, request)
+        oriented = graph.oriented(choose_order_of_blocks(request, graph), "rank", threads=threads)
         return cls(request, graph, oriented, hybrid.plan_graph(request, oriented, reasons))
 
     def run(self, progress: Progress | None, clock: Clock) -> Computation:

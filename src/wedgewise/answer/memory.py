@@ -13,9 +13,11 @@ from wedgewise.algorithms._contract import TRUSSES, Shape, TrussJob
 from wedgewise.answer.questions import QUESTIONS, Computation
 from wedgewise.answer.response import Clock
 from wedgewise.graph import Graph
+from wedgewise.machine import hardware
 from wedgewise.machine.progress import Progress
+from wedgewise.run.choose import check_preparation, choose_orientation, make_plan
 from wedgewise.run.local import execute, find_truss
-from wedgewise.run.plan import Plan, check_preparation, choose_orientation, make_plan
+from wedgewise.run.plan import Form, Plan
 from wedgewise.run.reduce import reduce, reduce_truss
 from wedgewise.run.request import Request
 from wedgewise.stages import OrientedGraph
@@ -34,11 +36,12 @@ class Memory:
     def prepare(cls, request: Request, graph: Graph, computes: str, reasons: tuple[str, ...] = ()) -> Memory:
         """Orient the graph as the algorithm takes it and plan, or raise where memory has no room for that."""
         order, relabel = choose_orientation(request, "cpu", computes, graph)
-        n, m = graph.n, graph.m
-        check_preparation(n, m, request)
-        oriented = graph.oriented(order, relabel, threads=request.threads)
+        n, m, threads = graph.n, graph.m, hardware.granted_threads(request.threads)
+        check_preparation(n, m, threads, request)
+        oriented = graph.oriented(order, relabel, threads=threads)
+        form = Form(Shape(n, m, oriented.wedges), order, relabel)
         answer_bytes = QUESTIONS[request.question].answer_bytes(computes, n, m)
-        plan = make_plan(request, computes, Shape(n, m, oriented.wedges), order, relabel, answer_bytes, reasons)
+        plan = make_plan(request, computes, form, threads, answer_bytes, reasons)
         return cls(request, graph, oriented, plan)
 
     def run(self, progress: Progress | None, clock: Clock) -> Computation:

@@ -33,7 +33,8 @@ from wedgewise.graph import Graph, refuse_reading
 from wedgewise.machine.parameters import as_integer
 from wedgewise.machine.threads import run_tasks
 from wedgewise.prepare.sorting import sorted_keys
-from wedgewise.run.plan import Plan, check_memory
+from wedgewise.run.choose import check_memory
+from wedgewise.run.plan import Plan
 from wedgewise.run.reduce import Computed
 from wedgewise.run.request import LISTING, Request
 from wedgewise.stages import OrientedGraph

@@ -11,7 +11,7 @@ from wedgewise.graph import Graph
 from wedgewise.machine import hardware
 from wedgewise.machine.budget import LEAST_LIMIT
 from wedgewise.read.columns import ANY_COLUMNS, ColumnChoice
-from wedgewise.run.plan import choose_cleaning_device
+from wedgewise.run.choose import choose_cleaning_device
 from wedgewise.run.request import Request
 from wedgewise.stages.limits import DEFAULT_LIMITS, Limits
 from wedgewise.store.manifest import is_store

@@ -24,7 +24,7 @@ from wedgewise.machine.progress import Progress, progress_bar
 from wedgewise.report import graph_numbers
 from wedgewise.report.graph_numbers import DegreeClass, Distribution, Summary, TopVertex, TrussPart
 from wedgewise.report.objects import labels_kind
-from wedgewise.run.plan import check_memory
+from wedgewise.run.choose import check_memory
 from wedgewise.run.request import Request
 from wedgewise.stages import CleanReport
 from wedgewise.store.manifest import is_store

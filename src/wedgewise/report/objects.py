@@ -16,7 +16,8 @@ from wedgewise.answer_types import Truss, TrussLevel
 from wedgewise.api import SCHEMA, Result
 from wedgewise.graph import Graph
 from wedgewise.machine import hardware
-from wedgewise.run.plan import Plan, orient_bytes
+from wedgewise.run.choose import orient_bytes
+from wedgewise.run.plan import Plan
 from wedgewise.stages import CleanReport, Labels
 from wedgewise.stages.labels import TextLabels, pick_labels
 

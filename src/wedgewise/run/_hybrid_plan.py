@@ -20,8 +20,9 @@ from wedgewise.algorithms._contract import Algorithm, DeviceTripleAnswer, Knob, 
 from wedgewise.errors import InputError, MemoryLimitError, PreconditionError, UnknownNameError
 from wedgewise.machine.gpu import StreamingDevice
 from wedgewise.run._hybrid_queue import DYNAMIC, GUARDED, SCHEDULES
+from wedgewise.run.choose import BLOCK_SECONDS_PER_EDGE, DEVICE_SECONDS, estimated_seconds
 from wedgewise.run.memory import BlockSource, Pair, TaskMemory, pairs_of_task
-from wedgewise.run.plan import BLOCK_SECONDS_PER_EDGE, DEVICE_SECONDS, BlockPlan, Plan, estimated_seconds
+from wedgewise.run.plan import BlockPlan, Plan
 from wedgewise.run.request import engine_for
 from wedgewise.stages import OrientedGraph
 from wedgewise.stages.blocks import WIDE_ARCS, Task

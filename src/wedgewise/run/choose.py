@@ -1,0 +1,328 @@
+"""Request + Graph + Machine → Plan: which device, orientation and algorithm, how much memory, how long, and why."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from wedgewise.algorithms import ENGINE, find, registry
+from wedgewise.algorithms._contract import MAX_ARCS, TRUSSES, DeviceAnswer, DeviceTrussAnswer, Shape
+from wedgewise.errors import DeviceMemoryError, InputError, MemoryLimitError, PreconditionError, UnknownNameError
+from wedgewise.machine import gpu, hardware, jit
+from wedgewise.run.plan import Form, Plan, plan_of
+from wedgewise.run.request import Request, engine_for
+
+if TYPE_CHECKING:
+    from wedgewise.algorithms._contract import Algorithm
+    from wedgewise.graph import Graph
+    from wedgewise.machine.gpu import CopyingDevice
+
+DEVICES = ("auto", "cpu", "cuda", "hybrid")
+MAX_EDGES = MAX_ARCS
+
+ALWAYS_THERE_BYTES = 1 << 24  # asking the system costs more than taking so little
+
+ARRAY_SECONDS_PER_WEDGE = 1.2e-7
+COMPILED_SECONDS_PER_WEDGE = 1e-9
+ORIENT_SECONDS_PER_EDGE = 2e-8
+DEVICE_SECONDS, DEVICE_SECONDS_PER_EDGE = 5e-3, 1.5e-9
+BLOCK_SECONDS_PER_EDGE = 5e-10  # of tasks on a GPU, their blocks copied
+AS_GOOD_SHARE, AS_GOOD_SECONDS = 1.05, 5e-6  # kernels that take so much longer are as good: preparing decides
+BATCHES, MOST_BATCHES = "batches", 64  # the knob of algorithms that can save memory so
+COST = {  # in counts
+    "count": 1,
+    "triangles": 2,
+    "edge_support": 5,
+    "list_triangles": 5,
+    "weighted_triangles": 14,
+    "trussness": 40,
+    "k_truss": 8,
+    "max_truss": 12,
+}
+ARRAY_ROUNDS = {"trussness": 100, "k_truss": 10, "max_truss": 100}  # of trusses, each of which costs about a count
+
+
+def choose_orientation(request: Request, device: str, computes: str, graph: Graph) -> tuple[str, str]:
+    """The order and the relabelling that the asked-for algorithm takes, or the best ones for `auto`."""
+    algorithm = find(engine_for(computes, request.algorithm), device)
+    order = request.order
+    if order == "auto":
+        order = algorithm.orders[0] if algorithm.prefers is None else algorithm.prefers(graph.degrees)
+    relabel = algorithm.relabellings[0] if request.relabel == "auto" else request.relabel
+    if order not in algorithm.orders:
+        raise PreconditionError(f"{algorithm.name} takes the orders {', '.join(algorithm.orders)}, not {order!r}")
+    if relabel not in algorithm.relabellings:
+        listed = ", ".join(algorithm.relabellings)
+        raise PreconditionError(f"{algorithm.name} takes ids by {listed}, not {relabel!r}")
+    return order, relabel
+
+
+def choose_order_of_blocks(request: Request, graph: Graph) -> str:
+    """The order for tasks on blocks, whose ids are ranks: what the engine takes, by whichever algorithm they go."""
+    if request.relabel not in ("auto", "rank"):
+        raise PreconditionError(f"device='hybrid' cuts a graph with ids by rank, not {request.relabel!r}")
+    return choose_orientation(replace(request, algorithm=ENGINE, relabel="rank"), "cpu", "count", graph)[0]
+
+
+def choose_device(request: Request, computes: str, graph: Graph) -> tuple[str, tuple[str, ...]]:
+    """Where the work is done, "cpu", "cuda" or "hybrid", and the reasons for it."""
+    reasons = request.because if graph.why_not_there is None else (*request.because, graph.why_not_there)
+    device = _asked_device(request)
+    if device == "hybrid" and computes != "count":
+        raise PreconditionError(f"device='hybrid' counts triangles and does not compute {computes}; use cuda or cpu")
+    engine = registry().get((engine_for(computes), "cuda"))
+    is_able = engine is not None and computes in engine.answers
+    if device == "cuda" and not is_able and request.algorithm == "auto":
+        return "cpu", (*reasons, f"on the host: nothing computes {computes} on a GPU")
+    if device is not None:
+        return device, reasons
+    if engine is None or not is_able or not gpu.is_likely() or graph.m >= engine.most_arcs:
+        return "cpu", reasons
+    here, there = _seconds_here(computes, graph, request), _seconds_there(engine, computes, graph)
+    if here <= there or gpu.why_no_device() is not None:
+        return "cpu", reasons
+    return "cuda", (*reasons, f"on the GPU: about {there:.2g} s instead of {here:.2g} s on the host")
+
+
+def choose_cleaning_device(request: Request) -> str:
+    """Where a source is cleaned: on the GPU when that is where the question is to be answered, else where it lies."""
+    return "cuda" if _asked_device(request) == "cuda" else "auto"
+
+
+def _asked_device(request: Request) -> str | None:
+    """The device that was asked for, by itself or by an algorithm that is only there."""
+    if request.device not in DEVICES:
+        raise UnknownNameError(f"no device named {request.device!r}; there are: {', '.join(DEVICES)}")
+    if request.device != "auto":
+        return request.device
+    if request.algorithm == "auto":
+        return None
+    return (
+        "cuda" if (request.algorithm, "cpu") not in registry() and (request.algorithm, "cuda") in registry() else "cpu"
+    )
+
+
+def _seconds_here(computes: str, graph: Graph, request: Request) -> float:
+    """An estimate for the host: loading, orienting and counting the wedges that the degrees let expect."""
+    from wedgewise.prepare.orient_arrays import expected_wedges
+
+    threads = hardware.granted_threads(request.threads)
+    work = COST[computes] * (expected_wedges(graph.degrees) + 4 * graph.m) * COMPILED_SECONDS_PER_WEDGE
+    return jit.load_seconds() + (work + ORIENT_SECONDS_PER_EDGE * graph.m) / threads
+
+
+def _seconds_there(engine: Algorithm, computes: str, graph: Graph) -> float:
+    """An estimate for the GPU: loading, copying, preparing; kernels take less than that, but for rounds of trusses."""
+    from wedgewise.prepare.orient_arrays import expected_wedges
+
+    cost = _device_answer(engine, computes).cost if computes in TRUSSES else None
+    shape = Shape(graph.n, graph.m, int(expected_wedges(graph.degrees)))
+    rounds = 0.0 if cost is None else cost.of_kernels(shape)
+    return gpu.load_seconds() + DEVICE_SECONDS + DEVICE_SECONDS_PER_EDGE * graph.m + rounds
+
+
+def check_preparation(n: int, m: int, threads: int, request: Request) -> None:
+    """Refuse what cannot fit or overflow, before anything large is allocated."""
+    if m >= MAX_EDGES:
+        raise InputError(f"{m:,} edges; exact 64-bit totals are guaranteed below {MAX_EDGES:,}")
+    need = orient_bytes(n, m, threads)
+    check_memory(need, request, f"orienting {m:,} edges", "use a machine with more memory")
+
+
+def check_memory(need: int, request: Request, what: str, otherwise: str) -> None:
+    """Refuse `need` bytes beyond the caller's limit or what the machine has left."""
+    if request.memory_limit is None and need <= ALWAYS_THERE_BYTES:
+        return
+    allowed = allowed_memory(request)
+    if need > allowed:
+        raise MemoryLimitError(
+            f"{what} takes {need:,} bytes and {allowed:,} are allowed; raise memory_limit or {otherwise}"
+        )
+
+
+def allowed_memory(request: Request) -> int:
+    """The caller's limit, or what the machine has left if that is less."""
+    available = hardware.available_memory()
+    return available if request.memory_limit is None else min(available, request.memory_limit)
+
+
+def estimated_seconds(shape: Shape, threads: int, devices: int) -> float:
+    """What block tasks take on so many threads and GPUs together, loading apart."""
+    here = threads / ((shape.wedges or 0) + 4 * shape.m + 1) / COMPILED_SECONDS_PER_WEDGE
+    there = devices / (DEVICE_SECONDS + BLOCK_SECONDS_PER_EDGE * shape.m)
+    return 1 / (here + there)
+
+
+def orient_bytes(n: int, m: int, threads: int) -> int:
+    """Peak of `orient` beyond the simple graph: two key buffers and the arcs; ranks, counts and offsets."""
+    from wedgewise.prepare.radix import counting_workers
+
+    return 20 * m + (21 + 4 * counting_workers(max(m, n), n, threads)) * n
+
+
+def make_plan(
+    request: Request, computes: str, form: Form, threads: int, answer_bytes: int = 0, because: tuple[str, ...] = ()
+) -> Plan:
+    """Choose the algorithm on the CPU that computes what the question needs.
+
+    `answer_bytes` is what making the answer of it takes.
+    """
+    shape = form.shape
+    if request.algorithm != "auto":
+        algorithm, reason = find(request.algorithm, "cpu"), "asked for by name"
+        seconds = _estimate(algorithm, computes, shape, threads, jit.load_seconds())
+    else:
+        algorithm, reason, seconds = _choose(computes, shape, threads)
+    _check_computes(algorithm, computes, request.question)
+    knobs = algorithm.settings(request.knobs)
+    need = host_bytes(algorithm, computes, shape, threads, knobs) + answer_bytes
+    check_memory(need, request, f"{request.question} by {algorithm.name}", "use fewer threads or another algorithm")
+    return plan_of(
+        request,
+        form,
+        computes=computes,
+        algorithm=algorithm.name,
+        threads=threads,
+        knobs=knobs,
+        bytes_needed=need,
+        estimated_seconds=seconds,
+        reasons=(reason, *because),
+    )
+
+
+def make_device_plan(
+    request: Request, computes: str, form: Form, device: CopyingDevice, because: tuple[str, ...] = ()
+) -> Plan:
+    """Choose the algorithm on a GPU, and as few batches as its memory allows.
+
+    Raises
+    ------
+    DeviceMemoryError
+        When they do not fit however small the batches are.
+    """
+    shape = form.shape
+    free = device.free_bytes() if request.memory_limit is None else min(device.free_bytes(), request.memory_limit)
+    if request.algorithm != "auto":
+        algorithm, reasons = find(request.algorithm, "cuda"), ["asked for by name"]
+    else:
+        algorithm, reasons = _choose_on_device(computes, form, free)
+    _check_computes(algorithm, computes, request.question)
+    knobs = algorithm.settings(request.knobs)
+    need = device_bytes(algorithm, computes, shape, knobs)
+    while need > free:
+        more = _with_more_batches(knobs)
+        if more is None:
+            raise DeviceMemoryError(device.name, wanted=need, free=free)
+        knobs = more
+        need = device_bytes(algorithm, computes, shape, knobs)
+    if knobs.get(BATCHES, 1) != algorithm.settings(request.knobs).get(BATCHES, 1):
+        reasons.append(f"in {knobs[BATCHES]} batches, for {free:,} bytes of device memory")
+    cost = _device_answer(algorithm, computes).cost
+    return plan_of(
+        request,
+        form,
+        computes=computes,
+        algorithm=algorithm.name,
+        device="cuda",
+        threads=hardware.granted_threads(request.threads),
+        knobs=knobs,
+        bytes_needed=need,
+        estimated_seconds=0.0 if cost is None else cost.of_preparing(shape) + cost.of_kernels(shape),
+        reasons=(*reasons, *because),
+    )
+
+
+def with_more_batches(plan: Plan, error: DeviceMemoryError) -> Plan:
+    """The plan again after memory ran out, with twice as many batches; the error where there are no more."""
+    knobs = _with_more_batches(plan.knobs)
+    if knobs is None:
+        raise error
+    reason = f"in {knobs[BATCHES]} batches: {error.shortage}"
+    return replace(plan, knobs=knobs, reasons=(*plan.reasons, reason))
+
+
+def _with_more_batches(knobs: dict[str, int | str]) -> dict[str, int | str] | None:
+    """Twice as many batches, where there is that knob."""
+    batches = int(knobs.get(BATCHES, MOST_BATCHES))
+    return None if batches >= MOST_BATCHES else {**knobs, BATCHES: 2 * batches}
+
+
+def device_bytes(algorithm: Algorithm, computes: str, shape: Shape, knobs: Mapping[str, int | str]) -> int:
+    """What an answer takes beyond the oriented graph: what is made of it, or arrays while they are put into order."""
+    by_edge = dict.fromkeys(("edge_support", *TRUSSES), 28 * shape.m)
+    ordering = {"triangles": 24 * shape.n, **by_edge}.get(computes, 0)
+    return max(_device_answer(algorithm, computes).bytes_needed(shape, knobs), ordering)
+
+
+def host_bytes(algorithm: Algorithm, computes: str, shape: Shape, threads: int, knobs: Mapping[str, int | str]) -> int:
+    """What an algorithm takes on the host beyond the oriented graph."""
+    answer = algorithm.truss_on_cpu(computes) if computes in TRUSSES else algorithm.on_cpu(computes)
+    return answer.bytes_needed(shape, threads, knobs)
+
+
+def _device_answer(algorithm: Algorithm, computes: str) -> DeviceAnswer | DeviceTrussAnswer:
+    return algorithm.truss_on_device(computes) if computes in TRUSSES else algorithm.on_device(computes)
+
+
+def _check_computes(algorithm: Algorithm, computes: str, question: str) -> None:
+    if computes not in algorithm.answers:
+        able = ", ".join(
+            f"{name} on {where}" for (name, where), other in registry().items() if computes in other.answers
+        )
+        raise PreconditionError(
+            f"{algorithm.name} on {algorithm.device} does not compute {computes}, which {question} needs; {able} do"
+        )
+
+
+def _choose_on_device(computes: str, form: Form, free: int) -> tuple[Algorithm, list[str]]:
+    """Of those whose kernels are about as fast as the fastest, the one that is prepared soonest."""
+    shape, order, relabel = form
+    able = [
+        (algorithm, answer.cost)
+        for (_name, where), algorithm in registry().items()
+        if where == "cuda" and computes in algorithm.answers and shape.m < algorithm.most_arcs
+        if order in algorithm.orders and relabel in algorithm.relabellings
+        if (answer := _device_answer(algorithm, computes)).cost is not None
+    ]
+    fitting = [
+        (algorithm, cost)
+        for algorithm, cost in able
+        if device_bytes(algorithm, computes, shape, _in_most_batches(algorithm)) <= free
+    ]
+    if not fitting:
+        return find(engine_for(computes), "cuda"), ["the engine of the GPU"]
+    fastest = min(cost.of_kernels(shape) for _, cost in fitting)
+    as_good = [
+        (cost.of_preparing(shape), algorithm.name, algorithm)
+        for algorithm, cost in fitting
+        if cost.of_kernels(shape) <= max(AS_GOOD_SHARE * fastest, fastest + AS_GOOD_SECONDS)
+    ]
+    return min(as_good)[2], ["by the cost model: the kernels of none are much faster, and it is prepared soonest"]
+
+
+def _in_most_batches(algorithm: Algorithm) -> dict[str, int | str]:
+    """The defaults, with as many batches as there may be."""
+    knobs = algorithm.settings(None)
+    return {**knobs, BATCHES: MOST_BATCHES} if BATCHES in knobs else knobs
+
+
+def _choose(computes: str, shape: Shape, threads: int) -> tuple[Algorithm, str, float]:
+    """NumPy where it is done before kernels would be loaded, else the engine; why, and how long that takes."""
+    arrays, engine, load = registry()["reference", "cpu"], registry()[engine_for(computes), "cpu"], jit.load_seconds()
+    by_arrays = _estimate(arrays, computes, shape, threads, load)
+    by_engine = _estimate(engine, computes, shape, threads, load)
+    if by_arrays <= by_engine:
+        reason = f"a small graph: NumPy answers before the kernels would be loaded ({load:.2g} s)"
+        return arrays, reason, by_arrays
+    if jit.is_loaded():
+        return engine, "the fastest engine here, and its kernels are loaded", by_engine
+    return engine, f"the fastest engine here; loading its kernels ({load:.2g} s) is repaid", by_engine
+
+
+def _estimate(algorithm: Algorithm, computes: str, shape: Shape, threads: int, load: float) -> float:
+    """Seconds of work, with the loading of kernels when it is still to come."""
+    wedges = shape.wedges or 0
+    if not algorithm.compiled:
+        return ARRAY_ROUNDS.get(computes, 1) * (wedges * ARRAY_SECONDS_PER_WEDGE + shape.m * 1e-7)
+    return load + COST[computes] * (wedges + 4 * shape.m) * COMPILED_SECONDS_PER_WEDGE / threads
