@@ -46,11 +46,8 @@ def _naming_graph(question: Callable[Parameters, Answer]) -> Callable[Parameters
 
     @wraps(question)
     def refusing(*args: Parameters.args, **keywords: Parameters.kwargs) -> Answer:
-        try:
-            return question(*args, **keywords)
-        except TypeError:
-            refuse_reading(keywords)
-            raise
+        refuse_reading(keywords)
+        return question(*args, **keywords)
 
     return refusing
 

@@ -14,7 +14,7 @@ from wedgewise.algorithms import ENGINE, find, registry
 from wedgewise.algorithms._contract import Algorithm
 from wedgewise.errors import PreconditionError, UnknownNameError
 from wedgewise.run._hybrid_plan import pair_up
-from wedgewise.run.request import engine_for
+from wedgewise.run.choose import engine_for
 from wedgewise_bench import blocks, cugraph, lagraph, ours, peers
 from wedgewise_bench.digest import Frame
 from wedgewise_bench.spec import Spec

@@ -195,7 +195,7 @@ def test_the_way_down_is_told() -> None:
         except DeviceMemoryError:
             raise MemoryLimitError("orienting takes 9 bytes and 8 are allowed; raise memory_limit") from None
 
-    found = fit.in_memory(ASK, ww.Graph(PAIRS), work)
+    found = fit.try_in_memory(ASK, ww.Graph(PAIRS), work)
     assert isinstance(found, fit.OutOfMemory)
     assert found.reasons == (
         "not on the GPU, which has no room: 70 bytes were asked for and 7 are free",
@@ -208,7 +208,7 @@ def test_a_full_gpu_is_no_reason_for_disk() -> None:
         raise DeviceMemoryError("A GPU", wanted=70, free=7)
 
     with pytest.raises(DeviceMemoryError):
-        fit.in_memory(ASK, ww.Graph(PAIRS), work)
+        fit.try_in_memory(ASK, ww.Graph(PAIRS), work)
 
 
 def test_what_failed_is_given_back_first() -> None:
@@ -227,7 +227,7 @@ def test_what_failed_is_given_back_first() -> None:
         held.clear()
         raise MemoryError(f"no more behind {large}")
 
-    found = fit.in_memory(ASK, ww.Graph(PAIRS), work)
+    found = fit.try_in_memory(ASK, ww.Graph(PAIRS), work)
     assert isinstance(found, fit.OutOfMemory)
     assert held == ["given back"]
 
@@ -260,7 +260,7 @@ def test_a_limit_is_one_for_the_process_unless_that_holds_much_already(
 ) -> None:
     def limit_of(source: Any, held: int) -> int | None:
         monkeypatch.setattr("wedgewise.machine.hardware.resident_bytes", lambda: held)
-        found = fit.in_memory(Request(memory_limit=10**9), source, no_room)
+        found = fit.try_in_memory(Request(memory_limit=10**9), source, no_room)
         assert isinstance(found, fit.OutOfMemory)
         return found.limit
 

@@ -131,6 +131,16 @@ def test_auto_takes_arrays_for_small_graphs_until_kernels_are_loaded(monkeypatch
     assert "its kernels are loaded" in str(plan)
 
 
+def test_knobs_without_an_algorithm_are_those_of_the_engine(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whether kernels are loaded decides how fast a small graph is counted, never whether its knobs are known."""
+    monkeypatch.setattr(jit, "is_loaded", lambda: False)
+    monkeypatch.setattr(jit, "_array_seconds", 0.0)
+    result = ww.run("count", TRIANGLE, knobs={"hubs": 512})
+    assert (result.answer, result.algorithm, result.plan.knobs["hubs"]) == (1, "keystone", 512)
+    with pytest.raises(errors.UnknownNameError, match="keystone has no knob 'hup'"):
+        ww.count(TRIANGLE, knobs={"hup": 1})
+
+
 def test_kernels_are_cheap_once_they_are_stored(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv(jit.CACHE_VARIABLE, str(tmp_path))
     monkeypatch.setattr(jit, "JIT_DISABLED", False)

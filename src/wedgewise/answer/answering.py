@@ -1,28 +1,25 @@
 """One way from a request to its `Result`: open the source, walk the ladder of homes, finish, verify.
 
     store ──────────────────────→ Disk, HybridStore or Cluster
-    graph, file → Device → Memory ──no room→ cut → Disk, or HybridStore
-                → Hybrid ──────────no room→
+    graph, file → Device → Memory ──too little memory→ cut → Disk, or HybridStore
+                → Hybrid ──────────too little memory→
 
-Where the GPU has no room, work goes on with smaller batches, then on the host; where that has none, from disk, for the
-questions that stores answer. The plan's reasons say so.
+If the GPU runs out of memory, the work goes on in smaller batches; then the CPU takes over; then, for the questions
+that stores answer, it goes on from disk. The plan's reasons say so.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import replace
-from functools import partial
-from typing import Any, Protocol, TypeVar
+from typing import Protocol
 
-from wedgewise.algorithms import registry
-from wedgewise.answer.fit import OutOfMemory, in_memory
+from wedgewise.answer.fit import OutOfMemory, try_in_memory
 from wedgewise.answer.memory import Memory
-from wedgewise.answer.questions import QUESTIONS, Computation
+from wedgewise.answer.questions import QUESTIONS, WITHOUT_LABELS, Computation
 from wedgewise.answer.response import Clock, Response, result_of
 from wedgewise.answer.source import GraphFile, Source, graph_of, open_source
-from wedgewise.errors import DeviceMemoryError, MemoryLimitError
+from wedgewise.errors import MemoryLimitError
 from wedgewise.graph import Graph
 from wedgewise.machine.out_of_memory import memory_for
 from wedgewise.machine.progress import Progress, progress_bar
@@ -32,8 +29,6 @@ from wedgewise.run.plan import Plan
 from wedgewise.run.request import OBJECT, TABLE, Request
 from wedgewise.stages import CleanReport
 
-T = TypeVar("T")
-NUMBERS = (int, float, tuple)  # answers without labels: of the whole graph, and levels of trusses
 READING = "read and clean"
 
 
@@ -53,8 +48,8 @@ def respond(request: Request, held: ExitStack) -> Response:
         answer_writer(request.output)  # refuses a suffix without a format before anything is read
     source = open_source(request)
     if isinstance(source, Graph | GraphFile):
-        found = in_memory(request, source, partial(_in_memory, request, source, progress, clock))
-        return found if isinstance(found, Response) else _from_disk(found, progress, held)
+        outcome = try_in_memory(request, source, lambda: _answer_graph(request, source, progress, clock))
+        return outcome if isinstance(outcome, Response) else _from_disk(outcome, progress, held)
     from wedgewise.answer.disk import answer_store
 
     return answer_store(request, source, progress, clock, held)
@@ -67,7 +62,7 @@ def plan_for(request: Request) -> tuple[Plan, CleanReport | None]:
         from wedgewise.answer.disk import plan_of_store
 
         return plan_of_store(request, source), None
-    outcome = in_memory(request, source, partial(_planned, request, source))
+    outcome = try_in_memory(request, source, lambda: _planned(request, source))
     if isinstance(outcome, tuple):
         return outcome
     from wedgewise.answer.cut import plan_from_disk
@@ -78,14 +73,11 @@ def plan_for(request: Request) -> tuple[Plan, CleanReport | None]:
 def _planned(request: Request, source: Source) -> tuple[Plan, CleanReport]:
     """What would be done in memory, and what was read for that."""
     graph = graph_of(source, request)
-    return _at_home(request, graph, lambda home: home.plan), graph.cleaned
+    return prepare_home(request, graph).plan, graph.cleaned
 
 
 class Home(Protocol):
     """Where a question about a graph in memory is answered: it was prepared and planned for that."""
-
-    @property
-    def request(self) -> Request: ...
 
     @property
     def plan(self) -> Plan: ...
@@ -94,72 +86,53 @@ class Home(Protocol):
         """What is computed as planned."""
 
 
-def _at_home(request: Request, graph: Graph, use: Callable[[Home], T]) -> T:
-    """What comes of the home that was asked for, or of the first that has room: the GPU, then the CPU."""
+def prepare_home(request: Request, graph: Graph) -> Home:
+    """The home that was asked for, or the first that has memory for it: the GPU, then the CPU."""
     computes = QUESTIONS[request.question].computes(graph, request.details)
     device, reasons = choose_device(request, computes, graph)
     if device == "cpu":
-        return use(Memory.prepare(request, graph, computes, reasons))
+        return Memory.prepare(request, graph, computes, reasons)
     if device == "hybrid":
         from wedgewise.answer.hybrid import Hybrid
 
-        return use(Hybrid.prepare(request, graph, computes, reasons))
+        return Hybrid.prepare(request, graph, reasons)
     from wedgewise.answer.device import Device
 
-    try:
-        return use(Device.prepare(request, graph, computes, reasons))
-    except DeviceMemoryError as error:
-        why = f"on the host, since the GPU has no room: {error.shortage}"
-        return use(Memory.prepare(_on_host(request, why), graph, computes, (*reasons, why)))
+    return Device.prepare(request, graph, computes, reasons)
 
 
-def _on_host(request: Request, why: str) -> Request:
-    """The same question for the CPU, by the same algorithm if it has one of that name."""
-    request = replace(request, device="cpu", knobs=None, because=(*request.because, why))
-    if request.algorithm == "auto" or (request.algorithm, "cpu") in registry():
-        return request
-    return replace(request, algorithm="auto", order="auto", relabel="auto")
-
-
-def _in_memory(request: Request, source: Source, progress: Progress | None, clock: Clock) -> Response:
+def _answer_graph(request: Request, source: Source, progress: Progress | None, clock: Clock) -> Response:
     """The whole way in memory."""
-    graph = source if isinstance(source, Graph) else graph_of(source, request)
-    on_device = graph.take_device_seconds()
+    graph = graph_of(source, request)
+    cleaned_on_gpu = graph.take_device_seconds()
     if graph is not request.source:
         clock.lap(READING)
-        clock.laps[READING] -= sum(on_device.values())
-    if on_device:
-        clock.add(on_device)
+        clock.laps[READING] -= sum(cleaned_on_gpu.values())
+    if cleaned_on_gpu:
+        clock.add(cleaned_on_gpu)
     if request.output is not None:
         _check_output(request.output, request.question, graph)
-
-    def compute(home: Home) -> tuple[Computation, Any]:
-        if home.request is not request:  # but the CPU instead of the GPU
-            graph.release_device()
-            clock.add(graph.take_device_seconds())
-        found = home.run(progress, clock)
-        with memory_for("answer"):
-            return found, QUESTIONS[request.question].finish(found)
-
-    found, finished = _at_home(request, graph, compute)
-    if finished is not found.computed.triangles:
+    computation = prepare_home(request, graph).run(progress, clock)
+    with memory_for("answer"):
+        answer = QUESTIONS[request.question].finish(computation)
+    if request.question != "count":
         clock.lap("answer")
     verified = None
     if request.verify:
         from wedgewise.answer.verify import verify
 
-        verified = verify(found)
+        verified = verify(computation)
         clock.lap("verify")
-    labelled = None if isinstance(finished, NUMBERS) else graph
+    labelled = None if request.question in WITHOUT_LABELS else graph
     result = result_of(
-        found.plan,
+        computation.plan,
         graph.cleaned,
-        finished,
+        answer,
         clock.laps,
-        tests=found.computed.tests,
+        tests=computation.computed.tests,
         verified=verified,
         graph=labelled,
-        timeline=found.timeline,
+        timeline=computation.timeline,
     )
     if labelled is not None and graph is not request.source:
         graph.release()

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from wedgewise.algorithms import registry
 from wedgewise.algorithms._contract import TRUSSES, Shape
-from wedgewise.answer.memory import counting, truss_job
+from wedgewise.answer.memory import Memory, counting, truss_job
 from wedgewise.answer.questions import Computation
 from wedgewise.answer.response import Clock
 from wedgewise.errors import DeviceMemoryError
@@ -22,31 +23,40 @@ from wedgewise.stages import DeviceGraph
 
 @dataclass(frozen=True, slots=True)
 class Device:
-    """An oriented graph on the GPU, and the plan to compute on it."""
+    """An oriented graph on the GPU, the plan to compute on it, and why the GPU was chosen."""
 
     request: Request
     graph: Graph
     oriented: DeviceGraph
     plan: Plan
+    reasons: tuple[str, ...]
 
     @classmethod
-    def prepare(cls, request: Request, graph: Graph, computes: str, reasons: tuple[str, ...]) -> Device:
-        """Orient the graph there and plan, or raise where the GPU has no room for that."""
-        order, relabel = choose_orientation(request, "cuda", computes, graph)
-        oriented = graph.on_device(order, relabel)
-        form = Form(Shape(oriented.n, oriented.m, oriented.wedges), order, relabel)
-        plan = make_device_plan(request, computes, form, gpu.find_device(), reasons)
-        return cls(request, graph, oriented, plan)
+    def prepare(cls, request: Request, graph: Graph, computes: str, reasons: tuple[str, ...]) -> Device | Memory:
+        """Orient the graph there and plan; if the GPU runs out of memory, the CPU takes over."""
+        try:
+            order, relabel = choose_orientation(request, "cuda", computes, graph)
+            oriented = graph.on_device(order, relabel)
+            form = Form(Shape(oriented.n, oriented.m, oriented.wedges), order, relabel)
+            plan = make_device_plan(request, computes, form, gpu.find_device(), reasons)
+            return cls(request, graph, oriented, plan, reasons)
+        except DeviceMemoryError as error:
+            return _cpu_instead(request, graph, computes, reasons, error)
 
     def run(self, progress: Progress | None, clock: Clock) -> Computation:
-        """What is computed as planned, in more batches when memory runs out."""
+        """What is computed as planned, in more batches when memory runs out, then by the CPU."""
         plan = self.plan
-        while True:
-            try:
-                computed, seconds = self._compute(plan, progress)
-                break
-            except DeviceMemoryError as error:
-                plan = with_more_batches(plan, error)
+        try:
+            while True:
+                try:
+                    computed, seconds = self._compute(plan, progress)
+                    break
+                except DeviceMemoryError as error:
+                    plan = with_more_batches(plan, error)
+        except DeviceMemoryError as error:
+            memory = _cpu_instead(self.request, self.graph, plan.computes, self.reasons, error)
+            clock.add(self.graph.take_device_seconds())
+            return memory.run(progress, clock)
         clock.add({**self.graph.device_forms.take_seconds(), **seconds})
         return Computation(self.request, self.graph, plan, computed)
 
@@ -59,3 +69,16 @@ class Device:
             return reduce_truss(found, plan), seconds
         execution = execute_on_device(plan, self.oriented, forms, None if progress is None else counting(progress))
         return reduce(execution, plan), execution.seconds
+
+
+def _cpu_instead(
+    request: Request, graph: Graph, computes: str, reasons: tuple[str, ...], error: DeviceMemoryError
+) -> Memory:
+    """The same question for the CPU, by the same algorithm if it has one of that name."""
+    why = f"on the host, since the GPU has no room: {error.shortage}"
+    request = replace(request, device="cpu", knobs=None, because=(*request.because, why))
+    if request.algorithm != "auto" and (request.algorithm, "cpu") not in registry():
+        request = replace(request, algorithm="auto", order="auto", relabel="auto")
+    memory = Memory.prepare(request, graph, computes, (*reasons, why))
+    graph.release_device()
+    return memory

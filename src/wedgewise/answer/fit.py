@@ -23,8 +23,8 @@ from wedgewise.machine import hardware
 from wedgewise.machine.budget import LEAST_LIMIT, RESERVE_BYTES
 from wedgewise.machine.release_memory import release_memory
 from wedgewise.prepare.clean import clean_bytes
-from wedgewise.run.choose import allowed_memory, host_bytes, orient_bytes
-from wedgewise.run.request import Request, engine_for
+from wedgewise.run.choose import allowed_memory, engine_for, host_bytes, orient_bytes
+from wedgewise.run.request import Request
 
 Found = TypeVar("Found")
 
@@ -56,7 +56,7 @@ class OutOfMemory:
     reasons: tuple[str, ...]
 
 
-def in_memory(request: Request, source: Source, work: Callable[[], Found]) -> Found | OutOfMemory:
+def try_in_memory(request: Request, source: Source, work: Callable[[], Found]) -> Found | OutOfMemory:
     """What `work` finds in memory, or what there is too little of for a question that goes on from disk.
 
     Raises
@@ -73,16 +73,16 @@ def in_memory(request: Request, source: Source, work: Callable[[], Found]) -> Fo
     except DeviceMemoryError:  # which a disk does not help
         raise
     except MemoryError as error:
-        _let_go(error)
-        why_not = _why_not(request, source)
-        if why_not and isinstance(error, MemoryLimitError):
-            raise MemoryLimitError(f"{error}; {why_not}") from error
-        if why_not is not None:
-            raise
-        return OutOfMemory(request, source, limit, str(error) or RAN_OUT, _reasons(error))
+        _free_tracebacks(error)
+        if _can_use_disk(request, source):
+            return OutOfMemory(request, source, limit, str(error) or RAN_OUT, _reasons(error))
+        hint = _questions_on_disk(request)
+        if hint and isinstance(error, MemoryLimitError):
+            raise MemoryLimitError(f"{error}; {hint}") from error
+        raise
 
 
-def _let_go(error: MemoryError) -> None:
+def _free_tracebacks(error: MemoryError) -> None:
     """Let go of what was held where memory ran out."""
     earlier: BaseException | None = error
     while earlier is not None:
@@ -92,17 +92,25 @@ def _let_go(error: MemoryError) -> None:
     release_memory()
 
 
-def _why_not(request: Request, source: Source) -> str | None:
-    """Why a question does not go on from disk, empty where that says nothing new; None where it does."""
+def _can_use_disk(request: Request, source: Source) -> bool:
+    """Whether the question goes on from disk where memory is too small for it."""
     from wedgewise.answer.disk import ANSWERED, check_asked
 
     if request.question not in ANSWERED:
-        return f"{', '.join(ANSWERED[:-1])} and {ANSWERED[-1]} would go on from disk"
+        return False
     try:
         check_asked(request, name_of(source))
     except InputError:
-        return ""
-    return "" if allowed_memory(request) < LEAST_LIMIT else None
+        return False
+    return allowed_memory(request) >= LEAST_LIMIT
+
+
+def _questions_on_disk(request: Request) -> str:
+    """Which questions would go on from disk, said of one that does not."""
+    from wedgewise.answer.disk import ANSWERED
+
+    others = f"{', '.join(ANSWERED[:-1])} and {ANSWERED[-1]} would go on from disk"
+    return "" if request.question in ANSWERED else others
 
 
 def _reasons(error: MemoryError) -> tuple[str, ...]:
@@ -123,7 +131,7 @@ def _foreseen(request: Request, source: GraphFile, limit: int | None) -> str | N
         and _cleaning_bytes(size // LEAST_LINE_BYTES, request) <= hardware.available_memory()
     ):
         return None
-    if _why_not(request, source) is not None:
+    if not _can_use_disk(request, source):
         return None
     pairs, beside = _pairs_by_beginning(source, size, request)
     need = None if pairs is None else _bytes_of(request, pairs, beside)
@@ -165,7 +173,7 @@ def _bytes_of(request: Request, pairs: int, beside: int) -> int | None:
     algorithm = find(engine_for(request.question, "auto" if request.device == "hybrid" else request.algorithm), "cpu")
     if request.question not in algorithm.answers:
         return None
-    threads = hardware.granted_threads(request.threads)
+    threads = request.thread_count
     n = m = pairs
     simple = SIMPLE_BYTES * m + SIMPLE_VERTEX_BYTES * n
     oriented = ORIENTED_BYTES * m + ORIENTED_VERTEX_BYTES * n
@@ -177,7 +185,7 @@ def _bytes_of(request: Request, pairs: int, beside: int) -> int | None:
 
 def _cleaning_bytes(pairs: int, request: Request) -> int:
     """What reading and cleaning take, for as many vertices as pairs."""
-    return PAIR_BYTES * pairs + clean_bytes(pairs, pairs, hardware.granted_threads(request.threads))
+    return PAIR_BYTES * pairs + clean_bytes(pairs, pairs, request.thread_count)
 
 
 def _allowed(limit: int | None) -> int:

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from wedgewise.answer.questions import Computation
 from wedgewise.answer.response import Clock
 from wedgewise.graph import Graph
-from wedgewise.machine import hardware
 from wedgewise.machine.progress import Progress
 from wedgewise.run import hybrid
 from wedgewise.run.choose import check_preparation, choose_order_of_blocks
@@ -35,9 +34,9 @@ class Hybrid:
         return self.tasks.plan
 
     @classmethod
-    def prepare(cls, request: Request, graph: Graph, _computes: str, reasons: tuple[str, ...]) -> Hybrid:
+    def prepare(cls, request: Request, graph: Graph, reasons: tuple[str, ...]) -> Hybrid:
         """Orient and cut the graph and plan, or raise where memory has no room for that."""
-        threads = hardware.granted_threads(request.threads)
+        threads = request.thread_count
         check_preparation(graph.n, graph.m, threads, request)
         oriented = graph.oriented(choose_order_of_blocks(request, graph), "rank", threads=threads)
         return cls(request, graph, oriented, hybrid.plan_graph(request, oriented, reasons))

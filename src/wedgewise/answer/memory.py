@@ -13,7 +13,6 @@ from wedgewise.algorithms._contract import TRUSSES, Shape, TrussJob
 from wedgewise.answer.questions import QUESTIONS, Computation
 from wedgewise.answer.response import Clock
 from wedgewise.graph import Graph
-from wedgewise.machine import hardware
 from wedgewise.machine.progress import Progress
 from wedgewise.run.choose import check_preparation, choose_orientation, make_plan
 from wedgewise.run.local import execute, find_truss
@@ -36,7 +35,7 @@ class Memory:
     def prepare(cls, request: Request, graph: Graph, computes: str, reasons: tuple[str, ...] = ()) -> Memory:
         """Orient the graph as the algorithm takes it and plan, or raise where memory has no room for that."""
         order, relabel = choose_orientation(request, "cpu", computes, graph)
-        n, m, threads = graph.n, graph.m, hardware.granted_threads(request.threads)
+        n, m, threads = graph.n, graph.m, request.thread_count
         check_preparation(n, m, threads, request)
         oriented = graph.oriented(order, relabel, threads=threads)
         form = Form(Shape(n, m, oriented.wedges), order, relabel)

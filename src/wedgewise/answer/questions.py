@@ -278,6 +278,7 @@ _DEGREES = _answer_bytes(16, 100, arcs=True)  # edges and supports; two keys per
 _TRUSS = _answer_bytes(0, 9, arcs=True)  # whether each edge is in it, and which ones are
 _COMPONENTS = _answer_bytes(40, 17, arcs=True)  # beside the truss, edges; parents, marks and numbers of the vertices
 
+WITHOUT_LABELS = ("count", "average_clustering", "transitivity", "truss_summary")  # they name no vertex or edge
 _ALL = (
     Question("count", _always("count"), lambda found: found.computed.triangles, _answer_bytes(), {}),
     Question("triangles", _always("triangles"), by_vertex, _BY_VERTEX, {}),

@@ -23,7 +23,6 @@ from wedgewise.run._hybrid_queue import DYNAMIC, GUARDED, SCHEDULES
 from wedgewise.run.choose import BLOCK_SECONDS_PER_EDGE, DEVICE_SECONDS, estimated_seconds
 from wedgewise.run.memory import BlockSource, Pair, TaskMemory, pairs_of_task
 from wedgewise.run.plan import BlockPlan, Plan
-from wedgewise.run.request import engine_for
 from wedgewise.stages import OrientedGraph
 from wedgewise.stages.blocks import WIDE_ARCS, Task
 from wedgewise.stages.tasks import ESTIMATORS, estimates, heaviest_first, tasks_of
@@ -81,7 +80,7 @@ class Pairing:
 def pair_up(name: str, given: Mapping[str, int | str] | None) -> Pairing:
     """The algorithms of one name on both sides; where the host has none of that name, its engine."""
     own = _own_settings(given)
-    asked = engine_for("count", name)
+    asked = ENGINE if name == "auto" else name
     gpu = None if own["places"] == CPU else _counting_blocks(asked, "cuda")
     is_there_alone = (asked, "cpu") not in registry() and (asked, "cuda") in registry()
     cpu = _counting_blocks(ENGINE if is_there_alone else asked, "cpu")

@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from wedgewise.algorithms import ENGINE, find, registry
+from wedgewise.algorithms import ENGINE, TRUSS_ENGINE, find, registry
 from wedgewise.algorithms._contract import MAX_ARCS, TRUSSES, DeviceAnswer, DeviceTrussAnswer, Shape
 from wedgewise.errors import DeviceMemoryError, InputError, MemoryLimitError, PreconditionError, UnknownNameError
 from wedgewise.machine import gpu, hardware, jit
 from wedgewise.run.plan import Form, Plan, plan_of
-from wedgewise.run.request import Request, engine_for
+from wedgewise.run.request import Request
 
 if TYPE_CHECKING:
     from wedgewise.algorithms._contract import Algorithm
@@ -43,6 +43,13 @@ COST = {  # in counts
 ARRAY_ROUNDS = {"trussness": 100, "k_truss": 10, "max_truss": 100}  # of trusses, each of which costs about a count
 
 
+def engine_for(computes: str, asked: str = "auto") -> str:
+    """The algorithm that was asked for; for `auto`, what computes this in all but small graphs."""
+    if asked != "auto":
+        return asked
+    return TRUSS_ENGINE if computes in TRUSSES else ENGINE
+
+
 def choose_orientation(request: Request, device: str, computes: str, graph: Graph) -> tuple[str, str]:
     """The order and the relabelling that the asked-for algorithm takes, or the best ones for `auto`."""
     algorithm = find(engine_for(computes, request.algorithm), device)
@@ -71,13 +78,15 @@ def choose_device(request: Request, computes: str, graph: Graph) -> tuple[str, t
     device = _asked_device(request)
     if device == "hybrid" and computes != "count":
         raise PreconditionError(f"device='hybrid' counts triangles and does not compute {computes}; use cuda or cpu")
+    if device in ("cpu", "hybrid") or (device is None and not gpu.is_likely()):
+        return device or "cpu", reasons
     engine = registry().get((engine_for(computes), "cuda"))
     is_able = engine is not None and computes in engine.answers
     if device == "cuda" and not is_able and request.algorithm == "auto":
         return "cpu", (*reasons, f"on the host: nothing computes {computes} on a GPU")
-    if device is not None:
+    if device == "cuda":
         return device, reasons
-    if engine is None or not is_able or not gpu.is_likely() or graph.m >= engine.most_arcs:
+    if engine is None or not is_able or graph.m >= engine.most_arcs:
         return "cpu", reasons
     here, there = _seconds_here(computes, graph, request), _seconds_there(engine, computes, graph)
     if here <= there or gpu.why_no_device() is not None:
@@ -107,7 +116,7 @@ def _seconds_here(computes: str, graph: Graph, request: Request) -> float:
     """An estimate for the host: loading, orienting and counting the wedges that the degrees let expect."""
     from wedgewise.prepare.orient_arrays import expected_wedges
 
-    threads = hardware.granted_threads(request.threads)
+    threads = request.thread_count
     work = COST[computes] * (expected_wedges(graph.degrees) + 4 * graph.m) * COMPILED_SECONDS_PER_WEDGE
     return jit.load_seconds() + (work + ORIENT_SECONDS_PER_EDGE * graph.m) / threads
 
@@ -169,11 +178,12 @@ def make_plan(
     `answer_bytes` is what making the answer of it takes.
     """
     shape = form.shape
-    if request.algorithm != "auto":
-        algorithm, reason = find(request.algorithm, "cpu"), "asked for by name"
-        seconds = _estimate(algorithm, computes, shape, threads, jit.load_seconds())
-    else:
+    if request.algorithm == "auto" and not request.knobs:
         algorithm, reason, seconds = _choose(computes, shape, threads)
+    else:
+        algorithm = find(engine_for(computes, request.algorithm), "cpu")
+        reason = "asked for by name" if request.algorithm != "auto" else "the engine, which has the given knobs"
+        seconds = _estimate(algorithm, computes, shape, threads, jit.load_seconds())
     _check_computes(algorithm, computes, request.question)
     knobs = algorithm.settings(request.knobs)
     need = host_bytes(algorithm, computes, shape, threads, knobs) + answer_bytes
@@ -225,7 +235,7 @@ def make_device_plan(
         computes=computes,
         algorithm=algorithm.name,
         device="cuda",
-        threads=hardware.granted_threads(request.threads),
+        threads=request.thread_count,
         knobs=knobs,
         bytes_needed=need,
         estimated_seconds=0.0 if cost is None else cost.of_preparing(shape) + cost.of_kernels(shape),
@@ -308,7 +318,10 @@ def _in_most_batches(algorithm: Algorithm) -> dict[str, int | str]:
 
 
 def _choose(computes: str, shape: Shape, threads: int) -> tuple[Algorithm, str, float]:
-    """NumPy where it is done before kernels would be loaded, else the engine; why, and how long that takes."""
+    """NumPy where it is done before kernels would be loaded, else the engine; why, and how long that takes.
+
+    NumPy takes every orientation, so that the engine's, which was chosen before, serves both.
+    """
     arrays, engine, load = registry()["reference", "cpu"], registry()[engine_for(computes), "cpu"], jit.load_seconds()
     by_arrays = _estimate(arrays, computes, shape, threads, load)
     by_engine = _estimate(engine, computes, shape, threads, load)

@@ -49,7 +49,17 @@ class BlockPlan:
 class Plan:
     """What will be done and why; ``str(plan)`` is the explanation.
 
-    ``known`` is what can be said of a graph that was not read, whose `n`, `m` and `wedges` are then zero.
+    Attributes
+    ----------
+    question, computes : what was asked, and what the algorithm computes for it
+    algorithm, device, threads, knobs : what computes it
+    order, relabel : which end of an edge its arc starts from, and what gives the ids
+    n, m, wedges : the size of the oriented graph
+    bytes_needed, beyond : the peak of memory, beyond what is there already
+    estimated_seconds : of the work
+    reasons : why it was planned so
+    blocks : of a hybrid count, its tasks
+    known : what can be said of a graph that was not read, whose `n`, `m` and `wedges` are then zero
 
     Examples
     --------

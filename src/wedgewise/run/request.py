@@ -7,20 +7,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from wedgewise.algorithms import ENGINE, TRUSS_ENGINE
-from wedgewise.algorithms._contract import TRUSSES
+from wedgewise.algorithms import ENGINE
 from wedgewise.machine import hardware
 from wedgewise.machine.parameters import as_integer
 from wedgewise.machine.progress import Progress
 
 ARRAY, TABLE, OBJECT, LISTING = "array", "table", "object", "listing"
-
-
-def engine_for(computes: str, asked: str = "auto") -> str:
-    """The algorithm that was asked for; for `auto`, what computes this in all but small graphs."""
-    if asked != "auto":
-        return asked
-    return TRUSS_ENGINE if computes in TRUSSES else ENGINE
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +25,7 @@ class Request:
     source : a Graph, whatever `Graph` accepts, a `GraphFile`, or a store
     device, algorithm, order, relabel, knobs : what computes it, and on what form of the graph
     memory_limit, threads : what that may take; of threads, as many as this process gets, unless a cluster counts
+    thread_count : how many threads this process uses
     cluster, workers : who counts instead of this process
     resume, work_folder : what becomes of work that was ended
     verify : check the answer by another method
@@ -61,6 +54,7 @@ class Request:
     rows: str = ARRAY
     output: str | None = None
     because: tuple[str, ...] = ()
+    thread_count: int = field(init=False)
 
     def __post_init__(self) -> None:
         for name in ("memory_limit", "threads", "workers"):
@@ -69,11 +63,12 @@ class Request:
         if self.threads is not None and self.cluster is None:
             object.__setattr__(self, "because", (*self.because, *hardware.note_on_threads(self.threads)))
             object.__setattr__(self, "threads", hardware.granted_threads(self.threads))
+        object.__setattr__(self, "thread_count", hardware.granted_threads(self.threads))
 
     @property
     def engine(self) -> str:
-        """The algorithm on blocks."""
-        return engine_for("count", self.algorithm)
+        """The algorithm for blocks: the one that was asked for, or the engine."""
+        return ENGINE if self.algorithm == "auto" else self.algorithm
 
     @property
     def by_workers(self) -> bool:
