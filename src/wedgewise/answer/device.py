@@ -76,7 +76,7 @@ def _cpu_instead(
 ) -> Memory:
     """The same question for the CPU, by the same algorithm if it has one of that name."""
     why = f"on the host, since the GPU has no room: {error.shortage}"
-    request = replace(request, device="cpu", knobs=None, because=(*request.because, why))
+    request = replace(request, device="cpu", knobs=None)
     if request.algorithm != "auto" and (request.algorithm, "cpu") not in registry():
         request = replace(request, algorithm="auto", order="auto", relabel="auto")
     memory = Memory.prepare(request, graph, computes, (*reasons, why))

@@ -1,4 +1,4 @@
-"""`Request`: what was asked, made once by the API or the command line, and handed on as it is."""
+"""`Request`: what was asked, made once by the API or the command line."""
 
 from __future__ import annotations
 
