@@ -99,7 +99,7 @@ bench-quick: $(VENV)/.stamp
 	$(VENV)/bin/wedgewise bench smoke
 
 docs: $(VENV)/.stamp
-	$(RUN) -m wedgewise.cli.pages
+	$(RUN) tools/pages.py
 	$(VENV)/bin/sphinx-build -q -E -W --keep-going -b html docs docs/_build/html
 	@echo "docs/_build/html/index.html"
 

@@ -15,12 +15,12 @@ from pathlib import Path
 
 import pytest
 from helpers.graphs import fixture_pairs
+from pages import make_pages, write_pages
 from typer.testing import CliRunner
 
 import wedgewise
 from wedgewise.cli.app import app
 from wedgewise.cli.console import Console
-from wedgewise.cli.pages import make_pages, write_pages
 from wedgewise.errors import StorageError
 from wedgewise.read import FORMATS
 from wedgewise.stages.limits import DEFAULT_LIMITS
@@ -145,7 +145,7 @@ def test_every_algorithm_has_its_page_and_no_page_is_left_over() -> None:
 
 def test_pages_are_written_where_they_are_asked_for(tmp_path: Path) -> None:
     made = subprocess.run(
-        [sys.executable, "-m", "wedgewise.cli.pages", str(tmp_path)], capture_output=True, text=True, check=True
+        [sys.executable, ROOT / "tools" / "pages.py", tmp_path], capture_output=True, text=True, check=True
     )
     assert made.stdout.split() == [str(tmp_path / name) for name in MADE]
     assert write_pages(tmp_path) == [tmp_path / name for name in MADE]

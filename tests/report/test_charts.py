@@ -114,7 +114,7 @@ def test_a_drawing_without_a_size_is_no_chart() -> None:
 
 
 def test_a_file_has_its_own_colours_and_no_date() -> None:
-    first, second = (EXAMPLES["bars"]().svg_file() for _ in range(2))
+    first, second = (EXAMPLES["bars"]().file("svg") for _ in range(2))
     assert first == second
     assert b"#0b6bb8" in first
     assert b"var(" not in first
@@ -122,7 +122,7 @@ def test_a_file_has_its_own_colours_and_no_date() -> None:
 
 
 def test_pixels_are_the_same_each_time() -> None:
-    first, second = (EXAMPLES["stacked"]().png_file() for _ in range(2))
+    first, second = (EXAMPLES["stacked"]().file("png") for _ in range(2))
     assert first == second
     assert first.startswith(b"\x89PNG")
 

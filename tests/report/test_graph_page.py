@@ -16,7 +16,7 @@ from helpers.commands import KARATE, answer_of, invoke
 from helpers.graphs import fixture_path
 
 from wedgewise.answer_types import TrussLevel
-from wedgewise.cli.graph_report import OwnGraph
+from wedgewise.cli.report import OwnGraph
 from wedgewise.errors import MissingDependencyError
 from wedgewise.machine import libraries
 from wedgewise.report.charts import Chart

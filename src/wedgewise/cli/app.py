@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Annotated, Any
 
 import typer
@@ -100,10 +101,10 @@ def count(
     if store is None:
         _show_number(options, result, headline)
     else:
-        from wedgewise.cli.partition import balance_of
+        from wedgewise.report.balance import balance_report, balance_text
 
-        report, table = balance_of(store, result)
-        _show_number(options, result, headline, {"balance": report}, f"\n\n{table}")
+        report = balance_report(store.partition, store.counts, result.task_seconds)
+        _show_number(options, result, headline, {"balance": report.to_dict()}, f"\n\n{balance_text(report)}")
     if timeline is not None and result.timeline is not None:
         result.timeline.write(timeline)
 
@@ -296,7 +297,8 @@ def explain(
         announce(options.file, progress)
         plan, cleaned = plan_for(options.request(question, {} if k is None else {"k": k}))
     console.note(() if cleaned is None else cleaned.notes)
-    console.show(objects.plan_object(plan, cleaned), lambda: str(plan))
+    read = None if cleaned is None else asdict(cleaned)
+    console.show({**asdict(plan), "cleaned": read}, lambda: str(plan))
 
 
 @app.command()

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 import typer
 from typer.core import TyperCommand
 
-from wedgewise.api import SCHEMA
 from wedgewise.cli.console import FAILED, Console, say
 from wedgewise.cli.options import AsJson, Verbose, parse_size
 
@@ -23,8 +22,19 @@ if TYPE_CHECKING:
     from wedgewise_bench.record import Record
     from wedgewise_bench.suites import Suite
 
-
 Value = TypeVar("Value")
+DECLARED = (  # of a suite, as its object says
+    "name",
+    "summary",
+    "graphs",
+    "real",
+    "questions",
+    "rows",
+    "systems",
+    "devices",
+    "algorithms",
+    "limit_seconds",
+)
 
 
 class SeveralValues(TyperCommand):
@@ -130,7 +140,8 @@ def bench(
         return
     if suite is None:
         known = declared_suites().values()
-        console.show(_suites_object(known), lambda: _suites_text(known))
+        record = {"suites": [{name: getattr(suite, name) for name in DECLARED} for suite in known]}
+        console.show(record, lambda: "\n".join(f"{suite.name:9}{suite.summary}" for suite in known))
         return
     choices = Choices(
         graphs=_unique(graphs),
@@ -169,22 +180,15 @@ def _suite_of(text: str) -> Suite:
 
 def _compare(before: Path, after: Path, tables: Path | None, console: Console) -> None:
     """Show what became of every cell between two results files."""
+    from wedgewise.report.page import write_document
     from wedgewise_bench.compare import comparison_of, render
 
     comparison = comparison_of(before, after)
-    _write(render(comparison), tables)
-    console.show({"schema": SCHEMA, **comparison.to_dict()}, lambda: render(comparison))
+    if tables is not None:
+        write_document(render(comparison), tables)
+    console.show(comparison.to_dict(), lambda: render(comparison))
     if comparison.is_worse:
         raise typer.Exit(FAILED)
-
-
-def _write(text: str, path: Path | None) -> None:
-    """The same text as a file, where one is named."""
-    from wedgewise.machine.files import atomic_write
-
-    if path is not None:
-        with atomic_write(path) as file:
-            file.write(text.encode())
 
 
 def _unique(values: Iterable[Value]) -> tuple[Value, ...]:
@@ -194,6 +198,7 @@ def _unique(values: Iterable[Value]) -> tuple[Value, ...]:
 
 def _run(suite: Suite, choices: Choices, tables: Path | None, console: Console) -> None:
     """Run a suite, say how every cell ended, and show the tables."""
+    from wedgewise.report.page import write_document
     from wedgewise_bench.command import is_failure, line_of, missing_graphs, run
 
     def hear(record: Record, standing: Standing) -> None:
@@ -210,40 +215,17 @@ def _run(suite: Suite, choices: Choices, tables: Path | None, console: Console) 
             say(f"finished cells are in {results}; --resume goes on behind them")
         raise
     text = suite.render(records) + (f"\nnot here: {', '.join(missing)}\n" if missing else "")
-    _write(text, tables)
+    if tables is not None:
+        write_document(text, tables)
     failures = sum(map(is_failure, records))
-    console.show(_records_object(suite, results, records, failures) | {"not_here": missing}, lambda: text)
-    if failures:
-        say(f"{failures} of {len(records)} cells failed")
-        raise typer.Exit(FAILED)
-
-
-def _records_object(suite: Suite, results: Path, records: list[Record], failures: int) -> dict[str, Any]:
-    return {
-        "schema": SCHEMA,
+    record = {
         "suite": suite.name,
         "output": str(results),
         "failures": failures,
         "records": [json.loads(record.to_line()) for record in records],
+        "not_here": missing,
     }
-
-
-def _suites_object(suites: Iterable[Suite]) -> dict[str, Any]:
-    names = (
-        "name",
-        "summary",
-        "graphs",
-        "real",
-        "questions",
-        "rows",
-        "systems",
-        "devices",
-        "algorithms",
-        "limit_seconds",
-    )
-    return {"schema": SCHEMA, "suites": [{name: getattr(suite, name) for name in names} for suite in suites]}
-
-
-def _suites_text(suites: Iterable[Suite]) -> str:
-    """A line per suite."""
-    return "\n".join(f"{suite.name:9}{suite.summary}" for suite in suites)
+    console.show(record, lambda: text)
+    if failures:
+        say(f"{failures} of {len(records)} cells failed")
+        raise typer.Exit(FAILED)

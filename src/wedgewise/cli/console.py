@@ -27,6 +27,7 @@ from wedgewise.errors import WedgewiseError
 from wedgewise.machine import jit, own_files
 from wedgewise.machine.progress import Progress, progress_bar
 from wedgewise.report.objects import Object, to_json
+from wedgewise.result import SCHEMA
 
 FAILED = 1
 UNCLEAR = "first line read as an edge"  # how a note begins on a reading that may be wrong
@@ -50,8 +51,8 @@ class Console:
         return sys.stdout.isatty() and not self.quiet
 
     def show(self, record: Object, text: Callable[[], str]) -> None:
-        """Print the answer: the object as JSON when asked for, else the text."""
-        put(to_json(record) if self.as_json else text())
+        """Print the answer: the object as JSON, with the number of its schema, when asked for, else the text."""
+        put(to_json({"schema": SCHEMA, **record}) if self.as_json else text())
 
     def say(self, line: str) -> None:
         """A line for whoever waits at a terminal, or reads what ``--verbose`` wrote."""

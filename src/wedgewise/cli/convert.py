@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterable
 import numpy as np
 
 from wedgewise.answer.source import GraphFile
-from wedgewise.api import SCHEMA
 from wedgewise.cli.options import announce, read_graph
 from wedgewise.machine.progress import Progress
 from wedgewise.read import read_edges
@@ -30,7 +29,6 @@ def convert_file(
     write = _write_clean if clean else _write_pairs
     pairs, n, notes = write(source, output, to, writer, note, progress)
     return {
-        "schema": SCHEMA,
         "source": os.fspath(source.path),
         "output": output,
         "pairs": pairs,

@@ -8,14 +8,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+import wedgewise
 from wedgewise.cli.console import FAILED, Console
 from wedgewise.cli.options import AsJson, Verbose
+from wedgewise.report.objects import Object
+from wedgewise.report.text import bytes_text, facts_text, table_text
 
 if TYPE_CHECKING:
     from wedgewise.datasets import Figure, PublishedGraph
-    from wedgewise.datasets.cache import Record
     from wedgewise.datasets.check import Verification
-    from wedgewise.report.objects import Object
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="As `wedgewise datasets list` or a paper writes it.")]
 PAPERS = "itc, wetric, trust, bbtc, eager, snap or graphchallenge"
@@ -38,11 +39,10 @@ def list_(
     published with few digits stand after a ~. The last columns tell who measured with a graph, and where it is:
     packaged, generated, here, unchecked, begun, or at an address that nobody has tried yet.
     """
-    from wedgewise.datasets import catalogue, source_of
-
-    key = None if paper is None else source_of(paper).key
-    chosen = [graph for graph in catalogue().values() if key is None or key in graph.figures]
-    Console(as_json).show(_with_schema({"datasets": list(map(_object, chosen))}), lambda: _list_text(chosen))
+    key = None if paper is None else wedgewise.datasets.source_of(paper).key
+    chosen = [graph for graph in wedgewise.datasets.catalogue().values() if key is None or key in graph.figures]
+    records = list(map(_object, chosen))
+    Console(as_json).show({"datasets": records}, lambda: _list_text(chosen, records))
 
 
 @app.command()
@@ -52,10 +52,9 @@ def info(name: Name, as_json: AsJson = False) -> None:
     Papers clean differently: what each one counts as a vertex, and whether it drops vertices of degree one, is said
     below its figures.
     """
-    from wedgewise.datasets import find
-
-    graph = find(name)
-    Console(as_json).show(_with_schema(_object(graph)), lambda: _info_text(graph))
+    graph = wedgewise.datasets.find(name)
+    record = _object(graph)
+    Console(as_json).show(record, lambda: _info_text(graph, record))
 
 
 @app.command()
@@ -77,13 +76,11 @@ def get(
     A download that was ended goes on where it was when the same command is given again. A file that is not the graph
     it should be is put aside. What is there already is not brought again.
     """
-    from wedgewise import datasets
-
     console = Console(as_json, verbose=verbose)
     with console.stages() as progress:
-        path = datasets.get(name, source=source, progress=progress)
-    record = {**_object(datasets.find(name)), "path": str(path)}
-    console.show(_with_schema(record), lambda: str(path))
+        path = wedgewise.datasets.get(name, source=source, progress=progress)
+    record = {**_object(wedgewise.datasets.find(name)), "path": str(path)}
+    console.show(record, lambda: str(path))
 
 
 @app.command()
@@ -101,59 +98,36 @@ def verify(
     Edges and triangles decide, and kmax with --trusses; which vertices count is a matter of convention, so that a
     difference there is shown and no more. The exit code is 1 when a graph differs.
     """
-    from wedgewise import datasets
+    from wedgewise.datasets.cache import folder_of
 
     console = Console(as_json, verbose=verbose)
     with console.stages() as progress:
-        found = [datasets.verify(name, trusses=trusses, progress=progress) for name in names or _names_here()]
+        chosen = names or [name for name in wedgewise.datasets.catalogue() if folder_of(name).own_file() is not None]
+        found = [wedgewise.datasets.verify(name, trusses=trusses, progress=progress) for name in chosen]
     records = [_verification_object(verification) for verification in found]
     text = "\n\n".join(map(_verification_text, found)) or "no graph is in the cache folder"
-    console.show(_with_schema({"verified": records}), lambda: text)
+    console.show({"verified": records}, lambda: text)
     if not all(verification.agrees for verification in found):
         raise typer.Exit(FAILED)
 
 
-def _with_schema(record: Object) -> Object:
-    from wedgewise.api import SCHEMA
-
-    return {"schema": SCHEMA, **record}
-
-
-def _names_here() -> list[str]:
-    from wedgewise.datasets import catalogue
-    from wedgewise.datasets.cache import folder_of
-
-    return [name for name in catalogue() if folder_of(name).own_file() is not None]
-
-
-def _place(graph: PublishedGraph) -> str:
-    """Where a graph is, in a word."""
-    from wedgewise.datasets import BUNDLED
+def _object(graph: PublishedGraph) -> Object:
+    """Everything about a graph as plain values; of its file without what the system says of that."""
     from wedgewise.datasets.cache import folder_of
 
     folder = folder_of(graph.name)
     record = folder.record()
     if record is not None and folder.file() is not None:
-        return "here" if record.is_verified else "unchecked"
-    if graph.name in BUNDLED:
-        return "packaged"
-    if graph.recipe is not None:
-        return "generated"
-    if folder.begun():
-        return "begun"
-    return "unverified address" if graph.addresses else "no address"
-
-
-def _served(record: Record | None, address: str) -> bool:
-    """Whether what this address served was counted and is the published graph."""
-    return record is not None and record.is_verified and record.origin == address
-
-
-def _object(graph: PublishedGraph) -> Object:
-    """Everything about a graph as plain values."""
-    from wedgewise.datasets.cache import folder_of
-
-    record = folder_of(graph.name).record()
+        place = "here" if record.is_verified else "unchecked"
+    elif graph.name in wedgewise.datasets.BUNDLED:
+        place = "packaged"
+    elif graph.recipe is not None:
+        place = "generated"
+    elif folder.begun():
+        place = "begun"
+    else:
+        place = "unverified address" if graph.addresses else "no address"
+    served = record.origin if record is not None and record.is_verified else None
     return {
         "name": graph.name,
         "names": list(graph.names),
@@ -162,32 +136,25 @@ def _object(graph: PublishedGraph) -> Object:
             for key, figures in graph.figures.items()
         },
         "addresses": list(graph.addresses),
-        "addresses_verified": [address for address in graph.addresses if _served(record, address)],
+        "addresses_verified": [address for address in graph.addresses if address == served],
         "generator": None if graph.recipe is None else asdict(graph.recipe),
         "counted": graph.counted,
         "note": graph.note,
-        "place": _place(graph),
-        "record": None if record is None else _record_object(record),
+        "place": place,
+        "record": None if record is None else {k: value for k, value in asdict(record).items() if k != "signs"},
     }
 
 
-def _record_object(record: Record) -> Object:
-    """What is remembered of a file, without what the system says of it."""
-    return {name: value for name, value in asdict(record).items() if name != "signs"}
-
-
-def _list_text(graphs: Iterable[PublishedGraph]) -> str:
-    from wedgewise.report.text import table_text
-
+def _list_text(graphs: Iterable[PublishedGraph], records: Iterable[Object]) -> str:
     head = ("name", "vertices", "edges", "triangles", "kmax", "published by", "where")
     rows = [
         (
             graph.name,
             *(_figure_text(graph.best(figure)) for figure in ("n", "m", "triangles", "kmax")),
             " ".join(graph.figures),
-            _place(graph),
+            record["place"],
         )
-        for graph in graphs
+        for graph, record in zip(graphs, records, strict=True)
     ]
     return table_text([head, *rows])
 
@@ -198,15 +165,16 @@ def _figure_text(figure: Figure | None) -> str:
     return f"{figure.value:,}" if figure.is_exact else f"~{figure.value:,}"
 
 
-def _info_text(graph: PublishedGraph) -> str:
+def _info_text(graph: PublishedGraph, about: Object) -> str:
+    """The same for people; at the end, what each source counts and what to cite."""
     from wedgewise.datasets.cache import folder_of
-    from wedgewise.report.text import bytes_text, facts_text, table_text
+    from wedgewise.datasets.catalogue import VERTICES
 
     folder = folder_of(graph.name)
     record, path = folder.record(), folder.file()
-    facts = [("where", _place(graph))]
+    facts = [("where", about["place"])]
     for address in graph.addresses:
-        facts.append(("address", f"{address} ({'verified' if _served(record, address) else 'unverified'})"))
+        facts.append(("address", f"{address} ({'' if address in about['addresses_verified'] else 'un'}verified)"))
     if graph.recipe is not None:
         given = ", ".join(f"{name}={value}" for name, value in graph.recipe.parameters.items())
         facts.append(("generated by", f"{graph.recipe.family}({given})"))
@@ -228,18 +196,11 @@ def _info_text(graph: PublishedGraph) -> str:
         )
         for key, figures in graph.figures.items()
     ]
-    return f"{graph.name}\n{facts_text(facts)}\n\n{table_text([head, *rows])}\n\n{_conventions_text(graph)}"
-
-
-def _conventions_text(graph: PublishedGraph) -> str:
-    """What each source counts, and what to cite."""
-    from wedgewise.datasets.catalogue import VERTICES
-    from wedgewise.report.text import facts_text
-
-    return facts_text(
+    conventions = facts_text(
         (key, f"{figures.source.title}, {figures.source.where}; vertices: {VERTICES[figures.source.vertices]}")
         for key, figures in graph.figures.items()
     )
+    return f"{graph.name}\n{facts_text(facts)}\n\n{table_text([head, *rows])}\n\n{conventions}"
 
 
 def _verification_object(verification: Verification) -> Object:
@@ -262,8 +223,6 @@ def _verification_object(verification: Verification) -> Object:
 
 
 def _verification_text(verification: Verification) -> str:
-    from wedgewise.report.text import table_text
-
     verdict = "is the published graph" if verification.agrees else f"DIFFERS: {verification.differences}"
     rows = [
         (

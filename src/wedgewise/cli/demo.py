@@ -8,11 +8,11 @@ from dataclasses import asdict
 import numpy as np
 
 import wedgewise
-from wedgewise.api import SCHEMA
 from wedgewise.datasets import BUNDLED, bundled
 from wedgewise.graph import Graph
-from wedgewise.report.objects import Object, count_wedges
-from wedgewise.report.text import facts_text, histogram_text, seconds_text
+from wedgewise.report.objects import Object
+from wedgewise.report.summary import largest
+from wedgewise.report.text import facts_text, histogram_text, range_text, seconds_text
 
 NAME = "email-Enron"
 COMPARED = ("keystone", "forward")
@@ -27,9 +27,9 @@ def demonstrate() -> Object:
     graph = wedgewise.read(bundled(NAME))
     read_seconds = time.perf_counter() - begin
     result = wedgewise.run("count", graph, verify=True)
-    wedges = count_wedges(graph.degrees)
+    hubs = largest(graph.degrees.astype(np.int64), HUBS)
+    octaves = np.bincount(np.log2(graph.degrees[graph.degrees > 0]).astype(np.int64))  # degrees from 2^i to 2^(i+1) − 1
     return {
-        "schema": SCHEMA,
         "dataset": asdict(facts),
         "answer": result.answer,
         "matches_published": (graph.n, graph.m, result.answer) == (facts.n, facts.m, facts.triangles),
@@ -38,11 +38,11 @@ def demonstrate() -> Object:
         "verified": result.verified,
         "algorithm": result.algorithm,
         "seconds": {"read and clean": read_seconds, **result.seconds},
-        "wedges": wedges,
-        "transitivity": 3 * result.answer / wedges,
+        "wedges": graph.paths,
+        "transitivity": 3 * result.answer / graph.paths,
         "compared_seconds": {name: _best_seconds(graph, name) for name in COMPARED},
-        "hubs": _hubs(graph),
-        "degrees": _degree_histogram(graph),
+        "hubs": [{"label": int(graph.labels[v]), "degree": int(graph.degrees[v])} for v in hubs],
+        "degrees": [{"least": 2**octave, "vertices": int(count)} for octave, count in enumerate(octaves)],
     }
 
 
@@ -50,17 +50,6 @@ def _best_seconds(graph: Graph, algorithm: str) -> float:
     """Counting alone, kernels loaded and graph prepared: the best of a few."""
     runs = [wedgewise.run("count", graph, algorithm=algorithm) for _ in range(REPEATS + 1)]
     return min(run.seconds["count"] for run in runs[1:])
-
-
-def _hubs(graph: Graph) -> list[dict[str, int]]:
-    highest = np.argsort(-graph.degrees.astype(np.int64), kind="stable")[:HUBS]
-    return [{"label": int(graph.labels[v]), "degree": int(graph.degrees[v])} for v in highest.tolist()]
-
-
-def _degree_histogram(graph: Graph) -> list[dict[str, int]]:
-    """How many vertices have a degree in [least, 2·least), for powers of two."""
-    octaves = np.bincount(np.log2(graph.degrees[graph.degrees > 0]).astype(np.int64))
-    return [{"least": 2**octave, "vertices": int(count)} for octave, count in enumerate(octaves)]
 
 
 def demo_text(record: Object) -> str:
@@ -81,13 +70,7 @@ def demo_text(record: Object) -> str:
         ("compared", f"counting alone: {compared} ({slow / fast:.1f}×)"),
         ("hubs", ", ".join(f"{hub['label']} (degree {hub['degree']:,})" for hub in record["hubs"])),
     ]
-    return f"{record['answer']:,} triangles\n\n{facts_text(facts)}\n\n{_degrees_text(record['degrees'])}"
-
-
-def _degrees_text(degrees: list[dict[str, int]]) -> str:
-    """One bar per octave of degrees."""
-    rows = [
-        (f"degree {row['least']:,}–{2 * row['least'] - 1:,}" if row["least"] > 1 else "degree 1", row["vertices"])
-        for row in degrees
+    octaves = [
+        (f"degree {range_text(row['least'], 2 * row['least'] - 1)}", row["vertices"]) for row in record["degrees"]
     ]
-    return histogram_text(rows)
+    return f"{record['answer']:,} triangles\n\n{facts_text(facts)}\n\n{histogram_text(octaves)}"

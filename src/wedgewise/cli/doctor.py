@@ -14,7 +14,6 @@ import numpy as np
 
 import wedgewise
 from wedgewise.algorithms._contract import Algorithm
-from wedgewise.api import SCHEMA
 from wedgewise.cli.console import say
 from wedgewise.datasets import BUNDLED, bundled
 from wedgewise.errors import MissingFileError
@@ -56,7 +55,6 @@ def examine(warmed: Object | None) -> Object:
     """Everything that a report of trouble should say."""
     folder = None if jit.JIT_DISABLED else jit.cache_folder()
     return {
-        "schema": SCHEMA,
         "version": wedgewise.__version__,
         "package": str(Path(wedgewise.__file__).parent),
         "python": f"{platform.python_version()} ({sys.executable})",

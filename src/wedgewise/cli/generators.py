@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterable
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from typer.core import TyperGroup
 
+import wedgewise
 from wedgewise.cli.console import Console
 from wedgewise.cli.options import AsJson, Threads, Verbose
+from wedgewise.report import objects, text
 
 if TYPE_CHECKING:
     from wedgewise.generate import Generator, Parameter
@@ -23,14 +24,11 @@ class Families(TyperGroup):
     """The families of graphs as commands; the registry is imported only when one of them is wanted."""
 
     def list_commands(self, ctx: Any) -> list[str]:
-        from wedgewise.generate import GENERATORS
-
-        return list(GENERATORS)
+        return list(wedgewise.generate.GENERATORS)
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        from wedgewise.generate import GENERATORS
-
-        return _command(GENERATORS[cmd_name]) if cmd_name in GENERATORS else None
+        generator = wedgewise.generate.GENERATORS.get(cmd_name)
+        return None if generator is None else _command(generator)
 
 
 app = typer.Typer(cls=Families, invoke_without_command=True, rich_markup_mode=None)
@@ -43,10 +41,7 @@ def generate(context: typer.Context, as_json: AsJson = False) -> None:
     Without a NAME, lists the families and their parameters; NAME --help explains the parameters of one.
     """
     if context.invoked_subcommand is None:
-        from wedgewise.generate import GENERATORS
-        from wedgewise.report import objects, text
-
-        found = list(GENERATORS.values())
+        found = list(wedgewise.generate.GENERATORS.values())
         Console(as_json).show(objects.generators_object(found), lambda: text.generators_text(found))
 
 
@@ -56,21 +51,19 @@ def _command(generator: Generator) -> Any:
     def write(
         output: str, to: str | None, threads: int | None, as_json: bool, verbose: bool, **texts: str | None
     ) -> None:
-        from wedgewise.api import SCHEMA
         from wedgewise.write.edges import write_stream
 
         stream = generator(
             **{
-                parameter.name: parameter.parse(text)
+                parameter.name: parameter.parse(given)
                 for parameter in generator.parameters
-                if (text := texts[parameter.name]) is not None
+                if (given := texts[parameter.name]) is not None
             }
         )
         console = Console(as_json, verbose=verbose)
         with console.stages() as progress:
             pairs = write_stream(stream, output, "generate", progress, format=to, threads=threads)
         record = {
-            "schema": SCHEMA,
             "name": stream.name,
             "parameters": dict(stream.parameters),
             "n": stream.n,
@@ -80,45 +73,32 @@ def _command(generator: Generator) -> Any:
         }
         console.show(record, lambda: f"{record['pairs']:,} pairs of {record['name']} written to {output}")
 
-    signature = _signature(generator.parameters)
-    write.__signature__ = signature  # type: ignore[attr-defined]
-    write.__annotations__ = {name: item.annotation for name, item in signature.parameters.items()}
+    options = [  # those of the family first, then those of every family
+        _keyword("output", Output),
+        *map(_option, generator.parameters),
+        _keyword("to", To, None),
+        _keyword("threads", Threads, None),
+        _keyword("as_json", AsJson, False),
+        _keyword("verbose", Verbose, False),
+    ]
+    write.__signature__ = inspect.Signature(options)  # type: ignore[attr-defined]
+    write.__annotations__ = {item.name: item.annotation for item in options}
     single = typer.Typer(add_completion=False, rich_markup_mode=None)
     single.command(generator.name, help=f"{generator.summary}.")(write)
     return typer.main.get_command(single)
 
 
-def _signature(parameters: Iterable[Parameter]) -> inspect.Signature:
-    """What typer makes the options of: those of the family first, then those of every family."""
-    common = (
-        ("to", To, None),
-        ("threads", Threads, None),
-        ("as_json", AsJson, False),
-        ("verbose", Verbose, False),
-    )
-    return inspect.Signature(
-        [
-            inspect.Parameter("output", inspect.Parameter.KEYWORD_ONLY, annotation=Output),
-            *map(_option, parameters),
-            *(
-                inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, annotation=kind, default=default)
-                for name, kind, default in common
-            ),
-        ]
-    )
-
-
 def _option(parameter: Parameter) -> inspect.Parameter:
     """A parameter of a family as an option whose text `Parameter.parse` reads."""
-    from wedgewise.report.text import default_text
-
     meaning = (
-        parameter.help if parameter.required else f"{parameter.help}; {default_text(parameter.default)} by default"
+        parameter.help if parameter.required else f"{parameter.help}; {text.default_text(parameter.default)} by default"
     )
     option: Any = typer.Option(f"--{parameter.name}", metavar=parameter.kind.upper(), help=meaning)
-    return inspect.Parameter(
-        parameter.name,
-        inspect.Parameter.KEYWORD_ONLY,
-        annotation=Annotated[str if parameter.required else str | None, option],
-        default=inspect.Parameter.empty if parameter.required else None,
-    )
+    if parameter.required:
+        return _keyword(parameter.name, Annotated[str, option])
+    return _keyword(parameter.name, Annotated[str | None, option], None)
+
+
+def _keyword(name: str, kind: Any, default: Any = inspect.Parameter.empty) -> inspect.Parameter:
+    """What typer makes an option of."""
+    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, annotation=kind, default=default)

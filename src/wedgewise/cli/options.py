@@ -61,53 +61,19 @@ class HasHeader(Enum):
     auto = "auto"
 
 
-File = Annotated[
-    str, typer.Argument(metavar="FILE", help="The graph file; - reads standard input.", show_default=False)
-]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print the bare answer, no progress.")]
 Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Say on standard error what is being done.")]
 Threads = Annotated[
     int | None, typer.Option(min=1, metavar="N", help="Threads to use; all that this process may use by default.")
 ]
-Labels = Annotated[str, typer.Option(metavar="int|text", help="What the labels of a text file are.")]
-Format = Annotated[
-    str | None, typer.Option(metavar="NAME", help="The file's format, when its content should not decide.")
-]
-Source = Annotated[
-    str | None,
-    typer.Option(metavar="COLUMN", help="Column of the edges' first ends: its name, or its position from 0."),
-]
-Target = Annotated[
-    str | None,
-    typer.Option(metavar="COLUMN", help="Column of the edges' second ends: its name, or its position from 0."),
-]
 Weight = Annotated[
     str | None, typer.Option(metavar="COLUMN", help="Column of the edges' weights: its name, or its position from 0.")
 ]
-Header = Annotated[
-    HasHeader, typer.Option(metavar="yes|no|auto", help="Whether the first line of a text file names its columns.")
-]
 DropLeaves = Annotated[bool, typer.Option("--drop-leaves", help="Drop vertices of degree one, in one pass.")]
-LimitList = Annotated[
-    list[str],
-    typer.Option("--limit", metavar="NAME=VALUE", help="Raise or lower a cap on the input; repeatable."),
-]
 Device = Annotated[str, typer.Option(metavar="auto|cpu|cuda|hybrid", help="Where to count.")]
-AlgorithmName = Annotated[str, typer.Option("--algorithm", metavar="NAME", help="One of `wedgewise algorithms`.")]
-Order = Annotated[
-    str, typer.Option(metavar="NAME", help="Direction of arcs: degree, core or id, as the algorithm allows.")
-]
-Relabel = Annotated[
-    str,
-    typer.Option(metavar="NAME", help="Ids by rank, indegree, collective or classes, as the algorithm allows."),
-]
 Memory = Annotated[
     int | None,
     typer.Option(metavar="SIZE", parser=parse_size, help="Most memory that counting may take, such as 1GB or 512MiB."),
-]
-KnobList = Annotated[
-    list[str], typer.Option("--knob", metavar="NAME=VALUE", help="A parameter of the algorithm; repeatable.")
 ]
 Restart = Annotated[bool, typer.Option("--restart", help="Forget what ended work has left on disk.")]
 Work = Annotated[
@@ -159,13 +125,27 @@ def read_graph(source: GraphFile, progress: Progress | None) -> Graph:
 class ReadingOptions:
     """The options of every command that reads a graph file."""
 
-    file: File
-    labels: Labels = "auto"
-    format: Format = None
-    source: Source = None
-    target: Target = None
-    header: Header = HasHeader.auto
-    limit: LimitList = field(default_factory=list)
+    file: Annotated[
+        str, typer.Argument(metavar="FILE", help="The graph file; - reads standard input.", show_default=False)
+    ]
+    labels: Annotated[str, typer.Option(metavar="int|text", help="What the labels of a text file are.")] = "auto"
+    format: Annotated[
+        str | None, typer.Option(metavar="NAME", help="The file's format, when its content should not decide.")
+    ] = None
+    source: Annotated[
+        str | None,
+        typer.Option(metavar="COLUMN", help="Column of the edges' first ends: its name, or its position from 0."),
+    ] = None
+    target: Annotated[
+        str | None,
+        typer.Option(metavar="COLUMN", help="Column of the edges' second ends: its name, or its position from 0."),
+    ] = None
+    header: Annotated[
+        HasHeader, typer.Option(metavar="yes|no|auto", help="Whether the first line of a text file names its columns.")
+    ] = HasHeader.auto
+    limit: Annotated[
+        list[str], typer.Option(metavar="NAME=VALUE", help="Raise or lower a cap on the input; repeatable.")
+    ] = field(default_factory=list)
     threads: Threads = None
     as_json: AsJson = False
     verbose: Verbose = False
@@ -188,14 +168,21 @@ class ReadingOptions:
 class PlanningOptions(ReadingOptions):
     """The options of every command that plans work on a graph."""
 
-    algorithm: AlgorithmName = "auto"
+    algorithm: Annotated[str, typer.Option(metavar="NAME", help="One of `wedgewise algorithms`.")] = "auto"
     device: Device = "auto"
-    order: Order = "auto"
-    relabel: Relabel = "auto"
+    order: Annotated[
+        str, typer.Option(metavar="NAME", help="Direction of arcs: degree, core or id, as the algorithm allows.")
+    ] = "auto"
+    relabel: Annotated[
+        str,
+        typer.Option(metavar="NAME", help="Ids by rank, indegree, collective or classes, as the algorithm allows."),
+    ] = "auto"
     weight: Weight = None
     drop_leaves: DropLeaves = False
     memory: Memory = None
-    knob: KnobList = field(default_factory=list)
+    knob: Annotated[list[str], typer.Option(metavar="NAME=VALUE", help="A parameter of the algorithm; repeatable.")] = (
+        field(default_factory=list)
+    )
 
     def request(self, question: str, details: Mapping[str, Any], read: Mapping[str, Any] = {}, **more: Any) -> Request:
         """What these options ask; `read` are further fields of `GraphFile`, `more` of `Request`."""
@@ -219,7 +206,7 @@ class QuestionOptions(PlanningOptions):
     """The options of every command that answers a question."""
 
     verify: Verify = False
-    quiet: Quiet = False
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print the bare answer, no progress.")] = False
 
     def console(self) -> Console:
         """How the command talks."""

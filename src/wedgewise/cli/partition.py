@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from math import isinf
 
-from wedgewise.api import SCHEMA
 from wedgewise.cli.options import ReadingOptions
 from wedgewise.report.objects import Object
 from wedgewise.report.text import cleaned_text, facts_text, plural
-from wedgewise.result import Result
 from wedgewise.run.balance import Balance
+from wedgewise.stages import CleanReport
 from wedgewise.store.build import write_store
 from wedgewise.store.open import Store
 
@@ -42,7 +42,6 @@ def store_object(store: Store, source: str) -> Object:
     arcs = [record.arcs for record in manifest.blocks.values()]
     even = Balance.of(store.counts, store.partition)
     return {
-        "schema": SCHEMA,
         "source": source,
         "output": str(store.folder),
         "n": manifest.n,
@@ -55,32 +54,19 @@ def store_object(store: Store, source: str) -> Object:
         "space_ratio": None if isinf(even.space_ratio) else even.space_ratio,
         "wedges": manifest.wedges,
         "fingerprint": manifest.fingerprint,
-        "cleaned": {name: getattr(manifest.cleaned, name) for name in manifest.cleaned.__slots__},
+        "cleaned": asdict(manifest.cleaned),
     }
 
 
 def store_text(store: Object) -> str:
     """The same for people."""
-    from wedgewise.stages import CleanReport
-
+    ratio = "infinite" if store["space_ratio"] is None else f"{store['space_ratio']:.3f}"
     facts = [
         ("vertices", f"{store['n']:,}"),
         ("edges", f"{store['m']:,}"),
         ("parts", f"{store['parts']:,}, {store['scheme']}"),
         ("blocks", f"{store['blocks']:,}, the heaviest with {plural(store['heaviest_block'], 'arc')}"),
-        ("balance", f"λ {store['load_imbalance']:.3f}, space IR {_ratio_text(store['space_ratio'])}"),
+        ("balance", f"λ {store['load_imbalance']:.3f}, space IR {ratio}"),
         ("cleaned", cleaned_text(CleanReport(**store["cleaned"]))),
     ]
     return f"{store['output']}\n\n{facts_text(facts)}"
-
-
-def balance_of(store: Store, result: Result) -> tuple[Object, str]:
-    """How even the tasks of a store were in a count: as an object, and for people."""
-    from wedgewise.report.balance import balance_report, balance_text
-
-    report = balance_report(store.partition, store.counts, result.task_seconds)
-    return report.to_dict(), balance_text(report)
-
-
-def _ratio_text(ratio: float | None) -> str:
-    return "infinite" if ratio is None else f"{ratio:.3f}"

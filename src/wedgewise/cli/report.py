@@ -2,18 +2,58 @@
 
 from __future__ import annotations
 
+import time
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from wedgewise.api import SCHEMA
-from wedgewise.cli.graph_report import OwnGraph, report_graph
-from wedgewise.cli.options import takes
-from wedgewise.report.objects import Object
+from wedgewise.answer.source import graph_of
+from wedgewise.cli.options import Device, DropLeaves, Memory, ReadingOptions, Verify, announce, takes
+from wedgewise.errors import StorageError
+from wedgewise.machine.progress import Progress
+from wedgewise.run.request import Request
 
 if TYPE_CHECKING:
-    from wedgewise_bench.report.page import Report
+    from wedgewise.report.graph_facts import GraphFacts
+
+
+@dataclass(frozen=True, slots=True)
+class OwnGraph(ReadingOptions):
+    """A graph to describe, and how: the options of ``report`` that belong to ``--graph``."""
+
+    file: Annotated[
+        str,
+        typer.Option(
+            "--graph",
+            metavar="FILE",
+            help="Instead of RESULTS: a graph of your own, to be described on the page. `-` reads standard input.",
+            show_default=False,
+        ),
+    ] = ""
+    device: Device = "auto"
+    drop_leaves: DropLeaves = False
+    memory: Memory = None
+    verify: Verify = False
+
+    def facts(self, progress: Progress | None) -> GraphFacts:
+        """Read the graph, and find what its page shows."""
+        from wedgewise.report.graph_facts import graph_facts
+
+        source = self.graph_file(drop_leaves=self.drop_leaves)
+        announce(self.file, progress)
+        begin = time.perf_counter()
+        graph = graph_of(source, Request(source=source, device=self.device, memory_limit=self.memory))
+        return graph_facts(
+            graph,
+            reading_seconds=time.perf_counter() - begin,
+            device=self.device,
+            memory_limit=self.memory,
+            threads=self.threads,
+            progress=progress,
+            verify=self.verify,
+        )
 
 
 @takes(OwnGraph)
@@ -57,15 +97,21 @@ def report(
         raise typer.BadParameter("how to read and count belongs to a graph: name one by --graph")
     if not results:
         raise typer.BadParameter("name RESULTS, which `bench --output` wrote, or a graph by --graph")
-    from wedgewise_bench.report.page import bench_report, read_results
+    from wedgewise_bench.report import page
 
     if not (output or markdown or svg or png):
         raise typer.BadParameter("name what to write: --output R.html, --markdown R.md, --svg FOLDER or --png FOLDER")
-    records = read_results(results)
-    made = bench_report(records, base=base, ladder=ladder, papers=paper)
-    written = write_report(made, output, markdown, svg, png)
-    record: Object = {
-        "schema": SCHEMA,
+    records = page.read_results(results)
+    made = page.bench_report(records, base=base, ladder=ladder, papers=paper)
+    written = []
+    if output is not None:
+        written.append(page.write_document(page.to_html(made), output))
+    if markdown is not None:
+        written.append(page.write_document(page.to_markdown(made), markdown))
+    for folder, suffix in ((svg, "svg"), (png, "png")):
+        if folder is not None:
+            written += page.write_pictures(made, folder, suffix)
+    record = {
         "records": len(records),
         "sections": [part.title for part in made.parts],
         "files": [str(path) for path in written],
@@ -73,18 +119,24 @@ def report(
     own.console().show(record, lambda: "\n".join(map(str, written)))
 
 
-def write_report(
-    made: Report, output: Path | None, markdown: Path | None, svg: Path | None, png: Path | None
-) -> list[Path]:
-    """The files that were asked for, in this order."""
-    from wedgewise_bench.report.page import to_html, to_markdown, write_document, write_pictures
+def report_graph(own: OwnGraph, output: Path | None) -> None:
+    """Describe a graph: the page into `output`, its facts as an object with ``--json``.
 
-    written = []
+    A page that could not be drawn or written is refused before the graph is read.
+    """
+    from wedgewise.machine.libraries import library
+    from wedgewise.report.graph_page import page_of
+    from wedgewise.report.page import write_document
+
+    console = own.console()
+    if output is None and not console.as_json:
+        raise typer.BadParameter("name the page to write, --output G.html, or ask for its facts by --json")
     if output is not None:
-        written.append(write_document(to_html(made), output))
-    if markdown is not None:
-        written.append(write_document(to_markdown(made), markdown))
-    for folder, suffix in ((svg, "svg"), (png, "png")):
-        if folder is not None:
-            written += write_pictures(made, folder, suffix)
-    return written
+        library("matplotlib")
+        if not output.absolute().parent.is_dir():
+            raise StorageError(f"{output}: its folder is not there; make it first")
+    with console.stages() as progress:
+        facts = own.facts(progress)
+    console.note(facts.notes)
+    written = [] if output is None else [str(write_document(page_of(facts), output))]
+    console.show({**facts.to_dict(), "files": written}, lambda: "\n".join(written))

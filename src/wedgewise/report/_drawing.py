@@ -118,17 +118,10 @@ class Chart:
 
     def svg(self) -> str:
         """The element for a page: it takes the page's letters and colours, and fits any width."""
-        return _for_page(self._bytes("svg", transparent=True).decode())
+        return _for_page(self.file("svg", transparent=True).decode())
 
-    def svg_file(self) -> bytes:
-        """A file of its own."""
-        return self._bytes("svg", transparent=False)
-
-    def png_file(self) -> bytes:
-        """A file of pixels."""
-        return self._bytes("png", transparent=False)
-
-    def _bytes(self, form: str, *, transparent: bool) -> bytes:
+    def file(self, form: str, *, transparent: bool = False) -> bytes:
+        """A file of its own, "svg" or "png"."""
         with _style():
             figure = library("matplotlib.figure").Figure(figsize=(WIDTH, self.height), layout="constrained")
             self.draw(figure)

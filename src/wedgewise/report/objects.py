@@ -13,12 +13,11 @@ from numpy.typing import NDArray
 from wedgewise.algorithms import ENGINE, registry
 from wedgewise.algorithms._contract import Algorithm, Shape
 from wedgewise.answer_types import Truss, TrussLevel
-from wedgewise.api import SCHEMA, Result
+from wedgewise.api import Result
 from wedgewise.graph import Graph
 from wedgewise.machine import hardware
 from wedgewise.run.choose import orient_bytes
-from wedgewise.run.plan import Plan
-from wedgewise.stages import CleanReport, Labels
+from wedgewise.stages import Labels
 from wedgewise.stages.labels import TextLabels, pick_labels
 
 if TYPE_CHECKING:
@@ -57,16 +56,10 @@ def truss_level(graph: Graph, truss: Truss) -> TrussLevel:
     return TrussLevel(truss.k, len(truss), vertices, found)
 
 
-def plan_object(plan: Plan, cleaned: CleanReport | None) -> Object:
-    """Every field of a plan, its reasons included; and what was read, where something was."""
-    return {"schema": SCHEMA, **asdict(plan), "cleaned": None if cleaned is None else asdict(cleaned)}
-
-
 def graph_object(graph: Graph, threads: int | None = None) -> Object:
     """What can be said of a graph before anything is counted."""
     degrees = graph.degrees
     return {
-        "schema": SCHEMA,
         "source": graph.origin.name,
         "format": graph.origin.format,
         "notes": list(graph.origin.notes),
@@ -77,7 +70,7 @@ def graph_object(graph: Graph, threads: int | None = None) -> Object:
         "degree_median": float(np.median(degrees)) if graph.n else 0.0,
         "degree_largest": int(degrees.max(initial=0)),
         "isolated": int(np.count_nonzero(degrees == 0)),
-        "wedges": count_wedges(degrees),
+        "wedges": graph.paths,
         "cleaned": asdict(graph.cleaned),
         "graph_bytes": graph.nbytes,
         "count_bytes": predicted_bytes(graph, threads),
@@ -91,12 +84,6 @@ def labels_kind(labels: Labels) -> str:
     return "text" if isinstance(labels, TextLabels | list) else "integers"
 
 
-def count_wedges(degrees: NDArray[Any]) -> int:
-    """Paths of two edges: the sum of C(d, 2) over all vertices, as an exact integer."""
-    values, counts = np.unique(degrees, return_counts=True)
-    return sum(int(count) * (int(d) * (int(d) - 1) // 2) for d, count in zip(values, counts, strict=True))
-
-
 def predicted_bytes(graph: Graph, threads: int | None = None) -> int:
     """Memory that a count takes beyond the graph: that of orienting, or of counting if it is more."""
     engine = registry()[ENGINE, "cpu"]
@@ -106,26 +93,25 @@ def predicted_bytes(graph: Graph, threads: int | None = None) -> int:
     return max(orient_bytes(graph.n, graph.m, hardware.usable_threads()), oriented + counting)
 
 
-def algorithm_object(algorithm: Algorithm) -> Object:
-    """What an algorithm declares, without its functions."""
-    return {
-        "name": algorithm.name,
-        "device": algorithm.device,
-        "unit": algorithm.unit,
-        "answers": list(algorithm.answers),
-        "paper": algorithm.paper,
-        "summary": algorithm.summary,
-        "limits": algorithm.limits,
-        "orders": list(algorithm.orders),
-        "relabellings": list(algorithm.relabellings),
-        "knobs": [asdict(knob) for knob in algorithm.knobs],
-        "compiled": algorithm.compiled,
-    }
-
-
 def algorithms_object(algorithms: Iterable[Algorithm]) -> Object:
-    """Every algorithm."""
-    return {"schema": SCHEMA, "algorithms": [algorithm_object(algorithm) for algorithm in algorithms]}
+    """What every algorithm declares, without its functions."""
+    declared = [
+        {
+            "name": algorithm.name,
+            "device": algorithm.device,
+            "unit": algorithm.unit,
+            "answers": list(algorithm.answers),
+            "paper": algorithm.paper,
+            "summary": algorithm.summary,
+            "limits": algorithm.limits,
+            "orders": list(algorithm.orders),
+            "relabellings": list(algorithm.relabellings),
+            "knobs": [asdict(knob) for knob in algorithm.knobs],
+            "compiled": algorithm.compiled,
+        }
+        for algorithm in algorithms
+    ]
+    return {"algorithms": declared}
 
 
 def generators_object(generators: Iterable[Generator]) -> Object:
@@ -138,4 +124,4 @@ def generators_object(generators: Iterable[Generator]) -> Object:
         }
         for generator in generators
     ]
-    return {"schema": SCHEMA, "generators": families}
+    return {"generators": families}

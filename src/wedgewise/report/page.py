@@ -14,7 +14,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
+from pathlib import Path
 
+from wedgewise.machine.files import atomic_write
 from wedgewise.version import __version__
 
 Value = str | tuple[str, float | None]
@@ -146,6 +148,13 @@ def page_html(title: str, summary: str, sections: Sequence[Section]) -> str:
 </body>
 </html>
 """
+
+
+def write_document(text: str, path: Path) -> Path:
+    """A whole file, or none."""
+    with atomic_write(path) as file:
+        file.write(text.encode())
+    return path
 
 
 def _row_html(row: Sequence[Value], classes: Sequence[str]) -> str:

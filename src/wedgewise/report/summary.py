@@ -14,7 +14,7 @@ from wedgewise.answer_types import TrussLevel
 from wedgewise.api import Result
 from wedgewise.graph import Graph
 from wedgewise.report.objects import label_rows, truss_level
-from wedgewise.report.text import facts_text, histogram_text, how_facts, plural, table_text
+from wedgewise.report.text import facts_text, histogram_text, how_facts, plural, range_text, table_text
 from wedgewise.write.answers import Named
 
 TOP = 10
@@ -101,17 +101,13 @@ def levels_text(levels: Sequence[TrussLevel]) -> str:
     """A row for every k; those that have the same edges share one, and of many the middle ones are left out."""
     runs = [list(run) for _, run in groupby(levels, key=lambda level: level.edges)]
     rows = [
-        (f"  {_range(run[0].k, run[-1].k)}", f"{run[0].edges:,}", f"{run[0].vertices:,}", f"{run[0].components:,}")
+        (f"  {range_text(run[0].k, run[-1].k)}", f"{run[0].edges:,}", f"{run[0].vertices:,}", f"{run[0].components:,}")
         for run in runs
     ]
     if len(rows) > MOST_LEVELS:
         half = MOST_LEVELS // 2
         rows = [*rows[:half], ("  …", "…", "…", "…"), *rows[-half:]]
     return table_text([("  k", "edges", "vertices", "components"), *rows])
-
-
-def _range(first: int, last: int) -> str:
-    return f"{first:,}" if first == last else f"{first:,}–{last:,}"
 
 
 def _counts_text(result: Result, thing: str, things: str, name_of: Callable[[int], str]) -> str:
@@ -160,7 +156,7 @@ def _bucketed(values: NDArray[Any]) -> tuple[list[str], NDArray[np.int64]]:
     bounds = [0, 1]
     while bounds[-1] <= most:
         bounds.append(bounds[-1] * base)
-    names = [_range(least, beyond - 1) for least, beyond in pairwise(bounds)]
+    names = [range_text(least, beyond - 1) for least, beyond in pairwise(bounds)]
     return names, np.searchsorted(np.array(bounds), values, side="right") - 1
 
 

@@ -88,19 +88,18 @@ def _listed(columns: Sequence[str | int]) -> str:
 
 def algorithms_text(algorithms: Iterable[Algorithm]) -> str:
     """One paragraph per algorithm."""
-    return "\n\n".join(_algorithm_text(algorithm) for algorithm in algorithms)
-
-
-def _algorithm_text(algorithm: Algorithm) -> str:
-    facts = [
-        ("paper", algorithm.paper),
-        ("answers", ", ".join(algorithm.answers)),
-        ("orders", ", ".join(algorithm.orders)),
-        ("ids by", ", ".join(algorithm.relabellings)),
-        ("limits", algorithm.limits),
-        *(("knob", f"{knob.name}={knob.default}: {knob.meaning}") for knob in algorithm.knobs),
-    ]
-    return f"{algorithm.name} ({algorithm.device}): {algorithm.summary}\n{facts_text(facts)}"
+    paragraphs = []
+    for algorithm in algorithms:
+        facts = [
+            ("paper", algorithm.paper),
+            ("answers", ", ".join(algorithm.answers)),
+            ("orders", ", ".join(algorithm.orders)),
+            ("ids by", ", ".join(algorithm.relabellings)),
+            ("limits", algorithm.limits),
+            *(("knob", f"{knob.name}={knob.default}: {knob.meaning}") for knob in algorithm.knobs),
+        ]
+        paragraphs.append(f"{algorithm.name} ({algorithm.device}): {algorithm.summary}\n{facts_text(facts)}")
+    return "\n\n".join(paragraphs)
 
 
 def generators_text(generators: Iterable[Generator]) -> str:
@@ -140,12 +139,14 @@ def histogram_text(rows: Sequence[tuple[str, int]]) -> str:
     """A bar for each row of a name and a number; the longest for the largest, none for zero."""
     most = max((number for _, number in rows), default=0)
     width = len(f"{most:,}")
-    bars = [(f"  {name}", f"{number:>{width},}", _bar(number, most)) for name, number in rows]
-    return table_text(bars) if bars else ""
+    bars = ["█" * max(1, round(BAR_WIDTH * number / most)) if number else "" for _, number in rows]
+    cells = [(f"  {name}", f"{number:>{width},}", bar) for (name, number), bar in zip(rows, bars, strict=True)]
+    return table_text(cells)
 
 
-def _bar(number: int, most: int) -> str:
-    return "█" * max(1, round(BAR_WIDTH * number / most)) if number else ""
+def range_text(least: int, most: int) -> str:
+    """All integers from one to another."""
+    return f"{least:,}" if least == most else f"{least:,}–{most:,}"
 
 
 def seconds_text(seconds: dict[str, float]) -> str:

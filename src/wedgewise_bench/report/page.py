@@ -7,13 +7,14 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from wedgewise.errors import InputError
+from wedgewise.report.page import write_document
 from wedgewise.report.text import plural
 from wedgewise_bench.papers import keys, load
 from wedgewise_bench.record import Record, read_records
 from wedgewise_bench.report.account import cells_part, measured_part, wrong_part
 from wedgewise_bench.report.contests import latest, machine_name
 from wedgewise_bench.report.papers import ladders_in, paper_part
-from wedgewise_bench.report.parts import Part, Report, to_html, to_markdown, write_document, write_pictures
+from wedgewise_bench.report.parts import Part, Report, to_html, to_markdown, write_pictures
 from wedgewise_bench.report.races import profiles_part, sizes_part, speedups_part, times_part
 from wedgewise_bench.report.ways import ladders_part, regret_part, sweeps_part
 from wedgewise_bench.report.work import counters_part, roofline_part, stages_part, timelines_part

@@ -85,13 +85,6 @@ def to_markdown(report: Report) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def write_document(text: str, path: Path) -> Path:
-    """A whole file, or none."""
-    with atomic_write(path) as file:
-        file.write(text.encode())
-    return path
-
-
 def write_pictures(report: Report, folder: Path, suffix: str) -> list[Path]:
     """A file for every chart, numbered in the order of the report; `suffix` is "svg" or "png"."""
     try:
@@ -102,7 +95,7 @@ def write_pictures(report: Report, folder: Path, suffix: str) -> list[Path]:
     for number, picture in enumerate(report.pictures, start=1):
         path = folder / f"{number:02}-{picture.stem}.{suffix}"
         with atomic_write(path) as file:
-            file.write(picture.chart.svg_file() if suffix == "svg" else picture.chart.png_file())
+            file.write(picture.chart.file(suffix))
         written.append(path)
     return written
 

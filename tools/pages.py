@@ -1,4 +1,4 @@
-"""The documentation pages that are made from the code: ``python -m wedgewise.cli.pages [folder]``.
+"""The documentation pages that are made from the code: ``python tools/pages.py [folder]``.
 
 They are kept in the repository, so that they can be read and linked to without building the site; a test compares them
 with what the code makes.
