@@ -314,15 +314,13 @@ def by_id(source: Held | Store, computes: str, threads: int = 1) -> Numbers:
     if computes == "triangles":
         whole = np.zeros(partition.n, np.uint64)
         for owner, numbers in found:
-            assert owner.part is not None
-            whole[partition.ids(owner.part)] = numbers
+            whole[partition.ids(owner.of)] = numbers
         return whole
     rows = []
     for owner, numbers in found:
-        assert owner.pair is not None
-        block = source.block(*owner.pair)
-        tails = partition.ids(owner.pair[0])[np.repeat(np.arange(block.rows), np.diff(block.offsets.tolist()))]
-        rows.append(np.stack([tails, partition.ids(owner.pair[1])[block.heads], numbers], axis=1))
+        block = source.block(*owner.of)
+        tails = partition.ids(owner.of[0])[np.repeat(np.arange(block.rows), np.diff(block.offsets.tolist()))]
+        rows.append(np.stack([tails, partition.ids(owner.of[1])[block.heads], numbers], axis=1))
     whole = np.concatenate(rows).astype(np.int64)
     return whole[np.lexsort((whole[:, 1], whole[:, 0]))]
 
@@ -409,11 +407,11 @@ def test_empty_graphs_have_slices_too(tmp_path: Path, computes: str) -> None:
 
 def test_owners_are_parts_or_blocks() -> None:
     cuts = Rectilinear(np.array([0, 1, 2, 3], np.int64))
-    assert slices_of(cuts, "triangles") == tuple(AnswerSlice(part, part=part) for part in range(3))
-    pairs = [owner.pair for owner in slices_of(cuts, "edge_support")]
+    assert slices_of(cuts, "triangles") == tuple(AnswerSlice(part, part) for part in range(3))
+    pairs = [owner.of for owner in slices_of(cuts, "edge_support")]
     assert pairs == [(0, 0), (0, 1), (0, 2), (1, 2), (1, 1), (2, 2)]
     of_hashed = slices_of(Hashed(9, 3), "edge_support")
-    assert {owner.pair for owner in of_hashed} == set(product(range(3), repeat=2))
+    assert {owner.of for owner in of_hashed} == set(product(range(3), repeat=2))
     assert [owner.number for owner in of_hashed] == list(range(9))
 
 

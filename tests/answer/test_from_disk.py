@@ -30,7 +30,6 @@ from wedgewise.machine import hardware
 from wedgewise.machine.budget import LEAST_LIMIT
 from wedgewise.machine.files import only_process
 from wedgewise.run import choose
-from wedgewise.run import temporary_store as temporary
 from wedgewise.run.outofcore import Counting
 from wedgewise.run.request import Request
 from wedgewise.stages import limits
@@ -398,7 +397,7 @@ def test_blocks_of_another_source_are_replaced(file: Path, tmp_path: Path) -> No
     assert not was_there()
     leave()
     (folder,) = work.iterdir()
-    (folder / temporary.STORE / "block-0-0.heads.npy").unlink()
+    (folder / cut.STORE / "block-0-0.heads.npy").unlink()
     assert not was_there()
 
 
@@ -408,8 +407,8 @@ def test_a_graph_finds_its_blocks_by_its_edges(tmp_path: Path) -> None:
     with pytest.raises(KeyboardInterrupt):
         ww.count(ww.Graph(PAIRS), work_folder=work, progress=ended_at("count", KeyboardInterrupt()))
     (folder,) = work.iterdir()
-    kept = json.loads((folder / temporary.NOTE).read_text())["name"]
-    assert kept == open_store(folder / temporary.STORE).manifest.fingerprint
+    kept = json.loads((folder / cut.NOTE).read_text())["name"]
+    assert kept == open_store(folder / cut.STORE).manifest.fingerprint
     other = ww.run("count", ww.Graph(PAIRS[:60]), work_folder=work)
     assert "an earlier run" not in other.plan.reasons[1]
     again = ww.run("count", ww.Graph(PAIRS), work_folder=work)
@@ -470,11 +469,11 @@ def test_what_a_kill_left_goes_with_the_next_question(file: Path, passing: Path)
     assert stat.S_IMODE((passing / left).stat().st_mode) == 0o700
     (passing / "wedgewise-of-something-else").mkdir()
     (passing / "wedgewise-just-begun").mkdir()
-    (passing / "wedgewise-just-begun" / temporary.IN_USE).touch()
+    (passing / "wedgewise-just-begun" / cut.IN_USE).touch()
     (passing / "wedgewise-link").symlink_to(passing / left)
     used = passing / "wedgewise-in-use"
     used.mkdir()
-    with only_process(used / temporary.IN_USE, "wait"):
+    with only_process(used / cut.IN_USE, "wait"):
         assert ww.count(file) == KARATE
         expected = ["wedgewise-in-use", "wedgewise-just-begun", "wedgewise-link", "wedgewise-of-something-else"]
         assert names_in(passing) == expected
@@ -486,7 +485,7 @@ def test_nothing_is_removed_where_there_are_no_locks(
 ) -> None:
     monkeypatch.setattr("wedgewise.machine.files._lock", lambda descriptor: False)
     (passing / "wedgewise-used").mkdir()
-    (passing / "wedgewise-used" / temporary.IN_USE).write_text("process 1")
+    (passing / "wedgewise-used" / cut.IN_USE).write_text("process 1")
     assert ww.count(file) == KARATE
     assert names_in(passing) == ["wedgewise-used"]
 
@@ -610,7 +609,7 @@ def test_what_cannot_be_foreseen_is_left_to_those_who_read_or_answer(
 
 def test_nobody_goes_on_where_a_reader_had_enough(tmp_path: Path) -> None:
     def go() -> None:
-        with temporary._own_folder(tmp_path / "work", "mine") as folder:
+        with cut._own_folder(tmp_path / "work", "mine") as folder:
             (folder / "block").write_bytes(b"1")
             raise BrokenPipeError
 

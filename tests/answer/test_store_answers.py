@@ -15,7 +15,7 @@ from helpers.stores import begun_larger, counted_owners, kill_at_slice, names_in
 import wedgewise as ww
 from wedgewise import generate
 from wedgewise.answer import store_results as store_answers
-from wedgewise.answer.store_arrays import find_arrays
+from wedgewise.answer.disk import find_arrays
 from wedgewise.cli.console import Console
 from wedgewise.errors import (
     FormatError,
@@ -25,8 +25,7 @@ from wedgewise.errors import (
     StorageError,
     VerificationError,
 )
-from wedgewise.run import block_edges
-from wedgewise.run import finished_slices as slices_module
+from wedgewise.run.journal import FinishedSlices
 from wedgewise.run.request import Request
 from wedgewise.store.build import write_store
 from wedgewise.store.open import Store
@@ -141,7 +140,7 @@ def arrow_columns(path: Path, columns: tuple[str, ...]) -> list[list[Any]]:
 def test_every_format_holds_the_rows(
     tmp_path: Path, question: str, suffix: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(block_edges, "PIECE_ROWS", 37)
+    monkeypatch.setattr(store_answers, "PIECE_ROWS", 37)
     path = tmp_path / "graph.txt"
     write_edges(fixture_pairs(DENSE), path)
     folder = str(write_store(path, tmp_path / "store", parts=3).folder)
@@ -206,14 +205,14 @@ def test_a_truss_that_is_known_at_once_needs_no_sum(store: Store) -> None:
 
 
 def test_what_does_not_fit_is_refused_before_the_work(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("wedgewise.answer.store_arrays.bytes_for_slices", lambda *_limit: 60_000)
+    monkeypatch.setattr("wedgewise.answer.disk.bytes_for_slices", lambda *_limit: 60_000)
     with pytest.raises(MemoryLimitError, match=r"edge_support takes .* are left; raise the limit, or let the command"):
         ww.edge_support(store.folder)
     with pytest.raises(MemoryLimitError, match="or let the command write it: --output streams"):
         ww.k_truss(store.folder, 5)
     refused = invoke("triangles", str(store.folder), "--output", "x.csv")
     assert (refused.exit_code, "the answer to triangles takes" in refused.stderr) == (1, True)
-    monkeypatch.setattr("wedgewise.answer.store_arrays.array_bytes", lambda *_: 0)
+    monkeypatch.setattr("wedgewise.answer.disk.array_bytes", lambda *_: 0)
     with pytest.raises(MemoryLimitError, match="partition the graph into more parts"):
         ww.edge_support(store.folder)
     monkeypatch.setattr("shutil.disk_usage", lambda _path: type("Usage", (), {"free": 5}))
@@ -228,17 +227,17 @@ class Ended(Exception):
 def ended_after(store: Store, question: str, slices: int) -> None:
     """Begin a question, and end it when it has put so many slices on the disk."""
     left = slices
-    really = slices_module.FinishedSlices.put
+    really = FinishedSlices.put
 
-    def put(self: Any, owner: Any, array: Any) -> None:
+    def put(self: Any, number: Any, array: Any) -> None:
         nonlocal left
         if left == 0:
             raise Ended
         left -= 1
-        really(self, owner, array)
+        really(self, number, array)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(slices_module.FinishedSlices, "put", put)
+        patch.setattr(FinishedSlices, "put", put)
         with pytest.raises(Ended):
             ww.run(question, store.folder)
 

@@ -189,11 +189,10 @@ MUTANTS = (
         (
             Edit(
                 "run/outofcore.py",
-                "                partial = partials[task.number] = self.count(task, triple, prepare)\n",
-                "                for _ in range(2 if position == 0 else 1):\n"
-                "                    partial = self.count(task, triple, prepare)\n"
-                "                    summed = partials[task.number].triangles + partial.triangles\n"
-                "                    partials[task.number] = Partial(task.number, summed, partial.tests)\n",
+                "            partials[partial.task], seconds[partial.task] = partial, taken\n",
+                "            for _ in range(2 if done == 1 else 1):\n"
+                "                summed = partials[partial.task].triangles + partial.triangles\n"
+                "                partials[partial.task] = Partial(partial.task, summed, partial.tests)\n",
             ),
         ),
         wrong=(cell("bbtc[parts=2]", system="blocks"),),

@@ -1,12 +1,12 @@
-"""Counts of stores by the homes that have them, with what only these say: how many tasks were known already."""
+"""Counts of stores by this process or by workers, with what only these say: how many tasks were known already."""
 
 from __future__ import annotations
 
 import os
 from typing import Any
 
-from wedgewise.answer.cluster import Cluster
-from wedgewise.answer.disk import Disk
+from wedgewise.answer.cluster import tasks_for_workers
+from wedgewise.answer.disk import tasks_from_disk
 from wedgewise.machine.progress import Progress
 from wedgewise.run import outofcore
 from wedgewise.run.outofcore import StoreCount
@@ -17,7 +17,7 @@ from wedgewise.store.open import Store, open_store
 def count_store(store: Store | str | os.PathLike[str], *, progress: Progress | None = None, **how: Any) -> StoreCount:
     """Count in this process; `how` are fields of `Request`."""
     request, opened = Request(**how), _opened(store)
-    return outofcore.count_store(request, opened, Disk.prepare(request, opened), progress)
+    return outofcore.count_store(request, opened, tasks_from_disk(request, opened), progress)
 
 
 def count_on_cluster(
@@ -25,7 +25,7 @@ def count_on_cluster(
 ) -> StoreCount:
     """Count by workers; `how` are fields of `Request`."""
     request, opened = Request(**how), _opened(store)
-    return outofcore.count_store(request, opened, Cluster.prepare(request, opened), progress)
+    return outofcore.count_store(request, opened, tasks_for_workers(request, opened), progress)
 
 
 def _opened(store: Store | str | os.PathLike[str]) -> Store:

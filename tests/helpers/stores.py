@@ -131,9 +131,9 @@ def counted_owners(patch: pytest.MonkeyPatch) -> list[int]:
 DIES = """
 import os, signal, sys
 import wedgewise as ww
-from wedgewise.run import finished_slices
+from wedgewise.run import journal
 folder, question, number, moment = sys.argv[1], sys.argv[2], int(sys.argv[3]), sys.argv[4]
-left, really_write, really_append = number, finished_slices.write_array, finished_slices.append_line
+left, really_write, really_append = number, journal.write_array, journal.append_line
 def die(): os.kill(os.getpid(), signal.SIGKILL)
 def write(*what):
     global left
@@ -144,7 +144,7 @@ def append(*what):
     if left < 0 and moment == "between": die()
     really_append(*what)
     if left < 0: die()
-finished_slices.write_array, finished_slices.append_line = write, append
+journal.write_array, journal.append_line = write, append
 ww.run(question, folder, **({"k": 8} if question == "k_truss" else {}))
 """
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from wedgewise.answer.cut import NOTE, Identity, kept_store
 from wedgewise.datasets import cache
 from wedgewise.datasets.cache import GraphFolder, Record, checksum, content_of
 from wedgewise.datasets.fetch import fetch
@@ -17,7 +18,6 @@ from wedgewise.errors import DownloadError, StorageError
 from wedgewise.machine import own_files
 from wedgewise.machine.files import atomic_write, partial_file
 from wedgewise.machine.own_files import NotBelievedError, believed, make_own_folder, read_own, why_not_own
-from wedgewise.run.temporary_store import NOTE, Identity, kept_store
 
 ANOTHER = 12345
 

@@ -154,7 +154,7 @@ IN_STORES = (
         "a slice is believed by its length alone",
         (
             Edit(
-                "run/finished_slices.py",
+                JOURNAL,
                 "digest_of(file, len(header), due, raw) == record.sha256\n",
                 "digest_of(file, len(header), due, raw) is not None\n",
             ),

@@ -27,10 +27,10 @@ from wedgewise.errors import (
 from wedgewise.machine import hardware
 from wedgewise.machine.budget import LEAST_LIMIT
 from wedgewise.run import _cluster_worker, cluster, outofcore
-from wedgewise.run._cluster_worker import BatchResult, Finished, TaskBatch, count_batch, error_to_json
+from wedgewise.run._cluster_worker import BatchResult, TaskBatch, count_batch, error_to_json
 from wedgewise.run.cluster import POISON_DEATHS, Assignment, Batch, Delivery, Driver, assign, make_batches
 from wedgewise.run.journal import JOURNAL, Journal
-from wedgewise.run.outofcore import reuse_order
+from wedgewise.run.outofcore import Finished, reuse_order
 from wedgewise.run.request import Request
 from wedgewise.stages.tasks import estimates, tasks_of
 from wedgewise.store.build import write_store

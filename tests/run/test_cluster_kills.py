@@ -241,7 +241,7 @@ def test_an_error_of_ours_ends_the_work_at_once(
 DRIVER = """
 import os, sys
 from wedgewise.run import _local_workers, cluster, journal
-from wedgewise.answer.cluster import Cluster
+from wedgewise.answer.cluster import tasks_for_workers
 from wedgewise.run.outofcore import count_store
 from wedgewise.run.request import Request
 from wedgewise.store.open import open_store
@@ -260,7 +260,7 @@ def append(path, text):
     really_append(path, text)
 _local_workers.LocalWorker.start, journal.append_line = start, append
 asked, store = Request(workers=2), open_store(store)
-found = count_store(asked, store, Cluster.prepare(asked, store))
+found = count_store(asked, store, tasks_for_workers(asked, store))
 print("found", found.triangles, found.resumed)
 """
 

@@ -15,13 +15,10 @@ from helpers.stores import names_in
 
 from wedgewise.errors import FormatError, InputError, StorageError
 from wedgewise.machine.own_files import open_regular
-from wedgewise.run import finished_slices
-from wedgewise.run.finished_slices import JOURNAL, FinishedSlices
-from wedgewise.run.journal import Journal, line_of
-from wedgewise.run.sliced_answer import AnswerSlice
+from wedgewise.run import journal
+from wedgewise.run.journal import SLICES, FinishedSlices, Journal, line_of
 
 KEY = "0" * 32
-OWNERS = tuple(AnswerSlice(number, part=number) for number in range(4))
 ARRAYS: tuple[Any, ...] = (
     np.arange(1000, dtype=np.uint64) << np.uint64(40),
     np.arange(1000, dtype=np.uint64),
@@ -34,8 +31,8 @@ ARRAYS: tuple[Any, ...] = (
 def folder(tmp_path: Path) -> Path:
     """A folder with four slices."""
     made = FinishedSlices(tmp_path / "above" / "slices", KEY)
-    for owner, array in zip(OWNERS, ARRAYS, strict=True):
-        made.put(owner, array)
+    for number, array in enumerate(ARRAYS):
+        made.put(number, array)
     return made.folder
 
 
@@ -43,7 +40,7 @@ def check(found: FinishedSlices, *there: int) -> None:
     """These slices are done, and as they were."""
     assert set(found.done) == set(there)
     for number in there:
-        again = found.get(OWNERS[number])
+        again = found.get(number)
         assert again.dtype == ARRAYS[number].dtype
         np.testing.assert_array_equal(again, ARRAYS[number])
 
@@ -51,7 +48,7 @@ def check(found: FinishedSlices, *there: int) -> None:
 def test_slices_come_back(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     check(FinishedSlices(folder, KEY), 0, 1, 2, 3)
     np.testing.assert_array_equal(np.load(folder / "slice-1.npy"), ARRAYS[1])
-    monkeypatch.setattr(finished_slices, "READ_BYTES", 96)
+    monkeypatch.setattr(journal, "READ_BYTES", 96)
     check(FinishedSlices(folder, KEY), 0, 1, 2, 3)
 
 
@@ -59,8 +56,8 @@ def test_a_slice_is_done_when_it_is_put(tmp_path: Path) -> None:
     made = FinishedSlices(tmp_path / "slices", KEY)
     assert not made.done
     assert not made.folder.exists()
-    made.put(OWNERS[1], ARRAYS[1][::-1])
-    made.put(OWNERS[1], ARRAYS[1])
+    made.put(1, ARRAYS[1][::-1])
+    made.put(1, ARRAYS[1])
     check(made, 1)
     check(FinishedSlices(made.folder, KEY), 1)
 
@@ -77,7 +74,7 @@ def test_a_slice_that_ends_while_it_is_read_is_as_if_it_were_not_there(
 
     with (folder / "slice-1.npy").open("r+b") as file:
         file.truncate(file.seek(0, os.SEEK_END) - 1)
-    monkeypatch.setattr(finished_slices, "open_regular", claimed)
+    monkeypatch.setattr(journal, "open_regular", claimed)
     check(FinishedSlices(folder, KEY), 0, 2, 3)
 
 
@@ -136,10 +133,10 @@ def test_damaged_slices_are_as_if_they_were_not_there(folder: Path, damage: int)
     DAMAGES[damage](folder / "slice-1.npy")
     check(FinishedSlices(folder, KEY), 0, 2, 3)
     with pytest.raises(FormatError, match=r"slice-1\.npy.*other bytes than were written.*same command again"):
-        before.get(OWNERS[1])
+        before.get(1)
     check(before, 0, 2, 3)
     again = FinishedSlices(folder, KEY)
-    again.put(OWNERS[1], ARRAYS[1])
+    again.put(1, ARRAYS[1])
     check(again, 0, 1, 2, 3)
     check(FinishedSlices(folder, KEY), 0, 1, 2, 3)
 
@@ -153,14 +150,14 @@ def test_swapped_slices_are_not_each_others(folder: Path) -> None:
 
 
 def test_a_journal_may_be_torn_anywhere(folder: Path) -> None:
-    whole = (folder / JOURNAL).read_bytes()
+    whole = (folder / SLICES).read_bytes()
     ends = [position + 1 for position, byte in enumerate(whole) if byte == ord("\n")]
     for length in range(0, len(whole), 7):
-        (folder / JOURNAL).write_bytes(whole[:length])
+        (folder / SLICES).write_bytes(whole[:length])
         check(FinishedSlices(folder, KEY), *(number for number, end in enumerate(ends) if end - 1 <= length))
-    (folder / JOURNAL).write_bytes(whole[: ends[1] + 20])
+    (folder / SLICES).write_bytes(whole[: ends[1] + 20])
     torn = FinishedSlices(folder, KEY)
-    torn.put(OWNERS[2], ARRAYS[2])
+    torn.put(2, ARRAYS[2])
     check(FinishedSlices(folder, KEY), 0, 1, 2)
 
 
@@ -180,18 +177,18 @@ LIES: tuple[dict[str, Any], ...] = (
 
 @pytest.mark.parametrize("lie", LIES, ids=str)
 def test_lines_that_say_what_cannot_be_are_passed_over(folder: Path, lie: dict[str, Any]) -> None:
-    lines = (folder / JOURNAL).read_bytes().splitlines()
+    lines = (folder / SLICES).read_bytes().splitlines()
     record = json.loads(lines[1])
     del record["check"]
     lines[1] = line_of({**record, **lie}).encode()
     lines += [b"", b"\xff\xfe", b"[" * 5000, b"null", b"{}", lines[0][:-5]]
-    (folder / JOURNAL).write_bytes(b"\n".join(lines))
+    (folder / SLICES).write_bytes(b"\n".join(lines))
     check(FinishedSlices(folder, KEY), 0, 2, 3)
 
 
 def test_a_changed_line_is_not_believed(folder: Path) -> None:
-    text = (folder / JOURNAL).read_text().replace('"owner": 1', '"owner": 0')
-    (folder / JOURNAL).write_text(text)
+    text = (folder / SLICES).read_text().replace('"owner": 1', '"owner": 0')
+    (folder / SLICES).write_text(text)
     check(FinishedSlices(folder, KEY), 0, 2, 3)
 
 
@@ -204,9 +201,9 @@ def test_a_kill_between_the_steps_loses_that_slice_alone(
     def killed(*_arguments: Any) -> Any:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(finished_slices, step, killed)
+    monkeypatch.setattr(journal, step, killed)
     with pytest.raises(KeyboardInterrupt):
-        made.put(OWNERS[1], ARRAYS[1] + np.uint64(1))
+        made.put(1, ARRAYS[1] + np.uint64(1))
     assert set(made.done) == {0, 2, 3}
     check(FinishedSlices(folder, KEY), *((0, 1, 2, 3) if step == "write_array" else (0, 2, 3)))
 
@@ -214,7 +211,7 @@ def test_a_kill_between_the_steps_loses_that_slice_alone(
 def test_folders_that_cannot_be_made_are_named(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
     with pytest.raises(StorageError, match=r"could not be made \(.*\); check the folders above it"):
-        FinishedSlices(tmp_path / "file" / "slices", KEY).put(OWNERS[0], ARRAYS[0])
+        FinishedSlices(tmp_path / "file" / "slices", KEY).put(0, ARRAYS[0])
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="everything is allowed")
@@ -235,10 +232,10 @@ def test_links_do_not_lead_out_of_a_store(tmp_path: Path) -> None:
     with pytest.raises(StorageError, match="is a link"):
         FinishedSlices(tmp_path / "folder", KEY)
     kept = FinishedSlices(tmp_path / "slices", KEY)
-    kept.put(AnswerSlice(0, part=0), np.arange(3, dtype=np.uint64))
+    kept.put(0, np.arange(3, dtype=np.uint64))
     (tmp_path / "slices" / "slice-1.npy").symlink_to(elsewhere / "slice-1.npy")
     with pytest.raises(StorageError, match="is a link"):
-        kept.put(AnswerSlice(1, part=1), np.arange(3, dtype=np.uint64))
+        kept.put(1, np.arange(3, dtype=np.uint64))
     (tmp_path / "count.journal").symlink_to(elsewhere / "lines")
     with pytest.raises(StorageError, match="is a link"):
         Journal(tmp_path / "count.journal", KEY)

@@ -24,7 +24,6 @@ from wedgewise.algorithms._passes import Partial
 from wedgewise.errors import MemoryLimitError, StorageError
 from wedgewise.machine import budget, hardware, jit
 from wedgewise.run import hybrid, outofcore, sliced_answer
-from wedgewise.run._cluster_worker import Finished
 from wedgewise.run._hybrid_plan import Resources, pair_up
 from wedgewise.run.block_caches import BlockCache
 from wedgewise.run.cluster import Assignment, Driver, make_batches
@@ -34,12 +33,10 @@ from wedgewise.run.memory import (
     DRIVEN_TASK_BYTES,
     HYBRID_TASK_BYTES,
     SLICED_TASK_BYTES,
-    PairsOfTasks,
     TaskMemory,
-    pairs_of_task,
     triple_answer,
 )
-from wedgewise.run.outofcore import Counting, reuse_order
+from wedgewise.run.outofcore import Counting, Finished, reuse_order
 from wedgewise.run.sliced_answer import SlicedAnswer
 from wedgewise.run.timeline import Span
 from wedgewise.stages.blocks import Hashed, Partition, Rectilinear
@@ -85,7 +82,7 @@ def lists_of_a_count(source: Any) -> Any:
     """All that `Counting.run` holds of tasks when the last one is finished."""
     memory = TaskMemory(source.counts, triple_answer("keystone"), find("keystone", "cpu").settings(None), 1)
     counting = Counting(source, memory, 1 << 40)
-    cache = BlockCache(lambda _: None, memory.block, PairsOfTasks(counting.order))
+    cache = BlockCache(lambda _: None, memory.block, counting.order)
     partials = {task.number: Partial(task.number, 10**9 + task.number, 10**9) for task in counting.tasks}
     return counting, cache, partials, list(counting.order), {task.number: 1.5 * task.number for task in counting.tasks}
 
@@ -94,7 +91,7 @@ def lists_of_owners(source: Any) -> Any:
     """All that `SlicedAnswer.compute` holds of them."""
     owning = SlicedAnswer(source, "edge_support", available_bytes=1 << 40)
     steps = [step for owner in owning.slices for step in owning._steps_of(owner)]
-    return owning, steps, BlockCache(lambda _: None, lambda _: 0, PairsOfTasks([step.task for step in steps]))
+    return owning, steps, BlockCache(lambda _: None, lambda _: 0, [step.task for step in steps])
 
 
 def lists_of_a_driver(source: Any) -> Any:
@@ -146,13 +143,6 @@ def test_long_lists_take_what_is_stated(make: Callable[[Any], Any]) -> None:
     test_lists_take_what_is_stated(MANY, make)
 
 
-def test_blocks_of_tasks_are_those_of_each() -> None:
-    tasks = tasks_of(Hashed(10, 3))
-    pairs = PairsOfTasks(tasks)
-    assert list(pairs) == [pairs_of_task(task) for task in tasks]
-    assert list(pairs[5:7]) == [pairs_of_task(task) for task in tasks[5:7]]
-
-
 def test_too_many_tasks_are_refused_before_they_are_listed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     store = write_store(fixture_pairs("karate"), tmp_path / "store", parts=4)
 
@@ -167,7 +157,7 @@ def test_too_many_tasks_are_refused_before_they_are_listed(tmp_path: Path, monke
             for module in (outofcore, sliced_answer):
                 patch.setattr(module, "tasks_of", listed)
             patch.setattr(outofcore, "room_within", lambda *_, need=need: need - 1)
-            patch.setattr("wedgewise.answer.store_arrays.bytes_for_slices", lambda *_, need=need: need - 1)
+            patch.setattr("wedgewise.answer.disk.bytes_for_slices", lambda *_, need=need: need - 1)
             refusal = (
                 rf"store: lists of 20 tasks of 4 parts take {need:,} bytes and {need - 1:,} are left; .*fewer parts"
             )

@@ -14,8 +14,7 @@ from helpers.graphs import fixture_pairs
 
 import wedgewise as ww
 from wedgewise.errors import MissingFileError, StorageError
-from wedgewise.run.finished_slices import FinishedSlices
-from wedgewise.run.journal import JOURNAL, Journal
+from wedgewise.run.journal import JOURNAL, FinishedSlices, Journal
 from wedgewise.store.build import write_store
 from wedgewise.store.open import Store
 
@@ -38,14 +37,12 @@ def test_what_cannot_be_read_is_named(store: Store, monkeypatch: pytest.MonkeyPa
     """Journals, slices and blocks, when the disk fails in the middle."""
     journal, slices = store.folder / JOURNAL, FinishedSlices(store.folder / "slices", "0" * 32)
     journal.write_text("{}\n")
-    from wedgewise.run.sliced_answer import AnswerSlice
-
-    slices.put(AnswerSlice(0, part=0), np.arange(3, dtype=np.uint64))
+    slices.put(0, np.arange(3, dtype=np.uint64))
     monkeypatch.setattr("wedgewise.machine.own_files._opened", FailingFile)
     with pytest.raises(StorageError, match=r"count\.journal: could not be read \(Input/output error\); check the disk"):
         Journal(journal, "0" * 32).read()
     with pytest.raises(StorageError, match=r"slice-0\.npy: could not be read \(Input/output error\); check the disk"):
-        slices.get(AnswerSlice(0, part=0))
+        slices.get(0)
     with pytest.raises(MissingFileError, match=r"heads\.npy: cannot be read \(Input/output error\); check the disk"):
         store.array(store.manifest.blocks[0, 0].heads)
 
@@ -83,10 +80,9 @@ def test_journals_that_are_none_are_refused(store: Store) -> None:
 def test_slices_of_other_lengths_are_made_again(store: Store) -> None:
     """However well they are sealed: what is done with them depends on the store."""
     from wedgewise.run.outofcore import work_key
-    from wedgewise.run.sliced_answer import AnswerSlice
 
     key = work_key(store, "keystone", ww.explain("triangles", store.folder).knobs)
     for array in (np.zeros(99, np.uint64), np.zeros(2 * int(store.counts.sizes[0]), np.uint32)):
         planted = FinishedSlices(store.folder / "triangles-slices", key)
-        planted.put(AnswerSlice(0, part=0), array)
+        planted.put(0, array)
         assert ww.triangles(store.folder).tolist() == ww.triangles(KARATE).tolist()

@@ -21,7 +21,7 @@ from wedgewise import generate
 from wedgewise.errors import InputError, VerificationError
 from wedgewise.machine.budget import LEAST_LIMIT
 from wedgewise.run import truss_of_store
-from wedgewise.run.finished_slices import FinishedSlices
+from wedgewise.run.journal import FinishedSlices
 from wedgewise.run.truss_of_store import Kept, Round, living_part
 from wedgewise.stages.blocks import Block
 from wedgewise.store.build import write_store
@@ -133,8 +133,8 @@ def test_two_rounds_are_on_disk_at_most(store: Store, monkeypatch: pytest.Monkey
     seen: list[list[str]] = []
     really = FinishedSlices.put
 
-    def put(self: Any, owner: Any, array: Any) -> None:
-        really(self, owner, array)
+    def put(self: Any, number: Any, array: Any) -> None:
+        really(self, number, array)
         seen.append(rounds_in(store))
 
     monkeypatch.setattr(FinishedSlices, "put", put)
@@ -164,9 +164,9 @@ def _puts(store: Store, patch: pytest.MonkeyPatch) -> list[str]:
     puts: list[str] = []
     really = FinishedSlices.put
 
-    def put(self: Any, owner: Any, array: Any) -> None:
-        puts.append(f"{self.folder.name} {owner.number}")
-        really(self, owner, array)
+    def put(self: Any, number: Any, array: Any) -> None:
+        puts.append(f"{self.folder.name} {number}")
+        really(self, number, array)
 
     with patch.context() as context:
         context.setattr(FinishedSlices, "put", put)

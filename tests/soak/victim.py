@@ -20,12 +20,11 @@ import pytest
 
 import wedgewise as ww
 from wedgewise.machine import files as storage
-from wedgewise.run import finished_slices, journal
+from wedgewise.run import journal
 from wedgewise.store.build import write_store
 
 MOMENTS = ("before", "within", "behind")
 PARTITION = "partition"
-JOURNALS: tuple[Any, ...] = (journal, finished_slices)
 
 
 def die(*_: object) -> None:
@@ -44,8 +43,7 @@ def end(*_: object) -> None:
 def ended_at(number: int, moment: str) -> Iterator[None]:
     """Questions end at a line of their journal as if by a kill, but for what they do on the way out."""
     with pytest.MonkeyPatch.context() as patch:
-        for module in JOURNALS:
-            patch.setattr(module, "append_line", dying(module.append_line, number, moment, end))
+        patch.setattr(journal, "append_line", dying(journal.append_line, number, moment, end))  # type: ignore[attr-defined]
         yield
 
 
@@ -92,8 +90,8 @@ def main(folder: str, question: str, k: str, number: str, moment: str) -> None:
     assert moment in MOMENTS
     if question == PARTITION:
         return partition(Path(folder), int(k), int(number))
-    for module in JOURNALS:
-        module.append_line = dying(module.append_line, int(number), moment)
+    module: Any = journal
+    module.append_line = dying(module.append_line, int(number), moment)
     details: dict[str, Any] = {"k": int(k)} if question == "k_truss" else {}
     ww.run(question, folder, **details)
 

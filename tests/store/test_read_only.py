@@ -150,16 +150,16 @@ def test_a_count_starts_again_when_it_is_asked_to(store: Store) -> None:
 def test_slices_are_forgotten_when_that_is_asked_for(
     store: Store, question: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from wedgewise.run.finished_slices import FinishedSlices
+    from wedgewise.run.journal import FinishedSlices
 
     really, left = FinishedSlices.put, 2
 
-    def put(self: FinishedSlices, owner: Any, array: Any) -> None:
+    def put(self: FinishedSlices, number: Any, array: Any) -> None:
         nonlocal left
         left -= 1
         if left < 0:
             raise KeyboardInterrupt
-        really(self, owner, array)
+        really(self, number, array)
 
     with monkeypatch.context() as patch:
         patch.setattr(FinishedSlices, "put", put)

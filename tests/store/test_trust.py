@@ -11,7 +11,7 @@ from helpers.graphs import fixture_pairs
 
 import wedgewise as ww
 from wedgewise.errors import FormatError, StorageError
-from wedgewise.run import finished_slices, journal
+from wedgewise.run import journal
 from wedgewise.run.journal import JOURNAL, line_of
 from wedgewise.store.build import write_store
 from wedgewise.store.manifest import MANIFEST
@@ -34,7 +34,7 @@ def store(tmp_path: Path) -> Store:
 def test_results_of_another_user_are_not_believed(store: Store, monkeypatch: pytest.MonkeyPatch, question: str) -> None:
     path = store.beside(JOURNAL)
     if question == "triangles":
-        path = store.beside("triangles-slices") / finished_slices.JOURNAL
+        path = store.beside("triangles-slices") / journal.SLICES
         path.parent.mkdir()
     path.write_text(line_of({"key": "of other work"}) + "\n")
     owners = [SOMEBODY, ELSE]

@@ -3,17 +3,29 @@
     Source ─in memory→ answer
        └───no room───→ OutOfMemory ─cut→ Cut, a store that lasts as long as the question ─disk→ answer
 
+The store is in the system's temporary folder, or in a work folder, where the same question finds it again after
+whatever ended it.
+
+    tmp/wedgewise-…/in-use.lock      of whoever asks: where nobody has it, a kill has left the folder, which goes
+    tmp/wedgewise-…/store/           the blocks
+
+    work/wedgewise-KEY.lock          of whoever asks
+    work/wedgewise-KEY/store/        the blocks, and what is finished of the question
+    work/wedgewise-KEY/source.json   what they were made of, and how; written behind them
+
 All of that keeps to one limit for the process. Of a file it is the one that was given; of a graph, which is held
 already, that one on top of what the process holds, and so it is of a file in a process that holds other things.
 """
 
 from __future__ import annotations
 
+import json
 import os
+import shutil
 import tempfile
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -26,27 +38,40 @@ from wedgewise.algorithms import find
 from wedgewise.answer.fit import OutOfMemory
 from wedgewise.answer.response import Response
 from wedgewise.answer.source import GraphFile, Source, name_of
-from wedgewise.errors import InputError, MemoryLimitError
+from wedgewise.errors import FormatError, InputError, MemoryLimitError, MissingFileError
 from wedgewise.graph import Graph
 from wedgewise.machine import hardware
 from wedgewise.machine.budget import room_within
-from wedgewise.machine.files import named_failures
-from wedgewise.machine.own_files import signs_of
+from wedgewise.machine.files import atomic_write, make_folder, named_failures, only_process
+from wedgewise.machine.own_files import NotBelievedError, read_own, signs_of
 from wedgewise.machine.progress import Progress
 from wedgewise.prepare.orient_arrays import expected_wedges
+from wedgewise.run.journal import LOCK_SUFFIX, WAIT, key_of, refuse_link
 from wedgewise.run.outofcore import PROCESS
 from wedgewise.run.plan import Plan
 from wedgewise.run.request import ARRAY, Request
-from wedgewise.run.temporary_store import Identity, Make, kept_store, passing_store, store_bytes
 from wedgewise.stages import CleanReport, Labels
 from wedgewise.store.build import DISK_BYTES, SCHEMES, rehearse, write_store
-from wedgewise.store.open import Store
+from wedgewise.store.open import Store, open_store
 from wedgewise.store.orient import Wanted
 from wedgewise.store.read_pairs import expected_pairs, numbered_edges
 from wedgewise.store.writer import Fingerprint
 from wedgewise.version import __version__
 
 CUT_SECONDS_PER_PAIR = 5e-7
+PREFIX = "wedgewise-"
+STORE, NOTE, IN_USE = "store", "source.json", f"in-use{LOCK_SUFFIX}"
+ANOTHER = "name another folder for the work (--work, work_folder=)"
+
+Make = Callable[[Path], Store]
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """What a store is made of: a `name` that stays when the source changes, and `facts` that do not."""
+
+    name: str
+    facts: Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,6 +175,7 @@ def plan_from_disk(too_large: OutOfMemory) -> Plan:
         known, pairs = (None, source.m) if isinstance(source, Graph) else _known(source, threads)
     size = (source.n, source.m, expected_wedges(source.degrees)) if isinstance(source, Graph) else (0, 0, 0)
     most = "" if pairs is None else f", which takes up to {DISK_BYTES * pairs:,} bytes of disk"
+    folder = tempfile.gettempdir() if too_large.request.work_folder is None else too_large.request.work_folder
     is_hybrid = request.device == "hybrid"
     return Plan(
         question=request.question,
@@ -167,7 +193,7 @@ def plan_from_disk(too_large: OutOfMemory) -> Plan:
         estimated_seconds=CUT_SECONDS_PER_PAIR * (pairs or 0) / threads,
         reasons=(
             *_reasons(too_large),
-            f"cut into blocks in {_folder_of(too_large.request)}{most}; the seconds are those of cutting",
+            f"cut into blocks in {folder}{most}; the seconds are those of cutting",
             *request.because,
         ),
         beyond=PROCESS,
@@ -245,7 +271,7 @@ def _fingerprint(graph: Graph) -> str:
 
 def _known(source: GraphFile, threads: int) -> tuple[str, int | None]:
     """What there is to say of a file before it is read, and its pairs, where its beginning tells how many."""
-    pairs = expected_pairs(source.path, source.how(threads))
+    pairs = expected_pairs(source.path, source.format, source.how(threads))
     many = "" if pairs is None else f"{pairs:,} pairs, about, of "
     return f"{many}{name_of(source)}, which was not read", pairs
 
@@ -255,5 +281,97 @@ def _reasons(too_large: OutOfMemory) -> tuple[str, ...]:
     return *before, f"from disk, since memory has no room: {last}"
 
 
-def _folder_of(request: Request) -> str:
-    return tempfile.gettempdir() if request.work_folder is None else os.fspath(request.work_folder)
+@contextmanager
+def passing_store(make: Make) -> Iterator[Store]:
+    """A store below the system's temporary folder; whatever ends the block, nothing is left of it.
+
+    What a kill has left of others goes.
+    """
+    with named_failures("the system's temporary folder", "written to", ANOTHER):
+        folder = Path(tempfile.mkdtemp(prefix=PREFIX))
+    try:
+        with only_process(folder / IN_USE, WAIT):
+            _remove_what_kills_left(folder)
+            yield make(folder / STORE)
+    except BaseException:
+        with suppress(OSError):  # what ended the block is raised
+            shutil.rmtree(folder)
+        raise
+    _remove(folder)
+
+
+@contextmanager
+def kept_store(make: Make, work_folder: Path, identity: Identity, *, resume: bool) -> Iterator[tuple[Store, bool]]:
+    """A store in a work folder, and whether it was there already; it is removed where the block succeeds.
+
+    One process at a time has it. Of a source that has changed, or with `resume` false, it is made again.
+    """
+    with _own_folder(work_folder, PREFIX + key_of(name=identity.name)) as folder:
+        found = _finished(folder, identity) if resume else None
+        if found is not None:
+            yield found, True
+            return
+        _remove(folder)
+        with named_failures(folder, "made", ANOTHER):
+            make_folder(folder, mode=0o700)
+        made = make(folder / STORE)
+        with atomic_write(folder / NOTE, mode=0o600) as file:
+            file.write(_note(identity))
+        yield made, False
+
+
+def store_bytes(store: Store) -> int:
+    """What the files of a store take on disk."""
+    with named_failures(store.folder, "looked through", "check the folder and its permissions"):
+        return sum(path.stat().st_size for path in store.folder.iterdir())
+
+
+@contextmanager
+def _own_folder(work_folder: Path, name: str) -> Iterator[Path]:
+    """A folder for this process alone, removed where the block succeeds, or where nothing is in it."""
+    folder, lock = work_folder / name, work_folder / f"{name}{LOCK_SUFFIX}"
+    with named_failures(work_folder, "made", ANOTHER):
+        make_folder(work_folder, parents=True)
+    refuse_link(folder)
+    refuse_link(lock)
+    with only_process(lock, WAIT):
+        with named_failures(folder, "made", ANOTHER):
+            make_folder(folder, mode=0o700)
+        try:
+            yield folder
+        except BrokenPipeError:  # a reader that has had enough
+            _remove(folder)
+            raise
+        except BaseException:
+            with suppress(OSError):  # which says that there is something to go on with
+                folder.rmdir()
+            raise
+        _remove(folder)
+
+
+def _finished(folder: Path, identity: Identity) -> Store | None:
+    """The store of the same source and options that an earlier run finished."""
+    try:
+        return open_store(folder / STORE) if read_own(folder / NOTE) == _note(identity) else None
+    except (NotBelievedError, FormatError, MissingFileError):  # the last two: a run was killed while it removed them
+        return None
+
+
+def _note(identity: Identity) -> bytes:
+    return json.dumps({"name": identity.name, **identity.facts}, sort_keys=True).encode() + b"\n"
+
+
+def _remove_what_kills_left(own: Path) -> None:
+    """Remove the folders beside our own that belong to the same user and that nobody has locked any more."""
+    for folder in own.parent.glob(f"{PREFIX}*"):
+        with suppress(OSError):  # another process has it, or removes it: it is in nobody's way
+            is_ours = os.stat(folder, follow_symlinks=False).st_uid == own.stat().st_uid and not folder.is_symlink()
+            if is_ours and folder != own and (folder / IN_USE).stat().st_size:  # its holder has written who it is
+                with only_process(folder / IN_USE, WAIT) as has_locks:
+                    if has_locks:
+                        shutil.rmtree(folder)
+
+
+def _remove(folder: Path) -> None:
+    with named_failures(folder, "removed", "remove it"):
+        shutil.rmtree(folder)

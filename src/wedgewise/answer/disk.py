@@ -1,63 +1,65 @@
 """The home of a question about a store in this process, a few blocks in memory at a time; and who else answers stores.
 
-question                             home
-count                                Disk; HybridStore with GPUs; Cluster by workers
-triangles, edge_support, k_truss     by owners: what is found stays on disk until it is handed out
+question                             who computes it
+count                                this process; with GPUs, `answer/hybrid.py`; workers, `answer/cluster.py`
+triangles, edge_support, k_truss     this process, by slices of the answer
+
+Slices stay on disk until the caller has the answer, so that whatever ends the work, the same question goes on.
 """
 
 from __future__ import annotations
 
 import time
-from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from wedgewise.algorithms import ENGINE, find
 from wedgewise.answer.response import Clock, Response, result_of
-from wedgewise.answer.store_arrays import COMPUTES, RECOUNT, find_arrays, plan_arrays
-from wedgewise.answer.store_results import StoreGraph
-from wedgewise.errors import PreconditionError, VerificationError
+from wedgewise.answer.store_results import (
+    KTruss,
+    StoreAnswer,
+    StoreGraph,
+    Supports,
+    Triangles,
+    array_bytes,
+    table_bytes,
+)
+from wedgewise.errors import MemoryLimitError, PreconditionError, StorageError, VerificationError
+from wedgewise.machine import hardware
 from wedgewise.machine.out_of_memory import memory_for
 from wedgewise.machine.progress import Progress
 from wedgewise.result import Result
-from wedgewise.run.journal import Journal, notes_on_counting
+from wedgewise.run.journal import LINE_BYTES, FinishedSlices, alone_at, check_disk, notes_on_counting
 from wedgewise.run.local import Ran
-from wedgewise.run.memory import triple_answer
-from wedgewise.run.outofcore import Counting, StoreCount, StoreTasks, count_store, plan_count, work_key
+from wedgewise.run.memory import PAGE_BYTES, SLICED_TASK_BYTES, bytes_beside_lists, lists_bytes, triple_answer
+from wedgewise.run.outofcore import Counting, StoreCount, StoreTasks, count_store, plan_count, plan_of, work_key
 from wedgewise.run.plan import Plan, with_reasons
 from wedgewise.run.request import ARRAY, OBJECT, Request
-from wedgewise.run.sliced_answer import slice_method
+from wedgewise.run.sliced_answer import SlicedAnswer, bytes_for_slices, slice_method
+from wedgewise.run.truss_of_store import Peeling, disk_bytes, loading_bytes, truss_without_rounds
 from wedgewise.stages import Labels
 from wedgewise.store.open import Store, open_store
 
+COMPUTES = {"triangles": "triangles", "edge_support": "edge_support", "k_truss": "edge_support"}
+LISTED_BYTES = {
+    "triangles": SLICED_TASK_BYTES,
+    "edge_support": SLICED_TASK_BYTES,
+    "k_truss": 2 * SLICED_TASK_BYTES,
+}
+SLICE_BYTES = PAGE_BYTES + LINE_BYTES
+RECOUNT = "bbtc"
+READ_ONLY = "cannot be written to, and what is found is kept on disk; name a folder for that by --work (work_folder=)"
 ANSWERED = ("count", *COMPUTES)
 
 
-@dataclass(frozen=True, slots=True)
-class Disk:
-    """The tasks of a store, and what each of them takes."""
-
-    store: Store
-    counting: Counting
-    plan: Plan
-
-    @property
-    def key(self) -> str:
-        return work_key(self.store, self.plan.algorithm, self.plan.knobs)
-
-    @property
-    def busy(self) -> int:
-        return len(self.counting.order)
-
-    @classmethod
-    def prepare(cls, request: Request, store: Store) -> Disk:
-        """Plan within the memory limit, or raise where that is too little."""
-        return cls(store, *plan_count(request, store))
-
-    def run(self, journal: Journal | None, progress: Progress | None) -> Ran:
-        """Count one task after the other, on all threads."""
-        return Ran(self.counting.run(journal, progress), self.plan)
+def tasks_from_disk(request: Request, store: Store) -> StoreTasks:
+    """Tasks that this process counts one after the other, on all threads, within the memory limit."""
+    counting, plan = plan_count(request, store)
+    key = work_key(store, plan.algorithm, plan.knobs)
+    return StoreTasks(plan, key, len(counting.order), lambda *given: Ran(counting.run(*given), plan))
 
 
 def open_for(request: Request, source: Any) -> Store:
@@ -74,19 +76,27 @@ def open_for(request: Request, source: Any) -> Store:
 
 def refuse(request: Request, name: object) -> None:
     """Raise where no store answers what is asked; the name is for messages."""
-    if request.question not in ANSWERED:
-        raise PreconditionError(
-            f"{name}: a store answers {', '.join(ANSWERED)}, not {request.question}; ask the graph's file"
-        )
-    if request.device == "cuda" or (request.device == "hybrid" and request.question != "count"):
-        raise PreconditionError(f"{name}: stores are counted on the host; leave the device out")
-    if request.by_workers:
-        if request.question != "count":
-            raise PreconditionError(f"{name}: workers count, and do not answer {request.question}; leave them out")
-        if request.device not in ("auto", "cpu"):
-            raise PreconditionError(f"{name}: workers count on their hosts; leave the device {request.device} out")
-    if (request.order, request.relabel) != ("auto", "auto"):
-        raise PreconditionError(f"{name}: a store has its order and its ids; leave order and relabel out")
+    question, device = request.question, request.device
+    is_count, by_workers = question == "count", request.by_workers
+    refusals = (
+        (question not in ANSWERED, f"a store answers {', '.join(ANSWERED)}, not {question}; ask the graph's file"),
+        (
+            device == "cuda" or (device == "hybrid" and not is_count),
+            "stores are counted on the host; leave the device out",
+        ),
+        (by_workers and not is_count, f"workers count, and do not answer {question}; leave them out"),
+        (
+            by_workers and device not in ("auto", "cpu"),
+            f"workers count on their hosts; leave the device {device} out",
+        ),
+        (
+            (request.order, request.relabel) != ("auto", "auto"),
+            "a store has its order and its ids; leave order and relabel out",
+        ),
+    )
+    for is_refused, why in refusals:
+        if is_refused:
+            raise PreconditionError(f"{name}: {why}")
 
 
 def check_asked(request: Request, name: str) -> None:
@@ -131,21 +141,22 @@ def _check_output(request: Request, store: Store) -> None:
 def plan_of_store(request: Request, store: Store) -> Plan:
     """What `answer_store` would do."""
     if request.question != "count":
-        return plan_arrays(request, store)
-    return with_reasons(_home(request, store).plan, (*request.because, *notes_on_counting(store)))
+        notes = (READ_ONLY,) if store.is_read_only else ()
+        return _plan_of_slices(request, store, _planned_slices(request, store), notes)
+    return with_reasons(_tasks(request, store).plan, (*request.because, *notes_on_counting(store)))
 
 
-def _home(request: Request, store: Store) -> StoreTasks:
-    """Who counts a store."""
+def _tasks(request: Request, store: Store) -> StoreTasks:
+    """The tasks of a store, for whoever counts them."""
     if request.by_workers:
-        from wedgewise.answer.cluster import Cluster
+        from wedgewise.answer.cluster import tasks_for_workers
 
-        return Cluster.prepare(request, store)
+        return tasks_for_workers(request, store)
     if request.device == "hybrid":
-        from wedgewise.answer.hybrid import HybridStore
+        from wedgewise.answer.hybrid import tasks_for_all
 
-        return HybridStore.prepare(request, store)
-    return Disk.prepare(request, store)
+        return tasks_for_all(request, store)
+    return tasks_from_disk(request, store)
 
 
 def _counted(request: Request, store: Store, progress: Progress | None, clock: Clock) -> Result:
@@ -157,7 +168,7 @@ def _counted(request: Request, store: Store, progress: Progress | None, clock: C
         again = replace(request, device="auto", algorithm=other, knobs=None)
         if not request.by_workers:
             plan_count(again, store)  # refused now, not after the count
-    found = count_store(request, store, _home(request, store), progress)
+    found = count_store(request, store, _tasks(request, store), progress)
     clock.lap("count")
     verified = None
     if again is not None:
@@ -177,10 +188,159 @@ def _counted(request: Request, store: Store, progress: Progress | None, clock: C
 
 def _verified(again: Request, store: Store, found: StoreCount) -> str:
     """Count again by another algorithm, or raise; how it was done."""
-    triangles = count_store(again, store, _home(again, store), journal=False).triangles
+    triangles = count_store(again, store, _tasks(again, store), journal=False).triangles
     if triangles != found.triangles:
         raise VerificationError(
             f"{found.plan.algorithm} counts {found.triangles:,} triangles and {again.algorithm} {triangles:,}: please "
             "report this"
         )
     return f"recounted by {again.algorithm}"
+
+
+@contextmanager
+def find_arrays(request: Request, store: Store, progress: Progress | None) -> Iterator[tuple[StoreAnswer, Result]]:
+    """What was found, and the result but for its answer; what is on disk is removed where the block succeeds.
+
+    A reader of a pipe that has had enough is a success.
+    """
+    if store.is_read_only:
+        raise StorageError(f"{store.location}: {READ_ONLY}")
+    with alone_at(store, request.question) as notes:
+        found, result = _found(request, store, progress, notes)
+        try:
+            yield found, result
+        except BrokenPipeError:
+            found.remove()
+            raise
+        found.remove()
+
+
+def _found(
+    request: Request, store: Store, progress: Progress | None, notes: tuple[str, ...]
+) -> tuple[StoreAnswer, Result]:
+    """Plan, find and verify."""
+    clock = Clock()
+    if request.verify:
+        _recounting(request, store)  # loads its kernels before what is left is measured
+    sliced = _planned_slices(request, store)
+    recounting = _recounting(request, store) if request.verify else None
+    stage = "truss" if request.question == "k_truss" else "count"
+    with memory_for(stage):
+        found = _find(request, store, sliced, progress)
+    clock.lap(stage)
+    verified = None
+    if recounting is not None:
+        verified = _verified_sum(found, recounting)
+        clock.lap("verify")
+    plan = _plan_of_slices(request, store, sliced, notes)
+    return found, result_of(plan, store.manifest.cleaned, None, clock.laps, verified=verified)
+
+
+def _planned_slices(request: Request, store: Store) -> SlicedAnswer:
+    """Load the kernels, measure what is left, and refuse what does not fit there or on the disk."""
+    algorithm, computes = request.engine, COMPUTES[request.question]
+    within = bytes_for_slices(request.memory_limit, computes, algorithm)
+    available_bytes = bytes_beside_lists(store.location, store.partition, LISTED_BYTES[request.question], within)
+    _check_answer(request, store, available_bytes)
+    check_disk(store, request.question, kept_bytes(request.question, store))
+    spare = loading_bytes(store.counts) if request.question == "k_truss" else 0
+    threads = hardware.granted_threads(request.threads)
+    sliced = SlicedAnswer(
+        store,
+        computes,
+        available_bytes=available_bytes - spare,
+        threads=threads,
+        algorithm=algorithm,
+        knobs=request.knobs,
+    )
+    sliced = sliced.with_fitting_threads()
+    sliced.check_fits()
+    return sliced
+
+
+def _check_answer(request: Request, store: Store, available_bytes: int) -> None:
+    """Refuse an answer that does not fit as it is asked for."""
+    if request.rows == ARRAY:
+        need = array_bytes(request.question, store)
+    else:
+        need = table_bytes(request.question, store, request.output)
+    if need <= available_bytes:
+        return
+    remedy = "raise the limit"
+    if request.rows == ARRAY and request.question != "triangles":
+        remedy += ", or let the command write it: --output streams"
+    raise MemoryLimitError(
+        f"{store.location}: the answer to {request.question} takes {need:,} bytes and {available_bytes:,} are left; "
+        f"{remedy}"
+    )
+
+
+def kept_bytes(question: str, store: Store) -> int:
+    """What is kept on disk until the answer is handed out; a slice takes a page and a line more than its numbers."""
+    if question == "k_truss":
+        return disk_bytes(store.counts) + 2 * SLICE_BYTES * len(store.manifest.blocks)
+    if question == "triangles":
+        return 8 * store.manifest.n + SLICE_BYTES * store.partition.parts
+    return 4 * store.manifest.m + SLICE_BYTES * len(store.manifest.blocks)
+
+
+def _find(request: Request, store: Store, sliced: SlicedAnswer, progress: Progress | None) -> StoreAnswer:
+    """Find the slices, or the rounds of a truss, that are not on disk already."""
+    if request.question == "k_truss":
+        peeling = Peeling(store, request.details["k"], sliced)
+        if not request.resume:
+            peeling.remove()
+        return KTruss(store, truss_without_rounds(store, request.details["k"]) or peeling.run(progress), peeling)
+    slices = FinishedSlices(
+        store.beside(f"{sliced.computes}-slices"),
+        work_key(store, sliced.algorithm, sliced.knobs),
+        resume=request.resume,
+        due=sliced.due,
+    )
+    missing = [each for each in sliced.slices if each.number not in slices.done]
+    for each, found in sliced.compute(missing, progress):
+        slices.put(each.number, found)
+    kind = Triangles if request.question == "triangles" else Supports
+    return kind(store, slices, {each.of: each.number for each in sliced.slices})
+
+
+def _recounting(request: Request, store: Store) -> Counting:
+    """How the triangles of a store, or of a part of it, are counted again; refused now, not after the work."""
+    counting, _ = plan_count(replace(request, algorithm=RECOUNT, knobs=None), store)
+    if request.question == "k_truss":
+        counting = Counting(
+            store, counting.memory, counting.available_bytes - loading_bytes(store.counts)
+        ).with_fitting_threads()
+        counting.check_fits()
+    return counting
+
+
+def _verified_sum(found: StoreAnswer, recounting: Counting) -> str:
+    """Compare with the triangles that another algorithm counts, or raise; how it was done."""
+    support = found.support  # read from the slices
+    if support is None:
+        return "known without counting"
+    memory = replace(recounting.memory, counts=found.source.counts)
+    partials = (
+        Counting(recounting.store, memory, recounting.available_bytes, found.source).run(None, None).partials.values()
+    )
+    triangles = sum(partial.triangles for partial in partials)
+    if support != 3 * triangles:
+        raise VerificationError(
+            f"what was found sums up to {support:,}, which is not three times the {triangles:,} triangles that "
+            f"{RECOUNT} counts: please report this"
+        )
+    return f"the sum is three times the triangles that {RECOUNT} counts"
+
+
+def _plan_of_slices(request: Request, store: Store, sliced: SlicedAnswer, notes: tuple[str, ...]) -> Plan:
+    lists = lists_bytes(store.partition, LISTED_BYTES[request.question])
+    plan = plan_of(store, sliced.algorithm, sliced.knobs, sliced.threads, sliced.check_fits() + lists)
+    kept = f"{kept_bytes(request.question, store):,} bytes of disk for what is found, until it is handed out"
+    computes = "k_truss" if request.question == "k_truss" else sliced.computes
+    return replace(
+        plan,
+        question=request.question,
+        computes=computes,
+        reasons=(*plan.reasons, kept, *request.because, *notes),
+    )

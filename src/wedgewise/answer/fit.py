@@ -154,7 +154,7 @@ def _pairs_by_beginning(source: GraphFile, size: int, request: Request) -> tuple
     from wedgewise.store.read_pairs import expected_pairs
 
     try:
-        pairs = expected_pairs(source.path, source.how(1))
+        pairs = expected_pairs(source.path, source.format, source.how(1))
     except WedgewiseError:  # whoever reads it says what is wrong with it
         return None, 0
     if pairs is None and request.memory_limit is not None:

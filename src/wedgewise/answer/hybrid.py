@@ -1,4 +1,4 @@
-"""The homes of a count on GPUs and threads together: of a graph that is cut in memory, and of a store."""
+"""A count on GPUs and threads together: the home of a graph that is cut in memory, and the tasks of a store."""
 
 from __future__ import annotations
 
@@ -10,9 +10,7 @@ from wedgewise.graph import Graph
 from wedgewise.machine.progress import Progress
 from wedgewise.run import hybrid
 from wedgewise.run.choose import check_preparation, choose_order_of_blocks
-from wedgewise.run.journal import Journal
-from wedgewise.run.local import Ran
-from wedgewise.run.outofcore import work_key
+from wedgewise.run.outofcore import StoreTasks, work_key
 from wedgewise.run.plan import Plan
 from wedgewise.run.reduce import reduce
 from wedgewise.run.request import Request
@@ -44,36 +42,14 @@ class Hybrid:
     def run(self, progress: Progress | None, clock: Clock) -> Computation:
         """The count of all tasks."""
         clock.lap("orient and cut")
-        ran = self.tasks.run(progress)
+        ran = self.tasks.run(None, progress)
         clock.lap("count")
         computed = reduce(ran.execution, ran.plan)
         return Computation(self.request, self.graph, ran.plan, computed, self.oriented, ran.timeline)
 
 
-@dataclass(frozen=True, slots=True)
-class HybridStore:
-    """A store, and its tasks that are to be shared out."""
-
-    store: Store
-    tasks: hybrid.Hybrid
-
-    @property
-    def plan(self) -> Plan:
-        return self.tasks.plan
-
-    @property
-    def key(self) -> str:
-        return work_key(self.store, self.tasks.sizes.pairing.reason, self.plan.knobs)
-
-    @property
-    def busy(self) -> int:
-        return len(self.tasks.division.tasks)
-
-    @classmethod
-    def prepare(cls, request: Request, store: Store) -> HybridStore:
-        """Plan within the memory limit, or raise where that is too little."""
-        return cls(store, hybrid.plan_store(request, store))
-
-    def run(self, journal: Journal | None, progress: Progress | None) -> Ran:
-        """Count on GPUs and threads together."""
-        return self.tasks.run(progress, journal)
+def tasks_for_all(request: Request, store: Store) -> StoreTasks:
+    """Tasks of a store that GPUs and threads count together, within the memory limit."""
+    tasks = hybrid.plan_store(request, store)
+    key = work_key(store, tasks.sizes.pairing.reason, tasks.plan.knobs)
+    return StoreTasks(tasks.plan, key, len(tasks.division.tasks), tasks.run)

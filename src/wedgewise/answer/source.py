@@ -17,8 +17,8 @@ from wedgewise.stages.limits import DEFAULT_LIMITS, Limits
 from wedgewise.store.manifest import is_store
 
 if TYPE_CHECKING:
+    from wedgewise.read import ReadOptions
     from wedgewise.store.open import Store
-    from wedgewise.store.read_pairs import How
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,11 +70,11 @@ class GraphFile:
         keeps_more = self.drop_leaves or self.directed or self.columns.weight is not None
         return os.path.isfile(self.path) and not keeps_more
 
-    def how(self, threads: int) -> How:
+    def how(self, threads: int) -> ReadOptions:
         """How its pairs are read in pieces."""
-        from wedgewise.store.read_pairs import How
+        from wedgewise.read import ReadOptions
 
-        return How(self.labels, self.format, self.limits, threads, self.columns)
+        return ReadOptions(self.labels, self.columns, self.limits, threads)
 
 
 Source = GraphFile | Graph

@@ -1,4 +1,4 @@
-"""What is known of every vertex or edge of a store: found by owners, kept on disk, made arrays of or written as rows.
+"""What is known of every vertex or edge of a store: found by slices, kept on disk, made arrays of or written as rows.
 
     question       as an array, as for the same graph in memory      rows of a file
     triangles      int64[n], in the order of the labels              in the order of the labels
@@ -7,29 +7,37 @@
 
 What was found stays on disk until it is handed out: 8 bytes per vertex, 4 per edge, or two bits per edge for a truss.
 Arrays by vertex have to fit into memory; those by edge only where they are asked for as arrays.
+
+Rows of edges come block by block, by row part and column part, and within a block by id. In each, the lower vertex is
+first, as in ``Graph.edges``; the number of an edge there is the position of its key ``lower << 32 | higher`` among all.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, Protocol
+from functools import partial
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from wedgewise.answer_types import Truss
-from wedgewise.run import block_edges
-from wedgewise.run.finished_slices import FinishedSlices
+from wedgewise.run.journal import FinishedSlices
 from wedgewise.run.memory import BlockSource
-from wedgewise.run.sliced_answer import AnswerSlice
 from wedgewise.run.truss_of_store import Peeling, StoreTruss
-from wedgewise.stages import Labels
-from wedgewise.store.manifest import Manifest, Pair
+from wedgewise.stages import Ids, Keys, Labels
+from wedgewise.stages.blocks import Block
+from wedgewise.store.manifest import Manifest, Pair, pairs_of
 from wedgewise.store.open import Store
 from wedgewise.write.answers import Answers, per_vertex, streamed, writing_bytes
 
+PIECE_ROWS = 1 << 17
+PIECE_BYTES = 64 * PIECE_ROWS  # an edge's numbers, ids and vertices, its key, and a row that is made of it
+ARRAY_EDGE_BYTES = 24  # keys, their order and the values: three numbers at a time
 LABEL_BYTES = 128  # of a text label, beyond its characters: as an object, as bytes while it is read, and as a cell
+
+Values = Callable[[Pair], NDArray[Any]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,85 +67,58 @@ class StoreGraph:
 
     @property
     def edges(self) -> NDArray[np.uint32]:
-        return block_edges.all_edges(self.store, self.store.vertex_of())
-
-
-class StoreAnswer(Protocol):
-    """What was found, on disk until it is given up."""
-
-    @property
-    def source(self) -> BlockSource:
-        """The blocks whose triangles were counted."""
-
-    @property
-    def support(self) -> int | None:
-        """Three times the triangles of these, as they were found; None where nothing had to be counted."""
-
-    def array(self) -> Any:
-        """The answer of the library."""
-
-    def table(self, labels: Labels) -> Answers:
-        """The answer as rows."""
-
-    def remove(self) -> None:
-        """Give up what is on disk."""
+        return all_edges(self.store, self.store.vertex_of())
 
 
 @dataclass(frozen=True, slots=True)
-class Triangles:
-    """The triangles of every vertex, a slice per part."""
+class SlicesOnDisk:
+    """An answer whose slices are on disk; `number_of` is the number of that of a part or block."""
 
     source: Store
     slices: FinishedSlices
-    owners: tuple[AnswerSlice, ...]
+    number_of: dict[Any, int]
 
     @property
     def support(self) -> int:
-        return sum(int(self.slices.get(owner).sum(dtype=np.uint64)) for owner in self.owners)
+        """Three times the triangles, as they were found."""
+        return sum(int(self.of(key).sum(dtype=np.uint64)) for key in self.number_of)
+
+    def of(self, key: Any) -> NDArray[Any]:
+        """The numbers of a part or block."""
+        return self.slices.get(self.number_of[key])
+
+    def remove(self) -> None:
+        """Remove what is on disk."""
+        self.slices.remove()
+
+
+class Triangles(SlicesOnDisk):
+    """The triangles of every vertex, a slice per part."""
 
     def array(self) -> NDArray[np.int64]:
+        """The answer of the library."""
         vertex_of = self.source.vertex_of()
         answer = np.empty(len(vertex_of), np.int64)
-        for owner in self.owners:
-            assert owner.part is not None
-            answer[vertex_of[self.source.partition.ids(owner.part)]] = self.slices.get(owner)
+        for part in self.number_of:
+            answer[vertex_of[self.source.partition.ids(part)]] = self.of(part)
         return answer
 
     def table(self, labels: Labels) -> Answers:
+        """The answer as rows."""
         return per_vertex(Vertices(labels), "triangles", self.array())
 
-    def remove(self) -> None:
-        self.slices.remove()
 
-
-@dataclass(frozen=True, slots=True)
-class Supports:
+class Supports(SlicesOnDisk):
     """The support of every arc, a slice per block."""
 
-    source: Store
-    slices: FinishedSlices
-    owners: dict[Pair, AnswerSlice]
-
-    @property
-    def support(self) -> int:
-        return sum(int(self.of_block(pair).sum(dtype=np.uint64)) for pair in self.owners)
-
-    def of_block(self, pair: Pair) -> NDArray[Any]:
-        return self.slices.get(self.owners[pair])
-
     def array(self) -> NDArray[np.int64]:
-        return block_edges.values_by_edge(self.source, self.source.vertex_of(), self.of_block)
+        """The answer of the library."""
+        return values_by_edge(self.source, self.source.vertex_of(), self.of)
 
     def table(self, labels: Labels) -> Answers:
-        vertex_of = self.source.vertex_of()
-
-        def rows() -> Iterator[tuple[NDArray[Any], ...]]:
-            return block_edges.value_pieces(self.source, vertex_of, self.of_block)
-
+        """The answer as rows."""
+        rows = partial(value_pieces, self.source, self.source.vertex_of(), self.of)
         return streamed(("u", "v", "support"), labels, self.source.manifest.m, np.dtype(np.int64), rows)
-
-    def remove(self) -> None:
-        self.slices.remove()
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,27 +131,34 @@ class KTruss:
 
     @property
     def source(self) -> BlockSource:
+        """The blocks whose triangles were counted."""
         return self.truss.blocks
 
     @property
     def support(self) -> int | None:
+        """Three times their triangles, as they were found; None where nothing had to be counted."""
         return self.truss.support
 
     def array(self) -> Truss:
-        numbers = block_edges.edge_numbers(self.source, self.store, self.store.vertex_of())
-        return Truss(self.truss.k, numbers)
+        """The answer of the library."""
+        return Truss(self.truss.k, edge_numbers(self.source, self.store, self.store.vertex_of()))
 
     def table(self, labels: Labels) -> Answers:
+        """The answer as rows."""
         vertex_of = self.store.vertex_of()
 
         def rows() -> Iterator[tuple[NDArray[Any], ...]]:
-            return ((lower, higher) for _, _, lower, higher in block_edges.edge_pieces(self.source, vertex_of))
+            return ((lower, higher) for _, _, lower, higher in edge_pieces(self.source, vertex_of))
 
         return streamed(("u", "v"), labels, self.truss.edges, None, rows)
 
     def remove(self) -> None:
+        """Remove what is on disk."""
         if self.truss.support is not None:  # what was known without rounds has none, and leaves those of others alone
             self.peeling.remove()
+
+
+StoreAnswer = Triangles | Supports | KTruss
 
 
 def array_bytes(question: str, store: Store) -> int:
@@ -178,7 +166,7 @@ def array_bytes(question: str, store: Store) -> int:
     manifest = store.manifest
     if question == "triangles":
         return _vertex_bytes(store)
-    return block_edges.ARRAY_EDGE_BYTES * manifest.m + _piece_bytes(store)
+    return ARRAY_EDGE_BYTES * manifest.m + _piece_bytes(store)
 
 
 def table_bytes(question: str, store: Store, output: str | None) -> int:
@@ -199,7 +187,7 @@ def label_bytes(manifest: Manifest) -> int:
 
 
 def _vertex_bytes(store: Store) -> int:
-    """The vertex of every id, the answer, and for a part its slice, its ids, their vertices and those as places."""
+    """The vertex of every id, the answer, and for a part its slice, its ids, their vertices and those as positions."""
     return 12 * store.manifest.n + 24 * max(store.partition.sizes)
 
 
@@ -207,4 +195,91 @@ def _piece_bytes(store: Store) -> int:
     """The vertex of every id, and a byte to check it; of the heaviest block arcs, bits, values and ids; and a piece."""
     counts = store.counts
     heaviest = int((9 * counts.arcs + 4 * counts.sizes[:, None]).max(initial=0))
-    return 5 * store.manifest.n + heaviest + 40 * max(store.partition.sizes) + block_edges.PIECE_BYTES
+    return 5 * store.manifest.n + heaviest + 40 * max(store.partition.sizes) + PIECE_BYTES
+
+
+def edge_pieces(source: BlockSource, vertex_of: Ids) -> Iterator[tuple[Pair, slice, Ids, Ids]]:
+    """Every edge once: its block, its position there, its lower and higher vertex, at most `PIECE_ROWS` at a time."""
+    arcs = source.counts.arcs
+    for pair in pairs_of(source.partition):
+        if not arcs[pair]:
+            continue
+        rows, columns = (vertex_of[source.partition.ids(part)] for part in pair)
+        block = source.block(*pair)
+        for begin in range(0, block.m, PIECE_ROWS):
+            piece = slice(begin, min(block.m, begin + PIECE_ROWS))
+            tails, heads = rows[_tails(block, piece)], columns[block.heads[piece]]
+            yield pair, piece, np.minimum(tails, heads), np.maximum(tails, heads)
+
+
+def value_pieces(source: BlockSource, vertex_of: Ids, values: Values) -> Iterator[tuple[Ids, Ids, NDArray[np.int64]]]:
+    """Every edge once, with its value; ``values(pair)`` are those of a block's arcs."""
+    last, of_block = None, np.empty(0, np.int64)
+    for pair, piece, lower, higher in edge_pieces(source, vertex_of):
+        if pair != last:
+            last, of_block = pair, values(pair)
+        yield lower, higher, of_block[piece].astype(np.int64)
+
+
+def values_by_edge(source: BlockSource, vertex_of: Ids, values: Values) -> NDArray[np.int64]:
+    """The values of all edges in the order of ``Graph.edges``; `ARRAY_EDGE_BYTES` per edge at its peak."""
+    keys = np.empty(int(source.counts.arcs.sum()), np.uint64)
+    found = np.empty(len(keys), np.uint32)
+    at = 0
+    for lower, higher, piece in value_pieces(source, vertex_of, values):
+        keys[at : at + len(piece)] = _keys(lower, higher)
+        found[at : at + len(piece)] = piece
+        at += len(piece)
+    order = np.argsort(keys)
+    del keys
+    return found[order].astype(np.int64)
+
+
+def edge_numbers(source: BlockSource, all_edges: BlockSource, vertex_of: Ids) -> NDArray[np.int64]:
+    """Which of ``Graph.edges`` the edges of a source are, ascending; `ARRAY_EDGE_BYTES` per edge of all at its peak."""
+    everywhere = _sorted_keys(all_edges, vertex_of)
+    return np.searchsorted(everywhere, _sorted_keys(source, vertex_of))
+
+
+def all_edges(source: BlockSource, vertex_of: Ids) -> NDArray[np.uint32]:
+    """The rows of ``Graph.edges``; 16 bytes per edge at its peak."""
+    keys = _sorted_keys(source, vertex_of)
+    edges = np.empty((len(keys), 2), np.uint32)
+    for begin in range(0, len(keys), PIECE_ROWS):
+        piece = slice(begin, begin + PIECE_ROWS)
+        edges[piece, 0] = keys[piece] >> np.uint64(32)
+        edges[piece, 1] = keys[piece]  # keeps the low half of each key
+    return edges
+
+
+def vertices_with_edges(source: BlockSource) -> int:
+    """How many ids of a source have an arc."""
+    partition = source.partition
+    arcs, marks = source.counts.arcs, [np.zeros(size, np.bool_) for size in partition.sizes]
+    for i, j in pairs_of(partition):
+        if arcs[i, j]:
+            block = source.block(i, j)
+            marks[i] |= block.offsets[1:] > block.offsets[:-1]
+            marks[j][block.heads] = True
+    return sum(int(np.count_nonzero(part)) for part in marks)
+
+
+def _sorted_keys(source: BlockSource, vertex_of: Ids) -> Keys:
+    keys, at = np.empty(int(source.counts.arcs.sum()), np.uint64), 0
+    for _, _, lower, higher in edge_pieces(source, vertex_of):
+        keys[at : at + len(lower)] = _keys(lower, higher)
+        at += len(lower)
+    keys.sort()
+    return keys
+
+
+def _keys(lower: Ids, higher: Ids) -> Keys:
+    return lower.astype(np.uint64) << np.uint64(32) | higher
+
+
+def _tails(block: Block, piece: slice) -> NDArray[np.int64]:
+    """The row of every arc of a piece."""
+    ends = np.array([piece.start, piece.stop - 1], block.offsets.dtype)
+    first, last = (np.searchsorted(block.offsets, ends, side="right") - 1).tolist()
+    bounds = np.clip(block.offsets[first : last + 2], piece.start, piece.stop)
+    return np.repeat(np.arange(first, last + 1), np.diff(bounds))

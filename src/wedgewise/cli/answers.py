@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from wedgewise.answer.answering import answer, respond
 from wedgewise.answer.questions import stretch_of
 from wedgewise.answer.response import Response
-from wedgewise.answer.store_results import KTruss, Supports, Triangles, Vertices
+from wedgewise.answer.store_results import KTruss, Supports, Triangles, Vertices, vertices_with_edges
 from wedgewise.answer_types import Truss
 from wedgewise.api import Result
 from wedgewise.cli.console import put, put_rows, say
@@ -30,7 +30,6 @@ from wedgewise.machine.progress import Progress
 from wedgewise.report import summary
 from wedgewise.report.objects import Object, label_rows, to_json, truss_level, written_object
 from wedgewise.report.text import plural, result_text
-from wedgewise.run.block_edges import vertices_with_edges
 from wedgewise.run.request import LISTING, OBJECT, TABLE
 from wedgewise.stages.labels import TextLabels
 from wedgewise.write.answers import Answers, per_triangle, row_speller, watched, write_answers

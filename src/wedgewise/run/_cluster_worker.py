@@ -17,7 +17,6 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from inspect import signature
-from itertools import groupby
 from typing import Any
 
 from wedgewise import errors
@@ -25,7 +24,7 @@ from wedgewise.algorithms._passes import Partial
 from wedgewise.errors import ClusterError, VerificationError, WedgewiseError
 from wedgewise.machine.out_of_memory import memory_for
 from wedgewise.run.block_caches import RecentBlocks
-from wedgewise.run.outofcore import looked_up_in, plan_count, work_key
+from wedgewise.run.outofcore import Finished, plan_count, work_key
 from wedgewise.run.request import Request
 from wedgewise.store.open import open_store
 from wedgewise.version import __version__
@@ -68,8 +67,8 @@ def _do(batch: TaskBatch, memory_limit: int | None, progress: Callable[[bytes], 
 def _state_for(batch: TaskBatch, memory_limit: int | None) -> WorkerState:
     """The state of the last batch, or another one where this is other work."""
     global _state
-    if _state is None or not _state.serves(batch, memory_limit):
-        _state = None  # given up before there is another one
+    if _state is None or _state.settings != _settings(batch, memory_limit):
+        _state = None  # before there is another one
         _state = WorkerState(batch, memory_limit)
     return _state
 
@@ -78,7 +77,7 @@ class WorkerState:
     """An open store, kernels that are loaded, and blocks as far as they fit."""
 
     def __init__(self, batch: TaskBatch, memory_limit: int | None) -> None:
-        self._settings = _settings(batch, memory_limit)
+        self.settings = _settings(batch, memory_limit)
         store = open_store(batch.store)
         if store.manifest.fingerprint != batch.fingerprint:
             raise ClusterError(
@@ -94,26 +93,13 @@ class WorkerState:
             )
         self._blocks = RecentBlocks(store, self._counting.memory)
 
-    def serves(self, batch: TaskBatch, memory_limit: int | None) -> bool:
-        """Whether a batch is for the same work under the same limits."""
-        return self._settings == _settings(batch, memory_limit)
-
     def count(self, numbers: Sequence[int]) -> Iterator[Finished]:
-        """Tasks one after the other; those that look up in the same block share what is made of it."""
-        counting = self._counting
-        for _pair, group in groupby((counting.tasks[number] for number in numbers), key=looked_up_in):
-            tasks = list(group)
-            prepare = counting.memory.answer.in_turn(counting.memory.knobs, len(tasks))
-            for task in tasks:
-                triple = self._blocks.triple(task, counting.available_bytes - counting.memory.work(task))
-                begin = time.perf_counter()
-                partial = counting.count(task, triple, prepare)
-                seconds = time.perf_counter() - begin
-                del triple  # or blocks that are given up would stay
-                yield Finished(partial, seconds)
+        """What tasks find, one after the other."""
+        return self._counting.each((self._counting.tasks[number] for number in numbers), self._blocks.blocks)
 
 
 def _settings(batch: TaskBatch, memory_limit: int | None) -> tuple[str, str, int | None, int | None]:
+    """What batches of the same work under the same limits share."""
     return batch.store, batch.key, batch.threads, memory_limit
 
 
@@ -156,14 +142,6 @@ class TaskBatch:
                 "on both"
             )
         return cls(**{**whole, "tasks": tuple(whole["tasks"])})
-
-
-@dataclass(frozen=True, slots=True)
-class Finished:
-    """What a task found, and how long it took."""
-
-    partial: Partial
-    seconds: float
 
 
 @dataclass(frozen=True, slots=True)

@@ -56,10 +56,6 @@ class Pairing:
     gpu_knobs: Settings
 
     @property
-    def name(self) -> str:
-        return self.cpu.name if self.gpu is None else self.gpu.name
-
-    @property
     def knobs(self) -> Settings:
         """All of them; of two of one name, that of the GPUs."""
         return {**self.cpu_knobs, **self.gpu_knobs, **self.own}
@@ -79,7 +75,9 @@ class Pairing:
 
 def pair_up(name: str, given: Mapping[str, int | str] | None) -> Pairing:
     """The algorithms of one name on both sides; where the host has none of that name, its engine."""
-    own = _own_settings(given)
+    own = {knob.name: knob.parse((given or {}).get(knob.name, knob.default)) for knob in KNOBS}
+    if int(own["cutoff"]) > 100:
+        raise InputError(f"knob cutoff is a percentage, at most 100, not {own['cutoff']}")
     asked = ENGINE if name == "auto" else name
     gpu = None if own["places"] == CPU else _counting_blocks(asked, "cuda")
     is_there_alone = (asked, "cpu") not in registry() and (asked, "cuda") in registry()
@@ -88,13 +86,6 @@ def pair_up(name: str, given: Mapping[str, int | str] | None) -> Pairing:
     if own["estimator"] == AUTO:
         own["estimator"] = "arcs" if asked == ENGINE else "time"
     return Pairing(cpu, gpu, own, _known(cpu, given), {} if gpu is None else _known(gpu, given))
-
-
-def _own_settings(given: Mapping[str, int | str] | None) -> Settings:
-    own = {knob.name: knob.parse((given or {}).get(knob.name, knob.default)) for knob in KNOBS}
-    if int(own["cutoff"]) > 100:
-        raise InputError(f"knob cutoff is a percentage, at most 100, not {own['cutoff']}")
-    return own
 
 
 def _counting_blocks(name: str, device: str) -> Algorithm:
@@ -128,14 +119,12 @@ def choose_parts(graph: OrientedGraph, pairing: Pairing, device_bytes: int) -> i
         return int(pairing.own["parts"])
     parts = min(USUAL_PARTS, default_parts(graph))
     at_once = 0 if pairing.gpu is None else 2 * 3 * int(pairing.own["streams"])
-    while parts < MOST_PARTS and at_once * _block_bytes(graph, parts) > device_bytes:
+    while parts < MOST_PARTS:
+        block_bytes = 8 * graph.m // (parts * (parts + 1)) + 4 * graph.n // parts  # on the average
+        if at_once * block_bytes <= device_bytes:
+            break
         parts += 1
     return parts
-
-
-def _block_bytes(graph: OrientedGraph, parts: int) -> int:
-    """What a block takes on the average."""
-    return 8 * graph.m // (parts * (parts + 1)) + 4 * graph.n // parts
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,7 +182,7 @@ def describe(
     return Plan(
         question=question,
         computes="count",
-        algorithm=pairing.name,
+        algorithm=(pairing.gpu or pairing.cpu).name,
         device="hybrid",
         order=order,
         relabel="rank",

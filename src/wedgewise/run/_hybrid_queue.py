@@ -188,15 +188,15 @@ class TaskQueue:
     def wait_for_threads_task(self) -> bool:
         """Sleep until there is a task for threads; whether there is one, before all are finished."""
         with self._changed:
-            while not (self.is_over or self._host_tasks or self._position_worthwhile_here() is not None):
-                self._changed.wait()
+            self._changed.wait_for(
+                lambda: self.is_over or self._host_tasks or self._position_worthwhile_here() is not None
+            )
             return not self.is_over
 
     def wait_for_change(self, seen: int) -> None:
         """Sleep until there were more than `seen` changes, or the work is over."""
         with self._changed:
-            while self.changes == seen and not self.is_over:
-                self._changed.wait()
+            self._changed.wait_for(lambda: self.changes != seen or self.is_over)
 
     def _notify(self) -> None:
         self.changes += 1

@@ -18,7 +18,7 @@ from wedgewise.algorithms._contract import DeviceTripleAnswer, DeviceWork, Knobs
 from wedgewise.algorithms._passes import Partial
 from wedgewise.errors import DeviceMemoryError, MemoryLimitError, VerificationError
 from wedgewise.machine.gpu import StreamingDevice
-from wedgewise.machine.streams import Clock, Moved, Sent, Stamp, Stream
+from wedgewise.machine.streams import Clock, Sent, Stamp, Stream
 from wedgewise.run._hybrid_queue import TaskQueue
 from wedgewise.run.block_caches import Lease, SharedBlocks, triple_of
 from wedgewise.run.memory import PAGE_BYTES, TaskMemory, pairs_of_task
@@ -131,8 +131,7 @@ class HostWorker:
 
     def _begin(self, task: Task) -> None:
         pool = self.pool
-        need = self.memory.work(task)
-        lease = pool.blocks.lease(pairs_of_task(task), need)
+        lease = pool.blocks.lease(pairs_of_task(task), self.memory.work(task))
         if lease is None:
             if pool.queue.is_over:
                 return
@@ -173,7 +172,10 @@ class HostWorker:
             estimate = pool.estimates[run.task.number]
             pool.spans.append(Span(run.task.number, "cpu", self.name, begin, pool.now(), estimate, helps=helps))
         if run.claim_end():
-            self._end(run)
+            pool.begun.remove(run)
+            pool.blocks.release(run.lease)
+            pool.finish(run.task, run.triangles, run.tests)
+            pool.queue.finish(run.task, self.name, run.seconds, on_device=False)
         return counted > 0
 
     def _count_ranges(self, run: HostRun) -> int:
@@ -191,12 +193,6 @@ class HostWorker:
                 self.pool.queue.rouse()
             counted += 1
         return counted
-
-    def _end(self, run: HostRun) -> None:
-        self.pool.begun.remove(run)
-        self.pool.blocks.release(run.lease)
-        self.pool.finish(run.task, run.triangles, run.tests)
-        self.pool.queue.finish(run.task, self.name, run.seconds, on_device=False)
 
 
 @dataclass(slots=True)
@@ -345,12 +341,15 @@ class StreamWorker:
             fresh = [arrived for arrived in lease.blocks.values() if not arrived.is_recorded]
             for arrived in fresh:
                 arrived.is_recorded = True
-        pieces = [piece for arrived in fresh for sent in arrived.sent for piece in sent.pieces]
-        return tuple(map(self._copy, pieces))
-
-    def _copy(self, piece: Moved) -> Copy:
-        since, until = (at - self.pool.zero for at in piece.filled)
-        return Copy(self._seconds(piece.begin), self._seconds(piece.end), piece.nbytes, (since, until))
+        zero, seconds = self.pool.zero, self._seconds
+        return tuple(
+            Copy(
+                seconds(piece.begin), seconds(piece.end), piece.nbytes, (piece.filled[0] - zero, piece.filled[1] - zero)
+            )
+            for arrived in fresh
+            for sent in arrived.sent
+            for piece in sent.pieces
+        )
 
     def _seconds(self, stamp: Stamp) -> float:
         return self.there.clock(stamp) - self.pool.zero

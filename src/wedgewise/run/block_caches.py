@@ -1,10 +1,10 @@
 """Blocks in memory, as many as fit.
 
-    BlockCache      for tasks one after the other, known beforehand: the block to give up is the one needed last
+    BlockCache      for tasks one after the other, known beforehand: the block to evict is the one needed last
     SharedBlocks    for threads that take tasks at the same time, on the host or on a device
-    RecentBlocks    for tasks that nobody knows beforehand: the block to give up is the one not used for longest
+    RecentBlocks    for tasks that nobody knows beforehand: the block to evict is the one not used for longest
 
-With `SharedBlocks` a task takes all of its blocks, and the memory for its work, in one step, and gives them back so.
+With `SharedBlocks` a task takes all of its blocks, and the memory for its work, in one step, and releases them so.
 While it waits for memory it holds nothing, so that no two tasks can wait for each other. Blocks that no task holds stay
 as far as they fit; the first to go is the one with the fewest tasks to come, and of those the one that was used least
 recently.
@@ -29,34 +29,34 @@ def triple_of(blocks: Mapping[Pair, Block], task: Task) -> Triple:
 
 
 class BlockCache(Generic[Held]):
-    """The blocks of one step after the other (Belady's rule, which no other can beat).
+    """The blocks of one task after the other (Belady's rule, which no other can beat).
+
+    The blocks of a task are found when they are asked for: kept, they take half a kilobyte each.
 
     Parameters
     ----------
     read : reads a block
     bytes_of : what a block takes
-    wanted : the blocks of every step, in their order
+    tasks : one for every step, in their order
 
     Attributes
     ----------
     held_bytes, read_bytes : of what is held, and of all that was read
     """
 
-    def __init__(
-        self, read: Callable[[Pair], Held], bytes_of: Callable[[Pair], int], wanted: Sequence[set[Pair]]
-    ) -> None:
-        self._read, self._bytes_of, self._wanted = read, bytes_of, wanted
+    def __init__(self, read: Callable[[Pair], Held], bytes_of: Callable[[Pair], int], tasks: Sequence[Task]) -> None:
+        self._read, self._bytes_of, self._tasks = read, bytes_of, tasks
         self._held: dict[Pair, Held] = {}
         self._finished: list[Pair] = []  # of what is held: no step needs it any more
         self.held_bytes = self.read_bytes = 0
         self._uses: dict[Pair, list[int]] = {}  # numbers of steps, the next one last
-        for step in range(len(wanted) - 1, -1, -1):
-            for pair in wanted[step]:
+        for step in range(len(tasks) - 1, -1, -1):
+            for pair in pairs_of_task(tasks[step]):
                 self._uses.setdefault(pair, []).append(step)
 
     def blocks(self, step: int, limit_bytes: int) -> Mapping[Pair, Held]:
         """The blocks of a step, and others; all that are held take no more than `limit_bytes` bytes."""
-        wanted = self._wanted[step]
+        wanted = pairs_of_task(self._tasks[step])
         missing = wanted - self._held.keys()
         needed = sum(map(self._bytes_of, missing))
         self._evict_for(wanted, limit_bytes - needed)
@@ -71,14 +71,14 @@ class BlockCache(Generic[Held]):
         return self._held
 
     def _evict_for(self, wanted: set[Pair], limit_bytes: int) -> None:
-        """Give up what no step needs any more, and then what is needed last, until what is held fits."""
+        """Evict what no step needs any more, and then what is needed last, until what is held fits."""
         for pair in self._finished:
-            self._give_up(pair)
+            self._drop(pair)
         self._finished.clear()
         while self.held_bytes > limit_bytes:
-            self._give_up(max(self._held.keys() - wanted, key=lambda pair: self._uses[pair][-1]))
+            self._drop(max(self._held.keys() - wanted, key=lambda pair: self._uses[pair][-1]))
 
-    def _give_up(self, pair: Pair) -> None:
+    def _drop(self, pair: Pair) -> None:
         del self._held[pair]
         self.held_bytes -= self._bytes_of(pair)
 
@@ -134,18 +134,18 @@ class SharedBlocks(Generic[Held]):
             if mine is None:
                 return None
             self._bring(pairs, mine, work_bytes)
-            blocks = self._gathered(pairs, work_bytes)
+            blocks = self._wait_for(pairs, work_bytes)
             if blocks is not None:
                 return Lease(blocks, work_bytes)
 
     def release(self, lease: Lease[Held]) -> None:
-        """Give everything back."""
+        """Release the blocks and the memory of a task."""
         pairs = tuple(lease.blocks)
         lease.blocks.clear()
-        self._give_back(pairs, lease.work_bytes)
+        self._release(pairs, lease.work_bytes)
 
     def shrink(self, budget: int) -> int:
-        """Halve a budget that was found to be too much, unless another thread did; give up what is beyond it."""
+        """Halve a budget that was found to be too much, unless another thread did; evict what is beyond it."""
         with self._changed:
             if self.budget == budget:
                 self.budget //= 2
@@ -154,7 +154,7 @@ class SharedBlocks(Generic[Held]):
             return self.budget
 
     def clear(self) -> None:
-        """Give everything up; nobody uses any of it any more."""
+        """Drop all blocks; nobody uses any of them any more."""
         with self._changed:
             self._slots.clear()
 
@@ -192,25 +192,24 @@ class SharedBlocks(Generic[Held]):
                 with self._changed:
                     for missing in mine[number:]:
                         self._slots[missing].failed = True
-                self._give_back(pairs, work_bytes)
+                self._release(pairs, work_bytes)
                 raise
             with self._changed:
                 self._slots[pair].value = value
                 self._changed.notify_all()
 
-    def _gathered(self, pairs: set[Pair], work_bytes: int) -> dict[Pair, Held] | None:
+    def _wait_for(self, pairs: set[Pair], work_bytes: int) -> dict[Pair, Held] | None:
         """The blocks once all have come; None, holding nothing, where another thread could not load one."""
         with self._changed:
             slots = {pair: self._slots[pair] for pair in pairs}
-            while any(slot.value is None and not slot.failed for slot in slots.values()):
-                self._changed.wait()
+            self._changed.wait_for(lambda: all(slot.value is not None or slot.failed for slot in slots.values()))
             found = {pair: slot.value for pair, slot in slots.items() if slot.value is not None}
         if len(found) == len(pairs):
             return found
-        self._give_back(pairs, work_bytes)
+        self._release(pairs, work_bytes)
         return None
 
-    def _give_back(self, pairs: Iterable[Pair], work_bytes: int) -> None:
+    def _release(self, pairs: Iterable[Pair], work_bytes: int) -> None:
         with self._changed:
             for pair in pairs:
                 slot = self._slots[pair]
@@ -223,7 +222,7 @@ class SharedBlocks(Generic[Held]):
             self._changed.notify_all()
 
     def _evict_for(self, pairs: set[Pair], work_bytes: int) -> bool:
-        """Give up blocks until what is missing fits, and none where it would not; whether it does."""
+        """Evict blocks until what is missing fits, and none where it would not; whether it does."""
         if any(slot.failed for pair in pairs if (slot := self._slots.get(pair)) is not None):
             return False
         missing = work_bytes + sum(self._size_of(pair) for pair in pairs if pair not in self._slots)
@@ -234,7 +233,7 @@ class SharedBlocks(Generic[Held]):
         return True
 
     def _evict(self, most: int, but: set[Pair] | frozenset[Pair] = frozenset()) -> None:
-        """Give up blocks that nobody holds until no more than `most` bytes are taken, as far as there are any."""
+        """Evict blocks that nobody holds until no more than `most` bytes are taken, as far as there are any."""
         while self._taken > most:
             idle = [pair for pair, slot in self._slots.items() if slot.holders == 0 and pair not in but]
             if not idle:
@@ -252,21 +251,17 @@ class RecentBlocks:
         self._source, self._memory = source, memory
         self._held: dict[Pair, Block] = {}  # the last used one last
 
-    def triple(self, task: Task, limit_bytes: int) -> Triple:
-        """The blocks of a task; all that are held take no more than `limit_bytes` bytes."""
+    def blocks(self, task: Task, limit_bytes: int) -> Mapping[Pair, Block]:
+        """The blocks of a task, and others; all that are held take no more than `limit_bytes` bytes."""
         wanted = pairs_of_task(task)
         for pair in wanted & self._held.keys():
             self._held[pair] = self._held.pop(pair)
-        self._evict_for(wanted, limit_bytes)
-        for pair in wanted - self._held.keys():
-            self._held[pair] = self._source.block(*pair, threads=self._memory.threads)
-        return triple_of(self._held, task)
-
-    def _evict_for(self, wanted: set[Pair], limit_bytes: int) -> None:
-        """Give up blocks until the wanted ones fit."""
-        taken = sum(self._memory.block(pair) for pair in wanted | self._held.keys())
+        taken = sum(map(self._memory.block, wanted | self._held.keys()))
         for pair in [pair for pair in self._held if pair not in wanted]:
             if taken <= limit_bytes:
-                return
+                break
             del self._held[pair]
             taken -= self._memory.block(pair)
+        for pair in wanted - self._held.keys():
+            self._held[pair] = self._source.block(*pair, threads=self._memory.threads)
+        return self._held

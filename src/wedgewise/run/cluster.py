@@ -34,11 +34,11 @@ from wedgewise.errors import ClusterError, InputError, PreconditionError, Verifi
 from wedgewise.machine import hardware
 from wedgewise.machine.budget import LEAST_LIMIT, check_limit
 from wedgewise.machine.progress import Progress
-from wedgewise.run._cluster_worker import BatchResult, Finished, TaskBatch
+from wedgewise.run._cluster_worker import BatchResult, TaskBatch
 from wedgewise.run.journal import Journal
 from wedgewise.run.local import Execution
 from wedgewise.run.memory import DRIVEN_TASK_BYTES, TaskMemory, bytes_beside_lists, lists_bytes, triple_answer
-from wedgewise.run.outofcore import looked_up_in, plan_of, reuse_order, work_key
+from wedgewise.run.outofcore import Finished, looked_up_in, plan_of, reuse_order, work_key
 from wedgewise.run.plan import Plan
 from wedgewise.run.request import Request
 from wedgewise.stages.blocks import Task
@@ -227,15 +227,14 @@ class Driver:
             workers.submit(batch, self._assignment.message(batch))
 
     def _take(self, delivery: Delivery) -> None:
-        is_new = delivery.is_whole and self._under_way.pop(delivery.batch.number, None) is not None
-        if delivery.result is not None:
-            self._take_result(delivery.batch, BatchResult.from_json(delivery.result), delivery.is_whole)
-        elif is_new:
-            self._take_loss(delivery.batch, delivery.deaths)
-
-    def _take_result(self, batch: Batch, result: BatchResult, is_whole: bool) -> None:
+        batch, is_whole = delivery.batch, delivery.is_whole
+        is_new = is_whole and self._under_way.pop(batch.number, None) is not None
+        if delivery.result is None:
+            if is_new:
+                self._take_loss(batch, delivery.deaths)
+            return
+        result, asked = BatchResult.from_json(delivery.result), Counter(batch.tasks)
         arrived = Counter(finished.partial.task for finished in result.finished)
-        asked = Counter(batch.tasks)
         if result.key != self._assignment.key or (arrived != asked if is_whole else not arrived <= asked):
             raise VerificationError(f"a worker was asked for tasks {batch.tasks[:5]} … and answered others")
         for finished in result.finished:

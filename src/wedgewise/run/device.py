@@ -56,7 +56,11 @@ def execute_on_device(
             return Execution(1, partials, Work(()), seconds)
         filled = work.filled
         del work  # and with it what its launches read
-        ordered = _by_vertex(filled, graph, device) if plan.computes == "triangles" else filled[forms.places(graph)]
+        if plan.computes == "triangles":
+            ordered = device.xp.empty_like(filled)
+            ordered[graph.vertex_of] = filled
+        else:
+            ordered = filled[forms.places(graph)]
         answered = device.download(ordered.astype(device.xp.int64))
     return Execution(1, partials, Work((), answered), seconds)
 
@@ -78,12 +82,6 @@ def find_truss_on_device(
         seconds = {"truss": time.perf_counter() - begin}
         ordered = found.filled if graph.follows_edges else found.filled[forms.places(graph)]
         return FoundTruss(found.k, device.download(ordered), found.rounds), seconds
-
-
-def _by_vertex(filled: Array, graph: DeviceGraph, device: Device) -> Array:
-    ordered = device.xp.empty_like(filled)
-    ordered[graph.vertex_of] = filled
-    return ordered
 
 
 def launch_all(

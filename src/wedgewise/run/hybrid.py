@@ -88,12 +88,11 @@ class Hybrid:
     kernels: tuple[Kernel, ...]
 
     @memory_for("count")
-    def run(self, progress: Progress | None = None, journal: Journal | None = None) -> Ran:
+    def run(self, journal: Journal | None = None, progress: Progress | None = None) -> Ran:
         """Count all tasks that the journal does not have."""
         known = {} if journal is None else dict(journal.done)
-        keep = (lambda found: None) if journal is None else journal.add
-        with _Running(self, known, keep) as running:
-            running.go(progress)
+        running = _Running(self, known, (lambda found: None) if journal is None else journal.add)
+        running.go(progress)
         found = {task.number: Partial(task.number, 0, 0) for task in self.division.everything}
         execution = Execution(len(found), {**found, **known, **running.pool.partials}, Work(()))
         plan = replace(self.plan, reasons=(*self.plan.reasons, *running.pool.notes))
@@ -101,11 +100,7 @@ class Hybrid:
 
 
 class _Running:
-    """The queue, the blocks and the workers of one run; at its end no device holds blocks any more.
-
-    All that a first task would have to wait for is there before the clock of the run starts: compiled kernels, pinned
-    buffers, the memory of blocks and of every stream.
-    """
+    """The queue, the blocks and the workers of one run."""
 
     def __init__(self, hybrid: Hybrid, known: Mapping[int, Partial], keep: Callable[[Partial], None]) -> None:
         division, resources, schedule = hybrid.division, hybrid.resources, str(hybrid.sizes.pairing.own["schedule"])
@@ -126,25 +121,28 @@ class _Running:
             cutoff=division.cutoff,
             guesses=division.guesses,
         )
-        blocks = SharedBlocks(resources.host_bytes, hybrid.sizes.host_block, self._read, queue.uses)
+        source = hybrid.source
+        blocks = SharedBlocks(
+            resources.host_bytes, hybrid.sizes.host_block, lambda pair: source.block(*pair), queue.uses
+        )
         self.pool = WorkerPool(queue, blocks, division.estimates, keep)
         self.there: list[DeviceWorkers] = []
-        self._held = ExitStack()
 
-    def __enter__(self) -> _Running:
+    def go(self, progress: Progress | None) -> None:
+        """Count all tasks; at the end no device holds blocks any more.
+
+        All that a first task would have to wait for is there before the clock of the run starts: compiled kernels,
+        pinned buffers, the memory of blocks and of every stream.
+        """
         with ExitStack() as held:
             for number, device in enumerate(self.hybrid.resources.devices):
                 held.enter_context(device.memory())
-                held.callback(self._drop_blocks)
                 self.there.append(self._prepare_device(number, device))
-            self._held = held.pop_all()
-        self.pool.zero = time.perf_counter()
-        return self
+                held.callback(self.there[-1].blocks.clear)
+            self.pool.zero = time.perf_counter()
+            self._work(progress)
 
-    def __exit__(self, *_: object) -> None:
-        self._held.close()
-
-    def go(self, progress: Progress | None) -> None:
+    def _work(self, progress: Progress | None) -> None:
         """Let all workers work until no task is left; threads beside streams begin where there is a task for them."""
         streams, threads = self._streams(), self._threads()
 
@@ -181,8 +179,8 @@ class _Running:
             there.blocks.stop()
 
     def timeline(self) -> Timeline:
-        there = [(worker.there.name, worker.name) for worker in self._streams()]
-        return Timeline(tuple(self.pool.spans), (*there, *(("cpu", worker.name) for worker in self._threads())))
+        streams = [(worker.there.name, worker.name) for worker in self._streams()]
+        return Timeline(tuple(self.pool.spans), (*streams, *(("cpu", worker.name) for worker in self._threads())))
 
     def _streams(self) -> list[StreamWorker]:
         """The workers of all streams, in turn over the devices."""
@@ -212,13 +210,6 @@ class _Running:
         name = device.name if len(self.hybrid.resources.devices) == 1 else f"{device.name} {number}"
         answer, knobs = sizes.pairing.on_device(), sizes.pairing.gpu_knobs
         return DeviceWorkers(device, name, streams, blocks, answer, knobs, sizes.on_device, device.clock())
-
-    def _drop_blocks(self) -> None:
-        for there in self.there:
-            there.blocks.clear()
-
-    def _read(self, pair: Pair) -> Block:
-        return self.hybrid.source.block(*pair)
 
     def _send(self, device: StreamingDevice, pair: Pair) -> Arrived:
         """Start to copy a block, which the host has or reads for that."""

@@ -1,8 +1,16 @@
-"""Finished tasks, a line each, so that work that was ended goes on where it was.
+"""Finished tasks, and finished slices of an answer, on disk, so that work that was ended goes on where it was.
+
+    count.journal     a line for every finished task
+
+    slice-N.npy       slice number N; it appears whole
+    slices.journal    then a line: which work it belongs to, its number ("owner"), its type, length and SHA-256
 
 Every line names the work that it belongs to by a key, and has a checksum. A line that is torn, as the last one may be
 when a process is killed, or damaged, is as if it was not there: its task is done again. Each line is on the disk before
 the next task begins. A line may say how many seconds its task took; results do not depend on that.
+
+A slice is there when its line is whole and its bytes are what the line says. One that is torn, damaged or of another
+number is as if it was not there: it is computed again. Where a slice has several lines, the last one counts.
 """
 
 from __future__ import annotations
@@ -10,19 +18,24 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Set
 from contextlib import contextmanager
 from math import inf
 from pathlib import Path
 from typing import Any, BinaryIO
 
+import numpy as np
+from numpy.typing import NDArray
+
 from wedgewise.algorithms._passes import Partial
-from wedgewise.errors import InputError, StorageError, VerificationError
-from wedgewise.machine.files import append_line, named_failures, only_process, scratch_file
+from wedgewise.errors import FormatError, InputError, StorageError, VerificationError
+from wedgewise.machine.files import append_line, make_folder, named_failures, only_process, scratch_file
 from wedgewise.machine.own_files import open_regular
-from wedgewise.store.open import Store
-from wedgewise.store.writer import free_disk
+from wedgewise.store.manifest import FileRecord
+from wedgewise.store.open import READ_BYTES, Store, digest_of, private_memory
+from wedgewise.store.writer import check_free, npy_header, write_array
 
 JOURNAL = "count.journal"
 LOCK_SUFFIX = ".lock"
@@ -32,6 +45,10 @@ WAIT = "wait until it has ended, or name another folder for the work (--work, wo
 UNLOCKED = "{folder} is on a file system without locks: nothing else may work on the same question there meanwhile"
 NOT_KEPT = "{store} cannot be written to: a count that is ended starts again, unless --work (work_folder=) is given"
 FIELDS = ("task", "triangles", "tests")
+SLICES = "slices.journal"
+SLICE_FIELDS = {"key": str, "owner": int, "dtype": str, "length": int, "sha256": str}
+NUMBERS = re.compile(r"[<|]u[1248]", re.ASCII)
+OURS = re.compile(r"slice-\d+\.npy|\.slice-\d+\.npy\.[0-9a-f]{12}\.tmp", re.ASCII)
 
 
 def key_of(**facts: Any) -> str:
@@ -68,12 +85,8 @@ def kept_journal(
 def check_disk(store: Store, question: str, need: int) -> None:
     """Refuse what the disk that work is written down on has no space for."""
     folder = store.beside(JOURNAL).parent
-    free = free_disk(folder)
-    if need > free:
-        raise StorageError(
-            f"{folder}: {question} keeps {need:,} bytes on disk while it works, and {free:,} are free there; free "
-            "some, or name a folder on another disk by --work (work_folder=)"
-        )
+    taken = f"{question} keeps {need:,} bytes on disk while it works, and {{free:,}} are free there"
+    check_free(folder, need, taken + "; free some, or name a folder on another disk by --work (work_folder=)")
 
 
 def notes_on_counting(store: Store) -> tuple[str, ...]:
@@ -126,8 +139,120 @@ class Journal:
         self._note(partial, seconds)
 
 
+class FinishedSlices:
+    """The finished slices of one piece of work; `done` has their numbers.
+
+    Parameters
+    ----------
+    folder : where they are, made with the first of them
+    key : names the work: the graph, the options and whatever else its slices depend on
+    resume : go on with what is there; without it, start again
+    due : the type and the length of every slice, by its number; one of others is as if it was not there
+
+    Raises
+    ------
+    InputError
+        When the folder has slices of other work.
+    """
+
+    def __init__(
+        self, folder: Path, key: str, *, resume: bool = True, due: Mapping[int, tuple[str, int]] | None = None
+    ) -> None:
+        self.folder, self._key, self._due = folder, key, due
+        self._records: dict[int, FileRecord] = {}
+        refuse_link(folder)
+        refuse_link(folder / SLICES)
+        if not resume:
+            self.remove()
+        self._take_in()
+
+    @property
+    def done(self) -> Set[int]:
+        """The numbers of the slices that are there."""
+        return self._records.keys()
+
+    def put(self, number: int, array: NDArray[Any]) -> None:
+        """A slice of unsigned numbers is finished: when this returns, it is on the disk."""
+        with named_failures(self.folder, "made", "check the folders above it"):
+            make_folder(self.folder, parents=True)
+        self._records.pop(number, None)
+        refuse_link(self.folder / _file(number))
+        record = write_array(self.folder, _file(number), array)
+        line = {"owner": number, "dtype": record.dtype, "length": record.length, "sha256": record.sha256}
+        append_line(self.folder / SLICES, line_of({"key": self._key, **line}))
+        self._records[number] = record
+
+    def get(self, number: int) -> NDArray[Any]:
+        """A slice that is done, in memory of its own.
+
+        Raises
+        ------
+        FormatError
+            When it was changed meanwhile; it is then no longer among those that are done.
+        """
+        record = self._records[number]
+        found = private_memory(record.length, np.dtype(record.dtype))
+        if not self._is_whole(record, found):
+            del self._records[number]
+            raise FormatError(
+                "has other bytes than were written",
+                path=self.folder / record.file,
+                remedy="give the same command again: this slice is then made anew",
+            )
+        return found
+
+    def remove(self) -> None:
+        """All slices were used, or none of them count: nothing of them is left, nor the folder if it is empty."""
+        self._records.clear()
+        with named_failures(self.folder, "emptied", "check its permissions"):
+            if not self.folder.is_dir():
+                return
+            (self.folder / SLICES).unlink(missing_ok=True)
+            for path in list(self.folder.iterdir()):
+                if OURS.fullmatch(path.name):
+                    path.unlink()
+            if not any(self.folder.iterdir()):
+                self.folder.rmdir()
+
+    def _take_in(self) -> None:
+        """Take in the lines that are whole, and of those the slices that are."""
+        for record in records_of(self.folder / SLICES, self._key, _is_slice):
+            number, dtype, length = record["owner"], record["dtype"], record["length"]
+            if self._due is None:
+                can_be = number >= 0 and length >= 0 and NUMBERS.fullmatch(dtype) is not None
+            else:
+                can_be = self._due.get(number) == (dtype, length)
+            if can_be:
+                self._records[number] = FileRecord(_file(number), dtype, length, record["sha256"])
+        for number, known in list(self._records.items()):
+            if not self._is_whole(known):
+                del self._records[number]
+
+    def _is_whole(self, record: FileRecord, into: NDArray[Any] | None = None) -> bool:
+        """Whether a file is what its line says, with its numbers read into an array or dropped piece by piece."""
+        path, dtype = self.folder / record.file, np.dtype(record.dtype)
+        header, due = npy_header(dtype, record.length), record.length * dtype.itemsize
+        with named_failures(path, "read", "check the disk and its permissions, or start again: by --restart"):
+            found = None if path.is_symlink() or not path.exists() else open_regular(path)
+            if found is None:
+                return False
+            with found[0] as file:
+                if found[1] != len(header) + due:
+                    return False
+                raw = memoryview(bytearray(min(due, READ_BYTES))) if into is None else into.view(np.uint8).data
+                return digest_of(file, len(header), due, raw) == record.sha256
+
+
 def _has_counts(record: dict[str, Any]) -> bool:
     return all(type(record.get(name)) is int and record[name] >= 0 for name in FIELDS)
+
+
+def _is_slice(record: dict[str, Any]) -> bool:
+    return all(type(record.get(name)) is kind for name, kind in SLICE_FIELDS.items())
+
+
+def _file(number: int) -> str:
+    return f"slice-{number}.npy"
 
 
 def records_of(path: Path, key: str, is_one: Callable[[dict[str, Any]], bool]) -> Iterator[dict[str, Any]]:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Protocol, overload
+from typing import Protocol
 
 from wedgewise.algorithms import find, registry
 from wedgewise.algorithms._contract import Knobs, TripleAnswer, TripleShape
@@ -65,25 +65,6 @@ def bytes_beside_lists(name: object, partition: Partition, task_bytes: int, limi
 def pairs_of_task(task: Task) -> set[Pair]:
     """The blocks of a task."""
     return {(task.i, task.j), (task.i, task.k), (task.j, task.k)}
-
-
-class PairsOfTasks(Sequence[set[Pair]]):
-    """The blocks of one task after the other, found when they are asked for: kept, they take half a kilobyte each."""
-
-    def __init__(self, tasks: Sequence[Task]) -> None:
-        self._tasks = tasks
-
-    def __len__(self) -> int:
-        return len(self._tasks)
-
-    @overload
-    def __getitem__(self, step: int) -> set[Pair]: ...
-
-    @overload
-    def __getitem__(self, step: slice) -> PairsOfTasks: ...
-
-    def __getitem__(self, step: int | slice) -> set[Pair] | PairsOfTasks:
-        return pairs_of_task(self._tasks[step]) if isinstance(step, int) else PairsOfTasks(self._tasks[step])
 
 
 def block_bytes(counts: Counts, pair: Pair) -> int:

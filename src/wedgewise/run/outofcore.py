@@ -3,7 +3,7 @@
 Tasks run in an order that uses the same blocks again, not heaviest first: since all threads work on one task, none is
 left waiting at the end, and what a task costs beyond its work is the blocks that it has to read, and what is made of
 block jk. For fixed j and k, i goes up and down in turn: what was made of jk serves all of them. The order is known
-beforehand, so that the block to give up for another one is the one that is needed last (Belady's rule, which no other
+beforehand, so that the block to evict for another one is the one that is needed last (Belady's rule, which no other
 can beat).
 
 Memory: lists of all tasks, the blocks of one, what its algorithm makes of them, and 4 bytes per column for each further
@@ -20,12 +20,12 @@ to 1.3 of what keystone took.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from copy import copy
 from dataclasses import dataclass, field, replace
-from itertools import groupby, islice
-from typing import Protocol
+from itertools import groupby
+from typing import NamedTuple
 
 import numpy as np
 
@@ -44,7 +44,6 @@ from wedgewise.run.memory import (
     COUNTED_TASK_BYTES,
     BlockSource,
     Pair,
-    PairsOfTasks,
     TaskMemory,
     bytes_beside_lists,
     lists_bytes,
@@ -85,21 +84,28 @@ class StoreCount:
         return self.computed.triangles
 
 
-class StoreTasks(Protocol):
-    """The tasks of a store as they were planned; `key` says what their results depend on."""
+@dataclass(frozen=True, slots=True)
+class StoreTasks:
+    """The tasks of a store as they are planned.
 
-    @property
-    def plan(self) -> Plan: ...
+    Attributes
+    ----------
+    key : what their results depend on
+    busy : how many of them can have triangles
+    run : counts those that the journal does not have, and writes each down there when it is finished
+    """
 
-    @property
-    def key(self) -> str: ...
+    plan: Plan
+    key: str
+    busy: int
+    run: Callable[[Journal | None, Progress | None], Ran]
 
-    @property
-    def busy(self) -> int:
-        """How many of them can have triangles."""
 
-    def run(self, journal: Journal | None, progress: Progress | None) -> Ran:
-        """Count those that the journal does not have, and write each down there when it is finished."""
+class Finished(NamedTuple):
+    """What a task found, and how long that took without the reading of its blocks."""
+
+    partial: Partial
+    seconds: float
 
 
 @memory_for("count")
@@ -198,25 +204,35 @@ class Counting:
             partials.update(journal.done)
         to_do = [task for task in self.order if journal is None or task.number not in journal.done]
         seconds = {} if journal is None else dict(journal.seconds)
-        cache = BlockCache(self._read, self.memory.block, PairsOfTasks(to_do))
-        positions = enumerate(to_do)
-        for _pair, group in groupby(to_do, key=looked_up_in):
-            tasks = list(group)
-            prepare = self.memory.answer.in_turn(self.memory.knobs, len(tasks))
-            for position, task in islice(positions, len(tasks)):
-                triple = triple_of(cache.blocks(position, self.available_bytes - self.memory.work(task)), task)
-                begin = time.perf_counter()
-                partial = partials[task.number] = self.count(task, triple, prepare)
-                seconds[task.number] = time.perf_counter() - begin
-                del triple  # or blocks that the cache gives up would stay
-                if journal is not None:
-                    journal.add(partial, seconds[task.number])
-                if progress is not None:
-                    progress("count", len(self.order) - len(to_do) + position + 1, len(self.order))
+        cache, steps = BlockCache(self._read, self.memory.block, to_do), iter(range(len(to_do)))
+        counted = self.each(to_do, lambda _task, limit_bytes: cache.blocks(next(steps), limit_bytes))
+        for done, (partial, taken) in enumerate(counted, len(self.order) - len(to_do) + 1):
+            partials[partial.task], seconds[partial.task] = partial, taken
+            if journal is not None:
+                journal.add(partial, taken)
+            if progress is not None:
+                progress("count", done, len(self.order))
         return Execution(len(self.tasks), partials, Work(()), task_seconds=seconds)
 
     def _read(self, pair: Pair) -> Block:
         return self._blocks.block(*pair, threads=self.memory.threads)
+
+    def each(self, tasks: Iterable[Task], blocks: Callable[[Task, int], Mapping[Pair, Block]]) -> Iterator[Finished]:
+        """What tasks find, one after the other.
+
+        ``blocks(task, limit_bytes)`` has those of a task within a limit. Tasks that look up in the same block share
+        what is made of it.
+        """
+        for _pair, group in groupby(tasks, key=looked_up_in):
+            together = list(group)
+            prepare = self.memory.answer.in_turn(self.memory.knobs, len(together))
+            for task in together:
+                triple = triple_of(blocks(task, self.available_bytes - self.memory.work(task)), task)
+                begin = time.perf_counter()
+                partial = self.count(task, triple, prepare)
+                seconds = time.perf_counter() - begin
+                del triple  # or blocks that the cache evicts would stay
+                yield Finished(partial, seconds)
 
     def count(self, task: Task, triple: Triple, prepare: PrepareTask) -> Partial:
         """What one task finds."""
@@ -310,7 +326,7 @@ class Prediction:
     Attributes
     ----------
     held_bytes, work_bytes : blocks, and what is made of them, when both together are most
-    read_bytes : of blocks, again where they had to be given up in between
+    read_bytes : of blocks, again where they were evicted in between
     tasks : that have work
     seconds : of the count, about
     """
@@ -337,7 +353,7 @@ def predict(tasks: Sequence[Task], memory: TaskMemory, limit_bytes: int, wedges:
     limit_bytes : of blocks and what is made of them
     wedges : of the graph, in its order
     """
-    cache = BlockCache(_nothing, memory.block, PairsOfTasks(tasks))
+    cache = BlockCache(lambda _pair: None, memory.block, tasks)
     n, m = int(memory.counts.sizes.sum()), int(memory.counts.arcs.sum())
     is_skewed = wedges * n > m * m  # behind an arc are more others than if all vertices had as many
     held = work = 0
@@ -347,10 +363,6 @@ def predict(tasks: Sequence[Task], memory: TaskMemory, limit_bytes: int, wedges:
         if cache.held_bytes + expected > held + work:
             held, work = cache.held_bytes, expected
     return Prediction(held, work, cache.read_bytes, len(tasks), _seconds(tasks, memory, cache.read_bytes, wedges))
-
-
-def _nothing(_pair: Pair) -> None:
-    """In place of a block."""
 
 
 def _seconds(tasks: Sequence[Task], memory: TaskMemory, read_bytes: int, wedges: int) -> float:

@@ -9,14 +9,14 @@ the next slice begins, so that no array is as large as the answer, and what is f
     block (x, y)    tasks (x, y, k)    tasks (x, j, y)    tasks (i, x, y)
 
 All slices together take every task three times: about three counts. Blocks stay in memory as far as the limit allows,
-across slices; the one to give up is the one needed last.
+across slices; the one to evict is the one needed last.
 
 Memory: a slice and the one before, which the caller may still hold; the blocks of a task, and what is made of them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
 from typing import Any
@@ -31,7 +31,7 @@ from wedgewise.machine import jit
 from wedgewise.machine.budget import room_within
 from wedgewise.machine.progress import Progress
 from wedgewise.run.block_caches import BlockCache, triple_of
-from wedgewise.run.memory import PAGE_BYTES, BlockSource, Pair, PairsOfTasks, block_bytes, pairs_of_task
+from wedgewise.run.memory import PAGE_BYTES, BlockSource, Pair, block_bytes, pairs_of_task
 from wedgewise.run.outofcore import checked_clique, reuse_order, run_passes
 from wedgewise.stages.blocks import Block, Partition, Task, Triple
 from wedgewise.stages.tasks import Counts, tasks_of
@@ -42,18 +42,16 @@ SLICE_TYPES: dict[str, np.dtype[Any]] = {"triangles": np.dtype(np.uint64), "edge
 
 @dataclass(frozen=True, slots=True)
 class AnswerSlice:
-    """The part of an answer for the arcs of block `pair`, in their order, or for the vertices of a part, by number.
+    """The part of an answer for the arcs of a block, in their order, or for the vertices of a part, by number.
 
     Attributes
     ----------
     number : its position among all slices of an answer
-    pair : of the block; None for vertices
-    part : whose vertices; None for arcs
+    of : the pair of parts of the block, or the part
     """
 
     number: int
-    pair: Pair | None = None
-    part: int | None = None
+    of: Any
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,17 +68,15 @@ def slices_of(partition: Partition, computes: str) -> tuple[AnswerSlice, ...]:
     Examples
     --------
     >>> from wedgewise.stages.blocks import Hashed
-    >>> [each.pair for each in slices_of(Hashed(n=100, parts=2), "edge_support")]
+    >>> [each.of for each in slices_of(Hashed(n=100, parts=2), "edge_support")]
     [(0, 0), (0, 1), (1, 1), (1, 0)]
     """
     parts = range(partition.parts)
-    if computes == "triangles":
-        return tuple(AnswerSlice(part, part=part) for part in parts)
-    pairs: list[Pair] = []
-    for row in parts:
-        columns = parts[row:] if partition.is_ordered else parts
-        pairs += [(row, column) for column in (columns if row % 2 == 0 else columns[::-1])]
-    return tuple(AnswerSlice(number, pair=pair) for number, pair in enumerate(pairs))
+    of: Iterable[int | Pair] = parts
+    if computes != "triangles":
+        columns = [parts[row if partition.is_ordered else 0 :] for row in parts]
+        of = ((row, column) for row in parts for column in columns[row][:: -1 if row % 2 else 1])
+    return tuple(AnswerSlice(number, which) for number, which in enumerate(of))
 
 
 def slice_method(algorithm: str, computes: str) -> SliceMethod:
@@ -127,6 +123,13 @@ class SlicedAnswer:
             fewer.threads //= 2
         return fewer
 
+    def among(self, source: BlockSource) -> SlicedAnswer:
+        """The same for other blocks of the same partition."""
+        other = copy(self)
+        other.source, other._counts = source, source.counts
+        other._steps = _steps_by_slice(source.partition, source.counts, self.computes)
+        return other
+
     @property
     def slices(self) -> tuple[AnswerSlice, ...]:
         """All of them."""
@@ -143,7 +146,7 @@ class SlicedAnswer:
         need, heaviest = self._heaviest(self.slices if slices is None else slices)
         if need > self.available_bytes:
             what = "the vertices of part" if self.computes == "triangles" else "the arcs of block"
-            name = heaviest.part if heaviest.pair is None else ", ".join(map(str, heaviest.pair))
+            name = heaviest.of if self.computes == "triangles" else ", ".join(map(str, heaviest.of))
             raise MemoryLimitError(
                 f"{what} {name}, the blocks of a task and what is made of them take {need:,} bytes and "
                 f"{self.available_bytes:,} are left; raise the limit, or partition the graph into more parts"
@@ -159,7 +162,7 @@ class SlicedAnswer:
         """
         self.check_fits(slices)
         steps = [step for each in slices for step in self._steps_of(each)]
-        cache = BlockCache(self._read, self._block, PairsOfTasks([step.task for step in steps]))
+        cache = BlockCache(self._read, self._block, [step.task for step in steps])
         before, done = 0, 0
         for each in slices:
             filled = private_memory(self._length(each), SLICE_TYPES[self.computes])
@@ -185,13 +188,13 @@ class SlicedAnswer:
         """The most that a slice takes, with the largest other one beside it, and which one that is."""
         needs = [self._slice_bytes(each) + max(map(self._step, self._steps_of(each)), default=0) for each in slices]
         most, largest = max(needs, default=0), max(map(self._slice_bytes, slices), default=0)
-        return most + largest, slices[needs.index(most)] if needs else AnswerSlice(0, part=0)
+        return most + largest, slices[needs.index(most)] if needs else AnswerSlice(0, 0)
 
     def _steps_of(self, each: AnswerSlice) -> list[Step]:
-        return self._steps.get(each.part if each.pair is None else each.pair, [])
+        return self._steps.get(each.of, [])
 
     def _length(self, each: AnswerSlice) -> int:
-        return int(self._counts.sizes[each.part] if each.pair is None else self._counts.arcs[each.pair])
+        return int((self._counts.sizes if self.computes == "triangles" else self._counts.arcs)[each.of])
 
     def _slice_bytes(self, each: AnswerSlice) -> int:
         return -(-self._length(each) * SLICE_TYPES[self.computes].itemsize // PAGE_BYTES) * PAGE_BYTES

@@ -3,7 +3,7 @@
     store/truss-round-R/     what lives of every block behind round R, a bit per arc, as slices that are whole or absent
 
 A round reads what lives behind the round before and writes what lives behind itself, block by block; when it has all
-blocks, the round before is given up. Killed at any moment, the same work finds the last whole round and the blocks of
+blocks, the round before is removed. Killed at any moment, the same work finds the last whole round and the blocks of
 the next one that are done. Two rounds are on disk at most: two bits per arc.
 
 A block is looked at again only where that can take arcs. A triangle over parts a, b and c that a round broke had a lost
@@ -29,8 +29,7 @@ from wedgewise.algorithms._truss import LEAST_K
 from wedgewise.errors import VerificationError
 from wedgewise.machine.files import named_failures
 from wedgewise.machine.progress import Progress
-from wedgewise.run.finished_slices import FinishedSlices
-from wedgewise.run.journal import key_of
+from wedgewise.run.journal import FinishedSlices, key_of
 from wedgewise.run.local import needs_rounds
 from wedgewise.run.outofcore import work_key
 from wedgewise.run.sliced_answer import AnswerSlice, SlicedAnswer
@@ -102,17 +101,19 @@ class Round:
     def kept(self, pair: Pair) -> Kept:
         """What lives of a block."""
         arcs = int(self.arcs[pair])
-        return Kept.all(arcs) if self._finished is None else Kept.of(self._finished.get(self._slice_of[pair]), arcs)
+        return (
+            Kept.all(arcs) if self._finished is None else Kept.of(self._finished.get(self._slice_of[pair].number), arcs)
+        )
 
     def put(self, pair: Pair, kept: Kept) -> None:
         """A block is done."""
         assert self._finished is not None
-        self._finished.put(self._slice_of[pair], kept.to_array())
+        self._finished.put(self._slice_of[pair].number, kept.to_array())
         self._done.add(pair)
         self._note(pair, kept)
 
     def remove(self) -> None:
-        """Give it up."""
+        """Remove what is on disk of it."""
         if self._finished is not None:
             self._finished.remove()
 
@@ -121,7 +122,7 @@ class Round:
         alive = self.living > 0
         if self.number == 0:
             return alive
-        lost, had = (_symmetric(which) for which in (self.died > 0, alive | (self.died > 0)))
+        lost, had = ((which | which.T).astype(np.int64) for which in (self.died > 0, alive | (self.died > 0)))
         return alive & ((lost @ had + had @ lost) > 0)
 
     def _note(self, pair: Pair, kept: Kept) -> None:
@@ -140,7 +141,7 @@ class Peeling:
 
     def __init__(self, store: Store, k: int, supports: SlicedAnswer) -> None:
         self._store, self._k, self._supports = store, k, supports
-        self._slice_of = {each.pair: each for each in supports.slices if each.pair is not None}
+        self._slice_of = {each.of: each for each in supports.slices}
         arcs = store.counts.arcs
         self._due = {
             each.number: ("|u1", HEADER_BYTES + bits_bytes(int(arcs[pair]))) for pair, each in self._slice_of.items()
@@ -154,7 +155,7 @@ class Peeling:
         return StoreTruss(self._k, last.blocks, last.number, int(last.support.sum()))
 
     def remove(self) -> None:
-        """Give all rounds up, those of other work included."""
+        """Remove all rounds, those of other work included."""
         for number in self._numbers():
             self._finished(number, resume=False)
 
@@ -169,19 +170,17 @@ class Peeling:
                 wanted.append(each)
             else:
                 found.put(pair, before.kept(pair).unchanged())
-        done = len(self._slice_of) - len(wanted)
-        for each, supports in self._supports_of(before, wanted):
-            assert each.pair is not None
-            kept, arcs = before.kept(each.pair), int(before.arcs[each.pair])
-            found.put(each.pair, kept.without_weak(supports, self._k - LEAST_K, arcs))
-            done += 1
+        among_living = self._supports.among(before.blocks)
+        for done, (each, supports) in enumerate(among_living.compute(wanted), len(self._slice_of) - len(wanted) + 1):
+            kept, arcs = before.kept(each.of), int(before.arcs[each.of])
+            found.put(each.of, kept.without_weak(supports, self._k - LEAST_K, arcs))
             if progress is not None:
                 progress(f"round {found.number}", done, len(self._slice_of))
         before.remove()
         return found
 
     def _last_whole(self) -> Round:
-        """The last round that is whole; rounds but that and the next one are given up."""
+        """The last round that is whole; rounds but that and the next one are removed."""
         whole = self._round(0)
         for number in self._numbers():
             found = self._round(number)
@@ -194,19 +193,6 @@ class Peeling:
 
     def _round(self, number: int) -> Round:
         return Round(self._store, self._slice_of, number, self._finished(number) if number else None)
-
-    def _supports_of(self, before: Round, slices: list[AnswerSlice]) -> Iterator[tuple[AnswerSlice, NDArray[Any]]]:
-        """The supports of blocks among what lives."""
-        whole = self._supports
-        living = SlicedAnswer(
-            before.blocks,
-            whole.computes,
-            available_bytes=whole.available_bytes,
-            threads=whole.threads,
-            algorithm=whole.algorithm,
-            knobs=whole.knobs,
-        )
-        return living.compute(slices)
 
     def _finished(self, number: int, *, resume: bool = True) -> FinishedSlices:
         work = work_key(self._store, self._supports.algorithm, self._supports.knobs)
@@ -239,10 +225,6 @@ def loading_bytes(counts: Counts) -> int:
 def disk_bytes(counts: Counts) -> int:
     """What two rounds take on disk."""
     return 2 * sum(bits_bytes(arcs) + HEADER_BYTES for arcs in counts.arcs.ravel().tolist())
-
-
-def _symmetric(which: NDArray[np.bool_]) -> NDArray[np.int64]:
-    return (which | which.T).astype(np.int64)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

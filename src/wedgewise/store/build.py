@@ -11,19 +11,20 @@ vertex, `SLOT_BYTES` each, the grid that cuts come from, and what the merges are
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from wedgewise.errors import MemoryLimitError, StorageError, UnknownNameError
+from wedgewise.errors import MemoryLimitError, UnknownNameError
 from wedgewise.machine import hardware
 from wedgewise.machine.budget import room_within
 from wedgewise.machine.files import scratch_file
 from wedgewise.machine.out_of_memory import memory_for
 from wedgewise.machine.progress import Progress, progress_bar
+from wedgewise.read import ReadOptions
 from wedgewise.read._fields import rehearse as rehearse_fields
 from wedgewise.read._text_kernel import parse_range
 from wedgewise.read.columns import ANY_COLUMNS, ColumnChoice
@@ -33,18 +34,17 @@ from wedgewise.stages.limits import DEFAULT_LIMITS, Limits
 from wedgewise.store.manifest import Manifest, pairs_of
 from wedgewise.store.open import Store, open_store
 from wedgewise.store.orient import OrientedRuns, Wanted, grid_bytes, orient_edges, rehearse_orient
-from wedgewise.store.read_pairs import How, PairCollector, PairRuns, open_pieces
+from wedgewise.store.read_pairs import PairCollector, PairRuns, open_pieces
 from wedgewise.store.sort_and_deduplicate import (
     SLOT_BYTES,
     OnKeys,
-    Reading,
     rank,
     sort_and_deduplicate,
     sort_and_deduplicate_keys,
 )
 from wedgewise.store.sorted_runs import KEY_BYTES, Runs
 from wedgewise.store.write_blocks import PIECE_ARCS, PIECE_BYTES, write_blocks
-from wedgewise.store.writer import building, free_disk, write_manifest
+from wedgewise.store.writer import building, check_free, write_manifest
 from wedgewise.version import __version__
 
 Say = Callable[[str], None] | None
@@ -167,12 +167,13 @@ def write_store(
     with building(root), ExitStack() as stack:
         before = hardware.resident_bytes()
         within = limits if memory_limit is None else limits.with_values({"memory_bytes": memory_limit})
-        with open_pieces(source, How(labels, format, within, threads, columns)) as pieces:
+        with open_pieces(source, format, ReadOptions(labels, columns, within, threads)) as pieces:
             available_bytes -= max(0, hardware.resident_bytes() - before)  # what the reader holds
             if pieces.expected_pairs is not None:
                 _check_disk(root, pieces.expected_pairs, 0, say)
             pairs = PairCollector(root, stack, available_bytes, threads).read_pairs(pieces, limits, progress)
-            read = Reading(pieces.columns, pieces.ignored_columns, pieces.origin.notes if pieces.columns else ())
+            notes = pieces.origin.notes if pieces.columns else ()
+            read = {"columns": pieces.columns, "ignored_columns": pieces.ignored_columns, "notes": notes}
         _check_disk(root, pairs.pairs, KEY_BYTES * pairs.runs.keys, say if pieces.expected_pairs is None else None)
         write_manifest(root, _build(root, pairs, read, wanted, available_bytes, progress, say))
     return open_store(root)
@@ -181,7 +182,7 @@ def write_store(
 def _build(
     root: Path,
     pairs: PairRuns,
-    read: Reading,
+    read: Mapping[str, Any],
     wanted: Wanted,
     available_bytes: int,
     progress: Progress | None,
@@ -233,12 +234,8 @@ def _check_disk(root: Path, pairs: int, written: int, say: Say) -> None:
     need = DISK_BYTES * pairs
     if say is not None:
         say(f"{pairs:,} pairs take up to {need:,} bytes of disk while the store is made")
-    free = free_disk(root) + written
-    if need > free:
-        raise StorageError(
-            f"{root}: {pairs:,} pairs may take {need:,} bytes of disk and {free:,} are free; free some, or name a "
-            "folder on another disk"
-        )
+    taken = f"{pairs:,} pairs may take {need:,} bytes of disk"
+    check_free(root, need, f"{taken} and {{free:,}} are free; free some, or name a folder on another disk", written)
 
 
 def _check_disk_of_blocks(root: Path, oriented: OrientedRuns, say: Say) -> None:
@@ -249,12 +246,8 @@ def _check_disk_of_blocks(root: Path, oriented: OrientedRuns, say: Say) -> None:
     need = ID_BYTES * int(arcs.sum()) + offsets + 2 * PAGE_BYTES * len(blocks)
     if say is not None:
         say(f"{len(blocks):,} blocks take {need:,} bytes of disk, {offsets:,} of them for offsets of rows")
-    free = free_disk(root)
-    if need > free:
-        raise StorageError(
-            f"{root}: {len(blocks):,} blocks take {need:,} bytes of disk and {free:,} are free; free some, name "
-            "a folder on another disk, or ask for fewer parts"
-        )
+    remedy = "; free some, name a folder on another disk, or ask for fewer parts"
+    check_free(root, need, f"{len(blocks):,} blocks take {need:,} bytes of disk and {{free:,}} are free{remedy}")
 
 
 def _stage_progress(progress: Progress | None, stage: str, total: int) -> OnKeys:

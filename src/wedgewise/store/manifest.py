@@ -102,6 +102,12 @@ class Manifest:
     vertices: FileRecord
     version: str
 
+    @property
+    def files(self) -> list[FileRecord]:
+        """Every file but the manifest itself."""
+        of_blocks = [record for block in self.blocks.values() for record in (block.offsets, block.heads)]
+        return [self.vertices, *([] if self.labels is None else [self.labels]), *of_blocks]
+
     def to_json(self) -> str:
         """The manifest as text."""
         whole = {
@@ -264,9 +270,7 @@ class _Checked:
 
     def _check_together(self, found: Manifest) -> None:
         """Every file has a name of its own, and the numbers are those that some graph has."""
-        records = [found.vertices, *([] if found.labels is None else [found.labels])]
-        records += [record for block in found.blocks.values() for record in (block.offsets, block.heads)]
-        if len({MANIFEST, *(record.file for record in records)}) != len(records) + 1:
+        if len({MANIFEST, *(record.file for record in found.files)}) != len(found.files) + 1:
             raise self.wrong("gives two files one name")
         n, m, largest, wedges = found.n, found.m, found.largest_degree, found.wedges
         longest_row = isqrt(2 * m)  # in degree order: whoever has d arcs has d neighbours of degree d or more

@@ -71,7 +71,7 @@ def open_store(folder: str | os.PathLike[str], work_folder: str | os.PathLike[st
         manifest = read_manifest(file, size, location.name_of(MANIFEST))
     store = Store(location, manifest, None if work_folder is None else Path(work_folder))
     sizes = location.sizes()
-    for record in store.files():
+    for record in manifest.files:
         store.check_file(record, sizes)
     return store
 
@@ -123,7 +123,9 @@ class Store:
         """Where a file about the store is written: in the work folder, its own, or for a URL the cache of the user."""
         if self.work_folder is None and isinstance(self.location, Folder):
             return self.location.path / file
-        folder = (self.work_folder or self._cache_folder()) / self._work_name
+        whole = json.dumps([self.manifest.fingerprint, self.partition.to_dict()], sort_keys=True)
+        name = hashlib.sha256(whole.encode()).hexdigest()[:32]  # no other graph has it, nor this one in other parts
+        folder = (self.work_folder or self._cache_folder()) / name
         with named_failures(folder, "made", "name another folder for the work"):
             make_folder(folder, parents=True)
         return folder / file
@@ -140,12 +142,6 @@ class Store:
         return folder
 
     @property
-    def _work_name(self) -> str:
-        """A name that no other graph has, nor this one in other parts."""
-        whole = json.dumps([self.manifest.fingerprint, self.partition.to_dict()], sort_keys=True)
-        return hashlib.sha256(whole.encode()).hexdigest()[:32]
-
-    @property
     def partition(self) -> Partition:
         return self.manifest.partition
 
@@ -160,12 +156,7 @@ class Store:
 
     def files(self) -> Iterator[FileRecord]:
         """Every file that the manifest names."""
-        yield self.manifest.vertices
-        if self.manifest.labels is not None:
-            yield self.manifest.labels
-        for block in self.manifest.blocks.values():
-            yield block.offsets
-            yield block.heads
+        return iter(self.manifest.files)
 
     def block(self, row: int, column: int, *, threads: int = 1) -> Block:
         """Read a block into memory of its own, and check it."""
@@ -303,7 +294,7 @@ def _read_into(file: BinaryIO, part: memoryview) -> int:
 
 
 def private_memory(length: int, dtype: np.dtype[Any]) -> NDArray[Any]:
-    """Memory that goes back to the system at once when it is given up, unlike that of small arrays."""
+    """Memory that goes back to the system at once when it is released, unlike that of small arrays."""
     need = max(1, length * dtype.itemsize)
     try:
         return np.frombuffer(mmap.mmap(-1, need), dtype, length)

@@ -8,7 +8,9 @@ every block.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from itertools import product
 from typing import Any
 
@@ -103,8 +105,10 @@ class OrientedRuns:
 def orient_edges(
     edges: Edges, ranks: Ranks, wanted: Wanted, arcs: Runs, available_bytes: int, on_keys: OnKeys
 ) -> OrientedRuns:
-    """Rename the edges and direct each from its lower rank, in pieces; the edges are given up."""
-    partition = _hashed(ranks.n, edges.keys.keys, wanted) if wanted.scheme == "hashed" else None
+    """Rename the edges and direct each from its lower rank, in pieces; the file of the edges is closed."""
+    partition = None
+    if wanted.scheme == "hashed":
+        partition, _ = _divide(wanted, partial(_hashed, ranks.n, edges.keys.keys))
     bounds = _segment_bounds(ranks, wanted.segments) if partition is None else _starts(partition)
     positions = np.empty(0, np.uint32) if partition is None else _positions(partition)
     segments = len(bounds) - 1
@@ -121,12 +125,11 @@ def orient_edges(
     before = grid.view(np.int64).reshape(segments + 1, segments + 1)
     np.cumsum(before, axis=1, out=before)
     np.cumsum(before, axis=0, out=before)
-    wedges = count_wedges(out_degrees)
-    if partition is not None:
-        return OrientedRuns(arcs, partition, bounds, _counts(before, np.arange(segments + 1), bounds), wedges)
-    cuts = _rectilinear_cuts(before, bounds, wanted)
-    counts = _counts(before, cuts, bounds[cuts])
-    return OrientedRuns(arcs, Rectilinear(bounds[cuts]), bounds[cuts], counts, wedges)
+    if partition is None:
+        partition, counts = _divide(wanted, partial(_rectilinear, before, bounds))
+    else:
+        counts = _counts(before, np.arange(segments + 1), bounds)
+    return OrientedRuns(arcs, partition, _starts(partition), counts, count_wedges(out_degrees))
 
 
 def _segment_bounds(ranks: Ranks, segments: int) -> NDArray[np.int64]:
@@ -138,41 +141,38 @@ def _segment_bounds(ranks: Ranks, segments: int) -> NDArray[np.int64]:
     return np.unique(np.concatenate([[0], inner, [ranks.n]]))
 
 
-def _rectilinear_cuts(before: Grid, bounds: NDArray[np.int64], wanted: Wanted) -> NDArray[np.int64]:
-    """PaL's cuts between segments."""
+def _divide(wanted: Wanted, candidate: Callable[[int], tuple[Partition, Counts]]) -> tuple[Partition, Counts]:
+    """The parts asked for, or the fewest that let every question, or at least a count, keep to the bytes."""
     if wanted.parts is not None:
-        return probe_a_load(before, wanted.parts)
+        return candidate(wanted.parts)
     for question, parts in product(QUESTIONS, CANDIDATES):
-        cuts = probe_a_load(before, parts)
-        if wanted.keeps_to_it(_counts(before, cuts, bounds[cuts]), Rectilinear(bounds[cuts]), question):
-            return cuts
-    raise _no_parts_do(wanted)
-
-
-def _hashed(n: int, m: int, wanted: Wanted) -> Hashed:
-    """The parts asked for, or the fewest for which blocks that are a quarter above the average are within the bytes."""
-    if wanted.parts is not None:
-        return Hashed(n, wanted.parts)
-    for question, parts in product(QUESTIONS, CANDIDATES):
-        partition = Hashed(n, parts)
-        arcs = np.full((parts, parts), -(-5 * m // (4 * parts * parts)))
-        if wanted.keeps_to_it(Counts(arcs, np.array(partition.sizes, np.int64)), partition, question):
-            return partition
-    raise _no_parts_do(wanted)
-
-
-def _no_parts_do(wanted: Wanted) -> MemoryLimitError:
-    return MemoryLimitError(
+        partition, counts = candidate(parts)
+        if wanted.keeps_to_it(counts, partition, question):
+            return partition, counts
+    raise MemoryLimitError(
         f"not even {MOST_PARTS} parts let the tasks of a count keep to the {wanted.counting_bytes:,} bytes that are "
         "left for them; raise the memory limit"
     )
 
 
-def _starts(partition: Hashed) -> NDArray[np.int64]:
+def _rectilinear(before: Grid, bounds: NDArray[np.int64], parts: int) -> tuple[Partition, Counts]:
+    """PaL's cuts between segments."""
+    cuts = probe_a_load(before, parts)
+    return Rectilinear(bounds[cuts]), _counts(before, cuts, bounds[cuts])
+
+
+def _hashed(n: int, m: int, parts: int) -> tuple[Partition, Counts]:
+    """Hashed parts, and blocks that are a quarter above the average."""
+    partition = Hashed(n, parts)
+    arcs = np.full((parts, parts), -(-5 * m // (4 * parts * parts)))
+    return partition, Counts(arcs, np.array(partition.sizes, np.int64))
+
+
+def _starts(partition: Partition) -> NDArray[np.int64]:
     return np.append(0, np.cumsum(np.array(partition.sizes, np.int64)))
 
 
-def _positions(partition: Hashed) -> Ids:
+def _positions(partition: Partition) -> Ids:
     """The position of every id."""
     ids = np.arange(partition.n, dtype=np.uint32)
     positions: Ids = _starts(partition)[:-1].astype(np.uint32)[ids % np.uint32(partition.parts)]

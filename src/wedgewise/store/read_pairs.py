@@ -28,7 +28,6 @@ from wedgewise.prepare.clean import SLOTS_PER_PAIR
 from wedgewise.prepare.radix import MAX_ID
 from wedgewise.read import ReadOptions, check_names, open_pairs
 from wedgewise.read.checks import first_outside, kept_type
-from wedgewise.read.columns import ANY_COLUMNS, ColumnChoice
 from wedgewise.read.pieces import PairPieces, Piece
 from wedgewise.stages import EdgeList, Keys, Labels, Origin
 from wedgewise.stages.labels import TextLabels
@@ -87,7 +86,9 @@ class PairCollector:
         self._filling.finish()
         if source.vertices is not None:
             labels: Labels = range(source.vertices) if source.names is None else source.names
-            held = 0 if source.names is known else _bytes_of(source.names)
+            held = 0
+            if isinstance(labels, TextLabels) and labels is not known:  # they were found while pieces were taken
+                held = labels.data.nbytes + labels.offsets.nbytes
             return PairRuns(self.runs, self._pairs, self._loops, source.vertices, labels, held)
         few = self._largest < max(FEW_SLOTS, SLOTS_PER_PAIR * self._pairs)
         if few and self._wide is None:
@@ -166,15 +167,15 @@ class _Filling:
         self._runs, self._threads = runs, threads
 
     def add(self, pairs: NDArray[Any]) -> None:
-        for part in _slices(len(pairs)):
-            keys = _packed(pairs[part])
+        for at in range(0, len(pairs), PIECE_PAIRS):
+            keys = _packed(pairs[at : at + PIECE_PAIRS])
             if self._filled + len(keys) > len(self._keys):
                 self._flush()
             self._keys[self._filled : self._filled + len(keys)] = keys
             self._filled += len(keys)
 
     def finish(self) -> None:
-        """Write what is left, and give the memory back."""
+        """Write what is left, and release the memory."""
         self._flush()
         self._keys = np.empty(0, np.uint64)
 
@@ -182,15 +183,6 @@ class _Filling:
         for run in sorted_runs(self._keys[: self._filled], self._threads):
             self._runs.add(run)
         self._filled = 0
-
-
-def _bytes_of(names: Any) -> int:
-    """What labels take that were found while pieces were taken."""
-    return names.data.nbytes + names.offsets.nbytes if isinstance(names, TextLabels) else 0
-
-
-def _slices(pairs: int) -> Iterator[slice]:
-    return (slice(at, at + PIECE_PAIRS) for at in range(0, pairs, PIECE_PAIRS))
 
 
 def _packed(pairs: NDArray[Any]) -> Keys:
@@ -202,40 +194,25 @@ def _packed(pairs: NDArray[Any]) -> Keys:
     return keys
 
 
-@dataclass(frozen=True, slots=True)
-class How:
-    """How a source is read."""
-
-    labels: str
-    format: str | None
-    limits: Limits
-    threads: int
-    columns: ColumnChoice = ANY_COLUMNS
-
-    @property
-    def request(self) -> ReadOptions:
-        """The same, for a reader."""
-        check_names(self.format, self.labels)
-        return ReadOptions(self.labels, self.columns, self.limits, self.threads)
-
-
 @contextmanager
-def open_pieces(source: Any, how: How) -> Iterator[PairPieces]:
+def open_pieces(source: Any, format: str | None, options: ReadOptions) -> Iterator[PairPieces]:
     """The pairs of a path, a stream, a generator, a `Graph`, or whatever else that accepts."""
     if isinstance(source, EdgeStream):
-        blocks = source.blocks(threads=how.threads)
+        blocks = source.blocks(threads=options.threads)
         yield PairPieces(Origin(source.name, "generator"), blocks, source.pairs_count)
     elif isinstance(source, (str, os.PathLike)) or hasattr(source, "read"):
-        with open_pairs(source, how.format, how.request) as pieces:
+        check_names(format, options.labels)
+        with open_pairs(source, format, options) as pieces:
             yield pieces
     else:
         from wedgewise.graph import Graph
         from wedgewise.read.objects import edges_from
 
         if isinstance(source, Graph):
-            yield _edges_of(source)
+            # what the vertices are called stays with the graph
+            yield PairPieces(source.origin, numbered_edges(source), source.m, vertices=source.n)
         else:
-            yield _sliced(edges_from(source, columns=how.columns, labels=how.labels))
+            yield _sliced(edges_from(source, columns=options.columns, labels=options.labels))
 
 
 def _sliced(edge_list: EdgeList) -> PairPieces:
@@ -252,11 +229,6 @@ def _sliced(edge_list: EdgeList) -> PairPieces:
     )
 
 
-def _edges_of(graph: Graph) -> PairPieces:
-    """The edges of a graph by the numbers of its vertices; what these are called stays with it."""
-    return PairPieces(graph.origin, numbered_edges(graph), graph.m, vertices=graph.n)
-
-
 def numbered_edges(graph: Graph) -> Iterator[Piece]:
     """The edges of a graph as pairs of vertices, in ascending order; which end comes first is left open."""
     simple = graph.simple
@@ -268,7 +240,8 @@ def numbered_edges(graph: Graph) -> Iterator[Piece]:
     return (vertex_of[piece] for piece in pieces)
 
 
-def expected_pairs(path: str | os.PathLike[str], how: How) -> int | None:
+def expected_pairs(path: str | os.PathLike[str], format: str | None, options: ReadOptions) -> int | None:
     """How many pairs a file has, about, by its size and its beginning; None where they do not tell."""
-    with open_pairs(path, how.format, how.request) as pieces:
+    check_names(format, options.labels)
+    with open_pairs(path, format, options) as pieces:
         return pieces.expected_pairs

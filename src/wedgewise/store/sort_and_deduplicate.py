@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from wedgewise.errors import InputError
 from wedgewise.machine.jit import kernel
 from wedgewise.prepare.radix import REVERSED, UNIQUE, Tally, keep_distinct
-from wedgewise.stages import CleanReport, Column, Ids, Keys, Labels
+from wedgewise.stages import CleanReport, Ids, Keys, Labels
 from wedgewise.stages.labels import TextLabels
 from wedgewise.store.manifest import FileRecord
 from wedgewise.store.read_pairs import PairRuns
@@ -48,19 +48,13 @@ class Ranks:
     labels: FileRecord | None
 
 
-@dataclass(frozen=True, slots=True)
-class Reading:
-    """How the pairs were read: fields of `CleanReport`."""
-
-    columns: tuple[Column, ...]
-    ignored_columns: tuple[Column, ...]
-    notes: tuple[str, ...]
-
-
 def sort_and_deduplicate(
-    pairs: PairRuns, read: Reading, file: BinaryIO, available_bytes: int, on_keys: OnKeys
+    pairs: PairRuns, read: Mapping[str, Any], file: BinaryIO, available_bytes: int, on_keys: OnKeys
 ) -> Edges:
-    """Merge the runs, drop loops and copies, count degrees; the runs are given up."""
+    """Merge the runs, drop loops and copies, count degrees; the file of the runs is closed.
+
+    `read` has the fields of `CleanReport` on how the pairs were read.
+    """
     edges, fingerprint = Runs(file), Fingerprint()
     degrees, looped = np.zeros(pairs.slots, np.uint32), np.zeros(pairs.slots, np.uint8)
     totals, statistics = np.zeros(4, np.uint64), np.zeros(4, np.uint64)
@@ -80,8 +74,8 @@ def sort_and_deduplicate(
         pairs.loops,
         duplicates,
         reversed_copies,
-        len(read.ignored_columns),
-        **asdict(read),
+        len(read["ignored_columns"]),
+        **read,
     )
     return Edges(edges, degrees, looped, report, fingerprint)
 

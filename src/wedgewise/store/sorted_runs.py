@@ -35,11 +35,6 @@ class Runs:
         """How many keys there are in all runs."""
         return self._ends[-1]
 
-    @property
-    def count(self) -> int:
-        """How many runs there are."""
-        return len(self._ends) - 1
-
     def add(self, keys: Keys) -> None:
         """Write a run."""
         if len(keys):
@@ -48,27 +43,24 @@ class Runs:
             self._ends.append(self._ends[-1] + len(keys))
 
     def close(self) -> None:
-        """Give the file's disk back."""
+        """Free the disk that the file takes."""
         self._file.close()
-
-    def merge_bytes(self) -> int:
-        """The least memory that merging takes."""
-        return 2 * KEY_BYTES * FEWEST_KEYS * self.count
 
     def merged(self, available_bytes: int, shift: int = 0) -> Iterator[Keys]:
         """All keys of all runs in ascending arrays, each beyond the one before, in `available_bytes` bytes of memory.
 
         Keys that are equal but for the lowest `shift` bits are in one array. The arrays may be overwritten.
         """
-        if self.merge_bytes() > available_bytes:
-            need = self.merge_bytes()
-            raise MemoryLimitError(f"merging {self.count:,} runs takes {need:,} bytes; raise the memory limit")
-        at_once = max(FEWEST_KEYS, min(available_bytes // (2 * KEY_BYTES), MOST_KEYS) // max(1, self.count))
+        runs = len(self._ends) - 1
+        need = 2 * KEY_BYTES * FEWEST_KEYS * runs
+        if need > available_bytes:
+            raise MemoryLimitError(f"merging {runs:,} runs takes {need:,} bytes; raise the memory limit")
+        at_once = max(FEWEST_KEYS, min(available_bytes // (2 * KEY_BYTES), MOST_KEYS) // max(1, runs))
         cursors = [_Cursor(self, begin, end, at_once) for begin, end in pairwise(self._ends)]
         while cursors:
             for cursor in cursors:
                 cursor.refill()
-            bound = min((cursor.last for cursor in cursors if cursor.has_more), default=None)
+            bound = min((cursor.waiting[-1] for cursor in cursors if cursor.has_more), default=None)
             if bound is not None:
                 bound = bound >> np.uint64(shift) << np.uint64(shift)
             joined = np.concatenate([cursor.take(bound) for cursor in cursors])
@@ -106,12 +98,6 @@ class _Cursor:
     def has_more(self) -> bool:
         """Whether there are keys that were not read yet."""
         return self._at < self._end
-
-    @property
-    def last(self) -> np.uint64:
-        """The last key that was read."""
-        last: np.uint64 = self.waiting[-1]
-        return last
 
     def refill(self) -> None:
         """Read on, where less than half of what may wait is left."""

@@ -5,11 +5,11 @@ from __future__ import annotations
 import logging
 import os
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, closing, contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO, Protocol, cast
+from typing import Any, BinaryIO, cast
 
 from wedgewise.errors import FormatError, MissingDependencyError, MissingFileError, PreconditionError, WedgewiseError
 from wedgewise.machine.libraries import library
@@ -22,23 +22,6 @@ PAUSES = (0.2, 0.8, 3.2)  # seconds between attempts
 LASTING = (FileNotFoundError, PermissionError, IsADirectoryError, NotADirectoryError, WedgewiseError)
 
 
-class Location(Protocol):
-    """Files by name, to be read; ``str`` is what the user calls it."""
-
-    def name_of(self, file: str) -> str:
-        """What to call a file in a message."""
-
-    def opened(self, file: str) -> AbstractContextManager[tuple[BinaryIO, int]]:
-        """A file and its size in bytes."""
-
-    def sizes(self) -> Mapping[str, int] | None:
-        """The bytes of every file, where asking for all takes as long as asking for one."""
-
-    @property
-    def is_in_this_process(self) -> bool:
-        """Whether other processes find something else there."""
-
-
 def location_of(source: str | os.PathLike[str]) -> Location:
     """The location that a path or a URL names."""
     return _remote(str(source)) if is_url(source) else Folder(Path(source))
@@ -46,7 +29,7 @@ def location_of(source: str | os.PathLike[str]) -> Location:
 
 @dataclass(frozen=True, slots=True)
 class Folder:
-    """A folder of this machine, or of a file system that it mounts."""
+    """A folder of this machine, or of a file system that it mounts; ``str`` is what the user calls it."""
 
     path: Path
 
@@ -55,14 +38,16 @@ class Folder:
 
     @property
     def is_in_this_process(self) -> bool:
+        """Whether other processes find something else there."""
         return False
 
     def name_of(self, file: str) -> str:
+        """What to call a file in a message."""
         return str(self.path / file)
 
     @contextmanager
     def opened(self, file: str) -> Iterator[tuple[BinaryIO, int]]:
-        """A regular file of the folder itself: no link, no pipe."""
+        """A file and its size in bytes: a regular one of the folder itself, no link, no pipe."""
         path = self.path / file
         try:
             found = open_regular(path)
@@ -74,7 +59,7 @@ class Folder:
             yield found
 
     def sizes(self) -> None:
-        return None
+        """The bytes of every file, where asking for all takes as long as asking for one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +75,8 @@ class Remote:
 
     @property
     def is_in_this_process(self) -> bool:
-        return "memory" in _protocols(self.system)
+        protocol = self.system.protocol
+        return "memory" in ((protocol,) if isinstance(protocol, str) else protocol)
 
     def name_of(self, file: str) -> str:
         return f"{self.url.rstrip('/')}/{file}"
@@ -113,6 +99,9 @@ class Remote:
         except Exception as error:
             raise _not_opened(self.url, error) from error
         return {str(entry["name"]).rsplit("/", 1)[-1]: int(entry["size"] or 0) for entry in listed}
+
+
+Location = Folder | Remote
 
 
 class SteadyFile:
@@ -191,11 +180,6 @@ def _named(name: str, remedy: str) -> Iterator[None]:
             raise
         reason = error.strerror or str(error) or type(error).__name__
         raise MissingFileError(f"{name}: cannot be read ({reason}); {remedy}") from error
-
-
-def _protocols(system: Any) -> tuple[str, ...]:
-    named = system.protocol
-    return (named,) if isinstance(named, str) else tuple(named)
 
 
 def _not_opened(name: str, error: Exception) -> MissingFileError:

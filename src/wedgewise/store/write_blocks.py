@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,7 +20,7 @@ from wedgewise.stages.blocks import WIDE_ARCS
 from wedgewise.store.manifest import BlockRecord, Pair
 from wedgewise.store.orient import OrientedRuns
 from wedgewise.store.sort_and_deduplicate import OnKeys
-from wedgewise.store.writer import ArrayWriter, array_writer
+from wedgewise.store.writer import array_writer
 
 PIECE_ARCS = 1 << 18
 PIECE_ROWS = 1 << 18
@@ -32,7 +31,7 @@ HALF, LOW_HALF = np.uint64(32), np.uint64(0xFFFFFFFF)
 def write_blocks(
     folder: Path, oriented: OrientedRuns, available_bytes: int, on_keys: OnKeys
 ) -> dict[Pair, BlockRecord]:
-    """Write every block; the arcs are given up."""
+    """Write every block; the file of the arcs is closed."""
     heaviest = int(oriented.counts.arcs.max(initial=0))
     if heaviest >= WIDE_ARCS:
         raise InputError(f"a block has {heaviest:,} arcs, and a store's have below {WIDE_ARCS:,}; ask for more parts")
@@ -86,8 +85,10 @@ class _BlockRow:
         for column in range(self._first_column, partition.parts):
             name = f"block-{part}-{column}"
             arcs = int(oriented.counts.arcs[part, column])
-            self._offsets[column] = _open(stack, folder, f"{name}.offsets.npy", self._rows + 1)
-            self._heads[column] = _open(stack, folder, f"{name}.heads.npy", arcs)
+            self._offsets[column] = stack.enter_context(
+                array_writer(folder, f"{name}.offsets.npy", "<u4", self._rows + 1)
+            )
+            self._heads[column] = stack.enter_context(array_writer(folder, f"{name}.heads.npy", "<u4", arcs))
             self._offsets[column].add(np.zeros(1, np.uint32))
 
     def add(self, keys: Keys) -> None:
@@ -103,7 +104,7 @@ class _BlockRow:
             writer.add(heads[order[bounds[column] : bounds[column + 1]]] - self._cuts[column])
 
     def finish(self) -> dict[Pair, BlockRecord]:
-        """Settle all rows; what the manifest says of the blocks."""
+        """Write the offsets of all rows; what the manifest says of the blocks."""
         nothing = np.empty(0, np.int64)
         self._write_offsets(self._rows, dict.fromkeys(self._heads, nothing))
         return {
@@ -128,8 +129,3 @@ class _BlockRow:
                 counts = np.bincount(rows[first:last] - begin, minlength=end - begin)
                 self._offsets[column].add(self._heads[column].written + int(first) + np.cumsum(counts))
         self._rows_written = max(self._rows_written, before)
-
-
-def _open(stack: ExitStack, folder: Path, name: str, length: int) -> Any:
-    writer: ArrayWriter = stack.enter_context(array_writer(folder, name, "<u4", length))
-    return writer

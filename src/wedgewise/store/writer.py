@@ -19,7 +19,7 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
-from wedgewise.errors import InputError, VerificationError
+from wedgewise.errors import InputError, StorageError, VerificationError
 from wedgewise.machine.files import atomic_write, make_folder, named_failures, only_process
 from wedgewise.stages import Keys
 from wedgewise.stages.labels import TextLabels
@@ -149,10 +149,12 @@ def _built(folder: Path) -> Iterator[None]:
         raise
 
 
-def free_disk(folder: Path) -> int:
-    """The bytes that are free on the disk of a folder."""
+def check_free(folder: Path, need: int, sentence: str, written: int = 0) -> None:
+    """Refuse what the disk of a folder has no space for, by a sentence with {free}; `written` of it is there."""
     with named_failures(folder, "looked at", "check the folder and its permissions"):
-        return shutil.disk_usage(folder).free
+        free = shutil.disk_usage(folder).free + written
+    if need > free:
+        raise StorageError(f"{folder}: {sentence.format(free=free)}")
 
 
 def _check_vacant(folder: Path) -> None:
