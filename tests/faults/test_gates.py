@@ -60,12 +60,10 @@ def device(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture(scope="module", autouse=True)
-def only_what_is_new_is_collected() -> Iterator[None]:
-    """Where memory runs out, garbage is collected: each time, not all that a run of tests has loaded."""
+def only_what_is_new_is_collected() -> None:
+    """Where memory runs out, garbage is collected: each time, not all that tests have made before."""
     gc.collect()
     gc.freeze()
-    yield
-    gc.unfreeze()
 
 
 @pytest.fixture(scope="module")
