@@ -5,6 +5,7 @@ from __future__ import annotations
 import tracemalloc
 from collections.abc import Callable
 from dataclasses import replace
+from functools import cache
 from itertools import pairwise, product
 from typing import Any
 
@@ -108,6 +109,19 @@ SHAPES: tuple[Callable[[int, float], tuple[Matrix, Matrix, Matrix]], ...] = (
 DENSITIES = (0.002, 0.05) if JIT_DISABLED else (0.002, 0.05, 0.5)
 
 
+@cache
+def known(shape: Callable[[int, float], tuple[Matrix, Matrix, Matrix]], density: float) -> tuple[Triple, int]:
+    """Three blocks, and how many triangles they have by a product."""
+    matrices = shape(1, density)
+    return triple_of(matrices), by_product(*matrices)
+
+
+@cache
+def counts_of_shares(shares: int) -> tuple[int, ...]:
+    """What each share of a task has to find by a product; of very many, those that have rows and some behind them."""
+    return tuple(by_product(*apart(5, 0.1), share, shares) for share in range(min(shares, ROWS + 2)))
+
+
 def test_the_engine_and_bbtc_count_triples() -> None:
     assert {"keystone", "bbtc"} <= {record.name for record in ABLE} == set(WAYS)
 
@@ -118,8 +132,8 @@ def test_the_engine_and_bbtc_count_triples() -> None:
 def test_triples_have_the_triangles_of_a_product(
     name: str, way: Settings, density: float, shape: Callable[[int, float], tuple[Matrix, Matrix, Matrix]]
 ) -> None:
-    matrices = shape(1, density)
-    assert count(name, triple_of(matrices), way) == by_product(*matrices)
+    triple, expected = known(shape, density)
+    assert count(name, triple, way) == expected
 
 
 @for_every_way
@@ -132,11 +146,9 @@ def test_blocks_that_are_equal_but_not_the_same_count_the_same(name: str, way: S
 @for_every_way
 @pytest.mark.parametrize("shares", [2, 3, 1000])
 def test_shares_add_up_and_each_has_its_own_rows(name: str, way: Settings, shares: int) -> None:
-    matrices = apart(5, 0.1)
-    triple = triple_of(matrices)
-    found = [count(name, triple, way, share, shares) for share in range(min(shares, ROWS + 2))]
-    assert found == [by_product(*matrices, share, shares) for share in range(len(found))]
-    assert sum(found) == by_product(*matrices) > 0
+    triple, expected = triple_of(apart(5, 0.1)), counts_of_shares(shares)
+    assert tuple(count(name, triple, way, share, shares) for share in range(len(expected))) == expected
+    assert sum(expected) == by_product(*apart(5, 0.1)) > 0
 
 
 @pytest.mark.deep

@@ -366,7 +366,7 @@ def test_a_process_that_begins_larger_keeps_to_its_limit(tmp_path: Path) -> None
 
 @pytest.mark.compiled
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="reads its own size from /proc")
-@pytest.mark.parametrize("scheme", ["rectilinear", "hashed"])
+@pytest.mark.parametrize("scheme", ["rectilinear", pytest.param("hashed", marks=pytest.mark.deep)])
 def test_a_store_answers_every_question_within_the_limit_that_it_was_cut_for(tmp_path: Path, scheme: str) -> None:
     write_edges(generate.kronecker(17, seed=4).pairs(threads=2), tmp_path / "graph.bel32")
     (env, _), limit = begun_larger(60_000_000), 320_000_000

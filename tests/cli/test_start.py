@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from itertools import cycle, product
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -73,10 +74,15 @@ def started(folder: Path, how: str, number: int, at: int) -> tuple[int, str, str
 
 
 @pytest.mark.compiled
-@pytest.mark.parametrize("how", STARTS)
-@pytest.mark.parametrize("number", SIGNALS)
 @pytest.mark.parametrize(
-    "at", [1, 40, 200, *(pytest.param(at, marks=pytest.mark.deep) for at in (5, 20, *range(80, 600, 40)))]
+    ("at", "how", "number"),
+    [
+        *product((1, 40, 200), STARTS, SIGNALS),
+        *(
+            pytest.param(at, *way, marks=pytest.mark.deep)
+            for at, way in zip((5, 20, *range(80, 600, 40)), cycle(product(STARTS, SIGNALS)), strict=False)
+        ),
+    ],
 )
 def test_a_signal_at_the_start_is_silent(how: str, number: signal.Signals, at: int, tmp_path: Path) -> None:
     code, printed, said = started(tmp_path, how, number, at)

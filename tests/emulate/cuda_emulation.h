@@ -4,11 +4,13 @@
 // __syncthreads and __syncwarp alone, so ThreadSanitizer sees a race wherever one of them is missing: shuffles, ballots
 // and atomics exchange values and order nothing, as CUDA has it. Blocks run one after the other and nothing orders them;
 // those of a cooperative launch run at the same time, and meet_grid alone orders them.
-#pragma once
+#ifndef CUDA_EMULATION_H
+#define CUDA_EMULATION_H
 
 #include <cmath>
 #include <cstddef>
 #include <cstring>
+#include <type_traits>
 
 #define EMULATED
 #define __global__
@@ -153,3 +155,5 @@ EMULATE_ATOMICS(u32)
 EMULATE_ATOMICS(u64)
 #undef EMULATE_ATOMICS
 inline u32 atomicSub(u32* address, u32 value) { return __atomic_fetch_sub(address, value, __ATOMIC_RELAXED); }
+
+#endif

@@ -29,7 +29,7 @@ from wedgewise.machine.own_files import make_own_folder, why_not_own
 HERE = Path(__file__).parent
 HEADER, MACHINE = HERE / "cuda_emulation.h", HERE / "cuda_emulation.cpp"
 COMPILER = shutil.which("g++")
-FLAGS = ("-std=c++17", "-fPIC", "-fno-strict-aliasing", "-Wall", "-Wno-unknown-pragmas", "-Wno-unused-function", "-g")
+FLAGS = ("-std=c++17", "-fPIC", "-fno-strict-aliasing", "-Wall", "-Wno-unknown-pragmas", "-Wno-unused-function")
 MOST_THREADS, LANES = 1024, 32
 MOST_BLOCKS = 2**31 - 1
 RESIDENT_BLOCKS = 3
@@ -128,9 +128,7 @@ def host_text(stem: str, defines: Defines, folder: Path = gpu.KERNEL_FOLDER) -> 
     prelude = [f"#define {name} {value}" for name, value in defines]
     body = [_with_shared_in_place(line, number) for number, line in enumerate(pasted)]
     entries = [kernel.entry() for kernel in kernels_of("\n".join(pasted)).values()]
-    return "\n".join(
-        ["#include <type_traits>", f'#include "{HEADER}"', *prelude, *body, '#line 1 "entry points"', *entries]
-    )
+    return "\n".join([f'#include "{HEADER.name}"', *prelude, *body, '#line 1 "entry points"', *entries])
 
 
 def _with_shared_in_place(line: str, number: int) -> str:
@@ -159,8 +157,8 @@ class Build:
     @property
     def kernel_flags(self) -> tuple[str, ...]:
         if self.sanitizer:
-            return "-O1", "-fno-omit-frame-pointer", f"-fsanitize={self.sanitizer}", "-fno-sanitize-recover=all"
-        return ("-O0", "--coverage") if self.coverage else ("-O1",)
+            return "-O1", "-g", "-fno-omit-frame-pointer", f"-fsanitize={self.sanitizer}", "-fno-sanitize-recover=all"
+        return ("-O0", "-g", "--coverage") if self.coverage else ("-O1",)
 
     @property
     def machine_flags(self) -> tuple[str, ...]:
@@ -170,14 +168,12 @@ class Build:
     def library(self, text: str, stem: str) -> Path:
         """The shared object for a text, compiled unless it is there."""
         machine = self._made("machine", MACHINE.read_text(encoding="utf-8"), ("-c", *self.machine_flags), ".o")
-        options = (
-            "-shared",
-            "-fvisibility=hidden",
-            "-Wl,-Bsymbolic",
-            "-fsanitize-coverage=trace-pc",
-            *self.kernel_flags,
+        options = ("-fvisibility=hidden", "-fsanitize-coverage=trace-pc", *self.kernel_flags)
+        header = self._made(HEADER.name, HEADER.read_text(encoding="utf-8"), ("-x", "c++-header", *options), ".gch")
+        # g++ takes a compiled header that it finds before the header itself
+        return self._made(
+            stem, text, ("-shared", "-Wl,-Bsymbolic", *options, f"-I{header.parent}"), ".so", str(machine)
         )
-        return self._made(stem, text, options, ".so", str(machine))
 
     def _made(self, name: str, text: str, options: tuple[str, ...], suffix: str, *objects: str) -> Path:
         recipe = "\0".join((text, HEADER.read_text(encoding="utf-8"), *FLAGS, *options, *objects, compiler_version()))

@@ -240,7 +240,7 @@ def test_faults_are_reported_where_they_are(sanitizer: str, fault: str, report: 
     assert "faulty.cu:" in reported
 
 
-@pytest.mark.compiled  # no line of the host
+@pytest.mark.deep
 @pytest.mark.parametrize(
     "fault", ["miss_grid", "miss_second_grid", "trust_atomics_between_blocks", "trust_barrier_of_block", "miss_barrier"]
 )

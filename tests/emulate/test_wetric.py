@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import cache
-from itertools import product
+from itertools import cycle, product
 from math import comb, isqrt
 from typing import Any
 
@@ -24,6 +24,8 @@ from wedgewise.stages import DeviceGraph, EdgeList, Origin
 
 SMALL_FIXTURES = tuple(name for name in TRUTHS if TRUTHS[name]["m"] < 5000)
 MATRIX_LENGTHS = (0, 1, 2, 31, 32, 33, 34, 63, 64, 65, 100, 129, 2**31 - 1)
+SPREADS = (1, 2, 7, 8, 31, 32, 2**31 - 1)
+BLOCKS = (32, 96, 100, 1024, 2**31 - 1)
 by_wedge = pytest.mark.parametrize("combination", ["outgoing-wedge", "arrow-wedge"])
 every_combination = pytest.mark.parametrize("combination", wetric.COMBINATIONS)
 
@@ -129,8 +131,7 @@ def test_matrix_holds_the_last_rows_and_nothing_else(device: EmulatedDevice) -> 
 
 @pytest.mark.compiled  # lines of the host that others run too
 @by_wedge
-@pytest.mark.parametrize("cooperation", ["on", "off"])
-@pytest.mark.parametrize("spread", [1, 2, 7, 8, 31, 32, 2**31 - 1])
+@pytest.mark.parametrize(("spread", "cooperation"), [*zip(SPREADS, cycle(["on", "off"]), strict=False)])
 def test_spreads(device: EmulatedDevice, combination: str, spread: int, cooperation: str) -> None:
     graph, expected = hubs_and_gaps()
     knobs: dict[str, int | str] = {
@@ -143,21 +144,21 @@ def test_spreads(device: EmulatedDevice, combination: str, spread: int, cooperat
 
 
 @pytest.mark.compiled  # lines of the host that others run too
-@every_combination
-@pytest.mark.parametrize("block", [32, 96, 100, 1024, 2**31 - 1])
+@pytest.mark.parametrize(("combination", "block"), [*zip(2 * wetric.COMBINATIONS, cycle(BLOCKS), strict=False)])
 def test_blocks_of_any_size(device: EmulatedDevice, combination: str, block: int) -> None:
     graph, expected = hubs_and_gaps()
     assert counted(graph, device, combination=combination, block=block)[0] == expected
 
 
 @pytest.mark.compiled  # lines of the host that others run too
-@every_combination
-def test_wide_offsets(device: EmulatedDevice, combination: str) -> None:
+@pytest.mark.parametrize(
+    ("combination", "retrieval"), [*zip(wetric.COMBINATIONS, cycle(wetric.RETRIEVALS), strict=False)]
+)
+def test_wide_offsets(device: EmulatedDevice, combination: str, retrieval: str) -> None:
     graph, expected = hubs_and_gaps()
     wide = replace(graph, offsets=graph.offsets.astype(np.uint64))
-    for block, retrieval in ((64, "search"), (1024, "pairs")):
-        knobs: dict[str, int | str] = {"combination": combination, "block": block, "retrieval": retrieval, "spread": 32}
-        assert counted(wide, device, **knobs) == (expected, work_by_rows(graph, combination))
+    knobs: dict[str, int | str] = {"combination": combination, "block": 64, "retrieval": retrieval, "spread": 32}
+    assert counted(wide, device, **knobs) == (expected, work_by_rows(graph, combination))
 
 
 @every_combination

@@ -60,12 +60,10 @@ def device(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture(scope="module", autouse=True)
-def only_what_is_new_is_collected() -> Iterator[None]:
-    """Where memory runs out, garbage is collected: each time, not all that a run of tests has loaded."""
+def only_what_is_new_is_collected() -> None:
+    """Where memory runs out, garbage is collected: each time, not all that tests have made before."""
     gc.collect()
     gc.freeze()
-    yield
-    gc.unfreeze()
 
 
 @pytest.fixture(scope="module")
@@ -183,7 +181,7 @@ def fail_until_success(traveller: Traveller, gate: str, numbers: Iterator[int], 
     raise AssertionError("numbers have no end")
 
 
-@pytest.mark.parametrize("name", ["read txt.gz", "report", "partition", "count a store", "count by workers"])
+@pytest.mark.parametrize("name", ["read txt.gz", "partition", "count by workers"])
 def test_calls_fail_on_the_way(name: str, inputs: Path, tmp_path: Path) -> None:
     traveller = Traveller(journey_of(name), inputs, tmp_path / "here")
     failed = {gate: fail_until_success(traveller, gate, doubling(), always=False) for gate in traveller.gates}

@@ -18,6 +18,7 @@ from wedgewise.algorithms import find
 from wedgewise.algorithms._contract import Algorithm, Work
 from wedgewise.algorithms._passes import Partial
 from wedgewise.errors import InputError, VerificationError
+from wedgewise.machine.jit import JIT_DISABLED
 from wedgewise.prepare.orient import RELABELLINGS, arcs_of_edges, relabel
 from wedgewise.run.choose import MAX_EDGES, check_preparation
 from wedgewise.run.local import Execution
@@ -68,8 +69,15 @@ def test_wedges_of_a_huge_row_do_not_wrap() -> None:
 
 @pytest.mark.parametrize(
     ("algorithm", "computes"),
-    [(find(name, "cpu"), computes) for name, computes in ENGINES],
-    ids=lambda part: part if isinstance(part, str) else part.name,
+    [
+        pytest.param(
+            find(name, "cpu"),
+            computes,
+            id=f"{name}-{computes}",
+            marks=() if computes == "count" or JIT_DISABLED else pytest.mark.deep,  # kernels of their own, to compile
+        )
+        for name, computes in ENGINES
+    ],
 )
 def test_64_bit_offsets_give_the_same(algorithm: Algorithm, computes: str) -> None:
     graph = ww.Graph(generate.kronecker(scale=8, seed=5).pairs()).oriented()

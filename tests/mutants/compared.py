@@ -13,7 +13,7 @@ CLEANED = "prepare/test_preparation.py::test_clean_is_what_the_definition_says"
 NOTICED: dict[str, tuple[str, Selection]] = {
     "twice the count: every edge is met from both of its ends": (
         "twice-the-count",
-        caught_by(COUNTS, keyword="forward"),
+        caught_by(COUNTS, keyword="forward", interpreted=True),
     ),
     "two of three corners are credited; our own check of the sum refuses it": (
         "two-corners",
@@ -29,11 +29,11 @@ NOTICED: dict[str, tuple[str, Selection]] = {
     ),
     "(d*d - 1) / 2 wedges at a vertex of degree d": (
         "wedges-of-a-vertex",
-        caught_by("answer/test_clustering.py::test_coefficients_are_those_of_networkx"),
+        caught_by("answer/test_clustering.py::test_coefficients_are_those_of_networkx", interpreted=True),
     ),
     "a divisor of transitivity is forgotten": (
         "wrong-divisor",
-        caught_by("answer/test_clustering.py::test_transitivity_is_that_of_networkx"),
+        caught_by("answer/test_clustering.py::test_transitivity_is_that_of_networkx", interpreted=True),
     ),
     "k in place of k - 2 triangles": (
         "k-for-k-minus-two",
@@ -45,7 +45,7 @@ NOTICED: dict[str, tuple[str, Selection]] = {
     ),
     "a negative census: totals of 16 bits": (
         "negative-census",
-        caught_by(COUNTS, keyword="reference"),
+        caught_by(COUNTS, keyword="reference", interpreted=True),
     ),
     "a task that is delivered twice is added twice": (
         "task-delivered-twice",
@@ -61,15 +61,19 @@ NOTICED: dict[str, tuple[str, Selection]] = {
     ),
     "copies of an edge are edges of their own": (
         "duplicates-kept",
-        caught_by(CLEANED),
+        caught_by(CLEANED, interpreted=True),
     ),
     "copies in the other direction are edges, which orienting hides: counts are right, degrees are not": (
         "reversed-copies-kept",
-        caught_by(CLEANED),
+        caught_by(CLEANED, interpreted=True),
     ),
     "totals that differ between runs: the sum of a run goes on where the last one ended": (
         "totals-differ-between-runs",
-        caught_by("conformance/test_algorithms.py::test_answers_do_not_depend_on_the_run", keyword="forward"),
+        caught_by(
+            "conformance/test_algorithms.py::test_answers_do_not_depend_on_the_run",
+            keyword="forward",
+            interpreted=True,
+        ),
     ),
 }
 

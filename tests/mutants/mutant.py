@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from mutants.edits import Edit
@@ -30,6 +31,12 @@ class Selection:
         return " ".join(filter(None, (*self.tests, self.keyword and f"-k {self.keyword}")))
 
     @property
+    def condition(self) -> str:
+        """What the names of these tests hold, among tests of other selections too."""
+        names = " or ".join(test.rpartition("::" if "::" in test else "/")[2] for test in self.tests)
+        return f"({names}) and ({self.keyword})" if self.keyword else names
+
+    @property
     def arguments(self) -> tuple[str, ...]:
         markers = () if self.deep else ("-m", ORDINARY)
         keyword = ("-k", self.keyword) if self.keyword else ()
@@ -52,6 +59,19 @@ class Mutant:
     bug: str
     edits: tuple[Edit, ...]
     caught_by: Selection
+
+
+def merged(selections: Sequence[Selection], parts: int) -> list[Selection]:
+    """The same tests in few runs of pytest: so many of each kind as there are parts, where there is work for them."""
+    runs = []
+    for kind in dict.fromkeys((selection.deep, selection.interpreted) for selection in selections):
+        alike = [selection for selection in selections if (selection.deep, selection.interpreted) == kind]
+        for part in range(min(parts, len(alike))):
+            first, *others = alike[part::parts]
+            tests = dict.fromkeys(test for selection in (first, *others) for test in selection.tests)
+            condition = " or ".join(f"({selection.condition})" for selection in (first, *others))
+            runs.append(Selection(tuple(tests), condition, *kind) if others else first)
+    return runs
 
 
 def caught_by(*tests: str, keyword: str = "", deep: bool = False, interpreted: bool = False) -> Selection:

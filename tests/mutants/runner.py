@@ -2,7 +2,7 @@
 
 A copy has a bug for one run of pytest at a time, with a folder of compiled kernels of its own that is empty before.
 What does not import, does not compile, crashes the interpreter or never ends has proved nothing, and is as bad as a bug
-that no test notices. Before that, all of these tests have to pass without a bug; those runs share what they compile.
+that no test notices. Before that, all of these tests have to pass without a bug, in as few runs as there can be.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from queue import SimpleQueue
 from xml.etree import ElementTree
 
 from mutants.edits import Edit, seeded
-from mutants.mutant import Mutant, Selection
+from mutants.mutant import Mutant, Selection, merged
 
 CAUGHT, SURVIVED, BROKEN = "caught", "survived", "broken"
 COPIED = ("src", "tests", "pyproject.toml")
@@ -110,7 +110,7 @@ class Tree:
         """The copy comes before whatever is installed; kernels of a GPU that are compiled here stay with the copy."""
         return os.environ | {
             "PYTHONPATH": os.pathsep.join(map(str, (self.root / "src", self.root / "tests"))),
-            "PYTHONDONTWRITEBYTECODE": "1",
+            "PYTHONDONTWRITEBYTECODE": "",  # `seeded` removes bytecode of the files that it changes
             "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
             "PYTEST_ADDOPTS": "",
             "WEDGEWISE_CACHE": str(kernels),
@@ -131,7 +131,7 @@ def judge(status: int, report: Path, output: str) -> tuple[str, str]:
                 if NO_PROOF.search(message):
                     return BROKEN, message.partition("\n")[0]
                 test = f"{case.get('classname', '').rpartition('.')[2]}::{case.get('name')}"
-                return CAUGHT, test if len(test) <= LONGEST_NAME else f"{test[:LONGEST_NAME]}…"
+                return CAUGHT, shortened(test)
     said = [line for line in output.splitlines() if line.strip()]
     return BROKEN, f"pytest ended with {status}: {said[-1] if said else 'it said nothing'}"
 
@@ -160,7 +160,7 @@ def run_all(root: Path, mutants: Sequence[Mutant], progress: Progress, processes
         def check(selection: Selection) -> Verdict:
             verdict = run(str(selection), selection)
             passes = verdict.kind == SURVIVED
-            by = verdict.mutant if passes else verdict.by
+            by = shortened(verdict.mutant) if passes else verdict.by
             progress(row("nothing", "passes" if passes else BROKEN, f"{verdict.seconds:.0f} s", by))
             return verdict if passes else replace(verdict, kind=BROKEN)
 
@@ -169,9 +169,14 @@ def run_all(root: Path, mutants: Sequence[Mutant], progress: Progress, processes
             progress(row(verdict.mutant, verdict.kind, f"{verdict.seconds:.0f} s", verdict.by))
             return verdict
 
-        selections = dict.fromkeys(mutant.caught_by for mutant in mutants)
+        selections = merged(tuple(dict.fromkeys(mutant.caught_by for mutant in mutants)), processes)
         failed = [verdict for verdict in crew.map(check, selections) if verdict.kind == BROKEN]
         return failed or list(crew.map(seed, mutants))
+
+
+def shortened(text: str) -> str:
+    """What a line of the table has room for."""
+    return text if len(text) <= LONGEST_NAME else f"{text[:LONGEST_NAME]}…"
 
 
 def row(name: str, kind: str, seconds: str, by: str) -> str:

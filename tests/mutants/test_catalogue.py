@@ -13,7 +13,7 @@ import wedgewise as ww
 from mutants.__main__ import main
 from mutants.catalogue import MUTANTS
 from mutants.edits import Edit, edited, seeded
-from mutants.mutant import Mutant, caught_by
+from mutants.mutant import Mutant, caught_by, merged
 from mutants.runner import BROKEN, CAUGHT, SURVIVED, judge, run_all, summary
 
 PACKAGE, TESTS = Path(ww.__file__).parent, Path(__file__).parents[1]
@@ -112,6 +112,13 @@ def test_the_runner_notices_what_no_test_does(toy: Path) -> None:
     assert summary(verdicts, 9.0).splitlines()[0] == "harmless: survived: every test passes"
     assert summary(verdicts, 9.0).splitlines()[-1] == "1 of 3 caught in 9 s"
     assert len(told) == 4
+
+
+def test_what_has_to_pass_is_run_at_few_times() -> None:
+    some = caught_by("a/test_a.py", keyword="x or y"), caught_by("b.py", interpreted=True), caught_by("b.py::test_c")
+    both = caught_by("a/test_a.py", "b.py::test_c", keyword="((test_a.py) and (x or y)) or (test_c)")
+    assert merged(some, 1) == [both, some[1]]
+    assert merged(some, 2) == [some[0], some[2], some[1]]
 
 
 def test_nothing_is_seeded_where_tests_fail_without_a_bug(toy: Path) -> None:

@@ -62,8 +62,8 @@ def test_a_case_that_takes_much_memory_is_noticed(
 
 
 @pytest.mark.deep
-def test_forty_thousand_mutants(tmp_path: Path) -> None:
-    tally = fuzz.run_elsewhere(range(2_000, 42_000), tmp_path)
-    assert tally.read + tally.refused == 40_000
+def test_twenty_thousand_mutants(tmp_path: Path) -> None:
+    tally = fuzz.run_elsewhere(range(2_000, 22_000), tmp_path)
+    assert tally.read + tally.refused == 20_000
     assert tally.seconds <= fuzz.CASE_SECONDS
     assert tally.taken <= fuzz.CASE_BYTES

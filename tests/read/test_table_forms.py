@@ -239,7 +239,7 @@ tables_of_numbers = st.lists(
 )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(st.one_of(tables_of_text, tables_of_numbers))
 def test_all_forms_agree(rows: list[tuple[Any, Any, float]]) -> None:
     columns = dict(zip(("w", "Source", "target"), zip(*((w, u, v) for u, v, w in rows), strict=True), strict=True))

@@ -29,6 +29,7 @@ PARSERS: dict[str, Callable[..., tuple[int, int, int, int, int]]] = {
 }
 AS_TEXT = 'read it with labels="text" (--labels text) if labels are names'
 TWO = "write two labels in every line"
+SHARE = 4 if JIT_DISABLED else 1  # of the examples, one in so many
 
 
 @pytest.fixture(params=PARSERS, autouse=True)
@@ -534,7 +535,7 @@ def outcome(
 
 
 @which_compares_both
-@settings(max_examples=600, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=600 // SHARE, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(files(), st.sampled_from([2**20, 15]), st.sampled_from([2**32 - 1, 2**63 - 1]), st.sampled_from([0, 2, 3]))
 def test_both_parsers_agree(case: tuple[bytes, bytes], line_limit: int, mask: int, width: int) -> None:
     data, delimiter = case
@@ -556,14 +557,14 @@ def answer(parser: str, data: bytes, labels: str) -> object:
 
 
 @which_compares_both
-@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=300 // SHARE, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(files(), st.sampled_from(["auto", "int"]))
 def test_both_paths_give_the_same_edges_and_errors(case: tuple[bytes, bytes], labels: str) -> None:
     assert answer("kernel", case[0], labels) == answer("arrays", case[0], labels)
 
 
 @which_compares_both
-@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=300 // SHARE, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.binary(max_size=200), st.sampled_from(["auto", "int", "text"]))
 def test_any_bytes_read_or_raise_ours(data: bytes, labels: str) -> None:
     if data.startswith((b"\x1f\x8b", b"BZh", b"\xfd7zXZ\x00", b"\x28\xb5\x2f\xfd")):
@@ -571,7 +572,7 @@ def test_any_bytes_read_or_raise_ours(data: bytes, labels: str) -> None:
     assert answer("kernel", data, labels) == answer("arrays", data, labels)
 
 
-@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=200 // SHARE, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(st.tuples(st.integers(0, 2**63 - 1), st.integers(0, 2**63 - 1)), max_size=30))
 def test_written_pairs_come_back(wanted: list[tuple[int, int]]) -> None:
     data = b"".join(b"%d %d\n" % pair for pair in wanted)
@@ -584,7 +585,7 @@ names_of_letters = st.text(
 )
 
 
-@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=200 // SHARE, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(st.tuples(names_of_letters, names_of_letters), max_size=20))
 def test_written_names_come_back(wanted: list[tuple[str, str]]) -> None:
     data = b"x y\n" + b"".join(f"{u} {v}\n".encode() for u, v in wanted)

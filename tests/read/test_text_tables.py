@@ -401,7 +401,11 @@ line = st.lists(field, min_size=1, max_size=5)
 
 
 @pytest.mark.parametrize("way", ["kernels"], indirect=True)  # it compares both
-@settings(max_examples=400, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=100 if JIT_DISABLED else 400,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
 @given(st.lists(line, max_size=12), st.sampled_from(",;\t "), st.sampled_from(["auto", "int", "text"]), st.booleans())
 def test_kernels_and_lines_agree(lines: list[list[str]], separator: str, labels: str, weighs: bool) -> None:
     data = "\n".join(separator.join(fields) for fields in lines).encode()
