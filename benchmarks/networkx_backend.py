@@ -84,7 +84,7 @@ def same(first: Any, second: Any) -> bool:
 
 def walk_seconds(graph: nx.Graph) -> tuple[float, float]:
     """A bare walk over the dictionaries, and the conversion to pairs."""
-    from wedgewise.read.objects.networkx_graphs import edges_from_networkx
+    from wedgewise.read.objects.graphs import edges_from_networkx
 
     def walk(graph: nx.Graph) -> None:
         for neighbours in graph._adj.values():

@@ -15,6 +15,7 @@ from wedgewise.errors import InputError, UnknownNameError
 from wedgewise.machine import gpu, hardware
 from wedgewise.machine.parameters import as_integer
 from wedgewise.prepare.clean import clean
+from wedgewise.read import ReadOptions
 from wedgewise.read.columns import ColumnChoice
 from wedgewise.read.graph_data import GraphData
 from wedgewise.stages import (
@@ -102,11 +103,9 @@ class Graph:
         from wedgewise.prepare.attributes import check_combine, edge_attributes
 
         check_combine(combine)
-        limits = checked_limits(limits)
-        threads = hardware.granted_threads(threads)
-        columns = ColumnChoice(source, target, weight, header)
-        n = None if n is None else as_integer("n", n)
-        given = GraphData(data, n, labels, format, limits, threads, weights, columns)
+        limits, threads = checked_limits(limits), hardware.granted_threads(threads)
+        options = ReadOptions(labels, ColumnChoice(source, target, weight, header), limits, threads, whole=True)
+        given = GraphData(data, None if n is None else as_integer("n", n), weights, format, options)
         self.attributes: EdgeAttributes | None = None
         self._simple: SimpleGraph | None = None
         self._forms: DeviceForms | None = None

@@ -13,7 +13,7 @@ from wedgewise.errors import InputError, UnknownNameError
 from wedgewise.graph import Graph
 from wedgewise.machine import hardware
 from wedgewise.prepare.attributes import find_ascending
-from wedgewise.read import TableReading
+from wedgewise.read import ReadOptions, TableReading
 from wedgewise.read.columns import FIRST_TWO, ColumnChoice
 from wedgewise.read.graph_data import GraphData
 from wedgewise.stages import Column, EdgeList
@@ -77,7 +77,8 @@ def edge_ids(
     as_before = TableReading(_columns_before(graph, table, said), _labels_before(graph) if labels == "auto" else labels)
     try:
         threads = hardware.usable_threads()
-        rows = GraphData(table, None, labels, format, checked_limits(limits), threads, None, said, as_before).pairs()
+        options = ReadOptions(labels, said, checked_limits(limits), threads, whole=True, in_table=as_before)
+        rows = GraphData(table, None, None, format, options).pairs()
     except InputError as error:
         if as_before.columns != said:
             made_of = " and ".join(repr(column) for column in graph.cleaned.columns[:2])

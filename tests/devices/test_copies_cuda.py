@@ -18,7 +18,7 @@ from wedgewise.errors import DeviceMemoryError, InputError
 from wedgewise.machine import gpu
 from wedgewise.machine.ring import BUFFERS, DIRECT_BYTES, PIECE_BYTES
 from wedgewise.read import read_edges
-from wedgewise.read.objects.device_arrays import device_pairs
+from wedgewise.read.objects.arrays import device_pairs
 from wedgewise.write import edges as write
 
 pytestmark = needs_device

@@ -19,7 +19,7 @@ from wedgewise.machine import gpu
 from wedgewise.machine.arriving import Arriving
 from wedgewise.machine.ring import Ring
 from wedgewise.prepare import device_forms
-from wedgewise.read.objects import device_arrays
+from wedgewise.read.objects import arrays
 from wedgewise.stages import EdgeList
 
 PLENTY = 1 << 40
@@ -154,7 +154,7 @@ class LyingThere:
         self.on_device = pairs.view(DeviceArray)
         if by_dlpack:
             self.__dlpack__ = lambda: None
-            self.__dlpack_device__ = lambda: (device_arrays.CUDA_DEVICES[0], 0)
+            self.__dlpack_device__ = lambda: (arrays.CUDA_DEVICES[0], 0)
         else:
             self.__cuda_array_interface__ = {"shape": pairs.shape}
 
@@ -166,7 +166,7 @@ def install(device: EmulatedGpu, monkeypatch: pytest.MonkeyPatch) -> None:
     def find_device() -> EmulatedGpu:
         return device
 
-    for module in (gpu, device_arrays, edge_index):
+    for module in (gpu, arrays, edge_index):
         monkeypatch.setattr(module, "find_device", find_device)
     monkeypatch.setattr(device_forms, "lies_on_device", lambda labels: isinstance(labels, DeviceArray))
     monkeypatch.setattr(EdgeList, "lies_on_device", property(lambda edges: isinstance(edges.pairs, DeviceArray)))

@@ -23,7 +23,7 @@ import pytest
 
 from wedgewise.errors import FormatError, InputError, LimitError, MissingFileError, WedgewiseError
 from wedgewise.read import read_edges
-from wedgewise.read._text_chunks import BLOCK_BYTES
+from wedgewise.read.text import BLOCK_BYTES
 from wedgewise.stages.limits import Limits
 
 MEBIBYTE = 2**20

@@ -12,7 +12,7 @@ import wedgewise as ww
 from interop.networkx_cases import FIVE_KINDS_OF_NODE, random_graph
 from wedgewise.errors import InputError
 from wedgewise.interop.graphs import networkx_from_edges
-from wedgewise.read.objects.networkx_graphs import edges_from_networkx
+from wedgewise.read.objects.graphs import edges_from_networkx
 
 
 def named_edges(edge_list: Any, nodes: list[Any]) -> list[tuple[Any, Any]]:

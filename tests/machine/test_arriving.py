@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from wedgewise.errors import FormatError
 from wedgewise.machine.arriving import Arriving
 from wedgewise.machine.ring import Ring
-from wedgewise.read import _text_chunks, read_edges, text
+from wedgewise.read import read_edges, text
 from wedgewise.write import edges as write
 
 PAIRS: NDArray[np.uint32] = np.random.default_rng(3).integers(0, 1000, (5000, 2)).astype(np.uint32)
@@ -81,9 +81,9 @@ def test_nothing_is_under_way_behind_a_failure() -> None:
 @pytest.fixture
 def small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let a few kilobytes be many chunks of many blocks."""
-    monkeypatch.setattr(_text_chunks, "CHUNK_BYTES", 1500)
-    monkeypatch.setattr(_text_chunks, "ARRAY_CHUNK_BYTES", 1500)
-    monkeypatch.setattr(_text_chunks, "BLOCK_BYTES", 7000)
+    monkeypatch.setattr(text, "CHUNK_BYTES", 1500)
+    monkeypatch.setattr(text, "ARRAY_CHUNK_BYTES", 1500)
+    monkeypatch.setattr(text, "BLOCK_BYTES", 7000)
 
 
 def lines(pairs: NDArray[Any]) -> bytes:

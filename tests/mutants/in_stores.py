@@ -73,12 +73,12 @@ IN_STORES = (
     ),
     Mutant(
         "cut-belongs-to-both",
-        "the first id of a part counts as the last one of the part before",
+        "the first id of a part is the last one of the part before as well",
         (
             Edit(
                 "stages/blocks.py",
-                '(np.searchsorted(self.cuts, ids, side="right") - 1)',
-                '(np.maximum(np.searchsorted(self.cuts, ids, side="left"), 1) - 1)',
+                "np.arange(self.cuts[part], self.cuts[part + 1], dtype=np.uint32)",
+                "np.arange(self.cuts[part], min(self.cuts[part + 1] + 1, self.n), dtype=np.uint32)",
             ),
         ),
         caught_by("prepare/test_partition.py::test_parts_divide_the_ids"),

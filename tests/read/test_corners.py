@@ -13,8 +13,8 @@ from pyarrow import parquet
 
 import wedgewise as ww
 from wedgewise.errors import FormatError, InputError, MemoryLimitError, MissingFileError
-from wedgewise.read import _parquet_pages, _text_kernel, read_edges, text
-from wedgewise.read._parquet_pages import Page, longest_entry, look_at_pages, row_groups
+from wedgewise.read import _parquet, _text_kernel, read_edges, text
+from wedgewise.read._parquet import Page, longest_entry, look_at_pages, row_groups
 from wedgewise.read.pieces import GrowingPairs
 from wedgewise.stages.limits import Limits
 
@@ -111,9 +111,9 @@ def parts_of(table: pa.Table) -> tuple[bytes, bytes, bytes, bytes]:
     data = written.getvalue()
     begin = len(data) - 8 - int.from_bytes(data[-8:-4], "little")
     footer, at = data[begin:-8], 0
-    for kind in (_parquet_pages.INT32, _parquet_pages.LIST, _parquet_pages.INT64):  # version, schema, rows
-        at = _parquet_pages._skip(footer, at + 1, kind, 0)
-    end = _parquet_pages._skip(footer, at + 1, _parquet_pages.LIST, 0)
+    for kind in (_parquet.INT32, _parquet.LIST, _parquet.INT64):  # version, schema, rows
+        at = _parquet._skip(footer, at + 1, kind, 0)
+    end = _parquet._skip(footer, at + 1, _parquet.LIST, 0)
     return data[:begin], footer[:at], footer[at:end], footer[end:]
 
 
@@ -217,9 +217,8 @@ def test_one_column_of_weights_is_enough() -> None:
 
 
 def test_weights_of_several_chunks_are_joined(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from wedgewise.read import _text_chunks
 
-    monkeypatch.setattr(_text_chunks, "CHUNK_BYTES", 8)
+    monkeypatch.setattr(text, "CHUNK_BYTES", 8)
     rows = "".join(f"a{number},b{number},{number}\n" for number in range(20))
     found = ww.Graph(io.BytesIO(f"source,target,amount\n{rows}".encode()), weight="amount")
     assert found.weights is not None

@@ -16,8 +16,8 @@ from wedgewise.errors import DeviceError, InputError, MissingDependencyError
 from wedgewise.interop import edge_index
 from wedgewise.machine import gpu
 from wedgewise.prepare import device_forms
-from wedgewise.read.objects import device_arrays
-from wedgewise.read.objects.device_arrays import device_pairs, lies_on_cuda
+from wedgewise.read.objects import arrays
+from wedgewise.read.objects.arrays import device_pairs, lies_on_cuda
 
 HOST, CUDA, CUDA_MANAGED = 1, 2, 13
 EDGES = [[0, 1], [1, 2], [2, 40]]
@@ -53,7 +53,7 @@ def fake() -> FakeCupy:
 @pytest.fixture
 def device(fake: FakeCupy, monkeypatch: pytest.MonkeyPatch) -> gpu.Cuda:
     found = gpu.Cuda(fake)
-    for module in (device_arrays, edge_index):
+    for module in (arrays, edge_index):
         monkeypatch.setattr(module, "find_device", lambda: found)
     return found
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from wedgewise.errors import FormatError, InputError, LimitError, UnknownNameError, VerificationError
 from wedgewise.machine.jit import JIT_DISABLED, kernel_view
-from wedgewise.read import ReadOptions, _fields, _text_arrays, _text_chunks, _text_kernel, read_edges, text
+from wedgewise.read import ReadOptions, _text_arrays, _text_kernel, read_edges, text
 from wedgewise.read.columns import ANY_COLUMNS
 from wedgewise.read.content import open_content
 from wedgewise.read.pieces import edges_of_pieces
@@ -49,8 +49,8 @@ def read(data: bytes, labels: str = "auto", limits: Limits | None = None, thread
 
 def cut_into_chunks(patch: pytest.MonkeyPatch, size: int) -> None:
     """Let either parser work on chunks of about `size` bytes."""
-    patch.setattr(_text_chunks, "CHUNK_BYTES", size)
-    patch.setattr(_text_chunks, "ARRAY_CHUNK_BYTES", size)
+    patch.setattr(text, "CHUNK_BYTES", size)
+    patch.setattr(text, "ARRAY_CHUNK_BYTES", size)
 
 
 def pairs(data: bytes, labels: str = "auto") -> list[list[int]]:
@@ -396,7 +396,7 @@ def test_line_of_exactly_the_limit() -> None:
 
 @pytest.mark.parametrize("compress", [bytes, gzip.compress], ids=["plain", "gz"])
 def test_endless_line(monkeypatch: pytest.MonkeyPatch, compress: Callable[[bytes], bytes]) -> None:
-    monkeypatch.setattr(_text_chunks, "BLOCK_BYTES", 4096)
+    monkeypatch.setattr(text, "BLOCK_BYTES", 4096)
     with pytest.raises(LimitError, match=r"<stream>:3: line bytes .* over the limit of 20;"):
         read(compress(b"0 1\n2 3\n" + b"7" * 100_000), limits=LONG)
 
@@ -413,10 +413,10 @@ def test_long_lines_across_chunks(monkeypatch: pytest.MonkeyPatch, labels: str, 
 
 def test_chunks_are_bounded_by_the_line_limit() -> None:
     content = np.frombuffer(b"0 1\n" * 10 + b"7" * 500 + b"\n0 1\n", np.uint8)
-    cuts = _text_chunks.cut_at_newlines(content, 50, 20)
+    cuts = text.cut_at_newlines(content, 50, 20)
     assert (cuts[0], cuts[-1]) == (0, len(content))
     assert max(np.diff(cuts)) == 71
-    assert _text_chunks.cut_at_newlines(content, 30, 600) == [0, 32, 541, 545]
+    assert text.cut_at_newlines(content, 30, 600) == [0, 32, 541, 545]
 
 
 def test_pairs_and_names_are_limited() -> None:
@@ -457,7 +457,7 @@ def test_fault_in_the_first_bad_chunk_is_named(monkeypatch: pytest.MonkeyPatch) 
 
 @pytest.mark.parametrize("block", [7, 64, 1000])
 def test_blocks_join_in_order(monkeypatch: pytest.MonkeyPatch, block: int) -> None:
-    monkeypatch.setattr(_text_chunks, "BLOCK_BYTES", block)
+    monkeypatch.setattr(text, "BLOCK_BYTES", block)
     data, wanted = random_pairs(100, 1000)
     data = b"# head\r\nsource target\n" + data + b"# middle\n1 2"
     assert pairs(gzip.compress(data)) == [*wanted, [1, 2]]
@@ -468,7 +468,7 @@ def test_blocks_join_in_order(monkeypatch: pytest.MonkeyPatch, block: int) -> No
 
 
 def test_wide_labels_in_a_late_block(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_text_chunks, "BLOCK_BYTES", 64)
+    monkeypatch.setattr(text, "BLOCK_BYTES", 64)
     data, wanted = random_pairs(200, 1000)
     found = read(data + b"99999999999 1\n" + data)
     assert found.pairs.dtype == np.uint64
@@ -595,15 +595,15 @@ def test_written_names_come_back(wanted: list[tuple[str, str]]) -> None:
 def test_small_files_do_not_wait_for_the_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.undo()
     monkeypatch.setattr(_text_kernel.parse_range, "_loaded", {})
-    assert text._choose_parser(_fields.KERNEL_BYTES - 1) is _text_arrays.parse_range
+    assert text._choose_parser(text.KERNEL_BYTES - 1) is _text_arrays.parse_range
     wanted = _text_arrays.parse_range if JIT_DISABLED else _text_kernel.parse_range
-    assert text._choose_parser(_fields.KERNEL_BYTES) is wanted
+    assert text._choose_parser(text.KERNEL_BYTES) is wanted
 
 
 def test_large_files_are_worth_the_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.undo()
     monkeypatch.setattr(text, "JIT_DISABLED", False)
-    assert text._choose_parser(_fields.KERNEL_BYTES) is _text_kernel.parse_range
+    assert text._choose_parser(text.KERNEL_BYTES) is _text_kernel.parse_range
 
 
 @pytest.mark.parametrize(

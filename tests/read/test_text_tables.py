@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import wedgewise as ww
 from wedgewise.machine.jit import JIT_DISABLED
-from wedgewise.read import _fields, _text_arrays, _text_chunks, _text_kernel, read_edges, text
+from wedgewise.read import _fields, _text_arrays, _text_kernel, read_edges, text
 from wedgewise.read.columns import ColumnChoice
 from wedgewise.stages import EdgeList
 
@@ -360,8 +360,8 @@ def text_table(count: int, distinct: int) -> tuple[bytes, list[tuple[str, str]]]
 @pytest.mark.parametrize("chunk", [40, 200, 10_000])
 def test_numbers_do_not_depend_on_threads_and_chunks(threads: int, chunk: int, monkeypatch: pytest.MonkeyPatch) -> None:
     data, wanted = text_table(120, 37)
-    monkeypatch.setattr(_text_chunks, "CHUNK_BYTES", chunk)
-    monkeypatch.setattr(_text_chunks, "BLOCK_BYTES", 3 * chunk)
+    monkeypatch.setattr(text, "CHUNK_BYTES", chunk)
+    monkeypatch.setattr(text, "BLOCK_BYTES", 3 * chunk)
     found = read(data, threads=threads)
     assert found.names is not None
     assert list(found.names) == list(dict.fromkeys(label for pair in wanted for label in pair))
@@ -370,13 +370,13 @@ def test_numbers_do_not_depend_on_threads_and_chunks(threads: int, chunk: int, m
 
 
 def test_wide_numbers_in_some_chunks_only(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_text_chunks, "CHUNK_BYTES", 20)
+    monkeypatch.setattr(text, "CHUNK_BYTES", 20)
     wanted = [(1, 2), (3, 2**32 - 1), (2**32, 4), (5, 6), (7, 2**63 - 1), (8, 9)]
     assert rows(read(b"note,u,v\n" + b"".join(b"none,%d,%d\n" % pair for pair in wanted))) == wanted
 
 
 def test_the_first_fault_is_the_one_that_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_text_chunks, "CHUNK_BYTES", 50)
+    monkeypatch.setattr(text, "CHUNK_BYTES", 50)
     data, _ = text_table(60, 9)
     lines = data.split(b"\n")
     lines[40] = b"only one"
@@ -386,7 +386,7 @@ def test_the_first_fault_is_the_one_that_is_named(monkeypatch: pytest.MonkeyPatc
 
 
 def test_too_many_names(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_text_chunks, "CHUNK_BYTES", 20)
+    monkeypatch.setattr(text, "CHUNK_BYTES", 20)
     data = b"a,b\n# no row\nb,a\na,b\nb,c\nc,d\n"
     with pytest.raises(ww.errors.LimitError, match=re.escape("<stream>:5: vertices 3 over the limit of 2")):
         read_edges(io.BytesIO(data), threads=2, limits=ww.Limits(vertices=2))

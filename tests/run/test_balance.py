@@ -32,7 +32,7 @@ from wedgewise.run.balance import (
     share_of_list,
 )
 from wedgewise.stages.blocks import Hashed, Rectilinear, Task
-from wedgewise.stages.tasks import ESTIMATORS, Counts, density, estimates, heaviest_first, tasks_of
+from wedgewise.stages.tasks import ESTIMATORS, Counts, estimates, heaviest_first, tasks_of
 from wedgewise.store.build import write_store
 from wedgewise.store.open import open_store
 
@@ -94,19 +94,6 @@ def test_the_heaviest_tasks_come_first(by: str) -> None:
 def test_no_tasks_have_no_estimates() -> None:
     assert estimates(COUNTS, []).tolist() == []
     assert heaviest_first(COUNTS, []) == ()
-
-
-def test_density_is_arcs_per_entry() -> None:
-    graph = oriented(generate.complete(6).pairs(), 6)
-    blocks = blocks_of(graph, Rectilinear(np.array([0, 2, 6, 6]))).blocks
-    assert {pair: density(block) for pair, block in blocks.items()} == {
-        (0, 0): 0.25,
-        (0, 1): 1,
-        (0, 2): 0,
-        (1, 1): 6 / 16,
-        (1, 2): 0,
-        (2, 2): 0,
-    }
 
 
 def test_balance_by_hand() -> None:

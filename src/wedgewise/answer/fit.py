@@ -150,7 +150,7 @@ def _pairs_by_beginning(source: GraphFile, size: int, request: Request) -> tuple
     That is a block that is parsed, and one that waits. A compressed file has at most a pair per byte, which is said
     within a limit.
     """
-    from wedgewise.read._text_chunks import BLOCK_BYTES
+    from wedgewise.read.text import BLOCK_BYTES
     from wedgewise.store.read_pairs import expected_pairs
 
     try:

@@ -21,7 +21,7 @@ from wedgewise.generate import kronecker
 from wedgewise.graph import Graph
 from wedgewise.machine import gpu, hardware, jit
 from wedgewise.prepare.orient import ORDERS
-from wedgewise.read._fields import KERNEL_BYTES
+from wedgewise.read.text import KERNEL_BYTES
 from wedgewise.report.objects import Object
 from wedgewise.report.text import bytes_text, facts_text
 from wedgewise.stages.label_table import LabelTable

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from wedgewise.errors import InputError
 from wedgewise.machine.gpu import find_device
-from wedgewise.read.objects.device_arrays import device_view, lies_on_cuda
+from wedgewise.read.objects.arrays import device_view, lies_on_cuda
 from wedgewise.read.objects.foreign import as_array
 
 if TYPE_CHECKING:

@@ -24,7 +24,7 @@ from wedgewise.answer_types import GeneralizedDegree
 from wedgewise.errors import InputError
 from wedgewise.graph import Graph
 from wedgewise.interop.graphs import networkx_from_edges
-from wedgewise.read.objects.networkx_graphs import edges_from_networkx
+from wedgewise.read.objects.graphs import edges_from_networkx
 from wedgewise.stages import EdgeList
 
 NAME = "wedgewise"

@@ -4,8 +4,9 @@
         edge_list = read_edges(path, receiver=arriving)
         pairs = arriving.finish()
 
-`Arriving` is what `wedgewise.read.pieces.Receiver` describes, on a device. A text file takes 8 bytes of device memory
-per line (16 where a label needs 64 bits), comments included.
+Text of integer labels comes chunk by chunk, compressed or not: ``begin``, ``put`` for every part in any order, ``end``.
+All other formats come whole, by ``take``, when they have been checked. A text file takes 8 bytes of device memory per
+line (16 where a label needs 64 bits), comments included.
 """
 
 from __future__ import annotations

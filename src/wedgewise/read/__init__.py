@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from importlib import import_module
@@ -18,12 +18,26 @@ from wedgewise.stages import EdgeList
 from wedgewise.stages.limits import Limits, checked_limits
 
 if TYPE_CHECKING:
+    from wedgewise.machine.arriving import Arriving
     from wedgewise.read.content import Content
-    from wedgewise.read.pieces import PairPieces, Receiver
+    from wedgewise.read.pieces import PairPieces
 
 __all__ = ["FORMATS", "LABELS", "read_edges"]
 
 LABELS = ("auto", "int", "text")
+LINES, TABLE, INTEGERS = range(3)  # what a format holds: text with a header or without, named columns, integers alone
+FORMATS = {  # the module in this package, its function (Content, ReadOptions) -> PairPieces, and what the format holds
+    "text": ("text", "pieces_of_text", LINES),
+    "mtx": ("matrix_market", "pieces_of_matrix_market", INTEGERS),
+    "metis": ("metis", "pieces_of_metis", INTEGERS),
+    "npy": ("numpy_files", "pieces_of_npy", INTEGERS),
+    "npz": ("numpy_files", "pieces_of_npz", INTEGERS),
+    "bel": ("pairs_file", "pieces_of_bel", INTEGERS),
+    "bel32": ("pairs_file", "pieces_of_bel32", INTEGERS),
+    "bel64": ("pairs_file", "pieces_of_bel64", INTEGERS),
+    "parquet": ("arrow", "pieces_of_parquet", TABLE),
+    "arrow": ("arrow", "pieces_of_arrow", TABLE),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,76 +52,18 @@ class TableReading:
 class ReadOptions:
     """How to read, whatever the format; `whole` where all pairs will be in memory anyway.
 
-    ``in_table`` takes the place of `labels` and `columns` where the format is a table.
+    ``in_table`` takes the place of `labels` and `columns` where the format is text or a table.
     """
 
     labels: str
     columns: ColumnChoice
     limits: Limits
     threads: int
-    receiver: Receiver | None = None
+    receiver: Arriving | None = None
     whole: bool = False
     in_table: TableReading | None = None
 
-    def of_table(self) -> ReadOptions:
-        """The same for a table."""
-        if self.in_table is None:
-            return self
-        return replace(self, labels=self.in_table.labels, columns=self.in_table.columns)
 
-
-Reader = Callable[["Content", ReadOptions], "PairPieces"]
-
-
-def _text(content: Content, options: ReadOptions) -> PairPieces:
-    return _load("text", "pieces_of_text")(content, options.of_table())
-
-
-def _table(module: str, reader: str) -> Reader:
-    """A reader of tables, whose columns may hold integers or text."""
-
-    def read(content: Content, options: ReadOptions) -> PairPieces:
-        options = options.of_table()
-        options.columns.check_header_unused(content.name)
-        return _load(module, reader)(content, options.limits, options.labels, options.columns)
-
-    return read
-
-
-def _integers(module: str, reader: str, *, can_be_whole: bool = False) -> Reader:
-    """A reader of a format that holds integers and nothing else; some read all of it at once where that is wanted."""
-
-    def read(content: Content, options: ReadOptions) -> PairPieces:
-        if options.labels == "text":
-            raise InputError(f'{content.name}: labels="text" where the format holds integers; leave labels out')
-        options.columns.check_unused(content.name, "the format has no columns to choose from")
-        whole = (options.whole,) if can_be_whole else ()
-        return _load(module, reader)(content, options.limits, *whole)
-
-    return read
-
-
-def _load(module: str, reader: str) -> Callable[..., PairPieces]:
-    """A reader of this package: its module is imported when the first file of its format is read."""
-    found: Callable[..., PairPieces] = getattr(import_module(f"{__name__}.{module}"), reader)
-    return found
-
-
-FORMATS: dict[str, Reader] = {
-    "text": _text,
-    "mtx": _integers("matrix_market", "pieces_of_matrix_market"),
-    "metis": _integers("metis", "pieces_of_metis"),
-    "npy": _integers("numpy_files", "pieces_of_npy", can_be_whole=True),
-    "npz": _integers("numpy_files", "pieces_of_npz"),
-    "bel": _integers("pairs_file", "pieces_of_bel", can_be_whole=True),
-    "bel32": _integers("pairs_file", "pieces_of_bel32", can_be_whole=True),
-    "bel64": _integers("pairs_file", "pieces_of_bel64", can_be_whole=True),
-    "parquet": _table("arrow", "pieces_of_parquet"),
-    "arrow": _table("arrow", "pieces_of_arrow"),
-}
-
-
-@memory_for("read")
 def read_edges(
     source: str | os.PathLike[str] | BinaryIO,
     *,
@@ -116,8 +72,7 @@ def read_edges(
     columns: ColumnChoice = ANY_COLUMNS,
     limits: Limits | None = None,
     threads: int | None = None,
-    receiver: Receiver | None = None,
-    in_table: TableReading | None = None,
+    receiver: Arriving | None = None,
 ) -> EdgeList:
     """Read the pairs of a file of any known format, plain or compressed.
 
@@ -131,8 +86,7 @@ def read_edges(
     limits : caps on what is read; `wedgewise.stages.limits.Limits` has the defaults
     threads : threads that parse text; by default all that this process may use
     receiver : gets the same pairs, parts of them while later ones are still being parsed where the format allows
-        (see `wedgewise.read.pieces`)
-    in_table : what takes the place of `labels` and `columns` where the file turns out to be text or a table
+        (see `wedgewise.machine.arriving`)
 
     Raises
     ------
@@ -151,16 +105,22 @@ def read_edges(
     >>> read_edges(io.BytesIO(b"0 1\\n1 2\\n")).pairs.tolist()
     [[0, 1], [1, 2]]
     """
+    check_names(format, labels)
+    options = ReadOptions(labels, columns, checked_limits(limits), granted_threads(threads), receiver, whole=True)
+    return edges_of_file(source, format, options)
+
+
+@memory_for("read")
+def edges_of_file(source: str | os.PathLike[str] | BinaryIO, format: str | None, options: ReadOptions) -> EdgeList:
+    """All pairs of a file; a receiver to which no part was announced takes them at the end."""
+    from wedgewise.read.content import open_content
     from wedgewise.read.pieces import edges_of_pieces
 
-    check_names(format, labels)
-    limits = checked_limits(limits)
-    options = ReadOptions(labels, columns, limits, granted_threads(threads), receiver, whole=True, in_table=in_table)
-    with open_pairs(source, format, options) as pieces:
-        edge_list = edges_of_pieces(pieces, limits)
-        if receiver is not None and not receiver.begun:
-            receiver.take(edge_list.pairs)
-        return edge_list
+    with open_content(source, options.limits, format=format, threads=options.threads) as content:
+        edge_list = edges_of_pieces(_pieces_of(content, format, options), options.limits)
+    if options.receiver is not None and not options.receiver.begun:
+        options.receiver.take(edge_list.pairs)
+    return edge_list
 
 
 @contextmanager
@@ -169,10 +129,26 @@ def open_pairs(
 ) -> Iterator[PairPieces]:
     """The pairs of a file in pieces; the file is closed behind the block."""
     from wedgewise.read.content import open_content
-    from wedgewise.read.sniff import sniff
 
     with open_content(source, options.limits, format=format, threads=options.threads) as content:
-        yield FORMATS[format or sniff(content)](content, options)
+        yield _pieces_of(content, format, options)
+
+
+def _pieces_of(content: Content, format: str | None, options: ReadOptions) -> PairPieces:
+    """Refuse what the format cannot answer, and load its reader: the first file of a format imports its module."""
+    from wedgewise.read.sniff import sniff
+
+    module, reader, holds = FORMATS[format or sniff(content)]
+    if holds == INTEGERS:
+        if options.labels == "text":
+            raise InputError(f'{content.name}: labels="text" where the format holds integers; leave labels out')
+        options.columns.check_unused(content.name, "the format has no columns to choose from")
+    elif options.in_table is not None:
+        options = replace(options, labels=options.in_table.labels, columns=options.in_table.columns)
+    if holds == TABLE:
+        options.columns.check_header_unused(content.name)
+    found: PairPieces = getattr(import_module(f"{__name__}.{module}"), reader)(content, options)
+    return found
 
 
 def check_names(format: str | None, labels: str) -> None:

@@ -43,7 +43,10 @@ class ArrowSource:
     Attributes
     ----------
     schema : of the table
+    rows : of the table; a file does not say
     """
+
+    rows = None
 
     def __init__(self, file: BinaryIO, name: str, limits: Limits) -> None:
         self._file, self._name, self._limits = file, name, limits
@@ -126,9 +129,7 @@ class ArrowSource:
         """The bytes that a compressed buffer expands to; −1 says that it was left as it is."""
         if length < LENGTH_BYTES:
             return 0
-        self._file.seek(begin)
-        (expanded,) = struct.unpack("<q", self._read(LENGTH_BYTES))
-        return 0 if expanded == -1 else max(0, expanded)
+        return max(0, int.from_bytes(self._read(begin, LENGTH_BYTES), "little", signed=True))
 
     def _message(self, at: int) -> Message | None:
         """The message at a position; None at the end of a stream."""
@@ -140,9 +141,8 @@ class ArrowSource:
             return None
         if size < 0 or at + prefix + size > self._size:
             raise self._damaged(f"a message of {size:,} bytes at byte {at:,}")
-        self._file.seek(at + prefix)
         try:
-            message = _parsed(self._read(size), at + prefix + size)
+            message = _parsed(self._read(at + prefix, size), at + prefix + size)
         except (struct.error, IndexError):
             raise self._damaged(f"a message that cannot be read at byte {at:,}") from None
         if not 0 <= message.body_bytes <= self._size - message.body:
@@ -151,19 +151,20 @@ class ArrowSource:
 
     def _blocks(self) -> tuple[list[int], list[int]]:
         """Where the dictionaries and the batches of a file begin."""
-        self._file.seek(max(0, self._size - END_BYTES))
-        size = int.from_bytes(self._read(4), "little", signed=True)
+        size = int.from_bytes(self._read(max(0, self._size - END_BYTES), 4), "little", signed=True)
         if not 0 < size <= self._size - END_BYTES:
             raise self._damaged("no footer")
         self._limits.check_memory(4 * size, path=self._name)
-        self._file.seek(self._size - END_BYTES - size)
         try:
-            footer = _Table.root(self._read(size))
-            return footer.block_offsets(2), footer.block_offsets(3)
+            footer = _Table.root(self._read(self._size - END_BYTES - size, size))
+            lists = [footer.structs(field, "<q", BLOCK_BYTES) for field in (2, 3)]
+            dictionaries, batches = ([offset for (offset,) in blocks] for blocks in lists)
+            return dictionaries, batches
         except (struct.error, IndexError):
             raise self._damaged("a footer that cannot be read") from None
 
-    def _read(self, size: int) -> bytes:
+    def _read(self, at: int, size: int) -> bytes:
+        self._file.seek(at)
         text = self._file.read(size)
         if len(text) < size:
             raise self._damaged("ends too early")
@@ -239,10 +240,6 @@ class _Table:
         vector = position + _unpacked("<I", self.text, position)
         for number in range(_unpacked("<I", self.text, vector)):
             yield struct.unpack_from(form, self.text, vector + 4 + number * size)
-
-    def block_offsets(self, field: int) -> list[int]:
-        """Where the messages begin that a footer lists."""
-        return [offset for (offset,) in self.structs(field, "<q", BLOCK_BYTES)]
 
 
 def _unpacked(form: str, text: bytes, at: int) -> int:

@@ -14,8 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from wedgewise.read.checks import finite_weights, interleave, kept_type
-from wedgewise.read.pieces import Piece
+from wedgewise.read.pieces import Piece, finite_weights, interleave
 from wedgewise.stages.label_table import LabelTable
 from wedgewise.stages.labels import TextLabels
 from wedgewise.stages.limits import Limits
@@ -57,20 +56,13 @@ def _text_bytes(column: Any) -> int:
     from pyarrow import types
 
     if types.is_string(column.type) or types.is_large_string(column.type):
-        offsets = _offsets(column)
+        dtype = np.dtype(np.int32 if types.is_string(column.type) else np.int64)
+        offsets = np.frombuffer(column.buffers()[1], dtype, len(column) + 1, column.offset * dtype.itemsize)
         return int(offsets[-1] - offsets[0])
     if types.is_string_view(column.type) and len(column):
         lengths = np.frombuffer(column.buffers()[1], np.int32)[:: VIEW_BYTES // 4]
         return int(lengths[column.offset : column.offset + len(column)].sum(dtype=np.int64))
     return 0
-
-
-def _offsets(column: Any) -> NDArray[Any]:
-    """Where the strings of a column of a row or more begin and end."""
-    from pyarrow import types
-
-    dtype = np.dtype(np.int32 if types.is_string(column.type) else np.int64)
-    return np.frombuffer(column.buffers()[1], dtype, len(column) + 1, column.offset * dtype.itemsize)
 
 
 def plain_type(kind: Any) -> Any:
@@ -185,11 +177,6 @@ class GrowingWeights:
         return finite_weights(self._held, self._name)
 
 
-def integer_pairs(sources: Any, targets: Any) -> Piece:
-    """Integer labels as they stand, of a type that holds both columns."""
-    return kept_type(interleave(numbers(sources), numbers(targets)))
-
-
 @dataclass(slots=True)
 class _Dictionary:
     """Values that codes refer to, as labels, and the number of each that has one."""
@@ -200,17 +187,13 @@ class _Dictionary:
 
 
 class TextPairs:
-    """Numbers text labels by first appearance, reading row by row, source before target."""
+    """Numbers text labels by first appearance in a `table`, reading row by row, source before target."""
 
     def __init__(self, limits: Limits, name: str) -> None:
         self._limits, self._name = limits, name
         self._ask_for = partial(limits.check_memory, path=name)
-        self._table = LabelTable(ask=self._ask_for)
+        self.table = LabelTable(ask=self._ask_for)
         self._dictionaries: list[_Dictionary | None] = [None, None]
-
-    def labels(self) -> TextLabels:
-        """All labels by their numbers."""
-        return self._table.labels()
 
     def pairs(self, sources: Any, targets: Any) -> Piece:
         """The numbers of both ends of some rows."""
@@ -267,8 +250,8 @@ class TextPairs:
             lengths[here] = np.diff(text.offsets)
             before += int(text.offsets[-1] - text.offsets[0])
         joined = np.concatenate([text.data[text.offsets[0] : text.offsets[-1]] for text in texts])
-        found = self._table.number(joined, begins, lengths)
-        self._limits.check("vertices", len(self._table), path=self._name)
+        found = self.table.number(joined, begins, lengths)
+        self._limits.check("vertices", len(self.table), path=self._name)
         return found
 
 

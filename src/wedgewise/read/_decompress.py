@@ -13,7 +13,7 @@ import re
 import sys
 import zlib
 from collections.abc import Callable, Iterator
-from typing import Any, Protocol
+from typing import Any
 
 from wedgewise.errors import FormatError, MemoryLimitError, MissingDependencyError
 from wedgewise.stages.limits import DEFAULT_LIMITS, Limits
@@ -22,39 +22,16 @@ PIECE_BYTES = 2**20
 _INPUT_BYTES = 2**18
 _ZSTD_INPUT_BYTES = 2**9  # zstandard cannot bound its output; 128 blocks of 128 KiB fit into these
 
-SIGNATURES = {
-    "gz": re.compile(rb"\x1f\x8b\x08[\x00-\x1f]"),
-    "bz2": re.compile(rb"BZh[1-9](?:1AY&SY|\x17rE8P\x90)"),
-    "xz": re.compile(rb"\xfd7zXZ\x00\x00[\x00-\x0f]"),
-    "zst": re.compile(rb"\x28\xb5\x2f\xfd"),
-}
+SIGNATURE = re.compile(
+    rb"(?P<gz>\x1f\x8b\x08[\x00-\x1f])|(?P<bz2>BZh[1-9](?:1AY&SY|\x17rE8P\x90))"
+    rb"|(?P<xz>\xfd7zXZ\x00\x00[\x00-\x0f])|(?P<zst>\x28\xb5\x2f\xfd)"
+)
 MAGIC_BYTES = 10  # of the longest signature
 START_BYTES = 512  # that show whether pairs merely begin like a compressed file
-_PADDED = ("gz", "xz")
 _TOO_MUCH_MEMORY = ("Memory usage limit", "too much memory")  # in the words of liblzma and libzstd
 _LARGEST_ZSTD_WINDOW = 2**27  # that libzstd takes unasked
 
 Read = Callable[[int], bytes]
-
-
-class _Member(Protocol):
-    """One compressed member: the interface of `bz2.BZ2Decompressor`."""
-
-    @property
-    def eof(self) -> bool: ...
-
-    @property
-    def needs_input(self) -> bool: ...
-
-    @property
-    def unused_data(self) -> bytes: ...
-
-    def decompress(self, data: bytes, max_length: int = -1) -> bytes: ...
-
-
-def compression_of(start: bytes) -> str | None:
-    """The compression that a file with these first bytes has."""
-    return next((name for name, signature in SIGNATURES.items() if signature.match(start)), None)
 
 
 def really_is(compression: str, start: bytes) -> bool:
@@ -70,6 +47,7 @@ def decompress(read: Read, compression: str, path: str, limits: Limits) -> Itera
     """The decompressed bytes of all members, in pieces; `read` gives compressed ones, none at the end."""
     new_member = _member_maker(compression, limits)
     input_bytes = _ZSTD_INPUT_BYTES if compression == "zst" else _INPUT_BYTES
+    padding = b"\0" if compression in ("gz", "xz") else b""  # between members
     data = read(input_bytes)
     while data:
         member = new_member()
@@ -82,39 +60,24 @@ def decompress(read: Read, compression: str, path: str, limits: Limits) -> Itera
             data = b""
             if piece:
                 yield piece
-        data = _after_padding(member.unused_data, read, compression)
+        data = member.unused_data.lstrip(padding)
+        while not data and (more := read(input_bytes)):
+            data = more.lstrip(padding)
 
 
-def _next_piece(member: _Member, data: bytes, compression: str, path: str) -> bytes:
-    errors: tuple[type[Exception], ...] = (
-        OSError,
-        EOFError,
-        ValueError,
-        zlib.error,
-        lzma.LZMAError,
-        *_zstd_errors(compression),
-    )
+def _next_piece(member: Any, data: bytes, compression: str, path: str) -> bytes:
     try:
-        return member.decompress(data, PIECE_BYTES)
-    except errors as error:
+        piece: bytes = member.decompress(data, PIECE_BYTES)
+        return piece
+    except MemoryError:
+        raise
+    except Exception as error:  # every library has errors of its own
         if any(words in str(error) for words in _TOO_MUCH_MEMORY):
             raise MemoryLimitError(
                 f"{path}: the {compression} stream asks for more memory to decompress it than there is; raise the "
                 "limit, or compress it again with a smaller window"
             ) from error
         raise _broken(compression, f"is corrupt ({error})", path) from error
-
-
-def _after_padding(data: bytes, read: Read, compression: str) -> bytes:
-    """The start of the next member, zeros between members left out where the format has them."""
-    while True:
-        if compression in _PADDED:
-            data = data.lstrip(b"\0")
-        if data:
-            return data
-        data = read(_INPUT_BYTES)
-        if not data:
-            return b""
 
 
 def _broken(compression: str, how: str, path: str) -> FormatError:
@@ -166,7 +129,8 @@ class _ZstMember:
         return bytes(self._inner.unused_data)
 
 
-def _member_maker(compression: str, limits: Limits) -> Callable[[], _Member]:
+def _member_maker(compression: str, limits: Limits) -> Callable[[], Any]:
+    """What makes decompressors of one member each, which have the interface of `bz2.BZ2Decompressor`."""
     if compression == "gz":
         return _GzMember
     if compression == "bz2":
@@ -176,7 +140,7 @@ def _member_maker(compression: str, limits: Limits) -> Callable[[], _Member]:
     return _zstd_maker(limits)
 
 
-def _zstd_maker(limits: Limits) -> Callable[[], _Member]:
+def _zstd_maker(limits: Limits) -> Callable[[], Any]:
     """Half of what is left may be a window: it is held beside the pieces that are made of it."""
     window = min(_LARGEST_ZSTD_WINDOW, max(2**10, limits.memory_left() // 2))
     if sys.version_info >= (3, 14):
@@ -191,15 +155,3 @@ def _zstd_maker(limits: Limits) -> Callable[[], _Member]:
             "zst files need the package zstandard: pip install 'wedgewise[zstd]'", name="zstandard"
         ) from error
     return lambda: _ZstMember(zstandard.ZstdDecompressor(max_window_size=window).decompressobj())
-
-
-def _zstd_errors(compression: str) -> tuple[type[Exception], ...]:
-    if compression != "zst":
-        return ()
-    if sys.version_info >= (3, 14):
-        from compression import zstd
-
-        return (zstd.ZstdError,)
-    import zstandard
-
-    return (zstandard.ZstdError,)

@@ -19,28 +19,26 @@ from numpy.typing import NDArray
 
 from wedgewise.machine.jit import JIT_DISABLED, kernel_view
 from wedgewise.machine.threads import run_tasks
-from wedgewise.read import ReadOptions, _field_kernel, _text_chunks
+from wedgewise.read import ReadOptions, _field_kernel
+from wedgewise.read import text as text_files
 from wedgewise.read._byte_pieces import Bytes
-from wedgewise.read._text_chunks import cut_at_newlines, lines_in, lines_of_chunks
 from wedgewise.read._text_kernel import PARSED
 from wedgewise.read._text_layout import Layout
 from wedgewise.read._text_lines import (
     Fault,
     Row,
     begins_like_comment,
-    check_length,
     inspect_integers,
     inspect_text,
     label_value,
     weight_value,
 )
 from wedgewise.read.pieces import GrowingPairs
+from wedgewise.read.text import KERNEL_BYTES, MAX_NARROW, cut_at_newlines, lines_of_chunks
 from wedgewise.stages.label_table import LabelTable
 from wedgewise.stages.labels import TextLabels
 from wedgewise.stages.limits import MAX_LABEL
 
-KERNEL_BYTES = 2 * 2**20
-MAX_NARROW = 2**32 - 1
 LINE_BYTES = 52  # where the fields of a line are, and what becomes of them
 
 
@@ -77,8 +75,10 @@ class FieldReader:
 
     Attributes
     ----------
+    held : the ends of the rows since somebody took them, shape (k, 2)
     width : the most columns that a row had so far
     comments : how many lines were comments
+    first_two : how often the first two text labels occurred
 
     Notes
     -----
@@ -87,18 +87,17 @@ class FieldReader:
     """
 
     def __init__(self, path: str, layout: Layout, options: ReadOptions, expected_pairs: int | None) -> None:
-        self.width = self.comments = 0
-        self._path, self._layout = path, layout
+        self.width = self.comments = self.first_two = 0
+        self.held = GrowingPairs(options.limits, path, expected_pairs=expected_pairs)
+        self._path, self._layout, self._lines = path, layout, layout.lines_before
         self._limits, self._threads = options.limits, options.threads
-        self._lines = layout.lines_before
         self._table = LabelTable(ask=partial(options.limits.check_memory, path=path))
-        self._pairs = GrowingPairs(options.limits, path, expected_pairs=expected_pairs)
         self._weights: list[NDArray[np.float64]] = []
 
     def add_lines(self, text: Bytes) -> None:
         """Take in whole lines; raise at the first faulty one."""
         text = kernel_view(text)
-        cuts = cut_at_newlines(text, _text_chunks.CHUNK_BYTES, self._limits.line_bytes)
+        cuts = cut_at_newlines(text, text_files.CHUNK_BYTES, self._limits.line_bytes)
         takes_kernels = _takes_kernels(len(text))
         for first in range(0, len(cuts) - 1, self._threads):
             self._add_chunks(text, cuts[first : first + self._threads + 1], takes_kernels)
@@ -116,10 +115,6 @@ class FieldReader:
             if chunk is None or not self._add(chunk, piece):
                 self._add(self._inspect(piece), piece)
             self._lines += lines[number]
-
-    def pairs(self) -> NDArray[Any]:
-        """The ends of all rows since the last call, shape (k, 2); the reader gives up its own copy."""
-        return self._pairs.array()
 
     @property
     def weights(self) -> NDArray[np.float64] | None:
@@ -192,8 +187,8 @@ class FieldReader:
     def _inspected(self, chunk: Bytes) -> Iterator[tuple[int, bytes, Row | None]]:
         """The lines of a chunk with their numbers in the file, and the row of each, None for a comment or a blank."""
         inspect, form = inspect_integers if self._layout.kind == "int" else inspect_text, self._layout.form
-        for number, line in enumerate(lines_in(chunk), start=self._lines + 1):
-            check_length(len(line), self._limits, self._path, number)
+        for number, line in enumerate(chunk.tobytes().removesuffix(b"\n").split(b"\n"), start=self._lines + 1):
+            self._limits.check("line_bytes", len(line), path=f"{self._path}:{number}")
             row = inspect(line, form)
             if isinstance(row, Fault):
                 row.raise_at(self._path, number)
@@ -207,7 +202,9 @@ class FieldReader:
             return False
         if len(self._table) > self._limits.vertices:
             self._refuse_names(ends, text)
-        self._pairs.add(ends.reshape(-1, 2))
+        self.held.add(ends.reshape(-1, 2))
+        if self._layout.kind == "text":
+            self.first_two += int(np.count_nonzero(ends < 2))
         if chunk.weights is not None:
             self._weights.append(chunk.weights)
         self.width = max(self.width, chunk.width)

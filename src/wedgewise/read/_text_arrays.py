@@ -7,7 +7,6 @@ and then the end or a separator, are found and folded all at once; any other lin
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -24,21 +23,10 @@ from wedgewise.read._text_lines import (
     label_value,
 )
 
+Positions = NDArray[np.int64]
+
 _TAB, _NEWLINE, _RETURN, _QUOTE, _BRACE = 9, 10, 13, 34, 123
 _MOST_DIGITS = 18
-
-
-@dataclass(frozen=True, slots=True)
-class _Shape:
-    """Per line: where it starts and ends, where its first two runs of digits end, whether that is all of
-    it."""
-
-    begins: NDArray[np.int64]
-    ends: NDArray[np.int64]
-    first_ends: NDArray[np.int64]
-    second_ends: NDArray[np.int64]
-    usual: NDArray[np.bool_]
-    columns: int
 
 
 def parse_range(
@@ -58,22 +46,21 @@ def parse_range(
     if span[-1] != _NEWLINE:
         span = np.append(span, np.uint8(_NEWLINE))
     form = RowFormat(bytes([int(delimiter)]), width=int(width))
-    shape = _find_shape(span, form, int(line_limit))
-    has_pair = shape.usual.copy()
+    begins, first_ends, second_ends, ends, usual, columns = _find_shape(span, form, int(line_limit))
+    has_pair = usual.copy()
     labels = np.zeros((len(has_pair), 2), dtype=np.uint64)
-    labels[has_pair, 0] = _fold(span, shape.begins[has_pair], shape.first_ends[has_pair])
-    labels[has_pair, 1] = _fold(span, shape.first_ends[has_pair] + 1, shape.second_ends[has_pair])
-    status, stop, columns, comments = 0, len(has_pair), shape.columns, 0
-    for number in np.flatnonzero(~shape.usual).tolist():
-        line = span[shape.begins[number] : shape.ends[number]].tobytes()
+    digits_begin, digits_end = np.stack((begins, first_ends + 1), 1), np.stack((first_ends, second_ends), 1)
+    labels[has_pair] = _fold(span, digits_begin[has_pair], digits_end[has_pair])
+    status, stop, comments = 0, len(has_pair), 0
+    for number in np.flatnonzero(~usual).tolist():
+        line = span[begins[number] : ends[number]].tobytes()
         row = inspect_integers(line, form)
         if isinstance(row, Fault) or len(line) > line_limit:
             status, stop = 2, number
             break
         if isinstance(row, Row):
             has_pair[number] = True
-            labels[number, 0] = label_value(row.source)
-            labels[number, 1] = label_value(row.target)
+            labels[number] = label_value(row.source), label_value(row.target)
             columns = max(columns, row.width - 2)
         else:
             comments += begins_like_comment(line)
@@ -82,12 +69,18 @@ def parse_range(
         status, stop = 1, int(too_large[0])
     found = labels[:stop][has_pair[:stop]]
     out[: found.size] = found.reshape(-1)
-    position = int(end) if status == 0 else int(begin) + int(shape.begins[stop])
+    position = int(end) if status == 0 else int(begin) + int(begins[stop])
     return status, position, len(found), columns, comments
 
 
-def _find_shape(span: NDArray[np.uint8], form: RowFormat, line_limit: int) -> _Shape:
-    """Cut the lines of `span`, which ends with a newline, at the bytes that are no digits."""
+def _find_shape(
+    span: NDArray[np.uint8], form: RowFormat, line_limit: int
+) -> tuple[Positions, Positions, Positions, Positions, NDArray[np.bool_], int]:
+    """Cut the lines of `span`, which ends with a newline, at the bytes that are no digits.
+
+    Per line: where it starts, where its first two runs of digits end, where it ends, and whether that is all of it; the
+    most columns that follow in such lines.
+    """
     delimiter = form.delimiter[0]
     others = np.flatnonzero((span - np.uint8(48)) > 9)
     bytes_there = span[others]
@@ -98,29 +91,24 @@ def _find_shape(span: NDArray[np.uint8], form: RowFormat, line_limit: int) -> _S
     two = np.minimum(one + 1, len(others) - 1)
     first_ends, second_ends = others[one], others[two]
     first_digits, second_digits = first_ends - begins, second_ends - first_ends - 1
+    separates = np.zeros(256, np.bool_)
+    separates[[delimiter, _TAB if delimiter == BLANK[0] else delimiter]] = True
     decides = ((bytes_there == _RETURN) | (bytes_there == _QUOTE)).any()  # about the rest of a line
-    has_columns = _separates(bytes_there[two], delimiter) & ~decides
-    usual = _separates(bytes_there[one], delimiter)
+    has_columns = separates[bytes_there[two]] & ~decides
+    usual = separates[bytes_there[one]]
     usual &= has_columns | (second_ends == ends) | ((bytes_there[two] == _RETURN) & (second_ends + 1 == ends))
     usual &= (first_digits > 0) & (first_digits <= _MOST_DIGITS)
     usual &= (second_digits > 0) & (second_digits <= _MOST_DIGITS)
     usual &= ends - begins <= line_limit
-    columns = _count_columns(span, second_ends, np.where(has_columns, ends, second_ends), delimiter)
+    columns = np.zeros(len(ends), np.int64)
+    if has_columns.any():
+        columns = _count_columns(span, second_ends, np.where(has_columns, ends, second_ends), delimiter)
     if form.width:
         usual &= columns + 2 == form.width
-    return _Shape(begins, ends, first_ends, second_ends, usual, int(columns[usual].max(initial=0)))
+    return begins, first_ends, second_ends, ends, usual, int(columns[usual].max(initial=0))
 
 
-def _separates(bytes_there: NDArray[np.uint8], delimiter: int) -> NDArray[np.bool_]:
-    """Whether a byte ends a label: the delimiter, or a tab where it is a blank."""
-    also = _TAB if delimiter == BLANK[0] else delimiter
-    found: NDArray[np.bool_] = (bytes_there == delimiter) | (bytes_there == also)
-    return found
-
-
-def _count_columns(
-    span: NDArray[np.uint8], begins: NDArray[np.int64], ends: NDArray[np.int64], delimiter: int
-) -> NDArray[np.int64]:
+def _count_columns(span: NDArray[np.uint8], begins: Positions, ends: Positions, delimiter: int) -> Positions:
     """The columns in each of the ranges that are not empty: these start with a separator."""
     if delimiter == BLANK[0]:
         blank = np.zeros(len(span), np.bool_)
@@ -134,9 +122,9 @@ def _count_columns(
     return np.searchsorted(marks, ends) - np.searchsorted(marks, begins)
 
 
-def _fold(span: NDArray[np.uint8], begins: NDArray[np.int64], ends: NDArray[np.int64]) -> NDArray[np.uint64]:
+def _fold(span: NDArray[np.uint8], begins: Positions, ends: Positions) -> NDArray[np.uint64]:
     """The values of runs of at most 18 digits."""
-    values = np.zeros(len(begins), dtype=np.uint64)
+    values = np.zeros(begins.shape, dtype=np.uint64)
     for digit in range(int((ends - begins).max(initial=0))):
         at = ends - 1 - digit
         inside = at >= begins

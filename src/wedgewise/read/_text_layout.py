@@ -3,8 +3,8 @@
 The first data lines (at most 100) decide. A field is number-like when Python's ``float`` accepts it: so ``-3``, ``1.5``
 or ``nan`` do not make a file of names out of a file of integers, they are errors in it.
 
-* Separator: see `_text_separator`.
-* Header: see `_header_verdict`. A comment directly above the first row is one too, where it has as many names as every
+* Separator: see `_find_separator`.
+* Header: see `_names_columns`. A comment directly above the first row is one too, where it has as many names as every
   row has columns and chooses other columns than the first row does.
 * Columns: `wedgewise.read.columns` chooses.
 * Integer labels: at least half of the lines have two number-like ends. Otherwise labels are text.
@@ -14,36 +14,39 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from enum import Enum, auto
+from typing import NamedTuple
 
-from wedgewise.errors import InputError
+from wedgewise.errors import FormatError, InputError
 from wedgewise.read import ReadOptions
 from wedgewise.read._text_lines import (
     BLANK,
     BLANKS,
+    COMMA,
+    SEMICOLON,
+    TAB,
     Fault,
     LabelKind,
     RowFormat,
-    check_length,
     content_of,
     label_value,
     shown,
+    split,
+    split_quoted,
 )
-from wedgewise.read._text_separator import Fields, fields_of, find_separator, is_number, numbers_at
 from wedgewise.read.columns import (
     FIRST_TWO,
+    KNOWN_WORDS,
     ColumnChoice,
     Ends,
     Table,
     choose_columns,
+    known_pairs,
     names_given_column,
-    names_known_pair,
-    names_known_words,
-    without_generated,
 )
 from wedgewise.read.sniff import HEAD_BYTES, Beginning, check_encoding
-from wedgewise.stages import Column
 from wedgewise.stages.limits import Limits
+
+Fields = list[bytes]
 
 SAMPLE_LINES = 100
 MISSING = (b"", b"na", b"n/a", b"null", b"none", b"?", b"-")  # stands for a number that is not known, and is no name
@@ -59,7 +62,8 @@ class Layout:
     """How to read a file; its rows start at byte ``begin``, after ``lines_before`` lines.
 
     ``header`` has the names of the columns, None without any. ``notes`` say what is remarkable about the way that the
-    file is read. ``is_guessed`` says that nobody has said whether the first line is a header.
+    file is read. ``is_guessed`` says that nobody has said whether the first line is a header. ``lines_per_byte`` is
+    what the beginning of the file has.
     """
 
     kind: LabelKind
@@ -71,57 +75,28 @@ class Layout:
     is_guessed: bool = False
     has_quotes: bool = False
     notes: tuple[str, ...] = ()
-
-    @property
-    def is_plain(self) -> bool:
-        """Whether rows begin with two integers and nothing else is read of them."""
-        return self.kind == "int" and self.form.ends == FIRST_TWO and not self.has_quotes
-
-    @property
-    def used(self) -> tuple[Column, ...]:
-        """The columns that are read, by name where they have names of their own."""
-        return self.form.ends.used(self.header and without_generated(self.header))
-
-    def ignored(self, width: int) -> tuple[Column, ...]:
-        """The columns that are not read, where the widest row has so many."""
-        names = self.header and without_generated(self.header)
-        return self.form.ends.ignored(names, width if self.header is None else len(self.header))
+    lines_per_byte: float = 0.0
 
 
-@dataclass(frozen=True, slots=True)
-class _Line:
-    """A data line of the sample: its number, and the bytes it spans."""
+class _Line(NamedTuple):
+    """A data line of the sample: its number, where it begins, and its text."""
 
     number: int
     begin: int
-    end: int
+    text: bytes
 
 
-@dataclass(frozen=True, slots=True)
-class _Sample:
-    """The first bytes of a file; their first data lines; lines below the first that begin like a comment; and the last
-    such line above it, empty without one."""
+class _Sample(NamedTuple):
+    """The first bytes of a file; their first data lines; the text of lines below the first that begin like a comment;
+    and the last such line above it, empty without one."""
 
     head: bytes
     lines: list[_Line]
-    marked: list[_Line]
+    marked: list[bytes]
     comment: bytes
 
-    def texts(self, lines: list[_Line]) -> list[bytes]:
-        """Some lines as they are."""
-        return [self.head[line.begin : line.end] for line in lines]
 
-
-class _Verdict(Enum):
-    """What the first line is."""
-
-    HEADER = auto()
-    EDGE = auto()
-    UNCLEAR = auto()
-
-
-@dataclass(frozen=True, slots=True)
-class _Reading:
+class _Reading(NamedTuple):
     """The names of the columns, whether these are in a comment, the ends, and what to say of the first line."""
 
     header: tuple[str, ...] | None
@@ -129,73 +104,146 @@ class _Reading:
     ends: Ends
     doubts: tuple[str, ...] = ()
 
-    def notes(self, delimiter: bytes) -> tuple[str, ...]:
-        """What to say of the way that the first line is read."""
-        if self.header is None:
-            return self.doubts
-        said = "columns named by a comment" if self.is_comment else "header row skipped"
-        return (f"{said}: {delimiter.decode().join(self.header)[:400]}",)
-
 
 def find_layout(content: Beginning, options: ReadOptions) -> Layout:
     """Decide how to read `content` from its first data lines; raise for faults in the lines before them."""
     labels, limits, choice = options.labels, options.limits, options.columns
-    sample = _sample(content, limits)
-    head, is_guessed = sample.head, choice.header == "auto"
+    head, sampled, marked, comment = _sample(content, limits)
+    is_guessed = choice.header == "auto"
     check_encoding(head[:HEAD_BYTES], content.name)
     start = len(_BYTE_ORDER_MARK) if head.startswith(_BYTE_ORDER_MARK) else 0
-    if not sample.lines:
+    lines_per_byte = head.count(b"\n") / max(1, head.rfind(b"\n") + 1)
+    if not sampled:
         kind: LabelKind = "text" if labels == "text" else "int"
-        return Layout(kind, RowFormat(BLANK), start, 0, is_guessed=is_guessed)
-    first = sample.lines[0]
-    lines = sample.texts(sample.lines)
-    delimiter = find_separator(content.name, lines, labels)
-    rows = fields_of(lines, delimiter)
-    reading = _decide(content.name, rows, _comment_names(sample.comment, delimiter, rows), choice, labels)
-    begin, lines_before = first.begin, first.number - 1
-    if reading.header is not None and not reading.is_comment:
-        begin, lines_before, rows = min(first.end + 1, len(head)), first.number, rows[1:]
-    _check_skipped(head[start:begin], content.name, limits)
+        form = RowFormat(BLANK)
+        return Layout(kind, form, start, 0, is_guessed=is_guessed, lines_per_byte=lines_per_byte)
+    first, last = sampled[0], sampled[-1]
+    delimiter, rows = _find_separator(content.name, [line.text for line in sampled], labels)
+    reading = _decide(content.name, rows, _comment_names(comment, delimiter, rows) if comment else [], choice, labels)
+    begin, lines_before, notes = first.begin, first.number - 1, reading.doubts
+    if reading.header is not None:
+        said = "columns named by a comment" if reading.is_comment else "header row skipped"
+        notes = (f"{said}: {delimiter.decode().join(reading.header)[:400]}",)
+        if not reading.is_comment:
+            begin, lines_before, rows = min(begin + len(first.text) + 1, len(head)), first.number, rows[1:]
+    for number, line in enumerate(head[start:begin].split(b"\n") if begin > start else (), start=1):
+        limits.check("line_bytes", len(line), path=f"{content.name}:{number}")
+        if isinstance(fault := content_of(line), Fault):
+            fault.raise_at(content.name, number)
     form = RowFormat(delimiter, reading.ends, 0 if reading.is_comment else len(reading.header or ()))
-    if form.marks_may_be_labels:
-        rows += [row for row in fields_of(sample.texts(sample.marked), delimiter) if form.fits(row)]
+    if marked and form.marks_may_be_labels:
+        rows += [row for row in _fields_of(marked, delimiter) if form.fits(row)]
     kind = _kind(rows, reading.ends, labels)
+    at = reading.ends.source, reading.ends.target
+    long_labels = [row[end] for row in rows for end in at if end < len(row) and len(row[end]) > 9]
     return Layout(
         kind,
         form,
         begin,
         lines_before,
         reading.header,
-        wide=kind == "int" and _has_wide(rows, reading.ends),
+        wide=kind == "int" and any(label.isdigit() and label_value(label) >= 2**32 for label in long_labels),
         is_guessed=is_guessed,
-        has_quotes=b'"' in head[begin : sample.lines[-1].end],
-        notes=reading.notes(delimiter),
+        has_quotes=b'"' in head[begin : last.begin + len(last.text)],
+        notes=notes,
+        lines_per_byte=lines_per_byte,
     )
+
+
+def _find_separator(path: str, lines: list[bytes], labels: str) -> tuple[bytes, list[Fields]]:
+    """Which byte separates the columns, and the columns of the lines.
+
+    Blanks, comma or semicolon, by which at least half of the lines begin with two number-like fields; else the first of
+    tab, comma and semicolon that separates well-known names in the first line, or is in every line; else blanks. Tabs
+    separate instead of blanks where all lines have one, unless blanks separate the first fields of most lines. Of comma
+    and semicolon in every line, the one that cuts all lines into the same, larger number of fields.
+    """
+    common = [mark for mark in (TAB, COMMA, SEMICOLON) if all(mark in line for line in lines)]
+    numeric, found, rows = list[bool](), BLANK, list[Fields]()
+    for mark in (BLANK, *(mark for mark in (COMMA, SEMICOLON) if any(mark in line for line in lines))):
+        fields = _fields_of(lines, mark)
+        begins = [amount == 2 for amount in _numbers_at(fields, (0, 1))]
+        if sum(begins) > sum(numeric):
+            numeric, found, rows = begins, mark, fields
+    body = numeric[1:] if len(numeric) > 1 and not numeric[0] else numeric
+    if labels != "text" and any(numeric) and 2 * sum(body) >= len(body):
+        if found == BLANK and TAB in common and _tabs_separate(lines):
+            return TAB, _fields_of(lines, TAB)
+        return found, rows
+    marks = TAB, COMMA, SEMICOLON
+    named = [mark for mark in marks if known_pairs([shown(name) for name in _fields_of(lines[:1], mark)[0]])]
+    if not named and common == [COMMA, SEMICOLON]:
+        found = _comma_or_semicolon(path, lines)
+    else:
+        found = next(iter(named + common), BLANK)
+    return found, _fields_of(lines, found)
+
+
+def _comma_or_semicolon(path: str, lines: list[bytes]) -> bytes:
+    """Which of the two separates, where both are in every line: one may be a decimal comma, or inside a label."""
+    widths = {mark: set(map(len, _fields_of(lines, mark))) for mark in (COMMA, SEMICOLON)}
+    even = {mark: min(widths[mark]) for mark in widths if len(widths[mark]) == 1}
+    if len(even) == 2 and len(set(even.values())) == 1:
+        remedy = "put fields that hold the one that does not separate in quotes"
+        raise FormatError("commas and semicolons separate the same number of columns", path=path, remedy=remedy)
+    return max(even, key=lambda mark: even[mark], default=COMMA)
+
+
+def _tabs_separate(lines: list[bytes]) -> bool:
+    """Whether tabs, which all lines have, separate columns and not blanks: few have blanks inside the first two."""
+    rows = _fields_of(lines[1:] or lines, TAB)
+    with_blanks = sum(any(len(field.split()) > 1 for field in row[:2]) for row in rows)
+    return 2 * with_blanks <= len(rows)
+
+
+def _fields_of(lines: list[bytes], delimiter: bytes) -> list[Fields]:
+    """The columns of lines as far as they can be told: what is wrong with a line is said by whoever reads it."""
+    if delimiter == BLANK and not any(b'"' in line or b"{" in line for line in lines):
+        return [line.split() for line in lines]
+    found = []
+    for line in lines:
+        content = content_of(line, delimiter)
+        columns = content if isinstance(content, Fault) else split_quoted(content, delimiter)
+        plain = line if isinstance(content, Fault) else content
+        found.append(split(plain, delimiter) if isinstance(columns, Fault) else columns)
+    return found
+
+
+def _numbers_at(rows: list[Fields], positions: tuple[int, ...]) -> list[int]:
+    """How many of these columns are number-like, of every row."""
+    given = [[row[position] for position in positions if position < len(row)] for row in rows]
+    return [sum(field.isdigit() or is_number(field) for field in fields) for fields in given]
+
+
+def is_number(field: bytes) -> bool:
+    """Whether Python's ``float`` accepts a field."""
+    try:
+        float(field.decode("utf-8"))
+    except ValueError:
+        return False
+    return True
 
 
 def _decide(
     path: str, rows: list[Fields], comment: list[tuple[str, ...]], choice: ColumnChoice, labels: str
 ) -> _Reading:
     """Whether the first line, or the comment above it, names the columns, and which are the ends."""
-    if choice.header == "auto":
-        verdict = _header_verdict(path, rows, choice, labels)
-    else:
-        verdict = _Verdict.HEADER if choice.header else _Verdict.EDGE
-    if verdict is _Verdict.HEADER:
+    is_guessed = choice.header == "auto"
+    verdict = _names_columns(path, rows, choice, labels) if is_guessed else bool(choice.header)
+    if verdict:
         header = _header_names(rows[0])
         return _Reading(header, False, _ends_below(path, header, rows[1:], choice))
-    if choice.header == "auto":
-        for names in comment:
-            if names_known_pair(names) or names_given_column(names, choice):
-                ends = _ends_below(path, names, rows, choice)
-                if ends != _ends_if_clear(path, None, rows, choice):
-                    return _Reading(names, True, ends)
+    for names in comment if is_guessed else ():
+        if known_pairs(names) or names_given_column(names, choice):
+            ends = _ends_below(path, names, rows, choice)
+            if ends != _ends_if_clear(path, None, rows, choice):
+                return _Reading(names, True, ends)
     ends = _ends_below(path, None, rows, choice)
-    return _Reading(None, False, ends, _doubts(rows, ends, verdict) if choice.header == "auto" else ())
+    return _Reading(None, False, ends, _doubts(rows, ends, verdict) if is_guessed else ())
 
 
-def _header_verdict(path: str, rows: list[Fields], choice: ColumnChoice, labels: str) -> _Verdict:
-    """Whether the first line names the columns.
+def _names_columns(path: str, rows: list[Fields], choice: ColumnChoice, labels: str) -> bool | None:
+    """Whether the first line names the columns; None where that is unclear.
 
     It does where the user named one of its names. It does not where it has a number above a column of numbers that is
     no end, unless it has words such as source and target. Else it does where two of its names are a well-known pair;
@@ -204,33 +252,33 @@ def _header_verdict(path: str, rows: list[Fields], choice: ColumnChoice, labels:
     where an end of it is a label in another line below.
     """
     first, others = rows[0], rows[1:]
-    if not choice.given and all(field.isdigit() for field in first):
-        return _Verdict.EDGE
+    if all(field.isdigit() for field in first) and not choice.given:
+        return False
     names = _header_names(first)
     if names_given_column(names, choice):
-        return _Verdict.HEADER
+        return True
     ends = _ends_if_clear(path, names, others, choice) or _ends_if_clear(path, None, rows, choice)
     at = () if ends is None else (ends.source, ends.target)
     further = tuple(position for position in range(len(first)) if position not in at)
     numeric = tuple(position for position in further if _is_numeric(others, position))
-    if any(_is_amount(first[position]) for position in numeric) and not names_known_words(names):
-        return _Verdict.EDGE
-    is_above_ends = labels != "text" and numbers_at(rows[:2], at) == [0, 2]
+    if any(_is_amount(first[position]) for position in numeric) and not known_pairs(names, KNOWN_WORDS):
+        return False
+    is_above_ends = labels != "text" and _numbers_at(rows[:2], at) == [0, 2]
     names_numbers = any(first[position].lower() not in MISSING for position in numeric)
-    is_above_others = names_numbers and numbers_at([first], further) == [0]
-    if not (names_known_pair(names) or is_above_ends or is_above_others):
-        return _Verdict.EDGE
+    is_above_others = names_numbers and _numbers_at([first], further) == [0]
+    if not (known_pairs(names) or is_above_ends or is_above_others):
+        return False
     below = {row[position] for row in others if row != first for position in at if position < len(row)}
     is_label = any(first[position] in below for position in at if position < len(first))
-    return _Verdict.UNCLEAR if is_label else _Verdict.HEADER
+    return None if is_label else True
 
 
-def _doubts(rows: list[Fields], ends: Ends, verdict: _Verdict) -> tuple[str, ...]:
+def _doubts(rows: list[Fields], ends: Ends, names_columns: bool | None) -> tuple[str, ...]:
     """Say that the first line, which is read as an edge, may be a header."""
     first, at = rows[0], (ends.source, ends.target)
     below = [row[position] for row in rows[1:] for position in at if position < len(row)]
     is_count = first == [b"%d" % position for position in range(len(first))]
-    if verdict is _Verdict.UNCLEAR:
+    if names_columns is None:
         why = "it looks like names of columns"
     elif is_count and below and not {b"0", b"1"}.intersection(below):
         why = "it may number the columns"
@@ -251,7 +299,7 @@ def _comment_names(comment: bytes, delimiter: bytes, rows: list[Fields]) -> list
     text = comment.lstrip(BLANKS + b"#%").rstrip(BLANKS + b"\r")
     if not text:
         return []
-    ways = *fields_of([text], delimiter), [word for word in _ANY_SEPARATOR.split(text) if word]
+    ways = *_fields_of([text], delimiter), [word for word in _ANY_SEPARATOR.split(text) if word]
     return [tuple(map(shown, words)) for words in ways if all(len(row) == len(words) for row in rows)]
 
 
@@ -269,30 +317,29 @@ def _sample(content: Beginning, limits: Limits) -> _Sample:
         if complete or is_enough or size >= _LAST_HEAD_BYTES:
             return sample
         unfinished = len(head) - head.rfind(b"\n") - 1
-        check_length(unfinished, limits, content.name, head.count(b"\n") + 1)
+        limits.check("line_bytes", unfinished, path=f"{content.name}:{head.count(10) + 1}")
         size *= 4
 
 
 def _data_lines(head: bytes, complete: bool) -> _Sample:
-    lines, marked, comment = list[_Line](), list[_Line](), b""
+    lines, marked, comment = list[_Line](), list[bytes](), b""
     at = len(_BYTE_ORDER_MARK) if head.startswith(_BYTE_ORDER_MARK) else 0
     number = 0
     while at < len(head) and len(lines) < SAMPLE_LINES:
         end = head.find(b"\n", at)
-        if end < 0:
-            if not complete:
-                break
-            end = len(head)
+        if end < 0 and not complete:
+            break
+        line = head[at : end if end >= 0 else len(head)]
         number += 1
-        text = head[at:end].strip(BLANKS + b"\r")
+        text = line.strip(BLANKS + b"\r")
         if text.startswith((b"#", b"%")):
             if not lines:
                 comment = text
             elif len(marked) < SAMPLE_LINES:
-                marked.append(_Line(number, at, end))
+                marked.append(line)
         elif text:
-            lines.append(_Line(number, at, end))
-        at = end + 1
+            lines.append(_Line(number, at, line))
+        at += len(line) + 1
     return _Sample(head, lines, marked, comment)
 
 
@@ -324,7 +371,7 @@ def _has_plain_rest(row: Fields) -> bool:
 def _kind(body: list[Fields], ends: Ends, labels: str) -> LabelKind:
     if labels in ("int", "text"):
         return "int" if labels == "int" else "text"
-    numeric = numbers_at(body, (ends.source, ends.target)).count(2)
+    numeric = _numbers_at(body, (ends.source, ends.target)).count(2)
     return "text" if 2 * numeric < len(body) else "int"
 
 
@@ -337,17 +384,3 @@ def _is_numeric(rows: list[Fields], position: int) -> bool:
 def _is_amount(field: bytes) -> bool:
     """Whether a field that is no label holds a number, with a decimal point or comma."""
     return is_number(field.replace(b",", b".", 1))
-
-
-def _has_wide(rows: list[Fields], ends: Ends) -> bool:
-    """Whether a label of the rows needs more than 32 bits."""
-    labels = [row[position] for row in rows for position in (ends.source, ends.target) if position < len(row)]
-    return any(len(label) > 9 and label.isdigit() and label_value(label) >= 2**32 for label in labels)
-
-
-def _check_skipped(skipped: bytes, path: str, limits: Limits) -> None:
-    for number, line in enumerate(skipped.split(b"\n") if skipped else (), start=1):
-        check_length(len(line), limits, path, number)
-        content = content_of(line)
-        if isinstance(content, Fault):
-            content.raise_at(path, number)

@@ -27,7 +27,7 @@ from typing import Literal, NamedTuple, NoReturn
 
 from wedgewise.errors import FormatError
 from wedgewise.read.columns import FIRST_TWO, Ends
-from wedgewise.stages.limits import MAX_LABEL, Limits
+from wedgewise.stages.limits import MAX_LABEL
 
 BLANKS = b" \t\x0b\x0c"
 COMMENT_MARKS = b"#%"
@@ -205,11 +205,6 @@ def label_value(digits: bytes) -> int:
     """The number that ASCII digits are (leading zeros do not matter); some number over 2^63 - 1 if it is."""
     significant = digits.lstrip(b"0")
     return int(significant or b"0") if len(significant) <= 19 else MAX_LABEL + 1
-
-
-def check_length(length: int, limits: Limits, path: str, line: int) -> None:
-    """Raise LimitError for a line of too many bytes."""
-    limits.check("line_bytes", length, path=f"{path}:{line}")
 
 
 def shown(text: bytes) -> str:

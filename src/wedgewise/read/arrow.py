@@ -17,14 +17,14 @@ from typing import Any
 from numpy.typing import NDArray
 
 from wedgewise.errors import FormatError, MemoryLimitError, MissingDependencyError, WedgewiseError
+from wedgewise.read import ReadOptions
 from wedgewise.read._arrow_messages import DAMAGED, ArrowSource
-from wedgewise.read._arrow_values import GrowingWeights, TextPairs, first_null, integer_pairs, plain_type, slices
-from wedgewise.read._parquet_batches import ParquetSource
-from wedgewise.read.checks import first_outside
-from wedgewise.read.columns import ANY_COLUMNS, ColumnChoice, Ends, Table, choose_columns, without_generated
+from wedgewise.read._arrow_values import GrowingWeights, TextPairs, first_null, numbers, plain_type, slices
+from wedgewise.read._parquet import ParquetSource
+from wedgewise.read.columns import ColumnChoice, Ends, Table, choose_columns, without_generated
 from wedgewise.read.content import Content
-from wedgewise.read.pieces import PairPieces, Piece, edges_of_pieces
-from wedgewise.stages import Column, EdgeList, Origin
+from wedgewise.read.pieces import PairPieces, Piece, first_outside, interleave, kept_type
+from wedgewise.stages import Column, Origin
 from wedgewise.stages.limits import Limits
 
 TEXT_TYPES = ("string", "large_string", "string_view")
@@ -32,35 +32,29 @@ PANDAS_INDEX = re.compile(r"__index_level_\d+__")  # what pandas calls an index 
 BYTES_PER_PAIR = 16
 
 
-def pieces_of_parquet(
-    content: Content, limits: Limits, labels: str = "auto", choice: ColumnChoice = ANY_COLUMNS
-) -> PairPieces:
+def pieces_of_parquet(content: Content, options: ReadOptions) -> PairPieces:
     """The two columns of a Parquet file that hold the ends of the edges, some rows at a time."""
-    import_pyarrow()
-    with _failures_named(content.name):
-        source = ParquetSource(content.file(), content.name, limits)
-        _check_rows(source.rows, limits, content.name)
-        found = _pieces_of_source(source, Origin(content.name, "Parquet"), limits, labels, choice)
-    found.expected_pairs = source.rows
-    return found
+    return _pieces_of_source(ParquetSource, content, "Parquet", options)
 
 
-def pieces_of_arrow(
-    content: Content, limits: Limits, labels: str = "auto", choice: ColumnChoice = ANY_COLUMNS
-) -> PairPieces:
+def pieces_of_arrow(content: Content, options: ReadOptions) -> PairPieces:
     """The two columns of an Arrow IPC file, stream or Feather file that hold the ends of the edges, in pieces."""
-    import_pyarrow()
-    with _failures_named(content.name):
-        source = ArrowSource(content.file(), content.name, limits)
-        return _pieces_of_source(source, Origin(content.name, "Arrow"), limits, labels, choice)
+    return _pieces_of_source(ArrowSource, content, "Arrow", options)
 
 
 def _pieces_of_source(
-    source: ParquetSource | ArrowSource, origin: Origin, limits: Limits, labels: str, choice: ColumnChoice
+    kind: type[ParquetSource | ArrowSource], content: Content, format: str, options: ReadOptions
 ) -> PairPieces:
-    chosen = choose_arrow_columns(source.schema, labels, choice, origin.name)
-    found = _pieces_of_batches(source.batches(list(chosen.names)), chosen, origin, limits)
-    found.pieces = _named_pieces(found.pieces, origin.name)
+    import_pyarrow()
+    with _failures_named(content.name):
+        source = kind(content.file(), content.name, options.limits)
+        if source.rows is not None:
+            _check_rows(source.rows, options.limits, content.name)
+        chosen = choose_arrow_columns(source.schema, options.labels, options.columns, content.name)
+        batches = source.batches(list(chosen.names))
+        found = pieces_of_batches(batches, chosen, Origin(content.name, format), options.limits)
+    found.expected_pairs = source.rows
+    found.pieces = _named_pieces(found.pieces, content.name)
     return found
 
 
@@ -131,7 +125,7 @@ def choose_arrow_columns(schema: Any, labels: str, choice: ColumnChoice, name: s
             raise FormatError(f"two columns are called {column!r}", path=name, remedy="rename one of them")
     types = [f"{fields[position].name}: {fields[position].type}" for position in ends.positions[:2]]
     kind = label_kind([kinds[ends.source], kinds[ends.target]], types, labels, name)
-    return ArrowColumns(names, ends.used(shown), ends.ignored(shown, len(given)), kind)
+    return ArrowColumns(names, *ends.among(shown, len(given)), kind)
 
 
 def choose_named_columns(
@@ -181,12 +175,8 @@ def _kind(kind: Any) -> str:
     return "text" if str(value) in TEXT_TYPES else "other"
 
 
-def edges_of_batches(batches: Iterable[Any], chosen: ArrowColumns, origin: Origin, limits: Limits) -> EdgeList:
-    """All pairs of the chosen columns."""
-    return edges_of_pieces(_pieces_of_batches(batches, chosen, origin, limits), limits)
-
-
-def _pieces_of_batches(batches: Iterable[Any], chosen: ArrowColumns, origin: Origin, limits: Limits) -> PairPieces:
+def pieces_of_batches(batches: Iterable[Any], chosen: ArrowColumns, origin: Origin, limits: Limits) -> PairPieces:
+    """The pairs of the chosen columns, some rows at a time."""
     found = PairPieces(origin, columns=chosen.used, ignored_columns=chosen.ignored)
     found.pieces = _pieces(batches, chosen, found, limits)
     return found
@@ -209,7 +199,7 @@ def _pieces(batches: Iterable[Any], chosen: ArrowColumns, found: PairPieces, lim
             if weights is not None:
                 weights.add(here[2])
             if texts is None:
-                pairs = integer_pairs(*here[:2])
+                pairs = kept_type(interleave(*map(numbers, here[:2])))
                 check_labels(pairs, found.name, rows)
             else:
                 pairs = texts.pairs(*here[:2])
@@ -219,7 +209,7 @@ def _pieces(batches: Iterable[Any], chosen: ArrowColumns, found: PairPieces, lim
     if weights is not None:
         found.weights = weights.array()
     if texts is not None:
-        found.names = texts.labels()
+        found.names = texts.table.labels()
         found.vertices = len(found.names)
 
 

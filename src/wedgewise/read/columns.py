@@ -16,7 +16,6 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import product
-from typing import cast
 
 import numpy as np
 
@@ -46,6 +45,17 @@ SUFFIXES = (
 GENERATED = re.compile(r"(|[a-z_]*[a-z_])(\d{1,9})", re.IGNORECASE | re.ASCII)
 GENERATED_PREFIXES = frozenset({"", "column", "column_", "col", "col_", "f", "field", "field_", "_c", "c", "v"})
 MOST_LISTED = 40
+ROLES = ("source", "target", "weight")
+
+
+def _with_suffixes(stems: Iterable[tuple[str, str]]) -> frozenset[tuple[str, str]]:
+    return frozenset((first + suffix, second + suffix) for (first, second), suffix in product(stems, SUFFIXES))
+
+
+KNOWN_WORDS = _with_suffixes(pair for pair in PAIRS if len(pair[0]) > 1)  # that no vertices are called, unlike u and v
+KNOWN = _with_suffixes(
+    [*PAIRS, *((noun + one, noun + two) for noun in NUMBERED for one, two in (("1", "2"), ("a", "b")))]
+)
 ASK = "name the two in Graph or read: source=…, target=… (--source, --target), by name or by position from 0"
 
 
@@ -62,19 +72,19 @@ class ColumnChoice:
     header: bool | str = "auto"
 
     def __post_init__(self) -> None:
-        for role, column in cast("list[tuple[str, object]]", self.given):
+        for role in ROLES:
+            column: object = getattr(self, role)
             if isinstance(column, np.integer):
                 object.__setattr__(self, role, int(column))
-            elif isinstance(column, bool) or not isinstance(column, str | int):
+            elif isinstance(column, bool) or not isinstance(column, str | int | None):
                 raise InputError(f"{role}={column!r}: a column is a name, or a position from 0")
         if not (isinstance(self.header, bool) or self.header == "auto"):
             raise UnknownNameError(f"header={self.header!r}; there are: True, False, 'auto'")
 
     @property
-    def given(self) -> list[tuple[str, Column]]:
+    def given(self) -> dict[str, Column]:
         """The roles that have a column, with it."""
-        roles = (("source", self.source), ("target", self.target), ("weight", self.weight))
-        return [(role, column) for role, column in roles if column is not None]
+        return {role: column for role in ROLES if (column := getattr(self, role)) is not None}
 
     def check_header_unused(self, name: str) -> None:
         """Refuse to be told of a header where the columns have names of their own."""
@@ -83,7 +93,7 @@ class ColumnChoice:
 
     def check_unused(self, name: str, why: str) -> None:
         """Refuse a choice where there are no columns to choose from."""
-        said = [role for role, _ in self.given] + ["header"] * (self.header != "auto")
+        said = [*self.given] + ["header"] * (self.header != "auto")
         if said:
             raise InputError(f"{name}: {', '.join(said)} given, but {why}; leave {' and '.join(said)} out")
 
@@ -104,15 +114,12 @@ class Ends:
         """The columns that are read, in the order of their roles."""
         return (self.source, self.target) if self.weight is None else (self.source, self.target, self.weight)
 
-    def used(self, names: Sequence[Column] | None) -> tuple[Column, ...]:
-        """The columns that are read, by name where there are names."""
-        return self.positions if names is None else tuple(names[position] for position in self.positions)
-
-    def ignored(self, names: Sequence[Column] | None, width: int) -> tuple[Column, ...]:
-        """The columns among `width` that are not read, by name where there are names."""
+    def among(self, names: Sequence[Column] | None, width: int) -> tuple[tuple[Column, ...], tuple[Column, ...]]:
+        """The columns among `width` that are read, and those that are not, by name where there are names."""
         read = self.positions
-        others = [position for position in range(width) if position not in read]
-        return tuple(others if names is None else [names[position] for position in others])
+        named = range(max(width, *read) + 1) if names is None else names
+        others = [named[position] for position in range(width) if position not in read]
+        return tuple(named[position] for position in read), tuple(others)
 
 
 FIRST_TWO = Ends(0, 1)
@@ -140,7 +147,7 @@ class Table:
 
 def choose_columns(table: Table, choice: ColumnChoice) -> Ends:
     """Decide which columns are the ends of an edge and its weight, or say why that is open."""
-    found = {role: _resolve(table, role, column) for role, column in choice.given}
+    found = {role: _resolve(table, role, column) for role, column in choice.given.items()}
     if len(set(found.values())) < len(found):
         raise _wrong(table, f"one column is named for {' and '.join(found)}")
     missing = [role for role in ("source", "target") if role not in found]
@@ -149,19 +156,18 @@ def choose_columns(table: Table, choice: ColumnChoice) -> Ends:
     return Ends(found["source"], found["target"], found.get("weight"))
 
 
-def names_known_pair(names: Sequence[str]) -> bool:
-    """Whether two of the names are a well-known pair."""
-    return bool(_known_pairs(names))
-
-
-def names_known_words(names: Sequence[str]) -> bool:
-    """Whether two of the names are a known pair that no vertices are called: not node1 and node2, nor u and v."""
-    return bool(_known_pairs(names, KNOWN_WORDS))
+def known_pairs(names: Sequence[Column], known: Iterable[tuple[str, str]] = KNOWN) -> list[tuple[int, int]]:
+    """The positions of every two columns whose names belong together, first end first."""
+    at: dict[str, list[int]] = {}
+    for position, name in enumerate(names):
+        plain = "".join(letter for letter in str(name).lower() if letter.isalnum())
+        at.setdefault(plain, []).append(position)
+    return sorted({pair for first, second in known for pair in product(at.get(first, ()), at.get(second, ()))})
 
 
 def names_given_column(names: Sequence[str], choice: ColumnChoice) -> bool:
     """Whether one of the names is what the user called a column, and is no position."""
-    texts = [column for _, column in choice.given if isinstance(column, str)]
+    texts = [column for column in choice.given.values() if isinstance(column, str)]
     return any(_positions_of(text, names) and not (text.isdigit() and int(text) < len(names)) for text in texts)
 
 
@@ -178,7 +184,7 @@ def without_generated(names: Sequence[Column]) -> Sequence[Column] | None:
 def _find_missing(table: Table, missing: list[str], found: dict[str, int]) -> tuple[int, ...]:
     """The positions of the ends that the user did not name."""
     names, taken = table.names and without_generated(table.names), set(found.values())
-    pairs = [pair for pair in _known_pairs(names) if _agrees(pair, found)] if names else []
+    pairs = [pair for pair in known_pairs(names) if _agrees(pair, found)] if names else []
     if len(pairs) > 1:
         raise _undecided(table, "more than one pair of columns is named like the ends of an edge")
     if pairs:
@@ -224,29 +230,6 @@ def _resolve(table: Table, role: str, column: Column) -> int:
     if position is not None and 0 <= position < table.width:
         return position
     raise _wrong(table, f"no column {column!r} to take {role}s from")
-
-
-def _known_pairs(names: Sequence[Column], known: Iterable[tuple[str, str]] = ()) -> list[tuple[int, int]]:
-    """The positions of every two columns whose names belong together, first end first."""
-    at: dict[str, list[int]] = {}
-    for position, name in enumerate(names):
-        at.setdefault(_plain(str(name)), []).append(position)
-    return sorted({pair for first, second in known or KNOWN for pair in product(at.get(first, ()), at.get(second, ()))})
-
-
-def _plain(name: str) -> str:
-    """A name without case, blanks and punctuation."""
-    return "".join(letter for letter in name.lower() if letter.isalnum())
-
-
-def _with_suffixes(stems: Iterable[tuple[str, str]]) -> frozenset[tuple[str, str]]:
-    return frozenset((first + suffix, second + suffix) for (first, second), suffix in product(stems, SUFFIXES))
-
-
-KNOWN_WORDS = _with_suffixes(pair for pair in PAIRS if len(pair[0]) > 1)
-KNOWN = _with_suffixes(
-    [*PAIRS, *((noun + one, noun + two) for noun in NUMBERED for one, two in (("1", "2"), ("a", "b")))]
-)
 
 
 def _undecided(table: Table, why: str) -> FormatError:

@@ -16,9 +16,10 @@ import stat
 import sys
 from abc import abstractmethod
 from collections.abc import Generator, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, suppress
+from functools import partial
 from itertools import chain
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any, BinaryIO
 
 import numpy as np
@@ -27,8 +28,8 @@ from wedgewise.errors import FormatError, InputError, MissingFileError, Wedgewis
 from wedgewise.machine.hardware import usable_threads
 from wedgewise.machine.threads import run_tasks
 from wedgewise.read._byte_pieces import Bytes, Fill, filling, made_ahead, seekable
-from wedgewise.read._decompress import PIECE_BYTES, START_BYTES, compression_of, decompress, really_is
-from wedgewise.read.sniff import names_compression, names_raw_pairs
+from wedgewise.read._decompress import PIECE_BYTES, SIGNATURE, START_BYTES, decompress, really_is
+from wedgewise.read.sniff import COMPRESSION_SUFFIXES, RAW_PAIRS, data_suffix
 from wedgewise.stages.limits import Limits
 
 STDIN, STREAM = "<stdin>", "<stream>"
@@ -72,12 +73,12 @@ def open_content(
     try:
         size = _size_of(file)
         plain = None if size is None else _Plain(file, name, size, limits, threads or usable_threads())
-        if plain is None or find_compression(plain.head(START_BYTES), name, format) is not None:
-            return _Stream(file, name, Path(name), limits, format, owned=True)
+        if plain is not None and find_compression(plain.head(START_BYTES), name, format) is None:
+            return plain
+        return _Stream(file, name, Path(name), limits, format, owned=True)
     except BaseException:
         file.close()
         raise
-    return plain
 
 
 class Content(AbstractContextManager["Content"]):
@@ -139,17 +140,16 @@ class _Plain(Content):
     """A regular file; what is written behind its end while it is read does not count."""
 
     def __init__(self, file: BinaryIO, name: str, size: int, limits: Limits, threads: int) -> None:
-        self.name = name
-        self.path = Path(name)
-        self.compression = None
+        self.name, self.path, self.compression = name, Path(name), None
         self.size: int = size
         self._file, self._limits, self._threads = file, limits, threads
-        self._first = np.empty(0, np.uint8)
-        self._first = self._read_first(FIRST_BYTES)
+        self._first = np.empty(min(FIRST_BYTES, size), np.uint8)
+        self._fill(0, self._first.data)
 
     def head(self, size: int) -> bytes:
-        is_held = min(size, self.size) <= len(self._first)
-        return (self._first[:size] if is_held else self._read_first(size)).tobytes()
+        if min(size, self.size) <= len(self._first):
+            return self._first[:size].tobytes()
+        return self._read_first(size).tobytes()
 
     def whole(self) -> Bytes:
         self._limits.check_memory(self.size, path=self.name)
@@ -187,20 +187,25 @@ class _Plain(Content):
 
         def read_share(share: int, _worker: int) -> None:
             begin = share * SHARE_BYTES
-            view, position = out.data[begin : begin + SHARE_BYTES], at + begin
-            while len(view):
-                got = os.preadv(self._file.fileno(), [view], position)
-                if got == 0:
-                    raise FormatError(
-                        f"has {position:,} bytes, and had {self.size:,} when it was opened",
-                        path=self.name,
-                        remedy="wait until nobody writes to it, and read it again",
-                    )
-                position += got
-                view = view[got:]
+            self._fill(at + begin, out.data[begin : begin + SHARE_BYTES])
 
-        with _named(self.name):
-            run_tasks(read_share, -(-len(out) // SHARE_BYTES), self._threads)
+        run_tasks(read_share, -(-len(out) // SHARE_BYTES), self._threads)
+
+    def _fill(self, position: int, view: memoryview) -> None:
+        """Fill some memory with the bytes from a position on."""
+        while len(view):
+            try:
+                got = os.preadv(self._file.fileno(), [view], position)
+            except OSError as error:
+                raise _unreadable(self.name, error) from error
+            if got == 0:
+                raise FormatError(
+                    f"has {position:,} bytes, and had {self.size:,} when it was opened",
+                    path=self.name,
+                    remedy="wait until nobody writes to it, and read it again",
+                )
+            position += got
+            view = view[got:]
 
 
 class _Stream(Content):
@@ -209,15 +214,13 @@ class _Stream(Content):
     def __init__(
         self, file: BinaryIO, name: str, path: Path | None, limits: Limits, format: str | None, *, owned: bool
     ) -> None:
-        self.name = name
-        self.path = path
-        self.size = None
-        self._file = file
-        self._owned = owned
-        self._limits = limits
-        self._start = self._read_start()
+        self.name, self.path, self.size = name, path, None
+        self._file, self._owned, self._limits = file, owned, limits
+        self._start = b""
+        while len(self._start) < START_BYTES and (more := self._read_next(START_BYTES - len(self._start))):
+            self._start += more
         self.compression = find_compression(self._start, name, format)
-        self._pieces = self._capped(self._decompressed())
+        self._pieces = self._capped()
         self._looked = bytearray()
         self._whole: Bytes | None = None
         self._is_spent = False
@@ -227,10 +230,7 @@ class _Stream(Content):
         if self._whole is not None:
             return self._whole[:size].tobytes()
         self._forbid_second_reading()
-        while len(self._looked) < size:
-            piece = next(self._pieces, b"")
-            if not piece:
-                break
+        while len(self._looked) < size and (piece := next(self._pieces, b"")):
             self._looked += piece
         return bytes(self._looked[:size])
 
@@ -273,19 +273,6 @@ class _Stream(Content):
         if self._owned:
             self._file.close()
 
-    def _decompressed(self) -> Iterator[bytes]:
-        if self.compression is not None:
-            yield from decompress(self._read, self.compression, self.name, self._limits)
-            return
-        while piece := self._read(PIECE_BYTES):
-            yield piece
-
-    def _read_start(self) -> bytes:
-        start = b""
-        while len(start) < START_BYTES and (more := self._read_next(START_BYTES - len(start))):
-            start += more
-        return start
-
     def _read(self, size: int) -> bytes:
         if self._start:
             start, self._start = self._start[:size], self._start[size:]
@@ -294,21 +281,26 @@ class _Stream(Content):
 
     def _read_next(self, size: int) -> bytes:
         """Some bytes of the file, none at the end; one that does not block is waited for."""
-        with _named(self.name):
-            data: Any = None
+        data: Any = None
+        try:
             while data is None:
-                try:
+                with suppress(BlockingIOError):
                     data = self._file.read(size)
-                except BlockingIOError:
-                    data = None
                 if data is None:
                     _wait_for(self._file, self.name)
+        except (WedgewiseError, MemoryError):
+            raise
+        except Exception as error:  # a stream is anybody's code
+            raise _unreadable(self.name, error) from error
         if not isinstance(data, (bytes, bytearray, memoryview)):
             raise InputError(f"{self.name}: gives {type(data).__name__}, not bytes; open it with open(path, 'rb')")
         return bytes(data)
 
-    def _capped(self, pieces: Iterator[bytes]) -> Iterator[bytes]:
-        total = 0
+    def _capped(self) -> Iterator[bytes]:
+        """Decompressed bytes in pieces, as many as the limits allow."""
+        pieces, total = iter(partial(self._read, PIECE_BYTES), b""), 0
+        if self.compression is not None:
+            pieces = decompress(self._read, self.compression, self.name, self._limits)
         for piece in pieces:
             total += len(piece)
             self._limits.check("decompressed_bytes", total, path=self.name)
@@ -340,26 +332,26 @@ def find_compression(start: bytes, name: str, format: str | None) -> str | None:
 
     Raw pairs can have any first bytes: there the suffix decides, or, of what has no name, whether they decompress.
     """
-    found = compression_of(start)
-    if found is None or not names_raw_pairs(name, format):
+    signature = SIGNATURE.match(start)
+    found = None if signature is None else signature.lastgroup
+    if found is None or (data_suffix(name)[1:] if format is None else format) not in RAW_PAIRS:
         return found
-    is_compressed = really_is(found, start) if name in (STDIN, STREAM) else names_compression(name)
+    is_named_so = PurePath(name).suffix.lower() in COMPRESSION_SUFFIXES
+    is_compressed = really_is(found, start) if name in (STDIN, STREAM) else is_named_so
     return found if is_compressed else None
 
 
 def _open(name: str) -> BinaryIO:
     try:
-        if os.path.isdir(name):
-            raise MissingFileError(f"{name}: is a folder; name a file in it")
-        return open(name, "rb")
+        if not os.path.isdir(name):
+            return open(name, "rb")
     except FileNotFoundError as error:
-        if isinstance(error, MissingFileError):
-            raise
         raise MissingFileError(f"{name}: no such file; check the path") from error
     except ValueError as error:  # a NUL byte in the path
         raise MissingFileError(f"{name!r}: is no path ({error}); check the path") from error
     except OSError as error:
         raise MissingFileError(f"{name}: cannot be opened ({error.strerror}); check its permissions") from error
+    raise MissingFileError(f"{name}: is a folder; name a file in it")
 
 
 def _size_of(file: BinaryIO) -> int | None:
@@ -375,15 +367,9 @@ def _name_of(stream: BinaryIO) -> str:
     return name if isinstance(name, str) else STREAM
 
 
-@contextmanager
-def _named(name: str) -> Iterator[None]:
-    """Say what could not be read where the system refuses to, or where a stream, which is anybody's code, does."""
-    try:
-        yield
-    except (WedgewiseError, MemoryError):
-        raise
-    except OSError as error:
-        raise MissingFileError(f"{name}: cannot be read ({error}); check the device it is on") from error
-    except Exception as error:
-        reason = " ".join(f"{type(error).__name__}: {error}".split())
-        raise InputError(f"{name}: cannot be read ({reason}); pass a file opened by open(path, 'rb')") from error
+def _unreadable(name: str, error: Exception) -> InputError | MissingFileError:
+    """Say what could not be read where the system refuses to, or where a stream does."""
+    if isinstance(error, OSError):
+        return MissingFileError(f"{name}: cannot be read ({error}); check the device it is on")
+    reason = " ".join(f"{type(error).__name__}: {error}".split())
+    return InputError(f"{name}: cannot be read ({reason}); pass a file opened by open(path, 'rb')")

@@ -9,73 +9,56 @@ from typing import TYPE_CHECKING, Any
 from wedgewise.errors import DeviceMemoryError, InputError, MemoryLimitError
 from wedgewise.machine import gpu
 from wedgewise.prepare.clean import clean_bytes
-from wedgewise.read import TableReading, check_names, read_edges
-from wedgewise.read.columns import ColumnChoice
+from wedgewise.read import ReadOptions, check_names, edges_of_file
 from wedgewise.stages import EdgeList
-from wedgewise.stages.limits import Limits, must_look
 
 if TYPE_CHECKING:
+    from wedgewise.machine.arriving import Arriving
     from wedgewise.prepare.device_forms import DeviceForms
-    from wedgewise.read.pieces import Receiver
 
 
 @dataclass(frozen=True, slots=True)
 class GraphData:
-    """A source, and how its pairs are read; the fields are parameters of `Graph` and of `read_edges`."""
+    """A source, and how its pairs are read; the fields are parameters of `Graph`."""
 
     source: Any
     n: int | None
-    labels: str
-    format: str | None
-    limits: Limits
-    threads: int
     weights: Any
-    columns: ColumnChoice
-    in_table: TableReading | None = None
+    format: str | None
+    options: ReadOptions
 
     @property
     def is_file(self) -> bool:
         """Whether the source is a path or a stream, whose pairs nobody else holds once they are read."""
         return isinstance(self.source, (str, PathLike)) or hasattr(self.source, "read")
 
-    def pairs(self, receiver: Receiver | None = None) -> EdgeList:
+    def pairs(self, receiver: Arriving | None = None) -> EdgeList:
         """The pairs as they came; those of a file also go to a receiver, while later ones are parsed."""
-        edge_list = self._of_file(receiver) if self.is_file else self._of_object()
+        edge_list = self._read(receiver)
         if self.n is None:
             return edge_list
         if edge_list.vertices is not None:
             raise InputError(f"{edge_list.origin.name} names its own {edge_list.vertices} vertices; leave n out")
         if self.n < 0:
             raise InputError(f"n is at least 0, not {self.n}")
-        self.limits.check("vertices", self.n, path=edge_list.origin.name)
+        self.options.limits.check("vertices", self.n, path=edge_list.origin.name)
         return replace(edge_list, vertices=self.n)
 
-    def _of_file(self, receiver: Receiver | None) -> EdgeList:
-        if self.weights is not None:
+    def _read(self, receiver: Arriving | None) -> EdgeList:
+        options, is_file = self.options, self.is_file
+        if is_file and self.weights is not None:
             raise InputError(
                 f"{self.source}: weights={self.weights!r} of a file; name the column that holds them: weight=…"
             )
-        return read_edges(
-            self.source,
-            format=self.format,
-            labels=self.labels,
-            columns=self.columns,
-            limits=self.limits,
-            threads=self.threads,
-            receiver=receiver,
-            in_table=self.in_table,
-        )
-
-    def _of_object(self) -> EdgeList:
-        check_names(self.format, self.labels)
+        check_names(self.format, options.labels)
+        if is_file:
+            return edges_of_file(self.source, self.format, replace(options, receiver=receiver))
         if isinstance(self.source, EdgeList):
             return self.source
         from wedgewise.read.objects import edges_from, is_table
 
-        columns, labels = self.columns, self.labels
-        if self.in_table is not None and is_table(self.source):
-            columns, labels = self.in_table.columns, self.in_table.labels
-        return edges_from(self.source, self.weights, columns, labels)
+        said = options if options.in_table is None or not is_table(self.source) else options.in_table
+        return edges_from(self.source, self.weights, said.columns, said.labels)
 
     def cleaned_on_device(self, *, asked: bool) -> tuple[DeviceForms | None, EdgeList, str | None]:
         """Clean on the GPU what is asked for, or lies there, and fits; of what does not, the pairs, and why."""
@@ -92,7 +75,7 @@ class GraphData:
         if edge_list.lies_on_device:
             pairs = edge_list.pairs
         try:
-            forms.clean(edge_list, pairs, self.limits)
+            forms.clean(edge_list, pairs, self.options.limits)
         except DeviceMemoryError as error:
             return None, edge_list, f"cleaned on the host, since the GPU has no room: {error.shortage}"
         return forms, edge_list, None
@@ -113,11 +96,11 @@ class GraphData:
         """Its pairs in the host's memory, refused where cleaning them cannot fit, before the first buffer is taken."""
         if edge_list.lies_on_device:
             edge_list = replace(edge_list, pairs=gpu.find_device().download(edge_list.pairs))
-        pairs, vertices = len(edge_list.pairs), edge_list.vertices
-        need = clean_bytes(pairs, pairs if vertices is None else vertices, self.threads)
-        if must_look(self.limits, need) and need > (left := self.limits.memory_left()):
+        pairs, vertices, limits = len(edge_list.pairs), edge_list.vertices, self.options.limits
+        need = clean_bytes(pairs, pairs if vertices is None else vertices, self.options.threads)
+        if need > (left := limits.memory_left(need)):
             declared = "" if vertices is None else f" among {vertices:,} vertices"
-            allowed = "available" if self.limits.memory_bytes is None else "left of the limit"
+            allowed = "available" if limits.memory_bytes is None else "left of the limit"
             raise MemoryLimitError(
                 f"{edge_list.origin.name}: cleaning {pairs:,} pairs{declared} takes {need:,} bytes and {left:,} are "
                 f"{allowed}; use a machine with more memory"

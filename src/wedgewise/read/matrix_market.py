@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wedgewise.errors import FormatError
+from wedgewise.read import ReadOptions
 from wedgewise.read.content import Content
 from wedgewise.read.numbers import NumberStream, Words, check_declared_bytes, header_integers
 from wedgewise.read.pieces import PairPieces, Piece
@@ -48,10 +49,10 @@ class _Header:
         return 2 + len(VALUE_COLUMNS[self.field])
 
 
-def pieces_of_matrix_market(content: Content, limits: Limits) -> PairPieces:
+def pieces_of_matrix_market(content: Content, options: ReadOptions) -> PairPieces:
     """The entries of a square coordinate matrix; their declared number must be met exactly."""
-    stream = NumberStream(content, limits)
-    header = _read_header(stream, content, limits)
+    stream = NumberStream(content, options.limits)
+    header = _read_header(stream, content, options.limits)
     return PairPieces(
         Origin(content.name, "Matrix Market", (f"{header.field} {header.symmetry}",)),
         _entries(stream, header),
@@ -149,24 +150,19 @@ def _read_banner(stream: NumberStream) -> tuple[str, str]:
 
 def _check_columns(words: Words, words_before: int, width: int, name: str) -> None:
     """Every line holds exactly `width` words: a word's column follows from its number alone."""
-    expected = (words_before + np.arange(len(words))) % width
-    wrong = words.columns != expected
-    if not wrong.any():
-        return
-    at = int(np.argmax(wrong))
-    too_long = int(words.columns[at]) != 0
-    raise FormatError(
-        f"{'more' if too_long else 'fewer'} than {width} words on one line",
-        path=name,
-        line=int(words.lines[at]) + 1 if too_long else _line_before(words, at),
-        text=words.word(at) if too_long or at == 0 else words.word(at - 1),
-        remedy=f"each entry has {width} words: row, column{', value' if width > 2 else ''}",
-    )
-
-
-def _line_before(words: Words, at: int) -> int:
-    """Line number of the word before this one, which ended a line too early."""
-    return int(words.lines[at - 1]) + 1 if at else int(words.lines[0])
+    wrong = words.columns != (words_before + np.arange(len(words))) % width
+    if wrong.any():
+        at = int(np.argmax(wrong))
+        too_long = int(words.columns[at]) != 0
+        before = at - 1 if at else 0  # the word that ended a line too early; of a block before, its line is known
+        line = int(words.lines[at] if too_long else words.lines[before] - (at == 0)) + 1
+        raise FormatError(
+            f"{'more' if too_long else 'fewer'} than {width} words on one line",
+            path=name,
+            line=line,
+            text=words.word(at if too_long else before),
+            remedy=f"each entry has {width} words: row, column{', value' if width > 2 else ''}",
+        )
 
 
 def _check_values(words: Words, name: str) -> None:

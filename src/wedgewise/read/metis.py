@@ -16,10 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wedgewise.errors import FormatError
-from wedgewise.read.checks import interleave
+from wedgewise.read import ReadOptions
 from wedgewise.read.content import Content, open_content
 from wedgewise.read.numbers import NumberStream, Words, check_declared_bytes, header_integers
-from wedgewise.read.pieces import GrowingPairs, PairPieces, Piece
+from wedgewise.read.pieces import GrowingPairs, PairPieces, Piece, interleave
 from wedgewise.stages import Origin
 from wedgewise.stages.limits import Limits
 
@@ -48,40 +48,20 @@ class _Arcs:
     lines: NDArray[np.int64]
 
 
-class _Rows:
-    """Which row each line is: comment lines are seen, and counted, as blocks go by."""
-
-    def __init__(self, first_line: int) -> None:
-        self.first_line = first_line
-        self.comments = 0
-        self._last_comment = np.empty(0, np.int64)
-
-    def drop_comments(self, words: Words) -> tuple[Words, NDArray[np.int64]]:
-        """The words that are in no comment line, and their vertices; the last comment may reach into this block."""
-        begins = (words.columns == 0) & (words.text[words.starts] == ord("%"))
-        comments = words.lines[begins]
-        reached = np.concatenate((self._last_comment, comments))
-        if len(reached) and len(words) and reached[-1] >= words.lines[0]:
-            words = words.select(~np.isin(words.lines, reached))
-        vertices = words.lines - self.first_line - self.comments - np.searchsorted(comments, words.lines)
-        self.comments += len(comments)
-        self._last_comment = reached[-1:]
-        return words, vertices
-
-
-def pieces_of_metis(content: Content, limits: Limits) -> PairPieces:
+def pieces_of_metis(content: Content, options: ReadOptions) -> PairPieces:
     """The edges of a METIS graph, each once; the declared numbers of vertices and edges must be met exactly.
 
     That an edge stands in one row alone shows when all pieces were taken.
     """
-    stream = NumberStream(content, limits)
-    header = _read_header(stream, content, limits)
+    stream = NumberStream(content, options.limits)
+    header = _read_header(stream, content, options.limits)
+    values = ("vertex weight",) * header.words_before + ("edge weight",) * (header.words_per_neighbour - 1)
     return PairPieces(
         Origin(content.name, "METIS"),
-        _each_edge_once(stream, header, content, limits),
+        _each_edge_once(stream, header, content, options.limits),
         expected_pairs=header.m,
         vertices=header.n,
-        ignored_columns=_value_columns(header),
+        ignored_columns=values if header.n else (),  # without rows, nothing stands beside neighbours
         undirected=True,
     )
 
@@ -93,16 +73,9 @@ def _each_edge_once(stream: NumberStream, header: _Header, content: Content, lim
         balance.add(arcs)
         up = arcs.sources < arcs.targets
         yield interleave(arcs.sources[up], arcs.targets[up], np.uint32 if header.n <= 2**32 else np.uint64)
-    group = balance.first_unequal()
-    if group is not None:
-        raise _one_sided(content, limits, balance, group)
-
-
-def _value_columns(header: _Header) -> tuple[str, ...]:
-    """What stands in the rows beside neighbours; nothing does where there are no rows, whatever the header says."""
-    if header.n == 0:
-        return ()
-    return ("vertex weight",) * header.words_before + ("edge weight",) * (header.words_per_neighbour - 1)
+    unequal = np.flatnonzero(balance.sums)
+    if len(unequal):
+        raise _one_sided(content, limits, balance, int(unequal[0]))
 
 
 def _read_header(stream: NumberStream, content: Content, limits: Limits) -> _Header:
@@ -131,11 +104,16 @@ def _read_header(stream: NumberStream, content: Content, limits: Limits) -> _Hea
 
 def _arcs(stream: NumberStream, header: _Header) -> Iterator[_Arcs]:
     """All entries of all rows, block by block; at the end there are as many as the header says."""
-    rows = _Rows(stream.lines_taken)
-    found = 0
+    first_line, comments, found = stream.lines_taken, 0, 0
+    last_comment = np.empty(0, np.int64)  # the line of one, which may reach into the next block
     last: tuple[int, int] | None = None
-    for block in stream.words():
-        words, vertices = rows.drop_comments(block)
+    for words in stream.words():
+        commented = words.lines[(words.columns == 0) & (words.text[words.starts] == ord("%"))]
+        reached = np.concatenate((last_comment, commented))
+        if len(reached) and len(words) and reached[-1] >= words.lines[0]:
+            words = words.select(~np.isin(words.lines, reached))
+        vertices = words.lines - first_line - comments - np.searchsorted(commented, words.lines)
+        comments, last_comment = comments + len(commented), reached[-1:]
         if not len(words):
             continue
         _check_row_ends(words, last, header, stream.name)
@@ -157,7 +135,14 @@ def _arcs(stream: NumberStream, header: _Header) -> Iterator[_Arcs]:
         yield arcs
     if last is not None:
         _check_row_end(*last, header, stream.name)
-    _check_rows(stream, header, rows)
+    rows = stream.lines_taken + 1 - first_line - comments
+    if rows < header.n:  # the last line may lack its newline, and be empty
+        raise FormatError(
+            f"{rows:,} rows where {header.n:,} vertices are declared",
+            path=stream.name,
+            line=stream.lines_taken + 1,
+            remedy=f"a vertex without neighbours is an empty line; the file may be truncated; {NO_METIS}",
+        )
     if found != 2 * header.m:
         raise FormatError(
             f"{found:,} neighbours where {header.m:,} edges need {2 * header.m:,}",
@@ -217,43 +202,27 @@ def _check_row_end(line: int, column: int, header: _Header, name: str) -> None:
         )
 
 
-def _check_rows(stream: NumberStream, header: _Header, rows: _Rows) -> None:
-    """There is a line for every vertex; the last one may lack its newline, and be empty."""
-    found = stream.lines_taken + 1 - rows.first_line - rows.comments
-    if found < header.n:
-        raise FormatError(
-            f"{found:,} rows where {header.n:,} vertices are declared",
-            path=stream.name,
-            line=stream.lines_taken + 1,
-            remedy=f"a vertex without neighbours is an empty line; the file may be truncated; {NO_METIS}",
-        )
-
-
 class _Balance:
     """Whether the arcs that go up are those that go down, by sums: what goes up is added, what goes down subtracted.
 
     What is summed is a hash of the edge by secret numbers, so that two different sets of arcs have equal sums once in
-    2^64 cases, and nobody can prepare one. Edges are summed in groups by their smaller end.
+    2^64 cases, and nobody can prepare one. Edges are summed in groups by their smaller end; a group whose sum is not
+    zero has an arc that goes one way.
     """
 
     def __init__(self, n: int) -> None:
         self._n = max(1, n)
-        self._sums = np.zeros(min(self._n, GROUPS), np.uint64)
+        self.sums = np.zeros(min(self._n, GROUPS), np.uint64)
 
     def add(self, arcs: _Arcs) -> None:
         low, high = np.minimum(arcs.sources, arcs.targets), np.maximum(arcs.sources, arcs.targets)
         hashes = _mixed(_mixed(low.astype(np.uint64), SECRETS[0]) + high.astype(np.uint64), SECRETS[1])
         hashes *= np.where(arcs.sources < arcs.targets, np.uint64(1), np.uint64(2**64 - 1))
-        np.add.at(self._sums, self.groups(low), hashes)
+        np.add.at(self.sums, self.groups(low), hashes)
 
     def groups(self, low: NDArray[np.int64]) -> NDArray[np.int64]:
         """The group of each edge by its smaller end."""
-        return low * len(self._sums) // self._n
-
-    def first_unequal(self) -> int | None:
-        """The first group whose arcs do not go both ways."""
-        unequal = np.flatnonzero(self._sums)
-        return int(unequal[0]) if len(unequal) else None
+        return low * len(self.sums) // self._n
 
 
 def _mixed(values: NDArray[np.uint64], secret: np.uint64) -> NDArray[np.uint64]:

@@ -6,6 +6,7 @@ word knows its line and its column (its place within the line), across block bor
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -20,20 +21,15 @@ BLOCK_BYTES = 2**18
 MAX_DIGITS = 18
 WORD, BLANK, NEWLINE, ILLEGAL = 0, 1, 2, 3
 BLANKS = "\t\v\f\r "
-SKIPPED_BEGINNINGS = b"%\n" + BLANKS.encode()
+SKIPPED_LINES = re.compile(rb"(?:(?:%[^\n]*+|[\t\v\f\r ]*+)\n)*+")  # comments and blank lines
 NO_TEXT_REMEDY = "the file is not text, or damaged: check where it comes from"
 
 
-def _byte_kinds() -> bytes:
-    kinds = np.full(256, WORD, np.uint8)
-    kinds[:32] = ILLEGAL
-    kinds[127] = ILLEGAL
-    kinds[list(BLANKS.encode())] = BLANK
-    kinds[10] = NEWLINE
-    return kinds.tobytes()
-
-
-_KINDS = _byte_kinds()
+_kinds = np.full(256, WORD, np.uint8)
+_kinds[:32] = _kinds[127] = ILLEGAL
+_kinds[list(BLANKS.encode())] = BLANK
+_kinds[10] = NEWLINE
+_KINDS = _kinds.tobytes()
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,12 +80,9 @@ class NumberStream:
     """Takes a few header lines from a text, then the words of all the rest."""
 
     def __init__(self, content: Content, limits: Limits) -> None:
-        self.name = content.name
-        self.lines_taken = 0
-        self._limits = limits
-        self._blocks = content.blocks(BLOCK_BYTES)
-        self._buffer = b""
-        self._at = 0
+        self.name, self.lines_taken = content.name, 0
+        self._limits, self._blocks = limits, content.blocks(BLOCK_BYTES)
+        self._buffer, self._at = b"", 0
 
     def next_line(self) -> str | None:
         """The next line without its end, or None at the end of the text."""
@@ -122,39 +115,27 @@ class NumberStream:
 
     def _skip_whole_lines(self) -> None:
         """Go on behind the comments and blank lines that lie whole in the buffer, all at once."""
-        if self._buffer[self._at : self._at + 1] not in SKIPPED_BEGINNINGS:
-            return
-        text = np.frombuffer(self._buffer, np.uint8)[self._at :]
-        kinds = np.frombuffer(self._buffer.translate(_KINDS), np.uint8)[self._at :]
-        ends = np.flatnonzero(kinds == NEWLINE) + 1
-        if not len(ends):
-            return
-        starts = np.concatenate((np.zeros(1, np.int64), ends[:-1]))
-        has_words = np.logical_or.reduceat((kinds == WORD) | (kinds == ILLEGAL), starts)
-        has_data = has_words & (text[starts] != ord("%"))
-        lines = int(np.argmax(has_data)) if has_data.any() else len(ends)
-        skipped = text[: starts[lines] if lines < len(ends) else ends[-1]].tobytes()
-        self._check_skipped(skipped)
-        self._at += len(skipped)
-        self.lines_taken += lines
-
-    def _check_skipped(self, text: bytes) -> None:
-        """Refuse what `next_line` refuses."""
-        bad = text.find(b"\0")
+        skipped = SKIPPED_LINES.match(self._buffer, self._at)
+        assert skipped is not None
+        text, self._at = skipped[0], skipped.end()
         try:
-            text[: bad if bad >= 0 else None].decode("utf-8")
-        except UnicodeDecodeError as error:
-            bad = error.start
-        if bad >= 0:
-            self.lines_taken += text.count(b"\n", 0, bad) + 1
-            self._decoded(text[text.rfind(b"\n", 0, bad) + 1 : text.index(b"\n", bad)])
+            is_text = "\0" not in text.decode("utf-8")
+        except UnicodeDecodeError:
+            is_text = False
+        for line in () if is_text else text.split(b"\n"):  # one of them is refused as `next_line` refuses it
+            self.lines_taken += 1
+            self._decoded(line)
+        self.lines_taken += text.count(b"\n")
 
     def words(self) -> Iterator[Words]:
         """The words after the lines taken, in blocks; `lines_taken` counts on with every block."""
         column = 0
         for block in self._blank_ended_blocks():
             words = self._split(block, column)
-            column = self._column_after(block, words, column)
+            if len(words) and words.lines[-1] == self.lines_taken:  # the next word may stand on the same line
+                column = int(words.columns[-1]) + 1
+            elif b"\n" in block:
+                column = 0
             yield words
 
     def _blank_ended_blocks(self) -> Iterator[bytes]:
@@ -202,12 +183,6 @@ class NumberStream:
         self.lines_taken += int(newlines_before[-1])
         return words
 
-    def _column_after(self, block: bytes, words: Words, column: int) -> int:
-        """The column of the next word if it stands on the line where the block ends."""
-        if len(words) and words.lines[-1] == self.lines_taken:
-            return int(words.columns[-1]) + 1
-        return column if b"\n" not in block else 0
-
     def _decoded(self, line: bytes) -> str:
         if b"\0" in line:
             raise FormatError("a NUL byte", path=self.name, line=self.lines_taken, remedy=NO_TEXT_REMEDY)
@@ -240,12 +215,9 @@ def header_integers(line: str, name: str, number: int, meaning: str) -> list[int
 
 def check_declared_bytes(content: Content, needed: int, declared: str, line: int) -> None:
     """Refuse a declaration that a plain file is too short to hold."""
-    if content.path is None or content.compression is not None or not content.path.is_file():
-        return
-    size = content.path.stat().st_size
-    if size < needed:
+    if content.size is not None and content.size < needed:
         raise FormatError(
-            f"declares {declared}, which takes at least {needed:,} bytes; the file has {size:,}",
+            f"declares {declared}, which takes at least {needed:,} bytes; the file has {content.size:,}",
             path=content.name,
             line=line,
             remedy="the file is truncated or its header is wrong",

@@ -12,15 +12,16 @@ import math
 import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
 
 from wedgewise.errors import FormatError
-from wedgewise.read.checks import KEPT_DTYPES, first_outside, interleave, kept_type
+from wedgewise.read import ReadOptions
 from wedgewise.read.content import Content
-from wedgewise.read.pieces import PairPieces, Piece
+from wedgewise.read.pieces import KEPT_DTYPES, PairPieces, Piece, first_outside, interleave, kept_type
 from wedgewise.read.zip_members import ZipMembers
 from wedgewise.stages import Origin
 from wedgewise.stages.limits import Limits
@@ -53,57 +54,49 @@ class ArrayHeader:
 Blocks = Callable[[int, int, int], Iterator[NDArray[np.uint8]]]  # from, to, bytes of a block
 
 
-def pieces_of_npy(content: Content, limits: Limits, whole: bool) -> PairPieces:
+def pieces_of_npy(content: Content, options: ReadOptions) -> PairPieces:
     """A (k, 2) integer array; in one piece where it is wanted whole and lies in the file as it would in memory."""
     header = parse_header(content.head(MAX_HEADER_BYTES + 12), content.name)
-    _check_edge_array(header, limits, content.name)
+    _check_edge_array(header, options.limits, content.name)
     if content.size is not None:
         _check_length(content.size, header, content.name)
-    found = PairPieces(Origin(content.name, "npy"), expected_pairs=header.shape[0])
-    if whole and not header.fortran_order and header.dtype in KEPT_DTYPES:
-        found.pieces = _all_at_once(content, header)
+    if options.whole and not header.fortran_order and header.dtype in KEPT_DTYPES:
+        pieces = _all_at_once(content, header)
     elif content.size is not None or header.fortran_order:
-        found.pieces = _rows_of(_blocks_of_file(content.file()), header)
+        pieces = _rows_of(_blocks_of_file(content.file()), header)
     else:
-        found.pieces = _rows_of_stream(content, header)
-    found.pieces = _inside(found.pieces, content.name, None)
-    return found
+        pieces = _rows_of_stream(content, header)
+    return PairPieces(Origin(content.name, "npy"), _inside(pieces, content.name, None), header.shape[0])
 
 
-def pieces_of_npz(content: Content, limits: Limits) -> PairPieces:
+def pieces_of_npz(content: Content, options: ReadOptions) -> PairPieces:
     """An edge array or a SciPy sparse matrix out of an archive of arrays."""
-    arrays = _Archive(ZipMembers(content, limits), content.name, limits)
-    if {"format", "shape"} <= arrays.names:
-        return _sparse(arrays, limits)
-    return _edge_member(arrays, limits)
+    arrays = _Archive(content, options.limits)
+    return _sparse(arrays) if {"format", "shape"} <= arrays.names else _edge_member(arrays)
 
 
-class _Archive:
+class _Archive(ZipMembers):
     """The arrays of an .npz file by name, each read when asked for."""
 
-    def __init__(self, members: ZipMembers, name: str, limits: Limits) -> None:
-        self.name = name
-        self._members, self._limits = members, limits
-        self.names = {member.removesuffix(".npy") for member in members.names if member.endswith(".npy")}
+    def __init__(self, content: Content, limits: Limits) -> None:
+        super().__init__(content, limits)
+        self.names = {member.removesuffix(".npy") for member in self.members if member.endswith(".npy")}
 
     def header(self, array: str) -> ArrayHeader:
-        header = parse_header(self._members.head(f"{array}.npy", MAX_HEADER_BYTES + 12), self.path_of(array))
-        _check_length(self._members.size(f"{array}.npy"), header, self.path_of(array))
+        """What an array declares, which has to be what there is of it."""
+        header = parse_header(self.head(f"{array}.npy", MAX_HEADER_BYTES + 12), f"{self.name}[{array}]")
+        _check_length(self.size(f"{array}.npy"), header, f"{self.name}[{array}]")
         return header
 
     def rows(self, array: str, header: ArrayHeader) -> Iterator[NDArray[Any]]:
         """The array in pieces: of its first dimension, and (k, 2) ones of two."""
-
-        def blocks(begin: int, end: int, size: int) -> Iterator[NDArray[np.uint8]]:
-            return self._members.blocks(f"{array}.npy", begin, end, size)
-
-        return _rows_of(blocks, header)
+        return _rows_of(partial(self.blocks, f"{array}.npy"), header)
 
     def array(self, array: str, header: ArrayHeader) -> NDArray[Any]:
         """A whole array of at most one dimension."""
         size = header.total_bytes - header.data_offset
-        self._limits.check_memory(size, path=self.path_of(array))
-        (data,) = self._members.blocks(f"{array}.npy", header.data_offset, header.total_bytes, size) if size else (b"",)
+        self.limits.check_memory(size, path=f"{self.name}[{array}]")
+        (data,) = self.blocks(f"{array}.npy", header.data_offset, header.total_bytes, size) if size else (b"",)
         return np.frombuffer(data, header.dtype).reshape(header.shape)
 
     def integers(self, array: str, dimensions: int) -> ArrayHeader:
@@ -126,11 +119,8 @@ class _Archive:
             raise FormatError(f"array {array!r} is no single word", path=self.name, remedy=SPARSE_REMEDY)
         return self.array(array, header).tobytes().replace(b"\0", b"").decode("ascii", "replace")
 
-    def path_of(self, array: str) -> str:
-        return f"{self.name}[{array}]"
 
-
-def _edge_member(arrays: _Archive, limits: Limits) -> PairPieces:
+def _edge_member(arrays: _Archive) -> PairPieces:
     others = arrays.names - {"n"}
     chosen = "edges" if "edges" in others else next(iter(others)) if len(others) == 1 else None
     if chosen is None:
@@ -140,23 +130,22 @@ def _edge_member(arrays: _Archive, limits: Limits) -> PairPieces:
             path=arrays.name,
             remedy="save it with numpy.savez(path, edges=edges)",
         )
-    header = arrays.header(chosen)
-    _check_edge_array(header, limits, arrays.path_of(chosen))
+    header, origin = arrays.header(chosen), Origin(f"{arrays.name}[{chosen}]", "npz")
+    _check_edge_array(header, arrays.limits, origin.name)
     vertices = int(arrays.array("n", arrays.integers("n", 0))) if "n" in arrays.names else None
     if vertices is not None:
-        _check_vertices(vertices, limits, arrays.name)
-    origin = Origin(arrays.path_of(chosen), "npz")
+        _check_vertices(vertices, arrays)
     pieces = _inside(arrays.rows(chosen, header), origin.name, vertices)
     return PairPieces(origin, pieces, header.shape[0], vertices=vertices)
 
 
-def _check_vertices(vertices: int, limits: Limits, name: str) -> None:
+def _check_vertices(vertices: int, arrays: _Archive) -> None:
     if vertices < 0:
-        raise FormatError(f"{vertices:,} vertices", path=name, remedy="the number of vertices is 0 or more")
-    limits.check("vertices", vertices, path=name)
+        raise FormatError(f"{vertices:,} vertices", path=arrays.name, remedy="the number of vertices is 0 or more")
+    arrays.limits.check("vertices", vertices, path=arrays.name)
 
 
-def _sparse(arrays: _Archive, limits: Limits) -> PairPieces:
+def _sparse(arrays: _Archive) -> PairPieces:
     kind = arrays.text("format")
     shape = arrays.array("shape", arrays.integers("shape", 1)).tolist()
     if len(shape) != 2 or shape[0] != shape[1]:
@@ -166,23 +155,23 @@ def _sparse(arrays: _Archive, limits: Limits) -> PairPieces:
             remedy="an adjacency matrix has one row and one column per vertex",
         )
     n = shape[0]
-    _check_vertices(n, limits, arrays.name)
-    if kind in ("csr", "csc"):
-        pieces, entries = _pieces_of_compressed(arrays, n, limits)
+    _check_vertices(n, arrays)
+    ends: Iterable[tuple[NDArray[Any], NDArray[Any]]]
+    if kind in ("csr", "csc"):  # which yield the same edges with their ends exchanged
+        indices = arrays.integers("indices", 1)
+        entries = indices.shape[0]
+        ends = _with_rows(_row_offsets(arrays, n, entries), arrays.rows("indices", indices))
     elif kind == "coo":
-        pieces, entries = _pieces_of_coordinates(arrays, n)
+        rows, columns = arrays.integers("row", 1), arrays.integers("col", 1)
+        if rows.shape != columns.shape:
+            raise FormatError("'row' and 'col' differ in length", path=arrays.name, remedy=SPARSE_REMEDY)
+        entries = rows.shape[0]
+        ends = zip(arrays.rows("row", rows), arrays.rows("col", columns), strict=True)
     else:
         raise FormatError("a sparse layout that is not read", path=arrays.name, text=kind, remedy=SPARSE_REMEDY)
-    limits.check("pairs", entries, path=arrays.name)
+    arrays.limits.check("pairs", entries, path=arrays.name)
+    pieces = _inside_both(ends, arrays.name, n)
     return PairPieces(Origin(arrays.name, f"npz {kind}"), pieces, entries, vertices=n)
-
-
-def _pieces_of_coordinates(arrays: _Archive, n: int) -> tuple[Iterator[Piece], int]:
-    rows, columns = arrays.integers("row", 1), arrays.integers("col", 1)
-    if rows.shape != columns.shape:
-        raise FormatError("'row' and 'col' differ in length", path=arrays.name, remedy=SPARSE_REMEDY)
-    ends = zip(arrays.rows("row", rows), arrays.rows("col", columns), strict=True)
-    return _inside_both(ends, arrays.name, n), rows.shape[0]
 
 
 def _inside_both(ends: Iterable[tuple[NDArray[Any], NDArray[Any]]], name: str, n: int) -> Iterator[Piece]:
@@ -195,11 +184,10 @@ def _inside_both(ends: Iterable[tuple[NDArray[Any], NDArray[Any]]], name: str, n
         row += len(sources)
 
 
-def _pieces_of_compressed(arrays: _Archive, n: int, limits: Limits) -> tuple[Iterator[Piece], int]:
-    """Expand row offsets; a CSC matrix yields the same edges with their ends exchanged."""
-    declared, indices = arrays.integers("indptr", 1), arrays.integers("indices", 1)
-    entries = indices.shape[0]
-    limits.check_memory(8 * declared.shape[0], path=arrays.name)
+def _row_offsets(arrays: _Archive, n: int, entries: int) -> NDArray[np.int64]:
+    """Where the entries of each row begin, and where the last ones end."""
+    declared = arrays.integers("indptr", 1)
+    arrays.limits.check_memory(8 * declared.shape[0], path=arrays.name)
     offsets = arrays.array("indptr", declared)
     fits = len(offsets) == n + 1 and int(offsets[0]) == 0 and int(offsets[-1]) == entries
     if not fits or first_outside(offsets, entries + 1) is not None or (offsets[1:] < offsets[:-1]).any():
@@ -208,8 +196,7 @@ def _pieces_of_compressed(arrays: _Archive, n: int, limits: Limits) -> tuple[Ite
             path=arrays.name,
             remedy=SPARSE_REMEDY,
         )
-    ends = _with_rows(offsets.astype(np.int64), arrays.rows("indices", indices))
-    return _inside_both(ends, arrays.name, n), entries
+    return offsets.astype(np.int64)
 
 
 def _with_rows(

@@ -10,56 +10,44 @@ and more have to be named as such. In pieces, the first of them is judged, and t
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from itertools import chain
 
 import numpy as np
 from numpy.typing import NDArray
 
 from wedgewise.errors import FormatError
+from wedgewise.read import ReadOptions
 from wedgewise.read._byte_pieces import Bytes
-from wedgewise.read.checks import first_outside, kept_type
 from wedgewise.read.content import Content
-from wedgewise.read.pieces import PairPieces, Piece
+from wedgewise.read.pieces import PairPieces, Piece, first_outside, kept_type
 from wedgewise.stages import Origin
-from wedgewise.stages.limits import Limits
 
 SCAN_WORDS = 2**21
 BLOCK_BYTES = 2**21
 NAME_THE_WIDTH = 'pass format="bel32" or format="bel64"'
 
 
-def pieces_of_bel(content: Content, limits: Limits, whole: bool) -> PairPieces:
-    """Raw pairs whose width the content has to tell."""
-    blocks = _blocks(content, whole)
-    first = next(blocks, np.empty(0, np.uint8))
-    width, blocks = 4, chain([first], blocks)
-    if len(first) and could_be_wide(first):
-        if not repeats(first.view("<u4")[::2]):
-            raise _ambiguous(content.name)
-        width = 8
-    return _pieces(content, blocks, width, limits, f"{8 * width}-bit by its content")
-
-
-def pieces_of_bel32(content: Content, limits: Limits, whole: bool) -> PairPieces:
-    """Raw little-endian int32 pairs."""
-    return _pieces(content, _blocks(content, whole), 4, limits, "32-bit as named")
-
-
-def pieces_of_bel64(content: Content, limits: Limits, whole: bool) -> PairPieces:
-    """Raw little-endian int64 pairs."""
-    return _pieces(content, _blocks(content, whole), 8, limits, "64-bit as named")
-
-
-def _blocks(content: Content, whole: bool) -> Iterator[Bytes]:
-    return iter([content.whole()]) if whole else content.blocks(BLOCK_BYTES)
-
-
-def _pieces(content: Content, blocks: Iterator[Bytes], width: int, limits: Limits, note: str) -> PairPieces:
+def pieces_of_bel(content: Content, options: ReadOptions, named_width: int | None = None) -> PairPieces:
+    """Raw little-endian pairs; the content has to tell how wide integers are that nobody has named the width of."""
+    blocks = iter([content.whole()]) if options.whole else content.blocks(BLOCK_BYTES)
+    width, note = named_width or 4, "as named"
+    if named_width is None:
+        first, note = next(blocks, np.empty(0, np.uint8)), "by its content"
+        blocks = chain([first], blocks)
+        if len(first) and could_be_wide(first):
+            if not repeats(first.view("<u4")[::2]):
+                raise _ambiguous(content.name)
+            width = 8
     expected = None if content.size is None else content.size // (2 * width)
     if expected is not None:
-        limits.check("pairs", expected, path=content.name)
-    origin = Origin(content.name, f"bel{8 * width}", (note,))
-    return PairPieces(origin, _checked(blocks, width, "by its content" in note, content.name), expected)
+        options.limits.check("pairs", expected, path=content.name)
+    origin = Origin(content.name, f"bel{8 * width}", (f"{8 * width}-bit {note}",))
+    return PairPieces(origin, _checked(blocks, width, named_width is None, content.name), expected)
+
+
+pieces_of_bel32 = partial(pieces_of_bel, named_width=4)
+pieces_of_bel64 = partial(pieces_of_bel, named_width=8)
 
 
 def _checked(blocks: Iterator[Bytes], width: int, judged: bool, name: str) -> Iterator[Piece]:

@@ -1,4 +1,7 @@
-"""Pairs in pieces: what the reader of every format gives, and one array of them, counted while it grows."""
+"""Pairs in pieces: what the reader of every format gives, and one array of them, counted while it grows.
+
+And what every reader asks of an array of pairs before it becomes an EdgeList.
+"""
 
 from __future__ import annotations
 
@@ -6,19 +9,25 @@ import mmap
 from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, Protocol
+from numbers import Real
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from wedgewise.errors import InputError
+from wedgewise.machine.hardware import usable_threads
+from wedgewise.machine.threads import run_tasks
 from wedgewise.stages import Column, EdgeList, Origin
 from wedgewise.stages.labels import TextLabels
-from wedgewise.stages.limits import Limits, must_look
+from wedgewise.stages.limits import MAX_LABEL, Limits
 
 Piece = NDArray[Any]
 
 COUNTED_BYTES = 8 << 20  # that are asked for at a time
 HUGE_PAGES_FROM = 4 << 20
+KEPT_DTYPES = (np.dtype(np.int32), np.dtype(np.int64), np.dtype(np.uint32), np.dtype(np.uint64))
+SCAN_VALUES = 2**21
 _PRIVATE = {"flags": mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS} if hasattr(mmap, "MAP_PRIVATE") else {}
 
 
@@ -49,43 +58,6 @@ class PairPieces:
         """Of the source, for messages."""
         return self.origin.name
 
-    def edge_list(self, pairs: NDArray[Any]) -> EdgeList:
-        """All that was found out, with all pairs."""
-        return EdgeList(
-            pairs,
-            self.origin,
-            vertices=self.vertices,
-            names=self.names,
-            columns=self.columns,
-            ignored_columns=self.ignored_columns,
-            weights=self.weights,
-            undirected=self.undirected,
-        )
-
-
-class Receiver(Protocol):
-    """Takes the pairs of a file while it is read: ``begin``, ``put`` for every part in any order, ``end``.
-
-    Text of integer labels is handed over chunk by chunk, compressed or not. All other formats are handed over whole
-    by ``take`` when they have been checked.
-    """
-
-    @property
-    def begun(self) -> bool:
-        """Whether anything was announced."""
-
-    def begin(self, rows: int, dtype: Any) -> None:
-        """Announce a piece of at most that many rows; one that has not ended is void: its labels were too large."""
-
-    def put(self, row: int, pairs: NDArray[Any]) -> None:
-        """Pairs of the piece, from `row` on; they may be overwritten afterwards. Called by several threads at once."""
-
-    def end(self) -> None:
-        """The piece is complete; rows that nothing was put to do not count."""
-
-    def take(self, pairs: NDArray[Any]) -> None:
-        """A whole piece at once."""
-
 
 def edges_of_pieces(pieces: PairPieces, limits: Limits) -> EdgeList:
     """All pairs in one array, a single piece as it is; MemoryLimitError as soon as memory does not suffice."""
@@ -93,16 +65,27 @@ def edges_of_pieces(pieces: PairPieces, limits: Limits) -> EdgeList:
     first = next(each, None)
     second = next(each, None)
     if first is not None and second is None:
-        limits.check("pairs", len(first), path=pieces.name)
-        return pieces.edge_list(first)
-    held = GrowingPairs(limits, pieces.name, expected_pairs=pieces.expected_pairs)
-    for piece in (first, second):
-        if piece is not None:
+        limits.check("pairs", len(first), path=pieces.origin.name)
+        pairs = first
+    else:
+        held = GrowingPairs(limits, pieces.name, expected_pairs=pieces.expected_pairs)
+        for piece in (first, second):
+            if piece is not None:
+                held.add(piece)
+        del first, second
+        for piece in each:
             held.add(piece)
-    del first, second
-    for piece in each:
-        held.add(piece)
-    return pieces.edge_list(held.array())
+        pairs = held.array()
+    return EdgeList(
+        pairs,
+        pieces.origin,
+        vertices=pieces.vertices,
+        names=pieces.names,
+        columns=pieces.columns,
+        ignored_columns=pieces.ignored_columns,
+        weights=pieces.weights,
+        undirected=pieces.undirected,
+    )
 
 
 class GrowingPairs:
@@ -115,17 +98,26 @@ class GrowingPairs:
     def __init__(self, limits: Limits, path: str, dtype: Any = np.uint32, *, expected_pairs: int | None = None) -> None:
         self._limits, self._path, self._expected = limits, path, expected_pairs or 0
         self._dtype: np.dtype[Any] = np.dtype(dtype)
-        self._row_bytes = 2 * self._dtype.itemsize
         self._memory: mmap.mmap | None = None
-        self._rows = self._rows_in_all = 0
-        self._granted = 0
+        self._rows = self._rows_in_all = self._granted = 0
 
     def next_rows(self, rows: int, dtype: Any) -> Piece:
         """Where the next rows can be written to, of that type or a wider one; `keep` says how many were."""
         if self._dtype != dtype:
             self._widen(np.dtype(dtype))
-        self._reserve(self._rows + rows)
-        return self._view(self._rows, self._rows + rows)
+        row_bytes = 2 * self._dtype.itemsize
+        begin, end = self._rows * row_bytes, (self._rows + rows) * row_bytes
+        if end > self._granted:
+            ahead = COUNTED_BYTES if self._limits.memory_bytes is not None else max(COUNTED_BYTES, self._granted // 2)
+            more = max(end - self._granted, ahead if self._granted else 0)
+            self._limits.check_memory(more, path=self._path)
+            self._granted += more
+        if self._memory is None:
+            set_aside = self._expected * row_bytes
+            self._memory = _pages(max(end, min(set_aside, self._limits.memory_left(set_aside) // 2)))
+        elif end > len(self._memory):
+            self._grow(self._memory, max(end, len(self._memory) * 5 // 4))
+        return np.frombuffer(self._memory, self._dtype, 2 * rows, begin).reshape(-1, 2)
 
     def keep(self, rows: int) -> None:
         """The first so many of the next rows are pairs."""
@@ -144,40 +136,17 @@ class GrowingPairs:
         found = np.empty((0, 2), self._dtype)
         if self._memory is not None:
             with suppress(BufferError, SystemError, ValueError):  # what was not used stays where it cannot be helped
-                self._memory.resize(max(1, self._rows * self._row_bytes))
-            found = self._view(0, self._rows)
+                self._memory.resize(max(1, self._rows * 2 * self._dtype.itemsize))
+            found = np.frombuffer(self._memory, self._dtype, 2 * self._rows).reshape(-1, 2)
         self._memory, self._rows, self._granted = None, 0, 0
         return found
 
-    def _view(self, begin: int, end: int) -> Piece:
-        assert self._memory is not None
-        step = self._row_bytes
-        return np.frombuffer(self._memory, self._dtype, 2 * (end - begin), begin * step).reshape(-1, 2)
-
-    def _reserve(self, rows: int) -> None:
-        size = rows * self._row_bytes
-        if size > self._granted:
-            ahead = COUNTED_BYTES if self._limits.memory_bytes is not None else max(COUNTED_BYTES, self._granted // 2)
-            more = max(size - self._granted, ahead if self._granted else 0)
-            self._limits.check_memory(more, path=self._path)
-            self._granted += more
-        held = 0 if self._memory is None else len(self._memory)
-        if size > held:
-            self._resize(max(size, held * 5 // 4))
-
-    def _resize(self, size: int) -> None:
-        if self._memory is None:
-            set_aside = self._expected * self._row_bytes
-            if must_look(self._limits, set_aside):
-                set_aside = min(set_aside, self._limits.memory_left() // 2)
-            self._memory = _pages(max(size, set_aside))
-            return
+    def _grow(self, memory: mmap.mmap, size: int) -> None:
         try:
-            self._memory.resize(size)
+            memory.resize(size)
         except (BufferError, SystemError, ValueError):  # somebody looks at it, or the system cannot
-            larger, held = _pages(size), self._rows * self._row_bytes
-            np.frombuffer(larger, np.uint8, held)[:] = np.frombuffer(self._memory, np.uint8, held)
-            self._memory = larger
+            self._memory, held = _pages(size), self._rows * 2 * self._dtype.itemsize
+            np.frombuffer(self._memory, np.uint8, held)[:] = np.frombuffer(memory, np.uint8, held)
 
     def _widen(self, dtype: np.dtype[Any]) -> None:
         """Take a wider type: what is there is copied."""
@@ -186,7 +155,7 @@ class GrowingPairs:
             wide = np.dtype(np.uint64)
         if wide == self._dtype:
             return
-        old, self._dtype, self._row_bytes = self.array(), wide, 2 * wide.itemsize
+        old, self._dtype = self.array(), wide
         if len(old):
             self.next_rows(len(old), wide)[:] = old
             self._rows = len(old)
@@ -201,3 +170,59 @@ def _pages(size: int) -> mmap.mmap:
     if size >= HUGE_PAGES_FROM and hasattr(mmap, "MADV_HUGEPAGE"):
         pages.madvise(mmap.MADV_HUGEPAGE)
     return pages
+
+
+def kept_type(values: NDArray[Any]) -> NDArray[Any]:
+    """The integers contiguous, aligned, native, 4 or 8 bytes wide: the same memory where they already are."""
+    if values.dtype in KEPT_DTYPES:
+        return np.require(values, requirements=["C", "A"])
+    wide_enough = values.dtype.itemsize >= 4
+    return values.astype(values.dtype.newbyteorder("=") if wide_enough else np.int32, order="C")
+
+
+def first_outside(values: NDArray[Any], below: int = MAX_LABEL + 1) -> tuple[int, int] | None:
+    """Position (in flat order) and value of the first number outside 0 … below − 1, or None."""
+    lowest, highest = np.iinfo(values.dtype).min, np.iinfo(values.dtype).max
+    if lowest >= 0 and highest < below:
+        return None
+    bound = min(below, highest + 1)
+    flat = values.reshape(-1)
+    unsigned = flat.view(f"{flat.dtype.byteorder}u{flat.itemsize}")  # in which negative numbers are the largest
+
+    def is_outside(block: int, _worker: int) -> bool:
+        return int(unsigned[block * SCAN_VALUES : (block + 1) * SCAN_VALUES].max()) >= bound
+
+    blocks = run_tasks(is_outside, -(-len(flat) // SCAN_VALUES), usable_threads())
+    if True not in blocks:
+        return None
+    begin = blocks.index(True) * SCAN_VALUES
+    at = begin + int(np.argmax(unsigned[begin : begin + SCAN_VALUES] >= bound))
+    return at, int(flat[at])
+
+
+def finite_weights(values: NDArray[Any], name: str) -> NDArray[np.float64]:
+    """Weights as float64, the same memory where they are that already; every one must be a finite number."""
+    if values.dtype.kind not in "biuf":
+        raise InputError(f"{name}: {_first_not_a_number(values)}; weights are real numbers")
+    finite = np.isfinite(values)
+    if not finite.all():
+        row = int(np.argmin(finite))
+        raise InputError(f"{name}: the weight of row {row} is {values[row]}; drop such rows or give them a number")
+    return np.ascontiguousarray(values, np.float64)
+
+
+def _first_not_a_number(values: NDArray[Any]) -> str:
+    """What keeps an array from holding weights: the first odd value of an array of objects, else its type."""
+    if values.dtype.kind == "O" and values.ndim == 1:
+        for row, value in enumerate(values):
+            if not isinstance(value, Real):
+                return f"the weight of row {row} is {value!r} of type {type(value).__name__}"
+    return f"weights of dtype {values.dtype}"
+
+
+def interleave(sources: NDArray[Any], targets: NDArray[Any], dtype: Any = None) -> NDArray[Any]:
+    """Two index arrays as one (k, 2) array of a type, by default the wider one."""
+    pairs = np.empty((len(sources), 2), dtype or np.promote_types(sources.dtype, targets.dtype))
+    pairs[:, 0] = sources
+    pairs[:, 1] = targets
+    return pairs

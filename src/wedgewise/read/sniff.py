@@ -24,13 +24,10 @@ from wedgewise.errors import FormatError
 HEAD_BYTES = 4096
 UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
 LOWEST_CHARACTER = ord("\t")  # of text
-MATRIX_MARKET_BANNER = b"%%matrixmarket"
-SIGNATURES = {
-    "npy": rb"\x93NUMPY",
-    "npz": rb"PK(\x03\x04|\x05\x06)",
-    "parquet": rb"PAR1[\x00-\x08\x0e-\x1f]",
-    "arrow": rb"ARROW1\x00|\xff\xff\xff\xff",
-}
+SIGNATURE = re.compile(
+    rb"(?P<npy>\x93NUMPY)|(?P<npz>PK(?:\x03\x04|\x05\x06))|(?P<parquet>PAR1[\x00-\x08\x0e-\x1f])"
+    rb"|(?P<arrow>ARROW1\x00|\xff\xff\xff\xff)|(?P<mtx>(?i:%%matrixmarket))"
+)
 RAW_PAIRS = ("bel", "bel32", "bel64")
 SUFFIXES = {".bel": "bel", ".bel32": "bel32", ".bel64": "bel64", ".metis": "metis", ".graph": "metis"}
 COMPRESSION_SUFFIXES = (".gz", ".bz2", ".xz", ".zst")
@@ -53,13 +50,10 @@ def sniff(content: Beginning) -> str:
     if by_suffix in RAW_PAIRS:
         return by_suffix
     head = content.head(HEAD_BYTES)
-    for name, signature in SIGNATURES.items():
-        if re.match(signature, head):
-            return name
-    if head[: len(MATRIX_MARKET_BANNER)].lower() == MATRIX_MARKET_BANNER:
-        return "mtx"
-    if by_suffix is not None:
-        return by_suffix
+    signature = SIGNATURE.match(head)
+    found = by_suffix if signature is None else signature.lastgroup
+    if found is not None:
+        return found
     check_encoding(head, content.name)
     if head.startswith(PICKLE_SIGNATURES):
         raise FormatError(
@@ -85,16 +79,6 @@ def check_encoding(head: bytes, path: str) -> None:
     if head.startswith(UTF16_MARKS) or is_wide:
         remedy = "convert the file to UTF-8 (iconv -f utf-16 -t utf-8)"
         raise FormatError("UTF-16 text", path=path, line=1, remedy=remedy)
-
-
-def names_raw_pairs(name: str, format: str | None) -> bool:
-    """Whether a file is said to hold raw pairs, by the user or by its suffix."""
-    return (data_suffix(name).removeprefix(".") if format is None else format) in RAW_PAIRS
-
-
-def names_compression(name: str) -> bool:
-    """Whether a file is said to be compressed, by its suffix."""
-    return PurePath(name).suffix.lower() in COMPRESSION_SUFFIXES
 
 
 def data_suffix(name: str) -> str:

@@ -7,7 +7,7 @@ import zipfile
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import IO, BinaryIO
+from typing import BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,35 +38,30 @@ class ZipMembers:
     """Reads members of an archive whose declared sizes are possible and within the limits."""
 
     def __init__(self, content: Content, limits: Limits) -> None:
-        self._name = content.name
-        self._limits = limits
+        self.name, self.limits = content.name, limits
         with self._failures_named():
             file = _InParts(content.file())
             self._stored_bytes = file.seek(0, io.SEEK_END)
             self._archive = zipfile.ZipFile(file)
-        self._members = {item.filename: item for item in self._archive.infolist()}
-        if len(self._members) > MAX_MEMBERS:
-            raise FormatError(f"{len(self._members):,} members", path=self._name, remedy=REMEDY)
-
-    @property
-    def names(self) -> list[str]:
-        return list(self._members)
+        self.members = {item.filename: item for item in self._archive.infolist()}
+        if len(self.members) > MAX_MEMBERS:
+            raise FormatError(f"{len(self.members):,} members", path=self.name, remedy=REMEDY)
 
     def size(self, member: str) -> int:
         """The declared size of a member, if the archive can hold that much and the limits allow it."""
-        item = self._members[member]
+        item = self.members[member]
         if item.compress_type not in READ_METHODS or item.flag_bits & ENCRYPTED_FLAG:
             raise FormatError(
                 "a member that is encrypted or compressed by another method than deflate",
-                path=self._name,
+                path=self.name,
                 text=member,
                 remedy=REMEDY,
             )
-        self._limits.check("decompressed_bytes", item.file_size, path=f"{self._name}[{member}]")
+        self.limits.check("decompressed_bytes", item.file_size, path=f"{self.name}[{member}]")
         if item.compress_size > self._stored_bytes or item.file_size > item.compress_size * MAX_DEFLATE_RATIO:
             raise FormatError(
                 f"a member that declares {item.file_size:,} bytes in {item.compress_size:,}",
-                path=self._name,
+                path=self.name,
                 text=member,
                 remedy=REMEDY,
             )
@@ -75,28 +70,24 @@ class ZipMembers:
     def head(self, member: str, size: int) -> bytes:
         """The first bytes of a member."""
         self.size(member)
-        with self._failures_named(), self._archive.open(self._members[member]) as file:
+        with self._failures_named(), self._archive.open(self.members[member]) as file:
             return file.read(size)
 
     def blocks(self, member: str, begin: int, end: int, size: int) -> Iterator[NDArray[np.uint8]]:
         """The bytes of a member from `begin` to `end`, in blocks; its checksum is verified where that is its end."""
         self.size(member)
-        with self._failures_named(), self._archive.open(self._members[member]) as file:
+        with self._failures_named(), self._archive.open(self.members[member]) as file:
             file.seek(begin)
             while begin < end:
-                block = np.empty(min(size, end - begin), np.uint8)
-                self._fill(file, block, member)
+                block, filled = np.empty(min(size, end - begin), np.uint8), 0
+                while filled < len(block):
+                    piece = file.read(min(PIECE_BYTES, len(block) - filled))
+                    if not piece:
+                        raise FormatError("a member that is cut off", path=self.name, text=member, remedy=REMEDY)
+                    block[filled : filled + len(piece)] = np.frombuffer(piece, np.uint8)
+                    filled += len(piece)
                 begin += len(block)
                 yield block
-
-    def _fill(self, file: IO[bytes], block: NDArray[np.uint8], member: str) -> None:
-        filled = 0
-        while filled < len(block):
-            piece = file.read(min(PIECE_BYTES, len(block) - filled))
-            if not piece:
-                raise FormatError("a member that is cut off", path=self._name, text=member, remedy=REMEDY)
-            block[filled : filled + len(piece)] = np.frombuffer(piece, np.uint8)
-            filled += len(piece)
 
     @contextmanager
     def _failures_named(self) -> Iterator[None]:
@@ -105,7 +96,7 @@ class ZipMembers:
         except WedgewiseError:
             raise
         except ZIP_FAILURES as error:
-            raise FormatError("is no readable zip archive", path=self._name, text=str(error), remedy=REMEDY) from error
+            raise FormatError("is no readable zip archive", path=self.name, text=str(error), remedy=REMEDY) from error
 
 
 class _InParts(io.BufferedReader):

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -58,41 +58,15 @@ class Block:
         return self.offsets.nbytes + self.heads.nbytes
 
 
-class Partition(Protocol):
-    """A division of ids 0 … n − 1 among parts; within a part, ids are numbered in ascending order."""
-
-    @property
-    def n(self) -> int: ...
-
-    @property
-    def parts(self) -> int: ...
-
-    @property
-    def sizes(self) -> tuple[int, ...]:
-        """How many ids each part has."""
-
-    @property
-    def is_ordered(self) -> bool:
-        """Whether later parts have higher ids: arcs to higher ids then never go to an earlier part."""
-
-    def part_of(self, ids: NDArray[Any]) -> Ids:
-        """The part of every id."""
-
-    def local(self, ids: NDArray[Any]) -> Ids:
-        """The number of every id within its part."""
-
-    def ids(self, part: int) -> Ids:
-        """The ids of a part, by their numbers within it."""
-
-    def to_dict(self) -> dict[str, Any]:
-        """What `partition_from` makes the partition of again; JSON can hold it."""
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class Rectilinear:
-    """Part i has the ids ``cuts[i]`` … ``cuts[i + 1] − 1``; it may have none."""
+    """Part i has the ids ``cuts[i]`` … ``cuts[i + 1] − 1``; it may have none.
+
+    Later parts have higher ids: arcs to higher ids then never go to an earlier part.
+    """
 
     cuts: NDArray[np.int64]
+    is_ordered: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         if len(self.cuts) < 2 or self.cuts[0] != 0 or bool((np.diff(self.cuts) < 0).any()):
@@ -108,22 +82,15 @@ class Rectilinear:
 
     @property
     def sizes(self) -> tuple[int, ...]:
+        """How many ids each part has."""
         return tuple(np.diff(self.cuts).tolist())
 
-    @property
-    def is_ordered(self) -> bool:
-        return True
-
-    def part_of(self, ids: NDArray[Any]) -> Ids:
-        return (np.searchsorted(self.cuts, ids, side="right") - 1).astype(np.uint32)
-
-    def local(self, ids: NDArray[Any]) -> Ids:
-        return (ids - self.cuts[self.part_of(ids)]).astype(np.uint32)
-
     def ids(self, part: int) -> Ids:
+        """The ids of a part, by their numbers within it."""
         return np.arange(self.cuts[part], self.cuts[part + 1], dtype=np.uint32)
 
     def to_dict(self) -> dict[str, Any]:
+        """What `partition_from` makes the partition of again; JSON can hold it."""
         return {"kind": "rectilinear", "cuts": self.cuts.tolist()}
 
 
@@ -133,6 +100,7 @@ class Hashed:
 
     n: int
     parts: int
+    is_ordered: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         if self.parts < 1:
@@ -142,21 +110,14 @@ class Hashed:
     def sizes(self) -> tuple[int, ...]:
         return tuple(len(range(part, self.n, self.parts)) for part in range(self.parts))
 
-    @property
-    def is_ordered(self) -> bool:
-        return False
-
-    def part_of(self, ids: NDArray[Any]) -> Ids:
-        return (ids % self.parts).astype(np.uint32)
-
-    def local(self, ids: NDArray[Any]) -> Ids:
-        return (ids // self.parts).astype(np.uint32)
-
     def ids(self, part: int) -> Ids:
         return np.arange(part, self.n, self.parts, dtype=np.uint32)
 
     def to_dict(self) -> dict[str, Any]:
         return {"kind": "hashed", "n": self.n, "parts": self.parts}
+
+
+Partition = Rectilinear | Hashed  # ids 0 … n − 1 among parts; within a part, they are numbered in ascending order
 
 
 def partition_from(description: Mapping[str, Any]) -> Partition:

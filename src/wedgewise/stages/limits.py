@@ -61,7 +61,7 @@ class Limits:
         Readers ask before every allocation, and between the pieces of what grows. Where no limit is set, less than a
         mebibyte is granted without a look.
         """
-        if not must_look(self, more):
+        if self.memory_bytes is None and more < UNCOUNTED_BYTES:
             return
         more += RESERVE_BYTES
         if self.memory_bytes is not None and hardware.resident_bytes() + more > self.memory_bytes:
@@ -77,8 +77,13 @@ class Limits:
                 "memory, or set a limit (--memory, memory_limit=) so that work goes on from disk"
             )
 
-    def memory_left(self) -> int:
-        """Bytes that this process may take more, by the limit and by what the machine has left."""
+    def memory_left(self, wanted: int = UNCOUNTED_BYTES) -> int:
+        """Bytes that this process may take more, by the limit and by what the machine has left.
+
+        Where no limit is set, nobody looks for less than a mebibyte: then as much is left as one likes.
+        """
+        if self.memory_bytes is None and wanted < UNCOUNTED_BYTES:
+            return MAX_LABEL
         left = hardware.available_memory()
         if self.memory_bytes is not None:
             release_memory()
@@ -92,11 +97,6 @@ class Limits:
             if name not in known:
                 raise UnknownNameError(f"no limit named {name!r}; there are: {', '.join(known)}")
         return replace(self, **values)
-
-
-def must_look(limits: Limits, more: int) -> bool:
-    """Whether `more` bytes are taken only after a look at memory."""
-    return limits.memory_bytes is not None or more >= UNCOUNTED_BYTES
 
 
 DEFAULT_LIMITS = Limits()

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wedgewise.errors import InputError, UnknownNameError
-from wedgewise.stages.blocks import Block, Blocks, Partition, Task
+from wedgewise.stages.blocks import Blocks, Partition, Task
 
 Numbers = NDArray[np.int64]
 Estimates = NDArray[np.float64]
@@ -121,8 +121,3 @@ def heaviest_first(counts: Counts, tasks: Sequence[Task], by: str = "time") -> t
     """Tasks by descending estimate, those of equal estimates in their order."""
     order = np.argsort(-estimates(counts, tasks, by), kind="stable")
     return tuple(tasks[position] for position in order)
-
-
-def density(block: Block) -> float:
-    """Arcs per entry: what decides between merging lists and a map of the columns (BBTC, §6.1)."""
-    return block.m / max(1, block.rows * block.columns)

@@ -13,7 +13,7 @@ a number where they are text) is simply not found.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -43,34 +43,35 @@ class VertexIndex:
     def __init__(self, labels: Labels, name: str) -> None:
         self._name, self._count = name, len(labels)
         self._tuples_are_labels = False
-        self._find: Callable[[Values], Found]
+        self.look_up: Callable[[Values], Found]  # the vertex of every label, −1 where there is none
         if isinstance(labels, range):
-            self._kind, self._find, self.nbytes = "integers", partial(_find_in_range, labels), 0
+            self._kind, self.look_up, self.nbytes = "integers", partial(_find_in_range, labels), 0
         elif isinstance(labels, TextLabels):
             table = LabelTable(labels)
-            self._kind, self._find, self.nbytes = "text", partial(_find_text, table), table.nbytes - labels.nbytes
+            self._kind, self.look_up, self.nbytes = "text", partial(_find_text, table), table.nbytes - labels.nbytes
         elif isinstance(labels, np.ndarray) and labels.dtype.kind in "iu":
-            integers = _AmongIntegers(labels)
-            self._kind, self._find, self.nbytes = "integers", integers.find, integers.nbytes
+            order = np.empty(0, np.int64) if (labels[1:] >= labels[:-1]).all() else np.argsort(labels, kind="stable")
+            ascending = labels[order] if len(order) else labels
+            self._kind, self.look_up = "integers", partial(_find_integers, ascending, order)
+            self.nbytes = order.nbytes + ascending.nbytes if len(order) else 0
         else:
-            self._kind, self._find, self.nbytes = "objects", _AmongObjects(labels).find, 0
+            vertex_of: dict[Any, int] = {}
+            for vertex, label in enumerate(labels):
+                vertex_of.setdefault(label, vertex)
+            self._kind, self.look_up, self.nbytes = "objects", partial(_find_objects, vertex_of), 0
             self._tuples_are_labels = True
 
     def __contains__(self, label: object) -> bool:
-        return not self._holds_several(label) and bool(self._find([_plain(label)])[0] >= 0)
+        return not self._holds_several(label) and bool(self.look_up([_plain(label)])[0] >= 0)
 
     def find(self, labels: Any) -> Any:
         """The vertex of a label, or an int64 array for several; UnknownLabelError where there is none."""
         several = self._holds_several(labels)
         values = _values(labels) if several else [_plain(labels)]
-        found = self._find(values)
+        found = self.look_up(values)
         if len(found) and found.min() < 0:
             raise self._unknown(values[int(np.argmin(found >= 0))])
         return found if several else int(found[0])
-
-    def look_up(self, values: Values) -> Found:
-        """The vertex of every label, −1 where there is none."""
-        return self._find(values)
 
     def _holds_several(self, labels: object) -> bool:
         """Whether an object is a column of labels rather than one of them."""
@@ -131,46 +132,30 @@ def _find_text(table: LabelTable, values: Values) -> Found:
     return np.where(known, table.find(*texts.spans()), -1)
 
 
-class _AmongIntegers:
-    """Integer labels, in ascending order or sorted once."""
-
-    def __init__(self, labels: NDArray[Any]) -> None:
-        self._ascending, self._order, self.nbytes = labels, np.empty(0, np.int64), 0
-        if not (labels[1:] >= labels[:-1]).all():
-            self._order = np.argsort(labels, kind="stable")
-            self._ascending = labels[self._order]
-            self.nbytes = self._order.nbytes + self._ascending.nbytes
-
-    def find(self, values: Values) -> Found:
-        numbers, known = _integers(values)
-        if not len(self._ascending):
-            return np.full(len(numbers), -1)
-        least, largest = int(self._ascending[0]), int(self._ascending[-1])
-        known &= (numbers >= least) & (numbers <= largest)
-        wanted = np.where(known, numbers, least).astype(self._ascending.dtype)
-        positions = np.searchsorted(self._ascending, wanted)
-        known &= self._ascending[positions] == wanted
-        vertices = self._order[positions] if len(self._order) else positions
-        return np.where(known, vertices, -1)
+def _find_integers(ascending: NDArray[Any], order: Found, values: Values) -> Found:
+    """Among integers in ascending order; `order` has their vertices, none where these ascend as well."""
+    numbers, known = _integers(values)
+    if not len(ascending):
+        return np.full(len(numbers), -1)
+    least, largest = int(ascending[0]), int(ascending[-1])
+    known &= (numbers >= least) & (numbers <= largest)
+    wanted = np.where(known, numbers, least).astype(ascending.dtype)
+    positions = np.searchsorted(ascending, wanted)
+    known &= ascending[positions] == wanted
+    return np.where(known, order[positions] if len(order) else positions, -1)
 
 
-class _AmongObjects:
-    """Labels of any hashable type, as NetworkX has them."""
+def _find_objects(vertex_of: dict[Any, int], values: Values) -> Found:
+    """Among labels of any hashable type, as NetworkX has them."""
 
-    def __init__(self, labels: Iterable[Any]) -> None:
-        self._vertex_of: dict[Any, int] = {}
-        for vertex, label in enumerate(labels):
-            self._vertex_of.setdefault(label, vertex)
-
-    def find(self, values: Values) -> Found:
-        listed = values if isinstance(values, list) else values.tolist()
-        return np.array([self._vertex(label) for label in listed], np.int64)
-
-    def _vertex(self, label: Any) -> int:
+    def vertex(label: Any) -> int:
         try:
-            return self._vertex_of.get(label, -1)
+            return vertex_of.get(label, -1)
         except TypeError:  # not hashable
             return -1
+
+    listed = values if isinstance(values, list) else values.tolist()
+    return np.array([vertex(label) for label in listed], np.int64)
 
 
 def _integers(values: Values) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:

@@ -27,8 +27,7 @@ from wedgewise.machine.progress import Progress
 from wedgewise.prepare.clean import SLOTS_PER_PAIR
 from wedgewise.prepare.radix import MAX_ID
 from wedgewise.read import ReadOptions, check_names, open_pairs
-from wedgewise.read.checks import first_outside, kept_type
-from wedgewise.read.pieces import PairPieces, Piece
+from wedgewise.read.pieces import PairPieces, Piece, first_outside, kept_type
 from wedgewise.stages import EdgeList, Keys, Labels, Origin
 from wedgewise.stages.labels import TextLabels
 from wedgewise.stages.limits import Limits

@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 
 from wedgewise.errors import FormatError, InputError
 from wedgewise.read import ReadOptions
-from wedgewise.read._text_layout import SAMPLE_LINES, Layout, find_layout
-from wedgewise.read._text_separator import is_number
+from wedgewise.read._text_layout import SAMPLE_LINES, Layout, find_layout, is_number
 from wedgewise.read.columns import ANY_COLUMNS, FIRST_TWO
 from wedgewise.read.content import find_compression
 from wedgewise.read.pairs_file import repeats

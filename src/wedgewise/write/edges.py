@@ -24,7 +24,7 @@ from wedgewise.machine.files import atomic_write
 from wedgewise.machine.out_of_memory import memory_for
 from wedgewise.machine.progress import Progress
 from wedgewise.prepare.sorting import sorted_keys
-from wedgewise.read.checks import first_outside
+from wedgewise.read.pieces import first_outside
 from wedgewise.read.sniff import data_suffix
 from wedgewise.stages import Keys, Labels
 from wedgewise.stages.labels import TextLabels

@@ -14,11 +14,9 @@ import numpy as np
 from wedgewise.errors import InputError
 from wedgewise.machine.out_of_memory import memory_for
 from wedgewise.read.columns import ANY_COLUMNS, ColumnChoice
-from wedgewise.read.objects.arrays import edges_from_array, edges_from_pairs
-from wedgewise.read.objects.device_arrays import edges_from_device, lies_on_cuda
+from wedgewise.read.objects.arrays import edges_from_array, edges_from_device, edges_from_pairs, lies_on_cuda
 from wedgewise.read.objects.foreign import array_from_dlpack, foreign, viewed
-from wedgewise.read.objects.igraph_graphs import edges_from_igraph
-from wedgewise.read.objects.networkit_graphs import edges_from_networkit
+from wedgewise.read.objects.graphs import edges_from_igraph, edges_from_networkit, edges_from_networkx
 from wedgewise.read.objects.sparse_matrices import edges_from_graphblas, edges_from_sparse
 from wedgewise.read.objects.tables import edges_from_arrow, edges_from_pandas
 from wedgewise.stages import EdgeList
@@ -65,7 +63,10 @@ def edges_from(source: Any, weights: Any = None, columns: ColumnChoice = ANY_COL
     if weights is not None and columns.weight is not None:
         raise InputError(f"weight={columns.weight!r} names a column, and weights are given as well; leave one out")
     name = f"<{type(source).__name__}>"
-    _refuse_near_tables(source, name)
+    if _is_of(source, "pandas", ("Series",)):
+        raise InputError(f"{name}: is one column, and edges have two; pass a DataFrame, such as .reset_index() gives")
+    if _is_of(source, "polars", ("LazyFrame",)):
+        raise InputError(f"{name}: is a query that has no rows yet; pass what its .collect() gives")
     read_table = _reader_of_tables(source)
     if read_table is not None:
         columns.check_header_unused("<table>")
@@ -73,7 +74,9 @@ def edges_from(source: Any, weights: Any = None, columns: ColumnChoice = ANY_COL
             return read_table(source, weights, columns, labels)
     columns.check_unused(name, "it is no table")
     edges = _edges_of_others(source, weights)
-    _check_label_kind(edges, labels, name)
+    found = "text" if isinstance(edges.names, TextLabels) else "other" if isinstance(edges.names, list) else "int"
+    if labels not in ("auto", found):
+        raise InputError(f"{name}: labels={labels!r}, but only those of files and tables are converted; leave it out")
     return edges
 
 
@@ -100,9 +103,7 @@ def _edges_of_others(source: Any, weights: Any) -> EdgeList:
 
 
 def _edges_from_networkx(graph: Any, weights: Any) -> EdgeList:
-    from wedgewise.read.objects import networkx_graphs
-
-    edges = networkx_graphs.edges_from_networkx(graph, weights)
+    edges = edges_from_networkx(graph, weights)
     is_name = weights is None or isinstance(weights, str)
     if not is_name and not any(weights in data for *_, data in graph.edges(data=True)):
         raise InputError(f"<networkx>: no edge has an attribute {weights!r}; pass the name of one that edges have")
@@ -121,22 +122,6 @@ _READERS: tuple[tuple[str, tuple[str, ...], Reader], ...] = (
 def is_table(source: Any) -> bool:
     """Whether an object is a table, which has columns."""
     return _reader_of_tables(source) is not None
-
-
-def _refuse_near_tables(source: Any, name: str) -> None:
-    """Say how what is almost a table becomes one."""
-    if _is_of(source, "pandas", ("Series",)):
-        raise InputError(f"{name}: is one column, and edges have two; pass a DataFrame, such as .reset_index() gives")
-    if _is_of(source, "polars", ("LazyFrame",)):
-        raise InputError(f"{name}: is a query that has no rows yet; pass what its .collect() gives")
-
-
-def _check_label_kind(edges: EdgeList, labels: str, name: str) -> None:
-    """Refuse to be told of labels what they are not."""
-    is_text = isinstance(edges.names, TextLabels)
-    found = "text" if is_text else "other" if isinstance(edges.names, list) else "int"
-    if labels not in ("auto", found):
-        raise InputError(f"{name}: labels={labels!r}, but only those of files and tables are converted; leave it out")
 
 
 def _reader_of_tables(source: Any) -> Callable[[Any, Any, ColumnChoice, str], EdgeList] | None:

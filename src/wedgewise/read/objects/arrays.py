@@ -1,4 +1,4 @@
-"""NumPy arrays and plain iterables of pairs → EdgeList."""
+"""Arrays of NumPy and on a CUDA device, and plain iterables of pairs → EdgeList."""
 
 from __future__ import annotations
 
@@ -10,13 +10,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wedgewise.errors import InputError
+from wedgewise.machine.gpu import Array, Device, find_device
 from wedgewise.prepare.radix import changed
-from wedgewise.read.checks import first_outside, kept_type
 from wedgewise.read.objects.foreign import foreign, refuse_masked, weights_of_pairs
+from wedgewise.read.pieces import KEPT_DTYPES, first_outside, kept_type
 from wedgewise.stages import EdgeList, Origin
 from wedgewise.stages.labels import TextLabels
 from wedgewise.stages.limits import MAX_LABEL
 
+CUDA_DEVICES = (2, 13)  # DLPack's numbers for CUDA's own memory and for what CUDA manages
+ON_DEVICE = "<device array>"
 DTYPE_REMEDIES = {
     "b": "if this is an adjacency matrix, pass numpy.argwhere(matrix)",
     "f": "vertices are integers: convert with .astype(numpy.int64) after checking that nothing is lost",
@@ -125,3 +128,56 @@ def _mixed(flat: list[Any]) -> InputError:
         f"<pairs>: row {at // 2} holds {flat[at]!r} of type {type(flat[at]).__name__}; "
         "pass pairs that are all integers or all strings"
     )
+
+
+def lies_on_cuda(source: Any) -> bool:
+    """Whether an object says that it is an array on a CUDA device; those on other devices say so by DLPack."""
+    if hasattr(source, "__dlpack_device__"):
+        with foreign(ON_DEVICE, "pass a NumPy or CuPy array"):
+            return int(source.__dlpack_device__()[0]) in CUDA_DEVICES
+    return hasattr(source, "__cuda_array_interface__")
+
+
+def device_view(source: Any, device: Device) -> Array:
+    """The same memory as an array of ``device.xp``, for a source that lies on a CUDA device.
+
+    DLPack is asked first, because its exporter waits for work that it has not finished; ``__cuda_array_interface__``
+    promises that only in its third version.
+    """
+    view = device.xp.from_dlpack if hasattr(source, "__dlpack__") else device.xp.asarray
+    try:
+        array = view(source)
+    except (AttributeError, BufferError, LookupError, TypeError, ValueError) as error:  # others are the device's own
+        raise InputError(f"{ON_DEVICE}: {error}; pass a CuPy array") from error
+    number = int(array.__dlpack_device__()[1])
+    if number != 0:
+        raise InputError(f"{ON_DEVICE}: lies on CUDA device {number} where device 0 is used; copy it to that one")
+    return array
+
+
+def device_pairs(source: Any, device: Device) -> Array:
+    """View an array of pairs on a CUDA device as a C-contiguous (k, 2) array of ``device.xp``.
+
+    The memory is the same where type and layout can stay; other layouts and integer types are copied once, on the
+    device.
+    """
+    array = device_view(source, device)
+    check_pairs(array.dtype, array.shape, ON_DEVICE)
+    if array.dtype not in KEPT_DTYPES:
+        array = array.astype(np.int32)
+    pairs = device.xp.ascontiguousarray(array)
+    if pairs.dtype != np.uint32 and pairs.size:
+        largest = MAX_LABEL if pairs.itemsize == 8 else 2**31 - 1
+        unsigned = pairs.reshape(-1).view(f"u{pairs.itemsize}")  # in which negative numbers are the largest
+        if int(unsigned.max()) > largest:
+            at = int(device.xp.flatnonzero(unsigned > unsigned.dtype.type(largest))[0])
+            raise no_label(ON_DEVICE, at, int(pairs.reshape(-1)[at]))
+    return pairs
+
+
+def edges_from_device(source: Any, weights: Any = None) -> EdgeList:
+    """Wrap pairs that lie on a CUDA device and stay there; weights lie in the host's memory."""
+    device = find_device()
+    with device.memory():
+        pairs = device_pairs(source, device)
+    return EdgeList(pairs, Origin(ON_DEVICE, "array"), weights=weights_of_pairs(weights, len(pairs), ON_DEVICE))

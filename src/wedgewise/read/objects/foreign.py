@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wedgewise.errors import InputError, WedgewiseError
-from wedgewise.read.checks import finite_weights
+from wedgewise.read.pieces import finite_weights
 
 Weights = NDArray[np.float64]
 

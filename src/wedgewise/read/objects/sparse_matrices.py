@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from wedgewise.errors import InputError
 from wedgewise.machine.libraries import library
-from wedgewise.read.checks import first_outside, interleave
 from wedgewise.read.objects.foreign import foreign, keeps_values, refuse_masked, weights_of_pairs
+from wedgewise.read.pieces import first_outside, interleave
 from wedgewise.stages import EdgeList, Origin
 
 Entries = tuple[NDArray[Any], NDArray[Any], NDArray[Any]]  # rows, columns, values
@@ -40,13 +40,11 @@ def edges_from_sparse(matrix: Any, weights: Any = None) -> EdgeList:
     return EdgeList(pairs, Origin(NAME, f"scipy {matrix.format}"), vertices=side, weights=kept)
 
 
-def _by_row(matrix: Any) -> Entries:
-    rows, columns = _compressed(matrix.indptr, matrix.indices, matrix.shape[0])
-    return rows, columns, matrix.data[: len(rows)]
-
-
-def _by_column(matrix: Any) -> Entries:
-    columns, rows = _compressed(matrix.indptr, matrix.indices, matrix.shape[1])
+def _by_line(matrix: Any) -> Entries:
+    """Of a matrix whose rows, or whose columns, are stored one after the other."""
+    by_row = matrix.format == "csr"
+    lines, indices = _compressed(matrix.indptr, matrix.indices, matrix.shape[0 if by_row else 1])
+    rows, columns = (lines, indices) if by_row else (indices, lines)
     return rows, columns, matrix.data[: len(rows)]
 
 
@@ -66,7 +64,7 @@ def _in_coordinates(matrix: Any) -> Entries:
     return entries.row, entries.col, entries.data
 
 
-_READERS: dict[str, Callable[[Any], Entries]] = {"csr": _by_row, "csc": _by_column, "bsr": _by_block}
+_READERS: dict[str, Callable[[Any], Entries]] = {"csr": _by_line, "csc": _by_line, "bsr": _by_block}
 
 
 def _compressed(starts: NDArray[Any], indices: NDArray[Any], lines: int) -> tuple[NDArray[Any], NDArray[Any]]:

@@ -6,8 +6,6 @@ appearance, and integers beside strings are taken as text. A null is an error.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
@@ -16,10 +14,10 @@ from numpy.typing import NDArray
 
 from wedgewise.errors import InputError
 from wedgewise.machine.libraries import library
-from wedgewise.read.arrow import check_labels, choose_arrow_columns, choose_named_columns, edges_of_batches, label_kind
-from wedgewise.read.checks import finite_weights, interleave, kept_type
+from wedgewise.read.arrow import check_labels, choose_arrow_columns, choose_named_columns, label_kind, pieces_of_batches
 from wedgewise.read.columns import ColumnChoice
 from wedgewise.read.objects.foreign import weights_of_pairs
+from wedgewise.read.pieces import edges_of_pieces, finite_weights, interleave, kept_type
 from wedgewise.stages import EdgeList, Origin
 from wedgewise.stages.labels import TextLabels
 from wedgewise.stages.limits import MAX_LABEL, Limits
@@ -31,11 +29,20 @@ IN_MEMORY_ALREADY = Limits(decompressed_bytes=MAX_LABEL)
 
 def edges_from_arrow(table: Any, weights: Any, choice: ColumnChoice, labels: str) -> EdgeList:
     """Read anything that exports Arrow's PyCapsules; `weights` names a column, or is one number per row."""
-    choice = _with_weight(choice, weights)
-    with _failures_named():
-        schema, batches = _batches(table)
+    choice, pyarrow = _with_weight(choice, weights), library("pyarrow")
+    try:
+        if hasattr(table, "__arrow_c_stream__"):
+            batches = pyarrow.RecordBatchReader.from_stream(table)
+            schema = batches.schema
+        else:  # one array of structs
+            batches = [pyarrow.record_batch(table)]
+            schema = batches[0].schema
         chosen = choose_arrow_columns(schema, labels, choice, NAME)
-        edges = edges_of_batches(batches, chosen, Origin(NAME, "Arrow"), IN_MEMORY_ALREADY)
+        pieces = pieces_of_batches(batches, chosen, Origin(NAME, "Arrow"), IN_MEMORY_ALREADY)
+        edges = edges_of_pieces(pieces, IN_MEMORY_ALREADY)
+    except pyarrow.ArrowException as error:
+        reason = str(error).split("\n")[0] or type(error).__name__
+        raise InputError(f"{NAME}: {reason}; pass a table with a column of sources and one of targets") from error
     return _with_weights(edges, weights)
 
 
@@ -45,7 +52,13 @@ def edges_from_pandas(frame: Any, weights: Any, choice: ColumnChoice, labels: st
     Levels of the index that have a name are columns behind the others, as they are where pandas writes a file.
     """
     choice = _with_weight(choice, weights)
-    _check_one_reading(frame.columns, choice)
+    numbers = {name: position for position, name in enumerate(frame.columns) if type(name) is int}
+    for role, column in choice.given.items():  # names of a frame may be integers
+        if isinstance(column, int) and numbers.get(column, column) != column:
+            raise InputError(
+                f"{NAME}: {role}={column} may be the column at position {column} or the one that is named {column}, "
+                f"at position {numbers[column]}; pass the name as text, such as {role}='{column}'"
+            )
     levels = [level for level, name in enumerate(frame.index.names) if name is not None]
     given = [str(name) for name in (*frame.columns, *(frame.index.names[level] for level in levels))]
 
@@ -68,31 +81,11 @@ def edges_from_pandas(frame: Any, weights: Any, choice: ColumnChoice, labels: st
         pairs = kept_type(interleave(*columns))
         check_labels(pairs, NAME)
         edges = EdgeList(pairs, PANDAS)
-    edges = replace(edges, columns=ends.used(names), ignored_columns=ends.ignored(names, len(given)))
+    used, ignored = ends.among(names, len(given))
+    edges = replace(edges, columns=used, ignored_columns=ignored)
     if ends.weight is not None:
         return replace(edges, weights=finite_weights(_pandas_weights(column_at(ends.weight)), NAME))
     return _with_weights(edges, weights)
-
-
-def _batches(table: Any) -> tuple[Any, Iterator[Any]]:
-    """The schema and the record batches of whatever exports a stream, or else one array of structs."""
-    pyarrow = library("pyarrow")
-    if hasattr(table, "__arrow_c_stream__"):
-        reader = pyarrow.RecordBatchReader.from_stream(table)
-        return reader.schema, iter(reader)
-    batch = pyarrow.record_batch(table)
-    return batch.schema, iter((batch,))
-
-
-@contextmanager
-def _failures_named() -> Iterator[None]:
-    """Arrow's own exceptions as ours."""
-    pyarrow = library("pyarrow")
-    try:
-        yield
-    except pyarrow.ArrowException as error:
-        reason = str(error).split("\n")[0] or type(error).__name__
-        raise InputError(f"{NAME}: {reason}; pass a table with a column of sources and one of targets") from error
 
 
 def _with_weight(choice: ColumnChoice, weights: Any) -> ColumnChoice:
@@ -105,17 +98,6 @@ def _with_weights(edges: EdgeList, weights: Any) -> EdgeList:
     if weights is None or isinstance(weights, str):
         return edges
     return replace(edges, weights=weights_of_pairs(weights, len(edges.pairs), NAME))
-
-
-def _check_one_reading(names: Iterable[Any], choice: ColumnChoice) -> None:
-    """Refuse a position that is the name of another column: names of a frame may be integers."""
-    numbers = {name: position for position, name in enumerate(names) if type(name) is int}
-    for role, column in choice.given:
-        if isinstance(column, int) and numbers.get(column, column) != column:
-            raise InputError(
-                f"{NAME}: {role}={column} may be the column at position {column} or the one that is named {column}, "
-                f"at position {numbers[column]}; pass the name as text, such as {role}='{column}'"
-            )
 
 
 def _pandas_kind(dtype: Any) -> str:

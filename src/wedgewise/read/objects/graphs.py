@@ -1,7 +1,7 @@
-"""NetworkX graphs → EdgeList and back. Vertices are the nodes, in the graph's own order.
+"""Graphs of NetworkX, igraph and NetworKit → EdgeList. Vertices are the nodes, in the graph's own order.
 
-Reading costs about one walk over the dictionaries: the neighbours of all nodes go through one C-level iterator into one
-array. Integer nodes are numbered by a table afterwards; others by one dictionary look-up each.
+Reading a NetworkX graph costs about one walk over its dictionaries: the neighbours of all nodes go through one C-level
+iterator into one array. Integer nodes are numbered by a table afterwards; others by one dictionary look-up each.
 """
 
 from __future__ import annotations
@@ -14,13 +14,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wedgewise.errors import InputError
-from wedgewise.read.checks import interleave
+from wedgewise.read.objects.foreign import keeps_values, weights_of_pairs
+from wedgewise.read.pieces import interleave
 from wedgewise.stages import EdgeList, Origin
 from wedgewise.stages.labels import TextLabels, compact_labels
+from wedgewise.stages.limits import MAX_LABEL
 
 Rows = Collection[Mapping[Any, Any]]
 TABLE_SLOTS_PER_ENTRY = 4
 NUMBERS = (int, float, np.integer, np.floating)
+IGRAPH, NETWORKIT = "<igraph>", "<networkit>"
+WEIGHTED_EDGE = np.dtype([("source", np.int64), ("target", np.int64), ("weight", np.float64)])
 
 
 def edges_from_networkx(graph: Any, weights: Hashable | None = None) -> EdgeList:
@@ -58,7 +62,7 @@ def edges_from_networkx(graph: Any, weights: Hashable | None = None) -> EdgeList
         interleave(tails, heads),
         Origin("<networkx>", f"networkx {type(graph).__name__}"),
         vertices=len(nodes),
-        names=_names(nodes, labels),
+        names=compact_labels(nodes) if labels is None else None if _in_order(labels) else labels,
         weights=strengths,
         undirected=not directed,
     )
@@ -97,13 +101,6 @@ def _in_order(labels: NDArray[np.int64]) -> bool:
     return bool((labels == np.arange(len(labels))).all())
 
 
-def _names(nodes: list[Any], labels: NDArray[np.int64] | None) -> TextLabels | list[Any] | NDArray[Any] | None:
-    """The nodes as labels: none where they are their own numbers, integers, text, or the objects themselves."""
-    if labels is None:
-        return compact_labels(nodes)
-    return None if _in_order(labels) else labels
-
-
 def _strengths(graph: Any, rows: Rows, attribute: Hashable) -> NDArray[np.float64]:
     """The attribute of every entry, row after row; 1 where it is missing."""
     if attribute is True or not isinstance(attribute, Hashable):
@@ -123,3 +120,55 @@ def _strengths(graph: Any, rows: Rows, attribute: Hashable) -> NDArray[np.float6
         raise InputError(
             f"<networkx>: an edge's {attribute!r} is beyond the largest float; scale the weights"
         ) from None
+
+
+def edges_from_igraph(graph: Any, weights: Any = None) -> EdgeList:
+    """Read the edges of an ``igraph.Graph``; `weights` is an edge attribute's name, or one number per edge.
+
+    The attribute ``name`` of vertices serves as labels where it can: all strings, or all integers from 0 to 2^63 − 1.
+    """
+    count = graph.ecount()
+    ends = np.fromiter(chain.from_iterable(graph.get_edgelist()), np.int64, 2 * count)
+    if isinstance(weights, str):
+        attributes = graph.edge_attributes()
+        if weights not in attributes:
+            known = ", ".join(map(repr, attributes)) or "none"
+            raise InputError(f"{IGRAPH}: no edge attribute {weights!r}; there are: {known}")
+        weights = graph.es[weights]
+    texts: list[Any] = graph.vs["name"] if "name" in graph.vertex_attributes() else []
+    kinds = set(map(type, texts))
+    names: TextLabels | NDArray[np.int64] | None = None
+    if kinds == {str}:
+        names = TextLabels.of(texts)
+    elif kinds == {int} and min(texts) >= 0 and max(texts) <= MAX_LABEL:
+        names = np.array(texts, np.int64)
+    return EdgeList(
+        ends.reshape(-1, 2),
+        Origin(IGRAPH, "igraph"),
+        vertices=graph.vcount(),
+        names=names,
+        weights=weights_of_pairs(weights, count, IGRAPH),
+        undirected=not graph.is_directed(),
+    )
+
+
+def edges_from_networkit(graph: Any, weights: Any = None) -> EdgeList:
+    """Read the edges of a ``networkit.Graph``; ``weights=True`` keeps the weights of a weighted one.
+
+    The vertices are the nodes that are there. Where nodes were removed, the ids of the others are the labels.
+    """
+    count, kept = graph.numberOfEdges(), None
+    if keeps_values(weights, NETWORKIT):
+        if not graph.isWeighted():
+            raise InputError(f"{NETWORKIT}: the graph is not weighted; leave weights out")
+        edges = np.fromiter(graph.iterEdgesWeights(), WEIGHTED_EDGE, count)
+        pairs = np.stack((edges["source"], edges["target"]), axis=1)
+        kept = weights_of_pairs(edges["weight"], count, NETWORKIT)
+    else:
+        pairs = np.fromiter(chain.from_iterable(graph.iterEdges()), np.int64, 2 * count).reshape(-1, 2)
+    vertices, ids = graph.numberOfNodes(), None
+    if vertices != graph.upperNodeIdBound():
+        ids = np.fromiter(graph.iterNodes(), np.int64, vertices)
+        pairs = np.searchsorted(ids, pairs)
+    origin = Origin(NETWORKIT, "NetworKit")
+    return EdgeList(pairs, origin, vertices=vertices, names=ids, weights=kept, undirected=not graph.isDirected())

@@ -1,9 +1,14 @@
-"""What reading a column of a Parquet file will take, by the headers of its pages, before any page is decoded.
+"""Parquet files → record batches that take a few mebibytes each, however large their row groups are.
 
-The footer of a file says where its columns lie and how large they are, and nothing checks that. The header of a page
-says how large that page is when it is decompressed, and Arrow takes no more. Both are Thrift structs in the compact
-protocol: fields of one byte for the type and the distance to the field before, then the value. Arrow has read the
-footer too, but ends the process when it is asked about a column whose facts contradict each other.
+Columns are read page by page, and what that takes is asked for before each row group. Numbers take 8 bytes per row.
+Texts come as codes where all pages of the row group refer to a small dictionary; otherwise there are so few rows at a
+time that their texts fit.
+
+What reading a column takes is known by the headers of its pages, before any page is decoded. The footer of a file says
+where its columns lie and how large they are, and nothing checks that. The header of a page says how large that page is
+when it is decompressed, and Arrow takes no more. Both are Thrift structs in the compact protocol: fields of one byte
+for the type and the distance to the field before, then the value. Arrow has read the footer too, but ends the process
+when it is asked about a column whose facts contradict each other.
 """
 
 from __future__ import annotations
@@ -13,6 +18,22 @@ from dataclasses import dataclass
 from typing import Any, BinaryIO
 
 from wedgewise.errors import FormatError
+from wedgewise.read._arrow_messages import DAMAGED
+from wedgewise.read._arrow_values import with_what_is_beside
+from wedgewise.stages.limits import Limits
+
+Fields = dict[int, Any]
+
+BATCH_ROWS, BATCH_TEXT_BYTES = 1 << 16, 2 << 20
+FEW_ENTRIES = 1 << 14  # of a dictionary, which Arrow copies for every batch
+ASKED_ROWS = 4 * BATCH_ROWS  # by which what is kept of them grows by a few mebibytes
+SMALL_BYTES = 4 << 20  # that are not asked for: they are given back before the next row group
+ROW_BYTES = 96  # of the chosen columns and the pairs made of them
+TEXT_COPIES = 4  # of the texts of a batch, at the same time
+STREAM_BYTES = 1 << 20  # of a column that are read at a time
+END_BYTES = 8  # of a file: the length of the footer, and a signature
+FOOTER_BYTES = 400  # that a byte of a footer takes at most: a column chunk of three bytes becomes 700
+LEAST_ITEM_BYTES, FEW_ITEMS = 8, 1000  # of the lists in a footer
 
 DATA_PAGE, DICTIONARY_PAGE, DATA_PAGE_V2 = 0, 2, 3
 CODED = (2, 8)  # PLAIN_DICTIONARY, RLE_DICTIONARY
@@ -27,9 +48,120 @@ LENGTH_BYTES = 8  # of a text whose length is stored apart, for all texts of a p
 
 TRUE, FALSE, BYTE, INT32, INT64, DOUBLE, BINARY, LIST, SET, MAP, STRUCT = 1, 2, 3, 5, 6, 7, 8, 9, 10, 11, 12
 CODECS = {0: "", 1: "snappy", 2: "gzip", 4: "brotli", 6: "zstd", 7: "lz4_raw"}
-DAMAGED = "the file is damaged: write it again"
 
-Fields = dict[int, Any]
+
+@dataclass(frozen=True, slots=True)
+class _Leaf:
+    """A column as Parquet numbers them; some are codes whether or not that was asked for."""
+
+    number: int
+    path: str
+    is_text: bool
+    is_coded: bool
+
+
+class ParquetSource:
+    """An open Parquet file.
+
+    Attributes
+    ----------
+    schema, rows : of the file, as its footer says
+    """
+
+    def __init__(self, file: BinaryIO, name: str, limits: Limits) -> None:
+        self._file, self._name, self._limits = file, name, limits
+        self._footer_bytes = _footer_bytes(file)
+        limits.check_memory(FOOTER_BYTES * self._footer_bytes, path=name)
+        opened = self._open([])
+        self._columns = opened.metadata.schema
+        self.schema = opened.schema_arrow
+        self.rows: int = opened.metadata.num_rows
+
+    def _open(self, coded: list[str]) -> Any:
+        """Arrow's reader, which gives some columns as codes."""
+        from pyarrow import parquet
+
+        return parquet.ParquetFile(
+            self._file,
+            pre_buffer=False,
+            buffer_size=STREAM_BYTES,
+            read_dictionary=coded,
+            thrift_container_size_limit=self._footer_bytes // LEAST_ITEM_BYTES + FEW_ITEMS,
+        )
+
+    def batches(self, names: list[str]) -> Iterator[Any]:
+        """Record batches of some columns."""
+        leaves = self._leaves(names)
+        texts = [leaf.path for leaf in leaves if leaf.is_text]
+        plain, coded = self._open([]), self._open(texts)
+        unasked = 0
+        for number, (group_rows, all_chunks) in enumerate(row_groups(self._footer(), self._name)):
+            if not group_rows:
+                continue
+            for leaf in leaves:
+                if leaf.number >= len(all_chunks):
+                    raise FormatError(f"a row group without the column {leaf.path!r}", path=self._name, remedy=DAMAGED)
+            chunks = [all_chunks[leaf.number] for leaf in leaves]
+            columns = [
+                look_at_pages(self._file, chunk.begin, chunk.size, leaf.is_text, self._name)
+                for chunk, leaf in zip(chunks, leaves, strict=True)
+            ]
+            of_texts = [found for found in zip(leaves, chunks, columns, strict=True) if found[0].is_text]
+            as_codes = all(pages.entries <= FEW_ENTRIES and not pages.is_plain for *_, pages in of_texts)
+            held = sum(pages.held_bytes(as_codes or leaf.is_coded) for leaf, pages in zip(leaves, columns, strict=True))
+            fixed = STREAM_BYTES * len(leaves) + with_what_is_beside(held)
+            rows, passing = BATCH_ROWS, 0
+            if not as_codes:
+                self._ask_for(fixed)
+                longest = max(self._longest_text(chunk, pages) for _, chunk, pages in of_texts)
+                rows = max(1, min(BATCH_ROWS, int(BATCH_TEXT_BYTES / max(1, longest))))
+                passing = TEXT_COPIES * BATCH_TEXT_BYTES * len(of_texts)
+            passing += ROW_BYTES * min(rows, max(pages.values for pages in columns))
+            self._ask_for(fixed + passing)
+            reader = coded if as_codes else plain
+            for batch in reader.iter_batches(rows, row_groups=[number], columns=names, use_threads=False):
+                yield batch
+                unasked += batch.num_rows
+                if unasked >= ASKED_ROWS:
+                    self._limits.check_memory(passing, path=self._name)
+                    unasked = 0
+
+    def _ask_for(self, more: int) -> None:
+        if more > SMALL_BYTES:
+            self._limits.check_memory(more, path=self._name)
+
+    def _leaves(self, names: list[str]) -> list[_Leaf]:
+        """What Arrow reads when it is asked for these columns: those called so, and what lies in columns called so."""
+        from pyarrow import types
+
+        prefixes = tuple(f"{name}." for name in names)
+        columns = [(number, self._columns.column(number)) for number in range(len(self._columns))]
+        coded = {field.name for field in self.schema if types.is_dictionary(field.type)}
+        return [
+            _Leaf(number, column.path, column.physical_type == "BYTE_ARRAY", column.path in coded)
+            for number, column in columns
+            if column.path in names or column.path.startswith(prefixes)
+        ]
+
+    def _footer(self) -> bytes:
+        size = self._file.seek(0, 2)
+        self._file.seek(max(0, size - END_BYTES - self._footer_bytes))
+        return self._file.read(self._footer_bytes)
+
+    def _longest_text(self, chunk: Chunk, pages: ColumnPages) -> float:
+        """The most bytes that rows of a column of texts have, each."""
+        longest = max(pages.text_bytes_per_row, pages.longest_text)
+        if not pages.is_coded or pages.dictionary is None:
+            return longest
+        return max(longest, longest_entry(self._file, pages.dictionary, chunk.codec))
+
+
+def _footer_bytes(file: BinaryIO) -> int:
+    """The length of the footer, which stands behind it; what is no Parquet file at all is for Arrow to say."""
+    size = file.seek(0, 2)
+    file.seek(max(0, size - END_BYTES))
+    declared = int.from_bytes(file.read(END_BYTES)[:4], "little")
+    return min(declared, size)
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,14 +174,6 @@ class Chunk:
 
 
 @dataclass(frozen=True, slots=True)
-class RowGroup:
-    """Rows of a file that are stored together."""
-
-    rows: int
-    chunks: list[Chunk]
-
-
-@dataclass(frozen=True, slots=True)
 class Page:
     """One page: what it is, where its data lies, its bytes, the values that it declares and how they are encoded."""
 
@@ -59,11 +183,6 @@ class Page:
     plain: int
     values: int
     encoding: int
-
-    @property
-    def held_bytes(self) -> int:
-        """What it takes to decompress it."""
-        return self.compressed + self.plain
 
 
 @dataclass(slots=True)
@@ -96,25 +215,22 @@ class ColumnPages:
 
     def held_bytes(self, as_codes: bool) -> int:
         """What Arrow holds of the column at most: one page and the dictionary."""
-        if self.dictionary is None:
-            return self.page_bytes
         copies, entry_bytes = (CODED_COPIES, CODED_ENTRY_BYTES) if as_codes else (COPIES, ENTRY_BYTES)
-        return self.page_bytes + copies * self.dictionary.held_bytes + entry_bytes * self.entries
+        dictionary = 0 if self.dictionary is None else self.dictionary.compressed + self.dictionary.plain
+        return self.page_bytes + copies * dictionary + entry_bytes * self.entries
 
 
-def row_groups(footer: bytes, name: str) -> list[RowGroup]:
-    """The row groups that a footer lists."""
+def row_groups(footer: bytes, name: str) -> list[tuple[int, list[Chunk]]]:
+    """The row groups that a footer lists: how many rows each has, and its columns."""
     try:
-        found = _struct(footer, 0, 0)[0]
-        groups = [(group[3], [column[3] for column in group[1]]) for group in found[4]]
-        return [RowGroup(rows, [_chunk(facts) for facts in columns]) for rows, columns in groups]
+        groups = _struct(footer, 0, 0)[0][4]
+        return [(group[3], [_chunk(column[3]) for column in group[1]]) for group in groups]
     except (IndexError, KeyError, TypeError, ValueError):
         raise FormatError("its footer does not list its columns", path=name, remedy=DAMAGED) from None
 
 
 def _chunk(facts: Fields) -> Chunk:
-    begin = min(facts[9], facts.get(11) or facts[9])
-    return Chunk(begin, facts[7], CODECS.get(facts[4]))
+    return Chunk(min(facts[9], facts.get(11) or facts[9]), facts[7], CODECS.get(facts[4]))
 
 
 def look_at_pages(file: BinaryIO, begin: int, size: int, is_text: bool, name: str) -> ColumnPages:
@@ -152,7 +268,7 @@ def longest_entry(file: BinaryIO, page: Page, codec: str | None) -> int:
 
 
 def _add_data_page(found: ColumnPages, page: Page, is_text: bool) -> None:
-    held = page.held_bytes
+    held = page.compressed + page.plain
     found.values += page.values
     if page.encoding in CODED:
         found.is_coded = True
@@ -226,20 +342,14 @@ def _struct(text: bytes, at: int, depth: int) -> tuple[Fields, int]:
         elif kind == STRUCT:
             fields[number], at = _struct(text, at, depth + 1)
         elif kind == LIST and text[at] & 15 == STRUCT:
-            fields[number], at = _structs(text, at, depth + 1)
+            count, _, at = _container(text, at, LIST)
+            structs = fields[number] = []
+            for _ in range(count):
+                found, at = _struct(text, at, depth + 1)
+                structs.append(found)
         elif kind not in (TRUE, FALSE):  # whose value is their type
             at = _skip(text, at, kind, depth)
     return fields, at + 1
-
-
-def _structs(text: bytes, at: int, depth: int) -> tuple[list[Fields], int]:
-    """The structs of a list, and where it ends."""
-    count, _, at = _container(text, at, LIST)
-    found = []
-    for _ in range(count):
-        fields, at = _struct(text, at, depth)
-        found.append(fields)
-    return found, at
 
 
 def _skip(text: bytes, at: int, kind: int, depth: int) -> int:
