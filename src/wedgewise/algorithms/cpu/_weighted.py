@@ -125,7 +125,7 @@ def weigh_range(
 
 
 @kernel
-def gather_range(
+def add_up_range(
     offsets: NDArray[Any], in_arcs: InArcs, weighed: Weighed, begin: int, end: int, sums: NDArray[Any]
 ) -> None:
     """Add up what the arcs of vertices begin … end − 1 opened and closed."""
@@ -170,14 +170,14 @@ def prepare(graph: OrientedGraph, knobs: Knobs, threads: int) -> Work:
     def workspace() -> tuple[Ids, Keys]:
         return np.zeros(graph.n, np.uint32), np.empty(longest_row, np.uint64)
 
-    def gather(begin: int, end: int, _workspace: None) -> Counts:
-        gather_range(strong.rows.offsets, in_arcs, weighed, begin, end, sums)
+    def add_up(begin: int, end: int, _workspace: None) -> Counts:
+        add_up_range(strong.rows.offsets, in_arcs, weighed, begin, end, sums)
         return 0, 0
 
     in_degrees = np.diff(in_arcs.offsets)
     weighing = Pass(even_bounds(in_degrees, TASK_ARCS), weigh, workspace)
-    gathering = Pass(even_bounds(in_degrees + graph.out_degrees, 8 * TASK_ARCS), gather)
-    return Work((weighing, gathering), sums)
+    adding = Pass(even_bounds(in_degrees + graph.out_degrees, 8 * TASK_ARCS), add_up)
+    return Work((weighing, adding), sums)
 
 
 def bytes_needed(shape: Shape, threads: int, knobs: Knobs) -> int:
