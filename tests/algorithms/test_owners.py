@@ -27,7 +27,7 @@ from wedgewise import generate
 from wedgewise.algorithms import _ranges, find
 from wedgewise.algorithms._contract import SliceMethod, TripleShape, Work
 from wedgewise.algorithms._passes import Partial, run_pass
-from wedgewise.algorithms.cpu import _slice_tasks, _slice_triangles, _triples
+from wedgewise.algorithms.cpu import _keystone_close, _keystone_supports, _records
 from wedgewise.errors import MemoryLimitError, PreconditionError, VerificationError
 from wedgewise.machine.jit import JIT_DISABLED
 from wedgewise.prepare.cut_blocks import blocks_of
@@ -217,10 +217,9 @@ def test_parts_of_few_ids(computes: str, role: int, sizes: tuple[int, int, int])
 def test_ranges_and_workers_change_nothing(
     computes: str, role: int, workers: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(_triples, "TASK_ARCS", 3 if JIT_DISABLED else 10)
     monkeypatch.setattr(_ranges, "TASK_ARCS", 3 if JIT_DISABLED else 10)
-    monkeypatch.setattr(_slice_triangles, "TASK_IDS", 7)
-    monkeypatch.setattr(_slice_tasks, "ROWS_AT_ONCE", 3)
+    monkeypatch.setattr(_keystone_supports, "TASK_SUMS", 7)
+    monkeypatch.setattr(_keystone_close, "ROWS_AT_ONCE", 3)
     for shape in SHAPES:
         made = known(shape, 0.4 if JIT_DISABLED else 0.1)
         triple = made.triple
@@ -255,7 +254,7 @@ def test_memory_is_as_said(
     triple, knobs = triple_of(matrices), find("keystone", "cpu").settings(None)
     if wide:
         triple = replace(triple, jk=block_of(matrices[2], np.uint64))
-        monkeypatch.setattr(_triples, "WIDE_ARCS", 1)
+        monkeypatch.setattr(_records, "WIDE_ARCS", 1)
     filled = empty_slice(triple, computes, role)
     run(answer(computes).prepare(triple, role, filled, knobs))  # kernels are loaded
     arcs = triple.ij.m, triple.ik.m, triple.jk.m
@@ -350,7 +349,6 @@ WHOLE = {computes: by_id(HELD["rectilinear 1"], computes) for computes in QUESTI
 def test_parts_and_threads_change_nothing(
     computes: str, name: str, threads: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(_triples, "TASK_ARCS", 60)
     monkeypatch.setattr(_ranges, "TASK_ARCS", 60)
     np.testing.assert_array_equal(by_id(HELD[name], computes, threads), WHOLE[computes])
     assert totals(WHOLE["triangles"]) == totals(WHOLE["edge_support"]) > 0

@@ -18,6 +18,7 @@ from wedgewise import generate
 from wedgewise.algorithms import _ranges, find
 from wedgewise.algorithms._contract import Shape, Work
 from wedgewise.algorithms.cpu import _keystone_heads, _keystone_supports
+from wedgewise.algorithms.cpu._records import rows_of
 from wedgewise.machine.jit import kernel
 from wedgewise.machine.primitives import BLOCK_WORDS, MOST_ROWS, PLANES, sum_columns
 from wedgewise.machine.threads import run_tasks
@@ -207,7 +208,7 @@ def test_any_stretch_of_arcs_lists_its_part(hubs: int) -> None:
 
 def test_no_head_has_no_tails() -> None:
     graph = random_graph(12, 30, seed=1)
-    assert len(_keystone_heads.by_head(graph, graph.n, 2).tails) == 0
+    assert len(_keystone_heads.by_head(rows_of(graph), graph.n, graph.n, idle=1, threads=2).tails) == 0
 
 
 def test_arcs_by_head_do_not_depend_on_owners_and_steps(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -220,7 +221,7 @@ def test_arcs_by_head_do_not_depend_on_owners_and_steps(monkeypatch: pytest.Monk
     for step in (1 << 23, 100):
         monkeypatch.setattr(_keystone_heads, "STEP_ARCS", step)
         for threads, least in ((1, 0), (2, 0), (7, 0), (1, 300), (2, 300), (7, 300)):
-            heads = _keystone_heads.by_head(graph, least, threads)
+            heads = _keystone_heads.by_head(rows_of(graph), graph.n, least, idle=1, threads=threads)
             assert heads.least == least
             assert [part.tolist() for part in np.split(heads.tails, heads.offsets[1:-1])] == tails[least:]
 

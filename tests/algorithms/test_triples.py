@@ -18,7 +18,7 @@ import wedgewise as ww
 from wedgewise import generate
 from wedgewise.algorithms import _ranges, find, registry
 from wedgewise.algorithms._contract import Algorithm, Shape, TripleShape, Work
-from wedgewise.algorithms.cpu import _keystone_close, _keystone_triples, _triples, bbtc
+from wedgewise.algorithms.cpu import _keystone_close, _keystone_triples, _records, bbtc
 from wedgewise.algorithms.cpu import _keystone_triple_hubs as hubs
 from wedgewise.algorithms.cpu._keystone_hubs import Hubs, fill_all
 from wedgewise.machine.jit import JIT_DISABLED
@@ -185,7 +185,6 @@ def test_only_last_columns_and_gaps(name: str, way: Settings) -> None:
 
 @for_every_way
 def test_ranges_cover_all_rows_in_any_number(name: str, way: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_triples, "TASK_ARCS", 10)
     monkeypatch.setattr(_ranges, "TASK_ARCS", 10)
     monkeypatch.setattr(bbtc, "TASK_TESTS", 1)
     monkeypatch.setattr(_keystone_close, "ROWS_AT_ONCE", 3)
@@ -205,7 +204,6 @@ def test_ranges_cover_all_rows_in_any_number(name: str, way: Settings, monkeypat
 def test_long_tasks_are_cut_by_their_work(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     matrix = np.triu(np.ones((120, 120), np.bool_), 1)
     monkeypatch.setattr(bbtc, "TASK_TESTS", 1000)
-    monkeypatch.setattr(_triples, "TASK_ARCS", 300)
     monkeypatch.setattr(_ranges, "TASK_ARCS", 300)
     algorithm = find(name, "cpu")
     work = algorithm.triples_on_cpu("count").prepare(
@@ -243,7 +241,7 @@ def test_bit_rows_keep_to_their_limit(spare: int, monkeypatch: pytest.MonkeyPatc
     matrices = apart(9, 0.02)
     triple = triple_of(matrices)
     knobs = find("keystone", "cpu").settings({"hubs": 2**31 - 1})
-    made = hubs.BlockHubs(knobs).of(triple, _triples.blocks_in(triple), 1)
+    made = hubs.BlockHubs(knobs).of(triple, _records.blocks_in(triple), 1)
     assert len(made.bits) <= triple.jk.m // 2 + spare
     assert 0 < hubs_in(made) < triple.jk.rows
     assert count("keystone", triple, {"hubs": 2**31 - 1}) == by_product(*matrices)
@@ -255,7 +253,7 @@ def test_dense_blocks_get_bit_rows_and_sparse_ones_none() -> None:
     def chosen(near_density: float, density: float, columns: int) -> int:
         far = scattered(2, 300, columns, density)
         triple = triple_of((scattered(1, 300, 300, near_density), far, far))
-        return hubs_in(hubs.BlockHubs(knobs).of(triple, _triples.blocks_in(triple), 1))
+        return hubs_in(hubs.BlockHubs(knobs).of(triple, _records.blocks_in(triple), 1))
 
     assert chosen(0.5, 0.5, 700) > 250
     assert chosen(0.001, 0.002, 20_000) == 0
@@ -283,7 +281,7 @@ def test_tasks_in_turn_share_bit_rows(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_many_tasks_make_bit_rows_worth_it() -> None:
     triple = triple_of((scattered(4, 60, 300, 0.05), scattered(2, 60, 8000, 0.01), scattered(3, 300, 8000, 0.01)))
-    knobs, blocks = find("keystone", "cpu").settings(None), _triples.blocks_in(triple)
+    knobs, blocks = find("keystone", "cpu").settings(None), _records.blocks_in(triple)
     chosen = [hubs_in(hubs.BlockHubs(knobs, tasks).of(triple, blocks, 1)) for tasks in (1, 1000)]
     assert chosen[0] < chosen[1]
 
@@ -300,17 +298,17 @@ def test_tasks_in_turn_are_those_of_the_algorithm(name: str) -> None:
 def test_bit_rows_on_the_diagonal_are_a_triangle() -> None:
     matrix = np.triu(np.ones((1024, 1024), np.bool_), 1)
     triple = triple_of((matrix, matrix, matrix))
-    made = hubs.BlockHubs({"hubs": 1024, "probe_ratio": 2}).of(triple, _triples.blocks_in(triple), 1)
-    assert (hubs_in(made), len(made.bits)) == (1024, 8 * (511 * 2 + 512))
-    assert _keystone_triples.idle_arcs(triple, _triples.blocks_in(triple)) == 1
+    made = hubs.BlockHubs({"hubs": 1024, "probe_ratio": 2}).of(triple, _records.blocks_in(triple), 1)
+    assert (hubs_in(made), len(made.bits)) == (1024, 8 * (2 + 511 * 2 + 512))
+    assert _keystone_triples.idle_arcs(triple, _records.blocks_in(triple)) == 1
 
 
 def test_no_arc_is_idle_where_numbers_do_not_follow_the_arcs() -> None:
     near, jk = scattered(1, 20, 40, 0.3), unordered(2, 40, 0.3)
     triple = triple_of((near, near, jk))
-    assert _keystone_triples.idle_arcs(triple, _triples.blocks_in(triple)) == 0
+    assert _keystone_triples.idle_arcs(triple, _records.blocks_in(triple)) == 0
     apart_triple = triple_of((near, near.copy(), ascending(2, 40, 0.3)))
-    assert _keystone_triples.idle_arcs(apart_triple, _triples.blocks_in(apart_triple)) == 0
+    assert _keystone_triples.idle_arcs(apart_triple, _records.blocks_in(apart_triple)) == 0
 
 
 @for_every_algorithm
@@ -325,7 +323,7 @@ def test_memory_is_as_said(name: str, wide: bool, density: float, monkeypatch: p
     triple = triple_of(matrices)
     if wide:
         triple = replace(triple, jk=block_of(matrices[2], np.uint64))
-        monkeypatch.setattr(_triples, "WIDE_ARCS", 1)
+        monkeypatch.setattr(_records, "WIDE_ARCS", 1)
     answer.prepare(triple, knobs, 0, 1)  # kernels are loaded
     said = answer.bytes_needed(TripleShape(i, j, k, triple.ij.m, triple.ik.m, triple.jk.m), knobs)
     tracemalloc.start()
@@ -349,12 +347,12 @@ def test_offsets_are_copied_only_beside_wider_ones() -> None:
     )
     mixed = replace(narrow, ik=block_of(matrices[1], np.uint64))
     assert {offsets.dtype for offsets in offsets_of(mixed)} == {np.dtype(np.uint64)}
-    assert _triples.widening_bytes(TripleShape(10, 20, 1, 5, 6, WIDE_ARCS - 1)) == 0
-    assert _triples.widening_bytes(TripleShape(10, 20, 1, 5, 6, WIDE_ARCS)) == 8 * (11 + 11 + 21)
+    assert _records.widening_bytes(TripleShape(10, 20, 1, 5, 6, WIDE_ARCS - 1)) == 0
+    assert _records.widening_bytes(TripleShape(10, 20, 1, 5, 6, WIDE_ARCS)) == 8 * (11 + 11 + 21)
 
 
 def offsets_of(triple: Triple) -> list[Any]:
-    return [rows.offsets for rows in _triples.blocks_in(triple)]
+    return [rows.offsets for rows in _records.blocks_in(triple)]
 
 
 def blocks_in(triple: Triple) -> tuple[Block, Block, Block]:

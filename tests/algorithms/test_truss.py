@@ -418,7 +418,7 @@ def test_memory_stays_within_what_is_predicted(computes: str, k: int | None, thr
         peak = tracemalloc.get_traced_memory()[1] - before
     finally:
         tracemalloc.stop()
-    assert peak <= truss_bytes(Shape(graph.n, graph.m), threads)
+    assert peak <= truss_bytes(Shape(graph.n, graph.m), threads, {})
 
 
 def test_rows_of_edges_are_not_made_once_work_has_stopped(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -161,10 +161,10 @@ MUTANTS = (
         (
             Edit(
                 FORWARD,
-                "        v_begin, v_end = np.uint64(offsets[v]), np.uint64(offsets[v + np.uint64(1)])\n",
-                "        v_begin, v_end = np.uint64(offsets[v]), np.uint64(offsets[v + np.uint64(1)])\n"
-                "        v_begin, v_end = v_begin & np.uint64(0xFFFF), v_end & np.uint64(0xFFFF)\n",
+                "    a, b = first.begin, second.begin\n",
+                "    a, b, b_end = first.begin, second.begin & np.uint64(0xFFFF), second.end & np.uint64(0xFFFF)\n",
             ),
+            Edit(FORWARD, "b < second.end:\n", "b < b_end:\n"),
         ),
         wrong=(cell("forward", graph="wide"),),
         right=(cell("forward"), cell("reference", graph="wide")),
@@ -239,12 +239,12 @@ MUTANTS = (
         (
             Edit(
                 FORWARD,
-                "        return count_range(offsets, rows, begin, end)\n",
-                "        found, steps = count_range(offsets, rows, begin, end)\n"
+                "        return merge_rows(blocks, Span(begin, end))\n",
+                "        found, steps = merge_rows(blocks, Span(begin, end))\n"
                 "        LEFT_OVER[0] += int(found) if begin == 0 else 0\n"
                 "        return LEFT_OVER[0] if begin == 0 else found, steps\n",
             ),
-            Edit(FORWARD, "\n\n@kernel\ndef count_range(", "\n\nLEFT_OVER = [0]\n\n\n@kernel\ndef count_range("),
+            Edit(FORWARD, "\n\n@kernel\ndef merge_rows(", "\n\nLEFT_OVER = [0]\n\n\n@kernel\ndef merge_rows("),
         ),
         wrong=(cell("forward", graph="unknown"),),
         right=(cell("bbtc", graph="unknown"),),

@@ -143,6 +143,7 @@ def test_answers_do_not_depend_on_threads(
     algorithm: str, computes: str, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(_ranges, "TASK_ARCS", 5 if JIT_DISABLED else 50)  # or small graphs are one task
+    monkeypatch.setattr(_ranges, "SMALL_WORK", 0)
     results = [ask(computes, held(name).graph, algorithm, threads=threads) for threads in THREADS]
     assert [result.plan.threads for result in results] == list(THREADS)
     check(computes, results[0].answer, held(name))

@@ -87,7 +87,7 @@ def test_folders_are_made_for_their_user_alone(cache: Path) -> None:
 def test_a_full_disk_costs_compiling_again(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from wedgewise.algorithms.cpu import forward
 
-    monkeypatch.setattr(forward.count_range, "_loaded", {})
+    monkeypatch.setattr(forward.merge_rows, "_loaded", {})
     with installed(Fault("storage.write", 0, always=True)) as passed:
         assert ww.count(KARATE, algorithm="forward", threads=1) == 45
     assert passed.failed

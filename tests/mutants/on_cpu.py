@@ -20,8 +20,8 @@ ON_CPU = (
         (
             Edit(
                 HASHMAP,
-                "        for second in range(v_begin, v_end):\n",
-                "        for second in range(v_begin, v_end - np.uint64(v_end > v_begin)):\n",
+                "        for second in range(other.begin, other.end):\n",
+                "        for second in range(other.begin, other.end - np.uint64(other.end > other.begin)):\n",
             ),
         ),
         caught_by(COUNTS, keyword="hashmap", interpreted=True),
@@ -65,7 +65,7 @@ ON_CPU = (
     Mutant(
         "credits-of-one-thread",
         "what the other threads have credited is never added up",
-        (Edit(SUPPORTS, "        for triangles in by_thread:\n", "        for triangles in by_thread[:1]:\n"),),
+        (Edit(SUPPORTS, "        for own in by_thread:\n", "        for own in by_thread[:1]:\n"),),
         caught_by(
             "conformance/test_algorithms.py::test_answers_do_not_depend_on_threads",
             keyword="keystone",
@@ -75,7 +75,7 @@ ON_CPU = (
     Mutant(
         "supports-of-one-thread",
         "supports that other threads counted for themselves are never merged",
-        (Edit(SUPPORTS, "        for supports in others:\n", "        for supports in others[1:]:\n"),),
+        (Edit(SUPPORTS, "            sum_pass(others, filled),\n", "            sum_pass([], filled),\n"),),
         caught_by(
             "conformance/test_algorithms.py::test_answers_do_not_depend_on_threads",
             keyword="keystone",

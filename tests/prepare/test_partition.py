@@ -19,7 +19,6 @@ from wedgewise.errors import InputError
 from wedgewise.prepare import cut_blocks as build
 from wedgewise.prepare import rectilinear as pal
 from wedgewise.prepare.cut_blocks import blocks_bytes, blocks_of, row_blocks
-from wedgewise.prepare.hashed import fewest_parts, hashed, shares_for
 from wedgewise.prepare.rectilinear import default_parts, rectilinear
 from wedgewise.stages import OrientedGraph
 from wedgewise.stages.blocks import Blocks, Hashed, Partition, Rectilinear, partition_from
@@ -52,7 +51,7 @@ def assert_holds_the_arcs(blocks: Blocks, graph: OrientedGraph) -> None:
 @examples
 def test_every_triangle_is_in_one_task(small: SmallGraph, parts: int, by: str, shares: int) -> None:
     graph = oriented(small.pairs, small.n, by)
-    partitions: list[Partition] = [hashed(graph, parts)]
+    partitions: list[Partition] = [Hashed(graph.n, parts)]
     if by == "rank":
         partitions.append(rectilinear(graph, parts))
     for partition in partitions:
@@ -79,7 +78,7 @@ def test_fixtures_have_their_triangles(name: str, parts: int) -> None:
     graph = oriented(pairs, n)
     assert triangles_of_tasks(blocks_of(graph, rectilinear(graph, parts), threads=2)) == TRUTHS[name]["triangles"]
     graph = oriented(pairs, n, "indegree")
-    assert triangles_of_tasks(blocks_of(graph, hashed(graph, parts), threads=2), 2) == TRUTHS[name]["triangles"]
+    assert triangles_of_tasks(blocks_of(graph, Hashed(graph.n, parts), threads=2), 2) == TRUTHS[name]["triangles"]
 
 
 @pytest.mark.parametrize("stream", CLOSED_FORMS[::3], ids=lambda stream: stream.name)
@@ -92,7 +91,7 @@ def test_closed_forms_have_their_triangles(stream: Any) -> None:
 
 def test_small_chunks_make_the_same_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     graph = oriented(fixture_pairs("lesmis"), 77)
-    partitions: tuple[Partition, ...] = (rectilinear(graph, 4), hashed(graph, 3))
+    partitions: tuple[Partition, ...] = (rectilinear(graph, 4), Hashed(graph.n, 3))
     whole = [blocks_of(graph, partition) for partition in partitions]
     monkeypatch.setattr(build, "CHUNK_ARCS", 7)
     monkeypatch.setattr(build, "CHUNK_ROWS", 5)
@@ -178,7 +177,7 @@ def test_prefix_sums_count_arcs() -> None:
 @pytest.mark.parametrize("n", [0, 1, 5])
 def test_graphs_without_edges(n: int, parts: int) -> None:
     graph = oriented(np.empty((0, 2), np.int64), n)
-    for partition in (rectilinear(graph, parts), hashed(graph, parts)):
+    for partition in (rectilinear(graph, parts), Hashed(graph.n, parts)):
         assert (partition.n, partition.parts, sum(partition.sizes)) == (n, parts, n)
         blocks = blocks_of(graph, partition, threads=2)
         assert_holds_the_arcs(blocks, graph)
@@ -270,28 +269,11 @@ def test_what_cannot_be_partitioned_is_refused() -> None:
         with pytest.raises(InputError, match="parts, not"):
             rectilinear(graph, parts)
     with pytest.raises(InputError, match="at least one part"):
-        hashed(graph, 0)
+        Hashed(graph.n, 0)
     with pytest.raises(InputError, match="no partition is described"):
         partition_from({"kind": "spiral"})
     with pytest.raises(InputError, match="at least one share"):
         tasks_of(Hashed(10, 2), shares=0)
-
-
-# --- TRUST's numbers -------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("m", [0, 1, 1000, 10**9])
-@pytest.mark.parametrize("memory", [1, 4000, 12_000, 16 * 10**9])
-def test_the_fewest_parts_fit_and_one_less_does_not(m: int, memory: int) -> None:
-    parts = fewest_parts(m, memory)
-    assert 3 * 4 * m < memory * parts**2
-    assert parts == 1 or 3 * 4 * m >= memory * (parts - 1) ** 2
-
-
-def test_shares_use_all_workers() -> None:
-    assert [shares_for(workers, 8) for workers in (8, 512, 1024, 1600)] == [1, 1, 2, 3]
-    with pytest.raises(InputError, match="name the memory"):
-        fewest_parts(10, 0)
 
 
 # --- memory ----------------------------------------------------------------------------------------------------------
@@ -318,7 +300,7 @@ def peak_beyond(work: Any) -> tuple[int, Any]:
 
 @pytest.mark.compiled
 @pytest.mark.parametrize("parts", [1, 6, 30])
-@pytest.mark.parametrize("kind", [rectilinear, hashed])
+@pytest.mark.parametrize("kind", [rectilinear, lambda graph, parts: Hashed(graph.n, parts)])
 def test_building_takes_the_blocks_and_a_chunk(sparse: OrientedGraph, parts: int, kind: Any) -> None:
     partition = kind(sparse, parts)
     peak, blocks = peak_beyond(lambda: blocks_of(sparse, partition, threads=2))
@@ -329,7 +311,7 @@ def test_building_takes_the_blocks_and_a_chunk(sparse: OrientedGraph, parts: int
 
 @pytest.mark.compiled
 def test_one_part_takes_its_own_blocks_alone(sparse: OrientedGraph) -> None:
-    partition = hashed(sparse, 10)
+    partition = Hashed(sparse.n, 10)
     peak, blocks = peak_beyond(lambda: row_blocks(sparse, partition, 3, threads=2))
     held = sum(block.nbytes for block in blocks.values())
     assert held < 0.11 * blocks_bytes(partition, sparse.m)

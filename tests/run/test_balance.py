@@ -19,7 +19,6 @@ import wedgewise as ww
 from wedgewise import generate
 from wedgewise.errors import InputError, UnknownNameError
 from wedgewise.prepare.cut_blocks import blocks_of
-from wedgewise.prepare.hashed import hashed
 from wedgewise.prepare.rectilinear import rectilinear
 from wedgewise.report.balance import BalanceReport, balance_report, balance_text
 from wedgewise.run.balance import (
@@ -114,7 +113,7 @@ def test_dealing_ids_in_turn_evens_blocks_out(by: str) -> None:
     graph = oriented(stream.pairs(), stream.n)
     cut = rectilinear(graph, 8)
     dealt = oriented(stream.pairs(), stream.n, by)
-    even = Balance.of(Counts.of(blocks_of(dealt, hashed(dealt, 8))), hashed(dealt, 8))
+    even = Balance.of(Counts.of(blocks_of(dealt, Hashed(dealt.n, 8))), Hashed(dealt.n, 8))
     assert even.space_ratio < 1.6
     assert even.space_ratio < Balance.of(Counts.of(blocks_of(graph, cut)), cut).space_ratio
 
@@ -124,7 +123,7 @@ def test_space_is_as_even_as_published() -> None:
     """TRUST, table 6: 64 blocks of extremely large graphs whose sizes differ by 1.07 at most."""
     stream = generate.kronecker(scale=20, seed=1)
     graph = oriented(stream.pairs(threads=2), stream.n, "indegree")
-    dealt = hashed(graph, 8)
+    dealt = Hashed(graph.n, 8)
     assert Balance.of(Counts.of(blocks_of(graph, dealt, threads=2)), dealt).space_ratio <= 1.07
 
 

@@ -18,7 +18,7 @@ from wedgewise.algorithms import find, registry
 from wedgewise.algorithms._contract import Counts, Knob, Shape, Work
 from wedgewise.algorithms._passes import Partial
 from wedgewise.algorithms._ranges import arc_bounds, even_bounds
-from wedgewise.algorithms.cpu import _keystone_close, keystone
+from wedgewise.algorithms.cpu import _keystone_close
 from wedgewise.algorithms.cpu._keystone_hubs import choose_hubs, largest_hubs, row_bytes
 from wedgewise.machine import hardware, jit
 from wedgewise.prepare.clean import clean
@@ -103,7 +103,7 @@ def test_a_wrong_count_does_not_pass_verification(monkeypatch: pytest.MonkeyPatc
         triangles, tests = right(*args)
         return int(triangles) // 2, tests
 
-    monkeypatch.setattr(keystone, "close_range", wrong)
+    monkeypatch.setattr(_keystone_close, "close_range", wrong)
     with pytest.raises(errors.VerificationError, match=r"keystone counts .* reference 1,140"):
         ww.count(graph, algorithm="keystone", verify=True)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple, SupportsInt
+from typing import TYPE_CHECKING, Any, NamedTuple, SupportsInt, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 TRUSSES = ("trussness", "k_truss", "max_truss")  # what rounds over the edges find, of all that can be computed
 MAX_ARCS = 2 * 10**12  # T ≤ (√2 / 3) m^1.5 < 2^63 whenever m < 7.26e12: totals cannot overflow
 
+Kind = TypeVar("Kind")
 Knobs = Mapping[str, int | str]
 Counts = tuple[SupportsInt, SupportsInt]  # triangles found, membership tests made
 
@@ -313,6 +314,12 @@ class DeviceTrussAnswer:
     cost: Cost | None = None
 
 
+def _of_kind(kind: type[Kind], answer: Any) -> Kind:
+    """The answer itself, which is of that kind: the device of an algorithm says which kinds it has."""
+    assert isinstance(answer, kind)
+    return answer
+
+
 @dataclass(frozen=True, slots=True)
 class Algorithm:
     """One published method on one device.
@@ -352,39 +359,27 @@ class Algorithm:
 
     def on_cpu(self, computes: str) -> Answer:
         """How this algorithm of the CPU computes something."""
-        answer = self.answers[computes]
-        assert isinstance(answer, Answer)
-        return answer
+        return _of_kind(Answer, self.answers[computes])
 
     def on_device(self, computes: str) -> DeviceAnswer:
         """How this algorithm of a device computes something."""
-        answer = self.answers[computes]
-        assert isinstance(answer, DeviceAnswer)
-        return answer
+        return _of_kind(DeviceAnswer, self.answers[computes])
 
     def triples_on_cpu(self, computes: str) -> TripleAnswer:
         """How this algorithm of the CPU computes something for three blocks at a time."""
-        answer = self.triples[computes]
-        assert isinstance(answer, TripleAnswer)
-        return answer
+        return _of_kind(TripleAnswer, self.triples[computes])
 
     def triples_on_device(self, computes: str) -> DeviceTripleAnswer:
         """How this algorithm of a device computes something for three blocks at a time."""
-        answer = self.triples[computes]
-        assert isinstance(answer, DeviceTripleAnswer)
-        return answer
+        return _of_kind(DeviceTripleAnswer, self.triples[computes])
 
     def truss_on_cpu(self, computes: str) -> TrussAnswer:
         """How this algorithm of the CPU finds trusses."""
-        answer = self.answers[computes]
-        assert isinstance(answer, TrussAnswer)
-        return answer
+        return _of_kind(TrussAnswer, self.answers[computes])
 
     def truss_on_device(self, computes: str) -> DeviceTrussAnswer:
         """How this algorithm of a device finds trusses."""
-        answer = self.answers[computes]
-        assert isinstance(answer, DeviceTrussAnswer)
-        return answer
+        return _of_kind(DeviceTrussAnswer, self.answers[computes])
 
     def settings(self, given: Mapping[str, int | str] | None) -> dict[str, int | str]:
         """All knobs with their values: the given ones checked, the others at their defaults."""

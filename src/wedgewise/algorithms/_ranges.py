@@ -13,30 +13,34 @@ from wedgewise.stages import OrientedGraph
 TASK_TESTS = 10_000_000  # about 20 ms of membership tests
 TASK_ARCS = 1 << 15
 LEAST_TASKS = 64
+SMALL_WORK = 1 << 10  # not worth more than one task
 
 
 def even_bounds(work: NDArray[Any], task_work: int = TASK_TESTS, least: int = LEAST_TASKS) -> NDArray[np.int64]:
-    """Bounds of at least so many ranges of about equal work over items 0 … len(work), none of them empty."""
+    """Bounds of at least so many ranges of about equal work over items 0 … len(work), none of them empty.
+
+    Less than `SMALL_WORK` is one range.
+    """
     before = np.zeros(len(work) + 1, np.float64)  # an estimate for scheduling, not a count
     np.cumsum(work, out=before[1:])
-    tasks = max(1, min(len(work), max(least, ceil(before[-1] / task_work))))
-    cuts = np.searchsorted(before, np.linspace(0, before[-1], tasks + 1)[1:-1])
-    return _distinct(cuts, len(work))
-
-
-def _distinct(cuts: NDArray[Any], end: int) -> NDArray[np.int64]:
-    """Ascending cuts between 0 and `end`, each once, with both ends."""
-    bounds = np.concatenate([[0], cuts, [end]]).astype(np.int64)
-    kept: NDArray[np.int64] = bounds[np.append(True, bounds[1:] != bounds[:-1])]
-    return kept
+    tasks = max(least, ceil(before[-1] / task_work)) if before[-1] >= SMALL_WORK else 1
+    return _cut(before, min(len(work), tasks))
 
 
 def arc_bounds(offsets: NDArray[Any]) -> NDArray[np.int64]:
     """Bounds of ranges of rows with about equally many arcs; cheap, since it looks at the cuts alone."""
-    rows, arcs = len(offsets) - 1, int(offsets[-1])
-    tasks = max(1, min(rows, arcs // TASK_ARCS))
-    cuts = np.searchsorted(offsets, np.linspace(0, arcs, tasks + 1)[1:-1].astype(offsets.dtype))
-    return _distinct(cuts, rows)
+    return _cut(offsets, min(len(offsets) - 1, int(offsets[-1]) // TASK_ARCS))
+
+
+def _cut(before: NDArray[Any], tasks: int) -> NDArray[np.int64]:
+    """Bounds of so many ranges at most of items, given what lies before each and before the end; none is empty."""
+    end = len(before) - 1
+    if tasks <= 1:
+        return np.arange(0, end + 1, max(1, end))
+    cuts = np.searchsorted(before, np.linspace(0, float(before[-1]), tasks + 1)[1:-1].astype(before.dtype))
+    bounds = np.concatenate([[0], cuts, [end]]).astype(np.int64)
+    kept: NDArray[np.int64] = bounds[np.append(True, bounds[1:] != bounds[:-1])]
+    return kept
 
 
 def two_hop_work(graph: OrientedGraph) -> NDArray[np.float64]:

@@ -12,25 +12,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from itertools import pairwise
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from wedgewise.algorithms._contract import (
-    Algorithm,
-    Answer,
-    Counts,
-    FoundTruss,
-    Knobs,
-    Pass,
-    Shape,
-    TrussAnswer,
-    TrussJob,
-    Work,
-)
+from wedgewise.algorithms._contract import Algorithm, Answer, Counts, Knobs, Pass, Shape, TrussJob, Work
 from wedgewise.algorithms._ranges import even_bounds
-from wedgewise.algorithms._truss import LEAST_K, rounds
+from wedgewise.algorithms._truss import rounds
 from wedgewise.algorithms._truss.reference import ProductRounds, product_bytes
 from wedgewise.stages import Ids, OrientedGraph
 
@@ -51,27 +40,19 @@ class Wedges:
     """All pairs of arcs with one tail, numbered by their first arc."""
 
     def __init__(self, graph: OrientedGraph) -> None:
-        self.graph = graph
-        tails = np.repeat(np.arange(graph.n, dtype=np.uint64), graph.out_degrees)
+        self.graph, degrees = graph, graph.out_degrees
+        tails = np.repeat(np.arange(graph.n, dtype=np.uint64), degrees)
         self.keys = tails << np.uint64(32) | graph.out_neighbours  # ascending: rows in order, each row sorted
-        row_ends = np.repeat(graph.offsets[1:].astype(np.int64), graph.out_degrees)
+        row_ends = np.repeat(graph.offsets[1:].astype(np.int64), degrees)
         self.of_arc = row_ends - np.arange(1, graph.m + 1)
 
-    def among(self, begin: int, end: int) -> int:
-        """How many wedges have their first arc in [begin, end)."""
-        return int(self.of_arc[begin:end].sum())
-
     def closed(self, begin: int, end: int) -> Closed:
-        """The closed ones among them."""
-        looked_up = self._looked_up(begin, end)
+        """The closed ones among those with their first arc in [begin, end)."""
+        looked_up = self.looked_up(begin, end)
         hit = looked_up.bc >= 0
         return Closed(*(arcs[hit] for arcs in looked_up))
 
-    def count_closed(self, begin: int, end: int) -> int:
-        """How many of them are closed."""
-        return int(np.count_nonzero(self._looked_up(begin, end).bc >= 0))
-
-    def _looked_up(self, begin: int, end: int) -> Closed:
+    def looked_up(self, begin: int, end: int) -> Closed:
         """All of them, with −1 for a closing arc that is not there."""
         lengths = self.of_arc[begin:end]
         first = np.repeat(np.arange(begin, end), lengths)
@@ -94,7 +75,8 @@ def prepare_count(graph: OrientedGraph, knobs: Knobs, threads: int) -> Work:
     wedges = Wedges(graph)
 
     def run(begin: int, end: int, _workspace: None) -> Counts:
-        return wedges.count_closed(begin, end), wedges.among(begin, end)
+        closing = wedges.looked_up(begin, end).bc
+        return np.count_nonzero(closing >= 0), len(closing)
 
     return Work((Pass(even_bounds(wedges.of_arc, BATCH_WEDGES), run),))
 
@@ -105,7 +87,7 @@ def _one_by_one(wedges: Wedges, credit: Callable[[Closed], None]) -> tuple[Pass,
     def run(begin: int, end: int, _workspace: None) -> Counts:
         closed = wedges.closed(begin, end)
         credit(closed)
-        return len(closed.ab), wedges.among(begin, end)
+        return len(closed.ab), int(wedges.of_arc[begin:end].sum())
 
     bounds = even_bounds(wedges.of_arc, BATCH_WEDGES, least=1)
     return tuple(Pass(bounds[i : i + 2], run) for i in range(len(bounds) - 1))
@@ -113,25 +95,24 @@ def _one_by_one(wedges: Wedges, credit: Callable[[Closed], None]) -> tuple[Pass,
 
 def prepare_triangles(graph: OrientedGraph, knobs: Knobs, threads: int) -> Work:
     """Credit each triangle to its three vertices."""
-    wedges, filled = Wedges(graph), np.zeros(graph.n, np.uint64)
-
-    def credit(closed: Closed) -> None:
-        for corner in _corners(wedges, closed):
-            np.add.at(filled, corner, np.uint64(1))
-
-    return Work(_one_by_one(wedges, credit), filled)
+    return _by_vertex(graph, np.zeros(graph.n, np.uint64), lambda _closed: np.uint64(1))
 
 
 def prepare_weighted(graph: OrientedGraph, knobs: Knobs, threads: int) -> Work:
     """Credit the product of each triangle's arc strengths to its three vertices, in the order of the wedges."""
     assert graph.strengths is not None
-    wedges, strengths = Wedges(graph), graph.strengths
-    filled = np.zeros(graph.n, strengths.dtype)
+    s = graph.strengths
+    return _by_vertex(graph, np.zeros(graph.n, s.dtype), lambda closed: s[closed.ab] * s[closed.ac] * s[closed.bc])
+
+
+def _by_vertex(graph: OrientedGraph, filled: NDArray[Any], worth: Callable[[Closed], Any]) -> Work:
+    """Credit what each triangle is worth to its three vertices."""
+    wedges = Wedges(graph)
 
     def credit(closed: Closed) -> None:
-        product = strengths[closed.ab] * strengths[closed.ac] * strengths[closed.bc]
+        each = worth(closed)
         for corner in _corners(wedges, closed):
-            np.add.at(filled, corner, product)
+            np.add.at(filled, corner, each)
 
     return Work(_one_by_one(wedges, credit), filled)
 
@@ -171,19 +152,7 @@ def _corners(wedges: Wedges, closed: Closed) -> tuple[Ids, Ids, Ids]:
     return (wedges.keys[closed.ab] >> np.uint64(32)).astype(np.uint32), heads[closed.ab], heads[closed.ac]
 
 
-def find_trussness(graph: OrientedGraph, job: TrussJob) -> FoundTruss:
-    return rounds.trussness(_products(graph), np.full(graph.m, LEAST_K, np.uint32), job)
-
-
-def find_k_truss(graph: OrientedGraph, job: TrussJob) -> FoundTruss:
-    return rounds.k_truss(_products(graph), job)
-
-
-def find_max_truss(graph: OrientedGraph, job: TrussJob) -> FoundTruss:
-    return rounds.max_truss(_products(graph), job)
-
-
-def _products(graph: OrientedGraph) -> ProductRounds:
+def living_edges(graph: OrientedGraph, job: TrussJob) -> ProductRounds:
     tails = np.repeat(np.arange(graph.n, dtype=np.uint32), graph.out_degrees)
     return ProductRounds(np.stack([tails, graph.out_neighbours], axis=1), graph.n)
 
@@ -219,9 +188,7 @@ ALGORITHM = Algorithm(
         "weighted_triangles": Answer(prepare_weighted, bytes_by_vertex),
         "edge_support": Answer(prepare_support, bytes_by_arc),
         "list_triangles": Answer(prepare_list, bytes_of_listing),
-        "trussness": TrussAnswer(find_trussness, bytes_of_trusses),
-        "k_truss": TrussAnswer(find_k_truss, bytes_of_trusses),
-        "max_truss": TrussAnswer(find_max_truss, bytes_of_trusses),
+        **rounds.answers(living_edges, bytes_of_trusses),
     },
     paper="the definition",
     summary="Lists every wedge and looks its closing arc up among all arcs, in array operations.",

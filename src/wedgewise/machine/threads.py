@@ -38,6 +38,11 @@ def run_tasks(
     return _Threads(task, tasks, workers, on_done, on_stop).run()
 
 
+def run_chunks(work: Callable[[slice], Result], items: int, size: int, threads: int) -> list[Result]:
+    """What `work` returns for every chunk of so many items, in their order, on `threads` threads."""
+    return run_tasks(lambda chunk, _: work(slice(chunk * size, (chunk + 1) * size)), -(-items // size), threads)
+
+
 def _run_here(task: Callable[[int, int], Result], tasks: int, on_done: Callable[[int], None] | None) -> list[Result]:
     results = []
     for number in range(tasks):

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from wedgewise.errors import InputError, UnknownNameError
 from wedgewise.machine.out_of_memory import memory_for
-from wedgewise.machine.threads import run_tasks
+from wedgewise.machine.threads import run_chunks
 from wedgewise.prepare.radix import changed
 from wedgewise.stages import EdgeList, Keys, SimpleGraph, make_read_only, read_only
 
@@ -158,14 +158,13 @@ def _locate_sides(edge_list: EdgeList, simple: SimpleGraph, threads: int) -> Pla
     called = _called(edge_list, simple)
     sides = np.empty(len(pairs), np.int64)
 
-    def locate(chunk: int, _worker: int) -> None:
-        part = slice(chunk * CHUNK, (chunk + 1) * CHUNK)
+    def locate(part: slice) -> None:
         ends = _slots_of(pairs[part], called, simple)
         low, high = ends.min(axis=1), ends.max(axis=1)
         edges, found = find_ascending(simple.slot_keys, low << np.uint64(32) | high)
         sides[part] = np.where(found, 2 * edges + (ends[:, 0] > ends[:, 1]), NOWHERE)
 
-    run_tasks(locate, -(-len(pairs) // CHUNK), threads)
+    run_chunks(locate, len(pairs), CHUNK, threads)
     return sides
 
 
@@ -270,11 +269,10 @@ def _cube_roots(weights: NDArray[np.float64], largest: float, threads: int) -> N
         raise InputError("the largest weight is 0, and weights are divided by it; use weights whose largest is not 0")
     strengths = np.empty(len(weights), np.float64)
 
-    def extract(chunk: int, _worker: int) -> None:
-        part = slice(chunk * CHUNK, (chunk + 1) * CHUNK)
+    def extract(part: slice) -> None:
         with np.errstate(over="ignore"):  # beyond the range of numbers: infinite, as in Python's division
             roots = np.cbrt(weights[part] / largest)
         strengths[part] = roots if roots.ndim == 1 else roots[:, 0] + roots[:, 1]
 
-    run_tasks(extract, -(-len(weights) // CHUNK), threads)
+    run_chunks(extract, len(weights), CHUNK, threads)
     return strengths

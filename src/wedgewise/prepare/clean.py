@@ -21,7 +21,7 @@ from wedgewise.machine import jit
 from wedgewise.machine.gpu import Array, Device
 from wedgewise.machine.jit import kernel, kernel_view
 from wedgewise.machine.out_of_memory import memory_for
-from wedgewise.machine.threads import run_tasks
+from wedgewise.machine.threads import run_chunks
 from wedgewise.prepare.clean_arrays import (
     SORTED_KEY_BYTES,
     distinct_labels,
@@ -55,8 +55,7 @@ def clean(
     `compiled` forces the kernels or the array operations; None takes the kernels where they pay. With `consume`, the
     memory of the pairs may be overwritten, where it is writable: 8 bytes per pair less.
     """
-    if compiled is None:
-        compiled = jit.pays(ARRAY_SECONDS_PER_PAIR * len(edge_list.pairs))
+    compiled = jit.pays(ARRAY_SECONDS_PER_PAIR * len(edge_list.pairs)) if compiled is None else compiled
     pairs = _unsigned(np.ascontiguousarray(edge_list.pairs))
     slot_count, labels = _slots(edge_list, edge_list.pairs, _largest(pairs, threads))
     if slot_count is None:
@@ -69,9 +68,8 @@ def clean(
         found = sort_pairs(narrow, slot_count, threads, consume=ours, name=edge_list.origin.name)
     else:
         found = sort_pairs_by_arrays(pairs, slot_count, name=edge_list.origin.name)
-    slots, degrees = _vertices(found, labels is not None)
-    if labels is None:
-        labels = range(slot_count) if slots is None else slots
+    slots, degrees, labels = _vertices(found, labels)
+    labels = slots if labels is None else labels
     report = _report(edge_list, len(pairs), found)
     graph = SimpleGraph(len(degrees), found.keys, slots, slot_count, degrees, labels, report)
     return without_leaves(graph) if drop_leaves else graph
@@ -95,9 +93,7 @@ def clean_on_device(
         pairs, slot_count = number_pairs(pairs, labels, xp), len(labels)
     limits.check("vertices", slot_count, path=edge_list.origin.name)
     found = sort_pairs_by_arrays(pairs, slot_count, xp, name=edge_list.origin.name)
-    slots, degrees = _vertices(found, labels is not None, xp)
-    if labels is None and slots is None:
-        labels = range(slot_count)
+    slots, degrees, labels = _vertices(found, labels, xp)
     report = _report(edge_list, len(pairs), found)
     return DeviceSimpleGraph(len(degrees), found.keys, slots, slot_count, degrees, labels, report)
 
@@ -126,11 +122,13 @@ def _slots(edge_list: EdgeList, pairs: Array, largest: int, xp: Any = np) -> tup
     return (largest + 1 if are_slots else None), None
 
 
-def _vertices(found: SortedKeys, all_slots: bool, xp: Any = np) -> tuple[Array | None, Array]:
-    """The slots that are vertices, None for all of them, and the vertices' degrees."""
-    slots = None if all_slots else occurring_slots(found, xp)
+def _vertices(found: SortedKeys, labels: Labels | None, xp: Any = np) -> tuple[Any, Array, Any]:
+    """The slots that are vertices, None for all of them; the vertices' degrees; and labels, None for the slots."""
+    slots = None if labels is not None else occurring_slots(found, xp)
     degrees = found.first_counts + found.second_counts
-    return slots, degrees if slots is None else degrees[slots]
+    if slots is not None:
+        return slots, degrees[slots], None
+    return None, degrees, range(len(degrees)) if labels is None else labels
 
 
 def _report(edge_list: EdgeList, pairs: int, found: SortedKeys) -> CleanReport:
@@ -172,11 +170,10 @@ def number_labels(pairs: NDArray[Any], threads: int, *, compiled: bool) -> tuple
     numbered = np.empty(pairs.shape, np.uint32)
     shift, first_of = _leading_digits(labels)
 
-    def number(chunk: int, _worker: int) -> None:
-        part = slice(chunk * CHUNK, (chunk + 1) * CHUNK)
+    def number(part: slice) -> None:
         look_up(kernel_view(pairs[part]), kernel_view(labels), shift, first_of, kernel_view(numbered[part]))
 
-    run_tasks(number, -(-len(pairs) // CHUNK), threads)
+    run_chunks(number, len(pairs), CHUNK, threads)
     return labels, numbered
 
 
@@ -226,9 +223,7 @@ def _unsigned(pairs: Array) -> Array:
 
 def _largest(pairs: NDArray[Any], threads: int) -> int:
     """The largest id; −1 without pairs."""
-    chunks = -(-len(pairs) // CHUNK)
-    found = run_tasks(lambda chunk, _: int(pairs[chunk * CHUNK : (chunk + 1) * CHUNK].max()), chunks, threads)
-    return max(found, default=-1)
+    return max(run_chunks(lambda part: int(pairs[part].max()), len(pairs), CHUNK, threads), default=-1)
 
 
 def _check_ids(edge_list: EdgeList, pairs: Array, largest: int, xp: Any) -> None:
@@ -263,10 +258,5 @@ def _narrow(pairs: NDArray[Any], threads: int) -> NDArray[np.uint32]:
     if pairs.dtype == np.uint32:
         return pairs
     narrow = np.empty(pairs.shape, np.uint32)
-
-    def convert(chunk: int, _worker: int) -> None:
-        part = slice(chunk * CHUNK, (chunk + 1) * CHUNK)
-        narrow[part] = pairs[part]
-
-    run_tasks(convert, -(-len(pairs) // CHUNK), threads)
+    run_chunks(lambda part: np.copyto(narrow[part], pairs[part], casting="unsafe"), len(pairs), CHUNK, threads)
     return narrow

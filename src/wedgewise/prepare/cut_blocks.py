@@ -13,7 +13,6 @@ built, also 8 bytes per row of that part, and 24 per part for every chunk of `CH
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -49,11 +48,11 @@ def row_blocks(
 ) -> dict[tuple[int, int], Block]:
     """The blocks with the rows of one part, by pairs of parts."""
     _check(graph, partition)
-    rows = _Rows.of(graph, partition, part)
-    counts = np.zeros((len(rows.bounds) - 1, partition.parts), np.uint64)
+    rows, bounds = _rows_of(graph, partition, part)
+    counts = np.zeros((len(bounds) - 1, partition.parts), np.uint64)
 
     def count(chunk: int, _worker: int) -> None:
-        rows.sweep(count_parts, chunk, counts[chunk])
+        count_parts(rows, bounds[chunk], bounds[chunk + 1], counts[chunk])
 
     run_tasks(count, len(counts), threads)
     arcs = counts.sum(axis=0, dtype=np.int64)
@@ -62,14 +61,14 @@ def row_blocks(
     first_column = part if partition.is_ordered else 0
     columns = partition.parts - first_column
     wide = int(arcs.max()) >= WIDE_ARCS
-    offsets = np.empty((columns, rows.count + 1), np.uint64 if wide else np.uint32)
+    offsets = np.empty((columns, bounds[-1] + 1), np.uint64 if wide else np.uint32)
     offsets[:, 0] = 0
     heads = np.empty(int(ends[-1]), np.uint32)
     begins = (ends - arcs).astype(np.uint64)
     blocks = PartBlocks(begins, first_column, kernel_view(offsets), heads)
 
     def fill(chunk: int, _worker: int) -> None:
-        rows.sweep(fill_rows, chunk, positions[chunk], blocks)
+        fill_rows(rows, bounds[chunk], bounds[chunk + 1], positions[chunk], blocks)
 
     run_tasks(fill, len(counts), threads)
     return {
@@ -112,29 +111,16 @@ class PartBlocks(NamedTuple):
     heads: Ids
 
 
-@dataclass(frozen=True, slots=True)
-class _Rows:
-    """The rows of one part in chunks of bounded work."""
-
-    rows: PartRows
-    count: int
-    bounds: list[int]
-
-    @classmethod
-    def of(cls, graph: OrientedGraph, partition: Partition, part: int) -> _Rows:
-        count = partition.sizes[part]
-        if isinstance(partition, Rectilinear):
-            first, step, cuts = int(partition.cuts[part]), 1, partition.cuts.astype(np.uint64)
-        else:
-            first, step, cuts = part, partition.parts, np.empty(0, np.uint64)
-        starts = graph.offsets[first : first + count * step : step].astype(np.uint64)
-        rows = PartRows(kernel_view(graph.offsets), kernel_view(graph.out_neighbours), first, step, cuts)
-        return cls(rows, count, _chunk_bounds(starts, CHUNK_ARCS * step))
-
-    def sweep(self, kernel: Any, chunk: int, *others: Any) -> None:
-        """Run a kernel over the rows of one chunk."""
-        begin, end = self.bounds[chunk], self.bounds[chunk + 1]
-        kernel(self.rows, begin, end, *others)
+def _rows_of(graph: OrientedGraph, partition: Partition, part: int) -> tuple[PartRows, list[int]]:
+    """The rows of one part, and the bounds of chunks of bounded work."""
+    count = partition.sizes[part]
+    if isinstance(partition, Rectilinear):
+        first, step, cuts = int(partition.cuts[part]), 1, partition.cuts.astype(np.uint64)
+    else:
+        first, step, cuts = part, partition.parts, np.empty(0, np.uint64)
+    starts = graph.offsets[first : first + count * step : step].astype(np.uint64)
+    rows = PartRows(kernel_view(graph.offsets), kernel_view(graph.out_neighbours), first, step, cuts)
+    return rows, _chunk_bounds(starts, CHUNK_ARCS * step)
 
 
 def _chunk_bounds(starts: Keys, arcs: int) -> list[int]:

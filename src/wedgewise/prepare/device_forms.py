@@ -14,7 +14,7 @@ from wedgewise.errors import DeviceMemoryError
 from wedgewise.machine.gpu import Array, CopyingDevice
 from wedgewise.prepare.clean import clean_device_bytes, clean_on_device
 from wedgewise.prepare.orient import arcs_of_edges_on_device, orient_device_bytes, orient_on_device, relabel_on_device
-from wedgewise.stages import DeviceGraph, DeviceSimpleGraph, EdgeList, Labels, OrientedGraph, SimpleGraph
+from wedgewise.stages import DeviceGraph, DeviceSimpleGraph, EdgeList, OrientedGraph, SimpleGraph
 from wedgewise.stages.labels import TextLabels
 from wedgewise.stages.limits import Limits
 
@@ -73,13 +73,14 @@ class DeviceForms:
         assert self.simple is not None
         simple, download = self.simple, self.device.download
         slots = None if simple.slots is None else download(simple.slots)
+        labels: Any = slots if simple.labels is None else simple.labels
         return SimpleGraph(
             simple.n,
             download(simple.slot_keys),
             slots,
             simple.slot_count,
             download(simple.degrees),
-            self._host_labels(simple, slots),
+            download(labels) if lies_on_device(labels) else labels,
             simple.report,
         )
 
@@ -144,13 +145,6 @@ class DeviceForms:
             slots = None if host.slots is None else self.device.upload(host.slots)
             keys, degrees = self.device.upload(host.slot_keys), self.device.upload(host.degrees)
         return DeviceSimpleGraph(host.n, keys, slots, host.slot_count, degrees, host.labels, host.report)
-
-    def _host_labels(self, simple: DeviceSimpleGraph, slots: Array | None) -> Labels:
-        if simple.labels is None:
-            assert slots is not None
-            return np.asarray(slots)
-        labels: Any = simple.labels
-        return self.device.download(labels) if lies_on_device(labels) else labels
 
     def _check(self, need: int) -> None:
         """Refuse what the device has no room for, before anything is allocated."""

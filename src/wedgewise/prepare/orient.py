@@ -30,7 +30,7 @@ from wedgewise.machine import jit
 from wedgewise.machine.gpu import Array, Device
 from wedgewise.machine.jit import helper, kernel, kernel_view
 from wedgewise.machine.out_of_memory import memory_for
-from wedgewise.machine.threads import run_tasks
+from wedgewise.machine.threads import run_chunks
 from wedgewise.prepare.clean import ARRAY_SECONDS_PER_PAIR
 from wedgewise.prepare.clean_arrays import SORTED_KEY_BYTES, parts, temporary_bytes
 from wedgewise.prepare.orient_arrays import (
@@ -59,12 +59,11 @@ def orient(
     graph: SimpleGraph, order: str = "degree", *, threads: int = 1, compiled: bool | None = None
 ) -> OrientedGraph:
     """Direct every edge from the lower to the higher vertex of `order`; ids are ranks."""
-    _check_order(order)
-    if compiled is None:
-        compiled = jit.pays(ARRAY_SECONDS_PER_PAIR * graph.m)
+    _check("order", order, ORDERS)
+    compiled = jit.pays(ARRAY_SECONDS_PER_PAIR * graph.m) if compiled is None else compiled
     if compiled:
         vertex_of = _by_rank(graph, order, threads)
-        rename = graph.by_slot(_positions(vertex_of))
+        rename = graph.by_slot(inverse(vertex_of, np))
         offsets, out_neighbours = _rows(sort_pairs(graph.slot_pairs, graph.n, threads, rename=rename), threads)
         del rename
     else:
@@ -76,7 +75,7 @@ def orient(
 @memory_for("orient")
 def orient_on_device(graph: DeviceSimpleGraph, order: str, device: Device) -> DeviceGraph:
     """What `orient` makes, to the byte, of a graph that lies on a device."""
-    _check_order(order)
+    _check("order", order, ORDERS)
     offsets, out_neighbours, vertex_of = orient_by_arrays(graph, order, device.xp)
     wedges = count_wedges(device.xp.diff(offsets))
     return DeviceGraph(graph.n, offsets, out_neighbours, vertex_of, order, "rank", wedges)
@@ -93,18 +92,17 @@ def orient_device_bytes(n: int, m: int) -> int:
 @memory_for("orient")
 def relabel(graph: OrientedGraph, by: str, *, threads: int = 1, compiled: bool | None = None) -> OrientedGraph:
     """Rename the vertices of an oriented graph whose ids are ranks; directions stay."""
-    _check_relabelling(by)
+    _check("relabelling", by, RELABELLINGS)
     if by == graph.named_by:
         return graph
-    if compiled is None:
-        compiled = jit.pays(ARRAY_SECONDS_PER_PAIR * graph.m)
+    compiled = jit.pays(ARRAY_SECONDS_PER_PAIR * graph.m) if compiled is None else compiled
     if compiled:
         old_ids = RENAMINGS[by](graph, np)
         vertex_of = graph.vertex_of[old_ids]
         arcs = np.empty((graph.m, 2), np.uint32)
         arcs[:, 0] = tails_of_rows(graph.offsets, graph.m, np)
         arcs[:, 1] = graph.out_neighbours
-        found = sort_pairs(arcs, graph.n, threads, rename=_positions(old_ids), directed=True)
+        found = sort_pairs(arcs, graph.n, threads, rename=inverse(old_ids, np), directed=True)
         offsets, out_neighbours = _rows(found, threads)
     else:
         offsets, out_neighbours, vertex_of = relabel_by_arrays(graph, by)
@@ -114,28 +112,22 @@ def relabel(graph: OrientedGraph, by: str, *, threads: int = 1, compiled: bool |
 @memory_for("orient")
 def relabel_on_device(graph: DeviceGraph, by: str, device: Device) -> DeviceGraph:
     """What `relabel` makes, to the byte, of a graph that lies on a device."""
-    _check_relabelling(by)
+    _check("relabelling", by, RELABELLINGS)
     if by == graph.named_by:
         return graph
     offsets, out_neighbours, vertex_of = relabel_by_arrays(graph, by, device.xp)
     return DeviceGraph(graph.n, offsets, out_neighbours, vertex_of, graph.order, by, graph.wedges)
 
 
-def _check_order(order: str) -> None:
-    if order not in ORDERS:
-        raise UnknownNameError(f"no order named {order!r}; there are: {', '.join(ORDERS)}")
-
-
-def _check_relabelling(by: str) -> None:
-    if by not in RELABELLINGS:
-        raise UnknownNameError(f"no relabelling named {by!r}; there are: {', '.join(RELABELLINGS)}")
+def _check(what: str, name: str, known: tuple[str, ...]) -> None:
+    if name not in known:
+        raise UnknownNameError(f"no {what} named {name!r}; there are: {', '.join(known)}")
 
 
 @memory_for("orient")
 def adjacency(graph: SimpleGraph, *, threads: int = 1, compiled: bool | None = None) -> Adjacency:
     """The neighbours of every vertex. Peak beyond the simple graph: 40 bytes per edge."""
-    if compiled is None:
-        compiled = jit.pays(2 * ARRAY_SECONDS_PER_PAIR * graph.m)
+    compiled = jit.pays(2 * ARRAY_SECONDS_PER_PAIR * graph.m) if compiled is None else compiled
     rows = _symmetric_rows(graph, threads) if compiled else symmetric_rows_by_arrays(graph)
     return Adjacency(*rows)
 
@@ -145,21 +137,17 @@ def arcs_of_edges(
     simple: SimpleGraph, oriented: OrientedGraph, *, threads: int = 1, compiled: bool | None = None
 ) -> NDArray[Any]:
     """The position among the arcs of every edge, in the order of the edges."""
-    if compiled is None:
-        compiled = jit.pays(ARRAY_SECONDS_PER_PAIR * simple.m)
-    places: NDArray[Any]
+    compiled = jit.pays(ARRAY_SECONDS_PER_PAIR * simple.m) if compiled is None else compiled
     if not compiled:
-        places = arcs_of_edges_by_arrays(simple, oriented)
-        return places
-    id_of_slot = simple.by_slot(_positions(oriented.vertex_of))
+        return np.asarray(arcs_of_edges_by_arrays(simple, oriented))
+    id_of_slot = simple.by_slot(inverse(oriented.vertex_of, np))
     offsets, rows = kernel_view(oriented.offsets), kernel_view(oriented.out_neighbours)
     places = np.empty(simple.m, oriented.offsets.dtype)
 
-    def find(chunk: int, _worker: int) -> None:
-        part = slice(chunk * FIND_CHUNK, (chunk + 1) * FIND_CHUNK)
+    def find(part: slice) -> None:
         find_arcs(simple.slot_keys[part], id_of_slot, offsets, rows, places[part])
 
-    run_tasks(find, -(-simple.m // FIND_CHUNK), threads)
+    run_chunks(find, simple.m, FIND_CHUNK, threads)
     return places
 
 
@@ -202,11 +190,10 @@ def _rows(found: SortedKeys, threads: int) -> tuple[NDArray[Any], Ids]:
     np.cumsum(found.first_counts, out=offsets[1:])
     out_neighbours = np.empty(m, np.uint32)
 
-    def extract(chunk: int, _worker: int) -> None:
-        part = slice(chunk * CHUNK, (chunk + 1) * CHUNK)
+    def extract(part: slice) -> None:
         out_neighbours[part] = found.keys[part]  # keeps the low half of each key
 
-    run_tasks(extract, -(-m // CHUNK), threads)
+    run_chunks(extract, m, CHUNK, threads)
     return offsets, out_neighbours
 
 
@@ -222,12 +209,6 @@ def _by_rank(graph: SimpleGraph, order: str, threads: int) -> Ids:
     bound = max(graph.n, int(weight.max(initial=0)) + 1)
     keys = sort_pairs(weighted, bound, threads, directed=True, consume=True).keys
     return keys.astype(np.uint32)  # the low half: the vertex
-
-
-def _positions(order: Ids) -> Ids:
-    """Where every number stands in a permutation."""
-    places: Ids = inverse(order, np)
-    return places
 
 
 def peeling_rounds(graph: SimpleGraph, threads: int) -> Ids:
@@ -305,5 +286,4 @@ def peel_rounds(
         if done == stop:
             number += np.uint32(1)
     at[0], at[1], at[2], at[3], at[4] = done, filled, stop, np.uint64(bound), np.uint64(number)
-    rows_left: np.uint64 = n - done
-    return rows_left
+    return np.uint64(n - done)

@@ -1,8 +1,8 @@
 """Per-vertex counts and per-edge supports on blocks, within a memory limit: one slice of the answer after the other.
 
 A slice has the numbers of the vertices of a part, or of the arcs of a block. It is the sum of what every task with some
-of them gives in some role (`algorithms/cpu/_slice_tasks.py` says why that is each triangle once); it is finished before
-the next slice begins, so that no array is as large as the answer, and what is finished can be written and kept.
+of them gives in some role (`algorithms/cpu/_keystone_slices.py` says why that is each triangle once); it is finished
+before the next slice begins, so that no array is as large as the answer, and what is finished can be written and kept.
 
     slice of        role 0             role 1             role 2
     part p          tasks (p, j, k)    tasks (i, p, k)    tasks (i, j, p)

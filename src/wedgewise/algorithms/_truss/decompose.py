@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from wedgewise.algorithms._contract import FoundTruss, Shape, TrussJob
+from wedgewise.algorithms._contract import FoundTruss, Knobs, Shape, TrussJob
 from wedgewise.algorithms._truss import LEAST_K, STAGE
 from wedgewise.algorithms._truss.core import Core, core_of, is_recount_cheaper
 from wedgewise.algorithms._truss.living import Living
@@ -52,46 +52,46 @@ def trussness(graph: OrientedGraph, job: TrussJob) -> FoundTruss:
     whole = core_of(graph, job.threads)
     core = whole.kept(whole.supports > 0)
     del whole
-    told, settled = RoundProgress(job.progress, graph.m), np.zeros(graph.m, np.uint32)
-    told.left(core.m)
-    peeling = _peeling(core, settled, told, job.threads)
+    progress, settled = RoundProgress(job.progress, graph.m), np.zeros(graph.m, np.uint32)
+    progress.left(core.m)
+    peeling = _peeling(core, settled, progress, job.threads)
     bound = 1
     while (least := peeling.drop(bound)) != GONE:
         bound = max(bound + 1, least)
     settled += np.uint32(LEAST_K)
-    return FoundTruss(int(settled.max(initial=LEAST_K)), settled, told.rounds)
+    return FoundTruss(int(settled.max(initial=LEAST_K)), settled, progress.rounds)
 
 
 def k_truss(graph: OrientedGraph, job: TrussJob) -> FoundTruss:
     """Whether each arc is in the k-truss."""
     assert job.k is not None
-    told = RoundProgress(job.progress, graph.m)
-    core = _truss_of(core_of(graph, job.threads), job.k, told, job.threads)
-    return FoundTruss(job.k, _held(core, graph.m), told.rounds)
+    progress = RoundProgress(job.progress, graph.m)
+    core = _truss_of(core_of(graph, job.threads), job.k, progress, job.threads)
+    return FoundTruss(job.k, _held(core, graph.m), progress.rounds)
 
 
 def max_truss(graph: OrientedGraph, job: TrussJob) -> FoundTruss:
     """The last k-truss that is not empty, without the others: k is bisected, each try begins at the last success."""
-    told = RoundProgress(job.progress, graph.m)
+    progress = RoundProgress(job.progress, graph.m)
     core = core_of(graph, job.threads)
     least, most = LEAST_K, _most_k(core)
     while least < most:
         k = (least + most + 1) // 2
-        found = _truss_of(core, k, told, job.threads)
+        found = _truss_of(core, k, progress, job.threads)
         if found.m:
             core, least = found, k
             most = min(most, _most_k(core))
         else:
             most = k - 1
-    return FoundTruss(least, _held(core, graph.m), told.rounds)
+    return FoundTruss(least, _held(core, graph.m), progress.rounds)
 
 
-def truss_bytes(shape: Shape, threads: int) -> int:
+def truss_bytes(shape: Shape, threads: int, knobs: Knobs) -> int:
     """Peak of any of these beyond the oriented graph: those that look for one truss may count again beside a core."""
     return supports_bytes(shape, threads) + peeling_bytes(shape, threads)
 
 
-def trussness_bytes(shape: Shape, threads: int) -> int:
+def trussness_bytes(shape: Shape, threads: int, knobs: Knobs) -> int:
     """Peak of `trussness`, which counts supports once, beside ends and numbers alone."""
     return max(supports_bytes(shape, threads) + COUNTED_BYTES * shape.m, peeling_bytes(shape, threads))
 
@@ -108,25 +108,25 @@ def peeling_bytes(shape: Shape, threads: int) -> int:
     return EDGE_BYTES * shape.m + (VERTEX_BYTES + 8 * threads) * shape.n + losses + slices
 
 
-def _peeling(core: Core, settled: Ids, told: RoundProgress, threads: int) -> Peeling:
+def _peeling(core: Core, settled: Ids, progress: RoundProgress, threads: int) -> Peeling:
     """Rounds over a core, which stays as it is."""
     living = Living.of(core.ends, core.numbers, core.supports.copy(), core.vertices, threads)
-    return Peeling(living, settled, lambda buried: told.left(core.m - buried))
+    return Peeling(living, settled, lambda buried: progress.left(core.m - buried))
 
 
-def _truss_of(core: Core, k: int, told: RoundProgress, threads: int) -> Core:
+def _truss_of(core: Core, k: int, progress: RoundProgress, threads: int) -> Core:
     """The k-truss of a core: by recounting while most triangles are lost, then by peeling."""
     bound = k - LEAST_K - 1
     while is_recount_cheaper(core, bound):
         core = core.kept(core.supports > np.uint32(bound)).recounted(threads)
-        told.left(core.m)
+        progress.left(core.m)
     weak = core.supports <= np.uint32(bound)
     if not core.supports[weak].any():
         core = core.kept(~weak)
-        told.left(core.m)
+        progress.left(core.m)
         return core
     settled = np.zeros(int(core.numbers[-1]) + 1, np.uint32)
-    peeling = _peeling(core, settled, told, threads)
+    peeling = _peeling(core, settled, progress, threads)
     peeling.drop(bound)
     living = peeling.living
     living.pack()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 
 import numpy as np
@@ -39,33 +40,15 @@ class Living:
     @classmethod
     def of(cls, ends: Keys, numbers: Ids, supports: Ids, vertices: int, threads: int) -> Living:
         """Rows for edges with ends below `vertices`; the arrays are kept and changed."""
-        states = np.zeros(len(ends), np.uint8)
-        firsts = np.zeros(vertices + 1, np.uint64)
-        owners = np.linspace(0, vertices, threads + 1).astype(np.int64).tolist()
-        steps, stopped = _steps(len(ends)), threading.Event()
-
-        def count(owner: int, _worker: int) -> None:
-            for begin, end in pairwise(steps):
-                if stopped.is_set():
-                    return
-                kernels.count_ends(ends, begin, end, owners[owner], owners[owner + 1], firsts[1:])
-
-        run_tasks(count, threads, threads, on_stop=stopped.set)
-        stopped.clear()
+        states, firsts = np.zeros(len(ends), np.uint8), np.zeros(vertices + 1, np.uint64)
+        by_vertices = np.linspace(0, vertices, threads + 1).astype(np.int64).tolist()
+        _each_owner(by_vertices, len(ends), partial(kernels.count_ends, ends, firsts[1:]))
         np.cumsum(firsts, out=firsts)
-        stops = firsts[:-1].copy()
-        rows = np.empty(2 * len(ends), np.uint64)
-        owners = np.searchsorted(firsts, np.linspace(0, len(rows), threads + 1).astype(np.uint64)).tolist()
-        owners[0], owners[-1] = 0, vertices
-
-        def place(owner: int, _worker: int) -> None:
-            for higher in (True, False):
-                for begin, end in pairwise(steps):
-                    if stopped.is_set():
-                        return
-                    kernels.place_ends(ends, begin, end, owners[owner], owners[owner + 1], higher, stops, rows)
-
-        run_tasks(place, threads, threads, on_stop=stopped.set)
+        stops, rows = firsts[:-1].copy(), np.empty(2 * len(ends), np.uint64)
+        by_entries = np.searchsorted(firsts, np.linspace(0, len(rows), threads + 1).astype(np.uint64)).tolist()
+        by_entries[0], by_entries[-1] = 0, vertices
+        for higher in (True, False):
+            _each_owner(by_entries, len(ends), partial(kernels.place_ends, ends, higher, stops, rows))
         return cls(ends, numbers, supports, states, firsts[:-1].copy(), stops, rows, threads)
 
     @property
@@ -145,3 +128,16 @@ class Living:
 def _steps(items: int) -> list[int]:
     """Bounds of the ranges that tasks go through."""
     return [*range(0, items, STEP_EDGES), items] if items else [0, 0]
+
+
+def _each_owner(owners: list[int], edges: int, work: Callable[[int, int, int, int], None]) -> None:
+    """Work on all edges for every interval of vertices, in steps: ``work(begin, end, first_vertex, end_vertex)``."""
+    steps, stopped, threads = _steps(edges), threading.Event(), len(owners) - 1
+
+    def go_through(owner: int, _worker: int) -> None:
+        for begin, end in pairwise(steps):
+            if stopped.is_set():
+                return
+            work(begin, end, owners[owner], owners[owner + 1])
+
+    run_tasks(go_through, threads, threads, on_stop=stopped.set)

@@ -2,7 +2,7 @@
 
 A whole graph is three times the same block, whose hubs need no layout. What is found goes to the arrays in `Sinks`: to
 none in a count; to a, to b or to the arc a → b; to c, in the credits of a `Ledger`, and from there to the arcs a → c.
-The credits of three blocks take other ways (`_slice_credit`). What is None is compiled away.
+What is None is compiled away.
 
 For a row a, marked in a bitmap, each arc a → b takes the cheapest way to the common heads c of a and of b:
 
@@ -14,30 +14,35 @@ For a row a, marked in a bitmap, each arc a → b takes the cheapest way to the 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from wedgewise.algorithms._contract import Counts
-from wedgewise.algorithms.cpu._keystone_credit import (
+from wedgewise.algorithms._contract import Counts, Pass
+from wedgewise.algorithms._ranges import arc_bounds
+from wedgewise.algorithms.cpu._keystone_hubs import Hubs, bit_row_at, empty_marks, marks_bytes, prefetch_hub
+from wedgewise.algorithms.cpu._keystone_rows import (
     SPARE,
     Ledger,
     Marks,
     add_to,
+    clear_row,
     close_marked,
     close_probed,
     credit_columns,
+    empty_ledger,
+    find_in_row,
+    ledger_bytes,
+    mark_row,
+    prefetch_rows,
     take_bit_row,
 )
-from wedgewise.algorithms.cpu._keystone_hubs import Hubs, bit_row_at, empty_marks, marks_bytes, prefetch_hub
-from wedgewise.algorithms.cpu._keystone_rows import clear_row, find_in_row, mark_row, prefetch_rows
-from wedgewise.algorithms.cpu._records import Rows, Span, Stretch, first_in, row_at
-from wedgewise.algorithms.cpu._slice_credit import credit_row
-from wedgewise.algorithms.cpu._triples import Blocks3
+from wedgewise.algorithms.cpu._records import Blocks3, Span, Stretch, first_in, row_at, whole
 from wedgewise.machine.jit import helper, kernel
 from wedgewise.machine.primitives import MOST_ROWS, count_common_bits
-from wedgewise.stages import Ids
+from wedgewise.stages import Ids, OrientedGraph
 
 ROWS_AT_ONCE = 1 << 10
 
@@ -51,7 +56,7 @@ class BlockTask(NamedTuple):
 
 
 class Sinks(NamedTuple):
-    """The arrays that triangles are added to: by a, by b, by a → b, by b → c; by a → c, from the credits of c."""
+    """The arrays that triangles are added to: by a, b, a → b; by a → c, from the credits of c; by b → c."""
 
     by_row: NDArray[Any] | None = None
     by_head: NDArray[Any] | None = None
@@ -60,24 +65,44 @@ class Sinks(NamedTuple):
     by_last_arc: Ids | None = None
 
 
-def whole_graph(rows: Rows, hubs: Hubs) -> BlockTask:
+NO_SINKS = Sinks()
+Workspace = tuple[Marks | Ledger, Ids, Sinks]  # of one thread; the second are the rows that it visits next
+
+
+def graph_task(graph: OrientedGraph, hubs: Hubs) -> BlockTask:
     """A graph with ids by rank as one task: the last arc of a row closes no triangle."""
-    return BlockTask(Blocks3(rows, rows, rows), hubs, np.uint64(1))
+    return BlockTask(whole(graph), hubs, np.uint64(1))
 
 
-def empty_rows() -> Ids:
-    """Where a thread lists the rows that it visits next."""
-    return np.empty(ROWS_AT_ONCE, np.uint32)
+def counting_workspace(columns: int, sinks: Sinks = NO_SINKS) -> Workspace:
+    """What one thread needs where c is not credited."""
+    return Marks(empty_marks(columns)), np.empty(ROWS_AT_ONCE, np.uint32), sinks
 
 
-def counting_workspace(columns: int) -> tuple[Marks, Ids]:
-    """What one thread needs to count: marks, and rows to be visited."""
-    return Marks(empty_marks(columns)), empty_rows()
+def crediting_workspace(
+    columns: int, credit_type: type[np.unsignedinteger[Any]], sinks: Sinks = NO_SINKS
+) -> tuple[Ledger, Ids, Sinks]:
+    """What one thread needs to credit c."""
+    return empty_ledger(columns, credit_type), np.empty(ROWS_AT_ONCE, np.uint32), sinks
 
 
 def counting_bytes(columns: int) -> int:
-    """What one thread takes to count."""
+    """Bytes of a `counting_workspace` without its sinks."""
     return marks_bytes(columns) + 4 * ROWS_AT_ONCE
+
+
+def crediting_bytes(columns: int, credit_bytes: int) -> int:
+    """Bytes of a `crediting_workspace` without its sinks."""
+    return ledger_bytes(columns, credit_bytes) + 4 * ROWS_AT_ONCE
+
+
+def closing_pass(task: BlockTask, workspace: Callable[[], Workspace], share: int = 0, shares: int = 1) -> Pass:
+    """All rows of a task, or a share of them, in ranges with about equally many arcs."""
+
+    def close(begin: int, end: int, own: Workspace) -> Counts:
+        return close_range(task, Span(begin, end, share, shares), *own)
+
+    return Pass(arc_bounds(task.blocks.ij.offsets), close, workspace)
 
 
 @helper
@@ -97,19 +122,20 @@ def close_hubs(arcs, row, hubs, layout, own, credit, sinks):  # type: ignore[no-
     begin, first, end = row.begin, row.begin, row.end
     triangles, tests, taken = np.uint64(0), np.uint64(0), np.uint64(0)
     for arc in range(arcs.begin, arcs.end):
-        prefetch_hub(arcs, arc, hubs, np.uint64(0))
+        prefetch_hub(arcs, arc, hubs)
         b = np.uint64(arcs.heads[arc])
         start, block, least = bit_row_at(hubs, b, layout)
         begin = first_behind(row, begin, least, arc, layout)
         if layout is not None and begin == end:
             break
-        left = hubs.blocks - block
+        left, found = hubs.blocks - block, np.uint64(0)
         if end - begin <= left * hubs.ratio:
             behind = Stretch(row.heads, begin, end)
             found = close_probed(behind, first_column + (block << np.uint64(9)), hubs.bits, start, credit)
         else:
             word = block << np.uint64(3)
-            found = np.uint64(count_common_bits(own.marks, marks_word + word, hubs.bits, start, left))
+            if layout is None or credit is None:  # credits of three blocks are counted afterwards
+                found = np.uint64(count_common_bits(own.marks, marks_word + word, hubs.bits, start, left))
             if credit is not None:
                 first = begin if taken == np.uint64(0) else first
                 taken = take_bit_row(own, taken, start - word, block)
@@ -192,27 +218,28 @@ def close_pair(row, rows, base, credit, sinks):  # type: ignore[no-untyped-def]
 
 @helper
 def move_credits(row, credit, by_far_arc):  # type: ignore[no-untyped-def]
-    """Move the credits of a row to its arcs, where there is an array for them."""
+    """Move the credits of a row to its arcs, where there is an array for them; how many there were."""
+    moved = np.uint64(0)
     if by_far_arc is not None:
         for arc in range(row.begin, row.end):
             position = np.uint64(SPARE) + np.uint64(row.heads[arc])
+            moved += np.uint64(credit[position])
             by_far_arc[arc] += credit[position]
             credit[position] = np.uint32(0)
+    return moved
 
 
 @helper
 def close_vertex(arcs, row, jk, hubs, layout, own, credit, sinks):  # type: ignore[no-untyped-def]
     """Triangles and tests of an a; where there are credits, c is credited."""
-    if layout is None:
-        if row.end - row.begin == np.uint64(2):
-            found, tests = close_pair(row, jk, hubs.base, credit, sinks)
-        else:
-            found, tests = close_row(arcs, row, jk, hubs, own, sinks)
-        move_credits(row, credit, sinks.by_far_arc)
-        return found, tests
-    if credit is not None:
-        return credit_row(arcs, row, jk, hubs, own, sinks.by_far_arc)
-    return close_row(arcs, row, jk, hubs, own, sinks)
+    if layout is None and row.end - row.begin == np.uint64(2):
+        found, tests = close_pair(row, jk, hubs.base, credit, sinks)
+    else:
+        found, tests = close_row(arcs, row, jk, hubs, own, sinks)
+    moved = move_credits(row, credit, sinks.by_far_arc)
+    if layout is not None and credit is not None:
+        return moved, tests
+    return found, tests
 
 
 @kernel

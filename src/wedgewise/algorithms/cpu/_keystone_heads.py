@@ -1,4 +1,4 @@
-"""The arcs by head: for each b from some vertex on, the tails a of the arcs a → b with another arc of a behind them.
+"""The arcs by head: for each b from some vertex on, the tails a of the arcs a → b, but for the last arcs of each row.
 
 A counting sort by owner: each task owns an interval of heads and looks for it in every row (rows are sorted), so that
 no two threads write to the same place and tails come out ascending for any number of threads.
@@ -13,20 +13,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wedgewise.algorithms._contract import Shape
-from wedgewise.algorithms.cpu._records import Rows, row_at, rows_of
+from wedgewise.algorithms.cpu._records import Rows, row_at
 from wedgewise.machine.jit import kernel
 from wedgewise.machine.threads import run_tasks
 from wedgewise.prepare.orient import first_not_below
-from wedgewise.stages import Ids, OrientedGraph
+from wedgewise.stages import Ids
 
 SAMPLE_HEADS = 1 << 12
 STEP_ARCS = 1 << 23  # about 50 ms for one owner
 
 
 class Heads(NamedTuple):
-    """Head b has the tails ``tails[offsets[b - least]:offsets[b - least + 1]]``, ascending."""
+    """Head b has the tails ``tails[offsets[b - least]:offsets[b - least + 1]]``, ascending.
+
+    So many arcs at the end of each row are left out as are idle.
+    """
 
     least: int
+    idle: int
     offsets: NDArray[Any]
     tails: Ids
 
@@ -40,14 +44,14 @@ def sort_by_head(
     Arcs to b are counted at b + 2 and summed; then entry b + 1 is where the next tail of b goes, and in the end where
     the tails of b + 1 begin (b numbered from the least head).
     """
-    one = np.uint64(1)
+    one, idle = np.uint64(1), np.uint64(by_head.idle)
     low, high, least = np.uint64(first_head), np.uint64(end_head), np.uint64(by_head.least)
     shift = one if placing else np.uint64(2)
     for a in range(np.uint64(begin), np.uint64(end)):
         heads, arc, row_end = row_at(rows, a)
-        if row_end - arc < np.uint64(2) or np.uint64(heads[row_end - np.uint64(2)]) < low:
+        if row_end - arc <= idle or np.uint64(heads[row_end - idle - one]) < low:
             continue
-        last = row_end - one
+        last = row_end - idle
         if np.uint64(heads[arc]) < low:
             arc = first_not_below(heads, arc, last, low)
         while arc < last and np.uint64(heads[arc]) < high:
@@ -58,27 +62,26 @@ def sort_by_head(
             arc += one
 
 
-def by_head(graph: OrientedGraph, least: int, threads: int) -> Heads:
-    """Sort the arcs that matter by head, from head `least` on, on so many threads."""
-    rows = rows_of(graph)
-    head_offsets = np.zeros(graph.n - least + 2, rows.offsets.dtype)
-    owners = _owner_bounds(rows.heads, least, graph.n, threads)
-    steps = _step_bounds(graph)
+def by_head(rows: Rows, n: int, least: int = 0, *, idle: int, threads: int = 1) -> Heads:
+    """Sort arcs to `n` heads, but for the idle ones, by head, from head `least` on."""
+    head_offsets = np.zeros(n - least + 2, rows.offsets.dtype)
+    owners = _owner_bounds(rows.heads, least, n, threads)
+    cuts = np.arange(STEP_ARCS, len(rows.heads), STEP_ARCS).astype(rows.offsets.dtype)
+    steps = sorted({0, *np.searchsorted(rows.offsets, cuts).tolist(), len(rows.offsets) - 1})
 
     def go_through(placing: bool, found: Heads) -> None:
         for begin, end in pairwise(steps):
 
             def task(owner: int, _worker: int, begin: int = begin, end: int = end) -> None:
-                first, stop = owners[owner], owners[owner + 1]
-                sort_by_head(placing, rows, begin, end, first, stop, found)
+                sort_by_head(placing, rows, begin, end, owners[owner], owners[owner + 1], found)
 
             run_tasks(task, len(owners) - 1, threads)
 
-    go_through(False, Heads(least, head_offsets, rows.heads))
+    go_through(False, Heads(least, idle, head_offsets, rows.heads))
     np.cumsum(head_offsets, out=head_offsets)
     tails = np.empty(int(head_offsets[-1]), np.uint32)
-    go_through(True, Heads(least, head_offsets, tails))
-    return Heads(least, head_offsets[:-1], tails)
+    go_through(True, Heads(least, idle, head_offsets, tails))
+    return Heads(least, idle, head_offsets[:-1], tails)
 
 
 def _owner_bounds(rows: Ids, least: int, n: int, owners: int) -> list[int]:
@@ -87,12 +90,6 @@ def _owner_bounds(rows: Ids, least: int, n: int, owners: int) -> list[int]:
     sample = sample[sample >= least]
     cuts = sample[np.arange(1, owners) * len(sample) // owners].tolist() if len(sample) else []
     return sorted({least, *cuts, n})
-
-
-def _step_bounds(graph: OrientedGraph) -> list[int]:
-    """Ranges of rows that one owner goes through in one task."""
-    cuts = np.arange(STEP_ARCS, graph.m, STEP_ARCS).astype(graph.offsets.dtype)
-    return sorted({0, *np.searchsorted(graph.offsets, cuts).tolist(), graph.n})
 
 
 def heads_bytes(shape: Shape) -> int:

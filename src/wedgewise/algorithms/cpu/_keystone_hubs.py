@@ -83,13 +83,13 @@ def bit_row_at(hubs, b, layout):  # type: ignore[no-untyped-def]
 
 
 @helper
-def prefetch_hub(arcs, arc, hubs, front):  # type: ignore[no-untyped-def]
-    """Ask for the first two lines of the bit row of the hub some arcs ahead; bit rows lie behind `front` words."""
+def prefetch_hub(arcs, arc, hubs):  # type: ignore[no-untyped-def]
+    """Ask for the first two lines of the bit row of the hub some arcs ahead."""
     ahead = np.uint64(HUBS_AHEAD)
     if arc + ahead < arcs.end:
         start, _, _ = bit_row_at(hubs, np.uint64(arcs.heads[arc + ahead]), hubs.layout)
-        prefetch(hubs.bits, front + start)
-        prefetch(hubs.bits, front + start + np.uint64(8))
+        prefetch(hubs.bits, start)
+        prefetch(hubs.bits, start + np.uint64(8))
 
 
 @kernel

@@ -20,32 +20,33 @@ docs/decisions/0007-supports-by-owner.md has the figures.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import count
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from wedgewise.algorithms._contract import Counts, Knobs, Pass, Shape, Work
 from wedgewise.algorithms._ranges import arc_bounds
-from wedgewise.algorithms.cpu._keystone_close import ROWS_AT_ONCE, Sinks, close_range, empty_rows, whole_graph
-from wedgewise.algorithms.cpu._keystone_credit import (
-    SPARE,
-    Ledger,
-    credit_columns,
-    empty_ledger,
-    ledger_bytes,
-    take_bit_row,
+from wedgewise.algorithms.cpu._keystone_close import (
+    Sinks,
+    Workspace,
+    closing_pass,
+    crediting_bytes,
+    crediting_workspace,
+    graph_task,
 )
 from wedgewise.algorithms.cpu._keystone_heads import Heads, by_head, heads_bytes
-from wedgewise.algorithms.cpu._keystone_hubs import Costs, Hubs, most_hubs, prepare_hubs, row_bytes, row_word
-from wedgewise.algorithms.cpu._records import Rows, Span, Stretch, row_at, rows_of
+from wedgewise.algorithms.cpu._keystone_hubs import Costs, Hubs, bit_row_at, most_hubs, prepare_hubs, row_bytes
+from wedgewise.algorithms.cpu._keystone_rows import SPARE, Ledger, credit_columns, empty_ledger, take_bit_row
+from wedgewise.algorithms.cpu._records import Rows, Stretch, row_at, rows_of
 from wedgewise.machine.jit import helper, kernel
 from wedgewise.machine.primitives import MOST_ROWS, prefetch
 from wedgewise.prepare.orient import first_not_below
 from wedgewise.stages import Ids, Keys, OrientedGraph
 
-TASK_IDS = 1 << 15
-TASK_SUPPORTS = 1 << 18
+TASK_SUMS = 1 << 16  # numbers of all threads that one task adds up
 MOST_SHARES = 4  # threads with supports of their own, 4 bytes per arc each
 SUPPORT_COSTS = Costs(stream_arc=8.0, stream_test=1.7, hub_arc=24.0, probe_test=4.5, and_block=4.0, behind=0.8)
 IDS_IN_ANY_CASE = 4  # short rows then have no loop whose end would be mispredicted
@@ -78,15 +79,13 @@ def count_opposite(rows, tails, first, stop, b, seen):  # type: ignore[no-untype
 @helper
 def count_opposite_hubs(row, b, tails, hubs, own):  # type: ignore[no-untyped-def]
     """Count the ids of the row of b in the bit rows of a stretch of tails, which are hubs like b."""
-    base, bits, blocks = hubs.base, hubs.bits, hubs.blocks
-    mask_origin = row_word(b - base, blocks) - (((b - base) >> np.uint64(9)) << np.uint64(3))
-    taken = np.uint64(0)
+    start, block, _ = bit_row_at(hubs, b, hubs.layout)
+    mask_origin, taken = start - (block << np.uint64(3)), np.uint64(0)
     for place in range(tails.begin, tails.end):
-        hub = np.uint64(tails.heads[place]) - base
-        block = hub >> np.uint64(9)
-        taken = take_bit_row(own, taken, row_word(hub, blocks) - (block << np.uint64(3)), block)
+        start, block, _ = bit_row_at(hubs, np.uint64(tails.heads[place]), hubs.layout)
+        taken = take_bit_row(own, taken, start - (block << np.uint64(3)), block)
         if taken == np.uint64(MOST_ROWS) or place + np.uint64(1) == tails.end:
-            credit_columns(row, base, bits, mask_origin, bits, taken, own)
+            credit_columns(row, hubs.base, hubs.bits, mask_origin, hubs.bits, taken, own)
             taken = np.uint64(0)
 
 
@@ -112,55 +111,52 @@ def add_opposite(rows: Rows, hubs: Hubs, by_head: Heads, begin: int, end: int, o
 
 def prepare_triangles(graph: OrientedGraph, knobs: Knobs, threads: int) -> Work:
     """Credits of every thread, then their sum by ranges of vertices."""
-    task = whole_graph(rows_of(graph), prepare_hubs(graph, knobs, threads))
-    filled = np.empty(graph.n, np.uint64)
+    task = graph_task(graph, prepare_hubs(graph, knobs, threads))
+    filled = np.zeros(graph.n, np.uint64)
     by_thread: list[Keys] = []
 
-    def workspace() -> tuple[Ledger, Ids, Sinks]:
-        ledger = empty_ledger(graph.n, np.uint64)
+    def workspace() -> Workspace:
+        ledger, rows, _ = crediting_workspace(graph.n, np.uint64)
         triangles = ledger.credit[SPARE:]
         by_thread.append(triangles)
-        return ledger, empty_rows(), Sinks(by_row=triangles, by_head=triangles)
+        return ledger, rows, Sinks(by_row=triangles, by_head=triangles)
 
-    def credit(begin: int, end: int, own: tuple[Ledger, Ids, Sinks]) -> Counts:
-        return close_range(task, Span(begin, end), *own)
+    return Work((closing_pass(task, workspace), sum_pass(by_thread, filled)), filled)
+
+
+def sum_pass(by_thread: Sequence[NDArray[Any]], filled: NDArray[Any], *, counted: bool = True) -> Pass:
+    """Add what threads have for themselves, by ranges; `by_thread` is complete when the pass begins.
+
+    Triangles that are not counted yet are counted here.
+    """
 
     def add_up(begin: int, end: int, _workspace: None) -> Counts:
-        total = filled[begin:end]
-        total[:] = 0
-        for triangles in by_thread:
-            total += triangles[begin:end]
-        return 0, 0
+        triangles = 0
+        for own in by_thread:
+            filled[begin:end] += own[begin:end]
+            triangles += 0 if counted else int(own[begin:end].sum())
+        return triangles, 0
 
-    return Work(
-        (Pass(arc_bounds(graph.offsets), credit, workspace), Pass(_even_bounds(graph.n, TASK_IDS), add_up)), filled
-    )
+    return Pass(np.append(np.arange(0, len(filled), TASK_SUMS), len(filled)), add_up)
 
 
 def prepare_edge_support(graph: OrientedGraph, knobs: Knobs, threads: int) -> Work:
     """The triangles of each arc: those found from its tail or streaming past it, then the others by owner."""
     rows, shared = rows_of(graph), threads > MOST_SHARES
     hubs = prepare_hubs(graph, knobs, threads, SUPPORT_COSTS)
-    task, heads = whole_graph(rows, hubs), by_head(graph, 0 if shared else int(hubs.base), threads)
+    heads = by_head(rows, graph.n, 0 if shared else int(hubs.base), idle=1, threads=threads)
     filled = np.zeros(graph.m, np.uint32)
     others: list[Ids] = []
     threads_before = count()
 
-    def workspace() -> tuple[Ledger, Ids, Sinks]:
-        supports, ledger = filled, empty_ledger(graph.n, np.uint32)
+    def workspace() -> Workspace:
+        supports = filled
+        ledger, active, _ = crediting_workspace(graph.n, np.uint32)
         if next(threads_before) > 0 and not shared:
             supports = np.zeros(graph.m, np.uint32)
             others.append(supports)
         by_last_arc = None if shared else supports
-        return ledger, empty_rows(), Sinks(None, ledger.credit[SPARE:], None, supports, by_last_arc)
-
-    def lowest(begin: int, end: int, own: tuple[Ledger, Ids, Sinks]) -> Counts:
-        return close_range(task, Span(begin, end), *own)
-
-    def add_up(begin: int, end: int, _workspace: None) -> Counts:
-        for supports in others:
-            filled[begin:end] += supports[begin:end]
-        return 0, 0
+        return ledger, active, Sinks(by_head=ledger.credit[SPARE:], by_far_arc=supports, by_last_arc=by_last_arc)
 
     def opposite(begin: int, end: int, own: Ledger) -> Counts:
         add_opposite(rows, hubs, heads, begin, end, own, filled)
@@ -168,26 +164,19 @@ def prepare_edge_support(graph: OrientedGraph, knobs: Knobs, threads: int) -> Wo
 
     return Work(
         (
-            Pass(arc_bounds(graph.offsets), lowest, workspace),
-            Pass(_even_bounds(graph.m, TASK_SUPPORTS), add_up),
+            closing_pass(graph_task(graph, hubs), workspace),
+            sum_pass(others, filled),
             Pass(arc_bounds(heads.offsets), opposite, lambda: empty_ledger(graph.n, np.uint32)),
         ),
         filled,
     )
 
 
-def _even_bounds(items: int, task: int) -> NDArray[np.int64]:
-    """Ranges of so many items whose credits or supports are added up in one task."""
-    return np.append(np.arange(0, items, task), items)
-
-
 def triangles_bytes(shape: Shape, threads: int, knobs: Knobs) -> int:
-    hubs = most_hubs(shape, knobs)
-    return row_bytes(hubs) + 8 * shape.n + threads * (ledger_bytes(shape.n, 8) + 4 * ROWS_AT_ONCE)
+    return row_bytes(most_hubs(shape, knobs)) + 8 * shape.n + threads * crediting_bytes(shape.n, 8)
 
 
 def edge_support_bytes(shape: Shape, threads: int, knobs: Knobs) -> int:
-    hubs = most_hubs(shape, knobs)
     shares = threads if threads <= MOST_SHARES else 1
-    own = ledger_bytes(shape.n, 4) + 4 * ROWS_AT_ONCE
-    return row_bytes(hubs) + 4 * shape.m * shares + heads_bytes(shape) + threads * own
+    hubs = row_bytes(most_hubs(shape, knobs))
+    return hubs + 4 * shape.m * shares + heads_bytes(shape) + threads * crediting_bytes(shape.n, 4)

@@ -3,7 +3,8 @@
 Hubs are the last rows of the block, where ids by rank have the long ones, and are numbered from the last one on. A bit
 row runs from the block of 512 columns of its least one to the last column. The least column of a hub is the least head
 of its row and of all behind it: on the diagonal the bit rows form a triangle, elsewhere a rectangle, and least columns
-ascend with b whatever the numbering.
+ascend with b whatever the numbering. Bit rows lie behind as many zero words as a row of all columns has, so that bit 0
+of each has a place.
 
 Tasks that look rows up in the same block share its bit rows: `BlockHubs` makes them once, and more when a later task is
 worth it; since hubs are numbered from the last row on, more of them begin with the same ones.
@@ -26,8 +27,7 @@ from wedgewise.algorithms.cpu._keystone_hubs import (
     aligned_zeros,
     fill_all,
 )
-from wedgewise.algorithms.cpu._records import Rows, row_at
-from wedgewise.algorithms.cpu._triples import Blocks3
+from wedgewise.algorithms.cpu._records import Blocks3, Rows, row_at
 from wedgewise.machine.jit import helper, kernel
 from wedgewise.prepare.orient import first_not_below
 from wedgewise.stages import Keys
@@ -62,7 +62,7 @@ def lay_out_rows(jk: Rows, columns_k: int, most: int, limit_words: int, layout: 
     columns, limit = np.uint64(columns_k), np.uint64(limit_words)
     blocks = (columns + np.uint64(511)) >> np.uint64(9)
     last = np.uint64(len(jk.offsets)) - np.uint64(2)
-    least, words = columns, np.uint64(0)
+    least, words = columns, blocks << np.uint64(3)
     for hub in range(np.uint64(most)):
         row = row_at(jk, last - hub)
         if row.begin < row.end:
@@ -120,43 +120,35 @@ def choose_hubs(blocks: Blocks3, choice: Choice, layout: Keys, gains: NDArray[np
 
 
 class BlockHubs:
-    """The hubs of one block jk, for `tasks` tasks that look rows up in it, one after the other.
+    """The hubs of one block jk, for `tasks` tasks that look rows up in it, one after the other."""
 
-    The bit rows lie behind `front` words that are zero.
-    """
-
-    def __init__(self, knobs: Knobs, tasks: int = 1, front: int = 0) -> None:
-        self._front = front
+    def __init__(self, knobs: Knobs, tasks: int = 1) -> None:
         self._asked, self._ratio, self._tasks = int(knobs["hubs"]), int(knobs["probe_ratio"]), tasks
         self._laid_out = self._made = 0
         self._layout = np.zeros(1, np.uint64)
-        self._bits = aligned_zeros(front)
+        self._bits = aligned_zeros(0)
 
     def of(self, triple: Triple, blocks: Blocks3, shares: int) -> Hubs:
         """Choose the hubs for a task, unless the knob says how many, and fill the rows that are not there yet."""
-        most = most_hubs(triple.jk.rows, triple.ij.m, self._asked)
+        jk = triple.jk
+        most = most_hubs(jk.rows, triple.ij.m, self._asked)
         if most >= len(self._layout) == self._laid_out + 1:
-            self._lay_out(triple, blocks, most)
-        count = self._choose(triple, blocks, shares) if self._asked == CHOOSE_HUBS else self._laid_out
-        rows, wide, zero = triple.jk.rows, -(-triple.jk.columns // BLOCK_BITS), np.uint64(0)
+            self._layout = np.zeros(most + 1, np.uint64)
+            self._laid_out = int(lay_out_rows(blocks.jk, jk.columns, most, limit_words(jk.m), self._layout))
+        count = self._laid_out
+        if self._asked == CHOOSE_HUBS:
+            choice = Choice(jk.columns, count, self._made, self._ratio, shares, self._tasks)
+            count = int(choose_hubs(blocks, choice, self._layout, np.zeros(CHOICES)))
         is_more = count > self._made
         if is_more:
             self._made, self._bits = count, aligned_zeros(0)  # given up before there are more
-            self._bits = aligned_zeros(self._front + (int(self._layout[count]) >> 32))
-        base, blocks_wide, ratio, last = (np.uint64(number) for number in (rows - count, wide, self._ratio, rows - 1))
+            self._bits = aligned_zeros(int(self._layout[count]) >> 32)
+        wide, zero = -(-jk.columns // BLOCK_BITS), np.uint64(0)
+        base, blocks_wide, ratio, last = map(np.uint64, (jk.rows - count, wide, self._ratio, jk.rows - 1))
         hubs = Hubs(base, blocks_wide, self._bits, ratio, zero, zero, last, self._layout)
         if is_more:
-            fill_all(blocks.jk, hubs._replace(bits=self._bits[self._front :]))
+            fill_all(blocks.jk, hubs)
         return hubs
-
-    def _lay_out(self, triple: Triple, blocks: Blocks3, most: int) -> None:
-        self._layout = np.zeros(most + 1, np.uint64)
-        limit = limit_words(triple.jk.m)
-        self._laid_out = int(lay_out_rows(blocks.jk, triple.jk.columns, most, limit, self._layout))
-
-    def _choose(self, triple: Triple, blocks: Blocks3, shares: int) -> int:
-        choice = Choice(triple.jk.columns, self._laid_out, self._made, self._ratio, shares, self._tasks)
-        return int(choose_hubs(blocks, choice, self._layout, np.zeros(CHOICES)))
 
 
 def most_hubs(rows_j: int, arcs_ij: int, asked: int) -> int:
@@ -179,5 +171,5 @@ def are_hubs_likely(shape: TripleShape, ratio: int) -> bool:
 def hubs_bytes(shape: TripleShape, knobs: Knobs) -> int:
     """What bit rows and their layout may take, whichever tasks share them."""
     most = most_hubs(shape.rows_j, MAX_HUBS, int(knobs["hubs"]))
-    words = min(limit_words(shape.arcs_jk), 8 * most * (shape.columns_k // 512 + 1))
+    words = min(limit_words(shape.arcs_jk), 8 * (most + 1) * (shape.columns_k // 512 + 1))
     return 8 * (words + 8 + most + 1 + CHOICES)

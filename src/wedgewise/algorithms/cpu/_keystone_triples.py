@@ -18,15 +18,12 @@ from typing import SupportsInt
 
 import numpy as np
 
-from wedgewise.algorithms._contract import Counts, Knobs, Pass, PrepareTask, TripleShape, Work
-from wedgewise.algorithms.cpu._keystone_close import BlockTask, Sinks, close_range, counting_bytes, counting_workspace
-from wedgewise.algorithms.cpu._keystone_credit import Marks
+from wedgewise.algorithms._contract import Knobs, PrepareTask, TripleShape, Work
+from wedgewise.algorithms.cpu._keystone_close import BlockTask, closing_pass, counting_bytes, counting_workspace
 from wedgewise.algorithms.cpu._keystone_hubs import CHOOSE_HUBS
 from wedgewise.algorithms.cpu._keystone_triple_hubs import BlockHubs, are_hubs_likely, hubs_bytes
-from wedgewise.algorithms.cpu._records import Rows, Span, row_at
-from wedgewise.algorithms.cpu._triples import NOTHING, Blocks3, blocks_in, has_none, row_bounds, widening_bytes
+from wedgewise.algorithms.cpu._records import NOTHING, Blocks3, Rows, blocks_in, has_none, row_at, widening_bytes
 from wedgewise.machine.jit import kernel
-from wedgewise.stages import Ids
 from wedgewise.stages.blocks import Triple
 
 
@@ -53,25 +50,20 @@ def task_of(triple: Triple, block_hubs: BlockHubs, shares: int = 1) -> BlockTask
 
 def prepare(triple: Triple, knobs: Knobs, share: int, shares: int) -> Work:
     """Choose the hubs of block jk and fill their rows."""
-    return prepare_by(BlockHubs(knobs), triple, share, shares)
+    return prepare_in_turn(knobs, 1)(triple, share, shares)
 
 
 def prepare_in_turn(knobs: Knobs, tasks: int) -> PrepareTask:
     """Prepare tasks with the same block jk: its bit rows are kept."""
     hubs = BlockHubs(knobs, tasks)
-    return lambda triple, share, shares: prepare_by(hubs, triple, share, shares)
 
+    def prepare_task(triple: Triple, share: int, shares: int) -> Work:
+        if has_none(triple):
+            return NOTHING
+        task = task_of(triple, hubs, shares)
+        return Work((closing_pass(task, lambda: counting_workspace(triple.jk.columns), share, shares),))
 
-def prepare_by(block_hubs: BlockHubs, triple: Triple, share: int, shares: int) -> Work:
-    """The work of a task whose block jk has these hubs."""
-    if has_none(triple):
-        return NOTHING
-    task = task_of(triple, block_hubs, shares)
-
-    def count(begin: int, end: int, workspace: tuple[Marks, Ids]) -> Counts:
-        return close_range(task, Span(begin, end, share, shares), *workspace, Sinks())
-
-    return Work((Pass(row_bounds(triple.ij), count, lambda: counting_workspace(triple.jk.columns)),))
+    return prepare_task
 
 
 def bytes_needed(shape: TripleShape, knobs: Knobs) -> int:

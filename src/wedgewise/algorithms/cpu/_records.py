@@ -7,8 +7,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from wedgewise.algorithms._contract import TripleShape, Work
 from wedgewise.machine.jit import helper, kernel_view
 from wedgewise.stages import Ids, OrientedGraph
+from wedgewise.stages.blocks import WIDE_ARCS, Block, Triple
+
+NOTHING = Work(())
 
 
 class Rows(NamedTuple):
@@ -35,9 +39,43 @@ class Span(NamedTuple):
     shares: int = 1
 
 
+class Blocks3(NamedTuple):
+    """The rows of the blocks ij, ik and jk; offsets have one width, so that kernels have two signatures."""
+
+    ij: Rows
+    ik: Rows
+    jk: Rows
+
+
 def rows_of(graph: OrientedGraph) -> Rows:
     """The out-neighbours of every vertex."""
     return Rows(kernel_view(graph.offsets), kernel_view(graph.out_neighbours))
+
+
+def whole(graph: OrientedGraph) -> Blocks3:
+    """A graph as three times the same block."""
+    return Blocks3(*3 * (rows_of(graph),))
+
+
+def blocks_in(triple: Triple) -> Blocks3:
+    """The blocks as kernels take them; offsets are copied only where another block has wider ones."""
+    blocks = (triple.ij, triple.ik, triple.jk)
+    width = max((block.offsets.dtype for block in blocks), key=lambda dtype: dtype.itemsize)
+
+    def rows_in(block: Block) -> Rows:
+        return Rows(kernel_view(block.offsets.astype(width, copy=False)), kernel_view(block.heads))
+
+    return Blocks3(*map(rows_in, blocks))
+
+
+def widening_bytes(shape: TripleShape) -> int:
+    """What `blocks_in` may copy: offsets of blocks that are small beside one with 2^32 arcs or more."""
+    return 8 * (2 * shape.rows_i + shape.rows_j + 3) if max(shape.arcs) >= WIDE_ARCS else 0
+
+
+def has_none(triple: Triple) -> bool:
+    """Whether a block has no arcs, and hence the triple no triangles."""
+    return 0 in (triple.ij.m, triple.ik.m, triple.jk.m)
 
 
 @helper

@@ -28,7 +28,7 @@ class EdgeArrays(NamedTuple):
 
 
 @kernel
-def count_ends(ends: Keys, begin: int, end: int, first_vertex: int, end_vertex: int, sizes: Keys) -> None:
+def count_ends(ends: Keys, sizes: Keys, begin: int, end: int, first_vertex: int, end_vertex: int) -> None:
     """Add the edges ``ends[begin:end]`` to the sizes of the rows of an interval of vertices."""
     low, first, stop = np.uint64(0xFFFFFFFF), np.uint64(first_vertex), np.uint64(end_vertex)
     for edge in range(np.uint64(begin), np.uint64(end)):
@@ -41,7 +41,7 @@ def count_ends(ends: Keys, begin: int, end: int, first_vertex: int, end_vertex: 
 
 @kernel
 def place_ends(
-    ends: Keys, begin: int, end: int, first_vertex: int, end_vertex: int, higher: bool, stops: Keys, rows: Keys
+    ends: Keys, higher: bool, stops: Keys, rows: Keys, begin: int, end: int, first_vertex: int, end_vertex: int
 ) -> None:
     """Append the edges ``ends[begin:end]`` to the rows of an interval of vertices: of higher ends, or of lower ones."""
     low, first, stop = np.uint64(0xFFFFFFFF), np.uint64(first_vertex), np.uint64(end_vertex)

@@ -29,12 +29,12 @@ from numpy.typing import NDArray
 
 from wedgewise.algorithms._contract import Counts, Knobs, Pass, Shape, Work
 from wedgewise.algorithms._ranges import TASK_ARCS, even_bounds
+from wedgewise.algorithms.cpu._keystone_heads import by_head
 from wedgewise.algorithms.cpu._records import Rows, row_at, rows_of
 from wedgewise.errors import PreconditionError
 from wedgewise.machine.jit import helper, kernel, kernel_view
 from wedgewise.machine.primitives import prefetch
 from wedgewise.prepare.orient import first_not_below
-from wedgewise.prepare.radix import counting_workers, sort_pairs
 from wedgewise.stages import Ids, Keys, OrientedGraph
 
 ROWS_AHEAD = 4  # how many in-arcs ahead the end of a tail's row is prefetched
@@ -50,7 +50,7 @@ class StrongRows(NamedTuple):
 class InArcs(NamedTuple):
     """Where each vertex's in-arcs begin, and the tail of each in the low half of a word, ascending per vertex."""
 
-    offsets: Keys
+    offsets: NDArray[Any]
     heads: Keys
 
 
@@ -125,7 +125,7 @@ def weigh_range(
 
 
 @kernel
-def gather_range(
+def add_up_range(
     offsets: NDArray[Any], in_arcs: InArcs, weighed: Weighed, begin: int, end: int, sums: NDArray[Any]
 ) -> None:
     """Add up what the arcs of vertices begin … end − 1 opened and closed."""
@@ -143,23 +143,14 @@ def gather_range(
         sums[v] = total
 
 
-def in_arcs_of(graph: OrientedGraph, threads: int) -> InArcs:
-    """The arcs turned around."""
-    turned = np.empty((graph.m, 2), np.uint32)
-    turned[:, 0] = graph.out_neighbours
-    turned[:, 1] = np.repeat(np.arange(graph.n, dtype=np.uint32), graph.out_degrees)
-    found = sort_pairs(turned, graph.n, threads, directed=True, consume=True)
-    in_offsets = np.zeros(graph.n + 1, np.uint64)
-    np.cumsum(found.first_counts, out=in_offsets[1:])
-    return InArcs(in_offsets, found.keys)
-
-
 def prepare(graph: OrientedGraph, knobs: Knobs, threads: int) -> Work:
     """Turn the arcs around, and make room for the sums."""
     if graph.strengths is None or graph.named_by != "rank":
         raise PreconditionError("weighted triangles need an oriented graph with strengths and ids by rank")
     strong = StrongRows(rows_of(graph), kernel_view(graph.strengths))
-    in_arcs, kind = in_arcs_of(graph, threads), strong.strengths.dtype
+    heads = by_head(strong.rows, graph.n, idle=0, threads=threads)
+    in_arcs, kind = InArcs(heads.offsets, heads.tails.astype(np.uint64)), strong.strengths.dtype
+    del heads
     weighed = Weighed(np.zeros(graph.m, kind), np.zeros(graph.m, kind))
     sums = np.zeros(graph.n, kind)
     longest_row = int(graph.out_degrees.max(initial=0))
@@ -170,18 +161,16 @@ def prepare(graph: OrientedGraph, knobs: Knobs, threads: int) -> Work:
     def workspace() -> tuple[Ids, Keys]:
         return np.zeros(graph.n, np.uint32), np.empty(longest_row, np.uint64)
 
-    def gather(begin: int, end: int, _workspace: None) -> Counts:
-        gather_range(strong.rows.offsets, in_arcs, weighed, begin, end, sums)
+    def add_up(begin: int, end: int, _workspace: None) -> Counts:
+        add_up_range(strong.rows.offsets, in_arcs, weighed, begin, end, sums)
         return 0, 0
 
     in_degrees = np.diff(in_arcs.offsets)
     weighing = Pass(even_bounds(in_degrees, TASK_ARCS), weigh, workspace)
-    gathering = Pass(even_bounds(in_degrees + graph.out_degrees, 8 * TASK_ARCS), gather)
-    return Work((weighing, gathering), sums)
+    adding = Pass(even_bounds(in_degrees + graph.out_degrees, 8 * TASK_ARCS), add_up)
+    return Work((weighing, adding), sums)
 
 
 def bytes_needed(shape: Shape, threads: int, knobs: Knobs) -> int:
     longest_row = shape.n if shape.wedges is None else min(shape.n, isqrt(2 * shape.wedges) + 1)
-    turning = 20 * shape.m + (13 + 4 * counting_workers(shape.m, shape.n, threads)) * shape.n
-    weighing = 24 * shape.m + (40 + 4 * threads) * shape.n + 8 * threads * longest_row
-    return max(turning, weighing)
+    return 24 * shape.m + (40 + 4 * threads) * shape.n + 8 * threads * longest_row

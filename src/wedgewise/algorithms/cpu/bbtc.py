@@ -16,8 +16,7 @@ threads. The paper names no density; the default is the 10 arcs per row that the
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
 from itertools import pairwise
 from typing import Any
 
@@ -37,11 +36,10 @@ from wedgewise.algorithms._contract import (
     TripleShape,
     Work,
 )
-from wedgewise.algorithms._ranges import TASK_TESTS, even_bounds
-from wedgewise.algorithms.cpu._records import Span, first_in, row_at
-from wedgewise.algorithms.cpu._triples import NOTHING, Blocks3, blocks_in, has_none, row_bounds, widening_bytes
-from wedgewise.algorithms.cpu.forward import count_common
-from wedgewise.machine.jit import kernel
+from wedgewise.algorithms._ranges import TASK_TESTS, arc_bounds, even_bounds
+from wedgewise.algorithms.cpu._records import NOTHING, Span, blocks_in, has_none, widening_bytes
+from wedgewise.algorithms.cpu.forward import merge_rows
+from wedgewise.algorithms.cpu.hashmap import look_up_rows
 from wedgewise.stages import Ids, OrientedGraph
 from wedgewise.stages.blocks import WIDE_ARCS, Blocks, Task, Triple
 
@@ -50,37 +48,6 @@ SHARE_OF_RANGE = 1 / 16  # an estimate by averages may be that far off
 MOST_GROUPS, SUMMED_ARCS = 1 << 15, 1 << 16
 CUTTING_BYTES = 42 << 20  # the grid and the sample that the cuts come from
 TASK_BYTES = 1 << 11  # views of its blocks and what runs it
-
-
-@kernel
-def merge_rows(blocks: Blocks3, span: Span) -> Counts:
-    """Triangles with a in the span, by merging."""
-    triangles, steps = np.uint64(0), np.uint64(0)
-    for a in range(first_in(span), np.uint64(span.end), np.uint64(span.shares)):
-        near, far = row_at(blocks.ij, np.uint64(a)), row_at(blocks.ik, np.uint64(a))
-        for arc in range(near.begin, near.end):
-            other = row_at(blocks.jk, np.uint64(near.heads[arc]))
-            common, compared = count_common(far.heads, far.begin, far.end, other.heads, other.begin, other.end)
-            triangles += common
-            steps += compared
-    return triangles, steps
-
-
-@kernel
-def look_up_rows(blocks: Blocks3, span: Span, marks: Ids) -> Counts:
-    """Triangles with a in the span, by a map of the columns; no mark is that of a row to come."""
-    triangles, tests = np.uint64(0), np.uint64(0)
-    for a in range(first_in(span), np.uint64(span.end), np.uint64(span.shares)):
-        mark = np.uint32(a + np.uint64(1))
-        near, far = row_at(blocks.ij, np.uint64(a)), row_at(blocks.ik, np.uint64(a))
-        for arc in range(far.begin, far.end):
-            marks[far.heads[arc]] = mark
-        for arc in range(near.begin, near.end):
-            other = row_at(blocks.jk, np.uint64(near.heads[arc]))
-            for second in range(other.begin, other.end):
-                triangles += np.uint64(marks[other.heads[second]] == mark)
-            tests += other.end - other.begin
-    return triangles, tests
 
 
 def takes_map(triple: Triple, knobs: Knobs) -> bool:
@@ -94,16 +61,14 @@ def prepare_triple(triple: Triple, knobs: Knobs, share: int, shares: int) -> Wor
     """Nothing to build: decide how, and cut the rows into ranges of about equal work."""
     if has_none(triple):
         return NOTHING
-    blocks, columns = blocks_in(triple), triple.jk.columns
+    blocks, by_map = blocks_in(triple), takes_map(triple, knobs)
 
-    def merge(begin: int, end: int, _workspace: Ids) -> Counts:
-        return merge_rows(blocks, Span(begin, end, share, shares))
+    def run(begin: int, end: int, marks: Ids) -> Counts:
+        span = Span(begin, end, share, shares)
+        return look_up_rows(blocks, span, marks) if by_map else merge_rows(blocks, span)
 
-    def look_up(begin: int, end: int, marks: Ids) -> Counts:
-        return look_up_rows(blocks, Span(begin, end, share, shares), marks)
-
-    run, places = (look_up, columns) if takes_map(triple, knobs) else (merge, 0)
-    return Work((Pass(work_bounds(triple), run, lambda: np.zeros(places, np.uint32)),))
+    columns = triple.jk.columns if by_map else 0
+    return Work((Pass(work_bounds(triple), run, lambda: np.zeros(columns, np.uint32)),))
 
 
 def is_long(rows_i: int, rows_j: int, arcs_ij: int, arcs_ik: int, arcs_jk: int) -> bool:
@@ -118,7 +83,7 @@ def work_bounds(triple: Triple) -> NDArray[np.int64]:
     """
     ij, ik, jk = triple.ij, triple.ik, triple.jk
     if not is_long(ij.rows, jk.rows, ij.m, ik.m, jk.m):
-        return row_bounds(ij)
+        return arc_bounds(ij.offsets)
     ends = np.append(np.arange(0, ij.rows, -(-ij.rows // MOST_GROUPS)), ij.rows)
     rows, arcs = np.diff(ends), ij.offsets[ends]
     own = np.diff(arcs).astype(np.float64) * np.diff(ik.offsets[ends]) / rows
@@ -155,23 +120,15 @@ def map_bytes(columns_k: int, knobs: Knobs) -> int:
     return 0 if knobs["method"] == "list" else 4 * columns_k
 
 
-@dataclass(frozen=True, slots=True)
-class Piece:
-    """A range of rows of one task; its map has so many columns."""
-
-    step: Pass
-    begin: int
-    end: int
-    columns: int
-
-
-def pieces_of(blocks: Blocks, tasks: tuple[Task, ...], knobs: Knobs) -> Iterator[Piece]:
-    """All tasks in their order, the long ones in several pieces."""
+def pieces_of(
+    blocks: Blocks, tasks: tuple[Task, ...], knobs: Knobs
+) -> Iterator[tuple[Callable[[int, int, Ids], Counts], int, int, int]]:
+    """All tasks in their order, the long ones in pieces: what counts a range of rows, and the columns of its map."""
     for task in tasks:
         triple = blocks.triple(task)
         for step in prepare_triple(triple, knobs, task.share, task.shares).passes:
             for begin, end in pairwise(step.bounds.tolist()):
-                yield Piece(step, begin, end, triple.jk.columns)
+                yield step.run, begin, end, triple.jk.columns
 
 
 def prepare(graph: OrientedGraph, knobs: Knobs, threads: int) -> Work:
@@ -188,9 +145,9 @@ def prepare(graph: OrientedGraph, knobs: Knobs, threads: int) -> Work:
 
     def count(begin: int, end: int, marks: Ids) -> Counts:
         triangles = tests = 0
-        for piece in pieces[begin:end]:
-            marks[: piece.columns] = 0
-            found, tested = piece.step.run(piece.begin, piece.end, marks)
+        for run, first, stop, columns in pieces[begin:end]:
+            marks[:columns] = 0
+            found, tested = run(first, stop, marks)
             triangles += int(found)
             tests += int(tested)
         return triangles, tests

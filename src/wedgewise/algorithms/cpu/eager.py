@@ -17,14 +17,15 @@ one equal part each. Coarse tasks never cut a row, so that Ctrl-C may wait for t
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from wedgewise.algorithms._contract import Algorithm, FoundTruss, Knob, Knobs, Shape, TrussAnswer, TrussJob
+from wedgewise.algorithms._contract import Algorithm, Knob, Knobs, Shape, TrussJob
 from wedgewise.algorithms._ranges import LEAST_TASKS, arc_bounds
-from wedgewise.algorithms._truss import LEAST_K, rounds
+from wedgewise.algorithms._truss import rounds
 from wedgewise.machine.jit import helper, kernel, kernel_view
 from wedgewise.machine.threads import run_tasks
 from wedgewise.stages import Ids, OrientedGraph
@@ -109,7 +110,7 @@ def prune_rows(begins: NDArray[Any], rows: Ids, shares: Ids, least: int, begin: 
 
 
 @kernel
-def terminate_rows(offsets: NDArray[Any], heads: Ids, begin: int, end: int, rows: Ids) -> int:
+def terminate_rows(offsets: NDArray[Any], heads: Ids, rows: Ids, begin: int, end: int) -> int:
     """Copy rows begin … end − 1 with a zero behind each; the lengths of the rows that their arcs lead to, summed."""
     one, lengths = np.uint64(1), np.uint64(0)
     for u in range(np.uint64(begin), np.uint64(end)):
@@ -123,15 +124,18 @@ def terminate_rows(offsets: NDArray[Any], heads: Ids, begin: int, end: int, rows
 
 @kernel
 def mark_living(
-    offsets: NDArray[Any], heads: Ids, begins: NDArray[Any], rows: Ids, begin: int, end: int, lives: NDArray[np.uint8]
-) -> None:
-    """Say of every arc of rows begin … end − 1 whether it is still there; what is there is in the order of the arcs."""
+    offsets: NDArray[Any], heads: Ids, begins: NDArray[Any], rows: Ids, lives: NDArray[np.uint8], begin: int, end: int
+) -> int:
+    """Say of every arc of rows begin … end − 1 whether it is still there, in the order of the arcs; how many are."""
+    living = np.uint64(0)
     for u in range(np.uint64(begin), np.uint64(end)):
         slot = np.uint64(begins[u])
         for arc in range(np.uint64(offsets[u]), np.uint64(offsets[u + np.uint64(1)])):
             is_there = heads[arc] == rows[slot]
             lives[arc] = np.uint8(is_there)
             slot += np.uint64(is_there)
+        living += slot - np.uint64(begins[u])
+    return living  # type: ignore[return-value]
 
 
 class EagerRows:
@@ -147,7 +151,8 @@ class EagerRows:
         self._row_bounds = arc_bounds(self._begins)
         self._credit = credit_rows if granularity == "coarse" else credit_slots
         self._items = graph.n if granularity == "coarse" else graph.m + graph.n
-        self._steps_per_arc = (graph.wedges + self._terminate()) / max(1, graph.m)
+        lengths = self._by_rows(partial(terminate_rows, self._offsets, self._heads, self._rows))
+        self._steps_per_arc = (graph.wedges + lengths) / max(1, graph.m)
         workers = max(1, min(threads, self._tasks()))
         self._shares = np.zeros(workers * len(self._rows), np.uint32)
 
@@ -162,11 +167,7 @@ class EagerRows:
 
         run_tasks(credit, tasks, self._threads)
         least = min(least, self.living)
-
-        def prune(begin: int, end: int) -> int:
-            return prune_rows(self._begins, self._rows, self._shares, least, begin, end)
-
-        self.living = self._by_rows(prune)
+        self.living = self._by_rows(partial(prune_rows, self._begins, self._rows, self._shares, least))
 
     def least_support(self) -> int:
         """The least support of the living arcs, behind a round in which none went."""
@@ -176,22 +177,8 @@ class EagerRows:
     def survivors(self) -> NDArray[np.bool_]:
         """Whether each arc lives."""
         lives = np.empty(len(self._heads), np.bool_)
-        flags = kernel_view(lives)
-
-        def mark(begin: int, end: int) -> int:
-            mark_living(self._offsets, self._heads, self._begins, self._rows, begin, end, flags)
-            return 0
-
-        self._by_rows(mark)
+        self._by_rows(partial(mark_living, self._offsets, self._heads, self._begins, self._rows, kernel_view(lives)))
         return lives
-
-    def _terminate(self) -> int:
-        """Copy the rows; the lengths of all rows that arcs lead to, summed."""
-
-        def copy(begin: int, end: int) -> int:
-            return terminate_rows(self._offsets, self._heads, begin, end, self._rows)
-
-        return self._by_rows(copy)
 
     def _by_rows(self, run: Callable[[int, int], int]) -> int:
         """The sum of what is found in ranges of rows with about equally many slots."""
@@ -207,19 +194,7 @@ class EagerRows:
         return min(self._items, max(LEAST_TASKS, int(self.living * self._steps_per_arc / TASK_STEPS)))
 
 
-def find_trussness(graph: OrientedGraph, job: TrussJob) -> FoundTruss:
-    return rounds.trussness(_rows(graph, job), np.full(graph.m, LEAST_K, np.uint32), job)
-
-
-def find_k_truss(graph: OrientedGraph, job: TrussJob) -> FoundTruss:
-    return rounds.k_truss(_rows(graph, job), job)
-
-
-def find_max_truss(graph: OrientedGraph, job: TrussJob) -> FoundTruss:
-    return rounds.max_truss(_rows(graph, job), job)
-
-
-def _rows(graph: OrientedGraph, job: TrussJob) -> EagerRows:
+def living_rows(graph: OrientedGraph, job: TrussJob) -> EagerRows:
     return EagerRows(graph, str(job.knobs[GRANULARITY.name]), job.threads)
 
 
@@ -234,19 +209,11 @@ def bytes_needed(shape: Shape, threads: int, knobs: Knobs) -> int:
     return (5 + 4 * threads) * (m + n) + offset_bytes * (n + 1) + m
 
 
-def bytes_with_numbers(shape: Shape, threads: int, knobs: Knobs) -> int:
-    return bytes_needed(shape, threads, knobs) + 4 * shape.m
-
-
 ALGORITHM = Algorithm(
     name="eager",
     device="cpu",
     unit="graph",
-    answers={
-        "trussness": TrussAnswer(find_trussness, bytes_with_numbers),
-        "k_truss": TrussAnswer(find_k_truss, bytes_needed),
-        "max_truss": TrussAnswer(find_max_truss, bytes_needed),
-    },
+    answers=rounds.answers(living_rows, bytes_needed),
     paper=PAPER,
     summary="Counts all supports and prunes, round after round, over rows that end in a zero.",
     orders=ORDERS,

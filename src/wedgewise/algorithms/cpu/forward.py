@@ -9,23 +9,22 @@ and stops at the end of the shorter row as theirs does.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 
 from wedgewise.algorithms._contract import Algorithm, Answer, Counts, Knobs, Pass, Shape, Work
 from wedgewise.algorithms._ranges import even_bounds, two_hop_work
-from wedgewise.machine.jit import helper, kernel, kernel_view
-from wedgewise.stages import Ids, OrientedGraph
+from wedgewise.algorithms.cpu._records import Blocks3, Span, first_in, row_at, whole
+from wedgewise.machine.jit import helper, kernel
+from wedgewise.stages import OrientedGraph
 
 
 @helper
-def count_common(first, a, a_end, second, b, b_end):  # type: ignore[no-untyped-def]
-    """Size of the intersection of the sorted ``first[a:a_end]`` and ``second[b:b_end]``, and the comparisons made."""
+def count_common(first, second):  # type: ignore[no-untyped-def]
+    """Size of the intersection of two sorted stretches, and the comparisons made."""
+    a, b = first.begin, second.begin
     common, steps = np.uint64(0), np.uint64(0)
-    while a < a_end and b < b_end:
-        x, y = first[a], second[b]
+    while a < first.end and b < second.end:
+        x, y = first.heads[a], second.heads[b]
         common += np.uint64(x == y)
         a += np.uint64(x <= y)
         b += np.uint64(y <= x)
@@ -34,25 +33,23 @@ def count_common(first, a, a_end, second, b, b_end):  # type: ignore[no-untyped-
 
 
 @helper
-def count_merged(offsets, rows, u):  # type: ignore[no-untyped-def]
-    """Triangles with lowest vertex u, by merging N+(u) with the rows of its out-neighbours."""
+def merge_row(blocks, a):  # type: ignore[no-untyped-def]
+    """Triangles with lowest vertex a, by merging its row with the rows of its out-neighbours."""
     triangles, steps = np.uint64(0), np.uint64(0)
-    begin, end = np.uint64(offsets[u]), np.uint64(offsets[u + np.uint64(1)])
-    for arc in range(begin, end):
-        v = np.uint64(rows[arc])
-        v_begin, v_end = np.uint64(offsets[v]), np.uint64(offsets[v + np.uint64(1)])
-        common, compared = count_common(rows, begin, end, rows, v_begin, v_end)
+    near, far = row_at(blocks.ij, a), row_at(blocks.ik, a)
+    for arc in range(near.begin, near.end):
+        common, compared = count_common(far, row_at(blocks.jk, np.uint64(near.heads[arc])))
         triangles += common
         steps += compared
     return triangles, steps
 
 
 @kernel
-def count_range(offsets: NDArray[Any], rows: Ids, begin: int, end: int) -> Counts:
-    """Triangles with their lowest vertex in [begin, end)."""
+def merge_rows(blocks: Blocks3, span: Span) -> Counts:
+    """Triangles with their lowest vertex in the span."""
     triangles, steps = np.uint64(0), np.uint64(0)
-    for u in range(np.uint64(begin), np.uint64(end)):
-        found, compared = count_merged(offsets, rows, u)
+    for a in range(first_in(span), np.uint64(span.end), np.uint64(span.shares)):
+        found, compared = merge_row(blocks, np.uint64(a))
         triangles += found
         steps += compared
     return triangles, steps
@@ -60,10 +57,10 @@ def count_range(offsets: NDArray[Any], rows: Ids, begin: int, end: int) -> Count
 
 def prepare(graph: OrientedGraph, knobs: Knobs, threads: int) -> Work:
     """Nothing to build: cut the vertices into tasks of about equal merge length."""
-    offsets, rows = kernel_view(graph.offsets), kernel_view(graph.out_neighbours)
+    blocks = whole(graph)
 
     def count(begin: int, end: int, _workspace: None) -> Counts:
-        return count_range(offsets, rows, begin, end)
+        return merge_rows(blocks, Span(begin, end))
 
     return Work((Pass(even_bounds(two_hop_work(graph)), count),))
 

@@ -8,40 +8,37 @@ Differs from the authors' code in: marks are never cleared between vertices, sin
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 
 from wedgewise.algorithms._contract import Algorithm, Answer, Counts, Knobs, Pass, Shape, Work
 from wedgewise.algorithms._ranges import even_bounds, two_hop_work
-from wedgewise.machine.jit import helper, kernel, kernel_view
+from wedgewise.algorithms.cpu._records import Blocks3, Span, first_in, row_at, whole
+from wedgewise.machine.jit import helper, kernel
 from wedgewise.stages import Ids, OrientedGraph
 
 
 @helper
-def count_marked(offsets, rows, u, marks):  # type: ignore[no-untyped-def]
-    """Triangles with lowest vertex u, by look-ups of every second hop."""
-    mark = np.uint32(u + np.uint64(1))
-    begin, end = np.uint64(offsets[u]), np.uint64(offsets[u + np.uint64(1)])
-    for arc in range(begin, end):
-        marks[rows[arc]] = mark
+def look_up_row(blocks, a, marks):  # type: ignore[no-untyped-def]
+    """Triangles with lowest vertex a, by look-ups of every second hop."""
+    mark = np.uint32(a + np.uint64(1))
+    near, far = row_at(blocks.ij, a), row_at(blocks.ik, a)
+    for arc in range(far.begin, far.end):
+        marks[far.heads[arc]] = mark
     triangles, tests = np.uint64(0), np.uint64(0)
-    for arc in range(begin, end):
-        v = np.uint64(rows[arc])
-        v_begin, v_end = np.uint64(offsets[v]), np.uint64(offsets[v + np.uint64(1)])
-        for second in range(v_begin, v_end):
-            triangles += np.uint64(marks[rows[second]] == mark)
-        tests += v_end - v_begin
+    for arc in range(near.begin, near.end):
+        other = row_at(blocks.jk, np.uint64(near.heads[arc]))
+        for second in range(other.begin, other.end):
+            triangles += np.uint64(marks[other.heads[second]] == mark)
+        tests += other.end - other.begin
     return triangles, tests
 
 
 @kernel
-def count_range(offsets: NDArray[Any], rows: Ids, begin: int, end: int, marks: Ids) -> Counts:
-    """Triangles with their lowest vertex in [begin, end)."""
+def look_up_rows(blocks: Blocks3, span: Span, marks: Ids) -> Counts:
+    """Triangles with their lowest vertex in the span; no mark is that of a row to come."""
     triangles, tests = np.uint64(0), np.uint64(0)
-    for u in range(np.uint64(begin), np.uint64(end)):
-        found, looked_up = count_marked(offsets, rows, u, marks)
+    for a in range(first_in(span), np.uint64(span.end), np.uint64(span.shares)):
+        found, looked_up = look_up_row(blocks, np.uint64(a), marks)
         triangles += found
         tests += looked_up
     return triangles, tests
@@ -49,10 +46,10 @@ def count_range(offsets: NDArray[Any], rows: Ids, begin: int, end: int, marks: I
 
 def prepare(graph: OrientedGraph, knobs: Knobs, threads: int) -> Work:
     """Nothing to build: cut the vertices into tasks of about equal second-hop length."""
-    offsets, rows = kernel_view(graph.offsets), kernel_view(graph.out_neighbours)
+    blocks = whole(graph)
 
     def count(begin: int, end: int, marks: Ids) -> Counts:
-        return count_range(offsets, rows, begin, end, marks)
+        return look_up_rows(blocks, Span(begin, end), marks)
 
     return Work((Pass(even_bounds(two_hop_work(graph)), count, lambda: np.zeros(graph.n, np.uint32)),))
 

@@ -18,33 +18,29 @@ from __future__ import annotations
 
 import numpy as np
 
-from wedgewise.algorithms._contract import Algorithm, Answer, Counts, Knob, Knobs, Pass, Shape, TripleAnswer, Work
-from wedgewise.algorithms._ranges import arc_bounds
+from wedgewise.algorithms._contract import Algorithm, Answer, Knob, Knobs, Shape, TripleAnswer, Work
+from wedgewise.algorithms.cpu import _keystone_slices as slices
 from wedgewise.algorithms.cpu import _keystone_supports as supports
 from wedgewise.algorithms.cpu import _keystone_triples as triples
-from wedgewise.algorithms.cpu import _slice_supports as slice_supports
-from wedgewise.algorithms.cpu import _slice_triangles as slice_triangles
 from wedgewise.algorithms.cpu import _weighted as weighted
-from wedgewise.algorithms.cpu._keystone_close import Sinks, close_range, counting_bytes, counting_workspace, whole_graph
-from wedgewise.algorithms.cpu._keystone_credit import Marks
-from wedgewise.algorithms.cpu._keystone_hubs import CHOOSE_HUBS, Hubs, most_hubs, prepare_hubs, row_bytes
+from wedgewise.algorithms.cpu._keystone_close import (
+    Sinks,
+    Workspace,
+    closing_pass,
+    counting_bytes,
+    counting_workspace,
+    graph_task,
+)
+from wedgewise.algorithms.cpu._keystone_hubs import CHOOSE_HUBS, most_hubs, prepare_hubs, row_bytes
 from wedgewise.algorithms.cpu._keystone_listing import write_triangles
-from wedgewise.algorithms.cpu._records import Span, rows_of
+from wedgewise.algorithms.cpu._records import rows_of
 from wedgewise.stages import Ids, OrientedGraph
 
 
 def prepare(graph: OrientedGraph, knobs: Knobs, threads: int) -> Work:
     """Choose the hubs and fill their rows."""
-    return Work((_count_pass(graph, prepare_hubs(graph, knobs, threads), Sinks()),))
-
-
-def _count_pass(graph: OrientedGraph, hubs: Hubs, sinks: Sinks) -> Pass:
-    task = whole_graph(rows_of(graph), hubs)
-
-    def count(begin: int, end: int, workspace: tuple[Marks, Ids]) -> Counts:
-        return close_range(task, Span(begin, end), *workspace, sinks)
-
-    return Pass(arc_bounds(graph.offsets), count, lambda: counting_workspace(graph.n))
+    task = graph_task(graph, prepare_hubs(graph, knobs, threads))
+    return Work((closing_pass(task, lambda: counting_workspace(graph.n)),))
 
 
 def bytes_needed(shape: Shape, threads: int, knobs: Knobs) -> int:
@@ -56,10 +52,11 @@ def prepare_listing(graph: OrientedGraph, knobs: Knobs, threads: int) -> Work:
     rows, hubs = rows_of(graph), prepare_hubs(graph, knobs, threads)
     opened = np.zeros(graph.m, np.uint32)
 
-    def fill(begin: int, end: int, triples: Ids, workspace: tuple[Marks, Ids]) -> None:
+    def fill(begin: int, end: int, triples: Ids, workspace: Workspace) -> None:
         write_triangles(rows, hubs, opened, begin, end, workspace[0].marks, triples)
 
-    return Work((_count_pass(graph, hubs, Sinks(by_arc=opened)),), opened, fill)
+    counting = closing_pass(graph_task(graph, hubs), lambda: counting_workspace(graph.n, Sinks(by_arc=opened)))
+    return Work((counting,), opened, fill)
 
 
 def listing_bytes(shape: Shape, threads: int, knobs: Knobs) -> int:
@@ -99,5 +96,5 @@ ALGORITHM = Algorithm(
             expected_bytes=triples.expected_bytes,
         )
     },
-    sliced={"triangles": slice_triangles.TRIANGLES, "edge_support": slice_supports.EDGE_SUPPORT},
+    sliced={"triangles": slices.TRIANGLES, "edge_support": slices.EDGE_SUPPORT},
 )

@@ -11,29 +11,28 @@ Differs from the authors' code in: the threshold is on the out-degree of the ori
 from __future__ import annotations
 
 from math import isqrt
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from wedgewise.algorithms._contract import Algorithm, Answer, Counts, Knob, Knobs, Pass, Shape, Work
+from wedgewise.algorithms._contract import Algorithm, Answer, Counts, Knob, Knobs, Pass, Work
 from wedgewise.algorithms._ranges import even_bounds, two_hop_work
-from wedgewise.algorithms.cpu.forward import count_merged
-from wedgewise.algorithms.cpu.hashmap import bytes_needed as hashmap_bytes_needed
-from wedgewise.algorithms.cpu.hashmap import count_marked
-from wedgewise.machine.jit import kernel, kernel_view
+from wedgewise.algorithms.cpu._records import Blocks3, row_at, whole
+from wedgewise.algorithms.cpu.forward import merge_row
+from wedgewise.algorithms.cpu.hashmap import bytes_needed, look_up_row
+from wedgewise.machine.jit import kernel
 from wedgewise.stages import Ids, OrientedGraph
 
 
 @kernel
-def count_range(offsets: NDArray[Any], rows: Ids, begin: int, end: int, threshold: int, marks: Ids) -> Counts:
+def count_range(blocks: Blocks3, begin: int, end: int, threshold: int, marks: Ids) -> Counts:
     """Triangles with their lowest vertex in [begin, end)."""
     triangles, tests = np.uint64(0), np.uint64(0)
-    for u in range(np.uint64(begin), np.uint64(end)):
-        if np.uint64(offsets[u + np.uint64(1)]) - np.uint64(offsets[u]) > np.uint64(threshold):
-            found, tested = count_marked(offsets, rows, u, marks)
+    for a in range(np.uint64(begin), np.uint64(end)):
+        row = row_at(blocks.ij, a)
+        if row.end - row.begin > np.uint64(threshold):
+            found, tested = look_up_row(blocks, a, marks)
         else:
-            found, tested = count_merged(offsets, rows, u)
+            found, tested = merge_row(blocks, a)
         triangles += found
         tests += tested
     return triangles, tests
@@ -41,17 +40,13 @@ def count_range(offsets: NDArray[Any], rows: Ids, begin: int, end: int, threshol
 
 def prepare(graph: OrientedGraph, knobs: Knobs, threads: int) -> Work:
     """Nothing to build: cut the vertices into tasks of about equal second-hop length."""
-    offsets, rows = kernel_view(graph.offsets), kernel_view(graph.out_neighbours)
+    blocks = whole(graph)
     threshold = int(knobs["threshold"]) or isqrt(graph.m) // 8
 
     def count(begin: int, end: int, marks: Ids) -> Counts:
-        return count_range(offsets, rows, begin, end, threshold, marks)
+        return count_range(blocks, begin, end, threshold, marks)
 
     return Work((Pass(even_bounds(two_hop_work(graph)), count, lambda: np.zeros(graph.n, np.uint32)),))
-
-
-def bytes_needed(shape: Shape, threads: int, knobs: Knobs) -> int:
-    return hashmap_bytes_needed(shape, threads, knobs)
 
 
 ALGORITHM = Algorithm(

@@ -16,19 +16,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from wedgewise.algorithms._contract import Algorithm, Knobs, Shape, TrussAnswer
+from wedgewise.algorithms._contract import Algorithm, TrussAnswer
 from wedgewise.algorithms._truss import decompose
 from wedgewise.stages import Ids
 
 SKEWED = 8  # a largest degree so many times the mean calls for the order by degree
-
-
-def trussness_bytes(shape: Shape, threads: int, knobs: Knobs) -> int:
-    return decompose.trussness_bytes(shape, threads)
-
-
-def bytes_needed(shape: Shape, threads: int, knobs: Knobs) -> int:
-    return decompose.truss_bytes(shape, threads)
 
 
 def preferred_order(degrees: Ids) -> str:
@@ -42,9 +34,9 @@ ALGORITHM = Algorithm(
     device="cpu",
     unit="graph",
     answers={
-        "trussness": TrussAnswer(decompose.trussness, trussness_bytes),
-        "k_truss": TrussAnswer(decompose.k_truss, bytes_needed),
-        "max_truss": TrussAnswer(decompose.max_truss, bytes_needed),
+        "trussness": TrussAnswer(decompose.trussness, decompose.trussness_bytes),
+        "k_truss": TrussAnswer(decompose.k_truss, decompose.truss_bytes),
+        "max_truss": TrussAnswer(decompose.max_truss, decompose.truss_bytes),
     },
     paper="our own",
     summary="Peels edges in rounds, without atomics: the dying write down what the others lose.",

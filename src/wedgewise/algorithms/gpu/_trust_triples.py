@@ -11,7 +11,7 @@ from functools import partial
 import numpy as np
 
 from wedgewise.algorithms._contract import DeviceWork, Knobs, Launch, TripleShape
-from wedgewise.algorithms.cpu._triples import has_none
+from wedgewise.algorithms.cpu._records import has_none
 from wedgewise.algorithms.gpu._launches import WARP, offset_bits
 from wedgewise.algorithms.gpu._triples import (
     LONGEST_ROW,

@@ -23,7 +23,7 @@ from wedgewise.algorithms._contract import (
     Shape,
     TripleShape,
 )
-from wedgewise.algorithms.cpu._triples import has_none
+from wedgewise.algorithms.cpu._records import has_none
 from wedgewise.algorithms.cpu.bbtc import ALGORITHM as ON_CPU
 from wedgewise.algorithms.cpu.bbtc import takes_map
 from wedgewise.algorithms.gpu._launches import THREADS_PER_SM, WARP, blocks_at_once, offset_bits, whole_warps
