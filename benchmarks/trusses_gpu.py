@@ -229,9 +229,8 @@ def ready(form: DeviceGraph, job: TrussJob, question: str, device: gpu.Device) -
 
 def run(job: TrussJob, question: str, trusses: Trusses) -> FoundTruss:
     """What the kernels do of it."""
-    if job.k is not None:
-        return trusses.k_truss(job.k, None)
-    return trusses.max_truss(None) if question == "max_truss" else trusses.trussness(None)
+    by_question = {"k_truss": trusses.k_truss, "max_truss": trusses.max_truss, "trussness": trusses.trussness}
+    return by_question[question](job)
 
 
 def _find(answer: DeviceTrussAnswer, job: TrussJob, device: gpu.Device, form: DeviceGraph) -> FoundTruss:

@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import wedgewise as ww
-from wedgewise.algorithms.gpu import _trust_tables, trust
+from wedgewise.algorithms.gpu import trust
 from wedgewise.generate import kronecker
 from wedgewise.machine import gpu
 from wedgewise.report.text import table_text
@@ -49,7 +49,7 @@ def max_collisions(forms: Mapping[str, DeviceGraph], device: gpu.Device) -> dict
 
 
 def _settings(given: Mapping[str, int | str]) -> Mapping[str, int | str]:
-    return trust.ALGORITHM.settings({"capacity": _trust_tables.MOST_CAPACITY, **given})
+    return trust.ALGORITHM.settings({"capacity": trust.MOST_CAPACITY, **given})
 
 
 def main() -> None:

@@ -13,8 +13,8 @@ from typing import Any
 import wedgewise
 from wedgewise.errors import InputError, StorageError
 from wedgewise.machine import hardware
-from wedgewise.machine.children import python_command
 from wedgewise.machine.jit import cache_root
+from wedgewise.machine.libraries import python_command
 from wedgewise.machine.progress import Progress
 from wedgewise_bench import graphs, table
 from wedgewise_bench.matrix import Matrix, joined

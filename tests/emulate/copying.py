@@ -16,8 +16,7 @@ from emulate.emulator import EmulatedDevice, EmulationError, PoisonedNumpy
 from wedgewise.errors import DeviceMemoryError
 from wedgewise.interop import edge_index
 from wedgewise.machine import gpu
-from wedgewise.machine.arriving import Arriving
-from wedgewise.machine.ring import Ring
+from wedgewise.machine.ring import Arriving, Ring
 from wedgewise.prepare import device_forms
 from wedgewise.read.objects import arrays
 from wedgewise.stages import EdgeList

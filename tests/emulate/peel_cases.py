@@ -18,7 +18,7 @@ from emulate.truss_cases import graph_of
 from wedgewise import generate
 from wedgewise.algorithms import find
 from wedgewise.algorithms._contract import FoundTruss, TrussJob
-from wedgewise.algorithms.gpu import _peeling, peel
+from wedgewise.algorithms.gpu import peel
 from wedgewise.machine.gpu import Device
 
 MOST_TOLD = 20_000  # launches; peeling that takes more does not end
@@ -129,7 +129,7 @@ def limited(limits: dict[str, int], few_wedges: int = peel.FEW_WEDGES) -> Iterat
     """Other limits for as long as this lasts."""
     with ExitStack() as patches:
         for name, value in limits.items():
-            patches.enter_context(patch.object(_peeling, name, value))
+            patches.enter_context(patch.object(peel, name, value))
         patches.enter_context(patch.object(peel, "FEW_WEDGES", few_wedges))
         yield
 

@@ -38,7 +38,7 @@ class Stamp:
     def __init__(self, reached: Future[float]) -> None:
         self._reached = reached
 
-    def wait(self) -> None:
+    def synchronize(self) -> None:
         self._reached.result()
 
     @property
@@ -55,7 +55,7 @@ class CopyStamp:
         self._lock = threading.Lock()
         self.at = time.perf_counter()
 
-    def wait(self) -> None:
+    def synchronize(self) -> None:
         with self._lock:
             if self._copy is not None:
                 self._copy()
@@ -82,7 +82,7 @@ class Stream:
         return Stamp(self._thread.submit(self._reach))
 
     def follow(self, stamp: Any) -> None:
-        stamp.wait()
+        stamp.synchronize()
 
     def start(self, work: Work) -> None:
         self._thread.submit(self._do, work)
@@ -220,7 +220,7 @@ class StreamingEmulator(EmulatedGpu):
                 run(stem, kernel, grid, block, arguments, defines=defines, **options)
 
         self.start(alone)
-        self.current.stream.stamp().wait()  # as operations on arrays would, which are not the stream's here
+        self.current.stream.stamp().synchronize()  # as operations on arrays would, which are not the stream's here
 
     def start(self, work: Work) -> None:
         """Let the calling thread's stream do something."""

@@ -96,7 +96,7 @@ def test_blocks_have_an_arc_for_every_group(
 
 def test_threads_are_rounded_down_to_a_power_of_two() -> None:
     settings = green.ALGORITHM.settings
-    logs = [green.Layout.of(settings({"threads": threads})).log_threads for threads in (1, 3, 31, 32, 2**31 - 1)]
+    logs = [green.log_threads(settings({"threads": threads})) for threads in (1, 3, 31, 32, 2**31 - 1)]
     assert logs == [0, 1, 4, 5, 5]
 
 

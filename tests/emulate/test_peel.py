@@ -32,7 +32,7 @@ from emulate.peel_cases import (
 )
 from wedgewise.algorithms._contract import TRUSSES, Shape, TrussJob
 from wedgewise.algorithms.gpu import peel
-from wedgewise.algorithms.gpu._peeling import LAST_BOUND, Peeling, Stand, peeling_bytes
+from wedgewise.algorithms.gpu.peel import LAST_BOUND, Peeling, Stand, peeling_bytes
 from wedgewise.errors import DeviceError, DeviceMemoryError, PreconditionError
 from wedgewise.stages import DeviceGraph
 

@@ -46,8 +46,7 @@ from wedgewise.algorithms import find
 from wedgewise.algorithms._contract import TripleShape
 from wedgewise.algorithms.gpu import _triples, bbtc
 from wedgewise.algorithms.gpu._triples import ListedRows, TripleArrays, widening_bytes
-from wedgewise.algorithms.gpu._trust_tables import Layout
-from wedgewise.algorithms.gpu._trust_triples import most_of_warp
+from wedgewise.algorithms.gpu.trust import Layout, most_of_warp
 from wedgewise.errors import InputError
 from wedgewise.stages.blocks import Triple
 
@@ -362,11 +361,11 @@ def test_blocks_have_places_of_their_own(monkeypatch: pytest.MonkeyPatch) -> Non
 
 def test_long_blocks_are_counted_in_64_bits(device: EmulatedDevice, monkeypatch: pytest.MonkeyPatch) -> None:
     triple = triple_of(matrices_of(PLAIN))
-    assert TripleArrays.of(triple).offsets is triple.ij.offsets
+    assert TripleArrays.of(triple).ij_offsets is triple.ij.offsets
     monkeypatch.setattr(_triples, "WIDE_FROM", triple.jk.m)
     arrays = TripleArrays.of(triple)
-    assert {array.dtype for array in arrays.arguments[::2]} == {np.dtype(np.uint64)}
-    assert sum(array.nbytes for array in arrays.arguments[::2]) == widening_bytes(ROWS, triple.jk.rows, triple.jk.m)
+    assert {array.dtype for array in arrays[::2]} == {np.dtype(np.uint64)}
+    assert sum(array.nbytes for array in arrays[::2]) == widening_bytes(ROWS, triple.jk.rows, triple.jk.m)
     for algorithm in OURS:
         check(TripleCase(algorithm, PLAIN, {"block": 32}), device)
 

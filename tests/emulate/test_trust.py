@@ -12,18 +12,17 @@ import pytest
 from helpers.graphs import count_by_product, random_pairs
 
 import wedgewise as ww
-from emulate.emulated_cases import SKEWED, Case, counted, needs_compiler, on_device
+from emulate.emulated_cases import SKEWED, Case, all_launches, counted, needs_compiler, on_device
 from emulate.emulator import EmulatedDevice
 from emulate.sanitized import Job, run_apart
 from wedgewise import generate
 from wedgewise.algorithms._contract import Shape
-from wedgewise.algorithms.gpu import _trust_tables as tables
 from wedgewise.algorithms.gpu import trust
 from wedgewise.stages import DeviceGraph
 
 pytestmark = needs_compiler
 WARP = 32
-every_combination = pytest.mark.parametrize("combination", tables.COMBINATIONS)
+every_combination = pytest.mark.parametrize("combination", trust.COMBINATIONS)
 every_construction = pytest.mark.parametrize("construction", ["vertex", "edge"])
 
 
@@ -207,26 +206,23 @@ def test_launches_of_bounded_work(device: EmulatedDevice, monkeypatch: pytest.Mo
     graph, expected = mixed_rows()
     monkeypatch.setattr(trust, "LAUNCH_TESTS", 2_000)
     knobs = trust.ALGORITHM.settings({"block": 64, "large": large})
-    counting = trust.Counting.of(graph, knobs, device)
-    assert len(counting.launches) > 3
+    work = trust.prepare(graph, knobs, device)
+    assert len(list(all_launches(work))) > 3
     for _ in range(2):  # counters are as they were
-        counting.found.fill(0)
-        for launch in counting.launches:
-            launch()
-        assert counting.found.tolist() == [expected, look_ups_by_rows(graph, 128 * WARP)]
+        assert counted(work) == (expected, look_ups_by_rows(graph, 128 * WARP))
 
 
 def test_knobs_beyond_the_device_take_the_most_it_has() -> None:
     graph, expected = mixed_rows()
     small = EmulatedDevice(sms=1, shared_bytes=48 << 10)
     huge = trust.ALGORITHM.settings({"cached": 2**40, "capacity": 2**40, "block": 2**40, "large": 2**40})
-    layout = tables.Layout.of(huge, graph.offsets.itemsize, 5000, small)
+    layout = trust.Layout.of(huge, graph.offsets.itemsize, 5000, small)
     assert (layout.block, layout.buckets, layout.capacity) == (1024, 1024, 1024)
     assert 0 < layout.cached < 12
-    wide = tables.Layout.of({**huge, "buckets": 2**40}, graph.offsets.itemsize, 5000, small)
+    wide = trust.Layout.of({**huge, "buckets": 2**40}, graph.offsets.itemsize, 5000, small)
     assert (wide.buckets, wide.cached) == (4096, 1)
-    assert wide.shared_bytes + tables.STATIC_SHARED_BYTES <= small.shared_bytes
-    assert layout.shared_bytes + tables.STATIC_SHARED_BYTES <= small.shared_bytes
+    assert wide.shared_bytes + trust.STATIC_SHARED_BYTES <= small.shared_bytes
+    assert layout.shared_bytes + trust.STATIC_SHARED_BYTES <= small.shared_bytes
     assert count(graph, small, cached=2**40, capacity=2**40, large=2**40, block=100)[0] == expected
 
 
@@ -236,7 +232,7 @@ def test_blocks_of_several_warps_under_sanitizers(sanitizer: str) -> None:
     """Rows of blocks and of warps in one launch; the small graphs of all algorithms leave blocks of many warps idle."""
     knobs: list[dict[str, int | str]] = [
         {"block": 96, "large": large, "combination": combination, "chunk": chunk, "capacity": capacity}
-        for large, combination, chunk, capacity in product((1, 8), tables.COMBINATIONS, (1, 3), (1, 128))
+        for large, combination, chunk, capacity in product((1, 8), trust.COMBINATIONS, (1, 3), (1, 128))
     ]
     if report := run_apart(Job(sanitizer, tuple(Case("trust", SKEWED, setting) for setting in knobs))):
         pytest.fail(report, pytrace=False)

@@ -16,8 +16,8 @@ from limits import hostile_files
 from wedgewise import generate
 from wedgewise.errors import InputError, LimitError, MemoryLimitError
 from wedgewise.machine import hardware
+from wedgewise.machine.budget import release_memory
 from wedgewise.machine.jit import JIT_DISABLED
-from wedgewise.machine.release_memory import release_memory
 from wedgewise.read import read_edges
 from wedgewise.stages.limits import Limits
 from wedgewise.write.edges import write_edges

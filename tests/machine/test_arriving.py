@@ -14,8 +14,7 @@ from helpers.deferred_copies import LateBus
 from numpy.typing import NDArray
 
 from wedgewise.errors import FormatError
-from wedgewise.machine.arriving import Arriving
-from wedgewise.machine.ring import Ring
+from wedgewise.machine.ring import Arriving, Ring
 from wedgewise.read import read_edges, text
 from wedgewise.write import edges as write
 

@@ -148,12 +148,12 @@ def test_the_peak_is_in_bytes_on_either_system(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_the_processor_has_a_name_anywhere(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Path, "read_text", lambda _path: "processor : 0\nmodel name\t: Abacus 3000\n")
+    monkeypatch.setattr(Path, "read_text", lambda _path, **_how: "processor : 0\nmodel name\t: Abacus 3000\n")
     assert hardware._processor_name() == "Abacus 3000"
-    monkeypatch.setattr(Path, "read_text", lambda _path: "processor : 0\n")
+    monkeypatch.setattr(Path, "read_text", lambda _path, **_how: "processor : 0\n")
     assert hardware._processor_name() == platform.machine()
 
-    def unreadable(_path: Path) -> str:
+    def unreadable(_path: Path, **_how: str) -> str:
         raise PermissionError
 
     monkeypatch.setattr(Path, "read_text", unreadable)

@@ -10,10 +10,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from wedgewise.machine import release_memory
+from wedgewise.machine import budget
 from wedgewise.machine.hardware import resident_bytes
 
-ON_LINUX = pytest.mark.skipif(not release_memory.MAPPINGS.exists(), reason="reads mappings from /proc")
+ON_LINUX = pytest.mark.skipif(not budget.MAPPINGS.exists(), reason="reads mappings from /proc")
 
 MAPPINGS = """\
 7f0000000000-7f0000010000 r--p 00000000 fe:00 11 /lib/python/site-packages/llvmlite/binding/libllvmlite.so
@@ -36,7 +36,7 @@ Anonymous:             0 kB
 
 def test_only_pages_that_are_the_linkers_file_byte_by_byte() -> None:
     """Neither those that relocation has changed and then locked, nor those that may change, nor another library's."""
-    assert list(release_memory._pages_of_the_linker(MAPPINGS)) == [
+    assert list(budget._pages_of_the_linker(MAPPINGS)) == [
         (0x7F0000000000, 0x7F0000010000),
         (0x7F0000010000, 0x7F0000050000),
     ]
@@ -44,7 +44,7 @@ def test_only_pages_that_are_the_linkers_file_byte_by_byte() -> None:
 
 LOADED_AND_GIVEN_BACK = """
 from wedgewise.machine import hardware, native
-from wedgewise.machine.release_memory import release_memory
+from wedgewise.machine.budget import release_memory
 native._engine()
 release_memory()
 before = hardware.resident_bytes()
@@ -73,9 +73,9 @@ def test_the_linker_is_given_back_and_works_on() -> None:
 
 
 def test_without_mappings_to_read_nothing_is_done(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(release_memory, "MAPPINGS", tmp_path / "smaps")
+    monkeypatch.setattr(budget, "MAPPINGS", tmp_path / "smaps")
     monkeypatch.setattr(ctypes, "CDLL", None)
-    release_memory.release_memory()
+    budget.release_memory()
 
 
 def test_a_c_library_that_trims_nothing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -90,9 +90,9 @@ def test_a_c_library_that_trims_nothing(monkeypatch: pytest.MonkeyPatch, tmp_pat
             calls.append((begin.value or 0, size.value, advice))
 
     (tmp_path / "smaps").write_text(MAPPINGS)
-    monkeypatch.setattr(release_memory, "MAPPINGS", tmp_path / "smaps")
+    monkeypatch.setattr(budget, "MAPPINGS", tmp_path / "smaps")
     monkeypatch.setattr(ctypes, "CDLL", Musl)
-    release_memory.release_memory()
+    budget.release_memory()
     assert calls == [(0x7F0000000000, 0x10000, 4), (0x7F0000010000, 0x40000, 4)]
 
 
@@ -101,12 +101,12 @@ def test_what_arrow_keeps_is_given_back() -> None:
     block = pyarrow.allocate_buffer(64 << 20)
     np.frombuffer(block, np.uint8)[:] = 1
     del block
-    release_memory.release_memory()
+    budget.release_memory()
     held = resident_bytes()
     pyarrow.default_memory_pool().release_unused()
     assert held - resident_bytes() < 32 << 20
 
 
 def test_the_linker_stays_where_no_file_can_be_opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(release_memory, "MAPPINGS", tmp_path)  # a folder cannot be read
-    release_memory.release_memory()
+    monkeypatch.setattr(budget, "MAPPINGS", tmp_path)  # a folder cannot be read
+    budget.release_memory()

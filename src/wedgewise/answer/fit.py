@@ -20,8 +20,7 @@ from wedgewise.answer.questions import QUESTIONS
 from wedgewise.answer.source import GraphFile, Source, name_of, process_limit
 from wedgewise.errors import DeviceMemoryError, InputError, MemoryLimitError, WedgewiseError
 from wedgewise.machine import hardware
-from wedgewise.machine.budget import LEAST_LIMIT, RESERVE_BYTES
-from wedgewise.machine.release_memory import release_memory
+from wedgewise.machine.budget import LEAST_LIMIT, RESERVE_BYTES, release_memory
 from wedgewise.prepare.clean import clean_bytes
 from wedgewise.run.choose import allowed_memory, engine_for, host_bytes, orient_bytes
 from wedgewise.run.request import Request

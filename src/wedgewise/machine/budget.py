@@ -1,29 +1,38 @@
-"""What is left of a limit on the resident size of this process, interpreter and kernels included.
+"""What is left of a limit on the resident size of this process, and how what it does not need goes back to the system.
 
-Compiling takes more memory than a small limit allows, and does not give it back. Kernels that are not stored yet are
-therefore compiled by a process of their own, which ends before the work begins.
+The limit is on all of it, interpreter and kernels included. Compiling takes more memory than a small limit allows, and
+does not give it back. Kernels that are not stored yet are therefore compiled by a process of their own, which ends
+before the work begins.
+
+What goes back is free memory that the allocators, ours and Arrow's, keep for later, and the linker: loading kernels
+maps up to 95 MB of LLVM, and how much of that is resident depends on how the system caches the file. Its pages hold
+nothing but the file's bytes, and come back from there when a kernel is loaded.
 """
 
 from __future__ import annotations
 
+import ctypes
 import logging
-import subprocess
+import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from wedgewise.errors import InputError, MemoryLimitError, StorageError
 from wedgewise.machine import hardware, jit
-from wedgewise.machine.children import python_command
+from wedgewise.machine.libraries import python_command
 from wedgewise.machine.out_of_memory import memory_for
 from wedgewise.machine.parameters import as_integer
-from wedgewise.machine.release_memory import release_memory
 
 log = logging.getLogger("wedgewise")
 
 LEAST_LIMIT = 256 * 10**6
 REHEARSED_SUFFIX = ".rehearsed"
 RESERVE_BYTES = 24 << 20  # objects, stacks of threads, and what the allocator keeps
+MAPPINGS = Path("/proc/self/smaps")
+LINKER = "libllvmlite"
+DONT_NEED = 4  # MADV_DONTNEED on Linux
+MAPPING = re.compile(r"^([0-9a-f]+)-([0-9a-f]+) (\S{4}) \S+ \S+ \S+ *(.*)$")
 
 
 def check_limit(memory_limit: int | None) -> None:
@@ -74,6 +83,8 @@ def _note_on(rehearsal: Callable[..., None], arguments: tuple[str, ...]) -> Path
 
 def _rehearse_elsewhere(rehearsal: Callable[..., None], arguments: tuple[str, ...], note: Path) -> None:
     """Let another process compile and store the kernels; where that fails, this one will."""
+    import subprocess
+
     program = f"from {rehearsal.__module__} import {rehearsal.__name__}; {rehearsal.__name__}(*{arguments!r})"
     ran = subprocess.run(python_command(program), capture_output=True, text=True, check=False)
     if ran.returncode != 0:
@@ -86,3 +97,34 @@ def _rehearse_elsewhere(rehearsal: Callable[..., None], arguments: tuple[str, ..
             pass
     except StorageError as error:
         log.info("%s: kernels will be rehearsed again", error)
+
+
+def release_memory() -> None:
+    """Give back what is not needed; Arrow's alone where the system is not Linux with the C library of GNU."""
+    arrow = sys.modules.get("pyarrow")
+    if arrow is not None:
+        arrow.default_memory_pool().release_unused()
+    if not MAPPINGS.exists():
+        return
+    c_library = ctypes.CDLL(None)
+    try:
+        mappings = MAPPINGS.read_text()
+    except OSError:  # no file can be opened now: the linker stays
+        mappings = ""
+    for begin, end in _pages_of_the_linker(mappings):
+        c_library.madvise(ctypes.c_void_p(begin), ctypes.c_size_t(end - begin), DONT_NEED)
+    if hasattr(c_library, "malloc_trim"):
+        c_library.malloc_trim(ctypes.c_size_t(0))
+
+
+def _pages_of_the_linker(mappings: str) -> Iterator[tuple[int, int]]:
+    """Where its file is mapped and nothing was changed: neither may it be, nor has it been before."""
+    bounds: tuple[int, int] | None = None
+    for line in mappings.splitlines():
+        found = MAPPING.match(line)
+        if found is not None:
+            begin, end, rights, path = found.groups()
+            is_file = LINKER in path and "w" not in rights
+            bounds = (int(begin, 16), int(end, 16)) if is_file else None
+        elif bounds is not None and line.split() == ["Anonymous:", "0", "kB"]:
+            yield bounds

@@ -119,7 +119,9 @@ def only_process(path: str | os.PathLike[str], remedy: str) -> Iterator[bool]:
     try:
         with _writing(path):
             os.ftruncate(descriptor, 0)
-            os.write(descriptor, _this_process().encode()[:HOLDER_BYTES])
+            since = time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime())
+            holder = f"process {os.getpid()} on {platform.node() or 'this machine'}, since {since},"
+            os.write(descriptor, holder.encode()[:HOLDER_BYTES])
         yield has_locks
     finally:
         with suppress(OSError):  # what stays is a file that nobody has locked
@@ -324,11 +326,6 @@ def _is_at(path: Path, descriptor: int) -> bool:
         return os.path.samestat(os.stat(path, follow_symlinks=False), os.fstat(descriptor))
     except FileNotFoundError:
         return False
-
-
-def _this_process() -> str:
-    since = time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime())
-    return f"process {os.getpid()} on {platform.node() or 'this machine'}, since {since},"
 
 
 def _holder(descriptor: int) -> str:

@@ -23,8 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wedgewise.errors import DeviceError, DeviceMemoryError, MissingDependencyError
-from wedgewise.machine.arriving import Arriving
-from wedgewise.machine.ring import DIRECT_BYTES, Bytes, Mark, Ring
+from wedgewise.machine.ring import DIRECT_BYTES, Arriving, Bytes, Ring
 from wedgewise.machine.streams import Clock, CudaStream, Sent, Stamp, Stream
 
 DRIVER_NODES = ("/dev/nvidia0", "/dev/dxg")
@@ -382,12 +381,10 @@ class Cuda:
         cuda = self.xp.cuda
         try:
             yield
-        except cuda.memory.OutOfMemoryError as error:
-            raise DeviceMemoryError(self.name, wanted=_bytes_wanted(error), free=self._free_bytes()) from error
         except MemoryError as error:
-            if str(error) != NO_ROOM_TO_SORT:
+            if not isinstance(error, cuda.memory.OutOfMemoryError) and str(error) != NO_ROOM_TO_SORT:
                 raise
-            raise DeviceMemoryError(self.name, wanted=None, free=self._free_bytes()) from error
+            raise DeviceMemoryError(self.name, wanted=_bytes_wanted(error), free=self._free_bytes()) from error
         except (cuda.runtime.CUDARuntimeError, cuda.driver.CUDADriverError) as error:
             if error.status == NO_MEMORY:
                 raise DeviceMemoryError(self.name, wanted=None, free=self._free_bytes()) from error
@@ -414,20 +411,20 @@ class _CudaBus:
     def follow(self) -> None:
         self.stream.wait_event(self._cuda.get_current_stream().record())
 
-    def send(self, buffer: Bytes, address: int) -> Mark:
+    def send(self, buffer: Bytes, address: int) -> Stamp:
         return self._copy(address, buffer.ctypes.data, buffer.nbytes, HOST_TO_DEVICE)
 
-    def fetch(self, address: int, buffer: Bytes) -> Mark:
+    def fetch(self, address: int, buffer: Bytes) -> Stamp:
         return self._copy(buffer.ctypes.data, address, buffer.nbytes, DEVICE_TO_HOST)
 
     def wait(self) -> None:
         self.stream.synchronize()
 
-    def _copy(self, to: int, source: int, size: int, kind: int) -> Mark:
+    def _copy(self, to: int, source: int, size: int, kind: int) -> Stamp:
         with self._cuda.Device(self._number):
             self._cuda.runtime.memcpyAsync(to, source, size, kind, self.stream.ptr)
-            mark: Mark = self.stream.record(self._cuda.Event(disable_timing=True))
-            return mark
+            copied: Stamp = self.stream.record(self._cuda.Event(disable_timing=True))
+            return copied
 
 
 def _bytes_wanted(error: Exception) -> int | None:

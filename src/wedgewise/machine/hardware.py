@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import platform
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 
 from wedgewise.errors import InputError
@@ -15,7 +15,7 @@ CONTROL_GROUPS = Path("/sys/fs/cgroup")
 MOST_THREADS_PER_CORE, LEAST_MOST_THREADS = 4, 64  # that are granted
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Machine:
     """The hardware as the planner and the reports see it."""
 
@@ -24,7 +24,7 @@ class Machine:
     memory_bytes: int
     system: str
 
-    @property
+    @cached_property
     def description(self) -> str:
         gibibytes = self.memory_bytes / 2**30
         return f"{self.processor}, {self.threads} threads, {gibibytes:.0f} GiB, {self.system}"
@@ -57,7 +57,7 @@ def granted_threads(asked: int | None) -> int:
     threads = as_integer("threads", asked)
     if threads < 1:
         raise InputError(f"threads is at least 1, not {threads}")
-    return min(threads, _most_threads())
+    return min(threads, max(LEAST_MOST_THREADS, MOST_THREADS_PER_CORE * usable_threads()))
 
 
 def note_on_threads(asked: int | None) -> tuple[str, ...]:
@@ -66,10 +66,6 @@ def note_on_threads(asked: int | None) -> tuple[str, ...]:
     if asked is None or asked == granted:
         return ()
     return (f"on {granted} threads in place of {asked:,}, since this process may use {usable_threads()} cores",)
-
-
-def _most_threads() -> int:
-    return max(LEAST_MOST_THREADS, MOST_THREADS_PER_CORE * usable_threads())
 
 
 def available_memory() -> int:
@@ -142,12 +138,11 @@ def _meminfo(name: str) -> int | None:
 
 
 def _processor_name() -> str:
-    try:
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
-    except OSError:
-        return platform.processor() or platform.machine()
-    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
-    return names[0] if names else platform.machine()
+    text = _text("/proc/cpuinfo")
+    names = [line.partition(":")[2].strip() for line in text.splitlines() if line.startswith("model name")]
+    if names:
+        return names[0]
+    return platform.machine() if text else platform.processor() or platform.machine()
 
 
 def _text(path: str) -> str:

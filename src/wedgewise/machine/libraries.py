@@ -1,7 +1,9 @@
-"""Optional libraries: imported when a function needs one, with the remedy when it is missing."""
+"""Where imports come from: optional libraries, with the remedy when one is missing, and processes of our own."""
 
 from __future__ import annotations
 
+import os
+import sys
 from importlib import import_module
 from typing import Any
 
@@ -27,3 +29,12 @@ def library(module: str) -> Any:
         raise MissingDependencyError(
             f"{module.partition('.')[0]} is needed for this; install it with: pip install {requirement}"
         ) from error
+
+
+def python_command(program: str) -> list[str]:
+    """The command that runs a program in another interpreter, which imports from where this one does.
+
+    It never imports from the folder that it stands in.
+    """
+    paths = [os.fspath(path) for path in sys.path]
+    return [sys.executable, "-P", "-c", f"import sys; sys.path[:] = {paths!r}\n{program}"]

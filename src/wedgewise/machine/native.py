@@ -161,7 +161,10 @@ def compile_object(marked: Any, kinds: tuple[str | type, ...]) -> NativeObject:
     results = _result_count(returned)
     wrapper = _wrapper(dispatcher, kinds, results)
     flat = tuple(kind for kind in kinds if isinstance(kind, str) and kind != NONE)
-    spelled = [item for kind in flat for item in _numba_spelling(kind)]
+    spelled: list[Any] = []
+    for item in _numba_types(iter(flat)):
+        is_array = isinstance(item, numba_types.Array)
+        spelled += [numba_types.CPointer(item.dtype), numba_types.uint64] if is_array else [item]
     signature = numba_types.void(*spelled, numba_types.CPointer(numba_types.uint64))
     compiled = numba.njit(
         signature, error_model="numpy", boundscheck=False, no_cpython_wrapper=True, no_cfunc_wrapper=True
@@ -209,14 +212,6 @@ def _numba_types(kinds: Iterator[str | type]) -> Iterator[Any]:
         else:
             item = numba.from_dtype(np.dtype(kind.removeprefix("*")))
             yield numba_types.Array(item, 1, "C") if kind.startswith("*") else item
-
-
-def _numba_spelling(kind: str) -> list[Any]:
-    import numba
-    from numba import types as numba_types
-
-    item = numba.from_dtype(np.dtype(kind.removeprefix("*")))
-    return [numba_types.CPointer(item), numba_types.uint64] if kind.startswith("*") else [item]
 
 
 def _result_count(returned: Any) -> int:

@@ -59,7 +59,7 @@ def read_own(path: Path) -> bytes | None:
         if found is None:
             raise NotBelievedError(f"{path} is no regular file")
         with found[0] as file:
-            reason = _why_not_own_file(path, os.fstat(file.fileno()))
+            reason = why_not_own_file(path, os.fstat(file.fileno()))
             if reason is not None:
                 raise NotBelievedError(reason)
             return file.read()
@@ -112,9 +112,14 @@ def signs_of(path: str | os.PathLike[str]) -> dict[str, int]:
     }
 
 
-def why_not_own_file(path: Path) -> str | None:
+def why_not_own_file(path: Path, status: os.stat_result | None = None) -> str | None:
     """Why others could have written a file that is there; None where nobody could. Of its folder nothing is said."""
-    return _why_not_own_file(path, os.lstat(path))
+    status = os.lstat(path) if status is None else status
+    if not stat.S_ISREG(status.st_mode):
+        return f"{path} is no regular file"
+    if status.st_uid != _this_user(status.st_uid):
+        return f"{path} belongs to another user (uid {status.st_uid})"
+    return f"{path} can be written by others" if _others_write(status) else None
 
 
 def why_not_own(folder: Path) -> str | None:
@@ -163,14 +168,6 @@ def _way_to(path: Path) -> Iterator[Path]:
         if at.is_symlink() and links < MOST_LINKS:
             target = at.parent / os.readlink(at)
             at, ahead, links = Path(target.anchor), [*ahead, *reversed(target.parts[1:])], links + 1
-
-
-def _why_not_own_file(path: Path, status: os.stat_result) -> str | None:
-    if not stat.S_ISREG(status.st_mode):
-        return f"{path} is no regular file"
-    if status.st_uid != _this_user(status.st_uid):
-        return f"{path} belongs to another user (uid {status.st_uid})"
-    return f"{path} can be written by others" if _others_write(status) else None
 
 
 def _this_user(owner: int) -> int:

@@ -6,6 +6,7 @@ Vectors are written as LLVM vectors of eight 64-bit words, which every target ha
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any, SupportsIndex
 
 import numpy as np
@@ -15,8 +16,6 @@ BLOCK_WORDS = 8
 PLANES = 12
 MOST_ROWS = (1 << PLANES) - 1
 ROWS_AT_ONCE = 8
-
-_registered = False
 
 
 def popcount(word: SupportsIndex) -> int:
@@ -68,12 +67,9 @@ def sum_columns(
         scratch[begin : begin + BLOCK_WORDS] = np.packbits(bits, bitorder="little").view("<u8")
 
 
+@cache
 def register_with_numba() -> None:
-    """Teach Numba these instructions; called once by machine/jit.py when Numba is first needed."""
-    global _registered
-    if _registered:
-        return
-    _registered = True
+    """Teach Numba these instructions, once; called by machine/native.py when Numba is needed."""
     from llvmlite import ir
     from numba import types
     from numba.core import cgutils
@@ -193,23 +189,22 @@ def register_with_numba() -> None:
         number = types.uint64
         return types.void(mask, number, rows, scratch, number, number, number), generate
 
+    @overload(popcount)
     def typed_popcount(word):  # type: ignore[no-untyped-def]
         return lambda word: count_bits(np.uint64(word))  # type: ignore[call-arg]
 
+    @overload(prefetch)
     def typed_prefetch(array, index):  # type: ignore[no-untyped-def]
         return lambda array, index: prefetch_line(array, np.uint64(index))  # type: ignore[call-arg]
 
+    @overload(count_common_bits)
     def typed_count_common_bits(a, a_begin, b, b_begin, blocks):  # type: ignore[no-untyped-def]
         return lambda a, a_begin, b, b_begin, blocks: and_popcount(  # type: ignore[call-arg]
             a, np.uint64(a_begin), b, np.uint64(b_begin), np.uint64(blocks)
         )
 
+    @overload(sum_columns)
     def typed_sum_columns(mask, mask_begin, rows, scratch, count, word, planes_begin):  # type: ignore[no-untyped-def]
         return lambda mask, mask_begin, rows, scratch, count, word, planes_begin: add_rows(  # type: ignore[call-arg]
             mask, np.uint64(mask_begin), rows, scratch, np.uint64(count), np.uint64(word), np.uint64(planes_begin)
         )
-
-    overload(popcount)(typed_popcount)
-    overload(prefetch)(typed_prefetch)
-    overload(count_common_bits)(typed_count_common_bits)
-    overload(sum_columns)(typed_sum_columns)

@@ -12,9 +12,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
 from queue import SimpleQueue
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,13 +32,6 @@ DIRECT_BYTES = 1 << 20
 Bytes = NDArray[np.uint8]
 
 
-class Mark(Protocol):
-    """A point among the copies under way."""
-
-    def synchronize(self) -> None:
-        """Wait until the copies before it are done."""
-
-
 class Bus(Protocol):
     """Copies between pinned memory and a device, one after the other, while the host does something else."""
 
@@ -50,22 +44,22 @@ class Bus(Protocol):
     def follow(self) -> None:
         """Let later copies wait for all that the calling thread has started on the device."""
 
-    def send(self, buffer: Bytes, address: int) -> Mark:
-        """Start a copy to the device."""
+    def send(self, buffer: Bytes, address: int) -> Stamp:
+        """Start a copy to the device; the point behind it."""
 
-    def fetch(self, address: int, buffer: Bytes) -> Mark:
-        """Start a copy from the device."""
+    def fetch(self, address: int, buffer: Bytes) -> Stamp:
+        """Start a copy from the device; the point behind it."""
 
     def wait(self) -> None:
         """Wait until no copy is under way."""
 
 
+@dataclass(slots=True)
 class _Slot:
     """A buffer and the last copy out of it."""
 
-    def __init__(self) -> None:
-        self.memory: Bytes | None = None
-        self.sent: Mark | None = None
+    memory: Bytes | None = None
+    sent: Stamp | None = None
 
     def buffer(self, bus: Bus, size: int) -> Bytes:
         """The first bytes, free to be overwritten."""
@@ -81,7 +75,7 @@ class Ring:
     """Copies arrays through pinned buffers; several threads may use it at once."""
 
     def __init__(self, bus: Bus) -> None:
-        self._bus = bus
+        self.bus = bus
         self._slots: SimpleQueue[_Slot] = SimpleQueue()
         for _ in range(BUFFERS):
             self._slots.put(_Slot())
@@ -90,70 +84,63 @@ class Ring:
         """Pin all buffers now, which takes about as long as copying them ten times."""
         for _ in range(BUFFERS):  # one at a time: another thread may do the same
             with self._free_slot() as slot:
-                slot.buffer(self._bus, 0)
+                slot.buffer(self.bus, 0)
 
     def send(self, source: NDArray[Any], target: Any) -> None:
         """Copy an array to one of as many bytes on the device; it is there on return.
 
         Both are C-contiguous. However this ends, by Ctrl-C too, nothing is on its way afterwards.
         """
-        self._in_pieces(self._send, _bytes(source), self._bus.address(target))
+        self._in_pieces(self._send, _bytes(source), self.bus.address(target))
 
     def fetch(self, source: Any, target: NDArray[Any]) -> None:
         """Copy an array of the device to one of as many bytes; otherwise as `send`."""
-        self._in_pieces(self._fetch, _bytes(target), self._bus.address(source))
+        self._in_pieces(self._fetch, _bytes(target), self.bus.address(source))
 
     def _in_pieces(self, copy: Callable[[Bytes, int, int], object], flat: Bytes, address: int) -> None:
-        self._bus.follow()
+        self.bus.follow()
         try:
             run_tasks(lambda piece, _: copy(flat, address, piece), _pieces(flat), _threads())
         finally:
-            self._bus.wait()
+            self.bus.wait()
 
     def stage(self, source: NDArray[Any], target: Any) -> None:
         """Start to copy an array to the device from the calling thread alone.
 
-        On return `source` may change; `target` is complete after `wait`. Whoever made `target` calls `follow` before.
+        On return `source` may change; `target` is complete after ``bus.wait()``. Whoever made it calls ``bus.follow()``
+        before.
         """
-        flat, address = _bytes(source), self._bus.address(target)
+        flat, address = _bytes(source), self.bus.address(target)
         for piece in range(_pieces(flat)):
             self._send(flat, address, piece)
 
     def stage_timed(self, source: NDArray[Any], target: Any, stamp: Callable[[], Stamp]) -> tuple[Moved, ...]:
         """The same from several threads, and when each piece was where; ``stamp()`` is a point among the copies."""
-        flat, address = _bytes(source), self._bus.address(target)
+        flat, address = _bytes(source), self.bus.address(target)
 
         def send(piece: int, _: int) -> Moved:
             return self._send(flat, address, piece, stamp)
 
         return tuple(run_tasks(send, _pieces(flat), min(STAGING_THREADS, _threads())))
 
-    def follow(self) -> None:
-        """Let later copies wait for all that the calling thread has started on the device."""
-        self._bus.follow()
-
-    def wait(self) -> None:
-        """Wait until no copy is under way."""
-        self._bus.wait()
-
     def _send(self, source: Bytes, address: int, piece: int, stamp: Callable[[], Any] = lambda: None) -> Moved:
         begin = piece * PIECE_BYTES
         part = source[begin : begin + PIECE_BYTES]
         with self._free_slot() as slot:
-            buffer = slot.buffer(self._bus, len(part))
+            buffer = slot.buffer(self.bus, len(part))
             since = time.perf_counter()
             buffer[:] = part
             filled = since, time.perf_counter()
             before = stamp()
-            slot.sent = self._bus.send(buffer, address + begin)
+            slot.sent = self.bus.send(buffer, address + begin)
             return Moved(filled, before, stamp(), len(part))
 
     def _fetch(self, target: Bytes, address: int, piece: int) -> None:
         begin = piece * PIECE_BYTES
         part = target[begin : begin + PIECE_BYTES]
         with self._free_slot() as slot:
-            buffer = slot.buffer(self._bus, len(part))
-            self._bus.fetch(address + begin, buffer).synchronize()
+            buffer = slot.buffer(self.bus, len(part))
+            self.bus.fetch(address + begin, buffer).synchronize()
             part[:] = buffer
 
     @contextmanager
@@ -164,6 +151,87 @@ class Ring:
             yield slot
         finally:
             self._slots.put(slot)
+
+
+class _PieceMemory(NamedTuple):
+    """Memory on the device for the rows of one piece, and which of them have come."""
+
+    rows: Any
+    stretches: list[tuple[int, int]]
+
+    def filled(self) -> list[Any]:
+        """The rows that have come, in as few parts as there are; an empty part where none has."""
+        bounds = [[0, 0]]
+        for begin, end in sorted(self.stretches):
+            if begin == bounds[-1][1]:
+                bounds[-1][1] = end
+            else:
+                bounds.append([begin, end])
+        return [self.rows[begin:end] for begin, end in bounds]
+
+
+class Arriving(AbstractContextManager["Arriving"]):
+    """Pairs on their way to a device: parts are copied while later ones are still being parsed.
+
+        with device.arriving() as arriving:
+            edge_list = read_edges(path, receiver=arriving)
+            pairs = arriving.finish()
+
+    Text of integer labels comes chunk by chunk, compressed or not: ``begin``, ``put`` for every part in any order,
+    ``end``. All other formats come whole, by ``take``, when they have been checked. A text file takes 8 bytes of device
+    memory per line (16 where a label needs 64 bits), comments included. Leaving the context waits for copies under way.
+    """
+
+    def __init__(self, xp: Any, ring: Ring) -> None:
+        self._xp = xp
+        self._ring = ring
+        self._pieces: list[_PieceMemory] = []
+        self._last_is_open = False
+
+    def __exit__(self, *_: object) -> None:
+        self._ring.bus.wait()
+
+    @property
+    def begun(self) -> bool:
+        """Whether anything was announced."""
+        return bool(self._pieces)
+
+    def begin(self, rows: int, dtype: Any) -> None:
+        """Take memory for a piece of at most that many rows; one that has not ended is forgotten."""
+        if self._last_is_open:
+            self._ring.bus.wait()
+            self._pieces.pop()
+        self._pieces.append(_PieceMemory(self._xp.empty((rows, 2), dtype), []))
+        self._last_is_open = True
+        self._ring.bus.follow()
+
+    def put(self, row: int, pairs: NDArray[Any]) -> None:
+        """Copy pairs to the rows from `row` on; several threads may do so at once."""
+        piece = self._pieces[-1]
+        self._ring.stage(pairs, piece.rows[row : row + len(pairs)])
+        piece.stretches.append((row, row + len(pairs)))
+
+    def end(self) -> None:
+        """The piece is complete; rows that nothing was put to do not count."""
+        self._last_is_open = False
+
+    def take(self, pairs: NDArray[Any]) -> None:
+        """All rows of a piece at once, copied by several threads."""
+        self.begin(len(pairs), pairs.dtype)
+        piece = self._pieces[-1]
+        self._ring.send(pairs, piece.rows)
+        piece.stretches.append((0, len(pairs)))
+        self.end()
+
+    def finish(self) -> Any:
+        """All pairs, shape (k, 2), in the memory they came to if they lie there in one stretch.
+
+        Otherwise they are joined, which takes as much memory again until the parts are given back.
+        """
+        self._ring.bus.wait()
+        parts = [part for piece in self._pieces for part in piece.filled()]
+        self._pieces.clear()
+        return parts[0] if len(parts) == 1 else self._xp.concatenate(parts)
 
 
 def _bytes(array: NDArray[Any]) -> Bytes:

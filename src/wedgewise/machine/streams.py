@@ -17,9 +17,9 @@ Clock = Callable[["Stamp"], float]
 
 
 class Stamp(Protocol):
-    """A point in the work of a stream, at which the time is taken."""
+    """A point in the work of a stream, at which the time is taken; an event of CuPy's is one."""
 
-    def wait(self) -> None:
+    def synchronize(self) -> None:
         """Sleep until the stream has come to it."""
 
 
@@ -52,16 +52,6 @@ class Sent:
     pieces: tuple[Moved, ...]
 
 
-class CudaStamp:
-    """An event that is waited for asleep."""
-
-    def __init__(self, event: Any) -> None:
-        self.event = event
-
-    def wait(self) -> None:
-        self.event.synchronize()
-
-
 class CudaStream:
     """A stream of a CUDA device through CuPy; the device is the calling thread's."""
 
@@ -78,21 +68,16 @@ class CudaStream:
     ) -> None:
         self._stream.__exit__(kind, error, trace)
 
-    def stamp(self) -> CudaStamp:
-        return CudaStamp(self._stream.record(self._cuda.Event(block=True)))
+    def stamp(self) -> Stamp:
+        stamp: Stamp = self._stream.record(self._cuda.Event(block=True))  # which is waited for asleep
+        return stamp
 
     def follow(self, stamp: Stamp) -> None:
-        assert isinstance(stamp, CudaStamp)
-        self._stream.wait_event(stamp.event)
+        self._stream.wait_event(stamp)
 
     def zero_clock(self) -> Clock:
         """When stamps were reached, in seconds of ``time.perf_counter``; to be asked once they are."""
         zero = self.stamp()
-        zero.wait()
+        zero.synchronize()
         here = time.perf_counter()
-
-        def seconds(stamp: Stamp) -> float:
-            assert isinstance(stamp, CudaStamp)
-            return here + float(self._cuda.get_elapsed_time(zero.event, stamp.event)) / 1e3
-
-        return seconds
+        return lambda stamp: here + float(self._cuda.get_elapsed_time(zero, stamp)) / 1e3

@@ -18,7 +18,7 @@ from wedgewise.stages import EdgeList
 from wedgewise.stages.limits import Limits, checked_limits
 
 if TYPE_CHECKING:
-    from wedgewise.machine.arriving import Arriving
+    from wedgewise.machine.ring import Arriving
     from wedgewise.read.content import Content
     from wedgewise.read.pieces import PairPieces
 

@@ -13,7 +13,7 @@ from wedgewise.read import ReadOptions, check_names, edges_of_file
 from wedgewise.stages import EdgeList
 
 if TYPE_CHECKING:
-    from wedgewise.machine.arriving import Arriving
+    from wedgewise.machine.ring import Arriving
     from wedgewise.prepare.device_forms import DeviceForms
 
 

@@ -270,13 +270,13 @@ class StreamWorker:
             with there.device.errors():
                 work, begin, end = self._launch(task, lease)
         except DeviceMemoryError as error:
-            self.stream.stamp().wait()  # what was launched may read the blocks
+            self.stream.stamp().synchronize()  # what was launched may read the blocks
             there.blocks.release(lease)
             self._shrink(error, budget)
             self._hand_over(task)
             return None
         ahead = self._bring_next()
-        end.wait()
+        end.synchronize()
         with self.stream:
             triangles, tests = there.device.download(work.found).tolist()
         copies = self._copies(lease)

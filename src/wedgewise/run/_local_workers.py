@@ -22,8 +22,8 @@ from contextlib import ExitStack, contextmanager, suppress
 from typing import BinaryIO
 
 from wedgewise.errors import ClusterError
-from wedgewise.machine.children import python_command
 from wedgewise.machine.files import scratch_file
+from wedgewise.machine.libraries import python_command
 from wedgewise.run._worker_process import ALIVE, DONE, FAILED, READY
 from wedgewise.run.cluster import Batch, Delivery
 

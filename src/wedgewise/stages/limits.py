@@ -7,8 +7,8 @@ from typing import Any
 
 from wedgewise.errors import LimitError, MemoryLimitError, UnknownNameError
 from wedgewise.machine import hardware
+from wedgewise.machine.budget import release_memory
 from wedgewise.machine.parameters import as_integer, check_type
-from wedgewise.machine.release_memory import release_memory
 
 RESERVE_BYTES = 8 << 20  # small objects that nobody counts, and what the allocator keeps
 UNCOUNTED_BYTES = 1 << 20  # that are taken at a time without a look at what the machine has left

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from wedgewise.algorithms.gpu._launches import WARP, offset_bits, work_cuts
+from wedgewise.algorithms.gpu._launches import WARP, grid_for, offset_bits, work_cuts
 from wedgewise.machine.gpu import Array, Device
 from wedgewise.stages import DeviceGraph
 
@@ -18,9 +18,9 @@ ARC_COST = 16  # keys or steps that an arc takes the time of before its first on
 def tails_of(graph: DeviceGraph, device: Device) -> Array:
     """The tail of every arc, in 4 bytes each."""
     tails = device.xp.empty(graph.m, device.xp.uint32)
-    grid = min(-(-graph.m // BLOCK), TAIL_BLOCKS_PER_SM * device.sms)
+    grid = grid_for(graph.m, BLOCK, TAIL_BLOCKS_PER_SM, device)
     arguments = (graph.offsets, np.uint32(graph.n), np.uint64(graph.m), tails)
-    device.launch("tails", "write_tails", grid, BLOCK, arguments, defines=(offset_bits(graph),))
+    device.launch("tails", "write_tails", grid, BLOCK, arguments, defines=(offset_bits(graph.offsets),))
     return tails
 
 
@@ -44,12 +44,11 @@ def arc_bounds(graph: DeviceGraph, tails: Array, most_work: int, device: Device,
     """
     xp, m = device.xp, graph.m
     work = xp.empty(-(-m // CHUNK_ARCS), xp.uint64)
-    grid = min(-(-m // (BLOCK // WARP * CHUNK_ARCS)), WORK_BLOCKS_PER_SM * device.sms)
+    grid = grid_for(WARP * len(work), BLOCK, WORK_BLOCKS_PER_SM, device)
     arcs = (graph.offsets, graph.out_neighbours, tails, np.uint64(m))
     costs = (np.uint32(CHUNK_ARCS), np.uint32(merged), np.uint32(ARC_COST))
-    device.launch("arc_work", "measure_arcs", grid, BLOCK, (*arcs, *costs, work), defines=(offset_bits(graph),))
-    cuts = work_cuts(work, most_work, device)
-    return sorted({0, *(CHUNK_ARCS * cut for cut in cuts), m})
+    device.launch("arc_work", "measure_arcs", grid, BLOCK, (*arcs, *costs, work), defines=(offset_bits(graph.offsets),))
+    return sorted({0, *(CHUNK_ARCS * cut for cut in work_cuts(work, most_work, device)), m})
 
 
 def measuring_bytes(m: int) -> int:

@@ -17,13 +17,13 @@ import numpy as np
 
 from wedgewise.algorithms._contract import DeviceWork, Knobs, Launch, Shape
 from wedgewise.algorithms.gpu._arcs import arcs_by_head, tails_of
-from wedgewise.algorithms.gpu._launches import offset_bits
+from wedgewise.algorithms.gpu._launches import WARP, grid_for, offset_bits, rounded_up_to_warps, sums_before
 from wedgewise.errors import PreconditionError
 from wedgewise.machine.gpu import Array, Device
 from wedgewise.stages import DeviceGraph
 
 STEM = "keystone_answers"
-WARP, LANES = 32, 8  # threads of a warp, and those that take an arc together
+LANES = 8  # threads that take an arc together
 IDS_PER_LOAD = 8  # what the knob least_far_loads is counted in
 LEAST_LOADS = 8  # its value where it is to be chosen
 MOST_THREADS = 256
@@ -46,16 +46,6 @@ class InArcs:
     places: Array
     row_ends: Array
     begin: Array
-
-
-@dataclass(frozen=True, slots=True)
-class Items:
-    """In-arcs with triangles to be found: those of pivots with a bitmap, cut into shares, and others."""
-
-    pivoted: Array
-    pivots_end: Array
-    cuts: tuple[Array, ...]
-    searched: Array
 
 
 def prepare_edge_support(graph: DeviceGraph, knobs: Knobs, device: Device) -> DeviceWork:
@@ -95,10 +85,10 @@ def prepare_listing(graph: DeviceGraph, knobs: Knobs, device: Device) -> DeviceW
     found, opened = xp.zeros(2, xp.uint64), xp.zeros(graph.m, xp.uint32)
     if graph.m == 0:
         return DeviceWork((), found, opened, lambda begin, end, triples: None)
-    tails = tails_of(graph, device)
+    tails, block = tails_of(graph, device), rounded_up_to_warps(int(knobs["block"]), MOST_THREADS)
     in_arcs = _by_head(graph, tails, xp)
     launches = _credit_launches(graph, in_arcs, knobs, device, opened, found, credit_all=False)
-    fill = partial(_write_triangles, graph, tails, opened, _threads(knobs), device)
+    fill = partial(_write_triangles, graph, tails, opened, block, device)
     return DeviceWork((partial(_anew, opened, launches),), found, opened, fill)
 
 
@@ -130,31 +120,33 @@ def _credit_launches(
     credit_all: bool,
 ) -> tuple[Launch, ...]:
     """Launches that credit each triangle to its three arcs, or to the one that opens it."""
-    block, hubs = _threads(knobs), min(graph.n, MOST_HUBS, int(knobs["hubs"]))
+    block, hubs = rounded_up_to_warps(int(knobs["block"]), MOST_THREADS), min(graph.n, MOST_HUBS, int(knobs["hubs"]))
     least_tests = (int(knobs["least_far_loads"]) or LEAST_LOADS) * IDS_PER_LOAD * block // WARP
-    items = _items(graph, in_arcs, least_tests, device)
+    pivoted, pivots_end, shares, searched = _items(graph, in_arcs, least_tests, device)
     launch = partial(device.launch, STEM, defines=(*_defines(graph), ("CREDIT_ALL", int(credit_all))))
     sizes = np.uint32(graph.n), np.uint32(hubs), np.uint32(ROW_COUNTERS)
     shared_bytes = 6 * (hubs // 32 + 1) + 4 * ROW_COUNTERS
     rows = graph.offsets, graph.out_neighbours
 
     def pivots(cuts: Array) -> Launch:
-        arguments = (*rows, *sizes, items.pivoted, items.pivots_end, cuts, credits, found)
+        arguments = (*rows, *sizes, pivoted, pivots_end, cuts, credits, found)
         return partial(launch, "credit_pivots", len(cuts) - 1, block, arguments, shared_bytes=shared_bytes)
 
     def searches(part: Array) -> Launch:
         arguments = (*rows, part, np.uint32(len(part)), credits, found)
         return partial(launch, "credit_arcs", _grid(len(part), block, device), block, arguments)
 
-    starts = range(0, len(items.searched), LAUNCH_SEARCHES)
-    return (
-        *(pivots(cuts) for cuts in items.cuts),
-        *(searches(items.searched[start : start + LAUNCH_SEARCHES]) for start in starts),
-    )
+    starts = range(0, len(searched), LAUNCH_SEARCHES)
+    return *map(pivots, shares), *(searches(searched[start : start + LAUNCH_SEARCHES]) for start in starts)
 
 
-def _items(graph: DeviceGraph, in_arcs: InArcs, least_tests: int, device: Device) -> Items:
-    """Leave out in-arcs that nothing lies behind, and sort the others out by the work of their pivots."""
+def _items(
+    graph: DeviceGraph, in_arcs: InArcs, least_tests: int, device: Device
+) -> tuple[Array, Array, tuple[Array, ...], Array]:
+    """Leave out in-arcs that nothing lies behind, and sort the others out by the work of their pivots.
+
+    Returned are in-arcs of pivots with a bitmap, where those of each pivot end, cuts into shares, and the others.
+    """
     xp = device.xp
     degrees = graph.offsets[1:] - graph.offsets[:-1]
     behind = in_arcs.row_ends - in_arcs.places - np.uint32(1)
@@ -170,7 +162,7 @@ def _items(graph: DeviceGraph, in_arcs: InArcs, least_tests: int, device: Device
     pivoted, searched = (
         xp.stack([in_arcs.places[which], in_arcs.row_ends[which]], axis=1) for which in (chosen, others)
     )
-    return Items(pivoted, pivots_end, cuts, searched)
+    return pivoted, pivots_end, cuts, searched
 
 
 def _equal_shares(behind: Array, pivots: Array, degrees: Array, device: Device) -> tuple[Array, ...]:
@@ -192,10 +184,7 @@ def _equal_shares(behind: Array, pivots: Array, degrees: Array, device: Device) 
 
 def _sums(xp: Any, values: Array, begin: Array) -> Array:
     """The sums of the values of each row."""
-    before = xp.zeros(len(values) + 1, xp.uint64)
-    before[1:] = xp.cumsum(values, dtype=xp.uint64)
-    at_rows = before[begin]
-    return at_rows[1:] - at_rows[:-1]
+    return xp.diff(sums_before(values, xp)[begin])
 
 
 def _write_triangles(
@@ -214,17 +203,12 @@ def _write_triangles(
         before = ends[-1:]
 
 
-def _threads(knobs: Knobs) -> int:
-    """Threads of a block: whole warps."""
-    return min(MOST_THREADS, -(-int(knobs["block"]) // WARP) * WARP)
-
-
 def _grid(items: int, block: int, device: Device) -> int:
-    return min(-(-items * LANES // block), SEARCH_BLOCKS_PER_SM * device.sms)
+    return grid_for(items * LANES, block, SEARCH_BLOCKS_PER_SM, device)
 
 
 def _defines(graph: DeviceGraph) -> tuple[tuple[str, int], ...]:
-    return offset_bits(graph), ("LANES", LANES)
+    return offset_bits(graph.offsets), ("LANES", LANES)
 
 
 def edge_support_bytes(shape: Shape, knobs: Knobs) -> int:
@@ -232,8 +216,8 @@ def edge_support_bytes(shape: Shape, knobs: Knobs) -> int:
 
 
 def triangles_bytes(shape: Shape, knobs: Knobs) -> int:
-    return PREPARING_BYTES * shape.m + (PREPARING_VERTEX_BYTES + 8) * shape.n
+    return edge_support_bytes(shape, knobs) + 8 * shape.n
 
 
 def listing_bytes(shape: Shape, knobs: Knobs) -> int:
-    return PREPARING_BYTES * shape.m + PREPARING_VERTEX_BYTES * shape.n + 16 * min(shape.m, LAUNCH_WRITES)
+    return edge_support_bytes(shape, knobs) + 16 * min(shape.m, LAUNCH_WRITES)

@@ -109,33 +109,6 @@ def prepare(triple: Triple, knobs: Knobs, share: int, shares: int, device: Devic
 
 
 @dataclass(frozen=True, slots=True)
-class _Items:
-    """Memory of what is near: 16-bit ids of block ik, items by group, and what the kernels tell each other."""
-
-    ids: Array
-    items: Array
-    group_ends: Array
-    block_firsts: Array
-    counters: Array
-    group_items: Array
-    told: Array
-
-    @classmethod
-    def of(cls, triple: Triple, near: Near, launches: int, xp: Any) -> _Items:
-        groups = near.groups
-        counters = xp.empty(groups + TOLD_WORDS + launches, xp.uint32)
-        return cls(
-            ids=xp.empty(IDS_PER_LOAD * _id_loads(triple.ik.rows, triple.ik.m), xp.uint16),
-            items=xp.empty((triple.ij.m, 4), xp.uint32),
-            group_ends=xp.empty(groups, xp.uint32),
-            block_firsts=xp.empty(ITEM_BLOCKS * groups if near.has_few_groups else 0, xp.uint32),
-            counters=counters,
-            group_items=counters[:groups],
-            told=counters[groups:],
-        )
-
-
-@dataclass(frozen=True, slots=True)
 class _Task:
     """A share of a triple, what of it is near, into how many launches counting is cut, and what they add to."""
 
@@ -153,32 +126,36 @@ class _Task:
         """List the rows; then what is near, and what is not."""
         near, pivots_cut = self.near, self.near.pivots if self.near.covered < self.near.columns else 0
         rows = ListedRows.of(self.arrays, self.share, self.shares, MOST_SMALL, self.cut_into, self.device)
-        far_ends = self.device.xp.empty(pivots_cut, self.arrays.offsets.dtype)
+        far_ends = self.device.xp.empty(pivots_cut, self.arrays.ij_offsets.dtype)
         by_tables = self._by_tables(rows, far_ends) if near.pivots > 0 else ()
         return *rows.first, *by_tables, *(() if near.is_all else self._by_rows(rows, far_ends))
 
     def _by_tables(self, rows: ListedRows, far_ends: Array) -> tuple[Launch, ...]:
         """Items by group, then the groups."""
-        near, made = self.near, _Items.of(self.triple, self.near, self.cut_into, self.device.xp)
-        arrays, sizes = self.arrays.arguments, (np.uint32(near.rows), np.uint32(near.columns))
+        near, xp, sizes = self.near, self.device.xp, (np.uint32(self.near.rows), np.uint32(self.near.columns))
+        ids = xp.empty(IDS_PER_LOAD * _id_loads(self.triple.ik.rows, self.triple.ik.m), xp.uint16)  # of block ik
+        items, group_ends = xp.empty((self.triple.ij.m, 4), xp.uint32), xp.empty(near.groups, xp.uint32)
+        block_firsts = xp.empty(ITEM_BLOCKS * near.groups if near.has_few_groups else 0, xp.uint32)
+        counters = xp.empty(near.groups + TOLD_WORDS + self.cut_into, xp.uint32)
+        group_items, told = counters[: near.groups], counters[near.groups :]  # what the kernels tell each other
         is_diagonal = np.uint32(self.triple.ij.heads is self.triple.ik.heads)
         counting = (*near.arguments, np.uint32(near.groups), is_diagonal, np.uint32(near.has_few_groups))
-        listed, by_group = replace(rows, launches=1).arguments(0), (made.group_items, made.block_firsts, made.told)
-        measured = (*arrays, *listed, *sizes, *counting, far_ends, made.ids, *by_group)
-        reserved = (np.uint32(near.groups), made.group_items, made.group_ends, made.told)
-        placed = (*arrays[:4], *listed, *counting, *by_group, made.items)
-        counted = (*arrays[4:], *sizes, *near.arguments, far_ends, made.ids, made.items, made.group_ends, made.told)
+        listed, by_group = replace(rows, launches=1).arguments(0), (group_items, block_firsts, told)
+        measured = (*self.arrays, *listed, *sizes, *counting, far_ends, ids, *by_group)
+        reserved = (np.uint32(near.groups), group_items, group_ends, told)
+        placed = (*self.arrays[:4], *listed, *counting, *by_group, items)
+        counted = (*self.arrays[4:], *sizes, *near.arguments, far_ends, ids, items, group_ends, told)
         block, reserving = _threads(self.knobs, ITEM_BLOCK), _threads(self.knobs, RESERVING_BLOCK)
         grid = min(ITEM_BLOCKS, -(-max(len(rows.places) * ROW_LANES, near.pivots) // block))  # rows of ij, then of jk
         item_bytes = 4 * near.groups if near.has_few_groups else 0
         launch = partial(self._launch, TABLES_STEM)
 
         def count(part: int) -> Launch:
-            numbers = np.uint32(part), np.uint32(self.cut_into), made.told[TOLD_WORDS + part :]
+            numbers = np.uint32(part), np.uint32(self.cut_into), told[TOLD_WORDS + part :]
             return launch("count_groups", *self._table_grid, (*counted, *numbers, self.found), near.table_bytes)
 
         return (
-            partial(made.counters.fill, 0),
+            partial(counters.fill, 0),
             launch("measure_rows", grid, block, measured, item_bytes),
             launch("reserve_items", -(-near.groups // reserving), reserving, reserved),
             launch("place_items", grid, block, placed, item_bytes),
@@ -201,7 +178,7 @@ class _Task:
         small_grid = self.device.sms * max(1, THREADS_PER_SM // small)
         launches: list[Launch] = []
         for part in range(rows.launches):
-            arguments = (*self.arrays.arguments, *rows.arguments(part), *self.near.arguments, far_ends)
+            arguments = (*self.arrays, *rows.arguments(part), *self.near.arguments, far_ends)
             large_arguments = (*arguments, np.uint32(MOST_HEADS), self.found)
             launches += [
                 self._launch(ROWS_STEM, "count_large_rows", large_grid, large, large_arguments, slots_bytes),
@@ -213,7 +190,7 @@ class _Task:
         self, stem: str, kernel: str, grid: int, block: int, arguments: tuple[Any, ...], shared_bytes: int = 0
     ) -> Launch:
         settings = ("BLOCK", block) if stem == ROWS_STEM else ("LONG_ITEM", int(self.knobs["long_item"]))
-        defines, launch = (settings, offset_bits(self.arrays)), self.device.launch
+        defines, launch = (settings, offset_bits(self.arrays.ij_offsets)), self.device.launch
         return partial(launch, stem, kernel, grid, block, arguments, shared_bytes=shared_bytes, defines=defines)
 
 

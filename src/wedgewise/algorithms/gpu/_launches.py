@@ -1,23 +1,33 @@
-"""What the host code of GPU algorithms shares: blocks of whole warps, and launches of bounded work."""
+"""What the host code of GPU algorithms shares: blocks of whole warps, grids, and launches of bounded work."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from itertools import pairwise
-from typing import Protocol
+from collections.abc import Callable, Iterator
+from functools import wraps
+from typing import Any
+
+import numpy as np
 
 from wedgewise.algorithms._contract import DeviceWork, Knobs, Launch
 from wedgewise.machine.gpu import Array, Device
+from wedgewise.stages import DeviceGraph
 
 WARP, MOST_THREADS = 32, 1024
 THREADS_PER_SM = 2048
 
 
-class HasOffsets(Protocol):
-    """A graph, or blocks of one."""
+def counting(
+    launches: Callable[[DeviceGraph, Knobs, Device, Array], Iterator[Launch]],
+) -> Callable[[DeviceGraph, Knobs, Device], DeviceWork]:
+    """Prepare a count by launches that add to the array `found`; a graph without arcs needs none."""
 
-    @property
-    def offsets(self) -> Array: ...
+    @wraps(launches)
+    def prepare(graph: DeviceGraph, knobs: Knobs, device: Device) -> DeviceWork:
+        found = device.xp.zeros(2, device.xp.uint64)
+        made = tuple(launches(graph, knobs, device, found)) if graph.m > 0 else ()
+        return DeviceWork.at_once(made, found)
+
+    return prepare
 
 
 def whole_warps(knobs: Knobs) -> int:
@@ -25,14 +35,31 @@ def whole_warps(knobs: Knobs) -> int:
     return min(int(knobs["block"]) // WARP * WARP, MOST_THREADS)
 
 
-def offset_bits(graph: HasOffsets) -> tuple[str, int]:
+def rounded_up_to_warps(threads: int, most: int = MOST_THREADS) -> int:
+    """So many threads of a block or a few more: whole warps."""
+    return min(most, -(-threads // WARP) * WARP)
+
+
+def offset_bits(offsets: Array) -> tuple[str, int]:
     """The define that says how wide offsets are."""
-    return "OFFSET_BITS", 8 * int(graph.offsets.dtype.itemsize)
+    return "OFFSET_BITS", 8 * int(offsets.dtype.itemsize)
+
+
+def grid_for(threads: int, block: int, most_per_sm: int, device: Device) -> int:
+    """Blocks for so many threads; where that is too many for each multiprocessor, they go around."""
+    return min(-(-threads // block), most_per_sm * device.sms)
 
 
 def blocks_at_once(block: int, shared_bytes: int, device: Device) -> int:
     """How many blocks of so many threads, and of so much shared memory each, run at the same time."""
     return device.sms * max(1, min(THREADS_PER_SM // block, device.shared_bytes // shared_bytes))
+
+
+def sums_before(counts: Array, xp: Any, dtype: Any = np.uint64) -> Array:
+    """The sum of what comes before each entry, and at the end that of all."""
+    before = xp.zeros(len(counts) + 1, dtype)
+    xp.cumsum(counts, dtype=dtype, out=before[1:])
+    return before
 
 
 def work_cuts(work: Array, most_work: int, device: Device) -> list[int]:
@@ -50,8 +77,3 @@ def work_cuts(work: Array, most_work: int, device: Device) -> list[int]:
 def work_bounds(work: Array, most_work: int, device: Device) -> list[int]:
     """Where launches begin and end among the entries of `work`, so that each has about `most_work`."""
     return sorted({0, *work_cuts(work, most_work, device), len(work)})
-
-
-def count_ranges(bounds: Sequence[int], count: Callable[[int, int], Launch], found: Array) -> DeviceWork:
-    """A launch for each range between two bounds, one after the other."""
-    return DeviceWork.at_once((count(begin, end) for begin, end in pairwise(bounds)), found)

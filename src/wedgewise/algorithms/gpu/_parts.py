@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from wedgewise.algorithms.gpu._launches import WARP, offset_bits, work_bounds
+from wedgewise.algorithms.gpu._launches import WARP, grid_for, offset_bits, work_bounds
 from wedgewise.machine.gpu import Array, Device
 from wedgewise.stages import DeviceGraph
 
@@ -32,12 +32,12 @@ class Parts:
 
 
 def parts_of(graph: DeviceGraph, device: Device) -> Parts:
-    """The rows that can begin a triangle, by descending length, so that the longest are not the last to end."""
+    """The rows of a graph with arcs that can begin a triangle, the longest first, so that they are not last to end."""
     xp = device.xp
     degrees = xp.diff(graph.offsets).astype(xp.uint32)
     vertices = xp.flatnonzero(degrees >= LEAST_ARCS).astype(xp.uint32)
     vertices = vertices[xp.argsort(~degrees[vertices])]
-    longest = int(degrees.max()) if len(vertices) else 0
+    longest = int(degrees.max())
     firsts = xp.zeros(len(vertices), xp.uint32)
     if longest > PART_ARCS:
         counts = (degrees[vertices].astype(xp.uint64) + np.uint64(PART_ARCS - 1)) // np.uint64(PART_ARCS)
@@ -52,13 +52,13 @@ def parts_of(graph: DeviceGraph, device: Device) -> Parts:
 def launch_bounds(parts: Parts, graph: DeviceGraph, launch_tests: int, device: Device) -> list[int]:
     """Where launches begin and end among the parts, so that each has about so many tests; measured if it must be."""
     count = len(parts.vertices)
-    if graph.m * parts.longest_row + PART_COST * count <= launch_tests:
-        return [0, count]
+    if count == 0 or graph.m * parts.longest_row + PART_COST * count <= launch_tests:
+        return sorted({0, count})
     xp = device.xp
     work = xp.full(count, PART_COST, xp.uint64)
-    grid = min(-(-count * WARP // BLOCK), BLOCKS_PER_SM * device.sms)
+    grid = grid_for(WARP * count, BLOCK, BLOCKS_PER_SM, device)
     arguments = (graph.offsets, graph.out_neighbours, *parts.arguments, np.uint64(count), work)
-    device.launch("parts", "measure_parts", grid, BLOCK, arguments, defines=(offset_bits(graph),))
+    device.launch("parts", "measure_parts", grid, BLOCK, arguments, defines=(offset_bits(graph.offsets),))
     return work_bounds(work, launch_tests, device)
 
 

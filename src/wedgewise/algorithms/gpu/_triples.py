@@ -8,16 +8,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import partial
 from math import ceil
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from wedgewise.algorithms._contract import Launch
-from wedgewise.algorithms.gpu._launches import offset_bits
+from wedgewise.algorithms.gpu._launches import grid_for, offset_bits
 from wedgewise.machine.gpu import Array, Device
 from wedgewise.stages.blocks import Triple
 
-STEM = "triple_rows"
 WIDE_FROM = 1 << 31  # arcs of a block: a stride behind the last of fewer stays within 32 bits
 LISTING_BLOCK, LISTING_BLOCKS_PER_SM = 256, 8
 CLASSES = 2
@@ -25,9 +24,8 @@ LONGEST_ROW = (1 << 31) - 1
 ID_BYTES = 4
 
 
-@dataclass(frozen=True, slots=True)
-class TripleArrays:
-    """The blocks of a triple as kernels take them; offsets have one width, that of the widest."""
+class TripleArrays(NamedTuple):
+    """Offsets and heads of the blocks ij, ik and jk as kernels take them; offsets have the width of the widest."""
 
     ij_offsets: Array
     ij_heads: Array
@@ -48,16 +46,6 @@ class TripleArrays:
         """Launches of a share, of about `most` each."""
         arcs = len(self.ij_heads), len(self.ik_heads), len(self.jk_heads)
         return launches_of(len(self.ij_offsets) - 1, len(self.jk_offsets) - 1, arcs, most * shares)
-
-    @property
-    def offsets(self) -> Array:
-        """Some of the offsets, which all have the same width."""
-        return self.ij_offsets
-
-    @property
-    def arguments(self) -> tuple[Array, ...]:
-        """Offsets and heads of the blocks ij, ik and jk."""
-        return self.ij_offsets, self.ij_heads, self.ik_offsets, self.ik_heads, self.jk_offsets, self.jk_heads
 
 
 def widening_bytes(rows_i: int, rows_j: int, *arcs: int) -> int:
@@ -92,13 +80,13 @@ class ListedRows:
 
         The launches that clear the counters and list the rows come before all others.
         """
-        xp, count = device.xp, rows_in_share(len(arrays.offsets) - 1, share, shares)
+        xp, count = device.xp, rows_in_share(len(arrays.ij_offsets) - 1, share, shares)
         places, counters = xp.empty(count, xp.uint32), xp.empty(CLASSES * (1 + launches), xp.uint32)
         numbers = map(np.uint32, (share, shares, count, *most))
         arguments = (arrays.ij_offsets, arrays.ik_offsets, *numbers, places, counters)
-        grid = min(-(-count // LISTING_BLOCK), LISTING_BLOCKS_PER_SM * device.sms)
-        listing = partial(device.launch, STEM, "list_rows", grid, LISTING_BLOCK, arguments)
-        first = partial(counters.fill, 0), partial(listing, defines=(offset_bits(arrays),))
+        grid = grid_for(count, LISTING_BLOCK, LISTING_BLOCKS_PER_SM, device)
+        listing = partial(device.launch, "triple_rows", "list_rows", grid, LISTING_BLOCK, arguments)
+        first = partial(counters.fill, 0), partial(listing, defines=(offset_bits(arrays.ij_offsets),))
         return cls(first, places, counters, launches)
 
     def arguments(self, launch: int) -> tuple[Any, ...]:

@@ -7,6 +7,7 @@ Memory beyond the blocks: 4 bytes per row of part i; for maps in global memory a
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 
@@ -101,44 +102,35 @@ def prepare_triple(triple: Triple, knobs: Knobs, share: int, shares: int, device
     launches = arrays.launches(shares, LAUNCH_ESTIMATE)
     if not takes_map(triple, knobs):
         return DeviceWork.at_once(_merges(arrays, knobs, share, shares, launches, found, device), found)
-    layout = Layout.of(triple.jk.columns, arrays.offsets.dtype.itemsize, knobs, device)
+    layout = Layout.of(triple.jk.columns, arrays.ij_offsets.dtype.itemsize, knobs, device)
     listed = ListedRows.of(arrays, share, shares, layout.most_of_warp, launches, device)
-    return DeviceWork.at_once((*listed.first, *_look_ups(arrays, listed, layout, found, device)), found)
+    return DeviceWork.at_once(_look_ups(arrays, listed, layout, found, device), found)
 
 
 def _merges(
     arrays: TripleArrays, knobs: Knobs, share: int, shares: int, launches: int, found: Array, device: Device
-) -> list[Launch]:
+) -> Iterator[Launch]:
     """Chunks of consecutive arcs, a warp each, dealt to the launches in turn."""
     arcs, block = len(arrays.ij_heads), whole_warps(knobs)
     warps = -(-arcs // (CHUNK_ARCS * launches))
-    sizes = (np.uint32(len(arrays.offsets) - 1), np.uint64(arcs), np.uint32(CHUNK_ARCS))
-    chosen = (np.uint32(share), np.uint32(shares))
-    launch = partial(device.launch, STEM, "merge_arcs", -(-warps * WARP // block), block)
-    return [
-        partial(
-            launch,
-            (*arrays.arguments, *sizes, *chosen, np.uint32(number), np.uint32(launches), found),
-            defines=(offset_bits(arrays),),
-        )
-        for number in range(launches)
-    ]
+    sizes = (np.uint32(len(arrays.ij_offsets) - 1), np.uint64(arcs), np.uint32(CHUNK_ARCS))
+    launch = partial(device.launch, STEM, "merge_arcs", defines=(offset_bits(arrays.ij_offsets),))
+    for number in range(launches):
+        numbers = map(np.uint32, (share, shares, number, launches))
+        yield partial(launch, -(-warps * WARP // block), block, (*arrays, *sizes, *numbers, found))
 
 
-def _look_ups(arrays: TripleArrays, listed: ListedRows, layout: Layout, found: Array, device: Device) -> list[Launch]:
-    """As many blocks as run at once, which take rows in turn."""
+def _look_ups(
+    arrays: TripleArrays, listed: ListedRows, layout: Layout, found: Array, device: Device
+) -> Iterator[Launch]:
+    """List the rows; as many blocks as run at once take them in turn."""
+    yield from listed.first
     blocks = min(layout.blocks_on(device), len(listed.places))
     maps = (np.uint32(layout.words), np.uint32(layout.shared_maps), layout.take_maps(blocks, device))
-    launch = partial(device.launch, STEM, "look_up_arcs", blocks, layout.block)
-    return [
-        partial(
-            launch,
-            (*arrays.arguments, *listed.arguments(number), *maps, found),
-            shared_bytes=layout.shared_bytes,
-            defines=(offset_bits(arrays), ("SHARED_MAPS", int(layout.shared_maps > 0))),
-        )
-        for number in range(listed.launches)
-    ]
+    defines = (offset_bits(arrays.ij_offsets), ("SHARED_MAPS", int(layout.shared_maps > 0)))
+    launch = partial(device.launch, STEM, "look_up_arcs", shared_bytes=layout.shared_bytes, defines=defines)
+    for number in range(listed.launches):
+        yield partial(launch, blocks, layout.block, (*arrays, *listed.arguments(number), *maps, found))
 
 
 def triple_bytes(shape: TripleShape, knobs: Knobs) -> int:

@@ -9,17 +9,19 @@ bitmaps at most what the knob says, unless one block needs more.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
+from itertools import pairwise
 
 import numpy as np
 
-from wedgewise.algorithms._contract import Algorithm, DeviceAnswer, DeviceWork, Knob, Knobs, Launch, Shape
+from wedgewise.algorithms._contract import Algorithm, DeviceAnswer, Knob, Knobs, Launch, Shape
 from wedgewise.algorithms.gpu._launches import (
     THREADS_PER_SM,
     WARP,
     blocks_at_once,
-    count_ranges,
+    counting,
     offset_bits,
     whole_warps,
 )
@@ -27,7 +29,6 @@ from wedgewise.algorithms.gpu._parts import bytes_of_parts, launch_bounds, parts
 from wedgewise.machine.gpu import Array, Device
 from wedgewise.stages import DeviceGraph
 
-STEM = "bisson"
 LAUNCH_TESTS = 1 << 32  # about 50 ms on an H200
 BLOCK_DEGREE, WARP_DEGREE = 38.0, 3.8  # the paper's average degrees: above the first, from the second on
 UNITS = ("auto", "block", "warp", "thread")
@@ -92,27 +93,23 @@ def _warps_of_block(bitmap_bytes: int, most_warps: int, device: Device) -> int:
     return max(range(1, most_warps + 1), key=at_once)
 
 
-def prepare(graph: DeviceGraph, knobs: Knobs, device: Device) -> DeviceWork:
+@counting
+def prepare(graph: DeviceGraph, knobs: Knobs, device: Device, found: Array) -> Iterator[Launch]:
     """Number the bits, list the vertices, take memory for bitmaps; count one range of vertices after the other."""
-    xp, found = device.xp, device.xp.zeros(2, device.xp.uint64)
     parts = parts_of(graph, device)
-    if len(parts.vertices) == 0:
-        return DeviceWork.at_once((), found)
     bit_count, bits = _compacted(graph, device) if knobs["compaction"] == "on" else (graph.n, graph.out_neighbours)
     layout = Layout.of(unit_for(graph.n, graph.m, knobs), bit_count, knobs, device)
     most_blocks = min(layout.blocks(device, MIB * int(knobs["bitmap_mib"])), -(-len(parts.vertices) // layout.teams))
-    bitmaps = xp.zeros(1 if layout.is_shared else most_blocks * layout.teams * layout.words, xp.uint32)
+    words = 1 if layout.is_shared else most_blocks * layout.teams * layout.words
+    bitmaps = device.xp.zeros(words, device.xp.uint32)
     arguments = (graph.offsets, graph.out_neighbours, bits, *parts.arguments, np.uint32(layout.words), bitmaps)
-    defines = (offset_bits(graph), ("SHARED_BITMAPS", int(layout.is_shared)))
-
-    def count(begin: int, end: int) -> Launch:
+    defines = (offset_bits(graph.offsets), ("SHARED_BITMAPS", int(layout.is_shared)))
+    shared_bytes = layout.bitmap_bytes if layout.is_shared else 0
+    launch = partial(device.launch, "bisson", f"count_by_{layout.unit}", shared_bytes=shared_bytes, defines=defines)
+    for begin, end in pairwise(launch_bounds(parts, graph, LAUNCH_TESTS, device)):
         span = (np.uint64(begin), np.uint64(end), found)
         grid = min(most_blocks, -(-(end - begin) // layout.teams))
-        launch = partial(device.launch, STEM, f"count_by_{layout.unit}", grid, layout.block, (*arguments, *span))
-        return partial(launch, shared_bytes=layout.bitmap_bytes if layout.is_shared else 0, defines=defines)
-
-    bounds = launch_bounds(parts, graph, LAUNCH_TESTS, device)
-    return count_ranges(bounds, count, found)
+        yield partial(launch, grid, layout.block, (*arguments, *span))
 
 
 def _compacted(graph: DeviceGraph, device: Device) -> tuple[int, Array]:

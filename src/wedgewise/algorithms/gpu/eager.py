@@ -15,11 +15,11 @@ from wedgewise.algorithms._contract import Algorithm, DeviceTrussAnswer, FoundTr
 from wedgewise.algorithms._truss import LEAST_K, rounds
 from wedgewise.algorithms.cpu.eager import GRANULARITY, ORDERS, PAPER
 from wedgewise.algorithms.gpu._arcs import arc_bounds, tails_of
+from wedgewise.algorithms.gpu._launches import WARP, grid_for, offset_bits
 from wedgewise.machine.gpu import Array, Device
 from wedgewise.stages import DeviceGraph
 
-STEM = "eager"
-BLOCK, WARP = 128, 32
+BLOCK = 128
 BLOCKS_PER_SM = 64
 LAUNCH_STEPS = 1 << 32  # of merges, taken in well under 250 ms on an H200 by fine launches
 MOST_SUPPORT = 2**32 - 1  # more than any arc has
@@ -83,11 +83,10 @@ class EagerDeviceRows:
         return sorted({0, *inner, graph.n if is_coarse else graph.m + graph.n})
 
     def _launch(self, kernel: str, grid: int, arguments: tuple[Any, ...]) -> None:
-        defines = (("OFFSET_BITS", 8 * self._begins.dtype.itemsize),)
-        self._device.launch(STEM, kernel, grid, self._block, arguments, defines=defines)
+        self._device.launch("eager", kernel, grid, self._block, arguments, defines=(offset_bits(self._begins),))
 
     def _grid(self, threads: int) -> int:
-        return min(-(-threads // self._block), BLOCKS_PER_SM * self._device.sms)
+        return grid_for(threads, self._block, BLOCKS_PER_SM, self._device)
 
 
 def find_trussness(graph: DeviceGraph, job: TrussJob, device: Device) -> FoundTruss:

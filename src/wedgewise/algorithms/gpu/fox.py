@@ -8,19 +8,25 @@ Memory beyond the oriented graph: 12 bytes per arc, and 336 per chunk of 512 arc
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
 
 import numpy as np
 
-from wedgewise.algorithms._contract import Algorithm, DeviceAnswer, DeviceWork, Knob, Knobs, Launch, Shape
+from wedgewise.algorithms._contract import Algorithm, DeviceAnswer, Knob, Knobs, Launch, Shape
 from wedgewise.algorithms.gpu._arcs import tails_of
-from wedgewise.algorithms.gpu._launches import WARP, offset_bits, whole_warps, work_cuts
+from wedgewise.algorithms.gpu._launches import (
+    WARP,
+    counting,
+    grid_for,
+    offset_bits,
+    sums_before,
+    whole_warps,
+    work_cuts,
+)
 from wedgewise.machine.gpu import Array, Device
 from wedgewise.stages import DeviceGraph
 
-STEM = "fox"
 METHODS = ("auto", "merge", "search")  # numbered as the kernels do
 BINS, KERNELS = 6, ("search_pairs", "merge_pairs")
 BUCKETS = len(KERNELS) * BINS
@@ -31,57 +37,38 @@ BLOCKS_PER_SM = 256  # of a launch; arcs beyond them are taken in turn
 PREPARING_BLOCK, PREPARING_BLOCKS_PER_SM = 256, 16
 
 
-@dataclass(frozen=True, slots=True)
-class Buckets:
-    """The ends of all arcs by bucket; where each bucket's pairs of each chunk start, and their work."""
-
-    pairs: Array
-    starts: Array
-    work: Array
-
-    @classmethod
-    def of(cls, graph: DeviceGraph, knobs: Knobs, device: Device) -> Buckets:
-        xp, chunks = device.xp, -(-graph.m // CHUNK_ARCS)
-        method, share = METHODS.index(str(knobs["method"])), min(int(knobs["share"]), MOST_SHARE)
-        arcs = (graph.offsets, graph.out_neighbours, tails_of(graph, device), np.uint64(graph.m))
-        shared = (*arcs, np.uint32(method), np.uint32(share))
-        grid = min(-(-chunks // (PREPARING_BLOCK // WARP)), PREPARING_BLOCKS_PER_SM * device.sms)
-        launch = partial(device.launch, STEM, defines=(offset_bits(graph),))
-        counts, work = xp.empty(BUCKETS * chunks, xp.uint32), xp.empty(BUCKETS * chunks, xp.uint64)
-        launch("measure_chunks", grid, PREPARING_BLOCK, (*shared, counts, work))
-        starts = xp.zeros(BUCKETS * chunks + 1, xp.uint64)
-        xp.cumsum(counts, dtype=xp.uint64, out=starts[1:])
-        pairs = xp.empty((graph.m, 2), xp.uint32)
-        launch("place_arcs", grid, PREPARING_BLOCK, (*shared, starts, pairs))
-        return cls(pairs, starts, work)
-
-    def stretches(self, device: Device) -> Iterator[tuple[int, int, int]]:
-        """Buckets with the places where a launch begins and ends, about `LAUNCH_WORK` apart."""
-        entries = len(self.work)
-        chunks = entries // BUCKETS
-        borders = sorted({*range(0, entries + 1, chunks), *work_cuts(self.work, LAUNCH_WORK, device)})
-        places = self.starts[device.xp.asarray(borders)].tolist()
-        for border, (begin, end) in zip(borders, pairwise(places), strict=False):
-            if begin < end:
-                yield border // chunks, begin, end
-
-
-def prepare(graph: DeviceGraph, knobs: Knobs, device: Device) -> DeviceWork:
+@counting
+def prepare(graph: DeviceGraph, knobs: Knobs, device: Device, found: Array) -> Iterator[Launch]:
     """Put the arcs into buckets; count one bucket after the other."""
-    found = device.xp.zeros(2, device.xp.uint64)
-    if graph.m == 0:
-        return DeviceWork.at_once((), found)
-    block, buckets = whole_warps(knobs), Buckets.of(graph, knobs, device)
-
-    def count(bucket: int, begin: int, end: int) -> Launch:
-        method, log_threads = divmod(bucket, BINS)
+    xp, chunks, defines = device.xp, -(-graph.m // CHUNK_ARCS), (offset_bits(graph.offsets),)
+    arcs = (graph.offsets, graph.out_neighbours, tails_of(graph, device), np.uint64(graph.m))
+    shared = (*arcs, np.uint32(METHODS.index(str(knobs["method"]))), np.uint32(min(int(knobs["share"]), MOST_SHARE)))
+    grid = grid_for(WARP * chunks, PREPARING_BLOCK, PREPARING_BLOCKS_PER_SM, device)
+    launch, block = partial(device.launch, "fox", defines=defines), whole_warps(knobs)
+    counts, work = xp.empty(BUCKETS * chunks, xp.uint32), xp.empty(BUCKETS * chunks, xp.uint64)
+    launch("measure_chunks", grid, PREPARING_BLOCK, (*shared, counts, work))
+    starts, pairs = sums_before(counts, xp), xp.empty((graph.m, 2), xp.uint32)
+    launch("place_arcs", grid, PREPARING_BLOCK, (*shared, starts, pairs))
+    for bucket, begin, end in _stretches(starts, work, device):
+        kernel, log_threads = divmod(bucket, BINS)
         block_pairs = block // WARP * min(WARP, ROUNDS * WARP >> log_threads)
-        grid = min(-(-(end - begin) // block_pairs), BLOCKS_PER_SM * device.sms)
         stretch = (np.uint32(log_threads), np.uint64(begin), np.uint64(end))
-        arguments = (graph.offsets, graph.out_neighbours, buckets.pairs, *stretch, found)
-        return partial(device.launch, STEM, KERNELS[method], grid, block, arguments, defines=(offset_bits(graph),))
+        arguments = (graph.offsets, graph.out_neighbours, pairs, *stretch, found)
+        blocks = grid_for(end - begin, block_pairs, BLOCKS_PER_SM, device)
+        yield partial(launch, KERNELS[kernel], blocks, block, arguments)
 
-    return DeviceWork.at_once((count(*stretch) for stretch in buckets.stretches(device)), found)
+
+def _stretches(starts: Array, work: Array, device: Device) -> Iterator[tuple[int, int, int]]:
+    """Buckets with the places where a launch begins and ends, about `LAUNCH_WORK` apart.
+
+    ``starts`` is where the pairs of each bucket and chunk start, ``work`` their work.
+    """
+    chunks = len(work) // BUCKETS
+    borders = sorted({*range(0, len(work) + 1, chunks), *work_cuts(work, LAUNCH_WORK, device)})
+    places = starts[device.xp.asarray(borders)].tolist()
+    for border, (begin, end) in zip(borders, pairwise(places), strict=False):
+        if begin < end:
+            yield border // chunks, begin, end
 
 
 def bytes_needed(shape: Shape, knobs: Knobs) -> int:

@@ -7,51 +7,36 @@ Memory beyond the oriented graph: 4 bytes per arc of tails, and 16 per chunk of 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator
 from functools import partial
+from itertools import pairwise
 
 import numpy as np
 
-from wedgewise.algorithms._contract import Algorithm, DeviceAnswer, DeviceWork, Knob, Knobs, Launch, Shape
+from wedgewise.algorithms._contract import Algorithm, DeviceAnswer, Knob, Knobs, Launch, Shape
 from wedgewise.algorithms.gpu._arcs import arc_bounds, measuring_bytes, tails_of
-from wedgewise.algorithms.gpu._launches import WARP, count_ranges, offset_bits, whole_warps
-from wedgewise.machine.gpu import Device
+from wedgewise.algorithms.gpu._launches import WARP, counting, offset_bits, whole_warps
+from wedgewise.machine.gpu import Array, Device
 from wedgewise.stages import DeviceGraph
 
-STEM = "green"
 LAUNCH_STEPS = 1 << 34  # taken in well under 250 ms on an H200; and blocks of a launch stay below 2^31
 
 
-@dataclass(frozen=True, slots=True)
-class Layout:
-    """Threads of a block, threads of an intersection as a power of two, arcs of a block."""
-
-    block: int
-    log_threads: int
-    block_arcs: int
-
-    @classmethod
-    def of(cls, knobs: Knobs) -> Layout:
-        block = whole_warps(knobs)
-        log_threads = min(int(knobs["threads"]), WARP).bit_length() - 1
-        return cls(block, log_threads, max(int(knobs["block_arcs"]), block >> log_threads))
+def log_threads(knobs: Knobs) -> int:
+    """Threads of an intersection, as a power of two."""
+    return min(int(knobs["threads"]), WARP).bit_length() - 1
 
 
-def prepare(graph: DeviceGraph, knobs: Knobs, device: Device) -> DeviceWork:
+@counting
+def prepare(graph: DeviceGraph, knobs: Knobs, device: Device, found: Array) -> Iterator[Launch]:
     """Write the tails; count one range of arcs after the other."""
-    found = device.xp.zeros(2, device.xp.uint64)
-    if graph.m == 0:
-        return DeviceWork.at_once((), found)
-    layout, tails = Layout.of(knobs), tails_of(graph, device)
-    shape = (np.uint32(layout.log_threads), np.uint32(min(layout.block_arcs, (1 << 32) - 1)))
-
-    def count(begin: int, end: int) -> Launch:
+    block, tails, log = whole_warps(knobs), tails_of(graph, device), log_threads(knobs)
+    block_arcs = max(int(knobs["block_arcs"]), block >> log)
+    shape = (np.uint32(log), np.uint32(min(block_arcs, (1 << 32) - 1)))
+    launch = partial(device.launch, "green", "count_arcs", defines=(offset_bits(graph.offsets),))
+    for begin, end in pairwise(arc_bounds(graph, tails, LAUNCH_STEPS, device, merged=True)):
         arcs = (graph.offsets, graph.out_neighbours, tails, *shape, np.uint64(begin), np.uint64(end), found)
-        grid = -(-(end - begin) // layout.block_arcs)
-        return partial(device.launch, STEM, "count_arcs", grid, layout.block, arcs, defines=(offset_bits(graph),))
-
-    bounds = arc_bounds(graph, tails, LAUNCH_STEPS, device, merged=True)
-    return count_ranges(bounds, count, found)
+        yield partial(launch, -(-(end - begin) // block_arcs), block, arcs)
 
 
 def bytes_needed(shape: Shape, knobs: Knobs) -> int:

@@ -7,20 +7,19 @@ Memory beyond the oriented graph: 4 bytes per arc, and 16 per chunk where one la
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from itertools import pairwise
 
 import numpy as np
 
-from wedgewise.algorithms._contract import Algorithm, Cost, DeviceAnswer, DeviceWork, Knob, Knobs, Launch, Shape
+from wedgewise.algorithms._contract import Algorithm, Cost, DeviceAnswer, Knob, Knobs, Launch, Shape
 from wedgewise.algorithms.gpu._arcs import tails_of
-from wedgewise.algorithms.gpu._launches import count_ranges, offset_bits, whole_warps, work_bounds
-from wedgewise.machine.gpu import Device
+from wedgewise.algorithms.gpu._launches import counting, offset_bits, whole_warps, work_bounds
+from wedgewise.machine.gpu import Array, Device
 from wedgewise.stages import DeviceGraph
 
-STEM = "grouptc"
 LAUNCH_KEYS = 1 << 33  # about 50 ms on an H200
 KEYS_PER_CHUNK = 128  # what a chunk costs before its first key
 SEARCH_BYTES, ID_BYTES = 32, 4
@@ -55,13 +54,11 @@ def _chunk_arcs(knobs: Knobs) -> int:
     return min(int(knobs["chunk"]), MOST_ARCS)
 
 
-def prepare(graph: DeviceGraph, knobs: Knobs, device: Device) -> DeviceWork:
-    """Write the tails; count one range of chunks after the other."""
-    found = device.xp.zeros(2, device.xp.uint64)
-    if graph.m == 0:
-        return DeviceWork.at_once((), found)
-    layout = Layout.of(knobs, device)
-    launch = partial(device.launch, STEM, defines=(offset_bits(graph),))
+@counting
+def prepare(graph: DeviceGraph, knobs: Knobs, device: Device, found: Array) -> Iterator[Launch]:
+    """Write the tails; count one range of chunks after the other, which are measured if it must be."""
+    xp, layout = device.xp, Layout.of(knobs, device)
+    launch = partial(device.launch, "grouptc", defines=(offset_bits(graph.offsets),))
     arcs = (
         graph.offsets,
         graph.out_neighbours,
@@ -70,27 +67,17 @@ def prepare(graph: DeviceGraph, knobs: Knobs, device: Device) -> DeviceWork:
         np.uint32(layout.chunk_arcs),
         np.uint32(layout.swap_factor),
     )
-
-    def count(begin: int, end: int) -> Launch:
-        arguments = (*arcs, np.uint32(layout.cached), np.uint64(begin), found)
-        return partial(launch, "count_chunks", end - begin, layout.block, arguments, shared_bytes=layout.shared_bytes)
-
     chunks = -(-graph.m // layout.chunk_arcs)
+    bounds = [0, chunks]
     most_keys = max(1, layout.swap_factor) * graph.wedges  # an arc has at most so many keys for each id behind it
-    if most_keys + KEYS_PER_CHUNK * chunks <= LAUNCH_KEYS:
-        bounds = [0, chunks]
-    else:
-        bounds = _measured_bounds(chunks, arcs, device, launch)
-    return count_ranges(bounds, count, found)
-
-
-def _measured_bounds(chunks: int, arcs: tuple[Any, ...], device: Device, launch: Callable[..., None]) -> list[int]:
-    """Cut the chunks into ranges of about `LAUNCH_KEYS` each."""
-    xp = device.xp
-    work = xp.full(chunks, KEYS_PER_CHUNK, xp.uint64)
-    grid = min(chunks, PREPARING_BLOCKS_PER_SM * device.sms)
-    launch("measure_chunks", grid, PREPARING_BLOCK, (*arcs, np.uint64(chunks), work))
-    return work_bounds(work, LAUNCH_KEYS, device)
+    if most_keys + KEYS_PER_CHUNK * chunks > LAUNCH_KEYS:
+        work = xp.full(chunks, KEYS_PER_CHUNK, xp.uint64)
+        grid = min(chunks, PREPARING_BLOCKS_PER_SM * device.sms)
+        launch("measure_chunks", grid, PREPARING_BLOCK, (*arcs, np.uint64(chunks), work))
+        bounds = work_bounds(work, LAUNCH_KEYS, device)
+    for begin, end in pairwise(bounds):
+        arguments = (*arcs, np.uint32(layout.cached), np.uint64(begin), found)
+        yield partial(launch, "count_chunks", end - begin, layout.block, arguments, shared_bytes=layout.shared_bytes)
 
 
 def bytes_needed(shape: Shape, knobs: Knobs) -> int:

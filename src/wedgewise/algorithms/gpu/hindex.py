@@ -7,27 +7,28 @@ Memory beyond the oriented graph: 4 bytes per arc, and 1 GiB at most for tables,
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
+from itertools import pairwise
 from math import isqrt
 
 import numpy as np
 
-from wedgewise.algorithms._contract import Algorithm, DeviceAnswer, DeviceWork, Knob, Knobs, Launch, Shape
+from wedgewise.algorithms._contract import Algorithm, DeviceAnswer, Knob, Knobs, Launch, Shape
 from wedgewise.algorithms.gpu._arcs import arc_bounds, measuring_bytes, tails_of
 from wedgewise.algorithms.gpu._launches import (
     MOST_THREADS,
     THREADS_PER_SM,
     WARP,
     blocks_at_once,
-    count_ranges,
+    counting,
     offset_bits,
     whole_warps,
 )
-from wedgewise.machine.gpu import Device
+from wedgewise.machine.gpu import Array, Device
 from wedgewise.stages import DeviceGraph
 
-STEM = "hindex"
 LAUNCH_IDS = 1 << 33  # of the rows of a launch's arcs: about 100 ms on an H200, and fewer than 2^31 arcs
 MOST_SMS, MOST_BUCKETS = 256, 1024
 ARCS_AT_ONCE = {"warp": 8, "block": 1}  # of a warp, or of a block
@@ -42,10 +43,11 @@ def _buckets(knobs: Knobs) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """The knobs as far as device and graph allow."""
+    """The knobs as far as device and graph allow; ``teams`` is how many tables a block has."""
 
     unit: str
     block: int
+    teams: int
     buckets: int
     cached: int
     capacity: int
@@ -58,12 +60,7 @@ class Layout:
         unit, room = str(knobs["unit"]), (device.shared_bytes - STATIC_SHARED_BYTES) // (ID_BYTES * buckets)
         block = whole_warps(knobs) if unit == "block" else min(whole_warps(knobs), WARP * room)
         teams = 1 if unit == "block" else block // WARP
-        return cls(unit, block, buckets, min(int(knobs["cached"]), capacity, room // teams - 1), capacity)
-
-    @property
-    def teams(self) -> int:
-        """Tables of a block."""
-        return 1 if self.unit == "block" else self.block // WARP
+        return cls(unit, block, teams, buckets, min(int(knobs["cached"]), capacity, room // teams - 1), capacity)
 
     @property
     def shared_bytes(self) -> int:
@@ -80,25 +77,20 @@ class Layout:
         return max(1, min(running, TABLES_BYTES // (ID_BYTES * max(1, self.places))))
 
 
-def prepare(graph: DeviceGraph, knobs: Knobs, device: Device) -> DeviceWork:
+@counting
+def prepare(graph: DeviceGraph, knobs: Knobs, device: Device, found: Array) -> Iterator[Launch]:
     """Write the tails, take memory for the tables; count one range of arcs after the other."""
-    xp, found = device.xp, device.xp.zeros(2, device.xp.uint64)
-    if graph.m == 0:
-        return DeviceWork.at_once((), found)
+    xp = device.xp
     layout = Layout.of(knobs, int(xp.diff(graph.offsets).max()), device)
     tails, grid = tails_of(graph, device), layout.blocks(device)
     sizes = (np.uint32(size) for size in (layout.buckets, layout.cached, layout.capacity))
     places = xp.empty(max(1, grid * layout.places), xp.uint32)
     arguments = (graph.offsets, graph.out_neighbours, tails, *sizes, places)
-
-    def count(begin: int, end: int) -> Launch:
+    launch = partial(device.launch, "hindex", f"count_by_{layout.unit}", shared_bytes=layout.shared_bytes)
+    for begin, end in pairwise(arc_bounds(graph, tails, LAUNCH_IDS, device, merged=True)):
         span = (np.uint64(begin), np.uint32(end - begin), found)
         blocks = min(grid, -(-(end - begin) // (layout.teams * ARCS_AT_ONCE[layout.unit])))
-        launch = partial(device.launch, STEM, f"count_by_{layout.unit}", blocks, layout.block, (*arguments, *span))
-        return partial(launch, shared_bytes=layout.shared_bytes, defines=(offset_bits(graph),))
-
-    bounds = arc_bounds(graph, tails, LAUNCH_IDS, device, merged=True)
-    return count_ranges(bounds, count, found)
+        yield partial(launch, blocks, layout.block, (*arguments, *span), defines=(offset_bits(graph.offsets),))
 
 
 def bytes_needed(shape: Shape, knobs: Knobs) -> int:

@@ -31,7 +31,13 @@ from wedgewise.algorithms._contract import (
 from wedgewise.algorithms.gpu import _keystone_answers as answers
 from wedgewise.algorithms.gpu import _keystone_triples as triples
 from wedgewise.algorithms.gpu._arcs import tails_of
-from wedgewise.algorithms.gpu._launches import offset_bits
+from wedgewise.algorithms.gpu._launches import (
+    THREADS_PER_SM,
+    grid_for,
+    offset_bits,
+    rounded_up_to_warps,
+    sums_before,
+)
 from wedgewise.errors import PreconditionError
 from wedgewise.machine.gpu import Array, Device
 from wedgewise.stages import DeviceGraph
@@ -46,7 +52,7 @@ MANY_ARCS = 1 << 21  # from here on, large tables pay
 MOST_ARCS = 1 << 32
 PREPARING_BLOCK = 256
 PREPARING_BLOCKS_PER_SM = 16
-THREADS_PER_SM, BLOCKS_PER_SM = 2048, 32
+BLOCKS_PER_SM = 32
 RESERVED_SHARED_BYTES = 1024  # of every block, by the system
 FAR_BLOCK, LARGE_FAR_BLOCK = 64, 128  # threads that share a bitmap
 VERY_MANY_ARCS = 1 << 25  # from here on, pivots keep the larger block busy
@@ -97,11 +103,12 @@ def prepare(graph: DeviceGraph, knobs: Knobs, device: Device) -> DeviceWork:
 
 @dataclass(frozen=True, slots=True)
 class Split:
-    """Rows cut at the hubs: where hubs begin, how many loads come before each row's, and their 16-bit ids."""
+    """Rows cut at the hubs: how many loads come before each row's, and their 16-bit ids.
 
-    tails: Array
-    near_begin: Array
-    hubs_begin: Array
+    Every kernel over arcs begins with `arguments`: the graph, where hubs begin in rows, those loads, and the hubs.
+    """
+
+    arguments: tuple[Any, ...]
     near_start: Array
     hub_start: Array
     near_ids: Array
@@ -109,34 +116,21 @@ class Split:
 
     @classmethod
     def of(cls, graph: DeviceGraph, hubs: Hubs, device: Device) -> Split:
-        xp, n = device.xp, graph.n
-        near_begin, hubs_begin = (xp.empty(n, graph.offsets.dtype) for _ in range(2))
-        near_loads, hub_loads = (xp.zeros(n + 1, xp.uint32) for _ in range(2))
-        rows = graph.offsets, graph.out_neighbours
-        split = (*rows, *hubs.arguments, near_begin, hubs_begin, near_loads, hub_loads)
-        _for_each(device, graph, "split_rows", n, split)
-        near_start, hub_start = _before_each(xp, near_loads), _before_each(xp, hub_loads)
+        xp, n, rows = device.xp, graph.n, (graph.offsets, graph.out_neighbours)
+        begins = xp.empty(n, graph.offsets.dtype), xp.empty(n, graph.offsets.dtype)  # of near hubs, of hubs
+        loads = xp.zeros(n, xp.uint32), xp.zeros(n, xp.uint32)
+        _for_each(device, graph, "split_rows", n, (*rows, *hubs.arguments, *begins, *loads))
+        near_start, hub_start = (sums_before(of_rows, xp, xp.uint32) for of_rows in loads)
         near_ids = xp.full(IDS_PER_LOAD * int(near_start[-1]), hubs.near, xp.uint16)
         hub_ids = xp.full(IDS_PER_LOAD * int(hub_start[-1]), hubs.hubs, xp.uint16)
-        return cls(tails_of(graph, device), near_begin, hubs_begin, near_start, hub_start, near_ids, hub_ids)
-
-    def arguments(self, graph: DeviceGraph, hubs: Hubs) -> tuple[Any, ...]:
-        """What every kernel over arcs begins with."""
-        begins = self.near_begin, self.hubs_begin, self.near_start, self.hub_start
-        return graph.offsets, graph.out_neighbours, self.tails, *begins, *hubs.arguments
+        arguments = (*rows, tails_of(graph, device), *begins, near_start, hub_start, *hubs.arguments)
+        return cls(arguments, near_start, hub_start, near_ids, hub_ids)
 
 
 def _for_each(device: Device, graph: DeviceGraph, kernel: str, count: int, arguments: tuple[Any, ...]) -> None:
     """A preparing kernel over so many rows, arcs or items."""
-    grid = min(-(-count // PREPARING_BLOCK), PREPARING_BLOCKS_PER_SM * device.sms)
-    device.launch(PREPARING_STEM, kernel, grid, PREPARING_BLOCK, arguments, defines=(offset_bits(graph),))
-
-
-def _before_each(xp: Any, counts: Array) -> Array:
-    """What comes before each entry; the last entry of `counts` is spare and becomes the total."""
-    before = xp.zeros_like(counts)
-    xp.cumsum(counts[:-1], out=before[1:])
-    return before
+    grid = grid_for(count, PREPARING_BLOCK, PREPARING_BLOCKS_PER_SM, device)
+    device.launch(PREPARING_STEM, kernel, grid, PREPARING_BLOCK, arguments, defines=(offset_bits(graph.offsets),))
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,7 +155,7 @@ class Pivoting:
         pivot_loads = xp.zeros(hubs.first_near, xp.uint64)
         unit_arcs = xp.zeros(hubs.units if int(knobs["batches"]) > 1 else 0, xp.uint32)
         sums = split.near_ids, split.hub_ids, pivot_loads, unit_arcs, np.uint32(len(unit_arcs))
-        _for_each(device, graph, "measure_arcs", graph.m, (*split.arguments(graph, hubs), np.uint64(graph.m), *sums))
+        _for_each(device, graph, "measure_arcs", graph.m, (*split.arguments, np.uint64(graph.m), *sums))
         has_table = xp.ones(hubs.units, xp.bool_)
         has_table[: hubs.first_near] = pivot_loads >= _least_far_loads(graph, knobs)
         table_of = xp.cumsum(has_table, dtype=xp.uint32) - xp.uint32(1)  # of units that have one
@@ -190,7 +184,7 @@ class Pivoting:
     def _place(self, first_unit: int, end_unit: int) -> BatchItems:
         xp, graph, device = self.device.xp, self.graph, self.device
         ranged = (
-            *self.split.arguments(graph, self.hubs),
+            *self.split.arguments,
             np.uint64(graph.m),
             np.uint32(first_unit),
             np.uint32(end_unit),
@@ -205,14 +199,14 @@ class Pivoting:
         keys.sort()
         items = xp.empty((item_count, 4), xp.uint32)
         if item_count > 0:
-            written = (*self.split.arguments(graph, self.hubs), keys, np.uint32(item_count), items)
+            written = (*self.split.arguments, keys, np.uint32(item_count), items)
             _for_each(device, graph, "write_items", item_count, written)
         after = xp.arange(1, len(self.units) + 1, dtype=xp.uint64) << np.uint64(32)
         return BatchItems(items, xp.searchsorted(keys, after).astype(xp.uint32), searches)
 
     def _near_launches(self, placed: BatchItems, first_item: int) -> Iterator[Launch]:
         """Blocks that search, and take the items of groups, of about equal cost."""
-        items, searches, block = placed.items[first_item:], placed.searches, _block(self.knobs)
+        items, searches, block = placed.items[first_item:], placed.searches, self.near_block
         if len(items) == len(searches) == 0:
             return
         shared_bytes = 4 * (self.hubs.near + 1)
@@ -258,26 +252,22 @@ class Pivoting:
             yield self._launch("count_far", grid, self.far_block, arguments, bitmap_bytes)
 
     @property
+    def near_block(self) -> int:
+        return rounded_up_to_warps(int(self.knobs["block"]))
+
+    @property
     def far_block(self) -> int:
         return LARGE_FAR_BLOCK if self.graph.m >= VERY_MANY_ARCS else FAR_BLOCK
 
     def _launch(self, kernel: str, grid: int, block: int, arguments: tuple[Any, ...], shared_bytes: int) -> Launch:
         defines = (
             ("LONG_ITEM", int(self.knobs["long_item"])),
-            ("BLOCK", _block(self.knobs)),
+            ("BLOCK", self.near_block),
             ("FAR_BLOCK", self.far_block),
+            offset_bits(self.graph.offsets),
         )
-        launch = self.device.launch
-        return partial(
-            launch,
-            STEM,
-            kernel,
-            grid,
-            block,
-            arguments,
-            shared_bytes=shared_bytes,
-            defines=(*defines, offset_bits(self.graph)),
-        )
+        launch = partial(self.device.launch, shared_bytes=shared_bytes, defines=defines)
+        return partial(launch, STEM, kernel, grid, block, arguments)
 
 
 @dataclass(frozen=True, slots=True)
@@ -296,11 +286,6 @@ def _least_far_loads(graph: DeviceGraph, knobs: Knobs) -> int:
     else:
         chosen = 64 if graph.m >= MANY_ARCS else 128
     return int(knobs["least_far_loads"]) or chosen
-
-
-def _block(knobs: Knobs) -> int:
-    """Whole warps, as many as a block may have."""
-    return min(1024, -(-int(knobs["block"]) // 32) * 32)
 
 
 def _cost_before(xp: Any, items: Array) -> Array:
@@ -327,17 +312,12 @@ def bytes_needed(shape: Shape, knobs: Knobs) -> int:
     return shared + batch
 
 
-COUNT_COST = Cost(2.39e-5, 1.4e-11, 4.0e-13, 2e-3, 2.2e-10)
-TRIANGLES_COST = Cost(1e-4, 0, 5e-12, 2.5e-3, 3e-10)
-EDGE_SUPPORT_COST = Cost(5e-5, 0, 4.5e-12, 2.5e-3, 3e-10)
-LISTING_COST = Cost(5e-5, 0, 3.2e-12, 2.5e-3, 3e-10)
-
 ALGORITHM = Algorithm(
     name="keystone",
     device="cuda",
     unit="graph",
     answers={
-        "count": DeviceAnswer(prepare, bytes_needed, COUNT_COST),
+        "count": DeviceAnswer(prepare, bytes_needed, Cost(2.39e-5, 1.4e-11, 4.0e-13, 2e-3, 2.2e-10)),
         "triangles": DeviceAnswer(
             answers.prepare_triangles, answers.triangles_bytes, Cost(1e-4, 0, 5e-12, 2.5e-3, 3e-10)
         ),

@@ -6,35 +6,31 @@ Input: any oriented graph. Output: triangles and steps of the merges. Memory: 4 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import partial
+from itertools import pairwise
 from math import ceil
 
 import numpy as np
 
-from wedgewise.algorithms._contract import Algorithm, Cost, DeviceAnswer, DeviceWork, Knob, Knobs, Launch, Shape
+from wedgewise.algorithms._contract import Algorithm, Cost, DeviceAnswer, Knob, Knobs, Launch, Shape
 from wedgewise.algorithms.gpu._arcs import tails_of
-from wedgewise.algorithms.gpu._launches import count_ranges, offset_bits, whole_warps
-from wedgewise.machine.gpu import Device
+from wedgewise.algorithms.gpu._launches import counting, offset_bits, whole_warps
+from wedgewise.machine.gpu import Array, Device
 from wedgewise.stages import DeviceGraph
 
-STEM = "polak"
 LAUNCH_WEDGES = 1 << 32  # merges of a launch go past about so many wedges, in well under 250 ms
 LAUNCH_ARCS = 1 << 30  # blocks of one launch stay below 2^31 for every block size
 
 
-def prepare(graph: DeviceGraph, knobs: Knobs, device: Device) -> DeviceWork:
+@counting
+def prepare(graph: DeviceGraph, knobs: Knobs, device: Device, found: Array) -> Iterator[Launch]:
     """Write the tails; count one range of arcs after the other."""
-    found = device.xp.zeros(2, device.xp.uint64)
-    if graph.m == 0:
-        return DeviceWork.at_once((), found)
-    block, tails = whole_warps(knobs), tails_of(graph, device)
-
-    def count(begin: int, end: int) -> Launch:
+    block, tails, defines = whole_warps(knobs), tails_of(graph, device), (offset_bits(graph.offsets),)
+    for begin, end in pairwise(launch_bounds(graph.m, graph.wedges)):
         arguments = (graph.offsets, graph.out_neighbours, tails, np.uint64(begin), np.uint64(end), found)
         grid = ceil((end - begin) / block)
-        return partial(device.launch, STEM, "count_arcs", grid, block, arguments, defines=(offset_bits(graph),))
-
-    return count_ranges(launch_bounds(graph.m, graph.wedges), count, found)
+        yield partial(device.launch, "polak", "count_arcs", grid, block, arguments, defines=defines)
 
 
 def launch_bounds(m: int, wedges: int) -> list[int]:

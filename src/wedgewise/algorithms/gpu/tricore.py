@@ -7,18 +7,19 @@ Memory beyond the oriented graph: 4 bytes per arc of tails, and 16 per chunk of 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
+from itertools import pairwise
 
 import numpy as np
 
-from wedgewise.algorithms._contract import Algorithm, DeviceAnswer, DeviceWork, Knob, Knobs, Launch, Shape
+from wedgewise.algorithms._contract import Algorithm, DeviceAnswer, Knob, Knobs, Launch, Shape
 from wedgewise.algorithms.gpu._arcs import arc_bounds, measuring_bytes, tails_of
-from wedgewise.algorithms.gpu._launches import WARP, count_ranges, offset_bits, whole_warps
-from wedgewise.machine.gpu import Device
+from wedgewise.algorithms.gpu._launches import WARP, counting, grid_for, offset_bits, whole_warps
+from wedgewise.machine.gpu import Array, Device
 from wedgewise.stages import DeviceGraph
 
-STEM = "tricore"
 LAUNCH_KEYS = 1 << 33  # searched for in well under 250 ms on an H200
 ROUND_ARCS = 16  # arcs that a warp takes at once
 BLOCKS_PER_SM = 256  # of a launch; arcs beyond them are taken in turn
@@ -44,22 +45,16 @@ class Layout:
         return cls(block, levels, block // WARP * (row_bytes * WARP + (SAMPLE_BYTES << levels)))
 
 
-def prepare(graph: DeviceGraph, knobs: Knobs, device: Device) -> DeviceWork:
+@counting
+def prepare(graph: DeviceGraph, knobs: Knobs, device: Device, found: Array) -> Iterator[Launch]:
     """Write the tails; count one range of arcs after the other."""
-    found = device.xp.zeros(2, device.xp.uint64)
-    if graph.m == 0:
-        return DeviceWork.at_once((), found)
     layout, tails = Layout.of(knobs, graph.offsets.dtype.itemsize, device), tails_of(graph, device)
-    defines = (offset_bits(graph), ("LEVELS", layout.levels))
-
-    def count(begin: int, end: int) -> Launch:
+    defines = (offset_bits(graph.offsets), ("LEVELS", layout.levels))
+    launch = partial(device.launch, "tricore", "count_arcs", shared_bytes=layout.shared_bytes, defines=defines)
+    for begin, end in pairwise(arc_bounds(graph, tails, LAUNCH_KEYS, device, merged=False)):
         arcs = (graph.offsets, graph.out_neighbours, tails, np.uint64(begin), np.uint64(end), found)
-        grid = min(-(-(end - begin) // (layout.block // WARP * ROUND_ARCS)), BLOCKS_PER_SM * device.sms)
-        launch = partial(device.launch, shared_bytes=layout.shared_bytes, defines=defines)
-        return partial(launch, STEM, "count_arcs", grid, layout.block, arcs)
-
-    bounds = arc_bounds(graph, tails, LAUNCH_KEYS, device, merged=False)
-    return count_ranges(bounds, count, found)
+        grid = grid_for(end - begin, layout.block // WARP * ROUND_ARCS, BLOCKS_PER_SM, device)
+        yield partial(launch, grid, layout.block, arcs)
 
 
 def bytes_needed(shape: Shape, knobs: Knobs) -> int:

@@ -6,6 +6,9 @@ The paper's ablations are knobs. Its reorderings are relabellings: "collective" 
 of section 5.1, and their baseline, the order by degree, as "rank".
 Memory beyond the oriented graph: 4 bytes for each place of the tables of all blocks that run at once; 4 per vertex as
 it counts, 32 at its peak; 256 per thread to copy rows; 44 per arc where the table is built for every arc.
+On three blocks, trust_triples.cu hashes the row of ik and looks the second hop through ij and jk up. Rows are listed by
+their partial degrees on the device, for blocks or for warps, so that nothing waits for it.
+Memory beyond the blocks: 4 bytes per row of part i, and the tables.
 """
 
 from __future__ import annotations
@@ -27,19 +30,107 @@ from wedgewise.algorithms._contract import (
     Knobs,
     Launch,
     Shape,
+    TripleShape,
 )
+from wedgewise.algorithms.cpu._triples import has_none
 from wedgewise.algorithms.gpu._arcs import tails_of
-from wedgewise.algorithms.gpu._launches import WARP, offset_bits, work_bounds
-from wedgewise.algorithms.gpu._trust_tables import COMBINATIONS, MOST_BLOCKS, MOST_CHUNK, Layout, chunk_of, table_bytes
-from wedgewise.algorithms.gpu._trust_triples import prepare_triple, triple_bytes
+from wedgewise.algorithms.gpu._launches import (
+    MOST_THREADS,
+    WARP,
+    blocks_at_once,
+    counting,
+    grid_for,
+    offset_bits,
+    work_bounds,
+)
+from wedgewise.algorithms.gpu._triples import (
+    LONGEST_ROW,
+    ListedRows,
+    TripleArrays,
+    launches_of,
+    listing_bytes,
+    rows_in_share,
+    widening_bytes,
+)
 from wedgewise.machine.gpu import Array, Device
 from wedgewise.stages import DeviceGraph
+from wedgewise.stages.blocks import Triple
 
-STEM = "trust"
+STEM, TRIPLES_STEM = "trust", "trust_triples"
+COMBINATIONS = {"virtual": (0, 32), "physical": (1, 32), "warp": (2, 32), "subwarp16": (2, 16), "subwarp8": (2, 8)}
+COPIED_PER_THREAD = 64
+MOST_BLOCKS = 1024  # with a table each, as in the paper
+MOST_BUCKETS, MOST_CAPACITY = 128, 1024
+MOST_CHUNK = (1 << 31) - 1  # chunks and their counter are 32-bit numbers
+ID_BYTES, STATIC_SHARED_BYTES = 4, 2048
 LAUNCH_TESTS = 1 << 34  # about 60 ms at the pace of the authors' program on an H200
+LAUNCH_ESTIMATE = 1 << 28  # arcs times average degree; skewed blocks take 30 ms for it at the authors' pace
 THREADS_PER_TEST = 2  # an estimate: before its first look-up a vertex costs half of its threads one each
 LEAST_OUT_DEGREE = 2  # a triangle's lowest vertex has two arcs
 MEASURING_BLOCK, MEASURING_BLOCKS_PER_SM = 256, 64
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """Hash tables by the knobs, as far as device and rows allow: threads and buckets of a block, places of each."""
+
+    block: int
+    buckets: int
+    capacity: int
+    cached: int
+    shared_bytes: int
+    combination: int
+    lanes: int
+
+    @classmethod
+    def of(cls, knobs: Knobs, offset_bytes: int, longest: int, device: Device) -> Layout:
+        block, capacity = _block(knobs), min(_capacity(knobs), longest)
+        rows_bytes = 2 * offset_bytes * block
+        ids = (device.shared_bytes - STATIC_SHARED_BYTES - rows_bytes) // ID_BYTES
+        buckets = block // WARP * _power_of_two(min(_buckets(knobs), ids // (block // WARP)))
+        cached = min(int(knobs["cached"]), capacity, ids // buckets - 1)
+        combination, lanes = COMBINATIONS[str(knobs["combination"])]
+        return cls(block, buckets, capacity, cached, rows_bytes + ID_BYTES * buckets * (1 + cached), combination, lanes)
+
+    def blocks(self, device: Device) -> int:
+        """As many as run at once."""
+        return min(MOST_BLOCKS, blocks_at_once(self.block, self.shared_bytes + STATIC_SHARED_BYTES, device))
+
+    def take_tables(self, blocks: int, device: Device) -> tuple[Any, ...]:
+        """What kernels read of the tables of so many blocks: their sizes, places in global memory, room for copies."""
+        xp, is_physical = device.xp, self.combination == COMBINATIONS["physical"][0]
+        sizes = (np.uint32(self.buckets), np.uint32(self.cached), np.uint32(self.capacity))
+        far = xp.empty(max(1, blocks * self.buckets * (self.capacity - self.cached)), xp.uint32)
+        copied = xp.empty(blocks * self.block * COPIED_PER_THREAD if is_physical else 1, xp.uint32)
+        return *sizes, far, copied, np.uint32(self.lanes)
+
+
+def table_bytes(knobs: Knobs, longest: int) -> int:
+    """What the tables of one block take of global memory at most, for rows of at most so many ids."""
+    block = _block(knobs)
+    places = block // WARP * _buckets(knobs) * min(_capacity(knobs), longest)
+    return ID_BYTES * (places + (block * COPIED_PER_THREAD if knobs["combination"] == "physical" else 0))
+
+
+def chunk_of(knobs: Knobs) -> int:
+    return min(int(knobs["chunk"]), MOST_CHUNK)
+
+
+def _power_of_two(most: int) -> int:
+    return 1 << most.bit_length() - 1
+
+
+def _block(knobs: Knobs) -> int:
+    return _power_of_two(min(int(knobs["block"]), MOST_THREADS))
+
+
+def _buckets(knobs: Knobs) -> int:
+    """Those of a warp; hashing takes the last bits of an id."""
+    return _power_of_two(min(int(knobs["buckets"]), MOST_BUCKETS))
+
+
+def _capacity(knobs: Knobs) -> int:
+    return min(int(knobs["capacity"]), MOST_CAPACITY)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,30 +160,10 @@ def _by_class(degrees: Array, most: int, xp: Any) -> tuple[Array, int]:
     return xp.concatenate([large, small]), len(large)
 
 
-@dataclass(frozen=True, slots=True)
-class Counting:
-    """A prepared count: its launches, what they find, and by how many ids the fullest bucket was asked."""
-
-    launches: tuple[Launch, ...]
-    found: Array
-    fullest: Array
-
-    @classmethod
-    def of(cls, graph: DeviceGraph, knobs: Knobs, device: Device) -> Counting:
-        xp = device.xp
-        found, fullest = xp.zeros(2, xp.uint64), xp.zeros(1, xp.uint32)
-        degrees = graph.offsets[1:] - graph.offsets[:-1]
-        longest = int(degrees.max()) if graph.m > 0 else 0
-        if longest < LEAST_OUT_DEGREE:
-            return cls((), found, fullest)
-        units = Units.of(graph, knobs, degrees, longest, device)
-        return cls(tuple(_launches(graph, knobs, longest, units, found, fullest, device)), found, fullest)
-
-
-def prepare(graph: DeviceGraph, knobs: Knobs, device: Device) -> DeviceWork:
+@counting
+def prepare(graph: DeviceGraph, knobs: Knobs, device: Device, found: Array) -> Iterator[Launch]:
     """List the vertices by class; count one range of them after the other."""
-    counting = Counting.of(graph, knobs, device)
-    return DeviceWork.at_once(counting.launches, counting.found)
+    return _launches(graph, knobs, device, found, device.xp.zeros(1, device.xp.uint32))
 
 
 def table_figures(graph: DeviceGraph, knobs: Knobs, device: Device) -> dict[str, int]:
@@ -100,29 +171,32 @@ def table_figures(graph: DeviceGraph, knobs: Knobs, device: Device) -> dict[str,
 
     Where buckets overflow, ids that they pass on count in each bucket that they ask.
     """
-    counting = Counting.of(graph, knobs, device)
-    for launch in counting.launches:
+    found, fullest = device.xp.zeros(2, device.xp.uint64), device.xp.zeros(1, device.xp.uint32)
+    for launch in _launches(graph, knobs, device, found, fullest) if graph.m > 0 else ():
         launch()
     device.synchronize()
-    return {"max_collisions": int(counting.fullest[0])}
+    return {"max_collisions": int(fullest[0])}
 
 
-def _launches(
-    graph: DeviceGraph, knobs: Knobs, longest: int, units: Units, found: Array, fullest: Array, device: Device
-) -> Iterator[Launch]:
-    """Take memory for the tables; a launch for each range of units."""
+def _launches(graph: DeviceGraph, knobs: Knobs, device: Device, found: Array, fullest: Array) -> Iterator[Launch]:
+    """Take memory for the tables; a launch for each range of units. By `fullest` ids was the fullest bucket asked."""
+    degrees = device.xp.diff(graph.offsets)
+    longest = int(degrees.max())
+    if longest < LEAST_OUT_DEGREE:
+        return
+    units = Units.of(graph, knobs, degrees, longest, device)
     layout = Layout.of(knobs, graph.offsets.dtype.itemsize, longest, device)
     chunk = max(chunk_of(knobs), -(-len(units.owners) // MOST_CHUNK))
     blocks = min(layout.blocks(device), len(units.owners))
     shared = (*_read_by_all(graph, units), np.uint32(chunk), *layout.take_tables(blocks, device))
     counters, offset = device.xp.zeros(3, device.xp.uint32), graph.offsets.dtype.type
-    defines = (offset_bits(graph), ("COMBINATION", layout.combination))
+    defines = (offset_bits(graph.offsets), ("COMBINATION", layout.combination))
+    launch = partial(device.launch, STEM, "count_units", shared_bytes=layout.shared_bytes, defines=defines)
     for begin, end in pairwise(_bounds(graph, units, longest, layout.block, device)):
         middle = min(max(begin, units.of_blocks), end)
         wanted = max(-(-(middle - begin) // chunk), -(-(end - middle) // (chunk * layout.block // WARP)))
         arguments = (*shared, offset(begin), offset(middle), offset(end), counters, found, fullest)
-        launch = partial(device.launch, STEM, "count_units", min(blocks, wanted), layout.block, arguments)
-        yield partial(launch, shared_bytes=layout.shared_bytes, defines=defines)
+        yield partial(launch, min(blocks, wanted), layout.block, arguments)
 
 
 def _read_by_all(graph: DeviceGraph, units: Units) -> tuple[Any, ...]:
@@ -136,9 +210,9 @@ def _bounds(graph: DeviceGraph, units: Units, longest: int, block: int, device: 
         return [0, count]
     work = xp.full(count, WARP // THREADS_PER_TEST, xp.uint64)
     work[: units.of_blocks] = block // THREADS_PER_TEST
-    grid = min(-(-count * WARP // MEASURING_BLOCK), MEASURING_BLOCKS_PER_SM * device.sms)
+    grid = grid_for(WARP * count, MEASURING_BLOCK, MEASURING_BLOCKS_PER_SM, device)
     arguments = (*_read_by_all(graph, units), graph.offsets.dtype.type(count), work)
-    device.launch(STEM, "measure_units", grid, MEASURING_BLOCK, arguments, defines=(offset_bits(graph),))
+    device.launch(STEM, "measure_units", grid, MEASURING_BLOCK, arguments, defines=(offset_bits(graph.offsets),))
     return work_bounds(work, LAUNCH_TESTS, device)
 
 
@@ -146,6 +220,44 @@ def bytes_needed(shape: Shape, knobs: Knobs) -> int:
     of_arcs = knobs["construction"] == "edge"
     blocks = min(MOST_BLOCKS, shape.m if of_arcs else shape.n)
     return blocks * table_bytes(knobs, shape.n) + 32 * shape.n + (44 * shape.m if of_arcs else 0)
+
+
+def prepare_triple(triple: Triple, knobs: Knobs, share: int, shares: int, device: Device) -> DeviceWork:
+    """List the rows of the share by class; count them in one launch, or in several of about equal work.
+
+    As many blocks as run at once take rows in turn; there is memory for their tables.
+    """
+    found = device.xp.zeros(2, device.xp.uint64)
+    if has_none(triple) or rows_in_share(triple.ij.rows, share, shares) == 0:
+        return DeviceWork.at_once((), found)
+    arrays = TripleArrays.of(triple)
+    layout = Layout.of(knobs, arrays.ij_offsets.dtype.itemsize, min(triple.ik.columns, triple.ik.m), device)
+    launches = arrays.launches(shares, LAUNCH_ESTIMATE)
+    listed = ListedRows.of(arrays, share, shares, most_of_warp(layout, knobs), launches, device)
+    blocks = min(layout.blocks(device), len(listed.places))
+    how = (np.uint32(chunk_of(knobs)), np.uint32(knobs["construction"] == "edge"), *layout.take_tables(blocks, device))
+    defines = (offset_bits(arrays.ij_offsets), ("COMBINATION", layout.combination))
+    launch = partial(device.launch, TRIPLES_STEM, "count_rows", shared_bytes=layout.shared_bytes, defines=defines)
+    counts = (
+        partial(launch, blocks, layout.block, (*arrays, *listed.arguments(number), *how, found))
+        for number in range(launches)
+    )
+    return DeviceWork.at_once((*listed.first, *counts), found)
+
+
+def most_of_warp(layout: Layout, knobs: Knobs) -> tuple[int, int]:
+    """The most arcs in ij and in ik of a row that is for a warp: by the knob, and by the places of buckets on chip."""
+    if knobs["cooptimisation"] == "off":
+        return LONGEST_ROW, LONGEST_ROW
+    large, on_chip = int(knobs["large"]), layout.buckets * WARP // layout.block * layout.cached
+    return min(large, LONGEST_ROW), min(max(large, on_chip), LONGEST_ROW)
+
+
+def triple_bytes(shape: TripleShape, knobs: Knobs) -> int:
+    rows_i, rows_j, columns_k = shape.rows_i, shape.rows_j, shape.columns_k
+    tables = min(MOST_BLOCKS, rows_i) * table_bytes(knobs, min(columns_k, shape.arcs_ik))
+    launches = launches_of(rows_i, rows_j, shape.arcs, LAUNCH_ESTIMATE)
+    return tables + listing_bytes(rows_i, launches) + widening_bytes(rows_i, rows_j, *shape.arcs)
 
 
 ALGORITHM = Algorithm(

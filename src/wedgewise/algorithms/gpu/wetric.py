@@ -11,7 +11,7 @@ vertex by wedge, and 8 per arc for arrow wedges; the lists; the matrix.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
@@ -20,8 +20,9 @@ from typing import Any
 
 import numpy as np
 
-from wedgewise.algorithms._contract import Algorithm, Cost, DeviceAnswer, DeviceWork, Knob, Knobs, Shape
-from wedgewise.machine.gpu import Array, Device
+from wedgewise.algorithms._contract import Algorithm, Cost, DeviceAnswer, DeviceWork, Knob, Knobs, Launch, Shape
+from wedgewise.algorithms.gpu._launches import WARP, grid_for, offset_bits, sums_before, whole_warps
+from wedgewise.machine.gpu import Array, Defines, Device
 from wedgewise.stages import DeviceGraph
 
 COMBINATIONS = (
@@ -32,17 +33,13 @@ COMBINATIONS = (
 STYLES = ("outgoing", "arrow", "mixed")  # their numbers in wetric_coarse.cu
 LISTED_NUMBERS = {"search": 0, "sources": 1, "pairs": 2}  # of every arc
 RETRIEVALS = tuple(LISTED_NUMBERS)
-WARP = 32
-MOST_THREADS, MOST_SPREAD = 1024, 32  # of a block; a thread keeps its searches in the bits of a word
+MOST_SPREAD = 32  # a thread keeps its searches in the bits of a word
 MOST_ROUNDS = 8
 BLOCKS_PER_SM = 64  # in a grid: enough for an even load, few enough that adding up costs nothing
 PREPARING_BLOCK = 256
 LAUNCH_WEDGES = {"degree": 1 << 31, "core": 1 << 31, "id": 1 << 28}  # without reordering searches are long
 LAUNCH_TESTS = 1 << 29  # by vertex and by edge
 THREAD_TESTS = 1 << 17  # of one thread in a launch: about 100 ms of dependent loads
-
-Launch = Callable[[], None]
-Defines = tuple[tuple[str, int], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +64,7 @@ class Setting:
             min(int(knobs["spread"]), MOST_SPREAD),
             knobs["cooperation"] == "on",
             min(int(knobs["matrix_length"]), n),
-            min(int(knobs["block"]), MOST_THREADS) // WARP * WARP,
+            whole_warps(knobs),
         )
 
     @property
@@ -101,15 +98,11 @@ class Prepared:
 
     @property
     def defines(self) -> Defines:
-        return (("OFFSET_BITS", offset_bits(self.graph)), ("BLOCK", self.setting.block))
+        return (offset_bits(self.graph.offsets), ("BLOCK", self.setting.block))
 
     def grid(self, threads: int) -> int:
         """Blocks for so many threads; those that are too many go around."""
-        return min(ceil(threads / self.setting.block), BLOCKS_PER_SM * self.device.sms)
-
-
-def offset_bits(graph: DeviceGraph) -> int:
-    return 8 * int(graph.offsets.dtype.itemsize)
+        return grid_for(threads, self.setting.block, BLOCKS_PER_SM, self.device)
 
 
 def filled_matrix(graph: DeviceGraph, setting: Setting, device: Device) -> Array:
@@ -118,10 +111,9 @@ def filled_matrix(graph: DeviceGraph, setting: Setting, device: Device) -> Array
     matrix = xp.zeros(max(1, setting.matrix_words), xp.uint32)
     if setting.matrix_length > 1:
         first_dense = np.uint32(graph.n - setting.matrix_length)
-        grid = min(ceil(setting.matrix_length * WARP / PREPARING_BLOCK), BLOCKS_PER_SM * device.sms)
+        grid = grid_for(setting.matrix_length * WARP, PREPARING_BLOCK, BLOCKS_PER_SM, device)
         arguments = (graph.offsets, graph.out_neighbours, np.uint32(graph.n), first_dense, matrix)
-        defines = (("OFFSET_BITS", offset_bits(graph)),)
-        device.launch("wetric", "fill_matrix", grid, PREPARING_BLOCK, arguments, defines=defines)
+        device.launch("wetric", "fill_matrix", grid, PREPARING_BLOCK, arguments, defines=(offset_bits(graph.offsets),))
     return matrix
 
 
@@ -139,19 +131,13 @@ def _outgoing_before(graph: DeviceGraph, xp: Any) -> Array:
     wedges = xp.diff(graph.offsets).astype(xp.uint64)
     wedges *= wedges - np.uint64(1)
     wedges //= np.uint64(2)
-    return _sums_before(xp.cumsum(wedges), xp)
+    return sums_before(wedges, xp)
 
 
 def _arrows_before(graph: DeviceGraph, xp: Any) -> Array:
     """How many arrow wedges the arcs before each open."""
     out_degrees = xp.diff(graph.offsets).astype(xp.uint32)
-    return _sums_before(xp.cumsum(out_degrees[graph.out_neighbours], dtype=xp.uint64), xp)
-
-
-def _sums_before(sums: Array, xp: Any) -> Array:
-    before = xp.zeros(len(sums) + 1, xp.uint64)
-    before[1:] = sums
-    return before
+    return sums_before(out_degrees[graph.out_neighbours], xp)
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,10 +166,9 @@ def _by_wedge(prepared: Prepared) -> Iterator[Launch]:
 def wedge_launch(prepared: Prepared, wedges: NumberedWedges, begin: int, end: int) -> Launch:
     """Count among the wedges numbered begin … end − 1."""
     setting, device = prepared.setting, prepared.device
-    bytes_of_round = setting.block * (offset_bits(prepared.graph) // 8 + 4)  # for a spread of one
+    bytes_of_round = setting.block * (prepared.graph.offsets.dtype.itemsize + 4)  # for a spread of one
     spread = min(setting.spread, (device.shared_bytes // bytes_of_round - 1) | 1)
-    rounds = (end - begin) // (setting.block * spread * BLOCKS_PER_SM * device.sms)
-    rounds = max(1, min(MOST_ROUNDS, rounds))
+    rounds = max(1, min(MOST_ROUNDS, (end - begin) // (setting.block * spread * BLOCKS_PER_SM * device.sms)))
     return partial(
         device.launch,
         "wetric",
