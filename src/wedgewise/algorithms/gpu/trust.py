@@ -32,7 +32,7 @@ from wedgewise.algorithms._contract import (
     Shape,
     TripleShape,
 )
-from wedgewise.algorithms.cpu._triples import has_none
+from wedgewise.algorithms.cpu._records import has_none
 from wedgewise.algorithms.gpu._arcs import tails_of
 from wedgewise.algorithms.gpu._launches import (
     MOST_THREADS,
