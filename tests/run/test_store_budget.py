@@ -37,6 +37,7 @@ from wedgewise.run.memory import (
     triple_answer,
 )
 from wedgewise.run.outofcore import Counting, Finished, reuse_order
+from wedgewise.run.plan import Form
 from wedgewise.run.sliced_answer import SlicedAnswer
 from wedgewise.run.timeline import Span
 from wedgewise.stages.blocks import Hashed, Partition, Rectilinear
@@ -109,8 +110,8 @@ def lists_of_a_driver(source: Any) -> Any:
 def lists_of_a_hybrid_count(source: Any) -> Any:
     """All that threads hold of them when they have counted each."""
     pairing = pair_up("auto", {"places": "cpu"})
-    shape = Shape(10**6, int(source.counts.arcs.sum()), 10**7)
-    planned = hybrid._planned(source, pairing, Resources.find(pairing, 1 << 40, 2), ("count", "degree", shape), 0, ())
+    form = Form(Shape(10**6, int(source.counts.arcs.sum()), 10**7))
+    planned = hybrid._planned(source, pairing, Resources.find(pairing, 1 << 40, 2), ("count", form), 0, ())
     crew = hybrid._Running(planned, {}, lambda _: None).pool
     for task in planned.division.tasks:
         at, estimate = 1.5 * task.number, planned.division.estimates[task.number]

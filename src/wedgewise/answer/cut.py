@@ -35,12 +35,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wedgewise.algorithms import find
+from wedgewise.algorithms._contract import Shape
 from wedgewise.answer.fit import OutOfMemory
 from wedgewise.answer.response import Response
 from wedgewise.answer.source import GraphFile, Source, name_of
 from wedgewise.errors import FormatError, InputError, MemoryLimitError, MissingFileError
 from wedgewise.graph import Graph
-from wedgewise.machine import hardware
 from wedgewise.machine.budget import room_within
 from wedgewise.machine.files import atomic_write, make_folder, named_failures, only_process
 from wedgewise.machine.own_files import NotBelievedError, read_own, signs_of
@@ -48,7 +48,7 @@ from wedgewise.machine.progress import Progress
 from wedgewise.prepare.orient_arrays import expected_wedges
 from wedgewise.run.journal import LOCK_SUFFIX, WAIT, key_of, refuse_link
 from wedgewise.run.outofcore import PROCESS
-from wedgewise.run.plan import Plan
+from wedgewise.run.plan import Form, Plan, plan_of
 from wedgewise.run.request import ARRAY, Request
 from wedgewise.stages import CleanReport, Labels
 from wedgewise.store.build import DISK_BYTES, SCHEMES, rehearse, write_store
@@ -169,26 +169,21 @@ def cut(too_large: OutOfMemory, progress: Progress | None) -> Iterator[Cut]:
 def plan_from_disk(too_large: OutOfMemory) -> Plan:
     """What will be done, as far as that is known before anything is cut."""
     request, source = _request_of_store(too_large), too_large.source
-    threads = hardware.granted_threads(request.threads)
+    threads = request.thread_count
     with _refusing(too_large):
         available_bytes = room_within(request.memory_limit, rehearse)
         known, pairs = (None, source.m) if isinstance(source, Graph) else _known(source, threads)
-    size = (source.n, source.m, expected_wedges(source.degrees)) if isinstance(source, Graph) else (0, 0, 0)
+    shape = Shape(source.n, source.m, expected_wedges(source.degrees)) if isinstance(source, Graph) else Shape(0, 0)
     most = "" if pairs is None else f", which takes up to {DISK_BYTES * pairs:,} bytes of disk"
     folder = tempfile.gettempdir() if too_large.request.work_folder is None else too_large.request.work_folder
     is_hybrid = request.device == "hybrid"
-    return Plan(
-        question=request.question,
-        computes=request.question,
-        algorithm=request.engine,
+    return plan_of(
+        request.question,
+        Form(shape),
+        algorithm=request.block_algorithm,
         device="hybrid" if is_hybrid else "cpu",
-        order="degree",
-        relabel="rank",
         threads=threads,
-        knobs=dict(request.knobs or {}) if is_hybrid else find(request.engine, "cpu").settings(request.knobs),
-        n=size[0],
-        m=size[1],
-        wedges=size[2],
+        knobs=dict(request.knobs or {}) if is_hybrid else find(request.block_algorithm, "cpu").settings(request.knobs),
         bytes_needed=Wanted.within(request.memory_limit, available_bytes, SCHEMES[0], None, threads).counting_bytes,
         estimated_seconds=CUT_SECONDS_PER_PAIR * (pairs or 0) / threads,
         reasons=(

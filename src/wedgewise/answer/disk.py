@@ -28,14 +28,13 @@ from wedgewise.answer.store_results import (
     table_bytes,
 )
 from wedgewise.errors import MemoryLimitError, PreconditionError, StorageError, VerificationError
-from wedgewise.machine import hardware
 from wedgewise.machine.out_of_memory import memory_for
 from wedgewise.machine.progress import Progress
 from wedgewise.result import Result
 from wedgewise.run.journal import LINE_BYTES, FinishedSlices, alone_at, check_disk, notes_on_counting
 from wedgewise.run.local import Ran
 from wedgewise.run.memory import PAGE_BYTES, SLICED_TASK_BYTES, bytes_beside_lists, lists_bytes, triple_answer
-from wedgewise.run.outofcore import Counting, StoreCount, StoreTasks, count_store, plan_count, plan_of, work_key
+from wedgewise.run.outofcore import Counting, StoreCount, StoreTasks, count_store, plan_count, store_plan, work_key
 from wedgewise.run.plan import Plan, with_reasons
 from wedgewise.run.request import ARRAY, OBJECT, Request
 from wedgewise.run.sliced_answer import SlicedAnswer, bytes_for_slices, slice_method
@@ -105,10 +104,10 @@ def check_asked(request: Request, name: str) -> None:
     if request.device == "hybrid":
         return
     if request.question == "count":
-        triple_answer(request.engine)
+        triple_answer(request.block_algorithm)
     else:
-        slice_method(request.engine, COMPUTES[request.question])
-    find(request.engine, "cpu").settings(request.knobs)
+        slice_method(request.block_algorithm, COMPUTES[request.question])
+    find(request.block_algorithm, "cpu").settings(request.knobs)
 
 
 def answer_store(request: Request, store: Store, progress: Progress | None, clock: Clock, held: ExitStack) -> Response:
@@ -238,13 +237,13 @@ def _found(
 
 def _planned_slices(request: Request, store: Store) -> SlicedAnswer:
     """Load the kernels, measure what is left, and refuse what does not fit there or on the disk."""
-    algorithm, computes = request.engine, COMPUTES[request.question]
+    algorithm, computes = request.block_algorithm, COMPUTES[request.question]
     within = bytes_for_slices(request.memory_limit, computes, algorithm)
     available_bytes = bytes_beside_lists(store.location, store.partition, LISTED_BYTES[request.question], within)
     _check_answer(request, store, available_bytes)
     check_disk(store, request.question, kept_bytes(request.question, store))
     spare = loading_bytes(store.counts) if request.question == "k_truss" else 0
-    threads = hardware.granted_threads(request.threads)
+    threads = request.thread_count
     sliced = SlicedAnswer(
         store,
         computes,
@@ -335,7 +334,7 @@ def _verified_sum(found: StoreAnswer, recounting: Counting) -> str:
 
 def _plan_of_slices(request: Request, store: Store, sliced: SlicedAnswer, notes: tuple[str, ...]) -> Plan:
     lists = lists_bytes(store.partition, LISTED_BYTES[request.question])
-    plan = plan_of(store, sliced.algorithm, sliced.knobs, sliced.threads, sliced.check_fits() + lists)
+    plan = store_plan(store, sliced.algorithm, sliced.knobs, sliced.threads, sliced.check_fits() + lists)
     kept = f"{kept_bytes(request.question, store):,} bytes of disk for what is found, until it is handed out"
     computes = "k_truss" if request.question == "k_truss" else sliced.computes
     return replace(

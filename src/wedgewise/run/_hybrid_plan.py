@@ -22,7 +22,7 @@ from wedgewise.machine.gpu import StreamingDevice
 from wedgewise.run._hybrid_queue import DYNAMIC, GUARDED, SCHEDULES
 from wedgewise.run.choose import BLOCK_SECONDS_PER_EDGE, DEVICE_SECONDS, estimated_seconds
 from wedgewise.run.memory import BlockSource, Pair, TaskMemory, pairs_of_task
-from wedgewise.run.plan import BlockPlan, Plan
+from wedgewise.run.plan import BlockPlan, Form, Plan, plan_of
 from wedgewise.stages import OrientedGraph
 from wedgewise.stages.blocks import WIDE_ARCS, Task
 from wedgewise.stages.tasks import ESTIMATORS, estimates, heaviest_first, tasks_of
@@ -155,12 +155,11 @@ def describe(
     sizes: TaskSizes,
     resources: Resources,
     division: Division,
-    asked: tuple[str, str, Shape],
+    asked: tuple[str, Form],
     held_bytes: int,
     reasons: tuple[str, ...],
 ) -> Plan:
-    """The plan: `asked` are question, order and shape, `held_bytes` what blocks in memory and lists take."""
-    question, order, shape = asked
+    """The plan: `asked` are the question and the graph, `held_bytes` what blocks in memory and lists take."""
     pairing, own = sizes.pairing, sizes.pairing.own
     threads = resources.threads
     host_bytes = min(
@@ -179,20 +178,15 @@ def describe(
         device_bytes=resources.device_bytes,
         host_bytes=resources.host_bytes,
     )
-    return Plan(
-        question=question,
+    return plan_of(
+        *asked,
         computes="count",
         algorithm=(pairing.gpu or pairing.cpu).name,
         device="hybrid",
-        order=order,
-        relabel="rank",
         threads=max(1, threads),
         knobs=pairing.knobs,
-        n=shape.n,
-        m=shape.m,
-        wedges=shape.wedges or 0,
         bytes_needed=held_bytes + host_bytes,
-        estimated_seconds=estimated_seconds(shape, threads, len(resources.devices)),
+        estimated_seconds=estimated_seconds(asked[1].shape, threads, len(resources.devices)),
         reasons=(pairing.reason, *_why_divided(division, int(own["streams"])), *reasons),
         blocks=blocks,
     )

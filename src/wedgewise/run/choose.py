@@ -189,7 +189,7 @@ def make_plan(
     need = host_bytes(algorithm, computes, shape, threads, knobs) + answer_bytes
     check_memory(need, request, f"{request.question} by {algorithm.name}", "use fewer threads or another algorithm")
     return plan_of(
-        request,
+        request.question,
         form,
         computes=computes,
         algorithm=algorithm.name,
@@ -230,7 +230,7 @@ def make_device_plan(
         reasons.append(f"in {knobs[BATCHES]} batches, for {free:,} bytes of device memory")
     cost = _device_answer(algorithm, computes).cost
     return plan_of(
-        request,
+        request.question,
         form,
         computes=computes,
         algorithm=algorithm.name,

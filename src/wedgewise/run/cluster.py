@@ -38,7 +38,7 @@ from wedgewise.run._cluster_worker import BatchResult, TaskBatch
 from wedgewise.run.journal import Journal
 from wedgewise.run.local import Execution
 from wedgewise.run.memory import DRIVEN_TASK_BYTES, TaskMemory, bytes_beside_lists, lists_bytes, triple_answer
-from wedgewise.run.outofcore import Finished, looked_up_in, plan_of, reuse_order, work_key
+from wedgewise.run.outofcore import Finished, looked_up_in, reuse_order, store_plan, work_key
 from wedgewise.run.plan import Plan
 from wedgewise.run.request import Request
 from wedgewise.stages.blocks import Task
@@ -140,7 +140,7 @@ def assign(request: Request, store: Store) -> Assignment:
         raise PreconditionError(
             f"{store.location}: no other process sees it; name a folder, or a URL of shared storage"
         )
-    name, threads, memory_limit = request.engine, request.threads, request.memory_limit
+    name, threads, memory_limit = request.block_algorithm, request.threads, request.memory_limit
     answer, settings = triple_answer(name), find(name, "cpu").settings(request.knobs)
     if request.workers is not None:
         threads, memory_limit = _divided(threads, memory_limit, request.workers)
@@ -150,7 +150,7 @@ def assign(request: Request, store: Store) -> Assignment:
     tasks = tasks_of(store.partition)
     busy = tuple(task for task in reuse_order(tasks) if memory.has_work(task))
     plan = replace(
-        plan_of(store, name, settings, memory.threads, memory.heaviest(busy)[0]),
+        store_plan(store, name, settings, memory.threads, memory.heaviest(busy)[0]),
         reasons=(
             f"{len(busy):,} tasks of three blocks each, for workers that read them from {store.location}",
             f"{lists_bytes(store.partition, DRIVEN_TASK_BYTES):,} bytes of lists of tasks in the process that asks",

@@ -27,7 +27,6 @@ from numpy.typing import NDArray
 from wedgewise.algorithms._contract import Shape, Work
 from wedgewise.algorithms._passes import Partial
 from wedgewise.errors import DeviceMemoryError, MemoryLimitError
-from wedgewise.machine import hardware
 from wedgewise.machine.gpu import Defines, Device, Kernel, StreamingDevice
 from wedgewise.machine.out_of_memory import memory_for
 from wedgewise.machine.progress import Progress
@@ -49,7 +48,7 @@ from wedgewise.run.choose import allowed_memory, check_memory
 from wedgewise.run.journal import Journal
 from wedgewise.run.local import Execution, Ran
 from wedgewise.run.memory import HYBRID_TASK_BYTES, BlockSource, Pair, TaskMemory, bytes_beside_lists, lists_bytes
-from wedgewise.run.plan import Plan
+from wedgewise.run.plan import Form, Plan
 from wedgewise.run.request import Request
 from wedgewise.run.timeline import Timeline
 from wedgewise.stages import OrientedGraph
@@ -231,12 +230,12 @@ def plan_graph(
     What does not fit is refused before anything is cut.
     """
     pairing = pair_up(request.algorithm, request.knobs)
-    resources = Resources.find(pairing, 0, hardware.granted_threads(request.threads))
+    resources = Resources.find(pairing, 0, request.thread_count)
     host_bytes = allowed_memory(request)
     if source is None:
         source = _cut(graph, choose_parts(graph, pairing, resources.device_bytes), request)
         host_bytes -= source.blocks.nbytes
-    asked = request.question, graph.order, Shape(graph.n, graph.m, graph.wedges)
+    asked = request.question, Form(Shape(graph.n, graph.m, graph.wedges), graph.order)
     return _planned(source, pairing, replace(resources, host_bytes=host_bytes), asked, source.blocks.nbytes, because)
 
 
@@ -245,7 +244,7 @@ def _cut(graph: OrientedGraph, parts: int, request: Request) -> GraphBlocks:
     from wedgewise.prepare.cut_blocks import blocks_bytes, blocks_of
     from wedgewise.prepare.rectilinear import rectilinear
 
-    threads = hardware.granted_threads(request.threads)
+    threads = request.thread_count
     partition = rectilinear(graph, parts, threads=threads)
     need = blocks_bytes(partition, graph.m)
     check_memory(need, request, f"cutting {graph.m:,} arcs into blocks", "partition the graph into a store")
@@ -260,10 +259,10 @@ def plan_store(request: Request, store: Store) -> Hybrid:
     from wedgewise.run.outofcore import rehearse
 
     pairing = pair_up(request.algorithm, request.knobs)
-    resources = Resources.find(pairing, 0, hardware.granted_threads(request.threads))
+    resources = Resources.find(pairing, 0, request.thread_count)
     host_bytes = room_within(request.memory_limit, rehearse, pairing.cpu.name)
     manifest = store.manifest
-    asked = "count", manifest.order, Shape(manifest.n, manifest.m, manifest.wedges)
+    asked = "count", Form(Shape(manifest.n, manifest.m, manifest.wedges), manifest.order)
     return _planned(store, pairing, replace(resources, host_bytes=host_bytes), asked, 0, ())
 
 
@@ -271,7 +270,7 @@ def _planned(
     source: BlockSource,
     pairing: Pairing,
     resources: Resources,
-    asked: tuple[str, str, Shape],
+    asked: tuple[str, Form],
     held_bytes: int,
     because: tuple[str, ...],
 ) -> Hybrid:
@@ -282,7 +281,7 @@ def _planned(
     )
     memory = TaskMemory(source.counts, pairing.cpu.triples_on_cpu("count"), pairing.cpu_knobs, 1)
     sizes = TaskSizes(memory, pairing, isinstance(source, GraphBlocks))
-    division = divide(source, sizes, resources, asked[0], asked[2])
+    division = divide(source, sizes, resources, asked[0], asked[1].shape)
     reasons = (f"{lists:,} bytes of lists of tasks", *because)
     plan = describe(source, sizes, resources, division, asked, held_bytes + lists, reasons)
     kernels = kernels_of(division.tasks, sizes, resources.devices[0]) if resources.devices else ()

@@ -30,10 +30,10 @@ from typing import NamedTuple
 import numpy as np
 
 from wedgewise.algorithms import find
-from wedgewise.algorithms._contract import Knobs, PrepareTask, Work
+from wedgewise.algorithms._contract import Knobs, PrepareTask, Shape, Work
 from wedgewise.algorithms._passes import Partial, run_pass
 from wedgewise.errors import FormatError, MemoryLimitError
-from wedgewise.machine import hardware, jit
+from wedgewise.machine import jit
 from wedgewise.machine.budget import room_within
 from wedgewise.machine.out_of_memory import memory_for
 from wedgewise.machine.progress import Progress
@@ -49,7 +49,7 @@ from wedgewise.run.memory import (
     lists_bytes,
     triple_answer,
 )
-from wedgewise.run.plan import Plan, with_reasons
+from wedgewise.run.plan import Form, Plan, plan_of, with_reasons
 from wedgewise.run.reduce import Computed, can_occur, reduce
 from wedgewise.run.request import Request
 from wedgewise.run.timeline import Timeline
@@ -131,13 +131,14 @@ def count_store(
 
 def plan_count(request: Request, store: Store) -> tuple[Counting, Plan]:
     """Load the kernels, measure what is left of the limit, and refuse a store whose heaviest task takes more."""
-    answer, settings = triple_answer(request.engine), find(request.engine, "cpu").settings(request.knobs)
-    limit_bytes = room_within(request.memory_limit, rehearse, request.engine)
+    name = request.block_algorithm
+    answer, settings = triple_answer(name), find(name, "cpu").settings(request.knobs)
+    limit_bytes = room_within(request.memory_limit, rehearse, name)
     limit_bytes = bytes_beside_lists(store.location, store.partition, COUNTED_TASK_BYTES, limit_bytes)
-    memory = TaskMemory(store.counts, answer, settings, hardware.granted_threads(request.threads))
+    memory = TaskMemory(store.counts, answer, settings, request.thread_count)
     counting = Counting(store, memory, limit_bytes).with_fitting_threads()
     counting.check_fits()
-    return counting, _predicted(store, request.engine, counting)
+    return counting, _predicted(store, request.block_algorithm, counting)
 
 
 def total_of(store: Store, execution: Execution, plan: Plan) -> Computed:
@@ -244,22 +245,16 @@ def looked_up_in(task: Task) -> Pair:
     return task.j, task.k
 
 
-def plan_of(store: Store, algorithm: str, knobs: dict[str, int | str], threads: int, need: int) -> Plan:
+def store_plan(store: Store, algorithm: str, knobs: dict[str, int | str], threads: int, need: int) -> Plan:
+    """The plan of a count, as far as it does not depend on who counts."""
     manifest = store.manifest
-    return Plan(
-        question="count",
-        computes="count",
+    return plan_of(
+        "count",
+        Form(Shape(manifest.n, manifest.m, manifest.wedges), manifest.order),
         algorithm=algorithm,
-        device="cpu",
-        order=manifest.order,
-        relabel="rank",
         threads=threads,
         knobs=knobs,
-        n=manifest.n,
-        m=manifest.m,
-        wedges=manifest.wedges,
         bytes_needed=need,
-        estimated_seconds=0.0,
         reasons=(
             f"a store of {len(manifest.blocks):,} blocks: those of a task are in memory, and others as far as they fit",
         ),
@@ -272,7 +267,7 @@ def _predicted(store: Store, algorithm: str, counting: Counting) -> Plan:
     memory = counting.memory
     found = predict(counting.order, memory, counting.available_bytes, store.manifest.wedges)
     lists = lists_bytes(store.partition, COUNTED_TASK_BYTES)
-    plan = plan_of(store, algorithm, dict(memory.knobs), memory.threads, found.peak_bytes + lists)
+    plan = store_plan(store, algorithm, dict(memory.knobs), memory.threads, found.peak_bytes + lists)
     reasons = (
         f"at most {found.held_bytes:,} bytes of blocks and {found.work_bytes:,} of what is made of them",
         f"{lists:,} bytes of lists of tasks",

@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from wedgewise.algorithms._contract import Shape
-from wedgewise.run.request import Request
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +111,7 @@ class Form(NamedTuple):
 
 
 def plan_of(
-    request: Request,
+    question: str,
     form: Form,
     *,
     algorithm: str,
@@ -127,10 +126,10 @@ def plan_of(
     beyond: str = "the oriented graph",
     known: str | None = None,
 ) -> Plan:
-    """The plan of every home: what was decided for a request about a graph of this form."""
+    """The plan of every home: what was decided for a question about a graph of this form."""
     return Plan(
-        question=request.question,
-        computes=computes or request.question,
+        question=question,
+        computes=computes or question,
         algorithm=algorithm,
         device=device,
         order=form.order,

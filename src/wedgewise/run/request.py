@@ -66,7 +66,7 @@ class Request:
         object.__setattr__(self, "thread_count", hardware.granted_threads(self.threads))
 
     @property
-    def engine(self) -> str:
+    def block_algorithm(self) -> str:
         """The algorithm for blocks: the one that was asked for, or the engine."""
         return ENGINE if self.algorithm == "auto" else self.algorithm
 
