@@ -22,10 +22,12 @@ from wedgewise.algorithms._truss.reference import ProductRounds, supports_by_pro
 from wedgewise.algorithms.cpu import eager
 from wedgewise.algorithms.cpu.eager import GRANULARITY, ORDERS, EagerRows
 from wedgewise.errors import InputError, PreconditionError
+from wedgewise.machine.jit import JIT_DISABLED
 from wedgewise.stages import OrientedGraph
 
 SIXTEEN_BITS, PAGES = 1 << 16, 70_000
 SLACK = 1 << 17  # threads, tasks and other things that do not grow with the graph
+RANDOM = ((2, 3, 0), (12, 50, 1), (40, 250, 2), (60, 900, 3), (150, 900, 4))  # vertices, pairs and a seed
 Mask = NDArray[np.bool_]
 
 for_every_granularity = pytest.mark.parametrize("granularity", GRANULARITY.choices)
@@ -102,7 +104,7 @@ def test_reference_in_small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @for_every_granularity
 @pytest.mark.parametrize("order", ORDERS)
-@pytest.mark.parametrize(("n", "pairs", "seed"), [(2, 3, 0), (12, 50, 1), (40, 250, 2), (60, 900, 3), (150, 900, 4)])
+@pytest.mark.parametrize(("n", "pairs", "seed"), RANDOM[:3] if JIT_DISABLED else RANDOM)
 def test_random_graphs_agree_with_the_reference(n: int, pairs: int, seed: int, order: str, granularity: str) -> None:
     graph = random_graph(n, pairs, seed)
     oriented = graph.oriented(order)

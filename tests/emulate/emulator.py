@@ -157,8 +157,8 @@ class Build:
     @property
     def kernel_flags(self) -> tuple[str, ...]:
         if self.sanitizer:
-            return "-O1", "-g", "-fno-omit-frame-pointer", f"-fsanitize={self.sanitizer}", "-fno-sanitize-recover=all"
-        return ("-O0", "-g", "--coverage") if self.coverage else ("-O1",)
+            return "-O1", "-g1", "-fno-omit-frame-pointer", f"-fsanitize={self.sanitizer}", "-fno-sanitize-recover=all"
+        return ("-O0", "--coverage") if self.coverage else ("-O1",)
 
     @property
     def machine_flags(self) -> tuple[str, ...]:

@@ -102,12 +102,16 @@ def test_a_limit_that_is_large_enough_changes_nothing(tmp_path: Path) -> None:
         assert found.pairs.dtype == free.pairs.dtype
 
 
+@pytest.fixture(scope="module")
+def many_pairs() -> NDArray[Any]:
+    return generate.kronecker(scale=18, seed=3).pairs()
+
+
 @pytest.mark.deep
 @pytest.mark.compiled
 @pytest.mark.parametrize("name", ORDINARY)
-def test_the_process_keeps_to_the_limit(tmp_path: Path, name: str) -> None:
-    pairs = generate.kronecker(scale=18, seed=3).pairs()
-    ORDINARY[name](tmp_path / name, pairs)
+def test_the_process_keeps_to_the_limit(tmp_path: Path, many_pairs: NDArray[Any], name: str) -> None:
+    ORDINARY[name](tmp_path / name, many_pairs)
     peak, ran = watched("count", name, "--memory", "256MB", cwd=tmp_path)
     assert ran.returncode == 0, ran.stderr
     assert peak <= LIMIT

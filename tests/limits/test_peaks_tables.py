@@ -6,10 +6,12 @@ import io
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from helpers.stores import watched
+from numpy.typing import NDArray
 
 from limits import hostile_tables
 from wedgewise import generate
@@ -113,8 +115,12 @@ def test_comments_of_metis_are_not_held(tmp_path: Path) -> None:
         assert read_edges(path).pairs.tolist() == [[0, 1]]
 
 
-def write_ordinary(path: Path) -> None:
-    pairs = generate.kronecker(scale=18, seed=3).pairs()
+@pytest.fixture(scope="module")
+def many_pairs() -> NDArray[Any]:
+    return generate.kronecker(scale=18, seed=3).pairs()
+
+
+def write_ordinary(path: Path, pairs: NDArray[Any]) -> None:
     if path.name == "names.parquet":
         pyarrow = pytest.importorskip("pyarrow")
         from pyarrow import parquet
@@ -132,8 +138,8 @@ def write_ordinary(path: Path) -> None:
 @pytest.mark.deep
 @pytest.mark.compiled
 @pytest.mark.parametrize("name", ORDINARY)
-def test_the_process_keeps_to_the_limit(tmp_path: Path, name: str) -> None:
-    write_ordinary(tmp_path / name)
+def test_the_process_keeps_to_the_limit(tmp_path: Path, many_pairs: NDArray[Any], name: str) -> None:
+    write_ordinary(tmp_path / name, many_pairs)
     peak, ran = watched("count", name, "--memory", "256MB", cwd=tmp_path)
     assert ran.returncode == 0, ran.stderr
     assert peak <= LIMIT

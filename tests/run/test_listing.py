@@ -21,7 +21,6 @@ from numpy.typing import NDArray
 import wedgewise as ww
 from wedgewise import generate
 from wedgewise.errors import InputError, MemoryLimitError, MissingDependencyError, UnknownNameError
-from wedgewise.machine.jit import JIT_DISABLED
 from wedgewise.run import listing as listing_module
 from wedgewise.run.listing import Listing
 
@@ -280,10 +279,11 @@ def test_batches_are_the_callers_own() -> None:
     np.testing.assert_array_equal(joined(taken), expected)
 
 
+@pytest.mark.compiled
 @for_every_lister
 def test_memory_is_bounded_by_the_batch(algorithm: str) -> None:
     """1.3 million triangles take 16 MB; iterating over them holds 1 MB: batches, and some bytes per edge."""
-    n, batch = (60, 100) if JIT_DISABLED else (200, 1000)
+    n, batch = 200, 1000
     graph = ww.Graph(generate.complete(n).pairs())
     list(islice(ww.iter_triangles(graph, batch=batch, threads=1, algorithm=algorithm), 3))  # loads the kernels
     tracemalloc.start()

@@ -9,7 +9,7 @@ import signal
 import subprocess
 import sys
 import time
-from itertools import pairwise
+from itertools import pairwise, product
 from math import comb
 from pathlib import Path
 from typing import Any
@@ -70,13 +70,12 @@ def least_room(store: Store) -> int:
     return counting(store, 0).memory.heaviest(tasks_of(store.partition))[0]
 
 
-@pytest.mark.parametrize("algorithm", ALGORITHMS)
 @pytest.mark.parametrize("scheme", ["rectilinear", "hashed"])
 @pytest.mark.parametrize("parts", [1, 2, 5])
 @pytest.mark.parametrize("name", SMALL)
-def test_counts_are_exact(tmp_path: Path, name: str, parts: int, scheme: str, algorithm: str) -> None:
+def test_counts_are_exact(tmp_path: Path, name: str, parts: int, scheme: str) -> None:
     store = write_store(fixture_pairs(name), tmp_path / "store", parts=parts, scheme=scheme)
-    for threads, limit in ((1, None), (2, 2**34)):
+    for algorithm, (threads, limit) in product(ALGORITHMS, ((1, None), (2, 2**34))):
         found = count_store(store, threads=threads, memory_limit=limit, algorithm=algorithm)
         assert found.triangles == TRUTHS[name]["triangles"]
         assert (found.resumed, found.plan.algorithm, found.plan.threads) == (0, algorithm, threads)
