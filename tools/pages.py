@@ -17,9 +17,9 @@ from typing import Any
 
 from wedgewise.algorithms import registry
 from wedgewise.algorithms._contract import Algorithm, DeviceTrussAnswer, TrussAnswer
+from wedgewise.cli.generators import parameters_text
 from wedgewise.errors import StorageError
 from wedgewise.machine.files import atomic_write
-from wedgewise.report.text import parameters_text
 
 ALGORITHMS = """\
 # Algorithms

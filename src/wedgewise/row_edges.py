@@ -85,7 +85,9 @@ def edge_ids(
             error.add_note(f"the graph was made of columns {made_of}; pass source=… and target=… to take others")
         raise
     found = np.empty(len(rows.pairs), np.int64)
-    vertices = None if rows.vertices is None else _vertices(graph, rows.names, rows.vertices)
+    vertices = None
+    if rows.vertices is not None:  # numbers without names are their own
+        vertices = _look_up(graph, np.arange(rows.vertices, dtype=np.int64) if rows.names is None else rows.names)
     for begin in range(0, len(found), PART_ROWS):
         part = slice(begin, begin + PART_ROWS)
         pairs = np.asarray(rows.pairs[part])
@@ -117,11 +119,6 @@ def _labels_before(graph: Graph) -> str:
     if not graph.n or isinstance(graph.labels, list):
         return "auto"
     return "text" if isinstance(graph.labels, TextLabels) else "int"
-
-
-def _vertices(graph: Graph, names: Any, count: int) -> NDArray[np.int64]:
-    """The vertex of every name, −1 where the graph has none; numbers without names are their own."""
-    return _look_up(graph, np.arange(count, dtype=np.int64) if names is None else names)
 
 
 def _look_up(graph: Graph, values: Any) -> NDArray[np.int64]:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from wedgewise_bench import published
 from wedgewise_bench.record import Record
 from wedgewise_bench.statistic import OURS, Statistic
-from wedgewise_bench.table import asked, column_of, markdown, ratio_text, seconds_text, time_text
+from wedgewise_bench.table import asked, column_of, markdown, ratio_text, seconds_text, three_digits, time_text
 from wedgewise_bench.words import STAGES
 
 UNITS = ("", "k", "M", "G", "T", "P")
@@ -155,8 +155,8 @@ def amount_text(value: float | None, unit: str = "") -> str:
     power = 0
     while value >= 999.5 and power < len(UNITS) - 1:
         value, power = value / 1000, power + 1
-    digits = 0 if value >= 99.95 or (power == 0 and value == int(value)) else 1 if value >= 9.995 else 2
-    return f"{value:.{digits}f} {UNITS[power]}{unit}".rstrip()
+    text = f"{value:.0f}" if power == 0 and value == int(value) else three_digits(value)
+    return f"{text} {UNITS[power]}{unit}".rstrip()
 
 
 def _seconds_text(seconds: float | None) -> str:

@@ -145,16 +145,18 @@ def seconds_text(seconds: float) -> str:
     """Three significant digits, in milliseconds below one second, in microseconds below one of these."""
     value, unit = (seconds * 1e3, "ms") if seconds < 0.9995 else (seconds, "s")
     value, unit = (seconds * 1e6, "µs") if 0 < seconds < 0.0009995 else (value, unit)
-    digits = 2 if value < 9.995 else 1 if value < 99.95 else 0
-    return f"{value:.{digits}f} {unit}"
+    return f"{three_digits(value)} {unit}"
 
 
 def ratio_text(ratio: float | None) -> str:
     """How many times as fast as the fastest peer."""
-    if ratio is None:
-        return "–"
-    digits = 2 if ratio < 9.995 else 1 if ratio < 99.95 else 0
-    return f"{ratio:.{digits}f}×"
+    return "–" if ratio is None else f"{three_digits(ratio)}×"
+
+
+def three_digits(value: float) -> str:
+    """A number with three significant digits, those before the point whole."""
+    digits = 2 if value < 9.995 else 1 if value < 99.95 else 0
+    return f"{value:.{digits}f}"
 
 
 def _merit(record: Record) -> tuple[bool, float]:

@@ -9,8 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass, replace
-from functools import partial
+from dataclasses import asdict, replace
 from types import MappingProxyType
 from typing import Any, cast
 
@@ -24,7 +23,7 @@ from wedgewise.answer.store_results import KTruss, Supports, Triangles, Vertices
 from wedgewise.answer_types import Truss
 from wedgewise.api import Result
 from wedgewise.cli.console import put, put_rows, say
-from wedgewise.cli.options import QuestionOptions, announce
+from wedgewise.cli.options import QuestionOptions
 from wedgewise.graph import Graph
 from wedgewise.machine.progress import Progress
 from wedgewise.report import summary
@@ -35,14 +34,6 @@ from wedgewise.stages.labels import TextLabels
 from wedgewise.write.answers import Answers, per_triangle, row_speller, watched, write_answers
 
 MORE = "  --output writes every row to a file, a pipe gets all as text"
-
-
-@dataclass(frozen=True, slots=True)
-class Shown:
-    """What is shown of an answer that is in memory: the keys that its JSON adds, and its summary."""
-
-    belongs_to: Callable[[Graph, Any], Object]
-    summary: Callable[[Result, Graph], str]
 
 
 def _vertices(graph: Graph, _values: NDArray[Any]) -> Object:
@@ -65,14 +56,15 @@ def _edges_of_truss(graph: Graph, truss: Truss) -> Object:
     return {"answer": {"k": truss.k, "edges": edges}, "levels": [asdict(truss_level(graph, truss))]}
 
 
-SHOWN = {
-    "triangles": Shown(_vertices, summary.triangles_text),
-    "edge_support": Shown(_edges, summary.support_text),
-    "clustering": Shown(_vertices, summary.clustering_text),
-    "trussness": Shown(_edges_and_levels, summary.trussness_text),
-    "k_truss": Shown(_edges_of_truss, summary.truss_text),
-    "max_truss": Shown(_edges_of_truss, summary.truss_text),
+SHOWN: dict[str, tuple[Callable[[Graph, Any], Object], Callable[[Result, Graph], str]]] = {
+    "triangles": (_vertices, summary.triangles_text),
+    "edge_support": (_edges, summary.support_text),
+    "clustering": (_vertices, summary.clustering_text),
+    "trussness": (_edges_and_levels, summary.trussness_text),
+    "k_truss": (_edges_of_truss, summary.truss_text),
+    "max_truss": (_edges_of_truss, summary.truss_text),
 }
+"""What is shown of an answer that is in memory: the keys that its JSON adds, and its summary."""
 
 
 def answer_rows(
@@ -83,46 +75,29 @@ def answer_rows(
     **more: Any,
 ) -> None:
     """Ask a question with a row per vertex or edge, and show or write its answer; `more` are fields of `Request`."""
-    rows = OBJECT if options.as_json and output is None else TABLE
-    with options.console().stages() as progress:
-        announce(options.file, progress)
+    rows, text = OBJECT if options.as_json and output is None else TABLE, ""
+    with options.stages() as progress, ExitStack() as held:
         more |= {"progress": progress, "verify": options.verify, "rows": rows, "output": output}
-        with ExitStack() as held:
-            found = respond(options.request(question, details, **more), held)
-            options.console().note(found.result.cleaned.notes)
-            show = _write_or_print(found, options, output, progress)
-    show()
-
-
-def _write_or_print(
-    found: Response, options: QuestionOptions, output: str | None, progress: Progress | None
-) -> Callable[[], None]:
-    """Write the rows, or print them if they are on disk; what is left to show then."""
-    if output is not None:
-        assert found.table is not None
-        table = _watched(found.table(), "write", progress)
-        result = _write_table(table, output, found.result)
-        return partial(_say_written, options, {**written_object(result, output, table.rows), **_store_truss(found)})
-    if found.stored is None:
-        return partial(_show, found, options)
-    if options.console().is_read_by_a_person:
-        return partial(put, _store_text(found))
-    assert found.table is not None
-    _print_rows(found.table())
-    return lambda: None
-
-
-def _show(found: Response, options: QuestionOptions) -> None:
-    """Show an answer that is in memory."""
-    result, shown = found.result, SHOWN[found.result.question]
-    graph = cast(Graph, result.graph)
+        found = respond(options.request(question, details, **more), held)
+        result, graph = found.result, cast(Graph, found.result.graph)
+        options.console().note(result.cleaned.notes)
+        if rows == OBJECT:
+            record = {**result.to_dict(), **SHOWN[question][0](graph, result.answer)}
+        elif _is_summarised(options, output):
+            text = SHOWN[question][1](result, graph) if found.stored is None else _store_text(found)
+        else:
+            assert found.table is not None
+            table = found.table()
+            if output is None:
+                _print_rows(table)
+            else:
+                result = _write_table(_watched(table, "write", progress), output, result)
+                record = {**written_object(result, output, table.rows), **_store_truss(found)}
+                text = _written_text(options, record)
     if options.as_json:
-        put(to_json({**result.to_dict(), **shown.belongs_to(graph, result.answer)}))
-    elif options.console().is_read_by_a_person:
-        put(shown.summary(result, graph))
-    else:
-        assert found.table is not None
-        _print_rows(found.table())
+        put(to_json(record))
+    elif text:
+        put(text)
 
 
 def _store_text(found: Response) -> str:
@@ -162,15 +137,10 @@ def answer_clustering(
 
 def list_rows(options: QuestionOptions, output: str | None, start: int, stop: int | None, batch: int) -> None:
     """Count the triangles, so that all that follows knows how many will come, then list the wanted ones."""
-    with options.console().stages() as progress:
-        announce(options.file, progress)
-        asked: dict[str, Any] = {
-            "progress": progress,
-            "verify": options.verify,
-            "rows": LISTING,
-            "output": output,
-        }
-        result = answer(options.request("list_triangles", {}, **asked))
+    text = ""
+    with options.stages() as progress:
+        how: dict[str, Any] = {"progress": progress, "verify": options.verify, "rows": LISTING, "output": output}
+        result = answer(options.request("list_triangles", {}, **how))
         options.console().note(result.cleaned.notes)
         listing, graph = result.answer, cast(Graph, result.graph)
         total = listing.total
@@ -183,16 +153,18 @@ def list_rows(options: QuestionOptions, output: str | None, start: int, stop: in
         table = _watched(per_triangle(graph.labels, end - begin, batches), "list", progress)
         if output is not None:
             result = _write_table(table, output, result)
+            record = {**written_object(result, output, table.rows), **extent}
+            text = _written_text(options, record)
         elif options.as_json or _is_summarised(options, output):
             found = label_rows(graph.labels, np.concatenate([np.empty((0, 3), np.uint32), *batches]))
+            record = {**result.to_dict(), "answer": found, **extent}
+            text = "" if options.as_json else summary.listing_text(result, found, total, begin)
         else:
             _print_rows(table, begin)
-    if output is not None:
-        _say_written(options, {**written_object(result, output, table.rows), **extent})
-    elif options.as_json:
-        put(to_json({**result.to_dict(), "answer": found, **extent}))
-    elif _is_summarised(options, output):
-        put(summary.listing_text(result, found, total, begin))
+    if options.as_json:
+        put(to_json(record))
+    elif text:
+        put(text)
 
 
 def _is_summarised(options: QuestionOptions, output: str | None) -> bool:
@@ -210,14 +182,10 @@ def _write_table(table: Answers, output: str, result: Result) -> Result:
     return replace(result, seconds={**result.seconds, "write": time.perf_counter() - begin})
 
 
-def _say_written(options: QuestionOptions, record: Object) -> None:
-    """Say that the rows are in a file; of a truss, what it has as well."""
-    if options.as_json:
-        put(to_json(record))
-    elif not options.quiet:
-        if "k" in record:
-            put(_truss_text(record))
-        put(f"{record['rows']:,} rows written to {record['output']}")
+def _written_text(options: QuestionOptions, record: Object) -> str:
+    """What is said of rows that are in a file; of a truss, what it has as well."""
+    has = [_truss_text(record)] if "k" in record else []
+    return "" if options.quiet else "\n".join([*has, f"{record['rows']:,} rows written to {record['output']}"])
 
 
 def _print_rows(table: Answers, number: int | None = None) -> None:

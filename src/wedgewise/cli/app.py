@@ -25,8 +25,6 @@ from wedgewise.cli.options import (
     UndefinedAs,
     Weight,
     Work,
-    announce,
-    read_graph,
     takes,
 )
 from wedgewise.errors import InputError
@@ -94,7 +92,11 @@ def count(
     folder, or in --work, where a stopped count can be continued too.
     """
     if timeline is not None:
-        _check_timeline(options, timeline)
+        from wedgewise.run.timeline import check_suffix
+
+        check_suffix(timeline)
+        if options.device != "hybrid":
+            raise InputError(f"{timeline}: there is a timeline of --device hybrid alone; leave --timeline out")
     store = wedgewise.open_store(options.file) if balance else None
     result = _answer(options, "count", {}, resume=not restart, work_folder=work, cluster=cluster, workers=workers)
     headline = text.plural(result.answer, "triangle")
@@ -269,8 +271,8 @@ def info(options: ReadingOptions, weight: Weight = None, drop_leaves: DropLeaves
     Size, degrees, labels, what cleaning drops, and the memory that a count will take.
     """
     console = options.console()
-    with console.stages() as progress:
-        graph = read_graph(options.graph_file(weight, drop_leaves=drop_leaves), progress)
+    with options.stages():
+        graph = options.graph_file(weight, drop_leaves=drop_leaves).graph("auto")
     console.note(graph.cleaned.notes)
     record = objects.graph_object(graph, options.threads)
     console.show(record, lambda: text.graph_text(record))
@@ -293,8 +295,7 @@ def explain(
     memory, only the beginning.
     """
     console = options.console()
-    with console.stages() as progress:
-        announce(options.file, progress)
+    with options.stages():
         plan, cleaned = plan_for(options.request(question, {} if k is None else {"k": k}))
     console.note(() if cleaned is None else cleaned.notes)
     read = None if cleaned is None else asdict(cleaned)
@@ -324,8 +325,8 @@ def convert(
     from wedgewise.cli.convert import convert_file, converted_text
 
     console = options.console()
-    with console.stages() as progress:
-        record = convert_file(options.graph_file(), output, to, clean, console.note, progress)
+    with options.stages():
+        record = convert_file(options.graph_file(), output, to, clean, console.note)
     console.show(record, lambda: converted_text(record))
 
 
@@ -372,21 +373,11 @@ app.command(cls=bench.SeveralValues)(bench.bench)
 app.command(cls=bench.SeveralValues)(report_command.report)
 
 
-def _check_timeline(options: QuestionOptions, output: str) -> None:
-    from wedgewise.run.timeline import check_suffix
-
-    check_suffix(output)
-    if options.device != "hybrid":
-        raise InputError(f"{output}: there is a timeline of --device hybrid alone; leave --timeline out")
-
-
 def _answer(options: QuestionOptions, question: str, details: dict[str, Any], **more: Any) -> wedgewise.Result:
     """The answer; `more` are further fields of the request."""
-    console = options.console()
-    with console.stages() as progress:
-        announce(options.file, progress)
+    with options.stages() as progress:
         result = answer(options.request(question, details, progress=progress, verify=options.verify, **more))
-    console.note(result.cleaned.notes)
+    options.console().note(result.cleaned.notes)
     return result
 
 

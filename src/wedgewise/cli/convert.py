@@ -8,8 +8,6 @@ from collections.abc import Callable, Iterable
 import numpy as np
 
 from wedgewise.answer.source import GraphFile
-from wedgewise.cli.options import announce, read_graph
-from wedgewise.machine.progress import Progress
 from wedgewise.read import read_edges
 from wedgewise.report.objects import Object
 from wedgewise.stages import EdgeList
@@ -21,13 +19,11 @@ ALL_ROWS = "a label is the number of its row, and every row is a vertex; --clean
 NO_LABELS = "rows are in the order of the labels, which this format does not hold"
 
 
-def convert_file(
-    source: GraphFile, output: str, to: str | None, clean: bool, note: Note, progress: Progress | None
-) -> Object:
+def convert_file(source: GraphFile, output: str, to: str | None, clean: bool, note: Note) -> Object:
     """Write what is read to `output`; a format that cannot be written is refused before anything is read."""
     writer = writer_of(output, to)
     write = _write_clean if clean else _write_pairs
-    pairs, n, notes = write(source, output, to, writer, note, progress)
+    pairs, n, notes = write(source, output, to, writer, note)
     return {
         "source": os.fspath(source.path),
         "output": output,
@@ -44,10 +40,9 @@ def converted_text(record: Object) -> str:
 
 
 def _write_pairs(
-    source: GraphFile, output: str, to: str | None, writer: Writer, note: Note, progress: Progress | None
+    source: GraphFile, output: str, to: str | None, writer: Writer, note: Note
 ) -> tuple[int, None, list[str]]:
     """The pairs in the order of the file: loops, copies and directions stay."""
-    announce(source.path, progress)
     found = read_edges(
         source.path,
         format=source.format,
@@ -65,10 +60,10 @@ def _write_pairs(
 
 
 def _write_clean(
-    source: GraphFile, output: str, to: str | None, writer: Writer, note: Note, progress: Progress | None
+    source: GraphFile, output: str, to: str | None, writer: Writer, note: Note
 ) -> tuple[int, int, list[str]]:
     """Every edge once, under the labels of the file; a format of row numbers gets vertices 0 … n − 1."""
-    graph = read_graph(source, progress)
+    graph = source.graph("auto")
     note(graph.cleaned.notes)
     by_row, is_numbered = writer.labels == "none", isinstance(graph.labels, range)
     labels = None if by_row or is_numbered else graph.labels

@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 
 import wedgewise
-from wedgewise.algorithms._contract import Algorithm
 from wedgewise.cli.console import say
 from wedgewise.datasets import BUNDLED, bundled
 from wedgewise.errors import MissingFileError
@@ -98,39 +97,24 @@ def warm_kernels() -> Object:
     begin = time.perf_counter()
     jit.on_compile(listen)
     try:
-        graph = Graph(io.BytesIO(_text_for_the_kernel()))
-        carrying = Graph(graph.edges, directed=True, weights=np.ones(graph.m))
-        _warm_labels()
+        lines = b"".join(b"%d %d\n" % (u, v) for u, v in kronecker(WARM_SCALE).pairs().tolist())
+        graph = Graph(io.BytesIO(lines * -(-KERNEL_BYTES // len(lines))))  # long enough to be parsed by compiled code
+        carrying = Graph(graph.edges, directed=True, weights=np.ones(graph.m))  # that carries directions and weights
+        labels = TextLabels.of(["label"])
+        table = LabelTable(labels, compiled=True)
+        table.number(*labels.spans())
+        table.find(*labels.spans())
         for order in ORDERS:
             graph.oriented(order)
         for record in wedgewise.algorithms():
             if record.compiled and record.device == "cpu":
-                _warm(record, graph, carrying)
+                for computed in record.answers:
+                    asked = carrying if computed == "weighted_triangles" else graph
+                    for question, details in WARM_QUESTIONS[computed]:
+                        wedgewise.run(question, asked, algorithm=record.name, device="cpu", **details)
     finally:
         jit.on_compile(None)
     return {"compiled": len(compiled), "seconds": time.perf_counter() - begin}
-
-
-def _warm(record: Algorithm, graph: Graph, carrying: Graph) -> None:
-    """Have an algorithm answer whatever it can; `carrying` is the graph that carries directions and weights."""
-    for computed in record.answers:
-        asked = carrying if computed == "weighted_triangles" else graph
-        for question, details in WARM_QUESTIONS[computed]:
-            wedgewise.run(question, asked, algorithm=record.name, device=record.device, **details)
-
-
-def _warm_labels() -> None:
-    """Enter, number and find a label."""
-    labels = TextLabels.of(["label"])
-    table = LabelTable(labels, compiled=True)
-    table.number(*labels.spans())
-    table.find(*labels.spans())
-
-
-def _text_for_the_kernel() -> bytes:
-    """An edge list that is long enough to be parsed by compiled code."""
-    lines = b"".join(b"%d %d\n" % (u, v) for u, v in kronecker(WARM_SCALE).pairs().tolist())
-    return lines * -(-KERNEL_BYTES // len(lines))
 
 
 def doctor_text(record: Object) -> str:

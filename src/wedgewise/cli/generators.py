@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -11,7 +12,6 @@ from typer.core import TyperGroup
 import wedgewise
 from wedgewise.cli.console import Console
 from wedgewise.cli.options import AsJson, Threads, Verbose
-from wedgewise.report import objects, text
 
 if TYPE_CHECKING:
     from wedgewise.generate import Generator, Parameter
@@ -41,8 +41,29 @@ def generate(context: typer.Context, as_json: AsJson = False) -> None:
     Without a NAME, lists the families and their parameters; NAME --help explains the parameters of one.
     """
     if context.invoked_subcommand is None:
-        found = list(wedgewise.generate.GENERATORS.values())
-        Console(as_json).show(objects.generators_object(found), lambda: text.generators_text(found))
+        families = wedgewise.generate.GENERATORS.values()
+        record = {
+            "generators": [
+                {"name": item.name, "summary": item.summary, "parameters": list(map(asdict, item.parameters))}
+                for item in families
+            ]
+        }
+        typed = (f"{item.name} {parameters_text(item)}".rstrip() + f"\n    {item.summary}" for item in families)
+        Console(as_json).show(record, lambda: "\n".join(typed))
+
+
+def parameters_text(generator: Generator) -> str:
+    """The parameters of a family as options; those that have a default stand in brackets."""
+    return " ".join(
+        f"--{item.name} {item.kind.upper()}" if item.required else f"[--{item.name} {_default_text(item)}]"
+        for item in generator.parameters
+    )
+
+
+def _default_text(parameter: Parameter) -> str:
+    """A default as it is typed on the command line."""
+    value = parameter.default
+    return ",".join(map(str, value)) if isinstance(value, tuple) else str(value)
 
 
 def _command(generator: Generator) -> Any:
@@ -90,9 +111,7 @@ def _command(generator: Generator) -> Any:
 
 def _option(parameter: Parameter) -> inspect.Parameter:
     """A parameter of a family as an option whose text `Parameter.parse` reads."""
-    meaning = (
-        parameter.help if parameter.required else f"{parameter.help}; {text.default_text(parameter.default)} by default"
-    )
+    meaning = parameter.help if parameter.required else f"{parameter.help}; {_default_text(parameter)} by default"
     option: Any = typer.Option(f"--{parameter.name}", metavar=parameter.kind.upper(), help=meaning)
     if parameter.required:
         return _keyword(parameter.name, Annotated[str, option])

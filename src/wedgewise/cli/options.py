@@ -5,7 +5,8 @@ from __future__ import annotations
 import inspect
 import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import MISSING, dataclass, field, fields
 from enum import Enum
 from functools import wraps
@@ -16,7 +17,6 @@ import typer
 from wedgewise.answer.questions import request_for
 from wedgewise.answer.source import GraphFile
 from wedgewise.cli.console import Console
-from wedgewise.graph import Graph
 from wedgewise.machine.progress import Progress
 from wedgewise.read.columns import ColumnChoice
 from wedgewise.run.request import Request
@@ -115,12 +115,6 @@ def announce(file: str | os.PathLike[str], progress: Progress | None) -> None:
         progress("read and clean", 0, 0)
 
 
-def read_graph(source: GraphFile, progress: Progress | None) -> Graph:
-    """The graph of a file."""
-    announce(source.path, progress)
-    return source.graph("auto")
-
-
 @dataclass(frozen=True, slots=True)
 class ReadingOptions:
     """The options of every command that reads a graph file."""
@@ -153,6 +147,13 @@ class ReadingOptions:
     def console(self) -> Console:
         """How the command talks."""
         return Console(self.as_json, verbose=self.verbose)
+
+    @contextmanager
+    def stages(self) -> Iterator[Progress | None]:
+        """What the command reports its progress to; reading the file comes first."""
+        with self.console().stages() as progress:
+            announce(self.file, progress)
+            yield progress
 
     def graph_file(self, weight: str | None = None, **more: Any) -> GraphFile:
         """The file and how a graph is made of it; `more` are further fields of `GraphFile`."""

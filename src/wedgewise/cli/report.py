@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from wedgewise.answer.source import graph_of
-from wedgewise.cli.options import Device, DropLeaves, Memory, ReadingOptions, Verify, announce, takes
+from wedgewise.cli.options import Device, DropLeaves, Memory, ReadingOptions, Verify, takes
 from wedgewise.errors import StorageError
 from wedgewise.machine.progress import Progress
 from wedgewise.run.request import Request
@@ -42,7 +42,6 @@ class OwnGraph(ReadingOptions):
         from wedgewise.report.graph_facts import graph_facts
 
         source = self.graph_file(drop_leaves=self.drop_leaves)
-        announce(self.file, progress)
         begin = time.perf_counter()
         graph = graph_of(source, Request(source=source, device=self.device, memory_limit=self.memory))
         return graph_facts(
@@ -135,7 +134,7 @@ def report_graph(own: OwnGraph, output: Path | None) -> None:
         library("matplotlib")
         if not output.absolute().parent.is_dir():
             raise StorageError(f"{output}: its folder is not there; make it first")
-    with console.stages() as progress:
+    with own.stages() as progress:
         facts = own.facts(progress)
     console.note(facts.notes)
     written = [] if output is None else [str(write_document(page_of(facts), output))]

@@ -11,7 +11,7 @@ import codecs
 import os
 import re
 import sys
-from io import BufferedReader, BufferedWriter, FileIO, TextIOWrapper
+from io import TextIOWrapper
 
 STEERS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 ESCAPED = "wedgewise.escaped"
@@ -21,8 +21,12 @@ def prepare_streams() -> None:
     """Have every standard stream there, and able to say every text."""
     for number, name, mode in ((0, "stdin", os.O_WRONLY), (1, "stdout", os.O_RDONLY), (2, "stderr", os.O_WRONLY)):
         if getattr(sys, name) is None:  # the mode lets nobody read from what was closed, nor write to it
-            _lead_nowhere(number, mode)
-            setattr(sys, name, TextIOWrapper(_binary(number), encoding="utf-8"))
+            nothing = os.open(os.devnull, mode)
+            if nothing != number:
+                os.dup2(nothing, number)
+                os.close(nothing)
+            opened = open(number, "w" if number else "r", encoding="utf-8", closefd=False)  # noqa: SIM115
+            setattr(sys, name, opened)
     codecs.register_error(ESCAPED, _spelled)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):  # whoever replaces a stream takes every text
@@ -32,19 +36,6 @@ def prepare_streams() -> None:
 def escaped(text: str) -> str:
     """A text as a terminal may get it: what would move its cursor, colour it or turn its letters around is escaped."""
     return STEERS.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
-
-
-def _binary(number: int) -> BufferedReader | BufferedWriter:
-    if number == 0:
-        return BufferedReader(FileIO(number, "r", closefd=False))
-    return BufferedWriter(FileIO(number, "w", closefd=False))
-
-
-def _lead_nowhere(number: int, mode: int) -> None:
-    nothing = os.open(os.devnull, mode)
-    if nothing != number:
-        os.dup2(nothing, number)
-        os.close(nothing)
 
 
 def _spelled(error: UnicodeError) -> tuple[str, int]:

@@ -9,9 +9,10 @@ g = ww.datasets.load("ca-GrQc", source="graphs/")    # from a folder, a file or 
 
 from __future__ import annotations
 
+from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from wedgewise.datasets import check
 from wedgewise.datasets.catalogue import (
     Figure,
     Figures,
@@ -25,13 +26,8 @@ from wedgewise.datasets.catalogue import (
 )
 from wedgewise.datasets.packaged import BUNDLED, Dataset, bundled
 from wedgewise.errors import MissingFileError
-
-if TYPE_CHECKING:
-    from os import PathLike
-
-    from wedgewise.datasets.check import Verification
-    from wedgewise.graph import Graph
-    from wedgewise.machine.progress import Progress
+from wedgewise.graph import Graph
+from wedgewise.machine.progress import Progress, progress_bar
 
 __all__ = [
     "BUNDLED",
@@ -90,7 +86,6 @@ def load(
     (120, 346, 287)
     """
     from wedgewise.datasets import obtain
-    from wedgewise.machine.progress import progress_bar
 
     graph = find(name)
     drop_leaves = paper is not None and source_of(paper).leaves_dropped
@@ -114,13 +109,12 @@ def get(name: str, *, source: str | PathLike[str] | None = None, progress: Progr
     'email-Enron.txt.xz'
     """
     from wedgewise.datasets import obtain
-    from wedgewise.machine.progress import progress_bar
 
     with progress_bar(progress) as progress:
         return obtain.file_of(find(name), source, progress)
 
 
-def verify(name: str, *, trusses: bool = False, progress: Progress | bool | None = None) -> Verification:
+def verify(name: str, *, trusses: bool = False, progress: Progress | bool | None = None) -> check.Verification:
     """Count a graph that is there, again, and compare it with everything that is published about it.
 
     Parameters
@@ -142,8 +136,6 @@ def verify(name: str, *, trusses: bool = False, progress: Progress | bool | None
     """
     from wedgewise.datasets import obtain
     from wedgewise.datasets.cache import folder_of
-    from wedgewise.datasets.check import compare
-    from wedgewise.machine.progress import progress_bar
 
     graph, folder = find(name), folder_of(find(name).name)
     path = folder.own_file()
@@ -151,7 +143,8 @@ def verify(name: str, *, trusses: bool = False, progress: Progress | bool | None
         if path is not None:
             return obtain.verify_file(graph, folder, path, trusses=trusses, progress=progress)
         if graph.recipe is not None:
-            return compare(graph, obtain.generated_graph(graph.recipe.stream()), trusses=trusses, progress=progress)
+            made = obtain.generated_graph(graph.recipe.stream())
+            return check.compare(graph, made, trusses=trusses, progress=progress)
         if graph.name in BUNDLED:
-            return compare(graph, obtain.read_graph(bundled(graph.name)), trusses=trusses, progress=progress)
+            return check.compare(graph, obtain.read_graph(bundled(graph.name)), trusses=trusses, progress=progress)
     raise MissingFileError(f"{graph.name}: is not there; `wedgewise datasets get {graph.name}` brings it")

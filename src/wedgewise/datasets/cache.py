@@ -14,7 +14,7 @@ import os
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import Any
 
 from wedgewise.errors import MissingFileError, StorageError
 from wedgewise.machine.files import atomic_write, put_in_place
@@ -27,9 +27,7 @@ from wedgewise.machine.own_files import (
     why_not_own,
     why_not_own_file,
 )
-
-if TYPE_CHECKING:
-    from wedgewise.machine.progress import Progress
+from wedgewise.machine.progress import Progress
 
 PIECE_BYTES = 1 << 20
 
@@ -135,7 +133,11 @@ class GraphFolder:
     def copy_in(self, path: Path, stage: str, progress: Progress | None) -> Path:
         """A copy of a file from elsewhere, which appears whole or not at all."""
         target = self.path / path.name
-        with _readable(path) as source, atomic_write(target) as copy:
+        try:
+            source = path.open("rb")
+        except OSError as error:
+            raise MissingFileError(f"{path}: cannot be read ({error.strerror}); check its permissions") from error
+        with source, atomic_write(target) as copy:
             total = os.fstat(source.fileno()).st_size
             while piece := source.read(PIECE_BYTES):
                 copy.write(piece)
@@ -168,13 +170,6 @@ def _record_of(facts: dict[str, Any]) -> Record:
     if record.file in ("", ".", "..") or Path(record.file).name != record.file:
         raise ValueError("the name of a file is a path")
     return record
-
-
-def _readable(path: Path) -> BinaryIO:
-    try:
-        return path.open("rb")
-    except OSError as error:
-        raise MissingFileError(f"{path}: cannot be read ({error.strerror}); check its permissions") from error
 
 
 def content_of(path: Path) -> dict[str, Any]:

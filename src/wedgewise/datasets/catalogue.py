@@ -104,10 +104,7 @@ class Figures:
 
     def published(self) -> Iterator[tuple[str, Figure]]:
         """The figures that there are, by name."""
-        for name in FIGURES:
-            figure: Figure | None = getattr(self, name)
-            if figure is not None:
-                yield name, figure
+        return ((name, figure) for name in FIGURES if (figure := getattr(self, name)) is not None)
 
 
 @dataclass(frozen=True, slots=True)

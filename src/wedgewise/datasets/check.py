@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from wedgewise import api, api_trusses
 from wedgewise.datasets.catalogue import Figure, PublishedGraph
-
-if TYPE_CHECKING:
-    from wedgewise.graph import Graph
-    from wedgewise.machine.progress import Progress
+from wedgewise.graph import Graph
+from wedgewise.machine.progress import Progress
+from wedgewise.prepare.clean import without_leaves
 
 DECISIVE = ("m", "triangles", "kmax")  # which vertices count is a convention; these are not
+Sizes = tuple[dict[str, tuple[int, ...]], int]
+"""Numbers of vertices by the ways of counting them, several where a way leaves a choice; and edges."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,14 +69,6 @@ class Verification:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class _Sizes:
-    """Numbers of vertices by the ways of counting them, several where a way leaves a choice; and edges."""
-
-    vertices: Mapping[str, tuple[int, ...]]
-    m: int
-
-
 def compare(
     published: PublishedGraph, graph: Graph, *, trusses: bool = False, progress: Progress | None = None
 ) -> Verification:
@@ -88,8 +81,6 @@ def compare(
     trusses : also find the largest k whose k-truss has edges
     progress : whom to tell the progress
     """
-    from wedgewise import api, api_trusses
-
     sizes = Verification(published.name, {"n": graph.n, "m": graph.m}, tuple(_size_findings(published, graph)))
     if not sizes.agrees:
         return sizes
@@ -109,29 +100,26 @@ def _size_findings(published: PublishedGraph, graph: Graph) -> Iterator[Finding]
     """Vertices and edges as each source counts them."""
     whole, pruned = _sizes(graph), None
     for key, figures in published.figures.items():
-        sizes = whole
+        vertices, m = whole
         if figures.source.leaves_dropped:
-            sizes = pruned = pruned or _sizes_without_leaves(graph)
+            vertices, m = pruned = pruned or _sizes_without_leaves(graph)
         if figures.n is not None:
-            ways = sizes.vertices[figures.source.vertices]
+            ways = vertices[figures.source.vertices]
             yield Finding(key, "n", figures.n, next(filter(figures.n.agrees, ways), ways[0]))
         if figures.m is not None:
-            yield Finding(key, "m", figures.m, sizes.m)
+            yield Finding(key, "m", figures.m, m)
 
 
-def _sizes(graph: Graph) -> _Sizes:
+def _sizes(graph: Graph) -> Sizes:
     joined = int(np.count_nonzero(graph.degrees))
     numbered: tuple[int, ...] = (graph.n,)
     if isinstance(graph.labels, range | np.ndarray) and graph.n:
         largest = int(graph.labels[-1])
         numbered = (graph.n, largest, largest + 1)  # ids may begin at 1 or at 0
-    return _Sizes({"joined": (joined,), "numbered": numbered}, graph.m)
+    return {"joined": (joined,), "numbered": numbered}, graph.m
 
 
-def _sizes_without_leaves(graph: Graph) -> _Sizes:
-    from wedgewise.prepare.clean import without_leaves
-
-    simple = graph.simple
-    pruned = without_leaves(simple)
-    isolated = int(np.count_nonzero(simple.degrees == 0))
-    return _Sizes({"left": (pruned.n - isolated,)}, pruned.m)
+def _sizes_without_leaves(graph: Graph) -> Sizes:
+    pruned = without_leaves(graph.simple)
+    isolated = int(np.count_nonzero(graph.simple.degrees == 0))
+    return {"left": (pruned.n - isolated,)}, pruned.m

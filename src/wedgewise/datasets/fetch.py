@@ -14,7 +14,7 @@ from contextlib import closing
 from dataclasses import asdict, dataclass, replace
 from http.client import HTTPException, HTTPMessage, HTTPResponse
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, BinaryIO
+from typing import IO, Any, BinaryIO
 from urllib.error import HTTPError
 from urllib.request import (
     HTTPDefaultErrorHandler,
@@ -30,9 +30,7 @@ from urllib.request import (
 from wedgewise.errors import DownloadError, WedgewiseError
 from wedgewise.machine.files import atomic_write, partial_file, put_in_place
 from wedgewise.machine.own_files import believed
-
-if TYPE_CHECKING:
-    from wedgewise.machine.progress import Progress
+from wedgewise.machine.progress import Progress
 
 SCHEMES = ("http", "https")
 PIECE_BYTES = 1 << 18
@@ -62,13 +60,8 @@ class Version:
         return self.etag if self.etag is not None and not self.etag.startswith("W/") else self.modified
 
 
-@dataclass(frozen=True, slots=True)
-class _Reply:
-    """The bytes of a file from `begin` on; the whole has `version.bytes` of them, if the server says so."""
-
-    response: HTTPResponse
-    begin: int
-    version: Version
+_Reply = tuple[HTTPResponse, int, Version]
+"""The bytes of a file, from where on; the whole has ``version.bytes`` of them, if the server says so."""
 
 
 class _CutError(Exception):
@@ -94,17 +87,17 @@ def fetch(address: str, path: Path, stage: str, progress: Progress | None, *, mo
     """
     if not is_address(address):
         raise DownloadError(f"{address}: is not of http or https; {ELSEWHERE}")
-    part = path.with_name(f"{path.name}.part")
+    part, note = path.with_name(f"{path.name}.part"), path.with_name(f"{path.name}.part.json")
     try:
         with partial_file(part) as file:
-            _Transfer(address, file, part, stage, progress, most_bytes).finish()
+            _Transfer(address, file, note, stage, progress, most_bytes, _opener()).finish()
     except DownloadError:
         if not has_begun(path):
             part.unlink()
-            _note_of(part).unlink(missing_ok=True)
+            note.unlink(missing_ok=True)
         raise
     put_in_place(part, path)
-    _note_of(part).unlink(missing_ok=True)
+    note.unlink(missing_ok=True)
 
 
 def is_address(text: str) -> bool:
@@ -118,20 +111,18 @@ def has_begun(path: Path) -> bool:
     return part.is_file() and part.stat().st_size > 0
 
 
+@dataclass(slots=True)
 class _Transfer:
-    """One file on its way into a partial one."""
+    """One file on its way into a partial one, whose version is noted beside it."""
 
-    def __init__(
-        self, address: str, file: BinaryIO, part: Path, stage: str, progress: Progress | None, most_bytes: int
-    ) -> None:
-        self.address = address
-        self.file = file
-        self.note = _note_of(part)
-        self.stage = stage
-        self.progress = progress
-        self.most_bytes = most_bytes
-        self.opener = _opener()
-        self.has_answered = False
+    address: str
+    file: BinaryIO
+    note: Path
+    stage: str
+    progress: Progress | None
+    most_bytes: int
+    opener: OpenerDirector
+    has_answered: bool = False
 
     def finish(self) -> None:
         """Ask until everything is there; give up when several answers in a row brought nothing new."""
@@ -153,17 +144,18 @@ class _Transfer:
 
     def _go_on(self) -> bool:
         """Take one answer as far as it comes; whether the file is complete."""
-        version = self._version()
-        reply = self._ask(version)
+        reply = self._ask(self._version())
         if reply is None:
             return True
-        with reply.response:
-            self._check_length(reply.version.bytes or 0)
-            if reply.begin == 0:
+        response, begin, version = reply
+        with response:
+            self._check_length(version.bytes or 0)
+            if begin == 0:
                 self._forget()
-                self._remember(reply.version)
-            self._take(reply)
-        return reply.version.bytes in (None, self._size())
+                with atomic_write(self.note, mode=0o600) as file:
+                    file.write(json.dumps(asdict(version)).encode())
+            self._take(response, begin, version.bytes)
+        return version.bytes in (None, self._size())
 
     def _ask(self, version: Version | None) -> _Reply | None:
         """The server's answer for what is missing; None where nothing is."""
@@ -180,7 +172,7 @@ class _Transfer:
             return self._ask(None)
         found = self._version_of(response)
         if response.status != 206:
-            return _Reply(response, 0, found)
+            return response, 0, found
         given = RANGE_GIVEN.fullmatch(response.headers.get("Content-Range", ""))
         known = None if version is None else version.bytes
         if given is None or int(given[1]) != have or known not in (None, int(given[2])):
@@ -189,7 +181,7 @@ class _Transfer:
                 raise DownloadError(f"{self.address}: the server answers with a range nobody asked for; {ELSEWHERE}")
             self._forget()
             return self._ask(None)
-        return _Reply(response, have, Version(self.address, int(given[2]), found.etag, found.modified))
+        return response, have, replace(found, bytes=int(given[2]))
 
     def _open(self, headers: dict[str, str]) -> HTTPResponse:
         try:
@@ -231,16 +223,15 @@ class _Transfer:
             return _CutError(reason)
         return DownloadError(f"{self.address}: {reason}; {ELSEWHERE}")
 
-    def _take(self, reply: _Reply) -> None:
+    def _take(self, response: HTTPResponse, done: int, total: int | None) -> None:
         """Write what comes, as it comes, until the file is complete or the answer ends."""
-        done, total = reply.begin, reply.version.bytes
         self.file.seek(done)
         self.file.truncate()
         while True:
             if self.progress is not None:
                 self.progress(self.stage, done, total or 0)
             try:
-                piece = reply.response.read1(PIECE_BYTES) if total is None or done < total else b""
+                piece = response.read1(PIECE_BYTES) if total is None or done < total else b""
             except (OSError, HTTPException) as error:
                 raise _CutError(f"the connection was lost ({_briefly(error) or type(error).__name__})") from error
             if not piece:
@@ -263,10 +254,6 @@ class _Transfer:
         if version is None or version.address != self.address or type(version.bytes) not in (int, type(None)):
             return None
         return replace(version, etag=_mark(version.etag), modified=_mark(version.modified))
-
-    def _remember(self, version: Version) -> None:
-        with atomic_write(self.note, mode=0o600) as file:
-            file.write(json.dumps(asdict(version)).encode())
 
     def _forget(self) -> None:
         """Begin anew: the note goes first, so that it never speaks of other bytes."""
@@ -326,7 +313,3 @@ def _briefly(said: object) -> str:
     """The first line of what somebody else says, in few letters."""
     line = next(iter(str(said).strip().splitlines()), "")
     return line if len(line) <= MOST_LETTERS else f"{line[:MOST_LETTERS]}…"
-
-
-def _note_of(part: Path) -> Path:
-    return part.with_name(f"{part.name}.json")

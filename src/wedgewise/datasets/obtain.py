@@ -16,12 +16,13 @@ from wedgewise.datasets.check import Verification, compare
 from wedgewise.datasets.fetch import fetch, has_begun, is_address
 from wedgewise.datasets.urls import addresses_at, file_at, file_name
 from wedgewise.errors import DownloadError, InputError, LimitError, MemoryLimitError
+from wedgewise.graph import Graph
+from wedgewise.machine import hardware
+from wedgewise.machine.progress import Progress
 from wedgewise.stages.limits import DEFAULT_LIMITS, Limits
 
 if TYPE_CHECKING:
     from wedgewise.generate import EdgeStream
-    from wedgewise.graph import Graph
-    from wedgewise.machine.progress import Progress
 
 Location = str | os.PathLike[str]
 
@@ -93,8 +94,6 @@ def generated_graph(stream: EdgeStream, *, drop_leaves: bool = False, threads: i
     MemoryLimitError
         before anything large is allocated
     """
-    from wedgewise.machine import hardware
-
     need, available = stream.pairs_count * 2 * stream.dtype.itemsize, hardware.available_memory()
     if need > available:
         raise MemoryLimitError(
@@ -102,24 +101,18 @@ def generated_graph(stream: EdgeStream, *, drop_leaves: bool = False, threads: i
             "write it to a file with `wedgewise datasets get`, and cut that into blocks with `wedgewise partition`"
         )
     threads = hardware.granted_threads(threads)
-    return _graph(stream.pairs(threads=threads), n=stream.n, drop_leaves=drop_leaves, threads=threads)
+    return Graph(stream.pairs(threads=threads), n=stream.n, drop_leaves=drop_leaves, threads=threads)
 
 
 def read_graph(path: Path, **how: Any) -> Graph:
     """The graph of a file, archives included; the keywords are those of `wedgewise.Graph`."""
     with opened(path, how.get("limits", DEFAULT_LIMITS)) as source:
-        return _graph(source, **how)
+        return Graph(source, **how)
 
 
 def opened(path: Path, limits: Limits = DEFAULT_LIMITS) -> AbstractContextManager[Path | IO[bytes]]:
     """What `wedgewise.Graph` reads: the file itself, or the edges in an archive, which is not unpacked."""
     return edges_in(path, limits) if is_archive(path) else nullcontext(path)
-
-
-def _graph(source: Any, **how: Any) -> Graph:
-    from wedgewise.graph import Graph
-
-    return Graph(source, **how)
 
 
 def _bring(graph: PublishedGraph, folder: GraphFolder, source: Location | None, progress: Progress | None) -> Path:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
 from pathlib import Path, PurePosixPath
 from urllib.parse import quote, unquote, urlsplit
 
@@ -84,9 +83,8 @@ def file_at(graph: PublishedGraph, source: str | os.PathLike[str]) -> Path:
     except OSError as error:
         raise MissingFileError(f"{path}: cannot be read ({error.strerror}); check its permissions") from error
     if not found:
-        raise MissingFileError(
-            f"{path}: no file of {graph.name} in it; name the file itself, or call it {_examples(graph, published)}"
-        )
+        examples = " or ".join([*published, f"{graph.name}.txt"])
+        raise MissingFileError(f"{path}: no file of {graph.name} in it; name the file itself, or call it {examples}")
     return found[0]
 
 
@@ -97,7 +95,3 @@ def stem(name: str) -> str:
         suffix = next((suffix for suffix in suffixes if stripped.endswith(suffix)), "")
         stripped = stripped.removesuffix(suffix)
     return stripped
-
-
-def _examples(graph: PublishedGraph, published: Iterable[str]) -> str:
-    return " or ".join([*published, f"{graph.name}.txt"])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from itertools import accumulate
 from math import comb, prod
 from typing import Any
@@ -22,7 +22,7 @@ STAR_VARIANTS = ("Bk", "B1k", "B2k")
 def complete(n: int) -> EdgeStream:
     """Complete graph K_n; T = C(n, 3)."""
     require_integer("complete", "n", n, 0, MAX_ROWS)
-    return _complete_multipartite(f"complete-{n}", {"n": n}, np.ones(n, np.int64), comb(n, 3))
+    return _complete_multipartite("complete", {"n": n}, np.ones(n, np.int64), comb(n, 3))
 
 
 def complete_tripartite(a: int, b: int, c: int) -> EdgeStream:
@@ -31,8 +31,7 @@ def complete_tripartite(a: int, b: int, c: int) -> EdgeStream:
     for name, size in zip("abc", sizes, strict=True):
         require_integer("complete_tripartite", name, size, 0, MAX_ROWS)
     parameters = {"a": a, "b": b, "c": c}
-    name = f"complete_tripartite-{a}-{b}-{c}"
-    return _complete_multipartite(name, parameters, np.array(sizes, np.int64), prod(sizes))
+    return _complete_multipartite("complete_tripartite", parameters, np.array(sizes, np.int64), prod(sizes))
 
 
 def turan(n: int, r: int) -> EdgeStream:
@@ -46,15 +45,14 @@ def turan(n: int, r: int) -> EdgeStream:
         comb(larger, chosen) * (small + 1) ** chosen * comb(r - larger, 3 - chosen) * small ** (3 - chosen)
         for chosen in range(4)
     )
-    return _complete_multipartite(f"turan-{n}-{r}", {"n": n, "r": r}, sizes, triangles)
+    return _complete_multipartite("turan", {"n": n, "r": r}, sizes, triangles)
 
 
 def octahedron(dimension: int = 3) -> EdgeStream:
     """Octahedron of any dimension d, the cocktail-party graph K_{2,2,…,2}; T = 8·C(d, 3)."""
     require_integer("octahedron", "dimension", dimension, 0, MAX_ROWS // 2)
     sizes = np.full(dimension, 2, np.int64)
-    name = f"octahedron-{dimension}"
-    return _complete_multipartite(name, {"dimension": dimension}, sizes, 8 * comb(dimension, 3))
+    return _complete_multipartite("octahedron", {"dimension": dimension}, sizes, 8 * comb(dimension, 3))
 
 
 def star(leaves: int) -> EdgeStream:
@@ -64,7 +62,7 @@ def star(leaves: int) -> EdgeStream:
     def pairs_between(start: int, stop: int) -> Ends:
         return np.zeros(stop - start, np.int64), positions(start + 1, stop + 1)
 
-    return EdgeStream(f"star-{leaves}", {"leaves": leaves}, leaves + 1, leaves, pairs_between, 0)
+    return _stream("star", {"leaves": leaves}, leaves + 1, leaves, pairs_between, 0)
 
 
 def wheel(rim: int) -> EdgeStream:
@@ -78,7 +76,7 @@ def wheel(rim: int) -> EdgeStream:
         return np.where(kind == 0, 0, here), np.where(kind == 0, here, after)
 
     triangles = 4 if rim == 3 else rim
-    return EdgeStream(f"wheel-{rim}", {"rim": rim}, rim + 1, 2 * rim, pairs_between, triangles)
+    return _stream("wheel", {"rim": rim}, rim + 1, 2 * rim, pairs_between, triangles)
 
 
 def windmill(blades: int, clique: int = 3) -> EdgeStream:
@@ -96,8 +94,7 @@ def windmill(blades: int, clique: int = 3) -> EdgeStream:
     n = 1 + blades * (clique - 1)
     require_vertices("windmill", n)
     parameters = {"blades": blades, "clique": clique}
-    name = f"windmill-{blades}-{clique}"
-    return EdgeStream(name, parameters, n, blades * per_blade, pairs_between, blades * comb(clique, 3))
+    return _stream("windmill", parameters, n, blades * per_blade, pairs_between, blades * comb(clique, 3))
 
 
 def book(pages: int) -> EdgeStream:
@@ -109,7 +106,7 @@ def book(pages: int) -> EdgeStream:
         page, end = np.divmod(position - 1, 2)
         return np.where(position == 0, 0, end), np.where(position == 0, 1, page + 2)
 
-    return EdgeStream(f"book-{pages}", {"pages": pages}, pages + 2, 2 * pages + 1, pairs_between, pages)
+    return _stream("book", {"pages": pages}, pages + 2, 2 * pages + 1, pairs_between, pages)
 
 
 def cycle(n: int) -> EdgeStream:
@@ -120,7 +117,7 @@ def cycle(n: int) -> EdgeStream:
         position = positions(start, stop)
         return position, (position + 1) % n
 
-    return EdgeStream(f"cycle-{n}", {"n": n}, n, n, pairs_between, int(n == 3))
+    return _stream("cycle", {"n": n}, n, n, pairs_between, int(n == 3))
 
 
 def path(n: int) -> EdgeStream:
@@ -130,7 +127,7 @@ def path(n: int) -> EdgeStream:
     def pairs_between(start: int, stop: int) -> Ends:
         return positions(start, stop), positions(start + 1, stop + 1)
 
-    return EdgeStream(f"path-{n}", {"n": n}, n, n - 1, pairs_between, 0)
+    return _stream("path", {"n": n}, n, n - 1, pairs_between, 0)
 
 
 def petersen() -> EdgeStream:
@@ -138,7 +135,7 @@ def petersen() -> EdgeStream:
     corner = positions(0, 5)
     first = np.concatenate([corner, corner, corner + 5])
     second = np.concatenate([(corner + 1) % 5, corner + 5, (corner + 2) % 5 + 5])
-    return EdgeStream("petersen", {}, 10, 15, lambda start, stop: (first[start:stop], second[start:stop]), 0)
+    return _stream("petersen", {}, 10, 15, lambda start, stop: (first[start:stop], second[start:stop]), 0)
 
 
 def hypercube(dimension: int) -> EdgeStream:
@@ -151,8 +148,7 @@ def hypercube(dimension: int) -> EdgeStream:
         without_bit = (rest >> bit << (bit + 1)) | (rest & ((1 << bit) - 1))
         return without_bit, without_bit | (1 << bit)
 
-    name = f"hypercube-{dimension}"
-    return EdgeStream(name, {"dimension": dimension}, 2**dimension, dimension * half, pairs_between, 0)
+    return _stream("hypercube", {"dimension": dimension}, 2**dimension, dimension * half, pairs_between, 0)
 
 
 def grid8(side: int) -> EdgeStream:
@@ -173,7 +169,7 @@ def grid8(side: int) -> EdgeStream:
         corner = row * side + column + first_column[direction]
         return corner, corner + step[direction]
 
-    return EdgeStream(f"grid8-{side}", {"side": side}, side * side, int(ends[-1]), pairs_between, 4 * diagonal)
+    return _stream("grid8", {"side": side}, side * side, int(ends[-1]), pairs_between, 4 * diagonal)
 
 
 def torus3d(side: int) -> EdgeStream:
@@ -187,7 +183,7 @@ def torus3d(side: int) -> EdgeStream:
         return vertex, np.where(at_the_border, vertex - (side - 1) * stride, vertex + stride)
 
     triangles = 27 if side == 3 else 0
-    return EdgeStream(f"torus3d-{side}", {"side": side}, side**3, 3 * side**3, pairs_between, triangles)
+    return _stream("torus3d", {"side": side}, side**3, 3 * side**3, pairs_between, triangles)
 
 
 def kronecker_of_stars(leaves: tuple[int, ...], variant: str = "Bk") -> EdgeStream:
@@ -260,8 +256,21 @@ def _star_product_triangles(leaves: tuple[int, ...], variant: str) -> int:
     return (walks - 1 - 3 * (loop_row - 1)) // 6  # each triangle is 6 closed walks
 
 
+def _stream(
+    family: str,
+    parameters: Mapping[str, object],
+    n: int,
+    pairs_count: int,
+    pairs_between: Callable[[int, int], Ends],
+    triangles: int,
+) -> EdgeStream:
+    """A graph that its family and its parameters name."""
+    name = "-".join([family, *map(str, parameters.values())])
+    return EdgeStream(name, parameters, n, pairs_count, pairs_between, triangles)
+
+
 def _complete_multipartite(
-    name: str, parameters: Mapping[str, object], sizes: NDArray[np.int64], triangles: int
+    family: str, parameters: Mapping[str, object], sizes: NDArray[np.int64], triangles: int
 ) -> EdgeStream:
     """All pairs of vertices in different parts; vertex v is listed with the vertices before its part."""
     begins = np.cumsum(sizes) - sizes
@@ -274,4 +283,4 @@ def _complete_multipartite(
         return position - (ends[later] - earlier[later]), later
 
     pairs_count = int(ends[-1]) if len(ends) else 0
-    return EdgeStream(name, parameters, len(earlier), pairs_count, pairs_between, triangles)
+    return _stream(family, parameters, len(earlier), pairs_count, pairs_between, triangles)

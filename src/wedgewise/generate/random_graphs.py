@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import accumulate
 from math import comb
 from typing import Any
 
@@ -140,7 +140,7 @@ def small_world(n: int, k: int, p: float, seed: int = 1) -> EdgeStream:
         vertex = position // np.uint64(reach)
         step = position - vertex * np.uint64(reach) + np.uint64(1)
         random_step = numbers_below(n - 1, targets, start, stop) + np.uint64(1)
-        moves = _happens(limit, rewired, start, stop)
+        moves = words(rewired, start, stop) < limit
         return vertex, (vertex + np.where(moves, random_step, step)) % np.uint64(n)
 
     return EdgeStream(
@@ -166,37 +166,18 @@ class _Quadrants:
         dtype: Any = np.uint32 if self.scale <= 32 else np.uint64
         row: NDArray[Any] = np.zeros(stop - start, dtype)
         column: NDArray[Any] = np.zeros(stop - start, dtype)
-        beyond_a, beyond_b, beyond_c = self._comparisons()
+        a, a_and_b, a_to_c = (threshold(share, 32) for share in accumulate(self.probabilities))
         for level in range(self.scale):
             drawn = half_words(key_of(self.seed, LEVELS, level), start, stop)
-            lower = beyond_b(drawn)
+            lower = drawn >= a_and_b
             row <<= dtype(1)
             row |= lower
             column <<= dtype(1)
-            column |= beyond_a(drawn) ^ lower ^ beyond_c(drawn)
+            column |= (drawn >= a) ^ lower ^ (drawn >= a_to_c)
         if not self.permute:
             return row, column
         key = key_of(self.seed, PERMUTATION)
         return permuted(row, self.scale, key), permuted(column, self.scale, key)
-
-    def _comparisons(self) -> list[Callable[[NDArray[np.uint32]], NDArray[np.bool_]]]:
-        """Whether a half word lies beyond quadrant a, beyond a and b, beyond a, b and c."""
-        a, b, c = self.probabilities
-        return [_at_least(threshold(share, 32)) for share in (a, a + b, a + b + c)]
-
-
-def _at_least(limit: int) -> Callable[[NDArray[np.uint32]], NDArray[np.bool_]]:
-    """Compare half words with a limit of 0 … 2^32; no half word reaches the last."""
-    if limit == 2**32:
-        return lambda drawn: np.zeros(drawn.shape, np.bool_)
-    return lambda drawn: drawn >= np.uint32(limit)
-
-
-def _happens(limit: int, key: int, start: int, stop: int) -> NDArray[np.bool_]:
-    """Whether each word lies below a limit of 0 … 2^64."""
-    if limit == 2**64:
-        return np.ones(stop - start, np.bool_)
-    return words(key, start, stop) < np.uint64(limit)
 
 
 def _require_size(family: str, scale: int, edgefactor: int, seed: int) -> None:

@@ -21,6 +21,13 @@ BLOCK_PAIRS = 2**16
 BLOCKS_PER_THREAD = 4
 MAX_VERTICES = 2**62
 MAX_SEED = 2**64 - 1
+KINDS = {int: "int", tuple[int, ...]: "ints", float: "float", str: "text"}
+PARSERS: Mapping[str, Callable[[str], object]] = {
+    "int": int,
+    "ints": lambda text: tuple(map(int, text.split(","))),
+    "float": float,
+    "text": str,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,15 +111,7 @@ class Parameter:
     def parse(self, text: str) -> object:
         """The value that a command line's text stands for; several integers are separated by commas."""
         try:
-            match self.kind:
-                case "int":
-                    return int(text)
-                case "ints":
-                    return tuple(int(part) for part in text.split(","))
-                case "float":
-                    return float(text)
-                case _:
-                    return text
+            return PARSERS[self.kind](text)
         except ValueError as error:
             raise InputError(f"{self.name}: {text!r} is not of kind {self.kind}; {self.help}") from error
 
@@ -140,11 +139,10 @@ class Generator:
 def describe(function: Callable[..., EdgeStream], helps: Mapping[str, str]) -> Generator:
     """The registry's record of one generator function: kinds and defaults come from its signature."""
     hints = get_type_hints(function)
-    kinds = {int: "int", tuple[int, ...]: "ints", float: "float", str: "text"}
     parameters = tuple(
         Parameter(
             name=name,
-            kind=kinds[hints[name]],
+            kind=KINDS[hints[name]],
             help=helps[name],
             required=item.default is inspect.Parameter.empty,
             default=None if item.default is inspect.Parameter.empty else item.default,

@@ -4,9 +4,8 @@
 neighbours. No library is imported before it is needed.
 """
 
-from wedgewise.interop.edge_index import from_edge_index, to_edge_index
 from wedgewise.interop.graphs import to_igraph, to_networkit, to_networkx
-from wedgewise.interop.matrices import to_graphblas, to_scipy
+from wedgewise.interop.matrices import from_edge_index, to_edge_index, to_graphblas, to_scipy
 from wedgewise.interop.tables import edge_table, to_arrow, to_pandas, to_polars, vertex_table
 from wedgewise.read.objects import edges_from
 

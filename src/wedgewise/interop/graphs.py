@@ -33,11 +33,8 @@ def networkx_from_edges(edge_list: EdgeList, nodes: list[Any], *, multigraph: bo
     """The NetworkX graph of an edge list: nodes and edges in the same order, weights under the name `weight`."""
     import networkx as nx
 
-    directed = not edge_list.undirected
-    if multigraph:
-        graph = nx.MultiDiGraph() if directed else nx.MultiGraph()
-    else:
-        graph = nx.DiGraph() if directed else nx.Graph()
+    undirected, directed = (nx.MultiGraph, nx.MultiDiGraph) if multigraph else (nx.Graph, nx.DiGraph)
+    graph = undirected() if edge_list.undirected else directed()
     graph.add_nodes_from(nodes)
     tails, heads = ([nodes[v] for v in column.tolist()] for column in edge_list.pairs.T)
     if edge_list.weights is None:

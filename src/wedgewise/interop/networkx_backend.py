@@ -47,7 +47,7 @@ class ConvertedGraph:
     __networkx_backend__ = NAME
 
     def __init__(
-        self, edge_list: EdgeList, nodes: list[Any], *, multigraph: bool, weight: Hashable | None, source: Any = None
+        self, edge_list: EdgeList, nodes: list[Any], multigraph: bool, weight: Hashable | None, source: Any = None
     ) -> None:
         self.edge_list = edge_list
         self.nodes = nodes
@@ -122,16 +122,10 @@ class ConvertedGraph:
         nodes, source = copy.deepcopy(self.nodes, memo), memo.get(id(self.source), self.source)
         if source is self.source and all(map(operator.is_, nodes, self.nodes)):
             return self  # it never changes
-        return _restore(self.edge_list, nodes, self.multigraph, self.weight, source)
+        return ConvertedGraph(self.edge_list, nodes, self.multigraph, self.weight, source)
 
     def __reduce__(self) -> Any:
-        return _restore, (self.edge_list, self.nodes, self.multigraph, self.weight, self.source)
-
-
-def _restore(
-    edge_list: EdgeList, nodes: list[Any], multigraph: bool, weight: Hashable | None, source: Any
-) -> ConvertedGraph:
-    return ConvertedGraph(edge_list, nodes, multigraph=multigraph, weight=weight, source=source)
+        return ConvertedGraph, (self.edge_list, self.nodes, self.multigraph, self.weight, self.source)
 
 
 class Backend:
@@ -151,18 +145,23 @@ class Backend:
         label = G.nodes.__getitem__
         for rows in api_listing.iter_triangles(G.graph, batch=LISTING_BATCH):
             if nbunch is not None:
-                rows = _asked_first(rows, position, len(asked))
+                rows = rows[(position[rows] < len(asked)).any(axis=1)]
+                rows = np.take_along_axis(rows, np.argsort(position[rows], axis=1), axis=1)
             yield from zip(*(map(label, column.tolist()) for column in rows.T), strict=True)
 
     def clustering(self, G: ConvertedGraph, nodes: Any = None, weight: Hashable | None = None) -> Any:
-        """The clustering coefficient of each node."""
-        return _coefficients(G, nodes, weight)
+        """The clustering coefficient of one node, or of each node."""
+        _refuse_multigraph(G)
+        weighted = weight is not None
+        question = "weighted clustering" if weighted else "clustering"
+        answer = G.weighted_by(weight).by_node
+        return answer(nodes, question, lambda whole: api.clustering(whole, weighted=weighted))
 
     def average_clustering(
         self, G: ConvertedGraph, nodes: Any = None, weight: Hashable | None = None, count_zeros: bool = True
     ) -> float:
         """The mean clustering coefficient, summed in NetworkX's order."""
-        values = _coefficients(G, nodes, weight).values()
+        values = self.clustering(G, nodes, weight).values()
         if not count_zeros:
             values = [value for value in values if abs(value) > 0]
         return float(sum(values) / len(values))
@@ -240,10 +239,10 @@ class Backend:
 
 def _convert(graph: Any, weight: Hashable | None, *, keep_source: bool = False) -> ConvertedGraph:
     """Convert a NetworkX graph, or leave it to NetworkX with the reason."""
-    source, multigraph = graph if keep_source else None, graph.is_multigraph()
     try:
         edge_list = edges_from_networkx(graph, weight)
-        converted = ConvertedGraph(edge_list, list(graph), multigraph=multigraph, weight=weight, source=source)
+        source = graph if keep_source else None
+        converted = ConvertedGraph(edge_list, list(graph), graph.is_multigraph(), weight, source)
     except InputError as error:
         raise NotImplementedError(str(error)) from error
     if edge_list.weights is not None and edge_list.weights.max(initial=-np.inf) == 0:
@@ -304,15 +303,6 @@ def _looks_far(graph: Any, nodes: Any) -> bool:
     return False
 
 
-def _coefficients(graph: ConvertedGraph, nodes: Any, weight: Hashable | None) -> Any:
-    """The clustering coefficient of one node, or of each node."""
-    _refuse_multigraph(graph)
-    weighted = weight is not None
-    question = "weighted clustering" if weighted else "clustering"
-    answer = graph.weighted_by(weight).by_node
-    return answer(nodes, question, lambda whole: api.clustering(whole, weighted=weighted))
-
-
 def _counters(table: GeneralizedDegree) -> Iterator[Counter[int]]:
     """All rows of the table; filled as dictionaries, which takes a third of the time that Counter's own way takes."""
     entries = zip(table.supports.tolist(), table.edges.tolist(), strict=True)
@@ -326,12 +316,6 @@ def _refuse_multigraph(graph: ConvertedGraph) -> None:
     """Raise what NetworkX raises."""
     if graph.multigraph:
         raise nx.NetworkXNotImplemented("not implemented for multigraph type")
-
-
-def _asked_first(rows: NDArray[np.uint32], position: NDArray[np.int64], asked: int) -> NDArray[np.uint32]:
-    """The triangles with a vertex among the first positions, each in the order of its vertices' positions."""
-    rows = rows[(position[rows] < asked).any(axis=1)]
-    return np.take_along_axis(rows, np.argsort(position[rows], axis=1), axis=1)
 
 
 backend = Backend()

@@ -151,10 +151,6 @@ def _joined(keys: Mapping[str, NDArray[Any]], columns: Mapping[str, NDArray[Any]
     return {**keys, **columns}
 
 
-def _pandas_frame(pandas: Any, columns: Columns) -> Any:
-    return pandas.DataFrame(columns)
-
-
 def _polars_frame(polars: Any, columns: Columns) -> Any:
     return polars.DataFrame(
         {
@@ -184,7 +180,7 @@ def _is_text(column: NDArray[Any]) -> bool:
 
 
 _MAKERS: dict[str, Callable[[Any, Columns], Any]] = {
-    "pandas": _pandas_frame,
+    "pandas": lambda pandas, columns: pandas.DataFrame(columns),
     "polars": _polars_frame,
     "pyarrow": _arrow_table,
 }

@@ -86,7 +86,7 @@ class BalanceReport:
     def to_dict(self) -> dict[str, Any]:
         """For JSON, which has no infinity: None stands for it."""
         return {
-            **{name: _finite(getattr(self, name)) for name in self.__slots__[:-2]},
+            **{name: None if isinf(value := getattr(self, name)) else value for name in self.__slots__[:-2]},
             "foresight": {by: asdict(found) for by, found in self.foresight.items()},
             "makespans": [self._makespan(found) for found in self.makespans],
         }
@@ -166,9 +166,8 @@ def _makespans(
     )
 
 
-def balance_text(report: BalanceReport) -> str:
+def balance_text(found: BalanceReport) -> str:
     """The report for people."""
-    found = report
     facts = [
         ("parts", f"{found.parts:,}, {plural(found.tasks, 'task')}, of which {found.timed:,} have work and were timed"),
         ("seconds", f"{found.total:.3g} in all, {found.longest:.3g} for the longest task"),
@@ -177,9 +176,9 @@ def balance_text(report: BalanceReport) -> str:
         ("time IR", f"{found.time_ratio:.3f}, longest task by shortest"),
         ("", f"{found.long_time_ratio:.3f} of the {found.long_tasks:,} that took 1 ms or more"),
     ]
-    if not report.makespans:
+    if not found.makespans:
         return facts_text(facts)
-    return "\n\n".join([facts_text(facts), _foresight_text(report), _makespans_text(report)])
+    return "\n\n".join([facts_text(facts), _foresight_text(found), _makespans_text(found)])
 
 
 def _foresight_text(report: BalanceReport) -> str:
@@ -204,7 +203,3 @@ def _makespans_text(report: BalanceReport) -> str:
         for found in report.makespans
     ]
     return table_text([header, *rows])
-
-
-def _finite(value: float) -> float | None:
-    return None if isinf(value) else value

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 from wedgewise.report._drawing import (
@@ -132,10 +133,11 @@ def stacked(groups: Sequence[str], series: Mapping[str, Sequence[float]], axis: 
     return Chart(draw, MARGIN + step * len(groups) + legend_height(list(series)))
 
 
-def lines(series: Points, x: Axis, y: Axis) -> Chart:
-    """A line through the points of each series, ascending."""
+def lines(series: Points, x: Axis, y: Axis, *, from_zero: bool = False) -> Chart:
+    """A line through the points of each series, ascending; `from_zero` has heights that compare."""
     ascending = {name: sorted(points) for name, points in series.items()}
-    return _plot(ascending, x, y, {}, ticks=sorted({position for points in series.values() for position, _ in points}))
+    ticks = sorted({position for points in series.values() for position, _ in points})
+    return _plot(ascending, x, y, {}, ticks=ticks, from_zero=from_zero)
 
 
 def scatter(series: Points, x: Axis, y: Axis) -> Chart:
@@ -150,18 +152,7 @@ def profile(series: Points, x: Axis, y: Axis) -> Chart:
 
 def roofline(series: Points, limits: Points, x: Axis, y: Axis) -> Chart:
     """Measured rates as points, and the limits above them as dashes."""
-
-    def draw(figure: Any) -> None:
-        axes = figure.add_subplot()
-        handles = _drawn(axes, series, {"linestyle": "none"})
-        for number, points in enumerate(limits.values()):
-            style = {"color": (INK, SOFT)[number % 2], "linestyle": "none", "marker": "_", "markersize": 9}
-            handles += axes.plot(*zip(*points, strict=True), **style)
-        dress(axes, x, is_x=True)
-        dress(axes, y, is_x=False)
-        legend(figure, handles, [*series, *limits])
-
-    return Chart(draw, PLOT + legend_height([*series, *limits]))
+    return _plot(series, x, y, {"linestyle": "none"}, limits=limits)
 
 
 def timeline(lanes: Sequence[str], spans: Sequence[Span], axis: Axis) -> Chart:
@@ -195,14 +186,25 @@ def _plot(
     y: Axis,
     style: dict[str, Any],
     *,
+    limits: Points = MappingProxyType({}),
     most: float | None = None,
     ticks: Sequence[float] = (),
+    from_zero: bool = False,
 ) -> Chart:
-    """Points of several series in one plot; `ticks` are marked where they are few, `most` is the top of the plot."""
+    """Points of several series in one plot, and dashes for limits.
+
+    `ticks` are marked where they are few; `most` is the top of the plot.
+    """
+    names = [*series, *limits]
 
     def draw(figure: Any) -> None:
         axes = figure.add_subplot()
-        handles = _drawn(axes, series, style)
+        handles = []
+        for number, points in enumerate(series.values()):
+            handles += axes.plot(*zip(*points, strict=True), **(series_style(number) | style))
+        for number, points in enumerate(limits.values()):
+            dash = {"color": (INK, SOFT)[number % 2], "linestyle": "none", "marker": "_", "markersize": 9}
+            handles += axes.plot(*zip(*points, strict=True), **dash)
         if most is not None:
             axes.set_ylim(0.0, most * 1.03)
         dress(axes, x, is_x=True)
@@ -210,17 +212,11 @@ def _plot(
         if 0 < len(ticks) <= MOST_TICKS:
             shown = _apart(axes, {position: f"{position:,g}" for position in ticks})
             axes.set_xticks(list(shown), list(shown.values()))
-        legend(figure, handles, list(series))
+        legend(figure, handles, names)
+        if from_zero:
+            axes.set_ylim(bottom=0.0)
 
-    return Chart(draw, PLOT + legend_height(list(series)))
-
-
-def _drawn(axes: Any, series: Points, style: dict[str, Any]) -> list[Any]:
-    """Draw every series; what its legend shows of each."""
-    return [
-        axes.plot(*zip(*points, strict=True), **(series_style(number) | style))[0]
-        for number, points in enumerate(series.values())
-    ]
+    return Chart(draw, PLOT + legend_height(names))
 
 
 def _range(values: Sequence[float], axis: Axis, reference: float | None = None) -> tuple[float, float]:

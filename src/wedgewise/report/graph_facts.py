@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import asdict, dataclass
-from typing import Any, TypedDict, Unpack
+from typing import Any
 
 import wedgewise
 from wedgewise.answer import coefficients
@@ -31,16 +31,6 @@ from wedgewise.store.manifest import is_store
 
 EDGE_BYTES, VERTEX_BYTES = 72, 128  # of the largest step here: an edge is two arcs, with a copy while they are sorted
 READING = "read and clean"
-
-
-class Way(TypedDict, total=False):
-    """The keywords of `graph_facts` that `wedgewise.count` explains."""
-
-    device: str
-    memory_limit: int | None
-    threads: int | None
-    progress: Progress | bool | None
-    verify: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,14 +94,23 @@ class GraphFacts:
         return {"schema": SCHEMA, **asdict(self)}
 
 
-def graph_facts(source: Any, *, reading_seconds: float | None = None, **way: Unpack[Way]) -> GraphFacts:
+def graph_facts(
+    source: Any,
+    *,
+    reading_seconds: float | None = None,
+    device: str = "auto",
+    memory_limit: int | None = None,
+    threads: int | None = None,
+    progress: Progress | bool | None = None,
+    verify: bool = False,
+) -> GraphFacts:
     """Find everything that the page of a graph shows; memory is planned before anything is counted.
 
     Parameters
     ----------
     source : a Graph, or whatever `Graph` accepts
     reading_seconds : what making the Graph took, to be shown among the other stages
-    **way : device, memory_limit, threads, progress and verify, as `wedgewise.count` has them
+    device, memory_limit, threads, progress, verify : as `wedgewise.count` has them
 
     Raises
     ------
@@ -130,98 +129,76 @@ def graph_facts(source: Any, *, reading_seconds: float | None = None, **way: Unp
     """
     if is_store(source):
         raise PreconditionError(f"{source}: is a store; a page needs the file that the store was made of")
-    with progress_bar(way.get("progress")) as progress:
-        return _Finding(source, reading_seconds, way, progress).facts()
+    options = Request(device=device, memory_limit=memory_limit, threads=threads)
+    how: dict[str, Any] = {name: getattr(options, name) for name in ("device", "memory_limit", "threads")}
+    seconds = {} if reading_seconds is None else {READING: reading_seconds}
+    with progress_bar(progress) as progress:
 
+        @contextmanager
+        def lap(stage: str) -> Iterator[None]:
+            """Time a stage, and say that it has begun."""
+            if progress is not None:
+                progress(stage, 0, 1)
+            begin = time.perf_counter()
+            yield
+            seconds[stage] = time.perf_counter() - begin
 
-class _Finding:
-    """The steps to the facts of one graph, and the seconds of each."""
-
-    def __init__(self, source: Any, reading_seconds: float | None, way: Way, progress: Progress | None) -> None:
-        self.progress = progress
-        self.options = Request(
-            device=way.get("device", "auto"), memory_limit=way.get("memory_limit"), threads=way.get("threads")
-        )
-        self.verify = way.get("verify", False)
-        self.seconds = {} if reading_seconds is None else {READING: reading_seconds}
-        if isinstance(source, Graph):
-            self.graph = source
-        else:
-            with self.lap(READING):
-                self.graph = graph_of(source, self.options)
-
-    @contextmanager
-    def lap(self, stage: str) -> Iterator[None]:
-        """Time a stage, and say that it has begun."""
-        if self.progress is not None:
-            self.progress(stage, 0, 1)
-        begin = time.perf_counter()
-        yield
-        self.seconds[stage] = time.perf_counter() - begin
-
-    def facts(self) -> GraphFacts:
-        graph = self.graph
-        with self.lap("plan and orient"):
-            planned = self.planned_bytes()
-        with self.lap("triangles"):
-            of_vertices = self.ask("triangles")
-        with self.lap("truss numbers"):
-            of_edges = self.ask("trussness")
-        with self.lap("degeneracy"):
-            degeneracy = graph_numbers.degeneracy(graph, self.options.threads)
-        with self.lap("components"):
+        with nullcontext() if isinstance(source, Graph) else lap(READING):
+            graph = graph_of(source, options)
+        with lap("plan and orient"):
+            planned = _planned_bytes(graph, options, how)
+        how |= {"progress": progress, "verify": verify}
+        with lap("triangles"):
+            of_vertices = wedgewise.run("triangles", graph, **how)
+        with lap("truss numbers"):
+            of_edges = wedgewise.run("trussness", graph, **how)
+        with lap("degeneracy"):  # the largest out-degree where arcs go to vertices that are peeled later
+            degeneracy = int(graph.oriented("core", threads=options.threads).out_degrees.max(initial=0))
+        with lap("components"):
             trusses = graph_numbers.trusses(graph, of_edges.answer)
-        with self.lap("distributions"):
+        with lap("distributions"):
             triangles, degrees = of_vertices.answer, graph.degrees
             clustering = coefficients.undirected(triangles, degrees)
             summary = graph_numbers.summarise_graph(graph, triangles, clustering, degeneracy, trusses)
             classes = graph_numbers.clustering_by_degree(degrees, clustering)
             tops = graph_numbers.top_vertices(graph, triangles, clustering, of_edges.answer)
             distributions = graph_numbers.distribution(degrees), graph_numbers.distribution(triangles)
-        return GraphFacts(
-            source=graph.origin.name,
-            format=graph.origin.format,
-            notes=graph.origin.notes,
-            label_kind=labels_kind(graph.labels),
-            directed=graph.directed,
-            cleaned=graph.cleaned,
-            summary=summary,
-            degrees=distributions[0],
-            triangles=distributions[1],
-            clustering_by_degree=classes,
-            levels=trusses.levels,
-            last_truss=trusses.last,
-            top_by_triangles=tops[0],
-            top_by_degree=tops[1],
-            seconds=self.seconds,
-            steps=(_step(of_vertices), _step(of_edges)),
-            bytes_planned=planned,
-            peak_bytes=hardware.peak_bytes(),
-            machine=of_edges.machine,
-            version=of_edges.version,
-        )
+    return GraphFacts(
+        source=graph.origin.name,
+        format=graph.origin.format,
+        notes=graph.origin.notes,
+        label_kind=labels_kind(graph.labels),
+        directed=graph.directed,
+        cleaned=graph.cleaned,
+        summary=summary,
+        degrees=distributions[0],
+        triangles=distributions[1],
+        clustering_by_degree=classes,
+        levels=trusses.levels,
+        last_truss=trusses.last,
+        top_by_triangles=tops[0],
+        top_by_degree=tops[1],
+        seconds=seconds,
+        steps=(_step(of_vertices), _step(of_edges)),
+        bytes_planned=planned,
+        peak_bytes=hardware.peak_bytes(),
+        machine=of_edges.machine,
+        version=of_edges.version,
+    )
 
-    def planned_bytes(self) -> int:
-        """What the largest step will take beyond the graph; an error where that much is not there."""
-        graph, options = self.graph, self.options
-        own = EDGE_BYTES * graph.m + VERTEX_BYTES * graph.n
-        try:
-            check_memory(own, options, "describing it", "use a machine with more memory")
-            plans = [wedgewise.explain(question, graph, **self.how()) for question in ("triangles", "truss_summary")]
-        except MemoryLimitError as error:
-            raise MemoryLimitError(
-                f"{graph.origin.name}: a page of {graph.n:,} vertices and {graph.m:,} edges, with every truss number, "
-                f"does not fit: {error}; `triangles` and `clustering` alone take less"
-            ) from error
-        return max(own, *(plan.bytes_needed for plan in plans))
 
-    def ask(self, question: str) -> Result:
-        return wedgewise.run(question, self.graph, progress=self.progress, verify=self.verify, **self.how())
-
-    def how(self) -> dict[str, Any]:
-        """What the caller left open or fixed, for every question."""
-        options = self.options
-        return {"device": options.device, "memory_limit": options.memory_limit, "threads": options.threads}
+def _planned_bytes(graph: Graph, options: Request, how: dict[str, Any]) -> int:
+    """What the largest step will take beyond the graph; an error where that much is not there."""
+    own = EDGE_BYTES * graph.m + VERTEX_BYTES * graph.n
+    try:
+        check_memory(own, options, "describing it", "use a machine with more memory")
+        plans = [wedgewise.explain(question, graph, **how) for question in ("triangles", "truss_summary")]
+    except MemoryLimitError as error:
+        raise MemoryLimitError(
+            f"{graph.origin.name}: a page of {graph.n:,} vertices and {graph.m:,} edges, with every truss number, "
+            f"does not fit: {error}; `triangles` and `clustering` alone take less"
+        ) from error
+    return max(own, *(plan.bytes_needed for plan in plans))
 
 
 def _step(result: Result) -> Step:

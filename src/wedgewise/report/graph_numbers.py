@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wedgewise.answer import coefficients
+from wedgewise.answer.truss_summary import components, summarise
 from wedgewise.answer_types import TrussLevel
 from wedgewise.graph import Graph
 from wedgewise.report.objects import label_rows
@@ -129,15 +130,8 @@ class Trusses:
     sizes: Numbers
 
 
-def degeneracy(graph: Graph, threads: int | None) -> int:
-    """The largest out-degree when arcs go to vertices that are peeled later: no order without cycles has a smaller."""
-    return int(graph.oriented("core", threads=threads).out_degrees.max(initial=0))
-
-
 def trusses(graph: Graph, numbers: Numbers) -> Trusses:
     """What the truss numbers of the edges say."""
-    from wedgewise.answer.truss_summary import components, summarise
-
     levels = summarise(graph, numbers)
     sizes = _sizes(components(graph, np.arange(graph.m)))
     if not levels:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from itertools import groupby
-from typing import Any, Unpack
+from typing import Any
 
 from wedgewise.algorithms._truss import LEAST_K
 from wedgewise.answer_types import TrussLevel
 from wedgewise.report import charts
 from wedgewise.report.charts import Axis
-from wedgewise.report.graph_facts import GraphFacts, Step, Way, graph_facts
+from wedgewise.report.graph_facts import GraphFacts, Step, graph_facts
 from wedgewise.report.graph_numbers import MOST_POINTS, Distribution, TopVertex
 from wedgewise.report.page import (
     Section,
@@ -22,13 +22,13 @@ from wedgewise.report.page import (
     table_html,
 )
 from wedgewise.report.summary import shown
-from wedgewise.report.text import LABELS, bytes_text, plural
+from wedgewise.report.text import LABELS, bytes_text, plural, range_text
 
 BACKQUOTE = "\ue000"  # stands for one that is no mark of code; no label that is shown has this letter
 MOST_ROWS = 40  # of the table of trusses
 
 
-def graph_page(source: Any, **way: Unpack[Way]) -> str:
+def graph_page(source: Any, **way: Any) -> str:
     """Describe a graph on one self-contained HTML page.
 
     Summary, degrees, triangles, clustering, trusses, the first vertices, what was cleaned and what all of it cost.
@@ -63,12 +63,8 @@ def page_of(facts: GraphFacts) -> str:
         Section("What was cleaned", _cleaned(facts)),
         Section("What it cost", _cost(facts)),
     ]
-    return page_html(_title(facts.source), lead, sections).replace(BACKQUOTE, "&#96;")
-
-
-def _title(source: str) -> str:
-    """The name of a file without its folders."""
-    return f"Graph {source.rpartition('/')[2] or source}"
+    title = f"Graph {facts.source.rpartition('/')[2] or facts.source}"
+    return page_html(title, lead, sections).replace(BACKQUOTE, "&#96;")
 
 
 def _summary(facts: GraphFacts) -> str:
@@ -114,15 +110,12 @@ def _distribution(found: Distribution, measure: str, so_much: str) -> str:
     points = [(value, count) for value, count in zip(found.values, found.at_least, strict=True) if value]
     if len(points) > 1:
         chart = charts.scatter({"": points}, Axis(measure, is_log=True), Axis("vertices at or above", is_log=True))
-        caption = f"How many vertices have {so_much} or more, both axes logarithmic"
-        parts.append(figure_html(chart.svg(), _without_zeros(caption, vertices - points[0][1]), f"{caption}. {spread}"))
+        caption = f"How many vertices have {so_much} or more, both axes logarithmic."
+        zeros = vertices - points[0][1]
+        left_out = f" Not drawn: {plural(zeros, 'vertex', 'vertices')} at 0." if zeros else ""
+        parts.append(figure_html(chart.svg(), f"{caption}{left_out}", f"{caption} {spread}"))
     parts.append(table_html([measure, "vertices", "share"], rows, f"Vertices by {measure}"))
     return "".join(parts)
-
-
-def _without_zeros(caption: str, zeros: int) -> str:
-    """The caption of a logarithmic drawing says what it cannot show."""
-    return f"{caption}. Not drawn: {plural(zeros, 'vertex', 'vertices')} at 0." if zeros else f"{caption}."
 
 
 def _clustering(facts: GraphFacts) -> str:
@@ -134,7 +127,7 @@ def _clustering(facts: GraphFacts) -> str:
     if len(classes) == 1:
         return table
     points = [(item.least, item.clustering) for item in classes]
-    chart = _from_zero(charts.lines({"": points}, Axis("degree", is_log=True), Axis("average clustering")))
+    chart = charts.lines({"": points}, Axis("degree", is_log=True), Axis("average clustering"), from_zero=True)
     caption = "Average clustering of vertices of like degrees, each class at the least of its degrees"
     description = (
         f"{caption}: {points[0][1]:.3g} at degree {points[0][0]:,}, {points[-1][1]:.3g} from {points[-1][0]:,} on."
@@ -142,34 +135,20 @@ def _clustering(facts: GraphFacts) -> str:
     return figure_html(chart.svg(), f"{caption}.", description) + table
 
 
-def _from_zero(chart: charts.Chart) -> charts.Chart:
-    """The same with heights that compare."""
-
-    def draw(figure: Any) -> None:
-        chart.draw(figure)
-        figure.axes[0].set_ylim(bottom=0.0)
-
-    return charts.Chart(draw, chart.height)
-
-
 def _trusses(facts: GraphFacts) -> str:
     """A drawing and a table of what is left in the k-truss, by k."""
     levels = facts.levels
     if not facts.summary.triangles:
         return paragraph_html("Without triangles, no edge is in a truss beyond the 2-truss, which holds every edge.")
-    caption = "What is left in the k-truss"
-    description = f"{caption}: {levels[0].edges:,} edges at k = 2, {levels[-1].edges:,} at k = {levels[-1].k:,}."
-    return figure_html(_profile(levels).svg(), f"{caption} as k grows.", description) + levels_table(levels)
-
-
-def _profile(levels: Sequence[TrussLevel]) -> charts.Chart:
-    """Edges, vertices and components by k."""
     step = -(-len(levels) // MOST_POINTS)
     drawn = [*levels[:-1:step], levels[-1]]
     series = {
         name: [(level.k, getattr(level, name)) for level in drawn] for name in ("edges", "vertices", "components")
     }
-    return charts.lines(series, Axis("k"), Axis("in the k-truss", is_log=True))
+    chart = charts.lines(series, Axis("k"), Axis("in the k-truss", is_log=True))
+    caption = "What is left in the k-truss"
+    description = f"{caption}: {levels[0].edges:,} edges at k = 2, {levels[-1].edges:,} at k = {levels[-1].k:,}."
+    return figure_html(chart.svg(), f"{caption} as k grows.", description) + levels_table(levels)
 
 
 def levels_table(levels: Sequence[TrussLevel]) -> str:
@@ -179,13 +158,15 @@ def levels_table(levels: Sequence[TrussLevel]) -> str:
     if len(runs) > MOST_ROWS:
         caption += f". Left out in the middle: {plural(len(runs) - MOST_ROWS, 'row')}"
         runs = [*runs[: MOST_ROWS // 2], *runs[-(MOST_ROWS // 2) :]]
-    rows = [[span(run[0].k, run[-1].k), *_level_cells(run[0])] for run in runs]
+    rows = [
+        [
+            span(run[0].k, run[-1].k),
+            *map(number, (run[0].edges, run[0].vertices, run[0].components)),
+            density(run[0].edges, run[0].vertices),
+        ]
+        for run in runs
+    ]
     return table_html(["k-truss", "edges", "vertices", "components", "density"], rows, caption)
-
-
-def _level_cells(level: TrussLevel) -> list[Value]:
-    counts = map(number, (level.edges, level.vertices, level.components))
-    return [*counts, density(level.edges, level.vertices)]
 
 
 def _last_truss(facts: GraphFacts) -> str:
@@ -278,7 +259,7 @@ def _steps_table(steps: Sequence[Step]) -> str:
             number(step.threads),
             step.order,
             (bytes_text(step.bytes_planned), step.bytes_planned),
-            _stages(step.seconds),
+            ", ".join(f"{stage} {taken:.3g}" for stage, taken in step.seconds.items()),
         ]
         for step in steps
     ]
@@ -289,10 +270,6 @@ def _steps_table(steps: Sequence[Step]) -> str:
 def _reasons(step: Step) -> list[str]:
     verified = [f"`{step.question}` was verified: {step.verified}."] if step.verified else []
     return [*(f"`{step.question}` by `{step.algorithm}`: {reason}." for reason in step.reasons), *verified]
-
-
-def _stages(seconds: dict[str, float]) -> str:
-    return ", ".join(f"{stage} {taken:.3g}" for stage, taken in seconds.items())
 
 
 def spelled(text: object) -> str:
@@ -313,7 +290,7 @@ def share(part: float, whole: float) -> Value:
 
 def span(least: int, most: int) -> Value:
     """All integers from one to another."""
-    return (f"{least:,}" if least == most else f"{least:,}–{most:,}"), least
+    return range_text(least, most), least
 
 
 def density(edges: int, vertices: int) -> Value:

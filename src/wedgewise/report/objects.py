@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import asdict, replace
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,9 +19,6 @@ from wedgewise.machine import hardware
 from wedgewise.run.choose import orient_bytes
 from wedgewise.stages import Labels
 from wedgewise.stages.labels import TextLabels, pick_labels
-
-if TYPE_CHECKING:
-    from wedgewise.generate.stream import Generator
 
 Object = dict[str, Any]
 
@@ -112,16 +109,3 @@ def algorithms_object(algorithms: Iterable[Algorithm]) -> Object:
         for algorithm in algorithms
     ]
     return {"algorithms": declared}
-
-
-def generators_object(generators: Iterable[Generator]) -> Object:
-    """Every family of graphs with its parameters."""
-    families = [
-        {
-            "name": generator.name,
-            "summary": generator.summary,
-            "parameters": [asdict(parameter) for parameter in generator.parameters],
-        }
-        for generator in generators
-    ]
-    return {"generators": families}

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from wedgewise.algorithms._contract import TRUSSES, Algorithm
 from wedgewise.api import Result
 from wedgewise.stages import CleanReport
-
-if TYPE_CHECKING:
-    from wedgewise.generate.stream import Generator
 
 BAR_WIDTH = 40
 MOST_COLUMNS = 8
@@ -100,25 +97,6 @@ def algorithms_text(algorithms: Iterable[Algorithm]) -> str:
         ]
         paragraphs.append(f"{algorithm.name} ({algorithm.device}): {algorithm.summary}\n{facts_text(facts)}")
     return "\n\n".join(paragraphs)
-
-
-def generators_text(generators: Iterable[Generator]) -> str:
-    """Each family of graphs as it is typed, and what it is."""
-    return "\n".join(f"{item.name} {parameters_text(item)}".rstrip() + f"\n    {item.summary}" for item in generators)
-
-
-def parameters_text(generator: Generator) -> str:
-    """The parameters of a family as options; those that have a default stand in brackets."""
-    options = (
-        f"--{item.name} {item.kind.upper()}" if item.required else f"[--{item.name} {default_text(item.default)}]"
-        for item in generator.parameters
-    )
-    return " ".join(options)
-
-
-def default_text(value: object) -> str:
-    """A default as it is typed on the command line."""
-    return ",".join(map(str, value)) if isinstance(value, tuple) else str(value)
 
 
 def facts_text(facts: Iterable[tuple[str, str]]) -> str:

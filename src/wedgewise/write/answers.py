@@ -16,6 +16,7 @@ import io
 import os
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, BinaryIO, Protocol
 
 import numpy as np
@@ -140,39 +141,41 @@ def watched(answers: Answers, progress: Callable[[int], None]) -> Answers:
 def per_vertex(graph: Named, name: str, values: NDArray[Any]) -> Answers:
     """A value of every vertex."""
     n = len(graph.labels)
-
-    def blocks() -> Iterator[Block]:
-        return ((np.arange(part.start, min(part.stop, n)), values[part]) for part in _parts(n))
-
-    return streamed(("vertex", name), graph.labels, n, values.dtype, blocks)
+    return streamed(
+        ("vertex", name),
+        graph.labels,
+        n,
+        values.dtype,
+        lambda: ((np.arange(part.start, min(part.stop, n)), values[part]) for part in _parts(n)),
+    )
 
 
 def per_edge(graph: Graph, name: str, values: NDArray[Any]) -> Answers:
     """A value of every edge."""
-
-    def blocks() -> Iterator[Block]:
-        return ((graph.edges[part, 0], graph.edges[part, 1], values[part]) for part in _parts(graph.m))
-
-    return streamed(("u", "v", name), graph.labels, graph.m, values.dtype, blocks)
+    return streamed(
+        ("u", "v", name),
+        graph.labels,
+        graph.m,
+        values.dtype,
+        lambda: ((graph.edges[part, 0], graph.edges[part, 1], values[part]) for part in _parts(graph.m)),
+    )
 
 
 def some_edges(graph: Graph, chosen: NDArray[np.int64]) -> Answers:
     """Edges by their number, without a value."""
-
-    def blocks() -> Iterator[Block]:
-        return ((graph.edges[chosen[part], 0], graph.edges[chosen[part], 1]) for part in _parts(len(chosen)))
-
-    return streamed(("u", "v"), graph.labels, len(chosen), None, blocks)
+    return streamed(
+        ("u", "v"),
+        graph.labels,
+        len(chosen),
+        None,
+        lambda: ((graph.edges[chosen[part], 0], graph.edges[chosen[part], 1]) for part in _parts(len(chosen))),
+    )
 
 
 def with_value(answers: Answers, name: str, value: int) -> Answers:
     """The same rows, each with one more column that holds the same number everywhere."""
-
-    def blocks() -> Iterator[Block]:
-        return ((*block, np.full(len(block[0]), value, np.int64)) for block in answers.blocks)
-
-    columns = (*answers.columns, name)
-    return replace(answers, columns=columns, value_dtype=np.dtype(np.int64), blocks=_Again(blocks))
+    blocks = _Again(lambda: ((*block, np.full(len(block[0]), value, np.int64)) for block in answers.blocks))
+    return replace(answers, columns=(*answers.columns, name), value_dtype=np.dtype(np.int64), blocks=blocks)
 
 
 def per_triangle(labels: Labels, rows: int, batches: Iterable[NDArray[Any]]) -> Answers:
@@ -242,16 +245,11 @@ def write_answers(answers: Answers, path: str | os.PathLike[str]) -> None:
     """
     write = answer_writer(path)
     check_labels(path, answers.labels, answers.ends)
-    came = 0
-
-    def note(rows: int) -> None:
-        nonlocal came
-        came = rows
-
+    came = [0]  # behind each block
     with atomic_write(path) as plain, compressed(plain, path) as file:
-        write(watched(answers, note), file)
-        if came != answers.rows:
-            raise VerificationError(f"{came:,} rows of {answers.rows:,} that were counted: please report this")
+        write(watched(answers, came.append), file)
+        if came[-1] != answers.rows:
+            raise VerificationError(f"{came[-1]:,} rows of {answers.rows:,} that were counted: please report this")
 
 
 def row_speller(answers: Answers, separator: str) -> Callable[[Block], bytes]:
@@ -301,16 +299,12 @@ def _quoted(names: TextLabels, separator: str) -> TextLabels:
     return TextLabels.of(map(cell, names))
 
 
-def _write_text(separator: str) -> Callable[[Answers, BinaryIO], None]:
-    """A writer of a header line and one line per row."""
-
-    def write(answers: Answers, file: BinaryIO) -> None:
-        file.write(f"{separator.join(answers.columns)}\n".encode())
-        spell_rows = row_speller(answers, separator)
-        for block in answers.small_blocks():
-            file.write(spell_rows(block))
-
-    return write
+def _write_text(separator: str, answers: Answers, file: BinaryIO) -> None:
+    """A header line and one line per row."""
+    file.write(f"{separator.join(answers.columns)}\n".encode())
+    spell_rows = row_speller(answers, separator)
+    for block in answers.small_blocks():
+        file.write(spell_rows(block))
 
 
 def _write_npy(answers: Answers, file: BinaryIO) -> None:
@@ -335,27 +329,23 @@ def _write_npz(answers: Answers, file: BinaryIO) -> None:
     write_npz(file, {name: member(column) for column, name in enumerate(answers.columns)})
 
 
-def _write_table(form: str) -> Callable[[Answers, BinaryIO], None]:
-    """A writer of a table of the same columns."""
-
-    def write(answers: Answers, file: BinaryIO) -> None:
-        names = answers.names
-        columns = {
-            name: None if names is not None and column < answers.ends else answers.dtype_of(column)
-            for column, name in enumerate(answers.columns)
-        }
-        blocks = answers.blocks if names is not None else map(answers.with_labels, answers.blocks)
-        write_table(form, file, columns, blocks, names, TABLE_ROWS)
-
-    return write
+def _write_table(form: str, answers: Answers, file: BinaryIO) -> None:
+    """A table of the same columns."""
+    names = answers.names
+    columns = {
+        name: None if names is not None and column < answers.ends else answers.dtype_of(column)
+        for column, name in enumerate(answers.columns)
+    }
+    blocks = answers.blocks if names is not None else map(answers.with_labels, answers.blocks)
+    write_table(form, file, columns, blocks, names, TABLE_ROWS)
 
 
 ANSWER_WRITERS: dict[str, Callable[[Answers, BinaryIO], None]] = {
-    "csv": _write_text(","),
-    "tsv": _write_text("\t"),
-    "parquet": _write_table("parquet"),
-    "arrow": _write_table("arrow"),
-    "feather": _write_table("arrow"),
+    "csv": partial(_write_text, ","),
+    "tsv": partial(_write_text, "\t"),
+    "parquet": partial(_write_table, "parquet"),
+    "arrow": partial(_write_table, "arrow"),
+    "feather": partial(_write_table, "arrow"),
     "npy": _write_npy,
     "npz": _write_npz,
 }

@@ -64,8 +64,11 @@ def write_table(
     Columns without a dtype hold vertices, and are written as their `names`; no block has more than `block_rows` rows.
     """
     pyarrow = import_pyarrow()
-    text = None if names is None else _text_type(names, block_rows)
-    labels = None if names is None else names.to_arrow()
+    text = labels = None
+    if names is not None:  # Arrow's usual type holds 2 GiB of text in the rows that are written at once
+        longest = int(np.diff(names.offsets).max(initial=0))
+        text = pyarrow.string() if longest * block_rows <= MOST_STRING_BYTES else pyarrow.large_string()
+        labels = names.to_arrow()
     schema = pyarrow.schema(
         [(name, text if dtype is None else pyarrow.from_numpy_dtype(dtype)) for name, dtype in columns.items()]
     )
@@ -90,10 +93,3 @@ def _table_writer(form: str, file: BinaryIO, schema: Any) -> Any:
     from pyarrow import ipc
 
     return ipc.new_file(file, schema)
-
-
-def _text_type(names: TextLabels, rows: int) -> Any:
-    """Arrow's type of a column of labels: the usual one holds 2 GiB in the rows that are written at once."""
-    pyarrow = import_pyarrow()
-    longest = int(np.diff(names.offsets).max(initial=0))
-    return pyarrow.string() if longest * rows <= MOST_STRING_BYTES else pyarrow.large_string()

@@ -73,16 +73,6 @@ def header_of_names(head: bytes, path: str, separator: str, *, compressed: bool)
 
 def check_names(path: str, names: TextLabels) -> None:
     """Refuse labels that no text file can hold, wherever they stand in it."""
-    unreadable = _first_unreadable(names)
-    if unreadable is not None:
-        raise InputError(
-            f"{path}: the label {shown_label(unreadable)} cannot stand in a text file (it is empty, or has a blank, a "
-            f"comma or a quote, or # or % in front); {TABLES}"
-        )
-
-
-def _first_unreadable(names: TextLabels) -> str | None:
-    """The first label that a text file cannot hold."""
     is_unreadable = np.zeros(256, np.bool_)
     is_unreadable[list(UNREADABLE_IN_TEXT)] = True
     for begin in range(0, len(names), PART_LABELS):
@@ -93,8 +83,10 @@ def _first_unreadable(names: TextLabels) -> str | None:
         inside = np.flatnonzero(is_unreadable[some.data[first[0] : last[-1]]]) + first[0]
         odd[np.searchsorted(last, inside, side="right")] = True
         if odd.any():
-            return some[int(np.argmax(odd))]
-    return None
+            raise InputError(
+                f"{path}: the label {shown_label(some[int(np.argmax(odd))])} cannot stand in a text file (it is empty, "
+                f"or has a blank, a comma or a quote, or # or % in front); {TABLES}"
+            )
 
 
 def check_lines(path: str, names: TextLabels, block: NDArray[Any]) -> None:

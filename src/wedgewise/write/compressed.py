@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import io
 import os
+from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
+from importlib import import_module
 from pathlib import PurePath
 from typing import Any, BinaryIO
 
 from wedgewise.errors import MissingDependencyError
-from wedgewise.read.sniff import COMPRESSION_SUFFIXES
 
 PIECE_BYTES = 2**14  # xz may take 2 µs a byte and more
 
@@ -17,7 +18,7 @@ PIECE_BYTES = 2**14  # xz may take 2 µs a byte and more
 def compressed(file: BinaryIO, path: str | os.PathLike[str]) -> AbstractContextManager[Any]:
     """The file itself, or a compressor in front of it, by the last suffix."""
     suffix = PurePath(path).suffix.lower()
-    return _InPieces(_compressor(file, suffix)) if suffix in COMPRESSION_SUFFIXES else nullcontext(file)
+    return _InPieces(COMPRESSORS[suffix](file)) if suffix in COMPRESSORS else nullcontext(file)
 
 
 class _InPieces(io.RawIOBase):
@@ -43,23 +44,19 @@ class _InPieces(io.RawIOBase):
                 super().close()
 
 
-def _compressor(file: BinaryIO, suffix: str) -> Any:
-    if suffix == ".gz":
-        import gzip
-
-        return gzip.GzipFile(filename="", mode="wb", compresslevel=6, fileobj=file, mtime=0)
-    if suffix == ".bz2":
-        import bz2
-
-        return bz2.BZ2File(file, "wb")
-    if suffix == ".xz":
-        import lzma
-
-        return lzma.LZMAFile(file, "wb")
+def _zstd(file: BinaryIO) -> Any:
     try:
-        import zstandard
+        zstandard = import_module("zstandard")
     except ImportError as error:
         raise MissingDependencyError(
             'writing .zst needs zstandard; install it with: pip install "wedgewise[zstd]"'
         ) from error
     return zstandard.ZstdCompressor().stream_writer(file, closefd=False)
+
+
+COMPRESSORS: dict[str, Callable[[BinaryIO], Any]] = {
+    ".gz": lambda file: import_module("gzip").GzipFile("", "wb", compresslevel=6, fileobj=file, mtime=0),
+    ".bz2": lambda file: import_module("bz2").BZ2File(file, "wb"),
+    ".xz": lambda file: import_module("lzma").LZMAFile(file, "wb"),
+    ".zst": _zstd,
+}

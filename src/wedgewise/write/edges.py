@@ -12,6 +12,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, BinaryIO
 
 import numpy as np
@@ -219,16 +220,12 @@ def writer_of(path: str | os.PathLike[str], format: str | None = None) -> Writer
     return WRITERS[name]
 
 
-def _write_text(separator: str) -> Callable[[_Output], None]:
-    """A writer of one pair per line."""
-
-    def write(output: _Output) -> None:
-        if output.names is not None:
-            _write_names(output, output.names, separator)
-            return
+def _write_text(separator: str, output: _Output) -> None:
+    """One pair per line."""
+    if output.names is not None:
+        _write_names(output, output.names, separator)
+    else:
         output.write_all(spell(unsigned(block), _trailing(separator, block)) for block in output.blocks)
-
-    return write
 
 
 def _trailing(separator: str, block: NDArray[Any]) -> NDArray[np.uint32]:
@@ -259,25 +256,22 @@ def _write_bel(output: _Output) -> None:
         raise InputError(f"{output.name}: 64-bit ids that all differ look like 32-bit pairs too; name the file .bel64")
 
 
-def _write_wide_bel(dtype: str) -> Callable[[_Output], None]:
-    """A writer of raw pairs of one width."""
+def _write_wide_bel(dtype: str, output: _Output) -> None:
+    """Raw pairs of one width."""
     beyond = 2**31 if dtype == "<i4" else 2**63
 
-    def write(output: _Output) -> None:
-        def raw(block: NDArray[Any]) -> bytes:
-            if int(block.max(initial=0)) >= beyond:
-                raise InputError(f"{output.name}: an id of 2^31 or more does not fit; name the file .bel64")
-            return block.astype(dtype).tobytes()
+    def raw(block: NDArray[Any]) -> bytes:
+        if int(block.max(initial=0)) >= beyond:
+            raise InputError(f"{output.name}: an id of 2^31 or more does not fit; name the file .bel64")
+        return block.astype(dtype).tobytes()
 
-        output.write_all(map(raw, output.blocks))
-
-    return write
+    output.write_all(map(raw, output.blocks))
 
 
 def _write_npy(output: _Output) -> None:
     """Where the file can be gone back in, its header is written again when the number of streamed pairs is known."""
     blocks = output.blocks if output.seekable else output.all_blocks()
-    write_npy_header(output.file, output.dtype, (0 if isinstance(blocks, Iterator) else _pairs(blocks), 2))
+    write_npy_header(output.file, output.dtype, (0 if isinstance(blocks, Iterator) else sum(map(len, blocks)), 2))
     count = 0
     for block in blocks:
         output.file.write(block.astype(output.dtype, copy=False).tobytes())
@@ -290,7 +284,7 @@ def _write_npy(output: _Output) -> None:
 def _write_npz(output: _Output) -> None:
     _check_rows(output, 0)
     blocks = output.all_blocks()
-    members = {"edges": Member(output.dtype, (_pairs(blocks), 2), blocks)}
+    members = {"edges": Member(output.dtype, (sum(map(len, blocks)), 2), blocks)}
     if output.vertices is not None:
         members["n"] = Member(np.dtype("<i8"), (), [np.array(output.vertices)])
     write_npz(output.file, members)
@@ -299,7 +293,7 @@ def _write_npz(output: _Output) -> None:
 def _write_matrix_market(output: _Output) -> None:
     """A symmetric pattern, larger index first; the size line has a fixed width, so it can be written last."""
     blocks = output.blocks if output.seekable else list(output.blocks)
-    known = (0, -1) if isinstance(blocks, Iterator) else (_pairs(blocks), _largest(blocks))
+    known = (0, -1) if isinstance(blocks, Iterator) else (sum(map(len, blocks)), _largest(blocks))
     output.file.write(_matrix_market_header(*known, output.vertices))
     count, largest = 0, -1
     for block in blocks:
@@ -320,10 +314,6 @@ def _check_rows(output: _Output, used: int) -> None:
             f"{output.name}: {rows:,} vertices, of which this format has a number or a row each, are more than readers "
             f"take ({DEFAULT_LIMITS.vertices:,}); write .npy, or only the vertices with edges (--clean)"
         )
-
-
-def _pairs(blocks: Iterable[NDArray[Any]]) -> int:
-    return sum(map(len, blocks))
 
 
 def _largest(blocks: Iterable[NDArray[Any]]) -> int:
@@ -355,7 +345,7 @@ def _write_metis(output: _Output) -> None:
 
 def _sorted_both_ways(blocks: list[NDArray[Any]]) -> Keys | None:
     """``u << 32 | v`` and ``v << 32 | u`` of every pair, ascending; None if a pair is there twice, or a loop."""
-    both = np.empty((2, _pairs(blocks)), np.uint64)
+    both = np.empty((2, sum(map(len, blocks))), np.uint64)
     row = 0
     for block in blocks:
         low, high = block.astype(np.uint64).T
@@ -379,14 +369,10 @@ def _metis_rows(neighbours: NDArray[Any], degrees: NDArray[Any]) -> bytes:
     return spell(numbers, trailing, present)
 
 
-def _write_table(form: str) -> Callable[[_Output], None]:
-    """A writer of a source and a target column."""
-
-    def write(output: _Output) -> None:
-        columns = dict.fromkeys(("source", "target"), output.dtype if output.names is None else None)
-        write_table(form, output.file, columns, (block.T for block in output.blocks), output.names, 2 * BLOCK_PAIRS)
-
-    return write
+def _write_table(form: str, output: _Output) -> None:
+    """A source and a target column."""
+    columns = dict.fromkeys(("source", "target"), output.dtype if output.names is None else None)
+    write_table(form, output.file, columns, (block.T for block in output.blocks), output.names, 2 * BLOCK_PAIRS)
 
 
 def unsigned(block: NDArray[Any], spare: int = 0) -> NDArray[Any]:
@@ -396,18 +382,18 @@ def unsigned(block: NDArray[Any], spare: int = 0) -> NDArray[Any]:
 
 
 WRITERS: dict[str, Writer] = {
-    "txt": Writer(_write_text(" "), "text", "text"),
-    "tsv": Writer(_write_text("\t"), "text", "text"),
-    "csv": Writer(_write_text(","), "text", "text"),
+    "txt": Writer(partial(_write_text, " "), "text", "text"),
+    "tsv": Writer(partial(_write_text, "\t"), "text", "text"),
+    "csv": Writer(partial(_write_text, ","), "text", "text"),
     "bel": Writer(_write_bel, "int", "bel"),
-    "bel32": Writer(_write_wide_bel("<i4"), "int", "bel32"),
-    "bel64": Writer(_write_wide_bel("<i8"), "int", "bel64"),
+    "bel32": Writer(partial(_write_wide_bel, "<i4"), "int", "bel32"),
+    "bel64": Writer(partial(_write_wide_bel, "<i8"), "int", "bel64"),
     "npy": Writer(_write_npy, "int", "npy"),
     "npz": Writer(_write_npz, "int", "npz"),
     "mtx": Writer(_write_matrix_market, "none", "mtx"),
     "metis": Writer(_write_metis, "none", "metis"),
     "graph": Writer(_write_metis, "none", "metis"),
-    "parquet": Writer(_write_table("parquet"), "text", "parquet"),
-    "arrow": Writer(_write_table("arrow"), "text", "arrow"),
-    "feather": Writer(_write_table("arrow"), "text", "arrow"),
+    "parquet": Writer(partial(_write_table, "parquet"), "text", "parquet"),
+    "arrow": Writer(partial(_write_table, "arrow"), "text", "arrow"),
+    "feather": Writer(partial(_write_table, "arrow"), "text", "arrow"),
 }
