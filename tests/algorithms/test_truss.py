@@ -7,6 +7,7 @@ import sys
 import tracemalloc
 from collections.abc import Callable
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -427,7 +428,8 @@ def test_rows_of_edges_are_not_made_once_work_has_stopped(monkeypatch: pytest.Mo
         task(0, 0)
 
     monkeypatch.setattr(_living, "run_tasks", stopped)
-    monkeypatch.setattr(_living, "kernels", None)  # none of which is asked for anything
+    unasked = SimpleNamespace(count_ends=pytest.fail, place_ends=pytest.fail)
+    monkeypatch.setattr(_living, "kernels", unasked)  # none of which is asked for anything
     ends = np.array([1, 2], np.uint64)
     living = Living.of(ends, np.arange(2, dtype=np.uint32), np.zeros(2, np.uint32), 3, 1)
     assert living.stops.tolist() == [0, 0, 0]

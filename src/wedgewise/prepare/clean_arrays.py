@@ -44,8 +44,9 @@ def sort_pairs_by_arrays(pairs: Array, ids: int, xp: Any = np, *, name: str = "<
         taken = pairs[part].copy()
         if int(taken.max()) >= ids:
             raise changed(name)
-        looped[taken[taken[:, 0] == taken[:, 1], 0]] = True
-        _mark(taken, keys[part], xp)
+        u, v = taken[:, 0], taken[:, 1]
+        looped[u[u == v]] = True
+        _mark(u, v, keys[part], xp)
     keys.sort()
     proper = int(xp.searchsorted(keys, xp.asarray([LOOP], xp.uint64))[0])
     keys, duplicates = distinct(keys[:proper], 1, xp)
@@ -66,8 +67,7 @@ def sort_pairs_by_arrays(pairs: Array, ids: int, xp: Any = np, *, name: str = "<
     )
 
 
-def _mark(pairs: Array, keys: Array, xp: Any) -> None:
-    u, v = pairs[:, 0], pairs[:, 1]
+def _mark(u: Array, v: Array, keys: Array, xp: Any) -> None:
     keys[...] = u == v
     keys <<= 31
     keys |= xp.minimum(u, v)
