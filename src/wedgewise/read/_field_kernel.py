@@ -20,11 +20,14 @@ from wedgewise.read._text_kernel import (
     PARSED,
     REFUSED,
     TOO_LARGE,
+    after_returns,
     ends_line,
     fits,
     is_blank,
+    line_end,
     long_label,
     marks_comment,
+    quoted_field,
     skip_blanks,
 )
 
@@ -47,26 +50,11 @@ class RowForm(NamedTuple):
     header_width: np.uint64
 
 
-_NEWLINE, _RETURN, _SPACE, _QUOTE, _BRACE = np.uint8(10), np.uint8(13), np.uint8(32), np.uint8(34), np.uint8(123)
+_SPACE, _QUOTE, _BRACE = np.uint8(32), np.uint8(34), np.uint8(123)
 _ZERO, _ONE, _TWO = np.uint64(0), np.uint64(1), np.uint64(2)
 _TEN, _MOST_MANTISSA = np.uint64(10), np.uint64(2**53)
 _MOST_POWER = 22  # 10^22 is the largest power of ten that a double holds exactly
 _POWERS = np.array([10.0**k for k in range(_MOST_POWER + 1)])
-
-
-@helper
-def _quoted_field(text: NDArray[np.uint8], at: Any, end: Any, delimiter: Any) -> Any:
-    """Where the quoted field that opens before `at` ends, and what follows it; behind `end` when it is not plain."""
-    stop = at
-    while stop < end and text[stop] != _QUOTE and not ends_line(text[stop]):
-        stop += _ONE
-    behind = skip_blanks(text, stop + _ONE, end, delimiter)
-    if stop == end or text[stop] != _QUOTE:
-        return stop, end + _ONE
-    is_apart = delimiter == _SPACE and behind > stop + _ONE
-    if behind < end and text[behind] != delimiter and not ends_line(text[behind]) and not is_apart:
-        return stop, end + _ONE
-    return stop, behind
 
 
 @helper
@@ -126,8 +114,8 @@ def find_fields(
                 at = skip_blanks(text, at, end, delimiter)
                 if at < end and text[at] == _QUOTE:
                     field = at + _ONE
-                    stop, at = _quoted_field(text, field, end, delimiter)
-                    if at > end:
+                    stop, at, is_doubled = quoted_field(text, field, end, delimiter)
+                    if is_doubled or at > end:
                         return REFUSED, line, rows, width, comments
                 else:
                     field = at
@@ -156,11 +144,9 @@ def find_fields(
                     return REFUSED, line, rows, width, comments
                 width = max(width, column)
         else:
-            while at < end and not ends_line(text[at]):
-                at += _ONE
-        while at < end and text[at] == _RETURN:
-            at += _ONE
-        if (at < end and text[at] != _NEWLINE) or at - line > line_limit:
+            at = line_end(text, at, end)
+        at = after_returns(text, at, end)
+        if at > end or at - line > line_limit:
             return REFUSED, line, rows, width, comments
         if is_row:
             rows += _ONE

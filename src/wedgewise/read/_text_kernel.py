@@ -176,7 +176,7 @@ def _finish_line(text: NDArray[np.uint8], at: Any, end: Any, delimiter: Any) -> 
         columns, rest = _columns_between_blanks(text, rest, end)
     else:
         columns, rest = _columns_behind_marks(text, rest, end, delimiter)
-    return columns, _after_returns(text, rest, end) if rest <= end else rest
+    return columns, after_returns(text, rest, end) if rest <= end else rest
 
 
 @helper
@@ -188,7 +188,7 @@ def _columns_behind_marks(text: NDArray[np.uint8], at: Any, end: Any, delimiter:
             columns += _ONE
             quote = skip_blanks(text, at + _ONE, end, delimiter)
             if quote < end and text[quote] == _QUOTE:
-                at = _behind_quoted(text, quote, end, delimiter)
+                _, at, _ = quoted_field(text, quote + _ONE, end, delimiter)
                 continue
         at += _ONE
     return columns, at
@@ -203,30 +203,35 @@ def _columns_between_blanks(text: NDArray[np.uint8], at: Any, end: Any) -> Any:
         if is_begin and not blank:
             columns += _ONE
             if text[at] == _QUOTE:
-                at = _behind_quoted(text, at, end, _SPACE)
+                _, at, _ = quoted_field(text, at + _ONE, end, _SPACE)
                 continue
             if text[at] == _BRACE:
-                return columns, _line_end(text, at, end)
+                return columns, line_end(text, at, end)
         is_begin = blank
         at += _ONE
     return columns, at
 
 
 @helper
-def _behind_quoted(text: NDArray[np.uint8], at: Any, end: Any, delimiter: Any) -> Any:
-    """Where the column ends that opens with the quote at `at`; behind `end` when it does not close in its line."""
-    at += _ONE
+def quoted_field(text: NDArray[np.uint8], at: Any, end: Any, delimiter: Any) -> Any:
+    """Where the column ends whose quote opens before `at`, what follows it, and whether it holds doubled quotes.
+
+    What follows is behind `end` when the column does not close in its line.
+    """
+    is_doubled = False
     while at < end and not ends_line(text[at]):
         if text[at] != _QUOTE:
             at += _ONE
         elif at + _ONE < end and text[at + _ONE] == _QUOTE:
+            is_doubled = True
             at += _TWO
         else:
             behind = skip_blanks(text, at + _ONE, end, delimiter)
-            if behind == end or text[behind] == delimiter or ends_line(text[behind]):
-                return behind
-            return behind if delimiter == _SPACE and behind > at + _ONE else end + _ONE
-    return end + _ONE
+            is_apart = delimiter == _SPACE and behind > at + _ONE
+            if is_apart or behind == end or text[behind] == delimiter or ends_line(text[behind]):
+                return at, behind, is_doubled
+            break
+    return at, end + _ONE, is_doubled
 
 
 @helper
@@ -236,7 +241,7 @@ def ends_line(byte: Any) -> Any:
 
 
 @helper
-def _after_returns(text: NDArray[np.uint8], at: Any, end: Any) -> Any:
+def after_returns(text: NDArray[np.uint8], at: Any, end: Any) -> Any:
     """Where the line ends if only carriage returns are left of it; behind `end` otherwise."""
     while at < end and text[at] == _RETURN:
         at += _ONE
@@ -246,7 +251,7 @@ def _after_returns(text: NDArray[np.uint8], at: Any, end: Any) -> Any:
 
 
 @helper
-def _line_end(text: NDArray[np.uint8], at: Any, end: Any) -> Any:
+def line_end(text: NDArray[np.uint8], at: Any, end: Any) -> Any:
     """The first position from `at` on that ends a line, or begins its end."""
     while at < end and not ends_line(text[at]):
         at += _ONE
@@ -306,7 +311,7 @@ def parse_range(
                 if width > _ZERO and delimiter != _SPACE:
                     return REFUSED, line, pairs, columns, comments
                 comments += _ONE
-            at = _after_returns(text, _line_end(text, at, end), end)
+            at = after_returns(text, line_end(text, at, end), end)
         if at > end or at - line > line_limit:
             return REFUSED, line, pairs, columns, comments
         at += _ONE

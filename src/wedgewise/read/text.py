@@ -230,15 +230,14 @@ def whole_lines(content: Content, skip: int, limits: Limits, block_bytes: int | 
     if content.size is not None:
         size = min(size, content.size + 1)  # so that the end is seen
     limits.check_memory(size, path=content.name)
-    text, carried = bytearray(size), 0
+    block, carried = np.empty(size, np.uint8), 0
     while skip:
-        skipped = fill(np.frombuffer(text, np.uint8)[:skip])
+        skipped = fill(block[:skip])
         skip -= skipped or skip
     while True:
-        block = np.frombuffer(text, np.uint8)
         end = carried + fill(block[carried:])
-        is_last = end < len(text)
-        cut = end if is_last else text.rfind(b"\n") + 1
+        is_last = end < len(block)
+        cut = end if is_last else _behind_last_newline(block)
         if end - cut > limits.line_bytes:
             cut = end
         if cut:
@@ -246,11 +245,19 @@ def whole_lines(content: Content, skip: int, limits: Limits, block_bytes: int | 
         if is_last:
             return
         carried = end - cut
-        if 2 * carried > len(text):
-            limits.check_memory(2 * len(text), path=content.name)
-            text = text[cut:] + bytearray(2 * len(text) - carried)
+        if 2 * carried > len(block):
+            limits.check_memory(2 * len(block), path=content.name)
+            block = np.concatenate((block[cut:end], np.empty(2 * len(block) - carried, np.uint8)))
         else:
-            text[:carried] = text[cut:]
+            block[:carried] = block[cut:end]
+
+
+def _behind_last_newline(text: Bytes) -> int:
+    """Position behind the last newline; 0 without one."""
+    window = 256
+    while (found := text[-window:].tobytes().rfind(b"\n")) < 0 and window < len(text):
+        window *= 2
+    return max(0, len(text) - window) + found + 1
 
 
 def cut_at_newlines(text: Bytes, chunk_bytes: int, line_bytes: int) -> list[int]:
