@@ -5,11 +5,10 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from wedgewise.answer.cluster import tasks_for_workers
-from wedgewise.answer.disk import tasks_from_disk
 from wedgewise.machine.progress import Progress
 from wedgewise.run import outofcore
-from wedgewise.run.outofcore import StoreCount
+from wedgewise.run.cluster import tasks_for_workers
+from wedgewise.run.outofcore import StoreCount, tasks_from_disk
 from wedgewise.run.request import Request
 from wedgewise.store.open import Store, open_store
 

@@ -241,7 +241,7 @@ def test_an_error_of_ours_ends_the_work_at_once(
 DRIVER = """
 import os, sys
 from wedgewise.run import _local_workers, cluster, journal
-from wedgewise.answer.cluster import tasks_for_workers
+from wedgewise.run.cluster import tasks_for_workers
 from wedgewise.run.outofcore import count_store
 from wedgewise.run.request import Request
 from wedgewise.store.open import open_store

@@ -1,7 +1,7 @@
 """The home of a question about a store in this process, a few blocks in memory at a time; and who else answers stores.
 
 question                             who computes it
-count                                this process; with GPUs, `answer/hybrid.py`; workers, `answer/cluster.py`
+count                                this process; with GPUs, `answer/hybrid.py`; workers, `run/cluster.py`
 triangles, edge_support, k_truss     this process, by slices of the answer
 
 Slices stay on disk until the caller has the answer, so that whatever ends the work, the same question goes on.
@@ -32,9 +32,17 @@ from wedgewise.machine.out_of_memory import memory_for
 from wedgewise.machine.progress import Progress
 from wedgewise.result import Result
 from wedgewise.run.journal import LINE_BYTES, FinishedSlices, alone_at, check_disk, notes_on_counting
-from wedgewise.run.local import Ran
 from wedgewise.run.memory import PAGE_BYTES, SLICED_TASK_BYTES, bytes_beside_lists, lists_bytes, triple_answer
-from wedgewise.run.outofcore import Counting, StoreCount, StoreTasks, count_store, plan_count, store_plan, work_key
+from wedgewise.run.outofcore import (
+    Counting,
+    StoreCount,
+    StoreTasks,
+    count_store,
+    plan_count,
+    store_plan,
+    tasks_from_disk,
+    work_key,
+)
 from wedgewise.run.plan import Plan, with_reasons
 from wedgewise.run.request import ARRAY, OBJECT, Request
 from wedgewise.run.sliced_answer import SlicedAnswer, bytes_for_slices, slice_method
@@ -52,13 +60,6 @@ SLICE_BYTES = PAGE_BYTES + LINE_BYTES
 RECOUNT = "bbtc"
 READ_ONLY = "cannot be written to, and what is found is kept on disk; name a folder for that by --work (work_folder=)"
 ANSWERED = ("count", *COMPUTES)
-
-
-def tasks_from_disk(request: Request, store: Store) -> StoreTasks:
-    """Tasks that this process counts one after the other, on all threads, within the memory limit."""
-    counting, plan = plan_count(request, store)
-    key = work_key(store, plan.algorithm, plan.knobs)
-    return StoreTasks(plan, key, len(counting.order), lambda *given: Ran(counting.run(*given), plan))
 
 
 def open_for(request: Request, source: Any) -> Store:
@@ -148,7 +149,7 @@ def plan_of_store(request: Request, store: Store) -> Plan:
 def _tasks(request: Request, store: Store) -> StoreTasks:
     """The tasks of a store, for whoever counts them."""
     if request.by_workers:
-        from wedgewise.answer.cluster import tasks_for_workers
+        from wedgewise.run.cluster import tasks_for_workers
 
         return tasks_for_workers(request, store)
     if request.device == "hybrid":

@@ -23,6 +23,7 @@ from __future__ import annotations
 import os
 from collections import Counter, deque
 from collections.abc import Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass, replace
 from itertools import count, groupby
 from typing import Protocol
@@ -36,9 +37,9 @@ from wedgewise.machine.budget import LEAST_LIMIT, check_limit
 from wedgewise.machine.progress import Progress
 from wedgewise.run._cluster_worker import BatchResult, TaskBatch
 from wedgewise.run.journal import Journal
-from wedgewise.run.local import Execution
+from wedgewise.run.local import Execution, Ran
 from wedgewise.run.memory import DRIVEN_TASK_BYTES, TaskMemory, bytes_beside_lists, lists_bytes, triple_answer
-from wedgewise.run.outofcore import Finished, looked_up_in, reuse_order, store_plan, work_key
+from wedgewise.run.outofcore import Finished, StoreTasks, looked_up_in, reuse_order, store_plan, work_key
 from wedgewise.run.plan import Plan
 from wedgewise.run.request import Request
 from wedgewise.stages.blocks import Task
@@ -173,6 +174,30 @@ def _divided(threads: int | None, memory_limit: int | None, workers: int) -> tup
                 "allow more, or start fewer"
             )
     return hardware.granted_threads(threads or max(1, hardware.usable_threads() // workers)), each
+
+
+def tasks_for_workers(request: Request, store: Store) -> StoreTasks:
+    """Tasks that the workers of a Dask cluster, or of this machine, count; raise where there is too little memory.
+
+    Raises
+    ------
+    ClusterError
+        While they run, when no scheduler or no worker answers, when versions or graphs differ, or when a task ends its
+        workers.
+    """
+    assignment, cluster = assign(request, store), request.cluster
+
+    def run(journal: Journal | None, progress: Progress | None) -> Ran:
+        from wedgewise.run._dask_workers import connect
+        from wedgewise.run._local_workers import LocalWorkers
+
+        driver = Driver(assignment, journal, progress)
+        if driver.left:
+            with closing(LocalWorkers(request.workers or 1) if cluster is None else connect(cluster)) as workers:
+                driver.run(workers)
+        return Ran(driver.finish(), assignment.plan)
+
+    return StoreTasks(assignment.plan, assignment.key, len(assignment.busy), run)
 
 
 class Driver:

@@ -129,6 +129,13 @@ def count_store(
     return StoreCount(computed, with_reasons(ran.plan, notes), resumed, ran.execution.task_seconds, ran.timeline)
 
 
+def tasks_from_disk(request: Request, store: Store) -> StoreTasks:
+    """Tasks that this process counts one after the other, on all threads, within the memory limit."""
+    counting, plan = plan_count(request, store)
+    key = work_key(store, plan.algorithm, plan.knobs)
+    return StoreTasks(plan, key, len(counting.order), lambda *given: Ran(counting.run(*given), plan))
+
+
 def plan_count(request: Request, store: Store) -> tuple[Counting, Plan]:
     """Load the kernels, measure what is left of the limit, and refuse a store whose heaviest task takes more."""
     name = request.block_algorithm

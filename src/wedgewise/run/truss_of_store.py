@@ -101,9 +101,9 @@ class Round:
     def kept(self, pair: Pair) -> Kept:
         """What lives of a block."""
         arcs = int(self.arcs[pair])
-        return (
-            Kept.all(arcs) if self._finished is None else Kept.of(self._finished.get(self._slice_of[pair].number), arcs)
-        )
+        if self._finished is None:
+            return Kept.all(arcs)
+        return Kept.of(self._finished.get(self._slice_of[pair].number), arcs)
 
     def put(self, pair: Pair, kept: Kept) -> None:
         """A block is done."""
