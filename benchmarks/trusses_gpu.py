@@ -133,7 +133,7 @@ class Subject:
 
     def by_edge(self, form: DeviceGraph, device: gpu.CopyingDevice, found: FoundTruss) -> NDArray[Any]:
         """What was found by arc of the device, by edge of the host."""
-        filled = found.filled if form.follows_edges else found.filled[self.graph.device_forms.places(form)]
+        filled = found.filled if form.follows_edges else found.filled[self.graph.device_forms.positions(form)]
         return device.download(filled)
 
 

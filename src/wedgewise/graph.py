@@ -109,11 +109,11 @@ class Graph:
         self.attributes: EdgeAttributes | None = None
         self._simple: SimpleGraph | None = None
         self._forms: DeviceForms | None = None
-        self.why_not_there: str | None = None  # why it was cleaned on the host where that was to be on the GPU
+        self.cleaning_note: str | None = None  # why it was cleaned on the host where that was to be on the GPU
         if device not in CLEANING_DEVICES:
             raise UnknownNameError(f"no device named {device!r}; there are: {', '.join(CLEANING_DEVICES)}")
         if device != "cpu" and not drop_leaves and not directed and weights is None and weight is None:
-            self._forms, edge_list, self.why_not_there = given.cleaned_on_device(asked=device == "cuda")
+            self._forms, edge_list, self.cleaning_note = given.cleaned_on_device(asked=device == "cuda")
         else:
             edge_list = given.pairs()
         if combine != "last" and edge_list.weights is None:
@@ -426,7 +426,7 @@ class Graph:
     def __getstate__(self) -> dict[str, Any]:
         """The graph without what it prepared; one that lies on a GPU comes to the host."""
         simple = self.simple
-        kept = ("attributes", "why_not_there", "origin", "_n", "_m", "_cleaned")
+        kept = ("attributes", "cleaning_note", "origin", "_n", "_m", "_cleaned")
         return {"_simple": simple, **{name: getattr(self, name) for name in kept}}
 
     def __setstate__(self, state: dict[str, Any]) -> None:

@@ -9,7 +9,7 @@ A cell got slower, or faster, by this rule:
 
 All else is noise. Of two runs that differ by chance alone, five repeats each, the third condition holds for 1 of 21;
 of ten repeats each, for 1 of 67. It knows nothing of what differs between processes but not within one, such as the
-place of arrays in memory: before a change of a few per cent is believed, run both again.
+place of arrays in memory: before a change of a few per cent is read_trusted, run both again.
 
 Answers and how cells ended are compared whatever the machines. Of several records of one cell the last one counts.
 """

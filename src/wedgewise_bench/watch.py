@@ -215,8 +215,8 @@ def _outcome(returncode: int, reports: _Reports, complaints: IO[bytes]) -> Outco
             stages={name: tuple(seconds) for name, seconds in reports.stages.items()},
         )
     ending = signal.Signals(-returncode).name if returncode < 0 else f"exit status {returncode}"
-    last_words = _last_line(complaints)
-    message = f"{ending} during {reports.stage}" + (f": {last_words}" if last_words else "")
+    log_tail = _last_line(complaints)
+    message = f"{ending} during {reports.stage}" + (f": {log_tail}" if log_tail else "")
     return Outcome("crashed", message, stage=reports.stage)
 
 

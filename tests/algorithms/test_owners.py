@@ -547,7 +547,7 @@ from wedgewise.machine import jit
 from wedgewise.store.build import write_store
 computes, folder = sys.argv[1:]
 store = write_store(generate.kronecker(12, seed=4), folder, parts=3)
-sliced_answer.rehearse("keystone", computes)
+sliced_answer.load_kernels("keystone", computes)
 def late(kernel, kinds): raise AssertionError(f"{kernel.title} was not rehearsed")
 jit._load_or_compile = late
 owning = sliced_answer.SlicedAnswer(store, computes, available_bytes=1 << 40, threads=2)
@@ -575,7 +575,7 @@ def test_rehearsals_answer_for_a_clique_in_every_role(computes: str, monkeypatch
     interpret_kernels(monkeypatch)
     monkeypatch.setattr(outofcore, "REHEARSED", 12)
     monkeypatch.setattr(outofcore, "run_pass", noted)
-    sliced_answer.rehearse("keystone", computes)
+    sliced_answer.load_kernels("keystone", computes)
     assert sum(found) == 3 * comb(12, 3)
 
 
@@ -583,13 +583,13 @@ def test_rehearsals_answer_for_a_clique_in_every_role(computes: str, monkeypatch
 def test_room_is_what_a_limit_leaves(computes: str, monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[Any] = []
 
-    def room_within(*arguments: Any) -> int:
+    def available_after_loading(*arguments: Any) -> int:
         seen.append(arguments)
         return 77
 
-    monkeypatch.setattr(sliced_answer, "room_within", room_within)
+    monkeypatch.setattr(sliced_answer, "available_after_loading", available_after_loading)
     assert sliced_answer.bytes_for_slices(2**30, computes) == 77
-    assert seen == [(2**30, sliced_answer.rehearse, "keystone", computes)]
+    assert seen == [(2**30, sliced_answer.load_kernels, "keystone", computes)]
 
 
 def test_random_graphs_in_random_parts() -> None:

@@ -376,7 +376,7 @@ def test_nothing_of_it_is_imported_before_it_is_asked_for() -> None:
 def test_edges_are_ordered_in_steps(most: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(summary, "ORDERED_EDGES", most)
     numbers = np.random.default_rng(most).integers(2, 9, 300)
-    order, ends = summary._from_the_last(numbers, 11)
+    order, ends = summary._by_descending_number(numbers, 11)
     assert order.tolist() == sorted(range(300), key=lambda edge: (-numbers[edge], edge))
     assert ends.tolist() == [int((numbers >= k).sum()) for k in range(11, 1, -1)]
 

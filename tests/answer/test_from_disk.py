@@ -28,7 +28,7 @@ from wedgewise.answer.source import GraphFile
 from wedgewise.errors import DeviceMemoryError, FormatError, InputError, MemoryLimitError, StorageError
 from wedgewise.machine import hardware
 from wedgewise.machine.budget import LEAST_LIMIT
-from wedgewise.machine.files import only_process
+from wedgewise.machine.files import process_lock
 from wedgewise.run import choose
 from wedgewise.run.outofcore import Counting
 from wedgewise.run.request import Request
@@ -424,7 +424,7 @@ def test_one_process_at_a_time_has_a_work_folder(file: Path, tmp_path: Path) -> 
         ww.count(file, work_folder=work, progress=ended_at("count", KeyboardInterrupt()))
     (folder,) = work.iterdir()
     with (
-        only_process(f"{folder}.lock", "wait"),
+        process_lock(f"{folder}.lock", "wait"),
         pytest.raises(StorageError, match=r"process \d+ .*; wait until it has ended, or name another folder"),
     ):
         ww.count(file, work_folder=work)
@@ -473,7 +473,7 @@ def test_what_a_kill_left_goes_with_the_next_question(file: Path, passing: Path)
     (passing / "wedgewise-link").symlink_to(passing / left)
     used = passing / "wedgewise-in-use"
     used.mkdir()
-    with only_process(used / cut.IN_USE, "wait"):
+    with process_lock(used / cut.IN_USE, "wait"):
         assert ww.count(file) == KARATE
         expected = ["wedgewise-in-use", "wedgewise-just-begun", "wedgewise-link", "wedgewise-of-something-else"]
         assert names_in(passing) == expected

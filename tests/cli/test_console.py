@@ -49,9 +49,9 @@ def test_files_that_are_not_believed_are_told_of(
     (tmp_path / "file").write_bytes(b"text")
     (tmp_path / "file").chmod(0o666)
     with Console(verbose=True).stages():
-        assert own_files.believed(tmp_path / "file") is own_files.believed(tmp_path / "file") is None
+        assert own_files.read_trusted(tmp_path / "file") is own_files.read_trusted(tmp_path / "file") is None
     own_files.notice_once("later", "nobody hears this")
-    line = f"{tmp_path}/file is not believed, because {tmp_path}/file can be written by others\n"
+    line = f"{tmp_path}/file is not read_trusted, because {tmp_path}/file can be written by others\n"
     assert capsys.readouterr().err == line
 
 

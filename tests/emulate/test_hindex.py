@@ -131,8 +131,8 @@ def test_layouts_fit_the_device(device: EmulatedDevice) -> None:
 
 def test_memory_for_tables_is_bounded(device: EmulatedDevice, monkeypatch: pytest.MonkeyPatch) -> None:
     tables = layout(LONG_ROW, device, cached=0)
-    assert tables.places == 8 * 32 * 2188
-    monkeypatch.setattr(hindex, "TABLES_BYTES", 2 * 4 * tables.places)
+    assert tables.positions == 8 * 32 * 2188
+    monkeypatch.setattr(hindex, "TABLES_BYTES", 2 * 4 * tables.positions)
     assert tables.blocks(device) == 2
     monkeypatch.setattr(hindex, "TABLES_BYTES", 1)
     assert tables.blocks(device) == 1

@@ -228,8 +228,8 @@ def test_rows_are_listed_once_by_their_partial_degrees(
     of_share = np.arange(share, 5000, shares)
     many, few = (of_share[chosen[of_share]] for chosen in (is_listed & is_large, is_listed & ~is_large))
     assert listed.counters.tolist()[:2] == [len(many), len(few)]
-    assert sorted(listed.places[: len(many)].tolist()) == many.tolist()
-    assert sorted(listed.places[len(of_share) - len(few) :].tolist()) == few.tolist()
+    assert sorted(listed.positions[: len(many)].tolist()) == many.tolist()
+    assert sorted(listed.positions[len(of_share) - len(few) :].tolist()) == few.tolist()
 
 
 @pytest.mark.parametrize(

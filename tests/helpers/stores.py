@@ -163,7 +163,7 @@ BEGUN = """
 from wedgewise import cli
 from wedgewise.machine import hardware
 from wedgewise.store import build as spool
-spool.rehearse()
+spool.load_kernels()
 print(hardware.resident_bytes())
 """
 COMMAND_BYTES = 18_000_000  # that a command takes more than this

@@ -148,7 +148,7 @@ def test_a_kernel_that_is_not_believed_is_compiled_and_stored_again(
     assert len(said) == 2
     assert stat.S_ISREG(stored.lstat().st_mode)
     assert stat.S_IMODE(stored.stat().st_mode) == 0o600
-    assert caplog.text.count("stored kernels are not believed, because") == 1
+    assert caplog.text.count("stored kernels are not read_trusted, because") == 1
 
 
 @pytest.mark.compiled

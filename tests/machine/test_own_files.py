@@ -1,4 +1,4 @@
-"""Which files are believed, and what is done where one is not."""
+"""Which files are read_trusted, and what is done where one is not."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from typing import Any
 
 import pytest
 
-from wedgewise.answer.cut import NOTE, Identity, kept_store
+from wedgewise.answer.cut import NOTE, Identity, resumable_store
 from wedgewise.datasets import cache
 from wedgewise.datasets.cache import GraphFolder, Record, checksum, content_of
 from wedgewise.datasets.fetch import fetch
 from wedgewise.errors import DownloadError, StorageError
 from wedgewise.machine import own_files
 from wedgewise.machine.files import atomic_write, partial_file
-from wedgewise.machine.own_files import NotBelievedError, believed, make_own_folder, read_own, why_not_own
+from wedgewise.machine.own_files import UntrustedFileError, make_own_folder, read_own, read_trusted, why_not_own
 
 ANOTHER = 12345
 
@@ -35,7 +35,7 @@ def test_a_file_of_ours_is_read(folder: Path) -> None:
     assert read_own(folder / "missing") is None
     assert read_own(folder / "missing" / "file") is None
     (folder / "file").write_bytes(b"text")
-    assert read_own(folder / "file") == believed(folder / "file") == b"text"
+    assert read_own(folder / "file") == read_trusted(folder / "file") == b"text"
     assert why_not_own(folder) is None
 
 
@@ -44,14 +44,14 @@ def test_nothing_else_is_read(folder: Path, monkeypatch: pytest.MonkeyPatch) -> 
     (folder / "file").write_bytes(b"text")
     (folder / "link").symlink_to(folder / "file")
     for name, reason in (("pipe", "is no regular"), (".", "is no regular"), ("link", "cannot be read")):
-        with pytest.raises(NotBelievedError, match=reason):
+        with pytest.raises(UntrustedFileError, match=reason):
             read_own(folder / name)
-        assert believed(folder / name) is None
+        assert read_trusted(folder / name) is None
     (folder / "file").chmod(0o620)
-    with pytest.raises(NotBelievedError, match="file can be written by others"):
+    with pytest.raises(UntrustedFileError, match="file can be written by others"):
         read_own(folder / "file")
     monkeypatch.setattr(os, "geteuid", lambda: ANOTHER)
-    with pytest.raises(NotBelievedError, match="file belongs to another user"):
+    with pytest.raises(UntrustedFileError, match="file belongs to another user"):
         read_own(folder / "file")
 
 
@@ -98,7 +98,7 @@ def test_a_folder_of_another_user_on_the_way_counts(
     monkeypatch.setattr(os, "lstat", lstat)
     assert why_not_own(folder) == f"{outer} belongs to another user (uid {ANOTHER})"
     (folder / "file").write_bytes(b"text")
-    assert believed(folder / "file") is None
+    assert read_trusted(folder / "file") is None
 
 
 def test_one_line_is_said_of_a_folder(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -106,8 +106,8 @@ def test_one_line_is_said_of_a_folder(folder: Path, caplog: pytest.LogCaptureFix
         (folder / name).write_bytes(b"text")
     folder.chmod(0o770)
     with caplog.at_level("INFO", "wedgewise"):
-        assert [believed(folder / name) for name in ("a", "b", "missing")] == [None] * 3
-    assert caplog.text.count("is not believed, because") == 1
+        assert [read_trusted(folder / name) for name in ("a", "b", "missing")] == [None] * 3
+    assert caplog.text.count("is not read_trusted, because") == 1
 
 
 def test_a_file_is_private_from_its_first_byte_on(folder: Path) -> None:
@@ -254,7 +254,7 @@ def test_blocks_are_made_again_where_others_can_have_left_them(folder: Path, spo
         return write_store(fixture_pairs("karate"), at, parts=2)
 
     def interrupt() -> None:
-        with kept_store(make, folder, Identity("g", {"m": 78}), resume=True):  # type: ignore[arg-type]
+        with resumable_store(make, folder, Identity("g", {"m": 78}), resume=True):  # type: ignore[arg-type]
             raise KeyboardInterrupt
 
     for _ in range(2):

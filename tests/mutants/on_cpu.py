@@ -184,7 +184,7 @@ ON_CPU = (
         caught_by(ANY_ORDER, keyword="reference"),
     ),
     Mutant(
-        "places-of-another-order",
+        "arcs-of-another-order",
         "where edges lie among arcs is kept without saying for which order of the vertices",
         (
             Edit(

@@ -251,7 +251,7 @@ def test_a_task_that_does_not_fit_is_refused(threaded: Any, jazz: Store, monkeyp
     from wedgewise.run import _cluster_worker, outofcore
 
     monkeypatch.setattr(_cluster_worker, "_state", None)
-    monkeypatch.setattr(outofcore, "room_within", lambda *_: 1000)
+    monkeypatch.setattr(outofcore, "available_after_loading", lambda *_: 1000)
     with pytest.raises(MemoryLimitError, match=r"bytes and 1,000 are left; raise the limit, or partition"):
         count_on_cluster(jazz, cluster=threaded.scheduler_address)
 

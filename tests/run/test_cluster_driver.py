@@ -28,7 +28,7 @@ from wedgewise.machine import hardware
 from wedgewise.machine.budget import LEAST_LIMIT
 from wedgewise.run import _cluster_worker, cluster, outofcore
 from wedgewise.run._cluster_worker import BatchResult, TaskBatch, count_batch, error_to_json
-from wedgewise.run.cluster import POISON_DEATHS, Assignment, Batch, Delivery, Driver, assign, make_batches
+from wedgewise.run.cluster import MAX_CRASHES_PER_TASK, Assignment, Batch, Delivery, Driver, assign, make_batches
 from wedgewise.run.journal import JOURNAL, Journal
 from wedgewise.run.outofcore import Finished, reuse_order
 from wedgewise.run.request import Request
@@ -254,7 +254,7 @@ def test_a_poison_task_is_named(jazz: Store, monkeypatch: pytest.MonkeyPatch, pe
     with pytest.raises(ClusterError, match=r"task 7 \(blocks 0, 2, 2\) ended \d workers when nothing else was under"):
         total(jazz, crew)
     assert ended[-1] == Batch(ended[-1].number, (poison,), alone=True)
-    assert len(ended) == (2 if per_batch > 1 else 1) + -(-POISON_DEATHS // deaths)
+    assert len(ended) == (2 if per_batch > 1 else 1) + -(-MAX_CRASHES_PER_TASK // deaths)
 
 
 def test_an_error_of_ours_is_raised_as_it_is(jazz: Store) -> None:
@@ -453,7 +453,7 @@ def test_what_cannot_be_asked_for(jazz: Store) -> None:
 
 
 def test_a_worker_says_when_blocks_do_not_fit(jazz: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(outofcore, "room_within", lambda *_: 1000)
+    monkeypatch.setattr(outofcore, "available_after_loading", lambda *_: 1000)
     with pytest.raises(errors.MemoryLimitError, match=r"take [0-9,]+ bytes and 1,000 are left"):
         total(jazz, WorkerPool())
 

@@ -166,8 +166,8 @@ def test_all_but_one_worker_killed(
     jazz: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, started: list[int]
 ) -> None:
     """Nobody starts them again."""
-    really = LocalWorkers.keep_up
-    monkeypatch.setattr(LocalWorkers, "keep_up", lambda self: None if started else really(self))
+    really = LocalWorkers.restart_workers
+    monkeypatch.setattr(LocalWorkers, "restart_workers", lambda self: None if started else really(self))
     let(monkeypatch, tmp_path, "die", in_order(jazz)[1], in_order(jazz)[5])
     assert count_on_cluster(jazz, workers=3).triangles == JAZZ
     assert len(started) == 3

@@ -434,8 +434,8 @@ from wedgewise.run import outofcore
 from wedgewise.machine import jit
 from wedgewise.store import build as spool
 graph, folder, algorithm = sys.argv[1:]
-spool.rehearse()
-outofcore.rehearse(algorithm)
+spool.load_kernels()
+outofcore.load_kernels(algorithm)
 def late(kernel, kinds): raise AssertionError(f"{kernel.title} was not rehearsed")
 jit._load_or_compile = late
 import wedgewise as ww
@@ -470,7 +470,7 @@ def test_rehearsals_count_a_clique_in_every_way(monkeypatch: pytest.MonkeyPatch,
     interpret_kernels(monkeypatch)
     monkeypatch.setattr(outofcore, "REHEARSED", 12)
     monkeypatch.setattr(outofcore, "run_pass", noted)
-    outofcore.rehearse(algorithm)
+    outofcore.load_kernels(algorithm)
     ways = 1 + sum(len(knob.choices) for knob in find(algorithm, "cpu").knobs)
     assert sum(found) == 2 * ways * comb(12, 3)
 

@@ -157,7 +157,7 @@ def test_too_many_tasks_are_refused_before_they_are_listed(tmp_path: Path, monke
         with monkeypatch.context() as patch:
             for module in (outofcore, sliced_answer):
                 patch.setattr(module, "tasks_of", listed)
-            patch.setattr(outofcore, "room_within", lambda *_, need=need: need - 1)
+            patch.setattr(outofcore, "available_after_loading", lambda *_, need=need: need - 1)
             patch.setattr("wedgewise.answer.disk.bytes_for_slices", lambda *_, need=need: need - 1)
             refusal = (
                 rf"store: lists of 20 tasks of 4 parts take {need:,} bytes and {need - 1:,} are left; .*fewer parts"
@@ -201,15 +201,15 @@ def test_kernels_are_rehearsed_elsewhere_until_all_of_them_are_stored(
     (tmp_path / f"{__name__}.rehearsal-i8.kernel").touch()
     limit = hardware.resident_bytes() + 2**30
     for elsewhere in (1, 2, 2, 2):
-        assert budget.room_within(limit, rehearsal, "keystone") > 2**28
+        assert budget.available_after_loading(limit, rehearsal, "keystone") > 2**28
         assert len(commands) == elsewhere
     assert commands[0].endswith("rehearsal(*('keystone',))")
     codes += [0, 0]
-    budget.room_within(limit, rehearsal, "bbtc")
+    budget.available_after_loading(limit, rehearsal, "bbtc")
     assert len(commands) == 3
     monkeypatch.setattr(jit, "cache_folder", lambda: tmp_path / "nowhere")
     with caplog.at_level("INFO", "wedgewise"):
-        budget.room_within(limit, rehearsal, "bbtc")
+        budget.available_after_loading(limit, rehearsal, "bbtc")
     assert "kernels will be rehearsed again" in caplog.text
 
 
@@ -258,7 +258,7 @@ def test_labels_that_were_numbered_are_part_of_the_room(tmp_path: Path, monkeypa
         return really(slots, segments, room)
 
     monkeypatch.setattr(spool, "_bytes_beside_vertices", room_beside)
-    monkeypatch.setattr(spool, "room_within", lambda *_: 1 << 28)
+    monkeypatch.setattr(spool, "available_after_loading", lambda *_: 1 << 28)
     monkeypatch.setattr("wedgewise.machine.hardware.resident_bytes", lambda: 0)
     pairs: NDArray[Any] = fixture_pairs("karate")
     for number, factor in enumerate((1, 2**40)):

@@ -19,7 +19,7 @@ from helpers.stores import names_in
 
 import wedgewise as ww
 from wedgewise.errors import StorageError
-from wedgewise.machine.files import only_process
+from wedgewise.machine.files import process_lock
 from wedgewise.run.journal import JOURNAL
 from wedgewise.store.build import write_store
 from wedgewise.store.open import Store
@@ -30,8 +30,8 @@ TRIANGLES = TRUTHS["karate"]["triangles"]
 QUESTIONS: dict[str, dict[str, Any]] = {"count": {}, "triangles": {}, "edge_support": {}, "k_truss": {"k": 5}}
 HOLDS = """
 import sys
-from wedgewise.machine.files import only_process
-with only_process(sys.argv[1], "wait"):
+from wedgewise.machine.files import process_lock
+with process_lock(sys.argv[1], "wait"):
     print("held", flush=True)
     sys.stdin.read()
 """
@@ -79,7 +79,7 @@ def test_the_holder_is_named_until_it_is_killed(store: Store) -> None:
 
 @pytest.mark.parametrize("question", QUESTIONS)
 def test_every_question_has_a_lock_of_its_own(store: Store, question: str) -> None:
-    with only_process(store.folder / f"{question}.lock", "wait"):
+    with process_lock(store.folder / f"{question}.lock", "wait"):
         for asked, details in QUESTIONS.items():
             if asked == question:
                 with pytest.raises(StorageError, match=rf"{asked}\.lock: process {os.getpid()} on .* is at work"):
@@ -89,14 +89,14 @@ def test_every_question_has_a_lock_of_its_own(store: Store, question: str) -> No
 
 
 def test_another_folder_for_the_work_is_free(store: Store, tmp_path: Path) -> None:
-    with only_process(store.folder / "count.lock", "wait"):
+    with process_lock(store.folder / "count.lock", "wait"):
         assert ww.count(store.folder, work_folder=tmp_path / "work") == TRIANGLES
         assert invoke("count", str(store.folder)).exit_code == 1
         assert invoke("count", str(store.folder), "--work", str(tmp_path / "work")).stdout == f"{TRIANGLES}\n"
 
 
 def test_what_only_reads_needs_no_lock(store: Store) -> None:
-    with only_process(store.folder / "count.lock", "wait"):
+    with process_lock(store.folder / "count.lock", "wait"):
         assert ww.explain("count", store.folder).m == store.manifest.m
 
 
@@ -125,7 +125,7 @@ def test_systems_without_locks_do_without(store: Store, monkeypatch: pytest.Monk
 def test_a_lock_that_cannot_be_made_is_an_error(tmp_path: Path) -> None:
     with (
         pytest.raises(StorageError, match=r"count\.lock: could not be written \(No such file or directory\)"),
-        only_process(tmp_path / "nowhere" / "count.lock", "wait"),
+        process_lock(tmp_path / "nowhere" / "count.lock", "wait"),
     ):
         pytest.fail("the block must not be entered")
 
@@ -144,9 +144,9 @@ def test_a_lock_that_its_holder_removed_is_taken_anew(tmp_path: Path, monkeypatc
         really(descriptor, operation)
 
     monkeypatch.setattr(fcntl, "flock", flock)
-    with only_process(path, "wait"):
+    with process_lock(path, "wait"):
         assert path.read_text().startswith(f"process {os.getpid()} on ")
-        with pytest.raises(StorageError, match="is at work"), only_process(path, "wait"):
+        with pytest.raises(StorageError, match="is at work"), process_lock(path, "wait"):
             pytest.fail("the block must not be entered")
     assert names_in(tmp_path) == []
 
@@ -154,9 +154,9 @@ def test_a_lock_that_its_holder_removed_is_taken_anew(tmp_path: Path, monkeypatc
 @pytest.mark.parametrize("text", [b"", b"\x1b[31mprocess 1", b"process \xff", b"process 1\nerror: none", b"p" * 10**6])
 def test_what_a_lock_says_is_not_believed(tmp_path: Path, text: bytes) -> None:
     path = tmp_path / "count.lock"
-    with only_process(path, "wait"):
+    with process_lock(path, "wait"):
         path.write_bytes(text)
-        with pytest.raises(StorageError) as refused, only_process(path, "wait"):
+        with pytest.raises(StorageError) as refused, process_lock(path, "wait"):
             pytest.fail("the block must not be entered")
     assert str(refused.value) == f"{path}: another process is at work; wait"
 

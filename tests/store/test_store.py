@@ -1,4 +1,4 @@
-"""Stores: the blocks that memory would hold, from every kind of source; nothing believed, nothing left behind."""
+"""Stores: the blocks that memory would hold, from every kind of source; nothing read_trusted, nothing left behind."""
 
 from __future__ import annotations
 
@@ -666,7 +666,7 @@ def test_too_little_disk_is_said_beforehand(tmp_path: Path, monkeypatch: pytest.
 
 
 def test_too_many_vertices_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(spool, "room_within", lambda *_: 100 << 20)
+    monkeypatch.setattr(spool, "available_after_loading", lambda *_: 100 << 20)
     with pytest.raises(MemoryLimitError, match=r"4,000,001 vertices take [\d,]+ bytes and 104,857,600 are left"):
         write_store(generate.star(4_000_000), tmp_path / "store")
     assert names_in(tmp_path) == []

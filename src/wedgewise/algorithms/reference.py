@@ -66,8 +66,8 @@ class Wedges:
 
     def _find(self, wanted: NDArray[np.uint64]) -> Positions:
         """The position of each wanted arc; −1 where there is none."""
-        place = np.minimum(np.searchsorted(self.keys, wanted), len(self.keys) - 1)
-        return np.where(self.keys[place] == wanted, place, -1)
+        position = np.minimum(np.searchsorted(self.keys, wanted), len(self.keys) - 1)
+        return np.where(self.keys[position] == wanted, position, -1)
 
 
 def prepare_count(graph: OrientedGraph, knobs: Knobs, threads: int) -> Work:

@@ -41,9 +41,9 @@ from wedgewise.answer.response import Response
 from wedgewise.answer.source import GraphFile, Source, name_of
 from wedgewise.errors import FormatError, InputError, MemoryLimitError, MissingFileError
 from wedgewise.graph import Graph
-from wedgewise.machine.budget import room_within
-from wedgewise.machine.files import atomic_write, make_folder, named_failures, only_process
-from wedgewise.machine.own_files import NotBelievedError, read_own, signs_of
+from wedgewise.machine.budget import available_after_loading
+from wedgewise.machine.files import atomic_write, make_folder, process_lock, storage_errors
+from wedgewise.machine.own_files import UntrustedFileError, file_identity, read_own
 from wedgewise.machine.progress import Progress
 from wedgewise.prepare.orient_arrays import expected_wedges
 from wedgewise.run.journal import LOCK_SUFFIX, WAIT, key_of, refuse_link
@@ -51,7 +51,7 @@ from wedgewise.run.outofcore import PROCESS
 from wedgewise.run.plan import Form, Plan, plan_of
 from wedgewise.run.request import ARRAY, Request
 from wedgewise.stages import CleanReport, Labels
-from wedgewise.store.build import DISK_BYTES, SCHEMES, rehearse, write_store
+from wedgewise.store.build import DISK_BYTES, SCHEMES, load_kernels, write_store
 from wedgewise.store.open import Store, open_store
 from wedgewise.store.orient import Wanted
 from wedgewise.store.read_pairs import expected_pairs, numbered_edges
@@ -171,7 +171,7 @@ def plan_from_disk(too_large: OutOfMemory) -> Plan:
     request, source = _request_of_store(too_large), too_large.source
     threads = request.thread_count
     with _refusing(too_large):
-        available_bytes = room_within(request.memory_limit, rehearse)
+        available_bytes = available_after_loading(request.memory_limit, load_kernels)
         known, pairs = (None, source.m) if isinstance(source, Graph) else _known(source, threads)
     shape = Shape(source.n, source.m, expected_wedges(source.degrees)) if isinstance(source, Graph) else Shape(0, 0)
     most = "" if pairs is None else f", which takes up to {DISK_BYTES * pairs:,} bytes of disk"
@@ -219,11 +219,11 @@ def _store(too_large: OutOfMemory, make: Make) -> Iterator[tuple[Store, bool]]:
     """The store, in a folder of its own, and whether an earlier run has made it."""
     request = too_large.request
     if request.work_folder is None:
-        with passing_store(make) as store:
+        with temporary_store(make) as store:
             yield store, False
         return
     identity = _identity(too_large.source, request)
-    with kept_store(make, Path(request.work_folder), identity, resume=request.resume) as found:
+    with resumable_store(make, Path(request.work_folder), identity, resume=request.resume) as found:
         yield found
 
 
@@ -239,7 +239,7 @@ def _written(too_large: OutOfMemory, folder: Path, request: Request, progress: P
 def _identity(source: Source, request: Request) -> Identity:
     """A file by its path and by what the system says of it, a graph by its edges; and what their blocks depend on.
 
-    What the system says are `signs_of` the file, by which a copy of the same bytes is another file; that costs cutting
+    What the system says is its `file_identity`, by which a copy of the same bytes is another file; that costs cutting
     it again. A checksum of some of the bytes would save that, and miss an edit between them; one of all bytes would
     read the file once more.
     """
@@ -247,8 +247,8 @@ def _identity(source: Source, request: Request) -> Identity:
     if isinstance(source, Graph):
         return Identity(_fingerprint(source), facts)
     path = os.path.realpath(source.path)
-    with named_failures(path, "looked at", "check the path"):
-        signs = signs_of(path)
+    with storage_errors(path, "looked at", "check the path"):
+        signs = file_identity(path)
     limits = asdict(source.limits.with_values({"memory_bytes": None}))  # of which the blocks do not depend
     read_as = {"labels": source.labels, "format": source.format, "limits": limits}
     read_as["columns"] = asdict(source.columns)
@@ -277,16 +277,16 @@ def _reasons(too_large: OutOfMemory) -> tuple[str, ...]:
 
 
 @contextmanager
-def passing_store(make: Make) -> Iterator[Store]:
+def temporary_store(make: Make) -> Iterator[Store]:
     """A store below the system's temporary folder; whatever ends the block, nothing is left of it.
 
     What a kill has left of others goes.
     """
-    with named_failures("the system's temporary folder", "written to", ANOTHER):
+    with storage_errors("the system's temporary folder", "written to", ANOTHER):
         folder = Path(tempfile.mkdtemp(prefix=PREFIX))
     try:
-        with only_process(folder / IN_USE, WAIT):
-            _remove_what_kills_left(folder)
+        with process_lock(folder / IN_USE, WAIT):
+            _remove_abandoned_folders(folder)
             yield make(folder / STORE)
     except BaseException:
         with suppress(OSError):  # what ended the block is raised
@@ -296,7 +296,7 @@ def passing_store(make: Make) -> Iterator[Store]:
 
 
 @contextmanager
-def kept_store(make: Make, work_folder: Path, identity: Identity, *, resume: bool) -> Iterator[tuple[Store, bool]]:
+def resumable_store(make: Make, work_folder: Path, identity: Identity, *, resume: bool) -> Iterator[tuple[Store, bool]]:
     """A store in a work folder, and whether it was there already; it is removed where the block succeeds.
 
     One process at a time has it. Of a source that has changed, or with `resume` false, it is made again.
@@ -307,7 +307,7 @@ def kept_store(make: Make, work_folder: Path, identity: Identity, *, resume: boo
             yield found, True
             return
         _remove(folder)
-        with named_failures(folder, "made", ANOTHER):
+        with storage_errors(folder, "made", ANOTHER):
             make_folder(folder, mode=0o700)
         made = make(folder / STORE)
         with atomic_write(folder / NOTE, mode=0o600) as file:
@@ -317,7 +317,7 @@ def kept_store(make: Make, work_folder: Path, identity: Identity, *, resume: boo
 
 def store_bytes(store: Store) -> int:
     """What the files of a store take on disk."""
-    with named_failures(store.folder, "looked through", "check the folder and its permissions"):
+    with storage_errors(store.folder, "looked through", "check the folder and its permissions"):
         return sum(path.stat().st_size for path in store.folder.iterdir())
 
 
@@ -325,12 +325,12 @@ def store_bytes(store: Store) -> int:
 def _own_folder(work_folder: Path, name: str) -> Iterator[Path]:
     """A folder for this process alone, removed where the block succeeds, or where nothing is in it."""
     folder, lock = work_folder / name, work_folder / f"{name}{LOCK_SUFFIX}"
-    with named_failures(work_folder, "made", ANOTHER):
+    with storage_errors(work_folder, "made", ANOTHER):
         make_folder(work_folder, parents=True)
     refuse_link(folder)
     refuse_link(lock)
-    with only_process(lock, WAIT):
-        with named_failures(folder, "made", ANOTHER):
+    with process_lock(lock, WAIT):
+        with storage_errors(folder, "made", ANOTHER):
             make_folder(folder, mode=0o700)
         try:
             yield folder
@@ -348,7 +348,7 @@ def _finished(folder: Path, identity: Identity) -> Store | None:
     """The store of the same source and options that an earlier run finished."""
     try:
         return open_store(folder / STORE) if read_own(folder / NOTE) == _note(identity) else None
-    except (NotBelievedError, FormatError, MissingFileError):  # the last two: a run was killed while it removed them
+    except (UntrustedFileError, FormatError, MissingFileError):  # the last two: a run was killed while it removed them
         return None
 
 
@@ -356,17 +356,17 @@ def _note(identity: Identity) -> bytes:
     return json.dumps({"name": identity.name, **identity.facts}, sort_keys=True).encode() + b"\n"
 
 
-def _remove_what_kills_left(own: Path) -> None:
+def _remove_abandoned_folders(own: Path) -> None:
     """Remove the folders beside our own that belong to the same user and that nobody has locked any more."""
     for folder in own.parent.glob(f"{PREFIX}*"):
         with suppress(OSError):  # another process has it, or removes it: it is in nobody's way
             is_ours = os.stat(folder, follow_symlinks=False).st_uid == own.stat().st_uid and not folder.is_symlink()
             if is_ours and folder != own and (folder / IN_USE).stat().st_size:  # its holder has written who it is
-                with only_process(folder / IN_USE, WAIT) as has_locks:
+                with process_lock(folder / IN_USE, WAIT) as has_locks:
                     if has_locks:
                         shutil.rmtree(folder)
 
 
 def _remove(folder: Path) -> None:
-    with named_failures(folder, "removed", "remove it"):
+    with storage_errors(folder, "removed", "remove it"):
         shutil.rmtree(folder)

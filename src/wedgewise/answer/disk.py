@@ -31,7 +31,7 @@ from wedgewise.errors import MemoryLimitError, PreconditionError, StorageError, 
 from wedgewise.machine.out_of_memory import memory_for
 from wedgewise.machine.progress import Progress
 from wedgewise.result import Result
-from wedgewise.run.journal import LINE_BYTES, FinishedSlices, alone_at, check_disk, notes_on_counting
+from wedgewise.run.journal import LINE_BYTES, FinishedSlices, check_disk, lock_work, notes_on_counting
 from wedgewise.run.memory import PAGE_BYTES, SLICED_TASK_BYTES, bytes_beside_lists, lists_bytes, triple_answer
 from wedgewise.run.outofcore import (
     Counting,
@@ -205,7 +205,7 @@ def find_arrays(request: Request, store: Store, progress: Progress | None) -> It
     """
     if store.is_read_only:
         raise StorageError(f"{store.location}: {READ_ONLY}")
-    with alone_at(store, request.question) as notes:
+    with lock_work(store, request.question) as notes:
         found, result = _found(request, store, progress, notes)
         try:
             yield found, result

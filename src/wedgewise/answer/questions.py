@@ -140,7 +140,7 @@ def by_edge(found: Computation, dtype: type = np.int64) -> NDArray[Any]:
     return answer
 
 
-def opened(found: Computation) -> Listing | DeviceListing:
+def open_listing(found: Computation) -> Listing | DeviceListing:
     """All triangles by number."""
     from wedgewise.run.listing import Listing
 
@@ -152,7 +152,7 @@ def opened(found: Computation) -> Listing | DeviceListing:
 
 def listed(found: Computation) -> NDArray[np.uint32] | Listing | DeviceListing:
     """The asked-for stretch of the triangles, or all of them by number."""
-    listing = opened(found)
+    listing = open_listing(found)
     if found.request.rows == LISTING:
         return listing
     start, stop = stretch_of(found.details["start"], found.details["stop"], listing.total)
@@ -210,7 +210,7 @@ def _ends_with_support(found: Computation) -> NDArray[np.uint64]:
     return keys
 
 
-def is_held(found: Computation) -> NDArray[np.bool_]:
+def in_truss(found: Computation) -> NDArray[np.bool_]:
     """Whether each edge is in the truss that was found."""
     return by_edge(found, np.bool_)
 
@@ -218,7 +218,7 @@ def is_held(found: Computation) -> NDArray[np.bool_]:
 def truss(found: Computation) -> Truss:
     """The truss that was found."""
     assert found.computed.k is not None
-    return Truss(found.computed.k, np.flatnonzero(is_held(found)))
+    return Truss(found.computed.k, np.flatnonzero(in_truss(found)))
 
 
 def truss_levels(found: Computation) -> tuple[TrussLevel, ...]:

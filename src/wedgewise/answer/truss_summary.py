@@ -31,7 +31,7 @@ def root_of(parents, vertex):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def join_edges(edges: Ids, order: NDArray[np.uint64], begin: int, end: int, parents: Ids) -> Joined:
+def union_edges(edges: Ids, order: NDArray[np.uint64], begin: int, end: int, parents: Ids) -> Joined:
     """Join the ends of the edges ``order[begin:end]``: how many were joined, and how many vertices are new.
 
     A vertex without edges so far has itself as parent, with the highest bit set.
@@ -57,8 +57,8 @@ def summarise(graph: Graph, numbers: NDArray[np.int64]) -> tuple[TrussLevel, ...
     if not len(numbers):
         return ()
     kmax = int(numbers.max())
-    order, counts = _from_the_last(numbers, kmax)
-    joining = _Joining(graph)
+    order, counts = _by_descending_number(numbers, kmax)
+    joining = _UnionFind(graph)
     levels, before, vertices, components = [], 0, 0, 0
     for k, edges in zip(range(kmax, LEAST_K - 1, -1), counts.tolist(), strict=True):
         joined, new = joining.join(order, before, edges)
@@ -67,7 +67,7 @@ def summarise(graph: Graph, numbers: NDArray[np.int64]) -> tuple[TrussLevel, ...
     return tuple(reversed(levels))
 
 
-def _from_the_last(numbers: NDArray[np.int64], kmax: int) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
+def _by_descending_number(numbers: NDArray[np.int64], kmax: int) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
     """Edges by descending number, ties by edge, and for every k from `kmax` down the edges that have no less.
 
     A distribution in steps: sorting all of them at once would hear no signal for as long as that takes.
@@ -91,23 +91,23 @@ def _from_the_last(numbers: NDArray[np.int64], kmax: int) -> tuple[NDArray[np.ui
 
 def components(graph: Graph, edges: NDArray[np.int64]) -> NDArray[np.int64]:
     """The component of some edges that each vertex is in, numbered by least vertex; −1 where it has none of them."""
-    joining = _Joining(graph)
+    joining = _UnionFind(graph)
     joining.join(edges.view(np.uint64), 0, len(edges))
     return joining.components()
 
 
-class _Joining:
+class _UnionFind:
     """A forest over the vertices of a graph whose roots are the least of their trees."""
 
     def __init__(self, graph: Graph) -> None:
         self.edges = kernel_view(graph.edges)
-        self.join_edges = join_edges if jit.pays(PYTHON_SECONDS_PER_EDGE * graph.m) else join_edges.interpreted
+        self.union_edges = union_edges if jit.pays(PYTHON_SECONDS_PER_EDGE * graph.m) else union_edges.interpreted
         self.parents = np.arange(graph.n, dtype=np.uint32) | np.uint32(0x80000000)
 
     def join(self, order: NDArray[np.uint64], begin: int, end: int) -> tuple[int, int]:
         joined, new = 0, 0
         for first in range(begin, end, STEP_EDGES):
-            step = self.join_edges(self.edges, order, first, min(end, first + STEP_EDGES), self.parents)
+            step = self.union_edges(self.edges, order, first, min(end, first + STEP_EDGES), self.parents)
             joined, new = joined + int(step[0]), new + int(step[1])
         return joined, new
 

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from wedgewise.algorithms._contract import TRUSSES
 from wedgewise.algorithms._truss import LEAST_K
 from wedgewise.answer.memory import Memory
-from wedgewise.answer.questions import Computation, by_edge, by_vertex, is_held, opened
+from wedgewise.answer.questions import Computation, by_edge, by_vertex, in_truss, open_listing
 from wedgewise.answer.response import Clock
 from wedgewise.errors import VerificationError
 from wedgewise.machine import jit
@@ -83,7 +83,7 @@ def _check_trusses(found: Computation) -> str:
     method, order = "eager" if plan.algorithm != "eager" else "reference", _other_order(plan)
     trusses = _trusses_to_check(found)
     for k, held in trusses.items():
-        wrong = np.flatnonzero(is_held(_again(found, "k_truss", method, order, k=k)) != held)
+        wrong = np.flatnonzero(in_truss(_again(found, "k_truss", method, order, k=k)) != held)
         if len(wrong):
             u, v = graph.edges[wrong[0]]
             raise VerificationError(
@@ -100,7 +100,7 @@ def _trusses_to_check(found: Computation) -> dict[int, NDArray[np.bool_]]:
     if computes == "trussness":
         numbers = by_edge(found)
         return {k: numbers >= k for k in sorted({LEAST_K + 1, (LEAST_K + 1 + kmax) // 2, kmax, kmax + 1} - {LEAST_K})}
-    held = is_held(found)
+    held = in_truss(found)
     return {kmax: held} if computes == "k_truss" else {kmax: held, kmax + 1: np.zeros_like(held)}
 
 
@@ -145,7 +145,7 @@ def check_edges(found: Computation) -> str:
 
 def check_rows(found: Computation) -> str:
     """Look sampled rows of the listing up: three edges each, and no two of them the same."""
-    listing = opened(found)
+    listing = open_listing(found)
     wanted = min(SAMPLE, listing.total)
     drawn = np.random.default_rng(listing.total).integers(0, max(1, listing.total), wanted)
     numbers = np.unique(drawn).tolist()

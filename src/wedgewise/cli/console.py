@@ -2,7 +2,7 @@
 
 Answers go to standard output: text, or one JSON object with ``--json``. Everything else goes to standard
 error, and only to a terminal: progress bars when both streams are terminals, the lines about compiling, and
-about files that are not believed, when standard error is one. ``--verbose`` writes stages and these lines
+about files that are not read_trusted, when standard error is one. ``--verbose`` writes stages and these lines
 wherever standard error goes; ``--quiet`` writes neither. A note says wherever standard error goes what may be
 wrong in how a file was read, but for ``--quiet``.
 """

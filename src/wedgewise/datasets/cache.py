@@ -20,10 +20,10 @@ from wedgewise.errors import MissingFileError, StorageError
 from wedgewise.machine.files import atomic_write, put_in_place
 from wedgewise.machine.jit import CACHE_VARIABLE, cache_root
 from wedgewise.machine.own_files import (
-    believed,
+    file_identity,
     make_own_folder,
     notice_once,
-    signs_of,
+    read_trusted,
     why_not_own,
     why_not_own_file,
 )
@@ -81,7 +81,7 @@ class GraphFolder:
 
     def record(self) -> Record | None:
         """What is remembered; None where nothing is, where it cannot be read, or where others can have written it."""
-        data = believed(self._record_path)
+        data = read_trusted(self._record_path)
         try:
             return None if data is None else _record_of(json.loads(data))
         except (ValueError, TypeError, KeyError, RecursionError):
@@ -100,10 +100,12 @@ class GraphFolder:
         path, record = self.own_file(), self.record()
         if path is None or record is None:
             return None
-        if signs_of(path) != record.signs:
+        if file_identity(path) != record.signs:
             found = content_of(path)
             if (found["bytes"], found["sha256"]) != (record.bytes, record.sha256):
-                notice_once(str(path), f"{path} is not believed, because it has another checksum than when it arrived")
+                notice_once(
+                    str(path), f"{path} is not read_trusted, because it has another checksum than when it arrived"
+                )
                 return None
             with suppress(StorageError):  # who cannot write here compares again next time
                 self.remember(replace(record, **found))
@@ -117,7 +119,7 @@ class GraphFolder:
         path = self.path / record.file
         reason = why_not_own_file(path) or why_not_own(self.path)
         if reason is not None:
-            notice_once(str(self.path), f"{path} is not believed, because {reason}")
+            notice_once(str(self.path), f"{path} is not read_trusted, because {reason}")
         return path if reason is None else None
 
     def begun(self) -> bool:
@@ -174,7 +176,7 @@ def _record_of(facts: dict[str, Any]) -> Record:
 
 def content_of(path: Path) -> dict[str, Any]:
     """What a `Record` says of the content of a file; its signs are looked at first, so that later changes show."""
-    signs = signs_of(path)
+    signs = file_identity(path)
     return {"bytes": signs["size"], "sha256": checksum(path), "signs": signs}
 
 

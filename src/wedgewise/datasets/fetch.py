@@ -29,7 +29,7 @@ from urllib.request import (
 
 from wedgewise.errors import DownloadError, WedgewiseError
 from wedgewise.machine.files import atomic_write, partial_file, put_in_place
-from wedgewise.machine.own_files import believed
+from wedgewise.machine.own_files import read_trusted
 from wedgewise.machine.progress import Progress
 
 SCHEMES = ("http", "https")
@@ -246,7 +246,7 @@ class _Transfer:
 
     def _version(self) -> Version | None:
         """The version that has begun to arrive; None where that is unknown, or of another address."""
-        data = believed(self.note)
+        data = read_trusted(self.note)
         try:
             version = None if data is None else Version(**json.loads(data))
         except (ValueError, TypeError, RecursionError):

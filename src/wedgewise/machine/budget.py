@@ -44,7 +44,7 @@ def check_limit(memory_limit: int | None) -> None:
 
 
 @memory_for("plan")
-def room_within(memory_limit: int | None, rehearsal: Callable[..., None], *arguments: str) -> int:
+def available_after_loading(memory_limit: int | None, rehearsal: Callable[..., None], *arguments: str) -> int:
     """The bytes that work may take; `rehearsal`, a function of a module, calls every kernel that it needs.
 
     Parameters

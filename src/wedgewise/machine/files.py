@@ -104,7 +104,7 @@ def partial_file(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
 
 
 @contextmanager
-def only_process(path: str | os.PathLike[str], remedy: str) -> Iterator[bool]:
+def process_lock(path: str | os.PathLike[str], remedy: str) -> Iterator[bool]:
     """Keep other processes out of a block by a lock file, which says who is in it and is removed behind it.
 
     The lock goes with the process, however that ends: a file that a kill left keeps nobody out. It is refused at once
@@ -130,7 +130,7 @@ def only_process(path: str | os.PathLike[str], remedy: str) -> Iterator[bool]:
 
 
 @contextmanager
-def named_failures(path: str | os.PathLike[str], what: str, remedy: str) -> Iterator[None]:
+def storage_errors(path: str | os.PathLike[str], what: str, remedy: str) -> Iterator[None]:
     """Say which file it was, and what to do, where the system fails in a block that does `what` with it.
 
     Raises
@@ -345,4 +345,4 @@ def _missing_newline(descriptor: int) -> str:
 
 
 def _writing(path: str | os.PathLike[str]) -> AbstractContextManager[None]:
-    return named_failures(path, "written", "check the folder, its permissions and free space")
+    return storage_errors(path, "written", "check the folder, its permissions and free space")

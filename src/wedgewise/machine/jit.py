@@ -35,7 +35,7 @@ from numpy.typing import NDArray
 
 from wedgewise.errors import MemoryLimitError, StorageError
 from wedgewise.machine import hardware
-from wedgewise.machine.own_files import NotBelievedError, make_own_folder, notice_once, read_own, why_not_own
+from wedgewise.machine.own_files import UntrustedFileError, make_own_folder, notice_once, read_own, why_not_own
 
 if TYPE_CHECKING:
     from wedgewise.machine import native
@@ -290,14 +290,14 @@ def _load_or_compile(marked: Kernel[Any, Any], kinds: Kinds) -> Callable[..., An
 
 
 def _stored(path: Path) -> native.NativeObject | None:
-    """The kernel of a file; None where there is none that can be believed, which is removed."""
+    """The kernel of a file; None where there is none that can be read_trusted, which is removed."""
     from wedgewise.machine import native
 
     try:
         data = read_own(path)
         return None if data is None else native.NativeObject.from_bytes(data, _title_of(path))
-    except (NotBelievedError, native.DamagedObjectError) as error:
-        notice_once("kernel", f"stored kernels are not believed, because {error}: compiling again")
+    except (UntrustedFileError, native.DamagedObjectError) as error:
+        notice_once("kernel", f"stored kernels are not read_trusted, because {error}: compiling again")
         with suppress(OSError):
             path.unlink()
         return None

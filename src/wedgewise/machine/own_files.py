@@ -23,7 +23,7 @@ _noticed: set[str] = set()
 _notice_listener: Callable[[str], None] | None = None
 
 
-class NotBelievedError(Exception):
+class UntrustedFileError(Exception):
     """A file is there, and is not one that this user alone can have written."""
 
 
@@ -51,33 +51,33 @@ def read_own(path: Path) -> bytes | None:
 
     Raises
     ------
-    NotBelievedError
+    UntrustedFileError
         When it is a link, a pipe or a folder, of another user, writable by others, or cannot be read.
     """
     try:
         found = open_regular(path)
         if found is None:
-            raise NotBelievedError(f"{path} is no regular file")
+            raise UntrustedFileError(f"{path} is no regular file")
         with found[0] as file:
             reason = why_not_own_file(path, os.fstat(file.fileno()))
             if reason is not None:
-                raise NotBelievedError(reason)
+                raise UntrustedFileError(reason)
             return file.read()
     except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError as error:
-        raise NotBelievedError(f"{path} cannot be read ({error.strerror or error})") from error
+        raise UntrustedFileError(f"{path} cannot be read ({error.strerror or error})") from error
 
 
-def believed(path: Path) -> bytes | None:
+def read_trusted(path: Path) -> bytes | None:
     """The bytes of a file that this user alone can have written; None for any other, as if it was not there."""
     try:
         data = read_own(path)
         reason = None if data is None else why_not_own(path.parent)
-    except NotBelievedError as error:
+    except UntrustedFileError as error:
         data, reason = None, str(error)
     if reason is not None:
-        notice_once(str(path.parent), f"{path} is not believed, because {reason}")
+        notice_once(str(path.parent), f"{path} is not read_trusted, because {reason}")
     return None if reason is not None else data
 
 
@@ -96,7 +96,7 @@ def on_notice(listener: Callable[[str], None] | None) -> None:
     _notice_listener = listener
 
 
-def signs_of(path: str | os.PathLike[str]) -> dict[str, int]:
+def file_identity(path: str | os.PathLike[str]) -> dict[str, int]:
     """What the system says of a file, by which one that nobody has written, replaced or renamed is known again.
 
     Anybody can give another file the same size and modification time; the change time is the system's own, and moves

@@ -149,21 +149,21 @@ def register_with_numba() -> None:
             vectors = carries
             plane += 1
         (carry,) = vectors
-        for place in planes[plane:]:
-            kept = builder.load(place)
-            builder.store(builder.xor(kept, carry), place)
+        for position in planes[plane:]:
+            kept = builder.load(position)
+            builder.store(builder.xor(kept, carry), position)
             carry = builder.and_(kept, carry)
 
     @intrinsic
     def add_rows(context, mask, mask_begin, rows, scratch, count, word, planes_begin):  # type: ignore[no-untyped-def]
         def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-            masks, words, places = (data_of(context, builder, signature.args[i], args[i]) for i in (0, 2, 3))
+            masks, words, positions = (data_of(context, builder, signature.args[i], args[i]) for i in (0, 2, 3))
 
             def block(pointer: Any) -> Any:
                 return builder.bitcast(pointer, block_type.as_pointer())
 
             def masked_row(number: Any) -> Any:
-                begin = builder.add(builder.load(builder.gep(places, [number])), args[5])
+                begin = builder.add(builder.load(builder.gep(positions, [number])), args[5])
                 loaded = builder.load(block(builder.gep(words, [begin])))
                 loaded.align = 8
                 return builder.and_(loaded, masking)
@@ -183,7 +183,7 @@ def register_with_numba() -> None:
                 add_to_planes(builder, planes, [masked_row(builder.add(grouped, loop.index))])
             for number, plane in enumerate(planes):
                 begin = builder.add(args[6], word_type(BLOCK_WORDS * number))
-                builder.store(builder.load(plane), block(builder.gep(places, [begin]))).align = 8
+                builder.store(builder.load(plane), block(builder.gep(positions, [begin]))).align = 8
             return context.get_dummy_value()
 
         number = types.uint64

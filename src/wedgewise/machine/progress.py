@@ -28,7 +28,7 @@ def progress_bar(progress: Progress | bool | None) -> Iterator[Progress | None]:
             bars.close()
 
 
-def onward(progress: Progress | None) -> Progress | None:
+def never_back(progress: Progress | None) -> Progress | None:
     """The same callable for work that may have to try again: it is told of no step back."""
     if progress is None:
         return None

@@ -24,18 +24,20 @@ from wedgewise.prepare.radix import changed
 from wedgewise.stages import EdgeList, Keys, SimpleGraph, make_read_only, read_only
 
 CHUNK = 1 << 18
-NOWHERE = -1
+NOT_FOUND = -1
 
-Places = NDArray[np.int64]
+Positions = NDArray[np.int64]
 Weights = NDArray[np.float64]
 
 
-def _put(kept: Weights, places: Places, weights: Weights) -> None:
+def _put(kept: Weights, positions: Positions, weights: Weights) -> None:
     """Of places that are given more than once, the last weight stays."""
-    kept[places] = weights
+    kept[positions] = weights
 
 
-COMBINE: dict[str, tuple[float, Callable[[Weights, Places, Weights], None]]] = {  # what to begin with, and how to go on
+COMBINE: dict[
+    str, tuple[float, Callable[[Weights, Positions, Weights], None]]
+] = {  # what to begin with, and how to go on
     "last": (0.0, _put),
     "sum": (0.0, np.add.at),
     "max": (-np.inf, np.maximum.at),
@@ -108,12 +110,12 @@ def edge_attributes(
     weights = edge_list.weights
     if weights is not None:
         _check_finite(edge_list, weights)
-    places, count = _locate_sides(edge_list, simple, threads), 2 * simple.m
+    positions, count = _locate_sides(edge_list, simple, threads), 2 * simple.m
     if not directed:
-        places >>= 1  # the edge of a side; NOWHERE stays
+        positions >>= 1  # the edge of a side; NOWHERE stays
         count = simple.m
-    loops = 0 if weights is None else _place_loops(edge_list, simple, places, count)
-    is_given = read_only(_marked(places, count + loops))  # before parts of it are handed out
+    loops = 0 if weights is None else _find_loops(edge_list, simple, positions, count)
+    is_given = read_only(_marked(positions, count + loops))  # before parts of it are handed out
     by_edge = is_given[:count].reshape(-1, 2 if directed else 1)
     if not by_edge.any(axis=1).all():
         raise changed(edge_list.origin.name)
@@ -121,8 +123,8 @@ def edge_attributes(
     if weights is None:
         return EdgeAttributes(directions, None)
     if combine == "error":
-        _refuse_repeats(edge_list, places, int(np.count_nonzero(is_given)))
-    kept = read_only(_combined(edge_list, weights, places, count + loops, combine))
+        _refuse_repeats(edge_list, positions, int(np.count_nonzero(is_given)))
+    kept = read_only(_combined(edge_list, weights, positions, count + loops, combine))
     largest = float(kept.max(initial=-np.inf, where=is_given))
     by_side = kept[:count].reshape(-1, 2) if directed else kept[:count]
     return EdgeAttributes(directions, by_side, largest if largest > -np.inf else 1.0)
@@ -152,7 +154,7 @@ def _pair_text(edge_list: EdgeList, row: int) -> str:
     return f"({first}, {second})"
 
 
-def _locate_sides(edge_list: EdgeList, simple: SimpleGraph, threads: int) -> Places:
+def _locate_sides(edge_list: EdgeList, simple: SimpleGraph, threads: int) -> Positions:
     """For each pair 2·e where it is edge e from its lower end, 2·e + 1 from its higher end, or NOWHERE."""
     pairs = edge_list.pairs
     called = _called(edge_list, simple)
@@ -162,7 +164,7 @@ def _locate_sides(edge_list: EdgeList, simple: SimpleGraph, threads: int) -> Pla
         ends = _slots_of(pairs[part], called, simple)
         low, high = ends.min(axis=1), ends.max(axis=1)
         edges, found = find_ascending(simple.slot_keys, low << np.uint64(32) | high)
-        sides[part] = np.where(found, 2 * edges + (ends[:, 0] > ends[:, 1]), NOWHERE)
+        sides[part] = np.where(found, 2 * edges + (ends[:, 0] > ends[:, 1]), NOT_FOUND)
 
     run_chunks(locate, len(pairs), CHUNK, threads)
     return sides
@@ -192,67 +194,67 @@ def find_ascending(ascending: NDArray[Any], wanted: NDArray[Any]) -> tuple[NDArr
     if len(ascending) == 0:
         return np.zeros(wanted.shape, np.int64), np.zeros(wanted.shape, np.bool_)
     order = np.argsort(wanted, axis=None)
-    places: NDArray[np.int64] = np.empty(wanted.shape, np.int64)
-    places.reshape(-1)[order] = np.minimum(np.searchsorted(ascending, wanted.reshape(-1)[order]), len(ascending) - 1)
-    return places, ascending[places] == wanted
+    positions: NDArray[np.int64] = np.empty(wanted.shape, np.int64)
+    positions.reshape(-1)[order] = np.minimum(np.searchsorted(ascending, wanted.reshape(-1)[order]), len(ascending) - 1)
+    return positions, ascending[positions] == wanted
 
 
-def _place_loops(edge_list: EdgeList, simple: SimpleGraph, places: Places, first: int) -> int:
+def _find_loops(edge_list: EdgeList, simple: SimpleGraph, positions: Positions, first: int) -> int:
     """Give the loops of each vertex of `simple` a place of their own, from `first` on; how many vertices have loops."""
     rows = np.flatnonzero(edge_list.pairs[:, 0] == edge_list.pairs[:, 1])
     slots = _slots_of(edge_list.pairs[rows, 0], _called(edge_list, simple), simple)
     is_vertex = slots < simple.slot_count
     if simple.slots is not None:
         is_vertex &= find_ascending(simple.slots, slots.astype(np.uint32))[1]
-    vertices, place = np.unique(slots[is_vertex], return_inverse=True)
-    places[rows[is_vertex]] = first + place
+    vertices, position = np.unique(slots[is_vertex], return_inverse=True)
+    positions[rows[is_vertex]] = first + position
     return len(vertices)
 
 
-def _marked(places: Places, count: int) -> NDArray[np.bool_]:
+def _marked(positions: Positions, count: int) -> NDArray[np.bool_]:
     """Which of `count` places are given."""
     is_given = np.zeros(count, np.bool_)
-    for begin in range(0, len(places), CHUNK):
-        part = places[begin : begin + CHUNK]
-        is_given[part[part != NOWHERE]] = True
+    for begin in range(0, len(positions), CHUNK):
+        part = positions[begin : begin + CHUNK]
+        is_given[part[part != NOT_FOUND]] = True
     return is_given
 
 
-def _combined(edge_list: EdgeList, weights: Weights, places: Places, count: int, combine: str) -> Weights:
+def _combined(edge_list: EdgeList, weights: Weights, positions: Positions, count: int, combine: str) -> Weights:
     """The weight of each of `count` places, out of those that were given for it, in the order of the pairs; or 0."""
     start, take = COMBINE[combine]
     kept = np.full(count, start)
     with np.errstate(over="ignore"):
-        for begin in range(0, len(places), CHUNK):
+        for begin in range(0, len(positions), CHUNK):
             part = slice(begin, begin + CHUNK)
-            found = places[part] != NOWHERE
+            found = positions[part] != NOT_FOUND
             given = weights[part][found]
             if not np.isfinite(given).all():
                 raise changed(edge_list.origin.name, "weights")
-            take(kept, places[part][found], given)
+            take(kept, positions[part][found], given)
     if combine == "sum":
-        _check_sums(edge_list, places, kept)
+        _check_sums(edge_list, positions, kept)
     elif start:
         kept[np.isinf(kept)] = 0.0  # weights are finite: nothing was given there
     return kept
 
 
-def _check_sums(edge_list: EdgeList, places: Places, sums: Weights) -> None:
+def _check_sums(edge_list: EdgeList, positions: Positions, sums: Weights) -> None:
     is_finite = np.isfinite(sums)
     if not is_finite.all():
-        row = int(np.argmax(places == np.argmin(is_finite)))
+        row = int(np.argmax(positions == np.argmin(is_finite)))
         raise InputError(
             f"{edge_list.origin.name}: the weights of {_pair_text(edge_list, row)}, first given in row {row}, add up "
             "to infinity; scale the weights down or combine them in another way"
         )
 
 
-def _refuse_repeats(edge_list: EdgeList, places: Places, distinct: int) -> None:
+def _refuse_repeats(edge_list: EdgeList, positions: Positions, distinct: int) -> None:
     """Name the first row that gives a place again, and the row that gave it before."""
-    rows = np.flatnonzero(places != NOWHERE)
+    rows = np.flatnonzero(positions != NOT_FOUND)
     if len(rows) == distinct:
         return
-    given = places[rows]
+    given = positions[rows]
     order = np.argsort(given, kind="stable")
     again = np.flatnonzero(given[order[1:]] == given[order[:-1]])
     at = again[np.argmin(order[again + 1])]

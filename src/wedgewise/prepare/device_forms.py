@@ -59,7 +59,7 @@ class DeviceForms:
                     self._oriented[order, relabelling] = relabel_on_device(by_rank, relabelling, self.device)
         return self._oriented[order, relabelling]
 
-    def places(self, oriented: DeviceGraph) -> Array:
+    def positions(self, oriented: DeviceGraph) -> Array:
         """Where each edge is among the arcs of an oriented form, found at the first call."""
         key = (oriented.order, oriented.named_by)
         if key not in self._places:

@@ -142,13 +142,13 @@ def arcs_of_edges(
         return np.asarray(arcs_of_edges_by_arrays(simple, oriented))
     id_of_slot = simple.by_slot(inverse(oriented.vertex_of, np))
     offsets, rows = kernel_view(oriented.offsets), kernel_view(oriented.out_neighbours)
-    places = np.empty(simple.m, oriented.offsets.dtype)
+    positions = np.empty(simple.m, oriented.offsets.dtype)
 
     def find(part: slice) -> None:
-        find_arcs(simple.slot_keys[part], id_of_slot, offsets, rows, places[part])
+        find_arcs(simple.slot_keys[part], id_of_slot, offsets, rows, positions[part])
 
     run_chunks(find, simple.m, FIND_CHUNK, threads)
-    return places
+    return positions
 
 
 def arcs_of_edges_on_device(simple: DeviceSimpleGraph, oriented: DeviceGraph, device: Device) -> Array:
@@ -169,7 +169,7 @@ def first_not_below(rows, low, high, wanted):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def find_arcs(keys: Keys, id_of_slot: Ids, offsets: NDArray[Any], rows: Ids, places: NDArray[Any]) -> None:
+def find_arcs(keys: Keys, id_of_slot: Ids, offsets: NDArray[Any], rows: Ids, positions: NDArray[Any]) -> None:
     """Look every edge up in the row of its lower id; where ids are not ranks, it may be in the other row."""
     one = np.uint64(1)
     for i in range(np.uint64(len(keys))):
@@ -177,10 +177,10 @@ def find_arcs(keys: Keys, id_of_slot: Ids, offsets: NDArray[Any], rows: Ids, pla
         v = id_of_slot[keys[i] & np.uint64(0xFFFFFFFF)]
         low, high = np.uint64(min(u, v)), np.uint64(max(u, v))
         end = np.uint64(offsets[low + one])
-        place = first_not_below(rows, np.uint64(offsets[low]), end, high)
-        if place == end or rows[place] != high:
-            place = first_not_below(rows, np.uint64(offsets[high]), np.uint64(offsets[high + one]), low)
-        places[i] = place
+        position = first_not_below(rows, np.uint64(offsets[low]), end, high)
+        if position == end or rows[position] != high:
+            position = first_not_below(rows, np.uint64(offsets[high]), np.uint64(offsets[high + one]), low)
+        positions[i] = position
 
 
 def _rows(found: SortedKeys, threads: int) -> tuple[NDArray[Any], Ids]:

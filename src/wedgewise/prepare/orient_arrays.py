@@ -60,11 +60,11 @@ def arcs_of_edges_by_arrays(simple: AnySimple, oriented: AnyOriented, xp: Any = 
     for part in parts(simple.m):
         low, high = _ends(simple.slot_keys[part], id_of_slot, xp)
         wanted = pack(low, high, xp.empty(len(low), xp.uint64))
-        place = xp.searchsorted(arcs, wanted)
+        position = xp.searchsorted(arcs, wanted)
         if oriented.named_by != "rank":
-            upwards = arcs[xp.minimum(place, len(arcs) - 1)] == wanted
-            place = xp.where(upwards, place, xp.searchsorted(arcs, pack(high, low, wanted)))
-        places[part] = place
+            upwards = arcs[xp.minimum(position, len(arcs) - 1)] == wanted
+            position = xp.where(upwards, position, xp.searchsorted(arcs, pack(high, low, wanted)))
+        places[part] = position
     return places
 
 

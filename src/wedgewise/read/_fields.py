@@ -223,7 +223,7 @@ def _room_for(fields: int) -> _field_kernel.Fields:
     return _field_kernel.Fields(np.empty(fields, np.uint64), np.empty(fields, np.uint32))
 
 
-def rehearse() -> None:
+def load_kernels() -> None:
     """Load every kernel that reads rows of chosen columns and text labels."""
     text, fields = np.empty(0, np.uint8), _room_for(0)
     zero, columns = np.uint64(0), np.zeros(3, np.uint64)

@@ -53,7 +53,7 @@ MISSING = (b"", b"na", b"n/a", b"null", b"none", b"?", b"-")  # stands for a num
 _FIRST_HEAD_BYTES = 64 * 2**10
 _LAST_HEAD_BYTES = 64 * 2**20
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
-SETTLE_HEADER = "header=True or --header yes if it names the columns"
+HEADER_HINT = "header=True or --header yes if it names the columns"
 _ANY_SEPARATOR = re.compile(rb"[,;\s]+")
 
 
@@ -285,7 +285,7 @@ def _doubts(rows: list[Fields], ends: Ends, names_columns: bool | None) -> tuple
     else:
         return ()
     fields = ", ".join(repr(shown(field)) for field in first[:8])
-    return (f"first line read as an edge, though {why}: {fields} ({SETTLE_HEADER})",)
+    return (f"first line read as an edge, though {why}: {fields} ({HEADER_HINT})",)
 
 
 def _header_names(first: Fields) -> tuple[str, ...]:

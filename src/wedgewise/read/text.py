@@ -22,7 +22,7 @@ from wedgewise.machine.jit import JIT_DISABLED, kernel_view
 from wedgewise.machine.threads import run_tasks
 from wedgewise.read import ReadOptions, _text_arrays, _text_kernel
 from wedgewise.read._byte_pieces import Bytes
-from wedgewise.read._text_layout import SETTLE_HEADER, Layout, find_layout
+from wedgewise.read._text_layout import HEADER_HINT, Layout, find_layout
 from wedgewise.read._text_lines import Fault, Row, begins_like_comment, inspect_integers, label_value
 from wedgewise.read.columns import FIRST_TWO, without_generated
 from wedgewise.read.content import Content
@@ -101,7 +101,7 @@ def _read(found: PairPieces, content: Content, layout: Layout, options: ReadOpti
     if found.names is not None:
         found.vertices = len(found.names)
         if layout.is_guessed and layout.header is None and len(found.names) > 1 and reader.first_two == 2:
-            first_line = f"{found.names[0]!r}, {found.names[1]!r} ({SETTLE_HEADER})"
+            first_line = f"{found.names[0]!r}, {found.names[1]!r} ({HEADER_HINT})"
             notes += (f"first line read as an edge, though its labels occur nowhere else: {first_line}",)
     found.origin = replace(found.origin, notes=notes)
     names, width = None, reader.width

@@ -70,7 +70,7 @@ class LocalWorkers:
     def wait_for(self, workers: int) -> None:
         """Wait until so many are ready."""
         while sum(worker.is_ready for worker in self._workers) < workers:
-            self.keep_up()
+            self.restart_workers()
             self._listen()
 
     def submit(self, batch: Batch, message: str) -> None:
@@ -78,12 +78,12 @@ class LocalWorkers:
 
     def delivery(self) -> Delivery:
         while not self._deliveries:
-            self.keep_up()
+            self.restart_workers()
             self._hand_out()
             self._listen()
         return self._deliveries.popleft()
 
-    def keep_up(self) -> None:
+    def restart_workers(self) -> None:
         """Start workers that are not there; raise when they end again and again."""
         for worker in self._workers:
             if worker.is_running:
@@ -92,7 +92,7 @@ class LocalWorkers:
                 if self._restarts == 0:
                     raise ClusterError(
                         f"workers on this machine ended again and again, the last one with exit code "
-                        f"{worker.exit_code}: {worker.last_words()}"
+                        f"{worker.exit_code}: {worker.log_tail()}"
                     )
                 self._restarts -= 1
             with signals_held_back():
@@ -227,7 +227,7 @@ class LocalWorker:
         self.exit_code, self._process = self._process.returncode, None
         self._unsent, self._begun, self.is_ready = memoryview(b""), bytearray(), False
 
-    def last_words(self) -> str:
+    def log_tail(self) -> str:
         """The end of its log."""
         self._log.seek(max(0, self._log.seek(0, os.SEEK_END) - LOG_TAIL))
         return self._log.read().decode(errors="replace").strip()

@@ -74,7 +74,7 @@ def choose_order_of_blocks(request: Request, graph: Graph) -> str:
 
 def choose_device(request: Request, computes: str, graph: Graph) -> tuple[str, tuple[str, ...]]:
     """Where the work is done, "cpu", "cuda" or "hybrid", and the reasons for it."""
-    reasons = request.because if graph.why_not_there is None else (*request.because, graph.why_not_there)
+    reasons = request.because if graph.cleaning_note is None else (*request.because, graph.cleaning_note)
     device = _asked_device(request)
     if device == "hybrid" and computes != "count":
         raise PreconditionError(f"device='hybrid' counts triangles and does not compute {computes}; use cuda or cpu")

@@ -49,7 +49,7 @@ from wedgewise.store.urls import Folder
 from wedgewise.version import __version__
 
 UNDER_WAY_PER_WORKER = 2
-POISON_DEATHS = 3
+MAX_CRASHES_PER_TASK = 3
 STEP_SECONDS = 1e-9  # about, of a unit of the estimates on one thread
 LEAST_SECONDS, MOST_SECONDS = 0.2, 5.0  # of a batch of several tasks
 BATCHES_PER_WORKER = 16
@@ -212,7 +212,7 @@ class Driver:
         self._left = {task.number for task in assignment.busy} - self._partials.keys()
         self._numbers = count()
         self._waiting: deque[tuple[int, ...]] = deque()
-        self._suspects: deque[int] = deque()
+        self._tasks_to_isolate: deque[int] = deque()
         self._under_way: dict[int, Batch] = {}
         self._deaths: Counter[int] = Counter()  # of workers, by task that was alone
 
@@ -236,9 +236,9 @@ class Driver:
 
     def _feed(self, workers: Workers) -> None:
         """Submit as much as keeps the workers busy, or one suspect when nothing else is under way."""
-        while self._suspects and not self._under_way:
-            self._submit((self._suspects.popleft(),), workers, alone=True)
-        if self._suspects or any(batch.alone for batch in self._under_way.values()):
+        while self._tasks_to_isolate and not self._under_way:
+            self._submit((self._tasks_to_isolate.popleft(),), workers, alone=True)
+        if self._tasks_to_isolate or any(batch.alone for batch in self._under_way.values()):
             return
         while self._waiting and len(self._under_way) < UNDER_WAY_PER_WORKER * max(1, workers.count):
             self._submit(self._waiting.popleft(), workers)
@@ -290,13 +290,13 @@ class Driver:
         task = batch.tasks[0]
         if batch.alone:
             self._deaths[task] += deaths
-        if self._deaths[task] >= POISON_DEATHS:
+        if self._deaths[task] >= MAX_CRASHES_PER_TASK:
             asked = self._assignment.tasks[task]
             raise ClusterError(
                 f"task {task} (blocks {asked.i}, {asked.j}, {asked.k}) ended {self._deaths[task]} workers when nothing "
                 "else was under way; look at their logs, give them more memory, or partition the graph into more parts"
             )
-        self._suspects.append(task)
+        self._tasks_to_isolate.append(task)
 
 
 def make_batches(counts: Counts, tasks: Sequence[Task], workers: int) -> list[tuple[int, ...]]:

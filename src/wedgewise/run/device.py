@@ -19,7 +19,7 @@ from wedgewise.algorithms._passes import Partial
 from wedgewise.errors import DeviceMemoryError
 from wedgewise.machine.gpu import Array, CopyingDevice, Device
 from wedgewise.machine.out_of_memory import memory_for
-from wedgewise.machine.progress import onward
+from wedgewise.machine.progress import never_back
 from wedgewise.prepare.device_forms import DeviceForms
 from wedgewise.run.listing import Numbering, Triples
 from wedgewise.run.local import Execution, check_form, known_truss, truss_algorithm
@@ -60,7 +60,7 @@ def execute_on_device(
             ordered = device.xp.empty_like(filled)
             ordered[graph.vertex_of] = filled
         else:
-            ordered = filled[forms.places(graph)]
+            ordered = filled[forms.positions(graph)]
         answered = device.download(ordered.astype(device.xp.int64))
     return Execution(1, partials, Work((), answered), seconds)
 
@@ -77,10 +77,10 @@ def find_truss_on_device(
     device, answer = forms.device, truss_algorithm(plan).truss_on_device(plan.computes)
     with device.memory():
         begin = time.perf_counter()
-        found = answer.find(graph, replace(job, progress=onward(job.progress)), device)
+        found = answer.find(graph, replace(job, progress=never_back(job.progress)), device)
         device.synchronize()
         seconds = {"truss": time.perf_counter() - begin}
-        ordered = found.filled if graph.follows_edges else found.filled[forms.places(graph)]
+        ordered = found.filled if graph.follows_edges else found.filled[forms.positions(graph)]
         return FoundTruss(found.k, device.download(ordered), found.rounds), seconds
 
 

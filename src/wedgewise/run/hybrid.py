@@ -255,12 +255,12 @@ def _cut(graph: OrientedGraph, parts: int, request: Request) -> GraphBlocks:
 @memory_for("plan")
 def plan_store(request: Request, store: Store) -> Hybrid:
     """Plan the tasks of a store within ``request.memory_limit``, the resident size of this process."""
-    from wedgewise.machine.budget import room_within
-    from wedgewise.run.outofcore import rehearse
+    from wedgewise.machine.budget import available_after_loading
+    from wedgewise.run.outofcore import load_kernels
 
     pairing = pair_up(request.algorithm, request.knobs)
     resources = Resources.find(pairing, 0, request.thread_count)
-    host_bytes = room_within(request.memory_limit, rehearse, pairing.cpu.name)
+    host_bytes = available_after_loading(request.memory_limit, load_kernels, pairing.cpu.name)
     manifest = store.manifest
     asked = "count", Form(Shape(manifest.n, manifest.m, manifest.wedges), manifest.order)
     return _planned(store, pairing, replace(resources, host_bytes=host_bytes), asked, 0, ())

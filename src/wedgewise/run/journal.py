@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 
 from wedgewise.algorithms._passes import Partial
 from wedgewise.errors import FormatError, InputError, StorageError, VerificationError
-from wedgewise.machine.files import append_line, make_folder, named_failures, only_process, scratch_file
+from wedgewise.machine.files import append_line, make_folder, process_lock, scratch_file, storage_errors
 from wedgewise.machine.own_files import open_regular
 from wedgewise.store.manifest import FileRecord
 from wedgewise.store.open import READ_BYTES, Store, digest_of, private_memory
@@ -57,16 +57,16 @@ def key_of(**facts: Any) -> str:
 
 
 @contextmanager
-def alone_at(store: Store, question: str) -> Iterator[tuple[str, ...]]:
+def lock_work(store: Store, question: str) -> Iterator[tuple[str, ...]]:
     """Keep other processes off what is written down for a question about a store; what a plan should say of that."""
     lock = store.beside(question + LOCK_SUFFIX)
     refuse_link(lock)
-    with only_process(lock, WAIT) as has_locks:
+    with process_lock(lock, WAIT) as has_locks:
         yield () if has_locks else (UNLOCKED.format(folder=lock.parent),)
 
 
 @contextmanager
-def kept_journal(
+def open_journal(
     store: Store, key: str, tasks: int, *, resume: bool
 ) -> Iterator[tuple[Journal | None, tuple[str, ...]]]:
     """The journal of a count, for this process alone, and notes for its plan; None where it cannot be written."""
@@ -74,7 +74,7 @@ def kept_journal(
         yield None, notes_on_counting(store)
         return
     check_disk(store, "count", LINE_BYTES * tasks)
-    with alone_at(store, "count") as notes:
+    with lock_work(store, "count") as notes:
         journal = Journal(store.beside(JOURNAL), key)
         if not resume:
             journal.remove()
@@ -121,7 +121,7 @@ class Journal:
 
     def remove(self) -> None:
         """All tasks are finished, or none of them count."""
-        with named_failures(self.path, "removed", "remove it"):
+        with storage_errors(self.path, "removed", "remove it"):
             self.path.unlink(missing_ok=True)
         self.done.clear()
         self.seconds.clear()
@@ -173,7 +173,7 @@ class FinishedSlices:
 
     def put(self, number: int, array: NDArray[Any]) -> None:
         """A slice of unsigned numbers is finished: when this returns, it is on the disk."""
-        with named_failures(self.folder, "made", "check the folders above it"):
+        with storage_errors(self.folder, "made", "check the folders above it"):
             make_folder(self.folder, parents=True)
         self._records.pop(number, None)
         refuse_link(self.folder / _file(number))
@@ -204,7 +204,7 @@ class FinishedSlices:
     def remove(self) -> None:
         """All slices were used, or none of them count: nothing of them is left, nor the folder if it is empty."""
         self._records.clear()
-        with named_failures(self.folder, "emptied", "check its permissions"):
+        with storage_errors(self.folder, "emptied", "check its permissions"):
             if not self.folder.is_dir():
                 return
             (self.folder / SLICES).unlink(missing_ok=True)
@@ -232,7 +232,7 @@ class FinishedSlices:
         """Whether a file is what its line says, with its numbers read into an array or dropped piece by piece."""
         path, dtype = self.folder / record.file, np.dtype(record.dtype)
         header, due = npy_header(dtype, record.length), record.length * dtype.itemsize
-        with named_failures(path, "read", "check the disk and its permissions, or start again: by --restart"):
+        with storage_errors(path, "read", "check the disk and its permissions, or start again: by --restart"):
             found = None if path.is_symlink() or not path.exists() else open_regular(path)
             if found is None:
                 return False
@@ -271,7 +271,7 @@ def records_of(path: Path, key: str, is_one: Callable[[dict[str, Any]], bool]) -
 
 def lines_of(path: Path) -> Iterator[bytes]:
     """The lines of a journal, if there is one; one that is too long for a record comes in pieces that are none."""
-    with named_failures(
+    with storage_errors(
         path, "read", "check the disk and its permissions, or start again: by --restart (resume=False)"
     ):
         try:
@@ -295,7 +295,7 @@ def _refuse_stranger(path: Path, file: BinaryIO) -> None:
         if owner_of(ours) == owner:
             return
     raise StorageError(
-        f"{path}: was written by another user (uid {owner}), whose results are not believed; start again: by --restart "
+        f"{path}: was written by another user (uid {owner}), whose results are not used; start again: by --restart "
         "(resume=False), or in a folder of your own, by --work (work_folder=)"
     )
 
@@ -323,7 +323,7 @@ def record_in(line: bytes) -> dict[str, Any] | None:
 
 def refuse_link(path: Path) -> None:
     """A store that somebody else made must not lead what is written into it elsewhere."""
-    with named_failures(path, "looked at", "check the folder and its permissions"):
+    with storage_errors(path, "looked at", "check the folder and its permissions"):
         is_link = path.is_symlink()
     if is_link:
         raise StorageError(f"{path}: is a link, where work on a store is written down; remove it")

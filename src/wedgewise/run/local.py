@@ -15,7 +15,7 @@ from wedgewise.algorithms._truss import LEAST_K
 from wedgewise.errors import PreconditionError
 from wedgewise.machine import jit
 from wedgewise.machine.out_of_memory import memory_for
-from wedgewise.machine.progress import onward
+from wedgewise.machine.progress import never_back
 from wedgewise.run.plan import Plan
 from wedgewise.stages import DeviceGraph, OrientedGraph
 
@@ -76,7 +76,7 @@ def find_truss(plan: Plan, graph: OrientedGraph, job: TrussJob) -> FoundTruss:
     if known is not None:
         return known
     algorithm = truss_algorithm(plan)
-    found = algorithm.truss_on_cpu(plan.computes).find(graph, replace(job, progress=onward(job.progress)))
+    found = algorithm.truss_on_cpu(plan.computes).find(graph, replace(job, progress=never_back(job.progress)))
     if not algorithm.compiled:
         jit.work_by_arrays(plan.estimated_seconds)
     return found

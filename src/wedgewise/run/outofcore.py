@@ -34,11 +34,11 @@ from wedgewise.algorithms._contract import Knobs, PrepareTask, Shape, Work
 from wedgewise.algorithms._passes import Partial, run_pass
 from wedgewise.errors import FormatError, MemoryLimitError
 from wedgewise.machine import jit
-from wedgewise.machine.budget import room_within
+from wedgewise.machine.budget import available_after_loading
 from wedgewise.machine.out_of_memory import memory_for
 from wedgewise.machine.progress import Progress
 from wedgewise.run.block_caches import BlockCache, triple_of
-from wedgewise.run.journal import LINE_BYTES, Journal, kept_journal, key_of
+from wedgewise.run.journal import LINE_BYTES, Journal, key_of, open_journal
 from wedgewise.run.local import Execution, Ran
 from wedgewise.run.memory import (
     COUNTED_TASK_BYTES,
@@ -119,7 +119,7 @@ def count_store(
     InputError
         When there is a journal of another graph or of other options.
     """
-    keeping = kept_journal(store, tasks.key, tasks.busy, resume=request.resume)
+    keeping = open_journal(store, tasks.key, tasks.busy, resume=request.resume)
     with keeping if journal else nullcontext((None, ())) as (written, notes):
         resumed = 0 if written is None else len(written.done)
         ran = tasks.run(written, progress)
@@ -140,7 +140,7 @@ def plan_count(request: Request, store: Store) -> tuple[Counting, Plan]:
     """Load the kernels, measure what is left of the limit, and refuse a store whose heaviest task takes more."""
     name = request.block_algorithm
     answer, settings = triple_answer(name), find(name, "cpu").settings(request.knobs)
-    limit_bytes = room_within(request.memory_limit, rehearse, name)
+    limit_bytes = available_after_loading(request.memory_limit, load_kernels, name)
     limit_bytes = bytes_beside_lists(store.location, store.partition, COUNTED_TASK_BYTES, limit_bytes)
     memory = TaskMemory(store.counts, answer, settings, request.thread_count)
     counting = Counting(store, memory, limit_bytes).with_fitting_threads()
@@ -295,7 +295,7 @@ def work_key(store: Store, algorithm: str, knobs: Knobs) -> str:
     )
 
 
-def rehearse(algorithm: str) -> None:
+def load_kernels(algorithm: str) -> None:
     """Load every kernel that counting on a store calls: count a clique, in each way that the algorithm knows."""
     if jit.JIT_DISABLED:
         return

@@ -28,7 +28,7 @@ from wedgewise.algorithms import ENGINE, find, registry
 from wedgewise.algorithms._contract import SliceMethod, TripleShape
 from wedgewise.errors import MemoryLimitError, PreconditionError, VerificationError
 from wedgewise.machine import jit
-from wedgewise.machine.budget import room_within
+from wedgewise.machine.budget import available_after_loading
 from wedgewise.machine.progress import Progress
 from wedgewise.run.block_caches import BlockCache, triple_of
 from wedgewise.run.memory import PAGE_BYTES, BlockSource, Pair, block_bytes, pairs_of_task
@@ -229,10 +229,10 @@ def _steps_by_slice(partition: Partition, counts: Counts, computes: str) -> dict
 
 def bytes_for_slices(memory_limit: int | None, computes: str, algorithm: str = ENGINE) -> int:
     """Load the kernels and measure what a limit leaves."""
-    return room_within(memory_limit, rehearse, algorithm, computes)
+    return available_after_loading(memory_limit, load_kernels, algorithm, computes)
 
 
-def rehearse(algorithm: str, computes: str) -> None:
+def load_kernels(algorithm: str, computes: str) -> None:
     """Load every kernel that slices of an answer call, by those of a clique."""
     if jit.JIT_DISABLED:
         return

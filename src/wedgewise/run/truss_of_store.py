@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 
 from wedgewise.algorithms._truss import LEAST_K
 from wedgewise.errors import VerificationError
-from wedgewise.machine.files import named_failures
+from wedgewise.machine.files import storage_errors
 from wedgewise.machine.progress import Progress
 from wedgewise.run.journal import FinishedSlices, key_of
 from wedgewise.run.local import needs_rounds
@@ -202,7 +202,7 @@ class Peeling:
     def _numbers(self) -> list[int]:
         """The rounds that are there, ascending."""
         folder = self._store.beside(ROUNDS).parent
-        with named_failures(folder, "looked through", "check the folder and its permissions"):
+        with storage_errors(folder, "looked through", "check the folder and its permissions"):
             names = os.listdir(folder)
         return sorted(int(match[1]) for match in map(ROUND.fullmatch, names) if match)
 

@@ -20,12 +20,12 @@ import numpy as np
 
 from wedgewise.errors import MemoryLimitError, UnknownNameError
 from wedgewise.machine import hardware
-from wedgewise.machine.budget import room_within
+from wedgewise.machine.budget import available_after_loading
 from wedgewise.machine.files import scratch_file
 from wedgewise.machine.out_of_memory import memory_for
 from wedgewise.machine.progress import Progress, progress_bar
 from wedgewise.read import ReadOptions
-from wedgewise.read._fields import rehearse as rehearse_fields
+from wedgewise.read._fields import load_kernels as rehearse_fields
 from wedgewise.read._text_kernel import parse_range
 from wedgewise.read.columns import ANY_COLUMNS, ColumnChoice
 from wedgewise.run.memory import PAGE_BYTES
@@ -161,7 +161,7 @@ def write_store(
     if scheme not in SCHEMES:
         raise UnknownNameError(f"no scheme named {scheme!r}; there are: {', '.join(SCHEMES)}")
     threads, limits = hardware.granted_threads(threads), limits or DEFAULT_LIMITS
-    available_bytes = room_within(memory_limit, rehearse)
+    available_bytes = available_after_loading(memory_limit, load_kernels)
     wanted = Wanted.within(memory_limit, available_bytes, scheme, parts, threads)
     root = Path(folder)
     with building(root), ExitStack() as stack:
@@ -263,7 +263,7 @@ def _stage_progress(progress: Progress | None, stage: str, total: int) -> OnKeys
     return on_keys
 
 
-def rehearse() -> None:
+def load_kernels() -> None:
     """Load every kernel that makes a store."""
     rehearse_fields()
     none = np.empty(0, np.uint32)

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from wedgewise.errors import FormatError, InputError, MissingFileError, PreconditionError, StorageError
 from wedgewise.machine import jit
-from wedgewise.machine.files import is_writable, make_folder, named_failures
+from wedgewise.machine.files import is_writable, make_folder, storage_errors
 from wedgewise.machine.jit import kernel
 from wedgewise.machine.threads import run_tasks
 from wedgewise.read.numpy_files import MAX_HEADER_BYTES, parse_header
@@ -126,7 +126,7 @@ class Store:
         whole = json.dumps([self.manifest.fingerprint, self.partition.to_dict()], sort_keys=True)
         name = hashlib.sha256(whole.encode()).hexdigest()[:32]  # no other graph has it, nor this one in other parts
         folder = (self.work_folder or self._cache_folder()) / name
-        with named_failures(folder, "made", "name another folder for the work"):
+        with storage_errors(folder, "made", "name another folder for the work"):
             make_folder(folder, parents=True)
         return folder / file
 
@@ -137,7 +137,7 @@ class Store:
                 f"{self.location}: no folder here is writable by you alone; name one with {jit.CACHE_VARIABLE}"
             )
         folder = cache.parent / "stores"
-        with named_failures(folder, "made", "name another folder for the work"):
+        with storage_errors(folder, "made", "name another folder for the work"):
             make_folder(folder, mode=0o700)
         return folder
 

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wedgewise.errors import InputError, StorageError, VerificationError
-from wedgewise.machine.files import atomic_write, make_folder, named_failures, only_process
+from wedgewise.machine.files import atomic_write, make_folder, process_lock, storage_errors
 from wedgewise.stages import Keys
 from wedgewise.stages.labels import TextLabels
 from wedgewise.store.manifest import MANIFEST, FileRecord, Manifest
@@ -120,10 +120,10 @@ def building(folder: Path) -> Iterator[None]:
     """A folder to build a store in, for this process alone; where the block fails, what was built is removed."""
     existed = folder.exists()
     try:
-        with named_failures(folder, "made", "name a folder whose parent is there"):
+        with storage_errors(folder, "made", "name a folder whose parent is there"):
             make_folder(folder)
         _check_vacant(folder)
-        with only_process(folder / LOCK, "wait until it has ended, or name another folder"), _built(folder):
+        with process_lock(folder / LOCK, "wait until it has ended, or name another folder"), _built(folder):
             yield
     except BaseException:
         if not existed:
@@ -141,7 +141,7 @@ def _built(folder: Path) -> Iterator[None]:
             pass
         _remove_ours(folder, but=BUILDING)
         yield
-        with named_failures(folder / BUILDING, "removed", "check the folder and its permissions"):
+        with storage_errors(folder / BUILDING, "removed", "check the folder and its permissions"):
             (folder / BUILDING).unlink()
     except BaseException:
         with suppress(OSError):
@@ -151,14 +151,14 @@ def _built(folder: Path) -> Iterator[None]:
 
 def check_free(folder: Path, need: int, sentence: str, written: int = 0) -> None:
     """Refuse what the disk of a folder has no space for, by a sentence with {free}; `written` of it is there."""
-    with named_failures(folder, "looked at", "check the folder and its permissions"):
+    with storage_errors(folder, "looked at", "check the folder and its permissions"):
         free = shutil.disk_usage(folder).free + written
     if need > free:
         raise StorageError(f"{folder}: {sentence.format(free=free)}")
 
 
 def _check_vacant(folder: Path) -> None:
-    with named_failures(folder, "looked through", "check the folder and its permissions"):
+    with storage_errors(folder, "looked through", "check the folder and its permissions"):
         names = {name for name in os.listdir(folder) if not FIRST.fullmatch(name)}
     if MANIFEST in names:
         raise InputError(f"{folder}: holds a store already; remove it or name another folder")
@@ -169,7 +169,7 @@ def _check_vacant(folder: Path) -> None:
 
 def _remove_ours(folder: Path, but: str | None = None) -> None:
     """Remove the files of a build but for one: what makes them a store first, what says that they are ours last."""
-    with named_failures(folder, "emptied", "check the folder and its permissions"):
+    with storage_errors(folder, "emptied", "check the folder and its permissions"):
         for name in sorted(os.listdir(folder), key=lambda name: (name == BUILDING) - (name == MANIFEST)):
             if OURS.fullmatch(name) and name != but:
                 (folder / name).unlink()

@@ -61,10 +61,10 @@ class Losses:
     def of_task(self, slot: int) -> tuple[LossBlocks, Keys, Keys]:
         """Blocks, cursors and counters of one task."""
         part = slice(slot * self.blocks_per_task, (slot + 1) * self.blocks_per_task)
-        places = slice(part.start * BLOCK, part.stop * BLOCK)
+        positions = slice(part.start * BLOCK, part.stop * BLOCK)
         bits, losses, fills, shares = self.blocks
         cursors = self.cursors[slot * self.share_count : (slot + 1) * self.share_count]
-        return LossBlocks(bits, losses[places], fills[part], shares[part]), cursors, self.counters[slot]
+        return LossBlocks(bits, losses[positions], fills[part], shares[part]), cursors, self.counters[slot]
 
     def by_share(self, tasks: int) -> tuple[Ids, NDArray[np.int64]]:
         """The blocks in use by so many tasks, by share, and where the blocks of each share begin."""

@@ -61,8 +61,8 @@ def supports_by_products(edges: NDArray[np.uint32], n: int) -> NDArray[np.int64]
         edge = np.repeat(np.arange(end - begin), factors)
         first = starts[shorter[begin:end]] - (np.cumsum(factors) - factors)
         wanted = longer[begin:end][edge] << np.uint64(32) | columns[np.arange(len(edge)) + first[edge]]
-        place = np.minimum(np.searchsorted(entries, wanted), len(entries) - 1)
-        supports[begin:end] = np.bincount(edge[entries[place] == wanted], minlength=end - begin)
+        position = np.minimum(np.searchsorted(entries, wanted), len(entries) - 1)
+        supports[begin:end] = np.bincount(edge[entries[position] == wanted], minlength=end - begin)
     return supports
 
 

@@ -55,10 +55,10 @@ def sort_by_head(
         if np.uint64(heads[arc]) < low:
             arc = first_not_below(heads, arc, last, low)
         while arc < last and np.uint64(heads[arc]) < high:
-            place = np.uint64(heads[arc]) - least + shift
+            position = np.uint64(heads[arc]) - least + shift
             if placing:
-                by_head.tails[by_head.offsets[place]] = a
-            by_head.offsets[place] += one
+                by_head.tails[by_head.offsets[position]] = a
+            by_head.offsets[position] += one
             arc += one
 
 

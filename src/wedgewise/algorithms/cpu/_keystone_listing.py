@@ -29,17 +29,17 @@ class Bits(NamedTuple):
 
 
 @helper
-def write_found(a, b, count, heads, arc, bits, triples, place):  # type: ignore[no-untyped-def]
+def write_found(a, b, count, heads, arc, bits, triples, position):  # type: ignore[no-untyped-def]
     """Write `count` triangles a, b, c: with those c from ``heads[arc]`` on whose bit is set."""
     one, three = np.uint64(1), np.uint64(3)
-    end = place + three * count
-    while place < end:
+    end = position + three * count
+    while position < end:
         c = np.uint64(heads[arc])
         bit = c + bits.up - bits.down
-        triples[place] = a
-        triples[place + one] = b
-        triples[place + np.uint64(2)] = c
-        place += three * ((bits.words[bits.origin + (bit >> np.uint64(6))] >> (bit & np.uint64(63))) & one)
+        triples[position] = a
+        triples[position + one] = b
+        triples[position + np.uint64(2)] = c
+        position += three * ((bits.words[bits.origin + (bit >> np.uint64(6))] >> (bit & np.uint64(63))) & one)
         arc += one
     return end
 
@@ -51,7 +51,7 @@ def write_triangles(rows: Rows, hubs: Hubs, opened: Ids, begin: int, end: int, m
     base, stop = hubs.base, np.uint64(end)
     offsets, heads = rows
     marked = Bits(marks, zero, hubs.pad, zero)
-    place = zero
+    position = zero
     arc = np.uint64(begin)
     a = first_not_below(offsets, zero, np.uint64(len(offsets)), arc + one) - one
     while arc < stop:
@@ -66,12 +66,12 @@ def write_triangles(rows: Rows, hubs: Hubs, opened: Ids, begin: int, end: int, m
             if b >= base:
                 start, block, _ = bit_row_at(hubs, b, hubs.layout)
                 bits = Bits(hubs.bits, start - (block << np.uint64(3)), zero, base)
-                place = write_found(a, b, count, heads, arc + one, bits, triples, place)
+                position = write_found(a, b, count, heads, arc + one, bits, triples, position)
             else:
                 if first_marked == a_end:
                     first_marked = arc
                     mark_row(Stretch(heads, first_marked, a_end), hubs.pad, marks)
-                place = write_found(a, b, count, heads, np.uint64(offsets[b]), marked, triples, place)
+                position = write_found(a, b, count, heads, np.uint64(offsets[b]), marked, triples, position)
             arc += one
         clear_row(Stretch(heads, first_marked, a_end), hubs.pad, marks)
         a += one

@@ -61,10 +61,10 @@ def count_opposite(rows, tails, first, stop, b, seen):  # type: ignore[no-untype
     """
     one, ahead, sure = np.uint64(1), np.uint64(TAILS_AHEAD), np.uint64(IDS_IN_ANY_CASE)
     offsets, heads = rows
-    for place in range(first, stop):
-        if place + ahead < stop:
-            prefetch(heads, np.uint64(offsets[np.uint64(tails[place + ahead]) + one]) - one)
-        tail = np.uint64(tails[place])
+    for position in range(first, stop):
+        if position + ahead < stop:
+            prefetch(heads, np.uint64(offsets[np.uint64(tails[position + ahead]) + one]) - one)
+        tail = np.uint64(tails[position])
         end = np.uint64(offsets[tail + one])
         length = end - np.uint64(offsets[tail])
         for step in range(one, sure + one):
@@ -81,10 +81,10 @@ def count_opposite_hubs(row, b, tails, hubs, own):  # type: ignore[no-untyped-de
     """Count the ids of the row of b in the bit rows of a stretch of tails, which are hubs like b."""
     start, block, _ = bit_row_at(hubs, b, hubs.layout)
     mask_origin, taken = start - (block << np.uint64(3)), np.uint64(0)
-    for place in range(tails.begin, tails.end):
-        start, block, _ = bit_row_at(hubs, np.uint64(tails.heads[place]), hubs.layout)
+    for position in range(tails.begin, tails.end):
+        start, block, _ = bit_row_at(hubs, np.uint64(tails.heads[position]), hubs.layout)
         taken = take_bit_row(own, taken, start - (block << np.uint64(3)), block)
-        if taken == np.uint64(MOST_ROWS) or place + np.uint64(1) == tails.end:
+        if taken == np.uint64(MOST_ROWS) or position + np.uint64(1) == tails.end:
             credit_columns(row, hubs.base, hubs.bits, mask_origin, hubs.bits, taken, own)
             taken = np.uint64(0)
 

@@ -68,8 +68,8 @@ class LossBlocks(NamedTuple):
 def mark_row(rows, begin, end, stamp, marks):  # type: ignore[no-untyped-def]
     """Write the edge of every neighbour, under a stamp that no earlier row had."""
     low, high = np.uint64(0xFFFFFFFF), stamp << np.uint64(32)
-    for place in range(begin, end):
-        entry = rows[place]
+    for position in range(begin, end):
+        entry = rows[position]
         marks[entry >> np.uint64(32)] = high | (entry & low)
 
 
@@ -77,8 +77,8 @@ def mark_row(rows, begin, end, stamp, marks):  # type: ignore[no-untyped-def]
 def list_marked(rows, begin, end, stamp, marks, found):  # type: ignore[no-untyped-def]
     """List both edges to every neighbour of a stretch that is marked; how many there are."""
     low, count = np.uint64(0xFFFFFFFF), np.uint64(0)
-    for place in range(begin, end):
-        entry = rows[place]
+    for position in range(begin, end):
+        entry = rows[position]
         mark = marks[entry >> np.uint64(32)]
         found[count] = (mark << np.uint64(32)) | (entry & low)
         count += np.uint64((mark >> np.uint64(32)) == stamp)
@@ -89,8 +89,8 @@ def list_marked(rows, begin, end, stamp, marks, found):  # type: ignore[no-untyp
 def list_searched(rows, begin, end, long_begin, long_end, found):  # type: ignore[no-untyped-def]
     """The same by bisection of a longer row; no search waits for the one before it."""
     low, count, one = np.uint64(0xFFFFFFFF), np.uint64(0), np.uint64(1)
-    for place in range(begin, end):
-        entry = rows[place]
+    for position in range(begin, end):
+        entry = rows[position]
         wanted = entry & ~low
         start, left = long_begin, long_end - long_begin
         while left > one:
@@ -110,15 +110,15 @@ def lose(edge, staying, blocks, cursors, counters):  # type: ignore[no-untyped-d
     The last place of a block is for those that do not stay.
     """
     share = edge >> blocks.share_bits
-    place = cursors[share]
-    blocks.losses[place] = edge
-    place += staying
-    cursors[share] = place
-    if (place & np.uint64(BLOCK - 1)) == np.uint64(BLOCK - 1):
+    position = cursors[share]
+    blocks.losses[position] = edge
+    position += staying
+    cursors[share] = position
+    if (position & np.uint64(BLOCK - 1)) == np.uint64(BLOCK - 1):
         fresh = counters[USED]
         counters[USED] = fresh + np.uint64(1)
         blocks.shares[fresh] = share
-        blocks.fills[place >> np.uint64(8)] = np.uint32(BLOCK - 1)
+        blocks.fills[position >> np.uint64(8)] = np.uint32(BLOCK - 1)
         cursors[share] = fresh << np.uint64(8)
 
 
@@ -180,15 +180,15 @@ def close_edges(
         for number in range(at, group):
             edge = keys[number] & low
             other = (ends[edge] >> np.uint64(32)) ^ (ends[edge] & low) ^ vertex
-            place = firsts[other]
-            while place < stops[other]:
-                piece = min(place + most, stops[other])
+            position = firsts[other]
+            while position < stops[other]:
+                piece = min(position + most, stops[other])
                 if searching:
-                    count = list_searched(rows, place, piece, long_begin, long_end, found)
+                    count = list_searched(rows, position, piece, long_begin, long_end, found)
                 else:
-                    count = list_marked(rows, place, piece, stamps[STAMP], marks, found)
+                    count = list_marked(rows, position, piece, stamps[STAMP], marks, found)
                 go_through(edge, found, count, states, blocks, cursors, counters)
-                place = piece
+                position = piece
         at = group
     for share in range(np.uint64(len(cursors))):
         blocks.fills[cursors[share] >> np.uint64(8)] = np.uint32(cursors[share] & np.uint64(BLOCK - 1))
@@ -208,8 +208,8 @@ def take_triangles(
         share = np.uint64(blocks.shares[block])
         base = share << blocks.share_bits
         count = fallen[share]
-        place = block << np.uint64(8)
-        for loss in range(place, place + np.uint64(blocks.fills[block])):
+        position = block << np.uint64(8)
+        for loss in range(position, position + np.uint64(blocks.fills[block])):
             edge = np.uint64(blocks.losses[loss])
             support = supports[edge] - np.uint32(1)
             supports[edge] = support
@@ -277,14 +277,14 @@ def peel_serially(
             mark_row(rows, long_begin, long_end, stamps[STAMP], marks)
             marked = vertex
             steps += long_end - long_begin
-        place = firsts[other]
-        while place < stops[other]:
-            piece = min(place + most, stops[other])
+        position = firsts[other]
+        while position < stops[other]:
+            piece = min(position + most, stops[other])
             if searching:
-                count = list_searched(rows, place, piece, long_begin, long_end, found)
+                count = list_searched(rows, position, piece, long_begin, long_end, found)
             else:
-                count = list_marked(rows, place, piece, stamps[STAMP], marks, found)
+                count = list_marked(rows, position, piece, stamps[STAMP], marks, found)
             stop = go_through_serially(found, count, level, supports, states, queue, stop)
-            place = piece
+            position = piece
         states[edge] = DEAD
     return at, stop

@@ -49,9 +49,9 @@ def place_ends(
         u, v = ends[edge] >> np.uint64(32), ends[edge] & low
         vertex, neighbour = (v, u) if higher else (u, v)
         if first <= vertex and vertex < stop:
-            place = stops[vertex]
-            rows[place] = neighbour << np.uint64(32) | np.uint64(edge)
-            stops[vertex] = place + np.uint64(1)
+            position = stops[vertex]
+            rows[position] = neighbour << np.uint64(32) | np.uint64(edge)
+            stops[vertex] = position + np.uint64(1)
 
 
 @kernel
@@ -60,16 +60,16 @@ def pack_rows(
 ) -> None:
     """Close up the rows of vertices begin … end − 1 without dead edges, and renumber the others."""
     keep = ~np.uint64(0xFFFFFFFF)
-    place = firsts[np.uint64(begin)]
+    position = firsts[np.uint64(begin)]
     for vertex in range(np.uint64(begin), np.uint64(end)):
         first, stop = firsts[vertex], stops[vertex]
-        firsts[vertex] = place
+        firsts[vertex] = position
         for old in range(first, stop):
             entry = rows[old]
             edge = entry & np.uint64(0xFFFFFFFF)
-            rows[place] = (entry & keep) | np.uint64(numbers[edge])
-            place += np.uint64(states[edge] != DEAD)
-        stops[vertex] = place
+            rows[position] = (entry & keep) | np.uint64(numbers[edge])
+            position += np.uint64(states[edge] != DEAD)
+        stops[vertex] = position
 
 
 @kernel
@@ -77,9 +77,9 @@ def rename_neighbours(firsts: Keys, stops: Keys, rows: Keys, begin: int, end: in
     """Rename the neighbours in the rows of vertices begin … end − 1."""
     low = np.uint64(0xFFFFFFFF)
     for vertex in range(np.uint64(begin), np.uint64(end)):
-        for place in range(firsts[vertex], stops[vertex]):
-            entry = rows[place]
-            rows[place] = np.uint64(names[entry >> np.uint64(32)]) << np.uint64(32) | (entry & low)
+        for position in range(firsts[vertex], stops[vertex]):
+            entry = rows[position]
+            rows[position] = np.uint64(names[entry >> np.uint64(32)]) << np.uint64(32) | (entry & low)
 
 
 @kernel
@@ -108,8 +108,8 @@ def bury(
     dying: Ids, begin: int, end: int, states: NDArray[np.uint8], supports: Ids, numbers: Ids, level: int, settled: Ids
 ) -> None:
     """The edges ``dying[begin:end]`` are dead, and the level of each is settled."""
-    for place in range(np.uint64(begin), np.uint64(end)):
-        edge = np.uint64(dying[place])
+    for position in range(np.uint64(begin), np.uint64(end)):
+        edge = np.uint64(dying[position])
         states[edge] = DEAD
         supports[edge] = np.uint32(GONE)
         settled[np.uint64(numbers[edge])] = np.uint32(level)
@@ -118,8 +118,8 @@ def bury(
 @kernel
 def doom(dying: Ids, begin: int, end: int, states: NDArray[np.uint8]) -> None:
     """The edges ``dying[begin:end]`` are dying."""
-    for place in range(np.uint64(begin), np.uint64(end)):
-        states[np.uint64(dying[place])] = DYING
+    for position in range(np.uint64(begin), np.uint64(end)):
+        states[np.uint64(dying[position])] = DYING
 
 
 @kernel
@@ -128,12 +128,12 @@ def move_edges(begin: int, end: int, edges: EdgeArrays, renumbered: Ids, names: 
     low = np.uint64(0xFFFFFFFF)
     for edge in range(np.uint64(begin), np.uint64(end)):
         if edges.states[edge] != DEAD:
-            place = np.uint64(renumbered[edge])
+            position = np.uint64(renumbered[edge])
             u, v = np.uint64(names[edges.ends[edge] >> np.uint64(32)]), np.uint64(names[edges.ends[edge] & low])
-            moved.ends[place] = u << np.uint64(32) | v
-            moved.numbers[place] = edges.numbers[edge]
-            moved.supports[place] = edges.supports[edge]
-            moved.states[place] = edges.states[edge]
+            moved.ends[position] = u << np.uint64(32) | v
+            moved.numbers[position] = edges.numbers[edge]
+            moved.supports[position] = edges.supports[edge]
+            moved.states[position] = edges.states[edge]
 
 
 @kernel

@@ -95,10 +95,10 @@ def weigh_middle(graph, in_arcs, b, weighed, marks, hits):  # type: ignore[no-un
         found = collect_hits(rows, arc + one, a_end, marks, hits)
         strength, total = strengths[arc], weighed.opened[arc]
         for hit in range(found):
-            place = row.begin + (hits[hit] >> half) - one
+            position = row.begin + (hits[hit] >> half) - one
             other = strengths[arc + one + (hits[hit] & low_half)]
-            total += other * strengths[place]
-            weighed.closed[place] += strength * other
+            total += other * strengths[position]
+            weighed.closed[position] += strength * other
         weighed.opened[arc] = strength * total
         triangles += found
         tests += a_end - arc - one

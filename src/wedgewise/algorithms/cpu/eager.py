@@ -90,7 +90,7 @@ def prune_rows(begins: NDArray[Any], rows: Ids, shares: Ids, least: int, begin: 
     one, slots, needed = np.uint64(1), np.uint64(len(rows)), np.uint64(least)
     living = np.uint64(0)
     for u in range(np.uint64(begin), np.uint64(end)):
-        slot = place = np.uint64(begins[u])
+        slot = position = np.uint64(begins[u])
         while rows[slot] != 0:
             support = shares[slot]
             share = slot + slots
@@ -100,11 +100,11 @@ def prune_rows(begins: NDArray[Any], rows: Ids, shares: Ids, least: int, begin: 
                 share += slots
             shares[slot] = support
             if np.uint64(support) >= needed:
-                rows[place] = rows[slot]
-                place += one
+                rows[position] = rows[slot]
+                position += one
                 living += one
             slot += one
-        for gone in range(place, slot):
+        for gone in range(position, slot):
             rows[gone] = np.uint32(0)
     return living  # type: ignore[return-value]
 

@@ -43,7 +43,7 @@ PREPARING_BYTES, PREPARING_VERTEX_BYTES = 64, 64  # of an arc and of a vertex
 class InArcs:
     """Arcs by head, then by tail: their places, the ends of their tails' rows, and where each head's begin."""
 
-    places: Array
+    positions: Array
     row_ends: Array
     begin: Array
 
@@ -69,10 +69,10 @@ def prepare_triangles(graph: DeviceGraph, knobs: Knobs, device: Device) -> Devic
         return DeviceWork.at_once((), found, triangles)
     in_arcs = _by_head(graph, tails_of(graph, device), xp)
     launches = _credit_launches(graph, in_arcs, knobs, device, supports, found, credit_all=True)
-    places, begin = in_arcs.places, in_arcs.begin
+    positions, begin = in_arcs.positions, in_arcs.begin
 
     def add_up() -> None:
-        both = _sums(xp, supports, graph.offsets) + _sums(xp, supports[places], begin)
+        both = _sums(xp, supports, graph.offsets) + _sums(xp, supports[positions], begin)
         triangles[:] = both // np.uint64(2)  # each triangle of a vertex has two arcs at it
 
     return DeviceWork((partial(_anew, supports, (*launches, add_up)),), found, triangles)
@@ -105,8 +105,8 @@ def _anew(credits: Array, launches: tuple[Launch, ...]) -> tuple[Launch, ...]:
 
 def _by_head(graph: DeviceGraph, tails: Array, xp: Any) -> InArcs:
     """Sort the arcs by head."""
-    places, begin = arcs_by_head(graph, xp)
-    return InArcs(places, graph.offsets[1:].astype(xp.uint32)[tails[places]], begin)
+    positions, begin = arcs_by_head(graph, xp)
+    return InArcs(positions, graph.offsets[1:].astype(xp.uint32)[tails[positions]], begin)
 
 
 def _credit_launches(
@@ -149,9 +149,9 @@ def _items(
     """
     xp = device.xp
     degrees = graph.offsets[1:] - graph.offsets[:-1]
-    behind = in_arcs.row_ends - in_arcs.places - np.uint32(1)
+    behind = in_arcs.row_ends - in_arcs.positions - np.uint32(1)
     tests = _sums(xp, behind, in_arcs.begin)
-    heads = graph.out_neighbours[in_arcs.places]
+    heads = graph.out_neighbours[in_arcs.positions]
     useful = (behind > 0) & (degrees > 0)[heads]
     of_pivot = (tests >= np.uint64(least_tests))[heads]
     chosen = xp.flatnonzero(useful & of_pivot)
@@ -160,7 +160,7 @@ def _items(
     cuts = _equal_shares(behind[chosen], pivots, degrees, device)
     pivots_end = xp.searchsorted(pivots, xp.arange(graph.n, dtype=xp.uint32), side="right").astype(xp.uint32)
     pivoted, searched = (
-        xp.stack([in_arcs.places[which], in_arcs.row_ends[which]], axis=1) for which in (chosen, others)
+        xp.stack([in_arcs.positions[which], in_arcs.row_ends[which]], axis=1) for which in (chosen, others)
     )
     return pivoted, pivots_end, cuts, searched
 

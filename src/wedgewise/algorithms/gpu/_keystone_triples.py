@@ -44,7 +44,7 @@ MOST_HEADS = 1 << 12  # of a row in slots at once, of which there are twice as m
 ITEM_BLOCKS, ITEM_BLOCK = 512, 512
 FEW_GROUPS = 1 << 12  # counted by every block for itself
 RESERVING_BLOCK = 1024
-TOLD_WORDS = 2
+TALLY_WORDS = 2
 LAUNCH_LOOKUPS = 1 << 33  # by BBTC's estimate, which knows averages alone: there may be 30 times as many
 
 
@@ -136,22 +136,24 @@ class _Task:
         ids = xp.empty(IDS_PER_LOAD * _id_loads(self.triple.ik.rows, self.triple.ik.m), xp.uint16)  # of block ik
         items, group_ends = xp.empty((self.triple.ij.m, 4), xp.uint32), xp.empty(near.groups, xp.uint32)
         block_firsts = xp.empty(ITEM_BLOCKS * near.groups if near.has_few_groups else 0, xp.uint32)
-        counters = xp.empty(near.groups + TOLD_WORDS + self.cut_into, xp.uint32)
-        group_items, told = counters[: near.groups], counters[near.groups :]  # what the kernels tell each other
+        counters = xp.empty(near.groups + TALLY_WORDS + self.cut_into, xp.uint32)
+        group_items, tally = counters[: near.groups], counters[near.groups :]  # what the kernels tell each other
         is_diagonal = np.uint32(self.triple.ij.heads is self.triple.ik.heads)
         counting = (*near.arguments, np.uint32(near.groups), is_diagonal, np.uint32(near.has_few_groups))
-        listed, by_group = replace(rows, launches=1).arguments(0), (group_items, block_firsts, told)
+        listed, by_group = replace(rows, launches=1).arguments(0), (group_items, block_firsts, tally)
         measured = (*self.arrays, *listed, *sizes, *counting, far_ends, ids, *by_group)
-        reserved = (np.uint32(near.groups), group_items, group_ends, told)
+        reserved = (np.uint32(near.groups), group_items, group_ends, tally)
         placed = (*self.arrays[:4], *listed, *counting, *by_group, items)
-        counted = (*self.arrays[4:], *sizes, *near.arguments, far_ends, ids, items, group_ends, told)
+        counted = (*self.arrays[4:], *sizes, *near.arguments, far_ends, ids, items, group_ends, tally)
         block, reserving = _threads(self.knobs, ITEM_BLOCK), _threads(self.knobs, RESERVING_BLOCK)
-        grid = min(ITEM_BLOCKS, -(-max(len(rows.places) * ROW_LANES, near.pivots) // block))  # rows of ij, then of jk
+        grid = min(
+            ITEM_BLOCKS, -(-max(len(rows.positions) * ROW_LANES, near.pivots) // block)
+        )  # rows of ij, then of jk
         item_bytes = 4 * near.groups if near.has_few_groups else 0
         launch = partial(self._launch, TABLES_STEM)
 
         def count(part: int) -> Launch:
-            numbers = np.uint32(part), np.uint32(self.cut_into), told[TOLD_WORDS + part :]
+            numbers = np.uint32(part), np.uint32(self.cut_into), tally[TALLY_WORDS + part :]
             return launch("count_groups", *self._table_grid, (*counted, *numbers, self.found), near.table_bytes)
 
         return (
@@ -209,7 +211,7 @@ def bytes_needed(shape: TripleShape, knobs: Knobs) -> int:
     groups = -(-rows_j // PIVOTS)
     launches = launches_of(rows_i, rows_j, shape.arcs, LAUNCH_LOOKUPS)
     items = 16 * shape.arcs_ij + 2 * IDS_PER_LOAD * _id_loads(rows_i, shape.arcs_ik)
-    tables = items + 8 * groups + 4 * (TOLD_WORDS + launches) + 4 * ITEM_BLOCKS * min(groups, FEW_GROUPS)
+    tables = items + 8 * groups + 4 * (TALLY_WORDS + launches) + 4 * ITEM_BLOCKS * min(groups, FEW_GROUPS)
     far_ends = 8 * rows_j
     widening = widening_bytes(rows_i, rows_j, *shape.arcs)
     return tables + far_ends + listing_bytes(rows_i, launches) + widening

@@ -68,7 +68,7 @@ class ListedRows:
     """
 
     first: tuple[Launch, ...]
-    places: Array
+    positions: Array
     counters: Array
     launches: int
 
@@ -81,18 +81,18 @@ class ListedRows:
         The launches that clear the counters and list the rows come before all others.
         """
         xp, count = device.xp, rows_in_share(len(arrays.ij_offsets) - 1, share, shares)
-        places, counters = xp.empty(count, xp.uint32), xp.empty(CLASSES * (1 + launches), xp.uint32)
+        positions, counters = xp.empty(count, xp.uint32), xp.empty(CLASSES * (1 + launches), xp.uint32)
         numbers = map(np.uint32, (share, shares, count, *most))
-        arguments = (arrays.ij_offsets, arrays.ik_offsets, *numbers, places, counters)
+        arguments = (arrays.ij_offsets, arrays.ik_offsets, *numbers, positions, counters)
         grid = grid_for(count, LISTING_BLOCK, LISTING_BLOCKS_PER_SM, device)
         listing = partial(device.launch, "triple_rows", "list_rows", grid, LISTING_BLOCK, arguments)
         first = partial(counters.fill, 0), partial(listing, defines=(offset_bits(arrays.ij_offsets),))
-        return cls(first, places, counters, launches)
+        return cls(first, positions, counters, launches)
 
     def arguments(self, launch: int) -> tuple[Any, ...]:
         """The places, the lengths, how many places there are, the launch, all launches, and its counters."""
-        numbers = (np.uint32(len(self.places)), np.uint32(launch), np.uint32(self.launches))
-        return self.places, self.counters, *numbers, self.counters[CLASSES * (1 + launch) :]
+        numbers = (np.uint32(len(self.positions)), np.uint32(launch), np.uint32(self.launches))
+        return self.positions, self.counters, *numbers, self.counters[CLASSES * (1 + launch) :]
 
 
 def rows_in_share(rows: int, share: int, shares: int) -> int:

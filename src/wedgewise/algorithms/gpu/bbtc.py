@@ -125,7 +125,7 @@ def _look_ups(
 ) -> Iterator[Launch]:
     """List the rows; as many blocks as run at once take them in turn."""
     yield from listed.first
-    blocks = min(layout.blocks_on(device), len(listed.places))
+    blocks = min(layout.blocks_on(device), len(listed.positions))
     maps = (np.uint32(layout.words), np.uint32(layout.shared_maps), layout.take_maps(blocks, device))
     defines = (offset_bits(arrays.ij_offsets), ("SHARED_MAPS", int(layout.shared_maps > 0)))
     launch = partial(device.launch, STEM, "look_up_arcs", shared_bytes=layout.shared_bytes, defines=defines)

@@ -65,8 +65,8 @@ def _stretches(starts: Array, work: Array, device: Device) -> Iterator[tuple[int
     """
     chunks = len(work) // BUCKETS
     borders = sorted({*range(0, len(work) + 1, chunks), *work_cuts(work, LAUNCH_WORK, device)})
-    places = starts[device.xp.asarray(borders)].tolist()
-    for border, (begin, end) in zip(borders, pairwise(places), strict=False):
+    positions = starts[device.xp.asarray(borders)].tolist()
+    for border, (begin, end) in zip(borders, pairwise(positions), strict=False):
         if begin < end:
             yield border // chunks, begin, end
 

@@ -67,14 +67,14 @@ class Layout:
         return ID_BYTES * self.teams * self.buckets * (1 + self.cached)
 
     @property
-    def places(self) -> int:
+    def positions(self) -> int:
         """What a block's tables have in global memory."""
         return self.teams * self.buckets * (self.capacity - self.cached)
 
     def blocks(self, device: Device) -> int:
         """As many as run at once, and as there is memory for."""
         running = blocks_at_once(self.block, self.shared_bytes + STATIC_SHARED_BYTES, device)
-        return max(1, min(running, TABLES_BYTES // (ID_BYTES * max(1, self.places))))
+        return max(1, min(running, TABLES_BYTES // (ID_BYTES * max(1, self.positions))))
 
 
 @counting
@@ -84,8 +84,8 @@ def prepare(graph: DeviceGraph, knobs: Knobs, device: Device, found: Array) -> I
     layout = Layout.of(knobs, int(xp.diff(graph.offsets).max()), device)
     tails, grid = tails_of(graph, device), layout.blocks(device)
     sizes = (np.uint32(size) for size in (layout.buckets, layout.cached, layout.capacity))
-    places = xp.empty(max(1, grid * layout.places), xp.uint32)
-    arguments = (graph.offsets, graph.out_neighbours, tails, *sizes, places)
+    positions = xp.empty(max(1, grid * layout.positions), xp.uint32)
+    arguments = (graph.offsets, graph.out_neighbours, tails, *sizes, positions)
     launch = partial(device.launch, "hindex", f"count_by_{layout.unit}", shared_bytes=layout.shared_bytes)
     for begin, end in pairwise(arc_bounds(graph, tails, LAUNCH_IDS, device, merged=True)):
         span = (np.uint64(begin), np.uint32(end - begin), found)

@@ -25,7 +25,7 @@
 #define LEAST_CHUNK 128u
 
 // What the kernels of a task tell each other; all zero before the first.
-struct Told {
+struct Tally {
     u32 descends;  // block jk, on the diagonal, has an arc to a lower number
     u32 items;     // in all groups
 };
@@ -63,7 +63,7 @@ extern "C" __global__ void measure_rows(const offset_t* ij_offsets, const u32* i
                                         const u32* places, const u32* lengths, u32 count, u32 launch, u32 launches,
                                         u32* taken, u32 rows_j, u32 columns, u32 first_pivot, u32 first_column,
                                         u32 groups, u32 is_diagonal, u32 has_few, offset_t* far_ends, u16* ids,
-                                        u32* group_items, u32* block_firsts, u32* told) {
+                                        u32* group_items, u32* block_firsts, u32* tally) {
     DYNAMIC_SHARED(u32, block_items);
     const Block ij = {ij_offsets, ij_heads}, ik = {ik_offsets, ik_heads}, jk = {jk_offsets, jk_heads};
     u32* const counters = has_few ? block_items : group_items;
@@ -87,19 +87,19 @@ extern "C" __global__ void measure_rows(const offset_t* ij_offsets, const u32* i
         const Arcs row = arcs_of(jk, u32(b));
         if (first_column > 0) far_ends[b - first_pivot] = first_not_below(jk_heads, row.begin, row.end, first_column);
         if (is_diagonal && row.begin < row.end && jk_heads[row.begin] <= b)
-            atomicOr(&reinterpret_cast<Told*>(told)->descends, 1u);
+            atomicOr(&reinterpret_cast<Tally*>(tally)->descends, 1u);
     }
 }
 
 // Turns the number of items of every group into the place of its first one; groups lie side by side in any order.
-extern "C" __global__ void __launch_bounds__(1024) reserve_items(u32 groups, u32* group_items, u32* group_ends, u32* told) {
+extern "C" __global__ void __launch_bounds__(1024) reserve_items(u32 groups, u32* group_items, u32* group_ends, u32* tally) {
     __shared__ u64 warp_sums[MOST_WARPS];
     __shared__ u32 block_first;
     for (u32 first = blockIdx.x * blockDim.x; first < groups; first += gridDim.x * blockDim.x) {
         const u32 group = first + threadIdx.x, items = group < groups ? group_items[group] : 0;
         u32 total;
         const u32 before = BlockTeam::sum_before(items, warp_sums, &total);
-        if (threadIdx.x == 0) block_first = atomicAdd(&reinterpret_cast<Told*>(told)->items, total);
+        if (threadIdx.x == 0) block_first = atomicAdd(&reinterpret_cast<Tally*>(tally)->items, total);
         __syncthreads();  // the places of these groups are known, and warp_sums is free again
         if (group < groups) {
             group_items[group] = block_first + before;
@@ -122,10 +122,10 @@ extern "C" __global__ void place_items(const offset_t* ij_offsets, const u32* ij
                                        const u32* ik_heads, const u32* places, const u32* lengths, u32 count,
                                        u32 launch, u32 launches, u32* taken, u32 first_pivot, u32 first_column,
                                        u32 groups, u32 is_diagonal, u32 has_few, u32* group_items,
-                                       const u32* block_firsts, const u32* told, uint4* items) {
+                                       const u32* block_firsts, const u32* tally, uint4* items) {
     DYNAMIC_SHARED(u32, block_places);
     const Block ij = {ij_offsets, ij_heads}, ik = {ik_offsets, ik_heads};
-    const bool skips = is_diagonal && reinterpret_cast<const Told*>(told)->descends == 0;
+    const bool skips = is_diagonal && reinterpret_cast<const Tally*>(tally)->descends == 0;
     u32* const cursors = has_few ? block_places : group_items;
     for (u32 group = threadIdx.x; has_few && group < groups; group += blockDim.x)
         block_places[group] = group_items[group] + block_firsts[u64(blockIdx.x) * groups + group];
@@ -171,11 +171,11 @@ __device__ __forceinline__ void enter_group(Block jk, Near near, u32 rows, u32 c
 extern "C" __global__ void __launch_bounds__(1024)
     count_groups(const offset_t* jk_offsets, const u32* jk_heads, u32 rows_j, u32 columns, u32 first_pivot,
                  u32 first_column, const offset_t* far_ends, const uint4* ids, const uint4* items,
-                 const u32* group_ends, const u32* told, u32 launch, u32 launches, u32* taken, u64* found) {
+                 const u32* group_ends, const u32* tally, u32 launch, u32 launches, u32* taken, u64* found) {
     DYNAMIC_SHARED(uint4, table);
     __shared__ u32 chunk;
     const Near near = {first_pivot, first_column, far_ends};
-    const u32 total = reinterpret_cast<const Told*>(told)->items, chunks = gridDim.x * CHUNKS_PER_BLOCK;
+    const u32 total = reinterpret_cast<const Tally*>(tally)->items, chunks = gridDim.x * CHUNKS_PER_BLOCK;
     const u32 chunk_items = max(LEAST_CHUNK, (total - 1) / (chunks * launches) + 1);
     u64 triangles = 0, tests = 0;
     while (true) {

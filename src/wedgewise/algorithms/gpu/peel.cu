@@ -62,7 +62,7 @@ __device__ __forceinline__ void count_anew(Stand& stand, u32 queued) {
     ++stand.round;
 }
 
-__device__ __forceinline__ void end_listing(Stand& stand, Told all, u32 last_bound) {
+__device__ __forceinline__ void end_listing(Stand& stand, Tally all, u32 last_bound) {
     if (stand.which == NO_LIST) stand.gone = stand.packed - all.pushed - all.kept;
     stand.which = stand.which == 0 ? 1 : 0;
     stand.listed = all.kept;
@@ -80,52 +80,52 @@ __device__ __forceinline__ void end_listing(Stand& stand, Told all, u32 last_bou
 }
 
 // Goes on from where the peeling stands to the end of level last_bound, for at most so many phases and edges that die or
-// are counted in them. arrivals was zero before the first launch; told_of_phases is cleared, and is so again.
+// are counted in them. arrivals was zero before the first launch; tallies_of_phases is cleared, and is so again.
 extern "C" __global__ void __launch_bounds__(BLOCK_THREADS, FULL_BLOCKS * MOST_THREADS / ROOM_THREADS)
     peel(const u32* begins, u32* row_stops, u32* neighbours, u32* row_edges, u32 n, u32 first_long, const u32* tails,
          const u32* heads, u32* supports, u32* when, u32 m, u32* queue, u32* lists, u32 last_bound,
-         u32 most_phases, u32 most_edges, u32* arrivals, u32* told_of_phases, u32* stands) {
+         u32 most_phases, u32 most_edges, u32* arrivals, u32* tallies_of_phases, u32* stands) {
     __shared__ Lookups lookups;
     __shared__ Waiting waiting;
     const Rows rows = {begins, row_stops, neighbours, row_edges, n, first_long};
     const Edges edges = {tails, heads, supports, when, m};
-    Told* const all_told = reinterpret_cast<Told*>(told_of_phases);
+    Tally* const all_tallies = reinterpret_cast<Tally*>(tallies_of_phases);
     Stand stand = *reinterpret_cast<Stand*>(stands);
     if (threadIdx.x == 0) waiting.count = 0;
     __syncthreads();
     u32 room = most_edges;
     for (u32 phase = 0; phase < most_phases && room > 0 && !stand.is_done; ++phase, ++stand.phases) {
-        Told* const told = all_told + phase % PHASES;
-        if (blockIdx.x == 0 && threadIdx.x == 0) all_told[(phase + 1) % PHASES] = {0, 0, 0, ALIVE};
+        Tally* const tally = all_tallies + phase % PHASES;
+        if (blockIdx.x == 0 && threadIdx.x == 0) all_tallies[(phase + 1) % PHASES] = {0, 0, 0, ALIVE};
         if (should_pack(stand, m)) {
             pack_rows(rows, edges, stand.round, lookups.warp_sums);
             if (stand.counted == 0) clear_supports(edges);
             meet_grid(arrivals);
             end_packing(stand);
         } else if (!stand.is_pruned) {
-            prune_edges(rows, edges, stand.bound, told);
+            prune_edges(rows, edges, stand.bound, tally);
             meet_grid(arrivals);
-            end_pruning(stand, told->kept);
+            end_pruning(stand, tally->kept);
         } else if (stand.counted < m) {
             const u32 end = stand.counted + min(room, m - stand.counted);
-            count_triangles(rows, edges, lookups, stand.counted, end, told);
+            count_triangles(rows, edges, lookups, stand.counted, end, tally);
             meet_grid(arrivals);
             room -= end - stand.counted;
             stand.counted = end;
         } else if (stand.head < stand.end) {
             const u32 end = stand.head + min(room, stand.end - stand.head);
-            let_die(rows, edges, stand, end, queue, lookups, waiting, told);
+            let_die(rows, edges, stand, end, queue, lookups, waiting, tally);
             meet_grid(arrivals);
             room -= end - stand.head;
-            end_part_of_round(stand, end, told->pushed, last_bound);
+            end_part_of_round(stand, end, tally->pushed, last_bound);
         } else {
             u32* const next = stand.which == 0 ? lists + m : lists;
-            list_living(edges, stand, queue, stand.which == 1 ? lists + m : lists, next, lookups.warp_sums, told);
+            list_living(edges, stand, queue, stand.which == 1 ? lists + m : lists, next, lookups.warp_sums, tally);
             meet_grid(arrivals);
-            end_listing(stand, *told, last_bound);
+            end_listing(stand, *tally, last_bound);
         }
     }
-    meet_grid(arrivals);  // all have read what was told, and where the peeling stood
-    if (blockIdx.x == 0 && threadIdx.x < PHASES) all_told[threadIdx.x] = {0, 0, 0, ALIVE};
+    meet_grid(arrivals);  // all have read what was tally, and where the peeling stood
+    if (blockIdx.x == 0 && threadIdx.x < PHASES) all_tallies[threadIdx.x] = {0, 0, 0, ALIVE};
     if (blockIdx.x == 0 && threadIdx.x == 0) *reinterpret_cast<Stand*>(stands) = stand;
 }

@@ -123,8 +123,8 @@ class Peeling:
         rows = self.begins, self._stops, self._neighbours, self._edges, np.uint32(graph.n), np.uint32(self._first_long)
         edges = self.tails, graph.out_neighbours, supports, self._when, np.uint32(graph.m)
         limits = np.uint32(last), np.uint32(LAUNCH_PHASES), np.uint32(LAUNCH_EDGES)
-        told, stands = state[: len(CLEARED)], state[len(CLEARED) :]
-        arguments = (*rows, *edges, self._queue, self._lists, *limits, self._arrivals, told, stands)
+        tally, stands = state[: len(CLEARED)], state[len(CLEARED) :]
+        arguments = (*rows, *edges, self._queue, self._lists, *limits, self._arrivals, tally, stands)
         defines = (("BLOCK_THREADS", self._block), ("LEAST_PACKED", LEAST_PACKED), ("MOST_WAITING", MOST_WAITING))
         grid = device.resident_blocks(STEM, "peel", self._block, defines=defines)
         while not stand.is_done:

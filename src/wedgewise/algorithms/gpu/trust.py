@@ -108,8 +108,8 @@ class Layout:
 def table_bytes(knobs: Knobs, longest: int) -> int:
     """What the tables of one block take of global memory at most, for rows of at most so many ids."""
     block = _block(knobs)
-    places = block // WARP * _buckets(knobs) * min(_capacity(knobs), longest)
-    return ID_BYTES * (places + (block * COPIED_PER_THREAD if knobs["combination"] == "physical" else 0))
+    positions = block // WARP * _buckets(knobs) * min(_capacity(knobs), longest)
+    return ID_BYTES * (positions + (block * COPIED_PER_THREAD if knobs["combination"] == "physical" else 0))
 
 
 def chunk_of(knobs: Knobs) -> int:
@@ -234,7 +234,7 @@ def prepare_triple(triple: Triple, knobs: Knobs, share: int, shares: int, device
     layout = Layout.of(knobs, arrays.ij_offsets.dtype.itemsize, min(triple.ik.columns, triple.ik.m), device)
     launches = arrays.launches(shares, LAUNCH_ESTIMATE)
     listed = ListedRows.of(arrays, share, shares, most_of_warp(layout, knobs), launches, device)
-    blocks = min(layout.blocks(device), len(listed.places))
+    blocks = min(layout.blocks(device), len(listed.positions))
     how = (np.uint32(chunk_of(knobs)), np.uint32(knobs["construction"] == "edge"), *layout.take_tables(blocks, device))
     defines = (offset_bits(arrays.ij_offsets), ("COMBINATION", layout.combination))
     launch = partial(device.launch, TRIPLES_STEM, "count_rows", shared_bytes=layout.shared_bytes, defines=defines)

@@ -29,7 +29,7 @@ struct Waiting {
 
 // Calls work(first, count) for shares of [begin, end), with all threads of the block.
 template <class Work>
-__device__ __forceinline__ void for_shares(u32 begin, u32 end, Told* told, Work work) {
+__device__ __forceinline__ void for_shares(u32 begin, u32 end, Tally* tally, Work work) {
     __shared__ u32 next;
     const u32 all = end - begin, per_block = all / gridDim.x + 1;
     const u32 share = min(blockDim.x, max(min(per_block, LEAST_SHARE), per_block / SHARES));
@@ -38,7 +38,7 @@ __device__ __forceinline__ void for_shares(u32 begin, u32 end, Told* told, Work 
         const u32 first = begin + number * share;
         work(first, min(share, end - first));
         if (gridDim.x >= shares) return;
-        if (threadIdx.x == 0) next = gridDim.x + atomicAdd(&told->taken, 1u);
+        if (threadIdx.x == 0) next = gridDim.x + atomicAdd(&tally->taken, 1u);
         __syncthreads();  // the next share is known
         number = next;
         __syncthreads();  // to everyone
@@ -85,9 +85,9 @@ __device__ __forceinline__ u32 look_up(const Rows& rows, const Lookups& lookups,
 
 // Counts the triangles of living edges among [begin, end), each at its edge between the two lowest vertices.
 __device__ __forceinline__ void count_triangles(const Rows& rows, const Edges& edges, Lookups& lookups, u32 begin, u32 end,
-                                                Told* told) {
+                                                Tally* tally) {
     __shared__ u32 hits[BLOCK_THREADS];
-    for_shares(begin, end, told, [&](u32 first, u32 count) {
+    for_shares(begin, end, tally, [&](u32 first, u32 count) {
         u32 keys = 0;
         hits[threadIdx.x] = 0;
         if (threadIdx.x < count && edges.when[first + threadIdx.x] == ALIVE) {
@@ -108,11 +108,11 @@ __device__ __forceinline__ void count_triangles(const Rows& rows, const Edges& e
 }
 
 // Queues what the block's threads have put aside; all of them come here.
-__device__ __forceinline__ void queue_waiting(Waiting& waiting, u32* tail, Told* told) {
+__device__ __forceinline__ void queue_waiting(Waiting& waiting, u32* tail, Tally* tally) {
     __shared__ u32 first;
     __syncthreads();  // nobody puts anything aside any more
     const u32 count = min(waiting.count, u32(MOST_WAITING));
-    if (threadIdx.x == 0 && count > 0) first = atomicAdd(&told->pushed, count);
+    if (threadIdx.x == 0 && count > 0) first = atomicAdd(&tally->pushed, count);
     __syncthreads();  // the places are taken
     for (u32 at = threadIdx.x; at < count; at += blockDim.x) tail[first + at] = waiting.edges[at];
     if (threadIdx.x == 0) waiting.count = 0;
@@ -121,7 +121,7 @@ __device__ __forceinline__ void queue_waiting(Waiting& waiting, u32* tail, Told*
 
 // Takes a triangle from an edge; if that leaves it with no more than bound, it dies in the next round.
 __device__ __forceinline__ void take_triangle(const Edges& edges, u32 edge, const Stand& stand, Waiting& waiting, u32* tail,
-                                              Told* told) {
+                                              Tally* tally) {
     u32* support = edges.supports + edge;
     if (int(load_racing(support)) <= int(stand.bound)) return;
     const int above = int(atomicSub(support, 1u)) - int(stand.bound);  // what others took at once may be below zero
@@ -130,15 +130,15 @@ __device__ __forceinline__ void take_triangle(const Edges& edges, u32 edge, cons
     store_racing(edges.when + edge, stand.round + 1);
     const u32 at = atomicAdd(&waiting.count, 1u);
     if (at < MOST_WAITING) waiting.edges[at] = edge;
-    else tail[atomicAdd(&told->pushed, 1u)] = edge;
+    else tail[atomicAdd(&tally->pushed, 1u)] = edge;
 }
 
 // Lets the edges queue[head, end) die. Of a triangle with two dying edges, the one with the lower number takes it from
 // the third.
 __device__ __forceinline__ void let_die(const Rows& rows, const Edges& edges, const Stand& stand, u32 end, u32* queue,
-                                        Lookups& lookups, Waiting& waiting, Told* told) {
+                                        Lookups& lookups, Waiting& waiting, Tally* tally) {
     u32* const tail = queue + stand.tail;
-    for_shares(stand.head, end, told, [&](u32 first, u32 count) {
+    for_shares(stand.head, end, tally, [&](u32 first, u32 count) {
         u32 keys = 0;
         if (threadIdx.x < count) {
             const u32 edge = queue[first + threadIdx.x], u = edges.tails[edge], v = edges.heads[edge];
@@ -153,18 +153,18 @@ __device__ __forceinline__ void let_die(const Rows& rows, const Edges& edges, co
             const u32 other = rows.edges[found], other_when = load_racing(edges.when + other);
             if (other_when < stand.round) return;
             if (one_when > stand.round && (other_when > stand.round || edge < other))
-                take_triangle(edges, one, stand, waiting, tail, told);
-            if (other_when > stand.round) take_triangle(edges, other, stand, waiting, tail, told);
+                take_triangle(edges, one, stand, waiting, tail, tally);
+            if (other_when > stand.round) take_triangle(edges, other, stand, waiting, tail, tally);
         });
-        if (waiting.count > MOST_WAITING / 2) queue_waiting(waiting, tail, told);
+        if (waiting.count > MOST_WAITING / 2) queue_waiting(waiting, tail, tally);
     });
-    queue_waiting(waiting, tail, told);
+    queue_waiting(waiting, tail, tally);
 }
 
 // Lists the living edges anew, but for those with at most bound triangles, which are queued; those without any take
 // nothing from others and are dead at once.
 __device__ __forceinline__ void list_living(const Edges& edges, const Stand& stand, u32* queue, const u32* list, u32* next,
-                                            u64* warp_sums, Told* told) {
+                                            u64* warp_sums, Tally* tally) {
     __shared__ u32 first_pushed;
     __shared__ u32 first_kept;
     const u32 count = stand.which == NO_LIST ? edges.m : stand.listed, tile = EDGES_PER_THREAD * blockDim.x;
@@ -190,8 +190,8 @@ __device__ __forceinline__ void list_living(const Edges& edges, const Stand& sta
         const u32 both = u32(__popc(pushed)) << 16 | u32(__popc(kept));  // a tile has fewer than 2^16 edges
         const u32 before = BlockTeam::sum_before(both, warp_sums, &total);
         if (threadIdx.x == 0) {
-            first_pushed = total >> 16 ? atomicAdd(&told->pushed, total >> 16) : 0;
-            first_kept = total & 0xFFFF ? atomicAdd(&told->kept, total & 0xFFFF) : 0;
+            first_pushed = total >> 16 ? atomicAdd(&tally->pushed, total >> 16) : 0;
+            first_kept = total & 0xFFFF ? atomicAdd(&tally->kept, total & 0xFFFF) : 0;
         }
         __syncthreads();  // the places are taken
         u32* to_queue = queue + stand.tail + first_pushed + (before >> 16);
@@ -204,5 +204,5 @@ __device__ __forceinline__ void list_living(const Edges& edges, const Stand& sta
     }
     for (u32 distance = WARP / 2; distance > 0; distance /= 2)
         least = min(least, __shfl_xor_sync(ALL_LANES, least, distance));
-    if (threadIdx.x % WARP == 0 && least != ALIVE) atomicMin(&told->least, least);
+    if (threadIdx.x % WARP == 0 && least != ALIVE) atomicMin(&tally->least, least);
 }

@@ -58,7 +58,7 @@ __device__ __forceinline__ void pack_rows(const Rows& rows, const Edges& edges, 
 }
 
 // Lets those edges die one of whose ends has too few edges for more than bound triangles at each.
-__device__ __forceinline__ void prune_edges(const Rows& rows, const Edges& edges, u32 bound, Told* told) {
+__device__ __forceinline__ void prune_edges(const Rows& rows, const Edges& edges, u32 bound, Tally* tally) {
     u32 pruned = 0;
     for (u64 edge = u64(blockIdx.x) * blockDim.x + threadIdx.x; edge < edges.m; edge += u64(gridDim.x) * blockDim.x) {
         const u32 u = edges.tails[edge], v = edges.heads[edge];
@@ -68,7 +68,7 @@ __device__ __forceinline__ void prune_edges(const Rows& rows, const Edges& edges
         edges.when[edge] = DEAD_AT_FIRST;
     }
     for (u32 distance = WARP / 2; distance > 0; distance /= 2) pruned += __shfl_xor_sync(ALL_LANES, pruned, distance);
-    if (threadIdx.x % WARP == 0 && pruned > 0) atomicAdd(&told->kept, pruned);
+    if (threadIdx.x % WARP == 0 && pruned > 0) atomicAdd(&tally->kept, pruned);
 }
 
 // Before the triangles of all living edges are counted.

@@ -26,7 +26,7 @@ struct Edges {
 };
 
 // What the blocks tell each other in a phase. There are three, in turn: one is written, one was read, one is cleared.
-struct Told {
+struct Tally {
     u32 pushed;  // edges behind the tail of the queue
     u32 taken;   // shares of the work, beyond one for each block
     u32 kept;    // living edges in the next list; edges that are pruned
