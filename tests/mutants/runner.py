@@ -29,7 +29,7 @@ CAUGHT, SURVIVED, BROKEN = "caught", "survived", "broken"
 COPIED = ("src", "tests", "pyproject.toml")
 WASTE = shutil.ignore_patterns("__pycache__", "*.pyc", ".pytest_cache")
 PROCESSES = 2
-PATIENCE_SECONDS = 400
+PATIENCE_SECONDS, CHECK_SECONDS = 400, 1200
 LONGEST_NAME = 120
 NO_PROOF = re.compile(
     r"^(?:[\w.]+\.)?(?:ImportError|ModuleNotFoundError|SyntaxError|IndentationError|NameError|UnboundLocalError"
@@ -88,6 +88,7 @@ class Tree:
             report = Path(folder) / "report.xml"
             options = ("-x", "-q", "-p", "no:cacheprovider", f"--junitxml={report}")
             command = (sys.executable, "-m", "pytest", *options, *selection.arguments)
+            patience = PATIENCE_SECONDS if edits else CHECK_SECONDS
             begin = time.perf_counter()
             try:
                 finished = subprocess.run(
@@ -98,11 +99,11 @@ class Tree:
                     stdout=subprocess.PIPE,
                     stderr=subprocess.STDOUT,
                     text=True,
-                    timeout=PATIENCE_SECONDS,
+                    timeout=patience,
                     check=False,
                 )
             except subprocess.TimeoutExpired:
-                return Verdict(name, BROKEN, f"no end within {PATIENCE_SECONDS} s", PATIENCE_SECONDS)
+                return Verdict(name, BROKEN, f"no end within {patience} s", patience)
             kind, by = judge(finished.returncode, report, finished.stdout)
             return Verdict(name, kind, by, time.perf_counter() - begin)
 
