@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from wedgewise.algorithms._contract import DeviceWork, Knobs, Launch, TripleShape
+from wedgewise.algorithms.cpu._triples import has_none
 from wedgewise.algorithms.gpu._launches import MOST_THREADS, THREADS_PER_SM, WARP, blocks_at_once, offset_bits
 from wedgewise.algorithms.gpu._triples import (
     ListedRows,
@@ -101,7 +102,7 @@ def prepare(triple: Triple, knobs: Knobs, share: int, shares: int, device: Devic
     if (most := max(block.m for block in blocks)) >= MOST_ARCS:
         raise PreconditionError(f"keystone on cuda takes blocks of fewer than 2^32 arcs, not {most:,}; use more parts")
     found = device.xp.zeros(2, device.xp.uint64)
-    if 0 in (block.m for block in blocks) or rows_in_share(triple.ij.rows, share, shares) == 0:
+    if has_none(triple) or rows_in_share(triple.ij.rows, share, shares) == 0:
         return DeviceWork.at_once((), found)
     arrays, near = TripleArrays.of(triple), Near.choose(triple, knobs, shares, device)
     cut_into = arrays.launches(shares, LAUNCH_LOOKUPS)

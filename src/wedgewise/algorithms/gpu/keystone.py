@@ -32,7 +32,7 @@ from wedgewise.algorithms.gpu import _keystone_answers as answers
 from wedgewise.algorithms.gpu import _keystone_triples as triples
 from wedgewise.algorithms.gpu._arcs import tails_of
 from wedgewise.algorithms.gpu._launches import (
-    THREADS_PER_SM,
+    blocks_at_once,
     grid_for,
     offset_bits,
     rounded_up_to_warps,
@@ -210,10 +210,11 @@ class Pivoting:
         if len(items) == len(searches) == 0:
             return
         shared_bytes = 4 * (self.hubs.near + 1)
-        grid = self.device.sms * max(1, min(self.device.shared_bytes // shared_bytes, THREADS_PER_SM // block))
-        cost_before = _cost_before(self.device.xp, items)
+        xp, grid = self.device.xp, blocks_at_once(block, shared_bytes, self.device)
+        cost_before = _cost_before(xp, items)
         launches = max(-(-int(cost_before[-1]) // LAUNCH_COST), -(-len(searches) // LAUNCH_SEARCHES))
-        cuts = _equal_shares(self.device.xp, cost_before, launches * grid) + self.device.xp.uint32(first_item)
+        ends = xp.arange(launches * grid + 1) * int(cost_before[-1]) // (launches * grid)  # of equal shares
+        cuts = xp.searchsorted(cost_before, ends).astype(xp.uint32) + xp.uint32(first_item)
         tables = (
             self.graph.out_neighbours,
             np.uint32(self.hubs.n),
@@ -296,12 +297,6 @@ def _cost_before(xp: Any, items: Array) -> Array:
     cost[1:] += 2
     cost[2:] += GROUP_COST * (items[1:, 3] != items[:-1, 3])
     return xp.cumsum(cost)
-
-
-def _equal_shares(xp: Any, cost_before: Array, shares: int) -> Array:
-    """Cuts between ranges of about equal cost."""
-    cuts = xp.searchsorted(cost_before, xp.arange(shares + 1) * int(cost_before[-1]) // shares)
-    return cuts.astype(xp.uint32)
 
 
 def bytes_needed(shape: Shape, knobs: Knobs) -> int:
