@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from wedgewise.errors import InputError
 from wedgewise.machine.out_of_memory import memory_for
 from wedgewise.read.columns import ANY_COLUMNS, ColumnChoice
 from wedgewise.read.objects.arrays import edges_from_array, edges_from_device, edges_from_pairs, lies_on_cuda
-from wedgewise.read.objects.foreign import array_from_dlpack, foreign, viewed
+from wedgewise.read.objects.foreign import array_from_dlpack, foreign, viewed, weights_of_pairs
 from wedgewise.read.objects.graphs import edges_from_igraph, edges_from_networkit, edges_from_networkx
 from wedgewise.read.objects.sparse_matrices import edges_from_graphblas, edges_from_sparse
 from wedgewise.read.objects.tables import edges_from_arrow, edges_from_pandas
@@ -71,7 +72,11 @@ def edges_from(source: Any, weights: Any = None, columns: ColumnChoice = ANY_COL
     if read_table is not None:
         columns.check_header_unused("<table>")
         with foreign("<table>", "pass a table with a column of sources and one of targets"):
-            return read_table(source, weights, columns, labels)
+            names_column = isinstance(weights, str)
+            edges = read_table(source, replace(columns, weight=weights) if names_column else columns, labels)
+            if weights is not None and not names_column:
+                edges = replace(edges, weights=weights_of_pairs(weights, len(edges.pairs), "<table>"))
+            return edges
     columns.check_unused(name, "it is no table")
     edges = _edges_of_others(source, weights)
     found = "text" if isinstance(edges.names, TextLabels) else "other" if isinstance(edges.names, list) else "int"
@@ -124,7 +129,7 @@ def is_table(source: Any) -> bool:
     return _reader_of_tables(source) is not None
 
 
-def _reader_of_tables(source: Any) -> Callable[[Any, Any, ColumnChoice, str], EdgeList] | None:
+def _reader_of_tables(source: Any) -> Callable[[Any, ColumnChoice, str], EdgeList] | None:
     """What reads a table; None for what is none."""
     if _is_of(source, "pandas", ("DataFrame",)):
         return edges_from_pandas

@@ -16,7 +16,6 @@ from wedgewise.errors import InputError
 from wedgewise.machine.libraries import library
 from wedgewise.read.arrow import check_labels, choose_arrow_columns, choose_named_columns, label_kind, pieces_of_batches
 from wedgewise.read.columns import ColumnChoice
-from wedgewise.read.objects.foreign import weights_of_pairs
 from wedgewise.read.pieces import edges_of_pieces, finite_weights, interleave, kept_type
 from wedgewise.stages import EdgeList, Origin
 from wedgewise.stages.labels import TextLabels
@@ -27,9 +26,9 @@ PANDAS = Origin(NAME, "pandas")
 IN_MEMORY_ALREADY = Limits(decompressed_bytes=MAX_LABEL)
 
 
-def edges_from_arrow(table: Any, weights: Any, choice: ColumnChoice, labels: str) -> EdgeList:
-    """Read anything that exports Arrow's PyCapsules; `weights` names a column, or is one number per row."""
-    choice, pyarrow = _with_weight(choice, weights), library("pyarrow")
+def edges_from_arrow(table: Any, choice: ColumnChoice, labels: str) -> EdgeList:
+    """Read anything that exports Arrow's PyCapsules."""
+    pyarrow = library("pyarrow")
     try:
         if hasattr(table, "__arrow_c_stream__"):
             batches = pyarrow.RecordBatchReader.from_stream(table)
@@ -39,19 +38,17 @@ def edges_from_arrow(table: Any, weights: Any, choice: ColumnChoice, labels: str
             schema = batches[0].schema
         chosen = choose_arrow_columns(schema, labels, choice, NAME)
         pieces = pieces_of_batches(batches, chosen, Origin(NAME, "Arrow"), IN_MEMORY_ALREADY)
-        edges = edges_of_pieces(pieces, IN_MEMORY_ALREADY)
+        return edges_of_pieces(pieces, IN_MEMORY_ALREADY)
     except pyarrow.ArrowException as error:
         reason = str(error).split("\n")[0] or type(error).__name__
         raise InputError(f"{NAME}: {reason}; pass a table with a column of sources and one of targets") from error
-    return _with_weights(edges, weights)
 
 
-def edges_from_pandas(frame: Any, weights: Any, choice: ColumnChoice, labels: str) -> EdgeList:
-    """Read a ``pandas.DataFrame`` without Arrow; `weights` names a column, or is one number per row.
+def edges_from_pandas(frame: Any, choice: ColumnChoice, labels: str) -> EdgeList:
+    """Read a ``pandas.DataFrame`` without Arrow.
 
     Levels of the index that have a name are columns behind the others, as they are where pandas writes a file.
     """
-    choice = _with_weight(choice, weights)
     numbers = {name: position for position, name in enumerate(frame.columns) if type(name) is int}
     for role, column in choice.given.items():  # names of a frame may be integers
         if isinstance(column, int) and numbers.get(column, column) != column:
@@ -81,23 +78,9 @@ def edges_from_pandas(frame: Any, weights: Any, choice: ColumnChoice, labels: st
         pairs = kept_type(interleave(*columns))
         check_labels(pairs, NAME)
         edges = EdgeList(pairs, PANDAS)
+    kept = None if ends.weight is None else finite_weights(_pandas_weights(column_at(ends.weight)), NAME)
     used, ignored = ends.among(names, len(given))
-    edges = replace(edges, columns=used, ignored_columns=ignored)
-    if ends.weight is not None:
-        return replace(edges, weights=finite_weights(_pandas_weights(column_at(ends.weight)), NAME))
-    return _with_weights(edges, weights)
-
-
-def _with_weight(choice: ColumnChoice, weights: Any) -> ColumnChoice:
-    """The choice, with the column that `weights` names."""
-    return replace(choice, weight=weights) if isinstance(weights, str) else choice
-
-
-def _with_weights(edges: EdgeList, weights: Any) -> EdgeList:
-    """Add weights that are no column of the table."""
-    if weights is None or isinstance(weights, str):
-        return edges
-    return replace(edges, weights=weights_of_pairs(weights, len(edges.pairs), NAME))
+    return replace(edges, columns=used, ignored_columns=ignored, weights=kept)
 
 
 def _pandas_kind(dtype: Any) -> str:
