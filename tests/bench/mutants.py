@@ -205,7 +205,7 @@ MUTANTS = (
             Edit(CLOSE, "FOUND = 1024 ", "FOUND = 4 "),
             Edit(
                 CLOSE,
-                "queue, stop)\n            place = piece\n",
+                "queue, stop)\n            position = piece\n",
                 "queue, stop)\n            place = stops[other]\n",
             ),
         ),
