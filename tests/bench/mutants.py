@@ -206,7 +206,7 @@ MUTANTS = (
             Edit(
                 CLOSE,
                 "queue, stop)\n            position = piece\n",
-                "queue, stop)\n            place = stops[other]\n",
+                "queue, stop)\n            position = stops[other]\n",
             ),
         ),
         crashed=(cell("peel", "trussness"),),

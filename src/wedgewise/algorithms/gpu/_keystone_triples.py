@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from wedgewise.algorithms._contract import DeviceWork, Knobs, Launch, TripleShape
-from wedgewise.algorithms.cpu._triples import has_none
+from wedgewise.algorithms.cpu._records import has_none
 from wedgewise.algorithms.gpu._launches import MOST_THREADS, THREADS_PER_SM, WARP, blocks_at_once, offset_bits
 from wedgewise.algorithms.gpu._triples import (
     ListedRows,
