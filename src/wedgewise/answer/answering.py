@@ -1,7 +1,7 @@
 """One way from a request to its `Result`: open the source, walk the ladder of homes, finish, verify.
 
-    store ──────────────────────→ Disk, HybridStore or Cluster
-    graph, file → Device → Memory ──no room→ cut → Disk, or HybridStore
+    store ──────────────────────→ disk, hybrid or cluster
+    graph, file → Device → Memory ──no room→ cut → disk, or hybrid
                 → Hybrid ──────────no room→
 
 Where the GPU has no room, work goes on with smaller batches, then on the host; where that has none, from disk, for the
