@@ -1,7 +1,7 @@
 """One way from a request to its `Result`: open the source, walk the ladder of homes, finish, verify.
 
-    store ──────────────────────→ Disk, HybridStore or Cluster
-    graph, file → Device → Memory ──too little memory→ cut → Disk, or HybridStore
+    store ──────────────────────→ disk, hybrid or cluster
+    graph, file → Device → Memory ──too little memory→ cut → disk, or hybrid
                 → Hybrid ──────────too little memory→
 
 If the GPU runs out of memory, the work goes on in smaller batches; then the CPU takes over; then, for the questions
