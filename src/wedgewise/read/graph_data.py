@@ -11,6 +11,7 @@ from wedgewise.machine import gpu
 from wedgewise.prepare.clean import clean_bytes
 from wedgewise.read import ReadOptions, check_names, edges_of_file
 from wedgewise.stages import EdgeList
+from wedgewise.stages.limits import available_bytes_for
 
 if TYPE_CHECKING:
     from wedgewise.machine.ring import Arriving
@@ -98,7 +99,7 @@ class GraphData:
             edge_list = replace(edge_list, pairs=gpu.find_device().download(edge_list.pairs))
         pairs, vertices, limits = len(edge_list.pairs), edge_list.vertices, self.options.limits
         need = clean_bytes(pairs, pairs if vertices is None else vertices, self.options.threads)
-        if need > (left := limits.memory_left(need)):
+        if need > (left := available_bytes_for(need, limits)):
             declared = "" if vertices is None else f" among {vertices:,} vertices"
             allowed = "available" if limits.memory_bytes is None else "left of the limit"
             raise MemoryLimitError(

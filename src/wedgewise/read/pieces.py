@@ -20,7 +20,7 @@ from wedgewise.machine.hardware import usable_threads
 from wedgewise.machine.threads import run_tasks
 from wedgewise.stages import Column, EdgeList, Origin
 from wedgewise.stages.labels import TextLabels
-from wedgewise.stages.limits import MAX_LABEL, Limits
+from wedgewise.stages.limits import MAX_LABEL, Limits, available_bytes_for
 
 Piece = NDArray[Any]
 
@@ -114,7 +114,7 @@ class GrowingPairs:
             self._granted += more
         if self._memory is None:
             set_aside = self._expected * row_bytes
-            self._memory = _pages(max(end, min(set_aside, self._limits.memory_left(set_aside) // 2)))
+            self._memory = _pages(max(end, min(set_aside, available_bytes_for(set_aside, self._limits) // 2)))
         elif end > len(self._memory):
             self._grow(self._memory, max(end, len(self._memory) * 5 // 4))
         return np.frombuffer(self._memory, self._dtype, 2 * rows, begin).reshape(-1, 2)

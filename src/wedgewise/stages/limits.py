@@ -77,13 +77,8 @@ class Limits:
                 "memory, or set a limit (--memory, memory_limit=) so that work goes on from disk"
             )
 
-    def memory_left(self, wanted: int = UNCOUNTED_BYTES) -> int:
-        """Bytes that this process may take more, by the limit and by what the machine has left.
-
-        Where no limit is set, nobody looks for less than a mebibyte: then as much is left as one likes.
-        """
-        if self.memory_bytes is None and wanted < UNCOUNTED_BYTES:
-            return MAX_LABEL
+    def memory_left(self) -> int:
+        """Bytes that this process may take more, by the limit and by what the machine has left."""
         left = hardware.available_memory()
         if self.memory_bytes is not None:
             release_memory()
@@ -101,6 +96,12 @@ class Limits:
 
 DEFAULT_LIMITS = Limits()
 MAX_LABEL = 2**63 - 1
+
+
+def available_bytes_for(wanted: int, limits: Limits) -> int:
+    """Bytes that this process may take more; where no limit is set, nobody looks for less than a mebibyte."""
+    is_looked_for = limits.memory_bytes is not None or wanted >= UNCOUNTED_BYTES
+    return limits.memory_left() if is_looked_for else MAX_LABEL
 
 
 def checked_limits(limits: Limits | None) -> Limits:
