@@ -11,7 +11,7 @@ import codecs
 import os
 import re
 import sys
-from io import TextIOWrapper
+from io import BufferedReader, BufferedWriter, FileIO, TextIOWrapper
 
 STEERS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 ESCAPED = "wedgewise.escaped"
@@ -25,8 +25,9 @@ def prepare_streams() -> None:
             if nothing != number:
                 os.dup2(nothing, number)
                 os.close(nothing)
-            opened = open(number, "w" if number else "r", encoding="utf-8", closefd=False)  # noqa: SIM115
-            setattr(sys, name, opened)
+            raw = FileIO(number, "w" if number else "r", closefd=False)
+            buffered = BufferedWriter(raw) if number else BufferedReader(raw)
+            setattr(sys, name, TextIOWrapper(buffered, encoding="utf-8"))
     codecs.register_error(ESCAPED, _spelled)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):  # whoever replaces a stream takes every text
