@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from emulate.emulator import EmulatedDevice, EmulationError, PoisonedNumpy
 from wedgewise.errors import DeviceMemoryError
-from wedgewise.interop import edge_index
+from wedgewise.interop import matrices
 from wedgewise.machine import gpu
 from wedgewise.machine.ring import Arriving, Ring
 from wedgewise.prepare import device_forms
@@ -165,7 +165,7 @@ def install(device: EmulatedGpu, monkeypatch: pytest.MonkeyPatch) -> None:
     def find_device() -> EmulatedGpu:
         return device
 
-    for module in (gpu, arrays, edge_index):
+    for module in (gpu, arrays, matrices):
         monkeypatch.setattr(module, "find_device", find_device)
     monkeypatch.setattr(device_forms, "lies_on_device", lambda labels: isinstance(labels, DeviceArray))
     monkeypatch.setattr(EdgeList, "lies_on_device", property(lambda edges: isinstance(edges.pairs, DeviceArray)))

@@ -21,13 +21,8 @@ def prepare_streams() -> None:
     """Have every standard stream there, and able to say every text."""
     for number, name, mode in ((0, "stdin", os.O_WRONLY), (1, "stdout", os.O_RDONLY), (2, "stderr", os.O_WRONLY)):
         if getattr(sys, name) is None:  # the mode lets nobody read from what was closed, nor write to it
-            nothing = os.open(os.devnull, mode)
-            if nothing != number:
-                os.dup2(nothing, number)
-                os.close(nothing)
-            raw = FileIO(number, "w" if number else "r", closefd=False)
-            buffered = BufferedWriter(raw) if number else BufferedReader(raw)
-            setattr(sys, name, TextIOWrapper(buffered, encoding="utf-8"))
+            _lead_nowhere(number, mode)
+            setattr(sys, name, TextIOWrapper(_binary(number), encoding="utf-8"))
     codecs.register_error(ESCAPED, _spelled)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):  # whoever replaces a stream takes every text
@@ -37,6 +32,19 @@ def prepare_streams() -> None:
 def escaped(text: str) -> str:
     """A text as a terminal may get it: what would move its cursor, colour it or turn its letters around is escaped."""
     return STEERS.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+
+
+def _binary(number: int) -> BufferedReader | BufferedWriter:
+    if number == 0:
+        return BufferedReader(FileIO(number, "r", closefd=False))
+    return BufferedWriter(FileIO(number, "w", closefd=False))
+
+
+def _lead_nowhere(number: int, mode: int) -> None:
+    nothing = os.open(os.devnull, mode)
+    if nothing != number:
+        os.dup2(nothing, number)
+        os.close(nothing)
 
 
 def _spelled(error: UnicodeError) -> tuple[str, int]:
