@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from wedgewise import graph as user_graph
 from wedgewise import interop
 from wedgewise.errors import DeviceError, InputError, MissingDependencyError
-from wedgewise.interop import edge_index
+from wedgewise.interop import matrices
 from wedgewise.machine import gpu
 from wedgewise.prepare import device_forms
 from wedgewise.read.objects import arrays
