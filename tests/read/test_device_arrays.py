@@ -53,7 +53,7 @@ def fake() -> FakeCupy:
 @pytest.fixture
 def device(fake: FakeCupy, monkeypatch: pytest.MonkeyPatch) -> gpu.Cuda:
     found = gpu.Cuda(fake)
-    for module in (arrays, edge_index):
+    for module in (arrays, matrices):
         monkeypatch.setattr(module, "find_device", lambda: found)
     return found
 
