@@ -182,7 +182,7 @@ def test_every_answer_from_disk(
     graph.release()
     request.getfixturevalue("short")
     result = asked(question, graph if held else graph_file(tmp_path, spelling), memory_limit=1 << 34)
-    assert result.plan.reasons[0].startswith("from disk, since memory has no room: ")
+    assert result.plan.reasons[0].startswith("from disk, because memory is too small: ")
     assert os.listdir(tmp_path / "passing") == []
     check_tables(result, graph, answer)
     if held:

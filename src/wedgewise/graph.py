@@ -446,4 +446,4 @@ def refuse_reading(keywords: Iterable[str]) -> None:
     """Refuse a question that is told how to read its graph."""
     said = ", ".join(f"{name}=…" for name in keywords if name in READING)
     if said:
-        raise InputError(f"{said}: how a graph is read is said to Graph; pass wedgewise.Graph(data, {said})")
+        raise InputError(f"{said}: these are options of Graph; pass wedgewise.Graph(data, {said})")

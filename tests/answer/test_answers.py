@@ -542,7 +542,7 @@ def test_questions_say_where_columns_are_named(question: str) -> None:
 
 @pytest.mark.parametrize("ask", [ww.run, ww.explain])
 def test_run_and_explain_say_where_labels_are_named(ask: Callable[..., Any]) -> None:
-    with pytest.raises(InputError, match="labels=…: how a graph is read is said to Graph"):
+    with pytest.raises(InputError, match="labels=…: these are options of Graph"):
         ask("count", "nowhere.csv", labels="text")
 
 

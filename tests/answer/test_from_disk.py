@@ -41,7 +41,7 @@ KARATE = TRUTHS["karate"]["triangles"]
 QUESTIONS: dict[str, dict[str, Any]] = {"count": {}, "triangles": {}, "edge_support": {}, "k_truss": {"k": 4}}
 ASK = Request()
 LITTLE = 1000
-FROM_DISK = "from disk, since memory has no room: "
+FROM_DISK = "from disk, because memory is too small: "
 
 
 @pytest.fixture(autouse=True)
@@ -197,7 +197,7 @@ def test_the_way_down_is_told() -> None:
     found = fit.try_in_memory(ASK, ww.Graph(PAIRS), work)
     assert isinstance(found, fit.OutOfMemory)
     assert found.reasons == (
-        "not on the GPU, which has no room: 70 bytes were asked for and 7 are free",
+        "not on the GPU, which has too little memory: 70 bytes were asked for and 7 are free",
         "orienting takes 9 bytes and 8 are allowed",
     )
 
@@ -249,7 +249,8 @@ def test_refusals(file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
             ww.run(question, file)
     monkeypatch.setattr("wedgewise.store.build.SLOT_BYTES", 10**15)
     with pytest.raises(
-        MemoryLimitError, match=rf"{refused}{more}; nor is there room to go on from disk: [\d,]+ vertices take "
+        MemoryLimitError,
+        match=rf"{refused}{more}; and it does not fit on the way over disk either: [\d,]+ vertices take ",
     ):
         ww.count(file, memory_limit=LEAST_LIMIT)
 

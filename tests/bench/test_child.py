@@ -255,7 +255,10 @@ def test_what_hybrid_runs_copy_is_told() -> None:
 
 @pytest.mark.parametrize(
     ("asked", "answered", "seconds", "reason"),
-    [("cuda", "cpu", {}, "the GPU has no room"), ("cpu", "cpu", {"cut": 1.0}, "from disk, since memory has no room")],
+    [
+        ("cuda", "cpu", {}, "the GPU has too little memory"),
+        ("cpu", "cpu", {"cut": 1.0}, "from disk, because memory is too small"),
+    ],
 )
 def test_an_answer_from_elsewhere_is_none(asked: str, answered: str, seconds: dict[str, float], reason: str) -> None:
     system = ours.Wedgewise("auto", 1, {}, device=asked)

@@ -63,7 +63,7 @@ def test_less_memory_leaves_it_to_the_host(question: str, graph: ww.Graph) -> No
     with left(24 << 20):
         result = ww.run(question, graph, **KEYSTONE)
     assert result.device == "cpu"
-    assert any(reason.startswith("on the host, since the GPU has no room") for reason in result.plan.reasons)
+    assert any(reason.startswith("on the CPU, because the GPU has too little memory") for reason in result.plan.reasons)
     assert_same(result.answer, expected)
     again = ww.run(question, graph, **KEYSTONE)
     assert again.device == "cuda"
@@ -87,7 +87,7 @@ def test_memory_that_is_not_there_after_all(graph: ww.Graph, triangles: int, mon
     with left(24 << 20):
         result = ww.run("count", graph, **KEYSTONE)
     assert (result.answer, result.device) == (triangles, "cpu")
-    assert any(reason.startswith("on the host, since the GPU has no room") for reason in result.plan.reasons)
+    assert any(reason.startswith("on the CPU, because the GPU has too little memory") for reason in result.plan.reasons)
 
 
 LOSE_THE_DEVICE = """

@@ -196,7 +196,7 @@ def test_memory_that_is_not_there_after_all(computes: str) -> None:
     finally:
         pool.set_limit(size=0)  # none
     assert result.device == "cpu"
-    assert any(reason.startswith("on the host, since the GPU has no room") for reason in result.plan.reasons)
+    assert any(reason.startswith("on the CPU, because the GPU has too little memory") for reason in result.plan.reasons)
     assert_same(result.answer, expected)
     again = ww.run(computes, graph, **CUDA, **details)
     assert again.device == "cuda"

@@ -137,7 +137,7 @@ def test_without_room_the_host_answers(emulated: EmulatedGpu, algorithm: str, co
     emulated.free = LITTLE
     result = ww.run(computes, graph, device="cuda", algorithm=algorithm, **details)
     assert result.device == "cpu"
-    assert any(reason.startswith("on the host, since the GPU has no room") for reason in result.plan.reasons)
+    assert any(reason.startswith("on the CPU, because the GPU has too little memory") for reason in result.plan.reasons)
     assert result.to_dict()["answer"] == ww.run(computes, graph, device="cpu", **details).to_dict()["answer"]
 
 

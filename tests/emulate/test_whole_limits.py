@@ -32,7 +32,7 @@ TRIANGLES = ww.count(PAIRS, device="cpu")
 LITTLE = 100  # bytes
 KEYSTONE: dict[str, Any] = {"device": "cuda", "algorithm": "keystone"}
 MANY_UNITS = {"near_hubs": 1}  # so that there are as many batches as are asked for
-ON_THE_HOST = "on the host, since the GPU has no room: "
+ON_THE_HOST = "on the CPU, because the GPU has too little memory: "
 CLEANED_ON_THE_HOST = "cleaned " + ON_THE_HOST
 
 

@@ -440,7 +440,7 @@ def test_threads_and_memory_are_divided(jazz: Store, monkeypatch: pytest.MonkeyP
 
 
 def test_what_cannot_be_asked_for(jazz: Store) -> None:
-    with pytest.raises(InputError, match="at least one worker, not 0"):
+    with pytest.raises(InputError, match="workers is at least 1, not 0"):
         assigned(jazz, workers=0)
     with pytest.raises(InputError, match="too few for 4 workers"):
         assigned(jazz, workers=4, memory_limit=4 * LEAST_LIMIT - 1)

@@ -489,7 +489,7 @@ def test_a_store_is_a_source_of_count(store: Store) -> None:
     assert result.m == store.manifest.m
     with pytest.raises(PreconditionError, match="a store answers count, triangles, edge_support, k_truss, not clust"):
         ww.clustering(store.folder)
-    with pytest.raises(PreconditionError, match="counted on the host"):
+    with pytest.raises(PreconditionError, match="counted on the CPU"):
         ww.count(store.folder, device="cuda")
     with pytest.raises(PreconditionError, match="leave order and relabel out"):
         ww.run("count", store.folder, order="core")

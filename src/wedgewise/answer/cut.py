@@ -1,4 +1,4 @@
-"""Where memory has no room for a question that stores answer: the graph is cut into blocks on disk, and asked there.
+"""Where memory is too small for a question that stores answer: the graph is cut into blocks on disk, and asked there.
 
     Source ─in memory→ answer
        └───no room───→ OutOfMemory ─cut→ Cut, a store that lasts as long as the question ─disk→ answer
@@ -151,7 +151,7 @@ def cut(too_large: OutOfMemory, progress: Progress | None) -> Iterator[Cut]:
     Raises
     ------
     MemoryLimitError
-        When there is no room for that either.
+        When that does not fit either.
     """
     request, begin, source = _request_of_store(too_large), time.perf_counter(), too_large.source
     graph = source if isinstance(source, Graph) else FileGraph(source, request)
@@ -198,11 +198,13 @@ def plan_from_disk(too_large: OutOfMemory) -> Plan:
 
 @contextmanager
 def _refusing(too_large: OutOfMemory) -> Iterator[None]:
-    """Say of what has no room on disk either what was refused before."""
+    """Say of what does not fit on disk either what was refused before."""
     try:
         yield
     except MemoryLimitError as error:
-        raise MemoryLimitError(f"{too_large.refusal}; nor is there room to go on from disk: {error}") from error
+        raise MemoryLimitError(
+            f"{too_large.refusal}; and it does not fit on the way over disk either: {error}"
+        ) from error
 
 
 def _request_of_store(too_large: OutOfMemory) -> Request:
@@ -273,7 +275,7 @@ def _known(source: GraphFile, threads: int) -> tuple[str, int | None]:
 
 def _reasons(too_large: OutOfMemory) -> tuple[str, ...]:
     *before, last = too_large.reasons
-    return *before, f"from disk, since memory has no room: {last}"
+    return *before, f"from disk, because memory is too small: {last}"
 
 
 @contextmanager

@@ -82,7 +82,7 @@ def refuse(request: Request, name: object) -> None:
         (question not in ANSWERED, f"a store answers {', '.join(ANSWERED)}, not {question}; ask the graph's file"),
         (
             device == "cuda" or (device == "hybrid" and not is_count),
-            "stores are counted on the host; leave the device out",
+            "a store is counted on the CPU, or with device='hybrid'; leave the device out",
         ),
         (by_workers and not is_count, f"workers count, and do not answer {question}; leave them out"),
         (

@@ -38,7 +38,7 @@ RAN_OUT = "memory ran out"
 
 @dataclass(frozen=True, slots=True)
 class OutOfMemory:
-    """A question that memory has no room for, and that goes on from disk.
+    """A question that memory is too small for, and that goes on from disk.
 
     Attributes
     ----------
@@ -117,7 +117,7 @@ def _reasons(error: MemoryError) -> tuple[str, ...]:
     earlier, on_gpu = error.__context__, list[str]()
     while earlier is not None:
         if isinstance(earlier, DeviceMemoryError):
-            on_gpu.insert(0, f"not on the GPU, which has no room: {earlier.shortage}")
+            on_gpu.insert(0, f"not on the GPU, which has too little memory: {earlier.shortage}")
         earlier = earlier.__context__
     return *on_gpu, str(error).rpartition("; ")[0] or str(error) or RAN_OUT
 

@@ -33,7 +33,7 @@ class Hybrid:
 
     @classmethod
     def prepare(cls, request: Request, graph: Graph, reasons: tuple[str, ...]) -> Hybrid:
-        """Orient and cut the graph and plan, or raise where memory has no room for that."""
+        """Orient and cut the graph and plan, or raise where memory is too small for that."""
         threads = request.thread_count
         check_preparation(graph.n, graph.m, threads, request)
         oriented = graph.oriented(choose_order_of_blocks(request, graph), "rank", threads=threads)

@@ -33,7 +33,7 @@ class Memory:
 
     @classmethod
     def prepare(cls, request: Request, graph: Graph, computes: str, reasons: tuple[str, ...] = ()) -> Memory:
-        """Orient the graph as the algorithm takes it and plan, or raise where memory has no room for that."""
+        """Orient the graph as the algorithm takes it and plan, or raise where memory is too small for that."""
         order, relabel = choose_orientation(request, "cpu", computes, graph)
         n, m, threads = graph.n, graph.m, request.thread_count
         check_preparation(n, m, threads, request)

@@ -68,7 +68,7 @@ def available_after_loading(memory_limit: int | None, rehearsal: Callable[..., N
     if left <= 0:
         raise MemoryLimitError(
             f"this process holds {resident:,} bytes before the work begins, and {memory_limit:,} are allowed; raise "
-            "the limit, or give up what it holds"
+            "the limit, or free memory in this process"
         )
     return left
 

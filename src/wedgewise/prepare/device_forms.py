@@ -147,7 +147,7 @@ class DeviceForms:
         return DeviceSimpleGraph(host.n, keys, slots, host.slot_count, degrees, host.labels, host.report)
 
     def _check(self, need: int) -> None:
-        """Refuse what the device has no room for, before anything is allocated."""
+        """Refuse what the device has too little memory for, before anything is allocated."""
         free = self.device.free_bytes()
         if need > free:
             raise DeviceMemoryError(self.device.name, wanted=need, free=free)

@@ -308,7 +308,7 @@ def _choose_on_device(computes: str, form: Form, free: int) -> tuple[Algorithm, 
         for algorithm, cost in fitting
         if cost.of_kernels(shape) <= max(AS_GOOD_SHARE * fastest, fastest + AS_GOOD_SECONDS)
     ]
-    return min(as_good)[2], ["by the cost model: the kernels of none are much faster, and it is prepared soonest"]
+    return min(as_good)[2], ["by the cost model: no other has much faster kernels, and this one is prepared soonest"]
 
 
 def _in_most_batches(algorithm: Algorithm) -> dict[str, int | str]:

@@ -136,7 +136,7 @@ def assign(request: Request, store: Store) -> Assignment:
     that work on a task in each worker: by default what a worker may use, and on this machine its share of that.
     """
     if request.cluster is not None and request.workers is not None:
-        raise InputError("name a cluster, or how many workers to start on this machine, and not both")
+        raise InputError("pass cluster or workers, not both")
     if store.location.is_in_this_process:
         raise PreconditionError(
             f"{store.location}: no other process sees it; name a folder, or a URL of shared storage"
@@ -163,7 +163,7 @@ def assign(request: Request, store: Store) -> Assignment:
 def _divided(threads: int | None, memory_limit: int | None, workers: int) -> tuple[int, int]:
     """The threads and the memory of each worker of this machine."""
     if workers < 1:
-        raise InputError(f"there is at least one worker, not {workers}")
+        raise InputError(f"workers is at least 1, not {workers}")
     if memory_limit is None:
         each = max(LEAST_LIMIT, hardware.available_memory() * 3 // 4 // workers)
     else:
