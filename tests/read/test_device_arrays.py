@@ -10,7 +10,6 @@ import pytest
 from helpers.fake_cupy import CUDARuntimeError, FakeCupy
 from numpy.typing import NDArray
 
-from wedgewise import graph as user_graph
 from wedgewise import interop
 from wedgewise.errors import DeviceError, InputError, MissingDependencyError
 from wedgewise.interop import matrices
@@ -143,7 +142,7 @@ def test_edges_stay_on_the_device(wrap: Any, fake: FakeCupy, device: gpu.Cuda) -
 @for_every_kind
 def test_edge_index_is_transposed_on_the_device(wrap: Any, device: gpu.Cuda, monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[Any] = []
-    monkeypatch.setattr(user_graph, "Graph", lambda pairs, **options: seen.append((pairs, options)))
+    monkeypatch.setattr(matrices, "Graph", lambda pairs, **options: seen.append((pairs, options)))
     interop.from_edge_index(wrap(np.array(EDGES).T.copy()), n=50)
     (pairs, options), *_ = seen
     assert isinstance(pairs, device.xp.ndarray)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import sys
@@ -30,6 +31,7 @@ from wedgewise.run.reduce import reduce
 from wedgewise.run.request import Request
 from wedgewise.stages import EdgeList, OrientedGraph, Origin
 
+TOOLS = Path(__file__).parents[2] / "tools"
 TRIANGLE = [(0, 1), (1, 2), (2, 0)]
 
 
@@ -283,14 +285,14 @@ def test_a_copied_example_is_registered_everywhere(tmp_path: Path) -> None:
     text = (folder / "example.py").read_text().replace('name="example"', 'name="novel"')
     (folder / "cpu" / "novel.py").write_text(text)
     script = (
-        "import wedgewise as ww; from wedgewise.cli import pages;"
+        "import pages; import wedgewise as ww;"
         "assert ww.count([(0, 1), (1, 2), (2, 0)], algorithm='novel') == 1;"
         "assert 'novel' in [a.name for a in ww.algorithms()]; assert 'novel' in pages.algorithms_page();"
         "print('known')"
     )
     found = subprocess.run(
         [sys.executable, "-c", script],
-        env={"PYTHONPATH": str(tmp_path), "PATH": "/usr/bin:/bin"},
+        env={"PYTHONPATH": f"{tmp_path}{os.pathsep}{TOOLS}", "PATH": "/usr/bin:/bin"},
         capture_output=True,
         text=True,
         check=False,

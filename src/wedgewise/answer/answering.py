@@ -12,14 +12,14 @@ from __future__ import annotations
 
 from contextlib import ExitStack
 from dataclasses import replace
-from typing import Protocol
+from typing import Any, Protocol
 
 from wedgewise.answer.fit import OutOfMemory, try_in_memory
 from wedgewise.answer.memory import Memory
 from wedgewise.answer.questions import QUESTIONS, WITHOUT_LABELS, Computation
 from wedgewise.answer.response import Clock, Response, result_of
 from wedgewise.answer.source import GraphFile, Source, graph_of, open_source
-from wedgewise.errors import MemoryLimitError
+from wedgewise.errors import DeviceMemoryError, MemoryLimitError
 from wedgewise.graph import Graph
 from wedgewise.machine.out_of_memory import memory_for
 from wedgewise.machine.progress import Progress, progress_bar
@@ -80,6 +80,9 @@ class Home(Protocol):
     """Where a question about a graph in memory is answered: it was prepared and planned for that."""
 
     @property
+    def request(self) -> Request: ...
+
+    @property
     def plan(self) -> Plan: ...
 
     def run(self, progress: Progress | None, clock: Clock) -> Computation:
@@ -112,9 +115,7 @@ def _answer_graph(request: Request, source: Source, progress: Progress | None, c
         clock.add(cleaned_on_gpu)
     if request.output is not None:
         _check_output(request.output, request.question, graph)
-    computation = prepare_home(request, graph).run(progress, clock)
-    with memory_for("answer"):
-        answer = QUESTIONS[request.question].finish(computation)
+    computation, answer = _computed(prepare_home(request, graph), request, graph, progress, clock)
     if request.question != "count":
         clock.lap("answer")
     verified = None
@@ -137,6 +138,25 @@ def _answer_graph(request: Request, source: Source, progress: Progress | None, c
     if labelled is not None and graph is not request.source:
         graph.release()
     return Response(result) if request.rows != TABLE else _with_rows(Response(result), request, graph)
+
+
+def _computed(
+    home: Home, request: Request, graph: Graph, progress: Progress | None, clock: Clock
+) -> tuple[Computation, Any]:
+    """What a home computes, and the answer that follows; if the GPU runs out of memory, the CPU takes over."""
+    if home.request.device != request.device:  # it has taken over
+        graph.release_device()
+        clock.add(graph.take_device_seconds())
+    try:
+        computation = home.run(progress, clock)
+        with memory_for("answer"):
+            return computation, QUESTIONS[request.question].finish(computation)
+    except DeviceMemoryError as error:
+        from wedgewise.answer.device import Device
+
+        if not isinstance(home, Device):
+            raise
+        return _computed(home.cpu_instead(error), request, graph, progress, clock)
 
 
 def _check_output(output: str, question: str, graph: Graph) -> None:

@@ -43,20 +43,19 @@ class Device:
         except DeviceMemoryError as error:
             return _cpu_instead(request, graph, computes, reasons, error)
 
+    def cpu_instead(self, error: DeviceMemoryError) -> Memory:
+        """The home that takes over when the GPU runs out of memory on the way."""
+        return _cpu_instead(self.request, self.graph, self.plan.computes, self.reasons, error)
+
     def run(self, progress: Progress | None, clock: Clock) -> Computation:
-        """What is computed as planned, in more batches when memory runs out, then by the CPU."""
+        """What is computed as planned, in more batches when memory runs out."""
         plan = self.plan
-        try:
-            while True:
-                try:
-                    computed, seconds = self._compute(plan, progress)
-                    break
-                except DeviceMemoryError as error:
-                    plan = with_more_batches(plan, error)
-        except DeviceMemoryError as error:
-            memory = _cpu_instead(self.request, self.graph, plan.computes, self.reasons, error)
-            clock.add(self.graph.take_device_seconds())
-            return memory.run(progress, clock)
+        while True:
+            try:
+                computed, seconds = self._compute(plan, progress)
+                break
+            except DeviceMemoryError as error:
+                plan = with_more_batches(plan, error)
         clock.add({**self.graph.device_forms.take_seconds(), **seconds})
         return Computation(self.request, self.graph, plan, computed)
 
@@ -79,6 +78,4 @@ def _cpu_instead(
     request = replace(request, device="cpu", knobs=None)
     if request.algorithm != "auto" and (request.algorithm, "cpu") not in registry():
         request = replace(request, algorithm="auto", order="auto", relabel="auto")
-    memory = Memory.prepare(request, graph, computes, (*reasons, why))
-    graph.release_device()
-    return memory
+    return Memory.prepare(request, graph, computes, (*reasons, why))
