@@ -50,11 +50,9 @@ def assert_holds_the_arcs(blocks: Blocks, graph: OrientedGraph) -> None:
 @given(random_graphs(most=12), st.integers(1, 14), st.sampled_from(["rank", "indegree", "classes"]), st.integers(1, 3))
 @examples
 def test_every_triangle_is_in_one_task(small: SmallGraph, parts: int, by: str, shares: int) -> None:
-    graph = oriented(small.pairs, small.n, by)
-    partitions: list[Partition] = [Hashed(graph.n, parts)]
-    if by == "rank":
-        partitions.append(rectilinear(graph, parts))
-    for partition in partitions:
+    graph, ranked = oriented(small.pairs, small.n, by), oriented(small.pairs, small.n)
+    cut: list[tuple[OrientedGraph, Partition]] = [(graph, Hashed(small.n, parts)), (ranked, rectilinear(ranked, parts))]
+    for graph, partition in cut:
         blocks = blocks_of(graph, partition)
         assert_holds_the_arcs(blocks, graph)
         assert triangles_of_tasks(blocks, shares) == count_by_triples(small)
