@@ -17,7 +17,7 @@ import numpy as np
 
 from wedgewise.algorithms._contract import DeviceWork, Knobs, Launch, Shape
 from wedgewise.algorithms.gpu._arcs import arcs_by_head, tails_of
-from wedgewise.algorithms.gpu._launches import WARP, grid_for, offset_bits, rounded_up_to_warps, sums_before
+from wedgewise.algorithms.gpu._launches import WARP, grid_for, offset_bits, rounded_up_to_warps
 from wedgewise.errors import PreconditionError
 from wedgewise.machine.gpu import Array, Device
 from wedgewise.stages import DeviceGraph
@@ -184,7 +184,10 @@ def _equal_shares(behind: Array, pivots: Array, degrees: Array, device: Device) 
 
 def _sums(xp: Any, values: Array, begin: Array) -> Array:
     """The sums of the values of each row."""
-    return xp.diff(sums_before(values, xp)[begin])
+    before = xp.zeros(len(values) + 1, xp.uint64)
+    before[1:] = xp.cumsum(values, dtype=xp.uint64)
+    at_rows = before[begin]
+    return at_rows[1:] - at_rows[:-1]  # while `before` is held: in its memory, they would keep the pool from reusing it
 
 
 def _write_triangles(
