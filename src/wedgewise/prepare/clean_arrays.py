@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from wedgewise.machine.gpu import Array
-from wedgewise.prepare.radix import SortedKeys, changed
+from wedgewise.prepare.radix import MAX_ID, SortedKeys, changed
 
 PART = 1 << 23
 LOOP = 1 << 63
@@ -39,21 +39,20 @@ def temporary_bytes(count: int) -> int:
 
 def sort_pairs_by_arrays(pairs: Array, ids: int, xp: Any = np, *, name: str = "<pairs>") -> SortedKeys:
     """Sort (k, 2) unsigned pairs of ids below `ids`, each turned so that u < v; drop loops and copies."""
-    keys, looped = xp.empty(len(pairs), xp.uint64), xp.zeros(ids, xp.bool_)
+    keys = xp.empty(len(pairs), xp.uint64)
     for part in parts(len(pairs)):
         taken = pairs[part].copy()
         if int(taken.max()) >= ids:
             raise changed(name)
-        u, v = taken[:, 0], taken[:, 1]
-        looped[u[u == v]] = True
-        _mark(u, v, keys[part], xp)
+        _mark(taken, keys[part], xp)
     keys.sort()
     proper = int(xp.searchsorted(keys, xp.asarray([LOOP], xp.uint64))[0])
+    looped = xp.zeros(ids, xp.bool_)
+    for part in parts(len(pairs) - proper):
+        looped[(keys[proper:][part] >> 32) & MAX_ID] = True
     keys, duplicates = distinct(keys[:proper], 1, xp)
     for part in parts(len(keys)):
-        here = keys[part]
-        here += here & HIGH_HALF
-        here >>= 1  # u << 32 | v << 1 | turned has become u << 32 | v
+        _unmark(keys[part])
     heads = keys.astype(xp.uint32)
     heads.sort()
     return SortedKeys(
@@ -67,7 +66,8 @@ def sort_pairs_by_arrays(pairs: Array, ids: int, xp: Any = np, *, name: str = "<
     )
 
 
-def _mark(u: Array, v: Array, keys: Array, xp: Any) -> None:
+def _mark(pairs: Array, keys: Array, xp: Any) -> None:
+    u, v = pairs[:, 0], pairs[:, 1]
     keys[...] = u == v
     keys <<= 31
     keys |= xp.minimum(u, v)
@@ -75,6 +75,12 @@ def _mark(u: Array, v: Array, keys: Array, xp: Any) -> None:
     keys |= xp.maximum(u, v)
     keys <<= 1
     keys |= u > v
+
+
+def _unmark(keys: Array) -> None:
+    """Turn ``u << 32 | v << 1 | turned`` into ``u << 32 | v``."""
+    keys += keys & HIGH_HALF
+    keys >>= 1
 
 
 def distinct(ascending: Array, marks: int, xp: Any) -> tuple[Array, int]:
