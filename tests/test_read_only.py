@@ -17,6 +17,7 @@ from scipy.sparse import csr_array
 
 import wedgewise as ww
 from wedgewise.answer.questions import QUESTIONS
+from wedgewise.stages import read_only
 
 KARATE = fixture_pairs("karate")
 WEIGHTS = np.arange(1, len(KARATE) + 1, dtype=np.float64)
@@ -147,3 +148,7 @@ def test_text_labels_name_the_same_vertices_whatever_becomes_of_the_pairs() -> N
     graph = ww.Graph(pairs)
     pairs[0][0] = "eve"
     assert list(graph.labels) == ["ada", "bob", "cy"]
+
+
+def test_what_is_no_array_stays_as_it_is() -> None:
+    assert read_only(range(3)) == range(3)

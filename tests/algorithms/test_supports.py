@@ -17,7 +17,7 @@ import wedgewise as ww
 from wedgewise import generate
 from wedgewise.algorithms import _ranges, find
 from wedgewise.algorithms._contract import Shape, Work
-from wedgewise.algorithms.cpu import _keystone_heads, _keystone_supports
+from wedgewise.algorithms.cpu import _keystone_close, _keystone_heads, _keystone_supports
 from wedgewise.algorithms.cpu._records import rows_of
 from wedgewise.machine.jit import kernel
 from wedgewise.machine.primitives import BLOCK_WORDS, MOST_ROWS, PLANES, sum_columns
@@ -268,3 +268,12 @@ def test_columns_are_summed_for_any_number_of_rows(count: int) -> None:
     blocks = rows.reshape(-1, 16)[:count, 8:] & mask
     by_hand = [sum((int(row[column // 64]) >> column % 64) & 1 for row in blocks) for column in range(512)]
     assert sums(sum_two_blocks) == sums(sum_columns, 0, 8) == by_hand
+
+
+def test_bit_rows_are_credited_whenever_enough_are_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With the JIT off, three are enough."""
+    monkeypatch.setattr(_keystone_close, "MOST_ROWS", 3)
+    path = np.arange(39, 700)  # enough vertices for hubs
+    pairs = np.concatenate([generate.complete(40).pairs(), np.stack([path[:-1], path[1:]], axis=1)])
+    triangles = ww.triangles(pairs, algorithm="keystone", knobs={"hubs": 512})
+    assert triangles.tolist() == [comb(39, 2)] * 40 + [0] * 660

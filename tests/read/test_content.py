@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import bz2
+import errno
 import gzip
 import io
 import lzma
 import os
+import re
 import sys
 import threading
 import zlib
 from collections.abc import Callable
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 import numpy as np
 import pytest
@@ -25,6 +27,7 @@ from wedgewise.errors import (
     MemoryLimitError,
     MissingDependencyError,
     MissingFileError,
+    WedgewiseError,
 )
 from wedgewise.read import _byte_pieces, _decompress
 from wedgewise.read import content as content_module
@@ -324,3 +327,28 @@ def test_no_piece_is_made_ahead_once_nobody_wants_more() -> None:
     ahead.stop()
     ahead.produce()
     assert (ahead.take(), list(pieces)) == (b"", [b"second"])
+
+
+def test_a_disk_that_fails_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: Any) -> int:
+        raise OSError(errno.EIO, "Input/output error")
+
+    path = write(tmp_path, TEXT)
+    monkeypatch.setattr(os, "preadv", fail)
+    with pytest.raises(WedgewiseError, match=f"{re.escape(str(path))}.*Input/output error"), open_content(path, ALL):
+        pass
+
+
+def test_padding_between_members_may_be_longer_than_what_is_read_at_once(tmp_path: Path) -> None:
+    padded = gzip.compress(TEXT) + bytes(2 * _decompress._INPUT_BYTES) + gzip.compress(TEXT)
+    with open_content(write(tmp_path, padded, "padded.gz"), ALL) as content:
+        assert content.whole().tobytes() == 2 * TEXT
+
+
+def test_memory_that_runs_out_while_decompressing_is_no_fault_of_the_file(tmp_path: Path) -> None:
+    class Hungry:
+        def decompress(self, *_: Any) -> bytes:
+            raise MemoryError
+
+    with pytest.raises(MemoryError):
+        _decompress._next_piece(Hungry(), b"", "gz", "file.gz")

@@ -167,6 +167,7 @@ TEXT_FILES = {
     "no header": (b"anfang,ende\nalice,bob\n", [("anfang", "ende"), ("alice", "bob")]),
     "some numbers": (b"alice 1\n1 2\nbob 3\n", [("alice", "1"), ("1", "2"), ("bob", "3")]),
     "comments": (b"# one\nalice bob\n% two \xff\n\nbob carol", [("alice", "bob"), ("bob", "carol")]),
+    "empty comment": (b"#\nalice bob\nbob carol\n", [("alice", "bob"), ("bob", "carol")]),
     "quotes between blanks": (b'"a b" "c ""d"""  7\n', [("a b", 'c "d"')]),
     "quotes between tabs": (b'"a\tb"\t"c"\n"c"\t d \n', [("a\tb", "c"), ("c", "d")]),
 }

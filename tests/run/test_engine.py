@@ -21,7 +21,7 @@ from wedgewise.algorithms._passes import Partial
 from wedgewise.algorithms._ranges import arc_bounds, even_bounds
 from wedgewise.algorithms.cpu import _keystone_close
 from wedgewise.algorithms.cpu._keystone_hubs import choose_hubs, largest_hubs, row_bytes
-from wedgewise.machine import hardware, jit
+from wedgewise.machine import gpu, hardware, jit
 from wedgewise.prepare.clean import clean
 from wedgewise.prepare.orient import orient
 from wedgewise.run.choose import make_plan
@@ -306,3 +306,9 @@ def test_find_lists_what_there_is() -> None:
     assert "keystone" in listed
     with pytest.raises(errors.UnknownNameError, match=f"on cuda; there are: {listed}$"):
         find("forward", "cuda")
+
+
+def test_what_no_engine_of_a_gpu_computes_stays_on_the_cpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gpu, "is_likely", lambda: True)
+    weighted = ww.Graph(TRIANGLE, weights=[1.0, 2.0, 3.0])
+    assert ww.explain("clustering", weighted, weighted=True).device == "cpu"

@@ -52,7 +52,7 @@ from wedgewise.store import write_blocks
 from wedgewise.store import writer as store_writer
 from wedgewise.store.build import write_store
 from wedgewise.store.manifest import MANIFEST, MAX_MANIFEST_BYTES, MOST_PARTS, MOST_VALUES
-from wedgewise.store.open import Store, open_store
+from wedgewise.store.open import Store, open_store, private_memory
 from wedgewise.store.writer import npy_header
 from wedgewise.write.edges import write_edges
 
@@ -788,3 +788,12 @@ def test_partition_on_the_command_line(tmp_path: Path) -> None:
     assert hashed.exit_code == 0
     assert "2, hashed" in hashed.stdout
     assert invoke("partition", karate, str(tmp_path / "no"), "--memory", "much").exit_code == 2
+
+
+def test_memory_that_the_system_does_not_have_is_said_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: Any) -> Any:
+        raise OSError
+
+    monkeypatch.setattr("mmap.mmap", fail)
+    with pytest.raises(MemoryError, match="the system has no 8,000 bytes"):
+        private_memory(1000, np.dtype(np.uint64))
