@@ -1,4 +1,4 @@
-"""The types between the stages, and `Graph`, which users hold.
+"""The types between the stages.
 
     EdgeList ─clean→ SimpleGraph ─orient→ OrientedGraph
 
