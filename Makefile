@@ -26,10 +26,10 @@ MACHINE_TESTS := tests/machine/test_native.py tests/machine/test_kernel_cache.py
 
 help:
 	@echo "make demo        install into .venv and count the triangles of a bundled real graph"
-	@echo "make test        the tests (under 10 minutes on two cores)"
-	@echo "make test-deep   long fuzzing, kills, coverage with the JIT off (under 30 minutes)"
+	@echo "make test        the tests (under 8 minutes on two cores)"
+	@echo "make test-deep   long fuzzing, kills, coverage with the JIT off (under 25 minutes)"
 	@echo "make test-data   count every graph of DATA=folder under every algorithm"
-	@echo "make mutants     seed known bugs into a copy of the tree; the suite has to catch each (under 10 minutes)"
+	@echo "make mutants     seed known bugs into a copy of the tree; the suite has to catch each (under 5 minutes)"
 	@echo "make soak        random operations against what is true for SECONDS=600, memory watched"
 	@echo "make check       ruff, ruff format, mypy, figures of the library"
 	@echo "make bench       install the peers into .venv-bench and print the comparison table"
