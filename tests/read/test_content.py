@@ -345,10 +345,11 @@ def test_padding_between_members_may_be_longer_than_what_is_read_at_once(tmp_pat
         assert content.whole().tobytes() == 2 * TEXT
 
 
-def test_memory_that_runs_out_while_decompressing_is_no_fault_of_the_file(tmp_path: Path) -> None:
-    class Hungry:
+@pytest.mark.parametrize("ours", [MemoryError, TypeError])
+def test_what_is_no_error_of_a_decompressor_is_no_fault_of_the_file(ours: type[Exception]) -> None:
+    class Failing:
         def decompress(self, *_: Any) -> bytes:
-            raise MemoryError
+            raise ours
 
-    with pytest.raises(MemoryError):
-        _decompress._next_piece(Hungry(), b"", "gz", "file.gz")
+    with pytest.raises(ours):
+        _decompress._next_piece(Failing(), b"", "gz", "file.gz")

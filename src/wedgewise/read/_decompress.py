@@ -66,12 +66,11 @@ def decompress(read: Read, compression: str, path: str, limits: Limits) -> Itera
 
 
 def _next_piece(member: Any, data: bytes, compression: str, path: str) -> bytes:
+    errors: tuple[type[Exception], ...] = (OSError, EOFError, ValueError, zlib.error, lzma.LZMAError)
     try:
         piece: bytes = member.decompress(data, PIECE_BYTES)
         return piece
-    except MemoryError:
-        raise
-    except Exception as error:  # every library has errors of its own
+    except (*errors, *_zstd_errors(compression)) as error:
         if any(words in str(error) for words in _TOO_MUCH_MEMORY):
             raise MemoryLimitError(
                 f"{path}: the {compression} stream asks for more memory to decompress it than there is; raise the "
@@ -155,3 +154,15 @@ def _zstd_maker(limits: Limits) -> Callable[[], Any]:
             "zst files need the package zstandard: pip install 'wedgewise[zstd]'", name="zstandard"
         ) from error
     return lambda: _ZstMember(zstandard.ZstdDecompressor(max_window_size=window).decompressobj())
+
+
+def _zstd_errors(compression: str) -> tuple[type[Exception], ...]:
+    if compression != "zst":
+        return ()
+    if sys.version_info >= (3, 14):
+        from compression import zstd
+
+        return (zstd.ZstdError,)
+    import zstandard
+
+    return (zstandard.ZstdError,)

@@ -31,7 +31,7 @@ SEARCH_BLOCKS_PER_SM = 256
 SHARES_PER_SM = 32  # several times as many as run at once: blocks that end early make room
 LEAST_SHARE = 1 << 14
 ITEM_COST, PIVOT_COST = 8, 1 << 10  # tests that take as long as an in-arc's beginning, a pivot's bitmap
-MOST_HUBS = 1 << 16  # places within a bitmap have 16 bits
+MOST_HUBS = 1 << 16  # positions within a bitmap have 16 bits
 ROW_COUNTERS = 2048  # with them and a bitmap of 65,536 ids, eight blocks have room on an SM
 LAUNCH_COST = 1 << 34  # in tests
 LAUNCH_SEARCHES = 1 << 24  # in arcs, as are writes
@@ -41,7 +41,7 @@ PREPARING_BYTES, PREPARING_VERTEX_BYTES = 64, 64  # of an arc and of a vertex
 
 @dataclass(frozen=True, slots=True)
 class InArcs:
-    """Arcs by head, then by tail: their places, the ends of their tails' rows, and where each head's begin."""
+    """Arcs by head, then by tail: their positions, the ends of their tails' rows, and where each head's begin."""
 
     positions: Array
     row_ends: Array
@@ -187,7 +187,7 @@ def _sums(xp: Any, values: Array, begin: Array) -> Array:
     before = xp.zeros(len(values) + 1, xp.uint64)
     before[1:] = xp.cumsum(values, dtype=xp.uint64)
     at_rows = before[begin]
-    return at_rows[1:] - at_rows[:-1]  # while `before` is held: in its memory, they would keep the pool from reusing it
+    return at_rows[1:] - at_rows[:-1]  # while `before` is held: a pool does not reuse a block whole that they lie in
 
 
 def _write_triangles(

@@ -27,7 +27,7 @@ from wedgewise.stages import DeviceGraph
 
 BLOCK = Knob("block", 512, "threads of a block that peels, in whole warps", least=1)
 FEW_WEDGES = 16  # per arc: with more, keystone counts supports
-MOST_EDGES = 1 << 31  # each has two entries in rows, whose places have 32 bits
+MOST_EDGES = 1 << 31  # each has two entries in rows, whose positions have 32 bits
 STEM, ROWS_STEM = "peel", "peel_rows"
 SHORT_THREADS, BLOCKS_PER_SM = 256, 64  # where every thread or group has a few edges
 LANES, MOST_STEPS = 8, 128  # of a search for one triangle, until it is left over
@@ -71,7 +71,7 @@ class Peeling:
         self.graph, self.device = graph, device
         self._block = rounded_up_to_warps(block)
         self.tails = tails_of(graph, device)
-        self._places, in_begin = arcs_by_head(graph, xp)
+        self._positions, in_begin = arcs_by_head(graph, xp)
         self._offsets, self._in_begins = graph.offsets.astype(xp.uint32, copy=False), in_begin.astype(xp.uint32)
         self.begins = self._in_begins + self._offsets
         self.degrees = self.begins[1:] - self.begins[:-1]
@@ -141,7 +141,7 @@ class Peeling:
 
     def _write_rows(self) -> None:
         graph = self.graph
-        made_of = self._offsets, graph.out_neighbours, self.tails, self._places, self._in_begins, np.uint32(graph.m)
+        made_of = self._offsets, graph.out_neighbours, self.tails, self._positions, self._in_begins, np.uint32(graph.m)
         arguments = (*made_of, self._neighbours, self._edges)
         self.device.launch(ROWS_STEM, "write_rows", self._grid(graph.m), SHORT_THREADS, arguments)
 
