@@ -95,24 +95,26 @@ class Blocks:
 
     def count(self, prepared: Cut) -> int:
         execution = prepared.counting.run(None, None)
-        for task, taken in execution.task_seconds.items():
+        for task, taken in execution.results.by_seconds.items():
             self.least_seconds[task] = min(taken, self.least_seconds.get(task, taken))
-        return sum(partial.triangles for partial in execution.partials.values())
+        return int(execution.results.triangles.sum())
 
     def facts(self, prepared: Cut) -> dict[str, Any]:
         """What is recorded beside the times of counting; ``speedup_8`` … are of imagined workers, heaviest first."""
+        import numpy as np
+
         from wedgewise.report.balance import balance_report
-        from wedgewise.run.memory import pairs_of_task
 
         shares = self.cutting["shares"]
         report = balance_report(prepared.partition, prepared.counts, self.least_seconds, shares=shares)
-        memory = prepared.counting.memory
-        arcs = [sum(int(memory.counts.arcs[pair]) for pair in pairs_of_task(task)) for task in prepared.counting.order]
+        tasks, arcs = prepared.counting.tasks, prepared.counts.arcs.ravel()
+        (ij, ik, jk), none = tasks.pairs, 0 * tasks.i
+        in_tasks = arcs[ij] + np.where(ik == ij, none, arcs[ik]) + np.where((jk == ij) | (jk == ik), none, arcs[jk])
         speedups = {f"speedup_{made.workers}": report.speedup(made.seconds["time"]) for made in report.makespans}
         return {
             "cutting_seconds": prepared.seconds,
             "blocks": int((prepared.counts.arcs > 0).sum()),
-            "arcs_per_task": sum(arcs) / max(1, len(arcs)),
+            "arcs_per_task": float(in_tasks.sum()) / max(1, len(tasks)),
             **speedups,
             **report.to_dict(),
         }

@@ -18,6 +18,7 @@ from wedgewise.stages import DeviceGraph, Ids, OrientedGraph
 if TYPE_CHECKING:
     from wedgewise.stages.blocks import Task, Triple
     from wedgewise.stages.tasks import Counts as BlockCounts
+    from wedgewise.stages.tasks import TaskBatch, TaskTable
 
 TRUSSES = ("trussness", "k_truss", "max_truss")  # what rounds over the edges find, of all that can be computed
 MAX_ARCS = 2 * 10**12  # T ≤ (√2 / 3) m^1.5 < 2^63 whenever m < 7.26e12: totals cannot overflow
@@ -76,6 +77,13 @@ class TripleShape(NamedTuple):
         """Of one task, by what all parts and blocks have."""
         sizes, arcs, (i, j, k) = counts.sizes, counts.arcs, (task.i, task.j, task.k)
         return cls(int(sizes[i]), int(sizes[j]), int(sizes[k]), int(arcs[i, j]), int(arcs[i, k]), int(arcs[j, k]))
+
+    @classmethod
+    def of_all(cls, counts: BlockCounts, tasks: TaskTable) -> TripleShape:
+        """Of many tasks: a column for each number."""
+        sizes, arcs = counts.sizes, counts.arcs.ravel()
+        of_blocks: Any = (arcs[pair] for pair in tasks.pairs)
+        return cls(*(sizes[part] for part in (tasks.i, tasks.j, tasks.k)), *of_blocks)
 
     @property
     def arcs(self) -> tuple[int, int, int]:
@@ -155,7 +163,33 @@ class Answer:
     bytes_needed: Callable[[Shape, int, Knobs], int]
 
 
-PrepareTask = Callable[["Triple", int, int], Work]  # a triple, and which share of how many
+@dataclass(frozen=True, slots=True)
+class BatchWork:
+    """Block tasks that are prepared: passes over items, which are ranges of rows of a task.
+
+    Attributes
+    ----------
+    passes : over all items
+    task_of_item : positions among the tasks of the batch, ascending; every task has an item
+    found : uint64[items, 3]: triangles, tests, and ticks of a clock
+    seconds : of every item on one thread
+    kept : what has to stay as long as passes run
+    """
+
+    passes: tuple[Pass, ...]
+    task_of_item: NDArray[np.int64]
+    found: NDArray[np.uint64]
+    seconds: NDArray[np.float64]
+    kept: Any = None
+
+    def by_task(self) -> tuple[NDArray[np.uint64], NDArray[np.uint64], NDArray[np.float64]]:
+        """The triangles, tests and seconds of every task, when all passes have run."""
+        first = np.flatnonzero(np.diff(self.task_of_item, prepend=-1))
+        triangles, tests, _ = np.add.reduceat(self.found, first, axis=0).T
+        return triangles, tests, np.add.reduceat(self.seconds, first)
+
+
+PrepareBatch = Callable[["TaskBatch"], BatchWork]
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,35 +205,33 @@ class TripleCost:
 
     per_wedge: float = 1.2e-10
     per_arc: float = 8e-9
-    per_task: float = 1e-4
+    per_task: float = 2e-6
 
 
 @dataclass(frozen=True, slots=True)
 class TripleAnswer:
-    """How an algorithm answers one question for one task: three blocks of an oriented graph.
+    """How an algorithm answers one question for tasks on three blocks each of an oriented graph.
 
-    ``prepare(triple, knobs, share, shares)`` turns the blocks into `Work` over the rows of part i, of which those that
-    are ``share`` modulo ``shares`` are counted; without triangles for certain, it has no passes.
-    ``bytes_needed(shape, knobs)`` is the memory that one thread takes beyond the blocks,
-    ``thread_bytes(columns_k, knobs)`` what each further one adds.
-    ``keeping(knobs, tasks)``, where there is one, is what `in_turn` returns: within the same memory, it keeps what one
-    task made of block jk for the next. ``cost`` is what time is estimated by.
+    ``counter(knobs)`` returns what prepares one batch of tasks after the other; it may keep what it made of a block for
+    the next one. Of a task, the rows of part i that are its share are counted.
+    ``bytes_needed(shape, knobs)`` is the memory that a task takes beyond its blocks and threads; tasks of a batch that
+    look up in the same block jk take no more than the one of them that takes most, while other blocks add up.
+    ``thread_bytes(columns_k, knobs)`` is what each thread adds. ``cost`` is what time is estimated by.
     ``expected_bytes``, where it is less than the most that is needed, is what a task takes as a rule; its further
-    argument says whether the graph is skewed.
+    argument says whether the graph is skewed. All of them take arrays, too, with a number for every task.
     """
 
-    prepare: Callable[[Triple, Knobs, int, int], Work]
-    bytes_needed: Callable[[TripleShape, Knobs], int]
-    thread_bytes: Callable[[int, Knobs], int] = lambda columns_k, _knobs: 4 * columns_k
-    keeping: Callable[[Knobs, int], PrepareTask] | None = None
+    counter: Callable[[Knobs], PrepareBatch]
+    bytes_needed: Callable[[TripleShape, Knobs], Any]
+    thread_bytes: Callable[[Any, Knobs], Any] = lambda columns_k, _knobs: 4 * columns_k
     cost: TripleCost = TripleCost()
-    expected_bytes: Callable[[TripleShape, Knobs, bool], int] | None = None
+    expected_bytes: Callable[[TripleShape, Knobs, bool], Any] | None = None
 
-    def in_turn(self, knobs: Knobs, tasks: int) -> PrepareTask:
-        """How to prepare so many tasks, one after the other, that all have the same block jk."""
-        if self.keeping is not None:
-            return self.keeping(knobs, tasks)
-        return lambda triple, share, shares: self.prepare(triple, knobs, share, shares)
+    def prepare(self, triple: Triple, knobs: Knobs, share: int = 0, shares: int = 1) -> BatchWork:
+        """A task by itself."""
+        from wedgewise.stages.tasks import one_task
+
+        return self.counter(knobs)(one_task(triple, share, shares))
 
 
 @dataclass(frozen=True, slots=True)

@@ -48,6 +48,7 @@ from wedgewise.run.request import ARRAY, OBJECT, Request
 from wedgewise.run.sliced_answer import SlicedAnswer, bytes_for_slices, slice_method
 from wedgewise.run.truss_of_store import Peeling, disk_bytes, loading_bytes, truss_without_rounds
 from wedgewise.stages import Labels
+from wedgewise.stages.tasks import exact_sum
 from wedgewise.store.open import Store, open_store
 
 COMPUTES = {"triangles": "triangles", "edge_support": "edge_support", "k_truss": "edge_support"}
@@ -321,10 +322,8 @@ def _verified_sum(found: StoreAnswer, recounting: Counting) -> str:
     if support is None:
         return "known without counting"
     memory = replace(recounting.memory, counts=found.source.counts)
-    partials = (
-        Counting(recounting.store, memory, recounting.available_bytes, found.source).run(None, None).partials.values()
-    )
-    triangles = sum(partial.triangles for partial in partials)
+    counted = Counting(recounting.store, memory, recounting.available_bytes, found.source).run(None, None)
+    triangles = exact_sum(counted.results.triangles)
     if support != 3 * triangles:
         raise VerificationError(
             f"what was found sums up to {support:,}, which is not three times the {triangles:,} triangles that "

@@ -176,10 +176,11 @@ def make_folder(path: str | os.PathLike[str], *, parents: bool = False, mode: in
     _sync_folder(folder.parent)
 
 
-def append_line(path: str | os.PathLike[str], text: str) -> None:
-    """Append `text` and a newline to a file in one write, flushed to the disk; a missing file is created.
+def append_line(path: str | os.PathLike[str], text: str, *, to_disk: bool = True) -> None:
+    """Append `text` and a newline to a file in one write; a missing file is created.
 
-    A last line that a crash left without its newline is closed first, so that it cannot swallow this one.
+    A last line that a crash left without its newline is closed first, so that it cannot swallow this one. Whatever
+    becomes of this process, the line stays; with `to_disk`, it and those before it survive a power cut as well.
 
     Raises
     ------
@@ -196,7 +197,8 @@ def append_line(path: str | os.PathLike[str], text: str) -> None:
             line = (_missing_newline(descriptor) + text + "\n").encode()
             is_first = os.fstat(descriptor).st_size == 0
             written = os.write(descriptor, line)
-            os.fsync(descriptor)
+            if to_disk:
+                os.fsync(descriptor)
             if is_first:
                 _sync_folder(Path(path).parent)
         finally:

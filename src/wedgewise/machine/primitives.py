@@ -6,6 +6,8 @@ Vectors are written as LLVM vectors of eight 64-bit words, which every target ha
 
 from __future__ import annotations
 
+import ctypes
+import time
 from functools import cache
 from typing import Any, SupportsIndex
 
@@ -25,6 +27,20 @@ def popcount(word: SupportsIndex) -> int:
 
 def prefetch(array: NDArray[Any], index: SupportsIndex) -> None:
     """Ask for the cache line of ``array[index]``; out-of-range indices are harmless."""
+
+
+def array_at(address: SupportsIndex, length: SupportsIndex, like: NDArray[Any]) -> tuple[NDArray[Any]]:
+    """The array of so many items, of the type of another one, that lies at an address; somebody else keeps it.
+
+    It comes in a tuple: without its runtime, Numba lets no function return an array.
+    """
+    memory = (ctypes.c_ubyte * (int(length) * like.itemsize)).from_address(int(address))
+    return (np.frombuffer(memory, like.dtype, int(length)),)
+
+
+def ticks() -> int:
+    """A clock that goes on steadily, in units of its own."""
+    return time.perf_counter_ns()
 
 
 def count_common_bits(
@@ -104,6 +120,34 @@ def register_with_numba() -> None:
             return context.get_dummy_value()
 
         return types.void(array, types.uint64), generate
+
+    @intrinsic
+    def view(context, address, length, like):  # type: ignore[no-untyped-def]
+        def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            array = context.make_array(signature.return_type)(context, builder)
+            item = context.get_data_type(signature.return_type.dtype)
+            size = context.get_constant(types.intp, context.get_abi_sizeof(item))
+            context.populate_array(
+                array,
+                data=builder.inttoptr(args[0], item.as_pointer()),
+                shape=cgutils.pack_array(builder, [args[1]]),
+                strides=cgutils.pack_array(builder, [size]),
+                itemsize=size,
+                meminfo=None,
+            )
+            return array._getvalue()
+
+        return like(types.uint64, types.uint64, like), generate
+
+    @intrinsic
+    def read_cycle_counter(context):  # type: ignore[no-untyped-def]
+        def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            function = cgutils.get_or_insert_function(
+                builder.module, ir.FunctionType(word_type, []), "llvm.readcyclecounter"
+            )
+            return builder.call(function, [])
+
+        return types.uint64(), generate
 
     @intrinsic
     def and_popcount(context, a, a_begin, b, b_begin, blocks):  # type: ignore[no-untyped-def]
@@ -196,6 +240,16 @@ def register_with_numba() -> None:
     @overload(prefetch)
     def typed_prefetch(array, index):  # type: ignore[no-untyped-def]
         return lambda array, index: prefetch_line(array, np.uint64(index))  # type: ignore[call-arg]
+
+    @overload(array_at)
+    def typed_array_at(address, length, like):  # type: ignore[no-untyped-def]
+        return lambda address, length, like: (  # type: ignore[no-any-return]
+            view(np.uint64(address), np.uint64(length), like),  # type: ignore[call-arg]
+        )
+
+    @overload(ticks)
+    def typed_ticks():  # type: ignore[no-untyped-def]
+        return lambda: read_cycle_counter()  # type: ignore[call-arg]
 
     @overload(count_common_bits)
     def typed_count_common_bits(a, a_begin, b, b_begin, blocks):  # type: ignore[no-untyped-def]

@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 
 from wedgewise.report.text import facts_text, plural, table_text
 from wedgewise.run.balance import SIMULATED_WORKERS, Balance, rank_correlation, ratio, schedules, share_of_list
-from wedgewise.stages.blocks import Partition, Task
-from wedgewise.stages.tasks import ESTIMATORS, Counts, estimates, tasks_of
+from wedgewise.stages.blocks import Partition
+from wedgewise.stages.tasks import ESTIMATORS, Counts, table_of, with_work
 
 LONG_SECONDS = 1e-3  # TRUST's time IR says little of tasks that are shorter
 LONGEST = 32  # tasks that BBTC looks for in figure 6
@@ -123,12 +123,12 @@ def balance_report(
     shares : how many tasks every three parts are cut into
     workers : for how many workers to imagine schedules
     """
-    tasks = tasks_of(partition, shares)
-    timed = [task for task in tasks if task.number in seconds]
-    taken = np.array([seconds[task.number] for task in timed], np.float64)
+    tasks = table_of(partition, shares)
+    timed = tasks.take(np.isin(tasks.number, np.array(list(seconds), np.int64)))
+    taken = np.array([seconds[number] for number in timed.number.tolist()], np.float64)
     long = taken[taken >= LONG_SECONDS]
     even = Balance.of(counts, partition)
-    estimated = {by: estimates(counts, timed, by) for by in ESTIMATORS}
+    estimated = {by: with_work(timed, counts, by).work for by in ESTIMATORS}
     return BalanceReport(
         parts=partition.parts,
         tasks=len(tasks),
@@ -144,20 +144,19 @@ def balance_report(
             by: Foresight(rank_correlation(found, taken), share_of_list(taken, found, LONGEST))
             for by, found in estimated.items()
         },
-        makespans=_makespans(timed, taken, estimated, workers),
+        makespans=_makespans(taken, estimated, workers),
     )
 
 
 def _makespans(
-    tasks: Sequence[Task],
     taken: NDArray[np.float64],
     estimated: Mapping[str, NDArray[np.float64]],
     workers: Sequence[int],
 ) -> tuple[Makespan, ...]:
-    if not tasks:
+    if len(taken) == 0:
         return ()
     orders = {by: np.argsort(-found, kind="stable") for by, found in estimated.items()}
-    orders[IN_TURN] = np.arange(len(tasks))
+    orders[IN_TURN] = np.arange(len(taken))
     found = {by: schedules(taken[order], workers) for by, order in orders.items()}
     total, longest = float(taken.sum()), float(taken.max())
     return tuple(

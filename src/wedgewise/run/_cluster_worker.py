@@ -19,11 +19,11 @@ from dataclasses import asdict, dataclass
 from inspect import signature
 from typing import Any
 
+import numpy as np
+
 from wedgewise import errors
-from wedgewise.algorithms._passes import Partial
 from wedgewise.errors import ClusterError, VerificationError, WedgewiseError
 from wedgewise.machine.out_of_memory import memory_for
-from wedgewise.run.block_caches import RecentBlocks
 from wedgewise.run.outofcore import Finished, plan_count, work_key
 from wedgewise.run.request import Request
 from wedgewise.store.open import open_store
@@ -56,12 +56,17 @@ def count_batch(
 def _do(batch: TaskBatch, memory_limit: int | None, progress: Callable[[bytes], None]) -> BatchResult:
     """What the tasks of a batch found; sent on the way where they last."""
     finished, sent, since = list[Finished](), 0, time.monotonic()
-    for item in _state_for(batch, memory_limit).count(batch.tasks):
-        finished.append(item)
-        if time.monotonic() - since >= PROGRESS_SECONDS and len(finished) < len(batch.tasks):
-            progress(BatchResult(batch.key, tuple(finished[sent:])).to_json())
+    for some in _state_for(batch, memory_limit).count(batch.tasks):
+        finished.append(some)
+        if time.monotonic() - since >= PROGRESS_SECONDS:
+            progress(BatchResult(batch.key, joined(finished[sent:])).to_json())
             sent, since = len(finished), time.monotonic()
-    return BatchResult(batch.key, tuple(finished))
+    return BatchResult(batch.key, joined(finished))
+
+
+def joined(finished: Sequence[Finished]) -> Finished:
+    """What several batches found, as one."""
+    return Finished(*(np.concatenate(column) for column in zip(*finished, strict=True)))
 
 
 def _state_for(batch: TaskBatch, memory_limit: int | None) -> WorkerState:
@@ -91,11 +96,14 @@ class WorkerState:
                 f"{batch.store}: a worker finds the graph there in other parts than the driver; name storage that all "
                 "workers share"
             )
-        self._blocks = RecentBlocks(store, self._counting.memory)
+        self._blocks = self._counting.cache()
+        self._position = np.zeros(self._counting.all_tasks, np.int64)
+        self._position[self._counting.tasks.number] = np.arange(len(self._counting.tasks))
 
     def count(self, numbers: Sequence[int]) -> Iterator[Finished]:
-        """What tasks find, one after the other."""
-        return self._counting.each((self._counting.tasks[number] for number in numbers), self._blocks.blocks)
+        """What tasks find, a few after the other."""
+        tasks = self._counting.tasks.take(self._position[list(numbers)])
+        return self._counting.each(self._counting.batches(tasks), self._blocks)
 
 
 def _settings(batch: TaskBatch, memory_limit: int | None) -> tuple[str, str, int | None, int | None]:
@@ -149,16 +157,16 @@ class BatchResult:
     """What the tasks of a batch found."""
 
     key: str
-    finished: tuple[Finished, ...]
+    finished: Finished
 
     def to_json(self) -> bytes:
         """The result as text of bounded size."""
-        rows = [[*asdict(item.partial).values(), item.seconds] for item in self.finished]
-        text = json.dumps({"key": self.key, "finished": rows}).encode()
+        columns = [column.tolist() for column in self.finished]
+        text = json.dumps({"key": self.key, "finished": columns}).encode()
         if len(text) > MOST_RESULT_BYTES:
             raise VerificationError(
-                f"{len(rows):,} tasks make a result of {len(text):,} bytes, over {MOST_RESULT_BYTES:,}: please report "
-                "this"
+                f"{len(columns[0]):,} tasks make a result of {len(text):,} bytes, over {MOST_RESULT_BYTES:,}: please "
+                "report this"
             )
         return text
 
@@ -168,7 +176,9 @@ class BatchResult:
         whole = json.loads(text)
         if "error" in whole:
             raise _error_from(whole["error"])
-        return cls(whole["key"], tuple(Finished(Partial(*row[:3]), row[3]) for row in whole["finished"]))
+        types = (np.int64, np.uint64, np.uint64, np.float64)
+        columns = (np.array(column, dtype) for column, dtype in zip(whole["finished"], types, strict=True))
+        return cls(whole["key"], Finished(*columns))
 
 
 def error_to_json(error: WedgewiseError) -> bytes:

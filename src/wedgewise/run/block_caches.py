@@ -1,8 +1,8 @@
 """Blocks in memory, as many as fit.
 
-    BlockCache      for tasks one after the other, known beforehand: the block to evict is the one needed last
+    BlockCache      for batches of tasks one after the other: the block to evict is the one needed last, where the
+                    batches to come are known, or else the one that was not used for longest
     SharedBlocks    for threads that take tasks at the same time, on the host or on a device
-    RecentBlocks    for tasks that nobody knows beforehand: the block to evict is the one not used for longest
 
 With `SharedBlocks` a task takes all of its blocks, and the memory for its work, in one step, and releases them so.
 While it waits for memory it holds nothing, so that no two tasks can wait for each other. Blocks that no task holds stay
@@ -13,11 +13,12 @@ recently.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
+from math import inf
 from typing import Generic, TypeVar
 
-from wedgewise.run.memory import BlockSource, Pair, TaskMemory, pairs_of_task
+from wedgewise.run.memory import Pair
 from wedgewise.stages.blocks import Block, Task, Triple
 
 Held = TypeVar("Held")
@@ -29,58 +30,60 @@ def triple_of(blocks: Mapping[Pair, Block], task: Task) -> Triple:
 
 
 class BlockCache(Generic[Held]):
-    """The blocks of one task after the other (Belady's rule, which no other can beat).
-
-    The blocks of a task are found when they are asked for: kept, they take half a kilobyte each.
+    """The blocks of one batch after the other (Belady's rule, which no other can beat, where they are known).
 
     Parameters
     ----------
-    read : reads a block
+    read : reads blocks
     bytes_of : what a block takes
-    tasks : one for every step, in their order
+    steps : the blocks of every batch, in their order; None where nobody knows the batches to come
 
     Attributes
     ----------
     held_bytes, read_bytes : of what is held, and of all that was read
     """
 
-    def __init__(self, read: Callable[[Pair], Held], bytes_of: Callable[[Pair], int], tasks: Sequence[Task]) -> None:
-        self._read, self._bytes_of, self._tasks = read, bytes_of, tasks
-        self._held: dict[Pair, Held] = {}
-        self._finished: list[Pair] = []  # of what is held: no step needs it any more
+    def __init__(
+        self,
+        read: Callable[[list[Pair]], Sequence[Held]],
+        bytes_of: Callable[[Pair], int],
+        steps: Sequence[Set[Pair]] | None = None,
+    ) -> None:
+        self._read, self._bytes_of, self._steps = read, bytes_of, steps
+        self._held: dict[Pair, Held] = {}  # the last used one last
         self.held_bytes = self.read_bytes = 0
         self._uses: dict[Pair, list[int]] = {}  # numbers of steps, the next one last
-        for step in range(len(tasks) - 1, -1, -1):
-            for pair in pairs_of_task(tasks[step]):
+        for step in range(len(steps or ()) - 1, -1, -1):
+            for pair in (steps or ())[step]:
                 self._uses.setdefault(pair, []).append(step)
 
-    def blocks(self, step: int, limit_bytes: int) -> Mapping[Pair, Held]:
-        """The blocks of a step, and others; all that are held take no more than `limit_bytes` bytes."""
-        wanted = pairs_of_task(self._tasks[step])
-        missing = wanted - self._held.keys()
+    def blocks(self, wanted: Set[Pair], limit_bytes: int) -> Mapping[Pair, Held]:
+        """The blocks of the next batch, and others; all that are held take no more than `limit_bytes` bytes."""
+        missing = sorted(pair for pair in wanted if pair not in self._held)
         needed = sum(map(self._bytes_of, missing))
         self._evict_for(wanted, limit_bytes - needed)
-        for pair in missing:
-            self._held[pair] = self._read(pair)
+        self._held.update(zip(missing, self._read(missing), strict=True))
         self.held_bytes += needed
         self.read_bytes += needed
         for pair in wanted:
-            self._uses[pair].pop()
-            if not self._uses[pair]:
-                self._finished.append(pair)
+            self._held[pair] = self._held.pop(pair)
+            if pair in self._uses:
+                self._uses[pair].pop()
         return self._held
 
-    def _evict_for(self, wanted: set[Pair], limit_bytes: int) -> None:
+    def _evict_for(self, wanted: Set[Pair], limit_bytes: int) -> None:
         """Evict what no step needs any more, and then what is needed last, until what is held fits."""
-        for pair in self._finished:
-            self._drop(pair)
-        self._finished.clear()
-        while self.held_bytes > limit_bytes:
-            self._drop(max(self._held.keys() - wanted, key=lambda pair: self._uses[pair][-1]))
+        others = [pair for pair in self._held if pair not in wanted]
+        if self._steps is not None:
+            others.sort(key=self._next_use, reverse=True)
+        for pair in others:
+            if self.held_bytes <= limit_bytes and (self._steps is None or self._uses[pair]):
+                break
+            del self._held[pair]
+            self.held_bytes -= self._bytes_of(pair)
 
-    def _drop(self, pair: Pair) -> None:
-        del self._held[pair]
-        self.held_bytes -= self._bytes_of(pair)
+    def _next_use(self, pair: Pair) -> float:
+        return self._uses[pair][-1] if self._uses[pair] else inf
 
 
 @dataclass(slots=True)
@@ -242,26 +245,3 @@ class SharedBlocks(Generic[Held]):
 
     def _drop(self, pair: Pair) -> None:
         self._taken -= self._slots.pop(pair).nbytes
-
-
-class RecentBlocks:
-    """Blocks in memory; the one that was not used for longest goes first, since nobody knows the tasks to come."""
-
-    def __init__(self, source: BlockSource, memory: TaskMemory) -> None:
-        self._source, self._memory = source, memory
-        self._held: dict[Pair, Block] = {}  # the last used one last
-
-    def blocks(self, task: Task, limit_bytes: int) -> Mapping[Pair, Block]:
-        """The blocks of a task, and others; all that are held take no more than `limit_bytes` bytes."""
-        wanted = pairs_of_task(task)
-        for pair in wanted & self._held.keys():
-            self._held[pair] = self._held.pop(pair)
-        taken = sum(map(self._memory.block, wanted | self._held.keys()))
-        for pair in [pair for pair in self._held if pair not in wanted]:
-            if taken <= limit_bytes:
-                break
-            del self._held[pair]
-            taken -= self._memory.block(pair)
-        for pair in wanted - self._held.keys():
-            self._held[pair] = self._source.block(*pair, threads=self._memory.threads)
-        return self._held

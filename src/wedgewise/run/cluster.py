@@ -22,15 +22,14 @@ from __future__ import annotations
 
 import os
 from collections import Counter, deque
-from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
-from itertools import count, groupby
+from itertools import count
 from typing import Protocol
 
+import numpy as np
+
 from wedgewise.algorithms import find
-from wedgewise.algorithms._contract import Work
-from wedgewise.algorithms._passes import Partial
 from wedgewise.errors import ClusterError, InputError, PreconditionError, VerificationError
 from wedgewise.machine import hardware
 from wedgewise.machine.budget import LEAST_LIMIT, check_limit
@@ -39,11 +38,10 @@ from wedgewise.run._cluster_worker import BatchResult, TaskBatch
 from wedgewise.run.journal import Journal
 from wedgewise.run.local import Execution, Ran
 from wedgewise.run.memory import DRIVEN_TASK_BYTES, TaskMemory, bytes_beside_lists, lists_bytes, triple_answer
-from wedgewise.run.outofcore import Finished, StoreTasks, looked_up_in, reuse_order, store_plan, work_key
+from wedgewise.run.outofcore import Finished, StoreTasks, finished_execution, store_plan, work_key
 from wedgewise.run.plan import Plan
 from wedgewise.run.request import Request
-from wedgewise.stages.blocks import Task
-from wedgewise.stages.tasks import Counts, estimates, tasks_of
+from wedgewise.stages.tasks import TaskResults, TaskTable, busy_tasks, task_count
 from wedgewise.store.open import Store
 from wedgewise.store.urls import Folder
 from wedgewise.version import __version__
@@ -54,7 +52,6 @@ STEP_SECONDS = 1e-9  # about, of a unit of the estimates on one thread
 LEAST_SECONDS, MOST_SECONDS = 0.2, 5.0  # of a batch of several tasks
 BATCHES_PER_WORKER = 16
 MOST_TASKS = 1 << 12  # whose result is well below its limit
-Load = tuple[float, list[Task]]  # seconds, and tasks of one batch
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,16 +97,16 @@ class Assignment:
     Attributes
     ----------
     key : of the work; every result carries it
-    tasks : all of the store
-    busy : those that can have triangles, in the order in which they share blocks
+    tasks : those that can have triangles, in the order in which they share blocks
+    all_tasks : how many there are, the others included
     threads, memory_limit : of each worker
     """
 
     store: Store
     plan: Plan
     key: str
-    tasks: tuple[Task, ...]
-    busy: tuple[Task, ...]
+    tasks: TaskTable
+    all_tasks: int
     threads: int | None
     memory_limit: int | None
 
@@ -148,16 +145,16 @@ def assign(request: Request, store: Store) -> Assignment:
     check_limit(memory_limit)
     bytes_beside_lists(store.location, store.partition, DRIVEN_TASK_BYTES, hardware.available_memory())
     memory = TaskMemory(store.counts, answer, settings, threads or hardware.usable_threads())
-    tasks = tasks_of(store.partition)
-    busy = tuple(task for task in reuse_order(tasks) if memory.has_work(task))
+    tasks = busy_tasks(store.partition, store.counts).in_reuse_order()
     plan = replace(
-        store_plan(store, name, settings, memory.threads, memory.heaviest(busy)[0]),
+        store_plan(store, name, settings, memory.threads, memory.heaviest(tasks)[0]),
         reasons=(
-            f"{len(busy):,} tasks of three blocks each, for workers that read them from {store.location}",
-            f"{lists_bytes(store.partition, DRIVEN_TASK_BYTES):,} bytes of lists of tasks in the process that asks",
+            f"{len(tasks):,} tasks of three blocks each, for workers that read them from {store.location}",
+            f"{lists_bytes(store.partition, DRIVEN_TASK_BYTES):,} bytes of tables of tasks in the process that asks",
         ),
     )
-    return Assignment(store, plan, work_key(store, name, settings), tasks, busy, threads, memory_limit)
+    key, all_tasks = work_key(store, name, settings), task_count(store.partition)
+    return Assignment(store, plan, key, tasks, all_tasks, threads, memory_limit)
 
 
 def _divided(threads: int | None, memory_limit: int | None, workers: int) -> tuple[int, int]:
@@ -197,7 +194,7 @@ def tasks_for_workers(request: Request, store: Store) -> StoreTasks:
                 driver.run(workers)
         return Ran(driver.finish(), assignment.plan)
 
-    return StoreTasks(assignment.plan, assignment.key, len(assignment.busy), run)
+    return StoreTasks(assignment.plan, assignment.key, assignment.all_tasks, run)
 
 
 class Driver:
@@ -207,9 +204,8 @@ class Driver:
         self, assignment: Assignment, journal: Journal | None = None, progress: Progress | None = None
     ) -> None:
         self._assignment, self._journal, self._progress = assignment, journal, progress
-        self._partials: dict[int, Partial] = {} if journal is None else dict(journal.done)
-        self.seconds: dict[int, float] = {} if journal is None else dict(journal.seconds)
-        self._left = {task.number for task in assignment.busy} - self._partials.keys()
+        self._results = TaskResults.none(assignment.all_tasks) if journal is None else journal.results
+        self._left = set(assignment.tasks.number.tolist()) - set(self._results.done.tolist())
         self._numbers = count()
         self._waiting: deque[tuple[int, ...]] = deque()
         self._tasks_to_isolate: deque[int] = deque()
@@ -223,16 +219,16 @@ class Driver:
 
     def run(self, workers: Workers) -> None:
         """Have all tasks done; an error of ours in a worker is raised as it is."""
-        to_do = [task for task in self._assignment.busy if task.number in self._left]
-        self._waiting.extend(make_batches(self._assignment.store.counts, to_do, workers.count))
+        tasks = self._assignment.tasks
+        to_do = tasks.take(np.flatnonzero(~self._results.is_done[tasks.number]))
+        self._waiting.extend(make_batches(to_do, workers.count))
         while self._left:
             self._feed(workers)
             self._take(workers.delivery())
 
     def finish(self) -> Execution:
         """What all tasks have found."""
-        idle = {task.number: Partial(task.number, 0, 0) for task in self._assignment.tasks}
-        return Execution(len(idle), {**idle, **self._partials}, Work(()), task_seconds=self.seconds)
+        return finished_execution(self._results, self._assignment.tasks)
 
     def _feed(self, workers: Workers) -> None:
         """Submit as much as keeps the workers busy, or one suspect when nothing else is under way."""
@@ -259,28 +255,31 @@ class Driver:
                 self._take_loss(batch, delivery.deaths)
             return
         result, asked = BatchResult.from_json(delivery.result), Counter(batch.tasks)
-        arrived = Counter(finished.partial.task for finished in result.finished)
+        arrived = Counter(result.finished.numbers.tolist())
         if result.key != self._assignment.key or (arrived != asked if is_whole else not arrived <= asked):
             raise VerificationError(f"a worker was asked for tasks {batch.tasks[:5]} … and answered others")
-        for finished in result.finished:
-            self._keep(finished)
+        self._keep(result.finished)
 
     def _keep(self, finished: Finished) -> None:
-        """Keep a result; one that is there already has to be equal, in what does not depend on its batch."""
-        partial = finished.partial
-        known = self._partials.get(partial.task)
-        if known is None:
-            self._partials[partial.task], self.seconds[partial.task] = partial, finished.seconds
-            self._left.discard(partial.task)
-            if self._journal is not None:
-                self._journal.add(partial, finished.seconds)
-            if self._progress is not None:
-                self._progress("count", len(self._assignment.busy) - self.left, len(self._assignment.busy))
-        elif known.triangles != partial.triangles:
-            raise VerificationError(
-                f"task {partial.task} has {known.triangles:,} triangles and, delivered again, {partial.triangles:,}; "
-                "a worker is broken: count again without it"
-            )
+        """Keep results; those that are there already have to be equal, in what does not depend on their batch."""
+        is_known = self._results.is_done[finished.numbers]
+        for task, triangles in zip(finished.numbers[is_known], finished.triangles[is_known], strict=True):
+            if (known := self._results.triangles[task]) != triangles:
+                raise VerificationError(
+                    f"task {task} has {known:,} triangles and, delivered again, {triangles:,}; "
+                    "a worker is broken: count again without it"
+                )
+        new = Finished(*(column[~is_known] for column in finished))
+        if len(new.numbers) == 0:
+            return
+        self._left.difference_update(new.numbers.tolist())
+        if self._journal is not None:
+            self._journal.add(*new)
+        else:
+            self._results.put(*new)
+        if self._progress is not None:
+            tasks = len(self._assignment.tasks)
+            self._progress("count", tasks - self.left, tasks)
 
     def _take_loss(self, batch: Batch, deaths: int) -> None:
         """Tasks that may have ended workers: each by itself, then each alone, then no more."""
@@ -291,7 +290,8 @@ class Driver:
         if batch.alone:
             self._deaths[task] += deaths
         if self._deaths[task] >= MAX_CRASHES_PER_TASK:
-            asked = self._assignment.tasks[task]
+            tasks = self._assignment.tasks
+            asked = tasks[int(np.flatnonzero(tasks.number == task)[0])]
             raise ClusterError(
                 f"task {task} (blocks {asked.i}, {asked.j}, {asked.k}) ended {self._deaths[task]} workers when nothing "
                 "else was under way; look at their logs, give them more memory, or partition the graph into more parts"
@@ -299,27 +299,16 @@ class Driver:
         self._tasks_to_isolate.append(task)
 
 
-def make_batches(counts: Counts, tasks: Sequence[Task], workers: int) -> list[tuple[int, ...]]:
-    """The numbers of the tasks of every batch; tasks come in the order in which they share blocks."""
-    seconds = {
-        task.number: STEP_SECONDS * float(steps) for task, steps in zip(tasks, estimates(counts, tasks), strict=True)
-    }
-    share = sum(seconds.values()) / (BATCHES_PER_WORKER * max(1, workers))
+def make_batches(tasks: TaskTable, workers: int) -> list[tuple[int, ...]]:
+    """The numbers of the tasks of every batch: neighbours, heavy batches first; one that is heavy is by itself."""
+    seconds = STEP_SECONDS * tasks.work
+    share = float(seconds.sum()) / (BATCHES_PER_WORKER * max(1, workers))
     target = min(MOST_SECONDS, max(LEAST_SECONDS, share))
-    groups = ([(seconds[task.number], [task]) for task in group] for _pair, group in groupby(tasks, key=looked_up_in))
-    pieces = [piece for group in groups for piece in _joined(group, target)]
-    batches = sorted(_joined(pieces, target), key=lambda load: -load[0])
-    return [tuple(task.number for task in batch) for _, batch in batches]
-
-
-def _joined(pieces: Sequence[Load], target: float) -> Iterator[Load]:
-    """Neighbours together, up to about so many seconds; one that takes longer stays by itself."""
-    load, joined = 0.0, list[Task]()
-    for more, tasks in pieces:
-        if joined and (load + more > target or len(joined) + len(tasks) > MOST_TASKS):
-            yield load, joined
-            load, joined = 0.0, []
-        load += more
-        joined += tasks
-    if joined:
-        yield load, joined
+    batches: list[tuple[float, list[int]]] = []
+    for number, taken in zip(tasks.number.tolist(), seconds.tolist(), strict=True):
+        if batches and batches[-1][0] + taken <= target and len(batches[-1][1]) < MOST_TASKS:
+            batches[-1][1].append(number)
+            batches[-1] = batches[-1][0] + taken, batches[-1][1]
+        else:
+            batches.append((taken, [number]))
+    return [tuple(together) for _, together in sorted(batches, key=lambda batch: -batch[0])]

@@ -15,7 +15,6 @@ import numpy as np
 
 from wedgewise.algorithms import find
 from wedgewise.algorithms._contract import DeviceWork, FoundTruss, Launch, TrussJob, Work
-from wedgewise.algorithms._passes import Partial
 from wedgewise.errors import DeviceMemoryError
 from wedgewise.machine.gpu import Array, CopyingDevice, Device
 from wedgewise.machine.out_of_memory import memory_for
@@ -25,6 +24,7 @@ from wedgewise.run.listing import Numbering, Triples
 from wedgewise.run.local import Execution, check_form, known_truss, truss_algorithm
 from wedgewise.run.plan import Plan
 from wedgewise.stages import DeviceGraph
+from wedgewise.stages.tasks import TaskResults
 
 LISTING_BYTES = 1 << 30  # of device memory for a piece of a listing, and an eighth of what is free at most
 PIECE_BYTES = 60  # of a triangle: 12 as ids, 48 while they are turned into ascending vertices
@@ -47,13 +47,14 @@ def execute_on_device(
         prepared = time.perf_counter() - begin
         batch_seconds, kernel_seconds = launch_all(work, device, on_done)
         triangles, tests = device.download(work.found).tolist()
-        partials = {0: Partial(0, triangles, tests)}
+        results = TaskResults.none(1)
+        results.put(0, triangles, tests)
         seconds = {"prepare": prepared + batch_seconds, "kernel": kernel_seconds}
         if plan.computes == "list_triangles":
             listing = DeviceListing(work, graph, device, min(LISTING_BYTES, device.free_bytes() // 8))
-            return Execution(1, partials, Work((), work.filled), seconds, listing=listing)
+            return Execution(results, Work((), work.filled), seconds, listing=listing)
         if work.filled is None:
-            return Execution(1, partials, Work(()), seconds)
+            return Execution(results, Work(()), seconds)
         filled = work.filled
         del work  # and with it what its launches read
         if plan.computes == "triangles":
@@ -62,7 +63,7 @@ def execute_on_device(
         else:
             ordered = filled[forms.positions(graph)]
         answered = device.download(ordered.astype(device.xp.int64))
-    return Execution(1, partials, Work((), answered), seconds)
+    return Execution(results, Work((), answered), seconds)
 
 
 @memory_for("truss")

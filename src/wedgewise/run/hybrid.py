@@ -53,7 +53,7 @@ from wedgewise.run.request import Request
 from wedgewise.run.timeline import Timeline
 from wedgewise.stages import OrientedGraph
 from wedgewise.stages.blocks import Block, Blocks, Partition, Task, Triple
-from wedgewise.stages.tasks import Counts
+from wedgewise.stages.tasks import Counts, TaskResults
 
 if TYPE_CHECKING:
     from wedgewise.store.open import Store
@@ -89,11 +89,19 @@ class Hybrid:
     @memory_for("count")
     def run(self, journal: Journal | None = None, progress: Progress | None = None) -> Ran:
         """Count all tasks that the journal does not have."""
-        known = {} if journal is None else dict(journal.done)
-        running = _Running(self, known, (lambda found: None) if journal is None else journal.add)
+        results = TaskResults.none(len(self.division.everything)) if journal is None else journal.results
+        known = {task: Partial(task, 0, 0) for task in results.done.tolist()}
+
+        def keep(found: Partial) -> None:
+            one = [found.task], [found.triangles], [found.tests], [0.0]
+            results.put(*one) if journal is None else journal.add(*one)
+
+        running = _Running(self, known, keep)
         running.go(progress)
-        found = {task.number: Partial(task.number, 0, 0) for task in self.division.everything}
-        execution = Execution(len(found), {**found, **known, **running.pool.partials}, Work(()))
+        results.is_done[
+            [task.number for task in self.division.everything if task.number not in self.division.estimates]
+        ] = True
+        execution = Execution(results, Work(()))
         plan = replace(self.plan, reasons=(*self.plan.reasons, *running.pool.notes))
         return Ran(execution, plan, running.timeline())
 

@@ -1,13 +1,14 @@
 """Finished tasks, and finished slices of an answer, on disk, so that work that was ended goes on where it was.
 
-    count.journal     a line for every finished task
+    count.journal     the finished tasks of a batch, `TASKS_PER_LINE` a line
 
     slice-N.npy       slice number N; it appears whole
     slices.journal    then a line: which work it belongs to, its number ("owner"), its type, length and SHA-256
 
 Every line names the work that it belongs to by a key, and has a checksum. A line that is torn, as the last one may be
-when a process is killed, or damaged, is as if it was not there: its task is done again. Each line is on the disk before
-the next task begins. A line may say how many seconds its task took; results do not depend on that.
+when a process is killed, or damaged, is as if it was not there: its tasks are done again. A line is written before the
+next batch begins, so that whoever kills the process loses one batch; once a second lines are flushed to the disk, so
+that a power cut loses a second of work. A line has the seconds of its tasks; results do not depend on those.
 
 A slice is there when its line is whole and its bytes are what the line says. One that is torn, damaged or of another
 number is as if it was not there: it is computed again. Where a slice has several lines, the last one counts.
@@ -19,6 +20,7 @@ import hashlib
 import json
 import os
 import re
+import time
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Set
 from contextlib import contextmanager
@@ -29,22 +31,24 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
-from wedgewise.algorithms._passes import Partial
 from wedgewise.errors import FormatError, InputError, StorageError, VerificationError
 from wedgewise.machine.files import append_line, make_folder, process_lock, scratch_file, storage_errors
 from wedgewise.machine.own_files import open_regular
+from wedgewise.stages.tasks import TaskResults
 from wedgewise.store.manifest import FileRecord
 from wedgewise.store.open import READ_BYTES, Store, digest_of, private_memory
 from wedgewise.store.writer import check_free, npy_header, write_array
 
 JOURNAL = "count.journal"
 LOCK_SUFFIX = ".lock"
-LINE_BYTES = 256  # of a journal, more than any has
-MOST_LINE_BYTES = 1 << 12
+TASKS_PER_LINE = 100
+TASK_BYTES, LINE_BYTES = 96, 256  # of a task in a line, and of the rest of a line, more than any has
+MOST_LINE_BYTES = LINE_BYTES + TASKS_PER_LINE * TASK_BYTES
+FLUSH_SECONDS = 1.0
 WAIT = "wait until it has ended, or name another folder for the work (--work, work_folder=)"
 UNLOCKED = "{folder} is on a file system without locks: nothing else may work on the same question there meanwhile"
 NOT_KEPT = "{store} cannot be written to: a count that is ended starts again, unless --work (work_folder=) is given"
-FIELDS = ("task", "triangles", "tests")
+COLUMNS = ("tasks", "triangles", "tests", "seconds")
 SLICES = "slices.journal"
 SLICE_FIELDS = {"key": str, "owner": int, "dtype": str, "length": int, "sha256": str}
 NUMBERS = re.compile(r"[<|]u[1248]", re.ASCII)
@@ -73,13 +77,18 @@ def open_journal(
     if store.is_read_only:
         yield None, notes_on_counting(store)
         return
-    check_disk(store, "count", LINE_BYTES * tasks)
+    check_disk(store, "count", journal_bytes(tasks))
     with lock_work(store, "count") as notes:
-        journal = Journal(store.beside(JOURNAL), key)
+        journal = Journal(store.beside(JOURNAL), key, tasks)
         if not resume:
             journal.remove()
         journal.read()
         yield journal, notes
+
+
+def journal_bytes(tasks: int) -> int:
+    """What the lines of so many tasks take at most, however few are in each."""
+    return (LINE_BYTES + TASK_BYTES) * tasks
 
 
 def check_disk(store: Store, question: str, need: int) -> None:
@@ -95,48 +104,62 @@ def notes_on_counting(store: Store) -> tuple[str, ...]:
 
 
 class Journal:
-    """The finished tasks of one piece of work; `done` has them by task, `seconds` the times of those that have one."""
+    """The finished tasks of one piece of work that has so many, the idle ones included; `results` has what they found.
 
-    def __init__(self, path: Path, key: str) -> None:
+    Parameters
+    ----------
+    path : of its file
+    key : names the work
+    tasks : the numbers of tasks are below this
+    """
+
+    def __init__(self, path: Path, key: str, tasks: int) -> None:
         self.path = path
-        self.done: dict[int, Partial] = {}
-        self.seconds: dict[int, float] = {}
-        self._key = key
+        self.results = TaskResults.none(tasks)
+        self._key, self._flushed = key, time.monotonic()
         refuse_link(path)
 
     def read(self) -> None:
         """Take in what is there; raise where it is of other work."""
-        for record in records_of(self.path, self._key, _has_counts):
-            seconds = record.get("seconds")
-            is_time = isinstance(seconds, float) and 0 <= seconds < inf
-            self._take(Partial(*(record[name] for name in FIELDS)), seconds if is_time else None)
+        for record in records_of(self.path, self._key, self._has_columns):
+            self._take(*(record[name] for name in COLUMNS))
 
-    def add(self, partial: Partial, seconds: float | None = None) -> None:
-        """A task is finished."""
-        record: dict[str, Any] = {"key": self._key, **{name: getattr(partial, name) for name in FIELDS}}
-        if seconds is not None:
-            record["seconds"] = seconds
-        append_line(self.path, line_of(record))
-        self._note(partial, seconds)
+    def add(self, tasks: Any, triangles: Any, tests: Any, seconds: Any) -> None:
+        """The tasks of a batch are finished."""
+        columns = [np.asarray(column).tolist() for column in (tasks, triangles, tests, np.round(seconds, 9))]
+        for begin in range(0, len(columns[0]), TASKS_PER_LINE):
+            some = (column[begin : begin + TASKS_PER_LINE] for column in columns)
+            is_due = time.monotonic() - self._flushed >= FLUSH_SECONDS
+            line = line_of({"key": self._key, **dict(zip(COLUMNS, some, strict=True))})
+            append_line(self.path, line, to_disk=is_due)
+            self._flushed = time.monotonic() if is_due else self._flushed
+        self.results.put(tasks, triangles, tests, seconds)
 
     def remove(self) -> None:
         """All tasks are finished, or none of them count."""
         with storage_errors(self.path, "removed", "remove it"):
             self.path.unlink(missing_ok=True)
-        self.done.clear()
-        self.seconds.clear()
+        self.results = TaskResults.none(len(self.results.is_done))
 
-    def _note(self, partial: Partial, seconds: float | None) -> None:
-        self.done[partial.task] = partial
-        if seconds is not None:
-            self.seconds[partial.task] = seconds
+    def _has_columns(self, record: dict[str, Any]) -> bool:
+        columns = [record.get(name) for name in COLUMNS]
+        if not all(isinstance(column, list) and len(column) == len(columns[0] or ()) for column in columns):
+            return False
+        tasks, *counts, seconds = columns
+        known = len(self.results.is_done)
+        return (
+            all(type(task) is int and 0 <= task < known for task in tasks or ())
+            and all(type(count) is int and 0 <= count < 1 << 64 for column in counts for count in column or ())
+            and all(type(taken) is float and 0 <= taken < inf for taken in seconds or ())
+        )
 
-    def _take(self, partial: Partial, seconds: float | None) -> None:
-        if self.done.setdefault(partial.task, partial).triangles != partial.triangles:  # tests depend on the batch
-            raise VerificationError(
-                f"{self.path}: task {partial.task} has two results; start again by --restart, or by removing it"
-            )
-        self._note(partial, seconds)
+    def _take(self, tasks: list[int], triangles: list[int], tests: list[int], seconds: list[float]) -> None:
+        for task, found in zip(tasks, triangles, strict=True):  # tests depend on the batch
+            if self.results.is_done[task] and int(self.results.triangles[task]) != found:
+                raise VerificationError(
+                    f"{self.path}: task {task} has two results; start again by --restart, or by removing it"
+                )
+        self.results.put(tasks, np.array(triangles, np.uint64), np.array(tests, np.uint64), seconds)
 
 
 class FinishedSlices:
@@ -243,10 +266,6 @@ class FinishedSlices:
                 return digest_of(file, len(header), due, raw) == record.sha256
 
 
-def _has_counts(record: dict[str, Any]) -> bool:
-    return all(type(record.get(name)) is int and record[name] >= 0 for name in FIELDS)
-
-
 def _is_slice(record: dict[str, Any]) -> bool:
     return all(type(record.get(name)) is kind for name, kind in SLICE_FIELDS.items())
 
@@ -259,14 +278,15 @@ def records_of(path: Path, key: str, is_one: Callable[[dict[str, Any]], bool]) -
     """The records of a journal that are whole and of the kind that is looked for; refuse those of another key."""
     for line in lines_of(path):
         record = record_in(line)
-        if record is None or not is_one(record):
+        if record is None:
             continue
         if str(record.get("key")) != key:
             raise InputError(
                 f"{path}: holds results for another graph, other options or another version; go on with those, "
                 "or start again: by --restart, or by removing it"
             )
-        yield record
+        if is_one(record):
+            yield record
 
 
 def lines_of(path: Path) -> Iterator[bytes]:

@@ -10,7 +10,7 @@ import numpy as np
 
 from wedgewise.algorithms import find
 from wedgewise.algorithms._contract import Algorithm, FoundTruss, TrussJob, Work
-from wedgewise.algorithms._passes import Partial, run_pass
+from wedgewise.algorithms._passes import run_pass
 from wedgewise.algorithms._truss import LEAST_K
 from wedgewise.errors import PreconditionError
 from wedgewise.machine import jit
@@ -18,6 +18,7 @@ from wedgewise.machine.out_of_memory import memory_for
 from wedgewise.machine.progress import never_back
 from wedgewise.run.plan import Plan
 from wedgewise.stages import DeviceGraph, OrientedGraph
+from wedgewise.stages.tasks import TaskResults
 
 if TYPE_CHECKING:
     from wedgewise.run.device import DeviceListing
@@ -26,19 +27,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Execution:
-    """All partials by task id, how many tasks there had to be, and the work with what its passes filled.
+    """What all tasks have found, and the work with what its passes filled.
 
     ``seconds`` are those of the stages that a device keeps apart. What a device filled is in the order of the vertices
-    or edges already; ``listing`` numbers the triangles where a device has counted those of all arcs. ``task_seconds``
-    are those of the tasks that were timed.
+    or edges already; ``listing`` numbers the triangles where a device has counted those of all arcs.
     """
 
-    tasks: int
-    partials: dict[int, Partial]
+    results: TaskResults
     work: Work
     seconds: dict[str, float] = field(default_factory=dict)
     listing: DeviceListing | None = None
-    task_seconds: dict[int, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,15 +55,15 @@ def execute(plan: Plan, graph: OrientedGraph, on_done: Callable[[int, int], None
     algorithm = find(plan.algorithm, plan.device)
     work = algorithm.on_cpu(plan.computes).prepare(graph, plan.knobs, plan.threads)
     tasks = sum(len(step.bounds) - 1 for step in work.passes)
-    partials: dict[int, Partial] = {}
+    results, before = TaskResults.none(tasks), 0
     for step in work.passes:
-        before = len(partials)
         report = None if on_done is None else lambda finished, before=before: on_done(before + finished, tasks)
         for partial in run_pass(step, before, plan.threads, report):
-            partials[partial.task] = partial
+            results.put(partial.task, partial.triangles, partial.tests)
+        before += len(step.bounds) - 1
     if not algorithm.compiled:
         jit.work_by_arrays(plan.estimated_seconds)
-    return Execution(tasks, partials, work)
+    return Execution(results, work)
 
 
 @memory_for("truss")

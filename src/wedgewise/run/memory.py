@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import Protocol
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
 
 from wedgewise.algorithms import find, registry
 from wedgewise.algorithms._contract import Knobs, TripleAnswer, TripleShape
 from wedgewise.errors import MemoryLimitError, PreconditionError
 from wedgewise.stages.blocks import Block, Partition, Task
-from wedgewise.stages.tasks import Counts, task_count
-
-Pair = tuple[int, int]
+from wedgewise.stages.tasks import Counts, Pair, TaskTable, task_count
 
 PAGE_BYTES = 1 << 12
-COUNTED_TASK_BYTES = 500  # of a task in the lists of a count: itself, its position, its result, its seconds
+COUNTED_TASK_BYTES = 160  # of a task in the tables of a count: itself, what it takes, its result, its seconds
 SLICED_TASK_BYTES = (
     560  # in those of answers by slices, where it has three roles; rounds of a truss have two such lists
 )
@@ -69,8 +69,16 @@ def pairs_of_task(task: Task) -> set[Pair]:
 
 def block_bytes(counts: Counts, pair: Pair) -> int:
     """The bytes of a block, in whole pages."""
-    rows, arcs = int(counts.sizes[pair[0]]), int(counts.arcs[pair])
-    return sum(-(-4 * length // PAGE_BYTES) * PAGE_BYTES for length in (rows + 1, arcs))
+    return int(all_block_bytes(counts)[pair])
+
+
+def all_block_bytes(counts: Counts) -> NDArray[np.int64]:
+    """The same of all blocks, by row part and column part."""
+    return _in_pages(4 * (counts.sizes[:, None] + 1)) + _in_pages(4 * counts.arcs)
+
+
+def _in_pages(size: NDArray[np.int64]) -> NDArray[np.int64]:
+    return -(-size // PAGE_BYTES) * PAGE_BYTES
 
 
 def most_slice_bytes(counts: Counts, algorithm: str) -> int:
@@ -89,6 +97,19 @@ def most_slice_bytes(counts: Counts, algorithm: str) -> int:
     return max(blocks + slices + reading + work + SPARE_BYTES, rows)
 
 
+class Need(NamedTuple):
+    """What tasks take beyond their blocks, in bytes.
+
+    Attributes
+    ----------
+    made : of what is made of block jk; tasks of a batch that look up in the same one take the most of them
+    threads : of all threads together; a batch takes the most of its tasks
+    """
+
+    made: Any
+    threads: Any
+
+
 @dataclass(frozen=True, slots=True)
 class TaskMemory:
     """What the tasks of some blocks take, when an algorithm counts them on so many threads."""
@@ -97,36 +118,45 @@ class TaskMemory:
     answer: TripleAnswer
     knobs: Knobs
     threads: int
+    blocks: NDArray[np.int64] = field(init=False)
 
-    def has_work(self, task: Task) -> bool:
-        """Whether all blocks of a task have arcs."""
-        return all(self.counts.arcs[pair] for pair in pairs_of_task(task))
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "blocks", all_block_bytes(self.counts))
 
     def block(self, pair: Pair) -> int:
         """The bytes of a block, in whole pages."""
-        return block_bytes(self.counts, pair)
+        return int(self.blocks[pair])
+
+    def most(self, tasks: Task | TaskTable) -> Need:
+        """The most that a task, or each of many, takes."""
+        shape = self._shape(tasks)
+        return Need(self.answer.bytes_needed(shape, self.knobs), self._threads(shape))
+
+    def expected(self, tasks: TaskTable, is_skewed: bool) -> Need:
+        """What tasks take as a rule, in a graph that is skewed or not."""
+        if self.answer.expected_bytes is None:
+            return self.most(tasks)
+        shape = self._shape(tasks)
+        return Need(self.answer.expected_bytes(shape, self.knobs, is_skewed), self._threads(shape))
 
     def work(self, task: Task) -> int:
-        """The most bytes of a task beyond its blocks."""
-        return self.answer.bytes_needed(TripleShape.of(self.counts, task), self.knobs) + self._further_threads(task)
+        """The most bytes of one task beyond its blocks."""
+        need = self.most(task)
+        return int(need.made + need.threads)
 
-    def expected_work(self, task: Task, is_skewed: bool) -> int:
-        """The bytes that it takes as a rule, in a graph that is skewed or not."""
-        if self.answer.expected_bytes is None:
-            return self.work(task)
-        expected = self.answer.expected_bytes(TripleShape.of(self.counts, task), self.knobs, is_skewed)
-        return expected + self._further_threads(task)
+    def _shape(self, tasks: Task | TaskTable) -> TripleShape:
+        return TripleShape.of(self.counts, tasks) if isinstance(tasks, Task) else TripleShape.of_all(self.counts, tasks)
 
-    def _further_threads(self, task: Task) -> int:
-        one = self.answer.thread_bytes(int(self.counts.sizes[task.k]), self.knobs) + PAGE_BYTES
-        return (self.threads - 1) * one
+    def _threads(self, shape: TripleShape) -> Any:
+        return self.threads * (self.answer.thread_bytes(shape.columns_k, self.knobs) + PAGE_BYTES)
 
-    def heaviest(self, tasks: Iterable[Task]) -> tuple[int, Task | None]:
+    def heaviest(self, tasks: TaskTable) -> tuple[int, Task | None]:
         """The most that a task takes, blocks included, and which one that is."""
-        found: tuple[int, Task | None] = (0, None)
-        for task in tasks:
-            if self.has_work(task):
-                need = self.work(task) + sum(self.block(pair) for pair in pairs_of_task(task))
-                if need > found[0]:
-                    found = need, task
-        return found
+        if len(tasks) == 0:
+            return 0, None
+        sizes, (ij, ik, jk) = self.blocks.ravel(), tasks.pairs
+        blocks = sizes[ij] + np.where(ik == ij, 0, sizes[ik]) + np.where((jk == ij) | (jk == ik), 0, sizes[jk])
+        need = self.most(tasks)
+        taken = blocks + need.made + need.threads
+        at = int(taken.argmax())
+        return int(taken[at]), tasks[at]

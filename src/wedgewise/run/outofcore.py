@@ -1,44 +1,45 @@
-"""Counting on a store within a memory limit: a task at a time, its three blocks in memory, threads within the task.
+"""Counting on a store within a memory limit: a batch of tasks at a time, its blocks in memory, threads within it.
 
-Tasks run in an order that uses the same blocks again, not heaviest first: since all threads work on one task, none is
+Tasks run in an order that uses the same blocks again, not heaviest first: since all threads work on one batch, none is
 left waiting at the end, and what a task costs beyond its work is the blocks that it has to read, and what is made of
 block jk. For fixed j and k, i goes up and down in turn: what was made of jk serves all of them. The order is known
 beforehand, so that the block to evict for another one is the one that is needed last (Belady's rule, which no other
 can beat).
 
-Memory: lists of all tasks, the blocks of one, what its algorithm makes of them, and 4 bytes per column for each further
-thread; blocks of tasks to come stay as far as the limit allows. A journal in the store has every finished task.
+Memory: tables of all tasks, the blocks of a batch, what its algorithm makes of them, and what each thread takes; blocks
+of batches to come stay as far as the limit allows. A journal in the store has every finished batch.
 
 What a count will take is found before a block is read, from the sizes of all blocks in the manifest. Memory comes from
-a rehearsal with sizes instead of blocks: which blocks are held when each task runs is decided by the same `BlockCache`,
-and what a task makes of its blocks is what its algorithm expects; it may be more, but never more than was kept free for
-it. The same rehearsal knows the bytes that are read. Seconds are straight lines in the wedges of the graph and in the
-arcs and tasks that are visited, with the slopes of the algorithm: on the machine that these were measured on, from 0.6
-to 1.3 of what keystone took.
+a rehearsal with sizes instead of blocks: which blocks are held when each batch runs is decided by the same
+`BlockCache`, and what a batch makes of its blocks is what its algorithm expects; it may be more, but never more than
+was kept free for it. The same rehearsal knows the bytes that are read. Seconds are straight lines in the wedges of the
+graph and in the arcs and tasks that are visited, with the slopes of the algorithm: on the machine that these were
+measured on, from 0.6 to 1.3 of what keystone took.
 """
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import nullcontext
 from copy import copy
 from dataclasses import dataclass, field, replace
-from itertools import groupby
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from wedgewise.algorithms import find
-from wedgewise.algorithms._contract import Knobs, PrepareTask, Shape, Work
-from wedgewise.algorithms._passes import Partial, run_pass
+from wedgewise.algorithms._contract import BatchWork, Knobs, Shape, Work
+from wedgewise.algorithms._passes import run_pass
 from wedgewise.errors import FormatError, MemoryLimitError
 from wedgewise.machine import jit
 from wedgewise.machine.budget import available_after_loading
 from wedgewise.machine.out_of_memory import memory_for
 from wedgewise.machine.progress import Progress
-from wedgewise.run.block_caches import BlockCache, triple_of
-from wedgewise.run.journal import LINE_BYTES, Journal, key_of, open_journal
+from wedgewise.machine.threads import run_tasks
+from wedgewise.run.batches import Batch, batches_of, expected_work
+from wedgewise.run.block_caches import BlockCache
+from wedgewise.run.journal import Journal, journal_bytes, key_of, open_journal
 from wedgewise.run.local import Execution, Ran
 from wedgewise.run.memory import (
     COUNTED_TASK_BYTES,
@@ -53,8 +54,8 @@ from wedgewise.run.plan import Form, Plan, plan_of, with_reasons
 from wedgewise.run.reduce import Computed, can_occur, reduce
 from wedgewise.run.request import Request
 from wedgewise.run.timeline import Timeline
-from wedgewise.stages.blocks import Block, Task, Triple
-from wedgewise.stages.tasks import tasks_of
+from wedgewise.stages.blocks import Block, Triple
+from wedgewise.stages.tasks import Estimates, TaskBatch, TaskResults, TaskTable, busy_tasks, exact_sum, task_count
 from wedgewise.store.manifest import MANIFEST
 from wedgewise.store.open import Store, first_fault
 from wedgewise.version import __version__
@@ -62,7 +63,6 @@ from wedgewise.version import __version__
 PROCESS = "the interpreter and its kernels"
 REHEARSED = 1 << 8  # vertices of a clique: so many that the engine has hubs
 READ_BYTES_PER_SECOND = 3.3e8  # from the page cache, checksums and rows checked
-JOURNAL_SECONDS = 4e-3  # a line of the journal on the disk
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,21 +91,23 @@ class StoreTasks:
     Attributes
     ----------
     key : what their results depend on
-    busy : how many of them can have triangles
+    count : how many there are, those without work included
     run : counts those that the journal does not have, and writes each down there when it is finished
     """
 
     plan: Plan
     key: str
-    busy: int
+    count: int
     run: Callable[[Journal | None, Progress | None], Ran]
 
 
 class Finished(NamedTuple):
-    """What a task found, and how long that took without the reading of its blocks."""
+    """What the tasks of a batch found, by their numbers; seconds are those of one thread, without reading."""
 
-    partial: Partial
-    seconds: float
+    numbers: NDArray[np.int64]
+    triangles: NDArray[np.uint64]
+    tests: NDArray[np.uint64]
+    seconds: Estimates
 
 
 @memory_for("count")
@@ -119,21 +121,22 @@ def count_store(
     InputError
         When there is a journal of another graph or of other options.
     """
-    keeping = open_journal(store, tasks.key, tasks.busy, resume=request.resume)
+    keeping = open_journal(store, tasks.key, tasks.count, resume=request.resume)
     with keeping if journal else nullcontext((None, ())) as (written, notes):
-        resumed = 0 if written is None else len(written.done)
+        resumed = 0 if written is None else len(written.results.done)
         ran = tasks.run(written, progress)
         computed = total_of(store, ran.execution, ran.plan)
         if written is not None:
             written.remove()
-    return StoreCount(computed, with_reasons(ran.plan, notes), resumed, ran.execution.task_seconds, ran.timeline)
+    seconds = ran.execution.results.by_seconds
+    return StoreCount(computed, with_reasons(ran.plan, notes), resumed, seconds, ran.timeline)
 
 
 def tasks_from_disk(request: Request, store: Store) -> StoreTasks:
     """Tasks that this process counts one after the other, on all threads, within the memory limit."""
     counting, plan = plan_count(request, store)
     key = work_key(store, plan.algorithm, plan.knobs)
-    return StoreTasks(plan, key, len(counting.order), lambda *given: Ran(counting.run(*given), plan))
+    return StoreTasks(plan, key, counting.all_tasks, lambda *given: Ran(counting.run(*given), plan))
 
 
 def plan_count(request: Request, store: Store) -> tuple[Counting, Plan]:
@@ -150,7 +153,7 @@ def plan_count(request: Request, store: Store) -> tuple[Counting, Plan]:
 
 def total_of(store: Store, execution: Execution, plan: Plan) -> Computed:
     """The sum of all tasks; refuse a store that says of itself what makes the sum impossible."""
-    triangles = sum(partial.triangles for partial in execution.partials.values())
+    triangles = exact_sum(execution.results.triangles)
     if not can_occur(triangles, plan):
         raise FormatError(
             f"says that there are {plan.m:,} edges and {plan.wedges:,} wedges, and {triangles:,} triangles were found",
@@ -158,17 +161,6 @@ def total_of(store: Store, execution: Execution, plan: Plan) -> Computed:
             remedy="start again by --restart (resume=False), and if that is not it, partition the graph again",
         )
     return reduce(execution, plan)
-
-
-def reuse_order(tasks: Sequence[Task]) -> list[Task]:
-    """Tasks by j and k, and by i up and down in turn."""
-    ordered: list[Task] = []
-    groups: dict[Pair, list[Task]] = {}
-    for task in tasks:
-        groups.setdefault((task.j, task.k), []).append(task)
-    for number, pair in enumerate(sorted(groups)):
-        ordered += groups[pair] if number % 2 == 0 else groups[pair][::-1]
-    return ordered
 
 
 class Counting:
@@ -184,19 +176,19 @@ class Counting:
         shares: int = 1,
     ) -> None:
         self.store, self.memory, self.available_bytes, self._blocks = store, memory, available_bytes, blocks or store
-        self.tasks = tasks_of(store.partition, shares)
-        self.order = [task for task in reuse_order(self.tasks) if memory.has_work(task)]
+        self.all_tasks = task_count(store.partition) * shares
+        self.tasks = busy_tasks(store.partition, memory.counts, shares).in_reuse_order()
 
     def with_fitting_threads(self) -> Counting:
         """The same on as many threads as the memory allows, halved as often as that takes."""
         fewer = copy(self)
-        while fewer.memory.threads > 1 and fewer.memory.heaviest(self.order)[0] > self.available_bytes:
+        while fewer.memory.threads > 1 and fewer.memory.heaviest(self.tasks)[0] > self.available_bytes:
             fewer.memory = replace(fewer.memory, threads=fewer.memory.threads // 2)
         return fewer
 
     def check_fits(self) -> int:
         """What the heaviest task takes; refuse it where there is less."""
-        need, heaviest = self.memory.heaviest(self.order)
+        need, heaviest = self.memory.heaviest(self.tasks)
         if heaviest is not None and need > self.available_bytes:
             raise MemoryLimitError(
                 f"{self.store.location}: the blocks {heaviest.i}, {heaviest.j}, {heaviest.k} and what is made of them "
@@ -207,49 +199,56 @@ class Counting:
 
     def run(self, journal: Journal | None, progress: Progress | None) -> Execution:
         """Every task that the journal does not have."""
-        partials = {task.number: Partial(task.number, 0, 0) for task in self.tasks}
-        if journal is not None:
-            partials.update(journal.done)
-        to_do = [task for task in self.order if journal is None or task.number not in journal.done]
-        seconds = {} if journal is None else dict(journal.seconds)
-        cache, steps = BlockCache(self._read, self.memory.block, to_do), iter(range(len(to_do)))
-        counted = self.each(to_do, lambda _task, limit_bytes: cache.blocks(next(steps), limit_bytes))
-        for done, (partial, taken) in enumerate(counted, len(self.order) - len(to_do) + 1):
-            partials[partial.task], seconds[partial.task] = partial, taken
+        results = journal.results if journal is not None else TaskResults.none(self.all_tasks)
+        left = self.tasks.take(np.flatnonzero(~results.is_done[self.tasks.number]))
+        done = len(self.tasks) - len(left)
+        for finished in self.each(self.batches(left)):
             if journal is not None:
-                journal.add(partial, taken)
+                journal.add(*finished)
+            else:
+                results.put(*finished)
+            done += len(finished.numbers)
             if progress is not None:
-                progress("count", done, len(self.order))
-        return Execution(len(self.tasks), partials, Work(()), task_seconds=seconds)
+                progress("count", done, len(self.tasks))
+        return finished_execution(results, self.tasks)
 
-    def _read(self, pair: Pair) -> Block:
-        return self._blocks.block(*pair, threads=self.memory.threads)
+    def batches(self, tasks: TaskTable) -> list[Batch]:
+        """Tasks in batches, in their order."""
+        return batches_of(tasks, self.memory, self.available_bytes, seconds_of(tasks, self.memory))
 
-    def each(self, tasks: Iterable[Task], blocks: Callable[[Task, int], Mapping[Pair, Block]]) -> Iterator[Finished]:
-        """What tasks find, one after the other.
+    def each(self, batches: list[Batch], cache: BlockCache[Block] | None = None) -> Iterator[Finished]:
+        """What batches find, one after the other; without a cache, their own blocks are known to be all."""
+        if cache is None:
+            cache = self.cache([batch.pairs for batch in batches])
+        prepare = self.memory.answer.counter(self.memory.knobs)
+        for batch in batches:
+            blocks = cache.blocks(batch.pairs, self.available_bytes - batch.work_bytes)
+            yield self.count(prepare(TaskBatch(blocks, batch.tasks)), batch.tasks)
 
-        ``blocks(task, limit_bytes)`` has those of a task within a limit. Tasks that look up in the same block share
-        what is made of it.
-        """
-        for _pair, group in groupby(tasks, key=looked_up_in):
-            together = list(group)
-            prepare = self.memory.answer.in_turn(self.memory.knobs, len(together))
-            for task in together:
-                triple = triple_of(blocks(task, self.available_bytes - self.memory.work(task)), task)
-                begin = time.perf_counter()
-                partial = self.count(task, triple, prepare)
-                seconds = time.perf_counter() - begin
-                del triple  # or blocks that the cache evicts would stay
-                yield Finished(partial, seconds)
+    def cache(self, steps: list[frozenset[Pair]] | None = None) -> BlockCache[Block]:
+        """Blocks in memory for these batches, or for whatever comes."""
+        return BlockCache(self._read, self.memory.block, steps)
 
-    def count(self, task: Task, triple: Triple, prepare: PrepareTask) -> Partial:
-        """What one task finds."""
-        return Partial(task.number, *run_passes(prepare(triple, task.share, task.shares), self.memory.threads))
+    def _read(self, pairs: list[Pair]) -> list[Block]:
+        """Read blocks on all threads: several at a time, or the rows of one."""
+        threads, alone = self.memory.threads, len(pairs) == 1
+        return run_tasks(
+            lambda number, _: self._blocks.block(*pairs[number], threads=threads if alone else 1), len(pairs), threads
+        )
+
+    def count(self, work: BatchWork, tasks: TaskTable) -> Finished:
+        """What a batch finds."""
+        for step in work.passes:
+            run_pass(step, 0, self.memory.threads, None)
+        return Finished(tasks.number, *work.by_task())
 
 
-def looked_up_in(task: Task) -> Pair:
-    """The block whose rows a task looks up."""
-    return task.j, task.k
+def finished_execution(results: TaskResults, busy: TaskTable) -> Execution:
+    """What all tasks have found, of which those that are not busy have nothing."""
+    is_idle = np.ones(len(results.is_done), np.bool_)
+    is_idle[busy.number] = False
+    results.is_done[is_idle] = True
+    return Execution(results, Work(()))
 
 
 def store_plan(store: Store, algorithm: str, knobs: dict[str, int | str], threads: int, need: int) -> Plan:
@@ -272,14 +271,14 @@ def store_plan(store: Store, algorithm: str, knobs: dict[str, int | str], thread
 def _predicted(store: Store, algorithm: str, counting: Counting) -> Plan:
     """The plan of a count, with what it will take."""
     memory = counting.memory
-    found = predict(counting.order, memory, counting.available_bytes, store.manifest.wedges)
+    found = predict(counting, store.manifest.wedges)
     lists = lists_bytes(store.partition, COUNTED_TASK_BYTES)
     plan = store_plan(store, algorithm, dict(memory.knobs), memory.threads, found.peak_bytes + lists)
     reasons = (
         f"at most {found.held_bytes:,} bytes of blocks and {found.work_bytes:,} of what is made of them",
-        f"{lists:,} bytes of lists of tasks",
-        f"{found.read_bytes:,} bytes of blocks are read for {found.tasks:,} tasks",
-        f"up to {LINE_BYTES * found.tasks:,} bytes of disk for finished tasks, until all are counted",
+        f"{lists:,} bytes of tables of tasks",
+        f"{found.read_bytes:,} bytes of blocks are read for {found.tasks:,} tasks in {found.batches:,} batches",
+        f"up to {journal_bytes(found.tasks):,} bytes of disk for finished tasks, until all are counted",
     )
     return replace(plan, estimated_seconds=found.seconds, reasons=(*plan.reasons, *reasons))
 
@@ -303,7 +302,7 @@ def load_kernels(algorithm: str) -> None:
     block, other = checked_clique(), checked_clique()
     for way in ({}, *({knob.name: choice} for knob in knobs for choice in knob.choices)):
         for triple in (Triple(block, block, block), Triple(block, other, block)):
-            run_passes(answer.prepare(triple, find(algorithm, "cpu").settings(way), 0, 1), 1)
+            run_passes(answer.prepare(triple, find(algorithm, "cpu").settings(way)), 1)
 
 
 def checked_clique() -> Block:
@@ -315,7 +314,7 @@ def checked_clique() -> Block:
     return block
 
 
-def run_passes(work: Work, threads: int) -> tuple[int, int]:
+def run_passes(work: Work | BatchWork, threads: int) -> tuple[int, int]:
     """Run all passes of some work; the triangles that were found, and the tests."""
     found = [partial for step in work.passes for partial in run_pass(step, 0, threads, None)]
     return sum(partial.triangles for partial in found), sum(partial.tests for partial in found)
@@ -329,7 +328,7 @@ class Prediction:
     ----------
     held_bytes, work_bytes : blocks, and what is made of them, when both together are most
     read_bytes : of blocks, again where they were evicted in between
-    tasks : that have work
+    tasks, batches : that have work
     seconds : of the count, about
     """
 
@@ -337,6 +336,7 @@ class Prediction:
     work_bytes: int
     read_bytes: int
     tasks: int
+    batches: int
     seconds: float
 
     @property
@@ -345,32 +345,29 @@ class Prediction:
         return self.held_bytes + self.work_bytes
 
 
-def predict(tasks: Sequence[Task], memory: TaskMemory, limit_bytes: int, wedges: int) -> Prediction:
-    """What tasks with work will take in this order, when blocks and what is made of them may take so much.
-
-    Parameters
-    ----------
-    tasks : none takes more than the limit
-    memory : what each of them takes
-    limit_bytes : of blocks and what is made of them
-    wedges : of the graph, in its order
-    """
-    cache = BlockCache(lambda _pair: None, memory.block, tasks)
+def predict(counting: Counting, wedges: int) -> Prediction:
+    """What a count will take, of a graph with so many wedges in its order; none of its tasks takes too much."""
+    memory, batches = counting.memory, counting.batches(counting.tasks)
+    cache = BlockCache[None](_no_blocks, memory.block, [batch.pairs for batch in batches])
     n, m = int(memory.counts.sizes.sum()), int(memory.counts.arcs.sum())
     is_skewed = wedges * n > m * m  # behind an arc are more others than if all vertices had as many
     held = work = 0
-    for step, task in enumerate(tasks):
-        cache.blocks(step, limit_bytes - memory.work(task))
-        expected = memory.expected_work(task, is_skewed)
+    for batch in batches:
+        cache.blocks(batch.pairs, counting.available_bytes - batch.work_bytes)
+        expected = expected_work(batch, memory, is_skewed)
         if cache.held_bytes + expected > held + work:
             held, work = cache.held_bytes, expected
-    return Prediction(held, work, cache.read_bytes, len(tasks), _seconds(tasks, memory, cache.read_bytes, wedges))
+    seconds = float(seconds_of(counting.tasks, memory, wedges).sum()) / memory.threads
+    read = cache.read_bytes
+    return Prediction(held, work, read, len(counting.tasks), len(batches), seconds + read / READ_BYTES_PER_SECOND)
 
 
-def _seconds(tasks: Sequence[Task], memory: TaskMemory, read_bytes: int, wedges: int) -> float:
-    cost, counts = memory.answer.cost, memory.counts
-    i, j, k = np.array([(task.i, task.j, task.k) for task in tasks], np.int64).reshape(-1, 3).T
-    arcs = int((counts.arcs[i, j] + counts.arcs[i, k]).sum())
-    counting = (cost.per_wedge * wedges + cost.per_arc * arcs) / memory.threads
-    preparing = (cost.per_task + JOURNAL_SECONDS) * len(tasks)
-    return counting + preparing + read_bytes / READ_BYTES_PER_SECOND
+def _no_blocks(pairs: Collection[Pair]) -> list[None]:
+    return [None] * len(pairs)
+
+
+def seconds_of(tasks: TaskTable, memory: TaskMemory, wedges: int | None = None) -> Estimates:
+    """The seconds of one thread for every task, about; by BBTC's estimate where the wedges are not known."""
+    cost, arcs, (ij, ik, _) = memory.answer.cost, memory.counts.arcs.ravel(), tasks.pairs
+    tests = tasks.work if wedges is None else tasks.work * (wedges / (float(tasks.work.sum()) or 1.0))
+    return cost.per_wedge * tests + cost.per_arc * (arcs[ij] + arcs[ik]) / tasks.shares + cost.per_task

@@ -13,6 +13,7 @@ from wedgewise.errors import VerificationError
 from wedgewise.machine.out_of_memory import memory_for
 from wedgewise.run.local import Execution
 from wedgewise.run.plan import Plan
+from wedgewise.stages.tasks import exact_sum
 
 if TYPE_CHECKING:
     from wedgewise.run.device import DeviceListing
@@ -37,16 +38,11 @@ class Computed:
 @memory_for("reduce")
 def reduce(execution: Execution, plan: Plan) -> Computed:
     """Add the partials up; refuse an incomplete set, a count beyond what any graph can have, sums that disagree."""
-    missing = set(range(execution.tasks)) - set(execution.partials)
-    if missing or len(execution.partials) != execution.tasks:
-        raise VerificationError(f"{len(missing)} of {execution.tasks} tasks have no result")
-    partials = execution.partials.values()
-    computed = Computed(
-        sum(p.triangles for p in partials),
-        sum(p.tests for p in partials),
-        execution.work,
-        execution.listing,
-    )
+    results = execution.results
+    missing = int(np.count_nonzero(~results.is_done))
+    if missing:
+        raise VerificationError(f"{missing} of {len(results.is_done)} tasks have no result")
+    computed = Computed(exact_sum(results.triangles), exact_sum(results.tests), execution.work, execution.listing)
     if not can_occur(computed.triangles, plan):
         raise VerificationError(
             f"{computed.triangles:,} triangles cannot occur among {plan.m:,} edges and {plan.wedges:,} wedges: "

@@ -32,9 +32,9 @@ from wedgewise.machine.budget import available_after_loading
 from wedgewise.machine.progress import Progress
 from wedgewise.run.block_caches import BlockCache, triple_of
 from wedgewise.run.memory import PAGE_BYTES, BlockSource, Pair, block_bytes, pairs_of_task
-from wedgewise.run.outofcore import checked_clique, reuse_order, run_passes
+from wedgewise.run.outofcore import checked_clique, run_passes
 from wedgewise.stages.blocks import Block, Partition, Task, Triple
-from wedgewise.stages.tasks import Counts, tasks_of
+from wedgewise.stages.tasks import Counts, busy_tasks
 from wedgewise.store.open import private_memory
 
 SLICE_TYPES: dict[str, np.dtype[Any]] = {"triangles": np.dtype(np.uint64), "edge_support": np.dtype(np.uint32)}
@@ -162,14 +162,14 @@ class SlicedAnswer:
         """
         self.check_fits(slices)
         steps = [step for each in slices for step in self._steps_of(each)]
-        cache = BlockCache(self._read, self._block, [step.task for step in steps])
+        cache = BlockCache(self._read, self._block, [pairs_of_task(step.task) for step in steps])
         before, done = 0, 0
         for each in slices:
             filled = private_memory(self._length(each), SLICE_TYPES[self.computes])
             left = self.available_bytes - self._slice_bytes(each) - before
             found = 0
             for step in self._steps_of(each):
-                blocks = cache.blocks(done, left - self._work(step))
+                blocks = cache.blocks(pairs_of_task(step.task), left - self._work(step))
                 found += self._add(triple_of(blocks, step.task), step.role, filled)
                 done += 1
                 if progress is not None:
@@ -202,8 +202,8 @@ class SlicedAnswer:
     def _block(self, pair: Pair) -> int:
         return block_bytes(self._counts, pair)
 
-    def _read(self, pair: Pair) -> Block:
-        return self.source.block(*pair, threads=self.threads)
+    def _read(self, pairs: list[Pair]) -> list[Block]:
+        return [self.source.block(*pair, threads=self.threads) for pair in pairs]
 
     def _step(self, step: Step) -> int:
         """What a task takes, blocks included."""
@@ -218,9 +218,9 @@ class SlicedAnswer:
 def _steps_by_slice(partition: Partition, counts: Counts, computes: str) -> dict[Any, list[Step]]:
     """What each part, or block, takes part in: role by role, tasks in an order that uses the same blocks again."""
     steps: dict[Any, list[Step]] = {}
-    working = [task for task in tasks_of(partition) if all(counts.arcs[pair] for pair in pairs_of_task(task))]
+    working = busy_tasks(partition, counts).in_reuse_order()
     for role in range(3):
-        for task in reuse_order(working):
+        for task in working:
             i, j, k = task.i, task.j, task.k
             whose = (i, j, k)[role] if computes == "triangles" else ((i, j), (i, k), (j, k))[role]
             steps.setdefault(whose, []).append(Step(task, role))

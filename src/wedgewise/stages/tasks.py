@@ -11,50 +11,189 @@ enough to plan by.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from wedgewise.errors import InputError, UnknownNameError
-from wedgewise.stages.blocks import Blocks, Partition, Task
+from wedgewise.stages.blocks import Block, Blocks, Partition, Task, Triple
 
 Numbers = NDArray[np.int64]
 Estimates = NDArray[np.float64]
+Pair = tuple[int, int]
 
 
-def tasks_of(partition: Partition, shares: int = 1) -> tuple[Task, ...]:
+@dataclass(frozen=True, slots=True, eq=False)
+class TaskTable:
+    """Tasks by columns, 32 bytes each; what a task is, `Task` says.
+
+    Attributes
+    ----------
+    number, i, j, k, share : of every task
+    work : how long each may take, in units of no meaning across estimators
+    parts, shares : of all of them
+    """
+
+    number: Numbers
+    i: NDArray[np.int32]
+    j: NDArray[np.int32]
+    k: NDArray[np.int32]
+    share: NDArray[np.int32]
+    work: Estimates
+    parts: int
+    shares: int
+
+    def __len__(self) -> int:
+        return len(self.number)
+
+    def __getitem__(self, position: int) -> Task:
+        numbers = (int(column[position]) for column in (self.number, self.i, self.j, self.k, self.share))
+        return Task(*numbers, self.shares)
+
+    def __iter__(self) -> Iterator[Task]:
+        return map(self.__getitem__, range(len(self)))
+
+    def take(self, which: NDArray[Any] | slice) -> TaskTable:
+        """Some of the tasks, in the order that is given."""
+        columns = (self.number, self.i, self.j, self.k, self.share, self.work)
+        return TaskTable(*(column[which] for column in columns), self.parts, self.shares)
+
+    @property
+    def pairs(self) -> tuple[Numbers, Numbers, Numbers]:
+        """The blocks ij, ik and jk of every task, numbered by row part and column part."""
+        i, j, k, parts = self.i.astype(np.int64), self.j, self.k, self.parts
+        return i * parts + j, i * parts + k, j.astype(np.int64) * parts + k
+
+    def in_reuse_order(self) -> TaskTable:
+        """Tasks by j and k, and by i up and down in turn, so that neighbours have blocks in common."""
+        groups = self.pairs[2]
+        turn = np.unique(groups, return_inverse=True)[1] % 2
+        return self.take(np.lexsort((self.share, np.where(turn == 0, self.i, -self.i), groups)))
+
+    def heaviest_first(self) -> TaskTable:
+        """Tasks by descending work, those of equal work in their order."""
+        return self.take(np.argsort(-self.work, kind="stable"))
+
+
+def table_of(partition: Partition, shares: int = 1) -> TaskTable:
     """All tasks, by ascending (i, j, k, share): those with i ≤ j ≤ k where parts are ordered, all triples otherwise.
 
     Examples
     --------
     >>> from wedgewise.stages.blocks import Hashed
-    >>> len(tasks_of(Hashed(n=100, parts=3))), len(tasks_of(Hashed(n=100, parts=3), shares=2))
+    >>> len(table_of(Hashed(n=100, parts=3))), len(table_of(Hashed(n=100, parts=3), shares=2))
     (27, 54)
     """
-    return tuple(each_task(partition, shares))
+    if shares < 1:
+        raise InputError(f"a task is cut into at least one share, not {shares}; ask for more shares")
+    parts, every = partition.parts, np.arange(partition.parts)
+    first = every if partition.is_ordered else np.zeros_like(every)  # of j for each i, and of k for each j
+    i = np.repeat(every, parts - first)
+    j = _count_on(first)
+    i, j, k = np.repeat(i, (parts - first)[j]), np.repeat(j, (parts - first)[j]), _count_on(first[j], parts)
+    number = np.arange(len(i) * shares)
+    columns = (np.repeat(column, shares).astype(np.int32) for column in (i, j, k))
+    return TaskTable(number, *columns, (number % shares).astype(np.int32), np.zeros(len(number)), parts, shares)
+
+
+def tasks_of(partition: Partition, shares: int = 1) -> tuple[Task, ...]:
+    """The same one by one."""
+    return tuple(table_of(partition, shares))
 
 
 def task_count(partition: Partition) -> int:
-    """How many tasks there are, without a list of them."""
+    """How many tasks there are, without a table of them."""
     p = partition.parts
     return p * (p + 1) * (p + 2) // 6 if partition.is_ordered else p**3
 
 
-def each_task(partition: Partition, shares: int = 1) -> Iterator[Task]:
-    """The same one after the other."""
-    if shares < 1:
-        raise InputError(f"a task is cut into at least one share, not {shares}; ask for more shares")
-    parts = range(partition.parts)
-    triples = (
-        ((i, j, k) for i in parts for j in parts[i:] for k in parts[j:])
-        if partition.is_ordered
-        else ((i, j, k) for i in parts for j in parts for k in parts)
-    )
-    for position, (i, j, k) in enumerate(triples):
-        for share in range(shares):
-            yield Task(position * shares + share, i, j, k, share, shares)
+def _count_on(first: Numbers, end: int | None = None) -> Numbers:
+    """The numbers from each first one to the end, behind each other."""
+    lengths = (len(first) if end is None else end) - first
+    begins = np.cumsum(lengths) - lengths
+    return np.arange(int(lengths.sum())) - np.repeat(begins - first, lengths)
+
+
+def busy_tasks(partition: Partition, counts: Counts, shares: int = 1, by: str = "time") -> TaskTable:
+    """The tasks all of whose blocks have arcs, with estimates: the others have no triangles."""
+    table = table_of(partition, shares)
+    arcs = counts.arcs.ravel()
+    ij, ik, jk = table.pairs
+    busy = table.take(np.flatnonzero((arcs[ij] > 0) & (arcs[ik] > 0) & (arcs[jk] > 0)))
+    return with_work(busy, counts, by)
+
+
+def with_work(table: TaskTable, counts: Counts, by: str = "time") -> TaskTable:
+    """The same tasks with estimates by another estimator; a share has its share of the work."""
+    if by not in ESTIMATORS:
+        raise UnknownNameError(f"no estimator named {by!r}; there are: {', '.join(ESTIMATORS)}")
+    i, j, k = (column.astype(np.int64) for column in (table.i, table.j, table.k))
+    return replace(table, work=ESTIMATORS[by](counts, i, j, k) / table.shares)
+
+
+@dataclass(frozen=True, slots=True)
+class TaskBatch:
+    """Tasks whose blocks are in memory."""
+
+    blocks: Mapping[Pair, Block]
+    tasks: TaskTable
+
+
+def one_task(triple: Triple, share: int = 0, shares: int = 1) -> TaskBatch:
+    """A batch of one task, of parts that are the same where its blocks are."""
+    i, j = 0, 0 if triple.ik is triple.jk else 1
+    k = j if triple.ij is triple.ik else 2
+    blocks = {(i, j): triple.ij, (i, k): triple.ik, (j, k): triple.jk}
+    columns = (np.array([number], np.int32) for number in (i, j, k, share))
+    return TaskBatch(blocks, TaskTable(np.zeros(1, np.int64), *columns, np.zeros(1), 3, shares))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TaskResults:
+    """What tasks found, by their numbers.
+
+    Attributes
+    ----------
+    triangles, tests : exact
+    seconds : of one thread, without the reading of blocks; NaN where it is not known
+    is_done : whether a task was counted
+    """
+
+    triangles: NDArray[np.uint64]
+    tests: NDArray[np.uint64]
+    seconds: Estimates
+    is_done: NDArray[np.bool_]
+
+    @classmethod
+    def none(cls, tasks: int) -> TaskResults:
+        """Of so many tasks, none of which is done."""
+        empty = np.zeros(tasks, np.uint64), np.zeros(tasks, np.uint64), np.full(tasks, np.nan)
+        return cls(*empty, np.zeros(tasks, np.bool_))
+
+    def put(self, numbers: Any, triangles: Any, tests: Any, seconds: Any = np.nan) -> None:
+        """Tasks are done."""
+        self.triangles[numbers], self.tests[numbers], self.seconds[numbers] = triangles, tests, seconds
+        self.is_done[numbers] = True
+
+    @property
+    def done(self) -> Numbers:
+        """The numbers of the tasks that were counted."""
+        return np.flatnonzero(self.is_done)
+
+    @property
+    def by_seconds(self) -> dict[int, float]:
+        """The seconds of those that were timed, by number."""
+        timed = np.flatnonzero(~np.isnan(self.seconds))
+        return dict(zip(timed.tolist(), self.seconds[timed].tolist(), strict=True))
+
+
+def exact_sum(numbers: NDArray[np.uint64]) -> int:
+    """The sum of 64-bit numbers, which may itself have more bits."""
+    high, low = numbers >> np.uint64(32), numbers & np.uint64(0xFFFFFFFF)
+    return (int(high.sum()) << 32) + int(low.sum())
 
 
 @dataclass(frozen=True, slots=True)

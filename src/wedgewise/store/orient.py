@@ -32,7 +32,7 @@ from wedgewise.run.memory import (
 )
 from wedgewise.stages import Ids, Keys
 from wedgewise.stages.blocks import Hashed, Partition, Rectilinear
-from wedgewise.stages.tasks import Counts, each_task
+from wedgewise.stages.tasks import Counts, busy_tasks
 from wedgewise.store.manifest import MOST_PARTS
 from wedgewise.store.sort_and_deduplicate import Edges, OnKeys, Ranks
 from wedgewise.store.sorted_runs import Runs, sorted_runs
@@ -88,7 +88,7 @@ class Wanted:
         if available_bytes <= 0 or (for_all and most_slice_bytes(counts, ENGINE) > available_bytes):
             return False
         memory = TaskMemory(counts, triple_answer(ENGINE), find(ENGINE, "cpu").settings(None), self.threads)
-        return memory.heaviest(each_task(partition))[0] <= available_bytes
+        return memory.heaviest(busy_tasks(partition, counts))[0] <= available_bytes
 
 
 @dataclass(frozen=True, slots=True)

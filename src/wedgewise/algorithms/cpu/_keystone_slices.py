@@ -47,7 +47,7 @@ from wedgewise.algorithms.cpu._keystone_close import (
 from wedgewise.algorithms.cpu._keystone_heads import by_head
 from wedgewise.algorithms.cpu._keystone_rows import SPARE
 from wedgewise.algorithms.cpu._keystone_supports import sum_pass
-from wedgewise.algorithms.cpu._keystone_triple_hubs import BlockHubs, hubs_bytes
+from wedgewise.algorithms.cpu._keystone_triple_hubs import hubs_bytes
 from wedgewise.algorithms.cpu._keystone_triples import task_of
 from wedgewise.algorithms.cpu._records import NOTHING, blocks_in, has_none, widening_bytes
 from wedgewise.stages import Ids, Keys
@@ -58,7 +58,7 @@ def prepare_triangles(triple: Triple, role: int, filled: Keys, knobs: Knobs) -> 
     """Add the triangles of a task to the vertices of part i, j or k."""
     if has_none(triple):
         return NOTHING
-    task, columns = task_of(triple, BlockHubs(knobs)), triple.jk.columns
+    task, columns = task_of(triple, knobs), triple.jk.columns
     if role == 0:
         return Work((closing_pass(task, lambda: counting_workspace(columns, Sinks(by_row=filled))),), filled)
     by_thread: list[Keys] = []
@@ -81,7 +81,7 @@ def prepare_supports(triple: Triple, role: int, filled: Ids, knobs: Knobs) -> Wo
         return NOTHING
     if role == 2:
         triple = turned(triple)
-    task, columns = task_of(triple, BlockHubs(knobs)), triple.jk.columns
+    task, columns = task_of(triple, knobs), triple.jk.columns
 
     def workspace() -> Workspace:
         if role == 0:

@@ -6,38 +6,40 @@ of its row and of all behind it: on the diagonal the bit rows form a triangle, e
 ascend with b whatever the numbering. Bit rows lie behind as many zero words as a row of all columns has, so that bit 0
 of each has a place.
 
-Tasks that look rows up in the same block share its bit rows: `BlockHubs` makes them once, and more when a later task is
-worth it; since hubs are numbered from the last row on, more of them begin with the same ones.
+Tasks of a batch that look rows up in the same block share its bit rows, and what those are worth to all of them decides
+how many there are. Hubs of all blocks of a batch are laid out, chosen and filled by two kernels.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple, SupportsInt
+from typing import Any, NamedTuple, SupportsInt
 
 import numpy as np
 from numpy.typing import NDArray
 
 from wedgewise.algorithms._contract import Knobs, TripleShape
+from wedgewise.algorithms.cpu._batches import Batch, BlockTable, address_of, block_at, columns_of
 from wedgewise.algorithms.cpu._keystone_hubs import (
-    BLOCK_BITS,
     CHOOSE_HUBS,
     COUNTING,
     MAX_HUBS,
     Hubs,
     aligned_zeros,
-    fill_all,
+    fill_hub_rows,
 )
 from wedgewise.algorithms.cpu._records import Blocks3, Rows, row_at
 from wedgewise.machine.jit import helper, kernel
+from wedgewise.machine.primitives import array_at
 from wedgewise.prepare.orient import first_not_below
-from wedgewise.stages import Keys
-from wedgewise.stages.blocks import Triple
+from wedgewise.stages import Ids, Keys
 
 SAMPLE_ARCS = 1 << 9
 ARCS_PER_SAMPLE = 1 << 6
 FEWEST_HUBS = 1 << 6
 CHOICES = 10  # 2^6 … 2^15 hubs
 SPARE_WORDS = 1 << 17
+HUB_WORDS = 7
+BASE, WIDTH, LAST, BITS, BIT_WORDS, LAYOUT, LAYOUT_WORDS = range(HUB_WORDS)
 
 STREAM_ARC, STREAM_TEST = COUNTING.stream_arc, COUNTING.stream_test
 HUB_ARC, PROBE_TEST, AND_BLOCK = COUNTING.hub_arc, COUNTING.probe_test, COUNTING.and_block
@@ -45,15 +47,28 @@ UNMARKED_ARC = 20.0  # nanoseconds saved where a's row is so short that it is on
 ROW_BYTE = 0.25  # nanoseconds to make a byte of bit rows
 
 
-class Choice(NamedTuple):
-    """What hubs are chosen by: how many are laid out and how many made, for how many tasks and shares of one."""
+class HubTable(NamedTuple):
+    """Hubs of several blocks, `HUB_WORDS` each: the first one, blocks of columns, the last; where bits and layout are.
 
-    columns: int
-    laid_out: int
-    made: int
-    probe_ratio: int
+    ``ratio`` is that of all of them; see `Hubs`.
+    """
+
+    words: Keys
+    ratio: int
+
+
+class Groups(NamedTuple):
+    """Tasks by the block jk that they look up in: group g has those from ``ends[g]`` to ``ends[g + 1] − 1``.
+
+    ``near`` and ``far`` are the blocks ij and ik of every task, ``asked`` is the knob.
+    """
+
+    jk: Ids
+    ends: Ids
+    near: Ids
+    far: Ids
     shares: int
-    tasks: int
+    asked: int
 
 
 @kernel
@@ -87,14 +102,14 @@ def gain_of_hub(row, streamed, entry, columns, ratio):  # type: ignore[no-untype
     return STREAM_ARC + STREAM_TEST * np.float64(streamed) + marking - HUB_ARC - closing
 
 
-@kernel
-def choose_hubs(blocks: Blocks3, choice: Choice, layout: Keys, gains: NDArray[np.float64]) -> SupportsInt:
-    """How many hubs make a sample of the arcs of ij cheapest, if tasks share what has yet to be made."""
-    one, columns, ratio = np.uint64(1), np.uint64(choice.columns), np.uint64(choice.probe_ratio)
-    most = np.uint64(choice.laid_out)
+@helper
+def add_gains(blocks, laid_out, columns, shares, ratio, layout, gains):  # type: ignore[no-untyped-def]
+    """Add what hubs save to a sample of the arcs of ij, by doublings of their number; in nanoseconds of a share."""
+    one, most = np.uint64(1), np.uint64(laid_out)
     arcs, rows_j = np.uint64(len(blocks.ij.heads)), np.uint64(len(blocks.jk.offsets)) - one
     rows_i = np.uint64(len(blocks.ij.offsets)) - one
     samples = min(np.uint64(SAMPLE_ARCS), arcs // np.uint64(ARCS_PER_SAMPLE) + one)
+    each = np.float64(arcs) / np.float64(samples) / np.float64(shares)
     for sample in range(samples):
         arc = sample * arcs // samples
         b = np.uint64(blocks.ij.heads[arc])
@@ -105,71 +120,127 @@ def choose_hubs(blocks: Blocks3, choice: Choice, layout: Keys, gains: NDArray[np
             doubling = np.uint64(0)
             while (np.uint64(FEWEST_HUBS) << doubling) <= hub:
                 doubling += one
-            gains[doubling] += gain_of_hub(row, streamed.end - streamed.begin, layout[hub], columns, ratio)
-    arcs_each = np.float64(arcs) / np.float64(samples) / np.float64(choice.shares)
-    word_each, there = 8.0 * ROW_BYTE / np.float64(choice.tasks), layout[np.uint64(choice.made)] >> np.uint64(32)
-    gained, best, chosen = 0.0, 0.0, np.uint64(0)
+            gains[doubling] += each * gain_of_hub(row, streamed.end - streamed.begin, layout[hub], columns, ratio)
+
+
+@helper
+def best_count(laid_out, layout, gains):  # type: ignore[no-untyped-def]
+    """How many hubs gain most, what their bit rows take to make being paid."""
+    most, gained, best, chosen = np.uint64(laid_out), 0.0, 0.0, np.uint64(0)
     for number in range(np.uint64(CHOICES)):
         hubs = np.uint64(min(most, np.uint64(FEWEST_HUBS) << number))
-        gained += gains[number] * arcs_each
-        words = layout[hubs] >> np.uint64(32)
-        net = gained - word_each * np.float64(max(words, there) - there)
+        gained += gains[number]
+        net = gained - 8.0 * ROW_BYTE * np.float64(layout[hubs] >> np.uint64(32))
         if net > best:
             best, chosen = net, hubs
     return chosen
 
 
-class BlockHubs:
-    """The hubs of one block jk, for `tasks` tasks that look rows up in it, one after the other."""
-
-    def __init__(self, knobs: Knobs, tasks: int = 1) -> None:
-        self._asked, self._ratio, self._tasks = int(knobs["hubs"]), int(knobs["probe_ratio"]), tasks
-        self._laid_out = self._made = 0
-        self._layout = np.zeros(1, np.uint64)
-        self._bits = aligned_zeros(0)
-
-    def of(self, triple: Triple, blocks: Blocks3, shares: int) -> Hubs:
-        """Choose the hubs for a task, unless the knob says how many, and fill the rows that are not there yet."""
-        jk = triple.jk
-        most = most_hubs(jk.rows, triple.ij.m, self._asked)
-        if most >= len(self._layout) == self._laid_out + 1:
-            self._layout = np.zeros(most + 1, np.uint64)
-            self._laid_out = int(lay_out_rows(blocks.jk, jk.columns, most, limit_words(jk.m), self._layout))
-        count = self._laid_out
-        if self._asked == CHOOSE_HUBS:
-            choice = Choice(jk.columns, count, self._made, self._ratio, shares, self._tasks)
-            count = int(choose_hubs(blocks, choice, self._layout, np.zeros(CHOICES)))
-        is_more = count > self._made
-        if is_more:
-            self._made, self._bits = count, aligned_zeros(0)  # given up before there are more
-            self._bits = aligned_zeros(int(self._layout[count]) >> 32)
-        wide, zero = -(-jk.columns // BLOCK_BITS), np.uint64(0)
-        base, blocks_wide, ratio, last = map(np.uint64, (jk.rows - count, wide, self._ratio, jk.rows - 1))
-        hubs = Hubs(base, blocks_wide, self._bits, ratio, zero, zero, last, self._layout)
-        if is_more:
-            fill_all(blocks.jk, hubs)
-        return hubs
+@kernel
+def choose_hubs(
+    table: BlockTable, groups: Groups, begin: int, end: int, hubs: HubTable, gains: NDArray[np.float64]
+) -> None:
+    """Lay out the hubs of the groups begin … end − 1, and choose how many; then the words of their bits are known."""
+    one, zero, words = np.uint64(1), np.uint64(0), hubs.words
+    for group in range(np.uint64(begin), np.uint64(end)):
+        at, number = group * np.uint64(HUB_WORDS), np.uint64(groups.jk[group])
+        jk, columns = block_at(table, number), columns_of(table, number)
+        (layout,) = array_at(words[at + np.uint64(LAYOUT)], words[at + np.uint64(LAYOUT_WORDS)], words)
+        most, limit = np.uint64(len(layout)) - one, words[at + np.uint64(BIT_WORDS)]
+        count = np.uint64(lay_out_rows(jk, columns, most, limit, layout))
+        if groups.asked == CHOOSE_HUBS:
+            for choice in range(CHOICES):
+                gains[choice] = 0.0
+            for task in range(np.uint64(groups.ends[group]), np.uint64(groups.ends[group + one])):
+                blocks = Blocks3(block_at(table, groups.near[task]), block_at(table, groups.far[task]), jk)
+                add_gains(blocks, count, columns, groups.shares, np.uint64(hubs.ratio), layout, gains)
+            count = best_count(count, layout, gains)
+        rows_j = np.uint64(len(jk.offsets)) - one
+        words[at + np.uint64(BASE)] = rows_j - count
+        words[at + np.uint64(WIDTH)] = (columns + np.uint64(511)) >> np.uint64(9)
+        words[at + np.uint64(LAST)] = rows_j - one
+        words[at + np.uint64(BIT_WORDS)] = layout[count] >> np.uint64(32) if count > zero else zero
 
 
-def most_hubs(rows_j: int, arcs_ij: int, asked: int) -> int:
+@helper
+def hubs_at(hubs, group):  # type: ignore[no-untyped-def]
+    """The hubs of a group."""
+    at, zero, words = np.uint64(group) * np.uint64(HUB_WORDS), np.uint64(0), hubs.words
+    (bits,) = array_at(words[at + np.uint64(BITS)], words[at + np.uint64(BIT_WORDS)], words)
+    (layout,) = array_at(words[at + np.uint64(LAYOUT)], words[at + np.uint64(LAYOUT_WORDS)], words)
+    base, width, last = words[at + np.uint64(BASE)], words[at + np.uint64(WIDTH)], words[at + np.uint64(LAST)]
+    return Hubs(base, width, bits, np.uint64(hubs.ratio), zero, zero, last, layout)
+
+
+@kernel
+def fill_hubs(table: BlockTable, groups: Groups, begin: int, end: int, hubs: HubTable) -> None:
+    """Fill the bit rows of the groups begin … end − 1."""
+    for group in range(np.uint64(begin), np.uint64(end)):
+        of_block = hubs_at(hubs, group)
+        fill_hub_rows(
+            block_at(table, np.uint64(groups.jk[group])), of_block, of_block.base, of_block.last + np.uint64(1)
+        )
+
+
+class BatchHubs(NamedTuple):
+    """The hubs of every group, which group each task is in, and the memory of layouts and bit rows."""
+
+    table: HubTable
+    group_of_task: NDArray[np.int64]
+    layouts: Keys
+    bits: Keys
+
+    def of_only_group(self) -> Hubs:
+        """Those of a batch that looks up in one block."""
+        base, width, last = self.table.words[[BASE, WIDTH, LAST]]
+        zero = np.uint64(0)
+        return Hubs(base, width, self.bits, np.uint64(self.table.ratio), zero, zero, last, self.layouts)
+
+
+def hubs_of(batch: Batch, knobs: Knobs) -> BatchHubs:
+    """Choose the hubs of all blocks that a batch looks up in, unless the knob says how many, and fill their rows."""
+    near, far, looked_up = batch.numbers
+    order = np.argsort(looked_up, kind="stable")
+    jk, group_of_task = np.unique(looked_up, return_inverse=True)
+    ends = np.append(0, np.searchsorted(looked_up[order], jk, side="right"))
+    arcs = np.array([block.m for block in batch.blocks], np.int64)
+    rows = np.array([batch.blocks[number].rows for number in jk.tolist()], np.int64)
+    most = most_hubs(rows, np.add.reduceat(arcs[near[order]], ends[:-1]), int(knobs["hubs"]))
+    layouts, words = np.zeros(int((most + 1).sum()), np.uint64), np.zeros((len(jk), HUB_WORDS), np.uint64)
+    words[:, LAYOUT] = address_of(layouts) + 8 * (np.cumsum(most + 1) - most - 1)
+    words[:, LAYOUT_WORDS], words[:, BIT_WORDS] = most + 1, limit_words(arcs[jk])
+    numbers = (column.astype(np.uint32) for column in (jk, ends, near[order], far[order]))
+    groups = Groups(*numbers, batch.items.shares, int(knobs["hubs"]))
+    hubs = HubTable(words.reshape(-1), int(knobs["probe_ratio"]))
+    choose_hubs(batch.items.table, groups, 0, len(jk), hubs, np.zeros(CHOICES))
+    lengths = -(-words[:, BIT_WORDS].astype(np.int64) // 8) * 8
+    bits = aligned_zeros(int(lengths.sum()))
+    words[:, BITS] = address_of(bits) + 8 * (np.cumsum(lengths) - lengths)
+    fill_hubs(batch.items.table, groups, 0, len(jk), hubs)
+    return BatchHubs(hubs, group_of_task, layouts, bits)
+
+
+def most_hubs(rows_j: Any, arcs_ij: Any, asked: int) -> Any:
     """How many rows may get bits: those asked for, or no more than can be met."""
-    return min(rows_j, MAX_HUBS, arcs_ij if asked == CHOOSE_HUBS else asked)
+    return np.minimum(np.minimum(rows_j, MAX_HUBS), arcs_ij if asked == CHOOSE_HUBS else asked)
 
 
-def limit_words(arcs_jk: int) -> int:
-    """The most words of bit rows: 4 bytes per arc and 1 MB, while an entry has 32 bits for a word."""
-    return min(arcs_jk // 2 + SPARE_WORDS, 2**32 - 1)
+def limit_words(arcs_jk: Any) -> Any:
+    """The most words of bit rows: 4 bytes per arc and 1 MB, but 16 per arc, while an entry has 32 bits for a word."""
+    return np.minimum(np.minimum(arcs_jk // 2 + SPARE_WORDS, 2 * arcs_jk + 16), 2**32 - 1)
 
 
-def are_hubs_likely(shape: TripleShape, ratio: int) -> bool:
+def are_hubs_likely(shape: TripleShape, ratio: int) -> Any:
     """Whether bit rows would pay off if all rows were alike."""
-    streamed, tests = shape.arcs_jk / max(1, shape.rows_j), shape.arcs_ik / max(1, shape.rows_i)
+    streamed = shape.arcs_jk / np.maximum(1, shape.rows_j)
+    tests = shape.arcs_ik / np.maximum(1, shape.rows_i)
     blocks = shape.columns_k // 512 + 1
-    return STREAM_TEST * streamed > (PROBE_TEST * tests if tests <= blocks * ratio else AND_BLOCK * blocks)
+    closing = np.where(tests <= blocks * ratio, PROBE_TEST * tests, AND_BLOCK * blocks)
+    return STREAM_TEST * streamed > closing
 
 
-def hubs_bytes(shape: TripleShape, knobs: Knobs) -> int:
+def hubs_bytes(shape: TripleShape, knobs: Knobs) -> Any:
     """What bit rows and their layout may take, whichever tasks share them."""
     most = most_hubs(shape.rows_j, MAX_HUBS, int(knobs["hubs"]))
-    words = min(limit_words(shape.arcs_jk), 8 * (most + 1) * (shape.columns_k // 512 + 1))
-    return 8 * (words + 8 + most + 1 + CHOICES)
+    words = np.minimum(limit_words(shape.arcs_jk), 8 * (most + 1) * (shape.columns_k // 512 + 1))
+    return 8 * (words + 16 + most + 1 + HUB_WORDS)

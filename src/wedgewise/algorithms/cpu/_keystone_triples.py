@@ -14,17 +14,46 @@ Memory of a worker: bit rows, at most 4 bytes per arc of jk and 1 MB; 8 bytes pe
 
 from __future__ import annotations
 
-from typing import SupportsInt
+from typing import Any, SupportsInt
 
 import numpy as np
+from numpy.typing import NDArray
 
-from wedgewise.algorithms._contract import Knobs, PrepareTask, TripleShape, Work
-from wedgewise.algorithms.cpu._keystone_close import BlockTask, closing_pass, counting_bytes, counting_workspace
+from wedgewise.algorithms._contract import BatchWork, Counts, Knobs, PrepareBatch, TripleShape
+from wedgewise.algorithms.cpu._batches import (
+    FLAG,
+    GROUP,
+    ITEM_WORDS,
+    BatchItems,
+    batch_of,
+    batch_work,
+    item_at,
+    put_found,
+)
+from wedgewise.algorithms.cpu._keystone_close import (
+    BlockTask,
+    Sinks,
+    Workspace,
+    close_range,
+    counting_bytes,
+    counting_workspace,
+)
 from wedgewise.algorithms.cpu._keystone_hubs import CHOOSE_HUBS
-from wedgewise.algorithms.cpu._keystone_triple_hubs import BlockHubs, are_hubs_likely, hubs_bytes
-from wedgewise.algorithms.cpu._records import NOTHING, Blocks3, Rows, blocks_in, has_none, row_at, widening_bytes
+from wedgewise.algorithms.cpu._keystone_rows import Marks
+from wedgewise.algorithms.cpu._keystone_triple_hubs import (
+    BatchHubs,
+    HubTable,
+    are_hubs_likely,
+    hubs_at,
+    hubs_bytes,
+    hubs_of,
+)
+from wedgewise.algorithms.cpu._records import Rows, blocks_in, row_at, rows_in, widening_bytes
 from wedgewise.machine.jit import kernel
-from wedgewise.stages.blocks import Triple
+from wedgewise.machine.primitives import ticks
+from wedgewise.stages import Ids, Keys
+from wedgewise.stages.blocks import Block, Triple
+from wedgewise.stages.tasks import TaskBatch, one_task
 
 
 @kernel
@@ -37,47 +66,81 @@ def heads_follow(rows: Rows) -> SupportsInt:
     return np.uint64(1)
 
 
-def idle_arcs(triple: Triple, blocks: Blocks3) -> int:
+def idle_arcs(triple: Triple) -> int:
     """How many arcs at the end of a row of ij close no triangle: one, where b and c share a part in ascending order."""
-    return int(heads_follow(blocks.jk)) if triple.ij is triple.ik else 0
+    return int(heads_follow(rows_in(triple.jk))) if triple.ij is triple.ik else 0
 
 
-def task_of(triple: Triple, block_hubs: BlockHubs, shares: int = 1) -> BlockTask:
-    """What kernels take of a task whose block jk has these hubs."""
-    blocks = blocks_in(triple)
-    return BlockTask(blocks, block_hubs.of(triple, blocks, shares), np.uint64(idle_arcs(triple, blocks)))
+def task_of(triple: Triple, knobs: Knobs) -> BlockTask:
+    """What kernels take of a task by itself."""
+    hubs = hubs_of(batch_of(one_task(triple)), knobs).of_only_group()
+    return BlockTask(blocks_in(triple), hubs, np.uint64(idle_arcs(triple)))
 
 
-def prepare(triple: Triple, knobs: Knobs, share: int, shares: int) -> Work:
-    """Choose the hubs of block jk and fill their rows."""
-    return prepare_in_turn(knobs, 1)(triple, share, shares)
+@kernel
+def close_items(
+    batch: BatchItems, hubs: HubTable, begin: int, end: int, own: Marks, active: Ids, sinks: Sinks, found: Keys
+) -> Counts:
+    """Triangles of the items begin … end − 1, each written down with its tests and ticks; the sums of all."""
+    triangles, tests = np.uint64(0), np.uint64(0)
+    for number in range(np.uint64(begin), np.uint64(end)):
+        since = ticks()
+        at = np.uint64(number) * np.uint64(ITEM_WORDS)
+        blocks, span = item_at(batch, number)
+        of_block = hubs_at(hubs, batch.items[at + np.uint64(GROUP)])
+        task = BlockTask(blocks, of_block, np.uint64(batch.items[at + np.uint64(FLAG)]))
+        closed, tested = close_range(task, span, own, active, sinks)
+        put_found(found, number, closed, tested, ticks() - since)
+        triangles += np.uint64(closed)
+        tests += np.uint64(tested)
+    return triangles, tests
 
 
-def prepare_in_turn(knobs: Knobs, tasks: int) -> PrepareTask:
-    """Prepare tasks with the same block jk: its bit rows are kept."""
-    hubs = BlockHubs(knobs, tasks)
+def counter(knobs: Knobs) -> PrepareBatch:
+    """Prepare batches: the bit rows of a block that a whole batch looked up in are kept for the next one."""
+    last: tuple[Block, BatchHubs] | None = None
 
-    def prepare_task(triple: Triple, share: int, shares: int) -> Work:
-        if has_none(triple):
-            return NOTHING
-        task = task_of(triple, hubs, shares)
-        return Work((closing_pass(task, lambda: counting_workspace(triple.jk.columns), share, shares),))
+    def prepare(tasks: TaskBatch) -> BatchWork:
+        nonlocal last
+        batch = batch_of(tasks, _idle_arcs(tasks))
+        jk = {id(batch.blocks[number]): batch.blocks[number] for number in batch.numbers[2]}
+        if last is None or list(jk) != [id(last[0])]:
+            last = None  # given up before there are others
+            hubs = hubs_of(batch, knobs)
+            last = (next(iter(jk.values())), hubs) if len(jk) == 1 else None
+        else:
+            hubs = last[1]
+        batch.words[:, GROUP] = hubs.group_of_task[batch.task_of_item] if last is None else 0
 
-    return prepare_task
+        def count(begin: int, end: int, own: Workspace, found: Keys) -> Counts:
+            return close_items(batch.items, hubs.table, begin, end, *own, found)
+
+        return batch_work(batch, count, lambda: counting_workspace(batch.widest))
+
+    return prepare
 
 
-def bytes_needed(shape: TripleShape, knobs: Knobs) -> int:
-    return hubs_bytes(shape, knobs) + thread_bytes(shape.columns_k, knobs) + widening_bytes(shape)
+def _idle_arcs(batch: TaskBatch) -> NDArray[np.uint32]:
+    """The same of every task of a batch."""
+    tasks, found = batch.tasks, np.zeros(len(batch.tasks), np.uint32)
+    shared = np.flatnonzero(tasks.j == tasks.k)
+    for part in set(tasks.k[shared].tolist()):
+        found[shared[tasks.k[shared] == part]] = int(heads_follow(rows_in(batch.blocks[part, part])))
+    return found
 
 
-def expected_bytes(shape: TripleShape, knobs: Knobs, is_skewed: bool) -> int:
+def bytes_needed(shape: TripleShape, knobs: Knobs) -> Any:
+    return hubs_bytes(shape, knobs) + widening_bytes(shape)
+
+
+def expected_bytes(shape: TripleShape, knobs: Knobs, is_skewed: bool) -> Any:
     """What is needed, without bit rows where a graph has no hubs to speak of."""
     needed = bytes_needed(shape, knobs)
     ratio, chooses = int(knobs["probe_ratio"]), int(knobs["hubs"]) == CHOOSE_HUBS
-    if not chooses or is_skewed or are_hubs_likely(shape, ratio):
+    if not chooses or is_skewed:
         return needed
-    return needed - hubs_bytes(shape, knobs)
+    return needed - np.where(are_hubs_likely(shape, ratio), 0, hubs_bytes(shape, knobs))
 
 
-def thread_bytes(columns_k: int, knobs: Knobs) -> int:
+def thread_bytes(columns_k: Any, knobs: Knobs) -> Any:
     return counting_bytes(columns_k)

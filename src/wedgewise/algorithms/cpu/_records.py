@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -60,17 +61,24 @@ def whole(graph: OrientedGraph) -> Blocks3:
 def blocks_in(triple: Triple) -> Blocks3:
     """The blocks as kernels take them; offsets are copied only where another block has wider ones."""
     blocks = (triple.ij, triple.ik, triple.jk)
-    width = max((block.offsets.dtype for block in blocks), key=lambda dtype: dtype.itemsize)
-
-    def rows_in(block: Block) -> Rows:
-        return Rows(kernel_view(block.offsets.astype(width, copy=False)), kernel_view(block.heads))
-
-    return Blocks3(*map(rows_in, blocks))
+    return Blocks3(*(rows_in(block, widest_offsets(blocks)) for block in blocks))
 
 
-def widening_bytes(shape: TripleShape) -> int:
-    """What `blocks_in` may copy: offsets of blocks that are small beside one with 2^32 arcs or more."""
-    return 8 * (2 * shape.rows_i + shape.rows_j + 3) if max(shape.arcs) >= WIDE_ARCS else 0
+def rows_in(block: Block, width: np.dtype[Any] | None = None) -> Rows:
+    """The rows of a block as kernels take them, with offsets of another width where one is given."""
+    offsets = block.offsets if width is None else block.offsets.astype(width, copy=False)
+    return Rows(kernel_view(offsets), kernel_view(block.heads))
+
+
+def widest_offsets(blocks: Iterable[Block]) -> np.dtype[Any]:
+    """The type of the widest offsets of blocks."""
+    return max((block.offsets.dtype for block in blocks), key=lambda dtype: dtype.itemsize)
+
+
+def widening_bytes(shape: TripleShape) -> Any:
+    """What offsets may take that are copied: those of blocks that are small beside one with 2^32 arcs or more."""
+    copied = 8 * (2 * shape.rows_i + shape.rows_j + 3)
+    return np.where(np.maximum.reduce(shape.arcs) >= WIDE_ARCS, copied, 0)
 
 
 def has_none(triple: Triple) -> bool:

@@ -16,8 +16,6 @@ threads. The paper names no density; the default is the 10 arcs per row that the
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -26,10 +24,11 @@ from numpy.typing import NDArray
 from wedgewise.algorithms._contract import (
     Algorithm,
     Answer,
+    BatchWork,
     Counts,
     Knob,
     Knobs,
-    Pass,
+    PrepareBatch,
     Shape,
     TripleAnswer,
     TripleCost,
@@ -37,11 +36,25 @@ from wedgewise.algorithms._contract import (
     Work,
 )
 from wedgewise.algorithms._ranges import TASK_TESTS, arc_bounds, even_bounds
-from wedgewise.algorithms.cpu._records import NOTHING, Span, blocks_in, has_none, widening_bytes
+from wedgewise.algorithms.cpu._batches import (
+    FLAG,
+    ITEM_WORDS,
+    JK,
+    BatchItems,
+    batch_of,
+    batch_work,
+    columns_of,
+    item_at,
+    put_found,
+)
+from wedgewise.algorithms.cpu._records import widening_bytes
 from wedgewise.algorithms.cpu.forward import merge_rows
 from wedgewise.algorithms.cpu.hashmap import look_up_rows
-from wedgewise.stages import Ids, OrientedGraph
-from wedgewise.stages.blocks import WIDE_ARCS, Blocks, Task, Triple
+from wedgewise.machine.jit import kernel
+from wedgewise.machine.primitives import ticks
+from wedgewise.stages import Ids, Keys, OrientedGraph
+from wedgewise.stages.blocks import WIDE_ARCS, Triple
+from wedgewise.stages.tasks import TaskBatch
 
 MOST_PARTS = 36  # as many as the paper needs for its largest graph; 8,436 tasks
 SHARE_OF_RANGE = 1 / 16  # an estimate by averages may be that far off
@@ -52,28 +65,56 @@ TASK_BYTES = 1 << 11  # views of its blocks and what runs it
 
 def takes_map(triple: Triple, knobs: Knobs) -> bool:
     """Whether a task is counted by the map: as asked, or where a block is dense."""
-    if knobs["method"] != "auto":
-        return knobs["method"] == "hashmap"
-    return any(block.m > int(knobs["threshold"]) * block.rows for block in (triple.ij, triple.ik, triple.jk))
+    return bool(is_by_map(max(block.m / max(1, block.rows) for block in (triple.ij, triple.ik, triple.jk)), knobs))
 
 
-def prepare_triple(triple: Triple, knobs: Knobs, share: int, shares: int) -> Work:
-    """Nothing to build: decide how, and cut the rows into ranges of about equal work."""
-    if has_none(triple):
-        return NOTHING
-    blocks, by_map = blocks_in(triple), takes_map(triple, knobs)
-
-    def run(begin: int, end: int, marks: Ids) -> Counts:
-        span = Span(begin, end, share, shares)
-        return look_up_rows(blocks, span, marks) if by_map else merge_rows(blocks, span)
-
-    columns = triple.jk.columns if by_map else 0
-    return Work((Pass(work_bounds(triple), run, lambda: np.zeros(columns, np.uint32)),))
+def is_by_map(most_arcs_per_row: Any, knobs: Knobs) -> Any:
+    """The same of the densest block of a task, or of every task."""
+    is_dense = most_arcs_per_row > int(knobs["threshold"])
+    return is_dense if knobs["method"] == "auto" else np.full_like(is_dense, knobs["method"] == "hashmap")
 
 
-def is_long(rows_i: int, rows_j: int, arcs_ij: int, arcs_ik: int, arcs_jk: int) -> bool:
+@kernel
+def count_items(batch: BatchItems, begin: int, end: int, marks: Ids, found: Keys) -> Counts:
+    """Triangles of the items begin … end − 1, by the map where their flag says so; the sums of all."""
+    triangles, tests = np.uint64(0), np.uint64(0)
+    for number in range(np.uint64(begin), np.uint64(end)):
+        since = ticks()
+        at = np.uint64(number) * np.uint64(ITEM_WORDS)
+        blocks, span = item_at(batch, number)
+        if batch.items[at + np.uint64(FLAG)]:
+            for column in range(columns_of(batch.table, batch.items[at + np.uint64(JK)])):
+                marks[column] = np.uint32(0)
+            counted, compared = look_up_rows(blocks, span, marks)
+        else:
+            counted, compared = merge_rows(blocks, span)
+        put_found(found, number, counted, compared, ticks() - since)
+        triangles += np.uint64(counted)
+        tests += np.uint64(compared)
+    return triangles, tests
+
+
+def counter(knobs: Knobs) -> PrepareBatch:
+    """Nothing to build: decide how, and cut the rows of long tasks into ranges of about equal work."""
+
+    def prepare_batch(tasks: TaskBatch) -> BatchWork:
+        batch = batch_of(tasks, cut=work_bounds)
+        arcs_per_row = np.array([block.m / max(1, block.rows) for block in batch.blocks])
+        by_map = is_by_map(arcs_per_row[batch.numbers].max(axis=0), knobs)
+        batch.words[:, FLAG] = by_map[batch.task_of_item]
+        columns = batch.widest if by_map.any() else 0
+
+        def count(begin: int, end: int, marks: Ids, found: Keys) -> Counts:
+            return count_items(batch.items, begin, end, marks, found)
+
+        return batch_work(batch, count, lambda: np.zeros(columns, np.uint32))
+
+    return prepare_batch
+
+
+def is_long(rows_i: Any, rows_j: Any, arcs_ij: Any, arcs_ik: Any, arcs_jk: Any) -> Any:
     """Whether the paper's estimate of a task is so large that its ranges of rows are to be of equal work."""
-    return arcs_ij * max(arcs_ik / rows_i, arcs_jk / rows_j) >= SHARE_OF_RANGE * TASK_TESTS
+    return arcs_ij * np.maximum(arcs_ik / rows_i, arcs_jk / rows_j) >= SHARE_OF_RANGE * TASK_TESTS
 
 
 def work_bounds(triple: Triple) -> NDArray[np.int64]:
@@ -103,57 +144,33 @@ def second_hops(triple: Triple, ends: NDArray[Any]) -> NDArray[np.float64]:
     return np.diff(before)
 
 
-def estimate_bytes(rows_i: int, arcs_ij: int) -> int:
+def estimate_bytes(rows_i: Any, arcs_ij: Any) -> Any:
     """What `work_bounds` takes for a long task."""
-    return 72 * min(rows_i, MOST_GROUPS) + 48 * min(arcs_ij, SUMMED_ARCS)
+    return 72 * np.minimum(rows_i, MOST_GROUPS) + 48 * np.minimum(arcs_ij, SUMMED_ARCS)
 
 
-def triple_bytes(shape: TripleShape, knobs: Knobs) -> int:
-    taken = map_bytes(shape.columns_k, knobs) + widening_bytes(shape)
-    if is_long(max(1, shape.rows_i), max(1, shape.rows_j), *shape.arcs):
-        taken += estimate_bytes(shape.rows_i, shape.arcs_ij)
-    return taken
+def triple_bytes(shape: TripleShape, knobs: Knobs) -> Any:
+    is_cut = is_long(np.maximum(1, shape.rows_i), np.maximum(1, shape.rows_j), *shape.arcs)
+    return widening_bytes(shape) + np.where(is_cut, estimate_bytes(shape.rows_i, shape.arcs_ij), 0)
 
 
-def map_bytes(columns_k: int, knobs: Knobs) -> int:
+def map_bytes(columns_k: Any, knobs: Knobs) -> Any:
     """The map of a thread."""
-    return 0 if knobs["method"] == "list" else 4 * columns_k
-
-
-def pieces_of(
-    blocks: Blocks, tasks: tuple[Task, ...], knobs: Knobs
-) -> Iterator[tuple[Callable[[int, int, Ids], Counts], int, int, int]]:
-    """All tasks in their order, the long ones in pieces: what counts a range of rows, and the columns of its map."""
-    for task in tasks:
-        triple = blocks.triple(task)
-        for step in prepare_triple(triple, knobs, task.share, task.shares).passes:
-            for begin, end in pairwise(step.bounds.tolist()):
-                yield step.run, begin, end, triple.jk.columns
+    return 0 * columns_k if knobs["method"] == "list" else 4 * columns_k
 
 
 def prepare(graph: OrientedGraph, knobs: Knobs, threads: int) -> Work:
-    """Cut the graph into blocks; a range of the pass is one piece of a task."""
+    """Cut the graph into blocks; all tasks are one batch, the heaviest first."""
     from wedgewise.prepare.cut_blocks import blocks_of
     from wedgewise.prepare.rectilinear import default_parts, rectilinear
     from wedgewise.stages.tasks import Counts as BlockCounts
-    from wedgewise.stages.tasks import heaviest_first, tasks_of
+    from wedgewise.stages.tasks import busy_tasks
 
     parts = min(MOST_PARTS, int(knobs["parts"]) or default_parts(graph))
     partition = rectilinear(graph, parts, threads=threads)
     blocks = blocks_of(graph, partition, threads=threads)
-    pieces = tuple(pieces_of(blocks, heaviest_first(BlockCounts.of(blocks), tasks_of(partition)), knobs))
-
-    def count(begin: int, end: int, marks: Ids) -> Counts:
-        triangles = tests = 0
-        for run, first, stop, columns in pieces[begin:end]:
-            marks[:columns] = 0
-            found, tested = run(first, stop, marks)
-            triangles += int(found)
-            tests += int(tested)
-        return triangles, tests
-
-    widest = max(partition.sizes)
-    return Work((Pass(np.arange(len(pieces) + 1), count, lambda: np.zeros(widest, np.uint32)),))
+    tasks = busy_tasks(partition, BlockCounts.of(blocks)).heaviest_first()
+    return Work(counter(knobs)(TaskBatch(blocks.blocks, tasks)).passes if len(tasks) else ())
 
 
 def bytes_needed(shape: Shape, threads: int, knobs: Knobs) -> int:
@@ -179,5 +196,5 @@ ALGORITHM = Algorithm(
         Knob("threshold", 10, "arcs per row above which a block is dense"),
         Knob("parts", 0, f"parts that ids are cut into, at most {MOST_PARTS}; 0 = the average out-degree"),
     ),
-    triples={"count": TripleAnswer(prepare_triple, triple_bytes, map_bytes, cost=TripleCost(2.3e-9, 9.4e-9, 2e-5))},
+    triples={"count": TripleAnswer(counter, triple_bytes, map_bytes, cost=TripleCost(2.3e-9, 9.4e-9, 2e-6))},
 )

@@ -89,10 +89,9 @@ ALGORITHM = Algorithm(
     ),
     triples={
         "count": TripleAnswer(
-            triples.prepare,
+            triples.counter,
             triples.bytes_needed,
             triples.thread_bytes,
-            triples.prepare_in_turn,
             expected_bytes=triples.expected_bytes,
         )
     },

@@ -1,0 +1,110 @@
+"""Batches: tasks that follow each other, whose blocks and work fit the memory together, of about 50 ms of all threads.
+
+A batch is what is counted by one call of compiled code on every thread, written down at once, and lost where a process
+is killed. A batch of several tasks takes half of the memory at most: blocks that later ones need stay in the rest.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple, SupportsInt
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wedgewise.machine.jit import kernel
+from wedgewise.run.memory import Need, TaskMemory
+from wedgewise.stages.tasks import Estimates, Pair, TaskTable
+
+BATCH_SECONDS = 0.05
+TASK_BYTES = 512  # of a task while its batch is counted: its items and what they find
+Numbers = NDArray[np.uint64]
+
+
+class Batch(NamedTuple):
+    """Tasks, their blocks, and the most bytes that they take beyond those."""
+
+    tasks: TaskTable
+    pairs: frozenset[Pair]
+    work_bytes: int
+
+
+class Sizes(NamedTuple):
+    """What every task needs: its blocks, by number; bytes that it makes and that threads take; picoseconds."""
+
+    ij: Numbers
+    ik: Numbers
+    jk: Numbers
+    made: Numbers
+    threads: Numbers
+    time: Numbers
+
+
+class Tally(NamedTuple):
+    """What is noted of blocks, by number: the last batch that has it, or looks up in it, and what it makes of it."""
+
+    block_bytes: Numbers
+    held_in: Numbers
+    made_in: Numbers
+    made: Numbers
+
+
+@kernel
+def cut_batches(
+    sizes: Sizes, limit_bytes: int, limit_time: int, tally: Tally, ends: Numbers, work: Numbers
+) -> SupportsInt:
+    """Where batches end, and what each takes beyond its blocks; how many there are."""
+    zero, one = np.uint64(0), np.uint64(1)
+    count, held, made, threads, time, first = zero, zero, zero, zero, zero, zero
+    for task in range(np.uint64(len(sizes.ij))):
+        ij, ik, jk = sizes.ij[task], sizes.ik[task], sizes.jk[task]
+        for _attempt in range(2):
+            number = count + one
+            more = tally.block_bytes[ij] if tally.held_in[ij] != number else zero
+            if ik != ij and tally.held_in[ik] != number:
+                more += tally.block_bytes[ik]
+            if jk != ij and jk != ik and tally.held_in[jk] != number:
+                more += tally.block_bytes[jk]
+            before = tally.made[jk] if tally.made_in[jk] == number else zero
+            making = max(sizes.made[task], before) - before + np.uint64(TASK_BYTES)
+            most = max(threads, sizes.threads[task])
+            fits = held + more + made + making + most <= np.uint64(limit_bytes)
+            if task == first or (fits and time + sizes.time[task] <= np.uint64(limit_time)):
+                break
+            ends[count], work[count] = task, made + threads
+            count, held, made, threads, time, first = number, zero, zero, zero, zero, np.uint64(task)
+        held, made, threads, time = held + more, made + making, most, time + sizes.time[task]
+        tally.made[jk], tally.made_in[jk] = max(sizes.made[task], before), count + one
+        tally.held_in[ij] = tally.held_in[ik] = tally.held_in[jk] = count + one
+    if len(sizes.ij) > 0:
+        ends[count], work[count] = len(sizes.ij), made + threads
+        count += one
+    return count
+
+
+def batches_of(tasks: TaskTable, memory: TaskMemory, limit_bytes: int, seconds: Estimates) -> list[Batch]:
+    """Batches of tasks in their order; `seconds` are those of one thread for each, about."""
+    need, pairs = memory.most(tasks), tasks.pairs
+    columns = (*pairs, need.made, need.threads, 1e12 * seconds / memory.threads)
+    sizes = Sizes(*(np.broadcast_to(column, len(tasks)).astype(np.uint64) for column in columns))
+    blocks = memory.blocks.ravel().astype(np.uint64)
+    ends, work = np.zeros(len(tasks), np.uint64), np.zeros(len(tasks), np.uint64)
+    tally = Tally(blocks, *(np.zeros_like(blocks) for _ in range(3)))
+    count = int(cut_batches(sizes, limit_bytes // 2, int(1e12 * BATCH_SECONDS), tally, ends, work))
+    bounds = np.append(0, ends[:count].astype(np.int64)).tolist()
+    found = []
+    for number in range(count):
+        which = slice(bounds[number], bounds[number + 1])
+        distinct = np.unique(np.concatenate([pair[which] for pair in pairs])).tolist()
+        wanted = frozenset(divmod(pair, tasks.parts) for pair in distinct)
+        found.append(Batch(tasks.take(which), wanted, int(work[number])))
+    return found
+
+
+def expected_work(batch: Batch, memory: TaskMemory, is_skewed: bool) -> int:
+    """The bytes that a batch takes beyond its blocks as a rule, in a graph that is skewed or not."""
+    need: Need = memory.expected(batch.tasks, is_skewed)
+    made, jk = np.broadcast_to(need.made, len(batch.tasks)), batch.tasks.pairs[2]
+    order = np.argsort(jk, kind="stable")
+    first = np.flatnonzero(np.diff(jk[order], prepend=-1))
+    of_blocks = int(np.maximum.reduceat(made[order], first).sum())
+    return of_blocks + int(np.max(need.threads)) + TASK_BYTES * len(batch.tasks)
