@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Set
 from itertools import pairwise, product
 from math import comb
 from pathlib import Path
@@ -19,13 +20,13 @@ import pytest
 from helpers.commands import COMMAND, answer_of, invoke
 from helpers.failing_calls import Fault, installed
 from helpers.graphs import DENSE, TRUTHS, fixture_pairs, fixture_path, of_fit_size
-from helpers.store_counts import count_store
+from helpers.store_counts import count_store, each_task_by_itself
 from helpers.stores import begun_larger, interpret_kernels, names_in, peak_of
 
 import wedgewise as ww
 from wedgewise import generate
 from wedgewise.algorithms import find
-from wedgewise.algorithms._contract import PrepareTask
+from wedgewise.algorithms._contract import BatchWork
 from wedgewise.algorithms._passes import Partial, run_pass
 from wedgewise.errors import (
     FormatError,
@@ -42,9 +43,8 @@ from wedgewise.run import outofcore
 from wedgewise.run.block_caches import BlockCache
 from wedgewise.run.journal import JOURNAL, Journal, key_of
 from wedgewise.run.memory import TaskMemory, triple_answer
-from wedgewise.run.outofcore import Counting, reuse_order
-from wedgewise.stages.blocks import Task, Triple
-from wedgewise.stages.tasks import tasks_of
+from wedgewise.run.outofcore import Counting, Finished
+from wedgewise.stages.tasks import Pair, TaskTable, table_of, tasks_of
 from wedgewise.store.build import write_store
 from wedgewise.store.open import Store
 from wedgewise.write.edges import write_edges
@@ -58,7 +58,7 @@ def store(tmp_path: Path) -> Store:
     return write_store(fixture_pairs(DENSE), tmp_path / "store", parts=4)
 
 
-TRIANGLES = TRUTHS[DENSE]["triangles"]
+TRIANGLES, TASKS = TRUTHS[DENSE]["triangles"], 20
 
 
 def counting(store: Store, room: int, algorithm: str = "keystone", threads: int = 1) -> Counting:
@@ -67,7 +67,7 @@ def counting(store: Store, room: int, algorithm: str = "keystone", threads: int 
 
 
 def least_room(store: Store) -> int:
-    return counting(store, 0).memory.heaviest(tasks_of(store.partition))[0]
+    return counting(store, 0).memory.heaviest(table_of(store.partition))[0]
 
 
 @pytest.mark.parametrize("scheme", ["rectilinear", "hashed"])
@@ -102,7 +102,7 @@ def test_the_least_room_is_enough_and_less_is_refused(store: Store, algorithm: s
     tight = counting(store, least, algorithm)
     assert tight.check_fits() == least
     execution = tight.run(None, None)
-    assert sum(partial.triangles for partial in execution.partials.values()) == TRIANGLES
+    assert int(execution.results.triangles.sum()) == TRIANGLES
 
 
 def test_blocks_are_read_again_only_for_want_of_room(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -117,18 +117,17 @@ def test_blocks_are_read_again_only_for_want_of_room(store: Store, monkeypatch: 
     counting(store, 1 << 40).run(None, None)
     assert len(read) == len(set(read)) == 10
     read.clear()
-    least = least_room(store)
-    counting(store, least).run(None, None)
+    counting(store, least_room(store)).run(None, None)
     assert 10 < len(read) < 3 * len(tasks_of(store.partition))
 
 
 def test_what_is_held_fits(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whatever is held when a task runs, with what it makes of its blocks, is within the room."""
+    """Whatever is held when a batch runs, with what it makes of its blocks, is within the room."""
     caches: list[Any] = []
     really = BlockCache.blocks
 
-    def blocks(self: BlockCache[Any], step: int, room: int) -> Any:
-        held = really(self, step, room)
+    def blocks(self: BlockCache[Any], wanted: Set[Pair], room: int) -> Any:
+        held = really(self, wanted, room)
         caches.append((sum(block.nbytes for block in held.values()), room))
         return held
 
@@ -152,8 +151,8 @@ def test_threads_give_way_to_room(store: Store) -> None:
 
 
 def test_the_order_has_every_task_once(store: Store) -> None:
-    tasks = tasks_of(store.partition)
-    ordered = reuse_order(tasks)
+    tasks = table_of(store.partition)
+    ordered = tuple(tasks.in_reuse_order())
     assert sorted(task.number for task in ordered) == list(range(len(tasks)))
     steps = [abs(after.i - before.i) for before, after in pairwise(ordered) if before.j == after.j]
     assert max(steps) <= 1
@@ -163,8 +162,12 @@ def test_the_order_has_every_task_once(store: Store) -> None:
 
 def test_progress_is_told(store: Store) -> None:
     told: list[tuple[str, int, int]] = []
-    count_store(store, progress=lambda *what: told.append(what))
+    with each_task_by_itself():
+        count_store(store, progress=lambda *what: told.append(what))
     assert told[-1][1] == told[-1][2] == len(told) <= 20
+    told.clear()
+    count_store(store, progress=lambda *what: told.append(what))
+    assert told[-1][1] == told[-1][2] >= len(told)
 
 
 def test_what_cannot_be_asked_for(store: Store) -> None:
@@ -185,7 +188,7 @@ def interrupted_after(store: Store, tasks: int, **how: Any) -> None:
         if done >= tasks:
             raise KeyboardInterrupt
 
-    with pytest.raises(KeyboardInterrupt):
+    with each_task_by_itself(), pytest.raises(KeyboardInterrupt):
         count_store(store, progress=interrupt, **how)
 
 
@@ -195,39 +198,27 @@ def test_a_count_goes_on_where_it_was(store: Store, monkeypatch: pytest.MonkeyPa
     run: list[int] = []
     really = Counting.count
 
-    def noted(self: Counting, task: Task, triple: Triple, prepare: PrepareTask) -> Partial:
-        run.append(task.number)
-        return really(self, task, triple, prepare)
+    def noted(self: Counting, work: BatchWork, tasks: TaskTable) -> Finished:
+        run.extend(tasks.number.tolist())
+        return really(self, work, tasks)
 
     monkeypatch.setattr(Counting, "count", noted)
     found = count_store(store, memory_limit=2**34, threads=2)
     assert (found.triangles, found.resumed) == (TRIANGLES, tasks)
-    assert len(run) == len(counting(store, 0).order) - tasks
+    assert len(run) == len(counting(store, 0).tasks) - tasks
     assert JOURNAL not in names_in(store.folder)
 
 
 def test_seconds_of_ended_counts_are_kept(store: Store) -> None:
     interrupted_after(store, 5)
     path = store.folder / JOURNAL
-    journal = Journal(path, json.loads(path.read_text().splitlines()[0])["key"])
+    journal = Journal(path, json.loads(path.read_text().splitlines()[0])["key"], TASKS)
     journal.read()
-    assert len(journal.seconds) == 5
+    kept = journal.results.by_seconds
+    assert len(kept) == 5
     found = count_store(store)
-    assert journal.seconds.items() <= found.task_seconds.items()
-    assert len(found.task_seconds) == len(counting(store, 0).order)
-
-
-@pytest.mark.parametrize("seconds", [None, "long", -1.0, float("inf"), 3])
-def test_a_journal_without_seconds_counts(tmp_path: Path, seconds: Any) -> None:
-    """Times are no part of a result: lines without one, or with none that makes sense, are as good."""
-    path, key = tmp_path / JOURNAL, key_of(a=1)
-    Journal(path, key).add(Partial(3, 4, 5), seconds)
-    Journal(path, key).add(Partial(3, 4, 5), 0.5)
-    Journal(path, key).add(Partial(4, 0, 0), seconds)
-    again = Journal(path, key)
-    again.read()
-    assert again.done == {3: Partial(3, 4, 5), 4: Partial(4, 0, 0)}
-    assert again.seconds == {3: 0.5}
+    assert kept.items() <= found.task_seconds.items()
+    assert len(found.task_seconds) == len(counting(store, 0).tasks)
 
 
 def test_a_torn_or_damaged_line_is_done_again(store: Store) -> None:
@@ -236,11 +227,11 @@ def test_a_torn_or_damaged_line_is_done_again(store: Store) -> None:
     lines = path.read_bytes().splitlines(keepends=True)
     for torn in range(0, len(lines[-1]) - 1, 7):  # without its newline alone it is whole
         path.write_bytes(b"".join(lines[:-1]) + lines[-1][:torn])
-        journal = Journal(path, json.loads(lines[0])["key"])
+        journal = Journal(path, json.loads(lines[0])["key"], TASKS)
         journal.read()
-        assert len(journal.done) == 4
+        assert len(journal.results.done) == 4
     path.write_bytes(
-        b"".join(lines[:2]) + lines[2].replace(b'"triangles": ', b'"triangles": 1') + b"".join(lines[3:])[:-9]
+        b"".join(lines[:2]) + lines[2].replace(b'"triangles": [', b'"triangles": [1') + b"".join(lines[3:])[:-9]
     )
     found = count_store(store)
     assert (found.triangles, found.resumed) == (TRIANGLES, 3)
@@ -288,15 +279,16 @@ def test_results_of_another_version_are_refused(store: Store, monkeypatch: pytes
 
 def test_two_results_of_a_task_must_agree(tmp_path: Path) -> None:
     path, key = tmp_path / JOURNAL, key_of(a=1)
-    journal = Journal(path, key)
-    for partial in (Partial(3, 4, 5), Partial(3, 4, 5)):
-        journal.add(partial)
-    again = Journal(path, key)
+    journal = Journal(path, key, TASKS)
+    for tests in (5, 6):  # of another batch
+        journal.add([2, 3], [0, 4], [1, tests], [0.5, 0.5])
+    again = Journal(path, key, TASKS)
     again.read()
-    assert again.done == {3: Partial(3, 4, 5)}
-    journal.add(Partial(3, 5, 5))
+    assert again.results.done.tolist() == [2, 3]
+    assert again.results.triangles[3] == 4
+    journal.add([3], [5], [5], [0.5])
     with pytest.raises(VerificationError, match="task 3 has two results"):
-        Journal(path, key).read()
+        Journal(path, key, TASKS).read()
 
 
 def test_wrong_results_of_a_journal_cannot_exceed_the_wedges(store: Store) -> None:
@@ -304,13 +296,14 @@ def test_wrong_results_of_a_journal_cannot_exceed_the_wedges(store: Store) -> No
     path = store.folder / JOURNAL
     key = json.loads(path.read_text().splitlines()[0])["key"]
     path.unlink()
-    Journal(path, key).add(Partial(0, 10**9, 0))
+    Journal(path, key, TASKS).add([0], [10**9], [0], [0.0])
     with pytest.raises(FormatError, match=r"1,000,0[\d,]+ triangles were found; start again by --restart"):
         count_store(store)
 
 
 def test_a_full_disk_ends_a_count_that_can_go_on(store: Store) -> None:
     with (
+        each_task_by_itself(),
         installed(Fault("storage.write", 4, always=True)),
         pytest.raises(StorageError, match="No space left on device"),
     ):
@@ -332,18 +325,19 @@ def test_a_damaged_block_is_found_while_counting(store: Store) -> None:
 DIES = """
 import os, signal, sys
 from wedgewise.machine import files as storage
-from wedgewise.run import journal
+from wedgewise.run import batches, journal
 import wedgewise as ww
+batches.BATCH_SECONDS = 0.0
 folder, number, moment = sys.argv[1], int(sys.argv[2]), sys.argv[3]
 really_append, really_write, left = storage.append_line, os.write, number
 def die(): os.kill(os.getpid(), signal.SIGKILL)
-def append(path, text):
+def append(path, text, **how):
     global left
     left -= 1
     if left < 0 and moment == "before": die()
     if left < 0 and moment == "within":
         storage.os.write = lambda descriptor, line: (really_write(descriptor, line[: len(line) // 2]), die())
-    really_append(path, text)
+    really_append(path, text, **how)
     if left < 0: die()
 journal.append_line = append
 ww.count(folder)
@@ -353,7 +347,7 @@ ww.count(folder)
 @pytest.mark.compiled  # in other processes
 @pytest.mark.parametrize("moment", ["before", "within", "after"])
 @pytest.mark.parametrize("number", [0, 7])
-def test_a_killed_count_repeats_at_most_one_task(store: Store, number: int, moment: str) -> None:
+def test_a_killed_count_repeats_at_most_one_batch(store: Store, number: int, moment: str) -> None:
     for extra in (0, 1):  # and is killed again when it has gone on
         died = subprocess.run(
             [sys.executable, "-c", DIES, str(store.folder), str(number + extra), moment],
