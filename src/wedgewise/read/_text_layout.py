@@ -38,7 +38,7 @@ from wedgewise.read.columns import (
     KNOWN_WORDS,
     ColumnChoice,
     Ends,
-    Table,
+    TableFacts,
     choose_columns,
     known_pairs,
     names_given_column,
@@ -346,7 +346,9 @@ def _data_lines(head: bytes, complete: bool) -> _Sample:
 def _ends_below(path: str, names: tuple[str, ...] | None, rows: list[Fields], choice: ColumnChoice) -> Ends:
     """The columns that are read of rows, below names or without."""
     width = len(names) if names is not None else max(2, *map(len, rows), 2)
-    return choose_columns(Table(path, width, names, lambda: _first_two_serve(rows), rows[0] if rows else ()), choice)
+    return choose_columns(
+        TableFacts(path, width, names, lambda: _first_two_serve(rows), rows[0] if rows else ()), choice
+    )
 
 
 def _ends_if_clear(path: str, names: tuple[str, ...] | None, rows: list[Fields], choice: ColumnChoice) -> Ends | None:
