@@ -32,7 +32,9 @@ class DeviceHome:
     reasons: tuple[str, ...]
 
     @classmethod
-    def prepare(cls, request: Request, graph: Graph, computes: str, reasons: tuple[str, ...]) -> DeviceHome | MemoryHome:
+    def prepare(
+        cls, request: Request, graph: Graph, computes: str, reasons: tuple[str, ...]
+    ) -> DeviceHome | MemoryHome:
         """Orient the graph there and plan; if the GPU runs out of memory, the CPU takes over."""
         try:
             order, relabel = choose_orientation(request, "cuda", computes, graph)
