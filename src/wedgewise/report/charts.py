@@ -30,7 +30,7 @@ from wedgewise.report._drawing import (
 __all__ = [
     "Axis",
     "Chart",
-    "Span",
+    "LaneSpan",
     "bars",
     "lines",
     "profile",
