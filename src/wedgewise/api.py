@@ -396,7 +396,9 @@ def ask_result(question: str, graph: Any, how: Keywords, details: Mapping[str, A
     unknown = how.keys() - Keywords.__annotations__.keys()
     if unknown:
         refuse_reading(how)
-        raise TypeError(f"unexpected keyword {min(unknown)!r}; every question takes {', '.join(Keywords.__annotations__)}")
+        raise TypeError(
+            f"unexpected keyword {min(unknown)!r}; every question takes {', '.join(Keywords.__annotations__)}"
+        )
     return _answer(question, graph, details, **how, **more)
 
 
