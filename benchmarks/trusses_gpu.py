@@ -194,7 +194,7 @@ def rounds_of(
 
 def pruned_to(k: int, rows: rounds.Rounds) -> tuple[rounds.Rounds, int]:
     """Rows that hold the k-truss alone, and how many rounds it took."""
-    return rows, len(rounds.peel(rows, k, TrussJob(k), rows.living))
+    return rows, len(rounds.peel(rows, k, TrussJob(k), rows.remaining))
 
 
 def peel(subject: Subject, device: gpu.CopyingDevice, repeats: int) -> Iterator[Measured]:

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from wedgewise.algorithms import registry
 from wedgewise.graph import Graph, refuse_reading
+from wedgewise.machine.progress import Progress
 from wedgewise.result import SCHEMA, Result
 from wedgewise.run.plan import Plan
 
@@ -24,17 +25,16 @@ if TYPE_CHECKING:
 __all__ = ["SCHEMA", "Result"]
 Parameters = ParamSpec("Parameters")
 Answer = TypeVar("Answer")
-Progress = Callable[[str, int, int], None] | bool | None
 
 
-class How(TypedDict, total=False):
+class Keywords(TypedDict, total=False):
     """The keywords that every question takes; `count` explains them."""
 
     device: str
     algorithm: str
     memory_limit: int | None
     threads: int | None
-    progress: Progress
+    progress: Progress | bool | None
     verify: bool
     knobs: Mapping[str, int | str] | None
     resume: bool
@@ -60,7 +60,7 @@ def count(
     algorithm: str = "auto",
     memory_limit: int | None = None,
     threads: int | None = None,
-    progress: Progress = None,
+    progress: Progress | bool | None = None,
     verify: bool = False,
     knobs: Mapping[str, int | str] | None = None,
     resume: bool = True,
@@ -118,7 +118,7 @@ def count(
     return found
 
 
-def triangles(graph: Any, **how: Unpack[How]) -> NDArray[np.int64]:
+def triangles(graph: Any, **how: Unpack[Keywords]) -> NDArray[np.int64]:
     """Count the triangles of every vertex, in the order of ``Graph.labels``.
 
     The keywords are those of `count`; a store may be asked as well.
@@ -133,7 +133,7 @@ def triangles(graph: Any, **how: Unpack[How]) -> NDArray[np.int64]:
     return answer
 
 
-def edge_support(graph: Any, **how: Unpack[How]) -> NDArray[np.int64]:
+def edge_support(graph: Any, **how: Unpack[Keywords]) -> NDArray[np.int64]:
     """Count the triangles of every edge, in the order of ``Graph.edges``.
 
     The keywords are those of `count`; a store may be asked as well.
@@ -152,7 +152,7 @@ def edge_support(graph: Any, **how: Unpack[How]) -> NDArray[np.int64]:
 
 
 def clustering(
-    graph: Any, *, weighted: bool = False, undefined: str = "zero", **how: Unpack[How]
+    graph: Any, *, weighted: bool = False, undefined: str = "zero", **how: Unpack[Keywords]
 ) -> NDArray[np.float64]:
     """Local clustering coefficients, in the order of ``Graph.labels``, as NetworkX defines them.
 
@@ -182,7 +182,7 @@ def average_clustering(
     weighted: bool = False,
     count_zeros: bool = True,
     undefined: str = "zero",
-    **how: Unpack[How],
+    **how: Unpack[Keywords],
 ) -> float:
     """The mean of the local clustering coefficients.
 
@@ -205,7 +205,7 @@ def average_clustering(
     return answer
 
 
-def transitivity(graph: Any, *, undefined: str = "zero", **how: Unpack[How]) -> float:
+def transitivity(graph: Any, *, undefined: str = "zero", **how: Unpack[Keywords]) -> float:
     """The share of paths of two edges that are closed: 3 T / Σ C(d, 2).
 
     Parameters
@@ -224,7 +224,7 @@ def transitivity(graph: Any, *, undefined: str = "zero", **how: Unpack[How]) -> 
     return answer
 
 
-def generalized_degree(graph: Any, **how: Unpack[How]) -> GeneralizedDegree:
+def generalized_degree(graph: Any, **how: Unpack[Keywords]) -> GeneralizedDegree:
     """How many edges of each support every vertex has.
 
     The keywords are those of `count`.
@@ -249,7 +249,7 @@ def run(
     relabel: str = "auto",
     memory_limit: int | None = None,
     threads: int | None = None,
-    progress: Progress = None,
+    progress: Progress | bool | None = None,
     verify: bool = False,
     knobs: Mapping[str, int | str] | None = None,
     resume: bool = True,
@@ -386,17 +386,19 @@ def algorithms() -> list[Algorithm]:
     return list(registry().values())
 
 
-def ask(question: str, graph: Any, how: How, **details: Any) -> Any:
+def ask(question: str, graph: Any, how: Keywords, **details: Any) -> Any:
     """The answer to a question that takes the shared keywords and no others."""
     return ask_result(question, graph, how, details).answer
 
 
-def ask_result(question: str, graph: Any, how: How, details: Mapping[str, Any], **more: Any) -> Result:
+def ask_result(question: str, graph: Any, how: Keywords, details: Mapping[str, Any], **more: Any) -> Result:
     """The whole result of such a question; `more` are fields of `Request`."""
-    unknown = how.keys() - How.__annotations__.keys()
+    unknown = how.keys() - Keywords.__annotations__.keys()
     if unknown:
         refuse_reading(how)
-        raise TypeError(f"unexpected keyword {min(unknown)!r}; every question takes {', '.join(How.__annotations__)}")
+        raise TypeError(
+            f"unexpected keyword {min(unknown)!r}; every question takes {', '.join(Keywords.__annotations__)}"
+        )
     return _answer(question, graph, details, **how, **more)
 
 

@@ -9,12 +9,14 @@ from typing import Any, Unpack
 import numpy as np
 from numpy.typing import NDArray
 
-from wedgewise.api import How, ask, ask_result
+from wedgewise.api import Keywords, ask, ask_result
 from wedgewise.errors import InputError
 from wedgewise.run.request import LISTING
 
 
-def list_triangles(graph: Any, *, start: int = 0, stop: int | None = None, **how: Unpack[How]) -> NDArray[np.uint32]:
+def list_triangles(
+    graph: Any, *, start: int = 0, stop: int | None = None, **how: Unpack[Keywords]
+) -> NDArray[np.uint32]:
     """List triangles as rows of three ascending vertices.
 
     The order of the rows depends on nothing but the graph, so that `start` and `stop` cut the same list wherever they
@@ -44,7 +46,7 @@ def iter_triangles(
     start: int = 0,
     stop: int | None = None,
     output: str = "numpy",
-    **how: Unpack[How],
+    **how: Unpack[Keywords],
 ) -> Iterator[Any]:
     """List triangles in batches, in the order of `list_triangles`.
 
@@ -82,7 +84,7 @@ def write_triangles(
     batch: int = 1 << 20,
     start: int = 0,
     stop: int | None = None,
-    **how: Unpack[How],
+    **how: Unpack[Keywords],
 ) -> int:
     """List triangles into a file, by their labels, in the order of `list_triangles` and in batches; how many.
 

@@ -8,10 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wedgewise.answer_types import Truss, TrussLevel
-from wedgewise.api import How, ask
+from wedgewise.api import Keywords, ask
 
 
-def trussness(graph: Any, **how: Unpack[How]) -> NDArray[np.int64]:
+def trussness(graph: Any, **how: Unpack[Keywords]) -> NDArray[np.int64]:
     """The truss number of every edge, in the order of ``Graph.edges``: the largest k whose k-truss holds it.
 
     The k-truss is the largest subgraph in which every edge lies in at least k − 2 triangles of the subgraph; every edge
@@ -27,7 +27,7 @@ def trussness(graph: Any, **how: Unpack[How]) -> NDArray[np.int64]:
     return answer
 
 
-def k_truss(graph: Any, k: int, **how: Unpack[How]) -> Truss:
+def k_truss(graph: Any, k: int, **how: Unpack[Keywords]) -> Truss:
     """The k-truss: the largest subgraph in which every edge lies in at least k − 2 triangles of the subgraph.
 
     Parameters
@@ -50,7 +50,7 @@ def k_truss(graph: Any, k: int, **how: Unpack[How]) -> Truss:
     return answer
 
 
-def max_truss(graph: Any, **how: Unpack[How]) -> Truss:
+def max_truss(graph: Any, **how: Unpack[Keywords]) -> Truss:
     """The last k-truss that has edges, without the others; the whole graph, with k = 2, where there are no triangles.
 
     The keywords are those of `count`.
@@ -66,7 +66,7 @@ def max_truss(graph: Any, **how: Unpack[How]) -> Truss:
     return answer
 
 
-def truss_summary(graph: Any, **how: Unpack[How]) -> tuple[TrussLevel, ...]:
+def truss_summary(graph: Any, **how: Unpack[Keywords]) -> tuple[TrussLevel, ...]:
     """Edges, vertices and connected components of the k-truss, for every k from 2 to the largest with edges.
 
     The keywords are those of `count`.
@@ -83,7 +83,7 @@ def truss_summary(graph: Any, **how: Unpack[How]) -> tuple[TrussLevel, ...]:
     return answer
 
 
-def truss_components(graph: Any, k: int, **how: Unpack[How]) -> NDArray[np.int64]:
+def truss_components(graph: Any, k: int, **how: Unpack[Keywords]) -> NDArray[np.int64]:
     """The connected component of the k-truss that each vertex is in, numbered by least vertex; −1 outside of it.
 
     Parameters

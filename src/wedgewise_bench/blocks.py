@@ -31,7 +31,7 @@ class Cut(NamedTuple):
     seconds: float
 
 
-class Blocks:
+class BlocksSystem:
     """All tasks of a graph in blocks, one after the other, threads within each."""
 
     name: ClassVar[str] = "blocks"

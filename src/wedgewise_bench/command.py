@@ -20,7 +20,7 @@ from wedgewise_bench import graphs, table
 from wedgewise_bench.matrix import Matrix, joined
 from wedgewise_bench.pace import Pace, Standing
 from wedgewise_bench.programs import sources as read_sources
-from wedgewise_bench.record import Cell, Record, Setting, describe_setting
+from wedgewise_bench.record import Cell, Record, RunSetting, describe_setting
 from wedgewise_bench.runner import Bench
 from wedgewise_bench.suites import Suite
 from wedgewise_bench.systems import SystemSource, all_systems, choose_systems
@@ -257,7 +257,7 @@ def _limit_bytes(choices: Choices) -> int:
     return choices.limit_bytes or int(hardware.available_memory() * MEMORY_SHARE)
 
 
-def _setting(systems: Sequence[SystemSource], cells: Sequence[Cell], command: Sequence[str]) -> Setting:
+def _setting(systems: Sequence[SystemSource], cells: Sequence[Cell], command: Sequence[str]) -> RunSetting:
     """Where the run is made: of an installed package the version stands for the revision."""
     checkout = Path(wedgewise.__file__).resolve().parents[2]
     packages = [*(system.package for system in systems), "pyarrow", *FOR_CUDA]  # the reader that peers share

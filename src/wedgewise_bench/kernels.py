@@ -106,7 +106,7 @@ class EagerRounds:
         with self.device.memory():
             rows = EagerDeviceRows(self.form, self.granularity, self.device)
             with Stopwatch(self.device) as watch:
-                rounds.peel(rows, k, TrussJob(k), rows.living)
+                rounds.peel(rows, k, TrussJob(k), rows.remaining)
             return watch.seconds
 
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-class Adjacency(NamedTuple):
+class AdjacencyMatrix(NamedTuple):
     """The whole adjacency matrix, and the edges that it was made from."""
 
     matrix: Any
@@ -47,7 +47,7 @@ class LAGraph:
         )
         self._call(self.lagraph.LAGraph_init)
 
-    def prepare(self, pairs: NDArray[Any]) -> Adjacency:
+    def prepare(self, pairs: NDArray[Any]) -> AdjacencyMatrix:
         import numpy as np
 
         edges = renamed_by_degree(simple_pairs(pairs), descending=False)
@@ -59,21 +59,21 @@ class LAGraph:
         self._call(self.graphblas.GrB_Matrix_new, self.c.byref(matrix), kind, n, n)
         arrays = (array.ctypes.data_as(self.c.c_void_p) for array in (rows, columns, ones))
         self._call(self.graphblas.GrB_Matrix_build_UINT32, matrix, *arrays, self.c.c_uint64(len(rows)), plus)
-        return Adjacency(matrix, edges)
+        return AdjacencyMatrix(matrix, edges)
 
-    def k_truss(self, prepared: Adjacency, k: int) -> list[tuple[int, Any]]:
+    def k_truss(self, prepared: AdjacencyMatrix, k: int) -> list[tuple[int, Any]]:
         held = self.c.c_void_p()
         self._call(self.lagraph.LAGraph_ktruss, self.c.byref(held), prepared.matrix, self.c.c_uint32(k), None)
         return [(k, held)]
 
-    def trussness(self, prepared: Adjacency) -> list[tuple[int, Any]]:
+    def trussness(self, prepared: AdjacencyMatrix) -> list[tuple[int, Any]]:
         length = prepared.edges.n + 1
         held, behind_last = (self.c.c_void_p * length)(), self.c.c_int64()
         totals = [(self.c.c_int64 * length)() for _ in ("triangles", "edges", "steps")]
         self._call(self.lagraph.LAGraph_allktruss, held, prepared.matrix, self.c.byref(behind_last), *totals)
         return [(k, self.c.c_void_p(held[k])) for k in range(3, behind_last.value)]
 
-    def values(self, question: str, prepared: Adjacency, answer: list[tuple[int, Any]]) -> NDArray[Any]:
+    def values(self, question: str, prepared: AdjacencyMatrix, answer: list[tuple[int, Any]]) -> NDArray[Any]:
         import numpy as np
 
         numbers: NDArray[Any] = np.full(len(prepared.edges.first), 2)
@@ -81,7 +81,7 @@ class LAGraph:
             numbers[numbers_of(prepared.edges, *self._ends(held))] = k
         return np.flatnonzero(numbers > 2) if question == "k_truss" else numbers
 
-    def frame(self, prepared: Adjacency) -> SimplePairs:
+    def frame(self, prepared: AdjacencyMatrix) -> SimplePairs:
         return prepared.edges
 
     def _ends(self, matrix: Any) -> tuple[NDArray[Any], NDArray[Any]]:

@@ -8,7 +8,7 @@ from itertools import product
 
 from wedgewise.machine import hardware
 from wedgewise_bench import runner
-from wedgewise_bench.blocks import Blocks
+from wedgewise_bench.blocks import BlocksSystem
 from wedgewise_bench.ours import Wedgewise
 from wedgewise_bench.record import Cell
 from wedgewise_bench.spec import Spec
@@ -71,7 +71,7 @@ class Matrix:
 
     def _with_ways(self, system: SystemSource, device: str) -> SystemSource:
         """A system with the algorithms that are named for it."""
-        if system.name == Blocks.name and self.algorithms:
+        if system.name == BlocksSystem.name and self.algorithms:
             return replace(system, algorithms=tuple(self._with_knobs(self.algorithms)))
         if system.name != Wedgewise.name:
             return system

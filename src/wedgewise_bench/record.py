@@ -87,7 +87,7 @@ class Outcome:
 
 
 @dataclass(frozen=True, slots=True)
-class Setting:
+class RunSetting:
     """Where and how a run was made: stored with every line, free of folder names."""
 
     machine: Mapping[str, Any]
@@ -105,7 +105,7 @@ class Record:
 
     cell: Cell
     outcome: Outcome
-    setting: Setting
+    setting: RunSetting
     date: str
     pairs: int
     expected: int | None
@@ -168,7 +168,7 @@ class Record:
                 facts=line.get("facts", {}),
                 stages={name: tuple(seconds) for name, seconds in line.get("stages", {}).items()},
             ),
-            setting=Setting(line["machine"], line["versions"], line["revision"], line["command"]),
+            setting=RunSetting(line["machine"], line["versions"], line["revision"], line["command"]),
             date=line["date"],
             pairs=line["pairs"],
             expected=line["expected"],
@@ -193,12 +193,12 @@ def read_records(path: Path) -> list[Record]:
         raise MissingFileError(f"{path}: {error.strerror}; name a results file, or run the benchmark first") from error
 
 
-def describe_setting(packages: Iterable[str], command: Sequence[str], checkout: Path | None) -> Setting:
+def describe_setting(packages: Iterable[str], command: Sequence[str], checkout: Path | None) -> RunSetting:
     """This machine, the versions of Python and of packages, the checkout's revision, the command."""
     names = ["wedgewise", "numpy", "numba", *packages]
     versions = {"python": platform.python_version()}
     versions |= {name: version for name in names if (version := _installed_version(name)) is not None}
-    return Setting(
+    return RunSetting(
         machine=asdict(hardware.look()),
         versions=versions,
         revision=None if checkout is None else revision_of(checkout),

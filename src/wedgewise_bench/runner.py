@@ -16,7 +16,7 @@ from wedgewise_bench import profile
 from wedgewise_bench.child import LEAST_REPEATS, planned_repeats
 from wedgewise_bench.graphs import PreparedGraph
 from wedgewise_bench.ours import Wedgewise
-from wedgewise_bench.record import Cell, Outcome, Record, Setting, now, read_records, without_folders
+from wedgewise_bench.record import Cell, Outcome, Record, RunSetting, now, read_records, without_folders
 from wedgewise_bench.spec import Spec
 from wedgewise_bench.systems import SystemSource
 from wedgewise_bench.watch import CellLimits, StartedChild, time_child
@@ -43,7 +43,7 @@ class Bench:
     systems: Mapping[str, SystemSource]
     graphs: Mapping[str, PreparedGraph]
     limits: CellLimits
-    setting: Setting
+    setting: RunSetting
     results_path: Path
     profiles: bool = False
 

@@ -78,10 +78,10 @@ def read_suite(path: Path) -> Suite:
         raise MissingFileError(f"{path}: cannot be read ({error.strerror}); name a file of a suite") from error
     except (ValueError, RecursionError) as error:
         raise FormatError(f"is no TOML ({error})", path=path, remedy="mend that place") from error
-    return _suite(_Table(content, path))
+    return _suite(_TomlTable(content, path))
 
 
-class _Table:
+class _TomlTable:
     """A table of a file; every key is taken once, and what is left over is refused."""
 
     def __init__(self, content: Mapping[str, Any], path: Path, where: str = "") -> None:
@@ -101,10 +101,10 @@ class _Table:
         except InputError as error:
             self.refuse(key, str(error), "mend it")
 
-    def tables(self, key: str) -> list[_Table]:
+    def tables(self, key: str) -> list[_TomlTable]:
         """The tables of an array."""
         items = self.take(key, _list_of(_table), ())
-        return [_Table(item, self._path, f"{self._where}{key} {number}, ") for number, item in enumerate(items, 1)]
+        return [_TomlTable(item, self._path, f"{self._where}{key} {number}, ") for number, item in enumerate(items, 1)]
 
     def finish(self, known: str) -> None:
         """Refuse keys that nobody took."""
@@ -116,13 +116,13 @@ class _Table:
 
 
 class _WrongValue(Exception):
-    """A value that cannot be; `_Table.take` says where."""
+    """A value that cannot be; `_TomlTable.take` says where."""
 
     def __init__(self, reason: str, remedy: str) -> None:
         self.reason, self.remedy = reason, remedy
 
 
-def _suite(table: _Table) -> Suite:
+def _suite(table: _TomlTable) -> Suite:
     suite = Suite(
         name=table.take("name", _text),
         summary=table.take("summary", _text),
@@ -146,7 +146,7 @@ def _suite(table: _Table) -> Suite:
     return suite
 
 
-def _matrix(table: _Table) -> Matrix:
+def _matrix(table: _TomlTable) -> Matrix:
     matrix = Matrix(
         systems=table.take("systems", _list_of(_text), ()),
         devices=table.take("devices", _list_of(_one_of(DEVICES)), ("cpu",)),
@@ -163,7 +163,7 @@ def _matrix(table: _Table) -> Matrix:
     return matrix
 
 
-def _target(table: _Table) -> Target:
+def _target(table: _TomlTable) -> Target:
     graph, divided, by = table.take("graph", _text), table.take("divided", _pair), table.take("by", _pair)
     most, least = table.take("at_most", _positive, 0.0), table.take("at_least", _positive, 0.0)
     if bool(most) == bool(least):

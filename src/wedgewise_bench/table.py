@@ -200,7 +200,7 @@ def _our_ways(records: Sequence[Record]) -> list[str]:
 
 
 @dataclass(frozen=True, slots=True)
-class Sweep:
+class ThreadSweep:
     """One question to several of our own algorithms, on several numbers of threads; records by graph, threads, way."""
 
     question: str
@@ -224,7 +224,7 @@ class Sweep:
         return record.outcome.median if record is not None and record.outcome.status == "ok" else None
 
 
-def sweep_of(records: Iterable[Record], question: str) -> Sweep:
+def sweep_of(records: Iterable[Record], question: str) -> ThreadSweep:
     """What one question took of loaded graphs."""
     found = {
         (cell.graph, cell.threads, way_of(cell)): record
@@ -233,10 +233,10 @@ def sweep_of(records: Iterable[Record], question: str) -> Sweep:
         if (cell.row, cell.question) == ("count", question)
     }
     ways, threads = (list(dict.fromkeys(key[part] for key in found)) for part in (2, 1))
-    return Sweep(question, [str(way) for way in ways], [int(number) for number in threads], found)
+    return ThreadSweep(question, [str(way) for way in ways], [int(number) for number in threads], found)
 
 
-def _sweep_table(sweep: Sweep) -> str:
+def _sweep_table(sweep: ThreadSweep) -> str:
     """A row for each graph and number of threads; the geometric means of all graphs at the end."""
     rows = []
     for graph, threads in dict.fromkeys((graph, threads) for graph, threads, _ in sweep.records):

@@ -75,7 +75,7 @@ def found_by(
     return find("eager", "cpu").truss_on_cpu(computes).find(graph, job)
 
 
-def living_behind_rounds(graph: ww.Graph, granularity: str, k: int, threads: int) -> list[int]:
+def remaining_after_rounds(graph: ww.Graph, granularity: str, k: int, threads: int) -> list[int]:
     return rounds.peel(EagerRows(graph.oriented("id"), granularity, threads), k, TrussJob(), graph.m)
 
 
@@ -121,7 +121,7 @@ def test_random_graphs_agree_with_the_reference(n: int, pairs: int, seed: int, o
 def test_rounds_are_those_of_the_reference(granularity: str) -> None:
     graph = random_graph(60, 900, 3)
     for k in range(2, kmax_by_products(graph) + 2):
-        found, history = by_products(graph, k), living_behind_rounds(graph, granularity, k, 2)
+        found, history = by_products(graph, k), remaining_after_rounds(graph, granularity, k, 2)
         assert (history[-1], len(history)) == (found.filled.sum(), found.rounds)
 
 
@@ -178,8 +178,8 @@ def test_published_graphs_have_their_kmax(name: str, granularity: str) -> None:
 def test_supports_do_not_wrap_at_16_bits(granularity: str) -> None:
     """The spine of a book is in as many triangles as there are pages; it alone outlives a round, and then it goes."""
     graph = ww.Graph(generate.book(PAGES).pairs())
-    assert living_behind_rounds(graph, granularity, SIXTEEN_BITS + 2, 3) == [1, 0]
-    assert living_behind_rounds(graph, granularity, PAGES + 3, 3) == [0]
+    assert remaining_after_rounds(graph, granularity, SIXTEEN_BITS + 2, 3) == [1, 0]
+    assert remaining_after_rounds(graph, granularity, PAGES + 3, 3) == [0]
 
 
 def test_the_input_is_left_as_it_was() -> None:

@@ -21,10 +21,10 @@ from wedgewise.algorithms import find
 from wedgewise.algorithms._contract import Algorithm, FoundTruss, Shape, TrussAnswer, TrussJob
 from wedgewise.algorithms._passes import Partial
 from wedgewise.algorithms._truss import core as _core
-from wedgewise.algorithms._truss import living as _living
 from wedgewise.algorithms._truss import peel as _peel
+from wedgewise.algorithms._truss import remaining as _remaining
 from wedgewise.algorithms._truss.decompose import truss_bytes
-from wedgewise.algorithms._truss.living import Living
+from wedgewise.algorithms._truss.remaining import RemainingEdges
 from wedgewise.answer import truss_summary as summary
 from wedgewise.errors import InputError, MemoryLimitError, PreconditionError, VerificationError
 from wedgewise.machine import jit
@@ -53,9 +53,9 @@ def trussness_by_sets(pairs: NDArray[Any]) -> list[int]:
     """The largest k whose k-truss holds each edge, in ascending order of the edges."""
     edges = [(u, v) for u, v in distinct_edges(pairs).tolist()]
     found = dict.fromkeys(edges, 2)
-    living, k = set(edges), 3
-    while living := truss_by_sets(living, k):
-        found.update(dict.fromkeys(living, k))
+    remaining, k = set(edges), 3
+    while remaining := truss_by_sets(remaining, k):
+        found.update(dict.fromkeys(remaining, k))
         k += 1
     return [found[edge] for edge in edges]
 
@@ -74,8 +74,8 @@ def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     monkeypatch.setattr(_peel, "MOST_STEPS", 50)
     monkeypatch.setattr(_peel, "SHARE_EDGES_BITS", 3)
     monkeypatch.setattr(_peel, "SERIAL_STEPS", 20)
-    monkeypatch.setattr(_living, "STEP_EDGES", 11)
-    monkeypatch.setattr(_living, "STEP_ENTRIES", 13)
+    monkeypatch.setattr(_remaining, "STEP_EDGES", 11)
+    monkeypatch.setattr(_remaining, "STEP_ENTRIES", 13)
     return str(request.param)
 
 
@@ -395,12 +395,12 @@ assert jit.JIT_DISABLED or not jit.is_loaded()
 
 def test_packing_keeps_what_lives() -> None:
     ends = np.array([1, 2, 1 << 32 | 2, 2 << 32 | 3], np.uint64)
-    living = Living.of(ends, np.arange(4, dtype=np.uint32), np.array([1, 1, 1, 0], np.uint32), 4, 1)
+    remaining = RemainingEdges.of(ends, np.arange(4, dtype=np.uint32), np.array([1, 1, 1, 0], np.uint32), 4, 1)
     settled = np.full(4, 9, np.uint32)
-    living.bury(np.array([3], np.uint32), 0, settled)
-    assert living.pack().tolist() == [0, 1, 2, 2]
-    assert (living.n, living.m, settled.tolist()) == (3, 3, [9, 9, 9, 0])
-    rows = [living.rows[a:b].tolist() for a, b in zip(living.firsts, living.stops, strict=True)]
+    remaining.remove(np.array([3], np.uint32), 0, settled)
+    assert remaining.pack().tolist() == [0, 1, 2, 2]
+    assert (remaining.n, remaining.m, settled.tolist()) == (3, 3, [9, 9, 9, 0])
+    rows = [remaining.rows[a:b].tolist() for a, b in zip(remaining.firsts, remaining.stops, strict=True)]
     assert rows == [[1 << 32, 2 << 32 | 1], [0, 2 << 32 | 2], [1, 1 << 32 | 2]]
 
 
@@ -427,12 +427,12 @@ def test_rows_of_edges_are_not_made_once_work_has_stopped(monkeypatch: pytest.Mo
         on_stop()
         task(0, 0)
 
-    monkeypatch.setattr(_living, "run_tasks", stopped)
+    monkeypatch.setattr(_remaining, "run_tasks", stopped)
     unasked = SimpleNamespace(count_ends=pytest.fail, place_ends=pytest.fail)
-    monkeypatch.setattr(_living, "kernels", unasked)  # none of which is asked for anything
+    monkeypatch.setattr(_remaining, "kernels", unasked)  # none of which is asked for anything
     ends = np.array([1, 2], np.uint64)
-    living = Living.of(ends, np.arange(2, dtype=np.uint32), np.zeros(2, np.uint32), 3, 1)
-    assert living.stops.tolist() == [0, 0, 0]
+    remaining = RemainingEdges.of(ends, np.arange(2, dtype=np.uint32), np.zeros(2, np.uint32), 3, 1)
+    assert remaining.stops.tolist() == [0, 0, 0]
 
 
 def test_supports_that_do_not_add_up_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,12 +13,12 @@ import wedgewise as ww
 from bench import bench_dummy as dummy
 from wedgewise.generate import complete, kronecker
 from wedgewise_bench.graphs import BenchGraph, PreparedGraph, prepare
-from wedgewise_bench.record import Cell, Outcome, Record, Setting
+from wedgewise_bench.record import Cell, Outcome, Record, RunSetting
 from wedgewise_bench.runner import Bench
 from wedgewise_bench.systems import systems_in
 from wedgewise_bench.watch import CellLimits
 
-SETTING = Setting({"processor": "P", "system": "S"}, {"python": "3.11"}, "abc123", "wedgewise bench cpu")
+SETTING = RunSetting({"processor": "P", "system": "S"}, {"python": "3.11"}, "abc123", "wedgewise bench cpu")
 SKEWED = kronecker(5, seed=2)
 LIMITS = {"seconds": 120.0, "memory_bytes": 10**9}
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import fields
 from typing import Any
 
-from wedgewise_bench.record import Cell, Outcome, Record, Setting
+from wedgewise_bench.record import Cell, Outcome, Record, RunSetting
 
 CELL_FIELDS = {item.name for item in fields(Cell)}
 MACHINE = {"processor": "Processor", "threads": 2, "memory_bytes": 8 * 10**9, "system": "Linux x86_64"}
@@ -22,7 +22,7 @@ def made(system: str, seconds: float | None, **changes: Any) -> Record:
     repeats = () if seconds is None else (seconds, seconds * 0.9, seconds * 1.2)
     size = SIZES.get(str(cell["graph"]), 500)
     outcome = Outcome(**({"status": "ok", "seconds": repeats, "answer": 45, "edges": size} | changes))
-    setting = Setting(machine, {"python": "3.11", "wedgewise": "1.0"}, "abc123", command)
+    setting = RunSetting(machine, {"python": "3.11", "wedgewise": "1.0"}, "abc123", command)
     limits = {"seconds": 60.0, "memory_bytes": 1e9}
     return Record(Cell(system, **cell), outcome, setting, date, 2 * size, 45, limits, load)
 

@@ -12,7 +12,7 @@ from helpers.graphs import TRUTHS, fixture_pairs
 from bench.canned_cells import make_record
 from wedgewise.errors import UnknownNameError
 from wedgewise.stages.blocks import Hashed
-from wedgewise_bench.blocks import Blocks, Cut
+from wedgewise_bench.blocks import BlocksSystem, Cut
 from wedgewise_bench.command import Choices, run
 from wedgewise_bench.cuts import cut_sections
 from wedgewise_bench.graphs import SMALL
@@ -24,9 +24,9 @@ from wedgewise_bench.suites import Suite
 from wedgewise_bench.systems import all_systems, choose_systems
 
 
-def counted(way: str, name: str = "jazz") -> tuple[Blocks, Cut, int]:
+def counted(way: str, name: str = "jazz") -> tuple[BlocksSystem, Cut, int]:
     spec = Spec.parse(way)
-    system = Blocks(spec.name, 1, dict(spec.settings))
+    system = BlocksSystem(spec.name, 1, dict(spec.settings))
     system.load()
     cut = system.prepare(fixture_pairs(name))
     return system, cut, system.count(cut)
@@ -35,7 +35,7 @@ def counted(way: str, name: str = "jazz") -> tuple[Blocks, Cut, int]:
 @pytest.mark.parametrize(("suite", "number"), [("blocks", 24), ("balance", 20)])
 def test_every_way_of_the_suites_counts(suite: str, number: int) -> None:
     cells = [cell for matrix in declared_suites()[suite].matrices for cell in matrix.cells(["lesmis"])]
-    ways = {cell.way for cell in cells if cell.system == Blocks.name}
+    ways = {cell.way for cell in cells if cell.system == BlocksSystem.name}
     assert len(ways) == number
     for way in ways:
         assert counted(way, "lesmis")[2] == TRUTHS["lesmis"]["triangles"], way
@@ -82,9 +82,9 @@ def test_cuts_may_be_even() -> None:
 
 
 def test_blocks_take_part_only_by_name() -> None:
-    assert Blocks.name in all_systems()
-    assert Blocks.name not in [system.name for system in choose_systems([])]
-    assert [system.name for system in choose_systems([Blocks.name])] == [Blocks.name]
+    assert BlocksSystem.name in all_systems()
+    assert BlocksSystem.name not in [system.name for system in choose_systems([])]
+    assert [system.name for system in choose_systems([BlocksSystem.name])] == [BlocksSystem.name]
 
 
 def record_of(way: str) -> Record:
@@ -92,7 +92,7 @@ def record_of(way: str) -> Record:
     system, cut, _ = counted(way)
     facts = system.facts(cut) | {"cutting_seconds": 0.25}
     where: dict[str, Any] = {"graph": "jazz", "algorithm": spec.name, "threads": 1, "knobs": dict(spec.settings)}
-    return make_record(Blocks.name, (0.5,), facts=facts, **where)
+    return make_record(BlocksSystem.name, (0.5,), facts=facts, **where)
 
 
 def test_facts_are_kept_in_records_and_shown_in_tables() -> None:
@@ -111,7 +111,7 @@ def test_a_cell_runs_in_a_child(tmp_path: Path) -> None:
     (graph, *_) = SMALL
     choices = Choices(graphs=(graph.name,), work=tmp_path, threads=(1,), repeats=1)
     ways = ("keystone[parts=2]", "bbtc[parts=3,scheme=hashed]")
-    suite = Suite("few", "", (), (Matrix(systems=(Blocks.name,), algorithms=ways),))
+    suite = Suite("few", "", (), (Matrix(systems=(BlocksSystem.name,), algorithms=ways),))
     records = run(suite, choices)
     assert [record.outcome.status for record in records] == ["ok", "ok"]
     assert [record.outcome.facts["tasks"] for record in records] == [4, 27]

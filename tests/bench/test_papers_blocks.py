@@ -17,7 +17,7 @@ from wedgewise.algorithms import find
 from wedgewise.datasets.catalogue import catalogue
 from wedgewise.generate import complete, kronecker
 from wedgewise_bench import papers
-from wedgewise_bench.blocks import CUTTING, Blocks
+from wedgewise_bench.blocks import CUTTING, BlocksSystem
 from wedgewise_bench.graphs import named_graphs
 from wedgewise_bench.papers import Paper
 from wedgewise_bench.spec import Spec
@@ -286,8 +286,8 @@ def test_graphs_of_suites_can_be_made(key: str) -> None:
 
 @pytest.mark.parametrize("key", ["trust", "bbtc"])
 def test_ways_to_cut_are_those_of_blocks(key: str) -> None:
-    for way in (Spec.parse(cell[-1]) for cell in cells_of(key) if cell[0] == Blocks.name):
-        assert way.name in Blocks.algorithms
+    for way in (Spec.parse(cell[-1]) for cell in cells_of(key) if cell[0] == BlocksSystem.name):
+        assert way.name in BlocksSystem.algorithms
         algorithm = find(way.name, "cpu")
         algorithm.settings({name: value for name, value in way.settings.items() if name not in CUTTING})
         assert way.settings.get("ids", "rank") in ("rank", "indegree", "classes")
@@ -299,7 +299,7 @@ def test_imagined_workers_stand_beside_those_of_the_paper() -> None:
     way = Spec.parse("keystone[scheme=hashed,parts=8,ids=classes,shares=2]")
     facts = {"speedup_1024": 330.15, "time_ratio": 2.0, "space_ratio": 1.5}
     record = make_record(
-        Blocks.name, (1.0,), algorithm=way.name, knobs=dict(way.settings), graph="kronecker-20-seed1", facts=facts
+        BlocksSystem.name, (1.0,), algorithm=way.name, knobs=dict(way.settings), graph="kronecker-20-seed1", facts=facts
     )
     found = {
         (pair.exhibit.id, pair.number.graph, pair.number.metric): pair
@@ -312,7 +312,7 @@ def test_imagined_workers_stand_beside_those_of_the_paper() -> None:
 
 
 def test_blocks_say_how_much_sooner_more_workers_would_end() -> None:
-    system = Blocks("keystone", 1, {"scheme": "hashed", "parts": 2})
+    system = BlocksSystem("keystone", 1, {"scheme": "hashed", "parts": 2})
     system.load()
     cut = system.prepare(kronecker(6, seed=1).pairs())
     system.count(cut)

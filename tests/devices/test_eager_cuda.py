@@ -75,4 +75,4 @@ def test_cliques_and_books_beyond_16_bits(algorithm: str) -> None:
 def test_supports_of_eager_rounds_do_not_wrap_at_16_bits(device: gpu.Cuda, granularity: str) -> None:
     spine = EagerDeviceRows(copy_graph(ww.Graph(book(70_000).pairs()).oriented("id"), device), granularity, device)
     spine.run_round(1 << 16)
-    assert spine.living == 1
+    assert spine.remaining == 1

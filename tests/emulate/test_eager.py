@@ -51,7 +51,7 @@ def test_supports_do_not_wrap_at_16_bits(device: EmulatedDevice) -> None:
     form = on_device(ww.Graph(generate.book(pages).pairs(), n=pages + 2), "id", "rank")
     rows = EagerDeviceRows(form, "fine", device, block=1024)
     rows.run_round(1 << 16)
-    assert rows.living == 1
+    assert rows.remaining == 1
     assert rows.survivors().nonzero()[0].tolist() == [0]
 
 

@@ -47,7 +47,7 @@ def in_tiny_pieces(patch: pytest.MonkeyPatch) -> None:
 def interpret_kernels(patch: pytest.MonkeyPatch) -> None:
     """Let kernels be plain functions, though nothing else knows."""
     patch.setattr(jit, "JIT_DISABLED", False)
-    patch.setattr(jit.Kernel, "__call__", lambda kernel, *given: kernel.function(*given))
+    patch.setattr(jit.CpuKernel, "__call__", lambda kernel, *given: kernel.function(*given))
 
 
 def change_manifest(folder: Path, change: Callable[[dict[str, Any]], Any]) -> None:

@@ -162,7 +162,7 @@ import numpy as np
 import wedgewise as ww
 from wedgewise.answer.questions import QUESTIONS
 from wedgewise.generate import kronecker
-from wedgewise.machine.jit import NONE, Kernel
+from wedgewise.machine.jit import NONE, CpuKernel
 from wedgewise.read.text import KERNEL_BYTES
 
 pairs = kronecker(11).pairs()
@@ -197,7 +197,7 @@ signatures = {
     for module in list(sys.modules.values())
     if getattr(module, "__name__", "").startswith("wedgewise")
     for name, value in vars(module).items()
-    if isinstance(value, Kernel) and not value.inline
+    if isinstance(value, CpuKernel) and not value.inline
 }
 print(json.dumps([signatures, len(counts)]))
 """

@@ -264,14 +264,14 @@ def test_a_file_that_ends_anywhere_is_refused(tmp_path: Path, kind: str) -> None
             read_edges(path)
 
 
-def first_batch(path: Path) -> tuple[bytearray, int, _arrow_messages._Table]:
+def first_batch(path: Path) -> tuple[bytearray, int, _arrow_messages._FlatTable]:
     """An Arrow file, where the header of its first batch begins, and that header."""
     data = bytearray(path.read_bytes())
     source = ArrowSource(io.BytesIO(data), "g.arrow", Limits())
     at = source._blocks()[1][0]
     message = source._message(at)
     assert message is not None
-    return data, at + 8, _arrow_messages._Table.root(bytes(data[at + 8 : message.body]))
+    return data, at + 8, _arrow_messages._FlatTable.root(bytes(data[at + 8 : message.body]))
 
 
 def refusal(path: Path, data: bytes | bytearray) -> str:

@@ -323,7 +323,7 @@ def test_standard_input_as_a_stream_has_its_name(monkeypatch: pytest.MonkeyPatch
 
 def test_no_piece_is_made_ahead_once_nobody_wants_more() -> None:
     pieces = iter([b"first", b"second"])
-    ahead = _byte_pieces._Ahead(pieces)
+    ahead = _byte_pieces._PieceQueue(pieces)
     ahead.stop()
     ahead.produce()
     assert (ahead.take(), list(pieces)) == (b"", [b"second"])

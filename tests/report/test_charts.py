@@ -13,7 +13,7 @@ import pytest
 from wedgewise.errors import MissingDependencyError
 from wedgewise.report import charts
 from wedgewise.report._drawing import PAGE_COLOURS, _for_page, wrapped
-from wedgewise.report.charts import Axis, Chart, Span
+from wedgewise.report.charts import Axis, Chart, LaneSpan
 
 pytest.importorskip("matplotlib")
 
@@ -23,7 +23,7 @@ TIME, RATIO, NUMBER = (
     Axis("edges", is_log=True),
 )
 
-SPANS = [Span("x", "count", 0, 1), Span("x", "copy", 0, 0.5), Span("y", "count", 0, 0.2)]
+SPANS = [LaneSpan("x", "count", 0, 1), LaneSpan("x", "copy", 0, 0.5), LaneSpan("y", "count", 0, 0.2)]
 
 EXAMPLES: dict[str, Callable[[], Chart]] = {
     "bars": lambda: charts.bars(["torus", "ring"], {"a": [2.0, 0.5], "b": [None, 40.0]}, RATIO, 1.0),
@@ -166,6 +166,6 @@ def test_nothing_but_zeros_is_drawn() -> None:
     for chart in (
         charts.bars(["torus"], {"a": [0.0]}, time),
         charts.stacked(["torus"], {"copy": [0.0]}, time),
-        charts.timeline(["x"], [Span("x", "count", 0, 0)], time),
+        charts.timeline(["x"], [LaneSpan("x", "count", 0, 0)], time),
     ):
         assert "<svg" in chart.svg()

@@ -152,7 +152,7 @@ def _corners(wedges: Wedges, closed: Closed) -> tuple[Ids, Ids, Ids]:
     return (wedges.keys[closed.ab] >> np.uint64(32)).astype(np.uint32), heads[closed.ab], heads[closed.ac]
 
 
-def living_edges(graph: OrientedGraph, job: TrussJob) -> ProductRounds:
+def remaining_edges(graph: OrientedGraph, job: TrussJob) -> ProductRounds:
     tails = np.repeat(np.arange(graph.n, dtype=np.uint32), graph.out_degrees)
     return ProductRounds(np.stack([tails, graph.out_neighbours], axis=1), graph.n)
 
@@ -188,7 +188,7 @@ ALGORITHM = Algorithm(
         "weighted_triangles": Answer(prepare_weighted, bytes_by_vertex),
         "edge_support": Answer(prepare_support, bytes_by_arc),
         "list_triangles": Answer(prepare_list, bytes_of_listing),
-        **rounds.answers(living_edges, bytes_of_trusses),
+        **rounds.answers(remaining_edges, bytes_of_trusses),
     },
     paper="the definition",
     summary="Lists every wedge and looks its closing arc up among all arcs, in array operations.",

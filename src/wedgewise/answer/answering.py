@@ -1,8 +1,8 @@
 """One way from a request to its `Result`: open the source, walk the ladder of homes, finish, verify.
 
     store ──────────────────────→ disk, hybrid or cluster
-    graph, file → Device → Memory ──too little memory→ cut → disk, or hybrid
-                → Hybrid ──────────too little memory→
+    graph, file → DeviceHome → MemoryHome ──too little memory→ cut → disk, or hybrid
+                → HybridHome ──────────────too little memory→
 
 If the GPU runs out of memory, the work goes on in smaller batches; then the CPU takes over; then, for the questions
 that stores answer, it goes on from disk. The plan's reasons say so.
@@ -15,7 +15,7 @@ from dataclasses import replace
 from typing import Any, Protocol
 
 from wedgewise.answer.fit import OutOfMemory, try_in_memory
-from wedgewise.answer.memory import Memory
+from wedgewise.answer.memory import MemoryHome
 from wedgewise.answer.questions import QUESTIONS, WITHOUT_LABELS, Computation
 from wedgewise.answer.response import Clock, Response, result_of
 from wedgewise.answer.source import GraphFile, Source, graph_of, open_source
@@ -94,14 +94,14 @@ def prepare_home(request: Request, graph: Graph) -> Home:
     computes = QUESTIONS[request.question].computes(graph, request.details)
     device, reasons = choose_device(request, computes, graph)
     if device == "cpu":
-        return Memory.prepare(request, graph, computes, reasons)
+        return MemoryHome.prepare(request, graph, computes, reasons)
     if device == "hybrid":
-        from wedgewise.answer.hybrid import Hybrid
+        from wedgewise.answer.hybrid import HybridHome
 
-        return Hybrid.prepare(request, graph, reasons)
-    from wedgewise.answer.device import Device
+        return HybridHome.prepare(request, graph, reasons)
+    from wedgewise.answer.device import DeviceHome
 
-    return Device.prepare(request, graph, computes, reasons)
+    return DeviceHome.prepare(request, graph, computes, reasons)
 
 
 def _answer_graph(request: Request, source: Source, progress: Progress | None, clock: Clock) -> Response:
@@ -152,9 +152,9 @@ def _computed(
         with memory_for("answer"):
             return computation, QUESTIONS[request.question].finish(computation)
     except DeviceMemoryError as error:
-        from wedgewise.answer.device import Device
+        from wedgewise.answer.device import DeviceHome
 
-        if not isinstance(home, Device):
+        if not isinstance(home, DeviceHome):
             raise
         return _computed(home.cpu_instead(error), request, graph, progress, clock)
 

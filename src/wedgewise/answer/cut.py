@@ -1,7 +1,7 @@
 """Where memory is too small for a question that stores answer: the graph is cut into blocks on disk, and asked there.
 
     Source ─in memory→ answer
-       └───no room───→ OutOfMemory ─cut→ Cut, a store that lasts as long as the question ─disk→ answer
+       └───no room───→ OutOfMemory ─cut→ GraphOnDisk, a store for one question ─disk→ answer
 
 The store is in the system's temporary folder, or in a work folder, where the same question finds it again after
 whatever ended it.
@@ -75,7 +75,7 @@ class Identity:
 
 
 @dataclass(frozen=True, slots=True)
-class Cut:
+class GraphOnDisk:
     """A graph in blocks on disk, for the time of one question.
 
     Attributes
@@ -143,7 +143,7 @@ class FileGraph:
 
 
 @contextmanager
-def cut(too_large: OutOfMemory, progress: Progress | None) -> Iterator[Cut]:
+def cut(too_large: OutOfMemory, progress: Progress | None) -> Iterator[GraphOnDisk]:
     """The graph in blocks on disk, which are removed behind the block.
 
     Where a work folder is given and the block is ended early, they stay, so that the same question goes on.
@@ -163,7 +163,7 @@ def cut(too_large: OutOfMemory, progress: Progress | None) -> Iterator[Cut]:
         left = ", which an earlier run has left" if was_there else ""
         lies = f"{len(store.manifest.blocks):,} blocks, {store_bytes(store):,} bytes of disk, in {store.folder}{left}"
         cleaned = source.cleaned if isinstance(source, Graph) else None
-        yield Cut(store, request, (*_reasons(too_large), lies), time.perf_counter() - begin, cleaned, graph)
+        yield GraphOnDisk(store, request, (*_reasons(too_large), lies), time.perf_counter() - begin, cleaned, graph)
 
 
 def plan_from_disk(too_large: OutOfMemory) -> Plan:

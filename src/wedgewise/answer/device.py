@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from wedgewise.algorithms import registry
 from wedgewise.algorithms._contract import TRUSSES, Shape
-from wedgewise.answer.memory import Memory, counting, truss_job
+from wedgewise.answer.memory import MemoryHome, counting, truss_job
 from wedgewise.answer.questions import Computation
 from wedgewise.answer.response import Clock
 from wedgewise.errors import DeviceMemoryError
@@ -22,7 +22,7 @@ from wedgewise.stages import DeviceGraph
 
 
 @dataclass(frozen=True, slots=True)
-class Device:
+class DeviceHome:
     """An oriented graph on the GPU, the plan to compute on it, and why the GPU was chosen."""
 
     request: Request
@@ -32,7 +32,9 @@ class Device:
     reasons: tuple[str, ...]
 
     @classmethod
-    def prepare(cls, request: Request, graph: Graph, computes: str, reasons: tuple[str, ...]) -> Device | Memory:
+    def prepare(
+        cls, request: Request, graph: Graph, computes: str, reasons: tuple[str, ...]
+    ) -> DeviceHome | MemoryHome:
         """Orient the graph there and plan; if the GPU runs out of memory, the CPU takes over."""
         try:
             order, relabel = choose_orientation(request, "cuda", computes, graph)
@@ -43,7 +45,7 @@ class Device:
         except DeviceMemoryError as error:
             return _cpu_instead(request, graph, computes, reasons, error)
 
-    def cpu_instead(self, error: DeviceMemoryError) -> Memory:
+    def cpu_instead(self, error: DeviceMemoryError) -> MemoryHome:
         """The home that takes over when the GPU runs out of memory on the way."""
         return _cpu_instead(self.request, self.graph, self.plan.computes, self.reasons, error)
 
@@ -72,10 +74,10 @@ class Device:
 
 def _cpu_instead(
     request: Request, graph: Graph, computes: str, reasons: tuple[str, ...], error: DeviceMemoryError
-) -> Memory:
+) -> MemoryHome:
     """The same question for the CPU, by the same algorithm if it has one of that name."""
     why = f"on the CPU, because the GPU has too little memory: {error.shortage}"
     request = replace(request, device="cpu", knobs=None)
     if request.algorithm != "auto" and (request.algorithm, "cpu") not in registry():
         request = replace(request, algorithm="auto", order="auto", relabel="auto")
-    return Memory.prepare(request, graph, computes, (*reasons, why))
+    return MemoryHome.prepare(request, graph, computes, (*reasons, why))

@@ -19,7 +19,7 @@ from wedgewise.store.open import Store
 
 
 @dataclass(frozen=True, slots=True)
-class Hybrid:
+class HybridHome:
     """A graph in blocks, and the tasks that are to be shared out."""
 
     request: Request
@@ -32,7 +32,7 @@ class Hybrid:
         return self.tasks.plan
 
     @classmethod
-    def prepare(cls, request: Request, graph: Graph, reasons: tuple[str, ...]) -> Hybrid:
+    def prepare(cls, request: Request, graph: Graph, reasons: tuple[str, ...]) -> HybridHome:
         """Orient and cut the graph and plan, or raise where memory is too small for that."""
         threads = request.thread_count
         check_preparation(graph.n, graph.m, threads, request)

@@ -23,7 +23,7 @@ from wedgewise.stages import OrientedGraph
 
 
 @dataclass(frozen=True, slots=True)
-class Memory:
+class MemoryHome:
     """An oriented graph, and the plan to compute on it."""
 
     request: Request
@@ -32,7 +32,7 @@ class Memory:
     plan: Plan
 
     @classmethod
-    def prepare(cls, request: Request, graph: Graph, computes: str, reasons: tuple[str, ...] = ()) -> Memory:
+    def prepare(cls, request: Request, graph: Graph, computes: str, reasons: tuple[str, ...] = ()) -> MemoryHome:
         """Orient the graph as the algorithm takes it and plan, or raise where memory is too small for that."""
         order, relabel = choose_orientation(request, "cpu", computes, graph)
         n, m, threads = graph.n, graph.m, request.thread_count

@@ -12,7 +12,7 @@ from wedgewise.write.answers import Answers, per_edge, per_vertex, some_edges, w
 
 
 @dataclass(frozen=True, slots=True)
-class Rows:
+class AnswerRows:
     """The vertices that a row names, and the table of an answer."""
 
     ends: int
@@ -33,13 +33,13 @@ def _numbered_edges_of(graph: Graph, truss: Truss) -> Answers:
 
 
 ROWS = {
-    "triangles": Rows(1, _column(per_vertex, "triangles")),
-    "edge_support": Rows(2, _column(per_edge, "support")),
-    "clustering": Rows(1, _column(per_vertex, "clustering")),
-    "trussness": Rows(2, _column(per_edge, "truss")),
-    "k_truss": Rows(2, _edges_of),
-    "max_truss": Rows(2, _numbered_edges_of),
-    "list_triangles": Rows(3),
+    "triangles": AnswerRows(1, _column(per_vertex, "triangles")),
+    "edge_support": AnswerRows(2, _column(per_edge, "support")),
+    "clustering": AnswerRows(1, _column(per_vertex, "clustering")),
+    "trussness": AnswerRows(2, _column(per_edge, "truss")),
+    "k_truss": AnswerRows(2, _edges_of),
+    "max_truss": AnswerRows(2, _numbered_edges_of),
+    "list_triangles": AnswerRows(3),
 }
 
 

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from wedgewise.algorithms._contract import TRUSSES
 from wedgewise.algorithms._truss import LEAST_K
-from wedgewise.answer.memory import Memory
+from wedgewise.answer.memory import MemoryHome
 from wedgewise.answer.questions import Computation, by_edge, by_vertex, in_truss, open_listing
 from wedgewise.answer.response import Clock
 from wedgewise.errors import VerificationError
@@ -46,7 +46,7 @@ def verify(found: Computation) -> str:
 def _again(found: Computation, computes: str, method: str, order: str, **details: int) -> Computation:
     """The same graph, computed by another method over another order."""
     other = replace(found.request, details=details, device="cpu", algorithm=method, order=order, relabel="rank")
-    home = Memory.prepare(replace(other, knobs=None), found.graph, computes)
+    home = MemoryHome.prepare(replace(other, knobs=None), found.graph, computes)
     if home.oriented.m != found.graph.m:
         raise VerificationError(f"{home.oriented.m:,} arcs for {found.graph.m:,} edges: please report this")
     return home.run(None, Clock())

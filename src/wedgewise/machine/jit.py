@@ -61,7 +61,7 @@ _array_seconds = 0.0
 _interpreting = threading.local()
 
 
-class Kernel(Generic[Parameters, Value]):
+class CpuKernel(Generic[Parameters, Value]):
     """A function that is loaded or compiled at its first call; a call from another kernel is compiled into that one.
 
     Arguments are one-dimensional C-contiguous arrays, numbers, None and records of those; results are unsigned numbers,
@@ -112,14 +112,14 @@ class Kernel(Generic[Parameters, Value]):
             return self._loaded[kinds]
 
 
-def kernel(function: Callable[Parameters, Value]) -> Kernel[Parameters, Value]:
+def kernel(function: Callable[Parameters, Value]) -> CpuKernel[Parameters, Value]:
     """Mark an entry point: runs without the GIL, kept on disk."""
-    return Kernel(function, inline=False)
+    return CpuKernel(function, inline=False)
 
 
-def helper(function: Callable[Parameters, Value]) -> Kernel[Parameters, Value]:
+def helper(function: Callable[Parameters, Value]) -> CpuKernel[Parameters, Value]:
     """Mark a function that only kernels call: compiled into them."""
-    return Kernel(function, inline=True)
+    return CpuKernel(function, inline=True)
 
 
 def kernel_view(array: NDArray[Any]) -> NDArray[Any]:
@@ -267,7 +267,7 @@ def _check_memory(need: int) -> None:
         )
 
 
-def _load_or_compile(marked: Kernel[Any, Any], kinds: Kinds) -> Callable[..., Any]:
+def _load_or_compile(marked: CpuKernel[Any, Any], kinds: Kinds) -> Callable[..., Any]:
     from wedgewise.machine import native
 
     _check_memory(LOAD_BYTES)

@@ -55,7 +55,7 @@ class Bus(Protocol):
 
 
 @dataclass(slots=True)
-class _Slot:
+class _RingBuffer:
     """A buffer and the last copy out of it."""
 
     memory: Bytes | None = None
@@ -76,9 +76,9 @@ class Ring:
 
     def __init__(self, bus: Bus) -> None:
         self.bus = bus
-        self._slots: SimpleQueue[_Slot] = SimpleQueue()
+        self._slots: SimpleQueue[_RingBuffer] = SimpleQueue()
         for _ in range(BUFFERS):
-            self._slots.put(_Slot())
+            self._slots.put(_RingBuffer())
 
     def pin(self) -> None:
         """Pin all buffers now, which takes about as long as copying them ten times."""
@@ -144,7 +144,7 @@ class Ring:
             part[:] = buffer
 
     @contextmanager
-    def _free_slot(self) -> Iterator[_Slot]:
+    def _free_slot(self) -> Iterator[_RingBuffer]:
         """The slot that has been on its way for longest."""
         slot = self._slots.get()
         try:

@@ -156,7 +156,7 @@ class ArrowSource:
             raise self._damaged("no footer")
         self._limits.check_memory(4 * size, path=self._name)
         try:
-            footer = _Table.root(self._read(self._size - END_BYTES - size, size))
+            footer = _FlatTable.root(self._read(self._size - END_BYTES - size, size))
             lists = [footer.structs(field, "<q", BLOCK_BYTES) for field in (2, 3)]
             dictionaries, batches = ([offset for (offset,) in blocks] for blocks in lists)
             return dictionaries, batches
@@ -189,7 +189,7 @@ def _buffer_count(kind: Any, variadic: Iterator[int]) -> int:
 
 
 def _parsed(header: bytes, body: int) -> Message:
-    message = _Table.root(header)
+    message = _FlatTable.root(header)
     kind, size = message.number(1, "<B"), message.number(3, "<q")
     if kind not in (DICTIONARY, BATCH):
         return Message(kind, body, size)
@@ -202,14 +202,14 @@ def _parsed(header: bytes, body: int) -> Message:
 
 
 @dataclass(frozen=True, slots=True)
-class _Table:
+class _FlatTable:
     """A table of FlatBuffers: its fields are found by the offsets in a table of them that lies elsewhere."""
 
     text: bytes
     at: int
 
     @classmethod
-    def root(cls, text: bytes) -> _Table:
+    def root(cls, text: bytes) -> _FlatTable:
         return cls(text, _unpacked("<I", text, 0))
 
     def position(self, field: int) -> int | None:
@@ -226,11 +226,11 @@ class _Table:
         position = self.position(field)
         return 0 if position is None else _unpacked(form, self.text, position)
 
-    def table(self, field: int) -> _Table:
+    def table(self, field: int) -> _FlatTable:
         position = self.position(field)
         if position is None:
             raise IndexError
-        return _Table(self.text, position + _unpacked("<I", self.text, position))
+        return _FlatTable(self.text, position + _unpacked("<I", self.text, position))
 
     def structs(self, field: int, form: str, size: int) -> Iterator[tuple[int, ...]]:
         """The structs of a vector."""

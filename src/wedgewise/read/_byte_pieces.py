@@ -40,7 +40,7 @@ def filling(pieces: Iterator[bytes] | Iterator[memoryview]) -> Fill:
 
 def made_ahead(pieces: Iterator[bytes]) -> Generator[bytes, None, None]:
     """The same pieces, made by a thread of its own while the caller works on earlier ones."""
-    ahead = _Ahead(pieces)
+    ahead = _PieceQueue(pieces)
     producer = threading.Thread(target=ahead.produce, name="wedgewise-read", daemon=True)
     try:
         producer.start()
@@ -55,7 +55,7 @@ def made_ahead(pieces: Iterator[bytes]) -> Generator[bytes, None, None]:
         producer.join()
 
 
-class _Ahead:
+class _PieceQueue:
     """Pieces between the thread that makes them and the one that takes them: at most some mebibytes wait."""
 
     def __init__(self, pieces: Iterator[bytes]) -> None:

@@ -23,7 +23,7 @@ from wedgewise.read import ReadOptions, _field_kernel
 from wedgewise.read import text as text_files
 from wedgewise.read._byte_pieces import Bytes
 from wedgewise.read._text_kernel import PARSED
-from wedgewise.read._text_layout import Layout
+from wedgewise.read._text_layout import TextLayout
 from wedgewise.read._text_lines import (
     Fault,
     Row,
@@ -86,7 +86,7 @@ class FieldReader:
     parse at a time. Text labels: see `LabelTable`.
     """
 
-    def __init__(self, path: str, layout: Layout, options: ReadOptions, expected_pairs: int | None) -> None:
+    def __init__(self, path: str, layout: TextLayout, options: ReadOptions, expected_pairs: int | None) -> None:
         self.width = self.comments = self.first_two = 0
         self.held = GrowingPairs(options.limits, path, expected_pairs=expected_pairs)
         self._path, self._layout, self._lines = path, layout, layout.lines_before

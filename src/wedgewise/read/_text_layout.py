@@ -38,7 +38,7 @@ from wedgewise.read.columns import (
     KNOWN_WORDS,
     ColumnChoice,
     Ends,
-    Table,
+    TableFacts,
     choose_columns,
     known_pairs,
     names_given_column,
@@ -58,7 +58,7 @@ _ANY_SEPARATOR = re.compile(rb"[,;\s]+")
 
 
 @dataclass(frozen=True, slots=True)
-class Layout:
+class TextLayout:
     """How to read a file; its rows start at byte ``begin``, after ``lines_before`` lines.
 
     ``header`` has the names of the columns, None without any. ``notes`` say what is remarkable about the way that the
@@ -105,7 +105,7 @@ class _Reading(NamedTuple):
     doubts: tuple[str, ...] = ()
 
 
-def find_layout(content: Beginning, options: ReadOptions) -> Layout:
+def find_layout(content: Beginning, options: ReadOptions) -> TextLayout:
     """Decide how to read `content` from its first data lines; raise for faults in the lines before them."""
     labels, limits, choice = options.labels, options.limits, options.columns
     head, sampled, marked, comment = _sample(content, limits)
@@ -116,7 +116,7 @@ def find_layout(content: Beginning, options: ReadOptions) -> Layout:
     if not sampled:
         kind: LabelKind = "text" if labels == "text" else "int"
         form = RowFormat(BLANK)
-        return Layout(kind, form, start, 0, is_guessed=is_guessed, lines_per_byte=lines_per_byte)
+        return TextLayout(kind, form, start, 0, is_guessed=is_guessed, lines_per_byte=lines_per_byte)
     first, last = sampled[0], sampled[-1]
     delimiter, rows = _find_separator(content.name, [line.text for line in sampled], labels)
     reading = _decide(content.name, rows, _comment_names(comment, delimiter, rows) if comment else [], choice, labels)
@@ -136,7 +136,7 @@ def find_layout(content: Beginning, options: ReadOptions) -> Layout:
     kind = _kind(rows, reading.ends, labels)
     at = reading.ends.source, reading.ends.target
     long_labels = [row[end] for row in rows for end in at if end < len(row) and len(row[end]) > 9]
-    return Layout(
+    return TextLayout(
         kind,
         form,
         begin,
@@ -346,7 +346,9 @@ def _data_lines(head: bytes, complete: bool) -> _Sample:
 def _ends_below(path: str, names: tuple[str, ...] | None, rows: list[Fields], choice: ColumnChoice) -> Ends:
     """The columns that are read of rows, below names or without."""
     width = len(names) if names is not None else max(2, *map(len, rows), 2)
-    return choose_columns(Table(path, width, names, lambda: _first_two_serve(rows), rows[0] if rows else ()), choice)
+    return choose_columns(
+        TableFacts(path, width, names, lambda: _first_two_serve(rows), rows[0] if rows else ()), choice
+    )
 
 
 def _ends_if_clear(path: str, names: tuple[str, ...] | None, rows: list[Fields], choice: ColumnChoice) -> Ends | None:

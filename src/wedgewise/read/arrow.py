@@ -21,7 +21,7 @@ from wedgewise.read import ReadOptions
 from wedgewise.read._arrow_messages import DAMAGED, ArrowSource
 from wedgewise.read._arrow_values import GrowingWeights, TextPairs, first_null, numbers, plain_type, slices
 from wedgewise.read._parquet import ParquetSource
-from wedgewise.read.columns import ColumnChoice, Ends, Table, choose_columns, without_generated
+from wedgewise.read.columns import ColumnChoice, Ends, TableFacts, choose_columns, without_generated
 from wedgewise.read.content import Content
 from wedgewise.read.pieces import PairPieces, Piece, first_outside, interleave, kept_type
 from wedgewise.stages import Column, Origin
@@ -137,7 +137,7 @@ def choose_named_columns(
         at: dict[Column | None, int] = {column: position for position, column in enumerate(given)}
         source, target, weight = (at.get(column, column) for column in (choice.source, choice.target, choice.weight))
         choice = replace(choice, source=source, target=target, weight=weight)
-    return choose_columns(Table(name, len(given), shown, lambda: first_two_serve(kinds())), choice), shown
+    return choose_columns(TableFacts(name, len(given), shown, lambda: first_two_serve(kinds())), choice), shown
 
 
 def _lost_index(metadata: Any) -> list[str]:

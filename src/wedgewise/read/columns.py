@@ -126,7 +126,7 @@ FIRST_TWO = Ends(0, 1)
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class TableFacts:
     """What is known of a table before a column is chosen.
 
     Attributes
@@ -145,7 +145,7 @@ class Table:
     examples: Sequence[bytes] = ()
 
 
-def choose_columns(table: Table, choice: ColumnChoice) -> Ends:
+def choose_columns(table: TableFacts, choice: ColumnChoice) -> Ends:
     """Decide which columns are the ends of an edge and its weight, or say why that is open."""
     found = {role: _resolve(table, role, column) for role, column in choice.given.items()}
     if len(set(found.values())) < len(found):
@@ -181,7 +181,7 @@ def without_generated(names: Sequence[Column]) -> Sequence[Column] | None:
     return None if parts == due else names
 
 
-def _find_missing(table: Table, missing: list[str], found: dict[str, int]) -> tuple[int, ...]:
+def _find_missing(table: TableFacts, missing: list[str], found: dict[str, int]) -> tuple[int, ...]:
     """The positions of the ends that the user did not name."""
     names, taken = table.names and without_generated(table.names), set(found.values())
     pairs = [pair for pair in known_pairs(names) if _agrees(pair, found)] if names else []
@@ -217,7 +217,7 @@ def _agrees(pair: tuple[int, int], found: dict[str, int]) -> bool:
     return all(ends[role] == at if role in ends else at not in pair for role, at in found.items())
 
 
-def _resolve(table: Table, role: str, column: Column) -> int:
+def _resolve(table: TableFacts, role: str, column: Column) -> int:
     """The position of a column that the user named."""
     names = table.names
     if names is not None and isinstance(column, str):
@@ -232,17 +232,17 @@ def _resolve(table: Table, role: str, column: Column) -> int:
     raise _wrong(table, f"no column {column!r} to take {role}s from")
 
 
-def _undecided(table: Table, why: str) -> FormatError:
+def _undecided(table: TableFacts, why: str) -> FormatError:
     is_text = table.names is None and table.examples
     headerless = "; if the first line names the columns: header=True (--header yes)" if is_text else ""
     return FormatError(f"{table.width} columns, and {why}: {_listed(table)}", path=table.path, remedy=ASK + headerless)
 
 
-def _wrong(table: Table, why: str) -> InputError:
+def _wrong(table: TableFacts, why: str) -> InputError:
     return InputError(f"{table.path}: {why}; there are: {_listed(table)}")
 
 
-def _listed(table: Table) -> str:
+def _listed(table: TableFacts) -> str:
     """The columns as messages show them."""
     if table.names is not None:
         shown = [_quoted(name) for name in table.names]

@@ -36,7 +36,7 @@ VALUE = re.compile(r"[+-]?((\d+\.?\d*|\.\d+)([eEdD][+-]?\d+)?|nan|inf(inity)?)",
 
 
 @dataclass(frozen=True, slots=True)
-class _Header:
+class _MatrixHeader:
     """What the banner and the size line declare."""
 
     field: str
@@ -63,7 +63,7 @@ def pieces_of_matrix_market(content: Content, options: ReadOptions) -> PairPiece
     )
 
 
-def _entries(stream: NumberStream, header: _Header) -> Iterator[Piece]:
+def _entries(stream: NumberStream, header: _MatrixHeader) -> Iterator[Piece]:
     """Rows and columns from 0; a block may end inside an entry, whose row then waits for the next one."""
     waiting = np.empty(0, np.uint32 if header.n <= 2**32 else np.uint64)
     words_seen = 0
@@ -96,7 +96,7 @@ def _entries(stream: NumberStream, header: _Header) -> Iterator[Piece]:
         )
 
 
-def _read_header(stream: NumberStream, content: Content, limits: Limits) -> _Header:
+def _read_header(stream: NumberStream, content: Content, limits: Limits) -> _MatrixHeader:
     field, symmetry = _read_banner(stream)
     line = stream.data_line()
     if line is None:
@@ -122,7 +122,7 @@ def _read_header(stream: NumberStream, content: Content, limits: Limits) -> _Hea
         )
     limits.check("vertices", rows, path=f"{stream.name}:{number}")
     limits.check("pairs", entries, path=f"{stream.name}:{number}")
-    header = _Header(field, symmetry, rows, entries)
+    header = _MatrixHeader(field, symmetry, rows, entries)
     check_declared_bytes(content, 2 * header.width * entries - 1, f"{entries:,} entries", number)
     return header
 

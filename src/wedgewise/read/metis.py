@@ -30,7 +30,7 @@ SECRETS = np.frombuffer(os.urandom(24), np.uint64) | np.uint64(1)
 
 
 @dataclass(frozen=True, slots=True)
-class _Header:
+class _MetisHeader:
     """What the first line declares."""
 
     n: int
@@ -66,7 +66,7 @@ def pieces_of_metis(content: Content, options: ReadOptions) -> PairPieces:
     )
 
 
-def _each_edge_once(stream: NumberStream, header: _Header, content: Content, limits: Limits) -> Iterator[Piece]:
+def _each_edge_once(stream: NumberStream, header: _MetisHeader, content: Content, limits: Limits) -> Iterator[Piece]:
     """The arcs that go up; at the end it is clear whether every one of them goes down as well."""
     balance = _Balance(header.n)
     for arcs in _arcs(stream, header):
@@ -78,7 +78,7 @@ def _each_edge_once(stream: NumberStream, header: _Header, content: Content, lim
         raise _one_sided(content, limits, balance, int(unequal[0]))
 
 
-def _read_header(stream: NumberStream, content: Content, limits: Limits) -> _Header:
+def _read_header(stream: NumberStream, content: Content, limits: Limits) -> _MetisHeader:
     line = stream.data_line()
     if line is None:
         raise FormatError("no header", path=stream.name, line=1, remedy=f"the first line gives {HEADER}")
@@ -99,10 +99,10 @@ def _read_header(stream: NumberStream, content: Content, limits: Limits) -> _Hea
     check_declared_bytes(content, max(4 * m, n) - 1, f"{n:,} vertices and {m:,} edges", number)
     has_size, has_weight, has_edge_weight = (digit == "1" for digit in fmt.zfill(3))
     weights = (values[3] if len(values) == 4 else 1) if has_weight else 0
-    return _Header(n, m, int(has_size) + weights, 1 + int(has_edge_weight))
+    return _MetisHeader(n, m, int(has_size) + weights, 1 + int(has_edge_weight))
 
 
-def _arcs(stream: NumberStream, header: _Header) -> Iterator[_Arcs]:
+def _arcs(stream: NumberStream, header: _MetisHeader) -> Iterator[_Arcs]:
     """All entries of all rows, block by block; at the end there are as many as the header says."""
     first_line, comments, found = stream.lines_taken, 0, 0
     last_comment = np.empty(0, np.int64)  # the line of one, which may reach into the next block
@@ -152,7 +152,7 @@ def _arcs(stream: NumberStream, header: _Header) -> Iterator[_Arcs]:
         )
 
 
-def _arcs_of(neighbours: Words, sources: NDArray[np.int64], header: _Header, name: str) -> _Arcs:
+def _arcs_of(neighbours: Words, sources: NDArray[np.int64], header: _MetisHeader, name: str) -> _Arcs:
     targets = neighbours.integers(name, f"neighbours are integers from 1 to n; {NO_METIS}") - 1
     beyond = sources >= header.n
     outside = (targets < 0) | (targets >= header.n)
@@ -172,7 +172,7 @@ def _arcs_of(neighbours: Words, sources: NDArray[np.int64], header: _Header, nam
     return _Arcs(sources, targets, neighbours.lines)
 
 
-def _check_row_ends(words: Words, last: tuple[int, int] | None, header: _Header, name: str) -> None:
+def _check_row_ends(words: Words, last: tuple[int, int] | None, header: _MetisHeader, name: str) -> None:
     """The last word of every row that ends before or in this block is a complete neighbour or weight."""
     if header.words_before == 0 and header.words_per_neighbour == 1:
         return
@@ -185,13 +185,13 @@ def _check_row_ends(words: Words, last: tuple[int, int] | None, header: _Header,
         _check_row_end(int(words.lines[at]), int(words.columns[at]), header, name)
 
 
-def _is_incomplete(columns: NDArray[np.int64], header: _Header) -> NDArray[np.bool_]:
+def _is_incomplete(columns: NDArray[np.int64], header: _MetisHeader) -> NDArray[np.bool_]:
     positions = columns + 1 - header.words_before
     incomplete: NDArray[np.bool_] = (positions < 0) | (positions % header.words_per_neighbour != 0)
     return incomplete
 
 
-def _check_row_end(line: int, column: int, header: _Header, name: str) -> None:
+def _check_row_end(line: int, column: int, header: _MetisHeader, name: str) -> None:
     if _is_incomplete(np.array([column]), header)[0]:
         raise FormatError(
             f"a row of {column + 1} words",

@@ -71,11 +71,11 @@ def pieces_of_npy(content: Content, options: ReadOptions) -> PairPieces:
 
 def pieces_of_npz(content: Content, options: ReadOptions) -> PairPieces:
     """An edge array or a SciPy sparse matrix out of an archive of arrays."""
-    arrays = _Archive(content, options.limits)
+    arrays = _ArrayArchive(content, options.limits)
     return _sparse(arrays) if {"format", "shape"} <= arrays.names else _edge_member(arrays)
 
 
-class _Archive(ZipMembers):
+class _ArrayArchive(ZipMembers):
     """The arrays of an .npz file by name, each read when asked for."""
 
     def __init__(self, content: Content, limits: Limits) -> None:
@@ -120,7 +120,7 @@ class _Archive(ZipMembers):
         return self.array(array, header).tobytes().replace(b"\0", b"").decode("ascii", "replace")
 
 
-def _edge_member(arrays: _Archive) -> PairPieces:
+def _edge_member(arrays: _ArrayArchive) -> PairPieces:
     others = arrays.names - {"n"}
     chosen = "edges" if "edges" in others else next(iter(others)) if len(others) == 1 else None
     if chosen is None:
@@ -139,13 +139,13 @@ def _edge_member(arrays: _Archive) -> PairPieces:
     return PairPieces(origin, pieces, header.shape[0], vertices=vertices)
 
 
-def _check_vertices(vertices: int, arrays: _Archive) -> None:
+def _check_vertices(vertices: int, arrays: _ArrayArchive) -> None:
     if vertices < 0:
         raise FormatError(f"{vertices:,} vertices", path=arrays.name, remedy="the number of vertices is 0 or more")
     arrays.limits.check("vertices", vertices, path=arrays.name)
 
 
-def _sparse(arrays: _Archive) -> PairPieces:
+def _sparse(arrays: _ArrayArchive) -> PairPieces:
     kind = arrays.text("format")
     shape = arrays.array("shape", arrays.integers("shape", 1)).tolist()
     if len(shape) != 2 or shape[0] != shape[1]:
@@ -184,7 +184,7 @@ def _inside_both(ends: Iterable[tuple[NDArray[Any], NDArray[Any]]], name: str, n
         row += len(sources)
 
 
-def _row_offsets(arrays: _Archive, n: int, entries: int) -> NDArray[np.int64]:
+def _row_offsets(arrays: _ArrayArchive, n: int, entries: int) -> NDArray[np.int64]:
     """Where the entries of each row begin, and where the last ones end."""
     declared = arrays.integers("indptr", 1)
     arrays.limits.check_memory(8 * declared.shape[0], path=arrays.name)

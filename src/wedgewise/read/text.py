@@ -22,7 +22,7 @@ from wedgewise.machine.jit import JIT_DISABLED, kernel_view
 from wedgewise.machine.threads import run_tasks
 from wedgewise.read import ReadOptions, _text_arrays, _text_kernel
 from wedgewise.read._byte_pieces import Bytes
-from wedgewise.read._text_layout import HEADER_HINT, Layout, find_layout
+from wedgewise.read._text_layout import HEADER_HINT, TextLayout, find_layout
 from wedgewise.read._text_lines import Fault, Row, begins_like_comment, inspect_integers, label_value
 from wedgewise.read.columns import FIRST_TWO, without_generated
 from wedgewise.read.content import Content
@@ -83,7 +83,7 @@ def pieces_of_text(content: Content, options: ReadOptions) -> PairPieces:
     return found
 
 
-def _read(found: PairPieces, content: Content, layout: Layout, options: ReadOptions) -> Iterator[NDArray[Any]]:
+def _read(found: PairPieces, content: Content, layout: TextLayout, options: ReadOptions) -> Iterator[NDArray[Any]]:
     """The pieces; what is known at the end is set then."""
     from wedgewise.read._fields import FieldReader
 
@@ -117,7 +117,7 @@ class _IntegerReader:
     names = weights = None
     first_two = 0
 
-    def __init__(self, path: str, layout: Layout, options: ReadOptions, expected_pairs: int | None) -> None:
+    def __init__(self, path: str, layout: TextLayout, options: ReadOptions, expected_pairs: int | None) -> None:
         self.width, self.comments = 2, 0
         self.held = GrowingPairs(options.limits, path, expected_pairs=expected_pairs)
         self._path, self._form, self._lines, self._wide = path, layout.form, layout.lines_before, layout.wide

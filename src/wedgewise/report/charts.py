@@ -30,7 +30,7 @@ from wedgewise.report._drawing import (
 __all__ = [
     "Axis",
     "Chart",
-    "Span",
+    "LaneSpan",
     "bars",
     "lines",
     "profile",
@@ -57,7 +57,7 @@ THIN_SPANS = {"copy": (0.15, 0.25), "fill": (0.6, 0.25)}  # where in a lane, and
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
+class LaneSpan:
     """What a lane of a timeline did, of which kind, from when to when."""
 
     lane: str
@@ -155,7 +155,7 @@ def roofline(series: Points, limits: Points, x: Axis, y: Axis) -> Chart:
     return _plot(series, x, y, {"linestyle": "none"}, limits=limits)
 
 
-def timeline(lanes: Sequence[str], spans: Sequence[Span], axis: Axis) -> Chart:
+def timeline(lanes: Sequence[str], spans: Sequence[LaneSpan], axis: Axis) -> Chart:
     """A lane for each device, from above, with what it did when."""
     kinds = list(dict.fromkeys(span.kind for span in spans))
 

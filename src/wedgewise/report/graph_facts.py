@@ -34,7 +34,7 @@ READING = "read and clean"
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class AnsweredQuestion:
     """One question that was asked, and how it was answered; ``bytes_planned`` is beyond the oriented graph."""
 
     question: str
@@ -83,7 +83,7 @@ class GraphFacts:
     top_by_triangles: tuple[TopVertex, ...]
     top_by_degree: tuple[TopVertex, ...]
     seconds: dict[str, float]
-    steps: tuple[Step, ...]
+    steps: tuple[AnsweredQuestion, ...]
     bytes_planned: int
     peak_bytes: int
     machine: str
@@ -201,9 +201,9 @@ def _planned_bytes(graph: Graph, options: Request, how: dict[str, Any]) -> int:
     return max(own, *(plan.bytes_needed for plan in plans))
 
 
-def _step(result: Result) -> Step:
+def _step(result: Result) -> AnsweredQuestion:
     plan = result.plan
-    return Step(
+    return AnsweredQuestion(
         question=result.question,
         algorithm=result.algorithm,
         device=result.device,

@@ -119,7 +119,7 @@ class TrussPart:
 
 
 @dataclass(frozen=True, slots=True)
-class Trusses:
+class TrussNumbers:
     """What each k-truss has, the largest components of the last one, and the components of the graph with edges.
 
     ``sizes`` are the vertices of these.
@@ -130,17 +130,17 @@ class Trusses:
     sizes: Numbers
 
 
-def trusses(graph: Graph, numbers: Numbers) -> Trusses:
+def trusses(graph: Graph, numbers: Numbers) -> TrussNumbers:
     """What the truss numbers of the edges say."""
     levels = summarise(graph, numbers)
     sizes = _sizes(components(graph, np.arange(graph.m)))
     if not levels:
-        return Trusses(levels, (), sizes)
+        return TrussNumbers(levels, (), sizes)
     held = np.flatnonzero(numbers == levels[-1].k)
-    return Trusses(levels, _parts(graph, held, components(graph, held)), sizes)
+    return TrussNumbers(levels, _parts(graph, held, components(graph, held)), sizes)
 
 
-def summarise_graph(graph: Graph, triangles: Numbers, clustering: Shares, peeled: int, found: Trusses) -> Summary:
+def summarise_graph(graph: Graph, triangles: Numbers, clustering: Shares, peeled: int, found: TrussNumbers) -> Summary:
     """The graph in numbers; ``peeled`` is its degeneracy."""
     total, isolated = int(triangles.sum()) // 3, int(np.count_nonzero(graph.degrees == 0))
     defined = clustering[graph.degrees >= PAIR]

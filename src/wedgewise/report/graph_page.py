@@ -10,7 +10,7 @@ from wedgewise.algorithms._truss import LEAST_K
 from wedgewise.answer_types import TrussLevel
 from wedgewise.report import charts
 from wedgewise.report.charts import Axis
-from wedgewise.report.graph_facts import GraphFacts, Step, graph_facts
+from wedgewise.report.graph_facts import AnsweredQuestion, GraphFacts, graph_facts
 from wedgewise.report.graph_numbers import MOST_POINTS, Distribution, TopVertex
 from wedgewise.report.page import (
     Section,
@@ -250,7 +250,7 @@ def _cost(facts: GraphFacts) -> str:
     )
 
 
-def _steps_table(steps: Sequence[Step]) -> str:
+def _steps_table(steps: Sequence[AnsweredQuestion]) -> str:
     rows = [
         [
             step.question,
@@ -267,7 +267,7 @@ def _steps_table(steps: Sequence[Step]) -> str:
     return table_html(header, rows, "How the questions were answered")
 
 
-def _reasons(step: Step) -> list[str]:
+def _reasons(step: AnsweredQuestion) -> list[str]:
     verified = [f"`{step.question}` was verified: {step.verified}."] if step.verified else []
     return [*(f"`{step.question}` by `{step.algorithm}`: {reason}." for reason in step.reasons), *verified]
 

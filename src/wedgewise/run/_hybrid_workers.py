@@ -22,7 +22,7 @@ from wedgewise.machine.streams import Clock, Sent, Stamp, Stream
 from wedgewise.run._hybrid_queue import TaskQueue
 from wedgewise.run.block_caches import Lease, SharedBlocks, triple_of
 from wedgewise.run.memory import PAGE_BYTES, TaskMemory, pairs_of_task
-from wedgewise.run.timeline import Copy, Span
+from wedgewise.run.timeline import Copy, TaskSpan
 from wedgewise.stages.blocks import Block, Task
 
 
@@ -37,7 +37,7 @@ class WorkerPool:
     on_progress: Callable[[], None] = lambda: None
     zero: float = field(default_factory=time.perf_counter)
     partials: dict[int, Partial] = field(default_factory=dict)
-    spans: list[Span] = field(default_factory=list)
+    spans: list[TaskSpan] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     begun: list[HostRun] = field(default_factory=list)
     lock: threading.Lock = field(default_factory=threading.Lock)
@@ -170,7 +170,7 @@ class HostWorker:
         pool, counted = self.pool, self._count_ranges(run)
         if counted or not helps:
             estimate = pool.estimates[run.task.number]
-            pool.spans.append(Span(run.task.number, "cpu", self.name, begin, pool.now(), estimate, helps=helps))
+            pool.spans.append(TaskSpan(run.task.number, "cpu", self.name, begin, pool.now(), estimate, helps=helps))
         if run.claim_end():
             pool.begun.remove(run)
             pool.blocks.release(run.lease)
@@ -284,7 +284,7 @@ class StreamWorker:
         there.blocks.release(lease)
         since, until = self._seconds(begin), self._seconds(end)
         estimate = self.pool.estimates[task.number]
-        self.pool.spans.append(Span(task.number, there.name, self.name, since, until, estimate, copies))
+        self.pool.spans.append(TaskSpan(task.number, there.name, self.name, since, until, estimate, copies))
         self.pool.finish(task, triangles, tests)
         self.pool.queue.finish(task, self.name, until - since, on_device=True)
         return ahead

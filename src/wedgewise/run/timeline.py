@@ -40,7 +40,7 @@ class Copy:
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
+class TaskSpan:
     """What one place did for one task.
 
     Attributes
@@ -102,7 +102,7 @@ class Timeline:
     1.0
     """
 
-    spans: tuple[Span, ...]
+    spans: tuple[TaskSpan, ...]
     places: tuple[tuple[str, str], ...]
 
     @cached_property

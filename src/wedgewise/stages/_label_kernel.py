@@ -36,7 +36,7 @@ class Spans(NamedTuple):
     lengths: Ids
 
 
-class Table(NamedTuple):
+class HashTable(NamedTuple):
     """Labels that have numbers, and their slots; `shift` is the bits of a hash that do not say which slot."""
 
     arena: Bytes
@@ -128,7 +128,7 @@ def _same(text: Bytes, a: Any, arena: Bytes, b: Any, length: Any) -> Any:
 
 
 @helper
-def _approach(spans: Spans, first: Any, last: Any, table: Table, scratch: Keys) -> None:
+def _approach(spans: Spans, first: Any, last: Any, table: HashTable, scratch: Keys) -> None:
     """Hashes of a batch of labels, and the positions from which to seek them; memory for that is on its way."""
     text, begins, lengths = spans
     arena, offsets, slots, shift, seed = table
@@ -153,7 +153,7 @@ def _approach(spans: Spans, first: Any, last: Any, table: Table, scratch: Keys) 
 
 
 @helper
-def _seek(spans: Spans, label: Any, wanted: Any, position: Any, table: Table) -> Any:
+def _seek(spans: Spans, label: Any, wanted: Any, position: Any, table: HashTable) -> Any:
     """The position of a label, from the given one on; that of the free slot where it would be, if it is not there."""
     text, begins, lengths = spans
     arena, offsets, slots, _shift, _seed = table
@@ -172,7 +172,7 @@ def _seek(spans: Spans, label: Any, wanted: Any, position: Any, table: Table) ->
 
 
 @kernel
-def number_spans(spans: Spans, numbers: Ids, table: Table, count: Any, scratch: Keys) -> Any:
+def number_spans(spans: Spans, numbers: Ids, table: HashTable, count: Any, scratch: Keys) -> Any:
     """Number labels, of which `count` have numbers; new ones get the next, in order. How many there are afterwards."""
     text, begins, lengths = spans
     arena, offsets, slots, _shift, _seed = table
@@ -195,7 +195,7 @@ def number_spans(spans: Spans, numbers: Ids, table: Table, count: Any, scratch: 
 
 
 @kernel
-def enter_spans(spans: Spans, number: Any, table: Table, scratch: Keys) -> None:
+def enter_spans(spans: Spans, number: Any, table: HashTable, scratch: Keys) -> None:
     """Enter labels that are in the arena under their numbers, from `number` on; of equal ones the first stays."""
     for first in range(_ZERO, np.uint64(len(spans.begins)), _BATCH):
         last = min(first + _BATCH, np.uint64(len(spans.begins)))
@@ -207,7 +207,7 @@ def enter_spans(spans: Spans, number: Any, table: Table, scratch: Keys) -> None:
 
 
 @kernel
-def find_spans(spans: Spans, numbers: Keys, table: Table, scratch: Keys) -> None:
+def find_spans(spans: Spans, numbers: Keys, table: HashTable, scratch: Keys) -> None:
     """The numbers of labels, `NOT_FOUND` for those that have none."""
     for first in range(_ZERO, np.uint64(len(spans.begins)), _BATCH):
         last = min(first + _BATCH, np.uint64(len(spans.begins)))

@@ -106,10 +106,10 @@ class LabelTable:
         """Bytes held in arrays; those of a dictionary are not known."""
         return self._arena.nbytes + self._offsets.nbytes + self._slots.nbytes
 
-    def _table(self) -> _label_kernel.Table:
+    def _table(self) -> _label_kernel.HashTable:
         """What kernels take, until labels or slots are moved."""
         bits = len(self._slots).bit_length() - 1
-        return _label_kernel.Table(self._arena, self._offsets, self._slots, np.uint64(32 - bits), SEED)
+        return _label_kernel.HashTable(self._arena, self._offsets, self._slots, np.uint64(32 - bits), SEED)
 
     def _takes_kernels(self, labels: int) -> bool:
         """Whether the next labels are worth kernels."""

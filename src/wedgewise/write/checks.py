@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from wedgewise.errors import FormatError, InputError
 from wedgewise.read import ReadOptions
-from wedgewise.read._text_layout import SAMPLE_LINES, Layout, find_layout, is_number
+from wedgewise.read._text_layout import SAMPLE_LINES, TextLayout, find_layout, is_number
 from wedgewise.read.columns import ANY_COLUMNS, FIRST_TWO
 from wedgewise.read.content import find_compression
 from wedgewise.read.pairs_file import repeats
@@ -136,7 +136,7 @@ def _format_of(head: bytes, path: str, compressed: bool) -> str | None:
         return None
 
 
-def _layout(text: bytes, path: str) -> Layout | None:
+def _layout(text: bytes, path: str) -> TextLayout | None:
     """How a reader would read a text that begins like this; None where it would refuse to."""
     try:
         return find_layout(_Head(text, path), ReadOptions("auto", ANY_COLUMNS, DEFAULT_LIMITS, threads=1))
@@ -154,7 +154,7 @@ def _is_read_as(header: bytes, head: bytes, path: str, separator: str) -> bool:
     )
 
 
-def _why_not(layout: Layout | None, head: bytes, path: str, separator: str) -> str:
+def _why_not(layout: TextLayout | None, head: bytes, path: str, separator: str) -> str:
     lines = head.split(b"\n", SAMPLE_LINES)[:SAMPLE_LINES]
     labels = [label for line in lines for label in line.split(separator.encode()) if label]
     if layout is not None and layout.kind == "int":

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from wedgewise.report.text import plural
-from wedgewise_bench.blocks import Blocks
+from wedgewise_bench.blocks import BlocksSystem
 from wedgewise_bench.record import Cell, Record
 from wedgewise_bench.spec import Spec
 from wedgewise_bench.table import ANSWERS, OURS, TITLES, column_of, on_device
@@ -93,7 +93,7 @@ def latest(records: Iterable[Record]) -> list[Record]:
 
 def is_ours(name: str) -> bool:
     """Whether a contender is a system of our own, on whatever device."""
-    return name.partition(" on ")[0] in (OURS, Blocks.name)
+    return name.partition(" on ")[0] in (OURS, BlocksSystem.name)
 
 
 def machine_name(record: Record) -> str:

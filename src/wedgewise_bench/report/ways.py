@@ -34,7 +34,7 @@ RATIO = Axis("times as fast", "×")
 
 
 @dataclass(frozen=True, slots=True)
-class Sweep:
+class ParameterSweep:
     """One parameter that varies while all others stay: seconds by graph and value."""
 
     row: str
@@ -134,7 +134,7 @@ def regret_part(records: Sequence[Record]) -> Part | None:
     return Part("Regret of auto", tuple(items))
 
 
-def sweeps_of(records: Sequence[Record]) -> list[Sweep]:
+def sweeps_of(records: Sequence[Record]) -> list[ParameterSweep]:
     """Every parameter that has at least two values while all else is equal; the number of threads is one of them."""
     names = dict.fromkeys(
         name
@@ -222,7 +222,7 @@ def _ladder_items(contest: Contest, steps: Sequence[str]) -> Iterator[Item]:
     yield Table(f"Times as fast as {steps[0]}.", header, rows)
 
 
-def _sweeps_of(records: Sequence[Record], parameter: str) -> Iterator[Sweep]:
+def _sweeps_of(records: Sequence[Record], parameter: str) -> Iterator[ParameterSweep]:
     """The sweeps of one parameter."""
     varied = [record for record in records if parameter == THREADS or _is_number(record.cell.knobs.get(parameter))]
     for (*_, row, question, way), group in _grouped(varied, lambda record: _all_but(record, parameter)).items():
@@ -234,7 +234,7 @@ def _sweeps_of(records: Sequence[Record], parameter: str) -> Iterator[Sweep]:
                 seconds.setdefault(cell.graph, {})[float(value)] = median
         several = {graph: times for graph, times in seconds.items() if len(times) > 1}
         if several:
-            yield Sweep(row, question, way, parameter, several)
+            yield ParameterSweep(row, question, way, parameter, several)
 
 
 def _all_but(record: Record, parameter: str) -> tuple[str, str, int, str, str, str]:
@@ -247,7 +247,7 @@ def _all_but(record: Record, parameter: str) -> tuple[str, str, int, str, str, s
     return machine_name(record), cell.device, threads, cell.row, cell.question, way
 
 
-def _sweep_items(sweep: Sweep) -> Iterator[Item]:
+def _sweep_items(sweep: ParameterSweep) -> Iterator[Item]:
     values = sorted({value for times in sweep.seconds.values() for value in times})
     x = Axis(sweep.parameter, is_log=values[0] > 0 and values[-1] / values[0] >= LOG_FROM)
     title = title_of(sweep.row, sweep.question)
@@ -282,7 +282,7 @@ def _time_value(seconds: float | None) -> Value:
     return ("–", None) if seconds is None else (seconds_text(seconds), seconds)
 
 
-def _relative(sweep: Sweep, values: Sequence[float]) -> dict[float, float]:
+def _relative(sweep: ParameterSweep, values: Sequence[float]) -> dict[float, float]:
     """By value, the time over the best of the graph, geometric mean of the graphs that have it."""
     ratios: dict[float, list[float]] = {value: [] for value in values}
     for graph, times in sweep.seconds.items():

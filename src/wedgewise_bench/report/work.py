@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from wedgewise.report import charts
-from wedgewise.report.charts import Axis, Span
+from wedgewise.report.charts import Axis, LaneSpan
 from wedgewise.report.page import Value
 from wedgewise_bench.metrics import metrics_of
 from wedgewise_bench.profile import COUNTERS
@@ -168,7 +168,7 @@ def _counter_value(value: float | None) -> Value:
 def _timeline_picture(record: Record, number: int) -> Picture:
     told = record.outcome.facts["timeline"]
     spans = [
-        Span(span["place"], kind, float(begin), float(end))
+        LaneSpan(span["place"], kind, float(begin), float(end))
         for span in told["spans"]
         for kind, begin, end in [
             ("help" if span["helps"] else "count", span["begin"], span["end"]),

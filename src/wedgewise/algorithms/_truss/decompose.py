@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from wedgewise.algorithms._contract import FoundTruss, Knobs, Shape, TrussJob
 from wedgewise.algorithms._truss import LEAST_K, STAGE
 from wedgewise.algorithms._truss.core import Core, core_of, is_recount_cheaper
-from wedgewise.algorithms._truss.living import Living
 from wedgewise.algorithms._truss.peel import (
     MOST_SHARES,
     SLICE_EDGES,
@@ -22,12 +21,13 @@ from wedgewise.algorithms._truss.peel import (
     TASKS_AT_ONCE,
     Peeling,
 )
+from wedgewise.algorithms._truss.remaining import RemainingEdges
 from wedgewise.algorithms.cpu._keystone_supports import edge_support_bytes
 from wedgewise.algorithms.cpu._truss_close import BLOCK, GONE
 from wedgewise.machine.progress import Progress
 from wedgewise.stages import Ids, OrientedGraph
 
-EDGE_BYTES = 73  # a core 16, the living 33, lists of dying and falling edges 12, what is settled 4, renumbering 8
+EDGE_BYTES = 73  # a core 16, remaining edges 33, the frontier and the next one 12, what is settled 4, renumbering 8
 COUNTED_BYTES = 16  # of an edge while its support is counted: its ends, its number, and the support
 VERTEX_BYTES = 32
 STEP_EDGES = 1 << 20
@@ -110,8 +110,8 @@ def peeling_bytes(shape: Shape, threads: int) -> int:
 
 def _peeling(core: Core, settled: Ids, progress: RoundProgress, threads: int) -> Peeling:
     """Rounds over a core, which stays as it is."""
-    living = Living.of(core.ends, core.numbers, core.supports.copy(), core.vertices, threads)
-    return Peeling(living, settled, lambda buried: progress.left(core.m - buried))
+    remaining = RemainingEdges.of(core.ends, core.numbers, core.supports.copy(), core.vertices, threads)
+    return Peeling(remaining, settled, lambda removed: progress.left(core.m - removed))
 
 
 def _truss_of(core: Core, k: int, progress: RoundProgress, threads: int) -> Core:
@@ -128,9 +128,9 @@ def _truss_of(core: Core, k: int, progress: RoundProgress, threads: int) -> Core
     settled = np.zeros(int(core.numbers[-1]) + 1, np.uint32)
     peeling = _peeling(core, settled, progress, threads)
     peeling.drop(bound)
-    living = peeling.living
-    living.pack()
-    return Core(living.ends, living.numbers, living.supports, living.n)
+    remaining = peeling.remaining
+    remaining.pack()
+    return Core(remaining.ends, remaining.numbers, remaining.supports, remaining.n)
 
 
 def _held(core: Core, arcs: int) -> NDArray[np.bool_]:

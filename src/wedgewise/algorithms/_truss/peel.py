@@ -1,8 +1,8 @@
-"""Peel a graph: edges with too few triangles die in rounds, and take their triangles from those that stay.
+"""Peel a graph: edges with too few triangles are removed in rounds, and take their triangles from those that stay.
 
-A round of many dying edges goes on all threads: `close_edges` writes down, task by task, which edges lose a triangle,
-sorted into shares; then `take_triangles` applies the losses, each share by one owner. A round of few is peeled
-serially, and so are those that follow from it, until there are many.
+The edges of a round are its frontier. A round of many goes on all threads: `close_edges` writes down, task by task,
+which edges lose a triangle, sorted into shares; then `take_triangles` applies the losses, each share by one owner. A
+round of few is peeled serially, and so are those that follow from it, until there are many.
 """
 
 from __future__ import annotations
@@ -14,20 +14,20 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from wedgewise.algorithms._truss.living import PACK_SHARE, Living
+from wedgewise.algorithms._truss.remaining import PACK_SHARE, RemainingEdges
 from wedgewise.algorithms.cpu import _truss_close as close
 from wedgewise.algorithms.cpu import _truss_rows as rows
 from wedgewise.algorithms.cpu._truss_close import BLOCK, FOUND, LossBlocks, Workspace
 from wedgewise.machine.threads import run_tasks
 from wedgewise.stages import Ids, Keys
 
-SLICE_EDGES = 1 << 17  # dying edges that are sorted at once
+SLICE_EDGES = 1 << 17  # edges of a frontier that are sorted at once
 SLICES_AT_ONCE = 8
 LEAST_STEPS, MOST_STEPS = 1 << 16, 1 << 21  # of one task
-TASK_TRIANGLES = 1 << 17  # more than any edge has that dies: k ≤ √(2m) + 1
+TASK_TRIANGLES = 1 << 17  # more than any edge has that is removed: k ≤ √(2m) + 1
 TASKS_AT_ONCE = 16
 SHARE_EDGES_BITS, MOST_SHARES = 17, 128
-FEW_EDGES = 1024  # dying edges that are not worth a round on all threads
+FEW_EDGES = 1024  # edges that are not worth a round on all threads
 SERIAL_STEPS = 1 << 24
 
 OnRound = Callable[[int], None]
@@ -80,114 +80,114 @@ class Losses:
 
 @dataclass(slots=True)
 class Peeling:
-    """The rounds over a living graph, which settle every edge at the bound by which it dies.
+    """The rounds over a graph, which settle every edge at the bound by which it is removed.
 
-    ``on_round(edges)`` is told how many have died so far.
+    ``on_round(edges)`` is told how many are removed so far.
     """
 
-    living: Living
+    remaining: RemainingEdges
     settled: Ids
     on_round: OnRound | None = None
     workspaces: dict[int, Workspace] = field(init=False, default_factory=dict)
     losses: Losses = field(init=False)
-    falling: Ids = field(init=False)
-    dead: int = field(init=False, default=0)
-    buried: int = field(init=False, default=0)
+    next_frontier: Ids = field(init=False)
+    removed_in_rows: int = field(init=False, default=0)
+    removed: int = field(init=False, default=0)
     rounds: int = field(init=False, default=0)
 
     def __post_init__(self) -> None:
-        self.losses = Losses.of(self.living.m)
-        self.falling = np.empty(self.living.m, np.uint32)
+        self.losses = Losses.of(self.remaining.m)
+        self.next_frontier = np.empty(self.remaining.m, np.uint32)
 
     def drop(self, bound: int) -> int:
-        """Let all edges die that have at most `bound` triangles, also by others' death.
+        """Remove all edges that have at most `bound` triangles, or come down to that as others are removed.
 
         Where there are none, the least support of all (`GONE` without edges); else `bound`.
         """
-        dying, least = self.living.weak(bound)
-        if not len(dying):
+        frontier, least = self.remaining.weak(bound)
+        if not len(frontier):
             return least
-        while len(dying):
-            self.living.doom(dying)
-            dying = self._serial(dying, bound) if len(dying) <= FEW_EDGES else self._round(dying, bound)
-            if self.dead * PACK_SHARE >= self.living.m:
-                dying = self._pack(dying)
+        while len(frontier):
+            self.remaining.mark_frontier(frontier)
+            frontier = self._serial(frontier, bound) if len(frontier) <= FEW_EDGES else self._round(frontier, bound)
+            if self.removed_in_rows * PACK_SHARE >= self.remaining.m:
+                frontier = self._pack(frontier)
         return bound
 
-    def _pack(self, dying: Ids) -> Ids:
-        renumbered = self.living.pack()
-        self.dead = 0
+    def _pack(self, frontier: Ids) -> Ids:
+        renumbered = self.remaining.pack()
+        self.removed_in_rows = 0
         self.workspaces.clear()
         del self.losses  # before others take their place
-        self.losses = Losses.of(self.living.m)
-        self.falling = self.falling[: self.living.m]
-        return renumbered[dying]
+        self.losses = Losses.of(self.remaining.m)
+        self.next_frontier = self.next_frontier[: self.remaining.m]
+        return renumbered[frontier]
 
-    def _bury(self, dying: Ids, bound: int) -> None:
-        self.living.bury(dying, bound, self.settled)
-        self.dead += len(dying)
-        self.buried += len(dying)
+    def _remove(self, frontier: Ids, bound: int) -> None:
+        self.remaining.remove(frontier, bound, self.settled)
+        self.removed_in_rows += len(frontier)
+        self.removed += len(frontier)
         self.rounds += 1
         if self.on_round is not None:
-            self.on_round(self.buried)
+            self.on_round(self.removed)
 
     def _workspace(self, worker: int) -> Workspace:
         if worker not in self.workspaces:
-            marks, stamps = np.zeros(self.living.n, np.uint64), np.zeros(1, np.uint64)
+            marks, stamps = np.zeros(self.remaining.n, np.uint64), np.zeros(1, np.uint64)
             self.workspaces[worker] = Workspace(marks, stamps, np.empty(FOUND, np.uint64))
         return self.workspaces[worker]
 
-    def _serial(self, dying: Ids, bound: int) -> Ids:
+    def _serial(self, frontier: Ids, bound: int) -> Ids:
         """Peel one edge after the other until none or many are waiting; those."""
-        living, queue, own = self.living.arrays, self.falling, self._workspace(0)
-        done, filled = 0, len(dying)
-        queue[:filled] = dying
+        remaining, queue, own = self.remaining.arrays, self.next_frontier, self._workspace(0)
+        done, filled = 0, len(frontier)
+        queue[:filled] = frontier
         while 0 < filled - done <= FEW_EDGES:
-            ends = close.peel_serially(queue, done, filled, FEW_EDGES, SERIAL_STEPS, bound, living, own)
+            ends = close.peel_serially(queue, done, filled, FEW_EDGES, SERIAL_STEPS, bound, remaining, own)
             done, filled = (int(end) for end in ends)
         waiting = queue[done:filled].copy()
-        self._bury(queue[:done], bound)
+        self._remove(queue[:done], bound)
         return waiting
 
-    def _round(self, dying: Ids, bound: int) -> Ids:
-        """Let many edges die at the same time; those that fall by it."""
-        fallen = np.zeros(self.losses.share_count, np.uint64)
-        for begin in range(0, len(dying), SLICES_AT_ONCE * SLICE_EDGES):
-            some = dying[begin : begin + SLICES_AT_ONCE * SLICE_EDGES]
+    def _round(self, frontier: Ids, bound: int) -> Ids:
+        """Remove many edges at the same time; the next frontier."""
+        found = np.zeros(self.losses.share_count, np.uint64)
+        for begin in range(0, len(frontier), SLICES_AT_ONCE * SLICE_EDGES):
+            some = frontier[begin : begin + SLICES_AT_ONCE * SLICE_EDGES]
             slices = -(-len(some) // SLICE_EDGES)
 
             def cut(part: int, _worker: int, some: Ids = some) -> tuple[Keys, list[int]]:
                 return self._tasks(some, part)
 
-            sliced = run_tasks(cut, slices, self.living.threads)
+            sliced = run_tasks(cut, slices, self.remaining.threads)
             tasks = [(keys, *pair) for keys, bounds in sliced for pair in pairwise(bounds)]
             for first in range(0, len(tasks), TASKS_AT_ONCE):
-                self._close(tasks[first : first + TASKS_AT_ONCE], bound, fallen)
-        self._bury(dying, bound)
+                self._close(tasks[first : first + TASKS_AT_ONCE], bound, found)
+        self._remove(frontier, bound)
         starts = np.arange(self.losses.share_count) << int(self.losses.blocks.share_bits)
-        parts = [self.falling[a : a + int(count)] for a, count in zip(starts.tolist(), fallen, strict=True)]
+        parts = [self.next_frontier[a : a + int(count)] for a, count in zip(starts.tolist(), found, strict=True)]
         return np.concatenate(parts)
 
-    def _tasks(self, dying: Ids, part: int) -> tuple[Keys, list[int]]:
-        """The keys of a slice of dying edges with triangles, sorted, and the bounds of tasks over them."""
-        living = self.living.arrays
-        begin, end = part * SLICE_EDGES, min(len(dying), (part + 1) * SLICE_EDGES)
+    def _tasks(self, frontier: Ids, part: int) -> tuple[Keys, list[int]]:
+        """The sorted keys of the edges with triangles in a slice of the frontier, and the bounds of tasks over them."""
+        remaining = self.remaining.arrays
+        begin, end = part * SLICE_EDGES, min(len(frontier), (part + 1) * SLICE_EDGES)
         keys = np.empty(end - begin, np.uint64)
-        count, steps = rows.key_edges(dying, begin, end, living, keys)
+        count, steps = rows.key_edges(frontier, begin, end, remaining, keys)
         keys = keys[: int(count)]
         keys.sort()
         bounds = np.zeros(len(keys) + 2, np.uint64)
         most = min(MOST_STEPS, max(LEAST_STEPS, int(steps) // TASKS_AT_ONCE))
-        tasks = int(rows.cut_tasks(keys, living, most, TASK_TRIANGLES, bounds))
+        tasks = int(rows.cut_tasks(keys, remaining, most, TASK_TRIANGLES, bounds))
         return keys, bounds[: tasks + 1].tolist()
 
-    def _close(self, cuts: list[tuple[Keys, int, int]], bound: int, fallen: Keys) -> None:
+    def _close(self, cuts: list[tuple[Keys, int, int]], bound: int, found: Keys) -> None:
         """Find the triangles of some tasks' edges, and take them from those that stay."""
-        living, losses, threads = self.living.arrays, self.losses, self.living.threads
+        remaining, losses, threads = self.remaining.arrays, self.losses, self.remaining.threads
         tasks = len(cuts)
 
         def find(task: int, worker: int) -> None:
-            close.close_edges(*cuts[task], living, self._workspace(worker), *losses.of_task(task))
+            close.close_edges(*cuts[task], remaining, self._workspace(worker), *losses.of_task(task))
 
         run_tasks(find, tasks, threads)
         blocks, starts = losses.by_share(tasks)
@@ -196,6 +196,8 @@ class Peeling:
 
         def take(owner: int, _worker: int) -> None:
             begin, end = owners[owner], owners[owner + 1]
-            close.take_triangles(blocks, begin, end, losses.blocks, bound, living.supports, self.falling, fallen)
+            close.take_triangles(
+                blocks, begin, end, losses.blocks, bound, remaining.supports, self.next_frontier, found
+            )
 
         run_tasks(take, threads, threads)

@@ -1,6 +1,6 @@
 """k-truss by its linear-algebraic definition, in array operations.
 
-Paper: Blanco, Low, Kim, HPEC 2019, Algorithm 1. With A the symmetric adjacency matrix of the living edges, a round is
+Paper: Blanco, Low, Kim, HPEC 2019, Algorithm 1. With A the adjacency matrix of the remaining edges, a round is
 
     S = AᵀA ∘ A,    M = S ≥ k − 2,    A = A ∘ M
 
@@ -21,28 +21,28 @@ ROW_BYTES, EDGE_BYTES, PRODUCT_BYTES = 24, 120, 49
 
 
 class ProductRounds:
-    """The living of some distinct edges u, v among `n` vertices; ``living`` counts them."""
+    """What remains of some distinct edges u, v among `n` vertices; ``remaining`` counts them."""
 
     def __init__(self, ends: NDArray[np.uint32], n: int) -> None:
-        self.living = len(ends)
+        self.remaining = len(ends)
         self._ends, self._n = ends, n
-        self._lives = np.ones(len(ends), np.bool_)
+        self._remains = np.ones(len(ends), np.bool_)
         self._supports = np.empty(0, np.int64)
 
     def run_round(self, least: int) -> None:
-        """Count the supports of the living edges; let those of less than `least` go."""
-        self._supports = supports_by_products(self._ends[self._lives], self._n)
+        """Count the supports of the remaining edges; remove those of less than `least`."""
+        self._supports = supports_by_products(self._ends[self._remains], self._n)
         stays = self._supports >= least
-        self._lives[self._lives] = stays
-        self.living = int(np.count_nonzero(stays))
+        self._remains[self._remains] = stays
+        self.remaining = int(np.count_nonzero(stays))
 
     def least_support(self) -> int:
-        """The least support of the living edges, behind a round in which none went."""
+        """The least support of the remaining edges, after a round that removed none."""
         return int(self._supports.min())
 
     def survivors(self) -> NDArray[np.bool_]:
-        """Whether each edge lives."""
-        return self._lives.copy()
+        """Whether each edge remains."""
+        return self._remains.copy()
 
 
 def supports_by_products(edges: NDArray[np.uint32], n: int) -> NDArray[np.int64]:

@@ -1,4 +1,4 @@
-"""Trusses by rounds that count all supports anew and let the weak arcs go: what eager and the reference share."""
+"""Trusses by rounds that count all supports anew and remove the weak arcs: what eager and the reference share."""
 
 from __future__ import annotations
 
@@ -13,35 +13,35 @@ from wedgewise.stages import OrientedGraph
 
 
 class Rounds(Protocol):
-    """The living arcs of a graph: a round at a time, and what lives behind it."""
+    """The remaining arcs of a graph, round by round."""
 
-    living: int
+    remaining: int
 
     def run_round(self, least: int) -> None:
-        """Count the supports of the living arcs; let those of less than `least` go."""
+        """Count the supports of the remaining arcs; remove those of less than `least`."""
 
     def least_support(self) -> int:
-        """The least support of the living arcs, behind a round in which none went."""
+        """The least support of the remaining arcs, after a round that removed none."""
 
     def survivors(self) -> Any:
-        """Whether each arc lives, in an array of its own."""
+        """Whether each arc remains, in an array of its own."""
 
 
 def k_truss(rows: Rounds, job: TrussJob) -> FoundTruss:
     """Whether each arc is in the k-truss."""
     assert job.k is not None
-    rounds = peel(rows, job.k, job, rows.living)
+    rounds = peel(rows, job.k, job, rows.remaining)
     return FoundTruss(job.k, rows.survivors(), len(rounds))
 
 
 def max_truss(rows: Rounds, job: TrussJob) -> FoundTruss:
     """The largest k whose k-truss has arcs, and whether each arc is in it."""
-    kmax, rounds, lives = LEAST_K, 0, rows.survivors()
+    kmax, rounds, remains = LEAST_K, 0, rows.survivors()
     for k, more in trusses(rows, job):
         rounds += more
-        if rows.living > 0:
-            kmax, lives = k, rows.survivors()
-    return FoundTruss(kmax, lives, rounds)
+        if rows.remaining > 0:
+            kmax, remains = k, rows.survivors()
+    return FoundTruss(kmax, remains, rounds)
 
 
 def trussness(rows: Rounds, numbers: Any, job: TrussJob) -> FoundTruss:
@@ -49,7 +49,7 @@ def trussness(rows: Rounds, numbers: Any, job: TrussJob) -> FoundTruss:
     kmax, rounds = LEAST_K, 0
     for k, more in trusses(rows, job):
         rounds += more
-        if rows.living > 0:
+        if rows.remaining > 0:
             kmax = k
             numbers[rows.survivors()] = np.uint32(k)
     return FoundTruss(kmax, numbers, rounds)
@@ -57,26 +57,26 @@ def trussness(rows: Rounds, numbers: Any, job: TrussJob) -> FoundTruss:
 
 def trusses(rows: Rounds, job: TrussJob) -> Iterator[tuple[int, int]]:
     """Peel to one truss after the other until nothing is left: the largest k of each, and the rounds that it took."""
-    k, arcs = LEAST_K, rows.living
-    while rows.living > 0:
+    k, arcs = LEAST_K, rows.remaining
+    while rows.remaining > 0:
         rounds = len(peel(rows, k + 1, job, arcs))
-        k = reached(rows) if rows.living > 0 else k
+        k = reached(rows) if rows.remaining > 0 else k
         yield k, rounds
 
 
 def peel(rows: Rounds, k: int, job: TrussJob, arcs: int) -> list[int]:
-    """Run rounds until nothing changes or nothing is left; how many of all arcs live behind each of them."""
-    living = [rows.living]
-    while living[-1] > 0 and (len(living) == 1 or living[-1] < living[-2]):
+    """Run rounds until nothing changes or nothing is left; how many arcs remain after each of them."""
+    remaining = [rows.remaining]
+    while remaining[-1] > 0 and (len(remaining) == 1 or remaining[-1] < remaining[-2]):
         rows.run_round(k - LEAST_K)
-        living.append(rows.living)
+        remaining.append(rows.remaining)
         if job.progress is not None:
-            job.progress(STAGE, arcs - rows.living, arcs)
-    return living[1:]
+            job.progress(STAGE, arcs - rows.remaining, arcs)
+    return remaining[1:]
 
 
 def reached(rows: Rounds) -> int:
-    """The largest k whose k-truss is all that lives: where the least support is s, the (s + 2)-truss is the same."""
+    """The largest k whose k-truss is all that remains: where the least support is s, the (s + 2)-truss is the same."""
     return rows.least_support() + LEAST_K
 
 

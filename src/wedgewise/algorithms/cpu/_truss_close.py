@@ -1,18 +1,18 @@
-"""The triangles of dying edges, found in rows of living ones, and what their end takes from the edges that stay.
+"""The triangles of a frontier, found in rows of the remaining edges, and what its removal takes from those that stay.
 
-A row is the neighbours of a vertex, ascending, each with its edge: ``neighbour << 32 | edge``. For a dying edge the
-shorter row of its ends is streamed, and each neighbour is looked up in the longer row:
+A row is the neighbours of a vertex, ascending, each with its edge: ``neighbour << 32 | edge``. For an edge of the
+frontier the shorter row of its ends is streamed, and each neighbour is looked up in the longer row:
 
-    marks    the longer row is written into an array by neighbour first; dying edges of one vertex share that
+    marks    the longer row is written into an array by neighbour first; edges of one vertex share that
     search   where the longer row is `SEARCH_STEPS` times as long as all that is streamed past it, by bisection
 
 What is found goes into a short list without a branch, since about every second test finds something. Then the list
-is gone through: a triangle with a dead edge is none, and one with several dying edges belongs to the least of them.
+is gone through: a triangle with a removed edge is none, and one with several of the frontier belongs to the least.
 
 Supports are not touched here. The edges that lose a triangle are written into blocks by *share* (a range of edges
 whose supports fit into a cache), and `take_triangles` applies them share by share: each support has one owner, so that
 nothing is atomic. Small rounds are not worth two steps: `peel_serially` takes triangles from supports at once.
-Memory: 8 bytes per living vertex and thread for marks, 8 KB for the list; blocks are those of the caller.
+Memory: 8 bytes per remaining vertex and thread for marks, 8 KB for the list; blocks are those of the caller.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ from wedgewise.machine.jit import helper, kernel
 from wedgewise.machine.primitives import prefetch
 from wedgewise.stages import Ids, Keys
 
-LIVING, DYING, DEAD = range(3)
-GONE = 0xFFFFFFFF  # the support of a dead edge
+REMAINING, IN_FRONTIER, REMOVED = range(3)
+GONE = 0xFFFFFFFF  # the support of a removed edge
 FOUND = 1024  # triangles that are listed before they are gone through
 SEARCH_STEPS = 6  # what one bisection costs, in marks
 BLOCK = 256  # losses in one block
@@ -36,7 +36,7 @@ STAMP, USED = range(2)  # of a worker's counters: the mark of the present row; o
 States = NDArray[np.uint8]
 
 
-class LivingRows(NamedTuple):
+class RemainingRows(NamedTuple):
     """Edges with their ends ``low << 32 | high``, supports and states; row v is ``rows[firsts[v]:stops[v]]``."""
 
     ends: Keys
@@ -124,7 +124,7 @@ def lose(edge, staying, blocks, cursors, counters):  # type: ignore[no-untyped-d
 
 @helper
 def go_through(edge, found, count, states, blocks, cursors, counters):  # type: ignore[no-untyped-def]
-    """Take the listed triangles of a dying edge from the staying ones."""
+    """Take the listed triangles of an edge from those that stay."""
     low, one = np.uint64(0xFFFFFFFF), np.uint64(1)
     for number in range(count):
         first, second = found[number] >> np.uint64(32), found[number] & low
@@ -136,15 +136,15 @@ def go_through(edge, found, count, states, blocks, cursors, counters):  # type: 
 
 
 @helper
-def streamed(keys, at, end, living):  # type: ignore[no-untyped-def]
-    """The dying edges from `at` on with one longer end: where they stop, and the length of the rows to be streamed."""
+def streamed(keys, at, end, remaining):  # type: ignore[no-untyped-def]
+    """The edges from `at` on with one longer end: where they stop, and the length of the rows to be streamed."""
     vertex, total = keys[at] >> np.uint64(32), np.uint64(0)
     stop = at
     while stop < end and keys[stop] >> np.uint64(32) == vertex:
-        both = living.ends[keys[stop] & np.uint64(0xFFFFFFFF)]
+        both = remaining.ends[keys[stop] & np.uint64(0xFFFFFFFF)]
         other = (both >> np.uint64(32)) ^ (both & np.uint64(0xFFFFFFFF)) ^ vertex
-        prefetch(living.rows, living.firsts[other])
-        total += living.stops[other] - living.firsts[other]
+        prefetch(remaining.rows, remaining.firsts[other])
+        total += remaining.stops[other] - remaining.firsts[other]
         stop += np.uint64(1)
     return stop, total
 
@@ -154,15 +154,15 @@ def close_edges(
     keys: Keys,
     begin: int,
     end: int,
-    living: LivingRows,
+    remaining: RemainingRows,
     own: Workspace,
     blocks: LossBlocks,
     cursors: Keys,
     counters: Keys,
 ) -> None:
-    """Write down what the dying edges ``keys[begin:end]``, ``longer end << 32 | edge`` ascending, take from others."""
+    """Write down what the edges ``keys[begin:end]``, ``longer end << 32 | edge`` ascending, take from others."""
     low, most = np.uint64(0xFFFFFFFF), np.uint64(FOUND)
-    ends, _, states, firsts, stops, rows = living
+    ends, _, states, firsts, stops, rows = remaining
     marks, stamps, found = own
     for share in range(np.uint64(len(cursors))):
         cursors[share] = share << np.uint64(8)
@@ -172,7 +172,7 @@ def close_edges(
     while at < stop:
         vertex = keys[at] >> np.uint64(32)
         long_begin, long_end = firsts[vertex], stops[vertex]
-        group, total = streamed(keys, at, stop, living)
+        group, total = streamed(keys, at, stop, remaining)
         searching = total * np.uint64(SEARCH_STEPS) < long_end - long_begin
         if not searching:
             stamps[STAMP] += np.uint64(1)
@@ -196,43 +196,43 @@ def close_edges(
 
 @kernel
 def take_triangles(
-    numbers: Ids, begin: int, end: int, blocks: LossBlocks, bound: int, supports: Ids, falling: Ids, fallen: Keys
+    numbers: Ids, begin: int, end: int, blocks: LossBlocks, bound: int, supports: Ids, next_frontier: Ids, listed: Keys
 ) -> None:
-    """Take one triangle from every edge in some blocks, ``numbers[begin:end]``; those that come down to `bound` fall.
+    """Take one triangle from every edge in some blocks, ``numbers[begin:end]``; list those that come down to `bound`.
 
-    They are written to `falling` from the first edge of their share on, ``fallen[share]`` of them so far.
+    They are written to `next_frontier` from the first edge of their share on, ``listed[share]`` of them so far.
     """
     level = np.uint32(bound)
     for number in range(np.uint64(begin), np.uint64(end)):
         block = np.uint64(numbers[number])
         share = np.uint64(blocks.shares[block])
         base = share << blocks.share_bits
-        count = fallen[share]
+        count = listed[share]
         position = block << np.uint64(8)
         for loss in range(position, position + np.uint64(blocks.fills[block])):
             edge = np.uint64(blocks.losses[loss])
             support = supports[edge] - np.uint32(1)
             supports[edge] = support
             if support == level:
-                falling[base + count] = edge
+                next_frontier[base + count] = edge
                 count += np.uint64(1)
-        fallen[share] = count
+        listed[share] = count
 
 
 @helper
 def go_through_serially(found, count, bound, supports, states, queue, filled):  # type: ignore[no-untyped-def]
-    """Take the listed triangles from the living edges at once; the end of the queue, longer by those that fall."""
+    """Take the listed triangles from the remaining edges at once; the end of the queue, behind those now at `bound`."""
     low = np.uint64(0xFFFFFFFF)
     for number in range(count):
         first, second = found[number] >> np.uint64(32), found[number] & low
         a, b = states[first], states[second]
-        if a == DEAD or b == DEAD:
+        if a == REMOVED or b == REMOVED:
             continue
         for edge, state in ((first, a), (second, b)):
-            if state == LIVING:
+            if state == REMAINING:
                 supports[edge] -= np.uint32(1)
                 if supports[edge] == bound:
-                    states[edge] = DYING
+                    states[edge] = IN_FRONTIER
                     queue[filled] = edge
                     filled += np.uint64(1)
     return filled
@@ -246,15 +246,15 @@ def peel_serially(
     most_waiting: int,
     budget: int,
     bound: int,
-    living: LivingRows,
+    remaining: RemainingRows,
     own: Workspace,
 ) -> tuple[SupportsInt, SupportsInt]:
-    """Let the edges ``queue[done:filled]`` die one after the other, and those that fall by it; the queue's new ends.
+    """Remove the edges ``queue[done:filled]`` one by one, and those that follow from it; the queue's new ends.
 
     Stops when the queue is empty, more than so many are waiting, or the budget of steps is used up.
     """
     low, most = np.uint64(0xFFFFFFFF), np.uint64(FOUND)
-    ends, supports, states, firsts, stops, rows = living
+    ends, supports, states, firsts, stops, rows = remaining
     marks, stamps, found = own
     at, stop, level = np.uint64(done), np.uint64(filled), np.uint32(bound)
     steps = np.uint64(0)
@@ -263,7 +263,7 @@ def peel_serially(
         edge = np.uint64(queue[at])
         at += np.uint64(1)
         if supports[edge] == np.uint32(0):
-            states[edge] = DEAD
+            states[edge] = REMOVED
             continue
         vertex, other = ends[edge] >> np.uint64(32), ends[edge] & low
         if stops[vertex] - firsts[vertex] < stops[other] - firsts[other]:
@@ -286,5 +286,5 @@ def peel_serially(
                 count = list_marked(rows, position, piece, stamps[STAMP], marks, found)
             stop = go_through_serially(found, count, level, supports, states, queue, stop)
             position = piece
-        states[edge] = DEAD
+        states[edge] = REMOVED
     return at, stop

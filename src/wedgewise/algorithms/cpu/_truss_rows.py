@@ -1,4 +1,4 @@
-"""Rows of living edges in both directions: built once, packed in place as edges die, listed by what is left of them.
+"""Rows of remaining edges in both directions: built once, packed in place, listed by what is left of them.
 
 A row is the neighbours of a vertex, ascending, each with its edge: ``neighbour << 32 | edge``. Edges are numbered by
 their ends ``low << 32 | high``, ascending, so that the edges of one lower end are neighbours in every array.
@@ -11,7 +11,7 @@ from typing import NamedTuple, SupportsInt
 import numpy as np
 from numpy.typing import NDArray
 
-from wedgewise.algorithms.cpu._truss_close import DEAD, DYING, GONE, LivingRows
+from wedgewise.algorithms.cpu._truss_close import GONE, IN_FRONTIER, REMOVED, RemainingRows
 from wedgewise.machine.jit import kernel
 from wedgewise.stages import Ids, Keys
 
@@ -58,7 +58,7 @@ def place_ends(
 def pack_rows(
     firsts: Keys, stops: Keys, rows: Keys, begin: int, end: int, states: NDArray[np.uint8], numbers: Ids
 ) -> None:
-    """Close up the rows of vertices begin … end − 1 without dead edges, and renumber the others."""
+    """Close up the rows of vertices begin … end − 1 without removed edges, and renumber the others."""
     keep = ~np.uint64(0xFFFFFFFF)
     position = firsts[np.uint64(begin)]
     for vertex in range(np.uint64(begin), np.uint64(end)):
@@ -68,7 +68,7 @@ def pack_rows(
             entry = rows[old]
             edge = entry & np.uint64(0xFFFFFFFF)
             rows[position] = (entry & keep) | np.uint64(numbers[edge])
-            position += np.uint64(states[edge] != DEAD)
+            position += np.uint64(states[edge] != REMOVED)
         stops[vertex] = position
 
 
@@ -104,30 +104,37 @@ def list_weak(supports: Ids, begin: int, end: int, bound: int, weak: Ids, at: in
 
 
 @kernel
-def bury(
-    dying: Ids, begin: int, end: int, states: NDArray[np.uint8], supports: Ids, numbers: Ids, level: int, settled: Ids
+def remove(
+    frontier: Ids,
+    begin: int,
+    end: int,
+    states: NDArray[np.uint8],
+    supports: Ids,
+    numbers: Ids,
+    level: int,
+    settled: Ids,
 ) -> None:
-    """The edges ``dying[begin:end]`` are dead, and the level of each is settled."""
+    """The edges ``frontier[begin:end]`` are removed, and the level of each is settled."""
     for position in range(np.uint64(begin), np.uint64(end)):
-        edge = np.uint64(dying[position])
-        states[edge] = DEAD
+        edge = np.uint64(frontier[position])
+        states[edge] = REMOVED
         supports[edge] = np.uint32(GONE)
         settled[np.uint64(numbers[edge])] = np.uint32(level)
 
 
 @kernel
-def doom(dying: Ids, begin: int, end: int, states: NDArray[np.uint8]) -> None:
-    """The edges ``dying[begin:end]`` are dying."""
+def mark_frontier(frontier: Ids, begin: int, end: int, states: NDArray[np.uint8]) -> None:
+    """Say of ``frontier[begin:end]`` that they are in the frontier."""
     for position in range(np.uint64(begin), np.uint64(end)):
-        states[np.uint64(dying[position])] = DYING
+        states[np.uint64(frontier[position])] = IN_FRONTIER
 
 
 @kernel
 def move_edges(begin: int, end: int, edges: EdgeArrays, renumbered: Ids, names: Ids, moved: EdgeArrays) -> None:
-    """Copy what is not dead of edges begin … end − 1 to its new place, with the new names of its ends."""
+    """Copy what is not removed of edges begin … end − 1 to its new place, with the new names of its ends."""
     low = np.uint64(0xFFFFFFFF)
     for edge in range(np.uint64(begin), np.uint64(end)):
-        if edges.states[edge] != DEAD:
+        if edges.states[edge] != REMOVED:
             position = np.uint64(renumbered[edge])
             u, v = np.uint64(names[edges.ends[edge] >> np.uint64(32)]), np.uint64(names[edges.ends[edge] & low])
             moved.ends[position] = u << np.uint64(32) | v
@@ -137,12 +144,14 @@ def move_edges(begin: int, end: int, edges: EdgeArrays, renumbered: Ids, names: 
 
 
 @kernel
-def key_edges(dying: Ids, begin: int, end: int, living: LivingRows, keys: Keys) -> tuple[SupportsInt, SupportsInt]:
-    """``longer end << 32 | edge`` for those of ``dying[begin:end]`` that have triangles; how many, with which rows."""
+def key_edges(
+    frontier: Ids, begin: int, end: int, remaining: RemainingRows, keys: Keys
+) -> tuple[SupportsInt, SupportsInt]:
+    """``longer end << 32 | edge`` for those of ``frontier[begin:end]`` with triangles; how many, with which rows."""
     low, count, steps = np.uint64(0xFFFFFFFF), np.uint64(0), np.uint64(0)
-    ends, supports, _, firsts, stops, _ = living
+    ends, supports, _, firsts, stops, _ = remaining
     for number in range(np.uint64(begin), np.uint64(end)):
-        edge = np.uint64(dying[number])
+        edge = np.uint64(frontier[number])
         u, v = ends[edge] >> np.uint64(32), ends[edge] & low
         u_size, v_size = stops[u] - firsts[u], stops[v] - firsts[v]
         longer = u if u_size > v_size else v
@@ -153,10 +162,10 @@ def key_edges(dying: Ids, begin: int, end: int, living: LivingRows, keys: Keys) 
 
 
 @kernel
-def cut_tasks(keys: Keys, living: LivingRows, most_steps: int, most_triangles: int, bounds: Keys) -> SupportsInt:
+def cut_tasks(keys: Keys, remaining: RemainingRows, most_steps: int, most_triangles: int, bounds: Keys) -> SupportsInt:
     """Cut sorted keys into tasks of at most so many steps and triangles, unless one edge has more; how many tasks."""
     low = np.uint64(0xFFFFFFFF)
-    ends, supports, _, firsts, stops, _ = living
+    ends, supports, _, firsts, stops, _ = remaining
     steps, triangles, tasks = np.uint64(0), np.uint64(0), np.uint64(0)
     last = low
     for number in range(np.uint64(len(keys))):

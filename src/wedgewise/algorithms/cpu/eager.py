@@ -1,12 +1,12 @@
-"""What: rounds of eager k-truss: supports by merging rows that end in a zero, then the arcs of too little support go.
+"""What: rounds of eager k-truss: supports by merging rows that end in a zero, then weak arcs are removed.
 
 Paper: M. Blanco, T. M. Low, K. Kim, "Exploration of fine-grained parallelism for load balancing eager k-truss on GPU
 and CPU", HPEC 2019, Algorithms 2 and 3, Listing 1.
 Who does what: the arc a → b merges what stands behind b in the row of a with the row of b; each common c credits
 a → b, a → c and b → c at once. A coarse task is a range of rows, a fine one a range of slots, equally many in each;
-a row is pruned by one task, which moves what lives to its front and fills up with zeros.
+a row is pruned by one task, which moves what remains to its front and fills up with zeros.
 Input: ids by rank, so that no arc leads to vertex 0; the slot of an arc is its position plus its tail, and behind each
-row stands a zero. Output: the slots that live, and their supports behind a round in which none went.
+row stands a zero. Output: the slots that remain, and their supports after a round that removed none.
 Memory: 9 bytes per slot, m + n of them, and 4 more for every further thread.
 Differs from the authors' code in: 32-bit supports instead of 16-bit ones, which wrap at 65,536 triangles; supports of
 its own for every thread, added up where rows are pruned, instead of one array with atomic updates: as exact, and the
@@ -88,7 +88,7 @@ def credit_rows(begins: NDArray[Any], rows: Ids, begin: int, end: int, supports:
 def prune_rows(begins: NDArray[Any], rows: Ids, shares: Ids, least: int, begin: int, end: int) -> int:
     """Add the shares up into the first one; keep what has at least so much support in rows begin … end − 1."""
     one, slots, needed = np.uint64(1), np.uint64(len(rows)), np.uint64(least)
-    living = np.uint64(0)
+    remaining = np.uint64(0)
     for u in range(np.uint64(begin), np.uint64(end)):
         slot = position = np.uint64(begins[u])
         while rows[slot] != 0:
@@ -102,11 +102,11 @@ def prune_rows(begins: NDArray[Any], rows: Ids, shares: Ids, least: int, begin: 
             if np.uint64(support) >= needed:
                 rows[position] = rows[slot]
                 position += one
-                living += one
+                remaining += one
             slot += one
         for gone in range(position, slot):
             rows[gone] = np.uint32(0)
-    return living  # type: ignore[return-value]
+    return remaining  # type: ignore[return-value]
 
 
 @kernel
@@ -123,26 +123,26 @@ def terminate_rows(offsets: NDArray[Any], heads: Ids, rows: Ids, begin: int, end
 
 
 @kernel
-def mark_living(
-    offsets: NDArray[Any], heads: Ids, begins: NDArray[Any], rows: Ids, lives: NDArray[np.uint8], begin: int, end: int
+def mark_remaining(
+    offsets: NDArray[Any], heads: Ids, begins: NDArray[Any], rows: Ids, remains: NDArray[np.uint8], begin: int, end: int
 ) -> int:
     """Say of every arc of rows begin … end − 1 whether it is still there, in the order of the arcs; how many are."""
-    living = np.uint64(0)
+    remaining = np.uint64(0)
     for u in range(np.uint64(begin), np.uint64(end)):
         slot = np.uint64(begins[u])
         for arc in range(np.uint64(offsets[u]), np.uint64(offsets[u + np.uint64(1)])):
             is_there = heads[arc] == rows[slot]
-            lives[arc] = np.uint8(is_there)
+            remains[arc] = np.uint8(is_there)
             slot += np.uint64(is_there)
-        living += slot - np.uint64(begins[u])
-    return living  # type: ignore[return-value]
+        remaining += slot - np.uint64(begins[u])
+    return remaining  # type: ignore[return-value]
 
 
 class EagerRows:
-    """The living arcs of a graph; ``living`` counts them."""
+    """The remaining arcs of a graph; ``remaining`` counts them."""
 
     def __init__(self, graph: OrientedGraph, granularity: str, threads: int) -> None:
-        self.living = graph.m
+        self.remaining = graph.m
         self._threads = threads
         self._offsets, self._heads = kernel_view(graph.offsets), kernel_view(graph.out_neighbours)
         self._begins = np.arange(graph.n + 1, dtype=self._offsets.dtype)
@@ -157,7 +157,7 @@ class EagerRows:
         self._shares = np.zeros(workers * len(self._rows), np.uint32)
 
     def run_round(self, least: int) -> None:
-        """Count the supports of the living arcs; let those of less than `least` go."""
+        """Count the supports of the remaining arcs; remove those of less than `least`."""
         tasks, slots = self._tasks(), len(self._rows)
         self._shares[:slots] = 0
 
@@ -166,19 +166,21 @@ class EagerRows:
             self._credit(self._begins, self._rows, begin, end, self._shares[worker * slots : (worker + 1) * slots])
 
         run_tasks(credit, tasks, self._threads)
-        least = min(least, self.living)
-        self.living = self._by_rows(partial(prune_rows, self._begins, self._rows, self._shares, least))
+        least = min(least, self.remaining)
+        self.remaining = self._by_rows(partial(prune_rows, self._begins, self._rows, self._shares, least))
 
     def least_support(self) -> int:
-        """The least support of the living arcs, behind a round in which none went."""
+        """The least support of the remaining arcs, after a round that removed none."""
         supports = self._shares[: len(self._rows)]
         return int(supports.min(where=self._rows != 0, initial=MOST_SUPPORT))
 
     def survivors(self) -> NDArray[np.bool_]:
-        """Whether each arc lives."""
-        lives = np.empty(len(self._heads), np.bool_)
-        self._by_rows(partial(mark_living, self._offsets, self._heads, self._begins, self._rows, kernel_view(lives)))
-        return lives
+        """Whether each arc remains."""
+        remains = np.empty(len(self._heads), np.bool_)
+        self._by_rows(
+            partial(mark_remaining, self._offsets, self._heads, self._begins, self._rows, kernel_view(remains))
+        )
+        return remains
 
     def _by_rows(self, run: Callable[[int, int], int]) -> int:
         """The sum of what is found in ranges of rows with about equally many slots."""
@@ -190,18 +192,18 @@ class EagerRows:
         return sum(run_tasks(task, len(bounds) - 1, self._threads))
 
     def _tasks(self) -> int:
-        """How many tasks the items of a round are cut into; they depend on the living arcs, not on the threads."""
-        return min(self._items, max(LEAST_TASKS, int(self.living * self._steps_per_arc / TASK_STEPS)))
+        """How many tasks the items of a round are cut into; they depend on the remaining arcs, not on the threads."""
+        return min(self._items, max(LEAST_TASKS, int(self.remaining * self._steps_per_arc / TASK_STEPS)))
 
 
-def living_rows(graph: OrientedGraph, job: TrussJob) -> EagerRows:
+def remaining_rows(graph: OrientedGraph, job: TrussJob) -> EagerRows:
     return EagerRows(graph, str(job.knobs[GRANULARITY.name]), job.threads)
 
 
 def bytes_needed(shape: Shape, threads: int, knobs: Knobs) -> int:
     """The peak of one k-truss and of the last one.
 
-    Per slot a head, supports for every thread, and whether it lives while the least support is looked for; an offset
+    Per slot a head, supports for every thread, and whether it remains while the least support is looked for; an offset
     per vertex; whether each arc lived before.
     """
     n, m = shape.n, shape.m
@@ -213,7 +215,7 @@ ALGORITHM = Algorithm(
     name="eager",
     device="cpu",
     unit="graph",
-    answers=rounds.answers(living_rows, bytes_needed),
+    answers=rounds.answers(remaining_rows, bytes_needed),
     paper=PAPER,
     summary="Counts all supports and prunes, round after round, over rows that end in a zero.",
     orders=ORDERS,

@@ -1,8 +1,8 @@
-"""What: trusses by peeling: edges with too few triangles die in rounds, and take their triangles from those that stay.
+"""What: trusses by peeling: edges with too few triangles are removed in rounds, and their triangles with them.
 
 Paper: none; our own. The order of levels is that of J. Wang and J. Cheng, "Truss decomposition in massive networks",
 VLDB 2012.
-Who does what: supports are counted once, by keystone. A round of many dying edges goes on all threads: a task finds the
+Who does what: supports are counted once, by keystone. A round of many edges goes on all threads: a task finds the
 triangles of a range of them and writes down which edges lose one, sorted into shares; then each share is applied by one
 owner, so that nothing is atomic. A round of few is peeled serially. One k-truss, and the bisection that finds the last
 one, count again instead where most triangles are lost.
@@ -39,7 +39,7 @@ ALGORITHM = Algorithm(
         "max_truss": TrussAnswer(decompose.max_truss, decompose.truss_bytes),
     },
     paper="our own",
-    summary="Peels edges in rounds, without atomics: the dying write down what the others lose.",
+    summary="Peels edges in rounds, without atomics: the removed ones write down what the others lose.",
     limits="graphs have fewer than 2^32 edges",
     relabellings=("rank",),
     most_arcs=1 << 32,

@@ -26,11 +26,11 @@ MOST_SUPPORT = 2**32 - 1  # more than any arc has
 
 
 class EagerDeviceRows:
-    """The living arcs of a graph on a device; ``living`` counts them."""
+    """The remaining arcs of a graph on a device; ``remaining`` counts them."""
 
     def __init__(self, graph: DeviceGraph, granularity: str, device: Device, block: int = BLOCK) -> None:
         xp = device.xp
-        self.living = graph.m
+        self.remaining = graph.m
         self._graph, self._device, self._block = graph, device, block
         self._kernel = "credit_rows" if granularity == "coarse" else "credit_slots"
         self._begins = xp.arange(graph.n + 1, dtype=graph.offsets.dtype)
@@ -41,7 +41,7 @@ class EagerDeviceRows:
         self._bounds = self._terminate(is_coarse=granularity == "coarse")
 
     def run_round(self, least: int) -> None:
-        """Count the supports of the living arcs; let those of less than `least` go."""
+        """Count the supports of the remaining arcs; remove those of less than `least`."""
         if self._has_counted:
             self._supports.fill(0)
         self._has_counted = True
@@ -53,10 +53,10 @@ class EagerDeviceRows:
         needed = np.uint32(min(least, MOST_SUPPORT))
         pruned = (self._begins, np.uint32(self._graph.n), needed, self._supports, self._rows, self._found)
         self._launch("prune_rows", self._grid(WARP * self._graph.n), pruned)
-        self.living = self._graph.m - int(self._found[0])
+        self.remaining = self._graph.m - int(self._found[0])
 
     def least_support(self) -> int:
-        """The least support of the living arcs, behind a round in which none went."""
+        """The least support of the remaining arcs, after a round that removed none."""
         xp = self._device.xp
         return int(xp.where(self._rows != 0, self._supports, xp.uint32(MOST_SUPPORT)).min())
 

@@ -1,4 +1,4 @@
-"""The living edges of a graph that is being peeled: rows, supports and states, packed when many have died."""
+"""The remaining edges of a graph that is peeled: rows, supports and states, packed when many are removed."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wedgewise.algorithms.cpu import _truss_rows as kernels
-from wedgewise.algorithms.cpu._truss_close import DEAD, GONE, LivingRows
+from wedgewise.algorithms.cpu._truss_close import GONE, REMOVED, RemainingRows
 from wedgewise.machine.threads import run_tasks
 from wedgewise.stages import Ids, Keys
 
 STEP_EDGES = 1 << 18  # what one task goes through, of edges
 STEP_ENTRIES = 1 << 19  # of entries of rows
-PACK_SHARE = 4  # rows are packed once a quarter of their edges is dead
+PACK_SHARE = 4  # rows are packed once a quarter of their edges is removed
 
 
 @dataclass(slots=True)
-class Living:
+class RemainingEdges:
     """Edges with their ends ``low << 32 | high`` ascending, supports, states, and numbers in the graph as it was.
 
     Row v is ``rows[firsts[v]:stops[v]]``; there are gaps between rows. 33 bytes per edge, 16 per vertex.
@@ -38,7 +38,7 @@ class Living:
     threads: int
 
     @classmethod
-    def of(cls, ends: Keys, numbers: Ids, supports: Ids, vertices: int, threads: int) -> Living:
+    def of(cls, ends: Keys, numbers: Ids, supports: Ids, vertices: int, threads: int) -> RemainingEdges:
         """Rows for edges with ends below `vertices`; the arrays are kept and changed."""
         states, firsts = np.zeros(len(ends), np.uint8), np.zeros(vertices + 1, np.uint64)
         by_vertices = np.linspace(0, vertices, threads + 1).astype(np.int64).tolist()
@@ -52,13 +52,13 @@ class Living:
         return cls(ends, numbers, supports, states, firsts[:-1].copy(), stops, rows, threads)
 
     @property
-    def arrays(self) -> LivingRows:
+    def arrays(self) -> RemainingRows:
         """What kernels take, until the next `pack`."""
-        return LivingRows(self.ends, self.supports, self.states, self.firsts, self.stops, self.rows)
+        return RemainingRows(self.ends, self.supports, self.states, self.firsts, self.stops, self.rows)
 
     @property
     def m(self) -> int:
-        """Edges, the dead ones that are not yet packed away included."""
+        """Edges, the removed ones that are not yet packed away included."""
         return len(self.ends)
 
     @property
@@ -80,20 +80,20 @@ class Living:
         parts = [listed[begin : begin + count] for begin, (count, _) in zip(steps, found, strict=False)]
         return np.concatenate(parts), min((least for _, least in found), default=GONE)
 
-    def doom(self, dying: Ids) -> None:
-        """Let edges be dying."""
-        self._each(len(dying), lambda begin, end: kernels.doom(dying, begin, end, self.states))
+    def mark_frontier(self, frontier: Ids) -> None:
+        """Say of edges that they are in the frontier."""
+        self._each(len(frontier), lambda begin, end: kernels.mark_frontier(frontier, begin, end, self.states))
 
-    def bury(self, dying: Ids, level: int, settled: Ids) -> None:
-        """Let edges be dead, and settle their level by their numbers in the graph as it was."""
+    def remove(self, frontier: Ids, level: int, settled: Ids) -> None:
+        """Remove edges, and settle their level by their numbers in the graph as it was."""
         arrays = self.states, self.supports, self.numbers
-        self._each(len(dying), lambda begin, end: kernels.bury(dying, begin, end, *arrays, level, settled))
+        self._each(len(frontier), lambda begin, end: kernels.remove(frontier, begin, end, *arrays, level, settled))
 
     def pack(self) -> Ids:
-        """Forget the dead edges and the vertices without others; the new number of every edge."""
-        renumbered = np.cumsum(self.states != DEAD, dtype=np.uint32)
+        """Forget the removed edges and the vertices without others; the new number of every edge."""
+        renumbered = np.cumsum(self.states != REMOVED, dtype=np.uint32)
         renumbered -= np.uint32(1)
-        count = self.m - int(np.count_nonzero(self.states == DEAD))
+        count = self.m - int(np.count_nonzero(self.states == REMOVED))
         self._each_row(
             lambda begin, end: kernels.pack_rows(
                 self.firsts, self.stops, self.rows, begin, end, self.states, renumbered
