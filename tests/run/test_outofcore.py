@@ -41,7 +41,7 @@ from wedgewise.machine import hardware
 from wedgewise.machine.budget import LEAST_LIMIT
 from wedgewise.run import outofcore
 from wedgewise.run.block_caches import BlockCache
-from wedgewise.run.journal import JOURNAL, Journal, key_of
+from wedgewise.run.checkpoint import JOURNAL, Journal, key_of
 from wedgewise.run.memory import TaskMemory, triple_answer
 from wedgewise.run.outofcore import Counting, Finished
 from wedgewise.stages.tasks import Pair, TaskTable, table_of, tasks_of
@@ -325,7 +325,7 @@ def test_a_damaged_block_is_found_while_counting(store: Store) -> None:
 DIES = """
 import os, signal, sys
 from wedgewise.machine import files as storage
-from wedgewise.run import batches, journal
+from wedgewise.run import batches, checkpoint
 import wedgewise as ww
 batches.BATCH_SECONDS = 0.0
 folder, number, moment = sys.argv[1], int(sys.argv[2]), sys.argv[3]
@@ -339,7 +339,7 @@ def append(path, text, **how):
         storage.os.write = lambda descriptor, line: (really_write(descriptor, line[: len(line) // 2]), die())
     really_append(path, text, **how)
     if left < 0: die()
-journal.append_line = append
+checkpoint.append_line = append
 ww.count(folder)
 """
 
