@@ -18,37 +18,38 @@ from pathlib import Path
 
 from wedgewise import generate
 from wedgewise.machine import hardware
-from wedgewise.run._cluster_worker import TaskBatch, WorkerState
+from wedgewise.run._cluster_worker import BatchRequest, WorkerState
 from wedgewise.run._local_workers import LocalWorkers
-from wedgewise.run.cluster import Assignment, Batch, Driver, assign
+from wedgewise.run.cluster import Assignment, ClusterWork, Driver, assign
 from wedgewise.run.request import Request
+from wedgewise.stages.tasks import exact_sum
 from wedgewise.store.build import write_store
 from wedgewise.store.open import Store, open_store
 
 WARMING = 2  # workers get other batches each time, until they hold all blocks
 
 
-def by_workers(assignment: Assignment, crew: LocalWorkers) -> tuple[float, int]:
+def by_workers(work: ClusterWork, crew: LocalWorkers) -> tuple[float, int]:
     """Seconds and triangles of one count by workers."""
-    driver = Driver(assignment)
+    driver = Driver(work)
     begin = time.perf_counter()
     driver.run(crew)
     seconds = time.perf_counter() - begin
-    return seconds, sum(partial.triangles for partial in driver.finish().partials.values())
+    return seconds, exact_sum(driver.finish().results.triangles)
 
 
-def by_threads(assignment: Assignment, state: WorkerState) -> tuple[float, int]:
+def by_threads(work: ClusterWork, state: WorkerState) -> tuple[float, int]:
     """Seconds and triangles of one count in this process."""
     begin = time.perf_counter()
-    found = list(state.count([task.number for task in assignment.busy]))
-    return time.perf_counter() - begin, sum(item.partial.triangles for item in found)
+    found = list(state.count(work.tasks.number.tolist()))
+    return time.perf_counter() - begin, sum(exact_sum(item.triangles) for item in found)
 
 
 def compare(store: Store, workers: int, repeats: int) -> None:
     """Count in turn, and print every time and the ratio."""
     alone = assign(Request(threads=workers), store)
     shared = assign(Request(threads=1, workers=workers), store)
-    state = WorkerState(TaskBatch.from_json(alone.message(Batch(0, ()))), None)
+    state = WorkerState(BatchRequest.from_json(alone.message(Assignment(0, ()))), None)
     seconds: dict[str, list[float]] = {"threads": [], "workers": []}
     with closing(LocalWorkers(workers)) as crew:
         crew.wait_for(workers)

@@ -143,8 +143,8 @@ IN_STORES = (
         (
             Edit(
                 "run/cluster.py",
-                "        elif known.triangles != partial.triangles:\n",
-                "        elif known.task != partial.task:\n",
+                "            if (known := self._results.triangles[task]) != triangles:\n",
+                "            if (known := self._results.triangles[task]) != known:\n",
             ),
         ),
         caught_by("run/test_cluster_driver.py::test_a_second_result_has_to_be_equal", interpreted=True),

@@ -11,28 +11,31 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from wedgewise.algorithms._contract import BatchWork
 from wedgewise.errors import FormatError
 from wedgewise.run._cluster_worker import PROGRESS_SECONDS, count_batch
 from wedgewise.run._dask_workers import do_batch
 from wedgewise.run._worker_process import main
-from wedgewise.run.cluster import Batch, Delivery
-from wedgewise.run.outofcore import Counting
+from wedgewise.run.batches import Batch
+from wedgewise.run.cluster import Assignment, Delivery
+from wedgewise.run.outofcore import Counting, Finished
+from wedgewise.stages.tasks import TaskTable
 
 
 class WorkerPool:
     """Does batches in this process, when a delivery is waited for; `deliver` says what becomes of each."""
 
-    def __init__(self, workers: int = 2, deliver: Callable[[Batch, bytes], list[Delivery]] | None = None) -> None:
+    def __init__(self, workers: int = 2, deliver: Callable[[Assignment, bytes], list[Delivery]] | None = None) -> None:
         self.count = workers
-        self.batches: list[Batch] = []
-        self.under_way: deque[tuple[Batch, str]] = deque()
+        self.batches: list[Assignment] = []
+        self.under_way: deque[tuple[Assignment, str]] = deque()
         self.most_under_way = 0
         self._deliver = deliver or (lambda batch, reply: [Delivery(batch, reply)])
         self._deliveries: deque[Delivery] = deque()
         self.is_closed = False
         self.told: tuple[int, ...] = ()  # by whoever delivers
 
-    def submit(self, batch: Batch, order: str) -> None:
+    def submit(self, batch: Assignment, order: str) -> None:
         assert not batch.alone or not self.under_way
         self.batches.append(batch)
         self.under_way.append((batch, order))
@@ -63,26 +66,32 @@ def serve_misbehaving(how: str, at: tuple[int, ...], folder: str) -> None:
 
 @contextmanager
 def misbehaviour(how: str, at: tuple[int, ...], folder: str) -> Iterator[None]:
-    """Have this process "die", "stop", "fail" or "break" when some tasks begin for the first time.
+    """Have this process, a task at a time, "die", "stop", "fail" or "break" when some begin for the first time.
 
     With "poison", it dies whenever these begin. The folder gets a file NUMBER-TIME for every task that begins. With
     "slow", tasks last long enough to be told before their batch is finished.
     """
-    really = Counting.count
+    really_cut, really_count = Counting.batches, Counting.count
 
-    def count(self: Counting, task: Any, triple: Any, prepare: Any) -> Any:
-        is_first = _time(Path(folder), task.number) == 0
-        if task.number in at and (is_first or how == "poison"):
-            _misbehave(how)
+    def batches(self: Counting, tasks: TaskTable) -> list[Batch]:
+        return [
+            batch for number in range(len(tasks)) for batch in really_cut(self, tasks.take(slice(number, number + 1)))
+        ]
+
+    def count(self: Counting, work: BatchWork, tasks: TaskTable) -> Finished:
+        for task in tasks.number.tolist():
+            is_first = _time(Path(folder), task) == 0
+            if task in at and (is_first or how == "poison"):
+                _misbehave(how)
         if how == "slow":
             time.sleep(1.2 * PROGRESS_SECONDS)
-        return really(self, task, triple, prepare)
+        return really_count(self, work, tasks)
 
-    Counting.count = count  # type: ignore[method-assign]
+    Counting.batches, Counting.count = batches, count  # type: ignore[method-assign]
     try:
         yield
     finally:
-        Counting.count = really  # type: ignore[method-assign]
+        Counting.batches, Counting.count = really_cut, really_count  # type: ignore[method-assign]
 
 
 def _time(folder: Path, task: int) -> int:

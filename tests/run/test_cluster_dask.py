@@ -36,7 +36,7 @@ from wedgewise.errors import (
 )
 from wedgewise.run import _dask_workers, cluster
 from wedgewise.run._cluster_worker import count_batch
-from wedgewise.run.cluster import Batch, Delivery
+from wedgewise.run.cluster import Assignment, Delivery
 from wedgewise.store.build import write_store
 from wedgewise.store.open import Store, open_store
 
@@ -288,7 +288,7 @@ def test_replies_of_a_scheduler_that_is_gone_are_no_errors_of_workers() -> None:
     workers._name = "tcp://there"
     workers._client = SimpleNamespace(status="closed", sync=no_answer, scheduler=SimpleNamespace(identity=None))
     failed: Any = SimpleNamespace(exception=lambda: RuntimeError("cancelled"))
-    for ask in (lambda: workers._delivered(Batch(0, (1, 2)), failed), workers._identity, workers._look):
+    for ask in (lambda: workers._delivered(Assignment(0, (1, 2)), failed), workers._identity, workers._look):
         with pytest.raises(ClusterError, match="tcp://there: the scheduler is gone or does not answer; start it again"):
             ask()
 

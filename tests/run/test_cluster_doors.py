@@ -21,7 +21,7 @@ import wedgewise as ww
 from run.cluster_workers import children
 from wedgewise.run import _local_workers, _worker_process
 from wedgewise.run._cluster_worker import BatchResult
-from wedgewise.run.cluster import Batch, Delivery, assign
+from wedgewise.run.cluster import Assignment, Delivery, assign
 from wedgewise.run.request import Request
 from wedgewise.store.build import write_store
 from wedgewise.store.open import Store
@@ -148,21 +148,21 @@ def test_workers_import_from_where_the_driver_does(
 
 
 def test_an_order_may_be_larger_than_a_pipe(jazz: Store) -> None:
-    order = assign(Request(threads=1, workers=1), jazz).message(Batch(0, (3, 5)))
+    order = assign(Request(threads=1, workers=1), jazz).message(Assignment(0, (3, 5)))
     with closing(_local_workers.LocalWorkers(1)) as workers:
         workers.wait_for(1)
-        workers.submit(Batch(0, (3, 5)), order + " " * 2**20)
+        workers.submit(Assignment(0, (3, 5)), order + " " * 2**20)
         delivered = workers.delivery()
         while not delivered.is_whole:  # told on the way
             delivered = workers.delivery()
     assert delivered.result is not None
-    assert [item.partial.task for item in BatchResult.from_json(delivered.result).finished] == [3, 5]
+    assert BatchResult.from_json(delivered.result).finished.numbers.tolist() == [3, 5]
 
 
 @pytest.mark.parametrize("heard_first", [True, False])
 def test_a_batch_for_a_worker_that_has_just_ended_is_lost(heard_first: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whether its end or the room in its pipe is noticed first."""
-    batch = Batch(0, (3,))
+    batch = Assignment(0, (3,))
     with closing(_local_workers.LocalWorkers(1)) as workers:
         workers.wait_for(1)
         (worker,) = workers._workers
@@ -182,7 +182,7 @@ def test_a_batch_for_a_worker_that_has_just_ended_is_lost(heard_first: bool, mon
 def test_a_worker_answers_every_order_by_a_line(jazz: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its standard output is for these lines alone: what is printed meanwhile goes to the log."""
     assignment = assign(Request(threads=1, workers=1), jazz)
-    asked = [assignment.message(Batch(0, (3, 5))), "no order", assignment.message(Batch(1, (99,)))]
+    asked = [assignment.message(Assignment(0, (3, 5))), "no order", assignment.message(Assignment(1, (99,)))]
     (tmp_path / "orders").write_text("".join(f"{order}\n" for order in asked))
     with (
         (tmp_path / "orders").open() as orders,
@@ -198,7 +198,7 @@ def test_a_worker_answers_every_order_by_a_line(jazz: Store, tmp_path: Path, mon
     kinds = [kind for kind, _, _ in lines if kind not in (_worker_process.ALIVE, _worker_process.PARTIAL)]
     assert kinds == [b"ready", b"done", b"failed", b"failed"]
     done, failed = (next(text for kind, _, text in lines if kind == asked) for asked in (b"done", b"failed"))
-    assert [item.partial.task for item in BatchResult.from_json(done).finished] == [3, 5]
+    assert BatchResult.from_json(done).finished.numbers.tolist() == [3, 5]
     assert json.loads(failed).startswith("JSONDecodeError: ")
     assert "printed by somebody" in (tmp_path / "log").read_text()
 

@@ -24,8 +24,8 @@ from wedgewise.run import _local_workers, cluster
 from wedgewise.run._local_workers import HELD_BACK, LocalWorker, LocalWorkers, signals_held_back
 from wedgewise.run.checkpoint import JOURNAL
 from wedgewise.run.cluster import make_batches
-from wedgewise.run.outofcore import reuse_order
-from wedgewise.stages.tasks import tasks_of
+from wedgewise.run.checkpoint import JOURNAL
+from wedgewise.stages.tasks import busy_tasks
 from wedgewise.store.build import write_store
 from wedgewise.store.open import Store
 
@@ -88,8 +88,8 @@ def misbehaving(how: str, at: tuple[int, ...], noted: Path) -> str:
 
 def in_order(store: Store) -> list[int]:
     """Tasks as they are submitted."""
-    tasks = reuse_order(tasks_of(store.partition))
-    return [number for batch in make_batches(store.counts, tasks, 2) for number in batch]
+    tasks = busy_tasks(store.partition, store.counts).in_reuse_order()
+    return [number for batch in make_batches(tasks, 2) for number in batch]
 
 
 def begun(folder: Path) -> set[str]:
@@ -251,13 +251,13 @@ really_start, really_append = _local_workers.LocalWorker.start, checkpoint.appen
 def start(self):
     really_start(self)
     print("worker", self._process.pid, flush=True)
-def append(path, text):
+def append(path, text, **how):
     global lines
     if lines == 0:
         print("begun", len(os.listdir(folder)), flush=True)
         os.kill(os.getpid(), 9)
     lines -= 1
-    really_append(path, text)
+    really_append(path, text, **how)
 _local_workers.LocalWorker.start, checkpoint.append_line = start, append
 asked, store = Request(workers=2), open_store(store)
 found = count_store(asked, store, tasks_for_workers(asked, store))

@@ -1,6 +1,6 @@
 """What a worker does with a batch of tasks, and what it and the driver say to each other.
 
-    TaskBatch    tasks for a worker, and all that it has to know to do them
+    BatchRequest    tasks for a worker, and all that it has to know to do them
     BatchResult  what the tasks found, or the error of ours that ended them; at most 1 MB
 
 Both are JSON: neither side unpickles a class of which the other has another form. A worker does one batch at a time,
@@ -45,7 +45,7 @@ def count_batch(
     On the way, `progress` gets the tasks that were finished since the last call; the result at the end has all.
     """
     try:
-        batch = TaskBatch.from_json(message)
+        batch = BatchRequest.from_json(message)
         with _one_at_a_time:
             return _do(batch, batch.memory_limit or memory_limit, progress).to_json()
     except WedgewiseError as error:
@@ -53,7 +53,7 @@ def count_batch(
 
 
 @memory_for("count")
-def _do(batch: TaskBatch, memory_limit: int | None, progress: Callable[[bytes], None]) -> BatchResult:
+def _do(batch: BatchRequest, memory_limit: int | None, progress: Callable[[bytes], None]) -> BatchResult:
     """What the tasks of a batch found; sent on the way where they last."""
     finished, sent, since = list[Finished](), 0, time.monotonic()
     for some in _state_for(batch, memory_limit).count(batch.tasks):
@@ -66,10 +66,10 @@ def _do(batch: TaskBatch, memory_limit: int | None, progress: Callable[[bytes], 
 
 def joined(finished: Sequence[Finished]) -> Finished:
     """What several batches found, as one."""
-    return Finished(*(np.concatenate(column) for column in zip(*finished, strict=True)))
+    return Finished._make(np.concatenate(column) for column in zip(*finished, strict=True))
 
 
-def _state_for(batch: TaskBatch, memory_limit: int | None) -> WorkerState:
+def _state_for(batch: BatchRequest, memory_limit: int | None) -> WorkerState:
     """The state of the last batch, or another one where this is other work."""
     global _state
     if _state is None or _state.settings != _settings(batch, memory_limit):
@@ -81,7 +81,7 @@ def _state_for(batch: TaskBatch, memory_limit: int | None) -> WorkerState:
 class WorkerState:
     """An open store, kernels that are loaded, and blocks as far as they fit."""
 
-    def __init__(self, batch: TaskBatch, memory_limit: int | None) -> None:
+    def __init__(self, batch: BatchRequest, memory_limit: int | None) -> None:
         self.settings = _settings(batch, memory_limit)
         store = open_store(batch.store)
         if store.manifest.fingerprint != batch.fingerprint:
@@ -106,13 +106,13 @@ class WorkerState:
         return self._counting.each(self._counting.batches(tasks), self._blocks)
 
 
-def _settings(batch: TaskBatch, memory_limit: int | None) -> tuple[str, str, int | None, int | None]:
+def _settings(batch: BatchRequest, memory_limit: int | None) -> tuple[str, str, int | None, int | None]:
     """What batches of the same work under the same limits share."""
     return batch.store, batch.key, batch.threads, memory_limit
 
 
 @dataclass(frozen=True, slots=True)
-class TaskBatch:
+class BatchRequest:
     """Tasks of a store for one worker.
 
     Attributes
@@ -141,7 +141,7 @@ class TaskBatch:
         return json.dumps(asdict(self))
 
     @classmethod
-    def from_json(cls, text: str) -> TaskBatch:
+    def from_json(cls, text: str) -> BatchRequest:
         """The batch that a driver of the same version wrote."""
         whole = json.loads(text)
         if whole["version"] != __version__:
@@ -178,7 +178,7 @@ class BatchResult:
             raise _error_from(whole["error"])
         types = (np.int64, np.uint64, np.uint64, np.float64)
         columns = (np.array(column, dtype) for column, dtype in zip(whole["finished"], types, strict=True))
-        return cls(whole["key"], Finished(*columns))
+        return cls(whole["key"], Finished._make(columns))
 
 
 def error_to_json(error: WedgewiseError) -> bytes:

@@ -17,7 +17,7 @@ from typing import Any
 
 from wedgewise.errors import ClusterError, FormatError, InputError, MissingFileError
 from wedgewise.machine.libraries import library
-from wedgewise.run.cluster import Batch, Delivery
+from wedgewise.run.cluster import Assignment, Delivery
 
 TOPIC = "wedgewise"  # of events, for what is finished before its batch is
 RESOURCE = "wedgewise"  # that a worker declares to do one batch at a time
@@ -94,7 +94,7 @@ class DaskWorkers:
         self._client, self._name = client, name
         self._run = secrets.token_hex(8)
         self._arrived: queue.SimpleQueue[tuple[int, Future[bytes] | bytes]] = queue.SimpleQueue()
-        self._under_way: dict[int, tuple[Batch, Any]] = {}
+        self._under_way: dict[int, tuple[Assignment, Any]] = {}
         self._resources: dict[str, float] | None = None
         self._looked = self._seen = time.monotonic()
         self.count = 0
@@ -112,7 +112,7 @@ class DaskWorkers:
             time.sleep(LOOK_SECONDS / 10)
             self._look()
 
-    def submit(self, batch: Batch, message: str) -> None:
+    def submit(self, batch: Assignment, message: str) -> None:
         number = batch.number
         future = self._client.submit(
             do_batch,
@@ -157,7 +157,7 @@ class DaskWorkers:
         if sent["run"] == self._run:
             self._arrived.put((sent["batch"], sent["result"]))
 
-    def _delivered(self, batch: Batch, result: Future[bytes]) -> Delivery:
+    def _delivered(self, batch: Assignment, result: Future[bytes]) -> Delivery:
         """A result, or a loss; whatever else happens in a worker is raised, and not tried again."""
         from distributed import KilledWorker
 

@@ -25,7 +25,7 @@ from wedgewise.errors import ClusterError
 from wedgewise.machine.files import scratch_file
 from wedgewise.machine.libraries import python_command
 from wedgewise.run._worker_process import ALIVE, DONE, FAILED, READY
-from wedgewise.run.cluster import Batch, Delivery
+from wedgewise.run.cluster import Assignment, Delivery
 
 PROGRAM = "from wedgewise.run._worker_process import main; main()"
 SILENT_SECONDS = 30.0  # without a sign of life, before a worker is replaced
@@ -60,7 +60,7 @@ class LocalWorkers:
     def __init__(self, workers: int) -> None:
         self.count = workers
         self._restarts = RESTARTS_PER_WORKER * workers
-        self._waiting: deque[tuple[Batch, str]] = deque()
+        self._waiting: deque[tuple[Assignment, str]] = deque()
         self._deliveries: deque[Delivery] = deque()
         self._held = ExitStack()
         self._selector = self._held.enter_context(selectors.DefaultSelector())
@@ -73,7 +73,7 @@ class LocalWorkers:
             self.restart_workers()
             self._listen()
 
-    def submit(self, batch: Batch, message: str) -> None:
+    def submit(self, batch: Assignment, message: str) -> None:
         self._waiting.append((batch, message))
 
     def delivery(self) -> Delivery:
@@ -137,7 +137,7 @@ class LocalWorkers:
             elif kind != ALIVE and worker.batch is not None:
                 self._take(worker, worker.batch, kind, text)
 
-    def _take(self, worker: LocalWorker, batch: Batch, kind: bytes, text: bytes) -> None:
+    def _take(self, worker: LocalWorker, batch: Assignment, kind: bytes, text: bytes) -> None:
         """What a worker says of its batch; an error that is none of ours is not tried again."""
         if kind == FAILED:
             raise ClusterError(
@@ -159,7 +159,7 @@ class LocalWorker:
         self._unsent = memoryview(b"")
         self._begun = bytearray()  # of a line that has not arrived whole
         self.is_ready = False
-        self.batch: Batch | None = None
+        self.batch: Assignment | None = None
         self.heard_at = 0.0
         self.exit_code: int | None = None  # of the last process that has ended
 
@@ -184,7 +184,7 @@ class LocalWorker:
         os.set_blocking(self._input, False)
         self._selector.register(self._output, selectors.EVENT_READ, self)
 
-    def take(self, batch: Batch, message: str) -> None:
+    def take(self, batch: Assignment, message: str) -> None:
         """Send the tasks of a batch, as far as the pipe takes them now; the rest follows when it has."""
         self.batch = batch
         self._unsent = memoryview(message.encode() + b"\n")

@@ -1,6 +1,6 @@
 """Counting a store with workers in other processes or on other machines.
 
-    tasks ─make_batches→ Batch ─submit→ Workers ─delivery→ Delivery ─Driver→ {task id: Partial}
+    tasks ─make_batches→ Assignment ─submit→ Workers ─delivery→ Delivery ─Driver→ {task id: Partial}
 
 A task is a pure function of its number, the store and the options: workers read the blocks from storage that all of
 them share, and send a few integers back. Whatever is lost is done again; what arrives twice has to be equal. The driver
@@ -34,7 +34,7 @@ from wedgewise.errors import ClusterError, InputError, PreconditionError, Verifi
 from wedgewise.machine import hardware
 from wedgewise.machine.budget import LEAST_LIMIT, check_limit
 from wedgewise.machine.progress import Progress
-from wedgewise.run._cluster_worker import BatchResult, TaskBatch
+from wedgewise.run._cluster_worker import BatchRequest, BatchResult
 from wedgewise.run.checkpoint import Journal
 from wedgewise.run.local import Execution, Ran
 from wedgewise.run.memory import DRIVEN_TASK_BYTES, TaskMemory, bytes_beside_lists, lists_bytes, triple_answer
@@ -55,7 +55,7 @@ MOST_TASKS = 1 << 12  # whose result is well below its limit
 
 
 @dataclass(frozen=True, slots=True)
-class Batch:
+class Assignment:
     """Tasks that one worker does one after the other; with `alone`, nothing else is under way meanwhile."""
 
     number: int
@@ -67,7 +67,7 @@ class Batch:
 class Delivery:
     """What became of a batch, or of its first tasks: the result of a worker, or how many workers were lost with it."""
 
-    batch: Batch
+    batch: Assignment
     result: bytes | None
     deaths: int = 0
     is_whole: bool = True
@@ -80,7 +80,7 @@ class Workers(Protocol):
     def count(self) -> int:
         """How many workers there are now."""
 
-    def submit(self, batch: Batch, message: str) -> None:
+    def submit(self, batch: Assignment, message: str) -> None:
         """Have some worker call `wedgewise.run._cluster_worker.count_batch` with the message of a batch."""
 
     def delivery(self) -> Delivery:
@@ -91,7 +91,7 @@ class Workers(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Assignment:
+class ClusterWork:
     """What is to be counted, and how: the same for all workers.
 
     Attributes
@@ -110,10 +110,10 @@ class Assignment:
     threads: int | None
     memory_limit: int | None
 
-    def message(self, batch: Batch) -> str:
+    def message(self, batch: Assignment) -> str:
         """What a worker gets."""
         location, plan = self.store.location, self.plan
-        return TaskBatch(
+        return BatchRequest(
             version=__version__,
             store=os.path.abspath(location.path) if isinstance(location, Folder) else str(location),
             fingerprint=self.store.manifest.fingerprint,
@@ -126,7 +126,7 @@ class Assignment:
         ).to_json()
 
 
-def assign(request: Request, store: Store) -> Assignment:
+def assign(request: Request, store: Store) -> ClusterWork:
     """Check what was asked for; threads and memory are divided among workers of this machine, if there are to be.
 
     The memory limit is one for the size of every worker; on this machine, for all of them together. Threads are those
@@ -154,7 +154,7 @@ def assign(request: Request, store: Store) -> Assignment:
         ),
     )
     key, all_tasks = work_key(store, name, settings), task_count(store.partition)
-    return Assignment(store, plan, key, tasks, all_tasks, threads, memory_limit)
+    return ClusterWork(store, plan, key, tasks, all_tasks, threads, memory_limit)
 
 
 def _divided(threads: int | None, memory_limit: int | None, workers: int) -> tuple[int, int]:
@@ -182,34 +182,32 @@ def tasks_for_workers(request: Request, store: Store) -> StoreTasks:
         While they run, when no scheduler or no worker answers, when versions or graphs differ, or when a task ends its
         workers.
     """
-    assignment, cluster = assign(request, store), request.cluster
+    work, cluster = assign(request, store), request.cluster
 
     def run(journal: Journal | None, progress: Progress | None) -> Ran:
         from wedgewise.run._dask_workers import connect
         from wedgewise.run._local_workers import LocalWorkers
 
-        driver = Driver(assignment, journal, progress)
+        driver = Driver(work, journal, progress)
         if driver.left:
             with closing(LocalWorkers(request.workers or 1) if cluster is None else connect(cluster)) as workers:
                 driver.run(workers)
-        return Ran(driver.finish(), assignment.plan)
+        return Ran(driver.finish(), work.plan)
 
-    return StoreTasks(assignment.plan, assignment.key, assignment.all_tasks, run)
+    return StoreTasks(work.plan, work.key, work.all_tasks, run)
 
 
 class Driver:
     """Keeps workers busy until every task has a result."""
 
-    def __init__(
-        self, assignment: Assignment, journal: Journal | None = None, progress: Progress | None = None
-    ) -> None:
-        self._assignment, self._journal, self._progress = assignment, journal, progress
-        self._results = TaskResults.none(assignment.all_tasks) if journal is None else journal.results
-        self._left = set(assignment.tasks.number.tolist()) - set(self._results.done.tolist())
+    def __init__(self, work: ClusterWork, journal: Journal | None = None, progress: Progress | None = None) -> None:
+        self._work, self._journal, self._progress = work, journal, progress
+        self._results = TaskResults.none(work.all_tasks) if journal is None else journal.results
+        self._left = set(work.tasks.number.tolist()) - set(self._results.done.tolist())
         self._numbers = count()
         self._waiting: deque[tuple[int, ...]] = deque()
         self._tasks_to_isolate: deque[int] = deque()
-        self._under_way: dict[int, Batch] = {}
+        self._under_way: dict[int, Assignment] = {}
         self._deaths: Counter[int] = Counter()  # of workers, by task that was alone
 
     @property
@@ -219,7 +217,7 @@ class Driver:
 
     def run(self, workers: Workers) -> None:
         """Have all tasks done; an error of ours in a worker is raised as it is."""
-        tasks = self._assignment.tasks
+        tasks = self._work.tasks
         to_do = tasks.take(np.flatnonzero(~self._results.is_done[tasks.number]))
         self._waiting.extend(make_batches(to_do, workers.count))
         while self._left:
@@ -228,7 +226,7 @@ class Driver:
 
     def finish(self) -> Execution:
         """What all tasks have found."""
-        return finished_execution(self._results, self._assignment.tasks)
+        return finished_execution(self._results, self._work.tasks)
 
     def _feed(self, workers: Workers) -> None:
         """Submit as much as keeps the workers busy, or one suspect when nothing else is under way."""
@@ -243,9 +241,9 @@ class Driver:
         """Submit what has not arrived meanwhile."""
         left = tuple(task for task in tasks if task in self._left)
         if left:
-            batch = Batch(next(self._numbers), left, alone)
+            batch = Assignment(next(self._numbers), left, alone)
             self._under_way[batch.number] = batch
-            workers.submit(batch, self._assignment.message(batch))
+            workers.submit(batch, self._work.message(batch))
 
     def _take(self, delivery: Delivery) -> None:
         batch, is_whole = delivery.batch, delivery.is_whole
@@ -256,7 +254,7 @@ class Driver:
             return
         result, asked = BatchResult.from_json(delivery.result), Counter(batch.tasks)
         arrived = Counter(result.finished.numbers.tolist())
-        if result.key != self._assignment.key or (arrived != asked if is_whole else not arrived <= asked):
+        if result.key != self._work.key or (arrived != asked if is_whole else not arrived <= asked):
             raise VerificationError(f"a worker was asked for tasks {batch.tasks[:5]} … and answered others")
         self._keep(result.finished)
 
@@ -269,7 +267,7 @@ class Driver:
                     f"task {task} has {known:,} triangles and, delivered again, {triangles:,}; "
                     "a worker is broken: count again without it"
                 )
-        new = Finished(*(column[~is_known] for column in finished))
+        new = Finished._make(column[~is_known] for column in finished)
         if len(new.numbers) == 0:
             return
         self._left.difference_update(new.numbers.tolist())
@@ -278,10 +276,10 @@ class Driver:
         else:
             self._results.put(*new)
         if self._progress is not None:
-            tasks = len(self._assignment.tasks)
+            tasks = len(self._work.tasks)
             self._progress("count", tasks - self.left, tasks)
 
-    def _take_loss(self, batch: Batch, deaths: int) -> None:
+    def _take_loss(self, batch: Assignment, deaths: int) -> None:
         """Tasks that may have ended workers: each by itself, then each alone, then no more."""
         if len(batch.tasks) > 1:
             self._waiting.extendleft((task,) for task in reversed(batch.tasks))
@@ -290,7 +288,7 @@ class Driver:
         if batch.alone:
             self._deaths[task] += deaths
         if self._deaths[task] >= MAX_CRASHES_PER_TASK:
-            tasks = self._assignment.tasks
+            tasks = self._work.tasks
             asked = tasks[int(np.flatnonzero(tasks.number == task)[0])]
             raise ClusterError(
                 f"task {task} (blocks {asked.i}, {asked.j}, {asked.k}) ended {self._deaths[task]} workers when nothing "
