@@ -67,6 +67,7 @@ def count(
     work_folder: str | PathLike[str] | None = None,
     cluster: str | None = None,
     workers: int | None = None,
+    shares: int = 1,
 ) -> int:
     """Count the triangles of a graph, exactly.
 
@@ -92,6 +93,8 @@ def count(
         on when the same is asked again
     cluster : of a store: the address of a Dask scheduler or the path of its scheduler file, whose workers count
     workers : of a store: how many processes of this machine count, instead of this one
+    shares : of a store, and with "hybrid": into how many tasks the rows of every three parts are dealt, as TRUST deals
+        them to as many GPUs; a count that goes on needs the same shares
 
     Examples
     --------
@@ -114,6 +117,7 @@ def count(
         work_folder=work_folder,
         cluster=cluster,
         workers=workers,
+        shares=shares,
     ).answer
     return found
 
@@ -256,6 +260,7 @@ def run(
     work_folder: str | PathLike[str] | None = None,
     cluster: str | None = None,
     workers: int | None = None,
+    shares: int = 1,
     **details: Any,
 ) -> Result:
     """Answer a question and return the whole `Result`.
@@ -287,6 +292,7 @@ def run(
         work_folder=work_folder,
         cluster=cluster,
         workers=workers,
+        shares=shares,
     )
 
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from wedgewise_bench.metrics import amount_text
 from wedgewise_bench.record import Record
 from wedgewise_bench.table import answer_sections, markdown, ratio_text, seconds_text, time_text
 
@@ -20,7 +21,9 @@ def cut_sections(records: Sequence[Record]) -> list[str]:
         "Cutting and counting (count: median, warm)": _times,
         "Balance: λ, space IR, time IR of all tasks and of those of 1 ms or more": _evenness,
         "Estimators: rank correlation with measured times, share of the list with the longest 32": _foresight,
-        f"Speed-up of imagined workers, heaviest first by `{ORDER}`, and the most that any order allows": _workers,
+        f"Speed-up of imagined workers over the graph in one part on one worker, heaviest first by `{ORDER}`, and the "
+        "most that any order allows": _workers,
+        f"Time IR and TEPS of imagined workers, heaviest first by `{ORDER}`": _rates,
     }
     sections = [f"## {name}\n\n{made(cut)}" for name, made in tables.items()] if cut else []
     return [*sections, "# The same on whole graphs", *answer_sections(whole)] if whole else sections
@@ -69,20 +72,47 @@ def _quality(found: Mapping[str, float]) -> str:
 
 
 def _workers(records: Sequence[Record]) -> str:
+    """Seconds of the graph in one part; records of earlier versions have none, and no speed-ups then."""
+    return _by_workers(records, _speedup, "one part", lambda facts: _seconds(facts.get("unpartitioned")))
+
+
+def _rates(records: Sequence[Record]) -> str:
+    return _by_workers(records, _rate, "edges", lambda facts: amount_text(facts.get("edges")))
+
+
+Facts = Mapping[str, Any]
+
+
+def _by_workers(
+    records: Sequence[Record], text: Callable[[Facts, Facts], str], name: str, of_cut: Callable[[Facts], str]
+) -> str:
+    """A column for each number of workers, behind one that says something of the cut."""
     workers = [found["workers"] for record in records for found in record.outcome.facts["makespans"]]
     columns = list(dict.fromkeys(workers))
     rows = []
     for record in records:
         facts = record.outcome.facts
         found: dict[int, Any] = {item["workers"]: item for item in facts["makespans"]}
-        texts = [_speedup(found[count], facts["total"]) if count in found else "–" for count in columns]
-        rows.append([*_where(record), *texts])
-    return markdown([*WHERE, *(f"{count:,}" for count in columns)], rows)
+        texts = [text(facts, found[count]) if count in found else "–" for count in columns]
+        rows.append([*_where(record), of_cut(facts), *texts])
+    return markdown([*WHERE, name, *(f"{count:,}" for count in columns)], rows)
 
 
-def _speedup(found: Mapping[str, Any], total: float) -> str:
-    most = total / found["least"] if found["least"] else 1.0
-    return f"{found['speedup'][ORDER]:.1f} of {most:.1f}"
+def _speedup(facts: Facts, found: Facts) -> str:
+    whole, seconds = facts.get("unpartitioned"), found["seconds"][ORDER]
+    if whole is None or not seconds:
+        return "–"
+    return f"{whole / seconds:.1f} of {whole / found['least']:.1f}"
+
+
+def _rate(_facts: Facts, found: Facts) -> str:
+    if "teps" not in found:
+        return "–"
+    return f"{_number(found['time_ratio'][ORDER])}, {amount_text(found['teps'][ORDER])}"
+
+
+def _seconds(value: float | None) -> str:
+    return "–" if value is None else seconds_text(value)
 
 
 def _number(value: float | None) -> str:

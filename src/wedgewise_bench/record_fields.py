@@ -188,7 +188,7 @@ def question(value: Any, name: str) -> None:
 
 def facts(value: Any, name: str) -> None:
     """What a system says of its work; blocks say all of `BLOCKS` or nothing of it."""
-    by_name(text, PLAIN, {**FACTS, **BLOCKS})(value, name)
+    by_name(text, PLAIN, {**FACTS, **BLOCKS, **SINCE})(value, name)
     if "cutting_seconds" in value:
         for field in BLOCKS:
             if field not in value:
@@ -248,6 +248,7 @@ FACTS: Mapping[str, Check] = {
         }
     ),
 }
+BY_ORDER, MAYBE_BY_ORDER = (table(dict.fromkeys((*ESTIMATORS, "number"), of)) for of in (SECONDS, maybe(SECONDS)))
 BLOCKS: Mapping[str, Check] = {
     **dict.fromkeys(("parts", "blocks", "tasks", "timed", "long_tasks"), COUNT),
     **dict.fromkeys(("cutting_seconds", "total", "longest", "arcs_per_task"), SECONDS),
@@ -258,13 +259,14 @@ BLOCKS: Mapping[str, Check] = {
             {
                 "workers": integer(1),
                 "least": SECONDS,
-                **dict.fromkeys(
-                    ("seconds", "speedup", "efficiency"), table(dict.fromkeys((*ESTIMATORS, "number"), SECONDS))
-                ),
-            }
+                "seconds": BY_ORDER,
+                **dict.fromkeys(("speedup", "efficiency"), MAYBE_BY_ORDER),
+            },
+            dict.fromkeys(("time_ratio", "teps"), MAYBE_BY_ORDER),
         )
     ),
 }
+SINCE: Mapping[str, Check] = {"edges": COUNT, "unpartitioned": maybe(SECONDS)}  # earlier versions recorded neither
 FIELDS = table(
     {
         "schema": integer(SCHEMA),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from wedgewise_bench.command import Choices, run
 from wedgewise_bench.cuts import cut_sections
 from wedgewise_bench.graphs import SMALL
 from wedgewise_bench.matrix import Matrix
+from wedgewise_bench.metrics import amount_text
 from wedgewise_bench.record import Record
 from wedgewise_bench.spec import Spec
 from wedgewise_bench.suite_files import declared_suites
@@ -32,7 +34,7 @@ def counted(way: str, name: str = "jazz") -> tuple[BlocksSystem, Cut, int]:
     return system, cut, system.count(cut)
 
 
-@pytest.mark.parametrize(("suite", "number"), [("blocks", 24), ("balance", 20)])
+@pytest.mark.parametrize(("suite", "number"), [("blocks", 24), ("balance", 22)])
 def test_every_way_of_the_suites_counts(suite: str, number: int) -> None:
     cells = [cell for matrix in declared_suites()[suite].matrices for cell in matrix.cells(["lesmis"])]
     ways = {cell.way for cell in cells if cell.system == BlocksSystem.name}
@@ -104,7 +106,30 @@ def test_facts_are_kept_in_records_and_shown_in_tables() -> None:
     assert "0.50×" in text
     assert "## Balance" in text
     assert "1,024" in text
+    facts = again.outcome.facts
+    eight = facts["makespans"][0]
+    whole, taken = facts["unpartitioned"], eight["seconds"]["time"]
+    assert (facts["edges"], facts["speedup_over_whole_8"]) == (TRUTHS["jazz"]["m"], pytest.approx(whole / taken))
+    assert f"| {whole / taken:.1f} of {whole / eight['least']:.1f} " in text
+    assert f"∞, {amount_text(facts['edges'] / taken)} " in text  # four tasks for eight workers
     assert "The same on whole graphs" in text
+
+
+def test_records_of_earlier_versions_have_tables_without_speedups() -> None:
+    """They have no time of the graph in one part, and speed-ups over the sum of the tasks."""
+    record = record_of("keystone[parts=2]")
+    facts = {name: value for name, value in record.outcome.facts.items() if name not in ("edges", "unpartitioned")}
+    facts["makespans"] = [
+        {name: made[name] for name in ("workers", "least", "seconds", "efficiency")}
+        | {"speedup": dict.fromkeys(made["speedup"], 77.7)}
+        for made in facts["makespans"]
+    ]
+    old = Record.from_line(replace(record, outcome=replace(record.outcome, facts=facts)).to_line())
+    text = "\n".join(cut_sections([old]))
+    assert "## Speed-up" in text
+    assert "77.7" not in text
+    speedups, rates = (table.split("\n\n")[1] for table in text.split("\n## ")[-2:])
+    assert [set(table.splitlines()[-1].replace(" ", "").split("|")[5:-1]) for table in (speedups, rates)] == [{"–"}] * 2
 
 
 def test_a_cell_runs_in_a_child(tmp_path: Path) -> None:

@@ -43,6 +43,19 @@ def test_stores_are_counted_too(gpus: Gpus, store: Path, truth: int) -> None:
     assert not list(store.glob("*.journal"))
 
 
+@pytest.mark.parametrize("parts", [1, 2])
+def test_every_gpu_takes_shares(gpus: Gpus, tmp_path: Path, truth: int, parts: int) -> None:
+    """With one part, each GPU has the whole graph, and vertex u is counted by task u mod m."""
+    devices = gpus(2)
+    ww.partition(KRONECKER, tmp_path / "store", parts=parts, scheme="hashed")
+    how: dict[str, Any] = {"device": "hybrid", "algorithm": "toy", "knobs": {"places": "gpu", "streams": 1}}
+    result = ww.run("count", tmp_path / "store", shares=8, **how)
+    assert result.answer == truth
+    assert result.timeline is not None
+    assert {span.task for span in result.timeline.spans} == set(range(8 * parts**3))
+    assert {span.device for span in result.timeline.spans} == {f"{there.name} {at}" for at, there in enumerate(devices)}
+
+
 @pytest.mark.parametrize("at", [1, 10, 30])
 def test_a_store_goes_on_where_it_was(gpus: Gpus, store: Path, truth: int, at: int) -> None:
     (device,) = gpus()

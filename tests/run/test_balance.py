@@ -147,14 +147,14 @@ def test_schedules_keep_grahams_bounds(seconds: list[int], workers: int) -> None
 def test_tasks_go_to_whoever_is_free() -> None:
     found = schedule([4, 3, 2, 2, 1], 2)
     assert found.worker_of.tolist() == [0, 1, 1, 0, 1]
-    assert (found.makespan, found.speedup, found.time_ratio) == (6, 2, 1)
+    assert (found.makespan, found.time_ratio) == (6, 1)
 
 
 def test_idle_workers_make_the_ratio_infinite() -> None:
     assert schedule([1.0, 2.0], 2).time_ratio == 2
     assert schedule([1.0, 2.0], 3).time_ratio == inf
     nothing = schedule([], 3)
-    assert (nothing.makespan, nothing.speedup, nothing.time_ratio) == (0, 1, 1)
+    assert (nothing.makespan, nothing.time_ratio) == (0, 1)
     with pytest.raises(InputError, match="at least one worker"):
         schedule([1.0], 0)
 
@@ -162,7 +162,7 @@ def test_idle_workers_make_the_ratio_infinite() -> None:
 def test_even_tasks_scale_to_a_thousand_workers() -> None:
     found = schedules(np.ones(2048))
     assert tuple(found) == SIMULATED_WORKERS
-    assert [found[workers].speedup for workers in SIMULATED_WORKERS] == list(SIMULATED_WORKERS)
+    assert [2048 / found[workers].makespan for workers in SIMULATED_WORKERS] == list(SIMULATED_WORKERS)
 
 
 def test_rank_correlation_by_hand() -> None:
@@ -206,19 +206,44 @@ def test_a_report_by_hand() -> None:
     assert dict(two.seconds) == pytest.approx(
         {"time": 0.0065, "arcs": 0.0065, "density": 0.007, "degree": 0.0065, "number": 0.0065}
     )
-    assert report.speedup(0.0065) == pytest.approx(11 / 6.5)
+    assert [two.time_ratios[by] for by in ("time", "density", "number")] == pytest.approx([6.5 / 4.5, 7 / 4, 6.5 / 4.5])
+    assert (report.edges, report.teps(0.005)) == (10, pytest.approx(2000))
+
+
+def test_speedups_are_over_the_graph_in_one_part() -> None:
+    """Not over the sum of the tasks that it was cut into, which is work that one worker does not have."""
+    unknown = balance_report(TWO_PARTS, TWO_COUNTS, SECONDS, workers=(2,))
+    assert (unknown.unpartitioned, unknown.speedup(0.0065)) == (None, None)
+    known = balance_report(TWO_PARTS, TWO_COUNTS, SECONDS, workers=(2,), unpartitioned=0.0026)
+    assert known.speedup(0.0065) == pytest.approx(0.4)
+    (two,) = known.to_dict()["makespans"]
+    assert (two["speedup"]["time"], two["efficiency"]["time"]) == (pytest.approx(0.4), pytest.approx(0.2))
+    assert "one part  0.0026 seconds for the graph on one worker, which speed-ups are relative to" in balance_text(
+        known
+    )
+    assert "0.0065 s (0.4×)" in balance_text(known)
+    whole = balance_report(Rectilinear(np.array([0, 6])), Counts(np.array([[10]]), np.array([6])), {0: 0.5})
+    assert (whole.unpartitioned, whole.speedup(0.5)) == (0.5, 1)
+    shared = balance_report(
+        Rectilinear(np.array([0, 6])), Counts(np.array([[10]]), np.array([6])), {0: 0.5, 1: 0.5}, shares=2
+    )
+    assert shared.unpartitioned is None
 
 
 def test_a_report_as_json_and_as_text() -> None:
     report = balance_report(TWO_PARTS, TWO_COUNTS, SECONDS, workers=(2,))
     plain = json.loads(json.dumps(report.to_dict(), allow_nan=False))
     (two,) = plain["makespans"]
-    assert two["speedup"]["density"] == pytest.approx(11 / 7)
-    assert two["efficiency"]["density"] == pytest.approx(11 / 14)
+    assert (two["speedup"]["density"], two["efficiency"]["density"], plain["unpartitioned"]) == (None, None, None)
+    assert two["time_ratio"]["density"] == pytest.approx(7 / 4)
+    assert two["teps"]["density"] == pytest.approx(10 / 0.007)
     assert plain["foresight"]["arcs"] == {"rank_correlation": pytest.approx(0.4), "list_share": 1}
     shown = balance_text(report)
-    for text in ("λ         1.800", "space IR  6.000", "time IR   9.000", "2.250 of the 3", "0.007 s (79%)", "0.400"):
+    for text in ("λ         1.800", "space IR  6.000", "time IR   9.000", "2.250 of the 3", "0.007 s ", "0.400"):
         assert text in shown
+    assert shown.splitlines()[-1].split()[-2:] == ["1.444", "1.54e+03"]  # 6.5 / 4.5 ms, 10 edges / 6.5 ms
+    assert "not measured, so that no speed-up is given" in shown
+    assert "×" not in shown
 
 
 def test_tasks_without_times_are_left_out() -> None:

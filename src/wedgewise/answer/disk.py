@@ -86,6 +86,7 @@ def refuse(request: Request, name: object) -> None:
             "a store is counted on the CPU, or with device='hybrid'; leave the device out",
         ),
         (by_workers and not is_count, f"workers count, and do not answer {question}; leave them out"),
+        (request.shares > 1 and not is_count, f"shares are of count, not of {question}; leave them out"),
         (
             by_workers and device not in ("auto", "cpu"),
             f"workers count on their hosts; leave the device {device} out",

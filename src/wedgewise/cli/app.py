@@ -21,6 +21,7 @@ from wedgewise.cli.options import (
     QuestionOptions,
     ReadingOptions,
     Restart,
+    Shares,
     Undefined,
     UndefinedAs,
     Weight,
@@ -78,6 +79,7 @@ def count(
     workers: Annotated[
         int | None, typer.Option(min=1, metavar="N", help="Of a store: count by so many processes of this machine.")
     ] = None,
+    shares: Shares = 1,
     timeline: Annotated[
         str | None,
         typer.Option(metavar="OUT", help="With --device hybrid: write what ran where and when, as .json or .svg."),
@@ -98,14 +100,15 @@ def count(
         if options.device != "hybrid":
             raise InputError(f"{timeline}: there is a timeline of --device hybrid alone; leave --timeline out")
     store = wedgewise.open_store(options.file) if balance else None
-    result = _answer(options, "count", {}, resume=not restart, work_folder=work, cluster=cluster, workers=workers)
+    more: dict[str, Any] = {"cluster": cluster, "workers": workers, "shares": shares}
+    result = _answer(options, "count", {}, resume=not restart, work_folder=work, **more)
     headline = text.plural(result.answer, "triangle")
     if store is None:
         _show_number(options, result, headline)
     else:
         from wedgewise.report.balance import balance_report, balance_text
 
-        report = balance_report(store.partition, store.counts, result.task_seconds)
+        report = balance_report(store.partition, store.counts, result.task_seconds, shares=shares)
         _show_number(options, result, headline, {"balance": report.to_dict()}, f"\n\n{balance_text(report)}")
     if timeline is not None and result.timeline is not None:
         result.timeline.write(timeline)

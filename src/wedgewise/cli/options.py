@@ -84,6 +84,10 @@ Work = Annotated[
         help="Keep there what has to be on disk: what is finished of a store, and blocks for want of memory.",
     ),
 ]
+Shares = Annotated[
+    int,
+    typer.Option(metavar="M", min=1, help="Of a store: deal the rows of every three parts to M tasks, as TRUST does."),
+]
 Verify = Annotated[bool, typer.Option("--verify", help="Check the answer by another method.")]
 
 

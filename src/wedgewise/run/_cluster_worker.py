@@ -89,9 +89,15 @@ class WorkerState:
                 f"{batch.store}: a worker finds the graph {store.manifest.fingerprint[:12]} there, and the driver has "
                 f"{batch.fingerprint[:12]}; name storage that all workers share"
             )
-        asked = Request(memory_limit=memory_limit, threads=batch.threads, algorithm=batch.algorithm, knobs=batch.knobs)
+        asked = Request(
+            memory_limit=memory_limit,
+            threads=batch.threads,
+            algorithm=batch.algorithm,
+            knobs=batch.knobs,
+            shares=batch.shares,
+        )
         self._counting, plan = plan_count(asked, store)
-        if work_key(store, plan.algorithm, plan.knobs) != batch.key:
+        if work_key(store, plan.algorithm, plan.knobs, batch.shares) != batch.key:
             raise ClusterError(
                 f"{batch.store}: a worker finds the graph there in other parts than the driver; name storage that all "
                 "workers share"
@@ -124,6 +130,7 @@ class BatchRequest:
     threads : for a worker; None is all that it may use
     memory_limit : for the size of a worker; None is what its machine has left
     tasks : their numbers
+    shares : how many tasks the rows of every three parts are dealt to
     """
 
     version: str
@@ -135,6 +142,7 @@ class BatchRequest:
     threads: int | None
     memory_limit: int | None
     tasks: tuple[int, ...]
+    shares: int = 1
 
     def to_json(self) -> str:
         """The batch as text."""

@@ -268,10 +268,12 @@ class Division:
     guesses: tuple[float, float]
 
 
-def divide(source: BlockSource, sizes: TaskSizes, resources: Resources, where: str, shape: Shape) -> Division:
+def divide(
+    source: BlockSource, sizes: TaskSizes, resources: Resources, where: str, shape: Shape, shares: int
+) -> Division:
     """Say which task fits where; refuse one that fits nowhere."""
     counts, own = source.counts, sizes.pairing.own
-    everything = tasks_of(source.partition)
+    everything = tasks_of(source.partition, shares)
     working = [task for task in everything if sizes.memory.has_work(task)]
     by = str(own["estimator"])
     ordered = working if own["schedule"] == DYNAMIC else heaviest_first(counts, working, by)

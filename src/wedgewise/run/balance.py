@@ -57,11 +57,6 @@ class Schedule:
         return float(self.busy.max())
 
     @property
-    def speedup(self) -> float:
-        """How much sooner that is than one worker would end."""
-        return float(self.busy.sum()) / self.makespan if self.makespan else 1.0
-
-    @property
     def time_ratio(self) -> float:
         """Time IR: infinite where a worker has nothing to do."""
         return ratio(self.busy)

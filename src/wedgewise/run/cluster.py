@@ -123,6 +123,7 @@ class ClusterWork:
             threads=self.threads,
             memory_limit=self.memory_limit,
             tasks=batch.tasks,
+            shares=self.tasks.shares,
         ).to_json()
 
 
@@ -143,17 +144,20 @@ def assign(request: Request, store: Store) -> ClusterWork:
     if request.workers is not None:
         threads, memory_limit = _divided(threads, memory_limit, request.workers)
     check_limit(memory_limit)
-    bytes_beside_lists(store.location, store.partition, DRIVEN_TASK_BYTES, hardware.available_memory())
+    bytes_beside_lists(store.location, store.partition, DRIVEN_TASK_BYTES, hardware.available_memory(), request.shares)
     memory = TaskMemory(store.counts, answer, settings, threads or hardware.usable_threads())
-    tasks = busy_tasks(store.partition, store.counts).in_reuse_order()
+    tasks = busy_tasks(store.partition, store.counts, request.shares).in_reuse_order()
+    plan = store_plan(store, name, settings, memory.threads, memory.heaviest(tasks)[0], request.shares)
+    lists = lists_bytes(store.partition, DRIVEN_TASK_BYTES, request.shares)
     plan = replace(
-        store_plan(store, name, settings, memory.threads, memory.heaviest(tasks)[0]),
+        plan,
         reasons=(
+            *plan.reasons[1:],
             f"{len(tasks):,} tasks of three blocks each, for workers that read them from {store.location}",
-            f"{lists_bytes(store.partition, DRIVEN_TASK_BYTES):,} bytes of tables of tasks in the process that asks",
+            f"{lists:,} bytes of tables of tasks in the process that asks",
         ),
     )
-    key, all_tasks = work_key(store, name, settings), task_count(store.partition)
+    key, all_tasks = work_key(store, name, settings, request.shares), task_count(store.partition, request.shares)
     return ClusterWork(store, plan, key, tasks, all_tasks, threads, memory_limit)
 
 

@@ -244,7 +244,8 @@ def plan_graph(
         source = _cut(graph, choose_parts(graph, pairing, resources.device_bytes), request)
         host_bytes -= source.blocks.nbytes
     asked = request.question, Form(Shape(graph.n, graph.m, graph.wedges), graph.order)
-    return _planned(source, pairing, replace(resources, host_bytes=host_bytes), asked, source.blocks.nbytes, because)
+    held_bytes, resources = source.blocks.nbytes, replace(resources, host_bytes=host_bytes)
+    return _planned(source, pairing, resources, asked, held_bytes, because, request.shares)
 
 
 @memory_for("partition")
@@ -271,7 +272,7 @@ def plan_store(request: Request, store: Store) -> Hybrid:
     host_bytes = available_after_loading(request.memory_limit, load_kernels, pairing.cpu.name)
     manifest = store.manifest
     asked = "count", Form(Shape(manifest.n, manifest.m, manifest.wedges), manifest.order)
-    return _planned(store, pairing, replace(resources, host_bytes=host_bytes), asked, 0, ())
+    return _planned(store, pairing, replace(resources, host_bytes=host_bytes), asked, 0, (), request.shares)
 
 
 def _planned(
@@ -281,15 +282,15 @@ def _planned(
     asked: tuple[str, Form],
     held_bytes: int,
     because: tuple[str, ...],
+    shares: int,
 ) -> Hybrid:
     """Tasks within what lists of them leave of the host's memory; `held_bytes` are those of blocks in memory."""
-    lists = lists_bytes(source.partition, HYBRID_TASK_BYTES)
-    resources = replace(
-        resources, host_bytes=bytes_beside_lists(asked[0], source.partition, HYBRID_TASK_BYTES, resources.host_bytes)
-    )
+    lists = lists_bytes(source.partition, HYBRID_TASK_BYTES, shares)
+    left = bytes_beside_lists(asked[0], source.partition, HYBRID_TASK_BYTES, resources.host_bytes, shares)
+    resources = replace(resources, host_bytes=left)
     memory = TaskMemory(source.counts, pairing.cpu.triples_on_cpu("count"), pairing.cpu_knobs, 1)
     sizes = TaskSizes(memory, pairing, isinstance(source, GraphBlocks))
-    division = divide(source, sizes, resources, asked[0], asked[1].shape)
+    division = divide(source, sizes, resources, asked[0], asked[1].shape, shares)
     reasons = (f"{lists:,} bytes of lists of tasks", *because)
     plan = describe(source, sizes, resources, division, asked, held_bytes + lists, reasons)
     kernels = kernels_of(division.tasks, sizes, resources.devices[0]) if resources.devices else ()

@@ -46,18 +46,19 @@ def triple_answer(algorithm: str) -> TripleAnswer:
     return asked.triples_on_cpu("count")
 
 
-def lists_bytes(partition: Partition, task_bytes: int) -> int:
+def lists_bytes(partition: Partition, task_bytes: int, shares: int = 1) -> int:
     """What lists of all tasks take, at so many bytes each."""
-    return task_bytes * task_count(partition)
+    return task_bytes * task_count(partition, shares)
 
 
-def bytes_beside_lists(name: object, partition: Partition, task_bytes: int, limit_bytes: int) -> int:
+def bytes_beside_lists(name: object, partition: Partition, task_bytes: int, limit_bytes: int, shares: int = 1) -> int:
     """What lists of all tasks leave of a limit, or a refusal before there are any; `name` is that of the store."""
-    need = lists_bytes(partition, task_bytes)
+    need = lists_bytes(partition, task_bytes, shares)
     if need > limit_bytes:
+        fewer = "partition the graph into fewer parts" if shares == 1 else "ask for fewer shares"
         raise MemoryLimitError(
-            f"{name}: lists of {task_count(partition):,} tasks of {partition.parts} parts take {need:,} bytes and "
-            f"{limit_bytes:,} are left; raise the limit, or partition the graph into fewer parts"
+            f"{name}: lists of {task_count(partition, shares):,} tasks of {partition.parts} parts take {need:,} bytes "
+            f"and {limit_bytes:,} are left; raise the limit, or {fewer}"
         )
     return limit_bytes - need
 

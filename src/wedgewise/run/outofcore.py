@@ -135,7 +135,7 @@ def count_store(
 def tasks_from_disk(request: Request, store: Store) -> StoreTasks:
     """Tasks that this process counts one after the other, on all threads, within the memory limit."""
     counting, plan = plan_count(request, store)
-    key = work_key(store, plan.algorithm, plan.knobs)
+    key = work_key(store, plan.algorithm, plan.knobs, request.shares)
     return StoreTasks(plan, key, counting.all_tasks, lambda *given: Ran(counting.run(*given), plan))
 
 
@@ -144,9 +144,9 @@ def plan_count(request: Request, store: Store) -> tuple[Counting, Plan]:
     name = request.block_algorithm
     answer, settings = triple_answer(name), find(name, "cpu").settings(request.knobs)
     limit_bytes = available_after_loading(request.memory_limit, load_kernels, name)
-    limit_bytes = bytes_beside_lists(store.location, store.partition, COUNTED_TASK_BYTES, limit_bytes)
+    limit_bytes = bytes_beside_lists(store.location, store.partition, COUNTED_TASK_BYTES, limit_bytes, request.shares)
     memory = TaskMemory(store.counts, answer, settings, request.thread_count)
-    counting = Counting(store, memory, limit_bytes).with_fitting_threads()
+    counting = Counting(store, memory, limit_bytes, shares=request.shares).with_fitting_threads()
     counting.check_fits()
     return counting, _predicted(store, request.block_algorithm, counting)
 
@@ -176,7 +176,7 @@ class Counting:
         shares: int = 1,
     ) -> None:
         self.store, self.memory, self.available_bytes, self._blocks = store, memory, available_bytes, blocks or store
-        self.all_tasks = task_count(store.partition) * shares
+        self.all_tasks = task_count(store.partition, shares)
         self.tasks = busy_tasks(store.partition, memory.counts, shares).in_reuse_order()
 
     def with_fitting_threads(self) -> Counting:
@@ -251,9 +251,12 @@ def finished_execution(results: TaskResults, busy: TaskTable) -> Execution:
     return Execution(results, Work(()))
 
 
-def store_plan(store: Store, algorithm: str, knobs: dict[str, int | str], threads: int, need: int) -> Plan:
+def store_plan(
+    store: Store, algorithm: str, knobs: dict[str, int | str], threads: int, need: int, shares: int = 1
+) -> Plan:
     """The plan of a count, as far as it does not depend on who counts."""
     manifest = store.manifest
+    dealt = () if shares == 1 else (f"the rows of every three parts are dealt to {shares:,} tasks",)
     return plan_of(
         "count",
         Form(Shape(manifest.n, manifest.m, manifest.wedges), manifest.order),
@@ -263,6 +266,7 @@ def store_plan(store: Store, algorithm: str, knobs: dict[str, int | str], thread
         bytes_needed=need,
         reasons=(
             f"a store of {len(manifest.blocks):,} blocks: those of a task are in memory, and others as far as they fit",
+            *dealt,
         ),
         beyond=PROCESS,
     )
@@ -272,8 +276,9 @@ def _predicted(store: Store, algorithm: str, counting: Counting) -> Plan:
     """The plan of a count, with what it will take."""
     memory = counting.memory
     found = predict(counting, store.manifest.wedges)
-    lists = lists_bytes(store.partition, COUNTED_TASK_BYTES)
-    plan = store_plan(store, algorithm, dict(memory.knobs), memory.threads, found.peak_bytes + lists)
+    shares = counting.tasks.shares
+    lists = lists_bytes(store.partition, COUNTED_TASK_BYTES, shares)
+    plan = store_plan(store, algorithm, dict(memory.knobs), memory.threads, found.peak_bytes + lists, shares)
     reasons = (
         f"at most {found.held_bytes:,} bytes of blocks and {found.work_bytes:,} of what is made of them",
         f"{lists:,} bytes of tables of tasks",
@@ -283,13 +288,14 @@ def _predicted(store: Store, algorithm: str, counting: Counting) -> Plan:
     return replace(plan, estimated_seconds=found.seconds, reasons=(*plan.reasons, *reasons))
 
 
-def work_key(store: Store, algorithm: str, knobs: Knobs) -> str:
+def work_key(store: Store, algorithm: str, knobs: Knobs, shares: int = 1) -> str:
     """What results depend on: the graph, its parts, and how they are counted."""
     return key_of(
         fingerprint=store.manifest.fingerprint,
         partition=store.partition.to_dict(),
         algorithm=algorithm,
         knobs=dict(knobs),
+        shares=shares,
         version=__version__,
     )
 

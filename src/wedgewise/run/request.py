@@ -11,6 +11,7 @@ from wedgewise.algorithms import ENGINE
 from wedgewise.machine import hardware
 from wedgewise.machine.parameters import as_integer
 from wedgewise.machine.progress import Progress
+from wedgewise.stages.tasks import check_shares
 
 ARRAY, TABLE, OBJECT, LISTING = "array", "table", "object", "listing"
 
@@ -27,6 +28,7 @@ class Request:
     memory_limit, threads : what that may take; of threads, as many as this process gets, unless a cluster counts
     thread_count : how many threads this process uses
     cluster, workers : who counts instead of this process
+    shares : how many tasks the rows of every three parts of a store are dealt to
     resume, work_folder : what becomes of work that was ended
     verify : check the answer by another method
     progress : as in `wedgewise.count`
@@ -47,6 +49,7 @@ class Request:
     knobs: Mapping[str, int | str] | None = None
     cluster: str | None = None
     workers: int | None = None
+    shares: int = 1
     resume: bool = True
     work_folder: str | os.PathLike[str] | None = None
     verify: bool = False
@@ -57,9 +60,10 @@ class Request:
     thread_count: int = field(init=False)
 
     def __post_init__(self) -> None:
-        for name in ("memory_limit", "threads", "workers"):
+        for name in ("memory_limit", "threads", "workers", "shares"):
             if getattr(self, name) is not None:
                 object.__setattr__(self, name, as_integer(name, getattr(self, name)))
+        check_shares(self.shares)
         if self.threads is not None and self.cluster is None:
             object.__setattr__(self, "because", (*self.because, *hardware.note_on_threads(self.threads)))
             object.__setattr__(self, "threads", hardware.granted_threads(self.threads))

@@ -24,6 +24,7 @@ from wedgewise.stages.blocks import Block, Blocks, Partition, Task, Triple
 Numbers = NDArray[np.int64]
 Estimates = NDArray[np.float64]
 Pair = tuple[int, int]
+MOST_SHARES = 1 << 16
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -87,8 +88,7 @@ def table_of(partition: Partition, shares: int = 1) -> TaskTable:
     >>> len(table_of(Hashed(n=100, parts=3))), len(table_of(Hashed(n=100, parts=3), shares=2))
     (27, 54)
     """
-    if shares < 1:
-        raise InputError(f"a task is cut into at least one share, not {shares}; ask for more shares")
+    check_shares(shares)
     parts, every = partition.parts, np.arange(partition.parts)
     first = every if partition.is_ordered else np.zeros_like(every)  # of j for each i, and of k for each j
     i = np.repeat(every, parts - first)
@@ -99,15 +99,21 @@ def table_of(partition: Partition, shares: int = 1) -> TaskTable:
     return TaskTable(number, *columns, (number % shares).astype(np.int32), np.zeros(len(number)), parts, shares)
 
 
+def check_shares(shares: int) -> None:
+    """Refuse a number of shares that no task can be cut into."""
+    if not 1 <= shares <= MOST_SHARES:
+        raise InputError(f"a task is cut into 1 … {MOST_SHARES:,} shares, not {shares:,}; ask for other shares")
+
+
 def tasks_of(partition: Partition, shares: int = 1) -> tuple[Task, ...]:
     """The same one by one."""
     return tuple(table_of(partition, shares))
 
 
-def task_count(partition: Partition) -> int:
+def task_count(partition: Partition, shares: int = 1) -> int:
     """How many tasks there are, without a table of them."""
     p = partition.parts
-    return p * (p + 1) * (p + 2) // 6 if partition.is_ordered else p**3
+    return (p * (p + 1) * (p + 2) // 6 if partition.is_ordered else p**3) * shares
 
 
 def _count_on(first: Numbers, end: int | None = None) -> Numbers:
