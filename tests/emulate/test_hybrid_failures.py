@@ -66,7 +66,7 @@ def test_a_failure_of_a_thread_ends_all(gpus: Gpus, graph: ww.Graph, monkeypatch
         is_broken.set()
         raise BrokenError("here")
 
-    triples = {"count": replace(registry()["keystone", "cpu"].triples_on_cpu("count"), prepare=broken)}
+    triples = {"count": replace(registry()["keystone", "cpu"].triples_on_cpu("count"), counter=broken)}
     monkeypatch.setitem(registry(), ("keystone", "cpu"), replace(registry()["keystone", "cpu"], triples=triples))
     with pytest.raises(BrokenError, match="here"):
         hybrid(graph, schedule="cutoff", cutoff=0, threads=4)

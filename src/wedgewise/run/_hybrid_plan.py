@@ -25,7 +25,7 @@ from wedgewise.run.memory import BlockSource, Pair, TaskMemory, pairs_of_task
 from wedgewise.run.plan import BlockPlan, Form, Plan, plan_of
 from wedgewise.stages import OrientedGraph
 from wedgewise.stages.blocks import WIDE_ARCS, Task
-from wedgewise.stages.tasks import ESTIMATORS, estimates, heaviest_first, tasks_of
+from wedgewise.stages.tasks import ESTIMATORS, busy_tasks, estimates, heaviest_first, tasks_of
 
 PLACES = BOTH, GPU, CPU = ("both", "gpu", "cpu")
 USUAL_PARTS, MOST_PARTS = 4, 64  # 20 tasks; 45,760 tasks
@@ -274,7 +274,7 @@ def divide(
     """Say which task fits where; refuse one that fits nowhere."""
     counts, own = source.counts, sizes.pairing.own
     everything = tasks_of(source.partition, shares)
-    working = [task for task in everything if sizes.memory.has_work(task)]
+    working = list(busy_tasks(source.partition, counts, shares))
     by = str(own["estimator"])
     ordered = working if own["schedule"] == DYNAMIC else heaviest_first(counts, working, by)
     fits_host = {task.number for task in ordered if resources.threads and sizes.on_host(task) <= resources.host_bytes}
