@@ -238,5 +238,5 @@ def test_links_do_not_lead_out_of_a_store(tmp_path: Path) -> None:
         kept.put(1, np.arange(3, dtype=np.uint64))
     (tmp_path / "count.journal").symlink_to(elsewhere / "lines")
     with pytest.raises(StorageError, match="is a link"):
-        Journal(tmp_path / "count.journal", KEY)
+        Journal(tmp_path / "count.journal", KEY, 1)
     assert not list(elsewhere.iterdir())

@@ -5,16 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 import pytest
 from helpers.graphs import fixture_pairs
-from helpers.store_counts import count_store
+from helpers.store_counts import count_store, each_task_by_itself
 
 import wedgewise as ww
 from store.power_cut import WAYS, Disk, PowerCut
 from wedgewise.errors import MissingFileError
 from wedgewise.machine.files import append_line, atomic_write
+from wedgewise.run import journal
 from wedgewise.store.build import write_store
 from wedgewise.store.manifest import is_store
 from wedgewise.store.open import open_store
@@ -66,7 +68,8 @@ def ask_after_cuts(tmp_path: Path, question: str, steps: int, ways: tuple[str, .
 
     def work(root: Path) -> None:
         tasks_done.clear()
-        ww.run(question, root / "store", threads=1, progress=lambda *_: tasks_done.append(1), **details)
+        with each_task_by_itself(), patch.object(journal, "FLUSH_SECONDS", 0.0):  # then everything is on the disk
+            ww.run(question, root / "store", threads=1, progress=lambda *_: tasks_done.append(1), **details)
 
     def check(left: Path) -> None:
         if question == "count":

@@ -15,6 +15,7 @@ from wedgewise.stages.blocks import Block, Partition, Task
 from wedgewise.stages.tasks import Counts, Pair, TaskTable, task_count
 
 PAGE_BYTES = 1 << 12
+BATCHED_TASK_BYTES = 512  # of a task while its batch is counted: its items and what they find
 COUNTED_TASK_BYTES = 160  # of a task in the tables of a count: itself, what it takes, its result, its seconds
 SLICED_TASK_BYTES = (
     560  # in those of answers by slices, where it has three roles; rounds of a truss have two such lists
@@ -157,6 +158,6 @@ class TaskMemory:
         sizes, (ij, ik, jk) = self.blocks.ravel(), tasks.pairs
         blocks = sizes[ij] + np.where(ik == ij, 0, sizes[ik]) + np.where((jk == ij) | (jk == ik), 0, sizes[jk])
         need = self.most(tasks)
-        taken = blocks + need.made + need.threads
+        taken = blocks + need.made + need.threads + BATCHED_TASK_BYTES
         at = int(taken.argmax())
         return int(taken[at]), tasks[at]

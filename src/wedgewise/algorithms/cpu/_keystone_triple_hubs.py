@@ -108,8 +108,8 @@ def add_gains(blocks, laid_out, columns, shares, ratio, layout, gains):  # type:
     one, most = np.uint64(1), np.uint64(laid_out)
     arcs, rows_j = np.uint64(len(blocks.ij.heads)), np.uint64(len(blocks.jk.offsets)) - one
     rows_i = np.uint64(len(blocks.ij.offsets)) - one
-    samples = min(np.uint64(SAMPLE_ARCS), arcs // np.uint64(ARCS_PER_SAMPLE) + one)
-    each = np.float64(arcs) / np.float64(samples) / np.float64(shares)
+    samples = min(np.uint64(SAMPLE_ARCS), (arcs + np.uint64(ARCS_PER_SAMPLE - 1)) // np.uint64(ARCS_PER_SAMPLE))
+    each = np.float64(arcs) / np.float64(max(one, samples)) / np.float64(shares)
     for sample in range(samples):
         arc = sample * arcs // samples
         b = np.uint64(blocks.ij.heads[arc])

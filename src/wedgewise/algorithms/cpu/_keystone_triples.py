@@ -84,12 +84,13 @@ def close_items(
     """Triangles of the items begin … end − 1, each written down with its tests and ticks; the sums of all."""
     triangles, tests = np.uint64(0), np.uint64(0)
     for number in range(np.uint64(begin), np.uint64(end)):
-        since = ticks()
+        since, closed, tested = ticks(), np.uint64(0), np.uint64(0)
         at = np.uint64(number) * np.uint64(ITEM_WORDS)
         blocks, span = item_at(batch, number)
-        of_block = hubs_at(hubs, batch.items[at + np.uint64(GROUP)])
-        task = BlockTask(blocks, of_block, np.uint64(batch.items[at + np.uint64(FLAG)]))
-        closed, tested = close_range(task, span, own, active, sinks)
+        if len(blocks.jk.heads) > 0:
+            of_block = hubs_at(hubs, batch.items[at + np.uint64(GROUP)])
+            task = BlockTask(blocks, of_block, np.uint64(batch.items[at + np.uint64(FLAG)]))
+            closed, tested = close_range(task, span, own, active, sinks)
         put_found(found, number, closed, tested, ticks() - since)
         triangles += np.uint64(closed)
         tests += np.uint64(tested)
