@@ -122,7 +122,9 @@ class TaskMemory:
     blocks: NDArray[np.int64] = field(init=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "blocks", all_block_bytes(self.counts))
+        blocks, arcs, rows = all_block_bytes(self.counts), self.counts.arcs, self.counts.sizes[:, None]
+        listed = _in_pages(4 * np.minimum(arcs, rows)) if self.answer.lists_rows else 0
+        object.__setattr__(self, "blocks", blocks + listed)
 
     def block(self, pair: Pair) -> int:
         """The bytes of a block, in whole pages."""
