@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 import wedgewise as ww
 from wedgewise import generate
 from wedgewise.algorithms import _ranges, find
-from wedgewise.algorithms._contract import SliceMethod, TripleShape, Work
+from wedgewise.algorithms._contract import BatchWork, SliceMethod, TripleShape, Work
 from wedgewise.algorithms._passes import Partial, run_pass
 from wedgewise.algorithms.cpu import _keystone_close, _keystone_supports, _records
 from wedgewise.errors import MemoryLimitError, PreconditionError, VerificationError
@@ -135,7 +135,7 @@ def empty_slice(triple: Triple, computes: str, role: int) -> Numbers:
     return np.zeros(vertices if computes == "triangles" else arcs, SLICE_TYPES[computes])
 
 
-def run(work: Work, workers: int = 1) -> tuple[int, int]:
+def run(work: Work | BatchWork, workers: int = 1) -> tuple[int, int]:
     """All ranges, in turn in the workspaces of so many workers: triangles and tests."""
     triangles = tests = 0
     for step in work.passes:
@@ -497,8 +497,8 @@ def test_what_is_held_fits(computes: str, name: str, extra: int, monkeypatch: py
     source = Watched(HELD[name].blocks)
     really = BlockCache.blocks
 
-    def blocks(self: Any, step: int, room: int) -> Any:
-        held = really(self, step, room)
+    def blocks(self: Any, wanted: Any, room: int) -> Any:
+        held = really(self, wanted, room)
         rooms.append((sum(source.alive.values()), room))
         return held
 

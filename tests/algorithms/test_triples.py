@@ -17,15 +17,15 @@ from helpers.cut_graphs import oriented
 import wedgewise as ww
 from wedgewise import generate
 from wedgewise.algorithms import _ranges, find, registry
-from wedgewise.algorithms._contract import Algorithm, Shape, TripleShape, Work
-from wedgewise.algorithms.cpu import _keystone_close, _keystone_triples, _records, bbtc
+from wedgewise.algorithms._contract import Algorithm, BatchWork, Shape, TripleShape, Work
+from wedgewise.algorithms.cpu import _batches, _keystone_close, _keystone_triples, _records, bbtc
 from wedgewise.algorithms.cpu import _keystone_triple_hubs as hubs
-from wedgewise.algorithms.cpu._keystone_hubs import Hubs, fill_all
+from wedgewise.algorithms.cpu._keystone_hubs import Hubs
 from wedgewise.machine.jit import JIT_DISABLED
 from wedgewise.prepare.cut_blocks import blocks_of
 from wedgewise.stages import OrientedGraph
 from wedgewise.stages.blocks import WIDE_ARCS, Block, Hashed, Rectilinear, Triple
-from wedgewise.stages.tasks import tasks_of
+from wedgewise.stages.tasks import TaskBatch, TaskTable, one_task, table_of, tasks_of
 
 Settings = dict[str, int | str]
 
@@ -47,7 +47,7 @@ for_every_algorithm = pytest.mark.parametrize("name", [record.name for record in
 ROWS, COLUMNS = (30, 530) if JIT_DISABLED else (70, 1300)  # two and three blocks of 512 columns
 
 
-def run(work: Work) -> int:
+def run(work: Work | BatchWork) -> int:
     """All ranges of a prepared answer, one after the other in one workspace."""
     found = 0
     for step in work.passes:
@@ -186,6 +186,8 @@ def test_only_last_columns_and_gaps(name: str, way: Settings) -> None:
 @for_every_way
 def test_ranges_cover_all_rows_in_any_number(name: str, way: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_ranges, "TASK_ARCS", 10)
+    monkeypatch.setattr(_batches, "TASK_ARCS", 10)
+    monkeypatch.setattr(_batches, "RANGE_NANOSECONDS", 1)
     monkeypatch.setattr(bbtc, "TASK_TESTS", 1)
     monkeypatch.setattr(_keystone_close, "ROWS_AT_ONCE", 3)
     matrices = apart(8, 0.1)
@@ -194,9 +196,11 @@ def test_ranges_cover_all_rows_in_any_number(name: str, way: Settings, monkeypat
         work = algorithm.triples_on_cpu("count").prepare(
             triple_of(matrices), algorithm.settings(way), shares - 1, shares
         )
-        bounds = [step.bounds for step in work.passes]
-        assert all(ends[0] == 0 and ends[-1] == ROWS and (np.diff(ends) > 0).all() for ends in bounds)
-        assert all(len(ends) > 5 for ends in bounds)
+        (bounds,) = (step.bounds for step in work.passes)
+        assert bounds[0] == 0
+        assert bounds[-1] == len(work.task_of_item)
+        assert (np.diff(bounds) > 0).all()
+        assert len(bounds) > 5
         assert run(work) == by_product(*matrices, shares - 1, shares)
 
 
@@ -205,11 +209,12 @@ def test_long_tasks_are_cut_by_their_work(name: str, monkeypatch: pytest.MonkeyP
     matrix = np.triu(np.ones((120, 120), np.bool_), 1)
     monkeypatch.setattr(bbtc, "TASK_TESTS", 1000)
     monkeypatch.setattr(_ranges, "TASK_ARCS", 300)
+    monkeypatch.setattr(_batches, "TASK_ARCS", 300)
     algorithm = find(name, "cpu")
     work = algorithm.triples_on_cpu("count").prepare(
         triple_of((matrix, matrix, matrix)), algorithm.settings(None), 0, 1
     )
-    assert len(work.passes[0].bounds) > 10
+    assert len(work.task_of_item) > 10
     assert run(work) == 120 * 119 * 118 // 6
 
 
@@ -241,7 +246,7 @@ def test_bit_rows_keep_to_their_limit(spare: int, monkeypatch: pytest.MonkeyPatc
     matrices = apart(9, 0.02)
     triple = triple_of(matrices)
     knobs = find("keystone", "cpu").settings({"hubs": 2**31 - 1})
-    made = hubs.BlockHubs(knobs).of(triple, _records.blocks_in(triple), 1)
+    made = _keystone_triples.task_of(triple, knobs).hubs
     assert len(made.bits) <= triple.jk.m // 2 + spare
     assert 0 < hubs_in(made) < triple.jk.rows
     assert count("keystone", triple, {"hubs": 2**31 - 1}) == by_product(*matrices)
@@ -253,62 +258,87 @@ def test_dense_blocks_get_bit_rows_and_sparse_ones_none() -> None:
     def chosen(near_density: float, density: float, columns: int) -> int:
         far = scattered(2, 300, columns, density)
         triple = triple_of((scattered(1, 300, 300, near_density), far, far))
-        return hubs_in(hubs.BlockHubs(knobs).of(triple, _records.blocks_in(triple), 1))
+        return hubs_in(_keystone_triples.task_of(triple, knobs).hubs)
 
     assert chosen(0.5, 0.5, 700) > 250
     assert chosen(0.001, 0.002, 20_000) == 0
 
 
-def test_tasks_in_turn_share_bit_rows(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Rows are filled once, and again only where a later task is worth more of them; counts are those of each alone."""
-    filled: list[int] = []
-    really = fill_all
+def batch_of(near: list[Block], far: Block, jk: Block, shares: int = 1) -> TaskBatch:
+    """Tasks that look up in one block, each with all shares of another block ij."""
+    parts, tasks = len(near) + 2, len(near) * shares
+    i, j, k = (np.repeat(part, tasks).astype(np.int32) for part in (0, parts - 2, parts - 1))
+    i = np.repeat(np.arange(len(near)), shares).astype(np.int32)
+    share = np.tile(np.arange(shares), len(near)).astype(np.int32)
+    blocks = {(parts - 2, parts - 1): jk}
+    for part, block in enumerate(near):
+        blocks |= {(part, parts - 2): block, (part, parts - 1): far}
+    return TaskBatch(blocks, TaskTable(np.arange(tasks), i, j, k, share, np.zeros(tasks), parts, shares))
 
-    def fill(rows: Any, made: Hubs) -> None:
-        filled.append(hubs_in(made))
-        really(rows, made)
 
-    monkeypatch.setattr(hubs, "fill_all", fill)
+def test_batches_share_bit_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rows are filled once for all tasks of a batch, and for batches to come that look up in the same block."""
+    made: list[Any] = []
+
+    def noted(*given: Any) -> Any:
+        made.append(hubs.hubs_of(*given))
+        return made[-1]
+
+    monkeypatch.setattr(_keystone_triples, "hubs_of", noted)
     jk, ik = scattered(3, 300, 700, 0.5), scattered(2, 90, 700, 0.5)
-    far, near = block_of(jk), block_of(ik)
-    few, many = scattered(4, 90, 300, 0.02), scattered(5, 90, 300, 0.6)
-    prepare = find("keystone", "cpu").triples_on_cpu("count").in_turn(find("keystone", "cpu").settings(None), 4)
-    for ij in (few, many, few, many):
-        assert run(prepare(Triple(block_of(ij), near, far), 0, 1)) == by_product(ij, ik, jk)
-    assert 0 < len(filled) <= 2
-    assert filled == sorted(filled)
+    matrices = scattered(4, 90, 300, 0.02), scattered(5, 90, 300, 0.6)
+    near, far, last = [block_of(matrix) for matrix in matrices], block_of(ik), block_of(jk)
+    prepare = _keystone_triples.counter(find("keystone", "cpu").settings(None))
+    for _ in range(2):
+        work = prepare(batch_of(near, far, last))
+        run(work)
+        assert work.by_task()[0].tolist() == [by_product(matrix, ik, jk) for matrix in matrices]
+    assert len(made) == 1
+    assert hubs_in(made[0].of_only_group()) > 0
+    run(prepare(one_task(Triple(near[0], far, block_of(jk)))))
+    assert len(made) == 2
 
 
 def test_many_tasks_make_bit_rows_worth_it() -> None:
-    triple = triple_of((scattered(4, 60, 300, 0.05), scattered(2, 60, 8000, 0.01), scattered(3, 300, 8000, 0.01)))
-    knobs, blocks = find("keystone", "cpu").settings(None), _records.blocks_in(triple)
-    chosen = [hubs_in(hubs.BlockHubs(knobs, tasks).of(triple, blocks, 1)) for tasks in (1, 1000)]
-    assert chosen[0] < chosen[1]
+    near, far, last = scattered(4, 60, 300, 0.05), scattered(2, 60, 8000, 0.01), scattered(3, 300, 8000, 0.01)
+    knobs, blocks = find("keystone", "cpu").settings(None), [block_of(matrix) for matrix in (near, far, last)]
+    batches = [batch_of([blocks[0]] * tasks, *blocks[1:]) for tasks in (1, 1000)]
+    few, many = (hubs_in(hubs.hubs_of(_batches.batch_of(batch), knobs).of_only_group()) for batch in batches)
+    assert few < many
 
 
-@pytest.mark.parametrize("name", ["bbtc", "keystone"])
-def test_tasks_in_turn_are_those_of_the_algorithm(name: str) -> None:
-    matrices = apart(5, 0.05)
+@for_every_algorithm
+@pytest.mark.parametrize("shares", [1, 3])
+def test_a_batch_finds_what_each_of_its_tasks_finds(name: str, shares: int) -> None:
+    """Whole partitions in one batch, whose tasks look up in many blocks."""
     algorithm = find(name, "cpu")
-    prepare = algorithm.triples_on_cpu("count").in_turn(algorithm.settings(None), 2)
-    shares = [run(prepare(triple_of(matrices), share, 2)) for share in (0, 1)]
-    assert shares == [by_product(*matrices, share, 2) for share in (0, 1)]
+    for partition in PARTITIONS:
+        blocks = blocks_of(GRAPH, partition)
+        work = algorithm.triples_on_cpu("count").counter(algorithm.settings(None))(
+            TaskBatch(blocks.blocks, table_of(partition, shares))
+        )
+        assert run(work) == TRIANGLES
+        triangles, tests, seconds = work.by_task()
+        each = [count(name, blocks.triple(t), None, t.share, t.shares) for t in tasks_of(partition, shares)]
+        assert triangles.tolist() == each
+        assert (triangles <= tests).all()
+        assert (seconds >= 0).all()
 
 
 def test_bit_rows_on_the_diagonal_are_a_triangle() -> None:
     matrix = np.triu(np.ones((1024, 1024), np.bool_), 1)
     triple = triple_of((matrix, matrix, matrix))
-    made = hubs.BlockHubs({"hubs": 1024, "probe_ratio": 2}).of(triple, _records.blocks_in(triple), 1)
+    made = _keystone_triples.task_of(triple, {"hubs": 1024, "probe_ratio": 2}).hubs
     assert (hubs_in(made), len(made.bits)) == (1024, 8 * (2 + 511 * 2 + 512))
-    assert _keystone_triples.idle_arcs(triple, _records.blocks_in(triple)) == 1
+    assert _keystone_triples.idle_arcs(triple) == 1
 
 
 def test_no_arc_is_idle_where_numbers_do_not_follow_the_arcs() -> None:
     near, jk = scattered(1, 20, 40, 0.3), unordered(2, 40, 0.3)
     triple = triple_of((near, near, jk))
-    assert _keystone_triples.idle_arcs(triple, _records.blocks_in(triple)) == 0
+    assert _keystone_triples.idle_arcs(triple) == 0
     apart_triple = triple_of((near, near.copy(), ascending(2, 40, 0.3)))
-    assert _keystone_triples.idle_arcs(apart_triple, _records.blocks_in(apart_triple)) == 0
+    assert _keystone_triples.idle_arcs(apart_triple) == 0
 
 
 @for_every_algorithm
@@ -374,7 +404,7 @@ def test_a_task_is_dense_where_any_block_is() -> None:
 def test_a_map_is_only_there_where_it_is_used() -> None:
     triple = triple_of(apart(2, 0.2))
     for method, places in (("list", 0), ("hashmap", COLUMNS)):
-        (step,) = bbtc.prepare_triple(triple, bbtc.ALGORITHM.settings({"method": method}), 0, 1).passes
+        (step,) = bbtc.counter(bbtc.ALGORITHM.settings({"method": method}))(one_task(triple)).passes
         assert len(step.workspace()) == places
 
 
@@ -423,6 +453,8 @@ def test_bbtc_counts_whole_graphs_in_any_number_of_parts(parts: int, method: str
 
 def test_bbtc_cuts_long_tasks_into_pieces_that_share_a_map(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bbtc, "TASK_TESTS", 20)
+    monkeypatch.setattr(_batches, "TASK_ARCS", 10)
+    monkeypatch.setattr(_batches, "RANGE_NANOSECONDS", 1)
     work = bbtc.prepare(GRAPH, bbtc.ALGORITHM.settings({"parts": 2, "method": "hashmap"}), 1)
     (step,) = work.passes
     assert len(step.bounds) > 20

@@ -303,7 +303,12 @@ def test_imagined_workers_stand_beside_those_of_the_paper() -> None:
     facts = {"speedup_over_whole_1024": 330.15, "time_ratio": 2.0, "space_ratio": 1.5, "speedup_1024": 999.0}
     records = [
         make_record(
-            Blocks.name, (1.0,), algorithm=way.name, knobs=dict(way.settings), graph="kronecker-20-seed1", facts=facts
+            BlocksSystem.name,
+            (1.0,),
+            algorithm=way.name,
+            knobs=dict(way.settings),
+            graph="kronecker-20-seed1",
+            facts=facts,
         )
         for way in ways
     ]

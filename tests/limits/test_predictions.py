@@ -7,21 +7,24 @@ import sys
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
 from helpers.graphs import fixture_pairs
 from helpers.store_counts import count_store
+from numpy.typing import NDArray
 
 import wedgewise as ww
 from limits.predicted import forgets_peaks
 from wedgewise import generate
 from wedgewise.algorithms import find
 from wedgewise.generate.stream import EdgeStream
-from wedgewise.run.memory import TaskMemory, triple_answer
-from wedgewise.run.outofcore import predict
+from wedgewise.run.memory import BATCHED_TASK_BYTES, TaskMemory, triple_answer
+from wedgewise.run.outofcore import Counting, predict
 from wedgewise.stages.blocks import Hashed
-from wedgewise.stages.tasks import Counts, tasks_of
+from wedgewise.stages.tasks import Counts
 from wedgewise.store.build import write_store
 
 CHILD = Path(__file__).with_name("predicted.py")
@@ -122,28 +125,32 @@ def test_trusses_take_no_more_than_predicted(tmp_path: Path, stream: EdgeStream)
     assert case.taken <= case.predicted + (8 << 20), str(case)
 
 
-COUNTS = Counts(np.array([[1000, 3000], [2000, 1000]]), np.array([100, 100]))
+ARCS = np.array([[1000, 3000], [2000, 1000]])
 
 
-def memory_of(threads: int = 1) -> TaskMemory:
-    return TaskMemory(COUNTS, triple_answer("bbtc"), find("bbtc", "cpu").settings({"method": "list"}), threads)
+def counting(available_bytes: int, threads: int = 1, arcs: NDArray[np.int64] = ARCS) -> Counting:
+    counts, knobs = Counts(arcs, np.array([100, 100])), find("bbtc", "cpu").settings({"method": "list"})
+    blocks: Any = SimpleNamespace(partition=Hashed(200, 2))
+    return Counting(blocks, TaskMemory(counts, triple_answer("bbtc"), knobs, threads), available_bytes)
 
 
 def test_a_prediction_by_hand() -> None:
     """Blocks of 100 rows and 1,000, 3,000, 2,000 and 1,000 arcs take 2, 4, 3 and 2 pages; merging takes nothing."""
     page = 4096
-    tasks = tasks_of(Hashed(200, 2))
-    whole = predict(tasks, memory_of(), 10**9, wedges=5000)
-    assert (whole.held_bytes, whole.work_bytes, whole.peak_bytes) == (11 * page, 0, 11 * page)
+    whole = predict(counting(10**9), wedges=5000)
+    assert (whole.held_bytes, whole.work_bytes) == (11 * page, 8 * BATCHED_TASK_BYTES + page)
+    assert whole.peak_bytes == whole.held_bytes + whole.work_bytes
     assert (whole.read_bytes, whole.tasks) == (11 * page, 8)
-    tight = predict(tasks, memory_of(), 9 * page, wedges=5000)
-    assert tight.peak_bytes == 9 * page
+    least = counting(0).memory.heaviest(counting(0).tasks)[0]
+    tight = predict(counting(least), wedges=5000)
+    assert tight.peak_bytes == least == 10 * page + BATCHED_TASK_BYTES
+    assert tight.batches > whole.batches == 1
     assert tight.read_bytes > whole.read_bytes
-    assert tight.seconds > whole.seconds > predict(tasks, memory_of(threads=4), 10**9, wedges=5000).seconds
+    assert tight.seconds > whole.seconds > predict(counting(10**9, threads=4), wedges=5000).seconds
 
 
 def test_nothing_takes_nothing() -> None:
-    nothing = predict([], memory_of(), 10**9, wedges=0)
+    nothing = predict(counting(10**9, arcs=np.zeros((2, 2), np.int64)), wedges=0)
     assert (nothing.peak_bytes, nothing.read_bytes, nothing.tasks, nothing.seconds) == (0, 0, 0, 0)
 
 

@@ -16,7 +16,6 @@ import wedgewise as ww
 from wedgewise import generate
 from wedgewise.algorithms import find
 from wedgewise.algorithms._contract import Algorithm, Work
-from wedgewise.algorithms._passes import Partial
 from wedgewise.errors import InputError, VerificationError
 from wedgewise.machine.jit import JIT_DISABLED
 from wedgewise.prepare.orient import RELABELLINGS, arcs_of_edges, relabel
@@ -25,6 +24,7 @@ from wedgewise.run.local import Execution
 from wedgewise.run.reduce import reduce
 from wedgewise.run.request import Request
 from wedgewise.stages import OrientedGraph
+from wedgewise.stages.tasks import TaskResults
 
 COMPILED = [record for record in COUNTING if record.compiled]
 
@@ -100,20 +100,22 @@ def test_64_bit_offsets_are_renamed_and_aligned_alike(by: str) -> None:
 
 
 def test_totals_are_python_integers_beyond_64_bits() -> None:
-    partials = {task: Partial(task, 2**62, 1) for task in range(8)}
+    results = TaskResults.none(8)
+    results.put(slice(None), 2**62, 1)
     plan = replace(ww.explain("count", [(0, 1)]), m=10**14, wedges=2**70)
-    assert reduce(Execution(8, partials, Work(())), plan).triangles == 2**65
+    assert reduce(Execution(results, Work(())), plan).triangles == 2**65
 
 
 @pytest.mark.parametrize(("computes", "dtype"), [("triangles", np.uint64), ("edge_support", np.uint32)])
 def test_sums_of_filled_arrays_do_not_wrap_at_32_bits(computes: str, dtype: type) -> None:
     filled: NDArray[Any] = np.full(3, 2**32 - 1, dtype)
     plan = replace(ww.explain(computes, [(0, 1)]), m=10**9, wedges=2**40)
-    execution = Execution(1, {0: Partial(0, 2**32 - 1, 1)}, Work((), filled))
-    assert reduce(execution, plan).triangles == 2**32 - 1
-    wrapped = Execution(1, {0: Partial(0, (3 * (2**32 - 1)) % 2**32 // 3, 1)}, Work((), filled))
+    results = TaskResults.none(1)
+    results.put(0, 2**32 - 1, 1)
+    assert reduce(Execution(results, Work((), filled)), plan).triangles == 2**32 - 1
+    results.put(0, (3 * (2**32 - 1)) % 2**32 // 3, 1)
     with pytest.raises(VerificationError, match="the sum of"):
-        reduce(wrapped, plan)
+        reduce(Execution(results, Work((), filled)), plan)
 
 
 @pytest.mark.compiled  # millions of steps

@@ -24,7 +24,6 @@ from wedgewise.run import _local_workers, cluster
 from wedgewise.run._local_workers import HELD_BACK, LocalWorker, LocalWorkers, signals_held_back
 from wedgewise.run.checkpoint import JOURNAL
 from wedgewise.run.cluster import make_batches
-from wedgewise.run.checkpoint import JOURNAL
 from wedgewise.stages.tasks import busy_tasks
 from wedgewise.store.build import write_store
 from wedgewise.store.open import Store

@@ -17,7 +17,6 @@ import wedgewise as ww
 from wedgewise import errors, generate
 from wedgewise.algorithms import find, registry
 from wedgewise.algorithms._contract import Counts, Knob, Shape, Work
-from wedgewise.algorithms._passes import Partial
 from wedgewise.algorithms._ranges import arc_bounds, even_bounds
 from wedgewise.algorithms.cpu import _keystone_close
 from wedgewise.algorithms.cpu._keystone_hubs import choose_hubs, largest_hubs, row_bytes
@@ -30,6 +29,7 @@ from wedgewise.run.plan import Form
 from wedgewise.run.reduce import reduce
 from wedgewise.run.request import Request
 from wedgewise.stages import EdgeList, OrientedGraph, Origin
+from wedgewise.stages.tasks import TaskResults
 
 TOOLS = Path(__file__).parents[2] / "tools"
 TRIANGLE = [(0, 1), (1, 2), (2, 0)]
@@ -62,7 +62,9 @@ def test_bounds_cover_everything_once() -> None:
 def reduced(triangles: int, m: int, wedges: int, tasks: int = 1) -> int:
     """What the reducer makes of one task that found so many triangles."""
     plan = replace(ww.explain("count", TRIANGLE), m=m, wedges=wedges)
-    return reduce(Execution(tasks, {0: Partial(0, triangles, 1)}, Work(())), plan).triangles
+    results = TaskResults.none(tasks)
+    results.put(0, triangles, 1)
+    return reduce(Execution(results, Work(())), plan).triangles
 
 
 def test_an_incomplete_or_impossible_set_of_partials_is_refused() -> None:

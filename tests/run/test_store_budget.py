@@ -26,7 +26,15 @@ from wedgewise.machine import budget, hardware, jit
 from wedgewise.run import hybrid, outofcore, sliced_answer
 from wedgewise.run._hybrid_plan import Resources, pair_up
 from wedgewise.run.block_caches import BlockCache
-from wedgewise.run.checkpoint import JOURNAL, LINE_BYTES, Journal, key_of
+from wedgewise.run.checkpoint import (
+    JOURNAL,
+    LINE_BYTES,
+    MOST_LINE_BYTES,
+    TASKS_PER_LINE,
+    Journal,
+    journal_bytes,
+    key_of,
+)
 from wedgewise.run.cluster import Assignment, Driver, make_batches
 from wedgewise.run.memory import (
     COUNTED_TASK_BYTES,
@@ -34,14 +42,15 @@ from wedgewise.run.memory import (
     HYBRID_TASK_BYTES,
     SLICED_TASK_BYTES,
     TaskMemory,
+    pairs_of_task,
     triple_answer,
 )
-from wedgewise.run.outofcore import Counting, Finished, reuse_order
+from wedgewise.run.outofcore import Counting, Finished
 from wedgewise.run.plan import Form
 from wedgewise.run.sliced_answer import SlicedAnswer
 from wedgewise.run.timeline import TaskSpan
 from wedgewise.stages.blocks import Hashed, Partition, Rectilinear
-from wedgewise.stages.tasks import Counts, task_count, tasks_of
+from wedgewise.stages.tasks import Counts, TaskResults, TaskTable, busy_tasks, task_count, tasks_of
 from wedgewise.store import build as spool
 from wedgewise.store import sort_and_deduplicate as settle
 from wedgewise.store.build import write_store
@@ -83,28 +92,33 @@ def lists_of_a_count(source: Any) -> Any:
     """All that `Counting.run` holds of tasks when the last one is finished."""
     memory = TaskMemory(source.counts, triple_answer("keystone"), find("keystone", "cpu").settings(None), 1)
     counting = Counting(source, memory, 1 << 40)
-    cache = BlockCache(lambda _: None, memory.block, counting.order)
-    partials = {task.number: Partial(task.number, 10**9 + task.number, 10**9) for task in counting.tasks}
-    return counting, cache, partials, list(counting.order), {task.number: 1.5 * task.number for task in counting.tasks}
+    batches, results = counting.batches(counting.tasks), TaskResults.none(counting.all_tasks)
+    cache = BlockCache[None](lambda pairs: [None] * len(pairs), memory.block, [batch.pairs for batch in batches])
+    results.put(*found_by(counting.tasks))
+    return counting, batches, cache, results, results.by_seconds
+
+
+def found_by(tasks: TaskTable) -> Finished:
+    """What tasks may have found."""
+    numbers = tasks.number.astype(np.uint64)
+    return Finished(tasks.number, numbers + np.uint64(10**9), numbers, 1.5 * tasks.number)
 
 
 def lists_of_owners(source: Any) -> Any:
     """All that `SlicedAnswer.compute` holds of them."""
     owning = SlicedAnswer(source, "edge_support", available_bytes=1 << 40)
     steps = [step for owner in owning.slices for step in owning._steps_of(owner)]
-    return owning, steps, BlockCache(lambda _: None, lambda _: 0, [step.task for step in steps])
+    return owning, steps, BlockCache[None](lambda _: [], lambda _: 0, [pairs_of_task(step.task) for step in steps])
 
 
 def lists_of_a_driver(source: Any) -> Any:
     """All that a driver of workers holds of them when the last one has arrived."""
-    tasks = tasks_of(source.partition)
-    busy = tuple(reuse_order(tasks))
-    driver = Driver(Assignment(source, None, "", tasks, busy, 1, None))  # type: ignore[arg-type]
-    batches = make_batches(source.counts, busy, 2)
-    for task in busy:
-        driver._keep(Finished(Partial(task.number, 10**9 + task.number, 10**9), 1.5 * task.number))
-    idle = {task.number: Partial(task.number, 0, 0) for task in tasks}
-    return driver, batches, idle, {**idle, **driver._partials}
+    all_tasks = task_count(source.partition)
+    busy = busy_tasks(source.partition, source.counts).in_reuse_order()
+    driver = Driver(Assignment(source, None, "", all_tasks, busy, 1, None))  # type: ignore[arg-type]
+    batches = make_batches(busy, 2)
+    driver._keep(found_by(busy))
+    return driver, batches
 
 
 def lists_of_a_hybrid_count(source: Any) -> Any:
@@ -156,7 +170,7 @@ def test_too_many_tasks_are_refused_before_they_are_listed(tmp_path: Path, monke
         need = 20 * each
         with monkeypatch.context() as patch:
             for module in (outofcore, sliced_answer):
-                patch.setattr(module, "tasks_of", listed)
+                patch.setattr(module, "busy_tasks", listed)
             patch.setattr(outofcore, "available_after_loading", lambda *_, need=need: need - 1)
             patch.setattr("wedgewise.answer.disk.bytes_for_slices", lambda *_, need=need: need - 1)
             refusal = (
@@ -165,7 +179,7 @@ def test_too_many_tasks_are_refused_before_they_are_listed(tmp_path: Path, monke
             with pytest.raises(MemoryLimitError, match=refusal):
                 ww.run(question, store.folder, **details)
         assert ww.explain(question, store.folder, **details).bytes_needed > need
-    assert "10,000 bytes of lists of tasks" in str(ww.explain("count", store.folder))
+    assert f"{20 * COUNTED_TASK_BYTES:,} bytes of tables of tasks" in str(ww.explain("count", store.folder))
 
 
 def test_parts_are_chosen_with_lists_in_mind() -> None:
@@ -214,9 +228,14 @@ def test_kernels_are_rehearsed_elsewhere_until_all_of_them_are_stored(
 
 
 def test_lines_are_no_longer_than_is_stated(tmp_path: Path) -> None:
-    journal = Journal(tmp_path / JOURNAL, key_of(a=1))
-    journal.add(Partial(16_777_215, 2**63, 2**63), 1.2345678901234567e-05)
-    assert (tmp_path / JOURNAL).stat().st_size <= LINE_BYTES
+    tasks = TASKS_PER_LINE + 1
+    journal = Journal(tmp_path / JOURNAL, key_of(a=1), 16_777_216)
+    columns = np.uint64([2**63] * tasks), np.uint64([2**63] * tasks), np.full(tasks, 1.2345678901234567e05)
+    journal.add(16_777_215 - np.arange(tasks), *columns)
+    lines = (tmp_path / JOURNAL).read_bytes().splitlines(keepends=True)
+    assert len(lines) == 2
+    assert all(len(line) <= MOST_LINE_BYTES for line in lines)
+    assert sum(map(len, lines)) <= journal_bytes(tasks)
 
 
 class Usage(NamedTuple):
@@ -225,9 +244,9 @@ class Usage(NamedTuple):
 
 def test_a_journal_has_to_fit_the_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     store = write_store(fixture_pairs("karate"), tmp_path / "store", parts=2)
-    assert f"up to {4 * LINE_BYTES:,} bytes of disk for finished tasks" in str(ww.explain("count", store.folder))
-    monkeypatch.setattr(shutil, "disk_usage", lambda _: Usage(4 * LINE_BYTES - 1))
-    with pytest.raises(StorageError, match=r"count keeps 1,024 bytes on disk while it works, and 1,023 are free there"):
+    assert f"up to {journal_bytes(4):,} bytes of disk for finished tasks" in str(ww.explain("count", store.folder))
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: Usage(journal_bytes(4) - 1))
+    with pytest.raises(StorageError, match=r"count keeps 1,408 bytes on disk while it works, and 1,407 are free there"):
         ww.count(store.folder)
     monkeypatch.setattr(shutil, "disk_usage", lambda _: Usage(4 * LINE_BYTES))
     assert ww.count(store.folder) == 45

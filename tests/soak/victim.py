@@ -90,7 +90,7 @@ def main(folder: str, question: str, k: str, number: str, moment: str) -> None:
     assert moment in MOMENTS
     if question == PARTITION:
         return partition(Path(folder), int(k), int(number))
-    module: Any = journal
+    module: Any = checkpoint
     module.append_line = dying(module.append_line, int(number), moment)
     details: dict[str, Any] = {"k": int(k)} if question == "k_truss" else {}
     ww.run(question, folder, **details)

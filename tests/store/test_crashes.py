@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 import pytest
 from helpers.graphs import fixture_pairs
-from helpers.store_counts import count_store
+from helpers.store_counts import count_store, each_task_by_itself
 
 import wedgewise as ww
 from store.power_cut import WAYS, Disk, PowerCut
 from wedgewise.errors import MissingFileError
 from wedgewise.machine.files import append_line, atomic_write
-from wedgewise.run import batches, checkpoint
+from wedgewise.run import checkpoint
 from wedgewise.store.build import write_store
 from wedgewise.store.manifest import is_store
 from wedgewise.store.open import open_store
@@ -69,9 +69,8 @@ def ask_after_cuts(tmp_path: Path, question: str, steps: int, ways: tuple[str, .
 
     def work(root: Path) -> None:
         flushed[:] = [0]
-        with pytest.MonkeyPatch.context() as patch:
+        with each_task_by_itself(), pytest.MonkeyPatch.context() as patch:
             patch.setattr(checkpoint, "FLUSH_SECONDS", next(seconds))
-            patch.setattr(batches, "BATCH_SECONDS", 0.0)  # a task each
             is_flushed = checkpoint.FLUSH_SECONDS == 0.0
 
             def told(_stage: str, done: int, _total: int) -> None:

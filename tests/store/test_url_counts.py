@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from helpers.commands import answer_of, invoke
 from helpers.graphs import TRUTHS, fixture_pairs
-from helpers.store_counts import count_on_cluster
+from helpers.store_counts import count_on_cluster, each_task_by_itself
 
 import wedgewise as ww
 from wedgewise.errors import (
@@ -89,7 +89,7 @@ def test_a_count_from_a_url_goes_on_where_it_was(memory: Any, cache: Path) -> No
         if done == 5:
             raise KeyboardInterrupt
 
-    with pytest.raises(KeyboardInterrupt):
+    with each_task_by_itself(), pytest.raises(KeyboardInterrupt):
         ww.count(URL, progress=interrupt)
     (journal,) = cache.rglob(JOURNAL)
     assert journal == open_store(URL).beside(JOURNAL)
@@ -97,7 +97,8 @@ def test_a_count_from_a_url_goes_on_where_it_was(memory: Any, cache: Path) -> No
     with pytest.raises(InputError, match="other options"):
         ww.count(URL, algorithm="bbtc")
     told: list[int] = []
-    assert ww.count(URL, progress=lambda _stage, done, _total: told.append(done)) == JAZZ
+    with each_task_by_itself():
+        assert ww.count(URL, progress=lambda _stage, done, _total: told.append(done)) == JAZZ
     assert told[0] == 6
     assert not journal.exists()
 

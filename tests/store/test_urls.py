@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from helpers.graphs import fixture_pairs
+from helpers.store_counts import each_task_by_itself
 
 import wedgewise as ww
 from wedgewise.errors import MissingFileError
@@ -137,11 +138,12 @@ def test_two_partitions_of_a_graph_do_not_share_work(memory: Any, tmp_path: Path
             raise KeyboardInterrupt
 
     for url in urls:
-        with pytest.raises(KeyboardInterrupt):
+        with each_task_by_itself(), pytest.raises(KeyboardInterrupt):
             ww.count(url, progress=end)
     assert len(list((tmp_path / "cache" / "stores").rglob(JOURNAL))) == 2
     told: list[tuple[str, int, int]] = []
     for url in urls:
         told.clear()
-        assert ww.count(url, progress=lambda *news: told.append(news)) == 45
+        with each_task_by_itself():
+            assert ww.count(url, progress=lambda *news: told.append(news)) == 45
         assert told[0][1] == 3

@@ -219,6 +219,7 @@ class TripleAnswer:
     ``thread_bytes(columns_k, knobs)`` is what each thread adds. ``cost`` is what time is estimated by.
     ``expected_bytes``, where it is less than the most that is needed, is what a task takes as a rule; its further
     argument says whether the graph is skewed. All of them take arrays, too, with a number for every task.
+    ``lists_rows`` says that it is faster where blocks list the rows that have arcs.
     """
 
     counter: Callable[[Knobs], PrepareBatch]
@@ -226,6 +227,7 @@ class TripleAnswer:
     thread_bytes: Callable[[Any, Knobs], Any] = lambda columns_k, _knobs: 4 * columns_k
     cost: TripleCost = TripleCost()
     expected_bytes: Callable[[TripleShape, Knobs, bool], Any] | None = None
+    lists_rows: bool = False
 
     def prepare(self, triple: Triple, knobs: Knobs, share: int = 0, shares: int = 1) -> BatchWork:
         """A task by itself."""

@@ -12,11 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wedgewise.machine.jit import kernel
-from wedgewise.run.memory import Need, TaskMemory
+from wedgewise.run.memory import BATCHED_TASK_BYTES, Need, TaskMemory
 from wedgewise.stages.tasks import Estimates, Pair, TaskTable
 
 BATCH_SECONDS = 0.05
-TASK_BYTES = 512  # of a task while its batch is counted: its items and what they find
 Numbers = NDArray[np.uint64]
 
 
@@ -65,7 +64,7 @@ def cut_batches(
             if jk != ij and jk != ik and tally.held_in[jk] != number:
                 more += tally.block_bytes[jk]
             before = tally.made[jk] if tally.made_in[jk] == number else zero
-            making = max(sizes.made[task], before) - before + np.uint64(TASK_BYTES)
+            making = max(sizes.made[task], before) - before + np.uint64(BATCHED_TASK_BYTES)
             most = max(threads, sizes.threads[task])
             fits = held + more + made + making + most <= np.uint64(limit_bytes)
             if task == first or (fits and time + sizes.time[task] <= np.uint64(limit_time)):
@@ -107,4 +106,4 @@ def expected_work(batch: Batch, memory: TaskMemory, is_skewed: bool) -> int:
     order = np.argsort(jk, kind="stable")
     first = np.flatnonzero(np.diff(jk[order], prepend=-1))
     of_blocks = int(np.maximum.reduceat(made[order], first).sum())
-    return of_blocks + int(np.max(need.threads)) + TASK_BYTES * len(batch.tasks)
+    return of_blocks + int(np.max(need.threads)) + BATCHED_TASK_BYTES * len(batch.tasks)

@@ -15,6 +15,7 @@ from wedgewise.stages.blocks import Block, Partition, Task
 from wedgewise.stages.tasks import Counts, Pair, TaskTable, task_count
 
 PAGE_BYTES = 1 << 12
+BATCHED_TASK_BYTES = 512  # of a task while its batch is counted: its items and what they find
 COUNTED_TASK_BYTES = 160  # of a task in the tables of a count: itself, what it takes, its result, its seconds
 SLICED_TASK_BYTES = (
     560  # in those of answers by slices, where it has three roles; rounds of a truss have two such lists
@@ -122,7 +123,9 @@ class TaskMemory:
     blocks: NDArray[np.int64] = field(init=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "blocks", all_block_bytes(self.counts))
+        blocks, arcs, rows = all_block_bytes(self.counts), self.counts.arcs, self.counts.sizes[:, None]
+        listed = _in_pages(4 * np.minimum(arcs, rows)) if self.answer.lists_rows else 0
+        object.__setattr__(self, "blocks", blocks + listed)
 
     def block(self, pair: Pair) -> int:
         """The bytes of a block, in whole pages."""
@@ -158,6 +161,6 @@ class TaskMemory:
         sizes, (ij, ik, jk) = self.blocks.ravel(), tasks.pairs
         blocks = sizes[ij] + np.where(ik == ij, 0, sizes[ik]) + np.where((jk == ij) | (jk == ik), 0, sizes[jk])
         need = self.most(tasks)
-        taken = blocks + need.made + need.threads
+        taken = blocks + need.made + need.threads + BATCHED_TASK_BYTES
         at = int(taken.argmax())
         return int(taken[at]), tasks[at]

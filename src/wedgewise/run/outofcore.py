@@ -31,6 +31,7 @@ from numpy.typing import NDArray
 from wedgewise.algorithms import find
 from wedgewise.algorithms._contract import BatchWork, Knobs, Shape, Work
 from wedgewise.algorithms._passes import run_pass
+from wedgewise.algorithms.cpu._batches import with_busy_rows
 from wedgewise.errors import FormatError, MemoryLimitError
 from wedgewise.machine import jit
 from wedgewise.machine.budget import available_after_loading
@@ -232,9 +233,12 @@ class Counting:
     def _read(self, pairs: list[Pair]) -> list[Block]:
         """Read blocks on all threads: several at a time, or the rows of one."""
         threads, alone = self.memory.threads, len(pairs) == 1
-        return run_tasks(
-            lambda number, _: self._blocks.block(*pairs[number], threads=threads if alone else 1), len(pairs), threads
-        )
+
+        def read(number: int, _worker: int) -> Block:
+            block = self._blocks.block(*pairs[number], threads=threads if alone else 1)
+            return with_busy_rows(block) if self.memory.answer.lists_rows else block
+
+        return run_tasks(read, len(pairs), threads)
 
     def count(self, work: BatchWork, tasks: TaskTable) -> Finished:
         """What a batch finds."""
@@ -305,7 +309,7 @@ def load_kernels(algorithm: str) -> None:
     if jit.JIT_DISABLED:
         return
     knobs, answer = find(algorithm, "cpu").knobs, triple_answer(algorithm)
-    block, other = checked_clique(), checked_clique()
+    block, other = (with_busy_rows(checked_clique()) for _ in range(2))
     for way in ({}, *({knob.name: choice} for knob in knobs for choice in knob.choices)):
         for triple in (Triple(block, block, block), Triple(block, other, block)):
             run_passes(answer.prepare(triple, find(algorithm, "cpu").settings(way)), 1)

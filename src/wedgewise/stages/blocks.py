@@ -39,11 +39,13 @@ class Block:
     offsets : one more than part i has ids
     heads : numbers within part j
     columns : how many ids part j has
+    busy_rows : the rows that have arcs, ascending, where somebody has listed them
     """
 
     offsets: NDArray[np.uint32] | NDArray[np.uint64]
     heads: Ids
     columns: int
+    busy_rows: Ids | None = None
 
     @property
     def rows(self) -> int:
@@ -55,7 +57,7 @@ class Block:
 
     @property
     def nbytes(self) -> int:
-        return self.offsets.nbytes + self.heads.nbytes
+        return self.offsets.nbytes + self.heads.nbytes + (0 if self.busy_rows is None else self.busy_rows.nbytes)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,14 +21,14 @@ from numpy.typing import NDArray
 
 from wedgewise.algorithms._contract import BatchWork, Counts, Pass
 from wedgewise.algorithms._ranges import TASK_ARCS, arc_bounds, even_bounds
-from wedgewise.algorithms.cpu._records import Blocks3, Rows, Span, rows_in, widest_offsets
-from wedgewise.machine.jit import helper
+from wedgewise.algorithms.cpu._records import Blocks3, Rows, Span, widest_offsets
+from wedgewise.machine.jit import helper, kernel, kernel_view
 from wedgewise.machine.primitives import array_at
 from wedgewise.stages import Ids, Keys
 from wedgewise.stages.blocks import Block, Triple
 from wedgewise.stages.tasks import TaskBatch
 
-BLOCK_WORDS = 5
+BLOCK_WORDS = 7
 ITEM_WORDS = 8
 IJ, IK, JK, BEGIN, END, SHARE, FLAG, GROUP = range(ITEM_WORDS)
 ARC_NANOSECONDS, TEST_NANOSECONDS = 8.0, 0.25  # about: of an arc of ij or ik, and of a unit of BBTC's estimate
@@ -36,9 +37,9 @@ ITEM_BYTES = 160  # of an item and its results; a task may have one per `TASK_AR
 
 
 class BlockTable(NamedTuple):
-    """The blocks of a batch: where the offsets and heads of each are, their lengths, and how many columns it has.
+    """The blocks of a batch: where offsets, heads and busy rows of each are, their lengths, how many columns it has.
 
-    ``offsets`` and ``heads`` are empty arrays of the types of both.
+    ``offsets`` and ``heads`` are empty arrays of the types of both; busy rows that nobody listed are none.
     """
 
     words: Keys
@@ -64,7 +65,7 @@ class Batch(NamedTuple):
     nanoseconds : of every item, about
     numbers : the blocks ij, ik and jk of every task, by their numbers in the table
     blocks : by their numbers
-    kept : the arrays that the table leads to
+    kept : the arrays that the table leads to beside those of the blocks
     """
 
     items: BatchItems
@@ -98,7 +99,14 @@ def block_at(table, number):  # type: ignore[no-untyped-def]
 @helper
 def columns_of(table, number):  # type: ignore[no-untyped-def]
     """How many columns a block of a table has."""
-    return table.words[np.uint64(number) * np.uint64(BLOCK_WORDS) + np.uint64(4)]
+    return table.words[np.uint64(number) * np.uint64(BLOCK_WORDS) + np.uint64(6)]
+
+
+@helper
+def busy_rows_at(table, number):  # type: ignore[no-untyped-def]
+    """The busy rows of a block of a table, in a tuple."""
+    at = np.uint64(number) * np.uint64(BLOCK_WORDS)
+    return array_at(table.words[at + np.uint64(4)], table.words[at + np.uint64(5)], table.heads)
 
 
 @helper
@@ -136,7 +144,8 @@ def batch_of(batch: TaskBatch, flags: Any = 0, cut: Callable[[Triple], NDArray[n
     distinct, numbers = np.unique(np.stack(tasks.pairs), return_inverse=True)
     numbers = numbers.reshape(3, -1)
     blocks = tuple(batch.blocks[divmod(pair, tasks.parts)] for pair in distinct.tolist())
-    arcs, rows = (np.array([getattr(block, of) for block in blocks], np.int64)[numbers] for of in ("m", "rows"))
+    lengths = np.array([(len(block.heads), len(block.offsets) - 1) for block in blocks], np.int64).T
+    arcs, rows = lengths[:, numbers]
     bounds = {}
     for at in np.flatnonzero(arcs[0] >= 2 * TASK_ARCS).tolist():
         triple = Triple(*(blocks[number] for number in numbers[:, at]))
@@ -161,13 +170,36 @@ def batch_of(batch: TaskBatch, flags: Any = 0, cut: Callable[[Triple], NDArray[n
 
 def _table_of(blocks: tuple[Block, ...]) -> tuple[BlockTable, list[NDArray[Any]]]:
     """Where blocks are, and the arrays there; offsets are copied only where another block has wider ones."""
-    width = widest_offsets(blocks)
-    words, kept = [], []
+    width, none = widest_offsets(blocks), np.empty(0, np.uint32)
+    words, kept = [], [none]
     for block in blocks:
-        offsets, heads = rows_in(block, width)
-        words += [address_of(offsets), offsets.size, address_of(heads), heads.size, block.columns]
-        kept += [offsets, heads]
-    return BlockTable(np.array(words, np.uint64), np.empty(0, width), np.empty(0, np.uint32)), kept
+        offsets, heads, busy = block.offsets, block.heads, none if block.busy_rows is None else block.busy_rows
+        if offsets.dtype != width:
+            offsets = offsets.astype(width)
+            kept.append(offsets)
+        for array in (offsets, heads, busy):
+            words += [array.__array_interface__["data"][0], len(array)]
+        words.append(block.columns)
+    return BlockTable(np.array(words, np.uint64), np.empty(0, width), none), kept
+
+
+@kernel
+def list_rows(offsets: NDArray[Any], busy: Ids) -> None:
+    """The rows that have arcs, of which there are so many."""
+    one, count, last = np.uint64(1), np.uint64(0), np.uint64(len(busy))
+    row = np.uint64(0)
+    while count < last:
+        if offsets[row + one] > offsets[row]:
+            busy[count] = row
+            count += one
+        row += one
+
+
+def with_busy_rows(block: Block) -> Block:
+    """The same block with a list of the rows that have arcs, at most 4 bytes for each row and each arc."""
+    busy = np.empty(int(np.count_nonzero(block.offsets[1:] != block.offsets[:-1])), np.uint32)
+    list_rows(kernel_view(block.offsets), busy)
+    return replace(block, busy_rows=busy)
 
 
 def address_of(array: NDArray[Any]) -> int:
@@ -189,4 +221,5 @@ def batch_work(batch: Batch, count: Callable[[int, int, Any, Keys], Counts], wor
         return counted
 
     bounds = even_bounds(batch.nanoseconds, RANGE_NANOSECONDS, least=1)
-    return BatchWork((Pass(bounds, run, workspace),), batch.task_of_item, found.reshape(-1, 3), seconds, batch.kept)
+    kept = batch.blocks, batch.kept
+    return BatchWork((Pass(bounds, run, workspace),), batch.task_of_item, found.reshape(-1, 3), seconds, kept)

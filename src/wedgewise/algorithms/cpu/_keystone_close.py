@@ -42,17 +42,22 @@ from wedgewise.algorithms.cpu._keystone_rows import (
 from wedgewise.algorithms.cpu._records import Blocks3, Span, Stretch, first_in, row_at, whole
 from wedgewise.machine.jit import helper, kernel
 from wedgewise.machine.primitives import MOST_ROWS, count_common_bits
+from wedgewise.prepare.orient import first_not_below
 from wedgewise.stages import Ids, OrientedGraph
 
 ROWS_AT_ONCE = 1 << 10
 
 
 class BlockTask(NamedTuple):
-    """Three blocks, the hubs of jk, and how many arcs at the end of each row of ij close no triangle."""
+    """Three blocks, the hubs of jk, and how many arcs at the end of each row of ij close no triangle.
+
+    ``busy`` lists the rows that may have some, or none where all are to be looked at.
+    """
 
     blocks: Blocks3
     hubs: Hubs
     idle: np.uint64
+    busy: Ids | None = None
 
 
 class Sinks(NamedTuple):
@@ -162,14 +167,30 @@ def give_arc(by_arc, arc, found, layout):  # type: ignore[no-untyped-def]
 
 
 @helper
-def find_active(blocks, begin, end, step, idle, active):  # type: ignore[no-untyped-def]
-    """Write the rows from `begin` on that have arcs to close and heads to close them with; how many there are."""
-    one, count = np.uint64(1), np.uint64(0)
-    near, far = blocks.ij.offsets, blocks.ik.offsets
-    for a in range(begin, end, step):
+def positions_in(span, busy):  # type: ignore[no-untyped-def]
+    """Where the rows of a span begin and end, and their distance: among all rows, or among the busy ones."""
+    begin, end, step = first_in(span), np.uint64(span.end), np.uint64(span.shares)
+    if busy is not None and len(busy) > 0:
+        listed = np.uint64(len(busy))
+        begin = first_not_below(busy, np.uint64(0), listed, np.uint64(span.begin))
+        end = first_not_below(busy, begin, listed, end)
+        step = np.uint64(1)
+    return begin, end, step
+
+
+@helper
+def find_active(task, busy, begin, end, step, span, active):  # type: ignore[no-untyped-def]
+    """Write the rows from a position on that have arcs to close and heads to close them with; how many there are."""
+    one, count, shares = np.uint64(1), np.uint64(0), np.uint64(span.shares)
+    near, far = task.blocks.ij.offsets, task.blocks.ik.offsets
+    for position in range(begin, end, step):
+        a, is_own = np.uint64(position), np.uint64(1)
+        if busy is not None and len(busy) > 0:
+            a = np.uint64(busy[position])
+            is_own = np.uint64(shares == one or a % shares == np.uint64(span.share))
         arcs = np.uint64(near[a + one]) - np.uint64(near[a])
         active[count] = a
-        count += np.uint64(arcs > idle) & np.uint64(far[a + one] > far[a])
+        count += np.uint64(arcs > task.idle) & np.uint64(far[a + one] > far[a]) & is_own
     return count
 
 
@@ -249,11 +270,12 @@ def close_range(task: BlockTask, span: Span, own: Marks | Ledger, active: Ids, s
     Where they stay in a task of three blocks, how many triangles there are is seen there.
     """
     one, blocks, hubs = np.uint64(1), task.blocks, task.hubs
-    step, stretch = np.uint64(span.shares), np.uint64(len(active)) * np.uint64(span.shares)
+    begin, end, step = positions_in(span, task.busy)
+    stretch = np.uint64(len(active)) * step
     triangles, tests = np.uint64(0), np.uint64(0)
-    for first in range(first_in(span), np.uint64(span.end), stretch):
-        last = min(np.uint64(first) + stretch, np.uint64(span.end))
-        count = find_active(blocks, np.uint64(first), last, step, task.idle, active)
+    for first in range(begin, end, stretch):
+        last = min(np.uint64(first) + stretch, end)
+        count = find_active(task, task.busy, np.uint64(first), last, step, span, active)
         for number in range(count):
             soon = np.uint64(active[min(np.uint64(number) + one, count - one)])
             prefetch_rows(row_at(blocks.ij, soon), hubs.base, blocks.jk, sinks.by_last_arc)

@@ -103,15 +103,13 @@ def gain_of_hub(row, streamed, entry, columns, ratio):  # type: ignore[no-untype
 
 
 @helper
-def add_gains(blocks, laid_out, columns, shares, ratio, layout, gains):  # type: ignore[no-untyped-def]
-    """Add what hubs save to a sample of the arcs of ij, by doublings of their number; in nanoseconds of a share."""
+def add_gains(blocks, first, every, laid_out, columns, ratio, layout, gains):  # type: ignore[no-untyped-def]
+    """Add what hubs save to the first of so many arcs of ij each, by doublings of their number; in nanoseconds."""
     one, most = np.uint64(1), np.uint64(laid_out)
     arcs, rows_j = np.uint64(len(blocks.ij.heads)), np.uint64(len(blocks.jk.offsets)) - one
     rows_i = np.uint64(len(blocks.ij.offsets)) - one
-    samples = min(np.uint64(SAMPLE_ARCS), arcs // np.uint64(ARCS_PER_SAMPLE) + one)
-    each = np.float64(arcs) / np.float64(samples) / np.float64(shares)
-    for sample in range(samples):
-        arc = sample * arcs // samples
+    for sample in range(first, arcs, every):
+        arc = np.uint64(sample)
         b = np.uint64(blocks.ij.heads[arc])
         hub = rows_j - one - b
         a = first_not_below(blocks.ij.offsets, one, rows_i, arc + one) - one
@@ -120,16 +118,16 @@ def add_gains(blocks, laid_out, columns, shares, ratio, layout, gains):  # type:
             doubling = np.uint64(0)
             while (np.uint64(FEWEST_HUBS) << doubling) <= hub:
                 doubling += one
-            gains[doubling] += each * gain_of_hub(row, streamed.end - streamed.begin, layout[hub], columns, ratio)
+            gains[doubling] += gain_of_hub(row, streamed.end - streamed.begin, layout[hub], columns, ratio)
 
 
 @helper
-def best_count(laid_out, layout, gains):  # type: ignore[no-untyped-def]
-    """How many hubs gain most, what their bit rows take to make being paid."""
+def best_count(laid_out, layout, arcs_each, gains):  # type: ignore[no-untyped-def]
+    """How many hubs gain most, given how many arcs a sample stands for, what their bit rows take to make being paid."""
     most, gained, best, chosen = np.uint64(laid_out), 0.0, 0.0, np.uint64(0)
     for number in range(np.uint64(CHOICES)):
         hubs = np.uint64(min(most, np.uint64(FEWEST_HUBS) << number))
-        gained += gains[number]
+        gained += gains[number] * arcs_each
         net = gained - 8.0 * ROW_BYTE * np.float64(layout[hubs] >> np.uint64(32))
         if net > best:
             best, chosen = net, hubs
@@ -151,10 +149,16 @@ def choose_hubs(
         if groups.asked == CHOOSE_HUBS:
             for choice in range(CHOICES):
                 gains[choice] = 0.0
-            for task in range(np.uint64(groups.ends[group]), np.uint64(groups.ends[group + one])):
+            first, last, arcs = np.uint64(groups.ends[group]), np.uint64(groups.ends[group + one]), zero
+            for task in range(first, last):
+                arcs += np.uint64(len(block_at(table, groups.near[task]).heads))
+            every = max(np.uint64(ARCS_PER_SAMPLE), arcs // np.uint64(SAMPLE_ARCS))
+            behind = zero  # how far the next sample is behind the end of the last task
+            for task in range(first, last):
                 blocks = Blocks3(block_at(table, groups.near[task]), block_at(table, groups.far[task]), jk)
-                add_gains(blocks, count, columns, groups.shares, np.uint64(hubs.ratio), layout, gains)
-            count = best_count(count, layout, gains)
+                add_gains(blocks, behind, every, count, columns, np.uint64(hubs.ratio), layout, gains)
+                behind = (behind + every - np.uint64(len(blocks.ij.heads)) % every) % every
+            count = best_count(count, layout, np.float64(every) / np.float64(groups.shares), gains)
         rows_j = np.uint64(len(jk.offsets)) - one
         words[at + np.uint64(BASE)] = rows_j - count
         words[at + np.uint64(WIDTH)] = (columns + np.uint64(511)) >> np.uint64(9)

@@ -23,10 +23,13 @@ from wedgewise.algorithms._contract import BatchWork, Counts, Knobs, PrepareBatc
 from wedgewise.algorithms.cpu._batches import (
     FLAG,
     GROUP,
+    IJ,
+    IK,
     ITEM_WORDS,
     BatchItems,
     batch_of,
     batch_work,
+    busy_rows_at,
     item_at,
     put_found,
 )
@@ -84,12 +87,16 @@ def close_items(
     """Triangles of the items begin … end − 1, each written down with its tests and ticks; the sums of all."""
     triangles, tests = np.uint64(0), np.uint64(0)
     for number in range(np.uint64(begin), np.uint64(end)):
-        since = ticks()
+        since, closed, tested = ticks(), np.uint64(0), np.uint64(0)
         at = np.uint64(number) * np.uint64(ITEM_WORDS)
         blocks, span = item_at(batch, number)
-        of_block = hubs_at(hubs, batch.items[at + np.uint64(GROUP)])
-        task = BlockTask(blocks, of_block, np.uint64(batch.items[at + np.uint64(FLAG)]))
-        closed, tested = close_range(task, span, own, active, sinks)
+        if len(blocks.jk.heads) > 0:
+            of_block = hubs_at(hubs, batch.items[at + np.uint64(GROUP)])
+            (near,) = busy_rows_at(batch.table, batch.items[at + np.uint64(IJ)])
+            (far,) = busy_rows_at(batch.table, batch.items[at + np.uint64(IK)])
+            busy = far if len(far) < len(near) else near
+            task = BlockTask(blocks, of_block, np.uint64(batch.items[at + np.uint64(FLAG)]), busy)
+            closed, tested = close_range(task, span, own, active, sinks)
         put_found(found, number, closed, tested, ticks() - since)
         triangles += np.uint64(closed)
         tests += np.uint64(tested)

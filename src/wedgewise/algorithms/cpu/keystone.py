@@ -93,6 +93,7 @@ ALGORITHM = Algorithm(
             triples.bytes_needed,
             triples.thread_bytes,
             expected_bytes=triples.expected_bytes,
+            lists_rows=True,
         )
     },
     sliced={"triangles": slices.TRIANGLES, "edge_support": slices.EDGE_SUPPORT},
