@@ -293,6 +293,43 @@ def test_replies_of_a_scheduler_that_is_gone_are_no_errors_of_workers() -> None:
             ask()
 
 
+@pytest.mark.parametrize(
+    ("wanted", "declared", "used", "resources"),
+    [
+        (["GPU", "wedgewise"], {"a": ["GPU"], "b": ["wedgewise"], "c": []}, {"a"}, {"GPU": 1}),
+        (["GPU", "wedgewise"], {"a": [], "b": ["wedgewise"]}, {"b"}, {"wedgewise": 1}),
+        (["wedgewise"], {"a": ["GPU"], "b": ["GPU", "wedgewise"]}, {"b"}, {"wedgewise": 1}),
+        (["wedgewise"], {"a": ["GPU"], "b": []}, {"a", "b"}, None),
+    ],
+)
+def test_workers_that_declare_what_is_wanted_are_used(
+    wanted: list[str], declared: dict[str, list[str]], used: set[str], resources: dict[str, int] | None
+) -> None:
+    """Those with GPUs for work on GPUs; and where a task was refused, those that have not refused it."""
+    sent: list[dict[str, Any]] = []
+    workers = _dask_workers.DaskWorkers.__new__(_dask_workers.DaskWorkers)
+    known = {name: {"resources": dict.fromkeys(names, 1)} for name, names in declared.items()}
+    workers._name, workers._wanted, workers._run, workers._under_way = "there", wanted, "run", {}
+    workers._client = SimpleNamespace(
+        status="running", sync=lambda *_, **__: {"workers": known}, scheduler=SimpleNamespace(identity=None)
+    )
+    workers._look()
+    assert (workers.count, workers._names, workers._resources) == (len(used), used, resources)
+    assert workers.has_others(set())
+    assert not workers.has_others(used)
+
+    def submit(*_: Any, **options: Any) -> None:
+        sent.append(options)
+        raise InterruptedError
+
+    workers._client.submit = submit
+    for refused_by in (frozenset[str](), frozenset(used)):
+        with pytest.raises(InterruptedError):
+            workers.submit(Assignment(0, (1,), refused_by=refused_by), "")
+    assert [options["resources"] for options in sent] == [resources] * 2
+    assert [options["allow_other_workers"] for options in sent] == [False, False]
+
+
 def test_addresses_that_do_not_answer(jazz: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_dask_workers, "CONNECT_SECONDS", 0.3)
     with pytest.raises(ClusterError, match=r"tcp://127\.0\.0\.1:9: no scheduler answers within 0\.3 s; start one"):

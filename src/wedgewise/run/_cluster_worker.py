@@ -78,10 +78,11 @@ def _do(asked: BatchRequest, memory_limit: int | None, progress: Callable[[bytes
             continue
         finished.append(found)
         if time.monotonic() - since >= PROGRESS_SECONDS:
-            progress(BatchResult(asked.key, worker, joined(finished[sent:])).to_json())
-            sent, since = len(finished), time.monotonic()
-    read = state.read_bytes - read
-    return BatchResult(asked.key, worker, joined(finished), tuple(refused), state.counts_on, read)
+            some, more = joined(finished[sent:]), state.read_bytes - read
+            progress(BatchResult(asked.key, worker, some, (), state.counts_on, more).to_json())
+            sent, since, read = len(finished), time.monotonic(), state.read_bytes
+    rest = state.read_bytes - read
+    return BatchResult(asked.key, worker, joined(finished), tuple(refused), state.counts_on, rest)
 
 
 def joined(finished: Sequence[Finished]) -> Finished:
@@ -244,7 +245,7 @@ class BatchResult:
     finished : what tasks found
     refused : tasks that its GPU has no memory for
     counts_on : the name of its GPU, or "cpu"
-    read_bytes : of blocks for this batch
+    read_bytes : of blocks since the last result
     """
 
     key: str

@@ -128,6 +128,7 @@ class DaskWorkers:
 
     def submit(self, batch: Assignment, message: str) -> None:
         number = batch.number
+        others = sorted(self._names - batch.refused_by) if batch.refused_by else []
         future = self._client.submit(
             do_batch,
             message,
@@ -136,8 +137,8 @@ class DaskWorkers:
             key=f"wedgewise-{self._run}-{number}",
             pure=False,
             resources=self._resources,
-            workers=sorted(self._names - batch.refused_by) or None if batch.refused_by else None,
-            allow_other_workers=bool(batch.refused_by),
+            workers=others or None,
+            allow_other_workers=bool(others),  # where these have gone meanwhile, others refuse it again
         )
         self._under_way[number] = batch, future
         result = asyncio.run_coroutine_threadsafe(

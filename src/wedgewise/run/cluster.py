@@ -108,7 +108,7 @@ class Workers(Protocol):
 class WorkerShare:
     """What a worker did: the name of its GPU or "cpu", tasks, and bytes of blocks that it read."""
 
-    counts_on: str = "cpu"
+    counts_on: str
     tasks: int = 0
     read_bytes: int = 0
 
@@ -314,12 +314,11 @@ class Driver:
         arrived = Counter(result.finished.numbers.tolist() + [refusal.task for refusal in result.refused])
         if result.key != self._work.key or (arrived != asked if is_whole else not arrived <= asked):
             raise VerificationError(f"a worker was asked for tasks {batch.tasks[:5]} … and answered others")
-        share = self.shares.setdefault(result.worker, WorkerShare())
+        share = self.shares.setdefault(result.worker, WorkerShare(result.counts_on))
         share.tasks += self._keep(result.finished)
-        if is_new:
-            share.counts_on, share.read_bytes = result.counts_on, share.read_bytes + result.read_bytes
-            for refusal in result.refused:
-                self._take_refusal(refusal, result.worker, workers)
+        share.read_bytes += result.read_bytes
+        for refusal in result.refused if is_new else ():
+            self._take_refusal(refusal, result.worker, workers)
 
     def _take_refusal(self, refusal: Refusal, worker: str, workers: Workers) -> None:
         """Let a worker with more memory on its GPU do the task, if there is one that has not refused it."""
