@@ -25,7 +25,7 @@ from wedgewise.errors import (
     StorageError,
     VerificationError,
 )
-from wedgewise.run.journal import FinishedSlices
+from wedgewise.run.checkpoint import FinishedSlices
 from wedgewise.run.request import Request
 from wedgewise.store.build import write_store
 from wedgewise.store.open import Store

@@ -13,7 +13,7 @@ from helpers.graphs import fixture_path
 
 import wedgewise as ww
 from emulate.hybrid_cases import KRONECKER, BrokenError, Gpus, break_down, check_timeline, gpus, graph, truth
-from wedgewise.run.journal import JOURNAL
+from wedgewise.run.checkpoint import JOURNAL
 from wedgewise.store.build import write_store
 
 __all__ = ["gpus", "graph", "truth"]

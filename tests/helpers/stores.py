@@ -131,20 +131,20 @@ def counted_owners(patch: pytest.MonkeyPatch) -> list[int]:
 DIES = """
 import os, signal, sys
 import wedgewise as ww
-from wedgewise.run import journal
+from wedgewise.run import checkpoint
 folder, question, number, moment = sys.argv[1], sys.argv[2], int(sys.argv[3]), sys.argv[4]
-left, really_write, really_append = number, journal.write_array, journal.append_line
+left, really_write, really_append = number, checkpoint.write_array, checkpoint.append_line
 def die(): os.kill(os.getpid(), signal.SIGKILL)
-def write(*what):
+def write(*what, **how):
     global left
     left -= 1
     if left < 0 and moment == "before": die()
-    return really_write(*what)
-def append(*what):
+    return really_write(*what, **how)
+def append(*what, **how):
     if left < 0 and moment == "between": die()
-    really_append(*what)
+    really_append(*what, **how)
     if left < 0: die()
-journal.write_array, journal.append_line = write, append
+checkpoint.write_array, checkpoint.append_line = write, append
 ww.run(question, folder, **({"k": 8} if question == "k_truss" else {}))
 """
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from mutants.edits import Edit
 from mutants.mutant import Mutant, caught_by
 
-TASKS, JOURNAL, OUT_OF_CORE = "stages/tasks.py", "run/journal.py", "run/outofcore.py"
+TASKS, JOURNAL, OUT_OF_CORE = "stages/tasks.py", "run/checkpoint.py", "run/outofcore.py"
 OTHER_WORK = "run/test_outofcore.py::test_results_of_other_work_are_refused"
 OTHER_GRAPH = "run/test_outofcore.py::test_results_of_another_graph_in_the_same_parts_are_refused"
 ONE_TASK = "prepare/test_partition.py::test_every_triangle_is_in_one_task"
@@ -89,8 +89,8 @@ IN_STORES = (
         (
             Edit(
                 JOURNAL,
-                '        if str(record.get("key")) != key:\n',
-                '        if len(str(record.get("key"))) != len(key):\n',
+                '            if str(record.get("key")) != self._key:\n',
+                '            if len(str(record.get("key"))) != len(self._key):\n',
             ),
         ),
         caught_by(OTHER_WORK, interpreted=True),

@@ -303,7 +303,7 @@ def test_replies_of_a_scheduler_that_is_gone_are_no_errors_of_workers() -> None:
     ],
 )
 def test_workers_that_declare_what_is_wanted_are_used(
-    wanted: list[str], declared: dict[str, list[str]], used: set[str], resources: dict[str, int] | None
+    wanted: list[str], declared: dict[str, list[str]], used: set[str], resources: dict[str, float] | None
 ) -> None:
     """Those with GPUs for work on GPUs; and where a task was refused, those that have not refused it."""
     sent: list[dict[str, Any]] = []
@@ -314,7 +314,7 @@ def test_workers_that_declare_what_is_wanted_are_used(
         status="running", sync=lambda *_, **__: {"workers": known}, scheduler=SimpleNamespace(identity=None)
     )
     workers._look()
-    assert (workers.count, workers._names, workers._resources) == (len(used), used, resources)
+    assert (workers.count, set(workers._names), workers._resources) == (len(used), used, resources)
     assert workers.has_others(set())
     assert not workers.has_others(used)
 

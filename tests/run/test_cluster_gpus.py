@@ -30,8 +30,8 @@ from wedgewise.run import _cluster_worker, _local_workers, cluster
 from wedgewise.run._cluster_worker import BatchResult, count_batch
 from wedgewise.run._device_counting import USABLE, VISIBLE, DeviceCounting, gpus_for_workers
 from wedgewise.run._hybrid_plan import pair_up
+from wedgewise.run.checkpoint import JOURNAL
 from wedgewise.run.cluster import Assignment, ClusterWork, Delivery, Driver, assign
-from wedgewise.run.journal import JOURNAL
 from wedgewise.run.request import Request
 from wedgewise.stages.tasks import exact_sum
 from wedgewise.store.build import write_store

@@ -22,8 +22,8 @@ from run.cluster_workers import children
 from wedgewise.errors import ClusterError, FormatError
 from wedgewise.run import _local_workers, cluster
 from wedgewise.run._local_workers import HELD_BACK, LocalWorker, LocalWorkers, signals_held_back
+from wedgewise.run.checkpoint import JOURNAL
 from wedgewise.run.cluster import make_batches
-from wedgewise.run.journal import JOURNAL
 from wedgewise.stages.tasks import busy_tasks
 from wedgewise.store.build import write_store
 from wedgewise.store.open import Store
@@ -239,14 +239,14 @@ def test_an_error_of_ours_ends_the_work_at_once(
 
 DRIVER = """
 import os, sys
-from wedgewise.run import _local_workers, cluster, journal
+from wedgewise.run import _local_workers, checkpoint, cluster
 from wedgewise.run.cluster import tasks_for_workers
 from wedgewise.run.outofcore import count_store
 from wedgewise.run.request import Request
 from wedgewise.store.open import open_store
 folder, store, how, lines, _local_workers.PROGRAM = *sys.argv[1:4], int(sys.argv[4]), sys.argv[5]
 if how != "slow": cluster.LEAST_SECONDS = cluster.MOST_SECONDS = 0.0
-really_start, really_append = _local_workers.LocalWorker.start, journal.append_line
+really_start, really_append = _local_workers.LocalWorker.start, checkpoint.append_line
 def start(self):
     really_start(self)
     print("worker", self._process.pid, flush=True)
@@ -257,7 +257,7 @@ def append(path, text, **how):
         os.kill(os.getpid(), 9)
     lines -= 1
     really_append(path, text, **how)
-_local_workers.LocalWorker.start, journal.append_line = start, append
+_local_workers.LocalWorker.start, checkpoint.append_line = start, append
 asked, store = Request(workers=2), open_store(store)
 found = count_store(asked, store, tasks_for_workers(asked, store))
 print("found", found.triangles, found.resumed)

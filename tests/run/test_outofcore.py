@@ -40,7 +40,7 @@ from wedgewise.machine import hardware
 from wedgewise.machine.budget import LEAST_LIMIT
 from wedgewise.run import outofcore
 from wedgewise.run.block_caches import BlockCache
-from wedgewise.run.journal import JOURNAL, Journal, key_of
+from wedgewise.run.checkpoint import JOURNAL, Journal, key_of
 from wedgewise.run.memory import TaskMemory, triple_answer
 from wedgewise.run.outofcore import Counting, reuse_order
 from wedgewise.stages.blocks import Task, Triple
@@ -332,7 +332,7 @@ def test_a_damaged_block_is_found_while_counting(store: Store) -> None:
 DIES = """
 import os, signal, sys
 from wedgewise.machine import files as storage
-from wedgewise.run import journal
+from wedgewise.run import checkpoint
 import wedgewise as ww
 folder, number, moment = sys.argv[1], int(sys.argv[2]), sys.argv[3]
 really_append, really_write, left = storage.append_line, os.write, number
@@ -345,7 +345,7 @@ def append(path, text):
         storage.os.write = lambda descriptor, line: (really_write(descriptor, line[: len(line) // 2]), die())
     really_append(path, text)
     if left < 0: die()
-journal.append_line = append
+checkpoint.append_line = append
 ww.count(folder)
 """
 

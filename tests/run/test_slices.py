@@ -15,8 +15,8 @@ from helpers.stores import names_in
 
 from wedgewise.errors import FormatError, InputError, StorageError
 from wedgewise.machine.own_files import open_regular
-from wedgewise.run import journal
-from wedgewise.run.journal import SLICES, FinishedSlices, Journal, line_of
+from wedgewise.run import checkpoint
+from wedgewise.run.checkpoint import SLICES, FinishedSlices, Journal, line_of
 
 KEY = "0" * 32
 ARRAYS: tuple[Any, ...] = (
@@ -48,7 +48,7 @@ def check(found: FinishedSlices, *there: int) -> None:
 def test_slices_come_back(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     check(FinishedSlices(folder, KEY), 0, 1, 2, 3)
     np.testing.assert_array_equal(np.load(folder / "slice-1.npy"), ARRAYS[1])
-    monkeypatch.setattr(journal, "READ_BYTES", 96)
+    monkeypatch.setattr(checkpoint, "READ_BYTES", 96)
     check(FinishedSlices(folder, KEY), 0, 1, 2, 3)
 
 
@@ -74,7 +74,7 @@ def test_a_slice_that_ends_while_it_is_read_is_as_if_it_were_not_there(
 
     with (folder / "slice-1.npy").open("r+b") as file:
         file.truncate(file.seek(0, os.SEEK_END) - 1)
-    monkeypatch.setattr(journal, "open_regular", claimed)
+    monkeypatch.setattr(checkpoint, "open_regular", claimed)
     check(FinishedSlices(folder, KEY), 0, 2, 3)
 
 
@@ -198,10 +198,10 @@ def test_a_kill_between_the_steps_loses_that_slice_alone(
 ) -> None:
     made = FinishedSlices(folder, KEY)
 
-    def killed(*_arguments: Any) -> Any:
+    def killed(*_arguments: Any, **_others: Any) -> Any:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(journal, step, killed)
+    monkeypatch.setattr(checkpoint, step, killed)
     with pytest.raises(KeyboardInterrupt):
         made.put(1, ARRAYS[1] + np.uint64(1))
     assert set(made.done) == {0, 2, 3}
@@ -238,5 +238,5 @@ def test_links_do_not_lead_out_of_a_store(tmp_path: Path) -> None:
         kept.put(1, np.arange(3, dtype=np.uint64))
     (tmp_path / "count.journal").symlink_to(elsewhere / "lines")
     with pytest.raises(StorageError, match="is a link"):
-        Journal(tmp_path / "count.journal", KEY)
+        Journal(tmp_path / "count.journal", KEY, 4)
     assert not list(elsewhere.iterdir())

@@ -26,8 +26,8 @@ from wedgewise.machine import budget, hardware, jit
 from wedgewise.run import hybrid, outofcore, sliced_answer
 from wedgewise.run._hybrid_plan import Resources, pair_up
 from wedgewise.run.block_caches import BlockCache
+from wedgewise.run.checkpoint import JOURNAL, LINE_BYTES, Journal, key_of
 from wedgewise.run.cluster import Assignment, Driver, make_batches
-from wedgewise.run.journal import JOURNAL, LINE_BYTES, Journal, key_of
 from wedgewise.run.memory import (
     COUNTED_TASK_BYTES,
     DRIVEN_TASK_BYTES,

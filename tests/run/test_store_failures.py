@@ -14,7 +14,7 @@ from helpers.graphs import fixture_pairs
 
 import wedgewise as ww
 from wedgewise.errors import MissingFileError, StorageError
-from wedgewise.run.journal import JOURNAL, FinishedSlices, Journal
+from wedgewise.run.checkpoint import JOURNAL, FinishedSlices, Journal
 from wedgewise.store.build import write_store
 from wedgewise.store.open import Store
 
@@ -40,7 +40,7 @@ def test_what_cannot_be_read_is_named(store: Store, monkeypatch: pytest.MonkeyPa
     slices.put(0, np.arange(3, dtype=np.uint64))
     monkeypatch.setattr("wedgewise.machine.own_files._opened", FailingFile)
     with pytest.raises(StorageError, match=r"count\.journal: could not be read \(Input/output error\); check the disk"):
-        Journal(journal, "0" * 32).read()
+        Journal(journal, "0" * 32, 8).read()
     with pytest.raises(StorageError, match=r"slice-0\.npy: could not be read \(Input/output error\); check the disk"):
         slices.get(0)
     with pytest.raises(MissingFileError, match=r"heads\.npy: cannot be read \(Input/output error\); check the disk"):

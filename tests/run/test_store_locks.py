@@ -20,7 +20,7 @@ from helpers.stores import names_in
 import wedgewise as ww
 from wedgewise.errors import StorageError
 from wedgewise.machine.files import process_lock
-from wedgewise.run.journal import JOURNAL
+from wedgewise.run.checkpoint import JOURNAL
 from wedgewise.store.build import write_store
 from wedgewise.store.open import Store
 

@@ -21,7 +21,7 @@ from wedgewise import generate
 from wedgewise.errors import InputError, VerificationError
 from wedgewise.machine.budget import LEAST_LIMIT
 from wedgewise.run import truss_of_store
-from wedgewise.run.journal import FinishedSlices
+from wedgewise.run.checkpoint import FinishedSlices
 from wedgewise.run.truss_of_store import Kept, Round, living_part
 from wedgewise.stages.blocks import Block
 from wedgewise.store.build import write_store

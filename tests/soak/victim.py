@@ -20,7 +20,7 @@ import pytest
 
 import wedgewise as ww
 from wedgewise.machine import files as storage
-from wedgewise.run import journal
+from wedgewise.run import checkpoint
 from wedgewise.store.build import write_store
 
 MOMENTS = ("before", "within", "behind")
@@ -43,7 +43,7 @@ def end(*_: object) -> None:
 def ended_at(number: int, moment: str) -> Iterator[None]:
     """Questions end at a line of their journal as if by a kill, but for what they do on the way out."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(journal, "append_line", dying(journal.append_line, number, moment, end))  # type: ignore[attr-defined]
+        patch.setattr(checkpoint, "append_line", dying(checkpoint.append_line, number, moment, end))  # type: ignore[attr-defined]
         yield
 
 

@@ -13,7 +13,7 @@ from helpers.stores import names_in
 
 import wedgewise as ww
 from wedgewise.errors import InputError, StorageError
-from wedgewise.run.journal import JOURNAL
+from wedgewise.run.checkpoint import JOURNAL
 from wedgewise.store.build import write_store
 from wedgewise.store.open import Store, open_store
 
@@ -150,7 +150,7 @@ def test_a_count_starts_again_when_it_is_asked_to(store: Store) -> None:
 def test_slices_are_forgotten_when_that_is_asked_for(
     store: Store, question: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from wedgewise.run.journal import FinishedSlices
+    from wedgewise.run.checkpoint import FinishedSlices
 
     really, left = FinishedSlices.put, 2
 

@@ -11,8 +11,8 @@ from helpers.graphs import fixture_pairs
 
 import wedgewise as ww
 from wedgewise.errors import FormatError, StorageError
-from wedgewise.run import journal
-from wedgewise.run.journal import JOURNAL, line_of
+from wedgewise.run import checkpoint
+from wedgewise.run.checkpoint import JOURNAL, line_of
 from wedgewise.store.build import write_store
 from wedgewise.store.manifest import MANIFEST
 from wedgewise.store.open import Store
@@ -34,11 +34,11 @@ def store(tmp_path: Path) -> Store:
 def test_results_of_another_user_are_not_believed(store: Store, monkeypatch: pytest.MonkeyPatch, question: str) -> None:
     path = store.beside(JOURNAL)
     if question == "triangles":
-        path = store.beside("triangles-slices") / journal.SLICES
+        path = store.beside("triangles-slices") / checkpoint.SLICES
         path.parent.mkdir()
     path.write_text(line_of({"key": "of other work"}) + "\n")
     owners = [SOMEBODY, ELSE]
-    monkeypatch.setattr(journal, "owner_of", lambda _file: owners.pop(0))
+    monkeypatch.setattr(checkpoint, "owner_of", lambda _file: owners.pop(0))
     with pytest.raises(StorageError, match=r"journal: was written by another user \(uid 12345\).*--restart.*--work"):
         ww.run(question, store.folder)
     assert path.exists()
@@ -49,7 +49,7 @@ def test_results_of_another_user_are_not_believed(store: Store, monkeypatch: pyt
 def test_names_of_users_may_be_those_of_the_file_system(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     """Such as gives all files to one user, ours included."""
     store.beside(JOURNAL).write_text("torn")
-    monkeypatch.setattr(journal, "owner_of", lambda _file: SOMEBODY)
+    monkeypatch.setattr(checkpoint, "owner_of", lambda _file: SOMEBODY)
     assert ww.count(store.folder) == 45
 
 

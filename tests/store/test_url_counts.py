@@ -23,7 +23,7 @@ from wedgewise.errors import (
     StorageError,
 )
 from wedgewise.machine import jit
-from wedgewise.run.journal import JOURNAL
+from wedgewise.run.checkpoint import JOURNAL
 from wedgewise.store import urls as places
 from wedgewise.store.build import write_store
 from wedgewise.store.manifest import MANIFEST, is_store, is_url

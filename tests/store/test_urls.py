@@ -14,7 +14,7 @@ from helpers.graphs import fixture_pairs
 import wedgewise as ww
 from wedgewise.errors import MissingFileError
 from wedgewise.machine import jit
-from wedgewise.run.journal import JOURNAL
+from wedgewise.run.checkpoint import JOURNAL
 from wedgewise.store import urls as places
 from wedgewise.store.build import write_store
 from wedgewise.store.open import open_store

@@ -46,7 +46,7 @@ from wedgewise.machine.files import atomic_write, make_folder, process_lock, sto
 from wedgewise.machine.own_files import UntrustedFileError, file_identity, read_own
 from wedgewise.machine.progress import Progress
 from wedgewise.prepare.orient_arrays import expected_wedges
-from wedgewise.run.journal import LOCK_SUFFIX, WAIT, key_of, refuse_link
+from wedgewise.run.checkpoint import LOCK_SUFFIX, WAIT, key_of, refuse_link
 from wedgewise.run.outofcore import PROCESS
 from wedgewise.run.plan import Form, Plan, plan_of
 from wedgewise.run.request import ARRAY, Request

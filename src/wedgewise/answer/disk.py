@@ -31,7 +31,7 @@ from wedgewise.errors import MemoryLimitError, PreconditionError, StorageError, 
 from wedgewise.machine.out_of_memory import memory_for
 from wedgewise.machine.progress import Progress
 from wedgewise.result import Result
-from wedgewise.run.journal import LINE_BYTES, FinishedSlices, check_disk, lock_work, notes_on_counting
+from wedgewise.run.checkpoint import LINE_BYTES, FinishedSlices, check_disk, lock_work, notes_on_counting
 from wedgewise.run.memory import PAGE_BYTES, SLICED_TASK_BYTES, bytes_beside_lists, lists_bytes, triple_answer
 from wedgewise.run.outofcore import (
     Counting,

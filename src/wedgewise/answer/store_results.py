@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wedgewise.answer_types import Truss
-from wedgewise.run.journal import FinishedSlices
+from wedgewise.run.checkpoint import FinishedSlices
 from wedgewise.run.memory import BlockSource
 from wedgewise.run.truss_of_store import Peeling, StoreTruss
 from wedgewise.stages import Ids, Keys, Labels

@@ -10,7 +10,7 @@ import secrets
 import stat
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
@@ -23,7 +23,7 @@ USUAL = "0" * 12  # in the name of a temporary file; of any other one, random di
 
 
 @contextmanager
-def atomic_write(path: str | os.PathLike[str], *, mode: int | None = None) -> Iterator[BinaryIO]:
+def atomic_write(path: str | os.PathLike[str], *, mode: int | None = None, to_disk: bool = True) -> Iterator[BinaryIO]:
     """Yield a binary file that replaces `path` when the block ends without an exception.
 
     The bytes go to a temporary file in the same folder, are flushed to the disk, and take the final name in
@@ -34,6 +34,8 @@ def atomic_write(path: str | os.PathLike[str], *, mode: int | None = None) -> It
     ----------
     path : the final name; a symbolic link is followed, so that the file it points at is replaced
     mode : who may read and write the file, from its first byte on; without it, as a file that is replaced
+    to_disk : whether it is on the disk when the block ends; otherwise `sync_files` brings it there, and a power cut
+        before that may leave any part of it
 
     Raises
     ------
@@ -57,10 +59,31 @@ def atomic_write(path: str | os.PathLike[str], *, mode: int | None = None) -> It
             file.flush()
             if mode is None and replaced is not None:
                 os.chmod(temporary, replaced)
-            os.fsync(file.fileno())
+            if to_disk:
+                os.fsync(file.fileno())
             file.close()
             os.replace(temporary, target)
-        _sync_folder(target.parent)
+        if to_disk:
+            _sync_folder(target.parent)
+
+
+def sync_files(paths: Sequence[str | os.PathLike[str]]) -> None:
+    """Bring files of one folder, and their names, to the disk; those that are not there any more are left out.
+
+    Raises
+    ------
+    StorageError
+        When that is not possible.
+    """
+    for path in paths:
+        with _writing(path), suppress(FileNotFoundError):
+            descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0))
+            try:
+                os.fsync(descriptor)
+            finally:
+                os.close(descriptor)
+    with _writing(paths[-1]):
+        _sync_folder(Path(paths[-1]).parent)
 
 
 @contextmanager

@@ -51,10 +51,10 @@ def worker_pairing(request: Request) -> Pairing | None:
 
 
 def counting_key(request: Request, store: Store) -> str:
-    """What results depend on; see `work_key`."""
+    """What results depend on; see `work_key`. How much memory a GPU may take is not among it."""
     pairing = worker_pairing(request)
     if pairing is not None:
-        return work_key(store, pairing.reason, pairing.knobs)
+        return work_key(store, pairing.reason, {**pairing.cpu_knobs, **pairing.gpu_knobs})
     name = request.block_algorithm
     return work_key(store, name, find(name, "cpu").settings(request.knobs))
 

@@ -37,7 +37,7 @@ from wedgewise.machine.budget import LEAST_LIMIT, check_limit
 from wedgewise.machine.progress import Progress
 from wedgewise.run._cluster_worker import BatchRequest, BatchResult
 from wedgewise.run._device_counting import Refusal, counting_key, gpus_for_workers, on_cpu, worker_pairing
-from wedgewise.run.journal import Journal
+from wedgewise.run.checkpoint import Journal
 from wedgewise.run.local import Execution, Ran
 from wedgewise.run.memory import DRIVEN_TASK_BYTES, TaskMemory, bytes_beside_lists, lists_bytes, triple_answer
 from wedgewise.run.outofcore import Finished, StoreTasks, finished_execution, store_plan

@@ -44,8 +44,8 @@ from wedgewise.run._hybrid_plan import (
 from wedgewise.run._hybrid_queue import TaskQueue
 from wedgewise.run._hybrid_workers import Arrived, DeviceWorkers, HostWorker, StreamWorker, WorkerPool
 from wedgewise.run.block_caches import SharedBlocks
+from wedgewise.run.checkpoint import Journal
 from wedgewise.run.choose import allowed_memory, check_memory
-from wedgewise.run.journal import Journal
 from wedgewise.run.local import Execution, Ran
 from wedgewise.run.memory import HYBRID_TASK_BYTES, BlockSource, Pair, TaskMemory, bytes_beside_lists, lists_bytes
 from wedgewise.run.plan import Form, Plan

@@ -39,7 +39,7 @@ from wedgewise.machine.progress import Progress
 from wedgewise.machine.threads import run_tasks
 from wedgewise.run.batches import Batch, batches_of, expected_work
 from wedgewise.run.block_caches import BlockCache
-from wedgewise.run.journal import Journal, journal_bytes, key_of, open_journal
+from wedgewise.run.checkpoint import Journal, journal_bytes, key_of, open_journal
 from wedgewise.run.local import Execution, Ran
 from wedgewise.run.memory import (
     COUNTED_TASK_BYTES,

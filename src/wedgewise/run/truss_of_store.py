@@ -29,7 +29,7 @@ from wedgewise.algorithms._truss import LEAST_K
 from wedgewise.errors import VerificationError
 from wedgewise.machine.files import storage_errors
 from wedgewise.machine.progress import Progress
-from wedgewise.run.journal import FinishedSlices, key_of
+from wedgewise.run.checkpoint import FinishedSlices, key_of
 from wedgewise.run.local import needs_rounds
 from wedgewise.run.outofcore import work_key
 from wedgewise.run.sliced_answer import AnswerSlice, SlicedAnswer
@@ -112,6 +112,11 @@ class Round:
         self._done.add(pair)
         self._note(pair, kept)
 
+    def flush(self) -> None:
+        """Bring it to the disk, for the round before is removed."""
+        if self._finished is not None:
+            self._finished.flush()
+
     def remove(self) -> None:
         """Remove what is on disk of it."""
         if self._finished is not None:
@@ -176,6 +181,7 @@ class Peeling:
             found.put(each.of, kept.without_weak(supports, self._k - LEAST_K, arcs))
             if progress is not None:
                 progress(f"round {found.number}", done, len(self._slice_of))
+        found.flush()
         before.remove()
         return found
 

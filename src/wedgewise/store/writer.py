@@ -84,15 +84,16 @@ def npy_header(dtype: np.dtype[Any], length: int) -> bytes:
 
 
 @contextmanager
-def array_writer(folder: Path, name: str, dtype: str, length: int) -> Iterator[ArrayWriter]:
+def array_writer(folder: Path, name: str, dtype: str, length: int, *, to_disk: bool = True) -> Iterator[ArrayWriter]:
     """A file of the store that appears when the block ends."""
-    with atomic_write(folder / name) as file:
+    with atomic_write(folder / name, to_disk=to_disk) as file:
         yield ArrayWriter(file, name, dtype, length)
 
 
-def write_array(folder: Path, name: str, numbers: NDArray[Any]) -> FileRecord:
+def write_array(folder: Path, name: str, numbers: NDArray[Any], *, to_disk: bool = True) -> FileRecord:
     """A whole array."""
-    with array_writer(folder, name, numbers.dtype.newbyteorder("<").str, len(numbers)) as writer:
+    dtype = numbers.dtype.newbyteorder("<").str
+    with array_writer(folder, name, dtype, len(numbers), to_disk=to_disk) as writer:
         writer.add(numbers)
         return writer.record()
 

@@ -1,17 +1,18 @@
-"""Finished tasks, and finished slices of an answer, on disk, so that work that was ended goes on where it was.
+"""The one way in which finished work on a store is written down, so that work that was ended goes on where it was.
 
-    count.journal     the finished tasks of a batch, `TASKS_PER_LINE` a line
+    count.journal            the finished tasks of a count, up to `TASKS_PER_LINE` a line
 
-    slice-N.npy       slice number N; it appears whole
-    slices.journal    then a line: which work it belongs to, its number ("owner"), its type, length and SHA-256
+    FOLDER/slice-N.npy       slice number N of an answer, or block N behind a round of a truss; it appears whole
+    FOLDER/slices.journal    then a line: its number ("owner"), its type, length and SHA-256
 
-Every line names the work that it belongs to by a key, and has a checksum. A line that is torn, as the last one may be
-when a process is killed, or damaged, is as if it was not there: its tasks are done again. A line is written before the
-next batch begins, so that whoever kills the process loses one batch; once a second lines are flushed to the disk, so
-that a power cut loses a second of work. A line has the seconds of its tasks; results do not depend on those.
+A `Checkpoint` is a file of lines. Every line names the work that it belongs to by a key, and has a checksum. A line that
+is torn, as the last one may be when a process is killed, or damaged, is as if it was not there: what it says is done
+again. A line is written before the next batch or slice begins, so that whoever kills the process loses that alone. Once
+a second lines, and the files that they tell of, are flushed to the disk: a power cut loses a second of work more.
 
-A slice is there when its line is whole and its bytes are what the line says. One that is torn, damaged or of another
-number is as if it was not there: it is computed again. Where a slice has several lines, the last one counts.
+A slice is there when its line is whole and its bytes are what the line says, which no order of writing has to ensure.
+One that is torn, damaged or of another number is as if it was not there: it is computed again. Where a slice has
+several lines, the last one counts. Seconds of tasks are in their lines; results do not depend on those.
 """
 
 from __future__ import annotations
@@ -32,7 +33,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wedgewise.errors import FormatError, InputError, StorageError, VerificationError
-from wedgewise.machine.files import append_line, make_folder, process_lock, scratch_file, storage_errors
+from wedgewise.machine.files import (
+    append_line,
+    make_folder,
+    process_lock,
+    scratch_file,
+    storage_errors,
+    sync_files,
+)
 from wedgewise.machine.own_files import open_regular
 from wedgewise.stages.tasks import TaskResults
 from wedgewise.store.manifest import FileRecord
@@ -103,6 +111,47 @@ def notes_on_counting(store: Store) -> tuple[str, ...]:
     return (NOT_KEPT.format(store=store.location),) if store.is_read_only else ()
 
 
+class Checkpoint:
+    """The lines of one piece of work, which a key names."""
+
+    def __init__(self, path: Path, key: str) -> None:
+        self.path, self._key = path, key
+        self._flushed, self._files = time.monotonic(), list[Path]()
+        refuse_link(path)
+
+    def records(self, is_one: Callable[[dict[str, Any]], bool]) -> Iterator[dict[str, Any]]:
+        """The records that are whole and of the kind that is looked for; refuse those of other work."""
+        for line in lines_of(self.path):
+            record = record_in(line)
+            if record is None:
+                continue
+            if str(record.get("key")) != self._key:
+                raise InputError(
+                    f"{self.path}: holds results for another graph, other options or another version; go on with "
+                    "those, or start again: by --restart, or by removing it"
+                )
+            if is_one(record):
+                yield record
+
+    def add(self, record: Mapping[str, Any], file: Path | None = None) -> None:
+        """Write a record down behind the file that it tells of: a kill does not take it back."""
+        append_line(self.path, line_of({"key": self._key, **record}), to_disk=False)
+        self._files += [] if file is None else [file]
+        if time.monotonic() - self._flushed >= FLUSH_SECONDS:
+            self.flush()
+
+    def flush(self) -> None:
+        """Bring everything that was added to the disk: a power cut does not take it back either."""
+        sync_files([*self._files, self.path])
+        self._flushed, self._files = time.monotonic(), []
+
+    def remove(self) -> None:
+        """All of it was used, or none of it counts."""
+        self._files = []
+        with storage_errors(self.path, "removed", "remove it"):
+            self.path.unlink(missing_ok=True)
+
+
 class Journal:
     """The finished tasks of one piece of work that has so many, the idle ones included; `results` has what they found.
 
@@ -114,14 +163,12 @@ class Journal:
     """
 
     def __init__(self, path: Path, key: str, tasks: int) -> None:
-        self.path = path
+        self.path, self._lines = path, Checkpoint(path, key)
         self.results = TaskResults.none(tasks)
-        self._key, self._flushed = key, time.monotonic()
-        refuse_link(path)
 
     def read(self) -> None:
         """Take in what is there; raise where it is of other work."""
-        for record in records_of(self.path, self._key, self._has_columns):
+        for record in self._lines.records(self._has_columns):
             self._take(*(record[name] for name in COLUMNS))
 
     def add(self, tasks: Any, triangles: Any, tests: Any, seconds: Any) -> None:
@@ -129,16 +176,12 @@ class Journal:
         columns = [np.asarray(column).tolist() for column in (tasks, triangles, tests, np.round(seconds, 9))]
         for begin in range(0, len(columns[0]), TASKS_PER_LINE):
             some = (column[begin : begin + TASKS_PER_LINE] for column in columns)
-            is_due = time.monotonic() - self._flushed >= FLUSH_SECONDS
-            line = line_of({"key": self._key, **dict(zip(COLUMNS, some, strict=True))})
-            append_line(self.path, line, to_disk=is_due)
-            self._flushed = time.monotonic() if is_due else self._flushed
+            self._lines.add(dict(zip(COLUMNS, some, strict=True)))
         self.results.put(tasks, triangles, tests, seconds)
 
     def remove(self) -> None:
         """All tasks are finished, or none of them count."""
-        with storage_errors(self.path, "removed", "remove it"):
-            self.path.unlink(missing_ok=True)
+        self._lines.remove()
         self.results = TaskResults.none(len(self.results.is_done))
 
     def _has_columns(self, record: dict[str, Any]) -> bool:
@@ -181,10 +224,9 @@ class FinishedSlices:
     def __init__(
         self, folder: Path, key: str, *, resume: bool = True, due: Mapping[int, tuple[str, int]] | None = None
     ) -> None:
-        self.folder, self._key, self._due = folder, key, due
-        self._records: dict[int, FileRecord] = {}
         refuse_link(folder)
-        refuse_link(folder / SLICES)
+        self.folder, self._due, self._lines = folder, due, Checkpoint(folder / SLICES, key)
+        self._records: dict[int, FileRecord] = {}
         if not resume:
             self.remove()
         self._take_in()
@@ -195,15 +237,21 @@ class FinishedSlices:
         return self._records.keys()
 
     def put(self, number: int, array: NDArray[Any]) -> None:
-        """A slice of unsigned numbers is finished: when this returns, it is on the disk."""
+        """A slice of unsigned numbers is finished: when this returns, a kill does not take it back."""
         with storage_errors(self.folder, "made", "check the folders above it"):
             make_folder(self.folder, parents=True)
         self._records.pop(number, None)
-        refuse_link(self.folder / _file(number))
-        record = write_array(self.folder, _file(number), array)
+        path = self.folder / _file(number)
+        refuse_link(path)
+        record = write_array(self.folder, path.name, array, to_disk=False)
         line = {"owner": number, "dtype": record.dtype, "length": record.length, "sha256": record.sha256}
-        append_line(self.folder / SLICES, line_of({"key": self._key, **line}))
+        self._lines.add(line, path)
         self._records[number] = record
+
+    def flush(self) -> None:
+        """Bring all slices to the disk."""
+        if self._records:
+            self._lines.flush()
 
     def get(self, number: int) -> NDArray[Any]:
         """A slice that is done, in memory of its own.
@@ -230,7 +278,7 @@ class FinishedSlices:
         with storage_errors(self.folder, "emptied", "check its permissions"):
             if not self.folder.is_dir():
                 return
-            (self.folder / SLICES).unlink(missing_ok=True)
+            self._lines.remove()
             for path in list(self.folder.iterdir()):
                 if OURS.fullmatch(path.name):
                     path.unlink()
@@ -239,7 +287,7 @@ class FinishedSlices:
 
     def _take_in(self) -> None:
         """Take in the lines that are whole, and of those the slices that are."""
-        for record in records_of(self.folder / SLICES, self._key, _is_slice):
+        for record in self._lines.records(_is_slice):
             number, dtype, length = record["owner"], record["dtype"], record["length"]
             if self._due is None:
                 can_be = number >= 0 and length >= 0 and NUMBERS.fullmatch(dtype) is not None
@@ -272,21 +320,6 @@ def _is_slice(record: dict[str, Any]) -> bool:
 
 def _file(number: int) -> str:
     return f"slice-{number}.npy"
-
-
-def records_of(path: Path, key: str, is_one: Callable[[dict[str, Any]], bool]) -> Iterator[dict[str, Any]]:
-    """The records of a journal that are whole and of the kind that is looked for; refuse those of another key."""
-    for line in lines_of(path):
-        record = record_in(line)
-        if record is None:
-            continue
-        if str(record.get("key")) != key:
-            raise InputError(
-                f"{path}: holds results for another graph, other options or another version; go on with those, "
-                "or start again: by --restart, or by removing it"
-            )
-        if is_one(record):
-            yield record
 
 
 def lines_of(path: Path) -> Iterator[bytes]:
