@@ -21,6 +21,7 @@ from wedgewise.machine import hardware
 from wedgewise.run._cluster_worker import BatchRequest, WorkerState
 from wedgewise.run._local_workers import LocalWorkers
 from wedgewise.run.cluster import Assignment, ClusterWork, Driver, assign
+from wedgewise.run.outofcore import Finished
 from wedgewise.run.request import Request
 from wedgewise.stages.tasks import exact_sum
 from wedgewise.store.build import write_store
@@ -41,7 +42,7 @@ def by_workers(work: ClusterWork, crew: LocalWorkers) -> tuple[float, int]:
 def by_threads(work: ClusterWork, state: WorkerState) -> tuple[float, int]:
     """Seconds and triangles of one count in this process."""
     begin = time.perf_counter()
-    found = list(state.count(work.tasks.number.tolist()))
+    found = [item for item in state.count(work.tasks.number.tolist()) if isinstance(item, Finished)]
     return time.perf_counter() - begin, sum(exact_sum(item.triangles) for item in found)
 
 
@@ -49,7 +50,7 @@ def compare(store: Store, workers: int, repeats: int) -> None:
     """Count in turn, and print every time and the ratio."""
     alone = assign(Request(threads=workers), store)
     shared = assign(Request(threads=1, workers=workers), store)
-    state = WorkerState(BatchRequest.from_json(alone.message(Assignment(0, ()))), None)
+    state = WorkerState(BatchRequest.from_json(alone.message(Assignment(0, ()))), None, "here")
     seconds: dict[str, list[float]] = {"threads": [], "workers": []}
     with closing(LocalWorkers(workers)) as crew:
         crew.wait_for(workers)

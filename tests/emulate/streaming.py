@@ -137,7 +137,7 @@ class StreamingEmulator(EmulatedGpu):
         super().__init__()
         self.xp = StreamNumpy(self)
         self.name = name
-        self.capacity = capacity
+        self.capacity = self.memory_bytes = capacity
         self.current = threading.local()
         self.arenas: dict[Stream | None, Arena] = {}
         self.ready: set[Kernel] = set()

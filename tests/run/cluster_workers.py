@@ -6,15 +6,21 @@ import os
 import signal
 import time
 from collections import deque
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Set
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
+from emulate.streaming import StreamingEmulator, toy
+
+from wedgewise.algorithms import registry
 from wedgewise.algorithms._contract import BatchWork
-from wedgewise.errors import FormatError
+from wedgewise.errors import DeviceError, FormatError
+from wedgewise.machine import gpu
 from wedgewise.run._cluster_worker import PROGRESS_SECONDS, count_batch
 from wedgewise.run._dask_workers import do_batch
+from wedgewise.run._device_counting import DeviceCounting
 from wedgewise.run._worker_process import main
 from wedgewise.run.batches import Batch
 from wedgewise.run.cluster import Assignment, Delivery
@@ -33,7 +39,11 @@ class WorkerPool:
         self._deliver = deliver or (lambda batch, reply: [Delivery(batch, reply)])
         self._deliveries: deque[Delivery] = deque()
         self.is_closed = False
+        self.names = frozenset(f"worker {number}" for number in range(workers))
         self.told: tuple[int, ...] = ()  # by whoever delivers
+
+    def has_others(self, names: Set[str]) -> bool:
+        return not self.names <= names
 
     def submit(self, batch: Assignment, order: str) -> None:
         assert not batch.alone or not self.under_way
@@ -45,8 +55,13 @@ class WorkerPool:
         while not self._deliveries:
             assert self.under_way, "waits for nothing"
             batch, order = self.under_way.popleft()
-            self._deliveries.extend(self._deliver(batch, count_batch(order)))
+            self._deliveries.extend(self._deliver(batch, count_batch(order, worker=self.worker_for(batch))))
         return self._deliveries.popleft()
+
+    def worker_for(self, batch: Assignment) -> str:
+        """Workers in turn, of those that have not refused it."""
+        able = sorted(self.names - batch.refused_by)
+        return able[batch.number % len(able)]
 
     def close(self) -> None:
         self.is_closed = True
@@ -64,6 +79,27 @@ def serve_misbehaving(how: str, at: tuple[int, ...], folder: str) -> None:
         main()
 
 
+def serve_emulated(how: str = "", at: tuple[int, ...] = (), folder: str | None = None) -> None:
+    """The same with an emulated GPU, where CUDA_VISIBLE_DEVICES has one, and an algorithm of its own for that."""
+    seen = os.environ["CUDA_VISIBLE_DEVICES"]
+    device = StreamingEmulator(f"Emulated GPU {seen}")
+
+    def find_devices() -> tuple[StreamingEmulator, ...]:
+        if not seen:
+            raise DeviceError("no CUDA device is there")
+        return (device,)
+
+    gpu.find_devices = find_devices  # type: ignore[assignment]
+    registry()["toy", "cuda"] = toy()
+    try:
+        if folder is None:
+            main()
+        else:
+            serve_misbehaving(how, at, folder)
+    finally:
+        device.close()
+
+
 @contextmanager
 def misbehaviour(how: str, at: tuple[int, ...], folder: str) -> Iterator[None]:
     """Have this process, a task at a time, "die", "stop", "fail" or "break" when some begin for the first time.
@@ -71,27 +107,34 @@ def misbehaviour(how: str, at: tuple[int, ...], folder: str) -> Iterator[None]:
     With "poison", it dies whenever these begin. The folder gets a file NUMBER-TIME for every task that begins. With
     "slow", tasks last long enough to be told before their batch is finished.
     """
-    really_cut, really_count = Counting.batches, Counting.count
+    really_cut, really_count, really_on_device = Counting.batches, Counting.count, DeviceCounting._count
 
     def batches(self: Counting, tasks: TaskTable) -> list[Batch]:
         return [
             batch for number in range(len(tasks)) for batch in really_cut(self, tasks.take(slice(number, number + 1)))
         ]
 
-    def count(self: Counting, work: BatchWork, tasks: TaskTable) -> Finished:
+    def begin(tasks: TaskTable) -> None:
         for task in tasks.number.tolist():
             is_first = _time(Path(folder), task) == 0
             if task in at and (is_first or how == "poison"):
                 _misbehave(how)
         if how == "slow":
             time.sleep(1.2 * PROGRESS_SECONDS)
+
+    def count(self: Counting, work: BatchWork, tasks: TaskTable) -> Finished:
+        begin(tasks)
         return really_count(self, work, tasks)
 
-    Counting.batches, Counting.count = batches, count  # type: ignore[method-assign]
-    try:
+    def on_device(self: DeviceCounting, tasks: TaskTable, *blocks: Any) -> Finished | None:
+        begin(tasks)
+        return really_on_device(self, tasks, *blocks)
+
+    patches = (Counting, "batches", batches), (Counting, "count", count), (DeviceCounting, "_count", on_device)
+    with ExitStack() as held:
+        for kind, name, patch in patches:
+            held.enter_context(mock.patch.object(kind, name, patch))
         yield
-    finally:
-        Counting.batches, Counting.count = really_cut, really_count  # type: ignore[method-assign]
 
 
 def _time(folder: Path, task: int) -> int:

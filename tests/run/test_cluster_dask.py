@@ -226,9 +226,9 @@ def test_a_worker_does_one_batch_at_a_time_within_its_memory(
     now, most, limits = 0, 0, set[int | None]()
     really_count, really_open = WorkerState.count, WorkerState.__init__
 
-    def opened(self: WorkerState, order: Any, memory_limit: int | None) -> None:
+    def opened(self: WorkerState, order: Any, memory_limit: int | None, worker: str) -> None:
         limits.add(memory_limit)
-        really_open(self, order, memory_limit)
+        really_open(self, order, memory_limit, worker)
 
     def count(self: WorkerState, numbers: Any) -> Any:
         nonlocal now, most
@@ -291,6 +291,43 @@ def test_replies_of_a_scheduler_that_is_gone_are_no_errors_of_workers() -> None:
     for ask in (lambda: workers._delivered(Assignment(0, (1, 2)), failed), workers._identity, workers._look):
         with pytest.raises(ClusterError, match="tcp://there: the scheduler is gone or does not answer; start it again"):
             ask()
+
+
+@pytest.mark.parametrize(
+    ("wanted", "declared", "used", "resources"),
+    [
+        (["GPU", "wedgewise"], {"a": ["GPU"], "b": ["wedgewise"], "c": []}, {"a"}, {"GPU": 1}),
+        (["GPU", "wedgewise"], {"a": [], "b": ["wedgewise"]}, {"b"}, {"wedgewise": 1}),
+        (["wedgewise"], {"a": ["GPU"], "b": ["GPU", "wedgewise"]}, {"b"}, {"wedgewise": 1}),
+        (["wedgewise"], {"a": ["GPU"], "b": []}, {"a", "b"}, None),
+    ],
+)
+def test_workers_that_declare_what_is_wanted_are_used(
+    wanted: list[str], declared: dict[str, list[str]], used: set[str], resources: dict[str, float] | None
+) -> None:
+    """Those with GPUs for work on GPUs; and where a task was refused, those that have not refused it."""
+    sent: list[dict[str, Any]] = []
+    workers = _dask_workers.DaskWorkers.__new__(_dask_workers.DaskWorkers)
+    known = {name: {"resources": dict.fromkeys(names, 1)} for name, names in declared.items()}
+    workers._name, workers._wanted, workers._run, workers._under_way = "there", wanted, "run", {}
+    workers._client = SimpleNamespace(
+        status="running", sync=lambda *_, **__: {"workers": known}, scheduler=SimpleNamespace(identity=None)
+    )
+    workers._look()
+    assert (workers.count, set(workers._names), workers._resources) == (len(used), used, resources)
+    assert workers.has_others(set())
+    assert not workers.has_others(used)
+
+    def submit(*_: Any, **options: Any) -> None:
+        sent.append(options)
+        raise InterruptedError
+
+    workers._client.submit = submit
+    for refused_by in (frozenset[str](), frozenset(used)):
+        with pytest.raises(InterruptedError):
+            workers.submit(Assignment(0, (1,), refused_by=refused_by), "")
+    assert [options["resources"] for options in sent] == [resources] * 2
+    assert [options["allow_other_workers"] for options in sent] == [False, False]
 
 
 def test_addresses_that_do_not_answer(jazz: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -364,10 +401,8 @@ def test_what_cannot_be_asked_for(jazz: Store) -> None:
         ww.count(fixture_pairs("karate"), workers=2)
     with pytest.raises(PreconditionError, match="workers count, and do not answer"):
         ww.run("triangles", jazz.folder, workers=2)
-    with pytest.raises(PreconditionError, match="leave the device"):
-        ww.count(jazz.folder, workers=2, device="cuda")
-    with pytest.raises(PreconditionError, match="workers count on their hosts; leave the device hybrid out"):
-        ww.count(jazz.folder, workers=2, device="hybrid")
+    with pytest.raises(PreconditionError, match="with device='hybrid', or by workers; leave the device out"):
+        ww.count(jazz.folder, device="cuda")
     refused = invoke("count", str(fixture_path("karate")), "--workers", "2")
     assert (refused.exit_code, "is not a store" in refused.output) == (1, True)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -123,7 +124,7 @@ def test_a_second_result_has_to_be_equal(jazz: Store) -> None:
     def deliver(batch: Assignment, reply: bytes) -> list[Delivery]:
         found = BatchResult.from_json(reply)
         other = found.finished._replace(triangles=found.finished.triangles + np.uint64(1))
-        return [Delivery(batch, reply), Delivery(batch, BatchResult(found.key, other).to_json())]
+        return [Delivery(batch, reply), Delivery(batch, replace(found, finished=other).to_json())]
 
     with pytest.raises(VerificationError, match=r"task \d+ has [\d,]+ triangles and, delivered again, [\d,]+"):
         total(jazz, WorkerPool(deliver=deliver))
@@ -135,7 +136,7 @@ def test_tests_of_a_second_result_may_differ(jazz: Store) -> None:
     def deliver(batch: Assignment, reply: bytes) -> list[Delivery]:
         found = BatchResult.from_json(reply)
         other = found.finished._replace(tests=found.finished.tests + np.uint64(1))
-        return [Delivery(batch, reply), Delivery(batch, BatchResult(found.key, other).to_json())]
+        return [Delivery(batch, reply), Delivery(batch, replace(found, finished=other).to_json())]
 
     assert total(jazz, WorkerPool(deliver=deliver)) == JAZZ
 
@@ -329,7 +330,9 @@ def test_a_store_that_changes_under_a_worker_is_found_out(tmp_path: Path) -> Non
 def test_replies_are_small(jazz: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     def largest(tasks: int) -> BatchResult:
         count = np.full(tasks, 2**62, np.uint64)
-        return BatchResult("0" * 32, Finished(np.full(tasks, 2**40), count, count, np.full(tasks, 12345.678901234567)))
+        return BatchResult(
+            "0" * 32, "somebody", Finished(np.full(tasks, 2**40), count, count, np.full(tasks, 12345.678901234567))
+        )
 
     assert len(largest(cluster.MOST_TASKS).to_json()) < _cluster_worker.MOST_RESULT_BYTES / 2
     monkeypatch.setattr(_cluster_worker, "MOST_RESULT_BYTES", 100)
@@ -356,12 +359,14 @@ def test_blocks_stay_with_a_worker_within_its_room(jazz: Store, monkeypatch: pyt
     assert (len(opened), len(read)) == (1, 10)
     state = _cluster_worker._state
     assert state is not None
-    memory = state._counting.memory
-    least, _ = memory.heaviest(state._counting.tasks)
-    state._counting.available_bytes = least
-    for task in state._counting.tasks:
+    assert state._on_cpu is not None
+    counting, blocks = state._on_cpu.counting, state._on_cpu.blocks
+    memory = counting.memory
+    least, _ = memory.heaviest(counting.tasks)
+    counting.available_bytes = least
+    for task in counting.tasks:
         list(state.count([task.number]))
-        held = sum(map(memory.block, state._blocks._held))
+        held = sum(map(memory.block, blocks._held))
         assert held + memory.work(task) <= least + batches.TASK_BYTES
     assert len(read) > 20
 
@@ -435,13 +440,13 @@ def test_threads_and_memory_are_divided(jazz: Store, monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(hardware, "usable_threads", lambda: 8)
     monkeypatch.setattr(hardware, "available_memory", lambda: 64 * 10**9)
     here = assigned(jazz, workers=3, threads=None)
-    assert (here.threads, here.memory_limit) == (2, 16 * 10**9)
-    assert assigned(jazz, workers=100, threads=None).threads == 1
+    assert (here.asked.threads, here.asked.memory_limit) == (2, 16 * 10**9)
+    assert assigned(jazz, workers=100, threads=None).asked.threads == 1
     given = assigned(jazz, workers=2, threads=5, memory_limit=10**9)
-    assert (given.threads, given.memory_limit) == (5, 5 * 10**8)
+    assert (given.asked.threads, given.asked.memory_limit) == (5, 5 * 10**8)
     afar = assigned(jazz, threads=None, memory_limit=10**9)
-    assert (afar.threads, afar.memory_limit) == (None, 10**9)
-    assert assigned(jazz, threads=None).memory_limit is None
+    assert (afar.asked.threads, afar.asked.memory_limit) == (None, 10**9)
+    assert assigned(jazz, threads=None).asked.memory_limit is None
 
 
 def test_what_cannot_be_asked_for(jazz: Store) -> None:

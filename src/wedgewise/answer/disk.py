@@ -79,18 +79,15 @@ def refuse(request: Request, name: object) -> None:
     """Raise where no store answers what is asked; the name is for messages."""
     question, device = request.question, request.device
     is_count, by_workers = question == "count", request.by_workers
+    devices = {"auto", "cpu", *(["hybrid"] if is_count else []), *(["cuda"] if is_count and by_workers else [])}
     refusals = (
         (question not in ANSWERED, f"a store answers {', '.join(ANSWERED)}, not {question}; ask the graph's file"),
         (
-            device == "cuda" or (device == "hybrid" and not is_count),
-            "a store is counted on the CPU, or with device='hybrid'; leave the device out",
+            device not in devices,
+            "a store is counted on the CPU, with device='hybrid', or by workers; leave the device out",
         ),
         (by_workers and not is_count, f"workers count, and do not answer {question}; leave them out"),
         (request.shares > 1 and not is_count, f"shares are of count, not of {question}; leave them out"),
-        (
-            by_workers and device not in ("auto", "cpu"),
-            f"workers count on their hosts; leave the device {device} out",
-        ),
         (
             (request.order, request.relabel) != ("auto", "auto"),
             "a store has its order and its ids; leave order and relabel out",

@@ -99,6 +99,8 @@ class CopyingDevice(Device, Protocol):
 class StreamingDevice(CopyingDevice, Protocol):
     """A device that works on several streams and copies meanwhile; see `wedgewise.machine.streams`."""
 
+    memory_bytes: int
+
     def using(self) -> AbstractContextManager[None]: ...
 
     def get_ready(self, kernels: Iterable[Kernel]) -> None: ...

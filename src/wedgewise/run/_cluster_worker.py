@@ -12,6 +12,7 @@ What is finished is sent every now and then, so that little is done again where 
 from __future__ import annotations
 
 import json
+import os
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -24,9 +25,11 @@ import numpy as np
 from wedgewise import errors
 from wedgewise.errors import ClusterError, VerificationError, WedgewiseError
 from wedgewise.machine.out_of_memory import memory_for
-from wedgewise.run.outofcore import Finished, plan_count, work_key
+from wedgewise.run._device_counting import DeviceCounting, Refusal, counting_key, find_worker_device, on_cpu
+from wedgewise.run.outofcore import Finished, plan_count
 from wedgewise.run.request import Request
-from wedgewise.store.open import open_store
+from wedgewise.stages.tasks import TaskTable, busy_tasks, task_count
+from wedgewise.store.open import Store, open_store
 from wedgewise.version import __version__
 
 PROGRESS_SECONDS = 0.05  # between results that are sent before their batch is finished
@@ -34,87 +37,157 @@ PROGRESS_SECONDS = 0.05  # between results that are sent before their batch is f
 _one_at_a_time = threading.Lock()
 _state: WorkerState | None = None
 MOST_RESULT_BYTES = 10**6
+NOTHING = Finished(np.zeros(0, np.int64), np.zeros(0, np.uint64), np.zeros(0, np.uint64), np.zeros(0))
 PLAIN = (str, int, float, type(None))
 
 
 def count_batch(
-    message: str, memory_limit: int | None = None, progress: Callable[[bytes], None] = lambda result: None
+    message: str,
+    memory_limit: int | None = None,
+    progress: Callable[[bytes], None] = lambda result: None,
+    worker: str | None = None,
 ) -> bytes:
     """Do the tasks of a batch; a limit for this process replaces none. An error of ours is a result as well.
 
     On the way, `progress` gets the tasks that were finished since the last call; the result at the end has all.
+    Results name the worker; without a name it is known by the number of its process.
     """
     try:
-        batch = BatchRequest.from_json(message)
+        asked = BatchRequest.from_json(message)
         with _one_at_a_time:
-            return _do(batch, batch.memory_limit or memory_limit, progress).to_json()
+            return _do(
+                asked, asked.memory_limit or memory_limit, progress, worker or process_name(os.getpid())
+            ).to_json()
     except WedgewiseError as error:
         return error_to_json(error)
 
 
+def process_name(pid: int) -> str:
+    """What a worker of this machine is called."""
+    return f"process {pid}"
+
+
 @memory_for("count")
-def _do(batch: BatchRequest, memory_limit: int | None, progress: Callable[[bytes], None]) -> BatchResult:
+def _do(asked: BatchRequest, memory_limit: int | None, progress: Callable[[bytes], None], worker: str) -> BatchResult:
     """What the tasks of a batch found; sent on the way where they last."""
-    finished, sent, since = list[Finished](), 0, time.monotonic()
-    for some in _state_for(batch, memory_limit).count(batch.tasks):
-        finished.append(some)
+    state = _state_for(asked, memory_limit, worker)
+    finished, refused, sent, since, read = list[Finished](), list[Refusal](), 0, time.monotonic(), state.read_bytes
+    for found in state.count(asked.tasks):
+        if isinstance(found, Refusal):
+            refused.append(found)
+            continue
+        finished.append(found)
         if time.monotonic() - since >= PROGRESS_SECONDS:
-            progress(BatchResult(batch.key, joined(finished[sent:])).to_json())
-            sent, since = len(finished), time.monotonic()
-    return BatchResult(batch.key, joined(finished))
+            some, more = joined(finished[sent:]), state.read_bytes - read
+            progress(BatchResult(asked.key, worker, some, (), state.counts_on, more).to_json())
+            sent, since, read = len(finished), time.monotonic(), state.read_bytes
+    rest = state.read_bytes - read
+    return BatchResult(asked.key, worker, joined(finished), tuple(refused), state.counts_on, rest)
 
 
 def joined(finished: Sequence[Finished]) -> Finished:
     """What several batches found, as one."""
-    return Finished._make(np.concatenate(column) for column in zip(*finished, strict=True))
+    return Finished._make(np.concatenate(column) for column in zip(NOTHING, *finished, strict=True))
 
 
-def _state_for(batch: BatchRequest, memory_limit: int | None) -> WorkerState:
+def _state_for(asked: BatchRequest, memory_limit: int | None, worker: str) -> WorkerState:
     """The state of the last batch, or another one where this is other work."""
     global _state
-    if _state is None or _state.settings != _settings(batch, memory_limit):
+    if _state is None or _state.settings != _settings(asked, memory_limit):
+        if _state is not None:
+            _state.close()
         _state = None  # before there is another one
-        _state = WorkerState(batch, memory_limit)
+        _state = WorkerState(asked, memory_limit, worker)
     return _state
 
 
 class WorkerState:
-    """An open store, kernels that are loaded, and blocks as far as they fit."""
+    """An open store, kernels that are loaded, and blocks as far as they fit in memory or on a GPU."""
 
-    def __init__(self, batch: BatchRequest, memory_limit: int | None) -> None:
-        self.settings = _settings(batch, memory_limit)
-        store = open_store(batch.store)
-        if store.manifest.fingerprint != batch.fingerprint:
+    def __init__(self, asked: BatchRequest, memory_limit: int | None, worker: str) -> None:
+        self.settings = _settings(asked, memory_limit)
+        store = open_store(asked.store)
+        if store.manifest.fingerprint != asked.fingerprint:
             raise ClusterError(
-                f"{batch.store}: a worker finds the graph {store.manifest.fingerprint[:12]} there, and the driver has "
-                f"{batch.fingerprint[:12]}; name storage that all workers share"
+                f"{asked.store}: a worker finds the graph {store.manifest.fingerprint[:12]} there, and the driver has "
+                f"{asked.fingerprint[:12]}; name storage that all workers share"
             )
-        asked = Request(
+        request = Request(
+            device=asked.device,
+            algorithm=asked.algorithm,
+            knobs=asked.knobs,
+            threads=asked.threads,
             memory_limit=memory_limit,
-            threads=batch.threads,
-            algorithm=batch.algorithm,
-            knobs=batch.knobs,
-            shares=batch.shares,
+            shares=asked.shares,
         )
-        self._counting, plan = plan_count(asked, store)
-        if work_key(store, plan.algorithm, plan.knobs, batch.shares) != batch.key:
+        if counting_key(request, store) != asked.key:
             raise ClusterError(
-                f"{batch.store}: a worker finds the graph there in other parts than the driver; name storage that all "
+                f"{asked.store}: a worker finds the graph there in other parts than the driver; name storage that all "
                 "workers share"
             )
-        self._blocks = self._counting.cache()
-        self._position = np.zeros(self._counting.all_tasks, np.int64)
-        self._position[self._counting.tasks.number] = np.arange(len(self._counting.tasks))
+        self._store, self._request = store, request
+        self._tasks = busy_tasks(store.partition, store.counts, asked.shares).in_reuse_order()
+        self._position = np.zeros(task_count(store.partition, asked.shares), np.int64)
+        self._position[self._tasks.number] = np.arange(len(self._tasks))
+        device = find_worker_device(request, worker)
+        self._on_device = None if device is None else DeviceCounting(request, store, device, asked.sharers)
+        self._on_cpu: CpuCounting | None = None
+        if device is None:
+            self._on_cpu = CpuCounting(on_cpu(request), store)
 
-    def count(self, numbers: Sequence[int]) -> Iterator[Finished]:
-        """What tasks find, a few after the other."""
-        tasks = self._counting.tasks.take(self._position[list(numbers)])
-        return self._counting.each(self._counting.batches(tasks), self._blocks)
+    @property
+    def counts_on(self) -> str:
+        """The name of the GPU, or "cpu"."""
+        return "cpu" if self._on_device is None else self._on_device.name
+
+    @property
+    def read_bytes(self) -> int:
+        """Of blocks so far."""
+        return sum(counting.read_bytes for counting in (self._on_device, self._on_cpu) if counting is not None)
+
+    def count(self, numbers: Sequence[int]) -> Iterator[Finished | Refusal]:
+        """What tasks find, a few after the other; what does not fit the GPU is refused, or counted on the CPU."""
+        tasks = self._tasks.take(self._position[list(numbers)])
+        if self._on_device is None:
+            yield from self._count_on_cpu(tasks)
+            return
+        for found in self._on_device.count(tasks):
+            if isinstance(found, Refusal) and self._request.device == "hybrid":
+                yield from self._count_on_cpu(self._tasks.take(self._position[[found.task]]))
+            else:
+                yield found
+
+    def close(self) -> None:
+        """Release the memory of the GPU."""
+        if self._on_device is not None:
+            self._on_device.close()
+
+    def _count_on_cpu(self, tasks: TaskTable) -> Iterator[Finished]:
+        if self._on_cpu is None:
+            self._on_cpu = CpuCounting(on_cpu(self._request), self._store)
+        return self._on_cpu.count(tasks)
 
 
-def _settings(batch: BatchRequest, memory_limit: int | None) -> tuple[str, str, int | None, int | None]:
+class CpuCounting:
+    """What a worker has to count on its CPU."""
+
+    def __init__(self, request: Request, store: Store) -> None:
+        self.counting, _ = plan_count(request, store)
+        self.blocks = self.counting.cache()
+
+    @property
+    def read_bytes(self) -> int:
+        """Of blocks so far."""
+        return self.blocks.read_bytes
+
+    def count(self, tasks: TaskTable) -> Iterator[Finished]:
+        """What tasks find, a batch after the other."""
+        return self.counting.each(self.counting.batches(tasks), self.blocks)
+
+
+def _settings(asked: BatchRequest, memory_limit: int | None) -> tuple[Any, ...]:
     """What batches of the same work under the same limits share."""
-    return batch.store, batch.key, batch.threads, memory_limit
+    return asked.store, asked.key, asked.device, asked.sharers, asked.threads, memory_limit
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,6 +200,8 @@ class BatchRequest:
     store : a folder or a URL, the same for all workers
     fingerprint : of the graph that has to be there
     key : of the work, which every result carries; see `wedgewise.run.outofcore.work_key`
+    device, sharers : what counts, as in a `Request`, and how many workers have the same GPU
+    algorithm, knobs : as they were asked for
     threads : for a worker; None is all that it may use
     memory_limit : for the size of a worker; None is what its machine has left
     tasks : their numbers
@@ -137,6 +212,8 @@ class BatchRequest:
     store: str
     fingerprint: str
     key: str
+    device: str
+    sharers: int
     algorithm: str
     knobs: Mapping[str, int | str]
     threads: int | None
@@ -162,15 +239,30 @@ class BatchRequest:
 
 @dataclass(frozen=True, slots=True)
 class BatchResult:
-    """What the tasks of a batch found."""
+    """What the tasks of a batch found.
+
+    Attributes
+    ----------
+    key : of the work
+    worker : its name
+    finished : what tasks found
+    refused : tasks that its GPU has no memory for
+    counts_on : the name of its GPU, or "cpu"
+    read_bytes : of blocks since the last result
+    """
 
     key: str
+    worker: str
     finished: Finished
+    refused: tuple[Refusal, ...] = ()
+    counts_on: str = "cpu"
+    read_bytes: int = 0
 
     def to_json(self) -> bytes:
         """The result as text of bounded size."""
         columns = [column.tolist() for column in self.finished]
-        text = json.dumps({"key": self.key, "finished": columns}).encode()
+        whole = {name: getattr(self, name) for name in ("key", "worker", "refused", "counts_on", "read_bytes")}
+        text = json.dumps({**whole, "finished": columns}).encode()
         if len(text) > MOST_RESULT_BYTES:
             raise VerificationError(
                 f"{len(columns[0]):,} tasks make a result of {len(text):,} bytes, over {MOST_RESULT_BYTES:,}: please "
@@ -186,7 +278,8 @@ class BatchResult:
             raise _error_from(whole["error"])
         types = (np.int64, np.uint64, np.uint64, np.float64)
         columns = (np.array(column, dtype) for column, dtype in zip(whole["finished"], types, strict=True))
-        return cls(whole["key"], Finished._make(columns))
+        refused = tuple(Refusal._make(refusal) for refusal in whole["refused"])
+        return cls(**{**whole, "finished": Finished._make(columns), "refused": refused})
 
 
 def error_to_json(error: WedgewiseError) -> bytes:

@@ -12,6 +12,7 @@ import json
 import queue
 import secrets
 import time
+from collections.abc import Sequence, Set
 from concurrent.futures import Future
 from typing import Any
 
@@ -21,6 +22,7 @@ from wedgewise.run.cluster import Assignment, Delivery
 
 TOPIC = "wedgewise"  # of events, for what is finished before its batch is
 RESOURCE = "wedgewise"  # that a worker declares to do one batch at a time
+GPU_RESOURCE = "GPU"  # that a worker declares to have a GPU, as people who use dask-cuda do
 CONNECT_SECONDS = 10
 NO_WORKER_SECONDS = 60  # without any worker, before giving up
 ANSWER_SECONDS = 60  # for a scheduler that is busy
@@ -41,11 +43,15 @@ def do_batch(message: str, run: str, number: int) -> bytes:
         message,
         int(DASK_MEMORY_SHARE * allowed) if allowed else None,
         lambda result: worker.log_event(TOPIC, {"run": run, "batch": number, "result": result}),
+        worker.address,
     )
 
 
-def connect(cluster: str) -> DaskWorkers:
-    """The workers of a cluster that is there; `cluster` is the address of its scheduler, or the path of its file."""
+def connect(cluster: str, *, on_gpus: bool = False) -> DaskWorkers:
+    """The workers of a cluster that is there; `cluster` is the address of its scheduler, or the path of its file.
+
+    With `on_gpus`, they are those that declare a GPU, where some do.
+    """
     distributed = library("distributed")
     address = cluster if ":" in cluster else _address_in(cluster)
     if address.startswith("tls://"):
@@ -59,7 +65,7 @@ def connect(cluster: str) -> DaskWorkers:
         ) from error
     except ValueError as error:
         raise InputError(f"{cluster}: {error}; name a scheduler as tcp://host:8786") from error
-    return DaskWorkers(client, cluster)
+    return DaskWorkers(client, cluster, [GPU_RESOURCE, RESOURCE] if on_gpus else [RESOURCE])
 
 
 def _check_credentials(cluster: str) -> None:
@@ -88,22 +94,30 @@ def _address_in(scheduler_file: str) -> str:
 
 
 class DaskWorkers:
-    """The workers that a Dask client reaches; those that declare our resource, where some do."""
+    """The workers that a Dask client reaches; those that declare the first of some resources that any declares."""
 
-    def __init__(self, client: Any, name: str) -> None:
-        self._client, self._name = client, name
+    def __init__(self, client: Any, name: str, wanted: Sequence[str] = (RESOURCE,)) -> None:
+        self._client, self._name, self._wanted = client, name, wanted
+        self._names = frozenset[str]()
         self._run = secrets.token_hex(8)
         self._arrived: queue.SimpleQueue[tuple[int, Future[bytes] | bytes]] = queue.SimpleQueue()
         self._under_way: dict[int, tuple[Assignment, Any]] = {}
         self._resources: dict[str, float] | None = None
         self._looked = self._seen = time.monotonic()
-        self.count = 0
         try:
             client.subscribe_topic(TOPIC, self._hear)
             self.wait_for(1)
         except BaseException:
             self.close()
             raise
+
+    @property
+    def count(self) -> int:
+        return len(self._names)
+
+    def has_others(self, names: Set[str]) -> bool:
+        self._look()
+        return not self._names <= names
 
     def wait_for(self, workers: int) -> None:
         """Wait until there are so many."""
@@ -114,6 +128,7 @@ class DaskWorkers:
 
     def submit(self, batch: Assignment, message: str) -> None:
         number = batch.number
+        others = sorted(self._names - batch.refused_by) if batch.refused_by else []
         future = self._client.submit(
             do_batch,
             message,
@@ -122,6 +137,8 @@ class DaskWorkers:
             key=f"wedgewise-{self._run}-{number}",
             pure=False,
             resources=self._resources,
+            workers=others or None,
+            allow_other_workers=bool(others),  # where these have gone meanwhile, others refuse it again
         )
         self._under_way[number] = batch, future
         result = asyncio.run_coroutine_threadsafe(
@@ -177,10 +194,13 @@ class DaskWorkers:
         """How many workers there are."""
         if self._client.status != "running":
             raise self._gone()
-        known = self._identity()["workers"].values()
-        able = [worker for worker in known if RESOURCE in worker["resources"]]
-        self._resources = {RESOURCE: 1} if able else None
-        self.count = len(able or known)
+        known = self._identity()["workers"]
+        self._resources, self._names = None, frozenset(known)
+        for resource in self._wanted:
+            able = frozenset(name for name, worker in known.items() if resource in worker["resources"])
+            if able:
+                self._resources, self._names = {resource: 1}, able
+                break
         self._looked = time.monotonic()
         if self.count:
             self._seen = self._looked

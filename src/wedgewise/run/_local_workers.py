@@ -17,13 +17,15 @@ import tempfile
 import threading
 import time
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence, Set
 from contextlib import ExitStack, contextmanager, suppress
 from typing import BinaryIO
 
 from wedgewise.errors import ClusterError
 from wedgewise.machine.files import scratch_file
 from wedgewise.machine.libraries import python_command
+from wedgewise.run._cluster_worker import process_name
+from wedgewise.run._device_counting import VISIBLE
 from wedgewise.run._worker_process import ALIVE, DONE, FAILED, READY
 from wedgewise.run.cluster import Assignment, Delivery
 
@@ -55,9 +57,9 @@ def signals_held_back() -> Iterator[None]:
 
 
 class LocalWorkers:
-    """So many processes; those that are not there are started when a delivery is waited for."""
+    """So many processes, each with its GPUs; those that are not there are started when a delivery is waited for."""
 
-    def __init__(self, workers: int) -> None:
+    def __init__(self, workers: int, gpus: Sequence[str] = ()) -> None:
         self.count = workers
         self._restarts = RESTARTS_PER_WORKER * workers
         self._waiting: deque[tuple[Assignment, str]] = deque()
@@ -65,13 +67,18 @@ class LocalWorkers:
         self._held = ExitStack()
         self._selector = self._held.enter_context(selectors.DefaultSelector())
         logs = [self._held.enter_context(scratch_file(tempfile.gettempdir())) for _ in range(workers)]
-        self._workers = [LocalWorker(log, self._selector) for log in logs]
+        self._workers = [
+            LocalWorker(log, self._selector, {VISIBLE: gpus[number]} if gpus else {}) for number, log in enumerate(logs)
+        ]
 
     def wait_for(self, workers: int) -> None:
         """Wait until so many are ready."""
         while sum(worker.is_ready for worker in self._workers) < workers:
             self.restart_workers()
             self._listen()
+
+    def has_others(self, names: Set[str]) -> bool:
+        return any(worker.name not in names for worker in self._workers)
 
     def submit(self, batch: Assignment, message: str) -> None:
         self._waiting.append((batch, message))
@@ -104,10 +111,15 @@ class LocalWorkers:
                 worker.end()
 
     def _hand_out(self) -> None:
-        """One batch for every worker that has none."""
+        """One batch for every worker that has none, of those that it has not refused."""
         for worker in self._workers:
-            if self._waiting and worker.is_ready and worker.batch is None:
-                worker.take(*self._waiting.popleft())
+            if not worker.is_ready or worker.batch is not None:
+                continue
+            for number, (batch, message) in enumerate(self._waiting):
+                if worker.name not in batch.refused_by:
+                    del self._waiting[number]
+                    worker.take(batch, message)
+                    break
 
     def _listen(self) -> None:
         """Take what workers say; kill those that have said nothing for too long, whose end is heard then."""
@@ -152,8 +164,8 @@ class LocalWorkers:
 class LocalWorker:
     """A process and its two pipes; when it has ended, another one can be started in its place."""
 
-    def __init__(self, log: BinaryIO, selector: selectors.BaseSelector) -> None:
-        self._log, self._selector = log, selector
+    def __init__(self, log: BinaryIO, selector: selectors.BaseSelector, environment: Mapping[str, str]) -> None:
+        self._log, self._selector, self._environment = log, selector, {**os.environ, **environment}
         self._process: subprocess.Popen[bytes] | None = None
         self._input = self._output = -1  # descriptors
         self._unsent = memoryview(b"")
@@ -162,6 +174,11 @@ class LocalWorker:
         self.batch: Assignment | None = None
         self.heard_at = 0.0
         self.exit_code: int | None = None  # of the last process that has ended
+
+    @property
+    def name(self) -> str:
+        """As in its results; nothing while it is not running."""
+        return "" if self._process is None else process_name(self._process.pid)
 
     @property
     def is_running(self) -> bool:
@@ -175,6 +192,7 @@ class LocalWorker:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._log,
+            env=self._environment,
             start_new_session=True,  # Ctrl-C is for this process, which ends them
         )
         assert process.stdin is not None

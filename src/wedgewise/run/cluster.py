@@ -21,25 +21,27 @@ none is left at the end for one worker while the others have nothing to do.
 from __future__ import annotations
 
 import os
-from collections import Counter, deque
+from collections import Counter, defaultdict, deque
+from collections.abc import Set
 from contextlib import closing
 from dataclasses import dataclass, replace
-from itertools import count
+from itertools import count, groupby
 from typing import Protocol
 
 import numpy as np
 
 from wedgewise.algorithms import find
-from wedgewise.errors import ClusterError, InputError, PreconditionError, VerificationError
+from wedgewise.errors import ClusterError, InputError, MemoryLimitError, PreconditionError, VerificationError
 from wedgewise.machine import hardware
 from wedgewise.machine.budget import LEAST_LIMIT, check_limit
 from wedgewise.machine.progress import Progress
 from wedgewise.run._cluster_worker import BatchRequest, BatchResult
+from wedgewise.run._device_counting import Refusal, counting_key, gpus_for_workers, on_cpu, worker_pairing
 from wedgewise.run.checkpoint import Journal
 from wedgewise.run.local import Execution, Ran
 from wedgewise.run.memory import DRIVEN_TASK_BYTES, TaskMemory, bytes_beside_lists, lists_bytes, triple_answer
-from wedgewise.run.outofcore import Finished, StoreTasks, finished_execution, store_plan, work_key
-from wedgewise.run.plan import Plan
+from wedgewise.run.outofcore import Finished, StoreTasks, finished_execution, store_plan
+from wedgewise.run.plan import Plan, with_reasons
 from wedgewise.run.request import Request
 from wedgewise.stages.tasks import TaskResults, TaskTable, busy_tasks, task_count
 from wedgewise.store.open import Store
@@ -56,11 +58,20 @@ MOST_TASKS = 1 << 12  # whose result is well below its limit
 
 @dataclass(frozen=True, slots=True)
 class Assignment:
-    """Tasks that one worker does one after the other; with `alone`, nothing else is under way meanwhile."""
+    """Tasks that one worker does one after the other.
+
+    Attributes
+    ----------
+    number : of the assignment
+    tasks : their numbers
+    alone : whether nothing else is under way meanwhile
+    refused_by : names of workers that have no memory for one of them
+    """
 
     number: int
     tasks: tuple[int, ...]
     alone: bool = False
+    refused_by: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +91,9 @@ class Workers(Protocol):
     def count(self) -> int:
         """How many workers there are now."""
 
+    def has_others(self, names: Set[str]) -> bool:
+        """Whether there is a worker that has none of these names."""
+
     def submit(self, batch: Assignment, message: str) -> None:
         """Have some worker call `wedgewise.run._cluster_worker.count_batch` with the message of a batch."""
 
@@ -88,6 +102,15 @@ class Workers(Protocol):
 
     def close(self) -> None:
         """Cancel whatever is under way, and leave nothing behind."""
+
+
+@dataclass(slots=True)
+class WorkerShare:
+    """What a worker did: the name of its GPU or "cpu", tasks, and bytes of blocks that it read."""
+
+    counts_on: str
+    tasks: int = 0
+    read_bytes: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +122,8 @@ class ClusterWork:
     key : of the work; every result carries it
     tasks : those that can have triangles, in the order in which they share blocks
     all_tasks : how many there are, the others included
-    threads, memory_limit : of each worker
+    asked : what was asked for, with the threads and the memory limit of each worker
+    gpus, sharers : what workers of this machine see as CUDA_VISIBLE_DEVICES, and how many have the same GPU
     """
 
     store: Store
@@ -107,21 +131,24 @@ class ClusterWork:
     key: str
     tasks: TaskTable
     all_tasks: int
-    threads: int | None
-    memory_limit: int | None
+    asked: Request
+    gpus: tuple[str, ...] = ()
+    sharers: int = 1
 
     def message(self, batch: Assignment) -> str:
         """What a worker gets."""
-        location, plan = self.store.location, self.plan
+        location, asked = self.store.location, self.asked
         return BatchRequest(
             version=__version__,
             store=os.path.abspath(location.path) if isinstance(location, Folder) else str(location),
             fingerprint=self.store.manifest.fingerprint,
             key=self.key,
-            algorithm=plan.algorithm,
-            knobs=plan.knobs,
-            threads=self.threads,
-            memory_limit=self.memory_limit,
+            device=asked.device,
+            sharers=self.sharers,
+            algorithm=asked.block_algorithm,
+            knobs=dict(asked.knobs or {}),
+            threads=asked.threads,
+            memory_limit=asked.memory_limit,
             tasks=batch.tasks,
             shares=self.tasks.shares,
         ).to_json()
@@ -139,26 +166,35 @@ def assign(request: Request, store: Store) -> ClusterWork:
         raise PreconditionError(
             f"{store.location}: no other process sees it; name a folder, or a URL of shared storage"
         )
-    name, threads, memory_limit = request.block_algorithm, request.threads, request.memory_limit
-    answer, settings = triple_answer(name), find(name, "cpu").settings(request.knobs)
+    asked, here = request, on_cpu(request)
+    answer, settings = triple_answer(here.block_algorithm), find(here.block_algorithm, "cpu").settings(here.knobs)
     if request.workers is not None:
-        threads, memory_limit = _divided(threads, memory_limit, request.workers)
-    check_limit(memory_limit)
+        threads, memory_limit = _divided(request.threads, request.memory_limit, request.workers)
+        asked = replace(request, threads=threads, memory_limit=memory_limit)
+    check_limit(asked.memory_limit)
     bytes_beside_lists(store.location, store.partition, DRIVEN_TASK_BYTES, hardware.available_memory(), request.shares)
-    memory = TaskMemory(store.counts, answer, settings, threads or hardware.usable_threads())
+    memory = TaskMemory(store.counts, answer, settings, asked.threads or hardware.usable_threads())
     tasks = busy_tasks(store.partition, store.counts, request.shares).in_reuse_order()
-    plan = store_plan(store, name, settings, memory.threads, memory.heaviest(tasks)[0], request.shares)
-    lists = lists_bytes(store.partition, DRIVEN_TASK_BYTES, request.shares)
-    plan = replace(
-        plan,
-        reasons=(
-            *plan.reasons[1:],
-            f"{len(tasks):,} tasks of three blocks each, for workers that read them from {store.location}",
-            f"{lists:,} bytes of tables of tasks in the process that asks",
-        ),
+    plan, gpus = _plan(request, store, memory, tasks), gpus_for_workers(request)
+    key, all_tasks = counting_key(request, store), task_count(store.partition, request.shares)
+    return ClusterWork(store, plan, key, tasks, all_tasks, asked, *gpus)
+
+
+def _plan(request: Request, store: Store, memory: TaskMemory, tasks: TaskTable) -> Plan:
+    """The plan of a count by workers."""
+    pairing = worker_pairing(request)
+    algorithm, need = on_cpu(request).block_algorithm, memory.heaviest(tasks)[0]
+    plan = store_plan(store, algorithm, dict(memory.knobs), memory.threads, need, tasks.shares)
+    lists = lists_bytes(store.partition, DRIVEN_TASK_BYTES, tasks.shares)
+    reasons = (
+        *plan.reasons[1:],
+        f"{len(tasks):,} tasks of three blocks each, for workers that read them from {store.location}",
+        f"{lists:,} bytes of tables of tasks in the process that asks",
     )
-    key, all_tasks = work_key(store, name, settings, request.shares), task_count(store.partition, request.shares)
-    return ClusterWork(store, plan, key, tasks, all_tasks, threads, memory_limit)
+    if pairing is None:
+        return replace(plan, reasons=reasons)
+    name = (pairing.gpu or pairing.cpu).name
+    return replace(plan, algorithm=name, device=request.device, knobs=pairing.knobs, reasons=(pairing.reason, *reasons))
 
 
 def _divided(threads: int | None, memory_limit: int | None, workers: int) -> tuple[int, int]:
@@ -194,9 +230,13 @@ def tasks_for_workers(request: Request, store: Store) -> StoreTasks:
 
         driver = Driver(work, journal, progress)
         if driver.left:
-            with closing(LocalWorkers(request.workers or 1) if cluster is None else connect(cluster)) as workers:
+            with closing(
+                LocalWorkers(request.workers or 1, work.gpus)
+                if cluster is None
+                else connect(cluster, on_gpus=request.device == "cuda")
+            ) as workers:
                 driver.run(workers)
-        return Ran(driver.finish(), work.plan)
+        return Ran(driver.finish(), with_reasons(work.plan, driver.reasons))
 
     return StoreTasks(work.plan, work.key, work.all_tasks, run)
 
@@ -213,11 +253,26 @@ class Driver:
         self._tasks_to_isolate: deque[int] = deque()
         self._under_way: dict[int, Assignment] = {}
         self._deaths: Counter[int] = Counter()  # of workers, by task that was alone
+        self._refused_by: defaultdict[int, set[str]] = defaultdict(set)  # names of workers, by task
+        self.shares: dict[str, WorkerShare] = {}
 
     @property
     def left(self) -> int:
         """How many tasks are still to be done."""
         return len(self._left)
+
+    @property
+    def reasons(self) -> tuple[str, ...]:
+        """What is to be said of who counted, where GPUs did."""
+        shares = sorted(self.shares.values(), key=lambda share: share.counts_on)
+        if all(share.counts_on == "cpu" for share in shares):
+            return ()
+        return tuple(
+            f"{len(some)} worker{'s' * (len(some) > 1)} on {name}: {sum(share.tasks for share in some):,} tasks, "
+            f"{sum(share.read_bytes for share in some):,} bytes of blocks read"
+            for name, group in groupby(shares, key=lambda share: share.counts_on)
+            for some in [list(group)]
+        )
 
     def run(self, workers: Workers) -> None:
         """Have all tasks done; an error of ours in a worker is raised as it is."""
@@ -226,7 +281,7 @@ class Driver:
         self._waiting.extend(make_batches(to_do, workers.count))
         while self._left:
             self._feed(workers)
-            self._take(workers.delivery())
+            self._take(workers.delivery(), workers)
 
     def finish(self) -> Execution:
         """What all tasks have found."""
@@ -245,11 +300,12 @@ class Driver:
         """Submit what has not arrived meanwhile."""
         left = tuple(task for task in tasks if task in self._left)
         if left:
-            batch = Assignment(next(self._numbers), left, alone)
+            refused_by = frozenset[str]().union(*(self._refused_by.get(task, ()) for task in left))
+            batch = Assignment(next(self._numbers), left, alone, refused_by)
             self._under_way[batch.number] = batch
             workers.submit(batch, self._work.message(batch))
 
-    def _take(self, delivery: Delivery) -> None:
+    def _take(self, delivery: Delivery, workers: Workers) -> None:
         batch, is_whole = delivery.batch, delivery.is_whole
         is_new = is_whole and self._under_way.pop(batch.number, None) is not None
         if delivery.result is None:
@@ -257,13 +313,31 @@ class Driver:
                 self._take_loss(batch, delivery.deaths)
             return
         result, asked = BatchResult.from_json(delivery.result), Counter(batch.tasks)
-        arrived = Counter(result.finished.numbers.tolist())
+        arrived = Counter(result.finished.numbers.tolist() + [refusal.task for refusal in result.refused])
         if result.key != self._work.key or (arrived != asked if is_whole else not arrived <= asked):
             raise VerificationError(f"a worker was asked for tasks {batch.tasks[:5]} … and answered others")
-        self._keep(result.finished)
+        share = self.shares.setdefault(result.worker, WorkerShare(result.counts_on))
+        share.tasks += self._keep(result.finished)
+        share.read_bytes += result.read_bytes
+        for refusal in result.refused if is_new else ():
+            self._take_refusal(refusal, result.worker, workers)
 
-    def _keep(self, finished: Finished) -> None:
-        """Keep results; those that are there already have to be equal, in what does not depend on their batch."""
+    def _take_refusal(self, refusal: Refusal, worker: str, workers: Workers) -> None:
+        """Let a worker with more memory on its GPU do the task, if there is one that has not refused it."""
+        number = refusal.task
+        if number not in self._left:
+            return
+        self._refused_by[number].add(worker)
+        if not workers.has_others(self._refused_by[number]):
+            raise MemoryLimitError(
+                f"{self._named(number)} takes {refusal.need:,} bytes on a GPU, and {refusal.available:,} are there for "
+                f"it at {worker}, no more at any other worker; partition the graph into more parts, or let CPUs count "
+                "what does not fit by device='hybrid'"
+            )
+        self._waiting.appendleft((number,))
+
+    def _keep(self, finished: Finished) -> int:
+        """Keep results, and return how many are new; the others have to be equal in what does not depend on a batch."""
         is_known = self._results.is_done[finished.numbers]
         for task, triangles in zip(finished.numbers[is_known], finished.triangles[is_known], strict=True):
             if (known := self._results.triangles[task]) != triangles:
@@ -273,7 +347,7 @@ class Driver:
                 )
         new = Finished._make(column[~is_known] for column in finished)
         if len(new.numbers) == 0:
-            return
+            return 0
         self._left.difference_update(new.numbers.tolist())
         if self._journal is not None:
             self._journal.add(*new)
@@ -282,6 +356,7 @@ class Driver:
         if self._progress is not None:
             tasks = len(self._work.tasks)
             self._progress("count", tasks - self.left, tasks)
+        return len(new.numbers)
 
     def _take_loss(self, batch: Assignment, deaths: int) -> None:
         """Tasks that may have ended workers: each by itself, then each alone, then no more."""
@@ -292,13 +367,17 @@ class Driver:
         if batch.alone:
             self._deaths[task] += deaths
         if self._deaths[task] >= MAX_CRASHES_PER_TASK:
-            tasks = self._work.tasks
-            asked = tasks[int(np.flatnonzero(tasks.number == task)[0])]
             raise ClusterError(
-                f"task {task} (blocks {asked.i}, {asked.j}, {asked.k}) ended {self._deaths[task]} workers when nothing "
-                "else was under way; look at their logs, give them more memory, or partition the graph into more parts"
+                f"{self._named(task)} ended {self._deaths[task]} workers when nothing else was under way; look at "
+                "their logs, give them more memory, or partition the graph into more parts"
             )
         self._tasks_to_isolate.append(task)
+
+    def _named(self, number: int) -> str:
+        """A task in messages."""
+        tasks = self._work.tasks
+        task = tasks[int(np.flatnonzero(tasks.number == number)[0])]
+        return f"task {number} (blocks {task.i}, {task.j}, {task.k})"
 
 
 def make_batches(tasks: TaskTable, workers: int) -> list[tuple[int, ...]]:

@@ -1,0 +1,228 @@
+"""Counting the tasks of a worker on its GPU: blocks stay there between batches, within a budget.
+
+A task whose blocks and work take more than the budget is refused with both figures. Where the GPU runs out of memory
+before that, all blocks go, the budget is halved, and the task is tried again.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+
+from wedgewise.algorithms import find
+from wedgewise.errors import DeviceError, DeviceMemoryError, MemoryLimitError, MissingDependencyError
+from wedgewise.machine import gpu, hardware
+from wedgewise.machine.budget import RESERVE_BYTES
+from wedgewise.machine.gpu import StreamingDevice
+from wedgewise.machine.streams import Stream
+from wedgewise.run._hybrid_plan import GPU, Pairing, TaskSizes, pair_up
+from wedgewise.run._hybrid_workers import Arrived
+from wedgewise.run.block_caches import BlockCache, triple_of
+from wedgewise.run.memory import TaskMemory, pairs_of_task
+from wedgewise.run.outofcore import Finished, work_key
+from wedgewise.run.request import Request
+from wedgewise.stages.blocks import Block
+from wedgewise.stages.tasks import Pair, TaskBatch, TaskTable
+from wedgewise.store.open import Store
+
+VISIBLE = "CUDA_VISIBLE_DEVICES"  # as dask-cuda sets it for its workers
+USABLE = 7 / 8  # of a GPU's memory; the rest is for what its driver and fragments take
+
+
+class Refusal(NamedTuple):
+    """A task that a worker's GPU has no memory for, in bytes."""
+
+    task: int
+    need: int
+    available: int
+
+
+def worker_pairing(request: Request) -> Pairing | None:
+    """The algorithms of a GPU, and of a CPU, of workers that may use theirs; None where all count on their CPU."""
+    if request.device not in ("cuda", "hybrid"):
+        return None
+    given = dict(request.knobs or {})
+    return pair_up(request.algorithm, {**given, "places": GPU} if request.device == "cuda" else given)
+
+
+def counting_key(request: Request, store: Store) -> str:
+    """What results depend on; see `work_key`. How much memory a GPU may take is not among it."""
+    pairing = worker_pairing(request)
+    if pairing is not None:
+        return work_key(store, pairing.reason, {**pairing.cpu_knobs, **pairing.gpu_knobs}, request.shares)
+    name = request.block_algorithm
+    return work_key(store, name, find(name, "cpu").settings(request.knobs), request.shares)
+
+
+def on_cpu(request: Request) -> Request:
+    """The same on the CPU of a worker."""
+    pairing = worker_pairing(request)
+    if pairing is None:
+        return request
+    return replace(request, device="cpu", algorithm=pairing.cpu.name, knobs=pairing.cpu_knobs)
+
+
+def find_worker_device(request: Request, worker: str) -> StreamingDevice | None:
+    """The first GPU that this process sees, which CUDA_VISIBLE_DEVICES says; None where its CPU is to count instead."""
+    pairing = worker_pairing(request)
+    if pairing is None or pairing.gpu is None:
+        return None
+    try:
+        return gpu.find_devices()[0]
+    except (DeviceError, MissingDependencyError) as error:
+        if request.device == "hybrid":
+            return None
+        if isinstance(error, MissingDependencyError):
+            raise MissingDependencyError(
+                f"worker {worker} has no CuPy; install wedgewise[cuda13] there, or leave out device="
+            ) from error
+        raise DeviceError(f"worker {worker}: {error}") from error
+
+
+def gpus_for_workers(request: Request) -> tuple[tuple[str, ...], int]:
+    """What each worker of this machine sees as CUDA_VISIBLE_DEVICES, and how many have the same GPU; none without GPUs.
+
+    With device="cuda" they have the GPUs in turn; with "hybrid" the first of them have one each, and the others none.
+    """
+    pairing, workers = worker_pairing(request), request.workers
+    if pairing is None or pairing.gpu is None or workers is None:
+        return (), 1
+    try:
+        count = len(gpu.find_devices())
+    except (DeviceError, MissingDependencyError):
+        if request.device == "cuda":
+            raise
+        count = 0
+    named = os.environ.get(VISIBLE, "")
+    visible = named.split(",")[:count] if named else [str(number) for number in range(count)]
+    if request.device == "hybrid":
+        return tuple((visible + [""] * workers)[:workers]), 1
+    return tuple(visible[number % count] for number in range(workers)), -(-workers // count)
+
+
+class DeviceCounting:
+    """A GPU, and the blocks of a store that are on it.
+
+    Parameters
+    ----------
+    request : with the memory limit of this process
+    sharers : how many workers have the same GPU, whose memory is divided among them
+    """
+
+    def __init__(self, request: Request, store: Store, device: StreamingDevice, sharers: int) -> None:
+        pairing = worker_pairing(request)
+        assert pairing is not None
+        memory = TaskMemory(store.counts, pairing.cpu.triples_on_cpu("count"), pairing.cpu_knobs, 1)
+        self._store, self._sizes, self._threads = store, TaskSizes(memory, pairing, False), request.thread_count
+        self._device, self._stream = device, device.stream()
+        free = int(min(device.free_bytes(), device.memory_bytes // sharers) * USABLE)
+        self.budget = min(free, int(pairing.own["device_bytes"]) // sharers or free)
+        left = hardware.available_memory() * 3 // 4
+        if request.memory_limit is not None:
+            left = request.memory_limit - hardware.resident_bytes() - RESERVE_BYTES
+        self._host_bytes = left
+        self._read_before = 0
+        self._cache = self._empty_cache()
+
+    @property
+    def name(self) -> str:
+        return self._device.name
+
+    @property
+    def read_bytes(self) -> int:
+        """Of blocks so far."""
+        return self._read_before + self._cache.read_bytes
+
+    def count(self, tasks: TaskTable) -> Iterator[Finished | Refusal]:
+        """What tasks find, a batch after the other; those that do not fit are refused."""
+        first = 0
+        while first < len(tasks):
+            last, pairs, work_bytes = self._batch(tasks, first)
+            if last == first:
+                task = tasks[first]
+                yield Refusal(task.number, self._sizes.on_device(task), self.budget)
+                first += 1
+                continue
+            found = self._count(tasks.take(slice(first, last)), pairs, work_bytes)
+            if found is None:
+                self.close()
+                self.budget //= 2
+                continue
+            yield found
+            first = last
+
+    def _count(self, tasks: TaskTable, pairs: frozenset[Pair], work_bytes: int) -> Finished | None:
+        """What a batch finds; None where the GPU ran out of memory, though it should not have."""
+        with self._device.using():
+            try:
+                with self._device.errors(), self._stream:
+                    batch = TaskBatch(self._blocks(pairs, work_bytes), tasks)
+                    return count_on_device(batch, self._sizes, self._device, self._stream)
+            except DeviceMemoryError:
+                self._stream.stamp().synchronize()  # what was launched may read the blocks
+                return None
+
+    def close(self) -> None:
+        """Release all blocks."""
+        self._read_before = self.read_bytes
+        self._cache = self._empty_cache()
+        with self._device.memory():
+            pass
+
+    def _batch(self, tasks: TaskTable, first: int) -> tuple[int, frozenset[Pair], int]:
+        """Where the batch ends that begins with a task, its blocks, and the most work of a task of it."""
+        pairs, held, work, last = frozenset[Pair](), 0, 0, first
+        while last < len(tasks):
+            task = tasks[last]
+            more = pairs_of_task(task) - pairs
+            held += sum(map(self._sizes.device_block, more))
+            work = max(work, self._sizes.device_work(task))
+            if held + work > (self.budget if last == first else self.budget // 2):
+                break
+            pairs, last = pairs | more, last + 1
+        return last, pairs, work
+
+    def _blocks(self, pairs: frozenset[Pair], work_bytes: int) -> dict[Pair, Block]:
+        """Blocks that are there, or on their way; work on the stream waits for those."""
+        arrived = self._cache.blocks(pairs, self.budget - work_bytes)
+        for pair in pairs:
+            for sent in arrived[pair].sent:
+                self._stream.follow(sent.end)
+        return {pair: arrived[pair].block for pair in pairs}
+
+    def _empty_cache(self) -> BlockCache[Arrived]:
+        return BlockCache(self._send, self._sizes.device_block)
+
+    def _send(self, pairs: list[Pair]) -> list[Arrived]:
+        """Read blocks and copy them to the device, one after the other."""
+        for row, column in pairs:
+            need = self._sizes.memory.block((row, column))
+            if need > self._host_bytes:
+                raise MemoryLimitError(
+                    f"{self._store.location}: block {row}, {column} takes {need:,} bytes of a worker's memory, and "
+                    f"{self._host_bytes:,} are left; raise the limit, or partition the graph into more parts"
+                )
+        return [Arrived.of(self._store.block(*pair, threads=self._threads), self._device) for pair in pairs]
+
+
+def count_on_device(batch: TaskBatch, sizes: TaskSizes, device: StreamingDevice, stream: Stream) -> Finished:
+    """What the tasks of a batch find, whose blocks are on the device, by a stream, which is the calling thread's."""
+    answer, knobs, rows = sizes.pairing.on_device(), sizes.pairing.gpu_knobs, []
+    for task in batch.tasks:
+        begin = time.perf_counter()
+        work = answer.prepare(triple_of(batch.blocks, task), knobs, task.share, task.shares, device)
+        work.found.fill(0)
+        for step in work.batches:
+            for launch in step():
+                launch()
+        stream.stamp().synchronize()
+        rows.append((*device.download(work.found).tolist(), time.perf_counter() - begin))
+    triangles, tests, seconds = zip(*rows, strict=True)
+    return Finished(
+        batch.tasks.number, np.array(triangles, np.uint64), np.array(tests, np.uint64), np.array(seconds, np.float64)
+    )

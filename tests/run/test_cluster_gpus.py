@@ -1,0 +1,328 @@
+"""Workers that count on GPUs, emulated ones: in this process, in processes of this machine, and in those of Dask."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+from emulate.hybrid_cases import TOY_WORK, Gpus, gpus
+from emulate.streaming import StreamingEmulator
+from helpers.commands import invoke
+from helpers.graphs import TRUTHS, fixture_pairs
+from helpers.store_counts import count_on_cluster
+
+import wedgewise as ww
+from run.cluster_workers import WorkerPool
+from run.test_cluster_kills import has_ended, in_order, started
+from wedgewise.errors import (
+    ClusterError,
+    DeviceError,
+    MemoryLimitError,
+    MissingDependencyError,
+    PreconditionError,
+    UnknownNameError,
+)
+from wedgewise.machine import gpu
+from wedgewise.run import _cluster_worker, _local_workers, cluster
+from wedgewise.run._cluster_worker import BatchResult, count_batch
+from wedgewise.run._device_counting import USABLE, VISIBLE, DeviceCounting, gpus_for_workers
+from wedgewise.run._hybrid_plan import pair_up
+from wedgewise.run.checkpoint import JOURNAL
+from wedgewise.run.cluster import Assignment, ClusterWork, Delivery, Driver, assign
+from wedgewise.run.request import Request
+from wedgewise.stages.tasks import exact_sum
+from wedgewise.store.build import write_store
+from wedgewise.store.open import Store
+
+__all__ = ["gpus", "started"]
+
+JAZZ = TRUTHS["jazz"]["triangles"]
+TASKS = 20
+Answers = Callable[[Assignment, bytes], list[Delivery]]
+
+
+@pytest.fixture
+def jazz(tmp_path: Path) -> Store:
+    return write_store(fixture_pairs("jazz"), tmp_path / "store", parts=4)
+
+
+@pytest.fixture(autouse=True)
+def one_task_a_batch(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cluster, "LEAST_SECONDS", 0.0)
+    monkeypatch.setattr(cluster, "MOST_SECONDS", 0.0)
+    monkeypatch.setattr(_cluster_worker, "_state", None)
+
+
+def assigned(store: Store, device: str = "cuda", **how: Any) -> ClusterWork:
+    return assign(Request(**{"device": device, "algorithm": "toy", "threads": 1, "cluster": "somewhere", **how}), store)
+
+
+def total(work: ClusterWork, pool: WorkerPool) -> tuple[int, Driver]:
+    driver = Driver(work)
+    driver.run(pool)
+    return exact_sum(driver.finish().results.triangles), driver
+
+
+@pytest.mark.parametrize("algorithm", ["toy", "keystone"])
+def test_counts_are_exact_and_blocks_stay_on_the_gpu(jazz: Store, gpus: Gpus, algorithm: str) -> None:
+    (device,) = gpus()
+    found, driver = total(assigned(jazz, algorithm=algorithm), WorkerPool())
+    assert found == JAZZ
+    assert device.sends == 2 * len(jazz.manifest.blocks)  # each once: offsets and heads
+    assert driver.reasons[0].startswith(f"2 workers on Emulated GPU 0: {TASKS} tasks, ")
+    assert sum(share.tasks for share in driver.shares.values()) == TASKS
+    state = _cluster_worker._state
+    assert state is not None
+    state.close()
+    assert device.live == 0
+
+
+def test_blocks_go_where_the_budget_is_small(jazz: Store, gpus: Gpus) -> None:
+    (device,) = gpus()
+    assert total(assigned(jazz), WorkerPool())[0] == JAZZ
+    before, plenty = device.sends, device.most_live
+    needs = largest(jazz)
+    device.most_live = 0
+    release_state()
+    assert total(assigned(jazz, knobs={"device_bytes": needs}), WorkerPool())[0] == JAZZ
+    assert device.sends > 2 * before
+    assert device.most_live <= needs < plenty + 16 * 512
+
+
+def release_state() -> None:
+    """Other work: what the last one held is released."""
+    assert _cluster_worker._state is not None
+    _cluster_worker._state.close()
+    _cluster_worker._state = None
+
+
+def largest(store: Store) -> int:
+    """What the largest task takes on a GPU."""
+    from wedgewise.run._hybrid_plan import TaskSizes
+    from wedgewise.run.memory import TaskMemory
+
+    pairing = pair_up("toy", {"places": "gpu"})
+    memory = TaskMemory(store.counts, pairing.cpu.triples_on_cpu("count"), pairing.cpu_knobs, 1)
+    sizes = TaskSizes(memory, pairing, False)
+    return max(map(sizes.on_device, assigned(store).tasks))
+
+
+def test_a_gpu_that_runs_out_of_memory_takes_less(jazz: Store, gpus: Gpus) -> None:
+    """It has less than it says: the budget is halved until what is asked for is there."""
+    (device,) = gpus(capacity=10**9)
+    device.capacity = largest(jazz) - TOY_WORK + 512
+    work = assigned(jazz, knobs={"device_bytes": 4 * largest(jazz)})
+    device.free_bytes = lambda: 10**9  # type: ignore[method-assign]
+    assert total(work, WorkerPool())[0] == JAZZ
+    state = _cluster_worker._state
+    assert state is not None
+    assert state._on_device is not None
+    assert state._on_device.budget < 4 * largest(jazz)
+
+
+def test_what_does_not_fit_goes_to_workers_with_more_memory(
+    jazz: Store,
+    gpus: Gpus,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    gpus()
+    small, really = largest(jazz) - 1, DeviceCounting
+
+    def of_worker(*given: Any) -> Any:
+        counting = really(*given)
+        counting.budget = small if names["now"] == "worker 0" else counting.budget
+        return counting
+
+    monkeypatch.setattr(_cluster_worker, "DeviceCounting", of_worker)
+    pool = WorkerPool()
+    names = {"now": ""}
+
+    def worker_for(batch: Assignment) -> str:
+        before, names["now"] = names["now"], WorkerPool.worker_for(pool, batch)
+        if names["now"] != before:
+            monkeypatch.setattr(_cluster_worker, "_state", None)
+        return names["now"]
+
+    monkeypatch.setattr(pool, "worker_for", worker_for)
+    found, driver = total(assigned(jazz), pool)
+    assert found == JAZZ
+    assert driver.shares["worker 0"].tasks < driver.shares["worker 1"].tasks
+    refused = [batch for batch in pool.batches if batch.refused_by]
+    assert {batch.refused_by for batch in refused} == {frozenset({"worker 0"})}
+
+
+def test_what_fits_no_worker_is_refused_with_figures(jazz: Store, gpus: Gpus) -> None:
+    gpus()
+    pool, need = WorkerPool(workers=2), largest(jazz)
+    with pytest.raises(
+        MemoryLimitError,
+        match=rf"task \d+ \(blocks \d, \d, \d\) takes {need:,} bytes on a GPU, and {need - 1:,} are there for it at "
+        r"worker \d, no more at any other worker; partition the graph into more parts, or .* by device='hybrid'",
+    ):
+        total(assigned(jazz, knobs={"device_bytes": need - 1}), pool)
+
+
+def test_hybrid_lets_the_cpu_of_a_worker_count_what_does_not_fit(jazz: Store, gpus: Gpus) -> None:
+    (device,) = gpus()
+    found, _ = total(assigned(jazz, "hybrid", knobs={"device_bytes": largest(jazz) - 1}), WorkerPool())
+    assert found == JAZZ
+    assert 0 < device.kernels < TASKS
+
+
+def test_hybrid_workers_without_a_gpu_count_on_their_cpu(jazz: Store, gpus: Gpus) -> None:
+    """Mixed clusters; their results are those of the same work."""
+    gpus()
+    work, no_gpu = assigned(jazz, "hybrid"), pytest.MonkeyPatch()
+    on_gpu = BatchResult.from_json(count_batch(work.message(Assignment(0, (0, 1, 2)))))
+    with no_gpu.context() as without:
+        without.setattr(gpu, "find_devices", nothing)
+        without.setattr(_cluster_worker, "_state", None)
+        on_cpu = BatchResult.from_json(count_batch(work.message(Assignment(0, (0, 1, 2)))))
+    assert (on_gpu.counts_on, on_cpu.counts_on) == ("Emulated GPU 0", "cpu")
+    assert on_gpu.finished.triangles.tolist() == on_cpu.finished.triangles.tolist()
+
+
+def nothing() -> tuple[StreamingEmulator, ...]:
+    raise DeviceError("no CUDA device is there; device='cpu' needs none")
+
+
+def no_cupy() -> tuple[StreamingEmulator, ...]:
+    raise MissingDependencyError("a CUDA device needs CuPy")
+
+
+def test_a_worker_without_cupy_or_gpu_says_so(jazz: Store, monkeypatch: pytest.MonkeyPatch, gpus: Gpus) -> None:
+    gpus()
+    work = assigned(jazz)
+    monkeypatch.setattr(gpu, "find_devices", no_cupy)
+    with pytest.raises(
+        MissingDependencyError,
+        match=r"^worker worker 0 has no CuPy; install wedgewise\[cuda13\] there, or leave out device=$",
+    ):
+        total(work, WorkerPool())
+    monkeypatch.setattr(gpu, "find_devices", nothing)
+    with pytest.raises(DeviceError, match=r"^worker worker 0: no CUDA device is there"):
+        total(work, WorkerPool())
+
+
+def test_results_come_twice_late_and_from_others(jazz: Store, gpus: Gpus) -> None:
+    gpus()
+    held = list[Delivery]()
+
+    def deliver(batch: Assignment, reply: bytes) -> list[Delivery]:
+        held.append(Delivery(batch, reply))
+        late = [held.pop(0)] if len(held) > 3 or not pool.under_way else []
+        return [Delivery(batch, reply), *late, *late]
+
+    pool = WorkerPool(deliver=deliver)
+    assert total(assigned(jazz), pool)[0] == JAZZ
+
+
+@pytest.fixture
+def of_machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, gpus: Gpus) -> Gpus:
+    """The driver finds so many GPUs; its workers have emulated ones, and take long enough to share the tasks."""
+    let(monkeypatch, tmp_path, "slow")
+    return gpus
+
+
+@pytest.mark.parametrize("device", ["cuda", "hybrid"])
+def test_workers_of_this_machine_have_a_gpu_each(jazz: Store, of_machine: Gpus, device: str) -> None:
+    of_machine(2 if device == "cuda" else 1)
+    result = ww.run("count", jazz.folder, workers=2, device=device, algorithm="toy")
+    assert (result.answer, result.plan.device, result.plan.algorithm) == (JAZZ, device, "toy")
+    told = " ".join(result.plan.reasons)
+    assert "on Emulated GPU 0: " in told
+    assert ("on Emulated GPU 1: " in told) == (device == "cuda")
+    assert not jazz.beside(JOURNAL).exists()
+
+
+def test_gpus_are_given_out_in_turn(monkeypatch: pytest.MonkeyPatch, gpus: Gpus) -> None:
+    gpus(2)
+    monkeypatch.delenv(VISIBLE, raising=False)
+    asked = partial(Request, algorithm="toy")
+    assert gpus_for_workers(asked(device="cuda", workers=3)) == (("0", "1", "0"), 2)
+    assert gpus_for_workers(asked(device="cuda", workers=4)) == (("0", "1", "0", "1"), 2)
+    assert gpus_for_workers(asked(device="hybrid", workers=3)) == (("0", "1", ""), 1)
+    assert gpus_for_workers(asked(device="cpu", workers=3, algorithm="auto")) == ((), 1)
+    assert gpus_for_workers(asked(device="cuda", cluster="there")) == ((), 1)
+    monkeypatch.setenv(VISIBLE, "GPU-7,3")
+    assert gpus_for_workers(asked(device="cuda", workers=3)) == (("GPU-7", "3", "GPU-7"), 2)
+    monkeypatch.setattr(gpu, "find_devices", nothing)
+    assert gpus_for_workers(asked(device="hybrid", workers=2)) == (("", ""), 1)
+    with pytest.raises(DeviceError, match="no CUDA device is there"):
+        gpus_for_workers(asked(device="cuda", workers=2))
+
+
+def test_workers_that_share_a_gpu_share_its_memory(jazz: Store, gpus: Gpus) -> None:
+    gpus(capacity=8 * 10**6)
+    budgets = []
+    for work in (
+        assigned(jazz, cluster=None, workers=4),
+        assigned(jazz, cluster=None, workers=4, knobs={"device_bytes": 4 * 10**6}),
+        assigned(jazz),
+    ):
+        count_batch(work.message(Assignment(0, (0,))))
+        state = _cluster_worker._state
+        assert state is not None
+        assert state._on_device is not None
+        budgets.append(state._on_device.budget)
+    assert budgets == [int(2 * 10**6 * USABLE), 10**6, pytest.approx(8 * 10**6 * USABLE, rel=0.1)]
+
+
+def let(monkeypatch: pytest.MonkeyPatch, folder: Path, how: str, *at: int) -> None:
+    """Have workers with a GPU misbehave at some tasks."""
+    noted = folder / "begun"
+    noted.mkdir()
+    program = f"from run.cluster_workers import serve_emulated; serve_emulated({how!r}, {at!r}, {str(noted)!r})"
+    monkeypatch.setattr(_local_workers, "PROGRAM", program)
+
+
+def test_workers_with_gpus_are_killed(
+    jazz: Store,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    gpus: Gpus,
+    started: list[int],
+) -> None:
+    """At the first task, one in the middle and the last one."""
+    gpus()
+    order = in_order(jazz)
+    let(monkeypatch, tmp_path, "die", order[0], order[TASKS // 2], order[-1])
+    found = count_on_cluster(jazz, workers=2, device="cuda", algorithm="toy")
+    assert found.triangles == JAZZ
+    assert len(started) >= 4
+    assert all(map(has_ended, started))
+
+
+def test_a_poison_task_on_a_gpu_stops_the_work_which_goes_on_later(
+    jazz: Store,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    gpus: Gpus,
+) -> None:
+    gpus()
+    let(monkeypatch, tmp_path, "poison", 7)
+    with pytest.raises(ClusterError, match=r"task 7 \(blocks 0, 2, 2\) ended 3 workers when nothing else"):
+        count_on_cluster(jazz, workers=2, device="cuda", algorithm="toy")
+    monkeypatch.setattr(_local_workers, "PROGRAM", "from run.cluster_workers import serve_emulated; serve_emulated()")
+    again = count_on_cluster(jazz, workers=1, device="cuda", algorithm="toy")
+    assert (again.triangles, 0 < again.resumed < TASKS) == (JAZZ, True)
+
+
+def test_what_cannot_be_asked_for(jazz: Store, gpus: Gpus) -> None:
+    gpus()
+    with pytest.raises(PreconditionError, match="on cuda does not count blocks"):
+        assigned(jazz, algorithm="polak")
+    with pytest.raises(UnknownNameError, match="has a knob 'nothing'"):
+        assigned(jazz, knobs={"nothing": 1})
+    for how in ({"device": "cuda"}, {"device": "gpu", "workers": 2}, {"device": "gpu"}):
+        with pytest.raises(PreconditionError, match="or by workers; leave the device out"):
+            ww.count(jazz.folder, **how)
+
+
+def test_the_command_counts_by_workers_on_gpus(jazz: Store, of_machine: Gpus) -> None:
+    of_machine()
+    ran = invoke("count", str(jazz.folder), "--workers", "2", "--device", "cuda", "--algorithm", "toy")
+    assert (ran.exit_code, ran.stdout) == (0, f"{JAZZ}\n")
