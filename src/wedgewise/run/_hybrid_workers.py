@@ -336,7 +336,7 @@ class StreamWorker:
             self._hand_over(tasks)
             return None
         ahead = self._bring_next()
-        end.synchronize()
+        self._wait_for(end)
         with self.stream:
             triangles, tests, ticks = there.device.download(work.found).T
         copies = self._copies(lease)
@@ -348,6 +348,9 @@ class StreamWorker:
         self.pool.finish(tasks, triangles, tests, (until - since) * shares)
         self.pool.queue.finish(tasks, self.name, until - since, on_device=True)
         return ahead
+
+    def _wait_for(self, end: Stamp) -> None:
+        end.synchronize()
 
     def _launch(self, tasks: TaskTable, lease: Lease[Arrived]) -> tuple[DeviceWork, Stamp, Stamp]:
         """Start all that counts a batch, behind the copies of its blocks; its arrays, and from when to when it runs."""
