@@ -1,20 +1,26 @@
 """Count by block tasks on a GPU, on threads, and on both; check every count; print and store the table.
 
-PYTHONPATH=src python benchmarks/hybrid_gpu.py --budget 460 --output results
-PYTHONPATH=src python benchmarks/hybrid_gpu.py --scales 22 --parts 4 8 16 --ways gpu cpu guarded --cutoffs 0 25 75 100
+PYTHONPATH=src python benchmarks/hybrid_gpu.py
+PYTHONPATH=src python benchmarks/hybrid_gpu.py --cells 20:4 20:32 --algorithms keystone trust bbtc --output results
+PYTHONPATH=src python benchmarks/hybrid_gpu.py --cells 22:4 --ways gpu cpu guarded cutoff dynamic --cutoffs 25 75
 PYTHONPATH=src python benchmarks/hybrid_gpu.py --emulate
 
-gpu, cpu                  the same tasks on one side alone: what hybrid is compared with
-guarded, cutoff, dynamic  both sides by each schedule; tasks are sorted as hybrid does by itself
-time, density, degree     both sides by the schedule cutoff, tasks sorted by BBTC's other estimators; first scale alone
+A cell is a Kronecker graph and the parts that it is cut into. Of each cell and way a run that warms up, then --repeats
+rounds in which all take turns, so that whatever disturbs the machine disturbs all of them; fewer rounds where --budget
+would not do. The median, and the run that took it:
 
-A run is what `Hybrid.run` does: memory reserved, threads started, blocks copied from pageable memory, all tasks
-counted; making and cutting the graph, which is done once, are not in it. The median of --repeats, and all of them in
-the records, after a run that warms up; fewer where a cell would take longer than --cell-seconds, but three at least,
-and fewer still, or none, where later graphs would be left without time: the whole is to end within --budget. A record
-is on the disk as soon as there is one, and so are the table and, of each graph, the timeline of the default schedule.
-`best` is the time of a way divided by that of the faster single side on the same blocks: hybrid is to stay below 1.10.
---emulate runs everything without a GPU, on a small graph, to see that it works; its times mean nothing.
+gpu, cpu                  the tasks on one side alone
+guarded, cutoff, dynamic  both sides by each schedule
+time, density, degree     both sides by the schedule cutoff, tasks sorted by BBTC's other estimators
+plan                      planning, once, after the graph was cut
+run                       what `Hybrid.run` takes: memory reserved, blocks copied from pageable memory, all tasks counted
+kernels, bus, both        the seconds in which a GPU counted, copied, and did both
+busy                      the share of time in which streams are busy, of the run without getting ready
+leases, launches, waiting seconds of all streams' threads: for blocks, their copies included; to start kernels; asleep
+
+Beside the cells, the count of the whole graph by device="cuda" and device="cpu": all of `ww.run`, and its stage
+"count" alone. The total of every run is compared with that of cuda. A record is on the disk as soon as there is one.
+--emulate runs everything without a GPU, on small graphs, to see that it works; its times mean nothing.
 """
 
 from __future__ import annotations
@@ -24,10 +30,11 @@ import faulthandler
 import json
 import statistics
 import sys
+import threading
 import time
 import traceback
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -37,11 +44,11 @@ from wedgewise.errors import DeviceError, VerificationError
 from wedgewise.generate import kronecker
 from wedgewise.machine import files as storage
 from wedgewise.machine import gpu, hardware
+from wedgewise.run._hybrid_workers import StreamWorker
 from wedgewise.run.hybrid import GraphBlocks, Hybrid, plan_graph
 from wedgewise.run.local import Ran
 from wedgewise.run.reduce import reduce
 from wedgewise.run.request import Request
-from wedgewise.stages import OrientedGraph
 from wedgewise_bench.graphs import from_stream
 from wedgewise_bench.record import without_folders
 from wedgewise_bench.table import markdown
@@ -50,67 +57,80 @@ SINGLE = ("gpu", "cpu")
 SCHEDULES = ("guarded", "cutoff", "dynamic")
 OTHER_ESTIMATORS = ("time", "density", "degree")
 WAYS = (*SINGLE, *SCHEDULES, *OTHER_ESTIMATORS)
-FAST = ("gpu", "guarded")
-ALLOWED_RATIO = 1.10
-LEAST_REPEATS = 3
-STUCK_SECONDS = 90  # of one run: the slowest takes about ten
-PAIRS_PER_VERTEX = 16
-MAKE_SECONDS_PER_PAIR = 2.4e-6  # of one thread: generate, clean, orient, cut, count
-RUN_SECONDS_PER_PAIR = {"fast": 1e-9, "slow": 4.5e-7}  # of a GPU; of one thread
+WHOLE = ("cuda", "cpu")
+CELLS = ("20:4", "20:8", "20:16", "20:32", "22:4", "22:8")
+STUCK_SECONDS = 100  # of one run, kernels compiled by the first included
+SLOW_SECONDS = 0.5  # what takes longer is repeated once
+HEADER = ["graph", "parts", "algorithm", "way", "ms", "runs", "tasks", "batches", "on GPU", "plan, ms", "kernels, ms"]
+MORE = ["bus, ms", "both, ms", "MB", "busy", "leases, ms", "launches, ms", "waiting, ms"]
 
 
-@dataclass(frozen=True, slots=True)
+class Watch:
+    """Seconds that all calls of some methods took together, by name."""
+
+    METHODS = {"_lease": "leases", "_bring_next": "leases", "_launch": "launches", "_wait_for": "waiting"}
+
+    def __init__(self) -> None:
+        self.seconds = dict.fromkeys(self.METHODS.values(), 0.0)
+        self._lock = threading.Lock()
+        for method, name in self.METHODS.items():
+            setattr(StreamWorker, method, self._timed(getattr(StreamWorker, method), name))
+
+    def clear(self) -> None:
+        """Begin again."""
+        self.seconds = dict.fromkeys(self.seconds, 0.0)
+
+    def _timed(self, call: Callable[..., Any], name: str) -> Callable[..., Any]:
+        def timed(*arguments: Any) -> Any:
+            begin = time.perf_counter()
+            try:
+                return call(*arguments)
+            finally:
+                with self._lock:
+                    self.seconds[name] += time.perf_counter() - begin
+
+        return timed
+
+
+@dataclass(slots=True)
 class Measured:
-    """One way on one graph: the median and all of the seconds, and what happened where in the run of that median."""
+    """One way in one cell: all of its seconds, and what happened where in the run of the median."""
 
     graph: str
     edges: int
-    way: str
     parts: int
-    cutoff_percent: int
-    seconds: float = 0.0
-    repeats: tuple[float, ...] = ()
-    streams: int = 0
-    threads: int = 0
-    cutoff: int = 0
-    tasks: int = 0
-    device_tasks: int = 0
-    kernel_seconds: float = 0.0
-    copy_seconds: float = 0.0
-    overlap_seconds: float = 0.0
-    filling_seconds: float = 0.0
-    copied_bytes: int = 0
-    stream_share: float = 0.0
-    thread_share: float = 0.0
-    notes: tuple[str, ...] = ()
+    algorithm: str
+    way: str
+    plan_seconds: float = 0.0
+    repeats: list[float] = field(default_factory=list)
+    seen: dict[float, dict[str, Any]] = field(default_factory=dict)
     problem: str | None = None
 
+    @property
+    def seconds(self) -> float:
+        return statistics.median_low(self.repeats)
 
-@dataclass(frozen=True, slots=True)
-class Budget:
-    """When all is to have ended, and what is asked for."""
+    @property
+    def cells(self) -> list[str]:
+        named = [self.graph, str(self.parts) if self.parts else "–", self.algorithm, self.way]
+        if not self.repeats:
+            return [*named, self.problem or "no time left", *[""] * (len(HEADER) + len(MORE) - 5)]
+        seen = self.seen[self.seconds]
+        counts = [f"{seen.get(name, 0):,}" for name in ("tasks", "batches", "device_tasks")]
+        times = [self.plan_seconds, *(seen.get(name, 0.0) for name in ("kernels", "bus", "both"))]
+        waits = [f"{1e3 * seen.get(name, 0.0):.2f}" for name in ("leases", "launches", "waiting")]
+        busy = f"{seen['busy']:.0%}" if "busy" in seen else seen.get("stage", "–")
+        size = f"{seen.get('copied_bytes', 0) / 1e6:.1f}"
+        row = [f"{1e3 * self.seconds:.2f}", str(len(self.repeats)), *counts, *(f"{1e3 * taken:.2f}" for taken in times)]
+        return [*named, *row, size, busy, *waits]
 
-    ends: float
-    options: argparse.Namespace
 
-    def left(self, scale: int) -> float:
-        """Seconds, without those that graphs after this one need."""
-        later = self.options.scales[self.options.scales.index(scale) + 1 :]
-        return self.ends - time.perf_counter() - sum(map(self.need, later))
+@dataclass(slots=True)
+class Runnable:
+    """What is measured, and how it is run: seconds, triangles, and what happened."""
 
-    def need(self, scale: int) -> float:
-        """What a graph takes that is made once, with a run that warms up and the least repeats of every way."""
-        pairs, threads = PAIRS_PER_VERTEX << scale, self.options.threads
-        slow = RUN_SECONDS_PER_PAIR["slow"] / threads
-        ways = [RUN_SECONDS_PER_PAIR["fast"] if way in FAST else slow for way, _ in cells(self.options, scale)]
-        runs = (1 + LEAST_REPEATS) * len(self.options.parts) * sum(ways)
-        return float(pairs * (MAKE_SECONDS_PER_PAIR / threads + runs))
-
-    def allows(self, scale: int, runs: Sequence[float]) -> bool:
-        """Whether there is another run after runs of so many seconds, which begin behind the one that warms up."""
-        another = runs[-1] if runs else 0.0
-        is_wanted = len(runs) < LEAST_REPEATS or sum(runs) + another <= self.options.cell_seconds
-        return len(runs) < self.options.repeats and is_wanted and self.left(scale) > another
+    measured: Measured
+    run: Callable[[], tuple[float, int, dict[str, Any]]]
 
 
 def knobs_of(way: str, parts: int, streams: int, cutoff: int) -> dict[str, int | str]:
@@ -121,155 +141,115 @@ def knobs_of(way: str, parts: int, streams: int, cutoff: int) -> dict[str, int |
     return {**knobs, "schedule": way} if way in SCHEDULES else {**knobs, "schedule": "cutoff", "estimator": way}
 
 
-def cells(options: argparse.Namespace, scale: int) -> list[tuple[str, int]]:
-    """The ways with their cut-offs, in percent; other estimators on the first graph alone."""
-    ways = [way for way in options.ways if way not in OTHER_ESTIMATORS or scale == options.scales[0]]
-    return [
-        *((way, 50) for way in ways),
-        *(("cutoff", cutoff) for cutoff in options.cutoffs if not (cutoff == 50 and "cutoff" in ways)),
-    ]
-
-
-def timed(hybrid: Hybrid, scale: int, budget: Budget, triangles: int) -> tuple[Ran | None, float, tuple[float, ...]]:
-    """The run of median time, its seconds, and those of all, after one that warms up; no run without time for it."""
-    checked(hybrid, triangles)
-    taken: list[float] = []
-    runs: list[Ran] = []
-    while budget.allows(scale, taken):
-        run, seconds = checked(hybrid, triangles)
-        runs.append(run)
-        taken.append(seconds)
-    if not runs:
-        return None, 0.0, ()
-    seconds = statistics.median_low(taken)
-    return runs[taken.index(seconds)], seconds, tuple(taken)
-
-
-def checked(hybrid: Hybrid, triangles: int) -> tuple[Ran, float]:
-    """One run and its seconds; one that never ends says where it is, and one that counts wrongly is an error."""
-    faulthandler.dump_traceback_later(STUCK_SECONDS, exit=True)
-    try:
-        begin = time.perf_counter()
-        run = hybrid.run()
-        seconds = time.perf_counter() - begin
-    finally:
-        faulthandler.cancel_dump_traceback_later()
-    found = reduce(run.execution, run.plan).triangles
-    if found != triangles:
-        raise VerificationError(f"{found:,} triangles where there are {triangles:,}")
-    return run, seconds
-
-
-def looked_at(run: Ran) -> dict[str, Any]:
+def looked_at(ran: Ran, watch: Watch) -> dict[str, Any]:
     """What happened in a run."""
-    timeline, blocks = run.timeline, run.plan.blocks
+    timeline, blocks = ran.timeline, ran.plan.blocks
     assert timeline is not None
     assert blocks is not None
     devices = timeline.device_uses
+    streams = [use.busy_share for use in timeline.uses if use.device != "cpu"]
     return {
-        "streams": blocks.streams,
-        "threads": blocks.threads,
-        "cutoff": blocks.cutoff,
         "tasks": blocks.tasks,
-        "device_tasks": sum(span.device != "cpu" for span in timeline.spans),
-        "kernel_seconds": sum(use.kernel_seconds for use in devices),
-        "copy_seconds": sum(use.copy_seconds for use in devices),
-        "overlap_seconds": sum(use.overlap_seconds for use in devices),
-        "filling_seconds": sum(use.filling_seconds for use in devices),
+        "batches": sum(not span.helps for span in timeline.spans),
+        "device_tasks": sum(span.tasks for span in timeline.spans if span.device != "cpu"),
+        "kernels": sum(use.kernel_seconds for use in devices),
+        "bus": sum(use.copy_seconds for use in devices),
+        "both": sum(use.overlap_seconds for use in devices),
         "copied_bytes": sum(use.copied_bytes for use in devices),
-        "stream_share": _mean(use.busy_share for use in timeline.uses if use.device != "cpu"),
-        "thread_share": _mean(use.busy_share for use in timeline.uses if use.device == "cpu"),
-        "notes": run.plan.reasons,
+        "busy": sum(streams) / len(streams) if streams else 0.0,
+        **watch.seconds,
+        "notes": ran.plan.reasons,
     }
 
 
-def _mean(shares: Iterable[float]) -> float:
-    listed = list(shares)
-    return sum(listed) / len(listed) if listed else 0.0
+def by_tasks(hybrid: Hybrid, watch: Watch) -> tuple[float, int, dict[str, Any]]:
+    """One run of all tasks."""
+    watch.clear()
+    begin = time.perf_counter()
+    ran = hybrid.run()
+    seconds = time.perf_counter() - begin
+    return seconds, reduce(ran.execution, ran.plan).triangles, looked_at(ran, watch)
 
 
-def measure(options: argparse.Namespace) -> Iterator[Measured]:
-    """Every way on every graph, as long as there is time."""
-    budget = Budget(time.perf_counter() + options.budget, options)
-    for scale in options.scales:
-        if budget.left(scale) < budget.need(scale) / 2:
-            say(f"Kronecker {scale}: left out, it would take about {budget.need(scale):.0f} s")
-            continue
+def as_a_whole(graph: ww.Graph, device: str, threads: int) -> tuple[float, int, dict[str, Any]]:
+    """One count of the whole graph on one side; the stage that counts is said, too."""
+    begin = time.perf_counter()
+    result = ww.run("count", graph, device=device, threads=threads)
+    seconds = time.perf_counter() - begin
+    stages = ", ".join(f"{name} {1e3 * taken:.2f}" for name, taken in result.seconds.items())
+    return seconds, int(result.answer), {"stage": stages}
+
+
+def runnables(options: argparse.Namespace, watch: Watch) -> Iterator[tuple[int, list[Runnable]]]:
+    """What is measured of every graph, and its triangles."""
+    scales = list(dict.fromkeys(int(cell.partition(":")[0]) for cell in options.cells))
+    for scale in scales:
         begin = time.perf_counter()
         known = from_stream(kronecker(scale, seed=1), options.threads)
         graph = ww.Graph(known.make_pairs())
-        triangles = known.triangles if known.triangles is not None else ww.count(graph, device="cpu")
+        triangles = ww.count(graph, device="cpu" if options.emulate else "cuda")
+        if known.triangles not in (None, triangles):
+            raise VerificationError(f"{known.name}: cuda counts {triangles:,} where there are {known.triangles:,}")
         oriented = graph.oriented()
-        say(f"{known.name}: {oriented.m:,} edges, {triangles:,} triangles; made in {time.perf_counter() - begin:.1f} s")
-        for parts in options.parts:
-            yield from measure_cells(known.name, scale, oriented, parts, triangles, budget)
-        del graph, oriented
+        say(f"{known.name}: {oriented.m:,} edges, {triangles:,} triangles; {time.perf_counter() - begin:.1f} s")
+        found = []
+        for device in WHOLE if not options.emulate else WHOLE[1:]:
+            whole = Measured(known.name, oriented.m, 0, "auto", f"{device} alone")
+            found.append(Runnable(whole, lambda device=device: as_a_whole(graph, device, options.threads)))
+        for parts in [int(cell.partition(":")[2]) for cell in options.cells if cell.startswith(f"{scale}:")]:
+            source = None
+            for algorithm in options.algorithms:
+                for way, cutoff in [*((way, 50) for way in options.ways), *(("cutoff", cut) for cut in options.cutoffs)]:
+                    knobs = knobs_of(way, parts, options.streams, cutoff)
+                    asked = Request(device="hybrid", algorithm=algorithm, threads=options.threads, knobs=knobs)
+                    if source is None:
+                        source = plan_graph(asked, oriented).source
+                    assert isinstance(source, GraphBlocks)
+                    begin = time.perf_counter()
+                    hybrid = plan_graph(asked, oriented, source=source)
+                    name = way if cutoff == 50 else f"{way} {cutoff} %"
+                    item = Measured(known.name, oriented.m, parts, algorithm, name, time.perf_counter() - begin)
+                    found.append(Runnable(item, lambda hybrid=hybrid: by_tasks(hybrid, watch)))
+        yield triangles, found
 
 
-def measure_cells(
-    name: str, scale: int, graph: OrientedGraph, parts: int, triangles: int, budget: Budget
-) -> Iterator[Measured]:
-    """Every way on the same blocks; one that fails is told of, and does not end the others."""
-    options, source = budget.options, None
-    for way, cutoff in cells(options, scale):
-        about = name, graph.m, way, parts, cutoff
-        if budget.left(scale) <= 0:
-            say(f"{name}: no time left for {way} with {parts} parts")
-            continue
-        knobs = knobs_of(way, parts, options.streams, cutoff)
-        asked = Request(device="hybrid", algorithm=options.algorithm, threads=options.threads, knobs=knobs)
-        try:
-            hybrid = plan_graph(asked, graph, source=source)
-            source = hybrid.source if isinstance(hybrid.source, GraphBlocks) else None
-            run, seconds, repeats = timed(hybrid, scale, budget, triangles)
-        except Exception as error:
-            traceback.print_exc()
-            yield Measured(*about, problem=f"{type(error).__name__}: {error}")
-            if isinstance(error, DeviceError) and not isinstance(error, MemoryError):
-                raise SystemExit(1) from error  # nothing runs on this device again
-            continue
-        if run is None:
-            say(f"{name}: no time left for {way} with {parts} parts, but to warm up")
-            continue
-        yield Measured(*about, seconds, repeats, **looked_at(run))
-        if way == SCHEDULES[0] and options.output is not None and run.timeline is not None:
-            run.timeline.write(options.output / f"hybrid_gpu-{scale}-{parts}.svg")
+def measure(options: argparse.Namespace) -> Iterator[Measured]:
+    """Every way in every cell, in turn, as long as there is time."""
+    ends, watch = time.perf_counter() + options.budget, Watch()
+    for triangles, all_of_graph in runnables(options, watch):
+        for round_number in range(1 + options.repeats):
+            for one in all_of_graph:
+                item = one.measured
+                is_slow = len(item.repeats) > 0 and item.seconds > SLOW_SECONDS
+                if item.problem is not None or is_slow or time.perf_counter() > ends:
+                    continue
+                try:
+                    seconds, found, seen = checked(one)
+                except Exception as error:
+                    traceback.print_exc()
+                    item.problem = f"{type(error).__name__}: {error}"
+                    if isinstance(error, DeviceError) and not isinstance(error, MemoryError):
+                        raise SystemExit(1) from error  # nothing runs on this device again
+                    continue
+                if found != triangles:
+                    item.problem = f"{found:,} triangles where there are {triangles:,}"
+                elif round_number > 0 or seconds > SLOW_SECONDS:
+                    item.repeats.append(seconds)
+                    item.seen[seconds] = seen
+        yield from (one.measured for one in all_of_graph)
+
+
+def checked(one: Runnable) -> tuple[float, int, dict[str, Any]]:
+    """One run; one that never ends says where it is."""
+    faulthandler.dump_traceback_later(STUCK_SECONDS, exit=True)
+    try:
+        return one.run()
+    finally:
+        faulthandler.cancel_dump_traceback_later()
 
 
 def say(text: str) -> None:
     print(text, file=sys.stderr, flush=True)
-
-
-def best_ratio(item: Measured, items: list[Measured]) -> float | None:
-    """The time of a way by that of the faster single side on the same blocks, where both sides were measured."""
-    singles = {
-        other.way: other.seconds
-        for other in items
-        if other.way in SINGLE and other.repeats and (other.graph, other.parts) == (item.graph, item.parts)
-    }
-    return item.seconds / min(singles.values()) if len(singles) == len(SINGLE) and item.repeats else None
-
-
-def table_of(items: list[Measured]) -> str:
-    """A row for each way; its time beside that of the faster single side on the same blocks."""
-    rows = []
-    for item in items:
-        ratio = best_ratio(item, items)
-        is_slow = ratio is not None and item.way == SCHEDULES[0] and ratio > ALLOWED_RATIO
-        times = (item.kernel_seconds, item.filling_seconds, item.copy_seconds, item.overlap_seconds)
-        rows.append(
-            [
-                *(item.graph, str(item.parts), item.way, f"{item.cutoff:,}", f"{item.seconds * 1e3:.2f}"),
-                "–" if ratio is None else f"{ratio:.2f}{' (too slow)' if is_slow else ''}",
-                *(str(len(item.repeats)), f"{item.device_tasks:,}", f"{item.tasks - item.device_tasks:,}"),
-                *(f"{taken * 1e3:.2f}" for taken in times),
-                *(f"{item.copied_bytes / 1e6:.1f}", f"{item.stream_share:.0%}", f"{item.thread_share:.0%}"),
-            ]
-        )
-    header = ["graph", "parts", "way", "cut-off", "ms", "best", "of runs", "on GPU", "on threads", "kernels, ms"]
-    return markdown(
-        [*header, "filling, ms", "bus, ms", "bus and kernels, ms", "copied, MB", "streams busy", "threads busy"], rows
-    )
 
 
 def text_of(items: list[Measured], stamp: dict[str, str]) -> str:
@@ -277,12 +257,13 @@ def text_of(items: list[Measured], stamp: dict[str, str]) -> str:
     where = "\n".join(f"- {name}: {value}" for name, value in stamp.items())
     problems = [f"- {item.way} on {item.graph}, {item.parts} parts: {item.problem}" for item in items if item.problem]
     wrong = ["## What went wrong\n\n" + "\n".join(problems)] if problems else []
-    return "\n\n".join(["# Block tasks on a GPU and threads together", where, table_of(items), *wrong]) + "\n"
+    table = markdown([*HEADER, *MORE], [item.cells for item in items])
+    return "\n\n".join(["# Block tasks on a GPU and threads together", where, table, *wrong]) + "\n"
 
 
-def store(folder: Path, item: Measured, items: list[Measured], stamp: dict[str, str]) -> None:
+def store(folder: Path, items: list[Measured], stamp: dict[str, str]) -> None:
     """A line for the last record, and the table so far."""
-    line = json.dumps({"date": datetime.now(UTC).isoformat(), **stamp, **asdict(item)})
+    line = json.dumps({"date": datetime.now(UTC).isoformat(), **stamp, **asdict(items[-1])}, default=str)
     storage.append_line(folder / "hybrid_gpu.jsonl", line)
     with storage.atomic_write(folder / "hybrid_gpu.md") as file:
         file.write(text_of(items, stamp).encode())
@@ -295,22 +276,20 @@ def emulate(options: argparse.Namespace) -> None:
 
     devices = tuple(StreamingEmulator(f"Emulated GPU {number}") for number in range(2))
     gpu.find_devices = lambda: devices  # type: ignore[assignment, return-value]
-    options.scales, options.parts, options.repeats, options.threads = [6, 7], [3], 1, 3
+    options.cells, options.repeats, options.threads = ["6:3", "7:4"], 1, 3
 
 
 def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     """The options of the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--scales", type=int, nargs="+", default=[22, 23, 24], help="of the Kronecker graphs")
-    parser.add_argument("--parts", type=int, nargs="+", default=[8], help="parts that ids are cut into")
-    parser.add_argument("--ways", nargs="*", choices=WAYS, default=list(WAYS))
+    parser.add_argument("--cells", nargs="+", metavar="SCALE:PARTS", default=list(CELLS))
+    parser.add_argument("--ways", nargs="*", choices=WAYS, default=["gpu", "guarded"])
     parser.add_argument("--cutoffs", type=int, nargs="*", default=[], help="also the schedule cutoff with these, in %%")
-    parser.add_argument("--algorithm", default="auto", help="keystone, trust or bbtc")
+    parser.add_argument("--algorithms", nargs="+", default=["auto"], help="keystone, trust or bbtc")
     parser.add_argument("--streams", type=int, default=4, help="of each GPU")
     parser.add_argument("--threads", type=int, default=hardware.usable_threads())
-    parser.add_argument("--repeats", type=int, default=9, help="timed runs, after one that warms up")
-    parser.add_argument("--cell-seconds", type=float, default=8.0, help="repeats beyond three end after so long")
-    parser.add_argument("--budget", type=float, default=460.0, help="seconds in which all is to end")
+    parser.add_argument("--repeats", type=int, default=5, help="timed rounds, after one that warms up")
+    parser.add_argument("--budget", type=float, default=110.0, help="seconds after which no further run begins")
     parser.add_argument("--output", type=Path, help="folder for the records, one JSON object a line, and the table")
     parser.add_argument("--emulate", action="store_true", help="without a GPU, on small graphs")
     return parser.parse_args(arguments)
@@ -329,14 +308,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "version": ww.__version__,
         "command": without_folders(" ".join(["benchmarks/hybrid_gpu.py", *(arguments or sys.argv[1:])])),
     }
-    say(f"about {sum(map(Budget(0.0, options).need, options.scales)):.0f} s")
     items: list[Measured] = []
     for item in measure(options):
         items.append(item)
-        text = item.problem or f"{item.seconds * 1e3:.2f} ms, {item.device_tasks} of {item.tasks} tasks on GPUs"
-        print(f"{item.graph:20} {item.parts:3} parts {item.way:10} {text}", flush=True)
+        say("  ".join(filter(None, item.cells)))
         if options.output is not None:
-            store(options.output, item, items, stamp)
+            store(options.output, items, stamp)
     print(f"\n{text_of(items, stamp)}")
     return int(any(item.problem is not None for item in items))
 

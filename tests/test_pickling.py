@@ -23,7 +23,7 @@ from helpers.same_answers import assert_same
 import wedgewise as ww
 from wedgewise import errors
 from wedgewise.answer_types import GeneralizedDegree
-from wedgewise.run.timeline import Copy, TaskSpan, Timeline
+from wedgewise.run.timeline import Copy, BatchSpan, Timeline
 from wedgewise.stages import CleanReport
 
 WAYS: dict[str, Callable[[Any], Any]] = {
@@ -50,7 +50,7 @@ OBJECTS: dict[type, Callable[[], Any]] = {
     CleanReport: lambda: ww.Graph(KARATE).cleaned,
     GeneralizedDegree: lambda: ww.generalized_degree(KARATE),
     Timeline: lambda: Timeline(
-        (TaskSpan(0, "gpu", "stream", 0.0, 2.0, 1.0, (Copy(0, 1, 8, (0, 1)),)),), (("gpu", "stream"),)
+        (BatchSpan(0, "gpu", "stream", 0.0, 2.0, 1.0, (Copy(0, 1, 8, (0, 1)),)),), (("gpu", "stream"),)
     ),
 }
 GRAPHS: dict[str, dict[str, Any]] = {

@@ -13,7 +13,7 @@ from dataclasses import fields
 from typing import Any
 
 from wedgewise.errors import InputError
-from wedgewise.run.timeline import Copy, DeviceUse, PlaceUse, TaskSpan
+from wedgewise.run.timeline import Copy, DeviceUse, PlaceUse, BatchSpan
 from wedgewise.stages.labels import utf8
 from wedgewise.stages.tasks import ESTIMATORS
 from wedgewise_bench.words import DEVICES, ROWS, STAGES, STATUSES, parse_question
@@ -232,7 +232,7 @@ NAMED = of_form(NAME, "name")
 PLAIN = either(maybe(ANY_NUMBER), truth, text)
 BY_TYPE: Mapping[type, Check] = {int: COUNT, float: SECONDS, str: text, bool: truth}
 COPY = _of_class(Copy, BY_TYPE, filled=listed(SECONDS, length=2))
-SPAN = _of_class(TaskSpan, BY_TYPE, estimate=ANY_NUMBER, copies=listed(COPY))
+SPAN = _of_class(BatchSpan, BY_TYPE, estimate=ANY_NUMBER, copies=listed(COPY))
 
 FACTS: Mapping[str, Check] = {
     **dict.fromkeys(("chosen", "program", "version", "pairs", "clock"), text),

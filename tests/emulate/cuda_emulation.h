@@ -77,6 +77,10 @@ T exchange(WarpOperation operation, u32 mask, T value, u32 argument, u32 width) 
 
 inline void __syncthreads() { emulation::meet_block(); }
 inline void __syncwarp(u32 mask = ~0u) { emulation::meet_warp(emulation::WarpOperation::synchronize, mask); }
+inline long long clock64() {
+    static long long ticks = 0;
+    return __atomic_add_fetch(&ticks, 1, __ATOMIC_RELAXED);
+}
 inline void __threadfence() {}  // orders nothing by itself: what it is part of, such as meet_grid, does
 
 // In place of common/grid.cuh. It counts for itself: `arrivals` stays zero.

@@ -295,6 +295,14 @@ class EmulatedDevice:
     def synchronize(self) -> None:
         """Nothing is ever under way."""
 
+    def address(self, array: NDArray[Any]) -> int:
+        """Where an array begins."""
+        return int(array.view(np.ndarray).ctypes.data)
+
+    def upload(self, array: NDArray[Any]) -> Any:
+        """A copy of an array of the host."""
+        return self.xp.asarray(array.copy())
+
     def _check_shape(self, kernel: str, grid: int, block: int, shared_bytes: int) -> None:
         if not 1 <= grid <= MOST_BLOCKS:
             raise EmulationError(f"{kernel}: {grid} blocks; a device takes 1 … {MOST_BLOCKS}")

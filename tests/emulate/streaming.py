@@ -10,10 +10,9 @@ from __future__ import annotations
 import threading
 import time
 import weakref
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -21,11 +20,11 @@ from numpy.typing import NDArray
 
 from emulate.copying import PLENTY, DeviceArray, DeviceNumpy, EmulatedGpu
 from emulate.emulator import POISON, EmulationError
-from wedgewise.algorithms._contract import Algorithm, DeviceTripleAnswer, DeviceWork, Knob, Knobs
+from wedgewise.algorithms._contract import Algorithm, DeviceBatch, DeviceTripleAnswer, DeviceWork, Knob, Knobs
 from wedgewise.errors import DeviceMemoryError
 from wedgewise.machine.gpu import Defines, Kernel
 from wedgewise.machine.streams import Clock, Moved, Sent
-from wedgewise.stages.blocks import Block, Triple
+from wedgewise.stages.blocks import Block
 
 Work = Callable[[], object]
 TOY_BYTES = 1000
@@ -189,16 +188,25 @@ class StreamingEmulator(EmulatedGpu):
             self._grow(self.arenas.setdefault(stream, Arena()), size)
         self.reserved += size
 
-    def send(self, array: NDArray[Any]) -> Sent:
-        assert type(array) is np.ndarray
+    def send(self, arrays: Sequence[NDArray[Any]]) -> Sent:
+        assert all(type(array) is np.ndarray for array in arrays)
         with self._lock:
             self.sends += 1
             number = self.sends
         self.on_send(number)
-        target = self._taken(array)
-        since, begin = time.perf_counter(), CopyStamp()
-        end = CopyStamp(partial(np.copyto, target.view(np.ndarray), array.copy()))
-        return Sent(target, end, (Moved((since, time.perf_counter()), begin, end, array.nbytes),))
+        targets = [self._taken(array) for array in arrays]
+        copied = [array.copy() for array in arrays]
+
+        def copy() -> None:
+            for target, array in zip(targets, copied, strict=True):
+                np.copyto(target.view(np.ndarray), array)
+
+        since, begin, end = time.perf_counter(), CopyStamp(), CopyStamp(copy)
+        nbytes = sum(array.nbytes for array in arrays)
+        return Sent(targets, end, (Moved((since, time.perf_counter()), begin, end, nbytes),))
+
+    def room(self, sizes: Sequence[int]) -> list[Any]:
+        return [self._taken(np.empty(size, np.uint32)) for size in sizes]
 
     def launch(
         self,
@@ -301,15 +309,17 @@ def dense(block: Block) -> NDArray[np.int64]:
     return matrix
 
 
-def prepare_toy(triple: Triple, knobs: Knobs, share: int, shares: int, device: Any) -> DeviceWork:
-    """Count a triple by a product of matrices, when the stream comes to it; on a device that only notes, not at all."""
-    found = device.xp.empty(2, np.uint64)
+def prepare_toy(batch: DeviceBatch, knobs: Knobs, device: Any) -> DeviceWork:
+    """Count tasks by products of matrices, when the stream comes to it; on a device that only notes, not at all."""
+    tasks, found = batch.tasks, device.xp.empty((len(batch.tasks), 3), np.uint64)
     start = getattr(device, "start", lambda work: None)
 
     def count() -> None:
-        closed = (dense(triple.ij) @ dense(triple.jk)) * dense(triple.ik)
         view = found.view(np.ndarray)
-        view += np.array([closed[share::shares].sum(), int(knobs["weight"]) * triple.ij.m], np.uint64)
+        for row, (ij, ik, jk, share) in zip(view, zip(*tasks.pairs, tasks.share, strict=True), strict=True):
+            blocks = [batch.blocks[divmod(int(pair), tasks.parts)].block for pair in (ij, ik, jk)]
+            closed = (dense(blocks[0]) @ dense(blocks[2])) * dense(blocks[1])
+            row += np.array([closed[share :: tasks.shares].sum(), int(knobs["weight"]) * blocks[0].m, 1], np.uint64)
 
     return DeviceWork.at_once((lambda: start(count),), found)
 

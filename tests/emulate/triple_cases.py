@@ -14,15 +14,22 @@ import numpy as np
 from helpers.block_matrices import Matrix, ascending, block_of, by_product, scattered, unordered
 
 import wedgewise as ww
-from emulate.emulated_cases import BLOCKS, SMALL_LAUNCH, block_knob, counted, known, settings
+from emulate.emulated_cases import BLOCKS, SMALL_LAUNCH, all_launches, block_knob, known, settings
 from emulate.emulator import Defines, EmulatedDevice
-from wedgewise.algorithms._contract import Algorithm, DeviceWork
+from wedgewise.algorithms._contract import (
+    Algorithm,
+    DeviceBatch,
+    DeviceBlock,
+    DeviceTripleAnswer,
+    DeviceWork,
+    Knobs,
+)
 from wedgewise.errors import InputError
 from wedgewise.machine.gpu import Device
 from wedgewise.prepare.cut_blocks import blocks_of
 from wedgewise.prepare.rectilinear import rectilinear
 from wedgewise.stages.blocks import Block, Blocks, Hashed, Triple
-from wedgewise.stages.tasks import tasks_of
+from wedgewise.stages.tasks import TaskBatch, one_task, table_of
 
 RECORDS: dict[str, Algorithm] = {
     record.name: record for record in ww.algorithms() if record.device == "cuda" and "count" in record.triples
@@ -186,28 +193,47 @@ class TripleCase:
 def prepared(
     record: Algorithm, triple: Triple, knobs: dict[str, int | str], share: int, shares: int, device: Device
 ) -> DeviceWork:
-    """Work on blocks in arrays of the device; a block that stands twice in the triple does so there."""
-    blocks = (triple.ij, triple.ik, triple.jk)
-    copies = {id(block): on_device(block, device) for block in blocks}
-    there = Triple(*(copies[id(block)] for block in blocks))
-    return record.triples_on_device("count").prepare(there, record.settings(knobs), share, shares, device)
+    """A batch of one task; a block that stands twice in the triple does so on the device."""
+    return prepared_batch(record, one_task(triple, share, shares), knobs, device)
 
 
-def on_device(block: Block, device: Device) -> Block:
-    """A block in arrays of a device that end where the block ends."""
-    offsets, heads = (device.xp.asarray(array.copy()) for array in (block.offsets, block.heads))
-    return Block(offsets, heads, block.columns)
+def prepared_batch(
+    record: Algorithm, batch: TaskBatch, knobs: dict[str, int | str], device: Device
+) -> DeviceWork:
+    """Work on blocks in arrays of the device, of which everything is made."""
+    answer, settings = record.triples_on_device("count"), record.settings(knobs)
+    blocks = {pair: on_device(block, answer, settings, device) for pair, block in batch.blocks.items()}
+    for launch in answer.make(list(blocks.values()), settings, device):
+        launch()
+    return answer.prepare(DeviceBatch(blocks, batch.tasks), settings, device)
+
+
+def on_device(block: Block, answer: DeviceTripleAnswer, knobs: Knobs, device: Device) -> DeviceBlock:
+    """A block in arrays of a device that end where the block ends, and room for what is made of it."""
+    offsets, heads = (device.upload(array) for array in (block.offsets, block.heads))
+    words = answer.made_words(block.m, block.columns, knobs)
+    made = device.xp.empty(words, device.xp.uint32) if words else None
+    return DeviceBlock(Block(offsets, heads, block.columns), made)
+
+
+def found_by(work: DeviceWork) -> tuple[int, int]:
+    """Triangles and tests of all tasks of a batch."""
+    work.found.fill(0)
+    for launch in all_launches(work):
+        launch()
+    triangles, tests, _ = np.array(work.found.tolist(), np.uint64).reshape(-1, 3).sum(axis=0).tolist()
+    return triangles, tests
 
 
 def check(case: TripleCase, device: Device) -> tuple[int, int]:
     """Count twice, and compare; the launches and the tests."""
     with little_work(case.record) if case.small_launches else nullcontext():
         work = case.prepare(device)
-        assert work.found.tolist() == [0, 0], case
-        triangles, tests = counted(work)
+        assert work.found.tolist() == [[0, 0, 0]], case
+        triangles, tests = found_by(work)
         assert triangles == by_product(*matrices_of(case.triple), case.share, case.shares), f"{triangles}: {case}"
         assert triangles == 0 or tests > 0, case
-        assert counted(work) == (triangles, tests), case
+        assert found_by(work) == (triangles, tests), case
     return sum(len(batch()) for batch in work.batches), tests
 
 
@@ -287,8 +313,5 @@ def count_in_parts(
     """The triangles of all tasks of a graph; in small blocks unless knobs say otherwise."""
     record = RECORDS[algorithm]
     chosen = block_knob(record, BLOCKS[0]) | (knobs or {})
-    works = (
-        prepared(record, blocks.triple(task), chosen, task.share, task.shares, device)
-        for task in tasks_of(blocks.partition, shares)
-    )
-    return sum(counted(work)[0] for work in works)
+    tasks = table_of(blocks.partition, shares)
+    return found_by(prepared_batch(record, TaskBatch(blocks.blocks, tasks), chosen, device))[0]

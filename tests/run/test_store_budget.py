@@ -48,7 +48,7 @@ from wedgewise.run.memory import (
 from wedgewise.run.outofcore import Counting, Finished
 from wedgewise.run.plan import Form
 from wedgewise.run.sliced_answer import SlicedAnswer
-from wedgewise.run.timeline import TaskSpan
+from wedgewise.run.timeline import BatchSpan
 from wedgewise.stages.blocks import Hashed, Partition, Rectilinear
 from wedgewise.stages.tasks import Counts, TaskResults, TaskTable, busy_tasks, task_count, tasks_of
 from wedgewise.store import build as spool
@@ -130,7 +130,7 @@ def lists_of_a_hybrid_count(source: Any) -> Any:
     for task in planned.division.tasks:
         at, estimate = 1.5 * task.number, planned.division.estimates[task.number]
         crew.partials[task.number] = Partial(task.number, 10**9 + task.number, 10**9)
-        crew.spans.append(TaskSpan(task.number, "cpu", "thread 1", at, at + 1, estimate))
+        crew.spans.append(BatchSpan(task.number, "cpu", "thread 1", at, at + 1, estimate))
     idle = {task.number: Partial(task.number, 0, 0) for task in planned.division.everything}
     return planned, crew, idle, {**idle, **crew.partials}
 

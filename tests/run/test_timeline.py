@@ -10,18 +10,18 @@ from xml.etree import ElementTree
 import pytest
 
 from wedgewise.errors import InputError, StorageError
-from wedgewise.run.timeline import COLOURS, Copy, DeviceUse, PlaceUse, TaskSpan, Timeline, common, length, union
+from wedgewise.run.timeline import COLOURS, Copy, DeviceUse, PlaceUse, BatchSpan, Timeline, common, length, union
 
 TIMELINE = Timeline(
     (
-        TaskSpan(
+        BatchSpan(
             0, "A", "A stream 0", 1.0, 4.0, 9.0, (Copy(0.5, 1.0, 100, (0.0, 0.25)), Copy(0.0, 1.5, 20, (0.0, 1.0)))
         ),
-        TaskSpan(1, "A", "A stream 1", 2.0, 5.0, 8.0, (Copy(1.0, 2.5, 30, (0.5, 1.0)),)),
-        TaskSpan(2, "A", "A stream 0", 4.0, 6.0, 7.0),
-        TaskSpan(3, "cpu", "thread 0", 0.0, 8.0, 2.0),
-        TaskSpan(3, "cpu", "thread 1", 3.0, 7.0, 2.0, helps=True),
-        TaskSpan(4, "cpu", "thread 1", 0.0, 1.0, 1.0),
+        BatchSpan(1, "A", "A stream 1", 2.0, 5.0, 8.0, (Copy(1.0, 2.5, 30, (0.5, 1.0)),)),
+        BatchSpan(2, "A", "A stream 0", 4.0, 6.0, 7.0),
+        BatchSpan(3, "cpu", "thread 0", 0.0, 8.0, 2.0),
+        BatchSpan(3, "cpu", "thread 1", 3.0, 7.0, 2.0, helps=True),
+        BatchSpan(4, "cpu", "thread 1", 0.0, 1.0, 1.0),
     ),
     (("A", "A stream 0"), ("A", "A stream 1"), ("A", "A stream 2"), ("cpu", "thread 0"), ("cpu", "thread 1")),
 )
@@ -114,7 +114,7 @@ def test_drawing(tmp_path: Path) -> None:
 
 
 def test_names_are_escaped() -> None:
-    odd = Timeline((TaskSpan(0, "A<B", "A<B & C", 0.0, 1.0, 1.0),), (("A<B", "A<B & C"),))
+    odd = Timeline((BatchSpan(0, "A<B", "A<B & C", 0.0, 1.0, 1.0),), (("A<B", "A<B & C"),))
     assert ElementTree.fromstring(odd.to_svg()) is not None
 
 

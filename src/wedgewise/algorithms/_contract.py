@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple, SupportsInt, TypeVar
 
@@ -16,12 +16,14 @@ from wedgewise.prepare.orient import ORDERS, RELABELLINGS
 from wedgewise.stages import DeviceGraph, Ids, OrientedGraph
 
 if TYPE_CHECKING:
-    from wedgewise.stages.blocks import Task, Triple
+    from wedgewise.stages.blocks import Block, Task, Triple
     from wedgewise.stages.tasks import Counts as BlockCounts
     from wedgewise.stages.tasks import TaskBatch, TaskTable
 
 TRUSSES = ("trussness", "k_truss", "max_truss")  # what rounds over the edges find, of all that can be computed
 MAX_ARCS = 2 * 10**12  # T ≤ (√2 / 3) m^1.5 < 2^63 whenever m < 7.26e12: totals cannot overflow
+
+DEVICE_TASK_BYTES = 256  # of a task in a batch on a device: its numbers, its blocks, what it finds
 
 Kind = TypeVar("Kind")
 Knobs = Mapping[str, int | str]
@@ -136,19 +138,21 @@ class DeviceWork:
     uint64[2] of the device, triangles and tests; it is cleared beforehand. ``filled`` is as in `Work`, of the device,
     and all zero before the first launch.
     For a listing, ``fill(begin, end, triples)`` launches what writes the triangles that arcs begin … end − 1 open, in
-    order, three ids each, into a flat array of the device of exactly their size.
+    order, three ids each, into a flat array of the device of exactly their size. ``kept`` has to stay as long as launches
+    run, which may know no more than where it is.
     """
 
     batches: tuple[Callable[[], tuple[Launch, ...]], ...]
     found: Any
     filled: Any | None = None
     fill: Callable[[int, int, Any], None] | None = None
+    kept: Any = None
 
     @classmethod
-    def at_once(cls, launches: Iterable[Launch], found: Any, filled: Any | None = None) -> DeviceWork:
+    def at_once(cls, launches: Iterable[Launch], found: Any, filled: Any | None = None, kept: Any = None) -> DeviceWork:
         """Launches for which everything is there."""
         listed = tuple(launches)
-        return cls((lambda: listed,), found, filled)
+        return cls((lambda: listed,), found, filled, kept=kept)
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,17 +240,48 @@ class TripleAnswer:
         return self.counter(knobs)(one_task(triple, share, shares))
 
 
+@dataclass(slots=True, eq=False)
+class DeviceBlock:
+    """A block in arrays of a device, and what an algorithm makes of it there for all tasks that have it."""
+
+    block: Block
+    made: Any = None
+    is_made: bool = False
+
+    @property
+    def is_to_be_made(self) -> bool:
+        return self.made is not None and not self.is_made
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceBatch:
+    """Tasks whose blocks are on a device."""
+
+    blocks: Mapping[tuple[int, int], DeviceBlock]
+    tasks: TaskTable
+
+
+def _makes_nothing(_blocks: Sequence[DeviceBlock], _knobs: Knobs, _device: Device) -> tuple[Launch, ...]:
+    return ()
+
+
 @dataclass(frozen=True, slots=True)
 class DeviceTripleAnswer:
-    """How an algorithm counts one task on a device.
+    """How an algorithm counts batches of tasks on a device.
 
-    ``prepare(triple, knobs, share, shares, device)`` is as in `TripleAnswer`; the arrays of the triple's blocks are the
-    device's. Neither it nor its launches wait for the device, so that tasks on several streams overlap: what depends on
-    degrees is decided by the kernels. ``bytes_needed`` is the device memory that the task takes beyond its blocks.
+    ``prepare(batch, knobs, device)`` is work whose ``found`` is uint64[tasks, 3]: triangles, tests, and ticks of a
+    clock. A batch is done by a few launches, however many tasks it has. Nothing waits for the device, so that batches
+    on several streams overlap: what depends on degrees is decided by the kernels.
+    ``bytes_needed(shape, knobs)`` is the device memory that a task takes beyond its blocks; those of a batch take no
+    more than the one of them that takes most, and `DEVICE_TASK_BYTES` each. It takes arrays, too.
+    ``made_words(arcs, columns, knobs)`` are the 32-bit words of what is made of a block, which ``make(blocks, knobs, device)``
+    launches once, before the first batch that has it.
     """
 
-    prepare: Callable[[Triple, Knobs, int, int, Device], DeviceWork]
-    bytes_needed: Callable[[TripleShape, Knobs], int]
+    prepare: Callable[[DeviceBatch, Knobs, Device], DeviceWork]
+    bytes_needed: Callable[[TripleShape, Knobs], Any]
+    made_words: Callable[[Any, Any, Knobs], Any] = lambda _arcs, _columns, _knobs: 0
+    make: Callable[[Sequence[DeviceBlock], Knobs, Device], tuple[Launch, ...]] = _makes_nothing
 
 
 @dataclass(frozen=True, slots=True)

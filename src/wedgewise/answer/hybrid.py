@@ -52,4 +52,4 @@ def tasks_for_all(request: Request, store: Store) -> StoreTasks:
     """Tasks of a store that GPUs and threads count together, within the memory limit."""
     tasks = hybrid.plan_store(request, store)
     key = work_key(store, tasks.sizes.pairing.reason, tasks.plan.knobs, request.shares)
-    return StoreTasks(tasks.plan, key, len(tasks.division.tasks), tasks.run)
+    return StoreTasks(tasks.plan, key, tasks.division.everything, tasks.run)

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from functools import cache, cached_property
 from importlib.util import find_spec
@@ -54,7 +54,7 @@ class Device(Protocol):
     """What the host code of GPU algorithms needs.
 
     ``xp`` is the array module, ``sms`` how many blocks run at once at least, ``shared_bytes`` what one block may have
-    of shared memory. ``launch`` starts a kernel of a stem's file; arguments are arrays of `xp` and NumPy scalars. The
+    of shared memory. ``address`` is where an array begins. ``launch`` starts a kernel of a stem's file; arguments are arrays of `xp` and NumPy scalars. The
     blocks of a cooperative launch are all there at once and may wait for each other: ``resident_blocks`` says how many.
     """
 
@@ -79,6 +79,10 @@ class Device(Protocol):
 
     def synchronize(self) -> None: ...
 
+    def address(self, array: Array) -> int: ...
+
+    def upload(self, array: NDArray[Any]) -> Array: ...
+
 
 class CopyingDevice(Device, Protocol):
     """A device whose memory arrays are copied to and from; ``memory`` is the context in which it may be taken."""
@@ -88,8 +92,6 @@ class CopyingDevice(Device, Protocol):
     def memory(self) -> AbstractContextManager[None]: ...
 
     def free_bytes(self) -> int: ...
-
-    def upload(self, array: NDArray[Any]) -> Array: ...
 
     def download(self, array: Array) -> NDArray[Any]: ...
 
@@ -109,7 +111,9 @@ class StreamingDevice(CopyingDevice, Protocol):
 
     def reserve(self, size: int, stream: Stream | None = None) -> None: ...
 
-    def send(self, array: NDArray[Any]) -> Sent: ...
+    def send(self, arrays: Sequence[NDArray[Any]]) -> Sent: ...
+
+    def room(self, sizes: Sequence[int]) -> list[Array]: ...
 
     def clock(self) -> Clock: ...
 
@@ -335,17 +339,26 @@ class Cuda:
         with self._current(), self._copies if stream is None else stream:
             self.xp.empty(size, self.xp.uint8)
 
-    def send(self, array: NDArray[Any]) -> Sent:
-        """Start to copy an array from the calling thread; it may change on return, and has come at ``Sent.end``.
+    def send(self, arrays: Sequence[NDArray[Any]]) -> Sent:
+        """Start to copy arrays from the calling thread; they may change on return, and have come at ``Sent.end``.
 
-        Its memory is that of the stream of copies, to which it goes back once nobody holds it: not before all work that
-        reads it has ended.
+        Their memory is that of the stream of copies, to which it goes back once nobody holds it: not before all work
+        that reads it has ended.
         """
         with self.errors():
             with self._copies:
-                target = self.xp.empty(array.shape, array.dtype)
-            pieces = self._ring.stage_timed(np.ascontiguousarray(array), target, self._stamp_copies)
-            return Sent(target, self._stamp_copies(), pieces)
+                targets = [self.xp.empty(array.shape, array.dtype) for array in arrays]
+            pieces = self._ring.stage_timed(list(map(np.ascontiguousarray, arrays)), targets, self._stamp_copies)
+            return Sent(targets, self._stamp_copies(), pieces)
+
+    def room(self, sizes: Sequence[int]) -> list[Array]:
+        """Memory of the stream of copies, beside what was sent: so many 32-bit words each, of any value."""
+        with self.errors(), self._copies:
+            return [self.xp.empty(size, self.xp.uint32) for size in sizes]
+
+    def address(self, array: Array) -> int:
+        """Where an array of this device begins."""
+        return int(array.data.ptr)
 
     def clock(self) -> Clock:
         """When stamps were reached, in seconds of ``time.perf_counter``."""

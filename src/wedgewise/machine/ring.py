@@ -11,7 +11,7 @@ The buffers hold 64 MiB when all of them are in use; each is pinned at its first
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from queue import SimpleQueue
@@ -114,26 +114,43 @@ class Ring:
         for piece in range(_pieces(flat)):
             self._send(flat, address, piece)
 
-    def stage_timed(self, source: NDArray[Any], target: Any, stamp: Callable[[], Stamp]) -> tuple[Moved, ...]:
-        """The same from several threads, and when each piece was where; ``stamp()`` is a point among the copies."""
-        flat, address = _bytes(source), self.bus.address(target)
+    def stage_timed(
+        self, sources: Sequence[NDArray[Any]], targets: Sequence[Any], stamp: Callable[[], Stamp]
+    ) -> tuple[Moved, ...]:
+        """The same for several arrays from several threads; small ones share a piece.
+
+        Returns when each piece was where; ``stamp()`` is a point among the copies.
+        """
+        pieces = _packed(list(map(_bytes, sources)), list(map(self.bus.address, targets)))
 
         def send(piece: int, _: int) -> Moved:
-            return self._send(flat, address, piece, stamp)
+            return self._send_packed(pieces[piece], stamp)
 
-        return tuple(run_tasks(send, _pieces(flat), min(STAGING_THREADS, _threads())))
+        return tuple(run_tasks(send, len(pieces), min(STAGING_THREADS, _threads())))
 
-    def _send(self, source: Bytes, address: int, piece: int, stamp: Callable[[], Any] = lambda: None) -> Moved:
+    def _send_packed(self, parts: list[tuple[Bytes, int]], stamp: Callable[[], Stamp]) -> Moved:
+        """Copy what fits one buffer together, each part to its own address."""
+        size = sum(len(part) for part, _ in parts)
+        with self._free_slot() as slot:
+            buffer = slot.buffer(self.bus, size)
+            since, at = time.perf_counter(), 0
+            for part, _ in parts:
+                buffer[at : at + len(part)] = part
+                at += len(part)
+            filled = since, time.perf_counter()
+            before, at = stamp(), 0
+            for part, address in parts:
+                slot.sent = self.bus.send(buffer[at : at + len(part)], address)
+                at += len(part)
+            return Moved(filled, before, stamp(), size)
+
+    def _send(self, source: Bytes, address: int, piece: int) -> None:
         begin = piece * PIECE_BYTES
         part = source[begin : begin + PIECE_BYTES]
         with self._free_slot() as slot:
             buffer = slot.buffer(self.bus, len(part))
-            since = time.perf_counter()
             buffer[:] = part
-            filled = since, time.perf_counter()
-            before = stamp()
             slot.sent = self.bus.send(buffer, address + begin)
-            return Moved(filled, before, stamp(), len(part))
 
     def _fetch(self, target: Bytes, address: int, piece: int) -> None:
         begin = piece * PIECE_BYTES
@@ -236,6 +253,23 @@ class Arriving(AbstractContextManager["Arriving"]):
 
 def _bytes(array: NDArray[Any]) -> Bytes:
     return array.reshape(-1).view(np.uint8)
+
+
+def _packed(flats: list[Bytes], addresses: list[int]) -> list[list[tuple[Bytes, int]]]:
+    """The bytes of arrays with the addresses that they go to, as many together as a buffer holds."""
+    pieces: list[list[tuple[Bytes, int]]] = []
+    room = 0
+    for flat, address in zip(flats, addresses, strict=True):
+        begin = 0
+        while begin < len(flat):
+            if room == 0:
+                pieces.append([])
+                room = PIECE_BYTES
+            part = flat[begin : begin + room]
+            pieces[-1].append((part, address + begin))
+            begin += len(part)
+            room -= len(part)
+    return pieces
 
 
 def _pieces(flat: Bytes) -> int:

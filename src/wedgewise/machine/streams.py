@@ -35,7 +35,7 @@ class Stream(AbstractContextManager[Any], Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Moved:
-    """A piece of an array: when the host filled a buffer with it, by ``time.perf_counter``, and when it was moved."""
+    """A piece of what was sent: when the host filled a buffer with it, by ``time.perf_counter``, and when it was moved."""
 
     filled: tuple[float, float]
     begin: Stamp
@@ -45,9 +45,9 @@ class Moved:
 
 @dataclass(frozen=True, slots=True)
 class Sent:
-    """An array on its way to the device, piece by piece: complete at `end`."""
+    """Arrays on their way to the device, piece by piece: complete at `end`."""
 
-    array: Any
+    arrays: list[Any]
     end: Stamp
     pieces: tuple[Moved, ...]
 

@@ -1,4 +1,4 @@
-"""How a hybrid count is planned: its knobs, a pair of algorithms, parts, GPUs and threads, and which task fits where.
+"""How a hybrid count is planned: its knobs, a pair of algorithms, parts, GPUs and threads, and which tasks fit where.
 
 The memory of a GPU is divided so:
 
@@ -11,21 +11,30 @@ task takes that a GPU gets. Where so many streams do not fit, each with the bloc
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from wedgewise.algorithms import ENGINE, find, registry
-from wedgewise.algorithms._contract import Algorithm, DeviceTripleAnswer, Knob, Shape, TripleShape
+from wedgewise.algorithms._contract import (
+    DEVICE_TASK_BYTES,
+    Algorithm,
+    DeviceTripleAnswer,
+    Knob,
+    Shape,
+    TripleShape,
+)
 from wedgewise.errors import InputError, MemoryLimitError, PreconditionError, UnknownNameError
 from wedgewise.machine.gpu import StreamingDevice
-from wedgewise.run._hybrid_queue import DYNAMIC, GUARDED, SCHEDULES
+from wedgewise.run._hybrid_queue import DYNAMIC, GUARDED, MOST_TASKS, SCHEDULES
+from wedgewise.run.batches import TASK_BYTES
 from wedgewise.run.choose import BLOCK_SECONDS_PER_EDGE, DEVICE_SECONDS, estimated_seconds
-from wedgewise.run.memory import BlockSource, Pair, TaskMemory, pairs_of_task
+from wedgewise.run.memory import BlockSource, Pair, TaskMemory
 from wedgewise.run.plan import BlockPlan, Form, Plan, plan_of
 from wedgewise.stages import OrientedGraph
-from wedgewise.stages.blocks import WIDE_ARCS, Task
-from wedgewise.stages.tasks import ESTIMATORS, busy_tasks, estimates, heaviest_first, tasks_of
+from wedgewise.stages.tasks import ESTIMATORS, TaskTable, busy_tasks, task_count
 
 PLACES = BOTH, GPU, CPU = ("both", "gpu", "cpu")
 USUAL_PARTS, MOST_PARTS = 4, 64  # 20 tasks; 45,760 tasks
@@ -41,6 +50,8 @@ KNOBS = (
 )
 
 Settings = dict[str, int | str]
+Bytes = NDArray[np.int64]
+WIDE_FROM = 1 << 31  # arcs of a block: kernels then take wide offsets, and all blocks on a device have them
 ARRAY_BYTES = 512  # what arrays on a device begin at multiples of
 WORK_ARRAYS = 16  # of a task, at most
 
@@ -162,15 +173,14 @@ def describe(
     """The plan: `asked` are the question and the graph, `held_bytes` what blocks in memory and lists take."""
     pairing, own = sizes.pairing, sizes.pairing.own
     threads = resources.threads
-    host_bytes = min(
-        resources.host_bytes, threads * max(map(sizes.on_host, division.tasks + division.host_tasks), default=0)
-    )
+    of_tasks = [int(sizes.on_host(tasks).max(initial=0)) for tasks in (division.tasks, division.host_tasks)]
+    host_bytes = min(resources.host_bytes, threads * max(of_tasks))
     blocks = BlockPlan(
         parts=source.partition.parts,
         blocks=int((source.counts.arcs > 0).sum()),
-        tasks=len(division.estimates),
+        tasks=division.count,
         host_tasks=len(division.host_tasks),
-        device_only_tasks=len(division.device_only),
+        device_only_tasks=int(division.device_only.sum()),
         devices=tuple(device.name for device in resources.devices),
         streams=division.device_memory.streams if resources.devices else int(own["streams"]),
         threads=threads,
@@ -199,47 +209,99 @@ def _why_divided(division: Division, streams: int) -> tuple[str, ...]:
         reasons.append(
             f"{division.device_memory.streams} of {streams} streams: a GPU has too little memory for {work}, on more"
         )
-    if division.host_tasks:
+    if len(division.host_tasks):
         reasons.append(f"{len(division.host_tasks):,} tasks are for threads alone: they do not fit a GPU")
-    if division.device_only:
-        reasons.append(f"{len(division.device_only):,} tasks are for GPUs alone: they do not fit the host")
+    if division.device_only.any():
+        reasons.append(f"{int(division.device_only.sum()):,} tasks are for GPUs alone: they do not fit the host")
     return tuple(reasons)
 
 
 @dataclass(frozen=True, slots=True)
 class TaskSizes:
-    """What tasks take on the host and on a device, in bytes."""
+    """What tasks take on the host and on a device, in bytes; of many tasks a number each.
+
+    Attributes
+    ----------
+    host_blocks : what blocks take of the host's memory, by row part and column part: nothing where all are in memory
+    device_block_bytes : the same on a device, with what is made of each there, of `made_words` 32-bit words
+    """
 
     memory: TaskMemory
     pairing: Pairing
     blocks_are_there: bool
+    host_blocks: Bytes = field(init=False)
+    made_words: Bytes = field(init=False)
+    device_block_bytes: Bytes = field(init=False)
+
+    def __post_init__(self) -> None:
+        counts, pairing = self.memory.counts, self.pairing
+        host = np.zeros_like(self.memory.blocks) if self.blocks_are_there else self.memory.blocks
+        made = np.zeros_like(counts.arcs)
+        if pairing.gpu is not None:
+            made = made + pairing.on_device().made_words(counts.arcs, counts.sizes[None, :], pairing.gpu_knobs)
+        offsets = np.broadcast_to(self.offset_type.itemsize * (counts.sizes[:, None] + 1), counts.arcs.shape)
+        sizes = sum(-(-size // ARRAY_BYTES) * ARRAY_BYTES for size in (offsets, 4 * counts.arcs, 4 * made))
+        for name, value in (("host_blocks", host), ("made_words", made), ("device_block_bytes", sizes)):
+            object.__setattr__(self, name, value)
+
+    @property
+    def offset_type(self) -> np.dtype[Any]:
+        """That of all blocks on a device."""
+        return np.dtype(np.uint64 if int(self.memory.counts.arcs.max(initial=0)) >= WIDE_FROM else np.uint32)
 
     def host_block(self, pair: Pair) -> int:
-        """What a block takes of the host's memory: nothing where all are in memory."""
-        return 0 if self.blocks_are_there else self.memory.block(pair)
-
-    def on_host(self, task: Task) -> int:
-        return self.memory.work(task) + sum(map(self.host_block, pairs_of_task(task)))
-
-    def offset_bytes(self, part: int) -> int:
-        """Of each row of the blocks of a part."""
-        return 8 if int(self.memory.counts.arcs[part].max()) >= WIDE_ARCS else 4
+        return int(self.host_blocks[pair])
 
     def device_block(self, pair: Pair) -> int:
-        counts = self.memory.counts
-        offsets = self.offset_bytes(pair[0]) * (int(counts.sizes[pair[0]]) + 1)
-        return sum(-(-size // ARRAY_BYTES) * ARRAY_BYTES for size in (offsets, 4 * int(counts.arcs[pair])))
+        return int(self.device_block_bytes[pair])
 
-    def device_blocks(self, task: Task) -> int:
-        return sum(map(self.device_block, pairs_of_task(task)))
+    @property
+    def all_device_blocks(self) -> int:
+        """What all blocks take of a device that any task has."""
+        return int(self.device_block_bytes[self.memory.counts.arcs > 0].sum())
 
-    def device_work(self, task: Task) -> int:
-        shape = TripleShape.of(self.memory.counts, task)
-        need = self.pairing.on_device().bytes_needed(shape, self.pairing.gpu_knobs)
-        return need + WORK_ARRAYS * ARRAY_BYTES
+    def on_host(self, tasks: TaskTable) -> Bytes:
+        need = self.memory.most(tasks)
+        return need.made + need.threads + TASK_BYTES + _distinct(self.host_blocks, tasks)
 
-    def on_device(self, task: Task) -> int:
-        return self.device_work(task) + self.device_blocks(task)
+    def host_work(self, tasks: TaskTable) -> int:
+        """What a batch takes on the host beyond its blocks."""
+        need, jk = self.memory.most(tasks), tasks.pairs[2]
+        made, order = np.broadcast_to(need.made, len(tasks)), np.argsort(jk, kind="stable")
+        first = np.flatnonzero(np.diff(jk[order], prepend=-1))
+        of_blocks = int(np.maximum.reduceat(made[order], first).sum())
+        return of_blocks + int(np.max(need.threads)) + TASK_BYTES * len(tasks)
+
+    def host_batch(self, tasks: TaskTable) -> int:
+        """What a batch takes on the host."""
+        return self.host_work(tasks) + _sum_of(self.host_blocks, tasks)
+
+    def device_blocks_of(self, tasks: TaskTable) -> int:
+        """What the blocks of a batch take on a device."""
+        return _sum_of(self.device_block_bytes, tasks)
+
+    def device_work(self, tasks: TaskTable) -> Bytes:
+        """What a task takes on a device beside its blocks, as a batch of its own."""
+        need = self.pairing.on_device().bytes_needed(TripleShape.of_all(self.memory.counts, tasks), self.pairing.gpu_knobs)
+        return np.broadcast_to(need + WORK_ARRAYS * ARRAY_BYTES + DEVICE_TASK_BYTES, len(tasks)).astype(np.int64)
+
+    def on_device(self, tasks: TaskTable) -> Bytes:
+        return self.device_work(tasks) + _distinct(self.device_block_bytes, tasks)
+
+
+def _distinct(block_bytes: Bytes, tasks: TaskTable) -> Bytes:
+    """What the blocks of every task take."""
+    sizes, (ij, ik, jk) = block_bytes.ravel(), tasks.pairs
+    found: Bytes = sizes[ij] + np.where(ik == ij, 0, sizes[ik]) + np.where((jk == ij) | (jk == ik), 0, sizes[jk])
+    return found
+
+
+def _sum_of(block_bytes: Bytes, tasks: TaskTable) -> int:
+    """What the blocks of all tasks take together."""
+    needed = np.zeros(block_bytes.size, np.bool_)
+    for pairs in tasks.pairs:
+        needed[pairs] = True
+    return int(block_bytes.ravel()[needed].sum())
 
 
 @dataclass(frozen=True, slots=True)
@@ -251,84 +313,91 @@ class DeviceMemory:
     blocks: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Division:
-    """Where tasks run: `host_tasks` on threads, `device_only` on GPUs, the others of `tasks` on both.
+    """Where tasks run: `host_tasks` on threads, `device_only` of the others on GPUs, the rest of `tasks` on both.
 
-    ``guesses`` are the seconds that a thread and a stream may take for a unit of the estimates, before any is seen.
+    ``everything`` is how many there are, those without work included; ``guesses`` are the seconds that a thread and a
+    stream may take for a unit of work, before any is seen.
     """
 
-    everything: tuple[Task, ...]
-    tasks: tuple[Task, ...]
-    host_tasks: tuple[Task, ...]
-    device_only: frozenset[int]
-    estimates: dict[int, float]
+    everything: int
+    tasks: TaskTable
+    host_tasks: TaskTable
+    device_only: NDArray[np.bool_]
     cutoff: int
     device_memory: DeviceMemory
     guesses: tuple[float, float]
+
+    @property
+    def count(self) -> int:
+        """How many tasks have work."""
+        return len(self.tasks) + len(self.host_tasks)
 
 
 def divide(
     source: BlockSource, sizes: TaskSizes, resources: Resources, where: str, shape: Shape, shares: int
 ) -> Division:
     """Say which task fits where; refuse one that fits nowhere."""
-    counts, own = source.counts, sizes.pairing.own
-    everything = tasks_of(source.partition, shares)
-    working = list(busy_tasks(source.partition, counts, shares))
-    by = str(own["estimator"])
-    ordered = working if own["schedule"] == DYNAMIC else heaviest_first(counts, working, by)
-    fits_host = {task.number for task in ordered if resources.threads and sizes.on_host(task) <= resources.host_bytes}
-    for_devices, device_memory = _on_devices(ordered, sizes, resources)
-    fits_device = {task.number for task in for_devices}
-    for task in ordered:
-        if task.number not in fits_host | fits_device:
-            raise _refusal(task, sizes, resources, device_memory, where)
-    tasks = for_devices if resources.devices else ordered
-    host_tasks = [task for task in ordered if task.number not in fits_device] if resources.devices else []
-    work = dict(zip((task.number for task in ordered), estimates(counts, ordered, by).tolist(), strict=True))
+    own, none = sizes.pairing.own, slice(0)
+    ordered = busy_tasks(source.partition, source.counts, shares, str(own["estimator"]))
+    if own["schedule"] != DYNAMIC:
+        ordered = ordered.heaviest_first()
+    fits_host = np.full(len(ordered), resources.threads > 0)
+    if resources.threads:
+        fits_host &= sizes.on_host(ordered) <= resources.host_bytes
+    fits_device, device_memory = _on_devices(ordered, sizes, resources)
+    nowhere = np.flatnonzero(~(fits_host | fits_device))
+    if len(nowhere):
+        raise _refusal(ordered.take(nowhere[:1]), sizes, resources, device_memory, where)
+    tasks = ordered.take(fits_device) if resources.devices else ordered
+    host_tasks = ordered.take(~fits_device) if resources.devices else ordered.take(none)
+    device_only = (~fits_host)[fits_device] if resources.devices and resources.threads else np.zeros(len(tasks), np.bool_)
     cutoff = -(-len(tasks) * int(own["cutoff"]) // 100)
-    device_only = frozenset(fits_device - fits_host) if resources.threads else frozenset[int]()
-    guesses = _guesses(ordered, sizes, sum(work.values()), shape, device_memory.streams)
-    return Division(everything, tuple(tasks), tuple(host_tasks), device_only, work, cutoff, device_memory, guesses)
+    guesses = _guesses(ordered, sizes, shape, device_memory.streams)
+    count = task_count(source.partition, shares)
+    return Division(count, tasks, host_tasks, device_only, cutoff, device_memory, guesses)
 
 
-def _on_devices(tasks: Sequence[Task], sizes: TaskSizes, resources: Resources) -> tuple[list[Task], DeviceMemory]:
-    """Tasks whose blocks fit a GPU beside the work of the largest, and the host that they go through."""
-    if not resources.devices:
-        return [], DeviceMemory()
-    able = [
-        task
-        for task in tasks
-        if sizes.on_device(task) <= resources.device_bytes
-        and max(map(sizes.host_block, pairs_of_task(task))) <= resources.host_bytes
-    ]
-    work = max(map(sizes.device_work, able), default=0)
-    fitting = [task for task in able if work + sizes.device_blocks(task) <= resources.device_bytes]
-    of_a_stream = work + max(map(sizes.device_blocks, fitting), default=0)
-    streams = max(1, min(int(sizes.pairing.own["streams"]), resources.device_bytes // max(1, of_a_stream)))
-    return fitting, DeviceMemory(streams, work, resources.device_bytes - streams * work)
+def _on_devices(tasks: TaskTable, sizes: TaskSizes, resources: Resources) -> tuple[NDArray[np.bool_], DeviceMemory]:
+    """Which tasks' blocks fit a GPU beside the work of the largest, and the host that they go through."""
+    if not resources.devices or len(tasks) == 0:
+        return np.zeros(len(tasks), np.bool_), DeviceMemory(min(len(resources.devices), 1))
+    works, blocks, host = sizes.device_work(tasks), sizes.on_device(tasks), sizes.host_blocks.ravel()
+    blocks = blocks - works
+    largest = np.maximum.reduce([host[pair] for pair in tasks.pairs])
+    able = (works + blocks <= resources.device_bytes) & (largest <= resources.host_bytes)
+    more = DEVICE_TASK_BYTES * (min(len(tasks), MOST_TASKS) - 1)
+    room = resources.device_bytes
+    if sizes.all_device_blocks + int(works.max()) + more > room:  # batches are small where blocks do not fit
+        more = min(more, room // 16)
+    work = int(works[able].max(initial=0)) + more
+    if not (able & (work + blocks <= room)).any():
+        work -= more
+    fitting = able & (work + blocks <= room)
+    of_a_stream = work + int(blocks[fitting].max(initial=0))
+    streams = max(1, min(int(sizes.pairing.own["streams"]), room // max(1, of_a_stream)))
+    return fitting, DeviceMemory(streams, work, room - streams * work)
 
 
-def _guesses(
-    tasks: Sequence[Task], sizes: TaskSizes, estimated: float, shape: Shape, streams: int
-) -> tuple[float, float]:
+def _guesses(tasks: TaskTable, sizes: TaskSizes, shape: Shape, streams: int) -> tuple[float, float]:
     """What is known of the host's algorithm, and of an H200."""
-    cost, arcs = sizes.memory.answer.cost, sizes.memory.counts.arcs
-    i, j, k = np.array([(task.i, task.j, task.k) for task in tasks], np.int64).reshape(-1, 3).T
-    visited = int((arcs[i, j] + arcs[i, k]).sum())
+    cost, arcs, (ij, ik, _) = sizes.memory.answer.cost, sizes.memory.counts.arcs.ravel(), tasks.pairs
+    visited, estimated = int((arcs[ij] + arcs[ik]).sum()), float(tasks.work.sum())
     here = cost.per_wedge * (shape.wedges or 0) + cost.per_arc * visited + cost.per_task * len(tasks)
     there = streams * (DEVICE_SECONDS + BLOCK_SECONDS_PER_EDGE * shape.m)
     return here / (estimated or 1.0), there / (estimated or 1.0)
 
 
 def _refusal(
-    task: Task, sizes: TaskSizes, resources: Resources, device_memory: DeviceMemory, where: str
+    one: TaskTable, sizes: TaskSizes, resources: Resources, device_memory: DeviceMemory, where: str
 ) -> MemoryLimitError:
-    needs = []
+    needs, task = [], one[0]
     if resources.threads:
-        needs.append(f"{sizes.on_host(task):,} bytes on the host, where {resources.host_bytes:,} are left")
+        needs.append(f"{int(sizes.on_host(one)[0]):,} bytes on the host, where {resources.host_bytes:,} are left")
     if resources.devices:
-        need = max(sizes.device_work(task), device_memory.work) + sizes.device_blocks(task)
+        work = int(sizes.device_work(one)[0])
+        need = max(work, device_memory.work) + int(sizes.on_device(one)[0]) - work
         needs.append(f"{need:,} on a GPU, where {resources.device_bytes:,} are")
     return MemoryLimitError(
         f"{where}: the blocks of parts {task.i}, {task.j}, {task.k} and what is made of them take "

@@ -1,19 +1,18 @@
 """The tasks of a hybrid count: streams take heavy ones from one end of a queue, threads light ones from the other.
 
     heaviest                     cut-off                          lightest
-    ├─ 0 ── 1 ── 2 ── 3 ── 4 ── 5 ──┼── 6 ── 7 ── 8 ── 9 ── 10 ── 11 ─┤
-    stream 0: 0, 4, 8 …             threads: 11, 10 … 6
-    stream 1: 1, 5, 9 …
+    ├─ 0 1 2 │ 3 4 │ 5 6 … ─────────┼ … │ 8 9 │ 10 11 12 ──────────────┤
+    batches of streams                   batches of threads
 
-A stream takes every S-th task, so that it knows its next one, whose blocks can be copied meanwhile; tasks that threads
-have taken are left out, and a stream without any left takes those of others, first such as no other is preparing for.
-Schedules:
+Nobody takes a task: what is taken is a batch of tasks that follow each other, of a share of what is left, so that
+batches become smaller toward the end. A stream takes its next batch while the present one runs, so that its blocks can
+be copied meanwhile. Schedules:
 
     cutoff     BBTC's (§5): threads take the lightest, and none before the cut-off
     guarded    the same, but threads leave all to devices that are over `FAR_FASTER` times as fast as all threads
-               together, whose copies they would only slow down; a thread leaves a task to the devices where these, at
-               the pace seen so far or guessed, would be done with all tasks before the thread were with this one; and
-               streams that are seen to be so slow leave all to threads
+               together, whose copies they would only slow down; a thread takes no more than it is done with before the
+               devices are, at the pace seen so far or guessed, with all tasks; and streams that are seen to be so slow
+               leave all to threads
     dynamic    tasks in the order of their numbers, each to whoever comes first (BBTC, table 5)
 
 Without streams, threads take the heaviest first. Tasks that fit no device, or that did not fit one after
@@ -24,15 +23,25 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from math import inf
+from typing import Any
 
-from wedgewise.run.memory import Pair, pairs_of_task
-from wedgewise.stages.blocks import Task
+import numpy as np
+from numpy.typing import NDArray
+
+from wedgewise.run.memory import Pair
+from wedgewise.stages.tasks import TaskTable
 
 CUTOFF, GUARDED, DYNAMIC = SCHEDULES = ("cutoff", "guarded", "dynamic")
 CAUTION = 2.0  # a task may take so much longer than it was thought to
 FAR_FASTER = 8.0
+BATCH_SECONDS = 0.05
+BATCHES_LEFT = 2  # for each worker, of what is left when it takes one
+MOST_TASKS = 1 << 12  # of a batch
+
+Fits = Callable[[TaskTable], bool]
 
 
 @dataclass(slots=True)
@@ -45,7 +54,7 @@ class _Pace:
     first_seen: set[str] = field(default_factory=set)
 
     def add(self, worker: str, work: float, seconds: float) -> None:
-        """Take a task into account, unless it is the first of its worker, which may load and compile."""
+        """Take a batch into account, unless it is the first of its worker, which may load and compile."""
         if worker in self.first_seen:
             self.work += work
             self.seconds += seconds
@@ -61,117 +70,128 @@ class _Pace:
         """What was seen, or else the guess, where there is one."""
         return self.guess if self.seen is None else self.seen
 
+    @property
+    def most_work(self) -> float:
+        """What is likely to be done in `BATCH_SECONDS`."""
+        return BATCH_SECONDS / self.likely if self.likely else inf
+
 
 class TaskQueue:
-    """Who does which task; every method may be called by any thread.
+    """Who does which batch; every method may be called by any thread.
 
     Parameters
     ----------
     tasks : for streams and threads, in the order of the schedule
     host_tasks : for threads alone
-    device_only : the numbers of those among `tasks` that are for streams alone
-    estimates : the work of every task, by number
+    device_only : which of `tasks` are for streams alone
     streams : how many streams take part
     threads : how many threads do
     schedule : one of `SCHEDULES`
     cutoff : how many of the tasks threads never take
-    guesses : seconds that a thread and a stream may take for a unit of the estimates
+    guesses : seconds that a thread and a stream may take for a unit of work
+    fits_host : whether a batch and its blocks fit the host beside those of other threads
+
+    Attributes
+    ----------
+    uses : by block, how many tasks that nobody has taken yet need it
     """
 
     def __init__(
         self,
-        tasks: Sequence[Task],
-        host_tasks: Sequence[Task],
-        device_only: Collection[int],
-        estimates: Mapping[int, float],
+        tasks: TaskTable,
+        host_tasks: TaskTable,
+        device_only: NDArray[np.bool_],
         *,
         streams: int,
         threads: int,
         schedule: str,
         cutoff: int,
         guesses: tuple[float, float] | tuple[None, None] = (None, None),
+        fits_host: Fits = lambda _tasks: True,
     ) -> None:
-        self.uses: dict[Pair, int] = {}  # by tasks that nobody has taken yet
+        self.uses = np.zeros(tasks.parts**2, np.int64)
         self.changes = 0
         self._changed = threading.Condition()
-        self._tasks, self._estimates = tasks, estimates
-        self._host_tasks = deque(host_tasks)
+        self._tasks = tasks
+        self._host_tasks = deque([host_tasks] if len(host_tasks) else [])
         self._streams, self._threads, self._schedule = streams, threads, schedule
         self._cutoff = cutoff if streams and schedule != DYNAMIC else 0
-        self._is_taken = bytearray(len(tasks))
+        self._is_free = np.ones(len(tasks), np.bool_)
+        self._for_threads = ~device_only
         self._is_left_to_threads = False
-        self._device_only = device_only
-        self._first, self._first_for_threads, self._last = 0, 0, len(tasks) - 1
-        self._next = list(range(streams))
-        self._promised: list[int | None] = [None] * streams  # what each is preparing for
         self._unfinished = len(tasks) + len(host_tasks)
         self._stopped = False
-        self._device_work = sum(estimates[task.number] for task in tasks)  # that devices have to do or may do
+        self._device_work = float(tasks.work.sum())  # that devices have to do or may do
         self._untaken_work = self._device_work
         self._here, self._there = map(_Pace, guesses)
-        for task in (*tasks, *host_tasks):
-            for pair in pairs_of_task(task):
-                self.uses[pair] = self.uses.get(pair, 0) + 1
+        self._fits_host = fits_host
+        for table in (tasks, host_tasks):
+            self._use(table, 1)
+
+    def uses_of(self, pair: Pair) -> int:
+        """How many tasks that nobody has taken yet need a block."""
+        return int(self.uses[pair[0] * self._tasks.parts + pair[1]])
 
     @property
     def is_over(self) -> bool:
         """Whether all tasks are finished, or none may be begun any more."""
         return self._stopped or self._unfinished == 0
 
-    def for_stream(self, stream: int) -> Task | None:
-        """The next task of a stream, which has it from now on; None where there is none left."""
+    def for_stream(self, fits: Fits) -> TaskTable | None:
+        """The next batch of a stream, which has it from now on; None where there is none left."""
         with self._changed:
-            position = None if self._stopped else self._position_for(stream)
-            if position is None:
+            free = self._free_positions(self._is_free)
+            if self._stopped or len(free) == 0:
                 return None
-            if not self._is_worthwhile_there(self._tasks[position]):
+            if not self._is_worthwhile_there(float(self._tasks.work[free[0]])):
                 self._is_left_to_threads, self._cutoff = True, 0
                 self._notify()
                 return None
-            return self._take(position)
+            most = min(self._untaken_work / (BATCHES_LEFT * self._streams), self._there.most_work)
+            return self._take(self._some_of(free, most, fits))
 
-    def upcoming(self, stream: int) -> Task | None:
-        """The task that a stream will have next, unless somebody takes it before; others take it after all others."""
-        with self._changed:
-            position = self._promised[stream] = self._position_for(stream)
-            return None if position is None else self._tasks[position]
-
-    def for_thread(self) -> Task | None:
-        """A task for a thread, which has it from now on; None where there is none at present."""
+    def for_thread(self) -> TaskTable | None:
+        """A batch for a thread, which has it from now on; None where there is none at present."""
         with self._changed:
             if self._stopped or not self._threads:
                 return None
             if self._host_tasks:
-                task = self._host_tasks.popleft()
-                self._count_down(task)
-                return task
-            position = self._position_worthwhile_here()
-            if position is None:
+                return self._take_host_tasks()
+            free = self._worthwhile_here()
+            if len(free) == 0:
                 return None
-            self._device_work -= self._estimates[self._tasks[position].number]
-            return self._take(position)
+            most = min(self._share_of_thread(free), self._here.most_work, self._most_worthwhile_here())
+            chosen = self._take(self._some_of(free, most, self._fits_host))
+            self._device_work -= float(chosen.work.sum())
+            return chosen
 
-    def hand_over(self, task: Task) -> bool:
-        """Leave a task of a stream to the threads; whether there are any, and it fits the host."""
+    def hand_over(self, tasks: TaskTable) -> bool:
+        """Leave a batch of a stream to the threads; whether there are any, and all of it fits the host."""
         with self._changed:
-            if not self._threads or task.number in self._device_only:
+            if not self._threads or not self._for_threads[self._positions(tasks)].all():
                 return False
-            self._host_tasks.append(task)
-            self._device_work -= self._estimates[task.number]
-            for pair in pairs_of_task(task):
-                self.uses[pair] += 1
+            self._host_tasks.append(tasks)
+            self._device_work -= float(tasks.work.sum())
+            self._use(tasks, 1)
             self._notify()
             return True
 
-    def finish(self, task: Task, worker: str, seconds: float, *, on_device: bool) -> None:
-        """A task is finished, after so many seconds of a stream or of threads."""
+    def put_back(self, tasks: TaskTable) -> None:
+        """Tasks of a stream are nobody's again."""
         with self._changed:
-            work = self._estimates[task.number]
+            self._is_free[self._positions(tasks)] = True
+            self._untaken_work += float(tasks.work.sum())
+            self._use(tasks, 1)
+
+    def finish(self, tasks: TaskTable, worker: str, seconds: float, *, on_device: bool) -> None:
+        """A batch is finished, after so many seconds of a stream or of threads."""
+        with self._changed:
+            work = float(tasks.work.sum())
             (self._there if on_device else self._here).add(worker, work, seconds)
             if on_device:
                 self._device_work -= work
-            self._unfinished -= 1
-            if self._unfinished == 0 or (on_device and self._position_worthwhile_here() is not None):
+            self._unfinished -= len(tasks)
+            if self._unfinished == 0 or (on_device and len(self._worthwhile_here())):
                 self._notify()
 
     def stop(self) -> None:
@@ -188,9 +208,7 @@ class TaskQueue:
     def wait_for_threads_task(self) -> bool:
         """Sleep until there is a task for threads; whether there is one, before all are finished."""
         with self._changed:
-            self._changed.wait_for(
-                lambda: self.is_over or self._host_tasks or self._position_worthwhile_here() is not None
-            )
+            self._changed.wait_for(lambda: self.is_over or self._host_tasks or len(self._worthwhile_here()) > 0)
             return not self.is_over
 
     def wait_for_change(self, seen: int) -> None:
@@ -202,71 +220,82 @@ class TaskQueue:
         self.changes += 1
         self._changed.notify_all()
 
-    def _position_for(self, stream: int) -> int | None:
-        promised = self._promised[stream]
-        if promised is not None and not self._is_taken[promised]:
-            return promised
-        if self._schedule == DYNAMIC:
-            return self._front_for(stream)
-        position = self._next[stream]
-        while position < len(self._tasks) and self._is_taken[position]:
-            position += self._streams
-        self._next[stream] = position
-        return position if position < len(self._tasks) else self._front_for(stream)
+    def _use(self, tasks: TaskTable, times: int) -> None:
+        for pairs in tasks.pairs:
+            self.uses += times * np.bincount(pairs, minlength=len(self.uses))
 
-    def _position_worthwhile_here(self) -> int | None:
+    def _positions(self, tasks: TaskTable) -> NDArray[np.int64]:
+        """Where tasks of the queue stand in it."""
+        order = np.argsort(self._tasks.number)
+        return order[np.searchsorted(self._tasks.number, tasks.number, sorter=order)]
+
+    def _free_positions(self, which: NDArray[np.bool_]) -> NDArray[np.int64]:
+        return np.flatnonzero(which)[:MOST_TASKS]
+
+    def _some_of(self, positions: NDArray[np.int64], most_work: float, fits: Fits) -> NDArray[np.int64]:
+        """As many of the first positions as have so much work and fit, or one."""
+        count = max(1, int(np.searchsorted(np.cumsum(self._tasks.work[positions]), most_work, side="right")))
+        while count > 1 and not fits(self._tasks.take(positions[:count])):
+            count //= 2
+        return positions[:count]
+
+    def _take(self, positions: NDArray[np.int64]) -> TaskTable:
+        chosen = self._tasks.take(positions)
+        self._is_free[positions] = False
+        self._untaken_work -= float(chosen.work.sum())
+        self._use(chosen, -1)
+        return chosen
+
+    def _take_host_tasks(self) -> TaskTable:
+        """A share of the tasks that are for threads alone."""
+        tasks = self._host_tasks.popleft()
+        most = min(float(tasks.work.sum()) / (BATCHES_LEFT * self._threads), self._here.most_work)
+        count = max(1, int(np.searchsorted(np.cumsum(tasks.work), most, side="right")))
+        while count > 1 and not self._fits_host(tasks.take(slice(count))):
+            count //= 2
+        if count < len(tasks):
+            self._host_tasks.appendleft(tasks.take(slice(count, None)))
+        chosen = tasks.take(slice(count))
+        self._use(chosen, -1)
+        return chosen
+
+    def _share_of_thread(self, free: NDArray[np.int64]) -> float:
+        return float(self._tasks.work[free].sum()) / (BATCHES_LEFT * self._threads)
+
+    def _worthwhile_here(self) -> NDArray[np.int64]:
+        """Tasks that a thread may take now, those first that it begins with; none where even the first is too much."""
         if not self._threads:
-            return None
-        position = self._position_for_thread()
-        return None if position is None or not self._is_worthwhile_here(self._tasks[position]) else position
-
-    def _position_for_thread(self) -> int | None:
+            return np.empty(0, np.int64)
+        free = self._is_free & self._for_threads
         if self._schedule == DYNAMIC or not self._streams:
-            while self._first_for_threads < len(self._tasks) and not self._is_for_threads(self._first_for_threads):
-                self._first_for_threads += 1
-            return self._first_for_threads if self._first_for_threads < len(self._tasks) else None
-        while self._last >= self._cutoff and not self._is_for_threads(self._last):
-            self._last -= 1
-        return self._last if self._last >= self._cutoff else None
+            return self._free_positions(free)
+        light = (self._cutoff + np.flatnonzero(free[self._cutoff :]))[::-1][:MOST_TASKS]
+        if len(light) and float(self._tasks.work[light[0]]) > self._most_worthwhile_here():
+            return light[:0]
+        return light
 
-    def _is_for_threads(self, position: int) -> bool:
-        """Whether a thread may take a task: nobody has it, and it fits the host."""
-        return not self._is_taken[position] and self._tasks[position].number not in self._device_only
-
-    def _front_for(self, stream: int) -> int | None:
-        """The first task that nobody has and no other stream is preparing for, or else the first that nobody has."""
-        while self._first < len(self._tasks) and self._is_taken[self._first]:
-            self._first += 1
-        of_others = {position for other, position in enumerate(self._promised) if other != stream}
-        untaken = (at for at in range(self._first, len(self._tasks)) if not self._is_taken[at])
-        first = next(untaken, None)
-        return first if first not in of_others else next((at for at in untaken if at not in of_others), first)
-
-    def _is_worthwhile_here(self, task: Task) -> bool:
-        """Whether a thread is likely to be done with a task before the devices would be with it and all others."""
+    def _most_worthwhile_here(self) -> float:
+        """The work that a thread is likely to be done with before the devices would be with it and all other tasks."""
         here, there = self._here.likely, self._there.likely
         if self._schedule != GUARDED or self._is_left_to_threads or not self._streams or here is None or there is None:
-            return True
+            return inf
         of_devices = there / self._streams
         of_threads = here / self._threads * (CAUTION if self._here.seen is None else 1.0)  # they share memory and cores
         if of_threads > FAR_FASTER * of_devices:
-            return False
-        return CAUTION * here * self._estimates[task.number] <= of_devices * self._device_work
+            return -inf
+        return of_devices * self._device_work / (CAUTION * here)
 
-    def _is_worthwhile_there(self, task: Task) -> bool:
+    def _is_worthwhile_there(self, work: float) -> bool:
         """Whether a stream is likely to be done with a task before the threads would be with it and all others."""
         here, there = self._here.seen, self._there.seen
-        if self._schedule != GUARDED or not self._threads or self._device_only or here is None or there is None:
+        is_for_streams = not self._threads or not self._for_threads.all()
+        if self._schedule != GUARDED or is_for_streams or here is None or there is None:
             return True
         alone = there / self._streams  # the last ones have the device to themselves
-        return CAUTION * alone * self._estimates[task.number] <= here / self._threads * self._untaken_work
+        return CAUTION * alone * work <= here / self._threads * self._untaken_work
 
-    def _take(self, position: int) -> Task:
-        self._is_taken[position] = 1
-        self._untaken_work -= self._estimates[self._tasks[position].number]
-        self._count_down(self._tasks[position])
-        return self._tasks[position]
 
-    def _count_down(self, task: Task) -> None:
-        for pair in pairs_of_task(task):
-            self.uses[pair] -= 1
+def pairs_in(tasks: TaskTable) -> set[Pair]:
+    """The blocks of all tasks of a batch."""
+    distinct: Any = np.unique(np.concatenate(tasks.pairs))
+    return {divmod(pair, tasks.parts) for pair in distinct.tolist()}

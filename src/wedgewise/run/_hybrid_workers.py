@@ -1,8 +1,8 @@
-"""The workers of a hybrid count: threads that count tasks themselves, and a thread for each stream of each GPU.
+"""The workers of a hybrid count: threads that count batches themselves, and a thread for each stream of each GPU.
 
-A thread counts a task by itself, range by range; threads that find no task to begin help with those that others have
-begun. The thread of a stream sleeps while the device works. It starts a task, starts to copy the blocks of the next
-one, waits for the first, and goes on (BBTC, algorithm 7).
+A thread counts a batch by itself, range by range; threads that find no batch to begin help with those that others have
+begun. The thread of a stream sleeps while the device works. It starts a batch by a few launches, starts to copy the
+blocks of the next one, waits for the first, fetches what all of its tasks found, and goes on (BBTC, algorithm 7).
 """
 
 from __future__ import annotations
@@ -14,44 +14,60 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
 
-from wedgewise.algorithms._contract import DeviceTripleAnswer, DeviceWork, Knobs, Pass
-from wedgewise.algorithms._passes import Partial
+import numpy as np
+
+from wedgewise.algorithms._contract import (
+    BatchWork,
+    DeviceBatch,
+    DeviceBlock,
+    DeviceTripleAnswer,
+    DeviceWork,
+    Knobs,
+    Pass,
+)
 from wedgewise.errors import DeviceMemoryError, MemoryLimitError, VerificationError
 from wedgewise.machine.gpu import StreamingDevice
 from wedgewise.machine.streams import Clock, Sent, Stamp, Stream
-from wedgewise.run._hybrid_queue import TaskQueue
-from wedgewise.run.block_caches import Lease, SharedBlocks, triple_of
-from wedgewise.run.memory import PAGE_BYTES, TaskMemory, pairs_of_task
-from wedgewise.run.timeline import Copy, TaskSpan
-from wedgewise.stages.blocks import Block, Task
+from wedgewise.run._hybrid_plan import TaskSizes
+from wedgewise.run._hybrid_queue import Fits, TaskQueue, pairs_in
+from wedgewise.run.block_caches import Lease, SharedBlocks
+from wedgewise.run.memory import PAGE_BYTES
+from wedgewise.run.timeline import Copy, BatchSpan
+from wedgewise.stages.blocks import Block
+from wedgewise.stages.tasks import TaskBatch, TaskTable
+
+Finish = Callable[[Any, Any, Any, Any], None]
 
 
 @dataclass(slots=True)
 class WorkerPool:
-    """What all workers share."""
+    """What all workers share; ``on_finished`` is told numbers, triangles, tests and seconds of tasks."""
 
     queue: TaskQueue
     blocks: SharedBlocks[Block]
-    estimates: dict[int, float]
-    on_finished: Callable[[Partial], None]
+    tasks: int
+    on_finished: Finish
     on_progress: Callable[[], None] = lambda: None
     zero: float = field(default_factory=time.perf_counter)
-    partials: dict[int, Partial] = field(default_factory=dict)
-    spans: list[TaskSpan] = field(default_factory=list)
+    done: int = 0
+    spans: list[BatchSpan] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     begun: list[HostRun] = field(default_factory=list)
     lock: threading.Lock = field(default_factory=threading.Lock)
     keeping: threading.Lock = field(default_factory=threading.Lock)  # while the disk is waited for
+    is_finished: Any = None
 
-    def finish(self, task: Task, triangles: int, tests: int) -> None:
-        """Keep what a task found, once."""
-        partial = Partial(task.number, triangles, tests)
+    def finish(self, tasks: TaskTable, triangles: Any, tests: Any, seconds: Any) -> None:
+        """Keep what the tasks of a batch found, once."""
         with self.lock:
-            if task.number in self.partials:
-                raise VerificationError(f"task {task.number} was counted twice: please report this")
-            self.partials[task.number] = partial
+            if self.is_finished is None:
+                self.is_finished = np.zeros(self.tasks, np.bool_)
+            if self.is_finished[tasks.number].any():
+                raise VerificationError("a task was counted twice: please report this")
+            self.is_finished[tasks.number] = True
+            self.done += len(tasks)
         with self.keeping:
-            self.on_finished(partial)
+            self.on_finished(tasks.number, triangles, tests, seconds)
         self.on_progress()
 
     def now(self) -> float:
@@ -60,15 +76,14 @@ class WorkerPool:
 
 
 class HostRun:
-    """A task that threads count together, a range of rows at a time; passes follow each other."""
+    """A batch that threads count together, a range of items at a time; passes follow each other."""
 
-    def __init__(self, task: Task, lease: Lease[Block], passes: tuple[Pass, ...], seconds: float) -> None:
-        self.task, self.lease = task, lease
-        self.triangles = self.tests = 0
+    def __init__(self, tasks: TaskTable, lease: Lease[Block], work: BatchWork, seconds: float) -> None:
+        self.tasks, self.lease, self.work = tasks, lease, work
         self.seconds = seconds
         self._ranges = [
             [(step, begin, end) for begin, end in pairwise(bounds)]
-            for step in passes
+            for step in work.passes
             if len(bounds := step.bounds.tolist()) > 1
         ][::-1]
         self._under_way = 0
@@ -88,11 +103,9 @@ class HostRun:
             self._under_way += 1
             return self._ranges[-1].pop()
 
-    def add(self, triangles: int, tests: int, seconds: float) -> bool:
+    def add(self, seconds: float) -> bool:
         """A range is finished; the last one of a pass opens the next. Whether others can help with that now."""
         with self._lock:
-            self.triangles += triangles
-            self.tests += tests
             self.seconds += seconds
             self._under_way -= 1
             if self._under_way > 0 or self._ranges[-1]:
@@ -101,7 +114,7 @@ class HostRun:
             return self.ranges_left > 1
 
     def claim_end(self) -> bool:
-        """Whether the task is finished; true once only."""
+        """Whether the batch is finished; true once only."""
         with self._lock:
             ends_now = not self._ranges and not self._is_ended
             self._is_ended |= ends_now
@@ -113,7 +126,7 @@ class HostWorker:
     """A thread that counts."""
 
     pool: WorkerPool
-    memory: TaskMemory
+    sizes: TaskSizes
     name: str
 
     def run(self) -> None:
@@ -121,41 +134,42 @@ class HostWorker:
         queue = self.pool.queue
         while True:
             seen = queue.changes
-            task = queue.for_thread()
-            if task is not None:
-                self._begin(task)
+            tasks = queue.for_thread()
+            if tasks is not None:
+                self._begin(tasks)
             elif not self._help():
                 if queue.is_over:
                     return
                 queue.wait_for_change(seen)
 
-    def _begin(self, task: Task) -> None:
+    def _begin(self, tasks: TaskTable) -> None:
         pool = self.pool
-        lease = pool.blocks.lease(pairs_of_task(task), self.memory.work(task))
+        lease = pool.blocks.lease(pairs_in(tasks), self.sizes.host_work(tasks))
         if lease is None:
             if pool.queue.is_over:
                 return
             raise MemoryLimitError(
-                f"task {task.number} and its blocks do not fit the memory; partition into more parts"
+                f"task {tasks.number[0]} and its blocks do not fit the memory; partition into more parts"
             )
         begin = pool.now()
-        run = HostRun(task, lease, self._passes(task, lease), pool.now() - begin)
+        run = HostRun(tasks, lease, self._work_of(tasks, lease), pool.now() - begin)
         pool.begun.append(run)
         if run.ranges_left > 1:
             pool.queue.rouse()
         self._work(run, begin, helps=False)
 
-    def _passes(self, task: Task, lease: Lease[Block]) -> tuple[Pass, ...]:
-        triple = triple_of(lease.blocks, task)
-        return self.memory.answer.prepare(triple, self.memory.knobs, task.share, task.shares).passes
+    def _work_of(self, tasks: TaskTable, lease: Lease[Block]) -> BatchWork:
+        memory = self.sizes.memory
+        return memory.answer.counter(memory.knobs)(TaskBatch(lease.blocks, tasks))
 
     def _help(self) -> bool:
-        """Count ranges of a task that another thread has begun, where there is one and memory for it."""
+        """Count ranges of a batch that another thread has begun, where there is one and memory for it."""
         for run in tuple(self.pool.begun):
             if not run.ranges_left:
                 continue
-            columns = int(self.memory.counts.sizes[run.task.k])
-            need = self.memory.answer.thread_bytes(columns, self.memory.knobs) + PAGE_BYTES
+            memory = self.sizes.memory
+            columns = int(memory.counts.sizes[run.tasks.k].max())
+            need = memory.answer.thread_bytes(columns, memory.knobs) + PAGE_BYTES
             lease = self.pool.blocks.lease(set(), need, wait=False)
             if lease is None:
                 continue
@@ -169,13 +183,14 @@ class HostWorker:
         """Count ranges until none is left; whether there were any."""
         pool, counted = self.pool, self._count_ranges(run)
         if counted or not helps:
-            estimate = pool.estimates[run.task.number]
-            pool.spans.append(TaskSpan(run.task.number, "cpu", self.name, begin, pool.now(), estimate, helps=helps))
+            pool.spans.append(span_of(run.tasks, "cpu", self.name, begin, pool.now(), helps=helps))
         if run.claim_end():
             pool.begun.remove(run)
+            found = run.work.by_task()
+            run.work = NO_WORK
             pool.blocks.release(run.lease)
-            pool.finish(run.task, run.triangles, run.tests)
-            pool.queue.finish(run.task, self.name, run.seconds, on_device=False)
+            pool.finish(run.tasks, *found)
+            pool.queue.finish(run.tasks, self.name, run.seconds, on_device=False)
         return counted > 0
 
     def _count_ranges(self, run: HostRun) -> int:
@@ -188,31 +203,61 @@ class HostWorker:
             if step is not of:
                 of, workspace = step, step.workspace()
             since = time.perf_counter()
-            triangles, tests = step.run(first, last, workspace)
-            if run.add(int(triangles), int(tests), time.perf_counter() - since):
+            step.run(first, last, workspace)
+            if run.add(time.perf_counter() - since):
                 self.pool.queue.rouse()
             counted += 1
         return counted
 
 
-@dataclass(slots=True)
-class Arrived:
-    """A block on a device, or on its way there."""
+NO_WORK = BatchWork((), np.empty(0, np.int64), np.empty((0, 3), np.uint64), np.empty(0))
 
-    block: Block
-    sent: tuple[Sent, Sent]
+
+def span_of(
+    tasks: TaskTable,
+    device: str,
+    place: str,
+    begin: float,
+    end: float,
+    copies: tuple[Copy, ...] = (),
+    *,
+    helps: bool = False,
+) -> BatchSpan:
+    """What a place did for a batch."""
+    return BatchSpan(int(tasks.number[0]), device, place, begin, end, float(tasks.work.sum()), copies, helps, len(tasks))
+
+
+@dataclass(slots=True)
+class Shipment:
+    """Blocks that are copied together."""
+
+    sent: Sent
     is_recorded: bool = False
 
-    @classmethod
-    def of(cls, block: Block, device: StreamingDevice) -> Arrived:
-        """Start to copy a block."""
-        offsets, heads = device.send(block.offsets), device.send(block.heads)
-        return cls(Block(offsets.array, heads.array, block.columns), (offsets, heads))
+
+@dataclass(slots=True)
+class Arrived:
+    """A block on a device, or on its way there, and from when on there is what an algorithm makes of it."""
+
+    there: DeviceBlock
+    shipment: Shipment
+    made_at: Stamp | None = None
+
+
+def ship(blocks: list[Block], made_words: list[int], device: StreamingDevice) -> list[Arrived]:
+    """Start to copy blocks, and take memory for what is made of each."""
+    made = iter(device.room([words for words in made_words if words]))
+    shipment = Shipment(device.send([array for block in blocks for array in (block.offsets, block.heads)]))
+    arrays = iter(shipment.sent.arrays)
+    return [
+        Arrived(DeviceBlock(Block(next(arrays), next(arrays), block.columns), next(made) if words else None), shipment)
+        for block, words in zip(blocks, made_words, strict=True)
+    ]
 
 
 @dataclass(slots=True)
 class DeviceWorkers:
-    """A device, the blocks on it, and how a task is counted there."""
+    """A device, the blocks on it, and how a batch is counted there; one stream at a time makes what blocks lack."""
 
     device: StreamingDevice
     name: str
@@ -220,8 +265,18 @@ class DeviceWorkers:
     blocks: SharedBlocks[Arrived]
     answer: DeviceTripleAnswer
     knobs: Knobs
-    task_bytes: Callable[[Task], int]
+    sizes: TaskSizes
     clock: Clock
+    making: threading.Lock = field(default_factory=threading.Lock)
+
+    @property
+    def fits(self) -> Fits:
+        """Whether the blocks of a batch leave room for those of other streams, and of the batch after it."""
+        budget, sizes = self.blocks.budget, self.sizes
+        if sizes.all_device_blocks <= budget:
+            return lambda _tasks: True
+        room = budget // (2 * len(self.streams))
+        return lambda tasks: sizes.device_blocks_of(tasks) <= room
 
 
 @dataclass(slots=True)
@@ -231,73 +286,81 @@ class StreamWorker:
     pool: WorkerPool
     there: DeviceWorkers
     stream: Stream
-    number: int
     name: str
 
     def run(self) -> None:
         """Until no task is left to begin."""
-        queue = self.pool.queue
+        queue, ahead = self.pool.queue, None
         with self.there.device.using():
-            ahead: tuple[Task, Lease[Arrived]] | None = None
-            while (task := queue.for_stream(self.number)) is not None:
-                lease = self._lease(task, ahead)
-                ahead = None if lease is None else self._count(task, lease)
-            if ahead is not None:
+            while not queue.is_over:
+                tasks, lease = ahead or (queue.for_stream(self.there.fits), None)
+                ahead = None
+                if tasks is None:
+                    return
+                if lease is None:
+                    tasks, lease = self._lease(tasks)
+                if lease is not None:
+                    ahead = self._count(tasks, lease)
+            if ahead is not None and ahead[1] is not None:
                 self.there.blocks.release(ahead[1])
 
-    def _lease(self, task: Task, ahead: tuple[Task, Lease[Arrived]] | None) -> Lease[Arrived] | None:
-        """The blocks of a task, which may have been copied ahead; without memory for them the task is handed over."""
-        cache = self.there.blocks
-        if ahead is not None:
-            if ahead[0] is task:
-                return ahead[1]
-            cache.release(ahead[1])
+    def _lease(self, tasks: TaskTable) -> tuple[TaskTable, Lease[Arrived] | None]:
+        """The blocks of a batch, or of its first task; without memory for that it is handed over."""
+        cache, queue = self.there.blocks, self.pool.queue
         while True:
             budget = cache.budget
             try:
-                lease = cache.lease(pairs_of_task(task), 0)
+                lease = cache.lease(pairs_in(tasks), 0)
             except DeviceMemoryError as error:
                 self._shrink(error, budget)
                 continue
-            if lease is None and not self.pool.queue.is_over:
-                self._hand_over(task)
-            return lease
+            if lease is not None or queue.is_over:
+                return tasks, lease
+            if len(tasks) == 1:
+                self._hand_over(tasks)
+                return tasks, None
+            queue.put_back(tasks.take(slice(1, None)))
+            tasks = tasks.take(slice(1))
 
-    def _count(self, task: Task, lease: Lease[Arrived]) -> tuple[Task, Lease[Arrived]] | None:
-        """Count a task, and bring the blocks of the next one meanwhile; the next one, if they came."""
+    def _count(self, tasks: TaskTable, lease: Lease[Arrived]) -> tuple[TaskTable, Lease[Arrived] | None] | None:
+        """Count a batch, and bring the blocks of the next one meanwhile; the next one, with its blocks if they came."""
         there, budget = self.there, self.there.blocks.budget
+        tasks = tasks.take(np.lexsort((tasks.i, tasks.pairs[2])))  # those that look up in one block follow each other
         try:
             with there.device.errors():
-                work, begin, end = self._launch(task, lease)
+                work, begin, end = self._launch(tasks, lease)
         except DeviceMemoryError as error:
             self.stream.stamp().synchronize()  # what was launched may read the blocks
             there.blocks.release(lease)
             self._shrink(error, budget)
-            self._hand_over(task)
+            self._hand_over(tasks)
             return None
         ahead = self._bring_next()
-        end.synchronize()
+        self._wait_for(end)
         with self.stream:
-            triangles, tests = there.device.download(work.found).tolist()
+            triangles, tests, ticks = there.device.download(work.found).T
         copies = self._copies(lease)
         del work  # which holds the blocks, too
         there.blocks.release(lease)
         since, until = self._seconds(begin), self._seconds(end)
-        estimate = self.pool.estimates[task.number]
-        self.pool.spans.append(TaskSpan(task.number, there.name, self.name, since, until, estimate, copies))
-        self.pool.finish(task, triangles, tests)
-        self.pool.queue.finish(task, self.name, until - since, on_device=True)
+        self.pool.spans.append(span_of(tasks, there.name, self.name, since, until, copies))
+        shares = ticks.astype(np.float64) / max(1.0, float(ticks.sum()))
+        self.pool.finish(tasks, triangles, tests, (until - since) * shares)
+        self.pool.queue.finish(tasks, self.name, until - since, on_device=True)
         return ahead
 
-    def _launch(self, task: Task, lease: Lease[Arrived]) -> tuple[DeviceWork, Stamp, Stamp]:
-        """Start all that counts a task, behind the copies of its blocks; its arrays, and from when to when it runs."""
+    def _wait_for(self, end: Stamp) -> None:
+        end.synchronize()
+
+    def _launch(self, tasks: TaskTable, lease: Lease[Arrived]) -> tuple[DeviceWork, Stamp, Stamp]:
+        """Start all that counts a batch, behind the copies of its blocks; its arrays, and from when to when it runs."""
         there, stream = self.there, self.stream
-        for arrived in lease.blocks.values():
-            for sent in arrived.sent:
-                stream.follow(sent.end)
-        blocks = {pair: arrived.block for pair, arrived in lease.blocks.items()}
+        for shipment in _shipments(lease):
+            stream.follow(shipment.sent.end)
         with stream:
-            work = there.answer.prepare(triple_of(blocks, task), there.knobs, task.share, task.shares, there.device)
+            self._make(lease)
+            blocks = {pair: arrived.there for pair, arrived in lease.blocks.items()}
+            work = there.answer.prepare(DeviceBatch(blocks, tasks), there.knobs, there.device)
             work.found.fill(0)
             begin = None
             for batch in work.batches:
@@ -307,18 +370,35 @@ class StreamWorker:
                     launch()
             return work, begin or stream.stamp(), stream.stamp()
 
-    def _bring_next(self) -> tuple[Task, Lease[Arrived]] | None:
-        """Start to copy what the next task needs, as far as it fits beside those under way."""
-        task = self.pool.queue.upcoming(self.number)
-        if task is None:
+    def _make(self, lease: Lease[Arrived]) -> None:
+        """Make of blocks what nobody has made of them yet, or follow who did."""
+        there, stream = self.there, self.stream
+        with there.making:
+            fresh = [arrived for arrived in lease.blocks.values() if arrived.there.is_to_be_made]
+            if fresh:
+                try:
+                    for launch in there.answer.make([arrived.there for arrived in fresh], there.knobs, there.device):
+                        launch()
+                except BaseException:
+                    stream.stamp().synchronize()  # before another makes the same
+                    raise
+                stamp = stream.stamp()
+                for arrived in fresh:
+                    arrived.there.is_made, arrived.made_at = True, stamp
+        for stamp in {id(at): at for arrived in lease.blocks.values() if (at := arrived.made_at) is not None}.values():
+            stream.follow(stamp)
+
+    def _bring_next(self) -> tuple[TaskTable, Lease[Arrived] | None] | None:
+        """Take the next batch, and start to copy its blocks, as far as they fit beside those under way."""
+        tasks = self.pool.queue.for_stream(self.there.fits)
+        if tasks is None:
             return None
         budget = self.there.blocks.budget
         try:
-            lease = self.there.blocks.lease(pairs_of_task(task), 0, wait=False)
+            return tasks, self.there.blocks.lease(pairs_in(tasks), 0, wait=False)
         except DeviceMemoryError as error:
             self._shrink(error, budget)
-            return None
-        return None if lease is None else (task, lease)
+            return tasks, None
 
     def _shrink(self, error: DeviceMemoryError, budget: int) -> None:
         """Take less than the budget that was found to be too much."""
@@ -327,29 +407,33 @@ class StreamWorker:
             f"{self.there.name}: {error.shortage}; blocks there take {left:,} bytes at most from then on"
         )
 
-    def _hand_over(self, task: Task) -> None:
-        if not self.pool.queue.hand_over(task):
-            need = self.there.task_bytes(task)
+    def _hand_over(self, tasks: TaskTable) -> None:
+        if not self.pool.queue.hand_over(tasks):
+            need = int(self.there.sizes.on_device(tasks).max())
             raise DeviceMemoryError(self.there.name, wanted=need, free=self.there.blocks.budget)
         self.pool.notes.append(
-            f"task {task.number} went to the CPU, since {self.there.name} had too little memory for it"
+            f"{len(tasks):,} tasks from task {tasks.number[0]} on went to the CPU, since {self.there.name} had too "
+            "little memory for them"
         )
 
     def _copies(self, lease: Lease[Arrived]) -> tuple[Copy, ...]:
-        """The copies of blocks that no task before this one has recorded."""
+        """The copies of blocks that no batch before this one has recorded."""
         with self.pool.lock:
-            fresh = [arrived for arrived in lease.blocks.values() if not arrived.is_recorded]
-            for arrived in fresh:
-                arrived.is_recorded = True
+            fresh = [shipment for shipment in _shipments(lease) if not shipment.is_recorded]
+            for shipment in fresh:
+                shipment.is_recorded = True
         zero, seconds = self.pool.zero, self._seconds
         return tuple(
             Copy(
                 seconds(piece.begin), seconds(piece.end), piece.nbytes, (piece.filled[0] - zero, piece.filled[1] - zero)
             )
-            for arrived in fresh
-            for sent in arrived.sent
-            for piece in sent.pieces
+            for shipment in fresh
+            for piece in shipment.sent.pieces
         )
 
     def _seconds(self, stamp: Stamp) -> float:
         return self.there.clock(stamp) - self.pool.zero
+
+
+def _shipments(lease: Lease[Arrived]) -> list[Shipment]:
+    return list({id(arrived.shipment): arrived.shipment for arrived in lease.blocks.values()}.values())

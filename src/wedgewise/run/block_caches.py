@@ -111,12 +111,16 @@ class SharedBlocks(Generic[Held]):
     ----------
     budget : bytes that blocks and work may take together
     size_of : the bytes of a block
-    load : brings a block here; called by the thread that needs it, for several blocks at once
-    uses : how many tasks to come need each block
+    load : brings blocks here; called by the thread that needs them
+    uses : how many tasks to come need a block
     """
 
     def __init__(
-        self, budget: int, size_of: Callable[[Pair], int], load: Callable[[Pair], Held], uses: Mapping[Pair, int]
+        self,
+        budget: int,
+        size_of: Callable[[Pair], int],
+        load: Callable[[list[Pair]], Sequence[Held]],
+        uses: Callable[[Pair], int] = lambda _pair: 0,
     ) -> None:
         self.budget = budget
         self.peak = 0
@@ -188,18 +192,20 @@ class SharedBlocks(Generic[Held]):
 
     def _bring(self, pairs: set[Pair], mine: list[Pair], work_bytes: int) -> None:
         """Load what only this thread has to load; other threads may hold it already, and wait."""
-        for number, pair in enumerate(mine):
-            try:
-                value = self._load(pair)
-            except BaseException:
-                with self._changed:
-                    for missing in mine[number:]:
-                        self._slots[missing].failed = True
-                self._release(pairs, work_bytes)
-                raise
+        if not mine:
+            return
+        try:
+            values = self._load(mine)
+        except BaseException:
             with self._changed:
+                for pair in mine:
+                    self._slots[pair].failed = True
+            self._release(pairs, work_bytes)
+            raise
+        with self._changed:
+            for pair, value in zip(mine, values, strict=True):
                 self._slots[pair].value = value
-                self._changed.notify_all()
+            self._changed.notify_all()
 
     def _wait_for(self, pairs: set[Pair], work_bytes: int) -> dict[Pair, Held] | None:
         """The blocks once all have come; None, holding nothing, where another thread could not load one."""
@@ -229,6 +235,8 @@ class SharedBlocks(Generic[Held]):
         if any(slot.failed for pair in pairs if (slot := self._slots.get(pair)) is not None):
             return False
         missing = work_bytes + sum(self._size_of(pair) for pair in pairs if pair not in self._slots)
+        if self._taken + missing <= self.budget:
+            return True
         idle = sum(slot.nbytes for pair, slot in self._slots.items() if slot.holders == 0 and pair not in pairs)
         if self._taken - idle + missing > self.budget:
             return False
@@ -237,11 +245,13 @@ class SharedBlocks(Generic[Held]):
 
     def _evict(self, most: int, but: set[Pair] | frozenset[Pair] = frozenset()) -> None:
         """Evict blocks that nobody holds until no more than `most` bytes are taken, as far as there are any."""
-        while self._taken > most:
-            idle = [pair for pair, slot in self._slots.items() if slot.holders == 0 and pair not in but]
-            if not idle:
+        if self._taken <= most:
+            return
+        idle = [pair for pair, slot in self._slots.items() if slot.holders == 0 and pair not in but]
+        for pair in sorted(idle, key=self._uses):
+            if self._taken <= most:
                 return
-            self._drop(min(idle, key=lambda pair: self._uses.get(pair, 0)))
+            self._drop(pair)
 
     def _drop(self, pair: Pair) -> None:
         self._taken -= self._slots.pop(pair).nbytes

@@ -1,20 +1,20 @@
 """Counting by block tasks on GPUs and threads together (BBTC, §5): a graph in memory, or a store.
 
-    blocks ─→ tasks by estimate ─→ queue ─┬─ heavy ones → streams of GPUs   copies of the next task meanwhile
-                                          └─ light ones → threads           several on one task when none is left
+    blocks ─→ tasks by estimate ─→ queue ─┬─ batches of heavy ones → streams of GPUs   copies of the next meanwhile
+                                          └─ batches of light ones → threads           several on one at the end
 
-Every task is counted once, by whoever takes it; its counts are kept by its number, so that the total does not depend on
-who that was. A failure anywhere ends all, within a task.
+Every task is counted once, by whoever takes its batch; its counts are kept by its number, so that the total does not
+depend on who that was. A failure anywhere ends all, within a batch.
 
-Kernels are compiled before the first task begins, so that no task seems slow because it was the first to need one:
-those that tasks will launch are found by preparing tasks with arrays that have a shape and no memory.
+Kernels are compiled before the first batch begins, so that none seems slow because it was the first to need one: those
+that tasks will launch are found by preparing all of them with arrays that have a shape and no memory.
 """
 
 from __future__ import annotations
 
 import time
 import traceback
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import partial
@@ -24,8 +24,7 @@ import numpy as np
 from numpy.lib.stride_tricks import as_strided
 from numpy.typing import NDArray
 
-from wedgewise.algorithms._contract import Shape, Work
-from wedgewise.algorithms._passes import Partial
+from wedgewise.algorithms._contract import DeviceBatch, DeviceBlock, Shape, Work
 from wedgewise.errors import DeviceMemoryError, MemoryLimitError
 from wedgewise.machine.gpu import Defines, Device, Kernel, StreamingDevice
 from wedgewise.machine.out_of_memory import memory_for
@@ -41,8 +40,8 @@ from wedgewise.run._hybrid_plan import (
     divide,
     pair_up,
 )
-from wedgewise.run._hybrid_queue import TaskQueue
-from wedgewise.run._hybrid_workers import Arrived, DeviceWorkers, HostWorker, StreamWorker, WorkerPool
+from wedgewise.run._hybrid_queue import TaskQueue, pairs_in
+from wedgewise.run._hybrid_workers import Arrived, DeviceWorkers, Finish, HostWorker, StreamWorker, WorkerPool, ship
 from wedgewise.run.block_caches import SharedBlocks
 from wedgewise.run.checkpoint import Journal
 from wedgewise.run.choose import allowed_memory, check_memory
@@ -52,12 +51,11 @@ from wedgewise.run.plan import Form, Plan
 from wedgewise.run.request import Request
 from wedgewise.run.timeline import Timeline
 from wedgewise.stages import OrientedGraph
-from wedgewise.stages.blocks import Block, Blocks, Partition, Task, Triple
-from wedgewise.stages.tasks import Counts, TaskResults
+from wedgewise.stages.blocks import Block, Blocks, Partition
+from wedgewise.stages.tasks import Counts, TaskResults, TaskTable
 
 if TYPE_CHECKING:
     from wedgewise.store.open import Store
-SAMPLED_TASKS = 128  # kernels depend on the sizes of blocks, which are much alike among so many
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,51 +87,45 @@ class Hybrid:
     @memory_for("count")
     def run(self, journal: Journal | None = None, progress: Progress | None = None) -> Ran:
         """Count all tasks that the journal does not have."""
-        results = TaskResults.none(len(self.division.everything)) if journal is None else journal.results
-        known = {task: Partial(task, 0, 0) for task in results.done.tolist()}
-
-        def keep(found: Partial) -> None:
-            one = [found.task], [found.triangles], [found.tests], [0.0]
-            results.put(*one) if journal is None else journal.add(*one)
-
-        running = _Running(self, known, keep)
+        results = TaskResults.none(self.division.everything) if journal is None else journal.results
+        running = _Running(self, results.is_done, results.put if journal is None else journal.add)
         running.go(progress)
-        results.is_done[
-            [task.number for task in self.division.everything if task.number not in self.division.estimates]
-        ] = True
-        execution = Execution(results, Work(()))
+        is_idle = np.ones(len(results.is_done), np.bool_)
+        for tasks in (self.division.tasks, self.division.host_tasks):
+            is_idle[tasks.number] = False
+        results.is_done[is_idle] = True
         plan = replace(self.plan, reasons=(*self.plan.reasons, *running.pool.notes))
-        return Ran(execution, plan, running.timeline())
+        return Ran(Execution(results, Work(())), plan, running.timeline())
 
 
 class _Running:
     """The queue, the blocks and the workers of one run."""
 
-    def __init__(self, hybrid: Hybrid, known: Mapping[int, Partial], keep: Callable[[Partial], None]) -> None:
-        division, resources, schedule = hybrid.division, hybrid.resources, str(hybrid.sizes.pairing.own["schedule"])
-        tasks = [task for task in division.tasks if task.number not in known]
-        host_tasks = [task for task in division.host_tasks if task.number not in known]
-        streams = division.device_memory.streams * len(resources.devices)
-        self.tasks = len(division.estimates)
-        self.known = len(known.keys() & division.estimates.keys())
+    def __init__(self, hybrid: Hybrid, is_done: NDArray[np.bool_], keep: Finish) -> None:
+        division, resources, sizes = hybrid.division, hybrid.resources, hybrid.sizes
+        left = np.flatnonzero(~is_done[division.tasks.number])
+        host_left = np.flatnonzero(~is_done[division.host_tasks.number])
+        self.tasks = division.count
+        self.known = self.tasks - len(left) - len(host_left)
         self.hybrid = hybrid
+        room = resources.host_bytes // max(1, resources.threads)
         queue = TaskQueue(
-            tasks,
-            host_tasks,
-            division.device_only,
-            division.estimates,
-            streams=streams,
+            division.tasks.take(left),
+            division.host_tasks.take(host_left),
+            division.device_only[left],
+            streams=division.device_memory.streams * len(resources.devices),
             threads=resources.threads,
-            schedule=schedule,
+            schedule=str(sizes.pairing.own["schedule"]),
             cutoff=division.cutoff,
             guesses=division.guesses,
+            fits_host=lambda tasks: sizes.host_batch(tasks) <= room,
         )
-        source = hybrid.source
-        blocks = SharedBlocks(
-            resources.host_bytes, hybrid.sizes.host_block, lambda pair: source.block(*pair), queue.uses
-        )
-        self.pool = WorkerPool(queue, blocks, division.estimates, keep)
+        blocks = SharedBlocks(resources.host_bytes, sizes.host_block, self._read, queue.uses_of)
+        self.pool = WorkerPool(queue, blocks, division.everything, keep)
         self.there: list[DeviceWorkers] = []
+
+    def _read(self, pairs: list[Pair]) -> list[Block]:
+        return [self.hybrid.source.block(*pair) for pair in pairs]
 
     def go(self, progress: Progress | None) -> None:
         """Count all tasks; at the end no device holds blocks any more.
@@ -167,7 +159,7 @@ class _Running:
 
         def report(_ended: int = 0) -> None:
             if progress is not None:
-                progress("count", self.known + len(self.pool.partials), self.tasks)
+                progress("count", self.known + self.pool.done, self.tasks)
 
         jobs: list[Callable[[], None]] = [partial(work, worker) for worker in streams or threads]
         if streams and threads:
@@ -192,41 +184,52 @@ class _Running:
     def _streams(self) -> list[StreamWorker]:
         """The workers of all streams, in turn over the devices."""
         return [
-            StreamWorker(self.pool, there, stream, at * len(self.there) + number, f"{there.name} stream {at}")
+            StreamWorker(self.pool, there, stream, f"{there.name} stream {at}")
             for at in range(self.hybrid.division.device_memory.streams)
-            for number, there in enumerate(self.there)
+            for there in self.there
             for stream in [there.streams[at]]
         ]
 
     def _threads(self) -> list[HostWorker]:
-        memory = self.hybrid.sizes.memory
-        return [HostWorker(self.pool, memory, f"thread {number}") for number in range(self.hybrid.resources.threads)]
+        sizes = self.hybrid.sizes
+        return [HostWorker(self.pool, sizes, f"thread {number}") for number in range(self.hybrid.resources.threads)]
 
     def _prepare_device(self, number: int, device: StreamingDevice) -> DeviceWorkers:
-        sizes, memory, uses = self.hybrid.sizes, self.hybrid.division.device_memory, self.pool.queue.uses
+        sizes, memory = self.hybrid.sizes, self.hybrid.division.device_memory
         streams = tuple(device.stream() for _ in range(memory.streams))
-        blocks = SharedBlocks(memory.blocks, sizes.device_block, partial(self._send, device), uses)
+        send = partial(self._send, device)
+        blocks = SharedBlocks(memory.blocks, sizes.device_block, send, self.pool.queue.uses_of)
         try:
             device.get_ready(self.hybrid.kernels)
             for stream in streams:
                 device.reserve(memory.work, stream)
-            device.reserve(min(memory.blocks, sum(map(sizes.device_block, uses))))
+            device.reserve(min(memory.blocks, sizes.all_device_blocks))
         except DeviceMemoryError as error:
             less = blocks.shrink(blocks.budget)
             self.pool.notes.append(f"{device.name}: {error.shortage}; blocks there take {less:,} bytes at most")
         name = device.name if len(self.hybrid.resources.devices) == 1 else f"{device.name} {number}"
         answer, knobs = sizes.pairing.on_device(), sizes.pairing.gpu_knobs
-        return DeviceWorkers(device, name, streams, blocks, answer, knobs, sizes.on_device, device.clock())
+        return DeviceWorkers(device, name, streams, blocks, answer, knobs, sizes, device.clock())
 
-    def _send(self, device: StreamingDevice, pair: Pair) -> Arrived:
-        """Start to copy a block, which the host has or reads for that."""
-        lease = self.pool.blocks.lease({pair}, 0)
-        if lease is None:
-            raise MemoryLimitError(f"block {pair[0]}, {pair[1]} does not fit the host's memory; allow more")
-        try:
-            return Arrived.of(lease.blocks[pair], device)
-        finally:
-            self.pool.blocks.release(lease)
+    def _send(self, device: StreamingDevice, pairs: list[Pair]) -> list[Arrived]:
+        """Start to copy blocks, which the host has or reads for that: all at once, or one after the other."""
+        sizes, arrived = self.hybrid.sizes, list[Arrived]()
+        for some in [pairs] if sizes.blocks_are_there else [[pair] for pair in pairs]:
+            lease = self.pool.blocks.lease(set(some), 0)
+            if lease is None:
+                row, column = some[0]
+                raise MemoryLimitError(f"block {row}, {column} does not fit the host's memory; allow more")
+            try:
+                wide = [_with_offsets(lease.blocks[pair], sizes.offset_type) for pair in some]
+                arrived += ship(wide, [int(sizes.made_words[pair]) for pair in some], device)
+            finally:
+                self.pool.blocks.release(lease)
+        return arrived
+
+
+def _with_offsets(block: Block, width: np.dtype[Any]) -> Block:
+    """The same block; its offsets are of this type."""
+    return Block(block.offsets.astype(width, copy=False), block.heads, block.columns)
 
 
 @memory_for("plan")
@@ -304,24 +307,26 @@ def _forget_locals(error: BaseException | None) -> None:
         error = error.__cause__ or error.__context__
 
 
-def kernels_of(tasks: Sequence[Task], sizes: TaskSizes, device: Device) -> tuple[Kernel, ...]:
-    """The kernels of tasks, or of as many as are looked at, in the order in which they are needed."""
+def kernels_of(tasks: TaskTable, sizes: TaskSizes, device: Device) -> tuple[Kernel, ...]:
+    """The kernels of tasks, in the order in which they are needed."""
     answer, knobs = sizes.pairing.on_device(), sizes.pairing.gpu_knobs
-    noting = _Noting(device)
-    for task in tasks[:: max(1, -(-len(tasks) // SAMPLED_TASKS))]:
-        ij, ik, jk = (_block(pair, sizes) for pair in ((task.i, task.j), (task.i, task.k), (task.j, task.k)))
-        work = answer.prepare(Triple(ij, ik, jk), knobs, task.share, task.shares, noting)
-        for batch in work.batches:
-            for launch in batch():
-                launch()
+    noting, blocks = _Noting(device), {pair: _block(pair, sizes) for pair in pairs_in(tasks)} if len(tasks) else {}
+    if not blocks:
+        return ()
+    fresh = [there for there in blocks.values() if there.is_to_be_made]
+    launches = list(answer.make(fresh, knobs, noting)) if fresh else []
+    for batch in answer.prepare(DeviceBatch(blocks, tasks), knobs, noting).batches:
+        launches += batch()
+    for launch in launches:
+        launch()
     return tuple(noting.kernels)
 
 
-def _block(pair: Pair, sizes: TaskSizes) -> Block:
-    counts, (row, column) = sizes.memory.counts, pair
-    width = np.uint32 if sizes.offset_bytes(row) == 4 else np.uint64
-    offsets, heads = _shaped(int(counts.sizes[row]) + 1, width), _shaped(int(counts.arcs[pair]), np.uint32)
-    return Block(offsets, heads, int(counts.sizes[column]))
+def _block(pair: Pair, sizes: TaskSizes) -> DeviceBlock:
+    counts, (row, column), words = sizes.memory.counts, pair, int(sizes.made_words[pair])
+    offsets = _shaped(int(counts.sizes[row]) + 1, sizes.offset_type)
+    block = Block(offsets, _shaped(int(counts.arcs[pair]), np.uint32), int(counts.sizes[column]))
+    return DeviceBlock(block, _shaped(words, np.uint32) if words else None)
 
 
 def _shaped(shape: int | tuple[int, ...], dtype: Any) -> NDArray[Any]:
@@ -367,3 +372,9 @@ class _Noting:
 
     def synchronize(self) -> None:
         """Nothing is under way."""
+
+    def address(self, array: NDArray[Any]) -> int:
+        return 0
+
+    def upload(self, array: NDArray[Any]) -> NDArray[Any]:
+        return array

@@ -1,4 +1,4 @@
-"""What ran where and when: the tasks of a hybrid count on streams and threads, and the copies of their blocks.
+"""What ran where and when: the batches of a hybrid count on streams and threads, and the copies of their blocks.
 
     place         a stream of a device, or a thread
     busy          the seconds of a place's spans
@@ -31,7 +31,7 @@ COLOURS = {"count": "#3b6ea5", "help": "#9db9d6", "fill": "#efcb9f", "copy": "#d
 
 @dataclass(frozen=True, slots=True)
 class Copy:
-    """A piece of a block that came to a device for a task: when it was on the bus, and when its buffer was filled."""
+    """A piece of the blocks that came to a device for a batch: when it was on the bus, and when its buffer was filled."""
 
     begin: float
     end: float
@@ -40,18 +40,19 @@ class Copy:
 
 
 @dataclass(frozen=True, slots=True)
-class TaskSpan:
-    """What one place did for one task.
+class BatchSpan:
+    """What one place did for one batch of tasks.
 
     Attributes
     ----------
-    task : its number
+    task : the number of the first one
     device : the name of the GPU, or "cpu"
     place : a stream of it, or a thread
     begin, end : of the kernels, or of the ranges of rows that the thread counted
-    estimate : how much work the task was thought to be
-    copies : of the task's blocks that were not on the device yet
-    helps : whether another thread has begun the task
+    estimate : how much work the tasks were thought to be
+    copies : of their blocks that were not on the device yet
+    helps : whether another thread has begun them
+    tasks : how many they are
     """
 
     task: int
@@ -62,6 +63,7 @@ class TaskSpan:
     estimate: float
     copies: tuple[Copy, ...] = ()
     helps: bool = False
+    tasks: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,12 +99,12 @@ class Timeline:
 
     Examples
     --------
-    >>> spans = (Span(0, "cpu", "thread 0", 0.0, 2.0, 1.0), Span(1, "cpu", "thread 1", 0.0, 1.0, 1.0))
+    >>> spans = (BatchSpan(0, "cpu", "thread 0", 0.0, 2.0, 1.0), BatchSpan(1, "cpu", "thread 1", 0.0, 1.0, 1.0))
     >>> Timeline(spans, (("cpu", "thread 0"), ("cpu", "thread 1"))).uses[1].idle_tail_seconds
     1.0
     """
 
-    spans: tuple[TaskSpan, ...]
+    spans: tuple[BatchSpan, ...]
     places: tuple[tuple[str, str], ...]
 
     @cached_property
@@ -125,7 +127,7 @@ class Timeline:
         spans = [span for span in self.spans if span.place == place]
         busy, total = sum(span.end - span.begin for span in spans), self.seconds
         tail = total - max((span.end for span in spans), default=0.0)
-        tasks = sum(not span.helps for span in spans)
+        tasks = sum(span.tasks for span in spans if not span.helps)
         return PlaceUse(place, device, tasks, busy, busy / total if total else 0.0, tail)
 
     def _device_use(self, device: str) -> DeviceUse:

@@ -1,200 +1,186 @@
-"""Keystone on three blocks: tables of 32 pivots for what is near, rows merged or hashed on chip for the rest.
+"""Keystone on batches of tasks: tables of 32 pivots for what is near, rows merged or hashed on chip for the rest.
 
 Paper: ours; keystone_triples.cu has the kernels with tables, keystone_triple_rows.cu those without. Pivots are the last
 rows of block jk, near columns the last of part k: with ids by rank, that is where degrees are high. A part is near as a
 whole where its tables fit in shared memory and are used enough, as in all parts but the first one or two of those that
-are cut rectilinearly; of larger ones, such as hashed parts, the last ids are. The larger a table is, the fewer
-blocks a multiprocessor has room for, and the more arcs of block ij must lead into each group of 32 pivots.
-Which rows can begin triangles, how many items there are and which block takes them is decided on the device alone.
-Memory beyond the blocks: see the kernels; an item for each arc of ij is most of it.
+are cut rectilinearly; of larger ones, such as hashed parts, the last ids are. Tasks of a batch with the same block jk
+have its tables together: the larger these are, the more arcs of their blocks ij must lead into each group of 32 pivots.
+Which rows have pivots in a group is found once for each block ij, when it comes to the device.
+Memory beyond the blocks: see the kernels; an item for each arc of every block is most of it.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from wedgewise.algorithms._contract import DeviceWork, Knobs, Launch, TripleShape
-from wedgewise.algorithms.cpu._records import has_none
-from wedgewise.algorithms.gpu._launches import MOST_THREADS, THREADS_PER_SM, WARP, blocks_at_once, offset_bits
-from wedgewise.algorithms.gpu._triples import (
-    ListedRows,
-    TripleArrays,
-    launches_of,
-    listing_bytes,
-    rows_in_share,
-    widening_bytes,
+from wedgewise.algorithms._contract import DeviceBatch, DeviceBlock, DeviceWork, Knobs, Launch, TripleShape
+from wedgewise.algorithms.gpu._batches import (
+    ID_BYTES,
+    LISTED_BYTES,
+    MOST_UNITS,
+    UNIT_BYTES,
+    UNIT_WORK,
+    Batch,
+    Grid,
+    Numbers,
+    has_work,
+    launches_for,
+    row_units,
+    shape_of,
+    table_of,
+    width_of,
 )
+from wedgewise.algorithms.gpu._launches import MOST_THREADS, THREADS_PER_SM, WARP, blocks_at_once
 from wedgewise.errors import PreconditionError
 from wedgewise.machine.gpu import Array, Device
-from wedgewise.stages.blocks import Triple
+from wedgewise.stages.tasks import TaskTable
 
+MOST_PARTS = 1 << 15  # of a group
 TABLES_STEM, ROWS_STEM = "keystone_triples", "keystone_triple_rows"
 MOST_ARCS = (1 << 32) - (1 << 10)  # of a block: strides beyond its last item do not wrap
-PIVOTS, IDS_PER_LOAD, ROW_LANES = 32, 8, 8
-MOST_COLUMNS = (1 << 16) - 1  # 16-bit ids, and one that no column has
+PIVOTS = 32
 NEAR_IDS = (1 << 14, 1 << 12)  # of a part that is not near as a whole; tables of 64 and 16 KiB
 STATIC_SHARED_BYTES = 2048  # of a block with tables, and what the system reserves, at most
 BYTES_PER_ARC = 128  # of a table for each arc into its group, at most
+TABLE_CLASSES = (12 << 10, 48 << 10)  # tables of about one size are looked up in by one launch
+LEAST_TABLE_THREADS = 256
 MOST_SMALL = (128, 64)  # arcs in ij, heads in ik, of rows that are merged
-SMALL_BLOCK, LARGE_BLOCK = 256, 512
+ROWS_BLOCK, ITEM_BLOCK, RESERVING_BLOCK = 512, 512, 1024
 MOST_HEADS = 1 << 12  # of a row in slots at once, of which there are twice as many; a power of two
-ITEM_BLOCKS, ITEM_BLOCK = 512, 512
 FEW_GROUPS = 1 << 12  # counted by every block for itself
-RESERVING_BLOCK = 1024
-TALLY_WORDS = 2
-LAUNCH_LOOKUPS = 1 << 33  # by BBTC's estimate, which knows averages alone: there may be 30 times as many
+MAKING_ARCS, MOST_MAKING = 1 << 16, 256  # arcs for each block of a launch that makes items; its blocks
+MAKING_BYTES = 1 << 20  # while items are made
+LAUNCH_STEPS = 1 << 33  # which know averages alone: there may be 30 times as many
 
 
-@dataclass(frozen=True, slots=True)
-class Near:
-    """How many of the last rows of block jk are pivots, and how many of its last columns their tables cover."""
+class Near(NamedTuple):
+    """From where on rows of block jk are pivots, and columns are near, by task."""
 
-    rows: int
-    columns: int
-    pivots: int
-    covered: int
+    first_pivot: Numbers
+    first_column: Numbers
+
+    @property
+    def words(self) -> Numbers:
+        return np.stack(self, axis=1)
 
     @classmethod
-    def choose(cls, triple: Triple, knobs: Knobs, shares: int, device: Device) -> Near:
-        """What the knob says, or as much as is used enough; nothing, if not even the last ids are."""
-        rows, columns, asked = triple.jk.rows, triple.jk.columns, int(knobs["near_hubs"])
-        fits = min(columns, MOST_COLUMNS, (device.shared_bytes - STATIC_SHARED_BYTES) // 16 * 4 - 1)
+    def choose(cls, shape: TripleShape, arcs: Numbers, knobs: Knobs, device: Device) -> Near:
+        """What the knob says, or as much as is used enough by so many arcs of blocks ij, or nothing."""
+        rows, columns, asked = shape.rows_j, shape.columns_k, int(knobs["near_hubs"])
+        fits = np.minimum(columns, (device.shared_bytes - STATIC_SHARED_BYTES) // 16 * 4)
         if asked:
-            return cls(rows, columns, min(rows, asked), min(fits, asked))
-        last = (cls(rows, columns, min(rows, size), min(fits, size - 1)) for size in NEAR_IDS)
-        for near in cls(rows, columns, rows, fits), *last:
-            if near.is_used_by(triple.ij.m // shares) and _id_loads(triple.ik.rows, triple.ik.m) < 1 << 32:
-                return near
-        return cls(rows, columns, 0, 0)
+            return cls._last(shape, np.minimum(rows, asked), np.minimum(fits, asked))
+        near = cls(rows, columns)
+        for size in (*NEAR_IDS[::-1], None):  # the last that is used enough is the one
+            pivots = rows if size is None else np.minimum(rows, size)
+            last = cls._last(shape, pivots, fits if size is None else np.minimum(fits, size))
+            table_bytes = 4.0 * (columns - last.first_column)
+            is_used = arcs * BYTES_PER_ARC >= (rows - last.first_pivot) / PIVOTS * table_bytes
+            near = cls(*(np.where(is_used, there, so_far) for there, so_far in zip(last, near, strict=True)))
+        return near
 
-    def is_used_by(self, arcs: int) -> bool:
-        return self.covered > 0 and arcs * BYTES_PER_ARC >= self.groups * self.table_bytes
+    @classmethod
+    def _last(cls, shape: TripleShape, pivots: Numbers, covered: Numbers) -> Near:
+        """So many pivots, or a few more: whole groups."""
+        return cls((shape.rows_j - pivots) // PIVOTS * PIVOTS, shape.columns_k - covered)
 
-    @property
-    def groups(self) -> int:
-        return -(-self.pivots // PIVOTS)
-
-    @property
-    def has_few_groups(self) -> bool:
-        return self.groups <= FEW_GROUPS
-
-    @property
-    def table_bytes(self) -> int:
-        return 16 * (self.covered // 4 + 1)
-
-    @property
-    def is_all(self) -> bool:
-        return (self.pivots, self.covered) == (self.rows, self.columns)
-
-    @property
-    def arguments(self) -> tuple[np.uint32, np.uint32]:
-        """The first pivot and the first near column."""
-        return np.uint32(self.rows - self.pivots), np.uint32(self.columns - self.covered)
+    def table_bytes(self, shape: TripleShape) -> Numbers:
+        """Of the table of a group."""
+        return 16 * (-(-(shape.columns_k - self.first_column) // 4))
 
 
-def prepare(triple: Triple, knobs: Knobs, share: int, shares: int, device: Device) -> DeviceWork:
-    """Choose by the sizes of the blocks what is near; memory is taken when the batch is made."""
-    blocks = (triple.ij, triple.ik, triple.jk)
-    if (most := max(block.m for block in blocks)) >= MOST_ARCS:
+def prepare(given: DeviceBatch, knobs: Knobs, device: Device) -> DeviceWork:
+    """Choose by the sizes of the blocks what is near; then what is near, and what is not."""
+    if (most := max((there.block.m for there in given.blocks.values()), default=0)) >= MOST_ARCS:
         raise PreconditionError(f"keystone on cuda takes blocks of fewer than 2^32 arcs, not {most:,}; use more parts")
-    found = device.xp.zeros(2, device.xp.uint64)
-    if has_none(triple) or rows_in_share(triple.ij.rows, share, shares) == 0:
-        return DeviceWork.at_once((), found)
-    arrays, near = TripleArrays.of(triple), Near.choose(triple, knobs, shares, device)
-    cut_into = arrays.launches(shares, LAUNCH_LOOKUPS)
-    return DeviceWork((_Task(triple, arrays, near, share, shares, cut_into, knobs, device, found).launches,), found)
+    tasks, shape = given.tasks, shape_of(given)
+    works, firsts = has_work(shape, tasks), np.flatnonzero(np.diff(tasks.pairs[2], prepend=-1))
+    arcs = np.where(works, shape.arcs_ij, 0) // tasks.shares
+    run = np.repeat(np.arange(len(firsts)), np.diff(firsts, append=len(tasks)))  # with the same block jk
+    near = Near.choose(shape, np.add.reduceat(arcs, firsts)[run] if len(firsts) else arcs, knobs, device)
+    batch = Batch.of(given, device, near.words)
+    launches = [*_by_tables(batch, tasks, near, firsts, knobs), *_by_rows(batch, tasks, near, works, knobs)]
+    return DeviceWork.at_once(launches, batch.found, kept=given)
 
 
-@dataclass(frozen=True, slots=True)
-class _Task:
-    """A share of a triple, what of it is near, into how many launches counting is cut, and what they add to."""
+def _by_tables(
+    batch: Batch, tasks: TaskTable, near: Near, firsts: Numbers, knobs: Knobs
+) -> tuple[Launch, ...]:
+    """Units of groups, for all tasks with the same block jk; tables of about one size in a launch."""
+    if len(firsts) == 0:
+        return ()
+    shape, table_bytes = batch.shape, near.table_bytes(batch.shape)
+    is_used = has_work(shape, tasks) & (near.first_pivot < shape.rows_j) & (table_bytes > 0)
+    lengths, used = np.diff(firsts, append=len(tasks)), np.logical_or.reduceat(is_used, firsts)
+    degree = shape.arcs_ik / np.maximum(1, shape.rows_i)
+    looked_up = np.where(is_used, shape.arcs_ij * (2 + degree / 2), 0) / tasks.shares
+    begin = near.first_pivot[firsts] // PIVOTS
+    groups = -(-shape.rows_j[firsts] // PIVOTS) - begin
+    steps = np.add.reduceat(looked_up, firsts) + shape.arcs_jk[firsts] + groups * (table_bytes[firsts] / 64 + 64)
+    classes = np.searchsorted(TABLE_CLASSES, table_bytes[firsts])
+    launches: list[Launch] = []
+    for size in np.unique(classes[used]).tolist():
+        which = np.flatnonzero(used & (classes == size))
+        runs = Runs(firsts[which], lengths[which], begin[which], groups[which], steps[which])
+        cut_into = max(1, int(np.ceil(runs.steps.sum() / LAUNCH_STEPS)))
+        grid = _table_grid(int(table_bytes[runs.first].max()), knobs, batch.device)
+        launches += batch.launches(TABLES_STEM, "count_groups", grid, runs.units(), (), cut_into)
+    return tuple(launches)
 
-    triple: Triple
-    arrays: TripleArrays
-    near: Near
-    share: int
-    shares: int
-    cut_into: int
-    knobs: Knobs
-    device: Device
-    found: Array
 
-    def launches(self) -> tuple[Launch, ...]:
-        """List the rows; then what is near, and what is not."""
-        near, pivots_cut = self.near, self.near.pivots if self.near.covered < self.near.columns else 0
-        rows = ListedRows.of(self.arrays, self.share, self.shares, MOST_SMALL, self.cut_into, self.device)
-        far_ends = self.device.xp.empty(pivots_cut, self.arrays.ij_offsets.dtype)
-        by_tables = self._by_tables(rows, far_ends) if near.pivots > 0 else ()
-        return *rows.first, *by_tables, *(() if near.is_all else self._by_rows(rows, far_ends))
+class Runs(NamedTuple):
+    """Tasks that follow each other and have the same block jk; groups of its rows, and steps of all."""
 
-    def _by_tables(self, rows: ListedRows, far_ends: Array) -> tuple[Launch, ...]:
-        """Items by group, then the groups."""
-        near, xp, sizes = self.near, self.device.xp, (np.uint32(self.near.rows), np.uint32(self.near.columns))
-        ids = xp.empty(IDS_PER_LOAD * _id_loads(self.triple.ik.rows, self.triple.ik.m), xp.uint16)  # of block ik
-        items, group_ends = xp.empty((self.triple.ij.m, 4), xp.uint32), xp.empty(near.groups, xp.uint32)
-        block_firsts = xp.empty(ITEM_BLOCKS * near.groups if near.has_few_groups else 0, xp.uint32)
-        counters = xp.empty(near.groups + TALLY_WORDS + self.cut_into, xp.uint32)
-        group_items, tally = counters[: near.groups], counters[near.groups :]  # what the kernels tell each other
-        is_diagonal = np.uint32(self.triple.ij.heads is self.triple.ik.heads)
-        counting = (*near.arguments, np.uint32(near.groups), is_diagonal, np.uint32(near.has_few_groups))
-        listed, by_group = replace(rows, launches=1).arguments(0), (group_items, block_firsts, tally)
-        measured = (*self.arrays, *listed, *sizes, *counting, far_ends, ids, *by_group)
-        reserved = (np.uint32(near.groups), group_items, group_ends, tally)
-        placed = (*self.arrays[:4], *listed, *counting, *by_group, items)
-        counted = (*self.arrays[4:], *sizes, *near.arguments, far_ends, ids, items, group_ends, tally)
-        block, reserving = _threads(self.knobs, ITEM_BLOCK), _threads(self.knobs, RESERVING_BLOCK)
-        grid = min(
-            ITEM_BLOCKS, -(-max(len(rows.positions) * ROW_LANES, near.pivots) // block)
-        )  # rows of ij, then of jk
-        item_bytes = 4 * near.groups if near.has_few_groups else 0
-        launch = partial(self._launch, TABLES_STEM)
+    first: Numbers
+    length: Numbers
+    begin: Numbers
+    groups: Numbers
+    steps: Numbers
 
-        def count(part: int) -> Launch:
-            numbers = np.uint32(part), np.uint32(self.cut_into), tally[TALLY_WORDS + part :]
-            return launch("count_groups", *self._table_grid, (*counted, *numbers, self.found), near.table_bytes)
+    def units(self) -> Numbers:
+        """A group each, or several where they are short, or equal parts of a long one; long ones first."""
+        of_group, most = self.steps / self.groups, max(UNIT_WORK, float(self.steps.sum()) / MOST_UNITS)
+        parts = np.clip(np.ceil(of_group / most), 1, MOST_PARTS).astype(np.int64)
+        together = np.clip(most // of_group, 1, self.groups).astype(np.int64)
+        pieces = -(-self.groups // together)
+        order = np.argsort(-of_group / parts, kind="stable")
+        run = np.repeat(order, (pieces * parts)[order])
+        units = np.zeros((len(run), 6), np.uint32)
+        before = np.cumsum((pieces * parts)[order]) - (pieces * parts)[order]
+        number = np.arange(len(run)) - np.repeat(before, (pieces * parts)[order])
+        piece = number // parts[run]
+        units[:, 0], units[:, 1] = self.first[run], self.length[run]
+        units[:, 2] = self.begin[run] + piece * together[run]
+        units[:, 3] = np.minimum(units[:, 2] + together[run], self.begin[run] + self.groups[run])
+        units[:, 4], units[:, 5] = number % parts[run], parts[run]
+        return units
 
-        return (
-            partial(counters.fill, 0),
-            launch("measure_rows", grid, block, measured, item_bytes),
-            launch("reserve_items", -(-near.groups // reserving), reserving, reserved),
-            launch("place_items", grid, block, placed, item_bytes),
-            *map(count, range(self.cut_into)),
-        )
 
-    @property
-    def _table_grid(self) -> tuple[int, int]:
-        """As many blocks as have room for a table each, and their threads: enough for a group's arcs."""
-        table_bytes = self.near.table_bytes + STATIC_SHARED_BYTES
-        arcs = self.triple.ij.m // (self.shares * self.near.groups)
-        block = _threads(self.knobs, max(THREADS_PER_SM * table_bytes // self.device.shared_bytes, arcs))
-        return blocks_at_once(block, table_bytes, self.device), block
+def _table_grid(table_bytes: int, knobs: Knobs, device: Device) -> Grid:
+    """As many blocks as have room for a table each; all threads of a multiprocessor among them."""
+    shared = table_bytes + STATIC_SHARED_BYTES
+    block = _threads(knobs, max(LEAST_TABLE_THREADS, THREADS_PER_SM * shared // device.shared_bytes))
+    return Grid(blocks_at_once(block, shared, device), block, table_bytes)
 
-    def _by_rows(self, rows: ListedRows, far_ends: Array) -> tuple[Launch, ...]:
-        """Large rows, then small ones."""
-        small, large = _threads(self.knobs, SMALL_BLOCK), _threads(self.knobs, LARGE_BLOCK)
-        slots_bytes = 4 * 2 * MOST_HEADS
-        large_grid = blocks_at_once(large, slots_bytes, self.device)
-        small_grid = self.device.sms * max(1, THREADS_PER_SM // small)
-        launches: list[Launch] = []
-        for part in range(rows.launches):
-            arguments = (*self.arrays, *rows.arguments(part), *self.near.arguments, far_ends)
-            large_arguments = (*arguments, np.uint32(MOST_HEADS), self.found)
-            launches += [
-                self._launch(ROWS_STEM, "count_large_rows", large_grid, large, large_arguments, slots_bytes),
-                self._launch(ROWS_STEM, "merge_small_rows", small_grid, small, (*arguments, self.found)),
-            ]
-        return tuple(launches)
 
-    def _launch(
-        self, stem: str, kernel: str, grid: int, block: int, arguments: tuple[Any, ...], shared_bytes: int = 0
-    ) -> Launch:
-        settings = ("BLOCK", block) if stem == ROWS_STEM else ("LONG_ITEM", int(self.knobs["long_item"]))
-        defines, launch = (settings, offset_bits(self.arrays.ij_offsets)), self.device.launch
-        return partial(launch, stem, kernel, grid, block, arguments, shared_bytes=shared_bytes, defines=defines)
+def _by_rows(batch: Batch, tasks: TaskTable, near: Near, works: Numbers, knobs: Knobs) -> tuple[Launch, ...]:
+    """Units of tasks of which not all is near."""
+    chosen = np.flatnonzero(works & ((near.first_pivot > 0) | (near.first_column > 0)))
+    if len(chosen) == 0:
+        return ()
+    block, slots_bytes = _threads(knobs, ROWS_BLOCK), ID_BYTES * 2 * MOST_HEADS
+    static_bytes = STATIC_SHARED_BYTES + LISTED_BYTES + 16 * block
+    grid = Grid(
+        blocks_at_once(block, slots_bytes + static_bytes, batch.device), block, slots_bytes, (("BLOCK", block),)
+    )
+    units = row_units(chosen, batch.shape, tasks, block)
+    cut_into = launches_for(chosen, batch.shape, tasks.shares, LAUNCH_STEPS)
+    most = tuple(map(np.uint32, (*MOST_SMALL, MOST_HEADS)))
+    return batch.launches(ROWS_STEM, "count_rows", grid, units, most, cut_into)
 
 
 def _threads(knobs: Knobs, wanted: int) -> int:
@@ -202,17 +188,65 @@ def _threads(knobs: Knobs, wanted: int) -> int:
     return max(1, min(wanted, int(knobs["block"]), MOST_THREADS) // WARP) * WARP
 
 
-def _id_loads(rows: int, arcs: int) -> int:
-    """The most loads that the ids of a block fill when rows are padded."""
-    return arcs // IDS_PER_LOAD + rows
+def make(blocks: Sequence[DeviceBlock], knobs: Knobs, device: Device) -> tuple[Launch, ...]:
+    """Find the items of blocks: as many blocks at a time as `MAKING_BYTES` are enough for."""
+    width = width_of(blocks)
+    table = device.upload(table_of(blocks, width, device))
+    parts = np.array([_making_parts(there.block.m) for there in blocks])
+    firsts = np.array([_first_words(there.block.m, there.block.columns) for there in blocks])
+    most = max(MAKING_BYTES // ID_BYTES, int(firsts.max(initial=0)))
+    launches: list[Launch] = []
+    begin = 0
+    room = device.xp.empty(max(1, min(most, int(firsts.sum()))), device.xp.uint32)
+    while begin < len(blocks):
+        end = begin + max(1, int(np.searchsorted(np.cumsum(firsts[begin:]), most, side="right")))
+        launches += _make_some(table, np.arange(begin, end), parts[begin:end], firsts[begin:end], room, width, device)
+        begin = end
+    return tuple(launches)
 
 
-def bytes_needed(shape: TripleShape, knobs: Knobs) -> int:
-    rows_i, rows_j = shape.rows_i, shape.rows_j
-    groups = -(-rows_j // PIVOTS)
-    launches = launches_of(rows_i, rows_j, shape.arcs, LAUNCH_LOOKUPS)
-    items = 16 * shape.arcs_ij + 2 * IDS_PER_LOAD * _id_loads(rows_i, shape.arcs_ik)
-    tables = items + 8 * groups + 4 * (TALLY_WORDS + launches) + 4 * ITEM_BLOCKS * min(groups, FEW_GROUPS)
-    far_ends = 8 * rows_j
-    widening = widening_bytes(rows_i, rows_j, *shape.arcs)
-    return tables + far_ends + listing_bytes(rows_i, launches) + widening
+def _make_some(
+    table: Array, numbers: Numbers, parts: Numbers, firsts: Numbers, room: Array, width: Any, device: Device
+) -> tuple[Launch, ...]:
+    """Clear, count, reserve and place; every kernel has a block for each part of a block."""
+    units, before = np.zeros((int(parts.sum()), 6), np.uint32), np.repeat(np.cumsum(firsts) - firsts, parts)
+    units[:, 0], units[:, 2], units[:, 3] = np.repeat(numbers, parts), before & 0xFFFFFFFF, before >> 32
+    units[:, 4] = np.arange(len(units)) - np.repeat(np.cumsum(parts) - parts, parts)
+    units[:, 5] = np.repeat(parts, parts)
+    arguments = (table, device.upload(units), np.uint32(FEW_GROUPS), room)
+    defines = (("OFFSET_BITS", 8 * width.itemsize),)
+    shared = {"count_items": ID_BYTES * FEW_GROUPS, "place_items": ID_BYTES * FEW_GROUPS}
+    return tuple(
+        partial(
+            device.launch,
+            TABLES_STEM,
+            kernel,
+            len(units),
+            RESERVING_BLOCK if kernel == "reserve_items" else ITEM_BLOCK,
+            arguments,
+            shared_bytes=shared.get(kernel, 0),
+            defines=defines,
+        )
+        for kernel in ("clear_groups", "count_items", "reserve_items", "place_items")
+    )
+
+
+def _making_parts(arcs: int) -> int:
+    return max(1, min(MOST_MAKING, arcs // MAKING_ARCS))
+
+
+def _first_words(arcs: int, columns: int) -> int:
+    groups = -(-columns // PIVOTS)
+    return _making_parts(arcs) * groups if groups <= FEW_GROUPS else 0
+
+
+def made_words(arcs: Any, columns: Any, knobs: Knobs) -> Any:
+    """Two for every item, of which there are at most as many as arcs, and the ends of all groups."""
+    return 2 * arcs + -(-columns // PIVOTS) + 1
+
+
+def bytes_needed(shape: TripleShape, knobs: Knobs) -> Any:
+    """Units of tables by class and of rows, and what is used while items are made."""
+    most = ID_BYTES * MOST_MAKING * FEW_GROUPS
+    making = np.clip(2 * np.maximum.reduce(np.broadcast_arrays(*shape.arcs)) // MAKING_ARCS * FEW_GROUPS, MAKING_BYTES, most)
+    return making + UNIT_BYTES * MOST_UNITS * (len(TABLE_CLASSES) + 2)

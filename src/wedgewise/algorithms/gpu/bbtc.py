@@ -1,21 +1,22 @@
-"""What: counts tasks of three blocks by lists or by a map of the columns, with all threads of a device.
+"""What: counts batches of tasks by lists or by a map of the columns, with all threads of a device.
 
 Paper: BBTC (Yaşar et al., TPDS 2021), Algorithms 5, 6 and 7; bbtc.cu has the kernels. The host decides by the sizes of
 the blocks between lists and maps, and where maps are kept; nothing waits for the device.
-Memory beyond the blocks: 4 bytes per row of part i; for maps in global memory a bit per column and block that runs.
+Memory beyond the blocks: for maps in global memory a bit per column and block that runs.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import partial
+from typing import Any
 
 import numpy as np
 
 from wedgewise.algorithms._contract import (
     Algorithm,
     DeviceAnswer,
+    DeviceBatch,
+    DeviceBlock,
     DeviceTripleAnswer,
     DeviceWork,
     Knob,
@@ -24,27 +25,31 @@ from wedgewise.algorithms._contract import (
     Shape,
     TripleShape,
 )
-from wedgewise.algorithms.cpu._records import has_none
 from wedgewise.algorithms.cpu.bbtc import ALGORITHM as ON_CPU
-from wedgewise.algorithms.cpu.bbtc import takes_map
-from wedgewise.algorithms.gpu._launches import THREADS_PER_SM, WARP, blocks_at_once, offset_bits, whole_warps
-from wedgewise.algorithms.gpu._triples import (
+from wedgewise.algorithms.cpu.bbtc import is_by_map
+from wedgewise.algorithms.gpu._batches import (
     LONGEST_ROW,
-    ListedRows,
-    TripleArrays,
-    launches_of,
-    listing_bytes,
-    rows_in_share,
-    widening_bytes,
+    MOST_UNITS,
+    UNIT_BYTES,
+    Batch,
+    Grid,
+    Numbers,
+    has_work,
+    launches_for,
+    row_units,
+    steps_of,
+    units_of,
 )
+from wedgewise.algorithms.gpu._launches import THREADS_PER_SM, WARP, blocks_at_once, whole_warps
 from wedgewise.machine.gpu import Array, Device
 from wedgewise.stages import DeviceGraph
-from wedgewise.stages.blocks import Block, Triple
+from wedgewise.stages.blocks import Block, Hashed
+from wedgewise.stages.tasks import TaskTable, table_of
 
 STEM = "bbtc"
-LAUNCH_ESTIMATE = 1 << 28  # arcs times average degree; skewed blocks take 30 to 60 ms for it on an H200
+LAUNCH_ESTIMATE = 1 << 30  # steps; skewed blocks take 100 to 200 ms for so many on an H200
 CHUNK_ARCS = 256
-WORD_BYTES, WORD_BITS, STATIC_SHARED_BYTES = 4, 32, 2048
+WORD_BYTES, WORD_BITS, STATIC_SHARED_BYTES = 4, 32, 2048 + 8192  # with the rows that a block lists
 MOST_MAP_BYTES = 1 << 30
 MOST_SMS = 256
 
@@ -92,64 +97,65 @@ def _most_maps(words: int) -> int:
     return max(1, MOST_MAP_BYTES // (WORD_BYTES * words))
 
 
-def prepare_triple(triple: Triple, knobs: Knobs, share: int, shares: int, device: Device) -> DeviceWork:
-    """Decide how by the sizes of the blocks; one launch, or several of about equal work."""
-    found = device.xp.zeros(2, device.xp.uint64)
-    rows = rows_in_share(triple.ij.rows, share, shares)
-    if rows == 0 or has_none(triple):
-        return DeviceWork.at_once((), found)
-    arrays = TripleArrays.of(triple)
-    launches = arrays.launches(shares, LAUNCH_ESTIMATE)
-    if not takes_map(triple, knobs):
-        return DeviceWork.at_once(_merges(arrays, knobs, share, shares, launches, found, device), found)
-    layout = Layout.of(triple.jk.columns, arrays.ij_offsets.dtype.itemsize, knobs, device)
-    listed = ListedRows.of(arrays, share, shares, layout.most_of_warp, launches, device)
-    return DeviceWork.at_once(_look_ups(arrays, listed, layout, found, device), found)
+def prepare_batch(given: DeviceBatch, knobs: Knobs, device: Device) -> DeviceWork:
+    """Decide how by the sizes of blocks; one launch for each way, or several of about equal work."""
+    batch, tasks = Batch.of(given, device), given.tasks
+    shape = batch.shape
+    rows = np.maximum(1, np.stack([shape.rows_i, shape.rows_i, shape.rows_j]))
+    is_working, maps = has_work(shape, tasks), is_by_map((np.stack(shape.arcs) / rows).max(axis=0), knobs)
+    launches: list[Launch] = []
+    merging = np.flatnonzero(is_working & ~maps)
+    if len(merging):
+        launches += _merges(batch, merging, tasks, knobs)
+    looking = np.flatnonzero(is_working & maps)
+    layouts: dict[int, Layout] = {}
+    for columns in np.unique(batch.shape.columns_k[looking]).tolist():
+        layouts[columns] = Layout.of(columns, batch.offset_bits[1] // 8, knobs, device)
+    for shared_maps in sorted({layout.shared_maps for layout in layouts.values()}):
+        widest = max(columns for columns, layout in layouts.items() if layout.shared_maps == shared_maps)
+        alike = [columns for columns, layout in layouts.items() if layout.shared_maps == shared_maps]
+        chosen = looking[np.isin(batch.shape.columns_k[looking], alike)]
+        launches += _look_ups(batch, chosen, tasks, layouts[widest])
+    return DeviceWork.at_once(launches, batch.found, kept=given)
 
 
-def _merges(
-    arrays: TripleArrays, knobs: Knobs, share: int, shares: int, launches: int, found: Array, device: Device
-) -> Iterator[Launch]:
-    """Chunks of consecutive arcs, a warp each, dealt to the launches in turn."""
-    arcs, block = len(arrays.ij_heads), whole_warps(knobs)
-    warps = -(-arcs // (CHUNK_ARCS * launches))
-    sizes = (np.uint32(len(arrays.ij_offsets) - 1), np.uint64(arcs), np.uint32(CHUNK_ARCS))
-    launch = partial(device.launch, STEM, "merge_arcs", defines=(offset_bits(arrays.ij_offsets),))
-    for number in range(launches):
-        numbers = map(np.uint32, (share, shares, number, launches))
-        yield partial(launch, -(-warps * WARP // block), block, (*arrays, *sizes, *numbers, found))
+def _merges(batch: Batch, chosen: Numbers, tasks: TaskTable, knobs: Knobs) -> tuple[Launch, ...]:
+    """Chunks of consecutive arcs, a warp each."""
+    block, shape = whole_warps(knobs), batch.shape
+    chunks = -(-shape.arcs_ij[chosen] // (CHUNK_ARCS * (block // WARP)))
+    units = units_of(chosen, steps_of(shape, tasks.shares)[chosen], np.maximum(1, chunks))
+    grid = Grid(blocks_at_once(block, STATIC_SHARED_BYTES, batch.device), block)
+    launches = launches_for(chosen, shape, tasks.shares, LAUNCH_ESTIMATE)
+    return batch.launches(STEM, "merge_arcs", grid, units, (np.uint32(CHUNK_ARCS),), launches)
 
 
-def _look_ups(
-    arrays: TripleArrays, listed: ListedRows, layout: Layout, found: Array, device: Device
-) -> Iterator[Launch]:
-    """List the rows; as many blocks as run at once take them in turn."""
-    yield from listed.first
-    blocks = min(layout.blocks_on(device), len(listed.positions))
-    maps = (np.uint32(layout.words), np.uint32(layout.shared_maps), layout.take_maps(blocks, device))
-    defines = (offset_bits(arrays.ij_offsets), ("SHARED_MAPS", int(layout.shared_maps > 0)))
-    launch = partial(device.launch, STEM, "look_up_arcs", shared_bytes=layout.shared_bytes, defines=defines)
-    for number in range(listed.launches):
-        yield partial(launch, blocks, layout.block, (*arrays, *listed.arguments(number), *maps, found))
+def _look_ups(batch: Batch, chosen: Numbers, tasks: TaskTable, layout: Layout) -> tuple[Launch, ...]:
+    """As many blocks as run at once take units in turn, and list the rows of each."""
+    units = row_units(chosen, batch.shape, tasks, layout.block)
+    blocks = min(layout.blocks_on(batch.device), len(units))
+    sizes = map(np.uint32, (*layout.most_of_warp, layout.words, layout.shared_maps))
+    grid = Grid(blocks, layout.block, layout.shared_bytes, (("SHARED_MAPS", int(layout.shared_maps > 0)),))
+    further = (*sizes, layout.take_maps(blocks, batch.device))
+    launches = launches_for(chosen, batch.shape, tasks.shares, LAUNCH_ESTIMATE)
+    return batch.launches(STEM, "look_up_arcs", grid, units, further, launches)
 
 
-def triple_bytes(shape: TripleShape, knobs: Knobs) -> int:
+def triple_bytes(shape: TripleShape, knobs: Knobs) -> Any:
     """As if maps were in global memory, on the largest of devices."""
-    rows_i, rows_j, columns_k = shape.rows_i, shape.rows_j, shape.columns_k
-    words, at_once = -(-columns_k // WORD_BITS), MOST_SMS * THREADS_PER_SM // whole_warps(knobs)
-    maps = min(rows_i, at_once, _most_maps(max(1, words))) * WORD_BYTES * words
-    launches = launches_of(rows_i, rows_j, shape.arcs, LAUNCH_ESTIMATE)
-    return maps + listing_bytes(rows_i, launches) + widening_bytes(rows_i, rows_j, *shape.arcs)
+    words, at_once = -(-shape.columns_k // WORD_BITS), MOST_SMS * THREADS_PER_SM // whole_warps(knobs)
+    most = np.maximum(1, MOST_MAP_BYTES // (WORD_BYTES * np.maximum(1, words)))
+    return np.minimum(at_once, most) * WORD_BYTES * words + 4 * UNIT_BYTES * MOST_UNITS
 
 
 def prepare(graph: DeviceGraph, knobs: Knobs, device: Device) -> DeviceWork:
     """A whole graph is the one task of one part."""
-    block = Block(graph.offsets, graph.out_neighbours, graph.n)
-    return prepare_triple(Triple(block, block, block), knobs, 0, 1, device)
+    block = DeviceBlock(Block(graph.offsets, graph.out_neighbours, graph.n))
+    work = prepare_batch(DeviceBatch({(0, 0): block}, table_of(Hashed(graph.n, 1))), knobs, device)
+    return DeviceWork(work.batches, work.found[0, :2], kept=work.kept)
 
 
 def bytes_needed(shape: Shape, knobs: Knobs) -> int:
-    return triple_bytes(TripleShape(shape.n, shape.n, shape.n, shape.m, shape.m, shape.m), knobs)
+    return int(triple_bytes(TripleShape(shape.n, shape.n, shape.n, shape.m, shape.m, shape.m), knobs))
 
 
 ALGORITHM = Algorithm(
@@ -163,5 +169,5 @@ ALGORITHM = Algorithm(
         *(knob for knob in ON_CPU.knobs if knob.name in ("method", "threshold")),
         Knob("block", 256, "threads of a block: whole warps, at most 1,024", least=32),
     ),
-    triples={"count": DeviceTripleAnswer(prepare_triple, triple_bytes)},
+    triples={"count": DeviceTripleAnswer(prepare_batch, triple_bytes)},
 )

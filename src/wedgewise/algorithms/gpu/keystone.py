@@ -323,7 +323,7 @@ ALGORITHM = Algorithm(
             answers.prepare_listing, answers.listing_bytes, Cost(5e-5, 0, 3.2e-12, 2.5e-3, 3e-10)
         ),
     },
-    triples={"count": DeviceTripleAnswer(triples.prepare, triples.bytes_needed)},
+    triples={"count": DeviceTripleAnswer(triples.prepare, triples.bytes_needed, triples.made_words, triples.make)},
     paper="our own engine",
     summary="Looks each id behind a pivot up in a table of 32 pivots at once.",
     limits="ids by rank, fewer than 2^32 arcs",

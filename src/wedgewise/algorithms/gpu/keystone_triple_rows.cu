@@ -1,21 +1,19 @@
-// What: counts the triangles of a task whose middle vertex b or last one c is not near, that is, which have no tables:
-//   for every arc a -> b of block ij, what row a of ik and row b of jk have in common; of a row b that is near, among the
+// What: counts the triangles of tasks whose middle vertex b or last one c is not near, that is, which have no tables: for
+//   every arc a -> b of block ij, what row a of ik and row b of jk have in common; of a row b that is near, among the
 //   columns that are not.
 // Paper: ours.
-// Who does what: merge_small_rows: a warp takes 32 rows from a counter, their arcs are one list, a thread merges the two
-//   rows of an arc. count_large_rows: a block takes a row after the other, whose heads in ik it hashes in shared memory;
-//   the rows of 8 arcs at a time are one list for 8 threads, so that short ones leave none idle.
-// Input: a triple in any numbering, rows ascending; the rows that can begin triangles, apart those with many arcs in ij,
-//   or in ik.
-// Output: triangles, added to found[0]; steps of the merges and look-ups, to found[1].
-// Memory: 4 bytes per row. Shared: 4 bytes per slot and two offsets per thread for large rows, nothing for small ones.
-// Limits: on Kronecker 22 in 4 rectilinear parts, where all but the middle vertices of the first part are near, the
-//   small rows behind 11 M arcs of a block take 4.1 ms of an H200 in three tasks together. Merges read short rows by
-//   single threads, from L1 and L2; hashing these rows as well, by 8 threads each, took 23.9 ms: clearing, filling and
-//   describing a row is more work than merging it. In 8 hashed parts it is 19 ms against 31.
+// Who does what: blocks take units of the batch from a counter, a task or equal parts of a long one, and list their rows.
+//   A block takes a row with many arcs, whose heads in ik it hashes in shared memory; the rows of 8 arcs at a time are one
+//   list for 8 threads, so that short ones leave none idle. A warp takes 32 of the other rows, their arcs are one list, a
+//   thread merges the two rows of an arc.
+// Input: a batch of tasks in any numbering, rows ascending; where their blocks are.
+// Output: triangles, steps of the merges and look-ups, and clock ticks of every task, added to found[task].
+// Memory: 24 bytes per unit. Shared: 4 bytes per slot, two offsets per thread, 8 KiB of listed rows.
+// Limits: merges read short rows by single threads, from L1 and L2; hashing these rows as well, by 8 threads each, took
+//   five times as long on Kronecker 22: clearing, filling and describing a row is more work than merging it.
 // Differs from the authors' code in: nothing, there is no other.
-#include "common/block_sum.cuh"
 #include "common/keystone_triples.cuh"
+#include "common/listed_rows.cuh"
 #include "common/merge.cuh"
 
 #define ROW_LANES 8u
@@ -69,22 +67,27 @@ struct Rows {
 };
 
 // The part of row b that is looked up.
-__device__ __forceinline__ Arcs far_part(Block jk, Near near, u32 b) {
-    return {jk.offsets[b], b < near.first_pivot ? jk.offsets[b + 1] : near.far_ends[b - near.first_pivot]};
+__device__ __forceinline__ Arcs far_part(const Task& task, u32 b) {
+    const Block jk = task.blocks.jk;
+    const Arcs row = arcs_of(jk, b);
+    if (b < task.first_pivot) return row;
+    return {row.begin, task.first_column == 0 ? row.begin
+                                              : first_not_below(jk.heads, row.begin, row.end, task.first_column)};
 }
 
 // The arcs of row a whose heads have such a part: all, unless a has near columns alone.
-__device__ __forceinline__ Arcs far_arcs(const Triple& triple, Near near, u32 a) {
-    const Arcs arcs = arcs_of(triple.ij, a);
-    if (triple.ik.heads[triple.ik.offsets[a]] < near.first_column) return arcs;
-    return {arcs.begin, first_not_below(triple.ij.heads, arcs.begin, arcs.end, near.first_pivot)};
+__device__ __forceinline__ Arcs far_arcs(const Task& task, u32 a) {
+    const Block ij = task.blocks.ij, ik = task.blocks.ik;
+    const Arcs arcs = arcs_of(ij, a);
+    if (ik.heads[ik.offsets[a]] < task.first_column) return arcs;
+    return {arcs.begin, first_not_below(ij.heads, arcs.begin, arcs.end, task.first_pivot)};
 }
 
 // Puts what is looked up for at most eight of the arcs behind each other; the number of keys.
-__device__ __forceinline__ offset_t combine(const Triple& triple, Near near, Arcs arcs, Rows rows) {
+__device__ __forceinline__ offset_t combine(const Task& task, Arcs arcs, Rows rows) {
     Arcs row = {0, 0};
     if (arcs.begin < arcs.end && arcs.end - arcs.begin > Team::lane())
-        row = far_part(triple.jk, near, triple.ij.heads[arcs.begin + Team::lane()]);
+        row = far_part(task, task.blocks.ij.heads[arcs.begin + Team::lane()]);
     const offset_t length = row.end - row.begin;
     offset_t stop = length;
     for (u32 distance = 1; distance < ROW_LANES; distance *= 2) {
@@ -104,17 +107,18 @@ __device__ __forceinline__ u32 id_of(Block jk, Rows rows, offset_t key, u32* row
 }
 
 // Looks up what lies behind the arcs, eight at a time, then `stride` further.
-__device__ __forceinline__ void look_up_rows(const Triple& triple, Near near, Arcs arcs, u32 stride, Slots slots,
-                                             Rows rows, Found* found) {
+__device__ __forceinline__ void look_up_rows(const Task& task, Arcs arcs, u32 stride, Slots slots, Rows rows,
+                                             Found* found) {
+    const Block jk = task.blocks.jk;
     for (; __any_sync(ALL_LANES, arcs.begin < arcs.end); arcs.begin += stride) {
-        const offset_t keys = combine(triple, near, arcs, rows);
+        const offset_t keys = combine(task, arcs, rows);
         u32 row = 0, hits = 0;
         offset_t key = Team::lane();
         for (; key + ROW_LANES < keys; key += 2 * ROW_LANES) {
-            const u32 id = id_of(triple.jk, rows, key, &row), next_id = id_of(triple.jk, rows, key + ROW_LANES, &row);
+            const u32 id = id_of(jk, rows, key, &row), next_id = id_of(jk, rows, key + ROW_LANES, &row);
             hits += holds(slots, id) + holds(slots, next_id);
         }
-        if (key < keys) hits += holds(slots, id_of(triple.jk, rows, key, &row));
+        if (key < keys) hits += holds(slots, id_of(jk, rows, key, &row));
         found->triangles += hits;
         if (Team::lane() == 0) found->tests += keys;
         __syncwarp();  // nobody reads the rows any more
@@ -139,10 +143,11 @@ __device__ __forceinline__ u32 lane_of(u32 stop, u32 key) {
 }
 
 // Every lane has a row; their arcs are one list, a thread merges the rows of an arc.
-__device__ __forceinline__ void merge_rows(const Triple& triple, Near near, u32 a, bool is_row, Found* found) {
-    const Arcs none = {0, 0}, arcs = is_row ? far_arcs(triple, near, a) : none;
+__device__ __forceinline__ void merge_rows(const Task& task, u32 a, bool is_row, Found* found) {
+    const Block ij = task.blocks.ij, ik = task.blocks.ik, jk = task.blocks.jk;
+    const Arcs none = {0, 0}, arcs = is_row ? far_arcs(task, a) : none;
     const u32 length = arcs.begin < arcs.end ? u32(arcs.end - arcs.begin) : 0, stop = sum_up_to(length);
-    const Arcs heads = length > 0 ? arcs_of(triple.ik, a) : none;
+    const Arcs heads = length > 0 ? arcs_of(ik, a) : none;
     const offset_t shift = arcs.begin - (stop - length);
     const u32 all = __shfl_sync(ALL_LANES, stop, WARP - 1);
     for (u32 first = 0; first < all; first += WARP) {
@@ -150,67 +155,48 @@ __device__ __forceinline__ void merge_rows(const Triple& triple, Near near, u32 
         const offset_t arc = key + __shfl_sync(ALL_LANES, shift, lane);
         const Arcs ends = {__shfl_sync(ALL_LANES, heads.begin, lane), __shfl_sync(ALL_LANES, heads.end, lane)};
         if (key >= all) continue;
-        const Arcs row = far_part(triple.jk, near, triple.ij.heads[arc]);
-        const Merged merged = merge_lists(triple.ik.heads, ends.begin, ends.end, triple.jk.heads, row.begin, row.end);
+        const Arcs row = far_part(task, ij.heads[arc]);
+        const Merged merged = merge_lists(ik.heads, ends.begin, ends.end, jk.heads, row.begin, row.end);
         found->triangles += merged.common;
         found->tests += merged.steps;
     }
 }
 
-extern "C" __global__ void __launch_bounds__(BLOCK)
-    merge_small_rows(const offset_t* ij_offsets, const u32* ij_heads, const offset_t* ik_offsets, const u32* ik_heads,
-                     const offset_t* jk_offsets, const u32* jk_heads, const u32* places, const u32* lengths, u32 count,
-                     u32 launch, u32 launches, u32* taken, u32 first_pivot, u32 first_column, const offset_t* far_ends,
-                     u64* found) {
-    const Triple triple = {{ij_offsets, ij_heads}, {ik_offsets, ik_heads}, {jk_offsets, jk_heads}};
-    const Listed listed = {places, lengths, count, launch, launches};
-    const Near near = {first_pivot, first_column, far_ends};
-    const u32 small = small_of_launch(listed);
-    Found sums = {0, 0};
-    while (true) {
-        u32 first = threadIdx.x % WARP == 0 ? atomicAdd(taken + 1, WARP) : 0;
-        first = __shfl_sync(ALL_LANES, first, 0);
-        if (first >= small) break;
-        const u32 number = first + threadIdx.x % WARP;
-        merge_rows(triple, near, number < small ? small_row(listed, number) : 0, number < small, &sums);
+// A row with more than most_heads in block ik, a power of two, is looked up in several times, in stretches of so many.
+__device__ __forceinline__ void count_large_row(const Task& task, u32 a, u32 most_heads, u32* ids, Rows rows,
+                                                Found* found) {
+    const Block ik = task.blocks.ik;
+    const Arcs arcs = far_arcs(task, a);
+    const offset_t stop = arcs.begin < arcs.end ? ik.offsets[a + 1] : 0;
+    for (offset_t first = ik.offsets[a]; first < stop; first += most_heads) {
+        const u32 length = u32(min(offset_t(stop - first), offset_t(most_heads)));
+        const Slots slots = {ids, bits_for(length)};
+        for (u32 slot = threadIdx.x; slot < 1u << slots.bits; slot += blockDim.x) ids[slot] = EMPTY;
+        __syncthreads();  // the slots are empty
+        for (u32 place = threadIdx.x; place < length; place += blockDim.x) insert(slots, ik.heads[first + place]);
+        __syncthreads();  // the stretch is there
+        look_up_rows(task, {offset_t(arcs.begin + Team::number() * ROW_LANES), arcs.end}, blockDim.x, slots, rows, found);
+        __syncthreads();  // nobody looks up any more
     }
-    add_block_found(found, sums.triangles, sums.tests);
 }
 
-// A row with more than most_heads in block ik, a power of two, is looked up in several times, in stretches of so many.
 extern "C" __global__ void __launch_bounds__(BLOCK)
-    count_large_rows(const offset_t* ij_offsets, const u32* ij_heads, const offset_t* ik_offsets, const u32* ik_heads,
-                     const offset_t* jk_offsets, const u32* jk_heads, const u32* places, const u32* lengths, u32 count,
-                     u32 launch, u32 launches, u32* taken, u32 first_pivot, u32 first_column, const offset_t* far_ends,
-                     u32 most_heads, u64* found) {
+    count_rows(const u64* blocks, const u32* tasks, u32 shares, const u32* units, u32 count, u32* taken, u64* found,
+               u32 most_middles, u32 most_ends, u32 most_heads) {
     DYNAMIC_SHARED(u32, ids);
     __shared__ offset_t stops[BLOCK];
     __shared__ offset_t shifts[BLOCK];
-    __shared__ u32 next;
-    const Triple triple = {{ij_offsets, ij_heads}, {ik_offsets, ik_heads}, {jk_offsets, jk_heads}};
-    const Listed listed = {places, lengths, count, launch, launches};
-    const Near near = {first_pivot, first_column, far_ends};
-    const u32 large = large_of_launch(listed);
-    Found sums = {0, 0};
-    while (true) {
-        if (threadIdx.x == 0) next = atomicAdd(taken, 1u);
-        __syncthreads();  // the row is known
-        if (next >= large) break;
-        const u32 a = large_row(listed, next);
-        __syncthreads();  // to everyone
-        const Arcs arcs = far_arcs(triple, near, a);
-        const offset_t stop = arcs.begin < arcs.end ? ik_offsets[a + 1] : 0;
-        for (offset_t first = ik_offsets[a]; first < stop; first += most_heads) {
-            const u32 length = u32(min(offset_t(stop - first), offset_t(most_heads)));
-            const Slots slots = {ids, bits_for(length)};
-            for (u32 slot = threadIdx.x; slot < 1u << slots.bits; slot += blockDim.x) ids[slot] = EMPTY;
-            __syncthreads();  // the slots are empty
-            for (u32 place = threadIdx.x; place < length; place += blockDim.x) insert(slots, ik_heads[first + place]);
-            __syncthreads();  // the stretch is there
-            look_up_rows(triple, near, {offset_t(arcs.begin + Team::number() * ROW_LANES), arcs.end}, blockDim.x, slots,
-                         Rows::of_team(stops, shifts), &sums);
-            __syncthreads();  // nobody looks up any more
-        }
-    }
-    add_block_found(found, sums.triangles, sums.tests);
+    __shared__ u32 places[MOST_LISTED];
+    __shared__ u32 lengths[3];
+    const Listed listed = {places, lengths};
+    for_each_task({blocks, tasks, shares, units, count, taken, found}, [&](Unit unit, const Task& task, Found* sums) {
+        list_rows(task, unit, {most_middles, most_ends}, listed, [&](u32 large, u32 small) {
+            for (u32 number = 0; number < large; ++number)
+                count_large_row(task, large_row(listed, number), most_heads, ids, Rows::of_team(stops, shifts), sums);
+            for (u32 first = take_small(listed, WARP); first < small; first = take_small(listed, WARP)) {
+                const u32 number = first + threadIdx.x % WARP;
+                merge_rows(task, number < small ? small_row(listed, number) : 0, number < small, sums);
+            }
+        });
+    });
 }

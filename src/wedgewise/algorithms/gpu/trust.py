@@ -6,9 +6,9 @@ The paper's ablations are knobs. Its reorderings are relabellings: "collective" 
 of section 5.1, and their baseline, the order by degree, as "rank".
 Memory beyond the oriented graph: 4 bytes for each place of the tables of all blocks that run at once; 4 per vertex as
 it counts, 32 at its peak; 256 per thread to copy rows; 44 per arc where the table is built for every arc.
-On three blocks, trust_triples.cu hashes the row of ik and looks the second hop through ij and jk up. Rows are listed by
-their partial degrees on the device, for blocks or for warps, so that nothing waits for it.
-Memory beyond the blocks: 4 bytes per row of part i, and the tables.
+On three blocks, trust_triples.cu hashes the row of ik and looks the second hop through ij and jk up, for a batch of tasks
+at a time. Rows are listed by their partial degrees on the device, for blocks or for warps, so that nothing waits for it.
+Memory beyond the blocks: the tables.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ import numpy as np
 from wedgewise.algorithms._contract import (
     Algorithm,
     DeviceAnswer,
+    DeviceBatch,
     DeviceTripleAnswer,
     DeviceWork,
     Knob,
@@ -32,7 +33,6 @@ from wedgewise.algorithms._contract import (
     Shape,
     TripleShape,
 )
-from wedgewise.algorithms.cpu._records import has_none
 from wedgewise.algorithms.gpu._arcs import tails_of
 from wedgewise.algorithms.gpu._launches import (
     MOST_THREADS,
@@ -43,18 +43,20 @@ from wedgewise.algorithms.gpu._launches import (
     offset_bits,
     work_bounds,
 )
-from wedgewise.algorithms.gpu._triples import (
+from wedgewise.algorithms.gpu._batches import (
+    LISTED_BYTES,
     LONGEST_ROW,
-    ListedRows,
-    TripleArrays,
-    launches_of,
-    listing_bytes,
-    rows_in_share,
-    widening_bytes,
+    MOST_LISTED,
+    MOST_UNITS,
+    UNIT_BYTES,
+    Batch,
+    Grid,
+    has_work,
+    launches_for,
+    row_units,
 )
 from wedgewise.machine.gpu import Array, Device
 from wedgewise.stages import DeviceGraph
-from wedgewise.stages.blocks import Triple
 
 STEM, TRIPLES_STEM = "trust", "trust_triples"
 COMBINATIONS = {"virtual": (0, 32), "physical": (1, 32), "warp": (2, 32), "subwarp16": (2, 16), "subwarp8": (2, 8)}
@@ -64,7 +66,7 @@ MOST_BUCKETS, MOST_CAPACITY = 128, 1024
 MOST_CHUNK = (1 << 31) - 1  # chunks and their counter are 32-bit numbers
 ID_BYTES, STATIC_SHARED_BYTES = 4, 2048
 LAUNCH_TESTS = 1 << 34  # about 60 ms at the pace of the authors' program on an H200
-LAUNCH_ESTIMATE = 1 << 28  # arcs times average degree; skewed blocks take 30 ms for it at the authors' pace
+LAUNCH_ESTIMATE = 1 << 30  # steps, of which skewed blocks have ten times as many; 100 ms at the authors' pace
 THREADS_PER_TEST = 2  # an estimate: before its first look-up a vertex costs half of its threads one each
 LEAST_OUT_DEGREE = 2  # a triangle's lowest vertex has two arcs
 MEASURING_BLOCK, MEASURING_BLOCKS_PER_SM = 256, 64
@@ -83,10 +85,10 @@ class Layout:
     lanes: int
 
     @classmethod
-    def of(cls, knobs: Knobs, offset_bytes: int, longest: int, device: Device) -> Layout:
+    def of(cls, knobs: Knobs, offset_bytes: int, longest: int, device: Device, static_bytes: int = 0) -> Layout:
         block, capacity = _block(knobs), min(_capacity(knobs), longest)
         rows_bytes = 2 * offset_bytes * block
-        ids = (device.shared_bytes - STATIC_SHARED_BYTES - rows_bytes) // ID_BYTES
+        ids = (device.shared_bytes - STATIC_SHARED_BYTES - static_bytes - rows_bytes) // ID_BYTES
         buckets = block // WARP * _power_of_two(min(_buckets(knobs), ids // (block // WARP)))
         cached = min(int(knobs["cached"]), capacity, ids // buckets - 1)
         combination, lanes = COMBINATIONS[str(knobs["combination"])]
@@ -222,27 +224,24 @@ def bytes_needed(shape: Shape, knobs: Knobs) -> int:
     return blocks * table_bytes(knobs, shape.n) + 32 * shape.n + (44 * shape.m if of_arcs else 0)
 
 
-def prepare_triple(triple: Triple, knobs: Knobs, share: int, shares: int, device: Device) -> DeviceWork:
-    """List the rows of the share by class; count them in one launch, or in several of about equal work.
+def prepare_batch(given: DeviceBatch, knobs: Knobs, device: Device) -> DeviceWork:
+    """Units of all tasks in one launch, or in several of about equal work.
 
-    As many blocks as run at once take rows in turn; there is memory for their tables.
+    As many blocks as run at once take units in turn; there is memory for their tables.
     """
-    found = device.xp.zeros(2, device.xp.uint64)
-    if has_none(triple) or rows_in_share(triple.ij.rows, share, shares) == 0:
-        return DeviceWork.at_once((), found)
-    arrays = TripleArrays.of(triple)
-    layout = Layout.of(knobs, arrays.ij_offsets.dtype.itemsize, min(triple.ik.columns, triple.ik.m), device)
-    launches = arrays.launches(shares, LAUNCH_ESTIMATE)
-    listed = ListedRows.of(arrays, share, shares, most_of_warp(layout, knobs), launches, device)
-    blocks = min(layout.blocks(device), len(listed.positions))
-    how = (np.uint32(chunk_of(knobs)), np.uint32(knobs["construction"] == "edge"), *layout.take_tables(blocks, device))
-    defines = (offset_bits(arrays.ij_offsets), ("COMBINATION", layout.combination))
-    launch = partial(device.launch, TRIPLES_STEM, "count_rows", shared_bytes=layout.shared_bytes, defines=defines)
-    counts = (
-        partial(launch, blocks, layout.block, (*arrays, *listed.arguments(number), *how, found))
-        for number in range(launches)
-    )
-    return DeviceWork.at_once((*listed.first, *counts), found)
+    batch = Batch.of(given, device)
+    working = np.flatnonzero(has_work(batch.shape, given.tasks))
+    if len(working) == 0:
+        return DeviceWork.at_once((), batch.found)
+    longest = int(np.minimum(batch.shape.columns_k, batch.shape.arcs_ik)[working].max())
+    layout = Layout.of(knobs, batch.offset_bits[1] // 8, longest, device, LISTED_BYTES)
+    units = row_units(working, batch.shape, given.tasks, layout.block)
+    blocks = min(layout.blocks(device), len(units))
+    most, chunk = most_of_warp(layout, knobs), min(chunk_of(knobs), MOST_LISTED)
+    how = (*map(np.uint32, (*most, chunk, knobs["construction"] == "edge")), *layout.take_tables(blocks, device))
+    grid = Grid(blocks, layout.block, layout.shared_bytes, (("COMBINATION", layout.combination),))
+    launches = launches_for(working, batch.shape, given.tasks.shares, LAUNCH_ESTIMATE)
+    return DeviceWork.at_once(batch.launches(TRIPLES_STEM, "count_tasks", grid, units, how, launches), batch.found, kept=given)
 
 
 def most_of_warp(layout: Layout, knobs: Knobs) -> tuple[int, int]:
@@ -253,11 +252,11 @@ def most_of_warp(layout: Layout, knobs: Knobs) -> tuple[int, int]:
     return min(large, LONGEST_ROW), min(max(large, on_chip), LONGEST_ROW)
 
 
-def triple_bytes(shape: TripleShape, knobs: Knobs) -> int:
-    rows_i, rows_j, columns_k = shape.rows_i, shape.rows_j, shape.columns_k
-    tables = min(MOST_BLOCKS, rows_i) * table_bytes(knobs, min(columns_k, shape.arcs_ik))
-    launches = launches_of(rows_i, rows_j, shape.arcs, LAUNCH_ESTIMATE)
-    return tables + listing_bytes(rows_i, launches) + widening_bytes(rows_i, rows_j, *shape.arcs)
+def triple_bytes(shape: TripleShape, knobs: Knobs) -> Any:
+    """The tables of as many blocks as ever run, and the units of a batch."""
+    longest = np.minimum(shape.columns_k, shape.arcs_ik)
+    places = MOST_BLOCKS * table_bytes(knobs, int(np.max(longest, initial=0)))
+    return np.where(longest > 0, places, 0) + UNIT_BYTES * MOST_UNITS
 
 
 ALGORITHM = Algorithm(
@@ -279,5 +278,5 @@ ALGORITHM = Algorithm(
         Knob("capacity", 128, "places of a bucket, at most 1,024; then ids go to the next one", least=1),
         Knob("block", 1024, "threads of a block: a power of two, at most 1,024", least=32),
     ),
-    triples={"count": DeviceTripleAnswer(prepare_triple, triple_bytes)},
+    triples={"count": DeviceTripleAnswer(prepare_batch, triple_bytes)},
 )

@@ -2,23 +2,24 @@
 //   of jk that its arcs of ij lead to is looked up in it. Every hit is a triangle.
 // Paper: S. Pandey et al., "TRUST: Triangle counting reloaded on GPUs", IEEE TPDS 32(11), 2021, 2646-2660, section 5
 //   and figure 10, with the tables and combinations of sections 3 and 4.
-// Who does what: a block of 1,024 threads with 1,024 buckets for each row with more than 100 arcs in ij, or with more
-//   in ik than 32 buckets have places on chip; a warp with 32 buckets for each other row with arcs in both. Rows are
-//   listed for every task, by triple_rows.cu, and taken from a counter in chunks; when there are none for whole blocks
-//   any more, their warps go on. Tables, and how rows of the second hop are combined, are as in trust.cu: a full bucket
-//   passes ids on, a row longer than the table comes in pieces.
-// Input: a triple in any numbering, rows ascending; the listed rows of one share.
-// Output: triangles and look-ups, added to found[0] and found[1].
-// Memory: 4 bytes per row of the share; 4 per place of the tables of the blocks that run at once.
-// Differs from the authors' code in: what trust.cu and triple_rows.cu say; a long row of ik makes a row large too, as
-//   buckets would be searched for long. A table that is built for every arc is built by one team. A look-up reads an id
-//   of 4 bytes, 1.4e12 a second from L2 on an H200, where shared memory answers 8.4e12. At the pace of the authors'
-//   program, 2.5e11 a second, 90 ms are expected, not measured, for all tasks of Kronecker 22, less what rows without
-//   arcs in ik save.
+// Who does what: a block of 1,024 threads takes units of the batch from a counter: a task, or equal parts of a long one,
+//   which have every so many rows. It lists the rows of a unit by their partial degrees. It takes each row with more
+//   than 100 arcs in ij, or with more in ik than 32 buckets have places on chip, by 1,024 buckets; its warps take the
+//   other rows with arcs in both, by 32 buckets each. Tables, and how rows of the second hop are combined, are as in
+//   trust.cu: a full bucket passes ids on, a row longer than the table comes in pieces.
+// Input: a batch of tasks in any numbering, rows ascending; where their blocks are.
+// Output: triangles, look-ups and clock ticks of every task, added to found[task].
+// Memory: 24 bytes per unit; 4 per place of the tables of the blocks that run at once. Shared: 8 KiB of listed rows.
+// Differs from the authors' code in: what trust.cu says. Theirs launches a kernel for every task, and sorts the vertices
+//   of every partition by class on the host; here a launch goes through thousands of tasks, and rows are listed on chip.
+//   The paper goes by the partial row of ij alone, and leaves out rows with fewer than two arcs; here one arc in ij and
+//   one in ik may make a triangle, and a long row of ik makes a row large too, as buckets would be searched for long. A
+//   table that is built for every arc is built by one team. A look-up reads an id of 4 bytes, 1.4e12 a second from L2 on
+//   an H200, where shared memory answers 8.4e12.
 #include "common/buckets.cuh"
+#include "common/listed_rows.cuh"
 #include "common/occupancy.cuh"
 #include "common/second_hop.cuh"
-#include "common/triples.cuh"
 
 #ifndef COMBINATION
 #define COMBINATION 0
@@ -42,18 +43,17 @@ __device__ __forceinline__ void count_row(const Triple& blocks, u32 a, u32 per_a
     }
 }
 
-// Large rows are for blocks, small ones for warps; taken[0] and taken[1] count the chunks that were taken of both.
-// Shared: two offsets per thread, a count and cached ids per bucket; buckets are a power of two for each warp.
+// Units are taken from a counter, rows of a unit are listed by class. Shared: two offsets per thread, a count and cached
+// ids per bucket; buckets are a power of two for each warp.
 extern "C" __global__ void __launch_bounds__(MOST_THREADS, FULL_BLOCKS)
-count_rows(const offset_t* ij_offsets, const u32* ij_heads, const offset_t* ik_offsets, const u32* ik_heads,
-           const offset_t* jk_offsets, const u32* jk_heads, const u32* places, const u32* lengths, u32 count,
-           u32 launch, u32 launches, u32* taken, u32 chunk, u32 per_arc, u32 buckets, u32 cached, u32 capacity,
-           u32* far, u32* copied, u32 lanes, u64* found) {
+count_tasks(const u64* blocks, const u32* tasks, u32 shares, const u32* units, u32 count, u32* taken, u64* found,
+            u32 most_middles, u32 most_ends, u32 chunk, u32 per_arc, u32 buckets, u32 cached, u32 capacity, u32* far,
+            u32* copied, u32 lanes) {
     DYNAMIC_SHARED(offset_t, stops);
     __shared__ u64 warp_sums[MOST_WARPS];
-    __shared__ u32 turns[2 * MOST_WARPS];
-    const Triple blocks = {{ij_offsets, ij_heads}, {ik_offsets, ik_heads}, {jk_offsets, jk_heads}};
-    const Listed listed = {places, lengths, count, launch, launches};
+    __shared__ u32 places[MOST_LISTED];
+    __shared__ u32 lengths[3];
+    const Listed listed = {places, lengths};
     const Rows rows = {stops, stops + blockDim.x, warp_sums};
     u32* const asked = reinterpret_cast<u32*>(rows.shifts + blockDim.x);
     u32* const far_of_block = far + u64(blockIdx.x) * buckets * (capacity - cached);
@@ -65,15 +65,14 @@ count_rows(const offset_t* ij_offsets, const u32* ij_heads, const offset_t* ik_o
 #else
     const Apart how = {lanes};
 #endif
-    Found sums = {0, 0};
-    take_chunks<BlockTeam>(0, large_of_launch(listed), chunk, taken, turns, [&](offset_t number) {
-        count_row<BlockTeam>(blocks, large_row(listed, u32(number)), per_arc, table, rows, how, &sums);
+    for_each_task({blocks, tasks, shares, units, count, taken, found}, [&](Unit unit, const Task& task, Found* sums) {
+        list_rows(task, unit, {most_middles, most_ends}, listed, [&](u32 large, u32 small) {
+            for (u32 number = 0; number < large; ++number)
+                count_row<BlockTeam>(task.blocks, large_row(listed, number), per_arc, table, rows, how, sums);
+            for (u32 first = take_small(listed, chunk); first < small; first = take_small(listed, chunk))
+                for (u32 number = first; number < small && number - first < chunk; ++number)
+                    count_row<WarpTeam>(task.blocks, small_row(listed, number), per_arc, part_of_warp(table),
+                                        part_of_warp(rows), how, sums);
+        });
     });
-    __syncthreads();  // all have read the last turn
-    take_chunks<WarpTeam>(0, small_of_launch(listed), chunk, taken + 1, turns + threadIdx.x / WARP,
-                          [&](offset_t number) {
-        const u32 a = small_row(listed, u32(number));
-        count_row<WarpTeam>(blocks, a, per_arc, part_of_warp(table), part_of_warp(rows), how, &sums);
-    });
-    add_block_found(found, sums.triangles, sums.tests);
 }
