@@ -42,6 +42,7 @@ from wedgewise.run.outofcore import Finished, StoreTasks, finished_execution, st
 from wedgewise.run.plan import Plan
 from wedgewise.run.request import Request
 from wedgewise.stages.tasks import TaskResults, TaskTable, busy_tasks, task_count
+from wedgewise.stages.trust_cut import trust_reasons
 from wedgewise.store.open import Store
 from wedgewise.store.urls import Folder
 from wedgewise.version import __version__
@@ -149,12 +150,16 @@ def assign(request: Request, store: Store) -> Assignment:
     tasks = busy_tasks(store.partition, store.counts, request.shares).in_reuse_order()
     plan = store_plan(store, name, settings, memory.threads, memory.heaviest(tasks)[0], request.shares)
     lists = lists_bytes(store.partition, DRIVEN_TASK_BYTES, request.shares)
+    rule: tuple[str, ...] = ()
+    if request.workers is not None and memory_limit is not None:
+        rule = trust_reasons(store.partition, store.m, request.workers, memory_limit)
     plan = replace(
         plan,
         reasons=(
             *plan.reasons[1:],
             f"{len(tasks):,} tasks of three blocks each, for workers that read them from {store.location}",
             f"{lists:,} bytes of tables of tasks in the process that asks",
+            *rule,
         ),
     )
     key, all_tasks = work_key(store, name, settings, request.shares), task_count(store.partition, request.shares)
