@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import wedgewise as ww
 from wedgewise.errors import InputError, MemoryLimitError
 from wedgewise.stages.blocks import Hashed, Rectilinear
-from wedgewise.stages.trust_cut import EDGE_BYTES, shares_for, trust_cut, trust_reason
+from wedgewise.stages.trust_cut import EDGE_BYTES, shares_for, trust_cut, trust_reasons
 from wedgewise.store.orient import COUNTING_BYTES, Wanted
 
 GB = 10**9
@@ -54,11 +54,12 @@ def test_parts_are_as_few_as_fit_and_every_worker_has_a_task(edges: int, workers
 
 def test_shares_for_a_store_as_it_is_cut() -> None:
     assert [shares_for(workers, 27) for workers in (1, 27, 28, 54, 55)] == [1, 1, 2, 2, 3]
-    assert trust_reason(Hashed(100, 4), CUT["uk-2014"], 1024, 16 * GB) == (
-        "TRUST would take 8 hashed parts and 2 shares for 1,024 workers of 16,000,000,000 bytes; with the 4 parts of "
-        "this store, 16 make a task for each of them"
+    assert trust_reasons(Hashed(100, 4), CUT["uk-2014"], 1024, 16 * GB) == (
+        "TRUST's rule for 1,024 workers of 16,000,000,000 bytes: n = 8 hashed parts, m = 2 shares",
+        "with the 4 parts of this store, m = 16 makes a task for each worker",
     )
-    assert "with the 2 parts of this store, 3 make" in trust_reason(Rectilinear(np.array([0, 5, 9])), 10, 10, GB)
+    of_four_tasks = trust_reasons(Rectilinear(np.array([0, 5, 9])), 10, 10, GB)
+    assert of_four_tasks[1] == "with the 2 parts of this store, m = 3 makes a task for each worker"
 
 
 def test_hashed_parts_are_those_of_the_rule_or_more() -> None:
@@ -79,9 +80,7 @@ def test_a_graph_is_cut_for_workers_and_counted(tmp_path: Path) -> None:
     store = ww.partition(fixture_pairs("jazz"), tmp_path / "store", scheme="hashed", memory_per_worker=2**30)
     assert store.parts == 1
     reasons = ww.explain("count", store, workers=4, memory_limit=4 * 2**30).reasons
-    assert any(
-        "TRUST would take 1 hashed parts and 4 shares for 4 workers of 1,073,741,824 bytes" in r for r in reasons
-    )
+    assert "TRUST's rule for 4 workers of 1,073,741,824 bytes: n = 1 hashed parts, m = 4 shares" in reasons
     assert ww.count(store, shares=4) == TRUTHS["jazz"]["triangles"]
 
 
@@ -92,8 +91,8 @@ def test_the_commands_say_what_trust_would_take(tmp_path: Path) -> None:
     assert json.loads(written.stdout)["parts"] == 1
     asked = ("explain", store, "--workers", "512", "--memory-per-worker", "16GB", "--shares", "2")
     plan = json.loads(invoke(*asked, "--json").stdout)
-    assert any("512 shares for 512 workers of 16,000,000,000 bytes" in reason for reason in plan["reasons"])
-    assert any("dealt to 2 tasks" in reason for reason in plan["reasons"])
+    assert "with the 1 parts of this store, m = 512 makes a task for each worker" in plan["reasons"]
+    assert "the rows of every three parts are dealt to 2 tasks" in plan["reasons"]
     refused = invoke("explain", store, "--memory-per-worker", "16GB")
     assert (refused.exit_code, "goes with --workers" in refused.stderr) == (2, True)
     both = invoke("partition", file, str(tmp_path / "again"), "--parts", "2", "--memory-per-worker", "1GB")

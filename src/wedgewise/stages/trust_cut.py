@@ -47,8 +47,8 @@ def shares_for(workers: int, tasks: int) -> int:
 def trust_reasons(partition: Partition, edges: int, workers: int, worker_bytes: int) -> tuple[str, str]:
     """What TRUST would take, and what that means for a graph that is cut already."""
     rule, here = trust_cut(edges, workers, worker_bytes), shares_for(workers, task_count(partition))
+    asked = f"TRUST's rule for {workers:,} workers of {worker_bytes:,} bytes"
     return (
-        f"TRUST's rule for {workers:,} workers of {worker_bytes:,} bytes: n = {rule.parts:,} hashed parts, "
-        f"m = {rule.shares:,} shares",
+        f"{asked}: n = {rule.parts:,} hashed parts, m = {rule.shares:,} shares",
         f"with the {partition.parts:,} parts of this store, m = {here:,} makes a task for each worker",
     )
