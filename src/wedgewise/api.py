@@ -307,9 +307,13 @@ def explain(
     memory_limit: int | None = None,
     threads: int | None = None,
     knobs: Mapping[str, int | str] | None = None,
+    workers: int | None = None,
+    shares: int = 1,
     **details: Any,
 ) -> Plan:
     """Say what `run` would do and why, without doing it; ``print`` it.
+
+    Of a store and `workers`, it also says into how many parts and shares TRUST would cut the graph for them.
 
     Examples
     --------
@@ -331,6 +335,8 @@ def explain(
         memory_limit=memory_limit,
         threads=threads,
         knobs=knobs,
+        workers=workers,
+        shares=shares,
     )
     return plan_for(request)[0]
 

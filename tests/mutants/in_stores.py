@@ -36,6 +36,40 @@ IN_STORES = (
         caught_by("algorithms/test_triples.py::test_tasks_add_up_to_all_triangles", interpreted=True),
     ),
     Mutant(
+        "shares-not-in-key",
+        "a count goes on with what another number of shares has left",
+        (
+            Edit(
+                OUT_OF_CORE, "        shares=shares,\n        version=__version__,\n", "        version=__version__,\n"
+            ),
+        ),
+        caught_by("run/test_shares.py::test_a_count_goes_on_with_the_same_shares_alone"),
+    ),
+    Mutant(
+        "speedup-over-tasks",
+        "simulated speed-ups are over the sum of all tasks, which grows with every cut",
+        (
+            Edit(
+                "report/balance.py",
+                "        return _ratio(self.unpartitioned, seconds)\n",
+                "        return _ratio(self.total, seconds)\n",
+            ),
+        ),
+        caught_by("run/test_balance.py::test_speedups_are_over_the_graph_in_one_part", interpreted=True),
+    ),
+    Mutant(
+        "trust-rule-equal",
+        "the blocks of a task may be as large as the memory of a worker",
+        (
+            Edit(
+                "stages/trust_cut.py",
+                "isqrt(3 * graph_bytes // worker_bytes) + 1",
+                "isqrt(3 * graph_bytes // worker_bytes)",
+            ),
+        ),
+        caught_by("run/test_trust_cut.py::test_the_graphs_of_table_6_are_cut_as_published", interpreted=True),
+    ),
+    Mutant(
         "block-task-counted-twice",
         "tasks of hashed parts have two numbers each",
         (

@@ -56,7 +56,7 @@ def test_a_replicated_graph_is_dealt_evenly(folders: dict[str, Path]) -> None:
     assert (planned.count, len(found.done), int(found.triangles.sum())) == (4, 4, JAZZ)
     assert (found.triangles > 0).all()
     rows = store.block(0, 0)
-    lower = np.repeat(np.arange(rows.rows), np.diff(rows.offsets.astype(np.int64)))
+    lower = np.repeat(np.arange(rows.rows), np.diff(rows.offsets).astype(np.int64))
     adjacent = np.zeros((rows.rows, rows.rows))
     adjacent[lower, rows.heads] = 1
     closed = ((adjacent @ adjacent) * adjacent).sum(axis=1)

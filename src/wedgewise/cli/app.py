@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Annotated, Any
 
 import typer
@@ -16,6 +16,7 @@ from wedgewise.cli.options import (
     AsJson,
     DropLeaves,
     Memory,
+    MemoryPerWorker,
     Output,
     PlanningOptions,
     QuestionOptions,
@@ -26,6 +27,7 @@ from wedgewise.cli.options import (
     UndefinedAs,
     Weight,
     Work,
+    Workers,
     takes,
 )
 from wedgewise.errors import InputError
@@ -76,9 +78,7 @@ def count(
         str | None,
         typer.Option(metavar="ADDRESS", help="Of a store: count by a Dask cluster; its scheduler's address or file."),
     ] = None,
-    workers: Annotated[
-        int | None, typer.Option(min=1, metavar="N", help="Of a store: count by so many processes of this machine.")
-    ] = None,
+    workers: Workers = None,
     shares: Shares = 1,
     timeline: Annotated[
         str | None,
@@ -125,6 +125,7 @@ def partition(
         typer.Option(min=1, metavar="P", help="Parts to cut the vertices into; by default as few as --memory allows."),
     ] = None,
     scheme: Annotated[str, typer.Option(metavar="NAME", help="How to cut: rectilinear or hashed.")] = "rectilinear",
+    memory_per_worker: MemoryPerWorker = None,
 ) -> None:
     """Cut a graph into blocks on disk, to be counted within little memory.
 
@@ -134,7 +135,8 @@ def partition(
     """
     from wedgewise.cli.partition import partition_file, store_text
 
-    record = partition_file(options, store, memory, parts, scheme)
+    how = {"memory_limit": memory, "memory_per_worker": memory_per_worker, "parts": parts, "scheme": scheme}
+    record = partition_file(options, store, **how)
     options.console().show(record, lambda: store_text(record))
 
 
@@ -291,15 +293,23 @@ def explain(
     k: Annotated[
         int | None, typer.Option("--k", min=2, metavar="K", help="Which truss, where one would be asked for.")
     ] = None,
+    workers: Workers = None,
+    memory_per_worker: MemoryPerWorker = None,
+    shares: Shares = 1,
 ) -> None:
     """Say what `count` or another question would do, and why.
 
     The graph is read and oriented, not counted. Of a store, only the manifest is read; of a file that does not fit into
-    memory, only the beginning.
+    memory, only the beginning. With --workers, it says into how many parts and shares TRUST would cut the graph for
+    them.
     """
-    console = options.console()
+    if memory_per_worker is not None:
+        if workers is None or options.memory is not None:
+            raise typer.BadParameter("--memory-per-worker goes with --workers, in place of --memory")
+        options = replace(options, memory=workers * memory_per_worker)
+    console, details = options.console(), {} if k is None else {"k": k}
     with options.stages():
-        plan, cleaned = plan_for(options.request(question, {} if k is None else {"k": k}))
+        plan, cleaned = plan_for(options.request(question, details, workers=workers, shares=shares))
     console.note(() if cleaned is None else cleaned.notes)
     read = None if cleaned is None else asdict(cleaned)
     console.show({**asdict(plan), "cleaned": read}, lambda: str(plan))

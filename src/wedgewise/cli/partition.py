@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from math import isinf
+from typing import Any
 
 from wedgewise.cli.options import ReadingOptions
 from wedgewise.report.objects import Object
@@ -14,16 +15,14 @@ from wedgewise.store.build import write_store
 from wedgewise.store.open import Store
 
 
-def partition_file(options: ReadingOptions, folder: str, memory: int | None, parts: int | None, scheme: str) -> Object:
-    """Write a store, and describe it."""
+def partition_file(options: ReadingOptions, folder: str, **how: Any) -> Object:
+    """Write a store, and describe it; `how` are further keywords of `write_store`."""
     console, source = options.console(), options.graph_file()
     with console.stages() as progress:
         store = write_store(
             source.path,
             folder,
-            memory_limit=memory,
-            parts=parts,
-            scheme=scheme,
+            **how,
             threads=source.threads,
             labels=source.labels,
             format=source.format,

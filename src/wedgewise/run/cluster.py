@@ -44,6 +44,7 @@ from wedgewise.run.outofcore import Finished, StoreTasks, finished_execution, st
 from wedgewise.run.plan import Plan, with_reasons
 from wedgewise.run.request import Request
 from wedgewise.stages.tasks import TaskResults, TaskTable, busy_tasks, task_count
+from wedgewise.stages.trust_cut import trust_reasons
 from wedgewise.store.open import Store
 from wedgewise.store.urls import Folder
 from wedgewise.version import __version__
@@ -175,7 +176,7 @@ def assign(request: Request, store: Store) -> ClusterWork:
     bytes_beside_lists(store.location, store.partition, DRIVEN_TASK_BYTES, hardware.available_memory(), request.shares)
     memory = TaskMemory(store.counts, answer, settings, asked.threads or hardware.usable_threads())
     tasks = busy_tasks(store.partition, store.counts, request.shares).in_reuse_order()
-    plan, gpus = _plan(request, store, memory, tasks), gpus_for_workers(request)
+    plan, gpus = _plan(asked, store, memory, tasks), gpus_for_workers(request)
     key, all_tasks = counting_key(request, store), task_count(store.partition, request.shares)
     return ClusterWork(store, plan, key, tasks, all_tasks, asked, *gpus)
 
@@ -186,10 +187,14 @@ def _plan(request: Request, store: Store, memory: TaskMemory, tasks: TaskTable) 
     algorithm, need = on_cpu(request).block_algorithm, memory.heaviest(tasks)[0]
     plan = store_plan(store, algorithm, dict(memory.knobs), memory.threads, need, tasks.shares)
     lists = lists_bytes(store.partition, DRIVEN_TASK_BYTES, tasks.shares)
+    rule: tuple[str, ...] = ()
+    if request.workers is not None and request.memory_limit is not None:
+        rule = trust_reasons(store.partition, store.m, request.workers, request.memory_limit)
     reasons = (
         *plan.reasons[1:],
         f"{len(tasks):,} tasks of three blocks each, for workers that read them from {store.location}",
         f"{lists:,} bytes of tables of tasks in the process that asks",
+        *rule,
     )
     if pairing is None:
         return replace(plan, reasons=reasons)

@@ -63,6 +63,7 @@ def partition(
     parts: int | None = None,
     scheme: str = "rectilinear",
     memory_limit: int | None = None,
+    memory_per_worker: int | None = None,
     threads: int | None = None,
     progress: Progress | bool | None = None,
     labels: str = "auto",
@@ -83,6 +84,8 @@ def partition(
     parts : how many parts to cut the vertices into; by default as few as the memory limit allows
     scheme : how to cut: "rectilinear" or "hashed"
     memory_limit : bytes that the whole process may take, now and when the store is asked; what is left by default
+    memory_per_worker : bytes of every worker that will count: as few parts as let its tasks fit, for hashed parts by
+        TRUST's rule
     threads : how many threads; the default is what this process may use
     progress : True for a bar on standard error, or a callable (stage, done, total)
     labels, format, limits, source, target, header : as in `Graph`
@@ -109,6 +112,7 @@ def partition(
             data,
             folder,
             memory_limit=memory_limit,
+            memory_per_worker=memory_per_worker,
             parts=parts,
             scheme=scheme,
             threads=threads,
@@ -126,6 +130,7 @@ def write_store(
     folder: str | os.PathLike[str],
     *,
     memory_limit: int | None = None,
+    memory_per_worker: int | None = None,
     parts: int | None = None,
     scheme: str = "rectilinear",
     threads: int | None = None,
@@ -143,6 +148,7 @@ def write_store(
     source : a path, "-" for standard input, an `EdgeStream`, or whatever `wedgewise.Graph` accepts
     folder : of the store, to be made; its parent is there
     memory_limit : for the resident size of this process, interpreter included; what is left by default
+    memory_per_worker : for the same of every worker that will count; parts are then as few as let it
     parts : into how many parts ids are divided; by default as few as let every question, or at least a count, keep to
         the same limit
     scheme : "rectilinear" (BBTC) or "hashed" (TRUST)
@@ -162,7 +168,7 @@ def write_store(
         raise UnknownNameError(f"no scheme named {scheme!r}; there are: {', '.join(SCHEMES)}")
     threads, limits = hardware.granted_threads(threads), limits or DEFAULT_LIMITS
     available_bytes = available_after_loading(memory_limit, load_kernels)
-    wanted = Wanted.within(memory_limit, available_bytes, scheme, parts, threads)
+    wanted = Wanted.within(memory_limit, available_bytes, scheme, parts, threads, memory_per_worker)
     root = Path(folder)
     with building(root), ExitStack() as stack:
         before = hardware.resident_bytes()

@@ -8,7 +8,7 @@ every block.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from itertools import product
@@ -19,7 +19,9 @@ from numpy.typing import NDArray
 
 from wedgewise.algorithms import ENGINE, find
 from wedgewise.errors import InputError, MemoryLimitError
+from wedgewise.machine.budget import check_limit
 from wedgewise.machine.jit import kernel
+from wedgewise.machine.parameters import as_integer
 from wedgewise.prepare.orient_arrays import count_wedges
 from wedgewise.prepare.rectilinear import SEGMENTS, Grid, probe_a_load
 from wedgewise.run.memory import (
@@ -33,6 +35,7 @@ from wedgewise.run.memory import (
 from wedgewise.stages import Ids, Keys
 from wedgewise.stages.blocks import Hashed, Partition, Rectilinear
 from wedgewise.stages.tasks import Counts, busy_tasks
+from wedgewise.stages.trust_cut import trust_cut
 from wedgewise.store.manifest import MOST_PARTS
 from wedgewise.store.sort_and_deduplicate import Edges, OnKeys, Ranks
 from wedgewise.store.sorted_runs import Runs, sorted_runs
@@ -59,25 +62,49 @@ def grid_bytes(segments: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """How ids are to be divided: into so many parts, or as few as let a question keep to the bytes."""
+    """How ids are to be divided: into so many parts, or as few as let a question keep to the bytes.
+
+    With `worker_bytes`, workers of that size will count; hashed parts are then those of TRUST's rule at least.
+    """
 
     scheme: str
     parts: int | None
     counting_bytes: int
     threads: int
     segments: int = SEGMENTS
+    worker_bytes: int | None = None
 
     @classmethod
     def within(
-        cls, memory_limit: int | None, available_bytes: int, scheme: str, parts: int | None, threads: int
+        cls,
+        memory_limit: int | None,
+        available_bytes: int,
+        scheme: str,
+        parts: int | None,
+        threads: int,
+        worker_bytes: int | None = None,
     ) -> Wanted:
-        """What a count in a process of this size has for blocks: no more than this one has."""
+        """What a count in a process of this size, or in a worker, has for blocks: no more than this process has."""
+        if parts is not None and worker_bytes is not None:
+            raise InputError("parts follow from the memory per worker; pass one of them")
+        if worker_bytes is not None:
+            check_limit(as_integer("memory_per_worker", worker_bytes))
         if parts is not None and not 1 <= parts <= MOST_PARTS:
             raise InputError(f"a store has 1 … {MOST_PARTS} parts, not {parts:,}; ask for other parts")
         counting_bytes = (
             available_bytes if memory_limit is None else min(available_bytes, memory_limit - COUNTING_BYTES)
         )
-        return cls(scheme, parts, counting_bytes, threads, segments_within(available_bytes))
+        if worker_bytes is not None:
+            counting_bytes = worker_bytes - COUNTING_BYTES
+        return cls(scheme, parts, counting_bytes, threads, segments_within(available_bytes), worker_bytes)
+
+    def candidates(self, m: int) -> Iterator[tuple[str, int]]:
+        """What to try in turn: for which question, and into how many parts."""
+        least = 1
+        if self.worker_bytes is not None and self.scheme == "hashed":
+            least = trust_cut(m, 1, self.worker_bytes).parts
+        questions = QUESTIONS if self.worker_bytes is None else ("count",)
+        return product(questions, sorted({least, *(parts for parts in CANDIDATES if parts > least)}))
 
     def keeps_to_it(self, counts: Counts, partition: Partition, question: str) -> bool:
         """Whether the heaviest task of a count, or of every question, is within the bytes."""
@@ -108,7 +135,7 @@ def orient_edges(
     """Rename the edges and direct each from its lower rank, in pieces; the file of the edges is closed."""
     partition = None
     if wanted.scheme == "hashed":
-        partition, _ = _divide(wanted, partial(_hashed, ranks.n, edges.keys.keys))
+        partition, _ = _divide(wanted, edges.keys.keys, partial(_hashed, ranks.n, edges.keys.keys))
     bounds = _segment_bounds(ranks, wanted.segments) if partition is None else _starts(partition)
     positions = np.empty(0, np.uint32) if partition is None else _positions(partition)
     segments = len(bounds) - 1
@@ -126,7 +153,7 @@ def orient_edges(
     np.cumsum(before, axis=1, out=before)
     np.cumsum(before, axis=0, out=before)
     if partition is None:
-        partition, counts = _divide(wanted, partial(_rectilinear, before, bounds))
+        partition, counts = _divide(wanted, edges.keys.keys, partial(_rectilinear, before, bounds))
     else:
         counts = _counts(before, np.arange(segments + 1), bounds)
     return OrientedRuns(arcs, partition, _starts(partition), counts, count_wedges(out_degrees))
@@ -141,11 +168,13 @@ def _segment_bounds(ranks: Ranks, segments: int) -> NDArray[np.int64]:
     return np.unique(np.concatenate([[0], inner, [ranks.n]]))
 
 
-def _divide(wanted: Wanted, candidate: Callable[[int], tuple[Partition, Counts]]) -> tuple[Partition, Counts]:
+def _divide(wanted: Wanted, m: int, candidate: Callable[[int], tuple[Partition, Counts]]) -> tuple[Partition, Counts]:
     """The parts asked for, or the fewest that let every question, or at least a count, keep to the bytes."""
     if wanted.parts is not None:
         return candidate(wanted.parts)
-    for question, parts in product(QUESTIONS, CANDIDATES):
+    for question, parts in wanted.candidates(m):
+        if parts > MOST_PARTS:
+            break
         partition, counts = candidate(parts)
         if wanted.keeps_to_it(counts, partition, question):
             return partition, counts
