@@ -183,8 +183,8 @@ def make_plan(
     else:
         algorithm = find(engine_for(computes, request.algorithm), "cpu")
         reason = "asked for by name" if request.algorithm != "auto" else "the engine, which has the given knobs"
+        _check_computes(algorithm, computes, request.question)
         seconds = _estimate(algorithm, computes, shape, threads, jit.load_seconds())
-    _check_computes(algorithm, computes, request.question)
     knobs = algorithm.settings(request.knobs)
     need = host_bytes(algorithm, computes, shape, threads, knobs) + answer_bytes
     check_memory(need, request, f"{request.question} by {algorithm.name}", "use fewer threads or another algorithm")
@@ -215,9 +215,9 @@ def make_device_plan(
     free = device.free_bytes() if request.memory_limit is None else min(device.free_bytes(), request.memory_limit)
     if request.algorithm != "auto":
         algorithm, reasons = find(request.algorithm, "cuda"), ["asked for by name"]
+        _check_computes(algorithm, computes, request.question)
     else:
         algorithm, reasons = _choose_on_device(computes, form, free)
-    _check_computes(algorithm, computes, request.question)
     knobs = algorithm.settings(request.knobs)
     need = device_bytes(algorithm, computes, shape, knobs)
     while need > free:
