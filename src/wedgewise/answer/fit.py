@@ -29,7 +29,7 @@ Found = TypeVar("Found")
 
 SMALL_BYTES = 1 << 20  # files that fit into every limit that stores have
 READING_BLOCKS = 2
-LEAST_LINE_BYTES = 4  # of a pair in a file: two digits, what is between them, and a newline
+MIN_LINE_BYTES = 4  # of a pair in a file: two digits, what is between them, and a newline
 PAIR_BYTES, SIMPLE_BYTES, SIMPLE_VERTEX_BYTES = 8, 8, 12  # vertices have degrees and labels
 ORIENTED_BYTES, ORIENTED_VERTEX_BYTES = 4, 8
 MORE = "raise memory_limit or use a machine with more memory"
@@ -126,8 +126,7 @@ def _foreseen(request: Request, source: GraphFile, limit: int | None) -> str | N
     """What a file will take that is not there, as far as its size and its beginning tell."""
     size = os.path.getsize(source.path)
     if size <= SMALL_BYTES or (
-        request.memory_limit is None
-        and _cleaning_bytes(size // LEAST_LINE_BYTES, request) <= hardware.available_memory()
+        request.memory_limit is None and _cleaning_bytes(size // MIN_LINE_BYTES, request) <= hardware.available_memory()
     ):
         return None
     if not _can_use_disk(request, source):

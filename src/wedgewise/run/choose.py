@@ -29,7 +29,7 @@ ORIENT_SECONDS_PER_EDGE = 2e-8
 DEVICE_SECONDS, DEVICE_SECONDS_PER_EDGE = 5e-3, 1.5e-9
 BLOCK_SECONDS_PER_EDGE = 5e-10  # of tasks on a GPU, their blocks copied
 AS_GOOD_SHARE, AS_GOOD_SECONDS = 1.05, 5e-6  # kernels that take so much longer are as good: preparing decides
-BATCHES, MOST_BATCHES = "batches", 64  # the knob of algorithms that can save memory so
+BATCHES, MAX_BATCHES = "batches", 64  # the knob of algorithms that can save memory so
 COST = {  # in counts
     "count": 1,
     "triangles": 2,
@@ -254,8 +254,8 @@ def with_more_batches(plan: Plan, error: DeviceMemoryError) -> Plan:
 
 def _with_more_batches(knobs: dict[str, int | str]) -> dict[str, int | str] | None:
     """Twice as many batches, where there is that knob."""
-    batches = int(knobs.get(BATCHES, MOST_BATCHES))
-    return None if batches >= MOST_BATCHES else {**knobs, BATCHES: 2 * batches}
+    batches = int(knobs.get(BATCHES, MAX_BATCHES))
+    return None if batches >= MAX_BATCHES else {**knobs, BATCHES: 2 * batches}
 
 
 def device_bytes(algorithm: Algorithm, computes: str, shape: Shape, knobs: Mapping[str, int | str]) -> int:
@@ -314,7 +314,7 @@ def _choose_on_device(computes: str, form: Form, free: int) -> tuple[Algorithm, 
 def _in_most_batches(algorithm: Algorithm) -> dict[str, int | str]:
     """The defaults, with as many batches as there may be."""
     knobs = algorithm.settings(None)
-    return {**knobs, BATCHES: MOST_BATCHES} if BATCHES in knobs else knobs
+    return {**knobs, BATCHES: MAX_BATCHES} if BATCHES in knobs else knobs
 
 
 def _choose(computes: str, shape: Shape, threads: int) -> tuple[Algorithm, str, float]:
