@@ -22,6 +22,7 @@ from wedgewise.machine import gpu, jit
 from wedgewise.prepare.clean import clean_device_bytes
 from wedgewise.run import choose
 from wedgewise.run.choose import MAX_BATCHES
+from wedgewise.run.graph_memory import device_bytes
 from wedgewise.run.plan import Form
 from wedgewise.run.request import Request
 from wedgewise.write import edges as write
@@ -218,7 +219,7 @@ LARGE = Shape(n=1 << 18, m=1 << 22, wedges=1 << 28)
 
 def test_the_model_takes_the_engine_for_large_graphs_and_a_leaner_one_where_it_has_no_room(device: EmulatedGpu) -> None:
     engine, lean = registry()["keystone", "cuda"], registry()["polak", "cuda"]
-    most = choose.device_bytes(engine, "count", LARGE, engine.settings({"batches": choose.MAX_BATCHES}))
+    most = device_bytes(engine, "count", LARGE, engine.settings({"batches": choose.MAX_BATCHES}))
 
     def chosen(shape: Shape) -> ww.Plan:
         return choose.make_device_plan(Request(), "count", Form(shape), device)
@@ -226,7 +227,7 @@ def test_the_model_takes_the_engine_for_large_graphs_and_a_leaner_one_where_it_h
     assert chosen(LARGE).algorithm == "keystone"
     device.free = most - 1
     assert chosen(LARGE).algorithm != "keystone"
-    device.free = choose.device_bytes(lean, "count", LARGE, lean.settings(None)) - 1
+    device.free = device_bytes(lean, "count", LARGE, lean.settings(None)) - 1
     with pytest.raises(DeviceMemoryError):
         chosen(LARGE)
 

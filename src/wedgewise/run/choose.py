@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from wedgewise.algorithms import ENGINE, TRUSS_ENGINE, find, registry
-from wedgewise.algorithms._contract import MAX_ARCS, TRUSSES, DeviceAnswer, DeviceTrussAnswer, Shape
+from wedgewise.algorithms._contract import MAX_ARCS, TRUSSES, Shape
 from wedgewise.errors import DeviceMemoryError, InputError, MemoryLimitError, PreconditionError, UnknownNameError
 from wedgewise.machine import gpu, hardware, jit
+from wedgewise.run.graph_memory import device_answer, device_bytes, host_bytes, orient_bytes
 from wedgewise.run.plan import Form, Plan, plan_of
 from wedgewise.run.request import Request
 
@@ -125,7 +125,7 @@ def _seconds_there(engine: Algorithm, computes: str, graph: Graph) -> float:
     """An estimate for the GPU: loading, copying, preparing; kernels take less than that, but for rounds of trusses."""
     from wedgewise.prepare.orient_arrays import expected_wedges
 
-    cost = _device_answer(engine, computes).cost if computes in TRUSSES else None
+    cost = device_answer(engine, computes).cost if computes in TRUSSES else None
     shape = Shape(graph.n, graph.m, int(expected_wedges(graph.degrees)))
     rounds = 0.0 if cost is None else cost.of_kernels(shape)
     return gpu.load_seconds() + DEVICE_SECONDS + DEVICE_SECONDS_PER_EDGE * graph.m + rounds
@@ -161,13 +161,6 @@ def estimated_seconds(shape: Shape, threads: int, devices: int) -> float:
     here = threads / ((shape.wedges or 0) + 4 * shape.m + 1) / COMPILED_SECONDS_PER_WEDGE
     there = devices / (DEVICE_SECONDS + BLOCK_SECONDS_PER_EDGE * shape.m)
     return 1 / (here + there)
-
-
-def orient_bytes(n: int, m: int, threads: int) -> int:
-    """Peak of `orient` beyond the simple graph: two key buffers and the arcs; ranks, counts and offsets."""
-    from wedgewise.prepare.radix import counting_workers
-
-    return 20 * m + (21 + 4 * counting_workers(max(m, n), n, threads)) * n
 
 
 def make_plan(
@@ -228,7 +221,7 @@ def make_device_plan(
         need = device_bytes(algorithm, computes, shape, knobs)
     if knobs.get(BATCHES, 1) != algorithm.settings(request.knobs).get(BATCHES, 1):
         reasons.append(f"in {knobs[BATCHES]} batches, for {free:,} bytes of device memory")
-    cost = _device_answer(algorithm, computes).cost
+    cost = device_answer(algorithm, computes).cost
     return plan_of(
         request.question,
         form,
@@ -258,23 +251,6 @@ def _with_more_batches(knobs: dict[str, int | str]) -> dict[str, int | str] | No
     return None if batches >= MAX_BATCHES else {**knobs, BATCHES: 2 * batches}
 
 
-def device_bytes(algorithm: Algorithm, computes: str, shape: Shape, knobs: Mapping[str, int | str]) -> int:
-    """What an answer takes beyond the oriented graph: what is made of it, or arrays while they are put into order."""
-    by_edge = dict.fromkeys(("edge_support", *TRUSSES), 28 * shape.m)
-    ordering = {"triangles": 24 * shape.n, **by_edge}.get(computes, 0)
-    return max(_device_answer(algorithm, computes).bytes_needed(shape, knobs), ordering)
-
-
-def host_bytes(algorithm: Algorithm, computes: str, shape: Shape, threads: int, knobs: Mapping[str, int | str]) -> int:
-    """What an algorithm takes on the host beyond the oriented graph."""
-    answer = algorithm.truss_on_cpu(computes) if computes in TRUSSES else algorithm.on_cpu(computes)
-    return answer.bytes_needed(shape, threads, knobs)
-
-
-def _device_answer(algorithm: Algorithm, computes: str) -> DeviceAnswer | DeviceTrussAnswer:
-    return algorithm.truss_on_device(computes) if computes in TRUSSES else algorithm.on_device(computes)
-
-
 def _check_computes(algorithm: Algorithm, computes: str, question: str) -> None:
     if computes not in algorithm.answers:
         able = ", ".join(
@@ -293,7 +269,7 @@ def _choose_on_device(computes: str, form: Form, free: int) -> tuple[Algorithm, 
         for (_name, where), algorithm in registry().items()
         if where == "cuda" and computes in algorithm.answers and shape.m < algorithm.most_arcs
         if order in algorithm.orders and relabel in algorithm.relabellings
-        if (answer := _device_answer(algorithm, computes)).cost is not None
+        if (answer := device_answer(algorithm, computes)).cost is not None
     ]
     fitting = [
         (algorithm, cost)
