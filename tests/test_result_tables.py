@@ -166,7 +166,7 @@ def short(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "passing").mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "passing"))
     monkeypatch.setattr(fit, "SMALL_BYTES", 0)
-    monkeypatch.setattr(fit, "_cleaning_bytes", lambda pairs, request: 1 << 62)
+    monkeypatch.setattr(fit, "cleaning_bytes", lambda n, pairs, threads: 1 << 62)
     monkeypatch.setattr(fit, "_allowed", lambda limit: 1000)
     monkeypatch.setattr(choose, "orient_bytes", lambda n, m, threads: 10**15)
 

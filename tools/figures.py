@@ -19,7 +19,7 @@ from layers import SOURCES, broken_imports
 
 PACKAGE = SOURCES / "wedgewise"
 LONG_MODULE = 450
-MOST_POSITIONAL = 8
+MAX_POSITIONAL = 8
 COMMANDS = "cli"  # whose parameters are the options of a command
 FOUR_EDGES = ((0, 1), (1, 2), (2, 0), (2, 3))
 UNCOUNTED = ("<listcomp>", "<dictcomp>", "<setcomp>", "<genexpr>")
@@ -70,7 +70,7 @@ def crowded_functions(package: Path = PACKAGE) -> Iterator[str]:
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
                 positional = len(node.args.posonlyargs) + len(node.args.args)
-                if positional > MOST_POSITIONAL:
+                if positional > MAX_POSITIONAL:
                     yield f"{place}:{node.lineno} {node.name} ({positional})"
 
 
@@ -127,7 +127,7 @@ def main() -> int:
         f"{size.statements:,} statements in {size.modules} modules",
         f"{size.docstring_lines / size.lines:.1%} of {size.lines:,} lines are docstrings",
         *_listed(f"modules above {LONG_MODULE} lines", size.long_modules),
-        *_listed(f"functions with more than {MOST_POSITIONAL} positional parameters", crowded),
+        *_listed(f"functions with more than {MAX_POSITIONAL} positional parameters", crowded),
         *_listed("imports that break the layers", broken),
         *(f"a count of {name}: {calls} calls, {hops} hops between files" for name, calls, hops in small_counts()),
     ]

@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 from helpers.block_matrices import WIDER, Matrix, ascending, block_of, scattered, triple_of, unordered
 from helpers.cut_graphs import oriented
-from helpers.graphs import LOCAL_FORMS, MOST_EDGES, TRUTHS, LocalForm, fixture_pairs, of_fit_size, random_pairs
+from helpers.graphs import LOCAL_FORMS, MAX_EDGES, TRUTHS, LocalForm, fixture_pairs, of_fit_size, random_pairs
 from helpers.stores import interpret_kernels
 from numpy.typing import NDArray
 
@@ -47,7 +47,7 @@ WAYS: tuple[dict[str, int | str], ...] = tuple(
     {"hubs": count, "probe_ratio": ratio} for count, ratio in product((-1, 0, 7, 2**31 - 1), (0, 2, 2**31 - 1))
 )
 ROOMY = 1 << 40
-FORMS = [form for form in LOCAL_FORMS if form.stream.pairs_count < MOST_EDGES]
+FORMS = [form for form in LOCAL_FORMS if form.stream.pairs_count < MAX_EDGES]
 ROWS, COLUMNS = (12, 530) if JIT_DISABLED else (70, 1300)  # two and three blocks of 512 columns
 
 for_both = pytest.mark.parametrize("computes", QUESTIONS)

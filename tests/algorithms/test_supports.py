@@ -20,7 +20,7 @@ from wedgewise.algorithms._contract import Shape, Work
 from wedgewise.algorithms.cpu import _keystone_close, _keystone_heads, _keystone_supports
 from wedgewise.algorithms.cpu._records import rows_of
 from wedgewise.machine.jit import kernel
-from wedgewise.machine.primitives import BLOCK_WORDS, MOST_ROWS, PLANES, sum_columns
+from wedgewise.machine.primitives import BLOCK_WORDS, MAX_ROWS, PLANES, sum_columns
 from wedgewise.machine.threads import run_tasks
 from wedgewise.stages import OrientedGraph
 
@@ -159,7 +159,7 @@ def crowded(n: int) -> OrientedGraph:
 
 @pytest.mark.compiled
 def test_more_bit_rows_than_one_sum_holds() -> None:
-    graph = crowded(MOST_ROWS + 600)
+    graph = crowded(MAX_ROWS + 600)
     assert all_answers(graph, hubs=ALL) == expected(graph)
 
 
@@ -184,7 +184,7 @@ def test_any_number_of_threads_gives_the_same_answers(monkeypatch: pytest.Monkey
     graph = oriented(generate.kronecker(9, edgefactor=3, seed=3).pairs())
     one = all_answers(graph, 1, hubs=hubs)
     assert one == expected(graph)
-    for threads in (2, _keystone_supports.MOST_SHARES, _keystone_supports.MOST_SHARES + 1):
+    for threads in (2, _keystone_supports.MAX_SHARES, _keystone_supports.MAX_SHARES + 1):
         assert all_answers(graph, threads, hubs=hubs) == one
     assert sum(one.vertices) == sum(one.arcs) == 3 * one.total == 3 * sum(one.opened) == 3 * len(one.triangles)
     assert one.triangles == sorted(set(one.triangles))
@@ -272,7 +272,7 @@ def test_columns_are_summed_for_any_number_of_rows(count: int) -> None:
 
 def test_bit_rows_are_credited_whenever_enough_are_taken(monkeypatch: pytest.MonkeyPatch) -> None:
     """With the JIT off, three are enough."""
-    monkeypatch.setattr(_keystone_close, "MOST_ROWS", 3)
+    monkeypatch.setattr(_keystone_close, "MAX_ROWS", 3)
     path = np.arange(39, 700)  # enough vertices for hubs
     pairs = np.concatenate([generate.complete(40).pairs(), np.stack([path[:-1], path[1:]], axis=1)])
     triangles = ww.triangles(pairs, algorithm="keystone", knobs={"hubs": 512})

@@ -70,8 +70,8 @@ def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     few = 0 if request.param == "rounds" else 1 << 30
     monkeypatch.setattr(_peel, "FEW_EDGES", few)
     monkeypatch.setattr(_peel, "SLICE_EDGES", 7)
-    monkeypatch.setattr(_peel, "LEAST_STEPS", 5)
-    monkeypatch.setattr(_peel, "MOST_STEPS", 50)
+    monkeypatch.setattr(_peel, "MIN_STEPS", 5)
+    monkeypatch.setattr(_peel, "MAX_STEPS", 50)
     monkeypatch.setattr(_peel, "SHARE_EDGES_BITS", 3)
     monkeypatch.setattr(_peel, "SERIAL_STEPS", 20)
     monkeypatch.setattr(_remaining, "STEP_EDGES", 11)

@@ -57,7 +57,7 @@ def passing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def short(monkeypatch: pytest.MonkeyPatch) -> None:
     """No file fits into memory, as far as its beginning tells."""
     monkeypatch.setattr(fit, "SMALL_BYTES", 0)
-    monkeypatch.setattr(fit, "_cleaning_bytes", lambda pairs, request: 1 << 62)
+    monkeypatch.setattr(fit, "cleaning_bytes", lambda n, pairs, threads: 1 << 62)
     monkeypatch.setattr(fit, "_allowed", lambda limit: LITTLE)
 
 
@@ -439,7 +439,7 @@ from wedgewise.answer import fit
 from wedgewise.run import outofcore
 fit.SMALL_BYTES = 0
 fit._allowed = lambda limit: 1000
-fit._cleaning_bytes = lambda pairs, request: 1 << 62
+fit.cleaning_bytes = lambda n, pairs, threads: 1 << 62
 outofcore.Counting.count = lambda *_: os.kill(os.getpid(), signal.SIGKILL)
 ww.count(sys.argv[1], work_folder=(sys.argv[2:] or [None])[0])
 """

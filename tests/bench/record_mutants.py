@@ -11,7 +11,7 @@ from typing import Any
 
 RESULTS = Path(__file__).parents[2] / "benchmarks" / "results"
 NEIGHBOURS = 3  # records before and behind, which a page compares with the changed one
-MOST_BYTES = 30_000  # of a line that is changed: pages of longer ones take long
+MAX_BYTES = 30_000  # of a line that is changed: pages of longer ones take long
 DEEP = "a place for a hundred thousand brackets"
 ODD: tuple[Any, ...] = (
     *(None, True, False, 0, -1, 1, 1.5, -0.5, 1e308, 5e-324, 1e29, 1e-29),
@@ -34,7 +34,7 @@ def mutants(seed: int, count: int) -> Iterator[bytes]:
     """Small results files, each with one line that was changed in one place."""
     chance = Random(seed)
     for _ in range(count):
-        lines = [line for line in chance.choice(committed()) if len(line) <= MOST_BYTES]
+        lines = [line for line in chance.choice(committed()) if len(line) <= MAX_BYTES]
         place = chance.randrange(len(lines))
         before, behind = lines[max(0, place - NEIGHBOURS) : place], lines[place + 1 : place + 1 + NEIGHBOURS]
         yield b"\n".join([*before, _changed(lines[place], chance), *behind]) + b"\n"

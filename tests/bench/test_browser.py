@@ -23,7 +23,7 @@ from wedgewise_bench.report.page import bench_report, to_html
 BROWSER = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 PATIENCE = 60
 PHONE = (320, 800)
-LEAST_LETTER = 8.5  # pixels
+MIN_LETTER = 8.5  # pixels
 DESKTOP = (1100, 1400)
 OPTIONS = (
     "--headless",
@@ -145,7 +145,7 @@ def test_tables_sort_and_nothing_but_their_boxes_is_wider_than_a_phone(page: str
     assert told["page"][0] <= told["page"][1] == PHONE[0]
     assert told["boxes"]
     assert 280 < min(told["drawings"]) <= max(told["drawings"]) <= PHONE[0]
-    assert min(told["letters"]) > LEAST_LETTER
+    assert min(told["letters"]) > MIN_LETTER
     assert told["cut"] == []
     assert told["twice"] == []
     assert b"CONSOLE" not in seen.stderr

@@ -17,7 +17,7 @@ import wedgewise as ww
 from wedgewise.answer_types import TrussLevel
 from wedgewise.cli.console import Console
 from wedgewise.generate import kronecker
-from wedgewise.report.summary import MOST_LEVELS, levels_text
+from wedgewise.report.summary import MAX_LEVELS, levels_text
 from wedgewise.write.edges import write_edges
 
 PAIRS = [*((u, v) for v in "abcd" for u in "abcd" if u < v), ("d", "e"), ("e", "f"), ("f", "d"), ("f", "g")]
@@ -246,13 +246,13 @@ def test_levels_with_the_same_edges_share_a_row() -> None:
     ]
 
 
-@pytest.mark.parametrize("count", [MOST_LEVELS, MOST_LEVELS + 1, 1000])
+@pytest.mark.parametrize("count", [MAX_LEVELS, MAX_LEVELS + 1, 1000])
 def test_long_tables_lose_their_middle(count: int) -> None:
     lines = levels_text([TrussLevel(k, 10_000 - k, 3, 1) for k in range(2, count + 2)]).splitlines()[1:]
     first, last = lines[0].split(), lines[-1].split()
     assert (first[:2], last[:2]) == (["2", "9,998"], [f"{count + 1:,}", f"{10_000 - count - 1:,}"])
-    assert [line.split()[0] for line in lines].count("…") == (count > MOST_LEVELS)
-    assert len(lines) == min(count, MOST_LEVELS + 1)
+    assert [line.split()[0] for line in lines].count("…") == (count > MAX_LEVELS)
+    assert len(lines) == min(count, MAX_LEVELS + 1)
 
 
 @pytest.mark.parametrize(

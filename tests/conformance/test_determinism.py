@@ -25,7 +25,7 @@ QUESTIONS = ("count", "triangles", "edge_support", "list_triangles", "trussness"
 THREADS = (1, 2, 3)
 BLOCKS = (32, 96, 256)
 REPEATS = 2
-TINY = ((_ranges, "TASK_ARCS", 32), (_passes, "LEAST_TASKS_PER_THREAD", 1), (listing, "TASK_TRIANGLES", 50))
+TINY = ((_ranges, "TASK_ARCS", 32), (_passes, "MIN_TASKS_PER_THREAD", 1), (listing, "TASK_TRIANGLES", 50))
 CUDA_RECORDS = tuple(record for record in ww.algorithms() if record.device == "cuda")
 TABLE = tuple(
     pytest.param(record, question, id=f"{record.device}-{record.name}-{question}")

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 import wedgewise as ww
 from conformance.trusses import TRUSS_WAYS, Way, for_every_truss_way
 
-MOST_GENERATED_EDGES = 12_000_000
+MAX_GENERATED_EDGES = 12_000_000
 # rounds at every k go over all living triangles, in arrays several times as slowly: these take seconds
 EAGER_STEPS, PRODUCT_STEPS = 5_000_000, 100_000
 
@@ -80,7 +80,7 @@ def published_kmax() -> dict[str, tuple[int, int]]:
         return {}
     table = json.loads(oracle_path("graphchallenge_davis_tri_ktruss.json").read_text(encoding="utf-8"))["graphs"]
     known = {name: (row["Nedges"], row["kmax_truss"]) for name, row in table.items() if name[:2] in ("Th", "g-")}
-    return {name: known[name] for name in sorted(known, key=known.__getitem__) if known[name][0] < MOST_GENERATED_EDGES}
+    return {name: known[name] for name in sorted(known, key=known.__getitem__) if known[name][0] < MAX_GENERATED_EDGES}
 
 
 PUBLISHED_KMAX = published_kmax()

@@ -20,7 +20,7 @@ from wedgewise.algorithms._contract import Algorithm, Shape
 from wedgewise.errors import DeviceMemoryError, PreconditionError
 from wedgewise.generate import kronecker
 from wedgewise.machine import gpu
-from wedgewise.run.choose import BATCHES, MOST_BATCHES
+from wedgewise.run.choose import BATCHES, MAX_BATCHES
 from wedgewise.run.device import launch_all
 from wedgewise.stages import DeviceGraph
 
@@ -168,7 +168,7 @@ def fitting_knobs(record: Algorithm, shape: Shape, free: int) -> dict[str, int |
     """The defaults, in as few batches as there is room for; None where there is none."""
     knobs = record.settings(None)
     while record.on_device("count").bytes_needed(shape, knobs) > free:
-        if int(knobs.get(BATCHES, MOST_BATCHES)) >= MOST_BATCHES:
+        if int(knobs.get(BATCHES, MAX_BATCHES)) >= MAX_BATCHES:
             return None
         knobs = {**knobs, BATCHES: 2 * int(knobs[BATCHES])}
     return knobs

@@ -21,7 +21,8 @@ from wedgewise.errors import DeviceMemoryError, InputError, MemoryLimitError, Pr
 from wedgewise.machine import gpu, jit
 from wedgewise.prepare.clean import clean_device_bytes
 from wedgewise.run import choose
-from wedgewise.run.choose import MOST_BATCHES
+from wedgewise.run.choose import MAX_BATCHES
+from wedgewise.run.graph_memory import device_bytes
 from wedgewise.run.plan import Form
 from wedgewise.run.request import Request
 from wedgewise.write import edges as write
@@ -162,7 +163,7 @@ def test_memory_that_runs_out_again_and_again_leaves_it_to_the_host(
 ) -> None:
     failed = failing(device, monkeypatch, stem, no_memory, 10**9)
     result = ww.run(question, graph, **KEYSTONE)
-    assert len(failed) == MOST_BATCHES.bit_length()
+    assert len(failed) == MAX_BATCHES.bit_length()
     assert result.device == "cpu"
     assert result.plan.reasons[-1] == f"{ON_THE_HOST}more memory was asked for and 77 are free"
     np.testing.assert_array_equal(result.answer, ww.run(question, PAIRS, device="cpu").answer)
@@ -218,7 +219,7 @@ LARGE = Shape(n=1 << 18, m=1 << 22, wedges=1 << 28)
 
 def test_the_model_takes_the_engine_for_large_graphs_and_a_leaner_one_where_it_has_no_room(device: EmulatedGpu) -> None:
     engine, lean = registry()["keystone", "cuda"], registry()["polak", "cuda"]
-    most = choose.device_bytes(engine, "count", LARGE, engine.settings({"batches": choose.MOST_BATCHES}))
+    most = device_bytes(engine, "count", LARGE, engine.settings({"batches": choose.MAX_BATCHES}))
 
     def chosen(shape: Shape) -> ww.Plan:
         return choose.make_device_plan(Request(), "count", Form(shape), device)
@@ -226,7 +227,7 @@ def test_the_model_takes_the_engine_for_large_graphs_and_a_leaner_one_where_it_h
     assert chosen(LARGE).algorithm == "keystone"
     device.free = most - 1
     assert chosen(LARGE).algorithm != "keystone"
-    device.free = choose.device_bytes(lean, "count", LARGE, lean.settings(None)) - 1
+    device.free = device_bytes(lean, "count", LARGE, lean.settings(None)) - 1
     with pytest.raises(DeviceMemoryError):
         chosen(LARGE)
 

@@ -33,13 +33,13 @@ TRUTHS = _facts("truths.json")
 PUBLISHED_GENERATED = _facts("graphchallenge_generated.json")
 
 # where kernels run as plain Python, what they do is the same on smaller graphs
-MOST_EDGES = 700 if JIT_DISABLED else 10**6
+MAX_EDGES = 700 if JIT_DISABLED else 10**6
 DENSE = "lesmis" if JIT_DISABLED else "jazz"  # has trusses in several rounds
 
 
 def of_fit_size(*names: str) -> tuple[str, ...]:
     """Those of the fixtures that kernels, compiled or not, are done with in little time."""
-    return tuple(name for name in names if TRUTHS[name]["m"] < MOST_EDGES)
+    return tuple(name for name in names if TRUTHS[name]["m"] < MAX_EDGES)
 
 
 CLOSED_FORMS: tuple[EdgeStream, ...] = (

@@ -16,7 +16,7 @@ from wedgewise import generate
 from wedgewise.errors import MemoryLimitError
 from wedgewise.prepare.clean import clean, clean_bytes
 from wedgewise.prepare.orient import orient
-from wedgewise.run.choose import orient_bytes
+from wedgewise.run.graph_memory import held_bytes, orient_bytes
 from wedgewise.stages import EdgeList, Origin
 
 SLACK = 1 << 20  # histograms, counters and other tables that do not grow with the graph
@@ -73,6 +73,8 @@ def test_the_models_bound_what_the_stages_take(pairs: Any, shape: str, threads: 
     assert 0.4 * model <= peak <= model + SLACK
     assert simple.nbytes <= 8 * len(pairs) + 8 * simple.n
     assert oriented.nbytes == 4 * oriented.m + 4 * (oriented.n + 1) + 4 * oriented.n
+    assert oriented.nbytes == held_bytes("oriented graph", oriented.n, oriented.m) + oriented.offsets.itemsize
+    assert simple.nbytes <= held_bytes("simple graph", simple.n, simple.m)
 
 
 @pytest.mark.compiled

@@ -30,7 +30,7 @@ from wedgewise.store.build import write_store
 CHILD = Path(__file__).with_name("predicted.py")
 NEAR = 0.8, 1.25
 SHARE_NEAR = 0.95
-LEAST_BYTES = 64 << 20  # over the baseline: of less, the allocator's own is a large part
+MIN_BYTES = 64 << 20  # over the baseline: of less, the allocator's own is a large part
 
 measured = pytest.mark.skipif(not forgets_peaks(), reason="the system does not let a process begin its peak anew")
 
@@ -61,7 +61,7 @@ def measure(*arguments: str | Path | int) -> Measured:
 
 def check(cases: list[Measured], least_cases: int) -> None:
     """Nearly all cases that take enough to be judged are predicted well."""
-    judged = [case for case in cases if case.taken >= LEAST_BYTES]
+    judged = [case for case in cases if case.taken >= MIN_BYTES]
     near = sum(case.is_near for case in judged)
     table = "\n".join(map(str, cases))
     assert len(judged) >= least_cases, f"few cases take enough:\n{table}"

@@ -37,9 +37,9 @@ WAYS: dict[str, Callable[[Path], Any]] = {
 @pytest.fixture
 def most(monkeypatch: pytest.MonkeyPatch) -> int:
     """What is granted here, few, so that small graphs have work for more; more than that never work together."""
-    monkeypatch.setattr(hardware, "LEAST_MOST_THREADS", 2)
+    monkeypatch.setattr(hardware, "ALWAYS_GRANTED_THREADS", 2)
     monkeypatch.setattr(hardware, "usable_threads", lambda: 1)
-    monkeypatch.setattr(hardware, "MOST_THREADS_PER_CORE", 1)
+    monkeypatch.setattr(hardware, "MAX_THREADS_PER_CORE", 1)
     granted = hardware.granted_threads(FAR_TOO_MANY)
 
     class Counted(threads_module._Threads[Any]):

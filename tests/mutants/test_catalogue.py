@@ -17,7 +17,7 @@ from mutants.mutant import Mutant, caught_by, merged
 from mutants.runner import BROKEN, CAUGHT, SURVIVED, judge, run_all, summary
 
 PACKAGE, TESTS = Path(ww.__file__).parent, Path(__file__).parents[1]
-LEAST_MUTANTS = 28
+MIN_MUTANTS = 28
 TOY = "def double(x):\n    return 2 * x  # exactly\n"
 TOY_TEST = "from wedgewise import double\n\n\ndef test_double():\n    assert double(3) == 6\n"
 TOY_TESTS = caught_by("test_toy.py")
@@ -58,7 +58,7 @@ def test_the_tests_that_have_to_notice_are_there(mutant: Mutant) -> None:
 
 
 def test_there_are_enough_and_each_has_a_name_and_a_bug_of_its_own() -> None:
-    assert len(MUTANTS) >= LEAST_MUTANTS
+    assert len(MUTANTS) >= MIN_MUTANTS
     for told in ({mutant.name for mutant in MUTANTS}, {mutant.bug for mutant in MUTANTS}):
         assert len(told) == len(MUTANTS)
     assert {mutant.edits for mutant in COMPARED} <= {mutant.edits for mutant in MUTANTS}

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from coverage_exceptions import (
-    LEAST_PERCENT,
+    MIN_PERCENT,
     SOURCES,
     Figures,
     Listed,
@@ -84,7 +84,7 @@ def test_what_is_not_listed_or_for_nothing_is_told(
 def test_too_few_lines_are_told_though_all_are_listed(tmp_path: Path) -> None:
     assert percent({"kept.py": Measured(100, (7, 8))}) == pytest.approx(98)
     (problem,) = problems_of(tmp_path, (7, 8), KEPT, lines=100)
-    assert problem == f"98.00 % of the lines run, and {LEAST_PERCENT} % have to"
+    assert problem == f"98.00 % of the lines run, and {MIN_PERCENT} % have to"
 
 
 def test_every_exception_is_there_and_says_why() -> None:
@@ -97,7 +97,7 @@ def test_every_exception_is_there_and_says_why() -> None:
 
 def test_the_promise_has_these_figures(tmp_path: Path) -> None:
     host, kernels = figures_of_the_page()
-    assert (host.least, host.exceptions) == (LEAST_PERCENT, len(listed()))
+    assert (host.least, host.exceptions) == (MIN_PERCENT, len(listed()))
     assert kernels == Figures(100, 100, len(DEVICE_ONLY))
     assert problems_of(tmp_path, (), beyond=-0.1) == []
     (problem,) = problems_of(tmp_path, (), beyond=-0.5)

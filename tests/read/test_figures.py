@@ -11,7 +11,7 @@ from read import fuzz, test_mangled, test_text
 
 ROOT = Path(__file__).parents[2]
 PROMISES = (ROOT / "docs" / "promises.md").read_text(encoding="utf-8")
-LEAST_MANGLED, LEAST_MUTANTS = 60, 20_000
+MIN_MANGLED, MIN_MUTANTS = 60, 20_000
 
 
 def promised(pattern: str) -> float:
@@ -23,7 +23,7 @@ def promised(pattern: str) -> float:
 def test_as_many_files_are_mangled_as_promised() -> None:
     there = {content for _name, content, _message in (*test_mangled.CASES, *test_mangled.LIMITED)}
     there |= {content for content, *_ in test_text.MANGLED.values()}
-    assert len(there) == promised(r"(\d+) mangled files") >= LEAST_MANGLED
+    assert len(there) == promised(r"(\d+) mangled files") >= MIN_MANGLED
 
 
 def test_as_many_mutants_are_tried_as_promised() -> None:
@@ -31,7 +31,7 @@ def test_as_many_mutants_are_tried_as_promised() -> None:
     (first,) = re.findall(r"run_cases\(all_seeds, range\(([\d_]+)\)", source)
     ((begin, end),) = re.findall(r"run_elsewhere\(range\(([\d_]+), ([\d_]+)\)", source)
     assert int(begin) == int(first)
-    assert int(end) == promised(r"([\d,]+) mutated\s+files") >= LEAST_MUTANTS
+    assert int(end) == promised(r"([\d,]+) mutated\s+files") >= MIN_MUTANTS
 
 
 @pytest.mark.parametrize(("pattern", "bound"), [(r"within ([\d.]+) s of CPU", 0.5), (r"CPU time and (\d+) MB", 200)])

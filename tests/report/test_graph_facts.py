@@ -21,9 +21,9 @@ from wedgewise.errors import MemoryLimitError, PreconditionError
 from wedgewise.generate import EdgeStream
 from wedgewise.report.graph_facts import GraphFacts, graph_facts
 from wedgewise.report.graph_numbers import (
-    MOST_MEMBERS,
-    MOST_PARTS,
-    MOST_POINTS,
+    MAX_MEMBERS,
+    MAX_PARTS,
+    MAX_POINTS,
     DegreeClass,
     ValueClass,
     clustering_by_degree,
@@ -198,14 +198,14 @@ def test_components_and_the_parts_of_the_last_truss() -> None:
 
 
 def test_of_many_parts_and_members_the_first_are_named() -> None:
-    triangles = [(3 * at + u, 3 * at + v) for at in range(MOST_PARTS + 2) for u, v in [(0, 1), (1, 2), (0, 2)]]
+    triangles = [(3 * at + u, 3 * at + v) for at in range(MAX_PARTS + 2) for u, v in [(0, 1), (1, 2), (0, 2)]]
     facts = graph_facts(triangles)
-    assert facts.levels[-1].components == MOST_PARTS + 2
-    assert [part.labels for part in facts.last_truss] == [(3 * at, 3 * at + 1, 3 * at + 2) for at in range(MOST_PARTS)]
+    assert facts.levels[-1].components == MAX_PARTS + 2
+    assert [part.labels for part in facts.last_truss] == [(3 * at, 3 * at + 1, 3 * at + 2) for at in range(MAX_PARTS)]
     ring = [(1000 + at, 1000 + (at + step) % 60) for at in range(60) for step in (1, 2)]
     (whole,) = graph_facts(ring).last_truss
     assert whole.vertices == 60
-    assert whole.labels == tuple(range(1000, 1000 + MOST_MEMBERS))
+    assert whole.labels == tuple(range(1000, 1000 + MAX_MEMBERS))
 
 
 def test_parts_come_by_size() -> None:
@@ -231,7 +231,7 @@ def test_next_to_nothing(pairs: list[Any], vertices: int, edges: int, kmax: int,
 def test_distribution_is_thinned_to_exact_points() -> None:
     numbers = np.repeat(np.arange(50_000), 2)
     found = distribution(numbers)
-    assert len(found.values) <= MOST_POINTS
+    assert len(found.values) <= MAX_POINTS
     assert (found.values[0], found.values[-1]) == (0, 49_999)
     assert list(found.at_least) == [2 * (50_000 - value) for value in found.values]
     assert (found.mean, found.median, found.largest) == (24_999.5, 24_999.5, 49_999)

@@ -21,7 +21,7 @@ from wedgewise.errors import MissingDependencyError
 from wedgewise.machine import libraries
 from wedgewise.report.charts import Chart
 from wedgewise.report.graph_facts import GraphFacts, graph_facts
-from wedgewise.report.graph_page import MOST_ROWS, graph_page, levels_table, page_of, share
+from wedgewise.report.graph_page import MAX_ROWS, graph_page, levels_table, page_of, share
 from wedgewise.store.manifest import MANIFEST
 
 ODD = "<script>alert('owned')</script>"
@@ -236,9 +236,9 @@ def test_long_tables_of_trusses_are_cut_in_the_middle() -> None:
     levels = [TrussLevel(k, 10**6 - k, 1000, 1) for k in range(2, 500)]
     read = Reader(levels_table(levels))
     ((caption, rows),) = read.tables.items()
-    assert len(rows) == MOST_ROWS
+    assert len(rows) == MAX_ROWS
     assert (rows[0][0], rows[-1][0]) == ("2", "499")
-    assert f"Left out in the middle: {498 - MOST_ROWS} rows" in caption
+    assert f"Left out in the middle: {498 - MAX_ROWS} rows" in caption
 
 
 def test_shares_are_never_rounded_to_nothing() -> None:

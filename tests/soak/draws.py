@@ -21,7 +21,7 @@ from wedgewise import generate
 from wedgewise.algorithms._contract import Algorithm
 from wedgewise.answer.questions import QUESTIONS
 
-MOST_LABEL = 2**62
+MAX_LABEL = 2**62
 MOST_THREADS = 4
 MEMORY_LIMITS = (1 << 40, 1 << 25, 1 << 22)  # bytes: all fits, the smaller go on from disk or are refused
 BLOCKS = (32, 64, 96, 256)  # threads, each of which has a stack in the emulator
@@ -121,7 +121,7 @@ def draw_graph(random: Random, *, labels: tuple[str, ...] = LABELS) -> Drawn:
     if kind == "compact":
         return Drawn(name, pairs, n, pairs.astype(random.choice((np.int32, np.int64, np.uint32, np.uint64))))
     if kind == "spread":
-        chosen = np.array(sorted(random.sample(range(MOST_LABEL), n)), np.int64)
+        chosen = np.array(sorted(random.sample(range(MAX_LABEL), n)), np.int64)
         return Drawn(name, pairs, n, chosen[pairs].astype(random.choice((np.int64, np.uint64))))
     names = [f"v{number}·{random.choice('äß—x')}" for number in range(n)]
     return Drawn(name, pairs, n, [(names[u], names[v]) for u, v in pairs.tolist()])

@@ -20,7 +20,7 @@ DEVICE_BYTES = (1 << 40, 1 << 20)
 TINY = (
     (_ranges, "TASK_ARCS", 32),
     (_ranges, "SMALL_WORK", 0),
-    (_passes, "LEAST_TASKS_PER_THREAD", 1),
+    (_passes, "MIN_TASKS_PER_THREAD", 1),
     (listing, "TASK_TRIANGLES", 7),
 )
 

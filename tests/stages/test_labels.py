@@ -358,7 +358,7 @@ def test_a_dictionary_gives_way_to_kernels_where_they_pay(monkeypatch: pytest.Mo
 
 
 def test_too_many_labels_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(label_table, "MOST_LABELS", 3)
+    monkeypatch.setattr(label_table, "MAX_LABELS", 3)
     table = LabelTable(compiled=True)
     table.number(*spans_of(["a", "b", "c"]))
     with pytest.raises(InputError, match="more than 3 distinct labels"):
@@ -366,7 +366,7 @@ def test_too_many_labels_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_label_of_gigabytes_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(labels, "MOST_LABEL_BYTES", 9)
+    monkeypatch.setattr(labels, "MAX_LABEL_BYTES", 9)
     assert len(spans_of(["x" * 9])[2]) == 1
     with pytest.raises(InputError, match="a label of 10 bytes; labels have at most 9"):
         spans_of(["", "x" * 10])

@@ -281,7 +281,7 @@ def test_negative_labels_of_an_answer_stay_negative(tmp_path: Path) -> None:
 @pytest.mark.parametrize("suffix", TABLES)
 def test_labels_of_two_gibibytes_a_block(tmp_path: Path, suffix: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Arrow's usual strings have no room for them."""
-    monkeypatch.setattr("wedgewise.write.binary.MOST_STRING_BYTES", 1000)
+    monkeypatch.setattr("wedgewise.write.binary.MAX_STRING_BYTES", 1000)
     names = ["a", "b" * 30, "c"]
     write_edges(np.array([[0, 1], [1, 2]]), tmp_path / f"g.{suffix}", labels=names)
     assert list(ww.read(tmp_path / f"g.{suffix}").labels) == names

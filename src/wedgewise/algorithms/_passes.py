@@ -9,7 +9,7 @@ from typing import Any
 from wedgewise.algorithms._contract import Pass
 from wedgewise.machine.threads import run_tasks
 
-LEAST_TASKS_PER_THREAD = 4  # for less, starting a thread takes longer than it saves
+MIN_TASKS_PER_THREAD = 4  # for less, starting a thread takes longer than it saves
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,4 +33,4 @@ def run_pass(step: Pass, first_task: int, threads: int, on_done: Callable[[int],
         triangles, tests = step.run(bounds[task], bounds[task + 1], workspaces[worker])
         return Partial(first_task + task, int(triangles), int(tests))
 
-    return run_tasks(run, tasks, min(threads, max(1, tasks // LEAST_TASKS_PER_THREAD)), on_done)
+    return run_tasks(run, tasks, min(threads, max(1, tasks // MIN_TASKS_PER_THREAD)), on_done)

@@ -12,11 +12,11 @@ from wedgewise.stages import OrientedGraph
 
 TASK_TESTS = 10_000_000  # about 20 ms of membership tests
 TASK_ARCS = 1 << 15
-LEAST_TASKS = 64
+MIN_TASKS = 64
 SMALL_WORK = 1 << 10  # not worth more than one task
 
 
-def even_bounds(work: NDArray[Any], task_work: int = TASK_TESTS, least: int = LEAST_TASKS) -> NDArray[np.int64]:
+def even_bounds(work: NDArray[Any], task_work: int = TASK_TESTS, least: int = MIN_TASKS) -> NDArray[np.int64]:
     """Bounds of at least so many ranges of about equal work over items 0 … len(work), none of them empty.
 
     Less than `SMALL_WORK` is one range.

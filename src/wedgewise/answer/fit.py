@@ -21,17 +21,15 @@ from wedgewise.answer.source import GraphFile, Source, name_of, process_limit
 from wedgewise.errors import DeviceMemoryError, InputError, MemoryLimitError, WedgewiseError
 from wedgewise.machine import hardware
 from wedgewise.machine.budget import LEAST_LIMIT, RESERVE_BYTES, release_memory
-from wedgewise.prepare.clean import clean_bytes
-from wedgewise.run.choose import allowed_memory, engine_for, host_bytes, orient_bytes
+from wedgewise.run.choose import allowed_memory, engine_for
+from wedgewise.run.graph_memory import answering_bytes, cleaning_bytes, host_bytes
 from wedgewise.run.request import Request
 
 Found = TypeVar("Found")
 
 SMALL_BYTES = 1 << 20  # files that fit into every limit that stores have
 READING_BLOCKS = 2
-LEAST_LINE_BYTES = 4  # of a pair in a file: two digits, what is between them, and a newline
-PAIR_BYTES, SIMPLE_BYTES, SIMPLE_VERTEX_BYTES = 8, 8, 12  # vertices have degrees and labels
-ORIENTED_BYTES, ORIENTED_VERTEX_BYTES = 4, 8
+MIN_LINE_BYTES = 4  # of a pair in a file: two digits, what is between them, and a newline
 MORE = "raise memory_limit or use a machine with more memory"
 RAN_OUT = "memory ran out"
 
@@ -125,9 +123,10 @@ def _reasons(error: MemoryError) -> tuple[str, ...]:
 def _foreseen(request: Request, source: GraphFile, limit: int | None) -> str | None:
     """What a file will take that is not there, as far as its size and its beginning tell."""
     size = os.path.getsize(source.path)
+    most_pairs = size // MIN_LINE_BYTES
     if size <= SMALL_BYTES or (
         request.memory_limit is None
-        and _cleaning_bytes(size // LEAST_LINE_BYTES, request) <= hardware.available_memory()
+        and cleaning_bytes(most_pairs, most_pairs, request.thread_count) <= hardware.available_memory()
     ):
         return None
     if not _can_use_disk(request, source):
@@ -166,25 +165,17 @@ def _bytes_of(request: Request, pairs: int, beside: int) -> int | None:
 
     None where an algorithm was asked for that has no answer in memory.
     """
-    cleaning = _cleaning_bytes(pairs, request)
+    cleaning = cleaning_bytes(pairs, pairs, request.thread_count)
     if request.memory_limit is None:
         return cleaning
     algorithm = find(engine_for(request.question, "auto" if request.device == "hybrid" else request.algorithm), "cpu")
     if request.question not in algorithm.answers:
         return None
-    threads = request.thread_count
-    n = m = pairs
-    simple = SIMPLE_BYTES * m + SIMPLE_VERTEX_BYTES * n
-    oriented = ORIENTED_BYTES * m + ORIENTED_VERTEX_BYTES * n
+    threads, shape = request.thread_count, Shape(pairs, pairs)
     knobs = algorithm.settings(None if request.device == "hybrid" else request.knobs)
-    work = host_bytes(algorithm, request.question, Shape(n, m), threads, knobs)
-    answer = QUESTIONS[request.question].answer_bytes(request.question, n, m)
-    return max(beside + cleaning, simple + orient_bytes(n, m, threads), simple + oriented + work + answer)
-
-
-def _cleaning_bytes(pairs: int, request: Request) -> int:
-    """What reading and cleaning take, for as many vertices as pairs."""
-    return PAIR_BYTES * pairs + clean_bytes(pairs, pairs, request.thread_count)
+    work = host_bytes(algorithm, request.question, shape, threads, knobs)
+    answer = QUESTIONS[request.question].answer_bytes(request.question, pairs, pairs)
+    return max(beside + cleaning, answering_bytes(pairs, pairs, threads, work + answer))
 
 
 def _allowed(limit: int | None) -> int:

@@ -28,7 +28,7 @@ from wedgewise.run.plan import Plan
 from wedgewise.stages import Ids
 
 BY_ARRAYS_WEDGES = 200_000_000  # beyond, the recount is by the compiled hash map
-SAMPLE, LEAST_SAMPLE = 64, 4
+SAMPLE, MIN_SAMPLE = 64, 4
 SAMPLE_WORK = 1 << 31  # each of the sample looks at all edges
 RELATIVE_TOLERANCE = 1e-9  # of weighted sums, which are added up in another order
 
@@ -168,7 +168,7 @@ def _neighbours(edges: NDArray[np.uint32], vertex: int) -> Ids:
 def _sample(degrees: Ids, m: int) -> NDArray[np.int64]:
     """Which of these to look at: the one of largest degree and random ones that can have triangles."""
     able = np.flatnonzero(degrees > 1)
-    wanted = min(len(able), max(LEAST_SAMPLE, min(SAMPLE, SAMPLE_WORK // max(1, m))))
+    wanted = min(len(able), max(MIN_SAMPLE, min(SAMPLE, SAMPLE_WORK // max(1, m))))
     drawn = np.random.default_rng([len(degrees), m]).choice(able, wanted, replace=False) if wanted else able
     return np.union1d(drawn, [int(degrees.argmax())] if wanted else [])
 

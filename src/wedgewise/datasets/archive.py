@@ -21,7 +21,7 @@ from wedgewise.stages.limits import Limits
 ARCHIVE = re.compile(r"\.(tar(\.\w+)?|tgz)$")
 BLOCK = 512
 PIECE_BYTES = 1 << 18
-MOST_HEADER_BYTES, MOST_FACTS = 1 << 16, 1000
+MAX_HEADER_BYTES, MAX_FACTS = 1 << 16, 1000
 FILES = (b"0", b"\0", b"7")
 WITHOUT_CONTENT = (b"1", b"2", b"3", b"4", b"5", b"6")  # links, devices, folders, pipes
 LONG_NAME, FACTS, SPARSE = b"L", (b"x", b"X"), b"S"
@@ -124,8 +124,8 @@ class _Archive:
 
     def _short(self, length: int) -> bytes:
         """What a member says of the next one."""
-        if length > MOST_HEADER_BYTES:
-            raise self._wrong(f"holds a name or facts of {length:,} bytes, over the limit of {MOST_HEADER_BYTES:,}")
+        if length > MAX_HEADER_BYTES:
+            raise self._wrong(f"holds a name or facts of {length:,} bytes, over the limit of {MAX_HEADER_BYTES:,}")
         return self._exactly(_padded(length))[:length]
 
     def _number(self, field: bytes) -> int:
@@ -142,8 +142,8 @@ class _Archive:
         found: dict[bytes, bytes] = {}
         count = at = 0
         while at < len(text):
-            if count == MOST_FACTS:
-                raise self._wrong(f"holds over {MOST_FACTS:,} facts about a member")
+            if count == MAX_FACTS:
+                raise self._wrong(f"holds over {MAX_FACTS:,} facts about a member")
             begun = FACT.match(text, at)
             end = 0 if begun is None else at + int(begun[1])
             if begun is None or not begun.end() < end <= len(text):

@@ -41,7 +41,7 @@ PASSING = {408, 425, 429, 500, 502, 503, 504}  # answers of a server that may do
 LENGTH = re.compile(r"[0-9]{1,18}")
 RANGE_GIVEN = re.compile(rf"bytes ({LENGTH.pattern})-{LENGTH.pattern}/({LENGTH.pattern})")
 MARK = re.compile(r"[ -~]{1,1000}")  # what can be sent back to the server as it came
-MOST_LETTERS = 200  # of what others say, in a message of ours
+MAX_LETTERS = 200  # of what others say, in a message of ours
 ELSEWHERE = "name another source with source= or --from"
 
 
@@ -312,4 +312,4 @@ def _mark(value: object) -> str | None:
 def _briefly(said: object) -> str:
     """The first line of what somebody else says, in few letters."""
     line = next(iter(str(said).strip().splitlines()), "")
-    return line if len(line) <= MOST_LETTERS else f"{line[:MOST_LETTERS]}…"
+    return line if len(line) <= MAX_LETTERS else f"{line[:MAX_LETTERS]}…"

@@ -12,7 +12,7 @@ from wedgewise.errors import InputError
 from wedgewise.machine.parameters import as_integer
 
 CONTROL_GROUPS = Path("/sys/fs/cgroup")
-MOST_THREADS_PER_CORE, LEAST_MOST_THREADS = 4, 64  # that are granted
+MAX_THREADS_PER_CORE, ALWAYS_GRANTED_THREADS = 4, 64  # that are granted
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ def granted_threads(asked: int | None) -> int:
     threads = as_integer("threads", asked)
     if threads < 1:
         raise InputError(f"threads is at least 1, not {threads}")
-    return min(threads, max(LEAST_MOST_THREADS, MOST_THREADS_PER_CORE * usable_threads()))
+    return min(threads, max(ALWAYS_GRANTED_THREADS, MAX_THREADS_PER_CORE * usable_threads()))
 
 
 def note_on_threads(asked: int | None) -> tuple[str, ...]:

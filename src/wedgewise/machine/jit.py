@@ -168,7 +168,7 @@ def pays(array_seconds: float) -> bool:
 
     Kernels that run as plain Python are slower than arrays, and never worth it.
     """
-    if not JIT_DISABLED and (is_loaded() or array_seconds > load_seconds()):
+    if not JIT_DISABLED and array_seconds >= load_seconds():
         return True
     work_by_arrays(array_seconds)
     return False

@@ -17,7 +17,7 @@ from pathlib import Path
 log = logging.getLogger("wedgewise")
 
 OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
-MOST_LINKS = 40  # that a path may lead through, as on Linux
+MAX_LINKS = 40  # that a path may lead through, as on Linux
 
 _noticed: set[str] = set()
 _notice_listener: Callable[[str], None] | None = None
@@ -165,7 +165,7 @@ def _way_to(path: Path) -> Iterator[Path]:
         part = ahead.pop()
         at = at.parent if part == ".." else at / part
         yield at
-        if at.is_symlink() and links < MOST_LINKS:
+        if at.is_symlink() and links < MAX_LINKS:
             target = at.parent / os.readlink(at)
             at, ahead, links = Path(target.anchor), [*ahead, *reversed(target.parts[1:])], links + 1
 

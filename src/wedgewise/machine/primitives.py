@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 BLOCK_WORDS = 8
 PLANES = 12
-MOST_ROWS = (1 << PLANES) - 1
+MAX_ROWS = (1 << PLANES) - 1
 ROWS_AT_ONCE = 8
 
 
@@ -66,7 +66,7 @@ def sum_columns(
 
     Row i has the block at ``rows[scratch[i] + word]``. Bit j of plane p, the 512 bits at
     ``scratch[planes_begin + 8 * p]``, is bit p of the sum of column j. There are `PLANES` of them, for up to
-    `MOST_ROWS` rows.
+    `MAX_ROWS` rows.
     """
     first = int(mask_begin)
     masked = np.array(

@@ -33,15 +33,15 @@ TEXT_COPIES = 4  # of the texts of a batch, at the same time
 STREAM_BYTES = 1 << 20  # of a column that are read at a time
 END_BYTES = 8  # of a file: the length of the footer, and a signature
 FOOTER_BYTES = 400  # that a byte of a footer takes at most: a column chunk of three bytes becomes 700
-LEAST_ITEM_BYTES, FEW_ITEMS = 8, 1000  # of the lists in a footer
+MIN_ITEM_BYTES, FEW_ITEMS = 8, 1000  # of the lists in a footer
 
 DATA_PAGE, DICTIONARY_PAGE, DATA_PAGE_V2 = 0, 2, 3
 CODED = (2, 8)  # PLAIN_DICTIONARY, RLE_DICTIONARY
 DELTA_LENGTHS, DELTA_TEXTS = 6, 7
-FIRST_HEADER_BYTES, MOST_HEADER_BYTES = 256, 16 << 20
+FIRST_HEADER_BYTES, MAX_HEADER_BYTES = 256, 16 << 20
 SLACK_BYTES = 100  # that old writers forgot to count
 DEEPEST = 32
-LEAST_ENTRY_BYTES = 4  # of a dictionary, in its page
+MIN_ENTRY_BYTES = 4  # of a dictionary, in its page
 ENTRY_BYTES, CODED_ENTRY_BYTES = 16, 256  # of a dictionary beside its page; of one whose codes are given as they are
 COPIES, CODED_COPIES = 2, 6  # of its page, likewise, batch after batch
 LENGTH_BYTES = 8  # of a text whose length is stored apart, for all texts of a page at once
@@ -86,7 +86,7 @@ class ParquetSource:
             pre_buffer=False,
             buffer_size=STREAM_BYTES,
             read_dictionary=coded,
-            thrift_container_size_limit=self._footer_bytes // LEAST_ITEM_BYTES + FEW_ITEMS,
+            thrift_container_size_limit=self._footer_bytes // MIN_ITEM_BYTES + FEW_ITEMS,
         )
 
     def batches(self, names: list[str]) -> Iterator[Any]:
@@ -211,7 +211,7 @@ class ColumnPages:
     def entries(self) -> int:
         """Of the dictionary, at most."""
         page = self.dictionary
-        return 0 if page is None else min(page.values, page.plain // LEAST_ENTRY_BYTES + 1)
+        return 0 if page is None else min(page.values, page.plain // MIN_ENTRY_BYTES + 1)
 
     def held_bytes(self, as_codes: bool) -> int:
         """What Arrow holds of the column at most: one page and the dictionary."""
@@ -260,10 +260,10 @@ def longest_entry(file: BinaryIO, page: Page, codec: str | None) -> int:
         except (pyarrow.ArrowException, OSError, ValueError):  # Arrow will say what is wrong, if anything is
             return page.plain
     longest = at = 0
-    while at + LEAST_ENTRY_BYTES <= len(text):
-        length = int.from_bytes(text[at : at + LEAST_ENTRY_BYTES], "little")
+    while at + MIN_ENTRY_BYTES <= len(text):
+        length = int.from_bytes(text[at : at + MIN_ENTRY_BYTES], "little")
         longest = max(longest, length)
-        at += LEAST_ENTRY_BYTES + length
+        at += MIN_ENTRY_BYTES + length
     return min(longest, page.plain)
 
 
@@ -317,7 +317,7 @@ def _header(file: BinaryIO, begin: int, name: str) -> tuple[Fields, int]:
         try:
             return _struct(text, 0, 0)
         except IndexError:
-            if size >= MOST_HEADER_BYTES or len(text) < size:
+            if size >= MAX_HEADER_BYTES or len(text) < size:
                 raise _damaged(name, begin) from None
             size *= 16
         except ValueError:

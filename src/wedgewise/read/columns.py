@@ -44,7 +44,7 @@ SUFFIXES = (
 )
 GENERATED = re.compile(r"(|[a-z_]*[a-z_])(\d{1,9})", re.IGNORECASE | re.ASCII)
 GENERATED_PREFIXES = frozenset({"", "column", "column_", "col", "col_", "f", "field", "field_", "_c", "c", "v"})
-MOST_LISTED = 40
+MAX_LISTED = 40
 ROLES = ("source", "target", "weight")
 
 
@@ -250,8 +250,8 @@ def _listed(table: TableFacts) -> str:
         examples = [_quoted(example.decode("utf-8", "backslashreplace")) for example in table.examples]
         shown = [f"{position} ({example}, …)" for position, example in enumerate(examples)]
         shown += [str(position) for position in range(len(shown), table.width)]
-    more = f", and {len(shown) - MOST_LISTED} more" if len(shown) > MOST_LISTED else ""
-    return ", ".join(shown[:MOST_LISTED]) + more
+    more = f", and {len(shown) - MAX_LISTED} more" if len(shown) > MAX_LISTED else ""
+    return ", ".join(shown[:MAX_LISTED]) + more
 
 
 def _quoted(name: Column) -> str:

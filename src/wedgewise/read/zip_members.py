@@ -18,7 +18,7 @@ from wedgewise.stages.limits import Limits
 
 MAX_MEMBERS = 1000
 PIECE_BYTES = 2**20
-MOST_AT_ONCE = 2**21  # bytes that are read of an archive at once: no list of its members is longer
+MAX_AT_ONCE = 2**21  # bytes that are read of an archive at once: no list of its members is longer
 MAX_DEFLATE_RATIO = 1040
 READ_METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 ENCRYPTED_FLAG = 1
@@ -106,8 +106,8 @@ class _InParts(io.BufferedReader):
         super().__init__(file)  # type: ignore[arg-type]
 
     def read(self, size: int | None = -1, /) -> bytes:
-        asked = MOST_AT_ONCE + 1 if size is None or size < 0 else size
-        data = super().read(min(asked, MOST_AT_ONCE + 1))
-        if len(data) > MOST_AT_ONCE:
+        asked = MAX_AT_ONCE + 1 if size is None or size < 0 else size
+        data = super().read(min(asked, MAX_AT_ONCE + 1))
+        if len(data) > MAX_AT_ONCE:
             raise zipfile.BadZipFile("the list of its members is too long")
         return data

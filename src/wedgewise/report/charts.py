@@ -52,7 +52,7 @@ BAR, THICK_BAR = 0.14, 0.17
 GAP = 0.07
 PLOT = 2.7
 LANE = 0.22
-MOST_TICKS = 8
+MAX_TICKS = 8
 THIN_SPANS = {"copy": (0.15, 0.25), "fill": (0.6, 0.25)}  # where in a lane, and how high: above other kinds
 
 
@@ -209,7 +209,7 @@ def _plot(
             axes.set_ylim(0.0, most * 1.03)
         dress(axes, x, is_x=True)
         dress(axes, y, is_x=False)
-        if 0 < len(ticks) <= MOST_TICKS:
+        if 0 < len(ticks) <= MAX_TICKS:
             shown = _apart(axes, {position: f"{position:,g}" for position in ticks})
             axes.set_xticks(list(shown), list(shown.values()))
         legend(figure, handles, names)

@@ -21,8 +21,8 @@ from wedgewise.report.objects import label_rows
 from wedgewise.report.summary import TOP, largest
 from wedgewise.stages import Labels
 
-MOST_POINTS = 240  # of a distribution
-MOST_PARTS, MOST_MEMBERS = 5, 40  # of a truss: components, and vertices that are named of each
+MAX_POINTS = 240  # of a distribution
+MAX_PARTS, MAX_MEMBERS = 5, 40  # of a truss: components, and vertices that are named of each
 PAIR = 2  # neighbours that a vertex needs for a clustering coefficient
 Numbers = NDArray[np.int64]
 Shares = NDArray[np.float64]
@@ -72,7 +72,7 @@ class ValueClass:
 class Distribution:
     """How a number is distributed over the vertices.
 
-    ``at_least[i]`` vertices have ``values[i]`` or more; of more than `MOST_POINTS` values some are left out. Of the
+    ``at_least[i]`` vertices have ``values[i]`` or more; of more than `MAX_POINTS` values some are left out. Of the
     ``classes``, which double, none is.
     """
 
@@ -109,7 +109,7 @@ class TopVertex:
 class TrussPart:
     """A component of a truss; ``density`` is the share of pairs of its vertices that are edges.
 
-    ``labels`` are those of its first vertices, at most `MOST_MEMBERS`.
+    ``labels`` are those of its first vertices, at most `MAX_MEMBERS`.
     """
 
     vertices: int
@@ -225,8 +225,8 @@ def _parts(graph: Graph, held: Numbers, component_of: Numbers) -> tuple[TrussPar
     """The components of a truss with the edges `held`, largest first."""
     vertices = _sizes(component_of)
     edges = np.bincount(component_of[graph.edges[held, 0]])
-    first = np.argsort(-vertices, kind="stable")[:MOST_PARTS].tolist()
-    members = [np.flatnonzero(component_of == part)[:MOST_MEMBERS] for part in first]
+    first = np.argsort(-vertices, kind="stable")[:MAX_PARTS].tolist()
+    members = [np.flatnonzero(component_of == part)[:MAX_MEMBERS] for part in first]
     return tuple(
         TrussPart(n, m, 2 * m / (n * (n - 1)), _labels(graph.labels, named))
         for n, m, named in zip(vertices[first].tolist(), edges[first].tolist(), members, strict=True)
@@ -245,9 +245,9 @@ def _class_of(values: NDArray[Any], bounds: list[int]) -> Numbers:
 
 def _spread_out(values: NDArray[Any]) -> Numbers:
     """Which of ascending values to keep: all of few; of many the first and those that begin steps of equal ratio."""
-    if len(values) <= MOST_POINTS:
+    if len(values) <= MAX_POINTS:
         return np.arange(len(values))
-    steps = np.geomspace(max(1, int(values[0])), int(values[-1]), MOST_POINTS - 1)
+    steps = np.geomspace(max(1, int(values[0])), int(values[-1]), MAX_POINTS - 1)
     steps[-1] = values[-1]
     return np.unique(np.append(np.searchsorted(values, steps), 0))
 

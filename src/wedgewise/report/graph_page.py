@@ -11,7 +11,7 @@ from wedgewise.answer_types import TrussLevel
 from wedgewise.report import charts
 from wedgewise.report.charts import Axis
 from wedgewise.report.graph_facts import AnsweredQuestion, GraphFacts, graph_facts
-from wedgewise.report.graph_numbers import MOST_POINTS, Distribution, TopVertex
+from wedgewise.report.graph_numbers import MAX_POINTS, Distribution, TopVertex
 from wedgewise.report.page import (
     Section,
     Value,
@@ -25,7 +25,7 @@ from wedgewise.report.summary import shown
 from wedgewise.report.text import LABELS, bytes_text, plural, range_text
 
 BACKQUOTE = "\ue000"  # stands for one that is no mark of code; no label that is shown has this letter
-MOST_ROWS = 40  # of the table of trusses
+MAX_ROWS = 40  # of the table of trusses
 
 
 def graph_page(source: Any, **way: Any) -> str:
@@ -140,7 +140,7 @@ def _trusses(facts: GraphFacts) -> str:
     levels = facts.levels
     if not facts.summary.triangles:
         return paragraph_html("Without triangles, no edge is in a truss beyond the 2-truss, which holds every edge.")
-    step = -(-len(levels) // MOST_POINTS)
+    step = -(-len(levels) // MAX_POINTS)
     drawn = [*levels[:-1:step], levels[-1]]
     series = {
         name: [(level.k, getattr(level, name)) for level in drawn] for name in ("edges", "vertices", "components")
@@ -155,9 +155,9 @@ def levels_table(levels: Sequence[TrussLevel]) -> str:
     """A row for every k; those that have the same edges share one, and of many the middle ones are left out."""
     runs = [list(run) for _, run in groupby(levels, key=lambda level: level.edges)]
     caption = "What each k-truss has; density is the share of pairs of its vertices that are edges"
-    if len(runs) > MOST_ROWS:
-        caption += f". Left out in the middle: {plural(len(runs) - MOST_ROWS, 'row')}"
-        runs = [*runs[: MOST_ROWS // 2], *runs[-(MOST_ROWS // 2) :]]
+    if len(runs) > MAX_ROWS:
+        caption += f". Left out in the middle: {plural(len(runs) - MAX_ROWS, 'row')}"
+        runs = [*runs[: MAX_ROWS // 2], *runs[-(MAX_ROWS // 2) :]]
     rows = [
         [
             span(run[0].k, run[-1].k),

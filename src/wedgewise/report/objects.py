@@ -16,7 +16,7 @@ from wedgewise.answer_types import Truss, TrussLevel
 from wedgewise.api import Result
 from wedgewise.graph import Graph
 from wedgewise.machine import hardware
-from wedgewise.run.choose import orient_bytes
+from wedgewise.run.graph_memory import answering_bytes, held_bytes
 from wedgewise.stages import Labels
 from wedgewise.stages.labels import TextLabels, pick_labels
 
@@ -84,10 +84,9 @@ def labels_kind(labels: Labels) -> str:
 def predicted_bytes(graph: Graph, threads: int | None = None) -> int:
     """Memory that a count takes beyond the graph: that of orienting, or of counting if it is more."""
     engine = registry()[ENGINE, "cpu"]
-    shape = Shape(graph.n, graph.m)
-    oriented = 4 * graph.m + 12 * graph.n
-    counting = engine.on_cpu("count").bytes_needed(shape, hardware.granted_threads(threads), engine.settings(None))
-    return max(orient_bytes(graph.n, graph.m, hardware.usable_threads()), oriented + counting)
+    n, m, threads = graph.n, graph.m, hardware.granted_threads(threads)
+    counting = engine.on_cpu("count").bytes_needed(Shape(n, m), threads, engine.settings(None))
+    return answering_bytes(n, m, threads, counting) - held_bytes("simple graph", n, m)
 
 
 def algorithms_object(algorithms: Iterable[Algorithm]) -> Object:

@@ -18,7 +18,7 @@ from wedgewise.report.text import facts_text, histogram_text, how_facts, plural,
 from wedgewise.write.answers import Named
 
 TOP = 10
-MOST_LEVELS = 24  # of a table of trusses
+MAX_LEVELS = 24  # of a table of trusses
 DOUBLING_BELOW = 2**16  # buckets double while the largest value is below, then they grow tenfold
 TENTHS = 10
 LABEL_WIDTH = 40
@@ -104,8 +104,8 @@ def levels_text(levels: Sequence[TrussLevel]) -> str:
         (f"  {range_text(run[0].k, run[-1].k)}", f"{run[0].edges:,}", f"{run[0].vertices:,}", f"{run[0].components:,}")
         for run in runs
     ]
-    if len(rows) > MOST_LEVELS:
-        half = MOST_LEVELS // 2
+    if len(rows) > MAX_LEVELS:
+        half = MAX_LEVELS // 2
         rows = [*rows[:half], ("  …", "…", "…", "…"), *rows[-half:]]
     return table_text([("  k", "edges", "vertices", "components"), *rows])
 

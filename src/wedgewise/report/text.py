@@ -10,7 +10,7 @@ from wedgewise.api import Result
 from wedgewise.stages import CleanReport
 
 BAR_WIDTH = 40
-MOST_COLUMNS = 8
+MAX_COLUMNS = 8
 LABELS = {"numbers": "0 … n − 1", "integers": "integers, as in the file", "text": "text, as in the file"}
 
 
@@ -79,8 +79,8 @@ def _listed(columns: Sequence[str | int]) -> str:
     if not columns:
         return ""
     kind = "" if isinstance(columns[0], str) else "position " if len(columns) == 1 else "positions "
-    more = ["…"] if len(columns) > MOST_COLUMNS else []
-    return f" ({kind}{', '.join([*map(str, columns[:MOST_COLUMNS]), *more])})"
+    more = ["…"] if len(columns) > MAX_COLUMNS else []
+    return f" ({kind}{', '.join([*map(str, columns[:MAX_COLUMNS]), *more])})"
 
 
 def algorithms_text(algorithms: Iterable[Algorithm]) -> str:

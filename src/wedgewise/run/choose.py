@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from wedgewise.algorithms import ENGINE, TRUSS_ENGINE, find, registry
-from wedgewise.algorithms._contract import MAX_ARCS, TRUSSES, DeviceAnswer, DeviceTrussAnswer, Shape
+from wedgewise.algorithms._contract import MAX_ARCS, TRUSSES, Shape
 from wedgewise.errors import DeviceMemoryError, InputError, MemoryLimitError, PreconditionError, UnknownNameError
 from wedgewise.machine import gpu, hardware, jit
+from wedgewise.run.graph_memory import device_answer, device_bytes, host_bytes, orient_bytes
 from wedgewise.run.plan import Form, Plan, plan_of
 from wedgewise.run.request import Request
 
@@ -29,7 +29,7 @@ ORIENT_SECONDS_PER_EDGE = 2e-8
 DEVICE_SECONDS, DEVICE_SECONDS_PER_EDGE = 5e-3, 1.5e-9
 BLOCK_SECONDS_PER_EDGE = 5e-10  # of tasks on a GPU, their blocks copied
 AS_GOOD_SHARE, AS_GOOD_SECONDS = 1.05, 5e-6  # kernels that take so much longer are as good: preparing decides
-BATCHES, MOST_BATCHES = "batches", 64  # the knob of algorithms that can save memory so
+BATCHES, MAX_BATCHES = "batches", 64  # the knob of algorithms that can save memory so
 COST = {  # in counts
     "count": 1,
     "triangles": 2,
@@ -125,7 +125,7 @@ def _seconds_there(engine: Algorithm, computes: str, graph: Graph) -> float:
     """An estimate for the GPU: loading, copying, preparing; kernels take less than that, but for rounds of trusses."""
     from wedgewise.prepare.orient_arrays import expected_wedges
 
-    cost = _device_answer(engine, computes).cost if computes in TRUSSES else None
+    cost = device_answer(engine, computes).cost if computes in TRUSSES else None
     shape = Shape(graph.n, graph.m, int(expected_wedges(graph.degrees)))
     rounds = 0.0 if cost is None else cost.of_kernels(shape)
     return gpu.load_seconds() + DEVICE_SECONDS + DEVICE_SECONDS_PER_EDGE * graph.m + rounds
@@ -163,13 +163,6 @@ def estimated_seconds(shape: Shape, threads: int, devices: int) -> float:
     return 1 / (here + there)
 
 
-def orient_bytes(n: int, m: int, threads: int) -> int:
-    """Peak of `orient` beyond the simple graph: two key buffers and the arcs; ranks, counts and offsets."""
-    from wedgewise.prepare.radix import counting_workers
-
-    return 20 * m + (21 + 4 * counting_workers(max(m, n), n, threads)) * n
-
-
 def make_plan(
     request: Request, computes: str, form: Form, threads: int, answer_bytes: int = 0, because: tuple[str, ...] = ()
 ) -> Plan:
@@ -183,8 +176,8 @@ def make_plan(
     else:
         algorithm = find(engine_for(computes, request.algorithm), "cpu")
         reason = "asked for by name" if request.algorithm != "auto" else "the engine, which has the given knobs"
+        _check_computes(algorithm, computes, request.question)
         seconds = _estimate(algorithm, computes, shape, threads, jit.load_seconds())
-    _check_computes(algorithm, computes, request.question)
     knobs = algorithm.settings(request.knobs)
     need = host_bytes(algorithm, computes, shape, threads, knobs) + answer_bytes
     check_memory(need, request, f"{request.question} by {algorithm.name}", "use fewer threads or another algorithm")
@@ -215,9 +208,9 @@ def make_device_plan(
     free = device.free_bytes() if request.memory_limit is None else min(device.free_bytes(), request.memory_limit)
     if request.algorithm != "auto":
         algorithm, reasons = find(request.algorithm, "cuda"), ["asked for by name"]
+        _check_computes(algorithm, computes, request.question)
     else:
         algorithm, reasons = _choose_on_device(computes, form, free)
-    _check_computes(algorithm, computes, request.question)
     knobs = algorithm.settings(request.knobs)
     need = device_bytes(algorithm, computes, shape, knobs)
     while need > free:
@@ -228,7 +221,7 @@ def make_device_plan(
         need = device_bytes(algorithm, computes, shape, knobs)
     if knobs.get(BATCHES, 1) != algorithm.settings(request.knobs).get(BATCHES, 1):
         reasons.append(f"in {knobs[BATCHES]} batches, for {free:,} bytes of device memory")
-    cost = _device_answer(algorithm, computes).cost
+    cost = device_answer(algorithm, computes).cost
     return plan_of(
         request.question,
         form,
@@ -254,25 +247,8 @@ def with_more_batches(plan: Plan, error: DeviceMemoryError) -> Plan:
 
 def _with_more_batches(knobs: dict[str, int | str]) -> dict[str, int | str] | None:
     """Twice as many batches, where there is that knob."""
-    batches = int(knobs.get(BATCHES, MOST_BATCHES))
-    return None if batches >= MOST_BATCHES else {**knobs, BATCHES: 2 * batches}
-
-
-def device_bytes(algorithm: Algorithm, computes: str, shape: Shape, knobs: Mapping[str, int | str]) -> int:
-    """What an answer takes beyond the oriented graph: what is made of it, or arrays while they are put into order."""
-    by_edge = dict.fromkeys(("edge_support", *TRUSSES), 28 * shape.m)
-    ordering = {"triangles": 24 * shape.n, **by_edge}.get(computes, 0)
-    return max(_device_answer(algorithm, computes).bytes_needed(shape, knobs), ordering)
-
-
-def host_bytes(algorithm: Algorithm, computes: str, shape: Shape, threads: int, knobs: Mapping[str, int | str]) -> int:
-    """What an algorithm takes on the host beyond the oriented graph."""
-    answer = algorithm.truss_on_cpu(computes) if computes in TRUSSES else algorithm.on_cpu(computes)
-    return answer.bytes_needed(shape, threads, knobs)
-
-
-def _device_answer(algorithm: Algorithm, computes: str) -> DeviceAnswer | DeviceTrussAnswer:
-    return algorithm.truss_on_device(computes) if computes in TRUSSES else algorithm.on_device(computes)
+    batches = int(knobs.get(BATCHES, MAX_BATCHES))
+    return None if batches >= MAX_BATCHES else {**knobs, BATCHES: 2 * batches}
 
 
 def _check_computes(algorithm: Algorithm, computes: str, question: str) -> None:
@@ -293,7 +269,7 @@ def _choose_on_device(computes: str, form: Form, free: int) -> tuple[Algorithm, 
         for (_name, where), algorithm in registry().items()
         if where == "cuda" and computes in algorithm.answers and shape.m < algorithm.most_arcs
         if order in algorithm.orders and relabel in algorithm.relabellings
-        if (answer := _device_answer(algorithm, computes)).cost is not None
+        if (answer := device_answer(algorithm, computes)).cost is not None
     ]
     fitting = [
         (algorithm, cost)
@@ -314,7 +290,7 @@ def _choose_on_device(computes: str, form: Form, free: int) -> tuple[Algorithm, 
 def _in_most_batches(algorithm: Algorithm) -> dict[str, int | str]:
     """The defaults, with as many batches as there may be."""
     knobs = algorithm.settings(None)
-    return {**knobs, BATCHES: MOST_BATCHES} if BATCHES in knobs else knobs
+    return {**knobs, BATCHES: MAX_BATCHES} if BATCHES in knobs else knobs
 
 
 def _choose(computes: str, shape: Shape, threads: int) -> tuple[Algorithm, str, float]:

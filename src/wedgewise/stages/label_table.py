@@ -21,7 +21,7 @@ ASKED_BYTES = 1 << 20
 FEW_LABELS = 1 << 14  # a dictionary has numbered them before a kernel is loaded
 DICTIONARY_SECONDS, DICTIONARY_BYTES = 2.5e-7, 150  # per label
 FIRST_PART = 1 << 12
-MOST_LABELS = 2**31
+MAX_LABELS = 2**31
 SEED = np.uint64(int.from_bytes(os.urandom(8), "little") | 1 << 63 | 1 << 31)  # neither half is zero
 
 
@@ -139,8 +139,8 @@ class LabelTable:
         labels = min(len(lengths), max(FIRST_PART, self._count // 8))
         ends = np.cumsum(lengths[:labels], dtype=np.int64)
         labels = max(1, int(np.searchsorted(ends, PART_BYTES, side="right")))
-        if self._count + labels > MOST_LABELS:
-            raise InputError(f"more than {MOST_LABELS:,} distinct labels; name the vertices by integers")
+        if self._count + labels > MAX_LABELS:
+            raise InputError(f"more than {MAX_LABELS:,} distinct labels; name the vertices by integers")
         if 2 * (self._count + labels) > len(self._slots):
             self._make_slots(self._count + labels)
         used = int(self._offsets[self._count])

@@ -22,7 +22,7 @@ Spans = tuple[Bytes, NDArray[np.uint64], NDArray[np.uint32]]  # text, where each
 SHOWN_WHOLE, SHOWN_ENDS = 1000, 3
 PART_LABELS, PART_BYTES = 1 << 16, 1 << 20  # at a time, so that temporaries stay small and signals are heard
 FILTERED_BYTES = 16
-MOST_LABEL_BYTES = 2**32 - 1
+MAX_LABEL_BYTES = 2**32 - 1
 
 
 class TextLabels(Sequence[str]):
@@ -121,8 +121,8 @@ class TextLabels(Sequence[str]):
         """The text, where each label begins in it, and its length: what `LabelTable` takes."""
         lengths = np.diff(self.offsets)
         longest = int(lengths.max(initial=0))
-        if longest > MOST_LABEL_BYTES:
-            raise InputError(f"a label of {longest:,} bytes; labels have at most {MOST_LABEL_BYTES:,}")
+        if longest > MAX_LABEL_BYTES:
+            raise InputError(f"a label of {longest:,} bytes; labels have at most {MAX_LABEL_BYTES:,}")
         return self.data, self.offsets[:-1].view(np.uint64), lengths.astype(np.uint32)
 
     def tolist(self) -> list[str]:

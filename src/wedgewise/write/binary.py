@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from wedgewise.read.arrow import import_pyarrow
 from wedgewise.stages.labels import TextLabels
 
-MOST_STRING_BYTES = 2**31 - 1
+MAX_STRING_BYTES = 2**31 - 1
 
 
 def write_npy_header(file: Any, dtype: np.dtype[Any], shape: tuple[int, ...]) -> None:
@@ -67,7 +67,7 @@ def write_table(
     text = labels = None
     if names is not None:  # Arrow's usual type holds 2 GiB of text in the rows that are written at once
         longest = int(np.diff(names.offsets).max(initial=0))
-        text = pyarrow.string() if longest * block_rows <= MOST_STRING_BYTES else pyarrow.large_string()
+        text = pyarrow.string() if longest * block_rows <= MAX_STRING_BYTES else pyarrow.large_string()
         labels = names.to_arrow()
     schema = pyarrow.schema(
         [(name, text if dtype is None else pyarrow.from_numpy_dtype(dtype)) for name, dtype in columns.items()]

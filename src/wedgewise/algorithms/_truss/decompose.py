@@ -14,7 +14,7 @@ from wedgewise.algorithms._contract import FoundTruss, Knobs, Shape, TrussJob
 from wedgewise.algorithms._truss import LEAST_K, STAGE
 from wedgewise.algorithms._truss.core import Core, core_of, is_recount_cheaper
 from wedgewise.algorithms._truss.peel import (
-    MOST_SHARES,
+    MAX_SHARES,
     SLICE_EDGES,
     SLICES_AT_ONCE,
     TASK_TRIANGLES,
@@ -103,7 +103,7 @@ def supports_bytes(shape: Shape, threads: int) -> int:
 
 def peeling_bytes(shape: Shape, threads: int) -> int:
     """What peeling takes: by edge, by vertex and thread, and buffers."""
-    losses = TASKS_AT_ONCE * (2 * TASK_TRIANGLES + (MOST_SHARES + 2) * BLOCK) * 5
+    losses = TASKS_AT_ONCE * (2 * TASK_TRIANGLES + (MAX_SHARES + 2) * BLOCK) * 5
     slices = min(shape.m, SLICES_AT_ONCE * SLICE_EDGES) * 32
     return EDGE_BYTES * shape.m + (VERTEX_BYTES + 8 * threads) * shape.n + losses + slices
 

@@ -23,10 +23,10 @@ from wedgewise.stages import Ids, Keys
 
 SLICE_EDGES = 1 << 17  # edges of a frontier that are sorted at once
 SLICES_AT_ONCE = 8
-LEAST_STEPS, MOST_STEPS = 1 << 16, 1 << 21  # of one task
+MIN_STEPS, MAX_STEPS = 1 << 16, 1 << 21  # of one task
 TASK_TRIANGLES = 1 << 17  # more than any edge has that is removed: k ≤ √(2m) + 1
 TASKS_AT_ONCE = 16
-SHARE_EDGES_BITS, MOST_SHARES = 17, 128
+SHARE_EDGES_BITS, MAX_SHARES = 17, 128
 FEW_EDGES = 1024  # edges that are not worth a round on all threads
 SERIAL_STEPS = 1 << 24
 
@@ -45,7 +45,7 @@ class Losses:
 
     @classmethod
     def of(cls, edges: int) -> Losses:
-        bits = max(SHARE_EDGES_BITS, (max(1, edges) // MOST_SHARES).bit_length())
+        bits = max(SHARE_EDGES_BITS, (max(1, edges) // MAX_SHARES).bit_length())
         count = (edges >> bits) + 1
         blocks = 2 * TASK_TRIANGLES // (BLOCK - 1) + count + 1
         total = TASKS_AT_ONCE * blocks
@@ -177,7 +177,7 @@ class Peeling:
         keys = keys[: int(count)]
         keys.sort()
         bounds = np.zeros(len(keys) + 2, np.uint64)
-        most = min(MOST_STEPS, max(LEAST_STEPS, int(steps) // TASKS_AT_ONCE))
+        most = min(MAX_STEPS, max(MIN_STEPS, int(steps) // TASKS_AT_ONCE))
         tasks = int(rows.cut_tasks(keys, remaining, most, TASK_TRIANGLES, bounds))
         return keys, bounds[: tasks + 1].tolist()
 

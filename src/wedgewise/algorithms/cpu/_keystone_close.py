@@ -41,7 +41,7 @@ from wedgewise.algorithms.cpu._keystone_rows import (
 )
 from wedgewise.algorithms.cpu._records import Blocks3, Span, Stretch, first_in, row_at, whole
 from wedgewise.machine.jit import helper, kernel
-from wedgewise.machine.primitives import MOST_ROWS, count_common_bits
+from wedgewise.machine.primitives import MAX_ROWS, count_common_bits
 from wedgewise.prepare.orient import first_not_below
 from wedgewise.stages import Ids, OrientedGraph
 
@@ -144,7 +144,7 @@ def close_hubs(arcs, row, hubs, layout, own, credit, sinks):  # type: ignore[no-
             if credit is not None:
                 first = begin if taken == np.uint64(0) else first
                 taken = take_bit_row(own, taken, start - word, block)
-        if credit is not None and taken == np.uint64(MOST_ROWS):
+        if credit is not None and taken == np.uint64(MAX_ROWS):
             credit_columns(Stretch(row.heads, first, end), first_column, own.marks, marks_word, hubs.bits, taken, own)
             taken = np.uint64(0)
         add_to(sinks.by_head, b, found)

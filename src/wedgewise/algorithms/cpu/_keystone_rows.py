@@ -14,11 +14,11 @@ from numpy.typing import NDArray
 from wedgewise.algorithms.cpu._keystone_hubs import aligned_zeros, empty_marks, marks_bytes
 from wedgewise.algorithms.cpu._records import row_at
 from wedgewise.machine.jit import helper
-from wedgewise.machine.primitives import BLOCK_WORDS, MOST_ROWS, PLANES, prefetch, sum_columns
+from wedgewise.machine.primitives import BLOCK_WORDS, MAX_ROWS, PLANES, prefetch, sum_columns
 from wedgewise.stages import Keys
 
 SPARE = 16  # the credit of id x is at SPARE + x; failed tests are credited below it, in turn, so that none has to wait
-PLANES_AT = 2 * MOST_ROWS
+PLANES_AT = 2 * MAX_ROWS
 SCRATCH_WORDS = PLANES_AT + PLANES * BLOCK_WORDS
 TESTS_IN_ANY_CASE = 8  # short rows then have no loop whose end would be mispredicted, at about 7 ns each
 
@@ -149,14 +149,14 @@ def close_probed(row, first_column, bits, start, credit):  # type: ignore[no-unt
 def credit_columns(row, base, mask, mask_origin, bits, taken, own):  # type: ignore[no-untyped-def]
     """Credit a row of hubs, block by block, with how many of the bit rows taken have them in the mask.
 
-    Bit row i has its bit 0 in word ``scratch[i]`` and starts at block ``scratch[MOST_ROWS + i]``, which ascend.
+    Bit row i has its bit 0 in word ``scratch[i]`` and starts at block ``scratch[MAX_ROWS + i]``, which ascend.
     """
     one, scratch = np.uint64(1), own.scratch
     covering, used = np.uint64(0), np.uint64(0)
     arc = row.begin
     while arc < row.end:
         block = (np.uint64(row.heads[arc]) - base) >> np.uint64(9)
-        while covering < taken and scratch[np.uint64(MOST_ROWS) + covering] <= block:
+        while covering < taken and scratch[np.uint64(MAX_ROWS) + covering] <= block:
             covering += one
         while covering >> used > np.uint64(0):
             used += one
@@ -177,5 +177,5 @@ def credit_columns(row, base, mask, mask_origin, bits, taken, own):  # type: ign
 def take_bit_row(own, taken, origin, block):  # type: ignore[no-untyped-def]
     """Note a bit row for `credit_columns`; how many are noted."""
     own.scratch[taken] = origin
-    own.scratch[np.uint64(MOST_ROWS) + taken] = block
+    own.scratch[np.uint64(MAX_ROWS) + taken] = block
     return taken + np.uint64(1)

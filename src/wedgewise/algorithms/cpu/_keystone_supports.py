@@ -9,12 +9,12 @@ Who does what, for a triangle a < b < c (ids by rank):
               of b below the hubs adds one to all ids of N+(a) behind b, members of N+(b) or not; only those of N+(b)
               are read. Where a is a hub too, the bit rows of all such a are added column by column
 
-The support of an arc is the sum of both, over all threads. With more than `MOST_SHARES` threads these share one array
+The support of an arc is the sum of both, over all threads. With more than `MAX_SHARES` threads these share one array
 of supports, where each writes to its own rows alone, and the opposite pass covers every b. A vertex needs the first
 pass alone: threads keep their credits for all rows, and the credits of all threads are added, range by range.
 Input: ids by rank. Output: triangles and tests; what was asked for goes into the array of the work.
 Memory: the hubs' rows; per thread a bit and 8 bytes per vertex (vertices) or 4 (edges); for edges also supports, 4
-bytes per arc for each of up to `MOST_SHARES` threads, and the arcs by head, 4 bytes per arc and an offset per vertex.
+bytes per arc for each of up to `MAX_SHARES` threads, and the arcs by head, 4 bytes per arc and an offset per vertex.
 docs/decisions/0007-supports-by-owner.md has the figures.
 """
 
@@ -42,12 +42,12 @@ from wedgewise.algorithms.cpu._keystone_hubs import Costs, Hubs, bit_row_at, mos
 from wedgewise.algorithms.cpu._keystone_rows import SPARE, Ledger, credit_columns, empty_ledger, take_bit_row
 from wedgewise.algorithms.cpu._records import Rows, Stretch, row_at, rows_of
 from wedgewise.machine.jit import helper, kernel
-from wedgewise.machine.primitives import MOST_ROWS, prefetch
+from wedgewise.machine.primitives import MAX_ROWS, prefetch
 from wedgewise.prepare.orient import first_not_below
 from wedgewise.stages import Ids, Keys, OrientedGraph
 
 TASK_SUMS = 1 << 16  # numbers of all threads that one task adds up
-MOST_SHARES = 4  # threads with supports of their own, 4 bytes per arc each
+MAX_SHARES = 4  # threads with supports of their own, 4 bytes per arc each
 SUPPORT_COSTS = Costs(stream_arc=8.0, stream_test=1.7, hub_arc=24.0, probe_test=4.5, and_block=4.0, behind=0.8)
 IDS_IN_ANY_CASE = 4  # short rows then have no loop whose end would be mispredicted
 TAILS_AHEAD = 8  # how many in-neighbours ahead the end of a row is prefetched
@@ -84,7 +84,7 @@ def count_opposite_hubs(row, b, tails, hubs, own):  # type: ignore[no-untyped-de
     for position in range(tails.begin, tails.end):
         start, block, _ = bit_row_at(hubs, np.uint64(tails.heads[position]), hubs.layout)
         taken = take_bit_row(own, taken, start - (block << np.uint64(3)), block)
-        if taken == np.uint64(MOST_ROWS) or position + np.uint64(1) == tails.end:
+        if taken == np.uint64(MAX_ROWS) or position + np.uint64(1) == tails.end:
             credit_columns(row, hubs.base, hubs.bits, mask_origin, hubs.bits, taken, own)
             taken = np.uint64(0)
 
@@ -142,7 +142,7 @@ def sum_pass(by_thread: Sequence[NDArray[Any]], filled: NDArray[Any], *, counted
 
 def prepare_edge_support(graph: OrientedGraph, knobs: Knobs, threads: int) -> Work:
     """The triangles of each arc: those found from its tail or streaming past it, then the others by owner."""
-    rows, shared = rows_of(graph), threads > MOST_SHARES
+    rows, shared = rows_of(graph), threads > MAX_SHARES
     hubs = prepare_hubs(graph, knobs, threads, SUPPORT_COSTS)
     heads = by_head(rows, graph.n, 0 if shared else int(hubs.base), idle=1, threads=threads)
     filled = np.zeros(graph.m, np.uint32)
@@ -177,6 +177,6 @@ def triangles_bytes(shape: Shape, threads: int, knobs: Knobs) -> int:
 
 
 def edge_support_bytes(shape: Shape, threads: int, knobs: Knobs) -> int:
-    shares = threads if threads <= MOST_SHARES else 1
+    shares = threads if threads <= MAX_SHARES else 1
     hubs = row_bytes(most_hubs(shape, knobs))
     return hubs + 4 * shape.m * shares + heads_bytes(shape) + threads * crediting_bytes(shape.n, 4)

@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wedgewise.algorithms._contract import Algorithm, Knob, Knobs, Shape, TrussJob
-from wedgewise.algorithms._ranges import LEAST_TASKS, arc_bounds
+from wedgewise.algorithms._ranges import MIN_TASKS, arc_bounds
 from wedgewise.algorithms._truss import rounds
 from wedgewise.machine.jit import helper, kernel, kernel_view
 from wedgewise.machine.threads import run_tasks
@@ -39,7 +39,7 @@ GRANULARITY = Knob(
     "granularity", "fine", "what a task is made of: rows (coarse) or non-zeros (fine)", choices=("fine", "coarse")
 )
 TASK_STEPS = 2_000_000  # of merges, about 4 ms, in a task of the first round on average
-MOST_SUPPORT = 2**32 - 1  # more than any arc has
+MAX_SUPPORT = 2**32 - 1  # more than any arc has
 
 
 @helper
@@ -172,7 +172,7 @@ class EagerRows:
     def least_support(self) -> int:
         """The least support of the remaining arcs, after a round that removed none."""
         supports = self._shares[: len(self._rows)]
-        return int(supports.min(where=self._rows != 0, initial=MOST_SUPPORT))
+        return int(supports.min(where=self._rows != 0, initial=MAX_SUPPORT))
 
     def survivors(self) -> NDArray[np.bool_]:
         """Whether each arc remains."""
@@ -193,7 +193,7 @@ class EagerRows:
 
     def _tasks(self) -> int:
         """How many tasks the items of a round are cut into; they depend on the remaining arcs, not on the threads."""
-        return min(self._items, max(LEAST_TASKS, int(self.remaining * self._steps_per_arc / TASK_STEPS)))
+        return min(self._items, max(MIN_TASKS, int(self.remaining * self._steps_per_arc / TASK_STEPS)))
 
 
 def remaining_rows(graph: OrientedGraph, job: TrussJob) -> EagerRows:
