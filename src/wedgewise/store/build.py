@@ -34,16 +34,10 @@ from wedgewise.stages.limits import DEFAULT_LIMITS, Limits
 from wedgewise.store.manifest import Manifest, pairs_of
 from wedgewise.store.open import Store, open_store
 from wedgewise.store.orient import OrientedRuns, Wanted, grid_bytes, orient_edges, rehearse_orient
-from wedgewise.store.read_pairs import PairCollector, PairRuns, open_pieces
-from wedgewise.store.sort_and_deduplicate import (
-    SLOT_BYTES,
-    OnKeys,
-    rank,
-    sort_and_deduplicate,
-    sort_and_deduplicate_keys,
-)
-from wedgewise.store.sorted_runs import KEY_BYTES, Runs
-from wedgewise.store.write_blocks import PIECE_ARCS, PIECE_BYTES, write_blocks
+from wedgewise.store.read_pairs import PairCollector, PairRuns, open_pieces, rehearse_pack
+from wedgewise.store.sort_and_deduplicate import SLOT_BYTES, rank, rehearse_sort, sort_and_deduplicate
+from wedgewise.store.sorted_runs import KEY_BYTES, OnKeys, Runs
+from wedgewise.store.write_blocks import PIECE_ARCS, PIECE_BYTES, rehearse_write, write_blocks
 from wedgewise.store.writer import building, check_free, write_manifest
 from wedgewise.version import __version__
 
@@ -191,7 +185,8 @@ def _build(
     """Everything from the runs of pairs to the blocks."""
     left = _bytes_beside_vertices(pairs.slots, wanted.segments, available_bytes - pairs.numbered_bytes)
     with scratch_file(root) as file:
-        edges = sort_and_deduplicate(pairs, read, file, left, _stage_progress(progress, "sort", pairs.runs.keys))
+        on_keys = _stage_progress(progress, "sort", pairs.runs.keys)
+        edges = sort_and_deduplicate(pairs, read, file, left, wanted.threads, on_keys)
         ranks = rank(pairs, edges, root)
         fingerprint, cleaned, m = edges.fingerprint.of(ranks.n), edges.cleaned, edges.keys.keys
         largest = int(ranks.degrees.max(initial=0))
@@ -200,7 +195,8 @@ def _build(
             n, vertices, kind, labels = ranks.n, ranks.vertices, ranks.label_kind, ranks.labels
             del edges, ranks
             _check_disk_of_blocks(root, oriented, say)
-            blocks = write_blocks(root, oriented, left, _stage_progress(progress, "write", m))
+            on_keys = _stage_progress(progress, "write", m)
+            blocks, wedges = write_blocks(root, oriented, left, wanted.threads, on_keys)
     return Manifest(
         fingerprint=fingerprint,
         n=n,
@@ -208,7 +204,7 @@ def _build(
         partition=oriented.partition,
         blocks=blocks,
         order="degree",
-        wedges=oriented.wedges,
+        wedges=wedges,
         largest_degree=largest,
         cleaned=cleaned,
         label_kind=kind,
@@ -266,9 +262,8 @@ def _stage_progress(progress: Progress | None, stage: str, total: int) -> OnKeys
 def load_kernels() -> None:
     """Load every kernel that makes a store."""
     rehearse_fields()
-    none = np.empty(0, np.uint32)
-    sort_and_deduplicate_keys(np.empty(0, np.uint64), none, np.empty(0, np.uint8), np.zeros(4, np.uint64))
-    rehearse_orient()
+    for rehearse in (rehearse_pack, rehearse_sort, rehearse_orient, rehearse_write):
+        rehearse()
     for labels in (np.empty(0, np.uint32), np.empty(0, np.uint64)):
         zero = np.uint64(0)
         parse_range(np.empty(0, np.uint8), zero, zero, np.uint8(0), zero, zero, zero, labels)

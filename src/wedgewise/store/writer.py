@@ -1,7 +1,8 @@
-"""Arrays → files of a store, in pieces: header, numbers and SHA-256 as they come; every file appears when it is whole.
+"""Arrays → files of a store, in pieces: header, numbers and SHA-256 as they come.
 
-A store is built in a folder that is not there yet, empty, or holds what an interrupted build left. Whatever ends the
-build early, its files are removed.
+The manifest appears last, when all others are on the disk: without it a folder is no store. A store is built in a
+folder that is not there yet, empty, or holds what an interrupted build left. Whatever ends the build early, its files
+are removed.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wedgewise.errors import InputError, StorageError, VerificationError
-from wedgewise.machine.files import atomic_write, make_folder, process_lock, storage_errors
+from wedgewise.machine.files import atomic_write, make_folder, new_file, process_lock, storage_errors
 from wedgewise.stages import Keys
 from wedgewise.stages.labels import TextLabels
 from wedgewise.store.manifest import MANIFEST, FileRecord, Manifest
@@ -84,9 +85,9 @@ def npy_header(dtype: np.dtype[Any], length: int) -> bytes:
 
 
 @contextmanager
-def array_writer(folder: Path, name: str, dtype: str, length: int) -> Iterator[ArrayWriter]:
-    """A file of the store that appears when the block ends."""
-    with atomic_write(folder / name) as file:
+def array_writer(folder: Path, name: str, dtype: str, length: int, *, to_disk: bool = True) -> Iterator[ArrayWriter]:
+    """A file of the store that is whole, and on the disk, when it appears; or one that `sync_files` has to follow."""
+    with atomic_write(folder / name) if to_disk else new_file(folder / name) as file:
         yield ArrayWriter(file, name, dtype, length)
 
 
