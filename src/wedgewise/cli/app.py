@@ -122,6 +122,9 @@ def partition(
         typer.Option(min=1, metavar="P", help="Parts to cut the vertices into; by default as few as --memory allows."),
     ] = None,
     scheme: Annotated[str, typer.Option(metavar="NAME", help="How to cut: rectilinear or hashed.")] = "rectilinear",
+    ids: Annotated[
+        str, typer.Option(metavar="NAME", help="What hashed parts take turns by: rank, indegree or classes.")
+    ] = "rank",
 ) -> None:
     """Cut a graph into blocks on disk, to be counted within little memory.
 
@@ -131,7 +134,7 @@ def partition(
     """
     from wedgewise.cli.partition import partition_file, store_text
 
-    record = partition_file(options, store, memory, parts, scheme)
+    record = partition_file(options, store, memory, parts, scheme, ids)
     options.console().show(record, lambda: store_text(record))
 
 

@@ -14,7 +14,9 @@ from wedgewise.store.build import write_store
 from wedgewise.store.open import Store
 
 
-def partition_file(options: ReadingOptions, folder: str, memory: int | None, parts: int | None, scheme: str) -> Object:
+def partition_file(
+    options: ReadingOptions, folder: str, memory: int | None, parts: int | None, scheme: str, ids: str
+) -> Object:
     """Write a store, and describe it."""
     console, source = options.console(), options.graph_file()
     with console.stages() as progress:
@@ -24,6 +26,7 @@ def partition_file(options: ReadingOptions, folder: str, memory: int | None, par
             memory_limit=memory,
             parts=parts,
             scheme=scheme,
+            ids=ids,
             threads=source.threads,
             labels=source.labels,
             format=source.format,

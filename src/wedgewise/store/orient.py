@@ -18,9 +18,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wedgewise.algorithms import ENGINE, find
-from wedgewise.errors import InputError, MemoryLimitError
+from wedgewise.errors import InputError, MemoryLimitError, UnknownNameError
 from wedgewise.machine.jit import kernel
 from wedgewise.machine.threads import run_tasks
+from wedgewise.prepare.orient_arrays import inverse
 from wedgewise.prepare.rectilinear import SEGMENTS, Grid, probe_a_load
 from wedgewise.run.memory import (
     COUNTED_TASK_BYTES,
@@ -31,7 +32,7 @@ from wedgewise.run.memory import (
     triple_answer,
 )
 from wedgewise.stages import Ids, Keys
-from wedgewise.stages.blocks import Hashed, Partition, Rectilinear
+from wedgewise.stages.blocks import ID_NAMES, Hashed, Partition, Rectilinear
 from wedgewise.stages.tasks import Counts, busy_tasks
 from wedgewise.store.manifest import MOST_PARTS
 from wedgewise.store.sort_and_deduplicate import Edges, Ranks
@@ -40,6 +41,7 @@ from wedgewise.store.sorted_runs import KEY_BYTES, OnKeys, Runs, sorted_run
 ORIENT_KEYS, ORIENT_BYTES = 1 << 20, 26  # at a time for each thread, and what one takes
 COUNTING_BYTES = 136 << 20  # at least, of a limit on counting: the interpreter, kernels, and what is kept in reserve
 LEAST_SEGMENTS = 256
+SCHEMES = ("rectilinear", "hashed")
 QUESTIONS = ("any", "count")  # what a store is to answer within the limit: everything where that can be
 CANDIDATES = (1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 24, 32, 48, 64, 96, 128, 192, 256)
 
@@ -57,6 +59,11 @@ def grid_bytes(segments: int) -> int:
     return 8 * (segments + 1) ** 2
 
 
+def _check_known(what: str, name: str, known: tuple[str, ...]) -> None:
+    if name not in known:
+        raise UnknownNameError(f"no {what} named {name!r}; there are: {', '.join(known)}")
+
+
 @dataclass(frozen=True, slots=True)
 class Wanted:
     """How ids are to be divided: into so many parts, or as few as let a question keep to the bytes."""
@@ -66,18 +73,31 @@ class Wanted:
     counting_bytes: int
     threads: int
     segments: int = SEGMENTS
+    ids: str = "rank"
 
     @classmethod
     def within(
-        cls, memory_limit: int | None, available_bytes: int, scheme: str, parts: int | None, threads: int
+        cls,
+        memory_limit: int | None,
+        available_bytes: int,
+        scheme: str,
+        parts: int | None,
+        threads: int,
+        ids: str = "rank",
     ) -> Wanted:
         """What a count in a process of this size has for blocks: no more than this one has."""
+        _check_known("scheme", scheme, SCHEMES)
+        _check_known("ids", ids, ID_NAMES)
+        if ids != "rank" and scheme != "hashed":
+            raise InputError(
+                f"parts by {scheme} cuts need ids by rank, not by {ids}; ask for the scheme 'hashed' with it"
+            )
         if parts is not None and not 1 <= parts <= MOST_PARTS:
             raise InputError(f"a store has 1 … {MOST_PARTS} parts, not {parts:,}; ask for other parts")
         counting_bytes = (
             available_bytes if memory_limit is None else min(available_bytes, memory_limit - COUNTING_BYTES)
         )
-        return cls(scheme, parts, counting_bytes, threads, segments_within(available_bytes))
+        return cls(scheme, parts, counting_bytes, threads, segments_within(available_bytes), ids)
 
     def keeps_to_it(self, counts: Counts, partition: Partition, question: str) -> bool:
         """Whether the heaviest task of a count, or of every question, is within the bytes."""
@@ -102,14 +122,20 @@ class OrientedRuns:
 
 
 def orient_edges(
-    edges: Edges, ranks: Ranks, wanted: Wanted, arcs: Runs, available_bytes: int, on_keys: OnKeys
+    edges: Edges,
+    ranks: Ranks,
+    rank_of_id: Ids | None,
+    wanted: Wanted,
+    arcs: Runs,
+    available_bytes: int,
+    on_keys: OnKeys,
 ) -> OrientedRuns:
     """Rename the edges and direct each from its lower rank, in pieces; the file of the edges is closed."""
     partition = None
     if wanted.scheme == "hashed":
-        partition, _ = _divide(wanted, partial(_hashed, ranks.n, edges.keys.keys))
+        partition, _ = _divide(wanted, partial(_hashed, ranks.n, edges.keys.keys, wanted.ids))
     bounds = _segment_bounds(ranks, wanted.segments) if partition is None else _starts(partition)
-    positions = np.empty(0, np.uint32) if partition is None else _positions(partition)
+    positions = np.empty(0, np.uint32) if partition is None else _positions(partition, rank_of_id)
     segments = len(bounds) - 1
     renaming = Renaming(
         ranks.rank_of, positions, np.repeat(np.arange(segments, dtype=np.uint16), np.diff(bounds)), segments + 1
@@ -195,9 +221,9 @@ def _rectilinear(before: Grid, bounds: NDArray[np.int64], parts: int) -> tuple[P
     return Rectilinear(bounds[cuts]), _counts(before, cuts, bounds[cuts])
 
 
-def _hashed(n: int, m: int, parts: int) -> tuple[Partition, Counts]:
+def _hashed(n: int, m: int, ids: str, parts: int) -> tuple[Partition, Counts]:
     """Hashed parts, and blocks that are a quarter above the average."""
-    partition = Hashed(n, parts)
+    partition = Hashed(n, parts, ids)
     arcs = np.full((parts, parts), -(-5 * m // (4 * parts * parts)))
     return partition, Counts(arcs, np.array(partition.sizes, np.int64))
 
@@ -206,9 +232,9 @@ def _starts(partition: Partition) -> NDArray[np.int64]:
     return np.append(0, np.cumsum(np.array(partition.sizes, np.int64)))
 
 
-def _positions(partition: Partition) -> Ids:
-    """The position of every id."""
-    ids = np.arange(partition.n, dtype=np.uint32)
+def _positions(partition: Partition, rank_of_id: Ids | None) -> Ids:
+    """The position of every rank."""
+    ids = np.arange(partition.n, dtype=np.uint32) if rank_of_id is None else inverse(rank_of_id, np)
     positions: Ids = _starts(partition)[:-1].astype(np.uint32)[ids % np.uint32(partition.parts)]
     positions += ids // np.uint32(partition.parts)
     return positions

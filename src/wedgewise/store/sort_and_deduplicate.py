@@ -36,12 +36,12 @@ class Edges:
 
 @dataclass(frozen=True, slots=True)
 class Ranks:
-    """The rank of every slot by ascending degree, ties by slot; degrees by rank; what the store has of vertices."""
+    """The rank of every slot by ascending degree, ties by slot; degrees and vertices by rank; labels of vertices."""
 
     n: int
     rank_of: Ids
     degrees: Ids
-    vertices: FileRecord
+    vertex_of: Ids
     label_kind: str
     labels: FileRecord | None
 
@@ -80,7 +80,7 @@ def sort_and_deduplicate(
 
 
 def rank(pairs: PairRuns, edges: Edges, folder: Path) -> Ranks:
-    """Number the slots that are vertices by ascending degree, and write which vertices those are."""
+    """Number the slots that are vertices by ascending degree, and write their labels."""
     degrees, labels = edges.degrees, pairs.labels
     if labels is None:
         slots = np.flatnonzero((degrees > 0) | edges.looped.view(np.bool_)).astype(np.uint32)
@@ -90,9 +90,8 @@ def rank(pairs: PairRuns, edges: Edges, folder: Path) -> Ranks:
     rank_of, vertex_of = np.zeros(len(degrees), np.uint32), np.empty(len(slots), np.uint32)
     rank_slots(slots, degrees, next_rank, rank_of, vertex_of)
     del next_rank
-    vertices = write_array(folder, "vertices.npy", vertex_of)
     kind, record = _write_labels(labels, slots, len(degrees), folder)
-    return Ranks(len(slots), rank_of, degrees[slots][vertex_of], vertices, kind, record)
+    return Ranks(len(slots), rank_of, degrees[slots][vertex_of], vertex_of, kind, record)
 
 
 def _write_labels(labels: Labels | None, slots: Ids, slot_count: int, folder: Path) -> tuple[str, FileRecord | None]:
@@ -127,8 +126,8 @@ def rank_slots(slots: Ids, degrees: Ids, next_rank: Ids, rank_of: Ids, vertex_of
     one = np.uint64(1)
     for i in range(np.uint64(len(slots))):
         next_rank[np.uint64(degrees[slots[i]]) + one] += np.uint32(1)
-    for degree in range(one, np.uint64(len(next_rank))):
-        next_rank[degree] += next_rank[degree - one]
+    for above in range(one, np.uint64(len(next_rank))):
+        next_rank[above] += next_rank[above - one]
     for i in range(np.uint64(len(slots))):
         degree = np.uint64(degrees[slots[i]])
         position = next_rank[degree]

@@ -81,9 +81,9 @@ class Runs:
         ascending: list[Keys] = []
         while cursors or ascending:
             ranges = _ranges(_taken(cursors, shift), threads, shift)
-            beside = [partial(_consume, consume, ascending), partial(_refill, cursors)]
-            tasks = [*beside, *(partial(_sorted, pieces) for pieces in ranges)]
-            found = run_tasks(lambda number, _, tasks=tasks: tasks[number](), len(tasks), threads)
+            beside: list[Callable[[], Any]] = [partial(_consume, consume, ascending), partial(_refill, cursors)]
+            tasks = beside + [partial(_sorted, pieces) for pieces in ranges]
+            found = run_tasks(partial(_call, tasks), len(tasks), threads)
             on_keys(sum(map(len, ascending)))
             ascending = found[len(beside) :]
             cursors = [cursor for cursor in cursors if cursor.has_more or len(cursor.waiting)]
@@ -159,6 +159,10 @@ def _ranges(pieces: list[Keys], threads: int, shift: int) -> list[list[Keys]]:
 def _sorted(pieces: list[Keys]) -> Keys:
     keys = np.concatenate(pieces)
     return sort_keys(keys, np.empty_like(keys))
+
+
+def _call(tasks: list[Callable[[], Any]], number: int, _worker: int) -> Any:
+    return tasks[number]()
 
 
 def _consume(consume: Callable[[Keys], Any], ascending: list[Keys]) -> None:

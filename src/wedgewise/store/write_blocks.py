@@ -109,7 +109,8 @@ class _BlockRow:
         self._rows_at_once = max(1, min(self._rows, PIECE_OFFSETS // len(columns)))
         self._blocks = PieceBlocks(
             cuts[self._first_column :].astype(np.uint64),
-            *(np.zeros(len(columns), np.uint64) for _ in range(2)),
+            np.zeros(len(columns), np.uint64),
+            np.zeros(len(columns), np.uint64),
             np.empty(self._rows_at_once * len(columns), np.uint32),
             np.empty(min(PIECE_ARCS, int(arcs[part].sum())), np.uint32),
             tally,
@@ -207,8 +208,8 @@ def cut_rows(keys: Keys, at: int, begin: int, end: int, blocks: PieceBlocks) -> 
         if row < np.uint64(end):
             wedges += degree * (degree - np.uint64(degree > 0)) >> one
             degree = np.uint64(0)
-            for column in range(columns):
-                offsets[column * width + row - np.uint64(begin)] = arcs[column]
+            for every in range(columns):
+                offsets[every * width + row - np.uint64(begin)] = arcs[every]
     tally[DEGREE], tally[WEDGES] = degree, wedges
     return position
 
