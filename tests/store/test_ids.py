@@ -96,7 +96,7 @@ def test_what_cannot_be_asked_for_is_refused(tmp_path: Path) -> None:
         manifest = json.loads(path.read_text())
         manifest["partition"]["ids"] = wrong
         path.write_text(json.dumps(manifest))
-        with pytest.raises(FormatError, match="the partition cannot be used .no ids by"):
+        with pytest.raises(FormatError, match=r"the partition cannot be used .no ids by"):
             ww.open_store(store.folder)
 
 
