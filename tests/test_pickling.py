@@ -23,7 +23,7 @@ from helpers.same_answers import assert_same
 import wedgewise as ww
 from wedgewise import errors
 from wedgewise.answer_types import GeneralizedDegree
-from wedgewise.run.timeline import Copy, BatchSpan, Timeline
+from wedgewise.run.timeline import BatchSpan, Copy, Timeline
 from wedgewise.stages import CleanReport
 
 WAYS: dict[str, Callable[[Any], Any]] = {

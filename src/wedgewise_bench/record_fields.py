@@ -13,7 +13,7 @@ from dataclasses import fields
 from typing import Any
 
 from wedgewise.errors import InputError
-from wedgewise.run.timeline import Copy, DeviceUse, PlaceUse, BatchSpan
+from wedgewise.run.timeline import BatchSpan, Copy, DeviceUse, PlaceUse
 from wedgewise.stages.labels import utf8
 from wedgewise.stages.tasks import ESTIMATORS
 from wedgewise_bench.words import DEVICES, ROWS, STAGES, STATUSES, parse_question

@@ -197,9 +197,7 @@ def prepared(
     return prepared_batch(record, one_task(triple, share, shares), knobs, device)
 
 
-def prepared_batch(
-    record: Algorithm, batch: TaskBatch, knobs: dict[str, int | str], device: Device
-) -> DeviceWork:
+def prepared_batch(record: Algorithm, batch: TaskBatch, knobs: dict[str, int | str], device: Device) -> DeviceWork:
     """Work on blocks in arrays of the device, of which everything is made."""
     answer, settings = record.triples_on_device("count"), record.settings(knobs)
     blocks = {pair: on_device(block, answer, settings, device) for pair, block in batch.blocks.items()}

@@ -32,9 +32,10 @@ TINY = (
     (numpy_files, "PIECE_ROWS", 7),
     (runs, "FEWEST_KEYS", 4),
     (runs, "MOST_KEYS", 64),
+    (runs, "RANGE_KEYS", 9),
     (orient, "ORIENT_KEYS", 31),
     (write_blocks, "PIECE_ARCS", 17),
-    (write_blocks, "PIECE_ROWS", 5),
+    (write_blocks, "PIECE_OFFSETS", 5),
 )
 
 

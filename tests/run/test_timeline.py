@@ -10,7 +10,7 @@ from xml.etree import ElementTree
 import pytest
 
 from wedgewise.errors import InputError, StorageError
-from wedgewise.run.timeline import COLOURS, Copy, DeviceUse, PlaceUse, BatchSpan, Timeline, common, length, union
+from wedgewise.run.timeline import COLOURS, BatchSpan, Copy, DeviceUse, PlaceUse, Timeline, common, length, union
 
 TIMELINE = Timeline(
     (

@@ -699,7 +699,7 @@ def test_runs_that_cannot_be_merged_or_read_are_refused(tmp_path: Path) -> None:
         sorted_keys = runs.Runs(file)
         sorted_keys.add(np.arange(5, dtype=np.uint64))
         with pytest.raises(MemoryLimitError, match=r"merging 1 runs takes [\d,]+ bytes; raise the memory limit"):
-            next(sorted_keys.merged(1))
+            sorted_keys.merge(print, print, 1, 1)
         file.truncate(30)
         with pytest.raises(StorageError, match="a temporary file became shorter while it was read; check the disk"):
             sorted_keys.stretch(0, 5)
@@ -761,7 +761,7 @@ def test_whatever_fails_nothing_is_left(
         except raised:
             assert names_in(tmp_path) == []
         else:
-            assert number > 5
+            assert number > 2
             break
 
 

@@ -126,6 +126,9 @@ def partition(
     ] = None,
     scheme: Annotated[str, typer.Option(metavar="NAME", help="How to cut: rectilinear or hashed.")] = "rectilinear",
     memory_per_worker: MemoryPerWorker = None,
+    ids: Annotated[
+        str, typer.Option(metavar="NAME", help="What hashed parts take turns by: rank, indegree or classes.")
+    ] = "rank",
 ) -> None:
     """Cut a graph into blocks on disk, to be counted within little memory.
 
@@ -135,7 +138,7 @@ def partition(
     """
     from wedgewise.cli.partition import partition_file, store_text
 
-    how = {"memory_limit": memory, "memory_per_worker": memory_per_worker, "parts": parts, "scheme": scheme}
+    how = {"memory_limit": memory, "memory_per_worker": memory_per_worker, "parts": parts, "scheme": scheme, "ids": ids}
     record = partition_file(options, store, **how)
     options.console().show(record, lambda: store_text(record))
 

@@ -208,19 +208,27 @@ def _by_collective(graph: AnyOriented, xp: Any) -> Array:
     before = xp.zeros(graph.m + 1, xp.int64)
     before[1:] = xp.cumsum(out_degrees[graph.out_neighbours], dtype=xp.int64)
     missing = graph.m - xp.diff(before[graph.offsets])  # a collective out-degree is at most m
-    visits = ascending_by(missing & 0xFFFFFFFF, xp)
-    visits = visits[ascending_by(missing[visits] >> 32, xp)]
-    visit_of_tail = inverse(visits, xp)[tails_of_rows(graph.offsets, graph.m, xp)]
+    visit_of_tail = inverse(visits_by(missing, xp), xp)[tails_of_rows(graph.offsets, graph.m, xp)]
     first_visit = xp.full(graph.n, graph.n, xp.uint32)
     xp.minimum.at(first_visit, graph.out_neighbours, visit_of_tail)
     return ascending_by(first_visit, xp)
 
 
 def _by_classes(graph: AnyOriented, xp: Any) -> Array:
-    collective = _by_collective(graph, xp)
-    out_degrees = xp.diff(graph.offsets)[collective]
-    group = (out_degrees <= LARGE_OUT_DEGREE).astype(xp.uint32) + (out_degrees < SMALL_OUT_DEGREE)
-    return collective[ascending_by(group, xp)]
+    return into_classes(_by_collective(graph, xp), xp.diff(graph.offsets), xp)
+
+
+def visits_by(missing: Array, xp: Any) -> Array:
+    """The numbers by ascending weight below 2^64, ties by number."""
+    visits = ascending_by(missing & 0xFFFFFFFF, xp)
+    return visits[ascending_by(missing[visits] >> 32, xp)]
+
+
+def into_classes(order: Array, out_degrees: Array, xp: Any) -> Array:
+    """An order divided into vertices of large, medium and small out-degree; within a class it stays."""
+    degrees = out_degrees[order]
+    group = (degrees <= LARGE_OUT_DEGREE).astype(xp.uint32) + (degrees < SMALL_OUT_DEGREE)
+    return order[ascending_by(group, xp)]
 
 
 RENAMINGS: dict[str, Callable[[AnyOriented, Any], Array]] = {

@@ -33,6 +33,7 @@ MAX_BUCKETS = 1 << 9
 CHUNK_PAIRS = 1 << 20
 DIGIT_BITS = 11
 LINE_KEYS = 8
+FEWEST_BY_DIGITS = 1 << 12
 MAX_ID = 2**31 - 1
 
 UNIQUE, LOOPS, DUPLICATES, REVERSED = range(4)  # of a bucket's statistics
@@ -197,6 +198,28 @@ def _close_gaps(keys: Keys, spare: Keys, bounds: NDArray[np.int64], unique: NDAr
 
     run_tasks(move, len(unique), threads)
     return spare[: ends[-1]]
+
+
+def sort_keys(keys: Keys, spare: Keys) -> Keys:
+    """The keys in ascending order, in one of the two arrays; both are overwritten."""
+    if len(keys) < FEWEST_BY_DIGITS:
+        keys.sort()
+        return keys
+    varying = int(np.bitwise_or.reduce(keys)) ^ int(np.bitwise_and.reduce(keys))
+    passes = []
+    while varying:
+        low_bit = (varying & -varying).bit_length() - 1
+        passes.append(low_bit)
+        varying = varying >> (low_bit + DIGIT_BITS) << (low_bit + DIGIT_BITS)
+    counters = np.empty(len(passes) << DIGIT_BITS, np.uint32)
+    sort_by_digits(keys, spare, np.array(passes, np.uint64), counters)
+    return keys if len(passes) % 2 == 0 else spare
+
+
+@kernel
+def sort_by_digits(keys: Keys, spare: Keys, passes: Keys, counters: Ids) -> None:
+    """Sort fewer than 2^32 keys by the digits at `passes`; an odd number of them leaves the keys in `spare`."""
+    sort_bucket(keys, spare, np.uint64(0), np.uint64(len(keys)), passes, counters)
 
 
 @kernel

@@ -32,7 +32,7 @@ from wedgewise.run._hybrid_plan import TaskSizes
 from wedgewise.run._hybrid_queue import Fits, TaskQueue, pairs_in
 from wedgewise.run.block_caches import Lease, SharedBlocks
 from wedgewise.run.memory import PAGE_BYTES
-from wedgewise.run.timeline import Copy, BatchSpan
+from wedgewise.run.timeline import BatchSpan, Copy
 from wedgewise.stages.blocks import Block
 from wedgewise.stages.tasks import TaskBatch, TaskTable
 
@@ -224,7 +224,9 @@ def span_of(
     helps: bool = False,
 ) -> BatchSpan:
     """What a place did for a batch."""
-    return BatchSpan(int(tasks.number[0]), device, place, begin, end, float(tasks.work.sum()), copies, helps, len(tasks))
+    return BatchSpan(
+        int(tasks.number[0]), device, place, begin, end, float(tasks.work.sum()), copies, helps, len(tasks)
+    )
 
 
 @dataclass(slots=True)

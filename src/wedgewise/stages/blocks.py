@@ -25,6 +25,7 @@ from wedgewise.errors import InputError
 from wedgewise.stages import Ids
 
 WIDE_ARCS = 2**32  # offsets are 64-bit where a block has so many arcs
+ID_NAMES = ("rank", "indegree", "classes")  # of hashed parts; see `wedgewise.prepare.orient`
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -98,13 +99,16 @@ class Rectilinear:
 
 @dataclass(frozen=True, slots=True)
 class Hashed:
-    """Id u is in part u mod p, as number u div p."""
+    """Id u is in part u mod p, as number u div p; what ids mean is as in `OrientedGraph`."""
 
     n: int
     parts: int
+    named_by: str = "rank"
     is_ordered: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
+        if self.named_by not in ID_NAMES:
+            raise InputError(f"no ids by {self.named_by!r}; there are: {', '.join(ID_NAMES)}")
         if self.parts < 1:
             raise InputError(f"there is at least one part, not {self.parts}; ask for more parts")
 
@@ -116,7 +120,8 @@ class Hashed:
         return np.arange(part, self.n, self.parts, dtype=np.uint32)
 
     def to_dict(self) -> dict[str, Any]:
-        return {"kind": "hashed", "n": self.n, "parts": self.parts}
+        whole = {"kind": "hashed", "n": self.n, "parts": self.parts}
+        return whole if self.named_by == "rank" else {**whole, "ids": self.named_by}
 
 
 Partition = Rectilinear | Hashed  # ids 0 … n − 1 among parts; within a part, they are numbered in ascending order
@@ -128,7 +133,7 @@ def partition_from(description: Mapping[str, Any]) -> Partition:
         case {"kind": "rectilinear", "cuts": cuts}:
             return Rectilinear(np.array(cuts, np.int64))
         case {"kind": "hashed", "n": n, "parts": parts}:
-            return Hashed(int(n), int(parts))
+            return Hashed(int(n), int(parts), description.get("ids", "rank"))
     raise InputError(f"no partition is described by {dict(description)!r}; partition the graph again")
 
 

@@ -1,11 +1,11 @@
 """A source of pairs → a store, within a memory limit: the input is read once, the rest are passes over sorted runs.
 
-    pairs ─read_pairs→ runs of pairs ─sort_and_deduplicate→ edges, degrees ─rank→ ranks
-    edges, ranks ─orient_edges→ runs of arcs, cuts ─write_blocks→ blocks
+    pairs ─read_pairs→ runs of pairs ─sort_and_deduplicate→ edges, degrees ─rank→ ranks ─ranks_in_order→ ids
+    edges, ranks, ids ─orient_edges→ runs of arcs, cuts ─write_blocks→ blocks
 
-Each arrow but `rank` writes 8 bytes per pair or edge to the disk, which the next one reads, and at most two of these
-files are there at a time; they have no names, so that nothing is left of them whatever happens. Memory: arrays by
-vertex, `SLOT_BYTES` each, the grid that cuts come from, and what the merges are given.
+Each arrow but those to ranks and ids writes 8 bytes per pair or edge to the disk, which the next one reads, and at most
+two of these files are there at a time; they have no names, so that nothing is left of them whatever happens. Memory:
+arrays by vertex, `SLOT_BYTES` each, the grid that cuts come from, and what the merges are given.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from wedgewise.errors import MemoryLimitError, UnknownNameError
+from wedgewise.errors import MemoryLimitError
 from wedgewise.machine import hardware
 from wedgewise.machine.budget import available_after_loading
 from wedgewise.machine.files import scratch_file
@@ -31,25 +31,21 @@ from wedgewise.read.columns import ANY_COLUMNS, ColumnChoice
 from wedgewise.run.memory import PAGE_BYTES
 from wedgewise.stages import Column
 from wedgewise.stages.limits import DEFAULT_LIMITS, Limits
+from wedgewise.store.ids import SLOT_BYTES as BYTES_OF_IDS
+from wedgewise.store.ids import ranks_in_order, rehearse_ids
 from wedgewise.store.manifest import Manifest, pairs_of
-from wedgewise.store.open import Store, open_store
+from wedgewise.store.open import Store
 from wedgewise.store.orient import OrientedRuns, Wanted, grid_bytes, orient_edges, rehearse_orient
-from wedgewise.store.read_pairs import PairCollector, PairRuns, open_pieces
-from wedgewise.store.sort_and_deduplicate import (
-    SLOT_BYTES,
-    OnKeys,
-    rank,
-    sort_and_deduplicate,
-    sort_and_deduplicate_keys,
-)
-from wedgewise.store.sorted_runs import KEY_BYTES, Runs
-from wedgewise.store.write_blocks import PIECE_ARCS, PIECE_BYTES, write_blocks
-from wedgewise.store.writer import building, check_free, write_manifest
+from wedgewise.store.read_pairs import PairCollector, PairRuns, open_pieces, rehearse_pack
+from wedgewise.store.sort_and_deduplicate import SLOT_BYTES, rank, rehearse_sort, sort_and_deduplicate
+from wedgewise.store.sorted_runs import KEY_BYTES, OnKeys, Runs
+from wedgewise.store.urls import Folder
+from wedgewise.store.write_blocks import PIECE_ARCS, PIECE_BYTES, rehearse_write, write_blocks
+from wedgewise.store.writer import building, check_free, write_array, write_manifest
 from wedgewise.version import __version__
 
 Say = Callable[[str], None] | None
 
-SCHEMES = ("rectilinear", "hashed")
 LEAST_MERGE_BYTES = 1 << 24
 ID_BYTES = 4
 DISK_BYTES = 2 * KEY_BYTES + ID_BYTES  # of a pair: twice on its way, and as an arc of a block
@@ -62,6 +58,7 @@ def partition(
     *,
     parts: int | None = None,
     scheme: str = "rectilinear",
+    ids: str = "rank",
     memory_limit: int | None = None,
     memory_per_worker: int | None = None,
     threads: int | None = None,
@@ -83,6 +80,8 @@ def partition(
     folder : the folder to make
     parts : how many parts to cut the vertices into; by default as few as the memory limit allows
     scheme : how to cut: "rectilinear" or "hashed"
+    ids : what hashed parts take turns by: "rank" (by degree), "indegree" or "classes" (of out-degrees); answers are the
+        same
     memory_limit : bytes that the whole process may take, now and when the store is asked; what is left by default
     memory_per_worker : bytes of every worker that will count: as few parts as let its tasks fit, for hashed parts by
         TRUST's rule
@@ -115,6 +114,7 @@ def partition(
             memory_per_worker=memory_per_worker,
             parts=parts,
             scheme=scheme,
+            ids=ids,
             threads=threads,
             labels=labels,
             format=format,
@@ -133,6 +133,7 @@ def write_store(
     memory_per_worker: int | None = None,
     parts: int | None = None,
     scheme: str = "rectilinear",
+    ids: str = "rank",
     threads: int | None = None,
     labels: str = "auto",
     format: str | None = None,
@@ -152,6 +153,7 @@ def write_store(
     parts : into how many parts ids are divided; by default as few as let every question, or at least a count, keep to
         the same limit
     scheme : "rectilinear" (BBTC) or "hashed" (TRUST)
+    ids : of hashed parts: "rank", "indegree" or "classes" (TRUST, §5.1); see `wedgewise.prepare.orient`
     threads : how many threads parse and sort
     labels, format, limits, columns : as in `wedgewise.read.read_edges`
     progress : a callable (stage, done, total)
@@ -164,11 +166,9 @@ def write_store(
     StorageError
         When the disk has too little space, or fails.
     """
-    if scheme not in SCHEMES:
-        raise UnknownNameError(f"no scheme named {scheme!r}; there are: {', '.join(SCHEMES)}")
     threads, limits = hardware.granted_threads(threads), limits or DEFAULT_LIMITS
     available_bytes = available_after_loading(memory_limit, load_kernels)
-    wanted = Wanted.within(memory_limit, available_bytes, scheme, parts, threads, memory_per_worker)
+    wanted = Wanted.within(memory_limit, available_bytes, scheme, parts, threads, ids, memory_per_worker)
     root = Path(folder)
     with building(root), ExitStack() as stack:
         before = hardware.resident_bytes()
@@ -181,8 +181,9 @@ def write_store(
             notes = pieces.origin.notes if pieces.columns else ()
             read = {"columns": pieces.columns, "ignored_columns": pieces.ignored_columns, "notes": notes}
         _check_disk(root, pairs.pairs, KEY_BYTES * pairs.runs.keys, say if pieces.expected_pairs is None else None)
-        write_manifest(root, _build(root, pairs, read, wanted, available_bytes, progress, say))
-    return open_store(root)
+        manifest = _build(root, pairs, read, wanted, available_bytes, progress, say)
+        write_manifest(root, manifest)
+    return Store(Folder(root), manifest)
 
 
 def _build(
@@ -195,18 +196,24 @@ def _build(
     say: Say,
 ) -> Manifest:
     """Everything from the runs of pairs to the blocks."""
-    left = _bytes_beside_vertices(pairs.slots, wanted.segments, available_bytes - pairs.numbered_bytes)
+    left = _bytes_beside_vertices(pairs.slots, wanted, available_bytes - pairs.numbered_bytes)
     with scratch_file(root) as file:
-        edges = sort_and_deduplicate(pairs, read, file, left, _stage_progress(progress, "sort", pairs.runs.keys))
+        on_keys = _stage_progress(progress, "sort", pairs.runs.keys)
+        edges = sort_and_deduplicate(pairs, read, file, left, wanted.threads, on_keys)
         ranks = rank(pairs, edges, root)
+        rank_of_id = ranks_in_order(wanted.ids, edges, ranks)
+        vertex_of = ranks.vertex_of if rank_of_id is None else ranks.vertex_of[rank_of_id]
+        vertices = write_array(root, "vertices.npy", vertex_of)
         fingerprint, cleaned, m = edges.fingerprint.of(ranks.n), edges.cleaned, edges.keys.keys
         largest = int(ranks.degrees.max(initial=0))
         with scratch_file(root) as arcs:
-            oriented = orient_edges(edges, ranks, wanted, Runs(arcs), left, _stage_progress(progress, "orient", m))
-            n, vertices, kind, labels = ranks.n, ranks.vertices, ranks.label_kind, ranks.labels
-            del edges, ranks
+            on_keys = _stage_progress(progress, "orient", m)
+            oriented = orient_edges(edges, ranks, rank_of_id, wanted, Runs(arcs), left, on_keys)
+            n, kind, labels = ranks.n, ranks.label_kind, ranks.labels
+            del edges, ranks, rank_of_id, vertex_of
             _check_disk_of_blocks(root, oriented, say)
-            blocks = write_blocks(root, oriented, left, _stage_progress(progress, "write", m))
+            on_keys = _stage_progress(progress, "write", m)
+            blocks, wedges = write_blocks(root, oriented, left, wanted.threads, on_keys)
     return Manifest(
         fingerprint=fingerprint,
         n=n,
@@ -214,7 +221,7 @@ def _build(
         partition=oriented.partition,
         blocks=blocks,
         order="degree",
-        wedges=oriented.wedges,
+        wedges=wedges,
         largest_degree=largest,
         cleaned=cleaned,
         label_kind=kind,
@@ -224,9 +231,10 @@ def _build(
     )
 
 
-def _bytes_beside_vertices(slots: int, segments: int, available_bytes: int) -> int:
+def _bytes_beside_vertices(slots: int, wanted: Wanted, available_bytes: int) -> int:
     """What merges may take beside arrays by vertex, or a refusal."""
-    fixed = SLOT_BYTES * slots + grid_bytes(min(slots, segments)) + PIECE_BYTES * PIECE_ARCS
+    by_vertex = (SLOT_BYTES + BYTES_OF_IDS[wanted.ids]) * slots
+    fixed = by_vertex + grid_bytes(min(slots, wanted.segments)) + PIECE_BYTES * PIECE_ARCS
     if fixed + LEAST_MERGE_BYTES > available_bytes:
         raise MemoryLimitError(
             f"{slots:,} vertices take {fixed + LEAST_MERGE_BYTES:,} bytes and {available_bytes:,} are left for them; "
@@ -272,9 +280,8 @@ def _stage_progress(progress: Progress | None, stage: str, total: int) -> OnKeys
 def load_kernels() -> None:
     """Load every kernel that makes a store."""
     rehearse_fields()
-    none = np.empty(0, np.uint32)
-    sort_and_deduplicate_keys(np.empty(0, np.uint64), none, np.empty(0, np.uint8), np.zeros(4, np.uint64))
-    rehearse_orient()
+    for rehearse in (rehearse_pack, rehearse_sort, rehearse_ids, rehearse_orient, rehearse_write):
+        rehearse()
     for labels in (np.empty(0, np.uint32), np.empty(0, np.uint64)):
         zero = np.uint64(0)
         parse_range(np.empty(0, np.uint8), zero, zero, np.uint8(0), zero, zero, zero, labels)

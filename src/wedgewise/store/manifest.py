@@ -121,12 +121,18 @@ class Manifest:
             "largest_degree": self.largest_degree,
             "cleaned": _cleaned_object(self.cleaned),
             "label_kind": self.label_kind,
-            "labels": None if self.labels is None else asdict(self.labels),
-            "vertices": asdict(self.vertices),
+            "labels": None if self.labels is None else _fields_of(self.labels),
+            "vertices": _fields_of(self.vertices),
             "partition": self.partition.to_dict(),
-            "blocks": [asdict(record) for record in self.blocks.values()],
+            "blocks": [_fields_of(record) for record in self.blocks.values()],
         }
         return json.dumps(whole, indent=1, ensure_ascii=False) + "\n"
+
+
+def _fields_of(record: FileRecord | BlockRecord) -> dict[str, Any]:
+    """The fields of a record and of those in it; a store has tens of thousands, which `asdict` would copy deeply."""
+    values = ((name, getattr(record, name)) for name in record.__slots__)
+    return {name: _fields_of(value) if isinstance(value, FileRecord) else value for name, value in values}
 
 
 def _cleaned_object(cleaned: CleanReport) -> dict[str, Any]:

@@ -12,17 +12,18 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from itertools import product
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from wedgewise.algorithms import ENGINE, find
-from wedgewise.errors import InputError, MemoryLimitError
+from wedgewise.errors import InputError, MemoryLimitError, UnknownNameError
 from wedgewise.machine.budget import check_limit
 from wedgewise.machine.jit import kernel
 from wedgewise.machine.parameters import as_integer
-from wedgewise.prepare.orient_arrays import count_wedges
+from wedgewise.machine.threads import run_tasks
+from wedgewise.prepare.orient_arrays import inverse
 from wedgewise.prepare.rectilinear import SEGMENTS, Grid, probe_a_load
 from wedgewise.run.memory import (
     COUNTED_TASK_BYTES,
@@ -33,16 +34,17 @@ from wedgewise.run.memory import (
     triple_answer,
 )
 from wedgewise.stages import Ids, Keys
-from wedgewise.stages.blocks import Hashed, Partition, Rectilinear
+from wedgewise.stages.blocks import ID_NAMES, Hashed, Partition, Rectilinear
 from wedgewise.stages.tasks import Counts, busy_tasks
 from wedgewise.stages.trust_cut import trust_cut
 from wedgewise.store.manifest import MOST_PARTS
-from wedgewise.store.sort_and_deduplicate import Edges, OnKeys, Ranks
-from wedgewise.store.sorted_runs import Runs, sorted_runs
+from wedgewise.store.sort_and_deduplicate import Edges, Ranks
+from wedgewise.store.sorted_runs import KEY_BYTES, OnKeys, Runs, sorted_run
 
-ORIENT_KEYS, ORIENT_BYTES = 1 << 19, 24  # at a time for each thread, and what one takes
+ORIENT_KEYS, ORIENT_BYTES = 1 << 20, 26  # at a time for each thread, and what one takes
 COUNTING_BYTES = 136 << 20  # at least, of a limit on counting: the interpreter, kernels, and what is kept in reserve
 LEAST_SEGMENTS = 256
+SCHEMES = ("rectilinear", "hashed")
 QUESTIONS = ("any", "count")  # what a store is to answer within the limit: everything where that can be
 CANDIDATES = (1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 24, 32, 48, 64, 96, 128, 192, 256)
 
@@ -60,6 +62,11 @@ def grid_bytes(segments: int) -> int:
     return 8 * (segments + 1) ** 2
 
 
+def _check_known(what: str, name: str, known: tuple[str, ...]) -> None:
+    if name not in known:
+        raise UnknownNameError(f"no {what} named {name!r}; there are: {', '.join(known)}")
+
+
 @dataclass(frozen=True, slots=True)
 class Wanted:
     """How ids are to be divided: into so many parts, or as few as let a question keep to the bytes.
@@ -72,6 +79,7 @@ class Wanted:
     counting_bytes: int
     threads: int
     segments: int = SEGMENTS
+    ids: str = "rank"
     worker_bytes: int | None = None
 
     @classmethod
@@ -82,9 +90,16 @@ class Wanted:
         scheme: str,
         parts: int | None,
         threads: int,
+        ids: str = "rank",
         worker_bytes: int | None = None,
     ) -> Wanted:
         """What a count in a process of this size, or in a worker, has for blocks: no more than this process has."""
+        _check_known("scheme", scheme, SCHEMES)
+        _check_known("ids", ids, ID_NAMES)
+        if ids != "rank" and scheme != "hashed":
+            raise InputError(
+                f"parts by {scheme} cuts need ids by rank, not by {ids}; ask for the scheme 'hashed' with it"
+            )
         if parts is not None and worker_bytes is not None:
             raise InputError("parts follow from the memory per worker; pass one of them")
         if worker_bytes is not None:
@@ -96,7 +111,7 @@ class Wanted:
         )
         if worker_bytes is not None:
             counting_bytes = worker_bytes - COUNTING_BYTES
-        return cls(scheme, parts, counting_bytes, threads, segments_within(available_bytes), worker_bytes)
+        return cls(scheme, parts, counting_bytes, threads, segments_within(available_bytes), ids, worker_bytes)
 
     def candidates(self, m: int) -> Iterator[tuple[str, int]]:
         """What to try in turn: for which question, and into how many parts."""
@@ -126,28 +141,28 @@ class OrientedRuns:
     partition: Partition
     cuts: NDArray[np.int64]
     counts: Counts
-    wedges: int
 
 
 def orient_edges(
-    edges: Edges, ranks: Ranks, wanted: Wanted, arcs: Runs, available_bytes: int, on_keys: OnKeys
+    edges: Edges,
+    ranks: Ranks,
+    rank_of_id: Ids | None,
+    wanted: Wanted,
+    arcs: Runs,
+    available_bytes: int,
+    on_keys: OnKeys,
 ) -> OrientedRuns:
     """Rename the edges and direct each from its lower rank, in pieces; the file of the edges is closed."""
     partition = None
     if wanted.scheme == "hashed":
-        partition, _ = _divide(wanted, edges.keys.keys, partial(_hashed, ranks.n, edges.keys.keys))
+        partition, _ = _divide(wanted, edges.keys.keys, partial(_hashed, ranks.n, edges.keys.keys, wanted.ids))
     bounds = _segment_bounds(ranks, wanted.segments) if partition is None else _starts(partition)
-    positions = np.empty(0, np.uint32) if partition is None else _positions(partition)
+    positions = np.empty(0, np.uint32) if partition is None else _positions(partition, rank_of_id)
     segments = len(bounds) - 1
-    segment_of = np.repeat(np.arange(segments, dtype=np.uint16), np.diff(bounds))
-    grid = np.zeros((segments + 1) ** 2, np.uint64)
-    out_degrees = np.zeros(ranks.n, np.uint32)
-    at_once = max(ORIENT_KEYS, min(ORIENT_KEYS * wanted.threads, available_bytes // ORIENT_BYTES))
-    for keys in edges.keys.stretches(at_once):
-        orient_keys(keys, ranks.rank_of, positions, segment_of, segments + 1, grid, out_degrees)
-        for run in sorted_runs(keys, wanted.threads):
-            arcs.add(run)
-        on_keys(len(keys))
+    renaming = Renaming(
+        ranks.rank_of, positions, np.repeat(np.arange(segments, dtype=np.uint16), np.diff(bounds)), segments + 1
+    )
+    grid = _orient_pieces(edges.keys, renaming, arcs, available_bytes, wanted.threads, on_keys)
     edges.keys.close()
     before = grid.view(np.int64).reshape(segments + 1, segments + 1)
     np.cumsum(before, axis=1, out=before)
@@ -156,7 +171,47 @@ def orient_edges(
         partition, counts = _divide(wanted, edges.keys.keys, partial(_rectilinear, before, bounds))
     else:
         counts = _counts(before, np.arange(segments + 1), bounds)
-    return OrientedRuns(arcs, partition, _starts(partition), counts, count_wedges(out_degrees))
+    return OrientedRuns(arcs, partition, _starts(partition), counts)
+
+
+class Renaming(NamedTuple):
+    """What edges become: the rank of every slot, the position of every rank unless it is the rank, its segment."""
+
+    rank_of: Ids
+    positions: Ids
+    segment_of: NDArray[np.uint16]
+    width: int
+
+
+def _orient_pieces(
+    edges: Runs, renaming: Renaming, arcs: Runs, available_bytes: int, threads: int, on_keys: OnKeys
+) -> Keys:
+    """Write the arcs of all edges in runs; how many there are by segments, in one more row and column than those.
+
+    The first thread's grid is planned for; others take part where theirs fit as well.
+    """
+    grid_size = renaming.width**2
+    least = ORIENT_BYTES * min(ORIENT_KEYS, edges.keys)
+    workers = max(1, min(threads, 1 + (available_bytes - least) // (KEY_BYTES * grid_size + least)))
+    piece_keys = min(ORIENT_KEYS, available_bytes // (ORIENT_BYTES * workers))
+    pieces = -(-edges.keys // piece_keys)
+    grids = [np.zeros(grid_size, np.uint64) for _ in range(min(workers, max(1, pieces)))]
+    told = 0
+
+    def orient_piece(number: int, worker: int) -> None:
+        keys = edges.stretch(number * piece_keys, min((number + 1) * piece_keys, edges.keys))
+        orient_keys(keys, renaming, grids[worker])
+        arcs.add(sorted_run(keys, np.empty_like(keys)))
+
+    def on_done(finished: int) -> None:
+        nonlocal told
+        on_keys(min(finished * piece_keys, edges.keys) - told)
+        told = min(finished * piece_keys, edges.keys)
+
+    run_tasks(orient_piece, pieces, workers, on_done)
+    for grid in grids[1:]:
+        grids[0] += grid
+    return grids[0]
 
 
 def _segment_bounds(ranks: Ranks, segments: int) -> NDArray[np.int64]:
@@ -190,9 +245,9 @@ def _rectilinear(before: Grid, bounds: NDArray[np.int64], parts: int) -> tuple[P
     return Rectilinear(bounds[cuts]), _counts(before, cuts, bounds[cuts])
 
 
-def _hashed(n: int, m: int, parts: int) -> tuple[Partition, Counts]:
+def _hashed(n: int, m: int, ids: str, parts: int) -> tuple[Partition, Counts]:
     """Hashed parts, and blocks that are a quarter above the average."""
-    partition = Hashed(n, parts)
+    partition = Hashed(n, parts, ids)
     arcs = np.full((parts, parts), -(-5 * m // (4 * parts * parts)))
     return partition, Counts(arcs, np.array(partition.sizes, np.int64))
 
@@ -201,9 +256,9 @@ def _starts(partition: Partition) -> NDArray[np.int64]:
     return np.append(0, np.cumsum(np.array(partition.sizes, np.int64)))
 
 
-def _positions(partition: Partition) -> Ids:
-    """The position of every id."""
-    ids = np.arange(partition.n, dtype=np.uint32)
+def _positions(partition: Partition, rank_of_id: Ids | None) -> Ids:
+    """The position of every rank."""
+    ids = np.arange(partition.n, dtype=np.uint32) if rank_of_id is None else inverse(rank_of_id, np)
     positions: Ids = _starts(partition)[:-1].astype(np.uint32)[ids % np.uint32(partition.parts)]
     positions += ids // np.uint32(partition.parts)
     return positions
@@ -215,23 +270,15 @@ def _counts(before: Grid, cuts: NDArray[np.int64], bounds: NDArray[np.int64]) ->
 
 
 @kernel
-def orient_keys(
-    keys: Keys,
-    rank_of: Ids,
-    positions: Ids,
-    segment_of: NDArray[np.uint16],
-    width: int,
-    grid: Keys,
-    out_degrees: Ids,
-) -> None:
+def orient_keys(keys: Keys, renaming: Renaming, grid: Keys) -> None:
     """Replace every edge by its arc, and count it in the grid, in its tail's row and its head's column, plus one."""
+    rank_of, positions, segment_of, width = renaming
     half, one, across = np.uint64(32), np.uint64(1), np.uint64(width)
     laid_out = len(positions) > 0
     for i in range(np.uint64(len(keys))):
         u = np.uint64(rank_of[keys[i] >> half])
         v = np.uint64(rank_of[keys[i] & np.uint64(0xFFFFFFFF)])
         tail, head = min(u, v), max(u, v)
-        out_degrees[tail] += np.uint32(1)
         if laid_out:
             tail, head = np.uint64(positions[tail]), np.uint64(positions[head])
         keys[i] = tail << half | head
@@ -241,4 +288,4 @@ def orient_keys(
 def rehearse_orient() -> None:
     """Load the kernel, with arguments of the types that it is called with."""
     none: Any = np.empty(0, np.uint32)
-    orient_keys(np.empty(0, np.uint64), none, none, np.empty(0, np.uint16), 1, np.zeros(1, np.uint64), none)
+    orient_keys(np.empty(0, np.uint64), Renaming(none, none, np.empty(0, np.uint16), 1), np.zeros(1, np.uint64))

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, SupportsInt
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,7 +23,9 @@ from numpy.typing import NDArray
 from wedgewise.errors import InputError, MemoryLimitError
 from wedgewise.generate.stream import EdgeStream
 from wedgewise.machine.files import scratch_file
+from wedgewise.machine.jit import kernel
 from wedgewise.machine.progress import Progress
+from wedgewise.machine.threads import run_tasks
 from wedgewise.prepare.clean import SLOTS_PER_PAIR
 from wedgewise.prepare.radix import MAX_ID
 from wedgewise.read import ReadOptions, check_names, open_pairs
@@ -31,7 +33,7 @@ from wedgewise.read.pieces import PairPieces, Piece, first_outside, kept_type
 from wedgewise.stages import EdgeList, Keys, Labels, Origin
 from wedgewise.stages.labels import TextLabels
 from wedgewise.stages.limits import Limits
-from wedgewise.store.sorted_runs import KEY_BYTES, Runs, sorted_runs
+from wedgewise.store.sorted_runs import KEY_BYTES, Runs, sorted_run
 
 if TYPE_CHECKING:
     from wedgewise.graph import Graph
@@ -110,11 +112,11 @@ class PairCollector:
             allowed = "2^63 − 1" if source.vertices is None else f"{source.vertices - 1:,}"
             raise InputError(f"{source.name}: pair {row} holds {outside[1]}; ids go from 0 to {allowed}")
         self._pairs += len(labels)
-        self._loops += int(np.count_nonzero(labels[:, 0] == labels[:, 1]))
         self._largest = max(self._largest, int(labels.max()))
         if self._largest <= MAX_ID:
-            self._filling.add(labels)
+            self._loops += self._filling.add(labels)
             return
+        self._loops += int(np.count_nonzero(labels[:, 0] == labels[:, 1]))
         if self._wide is None:
             self._wide = self._new_runs()
         self._wide.add(np.ascontiguousarray(labels, np.uint64).reshape(-1))
@@ -124,21 +126,20 @@ class PairCollector:
         found = self._new_runs()
         for keys in self.runs.stretches(RUN_KEYS):
             both = np.concatenate((keys >> HALF, (keys & LOW_HALF) >> ONE))
-            for run in sorted_runs(both, 1):
-                found.add(run)
+            found.add(sorted_run(both, np.empty_like(both)))
         for labels in self._wide.stretches(RUN_KEYS) if self._wide is not None else ():
-            for run in sorted_runs(labels, 1):
-                found.add(run)
-        parts, count = [], 0
-        for labels in found.merged(self._available_bytes // 2):
-            distinct = labels[np.append(True, labels[1:] != labels[:-1])]
-            parts.append(distinct)
-            count += len(distinct)
+            found.add(sorted_run(labels, np.empty_like(labels)))
+        parts: list[Keys] = []
+
+        def keep_distinct(labels: Keys) -> None:
+            parts.append(labels[np.append(True, labels[1:] != labels[:-1])])
+            count = sum(map(len, parts))
             if 2 * KEY_BYTES * count > self._available_bytes // 2:
                 raise MemoryLimitError(
                     f"over {count:,} distinct labels take {2 * KEY_BYTES * count:,} bytes; raise the memory limit"
                 )
-        found.close()
+
+        found.merge(keep_distinct, lambda _: None, self._available_bytes // 2, self._threads)
         everything = np.concatenate(parts) if parts else np.empty(0, np.uint64)
         return everything.astype(np.uint32) if self._largest < 2**32 else everything
 
@@ -162,35 +163,52 @@ class _Filling:
     """Pairs of numbers on their way into runs."""
 
     def __init__(self, run_keys: int, runs: Runs, threads: int) -> None:
-        self._keys, self._filled = np.empty(run_keys, np.uint64), 0
+        self._keys, self._spare, self._filled = np.empty(run_keys, np.uint64), np.empty(run_keys, np.uint64), 0
         self._runs, self._threads = runs, threads
 
-    def add(self, pairs: NDArray[Any]) -> None:
+    def add(self, pairs: NDArray[Any]) -> int:
+        """Take pairs below 2^31; how many of them are loops."""
+        loops = 0
         for at in range(0, len(pairs), PIECE_PAIRS):
-            keys = _packed(pairs[at : at + PIECE_PAIRS])
-            if self._filled + len(keys) > len(self._keys):
+            some = pairs[at : at + PIECE_PAIRS]
+            if self._filled + len(some) > len(self._keys):
                 self._flush()
-            self._keys[self._filled : self._filled + len(keys)] = keys
-            self._filled += len(keys)
+            ends = some.reshape(-1).view(f"u{some.itemsize}")
+            loops += int(pack(ends, self._keys[self._filled : self._filled + len(some)]))
+            self._filled += len(some)
+        return loops
 
     def finish(self) -> None:
         """Write what is left, and release the memory."""
         self._flush()
-        self._keys = np.empty(0, np.uint64)
+        self._keys = self._spare = np.empty(0, np.uint64)
 
     def _flush(self) -> None:
-        for run in sorted_runs(self._keys[: self._filled], self._threads):
-            self._runs.add(run)
+        bounds = np.linspace(0, self._filled, min(self._threads, self._filled) + 1).astype(np.int64).tolist()
+
+        def write_run(part: int, _worker: int) -> None:
+            run = slice(bounds[part], bounds[part + 1])
+            self._runs.add(sorted_run(self._keys[run], self._spare[run]))
+
+        run_tasks(write_run, len(bounds) - 1, self._threads)
         self._filled = 0
 
 
-def _packed(pairs: NDArray[Any]) -> Keys:
-    """Pairs as keys, the lower number first."""
-    first, second = pairs[:, 0].astype(np.uint64), pairs[:, 1].astype(np.uint64)
-    keys = np.minimum(first, second) << HALF
-    keys |= np.maximum(first, second) << ONE
-    keys |= first > second
-    return keys
+@kernel
+def pack(ends: NDArray[Any], keys: Keys) -> SupportsInt:
+    """Write pairs as keys, the lower number first; how many pairs are loops."""
+    half, one, loops = np.uint64(32), np.uint64(1), np.uint64(0)
+    for i in range(np.uint64(len(keys))):
+        first, second = np.uint64(ends[i << one]), np.uint64(ends[(i << one) + one])
+        keys[i] = min(first, second) << half | max(first, second) << one | np.uint64(first > second)
+        loops += np.uint64(first == second)
+    return loops
+
+
+def rehearse_pack() -> None:
+    """Load the kernel for numbers of either width."""
+    for numbers in (np.empty(0, np.uint32), np.empty(0, np.uint64)):
+        pack(numbers, np.empty(0, np.uint64))
 
 
 @contextmanager

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -12,17 +12,15 @@ from numpy.typing import NDArray
 
 from wedgewise.errors import InputError
 from wedgewise.machine.jit import kernel
-from wedgewise.prepare.radix import REVERSED, UNIQUE, Tally, keep_distinct
+from wedgewise.prepare.radix import REVERSED, UNIQUE, Tally, keep_distinct, sort_by_digits
 from wedgewise.stages import CleanReport, Ids, Keys, Labels
 from wedgewise.stages.labels import TextLabels
 from wedgewise.store.manifest import FileRecord
 from wedgewise.store.read_pairs import PairRuns
-from wedgewise.store.sorted_runs import Runs
+from wedgewise.store.sorted_runs import OnKeys, Runs
 from wedgewise.store.writer import Fingerprint, write_array, write_names
 
 SLOT_BYTES = 30  # degree, loop, rank and vertex of a slot, and its key while ranks are sorted
-
-OnKeys = Callable[[int], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,18 +36,18 @@ class Edges:
 
 @dataclass(frozen=True, slots=True)
 class Ranks:
-    """The rank of every slot by ascending degree, ties by slot; degrees by rank; what the store has of vertices."""
+    """The rank of every slot by ascending degree, ties by slot; degrees and vertices by rank; labels of vertices."""
 
     n: int
     rank_of: Ids
     degrees: Ids
-    vertices: FileRecord
+    vertex_of: Ids
     label_kind: str
     labels: FileRecord | None
 
 
 def sort_and_deduplicate(
-    pairs: PairRuns, read: Mapping[str, Any], file: BinaryIO, available_bytes: int, on_keys: OnKeys
+    pairs: PairRuns, read: Mapping[str, Any], file: BinaryIO, available_bytes: int, threads: int, on_keys: OnKeys
 ) -> Edges:
     """Merge the runs, drop loops and copies, count degrees; the file of the runs is closed.
 
@@ -58,14 +56,15 @@ def sort_and_deduplicate(
     edges, fingerprint = Runs(file), Fingerprint()
     degrees, looped = np.zeros(pairs.slots, np.uint32), np.zeros(pairs.slots, np.uint8)
     totals, statistics = np.zeros(4, np.uint64), np.zeros(4, np.uint64)
-    for keys in pairs.runs.merged(available_bytes, shift=1):
-        sort_and_deduplicate_keys(keys, degrees, looped, statistics)
-        totals += statistics
+
+    def deduplicate(keys: Keys) -> None:
+        deduplicate_keys(keys, degrees, looped, statistics)
+        np.add(totals, statistics, out=totals)
         kept = keys[: int(statistics[UNIQUE])]
         fingerprint.add(kept)
         edges.add(kept)
-        on_keys(len(keys))
-    pairs.runs.close()
+
+    pairs.runs.merge(deduplicate, on_keys, available_bytes, threads, shift=1)
     reversed_copies = int(totals[REVERSED])
     duplicates = pairs.pairs - edges.keys - pairs.loops - reversed_copies
     report = CleanReport(
@@ -81,26 +80,18 @@ def sort_and_deduplicate(
 
 
 def rank(pairs: PairRuns, edges: Edges, folder: Path) -> Ranks:
-    """Number the slots that are vertices by ascending degree, and write which vertices those are."""
+    """Number the slots that are vertices by ascending degree, and write their labels."""
     degrees, labels = edges.degrees, pairs.labels
     if labels is None:
         slots = np.flatnonzero((degrees > 0) | edges.looped.view(np.bool_)).astype(np.uint32)
     else:
         slots = np.arange(len(degrees), dtype=np.uint32)
-    keys = degrees[slots].astype(np.uint64)
-    keys <<= np.uint64(32)
-    keys |= slots
-    keys.sort()
-    by_rank = keys.astype(np.uint32)  # the low half: the slot
-    keys >>= np.uint64(32)
-    by_degree = keys.astype(np.uint32)
-    del keys
-    rank_of = np.zeros(len(degrees), np.uint32)
-    rank_of[slots] = np.arange(len(slots), dtype=np.uint32)
-    vertices = write_array(folder, "vertices.npy", rank_of[by_rank])
+    next_rank = np.zeros(int(degrees.max(initial=0)) + 2, np.uint32)
+    rank_of, vertex_of = np.zeros(len(degrees), np.uint32), np.empty(len(slots), np.uint32)
+    rank_slots(slots, degrees, next_rank, rank_of, vertex_of)
+    del next_rank
     kind, record = _write_labels(labels, slots, len(degrees), folder)
-    rank_of[by_rank] = np.arange(len(slots), dtype=np.uint32)
-    return Ranks(len(slots), rank_of, by_degree, vertices, kind, record)
+    return Ranks(len(slots), rank_of, degrees[slots][vertex_of], vertex_of, kind, record)
 
 
 def _write_labels(labels: Labels | None, slots: Ids, slot_count: int, folder: Path) -> tuple[str, FileRecord | None]:
@@ -123,7 +114,31 @@ def _integers(labels: Any) -> NDArray[Any]:
 
 
 @kernel
-def sort_and_deduplicate_keys(keys: Keys, degrees: Ids, looped: NDArray[np.uint8], statistics: Keys) -> None:
+def deduplicate_keys(keys: Keys, degrees: Ids, looped: NDArray[np.uint8], statistics: Keys) -> None:
     """Move the edges of ascending keys to the front, without loops and copies, and count them at both ends."""
     begin, end = np.uint64(0), np.uint64(len(keys))
     keep_distinct(keys, keys, begin, end, True, Tally(degrees, degrees, looped, statistics))
+
+
+@kernel
+def rank_slots(slots: Ids, degrees: Ids, next_rank: Ids, rank_of: Ids, vertex_of: Ids) -> None:
+    """Rank the slots of vertices by ascending degree, ties by slot; `next_rank` has a zero for each degree and one."""
+    one = np.uint64(1)
+    for i in range(np.uint64(len(slots))):
+        next_rank[np.uint64(degrees[slots[i]]) + one] += np.uint32(1)
+    for above in range(one, np.uint64(len(next_rank))):
+        next_rank[above] += next_rank[above - one]
+    for i in range(np.uint64(len(slots))):
+        degree = np.uint64(degrees[slots[i]])
+        position = next_rank[degree]
+        next_rank[degree] += np.uint32(1)
+        rank_of[slots[i]] = position
+        vertex_of[position] = i
+
+
+def rehearse_sort() -> None:
+    """Load the kernels."""
+    keys, ids = np.zeros(4, np.uint64), np.zeros(1, np.uint32)
+    sort_by_digits(keys[:0], keys[:0], keys[:0], ids[:0])
+    deduplicate_keys(keys[:0], ids, np.empty(0, np.uint8), keys)
+    rank_slots(ids[:0], ids, ids, ids, ids)

@@ -1,7 +1,8 @@
-"""Arrays → files of a store, in pieces: header, numbers and SHA-256 as they come; every file appears when it is whole.
+"""Arrays → files of a store, in pieces: header, numbers and SHA-256 as they come.
 
-A store is built in a folder that is not there yet, empty, or holds what an interrupted build left. Whatever ends the
-build early, its files are removed.
+The manifest appears last, when all others are on the disk: without it a folder is no store. A store is built in a
+folder that is not there yet, empty, or holds what an interrupted build left. Whatever ends the build early, its files
+are removed.
 """
 
 from __future__ import annotations
@@ -85,7 +86,7 @@ def npy_header(dtype: np.dtype[Any], length: int) -> bytes:
 
 @contextmanager
 def array_writer(folder: Path, name: str, dtype: str, length: int, *, to_disk: bool = True) -> Iterator[ArrayWriter]:
-    """A file of the store that appears when the block ends."""
+    """A file of the store that is whole when it appears, and on the disk then or when `sync_files` has followed."""
     with atomic_write(folder / name, to_disk=to_disk) as file:
         yield ArrayWriter(file, name, dtype, length)
 

@@ -107,9 +107,7 @@ def prepare(given: DeviceBatch, knobs: Knobs, device: Device) -> DeviceWork:
     return DeviceWork.at_once(launches, batch.found, kept=given)
 
 
-def _by_tables(
-    batch: Batch, tasks: TaskTable, near: Near, firsts: Numbers, knobs: Knobs
-) -> tuple[Launch, ...]:
+def _by_tables(batch: Batch, tasks: TaskTable, near: Near, firsts: Numbers, knobs: Knobs) -> tuple[Launch, ...]:
     """Units of groups, for all tasks with the same block jk; tables of about one size in a launch."""
     if len(firsts) == 0:
         return ()
@@ -248,5 +246,7 @@ def made_words(arcs: Any, columns: Any, knobs: Knobs) -> Any:
 def bytes_needed(shape: TripleShape, knobs: Knobs) -> Any:
     """Units of tables by class and of rows, and what is used while items are made."""
     most = ID_BYTES * MOST_MAKING * FEW_GROUPS
-    making = np.clip(2 * np.maximum.reduce(np.broadcast_arrays(*shape.arcs)) // MAKING_ARCS * FEW_GROUPS, MAKING_BYTES, most)
+    making = np.clip(
+        2 * np.maximum.reduce(np.broadcast_arrays(*shape.arcs)) // MAKING_ARCS * FEW_GROUPS, MAKING_BYTES, most
+    )
     return making + UNIT_BYTES * MOST_UNITS * (len(TABLE_CLASSES) + 2)

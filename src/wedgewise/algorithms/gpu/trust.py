@@ -34,15 +34,6 @@ from wedgewise.algorithms._contract import (
     TripleShape,
 )
 from wedgewise.algorithms.gpu._arcs import tails_of
-from wedgewise.algorithms.gpu._launches import (
-    MOST_THREADS,
-    WARP,
-    blocks_at_once,
-    counting,
-    grid_for,
-    offset_bits,
-    work_bounds,
-)
 from wedgewise.algorithms.gpu._batches import (
     LISTED_BYTES,
     LONGEST_ROW,
@@ -54,6 +45,15 @@ from wedgewise.algorithms.gpu._batches import (
     has_work,
     launches_for,
     row_units,
+)
+from wedgewise.algorithms.gpu._launches import (
+    MOST_THREADS,
+    WARP,
+    blocks_at_once,
+    counting,
+    grid_for,
+    offset_bits,
+    work_bounds,
 )
 from wedgewise.machine.gpu import Array, Device
 from wedgewise.stages import DeviceGraph
@@ -241,7 +241,9 @@ def prepare_batch(given: DeviceBatch, knobs: Knobs, device: Device) -> DeviceWor
     how = (*map(np.uint32, (*most, chunk, knobs["construction"] == "edge")), *layout.take_tables(blocks, device))
     grid = Grid(blocks, layout.block, layout.shared_bytes, (("COMBINATION", layout.combination),))
     launches = launches_for(working, batch.shape, given.tasks.shares, LAUNCH_ESTIMATE)
-    return DeviceWork.at_once(batch.launches(TRIPLES_STEM, "count_tasks", grid, units, how, launches), batch.found, kept=given)
+    return DeviceWork.at_once(
+        batch.launches(TRIPLES_STEM, "count_tasks", grid, units, how, launches), batch.found, kept=given
+    )
 
 
 def most_of_warp(layout: Layout, knobs: Knobs) -> tuple[int, int]:
