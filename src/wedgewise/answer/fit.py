@@ -33,6 +33,7 @@ LEAST_LINE_BYTES = 4  # of a pair in a file: two digits, what is between them, a
 PAIR_BYTES, SIMPLE_BYTES, SIMPLE_VERTEX_BYTES = 8, 8, 12  # vertices have degrees and labels
 ORIENTED_BYTES, ORIENTED_VERTEX_BYTES = 4, 8
 MORE = "raise memory_limit or use a machine with more memory"
+DIRECTED = ("clustering", "average_clustering")  # that directions change, which stores have not
 RAN_OUT = "memory ran out"
 
 
@@ -95,7 +96,7 @@ def _can_use_disk(request: Request, source: Source) -> bool:
     """Whether the question goes on from disk where memory is too small for it."""
     from wedgewise.answer.disk import ANSWERED, check_asked
 
-    if request.question not in ANSWERED:
+    if request.question not in ANSWERED or (source.directed and request.question in DIRECTED):
         return False
     try:
         check_asked(request, name_of(source))

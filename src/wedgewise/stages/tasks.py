@@ -99,6 +99,13 @@ def table_of(partition: Partition, shares: int = 1) -> TaskTable:
     return TaskTable(number, *columns, (number % shares).astype(np.int32), np.zeros(len(number)), parts, shares)
 
 
+def joined(tables: Sequence[TaskTable]) -> TaskTable:
+    """Tables of the same parts, one behind the other."""
+    columns = ("number", "i", "j", "k", "share", "work")
+    whole = (np.concatenate([getattr(table, column) for table in tables]) for column in columns)
+    return TaskTable(*whole, tables[0].parts, tables[0].shares)
+
+
 def tasks_of(partition: Partition, shares: int = 1) -> tuple[Task, ...]:
     """The same one by one."""
     return tuple(table_of(partition, shares))
