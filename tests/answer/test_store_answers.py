@@ -315,7 +315,7 @@ def test_progress_is_told(store: Store, tmp_path: Path) -> None:
     told: list[tuple[str, int, int]] = []
     ww.edge_support(store.folder, progress=lambda *news: told.append(news))
     assert told[-1][0] == "edge_support"
-    assert told[-1][1] == told[-1][2] == len(told)
+    assert told[-1][1] == told[-1][2] >= len(told) > 1
     lines = invoke("support", str(store.folder), "--verbose", "--output", str(tmp_path / "x.csv")).stderr
     assert "edge_support …\nwrite …\n" in lines
 

@@ -286,20 +286,25 @@ class DeviceTripleAnswer:
 
 @dataclass(frozen=True, slots=True)
 class SliceMethod:
-    """How an algorithm adds the triangles of one task to a slice: the vertices of a part, or the arcs of a block.
+    """How an algorithm adds the triangles of tasks to a slice: the vertices of a part, or the arcs of a block.
 
-    ``prepare(triple, role, filled, knobs)`` is `Work` whose passes add to ``filled``, which ranges may do at the same
-    time:
+    ``prepare(batch, role, filled, knobs)`` is `Work` whose passes add to ``filled``, which is the same part or block of
+    all tasks of the batch; ranges may do that at the same time:
 
-        computed      role 0, 1, 2      filled
-        triangles     part i, j, k      uint64 by id of that part: the triangles of each vertex
-        edge_support  block ij, ik, jk  uint32 by arc of that block: the triangles of each arc
+        computed      role 0, 1, 2    filled
+        triangles     part i, j, k    uint64 by id of that part: the triangles of each vertex
+        edge_support  block ij, ik    uint32 by arc of that block: the triangles of each arc
 
-    ``bytes_needed(shape, role, threads, knobs)`` is the memory that it takes beyond the blocks and ``filled``.
+    Arcs of block jk are those of block ik of the task (j, i, k), of which block ij is ``turned(block)``: its rows and
+    columns have changed places.
+    ``bytes_needed(shape, knobs)`` is the memory that a task takes beyond the blocks and ``filled``, and
+    ``thread_bytes(shape, role, threads, knobs)`` what a batch takes for all threads. Both take arrays, too.
     """
 
-    prepare: Callable[[Triple, int, NDArray[Any], Knobs], Work]
-    bytes_needed: Callable[[TripleShape, int, int, Knobs], int]
+    prepare: Callable[[TaskBatch, int, NDArray[Any], Knobs], Work]
+    bytes_needed: Callable[[TripleShape, Knobs], Any]
+    thread_bytes: Callable[[TripleShape, int, int, Knobs], Any]
+    turned: Callable[[Block], Block] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,15 +24,15 @@ def even_bounds(work: NDArray[Any], task_work: int = TASK_TESTS, least: int = MI
     before = np.zeros(len(work) + 1, np.float64)  # an estimate for scheduling, not a count
     np.cumsum(work, out=before[1:])
     tasks = max(least, ceil(before[-1] / task_work)) if before[-1] >= SMALL_WORK else 1
-    return _cut(before, min(len(work), tasks))
+    return cut_rows(before, min(len(work), tasks))
 
 
 def arc_bounds(offsets: NDArray[Any]) -> NDArray[np.int64]:
     """Bounds of ranges of rows with about equally many arcs; cheap, since it looks at the cuts alone."""
-    return _cut(offsets, min(len(offsets) - 1, int(offsets[-1]) // TASK_ARCS))
+    return cut_rows(offsets, min(len(offsets) - 1, int(offsets[-1]) // TASK_ARCS))
 
 
-def _cut(before: NDArray[Any], tasks: int) -> NDArray[np.int64]:
+def cut_rows(before: NDArray[Any], tasks: int) -> NDArray[np.int64]:
     """Bounds of so many ranges at most of items, given what lies before each and before the end; none is empty."""
     end = len(before) - 1
     if tasks <= 1:

@@ -1,8 +1,10 @@
 """The home of a question about a store in this process, a few blocks in memory at a time; and who else answers stores.
 
-question                             who computes it
-count                                this process; with GPUs, `answer/hybrid.py`; workers, `run/cluster.py`
-triangles, edge_support, k_truss     this process, by slices of the answer
+question                                       who computes it
+count, transitivity                            this process; with GPUs, `answer/hybrid.py`; workers, `run/cluster.py`
+triangles, clustering, average_clustering      this process, by slices of the answer: the triangles of each part
+edge_support                                   the same: the supports of each block
+k_truss, trussness                             this process, by rounds: what lives of each block
 
 Slices stay on disk until the caller has the answer, so that whatever ends the work, the same question goes on.
 """
@@ -17,19 +19,25 @@ from pathlib import Path
 from typing import Any
 
 from wedgewise.algorithms import ENGINE, find
+from wedgewise.answer import coefficients
+from wedgewise.answer.questions import WITHOUT_LABELS
 from wedgewise.answer.response import Clock, Response, result_of
 from wedgewise.answer.store_results import (
+    Clustering,
     KTruss,
     StoreAnswer,
     StoreGraph,
     Supports,
     Triangles,
+    Trussness,
     array_bytes,
+    degree_bytes,
     table_bytes,
 )
 from wedgewise.errors import MemoryLimitError, PreconditionError, StorageError, VerificationError
 from wedgewise.machine.out_of_memory import memory_for
 from wedgewise.machine.progress import Progress
+from wedgewise.prepare.orient_arrays import count_wedges
 from wedgewise.result import Result
 from wedgewise.run.checkpoint import LINE_BYTES, FinishedSlices, check_disk, lock_work, notes_on_counting
 from wedgewise.run.memory import PAGE_BYTES, SLICED_TASK_BYTES, bytes_beside_lists, lists_bytes, triple_answer
@@ -46,21 +54,31 @@ from wedgewise.run.outofcore import (
 from wedgewise.run.plan import Plan, with_reasons
 from wedgewise.run.request import ARRAY, OBJECT, Request
 from wedgewise.run.sliced_answer import SlicedAnswer, bytes_for_slices, slice_method
-from wedgewise.run.truss_of_store import Peeling, disk_bytes, loading_bytes, truss_without_rounds
+from wedgewise.run.truss_of_store import Peeling, disk_bytes, loading_bytes, truss_of
 from wedgewise.stages import Labels
 from wedgewise.stages.tasks import exact_sum
 from wedgewise.store.open import Store, open_store
 
-COMPUTES = {"triangles": "triangles", "edge_support": "edge_support", "k_truss": "edge_support"}
-LISTED_BYTES = {
-    "triangles": SLICED_TASK_BYTES,
-    "edge_support": SLICED_TASK_BYTES,
-    "k_truss": 2 * SLICED_TASK_BYTES,
+COUNTED = ("count", "transitivity")
+COMPUTES = {
+    "triangles": "triangles",
+    "edge_support": "edge_support",
+    "k_truss": "edge_support",
+    "clustering": "triangles",
+    "average_clustering": "triangles",
+    "trussness": "edge_support",
+}
+IN_SLICES: dict[str, type[Triangles | Supports]] = {
+    "triangles": Triangles,
+    "edge_support": Supports,
+    "clustering": Clustering,
+    "average_clustering": Clustering,
 }
 SLICE_BYTES = PAGE_BYTES + LINE_BYTES
 RECOUNT = "bbtc"
+TRUSSES = ("k_truss", "trussness")
 READ_ONLY = "cannot be written to, and what is found is kept on disk; name a folder for that by --work (work_folder=)"
-ANSWERED = ("count", *COMPUTES)
+ANSWERED = (*COUNTED, *COMPUTES)
 
 
 def open_for(request: Request, source: Any) -> Store:
@@ -78,13 +96,18 @@ def open_for(request: Request, source: Any) -> Store:
 def refuse(request: Request, name: object) -> None:
     """Raise where no store answers what is asked; the name is for messages."""
     question, device = request.question, request.device
-    is_count, by_workers = question == "count", request.by_workers
+    is_count, by_workers = question in COUNTED, request.by_workers
     devices = {"auto", "cpu", *(["hybrid"] if is_count else []), *(["cuda"] if is_count and by_workers else [])}
     refusals = (
         (question not in ANSWERED, f"a store answers {', '.join(ANSWERED)}, not {question}; ask the graph's file"),
         (
             device not in devices,
             "a store is counted on the CPU, with device='hybrid', or by workers; leave the device out",
+        ),
+        (request.details.get("weighted", False), "a store has no weights; ask the graph's file, or leave them out"),
+        (
+            question == "trussness" and request.verify,
+            "truss numbers of a store are not verified; verify the k-trusses that matter (k_truss, truss --k)",
         ),
         (by_workers and not is_count, f"workers count, and do not answer {question}; leave them out"),
         (request.shares > 1 and not is_count, f"shares are of count, not of {question}; leave them out"),
@@ -103,7 +126,7 @@ def check_asked(request: Request, name: str) -> None:
     refuse(request, name)
     if request.device == "hybrid":
         return
-    if request.question == "count":
+    if request.question in COUNTED:
         triple_answer(request.block_algorithm)
     else:
         slice_method(request.block_algorithm, COMPUTES[request.question])
@@ -114,6 +137,8 @@ def answer_store(request: Request, store: Store, progress: Progress | None, cloc
     """The answer; what is on disk of it stays until `held` is closed."""
     if request.question == "count":
         return Response(_counted(request, store, progress, clock))
+    if request.question == "transitivity":
+        return Response(_transitivity(request, store, progress, clock))
     if request.output is not None:
         _check_output(request, store)
     held.enter_context(memory_for("answer"))
@@ -123,7 +148,8 @@ def answer_store(request: Request, store: Store, progress: Progress | None, cloc
     begin = time.perf_counter()
     answer = found.array()
     laps = {**result.seconds, "answer": time.perf_counter() - begin}
-    return Response(replace(result, answer=answer, seconds=laps, graph=StoreGraph(store)))
+    graph = None if request.question in WITHOUT_LABELS else StoreGraph(store)
+    return Response(replace(result, answer=answer, seconds=laps, graph=graph))
 
 
 def _check_output(request: Request, store: Store) -> None:
@@ -139,10 +165,11 @@ def _check_output(request: Request, store: Store) -> None:
 
 def plan_of_store(request: Request, store: Store) -> Plan:
     """What `answer_store` would do."""
-    if request.question != "count":
+    if request.question not in COUNTED:
         notes = (READ_ONLY,) if store.is_read_only else ()
         return _plan_of_slices(request, store, _planned_slices(request, store), notes)
-    return with_reasons(_tasks(request, store).plan, (*request.because, *notes_on_counting(store)))
+    plan = replace(_tasks(request, store).plan, question=request.question)
+    return with_reasons(plan, (*request.because, *notes_on_counting(store)))
 
 
 def _tasks(request: Request, store: Store) -> StoreTasks:
@@ -185,6 +212,21 @@ def _counted(request: Request, store: Store, progress: Progress | None, clock: C
     )
 
 
+def _transitivity(request: Request, store: Store, progress: Progress | None, clock: Clock) -> Result:
+    """Count, and divide by the paths of two edges."""
+    need = degree_bytes(store)
+    available_bytes = bytes_for_slices(request.memory_limit, "triangles")
+    if need > available_bytes:
+        raise MemoryLimitError(
+            f"{store.location}: degrees take {need:,} bytes and {available_bytes:,} are left; raise the limit"
+        )
+    counted = _counted(request, store, progress, clock)
+    paths = count_wedges(StoreGraph(store).degrees)
+    answer = coefficients.transitivity(counted.answer, paths, request.details["undefined"])
+    clock.lap("answer")
+    return replace(counted, answer=answer, seconds=clock.laps, plan=replace(counted.plan, question="transitivity"))
+
+
 def _verified(again: Request, store: Store, found: StoreCount) -> str:
     """Count again by another algorithm, or raise; how it was done."""
     triangles = count_store(again, store, _tasks(again, store), journal=False).triangles
@@ -223,7 +265,7 @@ def _found(
         _recounting(request, store)  # loads its kernels before what is left is measured
     sliced = _planned_slices(request, store)
     recounting = _recounting(request, store) if request.verify else None
-    stage = "truss" if request.question == "k_truss" else "count"
+    stage = "truss" if request.question in TRUSSES else "count"
     with memory_for(stage):
         found = _find(request, store, sliced, progress)
     clock.lap(stage)
@@ -239,10 +281,11 @@ def _planned_slices(request: Request, store: Store) -> SlicedAnswer:
     """Load the kernels, measure what is left, and refuse what does not fit there or on the disk."""
     algorithm, computes = request.block_algorithm, COMPUTES[request.question]
     within = bytes_for_slices(request.memory_limit, computes, algorithm)
-    available_bytes = bytes_beside_lists(store.location, store.partition, LISTED_BYTES[request.question], within)
+    available_bytes = bytes_beside_lists(store.location, store.partition, _listed_bytes(request), within)
     _check_answer(request, store, available_bytes)
     check_disk(store, request.question, kept_bytes(request.question, store))
-    spare = loading_bytes(store.counts) if request.question == "k_truss" else 0
+    is_trussness = request.question == "trussness"
+    spare = loading_bytes(store.counts, is_trussness=is_trussness) if request.question in TRUSSES else 0
     threads = request.thread_count
     sliced = SlicedAnswer(
         store,
@@ -257,6 +300,11 @@ def _planned_slices(request: Request, store: Store) -> SlicedAnswer:
     return sliced
 
 
+def _listed_bytes(request: Request) -> int:
+    """What lists take for each task; rounds have those of all blocks, and of what lives of them."""
+    return 2 * SLICED_TASK_BYTES if request.question in TRUSSES else SLICED_TASK_BYTES
+
+
 def _check_answer(request: Request, store: Store, available_bytes: int) -> None:
     """Refuse an answer that does not fit as it is asked for."""
     if request.rows == ARRAY:
@@ -266,7 +314,7 @@ def _check_answer(request: Request, store: Store, available_bytes: int) -> None:
     if need <= available_bytes:
         return
     remedy = "raise the limit"
-    if request.rows == ARRAY and request.question != "triangles":
+    if request.rows == ARRAY and COMPUTES[request.question] != "triangles":
         remedy += ", or let the command write it: --output streams"
     raise MemoryLimitError(
         f"{store.location}: the answer to {request.question} takes {need:,} bytes and {available_bytes:,} are left; "
@@ -276,22 +324,26 @@ def _check_answer(request: Request, store: Store, available_bytes: int) -> None:
 
 def kept_bytes(question: str, store: Store) -> int:
     """What is kept on disk until the answer is handed out; a slice takes a page and a line more than its numbers."""
-    if question == "k_truss":
-        return disk_bytes(store.counts) + 2 * SLICE_BYTES * len(store.manifest.blocks)
-    if question == "triangles":
+    if question in TRUSSES:
+        rounds = disk_bytes(store.counts, is_trussness=question == "trussness")
+        return rounds + 2 * SLICE_BYTES * len(store.manifest.blocks)
+    if COMPUTES[question] == "triangles":
         return 8 * store.manifest.n + SLICE_BYTES * store.partition.parts
     return 4 * store.manifest.m + SLICE_BYTES * len(store.manifest.blocks)
 
 
 def _find(request: Request, store: Store, sliced: SlicedAnswer, progress: Progress | None) -> StoreAnswer:
     """Find the slices, or the rounds of a truss, that are not on disk already."""
-    if request.question == "k_truss":
-        peeling = Peeling(store, request.details["k"], sliced)
+    if request.question in TRUSSES:
+        k = request.details.get("k")
+        peeling = Peeling(store, k, sliced)
         if not request.resume:
             peeling.remove()
-        return KTruss(store, truss_without_rounds(store, request.details["k"]) or peeling.run(progress), peeling)
+        if k is None:
+            return Trussness(store, peeling.run(progress), peeling)
+        return KTruss(store, truss_of(store, k, peeling, progress), peeling)
     slices = FinishedSlices(
-        store.beside(f"{sliced.computes}-slices"),
+        store.beside(f"{request.question}-slices"),
         work_key(store, sliced.algorithm, sliced.knobs),
         resume=request.resume,
         due=sliced.due,
@@ -299,8 +351,8 @@ def _find(request: Request, store: Store, sliced: SlicedAnswer, progress: Progre
     missing = [each for each in sliced.slices if each.number not in slices.done]
     for each, found in sliced.compute(missing, progress):
         slices.put(each.number, found)
-    kind = Triangles if request.question == "triangles" else Supports
-    return kind(store, slices, {each.of: each.number for each in sliced.slices})
+    number_of = {each.of: each.number for each in sliced.slices}
+    return IN_SLICES[request.question](store, slices, number_of, request.details)
 
 
 def _recounting(request: Request, store: Store) -> Counting:
@@ -331,10 +383,10 @@ def _verified_sum(found: StoreAnswer, recounting: Counting) -> str:
 
 
 def _plan_of_slices(request: Request, store: Store, sliced: SlicedAnswer, notes: tuple[str, ...]) -> Plan:
-    lists = lists_bytes(store.partition, LISTED_BYTES[request.question])
+    lists = lists_bytes(store.partition, _listed_bytes(request))
     plan = store_plan(store, sliced.algorithm, sliced.knobs, sliced.threads, sliced.check_fits() + lists)
     kept = f"{kept_bytes(request.question, store):,} bytes of disk for what is found, until it is handed out"
-    computes = "k_truss" if request.question == "k_truss" else sliced.computes
+    computes = request.question if request.question in TRUSSES else sliced.computes
     return replace(
         plan,
         question=request.question,

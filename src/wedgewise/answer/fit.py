@@ -31,6 +31,7 @@ SMALL_BYTES = 1 << 20  # files that fit into every limit that stores have
 READING_BLOCKS = 2
 MIN_LINE_BYTES = 4  # of a pair in a file: two digits, what is between them, and a newline
 MORE = "raise memory_limit or use a machine with more memory"
+DIRECTED = ("clustering", "average_clustering")  # that directions change, which stores have not
 RAN_OUT = "memory ran out"
 
 
@@ -93,7 +94,7 @@ def _can_use_disk(request: Request, source: Source) -> bool:
     """Whether the question goes on from disk where memory is too small for it."""
     from wedgewise.answer.disk import ANSWERED, check_asked
 
-    if request.question not in ANSWERED:
+    if request.question not in ANSWERED or (source.directed and request.question in DIRECTED):
         return False
     try:
         check_asked(request, name_of(source))

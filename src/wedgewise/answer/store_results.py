@@ -1,11 +1,15 @@
 """What is known of every vertex or edge of a store: found by slices, kept on disk, made arrays of or written as rows.
 
-    question       as an array, as for the same graph in memory      rows of a file
-    triangles      int64[n], in the order of the labels              in the order of the labels
-    edge_support   int64[m], in the order of ``Graph.edges``         block by block
-    k_truss        Truss: which of ``Graph.edges``                   block by block
+    question             as for the same graph in memory                 rows of a file
+    triangles            int64[n], in the order of the labels            in the order of the labels
+    clustering           float64[n], in the order of the labels          in the order of the labels
+    average_clustering   float
+    edge_support         int64[m], in the order of ``Graph.edges``       block by block
+    k_truss              Truss: which of ``Graph.edges``                 block by block
+    trussness            int64[m], in the order of ``Graph.edges``       block by block
 
-What was found stays on disk until it is handed out: 8 bytes per vertex, 4 per edge, or two bits per edge for a truss.
+What was found stays on disk until it is handed out: 8 bytes per vertex, 4 per edge, two bits per edge for a truss, and
+8 bytes per edge for truss numbers. Coefficients are made of triangles and degrees when they are handed out.
 Arrays by vertex have to fit into memory; those by edge only where they are asked for as arrays.
 
 Rows of edges come block by block, by row part and column part, and within a block by id. In each, the lower vertex is
@@ -14,7 +18,7 @@ first, as in ``Graph.edges``; the number of an edge there is the position of its
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -22,10 +26,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from wedgewise.answer import coefficients
 from wedgewise.answer_types import Truss
 from wedgewise.run.checkpoint import FinishedSlices
-from wedgewise.run.memory import BlockSource
-from wedgewise.run.truss_of_store import Peeling, StoreTruss
+from wedgewise.run.memory import BlockSource, all_block_bytes
+from wedgewise.run.truss_of_store import Levels, Peeling, Round, StoreTruss
 from wedgewise.stages import Ids, Keys, Labels
 from wedgewise.stages.blocks import Block
 from wedgewise.store.manifest import Manifest, Pair, pairs_of
@@ -66,6 +71,10 @@ class StoreGraph:
         return self.store.labels()
 
     @property
+    def degrees(self) -> Ids:
+        return degrees_of(self.store, self.store.vertex_of())
+
+    @property
     def edges(self) -> NDArray[np.uint32]:
         return all_edges(self.store, self.store.vertex_of())
 
@@ -77,6 +86,7 @@ class SlicesOnDisk:
     source: Store
     slices: FinishedSlices
     number_of: dict[Any, int]
+    details: Mapping[str, Any]
 
     @property
     def support(self) -> int:
@@ -108,6 +118,22 @@ class Triangles(SlicesOnDisk):
         return per_vertex(Vertices(labels), "triangles", self.array())
 
 
+class Clustering(Triangles):
+    """The clustering coefficient of every vertex, or their mean, from the triangles of each part."""
+
+    def array(self) -> Any:
+        """The answer of the library."""
+        degrees, undefined = degrees_of(self.source, self.source.vertex_of()), self.details["undefined"]
+        found = coefficients.undirected(super().array(), degrees, undefined)
+        if "count_zeros" not in self.details:
+            return found
+        return coefficients.average(found, count_zeros=self.details["count_zeros"], undefined=undefined)
+
+    def table(self, labels: Labels) -> Answers:
+        """The answer as rows."""
+        return per_vertex(Vertices(labels), "clustering", self.array())
+
+
 class Supports(SlicesOnDisk):
     """The support of every arc, a slice per block."""
 
@@ -117,8 +143,7 @@ class Supports(SlicesOnDisk):
 
     def table(self, labels: Labels) -> Answers:
         """The answer as rows."""
-        rows = partial(value_pieces, self.source, self.source.vertex_of(), self.of)
-        return streamed(("u", "v", "support"), labels, self.source.manifest.m, np.dtype(np.int64), rows)
+        return _edge_table(self.source, "support", labels, self.of)
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,22 +183,61 @@ class KTruss:
             self.peeling.remove()
 
 
-StoreAnswer = Triangles | Supports | KTruss
+@dataclass(frozen=True, slots=True)
+class Trussness:
+    """The truss number of every arc, as the last round has it."""
+
+    source: Store
+    last: Round
+    peeling: Peeling
+    support: None = None  # every arc has died
+
+    @property
+    def largest(self) -> int:
+        """The largest truss number; 2 without triangles, 0 without edges."""
+        return max((int(self.of(pair).max(initial=0)) for pair in pairs_of(self.source.partition)), default=0)
+
+    def of(self, pair: Pair) -> NDArray[np.uint32]:
+        """The truss numbers of a block."""
+        kept = self.last.kept(pair)
+        assert isinstance(kept, Levels)
+        return kept.truss_numbers
+
+    def array(self) -> NDArray[np.int64]:
+        """The answer of the library."""
+        return values_by_edge(self.source, self.source.vertex_of(), self.of)
+
+    def table(self, labels: Labels) -> Answers:
+        """The answer as rows."""
+        return _edge_table(self.source, "truss", labels, self.of)
+
+    def remove(self) -> None:
+        """Remove what is on disk."""
+        self.peeling.remove()
+
+
+def _edge_table(store: Store, name: str, labels: Labels, values: Values) -> Answers:
+    rows = partial(value_pieces, store, store.vertex_of(), values)
+    return streamed(("u", "v", name), labels, store.manifest.m, np.dtype(np.int64), rows)
+
+
+StoreAnswer = Triangles | Supports | KTruss | Trussness
+BY_VERTEX = ("triangles", "clustering", "average_clustering")
 
 
 def array_bytes(question: str, store: Store) -> int:
     """What `StoreAnswer.array` takes at its peak."""
     manifest = store.manifest
-    if question == "triangles":
-        return _vertex_bytes(store)
+    if question in BY_VERTEX:
+        return _vertex_bytes(store) + (0 if question == "triangles" else _coefficient_bytes(store))
     return ARRAY_EDGE_BYTES * manifest.m + _piece_bytes(store)
 
 
 def table_bytes(question: str, store: Store, output: str | None) -> int:
     """What `StoreAnswer.table` and writing its rows, or summing vertices up, take at their peak, labels included."""
     beside = label_bytes(store.manifest) + writing_bytes(output)
-    if question == "triangles":
-        return beside + _vertex_bytes(store) + 24 * store.manifest.n
+    if question in BY_VERTEX:
+        return beside + array_bytes(question, store) + 24 * store.manifest.n
     return beside + _piece_bytes(store)
 
 
@@ -191,10 +255,21 @@ def _vertex_bytes(store: Store) -> int:
     return 12 * store.manifest.n + 24 * max(store.partition.sizes)
 
 
+def _coefficient_bytes(store: Store) -> int:
+    """Degrees, wedges, two arrays of floats; a block, and the heads of a piece of it counted."""
+    return 32 * store.manifest.n + degree_bytes(store)
+
+
+def degree_bytes(store: Store) -> int:
+    """What `degrees_of` takes."""
+    heaviest = int(all_block_bytes(store.counts).max(initial=0))
+    return 16 * store.manifest.n + heaviest + 24 * max(store.partition.sizes) + 16 * PIECE_ROWS
+
+
 def _piece_bytes(store: Store) -> int:
     """The vertex of every id, and a byte to check it; of the heaviest block arcs, bits, values and ids; and a piece."""
     counts = store.counts
-    heaviest = int((9 * counts.arcs + 4 * counts.sizes[:, None]).max(initial=0))
+    heaviest = int((13 * counts.arcs + 4 * counts.sizes[:, None]).max(initial=0))
     return 5 * store.manifest.n + heaviest + 40 * max(store.partition.sizes) + PIECE_BYTES
 
 
@@ -250,6 +325,23 @@ def all_edges(source: BlockSource, vertex_of: Ids) -> NDArray[np.uint32]:
         edges[piece, 0] = keys[piece] >> np.uint64(32)
         edges[piece, 1] = keys[piece]  # keeps the low half of each key
     return edges
+
+
+def degrees_of(source: BlockSource, vertex_of: Ids) -> Ids:
+    """The degree of every vertex."""
+    partition, arcs = source.partition, source.counts.arcs
+    of_parts = [np.zeros(size, np.uint32) for size in partition.sizes]
+    for i, j in pairs_of(partition):
+        if arcs[i, j]:
+            block = source.block(i, j)
+            of_parts[i] += np.diff(block.offsets).astype(np.uint32, copy=False)
+            for begin in range(0, block.m, PIECE_ROWS):
+                heads = block.heads[begin : begin + PIECE_ROWS]
+                of_parts[j] += np.bincount(heads, minlength=block.columns).astype(np.uint32)
+    degrees = np.empty(len(vertex_of), np.uint32)
+    for part, found in enumerate(of_parts):
+        degrees[vertex_of[partition.ids(part)]] = found
+    return degrees
 
 
 def vertices_with_edges(source: BlockSource) -> int:

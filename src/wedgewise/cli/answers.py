@@ -19,7 +19,16 @@ from numpy.typing import NDArray
 from wedgewise.answer.answering import answer, respond
 from wedgewise.answer.questions import stretch_of
 from wedgewise.answer.response import Response
-from wedgewise.answer.store_results import KTruss, Supports, Triangles, Vertices, vertices_with_edges
+from wedgewise.answer.store_results import (
+    Clustering,
+    KTruss,
+    StoreGraph,
+    Supports,
+    Triangles,
+    Trussness,
+    Vertices,
+    vertices_with_edges,
+)
 from wedgewise.answer_types import Truss
 from wedgewise.api import Result
 from wedgewise.cli.console import put, put_rows, say
@@ -103,10 +112,14 @@ def answer_rows(
 def _store_text(found: Response) -> str:
     """What a person reads of an answer whose rows are on disk."""
     stored, result = found.stored, found.result
+    if isinstance(stored, Clustering):
+        return summary.clustering_text(replace(result, answer=stored.array()), StoreGraph(stored.source))
     if isinstance(stored, Triangles):
         return summary.triangles_text(replace(result, answer=stored.array()), Vertices(stored.source.labels()))
     if isinstance(stored, Supports):
         headline = f"{plural((stored.support or 0) // 3, 'triangle')} on {plural(result.m, 'edge')}"
+    elif isinstance(stored, Trussness):
+        headline = f"largest truss number {stored.largest:,}, found in {plural(stored.last.number, 'round')}"
     else:
         headline = _truss_text(_store_truss(found))
     return f"{result_text(result, headline)}\n\n{MORE}"
@@ -127,12 +140,12 @@ def _truss_text(truss: Object) -> str:
 
 
 def answer_clustering(
-    options: QuestionOptions, output: str | None, undefined: str, directed: bool, combine: str
+    options: QuestionOptions, output: str | None, undefined: str, read: Mapping[str, Any], **more: Any
 ) -> None:
     """Clustering coefficients; a summary tells undefined ones and zeros apart by itself."""
     undefined = "nan" if _is_summarised(options, output) else undefined
     details = {"undefined": undefined, "weighted": options.weight is not None}
-    answer_rows("clustering", options, output, details, read={"directed": directed, "combine": combine})
+    answer_rows("clustering", options, output, details, read=read, **more)
 
 
 def list_rows(options: QuestionOptions, output: str | None, start: int, stop: int | None, batch: int) -> None:

@@ -197,7 +197,8 @@ def truss(
     labels alone. --output writes the same as the columns u, v and truss, or u and v; .npy and .npz hold integers, which
     text labels are not.
 
-    With --k, FILE may be a store, as for `support`. What lives behind each round is kept in it, two bits per edge.
+    FILE may be a store, as for `support`, but not with --max. What lives behind each round is kept in it: two bits per
+    edge with --k, 8 bytes per edge otherwise.
     """
     from wedgewise.cli import answers
 
@@ -246,6 +247,8 @@ def clustering(
     combine: Annotated[
         str, typer.Option(metavar="NAME", help="With --weight: last, sum, max, min or error, for repeated edges.")
     ] = "last",
+    restart: Restart = False,
+    work: Work = None,
 ) -> None:
     """Local clustering coefficients.
 
@@ -254,10 +257,13 @@ def clustering(
     degree, and a histogram. A pipe gets a line per vertex, its label and its coefficient with a tab between. --output
     writes the columns vertex and clustering; .npy holds the coefficients alone, in the order of the labels, .npz both
     columns, with integer labels.
+
+    FILE may be a store, as for `triangles`; it has neither directions nor weights.
     """
     from wedgewise.cli import answers
 
-    answers.answer_clustering(options, output, undefined.value, directed, combine)
+    read = {"directed": directed, "combine": combine}
+    answers.answer_clustering(options, output, undefined.value, read, resume=not restart, work_folder=work)
 
 
 @app.command()

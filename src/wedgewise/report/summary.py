@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wedgewise.answer import coefficients
+from wedgewise.answer.store_results import StoreGraph
 from wedgewise.answer_types import TrussLevel
 from wedgewise.api import Result
 from wedgewise.graph import Graph
@@ -38,7 +39,7 @@ def support_text(result: Result, graph: Graph) -> str:
     return _counts_text(result, "edge", "edges", ends)
 
 
-def clustering_text(result: Result, graph: Graph) -> str:
+def clustering_text(result: Result, graph: Graph | StoreGraph) -> str:
     """Coefficients per vertex; `result` holds NaN where they are undefined."""
     values, everywhere = result.answer, np.nan_to_num(result.answer)
     defined = ~np.isnan(values)

@@ -15,7 +15,6 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
-from math import inf
 from typing import Generic, TypeVar
 
 from wedgewise.run.memory import Pair
@@ -53,6 +52,7 @@ class BlockCache(Generic[Held]):
         self._held: dict[Pair, Held] = {}  # the last used one last
         self.held_bytes = self.read_bytes = 0
         self._uses: dict[Pair, list[int]] = {}  # numbers of steps, the next one last
+        self._used_up: list[Pair] = []
         for step in range(len(steps or ()) - 1, -1, -1):
             for pair in (steps or ())[step]:
                 self._uses.setdefault(pair, []).append(step)
@@ -69,21 +69,31 @@ class BlockCache(Generic[Held]):
             self._held[pair] = self._held.pop(pair)
             if pair in self._uses:
                 self._uses[pair].pop()
+                if not self._uses[pair]:
+                    self._used_up.append(pair)
         return self._held
 
     def _evict_for(self, wanted: Set[Pair], limit_bytes: int) -> None:
         """Evict what no step needs any more, and then what is needed last, until what is held fits."""
+        for pair in self._used_up:
+            self._evict(pair)
+        self._used_up.clear()
+        if self.held_bytes <= limit_bytes:
+            return
         others = [pair for pair in self._held if pair not in wanted]
         if self._steps is not None:
             others.sort(key=self._next_use, reverse=True)
         for pair in others:
-            if self.held_bytes <= limit_bytes and (self._steps is None or self._uses[pair]):
+            if self.held_bytes <= limit_bytes:
                 break
-            del self._held[pair]
-            self.held_bytes -= self._bytes_of(pair)
+            self._evict(pair)
 
-    def _next_use(self, pair: Pair) -> float:
-        return self._uses[pair][-1] if self._uses[pair] else inf
+    def _evict(self, pair: Pair) -> None:
+        del self._held[pair]
+        self.held_bytes -= self._bytes_of(pair)
+
+    def _next_use(self, pair: Pair) -> int:
+        return self._uses[pair][-1]
 
 
 @dataclass(slots=True)

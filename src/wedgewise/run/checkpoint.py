@@ -6,9 +6,9 @@
     FOLDER/slices.journal    then a line: its number ("owner"), its type, length and SHA-256
 
 A `Checkpoint` is a file of lines. Every line names the work that it belongs to by a key, and has a checksum. A line
-that is torn, as the last one may be when a process is killed, or damaged, is as if it was not there: what it says is done
-again. A line is written before the next batch or slice begins, so that whoever kills the process loses that alone. Once
-a second lines, and the files that they tell of, are flushed to the disk: a power cut loses a second of work more.
+that is torn, as the last one may be when a process is killed, or damaged, is as if it was not there: what it says is
+done again. A line is written before the next batch or slice begins, so that whoever kills the process loses that alone.
+Once a second lines, and the files that they tell of, are flushed to the disk: a power cut loses a second of work more.
 
 A slice is there when its line is whole and its bytes are what the line says, which no order of writing has to ensure.
 One that is torn, damaged or of another number is as if it was not there: it is computed again. Where a slice has

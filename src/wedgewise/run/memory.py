@@ -93,7 +93,7 @@ def most_slice_bytes(counts: Counts, algorithm: str) -> int:
     ids, arcs = int(counts.sizes.max(initial=0)), int(counts.arcs.max(initial=0))
     method, knobs = find(algorithm, "cpu").sliced["edge_support"], find(algorithm, "cpu").settings(None)
     shape = TripleShape(ids, ids, ids, arcs, arcs, arcs)
-    work = max(method.bytes_needed(shape, role, 1, knobs) for role in range(3))
+    work = int(method.bytes_needed(shape, knobs) + max(method.thread_bytes(shape, role, 1, knobs) for role in range(2)))
     blocks, slices, reading = 3 * 4 * (ids + 1 + arcs), 2 * 4 * arcs, 4 * arcs + arcs // 8 + 12 * (ids + 1)
     rows = 4 * int(counts.sizes.sum()) + 9 * arcs + 44 * ids + WRITING_BYTES
     return max(blocks + slices + reading + work + SPARE_BYTES, rows)

@@ -4,22 +4,25 @@ A slice has the numbers of the vertices of a part, or of the arcs of a block. It
 of them gives in some role (`algorithms/cpu/_keystone_slices.py` says why that is each triangle once); it is finished
 before the next slice begins, so that no array is as large as the answer, and what is finished can be written and kept.
 
-    slice of        role 0             role 1             role 2
-    part p          tasks (p, j, k)    tasks (i, p, k)    tasks (i, j, p)
-    block (x, y)    tasks (x, y, k)    tasks (x, j, y)    tasks (i, x, y)
+    slice of        role 0             role 1                              role 2
+    part p          tasks (p, j, k)    tasks (i, p, k)                     tasks (i, j, p)
+    block (x, y)    tasks (x, y, k)    tasks (x, j, y), (i, x, y) turned
 
-All slices together take every task three times: about three counts. Blocks stay in memory as far as the limit allows,
-across slices; the one to evict is the one needed last.
+All slices together take every task three times: about three counts. Tasks of a slice and role run in batches, each of
+which takes half of the memory at most unless it is one task. Blocks stay in memory as far as the limit allows, across
+slices; the one to evict is the one needed last. A block that is turned, rows for columns, is one more block: with p
+parts, part i has p + i as a second number; (j, p + i) is block (i, j) turned, and (p + i, k) is block (i, k) itself;
+the task (i, j, k) turned is (j, p + i, k).
 
-Memory: a slice and the one before, which the caller may still hold; the blocks of a task, and what is made of them.
+Memory: a slice and the one before, which the caller may still hold; the blocks of a batch, and what is made of them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import copy
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,11 +33,13 @@ from wedgewise.errors import MemoryLimitError, PreconditionError, VerificationEr
 from wedgewise.machine import jit
 from wedgewise.machine.budget import available_after_loading
 from wedgewise.machine.progress import Progress
-from wedgewise.run.block_caches import BlockCache, triple_of
-from wedgewise.run.memory import PAGE_BYTES, BlockSource, Pair, block_bytes, pairs_of_task
+from wedgewise.machine.threads import run_tasks
+from wedgewise.run.batches import TASK_BYTES
+from wedgewise.run.block_caches import BlockCache
+from wedgewise.run.memory import PAGE_BYTES, BlockSource, all_block_bytes
 from wedgewise.run.outofcore import checked_clique, run_passes
-from wedgewise.stages.blocks import Block, Partition, Task, Triple
-from wedgewise.stages.tasks import Counts, busy_tasks
+from wedgewise.stages.blocks import Block, Partition, Triple
+from wedgewise.stages.tasks import Counts, Numbers, Pair, TaskBatch, TaskTable, busy_tasks, joined, one_task
 from wedgewise.store.open import private_memory
 
 SLICE_TYPES: dict[str, np.dtype[Any]] = {"triangles": np.dtype(np.uint64), "edge_support": np.dtype(np.uint32)}
@@ -54,12 +59,21 @@ class AnswerSlice:
     of: Any
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
-    """One role of one task, for one slice."""
+class RoleTasks(NamedTuple):
+    """All tasks in one role, by the number of the part or block that they add to, and what is known of their blocks."""
 
-    task: Task
+    tasks: TaskTable
+    shapes: TripleShape
+    of: dict[int, slice]
+
+
+class Batch(NamedTuple):
+    """Tasks for one slice in one role, their blocks, and the most bytes that they take beyond those."""
+
     role: int
+    tasks: TaskTable
+    pairs: frozenset[Pair]
+    work_bytes: int
 
 
 def slices_of(partition: Partition, computes: str) -> tuple[AnswerSlice, ...]:
@@ -110,11 +124,28 @@ class SlicedAnswer:
         algorithm: str = ENGINE,
         knobs: Mapping[str, int | str] | None = None,
     ) -> None:
-        self.source, self.computes, self.available_bytes = source, computes, available_bytes
+        self.computes, self.available_bytes = computes, available_bytes
         self.threads, self.algorithm = threads, algorithm
         self.knobs = find(algorithm, "cpu").settings(knobs)
-        self._method, self._counts = slice_method(algorithm, computes), source.counts
-        self._steps = _steps_by_slice(source.partition, self._counts, computes)
+        self._method = slice_method(algorithm, computes)
+        self._look_at(source)
+
+    def _look_at(self, source: BlockSource) -> None:
+        """Find the tasks of every slice, and what they take but for threads."""
+        self.source, self._counts = source, source.counts
+        self._parts = source.partition.parts
+        with_turned = _with_turned(self._counts)
+        self._bytes = all_block_bytes(with_turned).ravel()
+        working = busy_tasks(source.partition, self._counts).in_reuse_order()
+        self._roles = []
+        for tables in _tables_by_role(working, self.computes):
+            keys = np.concatenate([key for _, key in tables])
+            order = np.argsort(keys, kind="stable")
+            tasks = joined([table for table, _ in tables]).take(order)
+            first = np.flatnonzero(np.diff(keys[order], prepend=-1))
+            ends = np.append(first[1:], len(keys)).tolist()
+            of = dict(zip(keys[order][first].tolist(), map(slice, first.tolist(), ends), strict=True))
+            self._roles.append(RoleTasks(tasks, TripleShape.of_all(with_turned, tasks), of))
 
     def with_fitting_threads(self) -> SlicedAnswer:
         """The same on as many threads as the memory allows, halved as often as that takes."""
@@ -126,8 +157,7 @@ class SlicedAnswer:
     def among(self, source: BlockSource) -> SlicedAnswer:
         """The same for other blocks of the same partition."""
         other = copy(self)
-        other.source, other._counts = source, source.counts
-        other._steps = _steps_by_slice(source.partition, source.counts, self.computes)
+        other._look_at(source)
         return other
 
     @property
@@ -161,37 +191,75 @@ class SlicedAnswer:
         The caller may hold a slice until the next one comes. Between two tasks, whatever is raised ends the work.
         """
         self.check_fits(slices)
-        steps = [step for each in slices for step in self._steps_of(each)]
-        cache = BlockCache(self._read, self._block, [pairs_of_task(step.task) for step in steps])
-        before, done = 0, 0
-        for each in slices:
+        largest = 2 * max(map(self._slice_bytes, slices), default=0)
+        batches = [list(self._batches(each, self.available_bytes - largest)) for each in slices]
+        cache = BlockCache(self._read, self._block, [batch.pairs for of_slice in batches for batch in of_slice])
+        before, done, total = 0, 0, sum(len(batch.tasks) for of_slice in batches for batch in of_slice)
+        for each, of_slice in zip(slices, batches, strict=True):
             filled = private_memory(self._length(each), SLICE_TYPES[self.computes])
             left = self.available_bytes - self._slice_bytes(each) - before
             found = 0
-            for step in self._steps_of(each):
-                blocks = cache.blocks(pairs_of_task(step.task), left - self._work(step))
-                found += self._add(triple_of(blocks, step.task), step.role, filled)
-                done += 1
+            for batch in of_slice:
+                blocks = cache.blocks(batch.pairs, left - batch.work_bytes)
+                found += self._add(blocks, batch, filled)
+                done += len(batch.tasks)
                 if progress is not None:
-                    progress(self.computes, done, len(steps))
+                    progress(self.computes, done, total)
             if found != int(filled.sum(dtype=np.uint64)):
                 raise VerificationError(f"{each} does not add up to {found:,} triangles: please report this")
             before = self._slice_bytes(each)
             yield each, filled
             del filled
 
-    def _add(self, triple: Triple, role: int, filled: NDArray[Any]) -> int:
-        """Add what a task gives in a role; the triangles that it has."""
-        return run_passes(self._method.prepare(triple, role, filled, self.knobs), self.threads)[0]
+    def _add(self, blocks: Mapping[Pair, Block], batch: Batch, filled: NDArray[Any]) -> int:
+        """Add what tasks give in a role; the triangles that they have."""
+        own = [divmod(pair, 2 * self._parts) for pair in np.unique(np.concatenate(batch.tasks.pairs)).tolist()]
+        of_tasks = TaskBatch({pair: blocks[self._stored(pair)] for pair in own}, batch.tasks)
+        return run_passes(self._method.prepare(of_tasks, batch.role, filled, self.knobs), self.threads)[0]
+
+    def _batches(self, each: AnswerSlice, limit_bytes: int) -> Iterator[Batch]:
+        """The tasks of a slice, role by role, in batches that take half of a limit at most, or are one task."""
+        for number, role in enumerate(self._roles):
+            which = role.of.get(self._key(each))
+            if which is not None:
+                made, threads = (numbers[which] for numbers in self._work(number))
+                yield from self._cut(number, role.tasks.take(which), made, threads, limit_bytes // 2)
+
+    def _cut(self, role: int, tasks: TaskTable, made: Numbers, threads: Numbers, limit_bytes: int) -> Iterator[Batch]:
+        distinct = np.unique(np.concatenate(tasks.pairs)).tolist()
+        pairs = frozenset(self._stored(divmod(pair, 2 * self._parts)) for pair in distinct)
+        work_bytes = int(made.sum() + threads.max())
+        if len(tasks) == 1 or work_bytes + sum(map(self._block, pairs)) <= limit_bytes:
+            yield Batch(role, tasks, pairs, work_bytes)
+            return
+        half = len(tasks) // 2
+        for which in (slice(half), slice(half, None)):
+            yield from self._cut(role, tasks.take(which), made[which], threads[which], limit_bytes)
+
+    def _work(self, role: int) -> tuple[Numbers, Numbers]:
+        """What each task of a role takes beyond its blocks: what is made of them, and the memory of threads."""
+        tasks, shape, _ = self._roles[role]
+        made = self._method.bytes_needed(shape, self.knobs) + TASK_BYTES
+        is_turned = tasks.j >= self._parts  # from a block that is there, too
+        made = made + np.where(is_turned, 4 * (shape.arcs_ij + shape.rows_j + 1), 0)
+        return made, np.broadcast_to(self._method.thread_bytes(shape, role, self.threads, self.knobs), len(tasks))
 
     def _heaviest(self, slices: Sequence[AnswerSlice]) -> tuple[int, AnswerSlice]:
         """The most that a slice takes, with the largest other one beside it, and which one that is."""
-        needs = [self._slice_bytes(each) + max(map(self._step, self._steps_of(each)), default=0) for each in slices]
+        heaviest: dict[int, int] = {}
+        for number, role in enumerate(self._roles):
+            ij, ik, jk = (self._bytes[pair] for pair in role.tasks.pairs)
+            made, threads = self._work(number)
+            taken = ij + ik + jk + made + threads
+            for key, which in role.of.items():
+                heaviest[key] = max(heaviest.get(key, 0), int(taken[which].max()))
+        needs = [self._slice_bytes(each) + heaviest.get(self._key(each), 0) for each in slices]
         most, largest = max(needs, default=0), max(map(self._slice_bytes, slices), default=0)
         return most + largest, slices[needs.index(most)] if needs else AnswerSlice(0, 0)
 
-    def _steps_of(self, each: AnswerSlice) -> list[Step]:
-        return self._steps.get(each.of, [])
+    def _key(self, each: AnswerSlice) -> int:
+        """The part, or the block, as a number."""
+        return int(each.of) if self.computes == "triangles" else int(each.of[0] * self._parts + each.of[1])
 
     def _length(self, each: AnswerSlice) -> int:
         return int((self._counts.sizes if self.computes == "triangles" else self._counts.arcs)[each.of])
@@ -200,31 +268,41 @@ class SlicedAnswer:
         return -(-self._length(each) * SLICE_TYPES[self.computes].itemsize // PAGE_BYTES) * PAGE_BYTES
 
     def _block(self, pair: Pair) -> int:
-        return block_bytes(self._counts, pair)
+        return int(self._bytes[pair[0] * 2 * self._parts + pair[1]])
+
+    def _stored(self, pair: Pair) -> Pair:
+        """The block that a pair of second numbers stands for; turned ones stand for themselves."""
+        return (pair[0] - self._parts, pair[1]) if pair[0] >= self._parts else pair
 
     def _read(self, pairs: list[Pair]) -> list[Block]:
-        return [self.source.block(*pair, threads=self.threads) for pair in pairs]
+        """Read blocks on all threads: several at a time, or the rows of one."""
+        alone = len(pairs) == 1
+        return run_tasks(
+            lambda number, _: self._one(pairs[number], self.threads if alone else 1), len(pairs), self.threads
+        )
 
-    def _step(self, step: Step) -> int:
-        """What a task takes, blocks included."""
-        return self._work(step) + sum(map(self._block, pairs_of_task(step.task)))
-
-    def _work(self, step: Step) -> int:
-        """What a task takes beyond its blocks."""
-        shape = TripleShape.of(self._counts, step.task)
-        return self._method.bytes_needed(shape, step.role, self.threads, self.knobs)
+    def _one(self, pair: Pair, threads: int) -> Block:
+        row, column = pair
+        if column < self._parts:
+            return self.source.block(row, column, threads=threads)
+        assert self._method.turned is not None
+        return self._method.turned(self.source.block(column - self._parts, row, threads=threads))
 
 
-def _steps_by_slice(partition: Partition, counts: Counts, computes: str) -> dict[Any, list[Step]]:
-    """What each part, or block, takes part in: role by role, tasks in an order that uses the same blocks again."""
-    steps: dict[Any, list[Step]] = {}
-    working = busy_tasks(partition, counts).in_reuse_order()
-    for role in range(3):
-        for task in working:
-            i, j, k = task.i, task.j, task.k
-            whose = (i, j, k)[role] if computes == "triangles" else ((i, j), (i, k), (j, k))[role]
-            steps.setdefault(whose, []).append(Step(task, role))
-    return steps
+def _with_turned(counts: Counts) -> Counts:
+    """The arcs of blocks of parts with second numbers."""
+    nothing = np.zeros_like(counts.arcs)
+    return Counts(np.block([[counts.arcs, counts.arcs.T], [counts.arcs, nothing]]), np.tile(counts.sizes, 2))
+
+
+def _tables_by_role(tasks: TaskTable, computes: str) -> tuple[list[tuple[TaskTable, Numbers]], ...]:
+    """The tasks of every role of a `SliceMethod`, and the number of the part or block that each of them adds to."""
+    doubled = replace(tasks, parts=2 * tasks.parts)
+    if computes == "triangles":
+        return tuple([(doubled, part.astype(np.int64))] for part in (tasks.i, tasks.j, tasks.k))
+    turned = replace(doubled, i=tasks.j, j=tasks.i + np.int32(tasks.parts))
+    ij, ik, jk = tasks.pairs
+    return [(doubled, ij)], [(doubled, ik), (turned, jk)]
 
 
 def bytes_for_slices(memory_limit: int | None, computes: str, algorithm: str = ENGINE) -> int:
@@ -236,7 +314,10 @@ def load_kernels(algorithm: str, computes: str) -> None:
     """Load every kernel that slices of an answer call, by those of a clique."""
     if jit.JIT_DISABLED:
         return
-    block, knobs = checked_clique(), find(algorithm, "cpu").settings(None)
-    for role in range(3):
+    block, knobs, method = checked_clique(), find(algorithm, "cpu").settings(None), slice_method(algorithm, computes)
+    triple = Triple(block, block, block)
+    for role in range(3 if computes == "triangles" else 2):
         filled = np.zeros(block.rows if computes == "triangles" else block.m, SLICE_TYPES[computes])
-        run_passes(slice_method(algorithm, computes).prepare(Triple(block, block, block), role, filled, knobs), 1)
+        run_passes(method.prepare(one_task(triple), role, filled, knobs), 1)
+    if method.turned is not None:
+        method.turned(block)

@@ -1,10 +1,16 @@
-"""The k-truss of a store: rounds of supports among the arcs that live, until none dies.
+"""The k-truss of a store, or the truss number of every arc: rounds of supports among the arcs that live.
 
-    store/truss-round-R/     what lives of every block behind round R, a bit per arc, as slices that are whole or absent
+    store/truss-round-R/       what lives of every block behind round R, a bit per arc, in slices: whole or absent
+    store/trussness-round-R/   the same with 4 bytes per arc: its support while it lives, then its truss number
+
+A round takes the arcs of fewer than k − 2 triangles. For a k-truss k is given, and rounds go on until none dies. For
+truss numbers k is 3 at first. Once a round takes nothing, k becomes the least one that takes something, by the supports
+of all living arcs, which are known then; whoever dies in a round of k has truss number k − 1. Rounds go on until no arc
+lives.
 
 A round reads what lives behind the round before and writes what lives behind itself, block by block; when it has all
 blocks, the round before is removed. Killed at any moment, the same work finds the last whole round and the blocks of
-the next one that are done. Two rounds are on disk at most: two bits per arc.
+the next one that are done. Two rounds are on disk at most: two bits per arc, or 8 bytes.
 
 A block is looked at again only where that can take arcs. A triangle over parts a, b and c that a round broke had a lost
 arc in one of its blocks and arcs in the other two, so that with S the blocks that lost arcs and L those that had some,
@@ -20,7 +26,7 @@ import os
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,12 +44,13 @@ from wedgewise.stages.tasks import Counts
 from wedgewise.store.manifest import Pair
 from wedgewise.store.open import Store, private_memory
 
-ROUNDS = "truss-round-"
-ROUND = re.compile(ROUNDS + r"([1-9]\d{0,8})", re.ASCII)
+ROUND = r"-round-([1-9]\d{0,8})"
 PIECE_ARCS = 1 << 20  # a multiple of 8
 PIECE_BYTES = 16 * PIECE_ARCS  # of marks, of running sums, and of the living heads
 NUMBERS = np.dtype("<u8")
 HEADER_BYTES = 2 * NUMBERS.itemsize
+LEVELS = np.dtype("<u4")
+DEAD = 1 << 31  # no arc has so many triangles
 Bits = NDArray[np.uint8]
 
 
@@ -71,9 +78,14 @@ class Round:
     """
 
     def __init__(
-        self, store: Store, slice_of: Mapping[Pair, AnswerSlice], number: int, finished: FinishedSlices | None
+        self,
+        store: Store,
+        slice_of: Mapping[Pair, AnswerSlice],
+        number: int,
+        finished: FinishedSlices | None,
+        kind: type[Kept | Levels],
     ) -> None:
-        self.store, self.number = store, number
+        self.store, self.number, self.k, self._kind = store, number, 0, kind
         self.arcs = store.counts.arcs
         self.living, self.died, self.support = (np.zeros_like(self.arcs) for _ in range(3))
         self._slice_of, self._finished = slice_of, finished
@@ -90,22 +102,17 @@ class Round:
         """Whether it has all blocks."""
         return len(self._done) == len(self._slice_of)
 
-    @property
-    def is_last(self) -> bool:
-        """Whether another one would take nothing."""
-        return self.number > 0 and not (self.died.any() and self.living.any())
-
     def has(self, pair: Pair) -> bool:
         return pair in self._done
 
-    def kept(self, pair: Pair) -> Kept:
+    def kept(self, pair: Pair) -> Kept | Levels:
         """What lives of a block."""
         arcs = int(self.arcs[pair])
         if self._finished is None:
-            return Kept.all(arcs)
-        return Kept.of(self._finished.get(self._slice_of[pair].number), arcs)
+            return self._kind.all(arcs)
+        return self._kind.of(self._finished.get(self._slice_of[pair].number), arcs)
 
-    def put(self, pair: Pair, kept: Kept) -> None:
+    def put(self, pair: Pair, kept: Kept | Levels) -> None:
         """A block is done."""
         assert self._finished is not None
         self._finished.put(self._slice_of[pair].number, kept.to_array())
@@ -130,41 +137,49 @@ class Round:
         lost, had = ((which | which.T).astype(np.int64) for which in (self.died > 0, alive | (self.died > 0)))
         return alive & ((lost @ had + had @ lost) > 0)
 
-    def _note(self, pair: Pair, kept: Kept) -> None:
+    def _note(self, pair: Pair, kept: Kept | Levels) -> None:
+        self.k = kept.k
         self.living[pair], self.died[pair], self.support[pair] = kept.living, kept.died, kept.support
 
 
 class Peeling:
-    """The rounds of one k-truss.
+    """The rounds of one k-truss, or of all.
 
     Parameters
     ----------
     store : the graph
-    k : which truss, at least 3
+    k : which truss, at least 3; None for the truss number of every arc
     supports : those of the store; their memory leaves `loading_bytes` out
     """
 
-    def __init__(self, store: Store, k: int, supports: SlicedAnswer) -> None:
+    def __init__(self, store: Store, k: int | None, supports: SlicedAnswer) -> None:
         self._store, self._k, self._supports = store, k, supports
+        self._kind: type[Kept | Levels] = Levels if k is None else Kept
         self._slice_of = {each.of: each for each in supports.slices}
         arcs = store.counts.arcs
-        self._due = {
-            each.number: ("|u1", HEADER_BYTES + bits_bytes(int(arcs[pair]))) for pair, each in self._slice_of.items()
-        }
+        self._due = {each.number: self._kind.due(int(arcs[pair])) for pair, each in self._slice_of.items()}
 
-    def run(self, progress: Progress | None = None) -> StoreTruss:
+    def run(self, progress: Progress | None = None) -> Round:
         """Go on behind the last whole round, to the last one."""
         last = self._last_whole()
-        while not last.is_last:
-            last = self._behind(last, progress)
-        return StoreTruss(self._k, last.blocks, last.number, int(last.support.sum()))
+        while (k := self._next_k(last)) is not None:
+            last = self._behind(last, k, progress)
+        return last
 
     def remove(self) -> None:
         """Remove all rounds, those of other work included."""
         for number in self._numbers():
             self._finished(number, resume=False)
 
-    def _behind(self, before: Round, progress: Progress | None) -> Round:
+    def _next_k(self, last: Round) -> int | None:
+        """Which truss the next round is to leave; None where there is none."""
+        if not last.living.any():
+            return self._k if self._k is not None and last.number == 0 else None
+        if last.number == 0 or last.died.any():
+            return self._k or max(last.k, LEAST_K + 1)
+        return None if self._k is not None else int(last.support[last.living > 0].min()) + LEAST_K + 1
+
+    def _behind(self, before: Round, k: int, progress: Progress | None) -> Round:
         """The next round, without the blocks that are done."""
         found = self._round(before.number + 1)
         may_change, wanted = before.can_take_from(), []
@@ -174,11 +189,11 @@ class Peeling:
             if may_change[pair]:
                 wanted.append(each)
             else:
-                found.put(pair, before.kept(pair).unchanged())
+                found.put(pair, before.kept(pair).behind(None, k, int(before.arcs[pair])))
         among_living = self._supports.among(before.blocks)
         for done, (each, supports) in enumerate(among_living.compute(wanted), len(self._slice_of) - len(wanted) + 1):
             kept, arcs = before.kept(each.of), int(before.arcs[each.of])
-            found.put(each.of, kept.without_weak(supports, self._k - LEAST_K, arcs))
+            found.put(each.of, kept.behind(supports, k, arcs))
             if progress is not None:
                 progress(f"round {found.number}", done, len(self._slice_of))
         found.flush()
@@ -198,39 +213,44 @@ class Peeling:
         return whole
 
     def _round(self, number: int) -> Round:
-        return Round(self._store, self._slice_of, number, self._finished(number) if number else None)
+        return Round(self._store, self._slice_of, number, self._finished(number) if number else None, self._kind)
 
     def _finished(self, number: int, *, resume: bool = True) -> FinishedSlices:
         work = work_key(self._store, self._supports.algorithm, self._supports.knobs)
-        folder = self._store.beside(f"{ROUNDS}{number}")
+        folder = self._store.beside(f"{self._kind.name}-round-{number}")
         return FinishedSlices(folder, key_of(work=work, k=self._k, round=number), resume=resume, due=self._due)
 
     def _numbers(self) -> list[int]:
         """The rounds that are there, ascending."""
-        folder = self._store.beside(ROUNDS).parent
+        folder = self._store.beside(self._kind.name).parent
         with storage_errors(folder, "looked through", "check the folder and its permissions"):
             names = os.listdir(folder)
-        return sorted(int(match[1]) for match in map(ROUND.fullmatch, names) if match)
+        of_round = re.compile(self._kind.name + ROUND, re.ASCII)
+        return sorted(int(match[1]) for match in map(of_round.fullmatch, names) if match)
 
 
-def truss_without_rounds(store: Store, k: int) -> StoreTruss | None:
-    """The k-trusses that need no look at the graph: all of it, or nothing where its edges are less than C(k, 2)."""
+def truss_of(store: Store, k: int, peeling: Peeling, progress: Progress | None = None) -> StoreTruss:
+    """The k-truss; without rounds where it is all of the graph, or nothing since its edges are less than C(k, 2)."""
     arcs = store.counts.arcs
     if needs_rounds(k, store.manifest.m):
-        return None
+        last = peeling.run(progress)
+        return StoreTruss(k, last.blocks, last.number, int(last.support.sum()))
     living = arcs if k == LEAST_K else np.zeros_like(arcs)
     return StoreTruss(k, LivingBlocks(store, living, lambda pair: Kept.all(int(living[pair]))), 0, None)
 
 
-def loading_bytes(counts: Counts) -> int:
-    """What reading a block takes beyond its living part: all of its arcs and rows, their bits, and a piece."""
-    whole = 4 * counts.arcs + counts.arcs // 8 + 12 * (counts.sizes[:, None] + 1)
+def loading_bytes(counts: Counts, *, is_trussness: bool = False) -> int:
+    """What reading a block takes beyond its living part: its arcs and rows, what is kept of it, twice, and a piece."""
+    kept = 8 * counts.arcs if is_trussness else counts.arcs // 8
+    whole = 4 * counts.arcs + kept + 12 * (counts.sizes[:, None] + 1)
     return int(whole.max(initial=0)) + PIECE_BYTES
 
 
-def disk_bytes(counts: Counts) -> int:
+def disk_bytes(counts: Counts, *, is_trussness: bool = False) -> int:
     """What two rounds take on disk."""
-    return 2 * sum(bits_bytes(arcs) + HEADER_BYTES for arcs in counts.arcs.ravel().tolist())
+    kind: type[Kept | Levels] = Levels if is_trussness else Kept
+    due = (kind.due(arcs) for arcs in counts.arcs.ravel().tolist())
+    return 2 * sum(np.dtype(dtype).itemsize * length for dtype, length in due)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -247,6 +267,13 @@ class Kept:
     bits: Bits
     died: int
     support: int
+    name: ClassVar[str] = "truss"
+    k: ClassVar[int] = 0  # of rounds, which is known
+
+    @staticmethod
+    def due(arcs: int) -> tuple[str, int]:
+        """The type and the length of what `to_array` makes."""
+        return "|u1", HEADER_BYTES + bits_bytes(arcs)
 
     @property
     def living(self) -> int:
@@ -273,14 +300,19 @@ class Kept:
             bits[-1] = (1 << arcs % 8) - 1
         return cls(bits, 0, 0)
 
-    def unchanged(self) -> Kept:
-        """The same behind a round that takes nothing."""
-        return Kept(self.bits, 0, self.support)
+    def pieces(self, arcs: int) -> Iterator[tuple[int, NDArray[np.bool_]]]:
+        """Where each piece begins, and whether its arcs live."""
+        for begin in range(0, arcs, PIECE_ARCS):
+            end = min(arcs, begin + PIECE_ARCS)
+            piece = self.bits[begin // 8 : bits_bytes(end)]
+            yield begin, np.unpackbits(piece, count=end - begin, bitorder="little").view(np.bool_)
 
-    def without_weak(self, supports: NDArray[Any], least: int, arcs: int) -> Kept:
-        """What is left when living arcs of supports, in their order, below `least` die."""
-        bits, died, kept_support, at = np.empty_like(self.bits), 0, 0, 0
-        for begin, lives in _pieces(self.bits, arcs):
+    def behind(self, supports: NDArray[Any] | None, k: int, arcs: int) -> Kept:
+        """What is left when living arcs of supports, in their order, below k − 2 die; all without supports."""
+        if supports is None:
+            return Kept(self.bits, 0, self.support)
+        least, bits, died, kept_support, at = k - LEAST_K, np.empty_like(self.bits), 0, 0, 0
+        for begin, lives in self.pieces(arcs):
             among = supports[at : at + np.count_nonzero(lives)]
             strong = among >= least
             at += len(among)
@@ -288,9 +320,85 @@ class Kept:
             kept_support += int(among[strong].sum(dtype=np.uint64))
             lives[lives] = strong
             bits[begin // 8 : bits_bytes(begin + len(lives))] = np.packbits(lives, bitorder="little")
-        if at != len(supports):
-            raise VerificationError(f"{len(supports):,} supports for {at:,} living arcs: please report this")
+        _check_count(supports, at)
         return Kept(bits, died, kept_support)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Levels:
+    """What is known of the arcs of a block behind a round.
+
+    Attributes
+    ----------
+    numbers : the support of a living arc, when it was looked at last; of a dead one its truss number, plus `DEAD`
+    k : of the round
+    died : how many arcs the round took
+    """
+
+    numbers: NDArray[np.uint32]
+    k: int
+    died: int
+    name: ClassVar[str] = "trussness"
+
+    @staticmethod
+    def due(arcs: int) -> tuple[str, int]:
+        """The type and the length of what `to_array` makes."""
+        return LEVELS.str, 2 + arcs
+
+    @property
+    def living(self) -> int:
+        return sum(int(np.count_nonzero(lives)) for _, lives in self.pieces(len(self.numbers)))
+
+    @property
+    def support(self) -> int:
+        """The least support of a living arc."""
+        return int(self.numbers.min(initial=DEAD - 1))
+
+    @property
+    def truss_numbers(self) -> NDArray[np.uint32]:
+        """Those of all arcs, which are dead."""
+        return self.numbers - np.uint32(DEAD)
+
+    def to_array(self) -> NDArray[np.uint32]:
+        """All of it as one array."""
+        return np.concatenate([np.array([self.k, self.died], LEVELS), self.numbers])
+
+    @classmethod
+    def of(cls, array: NDArray[Any], arcs: int) -> Levels:
+        """What `to_array` made an array of."""
+        k, died = array[:2].tolist()
+        return cls(array[2:], k, died)
+
+    @classmethod
+    def all(cls, arcs: int) -> Levels:
+        """Every arc of a block, of no known support."""
+        return cls(np.zeros(arcs, LEVELS), 0, 0)
+
+    def pieces(self, arcs: int) -> Iterator[tuple[int, NDArray[np.bool_]]]:
+        """Where each piece begins, and whether its arcs live."""
+        for begin in range(0, arcs, PIECE_ARCS):
+            yield begin, self.numbers[begin : begin + PIECE_ARCS] < DEAD
+
+    def behind(self, supports: NDArray[Any] | None, k: int, arcs: int) -> Levels:
+        """What is known when living arcs die that have less than k − 2 triangles, by these supports or known ones."""
+        numbers, died, at = self.numbers.copy(), 0, 0
+        for begin, lives in self.pieces(arcs):
+            piece = numbers[begin : begin + len(lives)]
+            if supports is not None:
+                end = at + np.count_nonzero(lives)
+                piece[lives] = supports[at:end]
+                at = end
+            weak = piece < k - LEAST_K  # a dead one is not
+            piece[weak] = DEAD + k - 1
+            died += int(np.count_nonzero(weak))
+        if supports is not None:
+            _check_count(supports, at)
+        return Levels(numbers, k, died)
+
+
+def _check_count(supports: NDArray[Any], living: int) -> None:
+    if living != len(supports):
+        raise VerificationError(f"{len(supports):,} supports for {living:,} living arcs: please report this")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -305,7 +413,7 @@ class LivingBlocks:
 
     store: Store
     living: NDArray[np.int64]
-    kept: Callable[[Pair], Kept]
+    kept: Callable[[Pair], Kept | Levels]
 
     @property
     def partition(self) -> Partition:
@@ -323,12 +431,12 @@ class LivingBlocks:
         return living_part(whole, self.kept((i, j)))
 
 
-def living_part(block: Block, which: Kept) -> Block:
+def living_part(block: Block, which: Kept | Levels) -> Block:
     """A block without its dead arcs."""
     heads = private_memory(which.living, block.heads.dtype)
     offsets = private_memory(len(block.offsets), block.offsets.dtype)
     kept = 0
-    for begin, lives in _pieces(which.bits, block.m):
+    for begin, lives in which.pieces(block.m):
         end = begin + len(lives)
         before = np.cumsum(lives, dtype=block.offsets.dtype)
         rows = slice(*np.searchsorted(block.offsets, np.array([begin, end], block.offsets.dtype), side="right"))
@@ -341,11 +449,3 @@ def living_part(block: Block, which: Kept) -> Block:
 def bits_bytes(arcs: int) -> int:
     """What a bit per arc takes."""
     return -(-arcs // 8)
-
-
-def _pieces(bits: Bits, arcs: int) -> Iterator[tuple[int, NDArray[np.bool_]]]:
-    """Where each piece begins, and whether its arcs live."""
-    for begin in range(0, arcs, PIECE_ARCS):
-        end = min(arcs, begin + PIECE_ARCS)
-        piece = bits[begin // 8 : bits_bytes(end)]
-        yield begin, np.unpackbits(piece, count=end - begin, bitorder="little").view(np.bool_)

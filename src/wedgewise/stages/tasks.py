@@ -105,6 +105,13 @@ def check_shares(shares: int) -> None:
         raise InputError(f"a task is cut into 1 … {MOST_SHARES:,} shares, not {shares:,}; ask for other shares")
 
 
+def joined(tables: Sequence[TaskTable]) -> TaskTable:
+    """Tables of the same parts, one behind the other."""
+    columns = ("number", "i", "j", "k", "share", "work")
+    whole = (np.concatenate([getattr(table, column) for table in tables]) for column in columns)
+    return TaskTable(*whole, tables[0].parts, tables[0].shares)
+
+
 def tasks_of(partition: Partition, shares: int = 1) -> tuple[Task, ...]:
     """The same one by one."""
     return tuple(table_of(partition, shares))

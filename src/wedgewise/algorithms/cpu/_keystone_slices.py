@@ -13,32 +13,49 @@ diagonal: in the task (i, i, k), blocks ik and jk are one, whose slice takes the
 b → c, which are different arcs of the block; the slice of part i takes it for a and for b; and in (i, i, i) one slice
 has all three roles. Nothing here depends on how ids are numbered within parts, nor on whether parts are ordered.
 
-Both are counts of three blocks that say whose triangles they found:
+Both are counts of batches of block tasks that say whose triangles they found:
 
-    vertices   role 0 adds to a: each range has its own rows a. Role 1 adds to b and role 2 credits c, in arrays of each
-               thread, which are added up by ranges when all rows are done
-    arcs       role 0 adds to a → b; role 1 credits c, and moves the credits to the arcs a → c after each row a. Role 2
-               does the same with a and b in each other's place: block ij is turned, so that row b has its in-neighbours
-               a; with the row of b in jk marked, each a credits the heads of its row in ik. No two ranges write to the
-               same arc. Supports are below 2^31, since an edge has no more triangles than there are vertices
+    vertices   role 0 adds to a. Role 1 adds to b and role 2 credits c, in arrays of each thread, which are added up by
+               ranges when all rows are done
+    arcs       role 0 adds to a → b; role 1 credits c, and moves the credits to the arcs a → c after each row a. For
+               b → c it does the same with a and b in each other's place: block ij is turned, so that row b has its
+               in-neighbours a; with the row of b in jk marked, each a credits the heads of its row in ik. Supports are
+               below 2^31, since an edge has no more triangles than there are vertices
+
+Where rows write to a slice, all tasks of a batch have the same rows. They are cut into ranges, and a range goes through
+all tasks, so that no two ranges write to the same row; otherwise ranges are of tasks.
 
 Extra work: all slices together do each task three times. Vertices take exactly the tests of three counts; arcs take
-those of two, and in role 2 others, since a and b change places there (2.4 counts' on Kronecker 18 in 4 parts). Slices
+those of two, and others for b → c, since a and b change places there (2.4 counts' on Kronecker 18 in 4 parts). Slices
 do not depend on the number of threads.
-Memory: bit rows as for a count, for role 2 of arcs those of ik; per thread a bit per column; for vertices 8 bytes per
-vertex of part j or k in roles 1 and 2; for arcs 4 bytes per column in roles 1 and 2, and in role 2 the turned block, 4
-bytes per arc of ij and an offset per row of jk.
+Memory: bit rows as for a count, for b → c those of ik; per thread a bit per column; for vertices 8 bytes per
+vertex of part j or k in roles 1 and 2; for arcs 4 bytes per column in role 1. A turned block has 4 bytes per arc
+of ij and an offset per row of jk.
 """
 
 from __future__ import annotations
 
-import numpy as np
+from collections.abc import Callable
+from typing import Any
 
-from wedgewise.algorithms._contract import Knobs, SliceMethod, TripleShape, Work
+import numpy as np
+from numpy.typing import NDArray
+
+from wedgewise.algorithms._contract import Counts, Knobs, Pass, SliceMethod, TripleShape, Work
+from wedgewise.algorithms._ranges import cut_rows, even_bounds
+from wedgewise.algorithms.cpu._batches import (
+    BEGIN,
+    END,
+    GROUP,
+    ITEM_WORDS,
+    RANGE_NANOSECONDS,
+    Batch,
+    BatchItems,
+    batch_of,
+)
 from wedgewise.algorithms.cpu._keystone_close import (
     Sinks,
     Workspace,
-    closing_pass,
     counting_bytes,
     counting_workspace,
     crediting_bytes,
@@ -47,72 +64,120 @@ from wedgewise.algorithms.cpu._keystone_close import (
 from wedgewise.algorithms.cpu._keystone_heads import by_head
 from wedgewise.algorithms.cpu._keystone_rows import SPARE
 from wedgewise.algorithms.cpu._keystone_supports import sum_pass
-from wedgewise.algorithms.cpu._keystone_triple_hubs import hubs_bytes
-from wedgewise.algorithms.cpu._keystone_triples import task_of
-from wedgewise.algorithms.cpu._records import NOTHING, blocks_in, has_none, widening_bytes
+from wedgewise.algorithms.cpu._keystone_triple_hubs import hubs_bytes, hubs_of
+from wedgewise.algorithms.cpu._keystone_triples import close_items, idle_arcs
+from wedgewise.algorithms.cpu._records import NOTHING, rows_in, widening_bytes
 from wedgewise.stages import Ids, Keys
-from wedgewise.stages.blocks import WIDE_ARCS, Block, Triple
+from wedgewise.stages.blocks import Block, Triple
+from wedgewise.stages.tasks import TaskBatch
+
+MOST_ITEMS, RANGES = 1 << 12, 1 << 6  # there are so many items, or ranges that go through all tasks, at most
+ITEM_BYTES = 4 * ITEM_WORDS + 24  # and what is found of it
 
 
-def prepare_triangles(triple: Triple, role: int, filled: Keys, knobs: Knobs) -> Work:
-    """Add the triangles of a task to the vertices of part i, j or k."""
-    if has_none(triple):
-        return NOTHING
-    task, columns = task_of(triple, knobs), triple.jk.columns
-    if role == 0:
-        return Work((closing_pass(task, lambda: counting_workspace(columns, Sinks(by_row=filled))),), filled)
+def prepare_triangles(tasks: TaskBatch, role: int, filled: Keys, knobs: Knobs) -> Work:
+    """Add the triangles of tasks to the vertices of part i, j or k."""
     by_thread: list[Keys] = []
+    tasks = _with_arcs(tasks)
+    if len(tasks.tasks) == 0:
+        return NOTHING
 
-    def workspace() -> Workspace:
+    def workspace(columns: int) -> Workspace:
+        if role == 0:
+            return counting_workspace(columns, Sinks(by_row=filled))
         if role == 1:
             by_head = np.zeros(len(filled), np.uint64)
             by_thread.append(by_head)
             return counting_workspace(columns, Sinks(by_head=by_head))
-        space = crediting_workspace(columns, np.uint64)
-        by_thread.append(space[0].credit[SPARE:])
-        return space
+        ledger, active, sinks = crediting_workspace(columns, np.uint64)
+        by_thread.append(ledger.credit[SPARE:])
+        return ledger, active, sinks
 
-    return Work((closing_pass(task, workspace), sum_pass(by_thread, filled, counted=role == 1)), filled)
+    closing = _closing_pass(tasks, knobs, workspace, by_rows=role == 0)
+    return Work((closing,) if role == 0 else (closing, sum_pass(by_thread, filled, counted=role == 1)), filled)
 
 
-def prepare_supports(triple: Triple, role: int, filled: Ids, knobs: Knobs) -> Work:
-    """Add the triangles of a task to the arcs of block ij, ik or jk."""
-    if has_none(triple):
+def prepare_supports(tasks: TaskBatch, role: int, filled: Ids, knobs: Knobs) -> Work:
+    """Add the triangles of tasks to the arcs of block ij or ik."""
+    tasks = _with_arcs(tasks)
+    if len(tasks.tasks) == 0:
         return NOTHING
-    if role == 2:
-        triple = turned(triple)
-    task, columns = task_of(triple, knobs), triple.jk.columns
 
-    def workspace() -> Workspace:
+    def workspace(columns: int) -> Workspace:
         if role == 0:
             return counting_workspace(columns, Sinks(by_arc=filled))
         return crediting_workspace(columns, np.uint32, Sinks(by_far_arc=filled))
 
-    return Work((closing_pass(task, workspace),), filled)
+    return Work((_closing_pass(tasks, knobs, workspace),), filled)
 
 
-def turned(triple: Triple) -> Triple:
-    """The triple in which a and b have changed places: its far arcs, a → c, are the arcs b → c."""
-    ij = triple.ij
-    heads = by_head(blocks_in(triple).ij, ij.columns, idle=0)
-    return Triple(Block(heads.offsets, heads.tails, ij.rows), triple.jk, triple.ik)
+def _with_arcs(tasks: TaskBatch) -> TaskBatch:
+    """The tasks all of whose blocks have arcs; kernels take no others."""
+    parts, table = tasks.tasks.parts, tasks.tasks
+    empty = [i * parts + j for (i, j), block in tasks.blocks.items() if block.m == 0]
+    if not empty:
+        return tasks
+    return TaskBatch(tasks.blocks, table.take(np.flatnonzero(~np.isin(np.stack(table.pairs), empty).any(axis=0))))
 
 
-def triangles_bytes(shape: TripleShape, role: int, threads: int, knobs: Knobs) -> int:
+def _closing_pass(
+    tasks: TaskBatch, knobs: Knobs, workspace: Callable[[int], Workspace], *, by_rows: bool = True
+) -> Pass:
+    """All rows of all tasks: in ranges of the same rows of each, or else in ranges of tasks and of their rows."""
+    batch = batch_of(tasks, idle_arcs(tasks), whole_rows if by_rows else None)
+    hubs = hubs_of(batch, knobs)
+    batch.words[:, GROUP] = hubs.group_of_task[batch.task_of_item]
+    if by_rows:
+        items, bounds = _in_row_ranges(batch)
+    else:
+        items, bounds = batch.items, even_bounds(batch.nanoseconds, RANGE_NANOSECONDS, least=1)
+    found = np.zeros(3 * (len(items.items) // ITEM_WORDS), np.uint64)
+    kept = batch, hubs  # while the pass lasts
+
+    def close(begin: int, end: int, own: Workspace) -> Counts:
+        return close_items(items, kept[1].table, begin, end, *own, found)
+
+    return Pass(bounds, close, lambda: workspace(batch.widest))
+
+
+def _in_row_ranges(batch: Batch) -> tuple[BatchItems, NDArray[np.int64]]:
+    """Items of tasks that have the same rows, so that every range of rows is one of items, and where those end."""
+    each, arcs_before = len(batch.words), np.zeros(1, np.int64)
+    for number, uses in zip(*np.unique(batch.numbers[0], return_counts=True), strict=True):
+        arcs_before = arcs_before + int(uses) * batch.blocks[number].offsets.astype(np.int64)
+    most = min(batch.blocks[batch.numbers[0, 0]].rows, max(RANGES, MOST_ITEMS // each))
+    cuts = cut_rows(arcs_before, min(most, int(batch.nanoseconds.sum()) // RANGE_NANOSECONDS))
+    items = np.tile(batch.words, (len(cuts) - 1, 1))
+    items[:, BEGIN], items[:, END] = np.repeat(cuts[:-1], each), np.repeat(cuts[1:], each)
+    whole = BatchItems(batch.items.table, items.reshape(-1), batch.items.shares)
+    return whole, np.arange(0, len(items) + 1, each)
+
+
+def whole_rows(triple: Triple) -> NDArray[np.int64]:
+    """All rows of a task at once."""
+    return np.array([0, triple.ij.rows])
+
+
+def turned(block: Block) -> Block:
+    """A block whose rows and columns have changed places."""
+    heads = by_head(rows_in(block), block.columns, idle=0)
+    return Block(heads.offsets, heads.tails, block.rows)
+
+
+def bytes_needed(shape: TripleShape, knobs: Knobs) -> Any:
+    return hubs_bytes(shape, knobs) + widening_bytes(shape) + RANGES * ITEM_BYTES
+
+
+def triangles_bytes(shape: TripleShape, role: int, threads: int, knobs: Knobs) -> Any:
     counting = counting_bytes(shape.columns_k)
     own = (counting, counting + 8 * shape.rows_j, crediting_bytes(shape.columns_k, 8))[role]
-    return hubs_bytes(shape, knobs) + widening_bytes(shape) + threads * own
+    return MOST_ITEMS * ITEM_BYTES + threads * own
 
 
-def supports_bytes(shape: TripleShape, role: int, threads: int, knobs: Knobs) -> int:
-    if role == 2:
-        arcs, rows = shape.arcs_ij, shape.rows_j
-        far = shape._replace(rows_i=rows, rows_j=shape.rows_i, arcs_ik=shape.arcs_jk, arcs_jk=shape.arcs_ik)
-        turned_block = 4 * arcs + (4 if arcs < WIDE_ARCS else 8) * (rows + 2)
-        return turned_block + supports_bytes(far, 1, threads, knobs)
+def supports_bytes(shape: TripleShape, role: int, threads: int, knobs: Knobs) -> Any:
     own = counting_bytes(shape.columns_k) if role == 0 else crediting_bytes(shape.columns_k, 4)
-    return hubs_bytes(shape, knobs) + widening_bytes(shape) + threads * own
+    return MOST_ITEMS * ITEM_BYTES + threads * own
 
 
-TRIANGLES = SliceMethod(prepare_triangles, triangles_bytes)
-EDGE_SUPPORT = SliceMethod(prepare_supports, supports_bytes)
+TRIANGLES = SliceMethod(prepare_triangles, bytes_needed, triangles_bytes)
+EDGE_SUPPORT = SliceMethod(prepare_supports, bytes_needed, supports_bytes, turned)

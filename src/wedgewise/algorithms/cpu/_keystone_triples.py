@@ -51,12 +51,12 @@ from wedgewise.algorithms.cpu._keystone_triple_hubs import (
     hubs_bytes,
     hubs_of,
 )
-from wedgewise.algorithms.cpu._records import Rows, blocks_in, row_at, rows_in, widening_bytes
+from wedgewise.algorithms.cpu._records import Rows, row_at, rows_in, widening_bytes
 from wedgewise.machine.jit import kernel
 from wedgewise.machine.primitives import ticks
 from wedgewise.stages import Ids, Keys
-from wedgewise.stages.blocks import Block, Triple
-from wedgewise.stages.tasks import TaskBatch, one_task
+from wedgewise.stages.blocks import Block
+from wedgewise.stages.tasks import TaskBatch
 
 
 @kernel
@@ -67,17 +67,6 @@ def heads_follow(rows: Rows) -> SupportsInt:
         if row.begin < row.end and np.uint64(row.heads[row.begin]) <= number:
             return np.uint64(0)
     return np.uint64(1)
-
-
-def idle_arcs(triple: Triple) -> int:
-    """How many arcs at the end of a row of ij close no triangle: one, where b and c share a part in ascending order."""
-    return int(heads_follow(rows_in(triple.jk))) if triple.ij is triple.ik else 0
-
-
-def task_of(triple: Triple, knobs: Knobs) -> BlockTask:
-    """What kernels take of a task by itself."""
-    hubs = hubs_of(batch_of(one_task(triple)), knobs).of_only_group()
-    return BlockTask(blocks_in(triple), hubs, np.uint64(idle_arcs(triple)))
 
 
 @kernel
@@ -109,7 +98,7 @@ def counter(knobs: Knobs) -> PrepareBatch:
 
     def prepare(tasks: TaskBatch) -> BatchWork:
         nonlocal last
-        batch = batch_of(tasks, _idle_arcs(tasks))
+        batch = batch_of(tasks, idle_arcs(tasks))
         jk = {id(batch.blocks[number]): batch.blocks[number] for number in batch.numbers[2]}
         if last is None or list(jk) != [id(last[0])]:
             last = None  # given up before there are others
@@ -127,8 +116,8 @@ def counter(knobs: Knobs) -> PrepareBatch:
     return prepare
 
 
-def _idle_arcs(batch: TaskBatch) -> NDArray[np.uint32]:
-    """The same of every task of a batch."""
+def idle_arcs(batch: TaskBatch) -> NDArray[np.uint32]:
+    """How many arcs at the end of each row of ij close no triangle, by task: one, where b < c share a part."""
     tasks, found = batch.tasks, np.zeros(len(batch.tasks), np.uint32)
     shared = np.flatnonzero(tasks.j == tasks.k)
     for part in set(tasks.k[shared].tolist()):
