@@ -339,10 +339,12 @@ class Division:
         return len(self.tasks) + len(self.host_tasks)
 
 
-def divide(source: BlockSource, sizes: TaskSizes, resources: Resources, where: str, shape: Shape) -> Division:
-    """Say which task fits where; refuse one that fits nowhere."""
+def divide(
+    source: BlockSource, sizes: TaskSizes, resources: Resources, where: str, shape: Shape, shares: int = 1
+) -> Division:
+    """Say which task, cut into so many shares, fits where; refuse one that fits nowhere."""
     own, none = sizes.pairing.own, slice(0)
-    ordered = busy_tasks(source.partition, source.counts, by=str(own["estimator"]))
+    ordered = busy_tasks(source.partition, source.counts, shares, by=str(own["estimator"]))
     if own["schedule"] != DYNAMIC:
         ordered = ordered.heaviest_first()
     fits_host = np.full(len(ordered), resources.threads > 0)
@@ -357,7 +359,7 @@ def divide(source: BlockSource, sizes: TaskSizes, resources: Resources, where: s
     device_only = (~fits_host)[fits_device] if resources.devices and resources.threads else np.zeros(len(tasks), np.bool_)
     cutoff = -(-len(tasks) * int(own["cutoff"]) // 100)
     guesses = _guesses(ordered, sizes, shape, device_memory.streams)
-    count = task_count(source.partition)
+    count = task_count(source.partition) * shares
     return Division(count, tasks, host_tasks, device_only, cutoff, device_memory, guesses)
 
 

@@ -234,9 +234,13 @@ def _with_offsets(block: Block, width: np.dtype[Any]) -> Block:
 
 @memory_for("plan")
 def plan_graph(
-    request: Request, graph: OrientedGraph, because: tuple[str, ...] = (), source: GraphBlocks | None = None
+    request: Request,
+    graph: OrientedGraph,
+    because: tuple[str, ...] = (),
+    source: GraphBlocks | None = None,
+    shares: int = 1,
 ) -> Hybrid:
-    """Cut a graph into blocks in memory, unless they are given, and plan their tasks.
+    """Cut a graph into blocks in memory, unless they are given, and plan their tasks, each cut into so many shares.
 
     What does not fit is refused before anything is cut.
     """
@@ -247,7 +251,7 @@ def plan_graph(
         source = _cut(graph, choose_parts(graph, pairing, resources.device_bytes), request)
         host_bytes -= source.blocks.nbytes
     asked = request.question, Form(Shape(graph.n, graph.m, graph.wedges), graph.order)
-    return _planned(source, pairing, replace(resources, host_bytes=host_bytes), asked, source.blocks.nbytes, because)
+    return _planned(source, pairing, replace(resources, host_bytes=host_bytes), asked, source.blocks.nbytes, because, shares)
 
 
 @memory_for("partition")
@@ -284,15 +288,16 @@ def _planned(
     asked: tuple[str, Form],
     held_bytes: int,
     because: tuple[str, ...],
+    shares: int = 1,
 ) -> Hybrid:
     """Tasks within what lists of them leave of the host's memory; `held_bytes` are those of blocks in memory."""
-    lists = lists_bytes(source.partition, HYBRID_TASK_BYTES)
+    lists = lists_bytes(source.partition, HYBRID_TASK_BYTES) * shares
     resources = replace(
-        resources, host_bytes=bytes_beside_lists(asked[0], source.partition, HYBRID_TASK_BYTES, resources.host_bytes)
+        resources, host_bytes=bytes_beside_lists(asked[0], source.partition, HYBRID_TASK_BYTES * shares, resources.host_bytes)
     )
     memory = TaskMemory(source.counts, pairing.cpu.triples_on_cpu("count"), pairing.cpu_knobs, 1)
     sizes = TaskSizes(memory, pairing, isinstance(source, GraphBlocks))
-    division = divide(source, sizes, resources, asked[0], asked[1].shape)
+    division = divide(source, sizes, resources, asked[0], asked[1].shape, shares)
     reasons = (f"{lists:,} bytes of lists of tasks", *because)
     plan = describe(source, sizes, resources, division, asked, held_bytes + lists, reasons)
     kernels = kernels_of(division.tasks, sizes, resources.devices[0]) if resources.devices else ()
