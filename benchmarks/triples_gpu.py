@@ -12,7 +12,7 @@ would not do; a record is on the disk as soon as there is one:
 sum        milliseconds of all tasks, and by how much more than keystone's kernels take for the whole graph
 longest    milliseconds of the longest task
 >= 1 ms    tasks that take so long, and their time IR: the longest by the shortest of them
-pass       milliseconds of a pass by the host's clock, with launching and what keeps the device busy meanwhile
+batch      milliseconds of all tasks as one batch; where there are many tasks, they are not timed one by one
 
 --emulate runs the same on the CPU, without a GPU, on a small graph: it shows that the script works, and measures
 nothing.
@@ -35,7 +35,7 @@ import numpy as np
 
 import wedgewise as ww
 from wedgewise.algorithms import find, registry
-from wedgewise.algorithms._contract import Algorithm
+from wedgewise.algorithms._contract import Algorithm, DeviceBatch, DeviceBlock, DeviceTripleAnswer, Knobs
 from wedgewise.errors import VerificationError
 from wedgewise.generate import kronecker
 from wedgewise.machine import files as storage
@@ -44,14 +44,15 @@ from wedgewise.prepare.cut_blocks import blocks_of
 from wedgewise.prepare.rectilinear import rectilinear
 from wedgewise.report.text import table_text
 from wedgewise.stages import DeviceGraph, OrientedGraph
-from wedgewise.stages.blocks import Block, Blocks, Hashed, Task
-from wedgewise.stages.tasks import tasks_of
+from wedgewise.stages.blocks import Block, Blocks, Hashed
+from wedgewise.stages.tasks import Counts, Pair, TaskTable, busy_tasks
 from wedgewise_bench.stopwatch import Stopwatch
 
 TESTS_FOLDER = Path(__file__).resolve().parent.parent / "tests"
 CUTS = ("rectilinear:4", "rectilinear:8", "rectilinear:16", "hashed:8")
 EMULATED_CUTS = ("rectilinear:3", "hashed:2")
 BUSY_BYTES = 1 << 32
+MOST_ALONE = 1000  # tasks that are timed one by one
 SHORT_SECONDS = 1e-3  # tasks below are left out of the time IR
 HEADER = [
     "graph",
@@ -63,7 +64,7 @@ HEADER = [
     "longest, ms",
     ">= 1 ms",
     "time IR",
-    "pass, ms",
+    "batch, ms",
     "",
 ]
 
@@ -84,15 +85,15 @@ class Measured:
 
     @property
     def cells(self) -> list[str]:
-        if not self.tasks:
+        if not self.all:
             return [self.graph, self.cut, self.algorithm, *[""] * 7, self.problem or ""]
         long = [seconds for seconds in self.tasks if seconds >= SHORT_SECONDS]
-        total, imbalance = sum(self.tasks), f"{max(long) / min(long):.2f}" if long else "–"
+        total, imbalance = sum(self.tasks) or self.all, f"{max(long) / min(long):.2f}" if long else "–"
         figures = [
             str(len(self.tasks)),
             f"{total * 1e3:.2f}",
             f"{total / self.whole:.2f}",
-            f"{max(self.tasks) * 1e3:.3f}",
+            f"{max(self.tasks, default=0.0) * 1e3:.3f}",
         ]
         named = [self.graph, self.cut, self.algorithm]
         return [*named, *figures, str(len(long)), imbalance, f"{self.all * 1e3:.2f}", self.problem or ""]
@@ -117,7 +118,7 @@ class EmulatedMemory:
         sys.path.insert(0, str(TESTS_FOLDER))
         from emulate.emulator import EmulatedDevice
 
-        self.device: gpu.Device = EmulatedDevice()
+        self.device: Any = EmulatedDevice()
 
     def upload(self, array: Any) -> Any:
         return array
@@ -149,49 +150,59 @@ def cut(graph: OrientedGraph, asked: str, threads: int) -> Blocks:
     return blocks_of(graph, partition, threads=threads)
 
 
-def on_device(blocks: Blocks, upload: Any) -> Blocks:
-    there = {
-        pair: Block(upload(block.offsets), upload(block.heads), block.columns) for pair, block in blocks.blocks.items()
-    }
-    return Blocks(blocks.partition, there, blocks.n, blocks.m)
+def on_device(blocks: Blocks, answer: DeviceTripleAnswer, knobs: Knobs, device: Any) -> dict[Pair, DeviceBlock]:
+    """All blocks on the device, with what an algorithm makes of them."""
+    there = {}
+    for pair, block in blocks.blocks.items():
+        words = answer.made_words(block.m, block.columns, knobs)
+        made = device.xp.empty(words, np.uint32) if words else None
+        arrays = device.upload(block.offsets), device.upload(block.heads)
+        there[pair] = DeviceBlock(Block(*arrays, block.columns), made)
+    for launch in answer.make(list(there.values()), knobs, device) if there else ():
+        launch()
+    return there
 
 
-def one_pass(record: Algorithm, blocks: Blocks, tasks: tuple[Task, ...], device: gpu.Device) -> tuple[int, list[float]]:
-    """The triangles of all tasks, and the seconds of each; what a task took is free for the next."""
-    answer, settings, total = record.triples_on_device("count"), record.settings(None), device.xp.zeros(2, np.uint64)
+def one_pass(
+    answer: DeviceTripleAnswer, blocks: dict[Pair, DeviceBlock], tasks: TaskTable, knobs: Knobs, device: Any
+) -> tuple[int, list[float], float]:
+    """The triangles of all tasks, the seconds of each as a batch of its own, and of all as one batch."""
+    total = device.xp.zeros(2, np.uint64)
     busy = None if device.xp is np else device.xp.empty(BUSY_BYTES, np.uint8)
     watches = []
-    for task in tasks:
+    for some in [tasks, *(tasks.take(slice(at, at + 1)) for at in range(len(tasks) if len(tasks) <= MOST_ALONE else 0))]:
         if busy is not None:
-            busy.fill(0)  # a task is launched meanwhile, so that its kernels follow each other
+            busy.fill(0)  # a batch is launched meanwhile, so that its kernels follow each other
         with Stopwatch(device) as watch:
-            work = answer.prepare(blocks.triple(task), settings, task.share, task.shares, device)
+            work = answer.prepare(DeviceBatch(blocks, some), knobs, device)
             work.found.fill(0)
             for batch in work.batches:
                 for launch in batch():
                     launch()
-        total += work.found
+        total += work.found.sum(axis=0)[:2] if some is tasks else 0 * total
         watches.append(watch)
-    return int(total[0]), [watch.seconds for watch in watches]
+    return int(total[0]), [watch.seconds for watch in watches[1:]], watches[0].seconds
 
 
 def passes(
     record: Algorithm, blocks: Blocks, device: gpu.Device, triangles: int, repeats: int, ends: float
 ) -> tuple[tuple[float, ...], float]:
-    """The median seconds of every task, and of a pass by the host's clock.
+    """The median seconds of every task, and of all of them as one batch.
 
     Of as many passes as there is time for, after one that warms up, which is taken where there is no other.
     """
-    tasks, taken, whole = tasks_of(blocks.partition), list[list[float]](), list[float]()
+    answer, knobs = record.triples_on_device("count"), record.settings(None)
+    tasks = busy_tasks(blocks.partition, Counts.of(blocks)).in_reuse_order()
+    there, taken, whole = on_device(blocks, answer, knobs, device), list[list[float]](), list[float]()
     for _ in range(1 + repeats):
         begin = time.perf_counter()
-        if taken and begin + whole[-1] > ends:
+        if taken and begin > ends:
             break
-        found, seconds = one_pass(record, blocks, tasks, device)
+        found, seconds, at_once = one_pass(answer, there, tasks, knobs, device)
         if found != triangles:
             raise VerificationError(f"counts {found:,}, not {triangles:,}")
         taken.append(seconds)
-        whole.append(time.perf_counter() - begin)
+        whole.append(at_once)
     warm = np.array(taken[1:] or taken)
     return tuple(np.median(warm, axis=0).tolist()), float(np.median(whole[1:] or whole))
 
@@ -200,7 +211,7 @@ def measure(
     subject: Subject, asked: str, options: argparse.Namespace, device: gpu.Device, upload: Any, ends: float
 ) -> Iterator[Measured]:
     """Every algorithm on the tasks of one cut; one that fails is told of, and does not end the others."""
-    blocks = on_device(cut(subject.graph, asked, options.threads), upload)
+    blocks = cut(subject.graph, asked, options.threads)
     counting = [name for (name, where), item in registry().items() if where == "cuda" and "count" in item.triples]
     for name in options.algorithms or counting:
         fields = (subject.name, subject.graph.m, subject.triangles, asked, name)

@@ -50,7 +50,7 @@ def test_schedules_and_streams(graph: ww.Graph, truth: int, schedule: str, strea
     assert result.answer == truth
     assert result.timeline is not None
     assert result.plan.blocks is not None
-    assert sum(not span.helps for span in result.timeline.spans) == result.plan.blocks.tasks
+    assert sum(span.tasks for span in result.timeline.spans if not span.helps) == result.plan.blocks.tasks
     for _, place in result.timeline.places:
         spans = sorted((span.begin, span.end) for span in result.timeline.spans if span.place == place)
         assert all(before[1] <= after[0] + 1e-4 for before, after in pairwise(spans))

@@ -13,6 +13,7 @@ import wedgewise as ww
 from emulate.streaming import TOY_BYTES, StreamingEmulator, toy
 from wedgewise import generate
 from wedgewise.algorithms import registry
+from wedgewise.algorithms._contract import DEVICE_TASK_BYTES
 from wedgewise.machine import gpu
 from wedgewise.run import _hybrid_plan
 from wedgewise.run._hybrid_plan import ARRAY_BYTES, WORK_ARRAYS, pair_up
@@ -21,7 +22,8 @@ from wedgewise.run.timeline import Timeline
 from wedgewise.stages.tasks import Counts
 
 KRONECKER = generate.kronecker(7, seed=3).pairs()
-TOY_WORK = TOY_BYTES + WORK_ARRAYS * ARRAY_BYTES
+TOY_WORK = TOY_BYTES + WORK_ARRAYS * ARRAY_BYTES + DEVICE_TASK_BYTES
+TOY_STREAM = TOY_WORK + 34 * DEVICE_TASK_BYTES  # with a batch of all tasks of five parts
 Gpus = Callable[..., list[StreamingEmulator]]
 
 
@@ -62,14 +64,20 @@ def spans_by_place(timeline: Timeline) -> dict[str, list[tuple[float, float]]]:
     return found
 
 
+def tasks_in(timeline: Timeline, *, on_cpu: bool | None = None) -> int:
+    """How many tasks were begun, or begun on one side."""
+    begun = [span for span in timeline.spans if not span.helps and on_cpu in (None, span.device == "cpu")]
+    return sum(span.tasks for span in begun)
+
+
 def check_timeline(result: ww.Result) -> Timeline:
-    """Every task once, places one thing at a time, copies before kernels."""
+    """Every task in one batch, places one thing at a time, copies before kernels."""
     timeline = result.timeline
     assert timeline is not None
     assert result.plan.blocks is not None
     begun = Counter(span.task for span in timeline.spans if not span.helps)
     assert set(begun.values()) <= {1}
-    assert len(begun) == result.plan.blocks.tasks
+    assert tasks_in(timeline) == result.plan.blocks.tasks
     assert {span.task for span in timeline.spans} == set(begun)
     for spans in spans_by_place(timeline).values():
         assert all(first[1] <= second[0] for first, second in itertools.pairwise(sorted(spans)))

@@ -12,7 +12,7 @@ from helpers.commands import invoke
 from helpers.graphs import fixture_path
 
 import wedgewise as ww
-from emulate.hybrid_cases import KRONECKER, BrokenError, Gpus, break_down, check_timeline, gpus, graph, truth
+from emulate.hybrid_cases import KRONECKER, BrokenError, Gpus, break_down, check_timeline, gpus, graph, tasks_in, truth
 from wedgewise.run.checkpoint import JOURNAL
 from wedgewise.store.build import write_store
 
@@ -51,26 +51,28 @@ def test_every_gpu_takes_shares(gpus: Gpus, tmp_path: Path, truth: int, parts: i
     how: dict[str, Any] = {"device": "hybrid", "algorithm": "toy", "knobs": {"places": "gpu", "streams": 1}}
     result = ww.run("count", tmp_path / "store", shares=8, **how)
     assert result.answer == truth
-    assert result.timeline is not None
-    assert {span.task for span in result.timeline.spans} == set(range(8 * parts**3))
-    assert {span.device for span in result.timeline.spans} == {f"{there.name} {at}" for at, there in enumerate(devices)}
+    timeline = check_timeline(result)
+    assert tasks_in(timeline) == 8 * parts**3
+    assert {span.device for span in timeline.spans} == {f"{there.name} {at}" for at, there in enumerate(devices)}
 
 
-@pytest.mark.parametrize("at", [1, 10, 30])
+@pytest.mark.parametrize("at", [1, 5, 15])
 def test_a_store_goes_on_where_it_was(gpus: Gpus, store: Path, truth: int, at: int) -> None:
     (device,) = gpus()
     how: dict[str, Any] = {"device": "hybrid", "algorithm": "toy", "knobs": {"places": "gpu", "streams": 2}}
     device.on_kernel = lambda number: break_down(number, at)
     with pytest.raises(BrokenError):
         ww.run("count", str(store), **how)
-    finished = len((store / JOURNAL).read_text().splitlines()) if (store / JOURNAL).exists() else 0
+    lines = (store / JOURNAL).read_text().splitlines() if (store / JOURNAL).exists() else []
+    finished = sum(len(json.loads(line)["tasks"]) for line in lines)
     assert at - 2 <= finished < 35
     begun = device.kernels
     device.on_kernel = lambda number: None
     result = ww.run("count", str(store), **how)
     assert result.answer == truth
     assert result.timeline is not None
-    assert len(result.timeline.spans) == device.kernels - begun == 35 - finished
+    assert len(result.timeline.spans) == device.kernels - begun
+    assert tasks_in(result.timeline) == 35 - finished
 
 
 def test_the_command_writes_timelines(gpus: Gpus, tmp_path: Path, store: Path) -> None:

@@ -140,8 +140,8 @@ def test_arrays_are_sent_without_waiting(fake: FakeCupy, device: gpu.Cuda, monke
     monkeypatch.setattr(ring, "STAGING_THREADS", 1)  # several would call in any order
     clock = device.clock()
     fake.calls.clear()
-    sent = device.send(LARGE)
-    assert np.array_equal(sent.array, LARGE)
+    sent = device.send([LARGE])
+    assert np.array_equal(sent.arrays[0], LARGE)
     assert fake.calls == ["to copying", "empty", "from copying", *["pin", "copy"] * 4]
     assert [piece.nbytes for piece in sent.pieces] == [ring.PIECE_BYTES] * 3 + [20]
     for piece in sent.pieces:
@@ -156,7 +156,20 @@ def test_arrays_are_sent_without_waiting(fake: FakeCupy, device: gpu.Cuda, monke
     assert stamp.sleeps
     stamp.synchronize()
     assert fake.calls[-4:] == ["copying follows", "to copying", "from copying", "wait"]
-    assert device.send(LARGE[:0]).array.size == 0
+    assert device.send([LARGE[:0]]).arrays[0].size == 0
+
+
+def test_small_arrays_share_a_buffer(fake: FakeCupy, device: gpu.Cuda) -> None:
+    arrays = [LARGE[:10], LARGE[:0], LARGE[5:100], LARGE]
+    sent = device.send(arrays)
+    assert all(np.array_equal(there, here) for there, here in zip(sent.arrays, arrays, strict=True))
+    assert sum(piece.nbytes for piece in sent.pieces) == sum(array.nbytes for array in arrays)
+    assert len(sent.pieces) == 4
+
+
+def test_room_is_of_the_stream_of_copies(fake: FakeCupy, device: gpu.Cuda) -> None:
+    assert [array.size for array in device.room([3, 5])] == [3, 5]
+    assert fake.calls == ["to copying", "empty", "empty", "from copying"]
 
 
 def test_the_clock_is_the_host_s(device: gpu.Cuda) -> None:
@@ -189,7 +202,7 @@ def test_a_device_that_is_ready_has_nothing_left_to_compile_or_pin(fake: FakeCup
     assert (fake.calls.count("compile"), fake.calls.count("pin")) == (2, ring.BUFFERS)
     fake.calls.clear()
     device.launch("polak", "count", 1, 32, (), defines=kernels[0].defines)
-    device.send(LARGE)
+    device.send([LARGE])
     device.upload(LARGE)
     device.get_ready(kernels)
     assert not {"compile", "pin"} & set(fake.calls)

@@ -99,7 +99,7 @@ def test_what_is_staged_says_when_its_pieces_moved(size: int) -> None:
     source, target = some_bytes(size), np.zeros(size, np.uint8)
     timing = Ring(bus)
     before = time.perf_counter()
-    moved = timing.stage_timed(source, target, lambda: Stamped(bus.copies, by_thread.get(threading.get_ident(), 0)))
+    moved = timing.stage_timed([source], [target], lambda: Stamped(bus.copies, by_thread.get(threading.get_ident(), 0)))
     bus.wait()
     after = time.perf_counter()
     assert np.array_equal(target, source)
@@ -112,6 +112,16 @@ def test_what_is_staged_says_when_its_pieces_moved(size: int) -> None:
         own_copies.append(piece.end.own)
     assert sorted(own_copies) == list(range(1, len(moved) + 1))
     assert all(before <= begin <= end <= after for begin, end in (piece.filled for piece in moved))
+
+
+def test_arrays_that_fit_a_buffer_together_go_together() -> None:
+    bus = LateBus()
+    sources = [some_bytes(size) for size in (PIECE // 2, 0, 7, PIECE, 3)]
+    targets = [np.zeros_like(source) for source in sources]
+    moved = Ring(bus).stage_timed(sources, targets, lambda: Stamped(0, 0))
+    bus.wait()
+    assert all(np.array_equal(there, here) for there, here in zip(targets, sources, strict=True))
+    assert sorted(piece.nbytes for piece in moved) == sorted([PIECE, sum(map(len, sources)) - PIECE])
 
 
 def test_a_buffer_waits_for_the_copy_out_of_it_and_no_other() -> None:

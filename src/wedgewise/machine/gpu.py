@@ -354,7 +354,7 @@ class Cuda:
     def room(self, sizes: Sequence[int]) -> list[Array]:
         """Memory of the stream of copies, beside what was sent: so many 32-bit words each, of any value."""
         with self.errors(), self._copies:
-            return [self.xp.empty(size, self.xp.uint32) for size in sizes]
+            return [self.xp.empty(size, np.uint32) for size in sizes]
 
     def address(self, array: Array) -> int:
         """Where an array of this device begins."""

@@ -29,7 +29,7 @@ from wedgewise.algorithms._contract import (
 from wedgewise.errors import InputError, MemoryLimitError, PreconditionError, UnknownNameError
 from wedgewise.machine.gpu import StreamingDevice
 from wedgewise.run._hybrid_queue import DYNAMIC, GUARDED, MOST_TASKS, SCHEDULES
-from wedgewise.run.batches import TASK_BYTES
+from wedgewise.run.memory import BATCHED_TASK_BYTES
 from wedgewise.run.choose import BLOCK_SECONDS_PER_EDGE, DEVICE_SECONDS, estimated_seconds
 from wedgewise.run.memory import BlockSource, Pair, TaskMemory
 from wedgewise.run.plan import BlockPlan, Form, Plan, plan_of
@@ -262,7 +262,7 @@ class TaskSizes:
 
     def on_host(self, tasks: TaskTable) -> Bytes:
         need = self.memory.most(tasks)
-        return need.made + need.threads + TASK_BYTES + _distinct(self.host_blocks, tasks)
+        return need.made + need.threads + BATCHED_TASK_BYTES + _distinct(self.host_blocks, tasks)
 
     def host_work(self, tasks: TaskTable) -> int:
         """What a batch takes on the host beyond its blocks."""
@@ -270,7 +270,7 @@ class TaskSizes:
         made, order = np.broadcast_to(need.made, len(tasks)), np.argsort(jk, kind="stable")
         first = np.flatnonzero(np.diff(jk[order], prepend=-1))
         of_blocks = int(np.maximum.reduceat(made[order], first).sum())
-        return of_blocks + int(np.max(need.threads)) + TASK_BYTES * len(tasks)
+        return of_blocks + int(np.max(need.threads)) + BATCHED_TASK_BYTES * len(tasks)
 
     def host_batch(self, tasks: TaskTable) -> int:
         """What a batch takes on the host."""
@@ -308,11 +308,15 @@ def _sum_of(block_bytes: Bytes, tasks: TaskTable) -> int:
 
 @dataclass(frozen=True, slots=True)
 class DeviceMemory:
-    """How the memory of each GPU is divided: so many streams with `work` bytes each, and bytes for blocks."""
+    """How the memory of each GPU is divided: so many streams with `work` bytes each, and bytes for blocks.
+
+    A batch has so many tasks at most.
+    """
 
     streams: int = 0
     work: int = 0
     blocks: int = 0
+    tasks: int = 1
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -371,17 +375,14 @@ def _on_devices(tasks: TaskTable, sizes: TaskSizes, resources: Resources) -> tup
     blocks = blocks - works
     largest = np.maximum.reduce([host[pair] for pair in tasks.pairs])
     able = (works + blocks <= resources.device_bytes) & (largest <= resources.host_bytes)
-    more = DEVICE_TASK_BYTES * (min(len(tasks), MOST_TASKS) - 1)
-    room = resources.device_bytes
-    if sizes.all_device_blocks + int(works.max()) + more > room:  # batches are small where blocks do not fit
-        more = min(more, room // 16)
-    work = int(works[able].max(initial=0)) + more
-    if not (able & (work + blocks <= room)).any():
-        work -= more
+    room, work = resources.device_bytes, int(works[able].max(initial=0))
     fitting = able & (work + blocks <= room)
     of_a_stream = work + int(blocks[fitting].max(initial=0))
     streams = max(1, min(int(sizes.pairing.own["streams"]), room // max(1, of_a_stream)))
-    return fitting, DeviceMemory(streams, work, room - streams * work)
+    further = (room - streams * of_a_stream) // (4 * streams * DEVICE_TASK_BYTES)  # a quarter of what is left
+    in_batch = 1 + max(0, min(further, MOST_TASKS - 1, len(tasks) - 1))
+    work += (in_batch - 1) * DEVICE_TASK_BYTES
+    return fitting, DeviceMemory(streams, work, room - streams * work, in_batch)
 
 
 def _guesses(tasks: TaskTable, sizes: TaskSizes, shape: Shape, streams: int) -> tuple[float, float]:

@@ -268,6 +268,7 @@ class DeviceWorkers:
     answer: DeviceTripleAnswer
     knobs: Knobs
     sizes: TaskSizes
+    most_tasks: int
     clock: Clock
     making: threading.Lock = field(default_factory=threading.Lock)
 
@@ -275,10 +276,10 @@ class DeviceWorkers:
     def fits(self) -> Fits:
         """Whether the blocks of a batch leave room for those of other streams, and of the batch after it."""
         budget, sizes = self.blocks.budget, self.sizes
-        if sizes.all_device_blocks <= budget:
-            return lambda _tasks: True
-        room = budget // (2 * len(self.streams))
-        return lambda tasks: sizes.device_blocks_of(tasks) <= room
+        is_room_for_all, room = sizes.all_device_blocks <= budget, budget // (2 * len(self.streams))
+        return lambda tasks: len(tasks) <= self.most_tasks and (
+            is_room_for_all or sizes.device_blocks_of(tasks) <= room
+        )
 
 
 @dataclass(slots=True)

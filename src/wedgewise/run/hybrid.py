@@ -209,7 +209,7 @@ class _Running:
             self.pool.notes.append(f"{device.name}: {error.shortage}; blocks there take {less:,} bytes at most")
         name = device.name if len(self.hybrid.resources.devices) == 1 else f"{device.name} {number}"
         answer, knobs = sizes.pairing.on_device(), sizes.pairing.gpu_knobs
-        return DeviceWorkers(device, name, streams, blocks, answer, knobs, sizes, device.clock())
+        return DeviceWorkers(device, name, streams, blocks, answer, knobs, sizes, memory.tasks, device.clock())
 
     def _send(self, device: StreamingDevice, pairs: list[Pair]) -> list[Arrived]:
         """Start to copy blocks, which the host has or reads for that: all at once, or one after the other."""

@@ -34,7 +34,7 @@ from wedgewise.machine import jit
 from wedgewise.machine.budget import available_after_loading
 from wedgewise.machine.progress import Progress
 from wedgewise.machine.threads import run_tasks
-from wedgewise.run.batches import TASK_BYTES
+from wedgewise.run.memory import BATCHED_TASK_BYTES
 from wedgewise.run.block_caches import BlockCache
 from wedgewise.run.memory import PAGE_BYTES, BlockSource, all_block_bytes
 from wedgewise.run.outofcore import checked_clique, run_passes
@@ -239,7 +239,7 @@ class SlicedAnswer:
     def _work(self, role: int) -> tuple[Numbers, Numbers]:
         """What each task of a role takes beyond its blocks: what is made of them, and the memory of threads."""
         tasks, shape, _ = self._roles[role]
-        made = self._method.bytes_needed(shape, self.knobs) + TASK_BYTES
+        made = self._method.bytes_needed(shape, self.knobs) + BATCHED_TASK_BYTES
         is_turned = tasks.j >= self._parts  # from a block that is there, too
         made = made + np.where(is_turned, 4 * (shape.arcs_ij + shape.rows_j + 1), 0)
         return made, np.broadcast_to(self._method.thread_bytes(shape, role, self.threads, self.knobs), len(tasks))
