@@ -31,10 +31,10 @@ from wedgewise.machine import jit
 from wedgewise.machine.budget import available_after_loading
 from wedgewise.machine.progress import Progress
 from wedgewise.run.block_caches import BlockCache, triple_of
-from wedgewise.run.memory import PAGE_BYTES, BlockSource, Pair, block_bytes, pairs_of_task
+from wedgewise.run.memory import PAGE_BYTES, BlockSource, block_bytes, pairs_of_task
 from wedgewise.run.outofcore import checked_clique, run_passes
 from wedgewise.stages.blocks import Block, Partition, Task, Triple
-from wedgewise.stages.tasks import Counts, busy_tasks
+from wedgewise.stages.tasks import Counts, Pair, busy_tasks
 from wedgewise.store.open import private_memory
 
 SLICE_TYPES: dict[str, np.dtype[Any]] = {"triangles": np.dtype(np.uint64), "edge_support": np.dtype(np.uint32)}

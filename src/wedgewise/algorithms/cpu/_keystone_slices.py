@@ -101,7 +101,7 @@ def turned(triple: Triple) -> Triple:
 def triangles_bytes(shape: TripleShape, role: int, threads: int, knobs: Knobs) -> int:
     counting = counting_bytes(shape.columns_k)
     own = (counting, counting + 8 * shape.rows_j, crediting_bytes(shape.columns_k, 8))[role]
-    return hubs_bytes(shape, knobs) + widening_bytes(shape) + threads * own
+    return int(hubs_bytes(shape, knobs) + widening_bytes(shape) + threads * own)
 
 
 def supports_bytes(shape: TripleShape, role: int, threads: int, knobs: Knobs) -> int:
@@ -111,7 +111,7 @@ def supports_bytes(shape: TripleShape, role: int, threads: int, knobs: Knobs) ->
         turned_block = 4 * arcs + (4 if arcs < WIDE_ARCS else 8) * (rows + 2)
         return turned_block + supports_bytes(far, 1, threads, knobs)
     own = counting_bytes(shape.columns_k) if role == 0 else crediting_bytes(shape.columns_k, 4)
-    return hubs_bytes(shape, knobs) + widening_bytes(shape) + threads * own
+    return int(hubs_bytes(shape, knobs) + widening_bytes(shape) + threads * own)
 
 
 TRIANGLES = SliceMethod(prepare_triangles, triangles_bytes)
