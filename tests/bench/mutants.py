@@ -190,8 +190,7 @@ MUTANTS = (
             Edit(
                 "run/outofcore.py",
                 "                results.put(*finished)\n",
-                "                finished.triangles[1:2] *= np.uint64(2)\n"
-                "                results.put(*finished)\n",
+                "                finished.triangles[1:2] *= np.uint64(2)\n                results.put(*finished)\n",
             ),
         ),
         wrong=(cell("bbtc[parts=2]", system="blocks"),),
