@@ -301,8 +301,8 @@ def test_batches_share_bit_rows(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_many_tasks_make_bit_rows_worth_it() -> None:
     near, far, last = scattered(4, 60, 300, 0.05), scattered(2, 60, 8000, 0.01), scattered(3, 300, 8000, 0.01)
-    knobs, blocks = find("keystone", "cpu").settings(None), [block_of(matrix) for matrix in (near, far, last)]
-    batches = [batch_of([blocks[0]] * tasks, *blocks[1:]) for tasks in (1, 1000)]
+    knobs, (ij, ik, jk) = find("keystone", "cpu").settings(None), map(block_of, (near, far, last))
+    batches = [batch_of([ij] * tasks, ik, jk) for tasks in (1, 1000)]
     few, many = (hubs_in(hubs.hubs_of(_batches.batch_of(batch), knobs).of_only_group()) for batch in batches)
     assert few < many
 

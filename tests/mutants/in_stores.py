@@ -17,8 +17,8 @@ IN_STORES = (
         (
             Edit(
                 TASKS,
-                "((i, j, k) for i in parts for j in parts[i:] for k in parts[j:])",
-                "((i, j, k) for i in parts for j in parts[i + 1 :] for k in parts[j:])",
+                "    first = every if partition.is_ordered else",
+                "    first = every + 1 if partition.is_ordered else",
             ),
         ),
         caught_by(ONE_TASK, interpreted=True),
@@ -29,8 +29,8 @@ IN_STORES = (
         (
             Edit(
                 TASKS,
-                "            yield Task(position * shares + share, i, j, k, share, shares)\n",
-                "            yield Task(position * shares + share, i, j, k, 0, shares)\n",
+                "(number % shares).astype(np.int32)",
+                "(number * 0).astype(np.int32)",
             ),
         ),
         caught_by("algorithms/test_triples.py::test_tasks_add_up_to_all_triangles", interpreted=True),
@@ -71,12 +71,12 @@ IN_STORES = (
     ),
     Mutant(
         "block-task-counted-twice",
-        "tasks of hashed parts have two numbers each",
+        "some tasks of hashed parts have two numbers, and others none",
         (
             Edit(
                 TASKS,
-                "        else ((i, j, k) for i in parts for j in parts for k in parts)\n",
-                "        else ((i, j, k) for i in parts for j in parts for k in (*parts, *parts[:1]))\n",
+                "_count_on(first[j], parts)\n",
+                "np.maximum(_count_on(first[j], parts), int(not partition.is_ordered and parts > 1))\n",
             ),
         ),
         caught_by(ONE_TASK, interpreted=True),
@@ -159,8 +159,8 @@ IN_STORES = (
         (
             Edit(
                 OUT_OF_CORE,
-                "        to_do = [task for task in self.order if journal is None or task.number not in journal.done]\n",
-                "        to_do = list(self.order)\n",
+                "        left = self.tasks.take(np.flatnonzero(~results.is_done[self.tasks.number]))\n",
+                "        left = self.tasks\n",
             ),
         ),
         caught_by("run/test_outofcore.py::test_a_count_goes_on_where_it_was", interpreted=True),

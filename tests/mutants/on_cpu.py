@@ -32,8 +32,8 @@ ON_CPU = (
         (
             Edit(
                 "run/reduce.py",
-                "        sum(p.triangles for p in partials),\n",
-                "        int(np.array([p.triangles for p in partials]).sum().astype(np.int32)),\n",
+                "Computed(exact_sum(results.triangles), ",
+                "Computed(int(results.triangles.astype(np.int32).sum()), ",
             ),
         ),
         caught_by("limits/test_widths.py::test_totals_are_python_integers_beyond_64_bits"),
@@ -243,8 +243,8 @@ ON_CPU = (
         (
             Edit(
                 "run/reduce.py",
-                "    if missing or len(execution.partials) != execution.tasks:\n",
-                "    if len(execution.partials) > execution.tasks:\n",
+                "    if missing:\n",
+                "    if missing < 0:\n",
             ),
         ),
         caught_by("run/test_engine.py::test_an_incomplete_or_impossible_set_of_partials_is_refused"),

@@ -101,7 +101,7 @@ def lists_of_a_count(source: Any) -> Any:
 def found_by(tasks: TaskTable) -> Finished:
     """What tasks may have found."""
     numbers = tasks.number.astype(np.uint64)
-    return Finished(tasks.number, numbers + np.uint64(10**9), numbers, 1.5 * tasks.number)
+    return Finished(tasks.number, numbers + np.uint64(10**9), numbers, tasks.number.astype(np.float64))
 
 
 def lists_of_owners(source: Any) -> Any:
@@ -230,7 +230,7 @@ def test_kernels_are_rehearsed_elsewhere_until_all_of_them_are_stored(
 def test_lines_are_no_longer_than_is_stated(tmp_path: Path) -> None:
     tasks = TASKS_PER_LINE + 1
     journal = Journal(tmp_path / JOURNAL, key_of(a=1), 16_777_216)
-    columns = np.uint64([2**63] * tasks), np.uint64([2**63] * tasks), np.full(tasks, 1.2345678901234567e05)
+    columns = np.full(tasks, 2**63, np.uint64), np.full(tasks, 2**63, np.uint64), np.full(tasks, 1.2345678901234567e05)
     journal.add(16_777_215 - np.arange(tasks), *columns)
     lines = (tmp_path / JOURNAL).read_bytes().splitlines(keepends=True)
     assert len(lines) == 2
@@ -248,7 +248,7 @@ def test_a_journal_has_to_fit_the_disk(tmp_path: Path, monkeypatch: pytest.Monke
     monkeypatch.setattr(shutil, "disk_usage", lambda _: Usage(journal_bytes(4) - 1))
     with pytest.raises(StorageError, match=r"count keeps 1,408 bytes on disk while it works, and 1,407 are free there"):
         ww.count(store.folder)
-    monkeypatch.setattr(shutil, "disk_usage", lambda _: Usage(4 * LINE_BYTES))
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: Usage(journal_bytes(4)))
     assert ww.count(store.folder) == 45
 
 

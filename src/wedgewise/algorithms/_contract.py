@@ -85,7 +85,8 @@ class TripleShape(NamedTuple):
         """Of many tasks: a column for each number."""
         sizes, arcs = counts.sizes, counts.arcs.ravel()
         of_blocks: Any = (arcs[pair] for pair in tasks.pairs)
-        return cls(*(sizes[part] for part in (tasks.i, tasks.j, tasks.k)), *of_blocks)
+        of_parts: Any = (sizes[part] for part in (tasks.i, tasks.j, tasks.k))
+        return cls(*of_parts, *of_blocks)
 
     @property
     def arcs(self) -> tuple[int, int, int]:

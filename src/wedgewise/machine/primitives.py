@@ -34,7 +34,7 @@ def array_at(address: SupportsIndex, length: SupportsIndex, like: NDArray[Any]) 
 
     It comes in a tuple: without its runtime, Numba lets no function return an array.
     """
-    memory = (ctypes.c_ubyte * (int(length) * like.itemsize)).from_address(int(address))
+    memory: Any = (ctypes.c_ubyte * (int(length) * like.itemsize)).from_address(int(address))
     return (np.frombuffer(memory, like.dtype, int(length)),)
 
 
@@ -243,7 +243,7 @@ def register_with_numba() -> None:
 
     @overload(array_at)
     def typed_array_at(address, length, like):  # type: ignore[no-untyped-def]
-        return lambda address, length, like: (  # type: ignore[no-any-return]
+        return lambda address, length, like: (
             view(np.uint64(address), np.uint64(length), like),  # type: ignore[call-arg]
         )
 

@@ -17,8 +17,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from wedgewise.run.memory import Pair
 from wedgewise.stages.blocks import Block, Task, Triple
+from wedgewise.stages.tasks import Pair
 
 Held = TypeVar("Held")
 

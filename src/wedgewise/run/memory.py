@@ -16,7 +16,7 @@ from wedgewise.stages.tasks import Counts, Pair, TaskTable, task_count
 
 PAGE_BYTES = 1 << 12
 BATCHED_TASK_BYTES = 512  # of a task while its batch is counted: its items and what they find
-COUNTED_TASK_BYTES = 160  # of a task in the tables of a count: itself, what it takes, its result, its seconds
+COUNTED_TASK_BYTES = 272  # of a task in the tables of a count: itself, what it takes, its batch, result and seconds
 SLICED_TASK_BYTES = (
     560  # in those of answers by slices, where it has three roles; rounds of a truss have two such lists
 )

@@ -45,7 +45,6 @@ from wedgewise.run.local import Execution, Ran
 from wedgewise.run.memory import (
     COUNTED_TASK_BYTES,
     BlockSource,
-    Pair,
     TaskMemory,
     bytes_beside_lists,
     lists_bytes,
@@ -56,7 +55,7 @@ from wedgewise.run.reduce import Computed, can_occur, reduce
 from wedgewise.run.request import Request
 from wedgewise.run.timeline import Timeline
 from wedgewise.stages.blocks import Block, Triple
-from wedgewise.stages.tasks import Estimates, TaskBatch, TaskResults, TaskTable, busy_tasks, exact_sum, task_count
+from wedgewise.stages.tasks import Estimates, Pair, TaskBatch, TaskResults, TaskTable, busy_tasks, exact_sum, task_count
 from wedgewise.store.manifest import MANIFEST
 from wedgewise.store.open import Store, first_fault
 from wedgewise.version import __version__

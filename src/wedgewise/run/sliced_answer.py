@@ -34,9 +34,8 @@ from wedgewise.machine import jit
 from wedgewise.machine.budget import available_after_loading
 from wedgewise.machine.progress import Progress
 from wedgewise.machine.threads import run_tasks
-from wedgewise.run.memory import BATCHED_TASK_BYTES
 from wedgewise.run.block_caches import BlockCache
-from wedgewise.run.memory import PAGE_BYTES, BlockSource, all_block_bytes
+from wedgewise.run.memory import BATCHED_TASK_BYTES, PAGE_BYTES, BlockSource, all_block_bytes
 from wedgewise.run.outofcore import checked_clique, run_passes
 from wedgewise.stages.blocks import Block, Partition, Triple
 from wedgewise.stages.tasks import Counts, Numbers, Pair, TaskBatch, TaskTable, busy_tasks, joined, one_task

@@ -51,8 +51,9 @@ class TaskTable:
         return len(self.number)
 
     def __getitem__(self, position: int) -> Task:
-        numbers = (int(column[position]) for column in (self.number, self.i, self.j, self.k, self.share))
-        return Task(*numbers, self.shares)
+        columns = (self.number, self.i, self.j, self.k, self.share)
+        taken: Any = (*(int(column[position]) for column in columns), self.shares)
+        return Task(*taken)
 
     def __iter__(self) -> Iterator[Task]:
         return map(self.__getitem__, range(len(self)))
@@ -60,7 +61,8 @@ class TaskTable:
     def take(self, which: NDArray[Any] | slice) -> TaskTable:
         """Some of the tasks, in the order that is given."""
         columns = (self.number, self.i, self.j, self.k, self.share, self.work)
-        return TaskTable(*(column[which] for column in columns), self.parts, self.shares)
+        taken: Any = (*(column[which] for column in columns), self.parts, self.shares)
+        return TaskTable(*taken)
 
     @property
     def pairs(self) -> tuple[Numbers, Numbers, Numbers]:
@@ -96,7 +98,8 @@ def table_of(partition: Partition, shares: int = 1) -> TaskTable:
     i, j, k = np.repeat(i, (parts - first)[j]), np.repeat(j, (parts - first)[j]), _count_on(first[j], parts)
     number = np.arange(len(i) * shares)
     columns = (np.repeat(column, shares).astype(np.int32) for column in (i, j, k))
-    return TaskTable(number, *columns, (number % shares).astype(np.int32), np.zeros(len(number)), parts, shares)
+    of_tasks: Any = (number, *columns, (number % shares).astype(np.int32), np.zeros(len(number)), parts, shares)
+    return TaskTable(*of_tasks)
 
 
 def check_shares(shares: int) -> None:
@@ -161,7 +164,8 @@ def one_task(triple: Triple, share: int = 0, shares: int = 1) -> TaskBatch:
     k = j if triple.ij is triple.ik else 2
     blocks = {(i, j): triple.ij, (i, k): triple.ik, (j, k): triple.jk}
     columns = (np.array([number], np.int32) for number in (i, j, k, share))
-    return TaskBatch(blocks, TaskTable(np.zeros(1, np.int64), *columns, np.zeros(1), 3, shares))
+    of_task: Any = (np.zeros(1, np.int64), *columns, np.zeros(1), 3, shares)
+    return TaskBatch(blocks, TaskTable(*of_task))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -33,8 +33,11 @@ from wedgewise.stages.labels import TextLabels
 from wedgewise.stages.tasks import Counts
 from wedgewise.store.manifest import AGAIN, MANIFEST, FileRecord, Manifest, is_store, read_manifest
 from wedgewise.store.urls import Folder, Location, location_of
+from wedgewise.store.writer import npy_header
 
 READ_BYTES = 1 << 24
+POPULATE = getattr(mmap, "MAP_POPULATE", None)  # all pages at once, not each when it is touched first
+IN_MEMORY = {} if POPULATE is None else {"flags": mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | POPULATE}
 CHECKED_ROWS = 1 << 18
 
 
@@ -234,8 +237,12 @@ class Store:
     def _data_offset(self, record: FileRecord, file: BinaryIO) -> int:
         if record.dtype == "text":
             return 0
+        due = npy_header(np.dtype(record.dtype), record.length)
+        head = file.read(len(due))
+        if head == due:
+            return len(due)
         try:
-            header = parse_header(file.read(MAX_HEADER_BYTES + 12), self.location.name_of(record.file))
+            header = parse_header(head + file.read(MAX_HEADER_BYTES + 12), self.location.name_of(record.file))
         except FormatError as error:
             raise self._wrong(record, error.reason) from error
         if (header.dtype.str, header.shape) != (record.dtype, (record.length,)) or header.fortran_order:
@@ -297,7 +304,7 @@ def private_memory(length: int, dtype: np.dtype[Any]) -> NDArray[Any]:
     """Memory that goes back to the system at once when it is released, unlike that of small arrays."""
     need = max(1, length * dtype.itemsize)
     try:
-        return np.frombuffer(mmap.mmap(-1, need), dtype, length)
+        return np.frombuffer(mmap.mmap(-1, need, **IN_MEMORY), dtype, length)
     except OSError as error:
         raise MemoryError(f"the system has no {need:,} bytes") from error
 

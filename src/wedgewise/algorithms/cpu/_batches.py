@@ -83,7 +83,7 @@ class Batch(NamedTuple):
     @property
     def widest(self) -> int:
         """The most columns of a block that is looked up in."""
-        return max(self.blocks[number].columns for number in set(self.numbers[2].tolist()))
+        return max(int(self.blocks[number].columns) for number in set(self.numbers[2].tolist()))
 
 
 @helper
@@ -171,7 +171,8 @@ def batch_of(batch: TaskBatch, flags: Any = 0, cut: Callable[[Triple], NDArray[n
 def _table_of(blocks: tuple[Block, ...]) -> tuple[BlockTable, list[NDArray[Any]]]:
     """Where blocks are, and the arrays there; offsets are copied only where another block has wider ones."""
     width, none = widest_offsets(blocks), np.empty(0, np.uint32)
-    words, kept = [], [none]
+    words: list[int] = []
+    kept: list[NDArray[Any]] = [none]
     for block in blocks:
         offsets, heads, busy = block.offsets, block.heads, none if block.busy_rows is None else block.busy_rows
         if offsets.dtype != width:

@@ -72,7 +72,9 @@ class Groups(NamedTuple):
 
 
 @kernel
-def lay_out_rows(jk: Rows, columns_k: int, most: int, limit_words: int, layout: Keys) -> SupportsInt:
+def lay_out_rows(
+    jk: Rows, columns_k: SupportsInt, most: SupportsInt, limit_words: SupportsInt, layout: Keys
+) -> SupportsInt:
     """Lay out bit rows from the last one on while they fit: first words and least columns; how many do."""
     columns, limit = np.uint64(columns_k), np.uint64(limit_words)
     blocks = (columns + np.uint64(511)) >> np.uint64(9)
@@ -86,7 +88,7 @@ def lay_out_rows(jk: Rows, columns_k: int, most: int, limit_words: int, layout: 
         words += (blocks - (least >> np.uint64(9))) << np.uint64(3)
         if words > limit:
             return np.uint64(hub)
-    layout[most] = words << np.uint64(32)
+    layout[np.uint64(most)] = words << np.uint64(32)
     return np.uint64(most)
 
 
@@ -214,7 +216,8 @@ def hubs_of(batch: Batch, knobs: Knobs) -> BatchHubs:
     words[:, LAYOUT] = address_of(layouts) + 8 * (np.cumsum(most + 1) - most - 1)
     words[:, LAYOUT_WORDS], words[:, BIT_WORDS] = most + 1, limit_words(arcs[jk])
     numbers = (column.astype(np.uint32) for column in (jk, ends, near[order], far[order]))
-    groups = Groups(*numbers, batch.items.shares, int(knobs["hubs"]))
+    of_groups: Any = (*numbers, batch.items.shares, int(knobs["hubs"]))
+    groups = Groups(*of_groups)
     hubs = HubTable(words.reshape(-1), int(knobs["probe_ratio"]))
     choose_hubs(batch.items.table, groups, 0, len(jk), hubs, np.zeros(CHOICES))
     lengths = -(-words[:, BIT_WORDS].astype(np.int64) // 8) * 8

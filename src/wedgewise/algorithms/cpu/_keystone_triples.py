@@ -42,7 +42,7 @@ from wedgewise.algorithms.cpu._keystone_close import (
     counting_workspace,
 )
 from wedgewise.algorithms.cpu._keystone_hubs import CHOOSE_HUBS
-from wedgewise.algorithms.cpu._keystone_rows import Marks
+from wedgewise.algorithms.cpu._keystone_rows import Ledger, Marks
 from wedgewise.algorithms.cpu._keystone_triple_hubs import (
     BatchHubs,
     HubTable,
@@ -71,12 +71,14 @@ def heads_follow(rows: Rows) -> SupportsInt:
 
 @kernel
 def close_items(
-    batch: BatchItems, hubs: HubTable, begin: int, end: int, own: Marks, active: Ids, sinks: Sinks, found: Keys
+    batch: BatchItems, hubs: HubTable, begin: int, end: int, own: Marks | Ledger, active: Ids, sinks: Sinks, found: Keys
 ) -> Counts:
     """Triangles of the items begin … end − 1, each written down with its tests and ticks; the sums of all."""
     triangles, tests = np.uint64(0), np.uint64(0)
     for number in range(np.uint64(begin), np.uint64(end)):
-        since, closed, tested = ticks(), np.uint64(0), np.uint64(0)
+        since = ticks()
+        closed: SupportsInt = np.uint64(0)
+        tested: SupportsInt = np.uint64(0)
         at = np.uint64(number) * np.uint64(ITEM_WORDS)
         blocks, span = item_at(batch, number)
         if len(blocks.jk.heads) > 0:
@@ -99,11 +101,11 @@ def counter(knobs: Knobs) -> PrepareBatch:
     def prepare(tasks: TaskBatch) -> BatchWork:
         nonlocal last
         batch = batch_of(tasks, idle_arcs(tasks))
-        jk = {id(batch.blocks[number]): batch.blocks[number] for number in batch.numbers[2]}
-        if last is None or list(jk) != [id(last[0])]:
+        looked_up = [batch.blocks[number] for number in np.unique(batch.numbers[2]).tolist()]
+        if last is None or len(looked_up) > 1 or looked_up[0] is not last[0]:
             last = None  # given up before there are others
             hubs = hubs_of(batch, knobs)
-            last = (next(iter(jk.values())), hubs) if len(jk) == 1 else None
+            last = (looked_up[0], hubs) if len(looked_up) == 1 else None
         else:
             hubs = last[1]
         batch.words[:, GROUP] = hubs.group_of_task[batch.task_of_item] if last is None else 0

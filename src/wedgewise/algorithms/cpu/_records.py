@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, SupportsInt
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,10 +34,10 @@ class Stretch(NamedTuple):
 class Span(NamedTuple):
     """The rows from `begin` to `end` − 1 that are `share` modulo `shares`."""
 
-    begin: int
-    end: int
-    share: int = 0
-    shares: int = 1
+    begin: SupportsInt
+    end: SupportsInt
+    share: SupportsInt = 0
+    shares: SupportsInt = 1
 
 
 class Blocks3(NamedTuple):

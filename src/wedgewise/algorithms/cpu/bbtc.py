@@ -179,7 +179,7 @@ def bytes_needed(shape: Shape, threads: int, knobs: Knobs) -> int:
     blocks = 4 * shape.m + (4 if shape.m < WIDE_ARCS else 8) * parts * (shape.n + parts)
     tasks = parts * (parts + 1) * (parts + 2) // 6
     counting = estimate_bytes(shape.n, shape.m) + threads * map_bytes(shape.n, knobs) + TASK_BYTES * tasks
-    return max(blocks + counting, CUTTING_BYTES + 18 * shape.n)
+    return max(int(blocks + counting), CUTTING_BYTES + 18 * shape.n)
 
 
 ALGORITHM = Algorithm(
