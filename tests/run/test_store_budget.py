@@ -27,7 +27,7 @@ from wedgewise.run import hybrid, outofcore, sliced_answer
 from wedgewise.run._hybrid_plan import Resources, pair_up
 from wedgewise.run.block_caches import BlockCache
 from wedgewise.run.checkpoint import JOURNAL, LINE_BYTES, Journal, key_of
-from wedgewise.run.cluster import Assignment, Driver, make_batches
+from wedgewise.run.cluster import ClusterWork, Driver, make_batches
 from wedgewise.run.memory import (
     COUNTED_TASK_BYTES,
     DRIVEN_TASK_BYTES,
@@ -99,7 +99,7 @@ def lists_of_a_driver(source: Any) -> Any:
     """All that a driver of workers holds of them when the last one has arrived."""
     tasks = tasks_of(source.partition)
     busy = tuple(reuse_order(tasks))
-    driver = Driver(Assignment(source, None, "", tasks, busy, 1, None))  # type: ignore[arg-type]
+    driver = Driver(ClusterWork(source, None, "", busy, len(tasks), None))  # type: ignore[arg-type]
     batches = make_batches(source.counts, busy, 2)
     for task in busy:
         driver._keep(Finished(Partial(task.number, 10**9 + task.number, 10**9), 1.5 * task.number))

@@ -2,7 +2,7 @@
 
 question                             who computes it
 count                                this process; with GPUs, `answer/hybrid.py`; workers, `run/cluster.py`
-triangles, edge_support, k_truss     this process, by slices of the answer
+triangles, edge_support, k_truss     this process, by slices of the answer; workers, `run/cluster_slices.py`
 
 Slices stay on disk until the caller has the answer, so that whatever ends the work, the same question goes on.
 """
@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from wedgewise.algorithms import ENGINE, find
 from wedgewise.answer.response import Clock, Response, result_of
@@ -51,6 +51,9 @@ from wedgewise.stages import Labels
 from wedgewise.stages.tasks import exact_sum
 from wedgewise.store.open import Store, open_store
 
+if TYPE_CHECKING:
+    from wedgewise.run.cluster_slices import SliceWorkers
+
 COMPUTES = {"triangles": "triangles", "edge_support": "edge_support", "k_truss": "edge_support"}
 LISTED_BYTES = {
     "triangles": SLICED_TASK_BYTES,
@@ -86,7 +89,6 @@ def refuse(request: Request, name: object) -> None:
             device not in devices,
             "a store is counted on the CPU, with device='hybrid', or by workers; leave the device out",
         ),
-        (by_workers and not is_count, f"workers count, and do not answer {question}; leave them out"),
         (
             (request.order, request.relabel) != ("auto", "auto"),
             "a store has its order and its ids; leave order and relabel out",
@@ -284,8 +286,20 @@ def kept_bytes(question: str, store: Store) -> int:
 
 def _find(request: Request, store: Store, sliced: SlicedAnswer, progress: Progress | None) -> StoreAnswer:
     """Find the slices, or the rounds of a truss, that are not on disk already."""
+    if request.by_workers:
+        from wedgewise.run.cluster_slices import SliceWorkers
+
+        with SliceWorkers(request, store, sliced) as workers:
+            return _find_by(request, store, sliced, progress, workers)
+    return _find_by(request, store, sliced, progress, None)
+
+
+def _find_by(
+    request: Request, store: Store, sliced: SlicedAnswer, progress: Progress | None, workers: SliceWorkers | None
+) -> StoreAnswer:
+    """The same by workers, or by this process."""
     if request.question == "k_truss":
-        peeling = Peeling(store, request.details["k"], sliced)
+        peeling = Peeling(store, request.details["k"], sliced, workers)
         if not request.resume:
             peeling.remove()
         return KTruss(store, truss_without_rounds(store, request.details["k"]) or peeling.run(progress), peeling)
@@ -296,8 +310,13 @@ def _find(request: Request, store: Store, sliced: SlicedAnswer, progress: Progre
         due=sliced.due,
     )
     missing = [each for each in sliced.slices if each.number not in slices.done]
-    for each, found in sliced.compute(missing, progress):
-        slices.put(each.number, found)
+    if workers is None:
+        for each, found in sliced.compute(missing, progress):
+            slices.put(each.number, found)
+    else:
+        for done, _ in enumerate(workers.compute(slices, missing), 1):
+            if progress is not None:
+                progress(sliced.computes, done, len(missing))
     kind = Triangles if request.question == "triangles" else Supports
     return kind(store, slices, {each.of: each.number for each in sliced.slices})
 
