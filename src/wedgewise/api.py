@@ -39,6 +39,8 @@ class Keywords(TypedDict, total=False):
     knobs: Mapping[str, int | str] | None
     resume: bool
     work_folder: str | PathLike[str] | None
+    cluster: str | None
+    workers: int | None
 
 
 def _naming_graph(question: Callable[Parameters, Answer]) -> Callable[Parameters, Answer]:

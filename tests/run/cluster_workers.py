@@ -18,14 +18,16 @@ from wedgewise.algorithms import registry
 from wedgewise.algorithms._contract import BatchWork
 from wedgewise.errors import DeviceError, FormatError
 from wedgewise.machine import gpu
-from wedgewise.run._cluster_worker import PROGRESS_SECONDS, count_batch
+from wedgewise.run._cluster_worker import PROGRESS_SECONDS
 from wedgewise.run._dask_workers import do_batch
 from wedgewise.run._device_counting import DeviceCounting
+from wedgewise.run._dispatch import Assignment, Delivery
+from wedgewise.run._slice_worker import SliceState, do_request
 from wedgewise.run._worker_process import main
 from wedgewise.run.batches import Batch
-from wedgewise.run.cluster import Assignment, Delivery
 from wedgewise.run.outofcore import Counting, Finished
 from wedgewise.stages.tasks import TaskTable
+from wedgewise.store.manifest import FileRecord
 
 
 class WorkerPool:
@@ -55,7 +57,7 @@ class WorkerPool:
         while not self._deliveries:
             assert self.under_way, "waits for nothing"
             batch, order = self.under_way.popleft()
-            self._deliveries.extend(self._deliver(batch, count_batch(order, worker=self.worker_for(batch))))
+            self._deliveries.extend(self._deliver(batch, do_request(order, worker=self.worker_for(batch))))
         return self._deliveries.popleft()
 
     def worker_for(self, batch: Assignment) -> str:
@@ -114,8 +116,8 @@ def misbehaviour(how: str, at: tuple[int, ...], folder: str) -> Iterator[None]:
             batch for number in range(len(tasks)) for batch in really_cut(self, tasks.take(slice(number, number + 1)))
         ]
 
-    def begin(tasks: TaskTable) -> None:
-        for task in tasks.number.tolist():
+    def begin(numbers: list[int]) -> None:
+        for task in numbers:
             is_first = _time(Path(folder), task) == 0
             if task in at and (is_first or how == "poison"):
                 _misbehave(how)
@@ -123,14 +125,24 @@ def misbehaviour(how: str, at: tuple[int, ...], folder: str) -> Iterator[None]:
             time.sleep(1.2 * PROGRESS_SECONDS)
 
     def count(self: Counting, work: BatchWork, tasks: TaskTable) -> Finished:
-        begin(tasks)
+        begin(tasks.number.tolist())
         return really_count(self, work, tasks)
 
     def on_device(self: DeviceCounting, tasks: TaskTable, *blocks: Any) -> Finished | None:
-        begin(tasks)
+        begin(tasks.number.tolist())
         return really_on_device(self, tasks, *blocks)
 
-    patches = (Counting, "batches", batches), (Counting, "count", count), (DeviceCounting, "_count", on_device)
+    def write(self: SliceState, number: int) -> FileRecord:
+        begin([number])
+        return really_write(self, number)
+
+    really_write = SliceState.write
+    patches: tuple[tuple[type, str, Any], ...] = (
+        (Counting, "batches", batches),
+        (Counting, "count", count),
+        (DeviceCounting, "_count", on_device),
+        (SliceState, "write", write),
+    )
     with ExitStack() as held:
         for kind, name, patch in patches:
             held.enter_context(mock.patch.object(kind, name, patch))

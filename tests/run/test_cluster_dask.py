@@ -36,7 +36,7 @@ from wedgewise.errors import (
 )
 from wedgewise.run import _dask_workers, cluster
 from wedgewise.run._cluster_worker import count_batch
-from wedgewise.run.cluster import Assignment, Delivery
+from wedgewise.run._dispatch import Assignment, Delivery
 from wedgewise.store.build import write_store
 from wedgewise.store.open import Store, open_store
 
@@ -399,8 +399,6 @@ def test_what_cannot_be_asked_for(jazz: Store) -> None:
         ww.count(jazz.folder, cluster="tcp://127.0.0.1:9", workers=2)
     with pytest.raises(PreconditionError, match="the graph: is not a store; workers need one: create it"):
         ww.count(fixture_pairs("karate"), workers=2)
-    with pytest.raises(PreconditionError, match="workers count, and do not answer"):
-        ww.run("triangles", jazz.folder, workers=2)
     with pytest.raises(PreconditionError, match="with device='hybrid', or by workers; leave the device out"):
         ww.count(jazz.folder, device="cuda")
     refused = invoke("count", str(fixture_path("karate")), "--workers", "2")

@@ -21,7 +21,8 @@ import wedgewise as ww
 from run.cluster_workers import children
 from wedgewise.run import _local_workers, _worker_process
 from wedgewise.run._cluster_worker import BatchResult
-from wedgewise.run.cluster import Assignment, Delivery, assign
+from wedgewise.run._dispatch import Assignment, Delivery
+from wedgewise.run.cluster import assign
 from wedgewise.run.request import Request
 from wedgewise.store.build import write_store
 from wedgewise.store.open import Store

@@ -29,8 +29,9 @@ from wedgewise.machine import hardware
 from wedgewise.machine.budget import LEAST_LIMIT
 from wedgewise.run import _cluster_worker, batches, cluster, outofcore
 from wedgewise.run._cluster_worker import BatchRequest, BatchResult, count_batch, error_to_json
+from wedgewise.run._dispatch import MAX_CRASHES_PER_TASK, Assignment, Delivery
 from wedgewise.run.checkpoint import JOURNAL, Journal
-from wedgewise.run.cluster import MAX_CRASHES_PER_TASK, Assignment, ClusterWork, Delivery, Driver, assign, make_batches
+from wedgewise.run.cluster import ClusterWork, Driver, assign, make_batches
 from wedgewise.run.outofcore import Finished
 from wedgewise.run.request import Request
 from wedgewise.stages.tasks import busy_tasks, exact_sum

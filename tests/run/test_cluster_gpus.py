@@ -29,9 +29,10 @@ from wedgewise.machine import gpu
 from wedgewise.run import _cluster_worker, _local_workers, cluster
 from wedgewise.run._cluster_worker import BatchResult, count_batch
 from wedgewise.run._device_counting import USABLE, VISIBLE, DeviceCounting, gpus_for_workers
+from wedgewise.run._dispatch import Assignment, Delivery
 from wedgewise.run._hybrid_plan import pair_up
 from wedgewise.run.checkpoint import JOURNAL
-from wedgewise.run.cluster import Assignment, ClusterWork, Delivery, Driver, assign
+from wedgewise.run.cluster import ClusterWork, Driver, assign
 from wedgewise.run.request import Request
 from wedgewise.stages.tasks import exact_sum
 from wedgewise.store.build import write_store
@@ -199,11 +200,11 @@ def test_a_worker_without_cupy_or_gpu_says_so(jazz: Store, monkeypatch: pytest.M
     monkeypatch.setattr(gpu, "find_devices", no_cupy)
     with pytest.raises(
         MissingDependencyError,
-        match=r"^worker worker 0 has no CuPy; install wedgewise\[cuda13\] there, or leave out device=$",
+        match=r"^worker worker \d has no CuPy; install wedgewise\[cuda13\] there, or leave out device=$",
     ):
         total(work, WorkerPool())
     monkeypatch.setattr(gpu, "find_devices", nothing)
-    with pytest.raises(DeviceError, match=r"^worker worker 0: no CUDA device is there"):
+    with pytest.raises(DeviceError, match=r"^worker worker \d: no CUDA device is there"):
         total(work, WorkerPool())
 
 

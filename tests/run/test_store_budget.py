@@ -35,7 +35,7 @@ from wedgewise.run.checkpoint import (
     journal_bytes,
     key_of,
 )
-from wedgewise.run.cluster import Assignment, Driver, make_batches
+from wedgewise.run.cluster import ClusterWork, Driver, make_batches
 from wedgewise.run.memory import (
     COUNTED_TASK_BYTES,
     DRIVEN_TASK_BYTES,
@@ -115,7 +115,7 @@ def lists_of_a_driver(source: Any) -> Any:
     """All that a driver of workers holds of them when the last one has arrived."""
     all_tasks = task_count(source.partition)
     busy = busy_tasks(source.partition, source.counts).in_reuse_order()
-    driver = Driver(Assignment(source, None, "", all_tasks, busy, 1, None))  # type: ignore[arg-type]
+    driver = Driver(ClusterWork(source, None, "", busy, all_tasks, None))  # type: ignore[arg-type]
     batches = make_batches(busy, 2)
     driver._keep(found_by(busy))
     return driver, batches

@@ -2,9 +2,11 @@
 
 question                                       who computes it
 count, transitivity                            this process; with GPUs, `answer/hybrid.py`; workers, `run/cluster.py`
-triangles, clustering, average_clustering      this process, by slices of the answer: the triangles of each part
-edge_support                                   the same: the supports of each block
-k_truss, trussness                             this process, by rounds: what lives of each block
+triangles                                      the same, by slices of the answer: the triangles of each part
+clustering, average_clustering                 this process, by the same slices
+edge_support                                   this process or workers, `run/cluster_slices.py`: the supports of each block
+k_truss                                        the same, by rounds: what lives of each block
+trussness                                      this process, by rounds
 
 Slices stay on disk until the caller has the answer, so that whatever ends the work, the same question goes on.
 """
@@ -16,7 +18,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from wedgewise.algorithms import ENGINE, find
 from wedgewise.answer import coefficients
@@ -59,7 +61,11 @@ from wedgewise.stages import Labels
 from wedgewise.stages.tasks import exact_sum
 from wedgewise.store.open import Store, open_store
 
+if TYPE_CHECKING:
+    from wedgewise.run.cluster_slices import SliceWorkers
+
 COUNTED = ("count", "transitivity")
+BY_WORKERS = (*COUNTED, "triangles", "edge_support", "k_truss")
 COMPUTES = {
     "triangles": "triangles",
     "edge_support": "edge_support",
@@ -109,7 +115,7 @@ def refuse(request: Request, name: object) -> None:
             question == "trussness" and request.verify,
             "truss numbers of a store are not verified; verify the k-trusses that matter (k_truss, truss --k)",
         ),
-        (by_workers and not is_count, f"workers count, and do not answer {question}; leave them out"),
+        (by_workers and question not in BY_WORKERS, f"workers do not answer {question}; leave them out"),
         (request.shares > 1 and not is_count, f"shares are of count, not of {question}; leave them out"),
         (
             (request.order, request.relabel) != ("auto", "auto"),
@@ -334,9 +340,21 @@ def kept_bytes(question: str, store: Store) -> int:
 
 def _find(request: Request, store: Store, sliced: SlicedAnswer, progress: Progress | None) -> StoreAnswer:
     """Find the slices, or the rounds of a truss, that are not on disk already."""
+    if request.by_workers:
+        from wedgewise.run.cluster_slices import SliceWorkers
+
+        with SliceWorkers(request, store, sliced) as workers:
+            return _find_by(request, store, sliced, progress, workers)
+    return _find_by(request, store, sliced, progress, None)
+
+
+def _find_by(
+    request: Request, store: Store, sliced: SlicedAnswer, progress: Progress | None, workers: SliceWorkers | None
+) -> StoreAnswer:
+    """The same by workers, or by this process."""
     if request.question in TRUSSES:
         k = request.details.get("k")
-        peeling = Peeling(store, k, sliced)
+        peeling = Peeling(store, k, sliced, workers)
         if not request.resume:
             peeling.remove()
         if k is None:
@@ -349,8 +367,13 @@ def _find(request: Request, store: Store, sliced: SlicedAnswer, progress: Progre
         due=sliced.due,
     )
     missing = [each for each in sliced.slices if each.number not in slices.done]
-    for each, found in sliced.compute(missing, progress):
-        slices.put(each.number, found)
+    if workers is None:
+        for each, found in sliced.compute(missing, progress):
+            slices.put(each.number, found)
+    else:
+        for done, _ in enumerate(workers.compute(slices, missing), 1):
+            if progress is not None:
+                progress(sliced.computes, done, len(missing))
     number_of = {each.of: each.number for each in sliced.slices}
     return IN_SLICES[request.question](store, slices, number_of, request.details)
 

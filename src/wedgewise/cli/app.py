@@ -14,6 +14,7 @@ from wedgewise.cli import report as report_command
 from wedgewise.cli.console import Commands, Console, put
 from wedgewise.cli.options import (
     AsJson,
+    Cluster,
     DropLeaves,
     Memory,
     MemoryPerWorker,
@@ -74,10 +75,7 @@ def count(
             "--balance", help="Of a store: also say how even tasks were, and how long more workers would take."
         ),
     ] = False,
-    cluster: Annotated[
-        str | None,
-        typer.Option(metavar="ADDRESS", help="Of a store: count by a Dask cluster; its scheduler's address or file."),
-    ] = None,
+    cluster: Cluster = None,
     workers: Workers = None,
     shares: Shares = 1,
     timeline: Annotated[
@@ -145,7 +143,14 @@ def partition(
 
 @app.command()
 @takes(QuestionOptions)
-def triangles(options: QuestionOptions, output: Output = None, restart: Restart = False, work: Work = None) -> None:
+def triangles(
+    options: QuestionOptions,
+    output: Output = None,
+    restart: Restart = False,
+    work: Work = None,
+    cluster: Cluster = None,
+    workers: Workers = None,
+) -> None:
     """Count the triangles of every vertex.
 
     A terminal gets a summary: the vertices with most triangles, and a histogram. A pipe gets a line per vertex, its
@@ -157,12 +162,20 @@ def triangles(options: QuestionOptions, output: Output = None, restart: Restart 
     """
     from wedgewise.cli import answers
 
-    answers.answer_rows("triangles", options, output, resume=not restart, work_folder=work)
+    how: dict[str, Any] = {"resume": not restart, "work_folder": work, "cluster": cluster, "workers": workers}
+    answers.answer_rows("triangles", options, output, **how)
 
 
 @app.command()
 @takes(QuestionOptions)
-def support(options: QuestionOptions, output: Output = None, restart: Restart = False, work: Work = None) -> None:
+def support(
+    options: QuestionOptions,
+    output: Output = None,
+    restart: Restart = False,
+    work: Work = None,
+    cluster: Cluster = None,
+    workers: Workers = None,
+) -> None:
     """Count the triangles of every edge.
 
     A terminal gets a summary: the edges with most triangles, and a histogram. A pipe gets a line per edge, the labels
@@ -173,7 +186,8 @@ def support(options: QuestionOptions, output: Output = None, restart: Restart = 
     """
     from wedgewise.cli import answers
 
-    answers.answer_rows("edge_support", options, output, resume=not restart, work_folder=work)
+    how: dict[str, Any] = {"resume": not restart, "work_folder": work, "cluster": cluster, "workers": workers}
+    answers.answer_rows("edge_support", options, output, **how)
 
 
 @app.command()
@@ -186,6 +200,8 @@ def truss(
     every: Annotated[bool, typer.Option("--all", help="The truss number of every edge; done by itself.")] = False,
     restart: Restart = False,
     work: Work = None,
+    cluster: Cluster = None,
+    workers: Workers = None,
 ) -> None:
     """Find the truss number of every edge, or the edges of one truss.
 
@@ -206,7 +222,8 @@ def truss(
         raise typer.BadParameter("--k, --max and --all exclude each other: name one")
     question = "max_truss" if largest else "trussness" if k is None else "k_truss"
     details = {} if k is None else {"k": k}
-    answers.answer_rows(question, options, output, details, resume=not restart, work_folder=work)
+    how: dict[str, Any] = {"resume": not restart, "work_folder": work, "cluster": cluster, "workers": workers}
+    answers.answer_rows(question, options, output, details, **how)
 
 
 @app.command("list")

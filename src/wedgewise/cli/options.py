@@ -75,6 +75,15 @@ Memory = Annotated[
     int | None,
     typer.Option(metavar="SIZE", parser=parse_size, help="Most memory that counting may take, such as 1GB or 512MiB."),
 ]
+Cluster = Annotated[
+    str | None,
+    typer.Option(
+        metavar="ADDRESS", help="Of a store: let a Dask cluster do the work; its scheduler's address or file."
+    ),
+]
+Workers = Annotated[
+    int | None, typer.Option(min=1, metavar="N", help="Of a store: let so many processes of this machine do the work.")
+]
 Restart = Annotated[bool, typer.Option("--restart", help="Forget what ended work has left on disk.")]
 Work = Annotated[
     str | None,

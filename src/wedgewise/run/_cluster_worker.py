@@ -187,7 +187,7 @@ class CpuCounting:
 
 def _settings(asked: BatchRequest, memory_limit: int | None) -> tuple[Any, ...]:
     """What batches of the same work under the same limits share."""
-    return asked.store, asked.key, asked.device, asked.sharers, asked.threads, memory_limit
+    return asked.store, asked.key, asked.device, asked.sharers, dict(asked.knobs), asked.threads, memory_limit
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,11 +229,7 @@ class BatchRequest:
     def from_json(cls, text: str) -> BatchRequest:
         """The batch that a driver of the same version wrote."""
         whole = json.loads(text)
-        if whole["version"] != __version__:
-            raise ClusterError(
-                f"the driver has wedgewise {whole['version']} and a worker {__version__}; install the same version "
-                "on both"
-            )
+        check_version(whole)
         return cls(**{**whole, "tasks": tuple(whole["tasks"])})
 
 
@@ -275,11 +271,20 @@ class BatchResult:
         """The result that a worker wrote; the error of ours that it has instead is raised."""
         whole = json.loads(text)
         if "error" in whole:
-            raise _error_from(whole["error"])
+            raise error_from(whole["error"])
         types = (np.int64, np.uint64, np.uint64, np.float64)
         columns = (np.array(column, dtype) for column, dtype in zip(whole["finished"], types, strict=True))
         refused = tuple(Refusal._make(refusal) for refusal in whole["refused"])
         return cls(**{**whole, "finished": Finished._make(columns), "refused": refused})
+
+
+def check_version(message: Mapping[str, Any]) -> None:
+    """Refuse a driver of another version."""
+    if message["version"] != __version__:
+        raise ClusterError(
+            f"the driver has wedgewise {message['version']} and a worker {__version__}; install the same version on "
+            "both"
+        )
 
 
 def error_to_json(error: WedgewiseError) -> bytes:
@@ -288,7 +293,7 @@ def error_to_json(error: WedgewiseError) -> bytes:
     return json.dumps({"error": {"type": type(error).__name__, "message": str(error), "fields": plain}}).encode()
 
 
-def _error_from(described: Mapping[str, Any]) -> WedgewiseError:
+def error_from(described: Mapping[str, Any]) -> WedgewiseError:
     """The error that a worker met, as itself."""
     kind: type[WedgewiseError] = getattr(errors, described["type"])
     if "__init__" not in vars(kind):

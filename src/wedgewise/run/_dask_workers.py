@@ -18,7 +18,7 @@ from typing import Any
 
 from wedgewise.errors import ClusterError, FormatError, InputError, MissingFileError
 from wedgewise.machine.libraries import library
-from wedgewise.run.cluster import Assignment, Delivery
+from wedgewise.run._dispatch import Assignment, Delivery
 
 TOPIC = "wedgewise"  # of events, for what is finished before its batch is
 RESOURCE = "wedgewise"  # that a worker declares to do one batch at a time
@@ -35,11 +35,11 @@ def do_batch(message: str, run: str, number: int) -> bytes:
     """Runs in a worker: without a limit in the batch, its memory is what Dask allows it."""
     from distributed import get_worker
 
-    from wedgewise.run._cluster_worker import count_batch
+    from wedgewise.run._slice_worker import do_request
 
     worker = get_worker()
     allowed = worker.memory_manager.memory_limit
-    return count_batch(
+    return do_request(
         message,
         int(DASK_MEMORY_SHARE * allowed) if allowed else None,
         lambda result: worker.log_event(TOPIC, {"run": run, "batch": number, "result": result}),

@@ -29,9 +29,8 @@ from wedgewise.algorithms._contract import (
 from wedgewise.errors import InputError, MemoryLimitError, PreconditionError, UnknownNameError
 from wedgewise.machine.gpu import StreamingDevice
 from wedgewise.run._hybrid_queue import DYNAMIC, GUARDED, MOST_TASKS, SCHEDULES
-from wedgewise.run.memory import BATCHED_TASK_BYTES
 from wedgewise.run.choose import BLOCK_SECONDS_PER_EDGE, DEVICE_SECONDS, estimated_seconds
-from wedgewise.run.memory import BlockSource, Pair, TaskMemory
+from wedgewise.run.memory import BATCHED_TASK_BYTES, BlockSource, Pair, TaskMemory
 from wedgewise.run.plan import BlockPlan, Form, Plan, plan_of
 from wedgewise.stages import OrientedGraph
 from wedgewise.stages.tasks import ESTIMATORS, TaskTable, busy_tasks, task_count

@@ -26,8 +26,8 @@ from wedgewise.machine.files import scratch_file
 from wedgewise.machine.libraries import python_command
 from wedgewise.run._cluster_worker import process_name
 from wedgewise.run._device_counting import VISIBLE
+from wedgewise.run._dispatch import Assignment, Delivery
 from wedgewise.run._worker_process import ALIVE, DONE, FAILED, READY
-from wedgewise.run.cluster import Assignment, Delivery
 
 PROGRAM = "from wedgewise.run._worker_process import main; main()"
 SILENT_SECONDS = 30.0  # without a sign of life, before a worker is replaced

@@ -39,12 +39,12 @@ def serve(batches: Iterable[bytes], output: int) -> None:
     beating = threading.Thread(target=_beat, args=(speaker, ended), daemon=True)
     beating.start()
     try:
-        from wedgewise.run._cluster_worker import count_batch
+        from wedgewise.run._slice_worker import do_request
 
         speaker.say(READY)
         for message in batches:
             try:
-                result = count_batch(message.decode(), progress=lambda result: speaker.say(PARTIAL, result))
+                result = do_request(message.decode(), progress=lambda result: speaker.say(PARTIAL, result))
             except Exception as error:
                 traceback.print_exc()
                 speaker.say(FAILED, json.dumps(f"{type(error).__name__}: {error}").encode())

@@ -32,7 +32,7 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
-from wedgewise.errors import FormatError, InputError, StorageError, VerificationError
+from wedgewise.errors import ClusterError, FormatError, InputError, StorageError, VerificationError
 from wedgewise.machine.files import (
     append_line,
     make_folder,
@@ -248,6 +248,31 @@ class FinishedSlices:
         self._lines.add(line, path)
         self._records[number] = record
 
+    def accept(self, number: int, record: FileRecord) -> None:
+        """A slice that another process has written is finished, if it is here and what that process says.
+
+        Raises
+        ------
+        VerificationError
+            When it was accepted before, with other numbers.
+        """
+        known = self._records.get(number)
+        if known is not None and known != record:
+            raise VerificationError(
+                f"{self.folder}: slice {number} was computed twice, with different numbers; a worker is broken: give "
+                "the same command without it"
+            )
+        due = self._due is None or self._due.get(number) == (record.dtype, record.length)
+        if record.file != _file(number) or not due or not self._is_whole(record):
+            raise ClusterError(
+                f"{self.folder / _file(number)}: is not what a worker has written; workers need this folder: name one "
+                "that all of them share by --work (work_folder=)"
+            )
+        if known is None:
+            line = {"owner": number, "dtype": record.dtype, "length": record.length, "sha256": record.sha256}
+            self._lines.add(line, self.folder / record.file)
+            self._records[number] = record
+
     def flush(self) -> None:
         """Bring all slices to the disk."""
         if self._records:
@@ -316,6 +341,13 @@ class FinishedSlices:
 
 def _is_slice(record: dict[str, Any]) -> bool:
     return all(type(record.get(name)) is kind for name, kind in SLICE_FIELDS.items())
+
+
+def write_slice(folder: Path, number: int, array: NDArray[Any]) -> FileRecord:
+    """Write a slice into the folder of another process, which has it accepted."""
+    path = folder / _file(number)
+    refuse_link(path)
+    return write_array(folder, path.name, array)
 
 
 def _file(number: int) -> str:

@@ -24,9 +24,9 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,6 +43,9 @@ from wedgewise.stages.blocks import Block, Partition
 from wedgewise.stages.tasks import Counts
 from wedgewise.store.manifest import Pair
 from wedgewise.store.open import Store, private_memory
+
+if TYPE_CHECKING:
+    from wedgewise.run.cluster_slices import SliceWorkers
 
 ROUND = r"-round-([1-9]\d{0,8})"
 PIECE_ARCS = 1 << 20  # a multiple of 8
@@ -88,7 +91,7 @@ class Round:
         self.store, self.number, self.k, self._kind = store, number, 0, kind
         self.arcs = store.counts.arcs
         self.living, self.died, self.support = (np.zeros_like(self.arcs) for _ in range(3))
-        self._slice_of, self._finished = slice_of, finished
+        self._slice_of, self.finished = slice_of, finished
         self._done = {pair for pair, each in slice_of.items() if finished is None or each.number in finished.done}
         for pair in self._done:
             self._note(pair, self.kept(pair))
@@ -108,26 +111,31 @@ class Round:
     def kept(self, pair: Pair) -> Kept | Levels:
         """What lives of a block."""
         arcs = int(self.arcs[pair])
-        if self._finished is None:
+        if self.finished is None:
             return self._kind.all(arcs)
-        return self._kind.of(self._finished.get(self._slice_of[pair].number), arcs)
+        return self._kind.of(self.finished.get(self._slice_of[pair].number), arcs)
 
     def put(self, pair: Pair, kept: Kept | Levels) -> None:
         """A block is done."""
-        assert self._finished is not None
-        self._finished.put(self._slice_of[pair].number, kept.to_array())
+        assert self.finished is not None
+        self.finished.put(self._slice_of[pair].number, kept.to_array())
         self._done.add(pair)
         self._note(pair, kept)
 
+    def take(self, pair: Pair) -> None:
+        """A block was written by somebody else."""
+        self._done.add(pair)
+        self._note(pair, self.kept(pair))
+
     def flush(self) -> None:
         """Bring it to the disk, for the round before is removed."""
-        if self._finished is not None:
-            self._finished.flush()
+        if self.finished is not None:
+            self.finished.flush()
 
     def remove(self) -> None:
         """Remove what is on disk of it."""
-        if self._finished is not None:
-            self._finished.remove()
+        if self.finished is not None:
+            self.finished.remove()
 
     def can_take_from(self) -> NDArray[np.bool_]:
         """The blocks, by row part and column part, that the next round may take arcs from."""
@@ -150,10 +158,13 @@ class Peeling:
     store : the graph
     k : which truss, at least 3; None for the truss number of every arc
     supports : those of the store; their memory leaves `loading_bytes` out
+    workers : who computes blocks instead of this process
     """
 
-    def __init__(self, store: Store, k: int | None, supports: SlicedAnswer) -> None:
-        self._store, self._k, self._supports = store, k, supports
+    def __init__(
+        self, store: Store, k: int | None, supports: SlicedAnswer, workers: SliceWorkers | None = None
+    ) -> None:
+        self._store, self._k, self._supports, self._workers = store, k, supports, workers
         self._kind: type[Kept | Levels] = Levels if k is None else Kept
         self._slice_of = {each.of: each for each in supports.slices}
         arcs = store.counts.arcs
@@ -181,7 +192,7 @@ class Peeling:
 
     def _behind(self, before: Round, k: int, progress: Progress | None) -> Round:
         """The next round, without the blocks that are done."""
-        found = self._round(before.number + 1)
+        found = self.round(before.number + 1)
         may_change, wanted = before.can_take_from(), []
         for pair, each in self._slice_of.items():
             if found.has(pair):
@@ -190,21 +201,38 @@ class Peeling:
                 wanted.append(each)
             else:
                 found.put(pair, before.kept(pair).behind(None, k, int(before.arcs[pair])))
-        among_living = self._supports.among(before.blocks)
-        for done, (each, supports) in enumerate(among_living.compute(wanted), len(self._slice_of) - len(wanted) + 1):
-            kept, arcs = before.kept(each.of), int(before.arcs[each.of])
-            found.put(each.of, kept.behind(supports, k, arcs))
+        for done, _ in enumerate(self._fill(found, before, k, wanted), len(self._slice_of) - len(wanted) + 1):
             if progress is not None:
                 progress(f"round {found.number}", done, len(self._slice_of))
         found.flush()
         before.remove()
         return found
 
+    def _fill(self, found: Round, before: Round, k: int, wanted: list[AnswerSlice]) -> Iterator[AnswerSlice]:
+        """Put what lives of some blocks, one after the other."""
+        if self._workers is None:
+            for each, kept in self.behind(before, k, wanted):
+                found.put(each.of, kept)
+                yield each
+        elif wanted:
+            assert found.finished is not None
+            for each in self._workers.compute(found.finished, wanted, k=k, round_number=found.number):
+                found.take(each.of)
+                yield each
+
+    def behind(
+        self, before: Round, k: int, wanted: Sequence[AnswerSlice]
+    ) -> Iterator[tuple[AnswerSlice, Kept | Levels]]:
+        """What the next round, of this k, leaves of some blocks."""
+        for each, supports in self._supports.among(before.blocks).compute(wanted):
+            kept, arcs = before.kept(each.of), int(before.arcs[each.of])
+            yield each, kept.behind(supports, k, arcs)
+
     def _last_whole(self) -> Round:
         """The last round that is whole; rounds but that and the next one are removed."""
-        whole = self._round(0)
+        whole = self.round(0)
         for number in self._numbers():
-            found = self._round(number)
+            found = self.round(number)
             if found.is_whole:
                 whole.remove()
                 whole = found
@@ -212,7 +240,7 @@ class Peeling:
                 found.remove()
         return whole
 
-    def _round(self, number: int) -> Round:
+    def round(self, number: int) -> Round:
         return Round(self._store, self._slice_of, number, self._finished(number) if number else None, self._kind)
 
     def _finished(self, number: int, *, resume: bool = True) -> FinishedSlices:

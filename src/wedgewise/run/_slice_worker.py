@@ -1,0 +1,168 @@
+"""What a worker does with slices of an answer, and what it and the driver say to each other, as JSON.
+
+SliceRequest    numbers of slices, and all that a worker has to know to compute them
+SliceResult     what it has written into the folder of the work
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from wedgewise.errors import ClusterError, WedgewiseError
+from wedgewise.machine import hardware
+from wedgewise.machine.out_of_memory import memory_for
+from wedgewise.run._cluster_worker import check_version, count_batch, error_from, error_to_json
+from wedgewise.run.checkpoint import write_slice
+from wedgewise.run.memory import SLICED_TASK_BYTES, bytes_beside_lists
+from wedgewise.run.sliced_answer import SlicedAnswer, bytes_for_slices
+from wedgewise.run.truss_of_store import Peeling, Round, loading_bytes
+from wedgewise.store.manifest import FileRecord
+from wedgewise.store.open import open_store
+
+_one_at_a_time = threading.Lock()
+_state: SliceState | None = None
+
+
+def do_request(
+    message: str,
+    memory_limit: int | None = None,
+    progress: Callable[[bytes], None] = lambda result: None,
+    worker: str | None = None,
+) -> bytes:
+    """Do what a driver asks for: count a batch of tasks, or compute slices. An error of ours is a result as well."""
+    if "slices" not in json.loads(message):
+        return count_batch(message, memory_limit, progress, worker)
+    try:
+        asked = SliceRequest.from_json(message)
+        with _one_at_a_time:
+            return _compute(asked, asked.memory_limit or memory_limit).to_json()
+    except WedgewiseError as error:
+        return error_to_json(error)
+
+
+@memory_for("count")
+def _compute(asked: SliceRequest, memory_limit: int | None) -> SliceResult:
+    global _state
+    if _state is None or _state.settings != (asked.of(()), memory_limit):
+        _state = None  # before there is another one
+        _state = SliceState(asked.of(()), memory_limit)
+    return SliceResult(asked.folder, {number: _state.write(number) for number in asked.slices})
+
+
+class SliceState:
+    """An open store, kernels that are loaded, and of a truss what lives behind the round before."""
+
+    def __init__(self, asked: SliceRequest, memory_limit: int | None) -> None:
+        self.settings = asked, memory_limit
+        self._folder = Path(asked.folder)
+        store = open_store(asked.store, asked.work_folder)
+        if (store.manifest.fingerprint, store.partition.to_dict()) != (asked.fingerprint, asked.partition):
+            raise ClusterError(
+                f"{asked.store}: a worker finds another graph there; name storage that all workers share"
+            )
+        if not self._folder.is_dir() or store.beside(self._folder.name) != self._folder:
+            raise ClusterError(
+                f"{asked.folder}: a worker does not see this folder, where slices are written; name one that all "
+                "workers share by --work (work_folder=)"
+            )
+        within = bytes_for_slices(memory_limit, asked.computes, asked.algorithm)
+        spare = 0 if asked.k is None else loading_bytes(store.counts)
+        lists = (1 if asked.k is None else 2) * SLICED_TASK_BYTES
+        sliced = SlicedAnswer(
+            store,
+            asked.computes,
+            available_bytes=bytes_beside_lists(store.location, store.partition, lists, within) - spare,
+            threads=hardware.granted_threads(asked.threads),
+            algorithm=asked.algorithm,
+            knobs=asked.knobs,
+        )
+        self._sliced = sliced.with_fitting_threads()
+        self._slices = {each.number: each for each in self._sliced.slices}
+        self._peeling: Peeling | None = None
+        self._before: Round | None = None
+        if asked.k is not None:
+            self._peeling = Peeling(store, asked.k, self._sliced)
+            self._before = self._peeling.round(asked.round_number - 1)
+
+    def write(self, number: int) -> FileRecord:
+        """Compute a slice and write it; what was written."""
+        wanted, k = [self._slices[number]], self.settings[0].k
+        if self._peeling is None or self._before is None or k is None:
+            ((_, found),) = self._sliced.compute(wanted)
+        else:
+            ((_, kept),) = self._peeling.behind(self._before, k, wanted)
+            found = kept.to_array()
+        return write_slice(self._folder, number, found)
+
+
+@dataclass(frozen=True, slots=True)
+class SliceRequest:
+    """Slices of an answer about a store for one worker.
+
+    Attributes
+    ----------
+    version : of the program that asks
+    store : a folder or a URL, the same for all workers
+    work_folder, folder : that of the driver, if it was named, and where slices are written
+    fingerprint, partition : of the graph that has to be there
+    computes, algorithm, knobs : what is computed, and how
+    threads, memory_limit : as in a `BatchRequest`
+    k, round_number : of a truss
+    slices : their numbers
+    """
+
+    version: str
+    store: str
+    work_folder: str | None
+    folder: str
+    fingerprint: str
+    partition: Mapping[str, Any]
+    computes: str
+    algorithm: str
+    knobs: Mapping[str, int | str]
+    threads: int | None
+    memory_limit: int | None
+    k: int | None
+    round_number: int
+    slices: tuple[int, ...]
+
+    def of(self, slices: tuple[int, ...]) -> SliceRequest:
+        """The same for other slices."""
+        return replace(self, slices=slices)
+
+    def to_json(self) -> str:
+        """The request as text."""
+        return json.dumps(asdict(self))
+
+    @classmethod
+    def from_json(cls, text: str) -> SliceRequest:
+        """The request that a driver of the same version wrote."""
+        whole = json.loads(text)
+        check_version(whole)
+        return cls(**{**whole, "slices": tuple(whole["slices"])})
+
+
+@dataclass(frozen=True, slots=True)
+class SliceResult:
+    """What was written, by number, into which folder."""
+
+    folder: str
+    records: Mapping[int, FileRecord]
+
+    def to_json(self) -> bytes:
+        """The result as text."""
+        records = [[number, *asdict(record).values()] for number, record in self.records.items()]
+        return json.dumps({"folder": self.folder, "records": records}).encode()
+
+    @classmethod
+    def from_json(cls, text: bytes) -> SliceResult:
+        """The result that a worker wrote; the error of ours that it has instead is raised."""
+        whole = json.loads(text)
+        if "error" in whole:
+            raise error_from(whole["error"])
+        return cls(whole["folder"], {number: FileRecord(*record) for number, *record in whole["records"]})
