@@ -24,7 +24,7 @@ import wedgewise as ww
 from bench.canned_cells import SETTING
 from wedgewise import generate
 from wedgewise.datasets import catalogue
-from wedgewise.datasets.cache import FileRecord, checksum, folder_of
+from wedgewise.datasets.cache import CachedFile, checksum, folder_of
 from wedgewise.errors import FormatError, MissingFileError, UnknownNameError
 from wedgewise_bench import graphs, lagraph, peers
 from wedgewise_bench.digest import summarise
@@ -187,7 +187,7 @@ def test_graphs_of_the_catalogue_take_part_where_they_are_here(tmp_path: Path, m
     (graph_folder.path / "ca-GrQc.txt").write_text("5 7\n7 9\n9 5\n5 5\n")
     mark = checksum(graph_folder.path / "ca-GrQc.txt")
     size = (graph_folder.path / "ca-GrQc.txt").stat().st_size
-    graph_folder.remember(FileRecord("ca-GrQc.txt", size, mark, "here", counted={"triangles": 1}, verified=(mark,)))
+    graph_folder.remember(CachedFile("ca-GrQc.txt", size, mark, "here", counted={"triangles": 1}, verified=(mark,)))
     found = graphs.known_graphs(None)["ca-GrQc"]
     assert (found.triangles, found.fingerprint()) == (1, mark[:12])
     prepared = graphs.prepare(found, tmp_path / "work", as_text=False)

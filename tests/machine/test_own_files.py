@@ -12,7 +12,7 @@ import pytest
 
 from wedgewise.answer.cut import NOTE, Identity, resumable_store
 from wedgewise.datasets import cache
-from wedgewise.datasets.cache import FileRecord, GraphFolder, checksum, content_of
+from wedgewise.datasets.cache import CachedFile, GraphFolder, checksum, content_of
 from wedgewise.datasets.fetch import fetch
 from wedgewise.errors import DownloadError, StorageError
 from wedgewise.machine import own_files
@@ -137,7 +137,7 @@ def test_what_is_remembered_of_a_graph_is_believed_if_it_is_ours(folder: Path) -
     graph_folder, path = GraphFolder(folder / "g"), folder / "g.json"
     graph_folder.make()
     path.write_text(record_of())
-    assert graph_folder.record() == FileRecord("g.txt", 4, "0", "x", {"m": 1}, ("0",))
+    assert graph_folder.record() == CachedFile("g.txt", 4, "0", "x", {"m": 1}, ("0",))
     assert graph_folder.file() is None
     for wrong in (
         {"file": "../g/g.txt"},
@@ -170,7 +170,7 @@ def graph_folder(folder: Path) -> GraphFolder:
     made.make()
     path = made.path / "g.txt"
     path.write_bytes(b"0 1\n")
-    made.remember(FileRecord(path.name, origin="x", **content_of(path)))
+    made.remember(CachedFile(path.name, origin="x", **content_of(path)))
     return made
 
 

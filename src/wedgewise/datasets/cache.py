@@ -33,7 +33,7 @@ PIECE_BYTES = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
-class FileRecord:
+class CachedFile:
     """A file in the folder of a graph.
 
     Attributes
@@ -79,7 +79,7 @@ class GraphFolder:
                 f"{self.path}: cannot be made ({error.strerror}); name a folder with {CACHE_VARIABLE}"
             ) from error
 
-    def record(self) -> FileRecord | None:
+    def record(self) -> CachedFile | None:
         """What is remembered; None where nothing is, where it cannot be read, or where others can have written it."""
         data = read_trusted(self._record_path)
         try:
@@ -87,7 +87,7 @@ class GraphFolder:
         except (ValueError, TypeError, KeyError, RecursionError):
             return None
 
-    def remember(self, record: FileRecord) -> None:
+    def remember(self, record: CachedFile) -> None:
         """Write what is to be remembered."""
         with atomic_write(self._record_path, mode=0o600) as file:
             file.write(json.dumps(asdict(record), indent=1).encode())
@@ -162,9 +162,9 @@ def folder_of(name: str) -> GraphFolder:
     return GraphFolder(root / "datasets" / name)
 
 
-def _record_of(facts: dict[str, Any]) -> FileRecord:
+def _record_of(facts: dict[str, Any]) -> CachedFile:
     """A record with every field as it was written, whose file lies in its folder."""
-    record = FileRecord(**{**facts, "verified": tuple(facts["verified"])})
+    record = CachedFile(**{**facts, "verified": tuple(facts["verified"])})
     texts = (record.file, record.sha256, record.origin, *record.counted, *record.verified, *record.signs)
     numbers = (record.bytes, *record.counted.values(), *record.signs.values())
     if not all(type(text) is str for text in texts) or not all(type(number) is int for number in numbers):
@@ -175,7 +175,7 @@ def _record_of(facts: dict[str, Any]) -> FileRecord:
 
 
 def content_of(path: Path) -> dict[str, Any]:
-    """What a `FileRecord` says of the content of a file; its signs are looked at first, so that later changes show."""
+    """What a `CachedFile` says of the content of a file; its signs are looked at first, so that later changes show."""
     signs = file_identity(path)
     return {"bytes": signs["size"], "sha256": checksum(path), "signs": signs}
 

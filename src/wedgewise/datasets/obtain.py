@@ -10,7 +10,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 from wedgewise.datasets import packaged
 from wedgewise.datasets.archive import edges_in, is_archive
-from wedgewise.datasets.cache import FileRecord, GraphFolder, content_of, folder_of
+from wedgewise.datasets.cache import CachedFile, GraphFolder, content_of, folder_of
 from wedgewise.datasets.catalogue import PublishedGraph
 from wedgewise.datasets.check import Verification, compare
 from wedgewise.datasets.fetch import fetch, has_begun, is_address
@@ -79,7 +79,7 @@ def verify_file(
     verification = compare(graph, read_graph(path), trusses=trusses, progress=progress)
     found = content_of(path)
     sha256 = found["sha256"]
-    record = folder.record() or FileRecord(path.name, origin=str(path), **found)
+    record = folder.record() or CachedFile(path.name, origin=str(path), **found)
     others = tuple(known for known in record.verified if known != sha256)
     verified = (*others, sha256) if verification.agrees else others
     folder.remember(replace(record, counted=dict(verification.counted), verified=verified, **found))
@@ -132,7 +132,7 @@ def _bring(graph: PublishedGraph, folder: GraphFolder, source: Location | None, 
     path.chmod(0o600)  # files that others can write to are not believed
     content = content_of(path)
     verified = (content["sha256"],) if recipe is not None else () if known is None else known.verified
-    folder.remember(FileRecord(path.name, origin=origin, verified=verified, **content))
+    folder.remember(CachedFile(path.name, origin=origin, verified=verified, **content))
     return path
 
 
