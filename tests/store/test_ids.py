@@ -66,8 +66,8 @@ def test_answers_are_in_the_order_of_vertices(tmp_path: Path, by: str) -> None:
     pairs = generate.kronecker(8, seed=4).pairs().astype(np.int64) * 2**33
     store = ww.partition(pairs, tmp_path / "store", parts=3, scheme="hashed", ids=by)
     graph = Graph(pairs)
-    for question, details in {"triangles": {}, "edge_support": {}, "clustering": {}, "trussness": {}}.items():
-        found, due = (ww.run(question, source, **details).answer for source in (store, graph))
+    for question in ("triangles", "edge_support"):
+        found, due = (ww.run(question, source).answer for source in (store, graph))
         assert np.asarray(found).tolist() == np.asarray(due).tolist(), question
     trusses = [ww.k_truss(source, 4) for source in (store, graph)]
     assert trusses[0].edges.tolist() == trusses[1].edges.tolist()
