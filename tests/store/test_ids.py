@@ -104,7 +104,7 @@ def test_ids_on_the_command_line(tmp_path: Path) -> None:
     karate, made = str(fixture_path("karate")), str(tmp_path / "store")
     record = answer_of("partition", karate, made, "--scheme", "hashed", "--ids", "classes", "--parts", "2")
     assert (record["scheme"], record["blocks"]) == ("hashed", 4)
-    assert answer_of("count", made)["triangles"] == 45
+    assert ww.count(made) == 45
     assert invoke("partition", karate, str(tmp_path / "no"), "--ids", "classes").exit_code != 0
 
 
