@@ -337,13 +337,13 @@ import wedgewise as ww
 folder, number, moment = sys.argv[1], int(sys.argv[2]), sys.argv[3]
 really_append, really_write, left = storage.append_line, os.write, number
 def die(): os.kill(os.getpid(), signal.SIGKILL)
-def append(path, text):
+def append(path, text, **how):
     global left
     left -= 1
     if left < 0 and moment == "before": die()
     if left < 0 and moment == "within":
         storage.os.write = lambda descriptor, line: (really_write(descriptor, line[: len(line) // 2]), die())
-    really_append(path, text)
+    really_append(path, text, **how)
     if left < 0: die()
 checkpoint.append_line = append
 ww.count(folder)

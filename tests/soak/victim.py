@@ -48,16 +48,16 @@ def ended_at(number: int, moment: str) -> Iterator[None]:
 
 
 def dying(
-    append: Callable[[Path, str], None], number: int, moment: str, die: Callable[[], None] = die
-) -> Callable[[Path, str], None]:
+    append: Callable[..., None], number: int, moment: str, die: Callable[[], None] = die
+) -> Callable[..., None]:
     """The same function, but for the line at which the process ends."""
     left = number
 
-    def write(path: Path, text: str) -> None:
+    def write(path: Path, text: str, **how: Any) -> None:
         nonlocal left
         left -= 1
         if left >= 0:
-            append(path, text)
+            append(path, text, **how)
         elif moment == "before":
             die()
         elif moment == "within":
@@ -65,7 +65,7 @@ def dying(
                 file.write(text.encode()[: len(text) // 2])
             die()
         else:
-            append(path, text)
+            append(path, text, **how)
             die()
 
     return write
@@ -90,7 +90,7 @@ def main(folder: str, question: str, k: str, number: str, moment: str) -> None:
     assert moment in MOMENTS
     if question == PARTITION:
         return partition(Path(folder), int(k), int(number))
-    module: Any = journal
+    module: Any = checkpoint
     module.append_line = dying(module.append_line, int(number), moment)
     details: dict[str, Any] = {"k": int(k)} if question == "k_truss" else {}
     ww.run(question, folder, **details)
