@@ -167,7 +167,7 @@ def clustering(
 
     Parameters
     ----------
-    graph : a Graph, or whatever `Graph` accepts
+    graph : a Graph, whatever `Graph` accepts, or the folder of a store, which has neither directions nor weights
     weighted : weigh triangles by the weights that the graph keeps
     undefined : "zero" or "nan" for vertices without a pair of neighbours
     **how : the keywords of `count`
@@ -194,7 +194,7 @@ def average_clustering(
 
     Parameters
     ----------
-    graph : a Graph, or whatever `Graph` accepts
+    graph : a Graph, whatever `Graph` accepts, or the folder of a store
     weighted : as in `clustering`
     count_zeros : whether vertices of coefficient zero take part
     undefined : "zero" counts vertices without a pair of neighbours as zeros, "nan" leaves them out
@@ -216,7 +216,7 @@ def transitivity(graph: Any, *, undefined: str = "zero", **how: Unpack[Keywords]
 
     Parameters
     ----------
-    graph : a Graph, or whatever `Graph` accepts; directions are ignored
+    graph : a Graph, whatever `Graph` accepts, or the folder of a store; directions are ignored
     undefined : "zero" or "nan" for a graph without such a path
     **how : the keywords of `count`
 

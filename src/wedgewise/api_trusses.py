@@ -16,6 +16,7 @@ def trussness(graph: Any, **how: Unpack[Keywords]) -> NDArray[np.int64]:
 
     The k-truss is the largest subgraph in which every edge lies in at least k − 2 triangles of the subgraph; every edge
     is in the 2-truss. The keywords are those of `count`; with `verify`, some of the trusses are found again.
+    A store may be asked as well, without `verify`.
 
     Examples
     --------

@@ -27,7 +27,7 @@ from wedgewise import generate
 from wedgewise.algorithms import _ranges, find
 from wedgewise.algorithms._contract import BatchWork, SliceMethod, TripleShape, Work
 from wedgewise.algorithms._passes import Partial, run_pass
-from wedgewise.algorithms.cpu import _keystone_close, _keystone_supports, _records
+from wedgewise.algorithms.cpu import _batches, _keystone_close, _keystone_slices, _keystone_supports, _records
 from wedgewise.errors import MemoryLimitError, PreconditionError, VerificationError
 from wedgewise.machine.jit import JIT_DISABLED
 from wedgewise.prepare.cut_blocks import blocks_of
@@ -229,7 +229,10 @@ def test_parts_of_few_ids(computes: str, role: int, sizes: tuple[int, int, int])
 def test_ranges_and_workers_change_nothing(
     computes: str, role: int, workers: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(_ranges, "TASK_ARCS", 3 if JIT_DISABLED else 10)
+    for module in (_ranges, _batches):
+        monkeypatch.setattr(module, "TASK_ARCS", 3 if JIT_DISABLED else 10)
+    monkeypatch.setattr(_keystone_slices, "RANGE_NANOSECONDS", 100)
+    monkeypatch.setattr(_ranges, "SMALL_WORK", 1)
     monkeypatch.setattr(_keystone_supports, "TASK_SUMS", 7)
     monkeypatch.setattr(_keystone_close, "ROWS_AT_ONCE", 3)
     for shape in SHAPES:

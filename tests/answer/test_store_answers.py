@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from helpers.commands import answer_of, invoke
-from helpers.graphs import DENSE, TRUTHS, fixture_pairs
+from helpers.graphs import DENSE, TRUTHS, fixture_pairs, of_fit_size
 from helpers.stores import begun_larger, counted_owners, kill_at_slice, names_in, peak_of, watched
 
 import wedgewise as ww
@@ -76,6 +76,43 @@ def test_answers_are_those_in_memory(tmp_path: Path, name: str, parts: int, sche
             found, expected = ask(folder, threads=threads, memory_limit=limit), ask(graph)
             assert (found.dtype, found.tolist()) == (expected.dtype, expected.tolist())
     assert names_in(folder) == before
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+@pytest.mark.parametrize("parts", [1, 3])
+@pytest.mark.parametrize("name", of_fit_size("karate", "lesmis", "atlas_union"))
+def test_coefficients_are_those_in_memory(tmp_path: Path, name: str, parts: int, scheme: str) -> None:
+    """The same floats."""
+    graph, folder = ww.Graph(fixture_pairs(name)), tmp_path / "store"
+    before = names_in(write_store(fixture_pairs(name), folder, parts=parts, scheme=scheme).folder)
+    for undefined in ("zero", "nan"):
+        found, expected = (ww.clustering(source, undefined=undefined) for source in (folder, graph))
+        np.testing.assert_array_equal(found, expected)
+        for count_zeros in (True, False):
+            mean, due = (
+                ww.average_clustering(source, undefined=undefined, count_zeros=count_zeros)
+                for source in (folder, graph)
+            )
+            assert mean == due
+    assert ww.transitivity(folder) == ww.transitivity(graph)
+    assert names_in(folder) == before
+
+
+def test_coefficients_of_stores_are_written_resumed_and_explained(store: Store, tmp_path: Path) -> None:
+    graph = ww.Graph(fixture_pairs(DENSE))
+    ended_after(store, "clustering", 2)
+    assert "clustering-slices" in names_in(store.folder)
+    target = tmp_path / "c.npy"
+    record = answer_of("clustering", str(store.folder), "--output", str(target))
+    assert (record["question"], record["rows"]) == ("clustering", graph.n)
+    np.testing.assert_array_equal(np.load(target), ww.clustering(graph))
+    assert "clustering-slices" not in names_in(store.folder)
+    result = ww.run("clustering", store.folder, verify=True)
+    assert result.verified == "the sum is three times the triangles that bbtc counts"
+    for question in ("clustering", "average_clustering", "transitivity"):
+        assert ww.explain(question, store.folder).question == question
+    with pytest.raises(PreconditionError, match="a store has no weights; ask the graph's file"):
+        ww.clustering(store.folder, weighted=True)
 
 
 @pytest.mark.parametrize("kind", LABELS)

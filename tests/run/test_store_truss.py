@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from helpers.commands import answer_of, invoke, left_on_terminal
 from helpers.cut_graphs import rows_of
-from helpers.graphs import DENSE, SmallGraph, fixture_pairs
+from helpers.graphs import DENSE, SmallGraph, fixture_pairs, of_fit_size
 from helpers.stores import counted_owners, kill_at_slice, names_in, peak_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -18,11 +18,11 @@ from relations.random_graphs import random_graphs
 
 import wedgewise as ww
 from wedgewise import generate
-from wedgewise.errors import InputError, VerificationError
+from wedgewise.errors import InputError, PreconditionError, VerificationError
 from wedgewise.machine.budget import LEAST_LIMIT
 from wedgewise.run import truss_of_store
 from wedgewise.run.checkpoint import FinishedSlices
-from wedgewise.run.truss_of_store import Kept, Round, living_part
+from wedgewise.run.truss_of_store import Kept, Levels, Round, living_part
 from wedgewise.stages.blocks import Block
 from wedgewise.store.build import write_store
 from wedgewise.store.open import Store
@@ -70,6 +70,80 @@ def test_random_graphs_have_their_trusses(
     assert ww.k_truss(folder, k).edges.tolist() == ww.k_truss(pairs, k).edges.tolist()
 
 
+@pytest.mark.parametrize("scheme", SCHEMES)
+@pytest.mark.parametrize("parts", [1, 3])
+@pytest.mark.parametrize("name", of_fit_size("karate", "jazz", "atlas_union"))
+def test_truss_numbers_are_those_in_memory(tmp_path: Path, name: str, parts: int, scheme: str) -> None:
+    graph, store = ww.Graph(fixture_pairs(name)), tmp_path / "store"
+    before = names_in(write_store(fixture_pairs(name), store, parts=parts, scheme=scheme).folder)
+    found, expected = ww.trussness(store), ww.trussness(graph)
+    assert (found.dtype, found.tolist()) == (expected.dtype, expected.tolist())
+    assert names_in(store) == before
+
+
+@given(random_graphs(most=11), st.integers(1, 5), st.sampled_from(SCHEMES))
+@settings(deadline=None, derandomize=True, max_examples=15)
+def test_random_graphs_have_their_truss_numbers(
+    tmp_path_factory: pytest.TempPathFactory, small: SmallGraph, parts: int, scheme: str
+) -> None:
+    """One more for all old edges where a vertex is joined to all others."""
+    pairs = np.array(small.pairs, np.int64).reshape(-1, 2)
+    apex = pairs.max(initial=0) + 1
+    joined = np.concatenate([pairs, [(vertex, apex) for vertex in range(apex)]])
+    numbers = []
+    for number, of in enumerate((pairs, joined)):
+        folder = tmp_path_factory.mktemp("random") / str(number)
+        numbers.append(ww.trussness(write_store(of, folder, parts=parts, scheme=scheme).folder).tolist())
+        assert numbers[-1] == ww.trussness(of).tolist()
+    assert [number - 1 for number, edge in zip(numbers[1], ww.Graph(joined).edges, strict=True) if edge[1] < apex] == (
+        numbers[0]
+    )
+
+
+@pytest.mark.parametrize("ends", [1, 7, 30])
+def test_ended_truss_numbers_go_on(store: Store, ends: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And are refused by a k-truss, whose rounds have another folder."""
+    left, really = ends, FinishedSlices.put
+
+    def put(self: Any, number: Any, array: Any) -> None:
+        nonlocal left
+        left -= 1
+        if left < 0:
+            raise KeyboardInterrupt
+        really(self, number, array)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(FinishedSlices, "put", put)
+        with pytest.raises(KeyboardInterrupt):
+            ww.trussness(store.folder)
+    assert len(rounds_in(store)) in (1, 2)
+    puts: list[int] = []
+
+    def noted(self: Any, number: Any, array: Any) -> None:
+        puts.append(number)
+        really(self, number, array)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(FinishedSlices, "put", noted)
+        assert ww.trussness(store.folder).tolist() == ww.trussness(fixture_pairs(DENSE)).tolist()
+    assert puts[0] == ends % 10
+    assert rounds_in(store) == []
+
+
+def test_truss_numbers_are_written_and_are_not_verified(store: Store, tmp_path: Path) -> None:
+    target, graph = tmp_path / "numbers.npy", ww.Graph(fixture_pairs(DENSE))
+    record = answer_of("truss", str(store.folder), "--output", str(target))
+    assert (record["question"], record["rows"]) == ("trussness", store.manifest.m)
+    labels = np.asarray(graph.labels)[graph.edges]
+    expected = [(*edge, number) for edge, number in zip(labels.tolist(), ww.trussness(graph).tolist(), strict=True)]
+    assert sorted(map(tuple, np.load(target).tolist())) == sorted(expected)
+    shown = left_on_terminal("truss", str(store.folder))
+    assert f"largest truss number {int(ww.trussness(graph).max())}, found in " in shown
+    with pytest.raises(PreconditionError, match="truss numbers of a store are not verified; verify the k-trusses"):
+        ww.trussness(store.folder, verify=True)
+    assert ww.explain("trussness", store.folder).computes == "trussness"
+
+
 def test_k_is_checked(store: Store) -> None:
     for k in (1, 2.5):
         with pytest.raises(InputError, match="k is"):
@@ -88,7 +162,7 @@ def test_dead_arcs_are_left_out(arcs: int, monkeypatch: pytest.MonkeyPatch) -> N
     for least in (2, 3, 5):
         supports = random.integers(0, 6, kept.living).astype(np.uint32)
         before = living_part(block, kept)
-        after = kept.without_weak(supports, least, arcs)
+        after = kept.behind(supports, least + 2, arcs)
         strong = [
             head for head, support in zip(before.heads.tolist(), supports.tolist(), strict=True) if support >= least
         ]
@@ -99,7 +173,7 @@ def test_dead_arcs_are_left_out(arcs: int, monkeypatch: pytest.MonkeyPatch) -> N
         assert after.support == int(supports[supports >= least].sum())
         assert Kept.of(after.to_array(), arcs).to_array().tolist() == after.to_array().tolist()
         kept = after
-    assert kept.unchanged().died == 0
+    assert kept.behind(None, 9, arcs).died == 0
 
 
 def test_bits_that_do_not_fit_are_an_error() -> None:
@@ -108,7 +182,9 @@ def test_bits_that_do_not_fit_are_an_error() -> None:
         with pytest.raises(VerificationError, match="start again"):
             Kept.of(kept.to_array(), arcs)
     with pytest.raises(VerificationError, match="supports for 20 living arcs"):
-        kept.without_weak(np.zeros(21, np.uint32), 1, 20)
+        kept.behind(np.zeros(21, np.uint32), 3, 20)
+    with pytest.raises(VerificationError, match="supports for 20 living arcs"):
+        Levels.all(20).behind(np.zeros(21, np.uint32), 3, 20)
 
 
 @pytest.mark.parametrize("scheme", SCHEMES)

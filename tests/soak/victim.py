@@ -48,16 +48,16 @@ def ended_at(number: int, moment: str) -> Iterator[None]:
 
 
 def dying(
-    append: Callable[[Path, str], None], number: int, moment: str, die: Callable[[], None] = die
-) -> Callable[[Path, str], None]:
+    append: Callable[..., None], number: int, moment: str, die: Callable[[], None] = die
+) -> Callable[..., None]:
     """The same function, but for the line at which the process ends."""
     left = number
 
-    def write(path: Path, text: str) -> None:
+    def write(path: Path, text: str, **how: Any) -> None:
         nonlocal left
         left -= 1
         if left >= 0:
-            append(path, text)
+            append(path, text, **how)
         elif moment == "before":
             die()
         elif moment == "within":
@@ -65,7 +65,7 @@ def dying(
                 file.write(text.encode()[: len(text) // 2])
             die()
         else:
-            append(path, text)
+            append(path, text, **how)
             die()
 
     return write

@@ -26,6 +26,10 @@ QUESTIONS: tuple[tuple[str, dict[str, Any]], ...] = (
     ("count", {}),
     ("triangles", {}),
     ("edge_support", {}),
+    ("clustering", {}),
+    ("average_clustering", {}),
+    ("transitivity", {}),
+    ("trussness", {}),
     ("k_truss", {"k": 3}),
     ("k_truss", {"k": 4}),
     ("k_truss", {"k": 9}),
@@ -80,7 +84,7 @@ def test_stores_are_made_and_opened(tmp_path: Path) -> None:
     assert ww.edge_support(store, work_folder=tmp_path / "work").sum() == 3
     assert (tmp_path / "work").is_dir()
     with pytest.raises(errors.PreconditionError, match="a store answers"):
-        ww.trussness(store)
+        ww.max_truss(store)
     with pytest.raises(errors.UnknownNameError, match="no scheme"):
         ww.partition(table, tmp_path / "other", scheme="none")
     with pytest.raises(errors.MissingFileError, match="is not a store"):
@@ -152,9 +156,9 @@ def test_torn_lines_of_a_journal_are_as_if_not_there(karate: Path) -> None:
     assert ww.count(karate) == 45
 
 
-@pytest.mark.parametrize("question", ["clustering", "transitivity", "list_triangles", "trussness", "max_truss"])
+@pytest.mark.parametrize("question", ["list_triangles", "generalized_degree", "max_truss", "truss_summary"])
 def test_what_stores_do_not_answer_is_refused(karate: Path, question: str) -> None:
-    with pytest.raises(errors.PreconditionError, match="a store answers count, triangles, edge_support, k_truss"):
+    with pytest.raises(errors.PreconditionError, match="a store answers count, transitivity, triangles, edge_support"):
         ww.run(question, karate)
 
 

@@ -77,7 +77,7 @@ class StoreTruss:
 class Round:
     """What lives behind a round; round 0 is the store as it is.
 
-    ``living``, ``died`` and ``support`` are those of `Kept`, by row part and column part, of the blocks that are done.
+    ``living``, ``died`` and ``support`` are those of `Kept` or `Levels`, by row and column part, of finished blocks.
     """
 
     def __init__(
@@ -129,8 +129,8 @@ class Round:
 
     def flush(self) -> None:
         """Bring it to the disk, for the round before is removed."""
-        if self.finished is not None:
-            self.finished.flush()
+        assert self.finished is not None
+        self.finished.flush()
 
     def remove(self) -> None:
         """Remove what is on disk of it."""
@@ -394,8 +394,7 @@ class Levels:
     @classmethod
     def of(cls, array: NDArray[Any], arcs: int) -> Levels:
         """What `to_array` made an array of."""
-        k, died = array[:2].tolist()
-        return cls(array[2:], k, died)
+        return cls(array[2:], *array[:2].tolist())
 
     @classmethod
     def all(cls, arcs: int) -> Levels:
@@ -413,7 +412,7 @@ class Levels:
         for begin, lives in self.pieces(arcs):
             piece = numbers[begin : begin + len(lives)]
             if supports is not None:
-                end = at + np.count_nonzero(lives)
+                end = at + int(np.count_nonzero(lives))
                 piece[lives] = supports[at:end]
                 at = end
             weak = piece < k - LEAST_K  # a dead one is not
