@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-WHOLE_REPEATS = 3
+WHOLE_REPEATS = 7  # a slow one would flatter the speed-ups
 CUTTING = {"scheme": "rectilinear", "parts": 0, "ids": "rank", "shares": 1}
 
 
