@@ -791,7 +791,7 @@ def test_partition_on_the_command_line(tmp_path: Path) -> None:
 
 
 def test_memory_that_the_system_does_not_have_is_said_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail(*_: Any) -> Any:
+    def fail(*_: Any, **__: Any) -> Any:
         raise OSError
 
     monkeypatch.setattr("mmap.mmap", fail)

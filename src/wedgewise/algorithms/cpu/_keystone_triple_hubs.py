@@ -78,10 +78,10 @@ def lay_out_rows(
     """Lay out bit rows from the last one on while they fit: first words and least columns; how many do."""
     columns, limit = np.uint64(columns_k), np.uint64(limit_words)
     blocks = (columns + np.uint64(511)) >> np.uint64(9)
-    last = np.uint64(len(jk.offsets)) - np.uint64(2)
+    rows = np.uint64(len(jk.offsets)) - np.uint64(1)
     least, words = columns, blocks << np.uint64(3)
     for hub in range(np.uint64(most)):
-        row = row_at(jk, last - hub)
+        row = row_at(jk, rows - np.uint64(1) - hub)
         if row.begin < row.end:
             least = min(least, np.uint64(row.heads[row.begin]))
         layout[hub] = words << np.uint64(32) | least
@@ -164,7 +164,7 @@ def choose_hubs(
         rows_j = np.uint64(len(jk.offsets)) - one
         words[at + np.uint64(BASE)] = rows_j - count
         words[at + np.uint64(WIDTH)] = (columns + np.uint64(511)) >> np.uint64(9)
-        words[at + np.uint64(LAST)] = rows_j - one
+        words[at + np.uint64(LAST)] = max(rows_j, one) - one
         words[at + np.uint64(BIT_WORDS)] = layout[count] >> np.uint64(32) if count > zero else zero
 
 
@@ -183,9 +183,9 @@ def fill_hubs(table: BlockTable, groups: Groups, begin: int, end: int, hubs: Hub
     """Fill the bit rows of the groups begin … end − 1."""
     for group in range(np.uint64(begin), np.uint64(end)):
         of_block = hubs_at(hubs, group)
-        fill_hub_rows(
-            block_at(table, np.uint64(groups.jk[group])), of_block, of_block.base, of_block.last + np.uint64(1)
-        )
+        if len(of_block.bits) > 0:
+            rows = block_at(table, np.uint64(groups.jk[group]))
+            fill_hub_rows(rows, of_block, of_block.base, of_block.last + np.uint64(1))
 
 
 class BatchHubs(NamedTuple):
