@@ -20,6 +20,7 @@ from pathlib import Path
 
 from wedgewise.errors import InputError, MemoryLimitError, StorageError
 from wedgewise.machine import hardware, jit
+from wedgewise.machine.kernel_sources import package_identity
 from wedgewise.machine.libraries import python_command
 from wedgewise.machine.out_of_memory import memory_for
 from wedgewise.machine.parameters import as_integer
@@ -74,11 +75,12 @@ def available_after_loading(memory_limit: int | None, rehearsal: Callable[..., N
 
 
 def _note_on(rehearsal: Callable[..., None], arguments: tuple[str, ...]) -> Path | None:
-    """The file that says that every kernel of a rehearsal is stored; None where that would save nothing."""
+    """The file that says that every kernel of a rehearsal of these sources is stored; None where that saves nothing."""
     folder = jit.cache_folder()
     if jit.JIT_DISABLED or folder is None or "numba" in sys.modules:
         return None
-    return folder / f"{'-'.join([rehearsal.__module__, rehearsal.__name__, *arguments])}{REHEARSED_SUFFIX}"
+    name = "-".join([rehearsal.__module__, rehearsal.__name__, *arguments, package_identity()])
+    return folder / f"{name}{REHEARSED_SUFFIX}"
 
 
 def _rehearse_elsewhere(rehearsal: Callable[..., None], arguments: tuple[str, ...], note: Path) -> None:

@@ -5,10 +5,11 @@ first call with given argument types the kernel's machine code is looked up in t
 llvmlite alone (0.07 s once; importing Numba and its first cached function would take 0.7 s). Where it is missing, Numba
 compiles it and the code is stored for next time.
 
-The cache folder is named by a hash of every source file of the package, of the compiler's version and of the processor:
-Numba's own cache looks at one file only and returns the old machine code after a helper in another file was edited.
-Where no folder is writable, or others can write to it, kernels are compiled for this process. A stored kernel that is
-damaged, or that others can have written, is compiled again.
+The cache folder is named by a hash of the compiler's version and of the processor, a file in it by a hash of the
+sources and values that its kernel depends on (machine/kernel_sources.py): Numba's own cache looks at one file only
+and returns the old machine code after a helper in another file was edited. Where no folder is writable, or others can
+write to it, kernels are compiled for this process. A stored kernel that is damaged, or that others can have written,
+is compiled again.
 
 Arguments that belong together travel as a record, a NamedTuple of arrays, numbers, None and other records: it is taken
 apart where a kernel is called and made again within its machine code. A field that is None is None to the compiler too:
@@ -35,6 +36,7 @@ from numpy.typing import NDArray
 
 from wedgewise.errors import MemoryLimitError, StorageError
 from wedgewise.machine import hardware
+from wedgewise.machine.kernel_sources import identity_of, source_of
 from wedgewise.machine.own_files import UntrustedFileError, make_own_folder, notice_once, read_own, why_not_own
 
 if TYPE_CHECKING:
@@ -71,6 +73,7 @@ class Kernel(Generic[Parameters, Value]):
     def __init__(self, function: Callable[Parameters, Value], inline: bool) -> None:
         self.function = function
         self.inline = inline
+        self.source = source_of(function.__code__.co_filename)
         self.__name__ = function.__name__
         self.__doc__ = function.__doc__
         self.title = f"{function.__module__.rpartition('.')[2]}.{function.__name__}"
@@ -187,11 +190,11 @@ def on_compile(listener: Callable[[str], None] | None) -> None:
 
 
 def cache_folder() -> Path | None:
-    """Where compiled kernels of exactly these sources, compiler and processor live; None where nothing is writable."""
+    """Where kernels that this compiler made for this processor live; None where nothing is writable."""
     root = cache_root()
     if root is None:
         return None
-    folder = root / f"kernels-{_identity()}"
+    folder = root / f"kernels-{_compiler_identity()}"
     try:
         make_own_folder(folder)
     except OSError as error:
@@ -240,8 +243,8 @@ def cache_root() -> Path | None:
 
 
 @cache
-def _identity() -> str:
-    """A hash of what machine code depends on, without importing Numba."""
+def _compiler_identity() -> str:
+    """A hash of the compiler's version and of the processor, without importing Numba."""
     import hashlib
     import importlib.util
 
@@ -251,10 +254,6 @@ def _identity() -> str:
     compiler = importlib.util.find_spec("numba")
     if compiler is not None and compiler.origin is not None:
         digest.update(Path(compiler.origin).with_name("_version.py").read_bytes())
-    package = Path(__file__).resolve().parent.parent
-    for source in sorted(package.rglob("*.py")):
-        digest.update(str(source.relative_to(package)).encode())
-        digest.update(source.read_bytes())
     return digest.hexdigest()[:16]
 
 
@@ -271,10 +270,7 @@ def _load_or_compile(marked: Kernel[Any, Any], kinds: Kinds) -> Callable[..., An
     from wedgewise.machine import native
 
     _check_memory(LOAD_BYTES)
-    folder = cache_folder()
-    spelled = "-".join(kind.replace("*", "p") for kind in kinds if isinstance(kind, str))
-    name = f"{marked.function.__module__}.{marked.__name__}-{spelled}"
-    path = None if folder is None else folder / f"{name}{OBJECT_SUFFIX}"
+    path = _path_of(marked, kinds)
     code = None if path is None else _stored(path)
     if code is not None:
         return native.callable_of(code, marked.title)
@@ -287,6 +283,14 @@ def _load_or_compile(marked: Kernel[Any, Any], kinds: Kinds) -> Callable[..., An
     if path is not None:
         _store(path, code)
     return native.callable_of(code, marked.title)
+
+
+def _path_of(marked: Kernel[Any, Any], kinds: Kinds) -> Path | None:
+    """Where the machine code of a kernel is kept; None where it cannot be kept, or is not known by its sources."""
+    identity, folder = identity_of(marked, kinds), cache_folder()
+    if folder is None or identity is None:
+        return None
+    return folder / f"{marked.function.__module__}.{marked.__name__}-{identity}{OBJECT_SUFFIX}"
 
 
 def _stored(path: Path) -> native.NativeObject | None:
