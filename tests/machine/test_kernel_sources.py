@@ -15,7 +15,7 @@ import pytest
 
 import wedgewise
 from wedgewise.machine.jit import Kernel, helper, kernel
-from wedgewise.machine.kernel_sources import identity_of, package_identity
+from wedgewise.machine.kernel_sources import identity_of
 
 KINDS = ("*u4", "i8")
 FILES = {
@@ -151,4 +151,3 @@ def test_every_kernel_of_the_package_is_known_by_its_sources() -> None:
                 if isinstance(value, Kernel):
                     assert identity_of(value, ()) == identity_of(value, ())
                     assert identity_of(value, ()) is not None
-    assert package_identity() == package_identity()

@@ -23,6 +23,7 @@ from __future__ import annotations
 import ctypes
 import logging
 import os
+import sys
 import threading
 import time
 from collections.abc import Callable, Collection, Iterable
@@ -52,12 +53,14 @@ JIT_DISABLED = os.environ.get("NUMBA_DISABLE_JIT", "0") == "1"
 CACHE_VARIABLE = "WEDGEWISE_CACHE"
 OBJECT_SUFFIX = ".kernel"
 NONE = "none"  # the kind of an argument that is not there
+NOTICE = "compiling kernels for this machine, once (`wedgewise doctor --warm` compiles all of them ahead)"
 LOAD_SECONDS, COMPILE_SECONDS = 0.15, 2.0
 LOAD_BYTES, COMPILE_BYTES = 1 << 26, 1 << 29  # generous: what LLVM, and LLVM with Numba, were seen to take
 
-_load_lock = threading.RLock()
+_compile_lock = threading.RLock()
 _compile_listener: Callable[[str], None] | None = None
 _any_loaded = False
+_is_told = False
 _loading_thread: int | None = None
 _array_seconds = 0.0
 _interpreting = threading.local()
@@ -78,6 +81,8 @@ class Kernel(Generic[Parameters, Value]):
         self.__doc__ = function.__doc__
         self.title = f"{function.__module__.rpartition('.')[2]}.{function.__name__}"
         self._loaded: dict[Kinds, Callable[..., Any]] = {}
+        self._was_stored = False
+        self._locks: dict[Kinds, threading.RLock] = {}  # two signatures are compiled at once, one of them once
 
     def __call__(self, *args: Parameters.args, **kwargs: Parameters.kwargs) -> Value:
         if JIT_DISABLED or getattr(_interpreting, "is_on", False):
@@ -102,15 +107,19 @@ class Kernel(Generic[Parameters, Value]):
         """The kinds of arguments this kernel was loaded or compiled for in this process."""
         return list(self._loaded)
 
+    @property
+    def is_stored(self) -> bool:
+        """Whether this process or an earlier one has compiled this kernel, for whatever arguments and sources."""
+        if not self._was_stored:
+            root, name = cache_root(), f"{self.function.__module__}.{self.__name__}-*{OBJECT_SUFFIX}"
+            self._was_stored = bool(self._loaded) or (root is not None and any(root.glob(f"kernels-*/{name}")))
+        return self._was_stored
+
     def _load(self, kinds: Kinds) -> Callable[..., Any]:
-        global _any_loaded, _loading_thread
-        with _load_lock:
+        global _any_loaded
+        with self._locks.setdefault(kinds, threading.RLock()):
             if kinds not in self._loaded:
-                _loading_thread = threading.get_ident()
-                try:
-                    self._loaded[kinds] = _load_or_compile(self, kinds)
-                finally:
-                    _loading_thread = None
+                self._loaded[kinds] = _load_or_compile(self, kinds)
                 _any_loaded = True
             return self._loaded[kinds]
 
@@ -133,13 +142,12 @@ def kernel_view(array: NDArray[Any]) -> NDArray[Any]:
     return flat.view(np.dtype(f"u{flat.dtype.itemsize}")) if flat.dtype.kind in "ib" else flat
 
 
-class StoppedCompilingError(BaseException):
-    """Ends the compiling of a kernel whose result nobody waits for any more; never leaves its thread."""
-
-
 def stop_compiling(threads: Collection[int]) -> None:
-    """End the compiling that one of these threads is at, if any is: it takes seconds, and hears no signal there."""
+    """End the compiling that these threads are at or wait for: it takes seconds, and hears no signal there."""
+    from wedgewise.machine.compilers import StoppedCompilingError, stop_asking
+
     global _loading_thread
+    stop_asking(threads)
     loading = _loading_thread
     if loading is not None and loading in threads:
         _loading_thread = None  # it is told once
@@ -152,26 +160,28 @@ def is_loaded() -> bool:
     return JIT_DISABLED or _any_loaded
 
 
-def load_seconds() -> float:
-    """What is still to be paid for the first kernel of this process: loading, or the start of compiling.
+def load_seconds(*needed: Kernel[Any, Any]) -> float:
+    """What is still to be paid before these kernels run: loading, for the first ones of a process, or compiling.
 
     Work done by arrays so far counts as paid, so that a process that asks many small questions loads kernels as soon as
     they would have been the cheaper choice from the start. Compiling takes longer than the figure for it, but once per
     machine: it is an investment in the runs to come.
     """
-    if is_loaded():
+    if JIT_DISABLED:
         return 0.0
-    root = cache_root()
-    stored = () if root is None else root.glob(f"kernels-*/*{OBJECT_SUFFIX}")
-    return max(0.0, (LOAD_SECONDS if any(stored) else COMPILE_SECONDS) - _array_seconds)
+    seconds = 0.0 if is_loaded() else LOAD_SECONDS
+    if not all(marked.is_stored for marked in needed):
+        seconds = COMPILE_SECONDS
+    return max(0.0, seconds - _array_seconds)
 
 
-def pays(array_seconds: float) -> bool:
-    """Whether kernels are worth loading for work that arrays do in so many seconds; if not, it is on the account.
+def pays(array_seconds: float, *needed: Kernel[Any, Any]) -> bool:
+    """Whether these kernels are worth their loading for work that arrays do in so many seconds.
 
-    Kernels that run as plain Python are slower than arrays, and never worth it.
+    If not, the work is on the account. Kernels that run as plain Python are slower than arrays, and never worth it.
     """
-    if not JIT_DISABLED and (is_loaded() or array_seconds > load_seconds()):
+    cost = load_seconds(*needed)
+    if not JIT_DISABLED and (cost == 0 or array_seconds > cost):
         return True
     work_by_arrays(array_seconds)
     return False
@@ -184,7 +194,7 @@ def work_by_arrays(seconds: float) -> None:
 
 
 def on_compile(listener: Callable[[str], None] | None) -> None:
-    """Tell `listener` one line for every kernel that has to be compiled rather than loaded."""
+    """Tell `listener` one line for every kernel that has to be compiled; None: somebody at a terminal, once."""
     global _compile_listener
     _compile_listener = listener
 
@@ -272,17 +282,43 @@ def _load_or_compile(marked: Kernel[Any, Any], kinds: Kinds) -> Callable[..., An
     _check_memory(LOAD_BYTES)
     path = _path_of(marked, kinds)
     code = None if path is None else _stored(path)
-    if code is not None:
-        return native.callable_of(code, marked.title)
-    _check_memory(COMPILE_BYTES)
-    if _compile_listener is not None:
-        _compile_listener(f"compiling {marked.title} for this machine (once)")
-    begin = time.perf_counter()
-    code = native.compile_object(marked, kinds)
-    log.info("compiled %s in %.2f s", marked.title, time.perf_counter() - begin)
-    if path is not None:
-        _store(path, code)
+    if code is None:
+        code = _compile(marked, kinds)
+        if path is not None:
+            _store(path, code)
     return native.callable_of(code, marked.title)
+
+
+def _compile(marked: Kernel[Any, Any], kinds: Kinds) -> native.NativeObject:
+    """Have another process compile a kernel; this one does where that cannot be."""
+    global _loading_thread
+    from wedgewise.machine import compilers, native
+
+    _check_memory(COMPILE_BYTES)
+    (_compile_listener or _tell_user)(f"compiling {marked.title} for this machine (once)")
+    begin = time.perf_counter()
+    stored = compilers.compile_elsewhere(marked, kinds, marked.title)
+    if stored is not None:
+        code = native.NativeObject.from_bytes(stored, marked.title)
+    else:
+        with _compile_lock:
+            _loading_thread = threading.get_ident()
+            try:
+                code = native.compile_object(marked, kinds)
+            finally:
+                _loading_thread = None
+    log.info("compiled %s in %.2f s", marked.title, time.perf_counter() - begin)
+    return code
+
+
+def _tell_user(_line: str) -> None:
+    """Say once, to who works with Python at a terminal or in a notebook, what takes so long."""
+    global _is_told
+    if not _is_told and sys.stderr is not None and (sys.stderr.isatty() or "ipykernel" in sys.modules):
+        _is_told = True
+        with suppress(OSError):
+            sys.stderr.write(f"wedgewise: {NOTICE}\n")
+            sys.stderr.flush()
 
 
 def _path_of(marked: Kernel[Any, Any], kinds: Kinds) -> Path | None:

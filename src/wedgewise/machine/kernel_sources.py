@@ -43,18 +43,6 @@ def identity_of(marked: Any, kinds: tuple[str | type, ...]) -> str | None:
     return sha256("\n".join([*facts, *spelled]).encode()).hexdigest()[:20]
 
 
-@cache
-def package_identity() -> str:
-    """A hash of all sources of the package, for what depends on which kernels are called."""
-    from hashlib import sha256
-
-    package = Path(__file__).resolve().parent.parent
-    digest = sha256()
-    for path in sorted(package.rglob("*.py")):
-        digest.update(f"{path.relative_to(package)}\n".encode() + path.read_bytes())
-    return digest.hexdigest()[:20]
-
-
 def _facts_of(marked: Any) -> list[str] | None:
     """Each source and each value by one line, in an order that is always the same."""
     facts = {f"{name} {_digest(text)}" for name, text in _COMPILING_SOURCES.items()}
