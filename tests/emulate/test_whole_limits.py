@@ -268,7 +268,7 @@ def test_a_memory_limit_counts_on_the_device_too(device: EmulatedGpu, graph: ww.
 def costs(monkeypatch: pytest.MonkeyPatch) -> Callable[[float], None]:
     """A function that says what it takes to load CuPy, where the kernels of the CPU are loaded."""
     monkeypatch.setattr(gpu, "is_likely", lambda: True)
-    monkeypatch.setattr(jit, "load_seconds", lambda: 0.0)
+    monkeypatch.setattr(jit, "load_seconds", lambda *_: 0.0)
     monkeypatch.setattr(choose, "DEVICE_SECONDS", 0.0)
     return lambda seconds: monkeypatch.setattr(gpu, "load_seconds", lambda: seconds)
 

@@ -128,11 +128,12 @@ def test_an_edited_helper_in_another_file_is_compiled_again(tmp_path: Path) -> N
     )
     helper = "from wedgewise.machine.jit import helper\n@helper\ndef step(x):\n    return x + {}\n"
     seen = []
-    for day, amount in enumerate((1, 1, 2), start=1):
+    for day, amount in enumerate((1, 1, 1, 2), start=1):
+        (machine / "stale_neighbour.py").write_text(f'"""Of day {day // 3}."""\n')
         (machine / "stale_helper.py").write_text(helper.format(amount))
         os.utime(machine / "stale_helper.py", (86_400 * day,) * 2)  # Python sees no edit within a second
         seen.append(copy.python("-m", "wedgewise.machine.stale_kernel").stdout.split())
-    assert seen == [["41", "1"], ["41", "0"], ["42", "1"]]
+    assert seen == [["41", "1"], ["41", "0"], ["41", "0"], ["42", "1"]]  # an edit beside it, on day 3, changes nothing
 
 
 COUNT_COMPILED = """

@@ -73,7 +73,7 @@ def test_batches_join_to_the_whole(algorithm: str, batch: int, threads: int) -> 
 def test_the_order_does_not_depend_on_the_kernels_being_loaded(algorithm: str, monkeypatch: pytest.MonkeyPatch) -> None:
     expected = whole(MIXED, algorithm)
     for pays in (True, False):
-        monkeypatch.setattr("wedgewise.machine.jit.pays", lambda _seconds, pays=pays: pays)
+        monkeypatch.setattr("wedgewise.machine.jit.pays", lambda *_, pays=pays: pays)
         np.testing.assert_array_equal(whole(MIXED, algorithm), expected)
 
 

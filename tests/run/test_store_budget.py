@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import subprocess
-import sys
 import tracemalloc
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -22,13 +20,11 @@ from wedgewise.algorithms import find
 from wedgewise.algorithms._contract import Shape
 from wedgewise.algorithms._passes import Partial
 from wedgewise.errors import MemoryLimitError, StorageError
-from wedgewise.machine import budget, hardware, jit
 from wedgewise.run import hybrid, outofcore, sliced_answer
 from wedgewise.run._hybrid_plan import Resources, pair_up
 from wedgewise.run.block_caches import BlockCache
 from wedgewise.run.checkpoint import (
     JOURNAL,
-    LINE_BYTES,
     MOST_LINE_BYTES,
     TASKS_PER_LINE,
     Journal,
@@ -191,40 +187,6 @@ def test_parts_are_chosen_with_lists_in_mind() -> None:
         for room in (lists - 1, lists + 1, lists + (1 << 24))
     ]
     assert fits == [False, False, True]
-
-
-def rehearsal(name: str) -> None:
-    """Stands for kernels of that name."""
-
-
-def test_kernels_are_rehearsed_elsewhere_until_all_of_them_are_stored(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    """One kernel of a module says nothing of the others, and compiling those here would take more than the limit."""
-    codes, commands = [1, 0], []
-
-    def run(command: list[str], **_: Any) -> subprocess.CompletedProcess[str]:
-        assert command[:2] == [sys.executable, "-P"]  # nothing is imported from the folder that the command is given in
-        commands.append(command[-1])
-        return subprocess.CompletedProcess(command, codes.pop(0), "", "")
-
-    monkeypatch.setattr(jit, "JIT_DISABLED", False)
-    monkeypatch.setattr(jit, "cache_folder", lambda: tmp_path)
-    monkeypatch.setattr(subprocess, "run", run)
-    monkeypatch.delitem(sys.modules, "numba", raising=False)
-    (tmp_path / f"{__name__}.rehearsal-i8.kernel").touch()
-    limit = hardware.resident_bytes() + 2**30
-    for elsewhere in (1, 2, 2, 2):
-        assert budget.available_after_loading(limit, rehearsal, "keystone") > 2**28
-        assert len(commands) == elsewhere
-    assert commands[0].endswith("rehearsal(*('keystone',))")
-    codes += [0, 0]
-    budget.available_after_loading(limit, rehearsal, "bbtc")
-    assert len(commands) == 3
-    monkeypatch.setattr(jit, "cache_folder", lambda: tmp_path / "nowhere")
-    with caplog.at_level("INFO", "wedgewise"):
-        budget.available_after_loading(limit, rehearsal, "bbtc")
-    assert "kernels will be rehearsed again" in caplog.text
 
 
 def test_lines_are_no_longer_than_is_stated(tmp_path: Path) -> None:

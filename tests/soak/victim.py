@@ -47,9 +47,7 @@ def ended_at(number: int, moment: str) -> Iterator[None]:
         yield
 
 
-def dying(
-    append: Callable[..., None], number: int, moment: str, die: Callable[[], None] = die
-) -> Callable[..., None]:
+def dying(append: Callable[..., None], number: int, moment: str, die: Callable[[], None] = die) -> Callable[..., None]:
     """The same function, but for the line at which the process ends."""
     left = number
 

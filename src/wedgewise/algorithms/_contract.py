@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from wedgewise.errors import InputError, UnknownNameError
 from wedgewise.machine.gpu import Device
+from wedgewise.machine.jit import CpuKernel
 from wedgewise.machine.progress import Progress
 from wedgewise.prepare.orient import ORDERS, RELABELLINGS
 from wedgewise.stages import DeviceGraph, Ids, OrientedGraph
@@ -161,11 +162,13 @@ class Answer:
     """How an algorithm answers one question on the CPU.
 
     ``prepare(graph, knobs, threads)`` turns an oriented graph into `Work`. ``bytes_needed(shape, threads, knobs)`` is
-    the memory that it takes beyond the oriented graph.
+    the memory that it takes beyond the oriented graph. ``kernels`` are some that it calls: where they are stored, it
+    was asked before on this machine.
     """
 
     prepare: Callable[[OrientedGraph, Knobs, int], Work]
     bytes_needed: Callable[[Shape, int, Knobs], int]
+    kernels: tuple[CpuKernel[..., Any], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -373,11 +376,12 @@ class TrussAnswer:
     """How an algorithm finds one of `TRUSSES` on the CPU.
 
     ``bytes_needed(shape, threads, knobs)`` is the memory that ``find`` takes beyond the oriented graph, what it returns
-    included.
+    included; ``kernels`` as of an `Answer`.
     """
 
     find: Callable[[OrientedGraph, TrussJob], FoundTruss]
     bytes_needed: Callable[[Shape, int, Knobs], int]
+    kernels: tuple[CpuKernel[..., Any], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -51,9 +51,9 @@ from wedgewise.run.outofcore import PROCESS
 from wedgewise.run.plan import Form, Plan, plan_of
 from wedgewise.run.request import ARRAY, Request
 from wedgewise.stages import CleanReport, Labels
-from wedgewise.store.build import DISK_BYTES, SCHEMES, load_kernels, write_store
+from wedgewise.store.build import DISK_BYTES, load_kernels, write_store
 from wedgewise.store.open import Store, open_store
-from wedgewise.store.orient import Wanted
+from wedgewise.store.orient import SCHEMES, Wanted
 from wedgewise.store.read_pairs import expected_pairs, numbered_edges
 from wedgewise.store.writer import Fingerprint
 from wedgewise.version import __version__

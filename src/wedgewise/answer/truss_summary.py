@@ -101,7 +101,8 @@ class _UnionFind:
 
     def __init__(self, graph: Graph) -> None:
         self.edges = kernel_view(graph.edges)
-        self.union_edges = union_edges if jit.pays(PYTHON_SECONDS_PER_EDGE * graph.m) else union_edges.interpreted
+        pays = jit.pays(PYTHON_SECONDS_PER_EDGE * graph.m, union_edges)
+        self.union_edges = union_edges if pays else union_edges.interpreted
         self.parents = np.arange(graph.n, dtype=np.uint32) | np.uint32(0x80000000)
 
     def join(self, order: NDArray[np.uint64], begin: int, end: int) -> tuple[int, int]:

@@ -6,6 +6,8 @@ import io
 import platform
 import sys
 import time
+from collections.abc import Callable, Iterator
+from functools import partial
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -17,14 +19,18 @@ from wedgewise.cli.console import say
 from wedgewise.datasets import BUNDLED, bundled
 from wedgewise.errors import MissingFileError
 from wedgewise.generate import kronecker
+from wedgewise.generate.stream import EdgeStream
 from wedgewise.graph import Graph
 from wedgewise.machine import gpu, hardware, jit
-from wedgewise.prepare.orient import ORDERS
+from wedgewise.machine.threads import run_tasks
+from wedgewise.prepare.clean import clean
+from wedgewise.prepare.orient import ORDERS, arcs_of_edges, orient
+from wedgewise.read import read_edges
 from wedgewise.read.text import KERNEL_BYTES
 from wedgewise.report.objects import Object
 from wedgewise.report.text import bytes_text, facts_text
-from wedgewise.stages.label_table import LabelTable
-from wedgewise.stages.labels import TextLabels
+from wedgewise.run import outofcore, sliced_answer
+from wedgewise.store import build
 
 REQUIRED = ("numpy", "numba", "typer", "rich")
 EXTRAS = {
@@ -87,7 +93,7 @@ def _is_there(name: str) -> bool:
 
 
 def warm_kernels() -> Object:
-    """Take a small graph through every compiled stage and algorithm, saying what is compiled."""
+    """Take a small graph through every compiled stage and algorithm, all at once, saying what is compiled."""
     compiled: list[str] = []
 
     def listen(line: str) -> None:
@@ -97,24 +103,42 @@ def warm_kernels() -> Object:
     begin = time.perf_counter()
     jit.on_compile(listen)
     try:
-        lines = b"".join(b"%d %d\n" % (u, v) for u, v in kronecker(WARM_SCALE).pairs().tolist())
-        graph = Graph(io.BytesIO(lines * -(-KERNEL_BYTES // len(lines))))  # long enough to be parsed by compiled code
-        carrying = Graph(graph.edges, directed=True, weights=np.ones(graph.m))  # that carries directions and weights
-        labels = TextLabels.of(["label"])
-        table = LabelTable(labels, compiled=True)
-        table.number(*labels.spans())
-        table.find(*labels.spans())
-        for order in ORDERS:
-            graph.oriented(order)
-        for record in wedgewise.algorithms():
-            if record.compiled and record.device == "cpu":
-                for computed in record.answers:
-                    asked = carrying if computed == "weighted_triangles" else graph
-                    for question, details in WARM_QUESTIONS[computed]:
-                        wedgewise.run(question, asked, algorithm=record.name, device="cpu", **details)
+        work = list(_work_of_all_kernels())
+        run_tasks(lambda task, _worker: work[task](), len(work), len(work))  # who waits for a kernel keeps no core busy
     finally:
         jit.on_compile(None)
     return {"compiled": len(compiled), "seconds": time.perf_counter() - begin}
+
+
+def _work_of_all_kernels() -> Iterator[Callable[[], object]]:
+    """Calls that take all kernels together, those that take longest to compile first."""
+    edge_list = kronecker(WARM_SCALE)
+    graph = Graph(edge_list.pairs())
+    carrying = Graph(graph.edges, directed=True, weights=np.ones(graph.m))  # that carries directions and weights
+    for order in ORDERS:
+        graph.oriented(order)  # by arrays: nothing is to wait for the kernels of preparation
+    for record in wedgewise.algorithms():
+        if record.compiled and record.device == "cpu":
+            for computed in record.answers:
+                asked = carrying if computed == "weighted_triangles" else graph
+                for question, details in WARM_QUESTIONS[computed]:
+                    yield partial(wedgewise.run, question, asked, algorithm=record.name, device="cpu", **details)
+            if record.triples:
+                yield partial(outofcore.load_kernels, record.name)
+            for computed in record.sliced:
+                yield partial(sliced_answer.load_kernels, record.name, computed)
+    yield partial(_prepare, edge_list)
+    yield build.load_kernels
+
+
+def _prepare(edges: EdgeStream) -> None:
+    """Read, clean and orient by kernels."""
+    lines = b"".join(b"%d %d\n" % (u, v * 10**12) for u, v in edges.pairs().tolist())
+    edge_list = read_edges(io.BytesIO(lines * -(-KERNEL_BYTES // len(lines))))
+    simple = clean(edge_list, 1, compiled=True)
+    for order in ORDERS:
+        oriented = orient(simple, order, compiled=True)
+        arcs_of_edges(simple, oriented, compiled=True)
 
 
 def doctor_text(record: Object) -> str:

@@ -99,9 +99,6 @@ MemoryPerWorker = Annotated[
         metavar="SIZE", parser=parse_size, help="Memory of every worker that will count, such as 16GB; decides parts."
     ),
 ]
-Workers = Annotated[
-    int | None, typer.Option(min=1, metavar="N", help="Of a store: count by so many processes of this machine.")
-]
 Shares = Annotated[
     int,
     typer.Option(metavar="M", min=1, help="Of a store: deal the rows of every three parts to M tasks, as TRUST does."),

@@ -1,8 +1,7 @@
 """What is left of a limit on the resident size of this process, and how what it does not need goes back to the system.
 
-The limit is on all of it, interpreter and kernels included. Compiling takes more memory than a small limit allows, and
-does not give it back. Kernels that are not stored yet are therefore compiled by a process of their own, which ends
-before the work begins.
+The limit is on all of it, interpreter and kernels included. Compiling takes more memory than a small limit allows; it
+is done by processes of its own (machine/compilers.py), which end before the work begins.
 
 What goes back is free memory that the allocators, ours and Arrow's, keep for later, and the linker: loading kernels
 maps up to 95 MB of LLVM, and how much of that is resident depends on how the system caches the file. Its pages hold
@@ -18,16 +17,15 @@ import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from wedgewise.errors import InputError, MemoryLimitError, StorageError
-from wedgewise.machine import hardware, jit
-from wedgewise.machine.libraries import python_command
+from wedgewise.errors import InputError, MemoryLimitError
+from wedgewise.machine import hardware
+from wedgewise.machine.compilers import end_compilers
 from wedgewise.machine.out_of_memory import memory_for
 from wedgewise.machine.parameters import as_integer
 
 log = logging.getLogger("wedgewise")
 
 LEAST_LIMIT = 256 * 10**6
-REHEARSED_SUFFIX = ".rehearsed"
 RESERVE_BYTES = 24 << 20  # objects, stacks of threads, and what the allocator keeps
 MAPPINGS = Path("/proc/self/smaps")
 LINKER = "libllvmlite"
@@ -57,11 +55,9 @@ def available_after_loading(memory_limit: int | None, rehearsal: Callable[..., N
     if memory_limit is None:
         rehearsal(*arguments)
         return hardware.available_memory() * 3 // 4
-    note = _note_on(rehearsal, arguments)
-    if note is not None and not note.exists():
-        _rehearse_elsewhere(rehearsal, arguments, note)
     release_memory()
     rehearsal(*arguments)
+    end_compilers()
     release_memory()
     resident = hardware.resident_bytes()
     left = min(memory_limit - resident, hardware.available_memory()) - RESERVE_BYTES
@@ -71,32 +67,6 @@ def available_after_loading(memory_limit: int | None, rehearsal: Callable[..., N
             "the limit, or free memory in this process"
         )
     return left
-
-
-def _note_on(rehearsal: Callable[..., None], arguments: tuple[str, ...]) -> Path | None:
-    """The file that says that every kernel of a rehearsal is stored; None where that would save nothing."""
-    folder = jit.cache_folder()
-    if jit.JIT_DISABLED or folder is None or "numba" in sys.modules:
-        return None
-    return folder / f"{'-'.join([rehearsal.__module__, rehearsal.__name__, *arguments])}{REHEARSED_SUFFIX}"
-
-
-def _rehearse_elsewhere(rehearsal: Callable[..., None], arguments: tuple[str, ...], note: Path) -> None:
-    """Let another process compile and store the kernels; where that fails, this one will."""
-    import subprocess
-
-    program = f"from {rehearsal.__module__} import {rehearsal.__name__}; {rehearsal.__name__}(*{arguments!r})"
-    ran = subprocess.run(python_command(program), capture_output=True, text=True, check=False)
-    if ran.returncode != 0:
-        log.info("kernels could not be compiled by another process (%s)", ran.stderr.strip())
-        return
-    from wedgewise.machine.files import atomic_write
-
-    try:
-        with atomic_write(note):
-            pass
-    except StorageError as error:
-        log.info("%s: kernels will be rehearsed again", error)
 
 
 def release_memory() -> None:

@@ -5,10 +5,11 @@ first call with given argument types the kernel's machine code is looked up in t
 llvmlite alone (0.07 s once; importing Numba and its first cached function would take 0.7 s). Where it is missing, Numba
 compiles it and the code is stored for next time.
 
-The cache folder is named by a hash of every source file of the package, of the compiler's version and of the processor:
-Numba's own cache looks at one file only and returns the old machine code after a helper in another file was edited.
-Where no folder is writable, or others can write to it, kernels are compiled for this process. A stored kernel that is
-damaged, or that others can have written, is compiled again.
+The cache folder is named by a hash of the compiler's version and of the processor, a file in it by a hash of the
+sources and values that its kernel depends on (machine/kernel_sources.py): Numba's own cache looks at one file only
+and returns the old machine code after a helper in another file was edited. Where no folder is writable, or others can
+write to it, kernels are compiled for this process. A stored kernel that is damaged, or that others can have written,
+is compiled again.
 
 Arguments that belong together travel as a record, a NamedTuple of arrays, numbers, None and other records: it is taken
 apart where a kernel is called and made again within its machine code. A field that is None is None to the compiler too:
@@ -22,6 +23,7 @@ from __future__ import annotations
 import ctypes
 import logging
 import os
+import sys
 import threading
 import time
 from collections.abc import Callable, Collection, Iterable
@@ -35,6 +37,7 @@ from numpy.typing import NDArray
 
 from wedgewise.errors import MemoryLimitError, StorageError
 from wedgewise.machine import hardware
+from wedgewise.machine.kernel_sources import identity_of, source_of
 from wedgewise.machine.own_files import UntrustedFileError, make_own_folder, notice_once, read_own, why_not_own
 
 if TYPE_CHECKING:
@@ -50,12 +53,14 @@ JIT_DISABLED = os.environ.get("NUMBA_DISABLE_JIT", "0") == "1"
 CACHE_VARIABLE = "WEDGEWISE_CACHE"
 OBJECT_SUFFIX = ".kernel"
 NONE = "none"  # the kind of an argument that is not there
+NOTICE = "compiling kernels for this machine, once (`wedgewise doctor --warm` compiles all of them ahead)"
 LOAD_SECONDS, COMPILE_SECONDS = 0.15, 2.0
 LOAD_BYTES, COMPILE_BYTES = 1 << 26, 1 << 29  # generous: what LLVM, and LLVM with Numba, were seen to take
 
-_load_lock = threading.RLock()
+_compile_lock = threading.RLock()
 _compile_listener: Callable[[str], None] | None = None
 _any_loaded = False
+_is_told = False
 _loading_thread: int | None = None
 _array_seconds = 0.0
 _interpreting = threading.local()
@@ -71,10 +76,13 @@ class CpuKernel(Generic[Parameters, Value]):
     def __init__(self, function: Callable[Parameters, Value], inline: bool) -> None:
         self.function = function
         self.inline = inline
+        self.source = source_of(function.__code__.co_filename)
         self.__name__ = function.__name__
         self.__doc__ = function.__doc__
         self.title = f"{function.__module__.rpartition('.')[2]}.{function.__name__}"
         self._loaded: dict[Kinds, Callable[..., Any]] = {}
+        self._was_stored = False
+        self._locks: dict[Kinds, threading.RLock] = {}  # two signatures are compiled at once, one of them once
 
     def __call__(self, *args: Parameters.args, **kwargs: Parameters.kwargs) -> Value:
         if JIT_DISABLED or getattr(_interpreting, "is_on", False):
@@ -99,15 +107,19 @@ class CpuKernel(Generic[Parameters, Value]):
         """The kinds of arguments this kernel was loaded or compiled for in this process."""
         return list(self._loaded)
 
+    @property
+    def is_stored(self) -> bool:
+        """Whether this process or an earlier one has compiled this kernel, for whatever arguments and sources."""
+        if not self._was_stored:
+            root, name = cache_root(), f"{self.function.__module__}.{self.__name__}-*{OBJECT_SUFFIX}"
+            self._was_stored = bool(self._loaded) or (root is not None and any(root.glob(f"kernels-*/{name}")))
+        return self._was_stored
+
     def _load(self, kinds: Kinds) -> Callable[..., Any]:
-        global _any_loaded, _loading_thread
-        with _load_lock:
+        global _any_loaded
+        with self._locks.setdefault(kinds, threading.RLock()):
             if kinds not in self._loaded:
-                _loading_thread = threading.get_ident()
-                try:
-                    self._loaded[kinds] = _load_or_compile(self, kinds)
-                finally:
-                    _loading_thread = None
+                self._loaded[kinds] = _load_or_compile(self, kinds)
                 _any_loaded = True
             return self._loaded[kinds]
 
@@ -130,13 +142,12 @@ def kernel_view(array: NDArray[Any]) -> NDArray[Any]:
     return flat.view(np.dtype(f"u{flat.dtype.itemsize}")) if flat.dtype.kind in "ib" else flat
 
 
-class StoppedCompilingError(BaseException):
-    """Ends the compiling of a kernel whose result nobody waits for any more; never leaves its thread."""
-
-
 def stop_compiling(threads: Collection[int]) -> None:
-    """End the compiling that one of these threads is at, if any is: it takes seconds, and hears no signal there."""
+    """End the compiling that these threads are at or wait for: it takes seconds, and hears no signal there."""
+    from wedgewise.machine.compilers import StoppedCompilingError, stop_asking
+
     global _loading_thread
+    stop_asking(threads)
     loading = _loading_thread
     if loading is not None and loading in threads:
         _loading_thread = None  # it is told once
@@ -149,26 +160,28 @@ def is_loaded() -> bool:
     return JIT_DISABLED or _any_loaded
 
 
-def load_seconds() -> float:
-    """What is still to be paid for the first kernel of this process: loading, or the start of compiling.
+def load_seconds(*needed: CpuKernel[Any, Any]) -> float:
+    """What is still to be paid before these kernels run: loading, for the first ones of a process, or compiling.
 
     Work done by arrays so far counts as paid, so that a process that asks many small questions loads kernels as soon as
     they would have been the cheaper choice from the start. Compiling takes longer than the figure for it, but once per
     machine: it is an investment in the runs to come.
     """
-    if is_loaded():
+    if JIT_DISABLED:
         return 0.0
-    root = cache_root()
-    stored = () if root is None else root.glob(f"kernels-*/*{OBJECT_SUFFIX}")
-    return max(0.0, (LOAD_SECONDS if any(stored) else COMPILE_SECONDS) - _array_seconds)
+    seconds = 0.0 if is_loaded() else LOAD_SECONDS
+    if not all(marked.is_stored for marked in needed):
+        seconds = COMPILE_SECONDS
+    return max(0.0, seconds - _array_seconds)
 
 
-def pays(array_seconds: float) -> bool:
-    """Whether kernels are worth loading for work that arrays do in so many seconds; if not, it is on the account.
+def pays(array_seconds: float, *needed: CpuKernel[Any, Any]) -> bool:
+    """Whether these kernels are worth their loading for work that arrays do in so many seconds.
 
-    Kernels that run as plain Python are slower than arrays, and never worth it.
+    If not, the work is on the account. Kernels that run as plain Python are slower than arrays, and never worth it.
     """
-    if not JIT_DISABLED and array_seconds >= load_seconds():
+    cost = load_seconds(*needed)
+    if not JIT_DISABLED and (cost == 0 or array_seconds > cost):
         return True
     work_by_arrays(array_seconds)
     return False
@@ -181,17 +194,17 @@ def work_by_arrays(seconds: float) -> None:
 
 
 def on_compile(listener: Callable[[str], None] | None) -> None:
-    """Tell `listener` one line for every kernel that has to be compiled rather than loaded."""
+    """Tell `listener` one line for every kernel that has to be compiled; None: somebody at a terminal, once."""
     global _compile_listener
     _compile_listener = listener
 
 
 def cache_folder() -> Path | None:
-    """Where compiled kernels of exactly these sources, compiler and processor live; None where nothing is writable."""
+    """Where kernels that this compiler made for this processor live; None where nothing is writable."""
     root = cache_root()
     if root is None:
         return None
-    folder = root / f"kernels-{_identity()}"
+    folder = root / f"kernels-{_compiler_identity()}"
     try:
         make_own_folder(folder)
     except OSError as error:
@@ -240,8 +253,8 @@ def cache_root() -> Path | None:
 
 
 @cache
-def _identity() -> str:
-    """A hash of what machine code depends on, without importing Numba."""
+def _compiler_identity() -> str:
+    """A hash of the compiler's version and of the processor, without importing Numba."""
     import hashlib
     import importlib.util
 
@@ -251,10 +264,6 @@ def _identity() -> str:
     compiler = importlib.util.find_spec("numba")
     if compiler is not None and compiler.origin is not None:
         digest.update(Path(compiler.origin).with_name("_version.py").read_bytes())
-    package = Path(__file__).resolve().parent.parent
-    for source in sorted(package.rglob("*.py")):
-        digest.update(str(source.relative_to(package)).encode())
-        digest.update(source.read_bytes())
     return digest.hexdigest()[:16]
 
 
@@ -271,22 +280,53 @@ def _load_or_compile(marked: CpuKernel[Any, Any], kinds: Kinds) -> Callable[...,
     from wedgewise.machine import native
 
     _check_memory(LOAD_BYTES)
-    folder = cache_folder()
-    spelled = "-".join(kind.replace("*", "p") for kind in kinds if isinstance(kind, str))
-    name = f"{marked.function.__module__}.{marked.__name__}-{spelled}"
-    path = None if folder is None else folder / f"{name}{OBJECT_SUFFIX}"
+    path = _path_of(marked, kinds)
     code = None if path is None else _stored(path)
-    if code is not None:
-        return native.callable_of(code, marked.title)
-    _check_memory(COMPILE_BYTES)
-    if _compile_listener is not None:
-        _compile_listener(f"compiling {marked.title} for this machine (once)")
-    begin = time.perf_counter()
-    code = native.compile_object(marked, kinds)
-    log.info("compiled %s in %.2f s", marked.title, time.perf_counter() - begin)
-    if path is not None:
-        _store(path, code)
+    if code is None:
+        code = _compile(marked, kinds)
+        if path is not None:
+            _store(path, code)
     return native.callable_of(code, marked.title)
+
+
+def _compile(marked: CpuKernel[Any, Any], kinds: Kinds) -> native.NativeObject:
+    """Have another process compile a kernel; this one does where that cannot be."""
+    global _loading_thread
+    from wedgewise.machine import compilers, native
+
+    _check_memory(COMPILE_BYTES)
+    (_compile_listener or _tell_user)(f"compiling {marked.title} for this machine (once)")
+    begin = time.perf_counter()
+    stored = compilers.compile_elsewhere(marked, kinds, marked.title)
+    if stored is not None:
+        code = native.NativeObject.from_bytes(stored, marked.title)
+    else:
+        with _compile_lock:
+            _loading_thread = threading.get_ident()
+            try:
+                code = native.compile_object(marked, kinds)
+            finally:
+                _loading_thread = None
+    log.info("compiled %s in %.2f s", marked.title, time.perf_counter() - begin)
+    return code
+
+
+def _tell_user(_line: str) -> None:
+    """Say once, to who works with Python at a terminal or in a notebook, what takes so long."""
+    global _is_told
+    if not _is_told and sys.stderr is not None and (sys.stderr.isatty() or "ipykernel" in sys.modules):
+        _is_told = True
+        with suppress(OSError):
+            sys.stderr.write(f"wedgewise: {NOTICE}\n")
+            sys.stderr.flush()
+
+
+def _path_of(marked: CpuKernel[Any, Any], kinds: Kinds) -> Path | None:
+    """Where the machine code of a kernel is kept; None where it cannot be kept, or is not known by its sources."""
+    identity, folder = identity_of(marked, kinds), cache_folder()
+    if folder is None or identity is None:
+        return None
+    return folder / f"{marked.function.__module__}.{marked.__name__}-{identity}{OBJECT_SUFFIX}"
 
 
 def _stored(path: Path) -> native.NativeObject | None:

@@ -14,6 +14,7 @@ from __future__ import annotations
 import ctypes
 import hashlib
 import json
+import threading
 import types
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -29,6 +30,7 @@ from wedgewise.machine.jit import NONE
 MAGIC = b"wedgewise kernel 2\n"
 CHECKSUM_BYTES = 65  # a line
 POINTER = ctypes.c_void_p
+_engine_lock = threading.Lock()
 NO_RESULT = -1  # `results` of a kernel that returns None; 0 stands for a single number
 
 
@@ -104,8 +106,9 @@ def callable_of(native: NativeObject, title: str) -> Callable[..., Any]:
         if binding.address_of_symbol(name) is None:
             binding.add_symbol(name, _abort_address())
     engine = _engine()
-    engine.add_object_file(binding.ObjectFileRef.from_data(native.code))
-    engine.finalize_object()
+    with _engine_lock:
+        engine.add_object_file(binding.ObjectFileRef.from_data(native.code))
+        engine.finalize_object()
     parameters = [kind for spelled in native.kinds for kind in _c_types(spelled)]
     prototype = ctypes.CFUNCTYPE(ctypes.c_int32, POINTER, POINTER, *parameters, POINTER)
     return _caller(prototype(engine.get_function_address(native.symbol)), native.results, title)

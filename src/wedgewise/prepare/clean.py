@@ -30,7 +30,7 @@ from wedgewise.prepare.clean_arrays import (
     sort_pairs_by_arrays,
     temporary_bytes,
 )
-from wedgewise.prepare.radix import MAX_ID, SortedKeys, changed, counting_workers, sort_pairs
+from wedgewise.prepare.radix import MAX_ID, SortedKeys, changed, counting_workers, run_step, sort_pairs
 from wedgewise.stages import CleanReport, DeviceSimpleGraph, EdgeList, Ids, Keys, Labels, SimpleGraph
 from wedgewise.stages.labels import pick_labels
 from wedgewise.stages.limits import DEFAULT_LIMITS, MAX_LABEL, Limits
@@ -55,7 +55,7 @@ def clean(
     `compiled` forces the kernels or the array operations; None takes the kernels where they pay. With `consume`, the
     memory of the pairs may be overwritten, where it is writable: 8 bytes per pair less.
     """
-    compiled = jit.pays(ARRAY_SECONDS_PER_PAIR * len(edge_list.pairs)) if compiled is None else compiled
+    compiled = jit.pays(ARRAY_SECONDS_PER_PAIR * len(edge_list.pairs), run_step) if compiled is None else compiled
     pairs = _unsigned(np.ascontiguousarray(edge_list.pairs))
     slot_count, labels = _slots(edge_list, edge_list.pairs, _largest(pairs, threads))
     if slot_count is None:

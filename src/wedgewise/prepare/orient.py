@@ -43,7 +43,7 @@ from wedgewise.prepare.orient_arrays import (
     symmetric_rows_by_arrays,
     tails_of_rows,
 )
-from wedgewise.prepare.radix import SortedKeys, sort_pairs
+from wedgewise.prepare.radix import SortedKeys, run_step, sort_pairs
 from wedgewise.stages import Adjacency, DeviceGraph, DeviceSimpleGraph, Ids, Keys, OrientedGraph, SimpleGraph
 
 ORDERS = ("degree", "core", "id")
@@ -60,7 +60,7 @@ def orient(
 ) -> OrientedGraph:
     """Direct every edge from the lower to the higher vertex of `order`; ids are ranks."""
     _check("order", order, ORDERS)
-    compiled = jit.pays(ARRAY_SECONDS_PER_PAIR * graph.m) if compiled is None else compiled
+    compiled = jit.pays(ARRAY_SECONDS_PER_PAIR * graph.m, run_step) if compiled is None else compiled
     if compiled:
         vertex_of = _by_rank(graph, order, threads)
         rename = graph.by_slot(inverse(vertex_of, np))
@@ -95,7 +95,7 @@ def relabel(graph: OrientedGraph, by: str, *, threads: int = 1, compiled: bool |
     _check("relabelling", by, RELABELLINGS)
     if by == graph.named_by:
         return graph
-    compiled = jit.pays(ARRAY_SECONDS_PER_PAIR * graph.m) if compiled is None else compiled
+    compiled = jit.pays(ARRAY_SECONDS_PER_PAIR * graph.m, run_step) if compiled is None else compiled
     if compiled:
         old_ids = RENAMINGS[by](graph, np)
         vertex_of = graph.vertex_of[old_ids]
@@ -127,7 +127,7 @@ def _check(what: str, name: str, known: tuple[str, ...]) -> None:
 @memory_for("orient")
 def adjacency(graph: SimpleGraph, *, threads: int = 1, compiled: bool | None = None) -> Adjacency:
     """The neighbours of every vertex. Peak beyond the simple graph: 40 bytes per edge."""
-    compiled = jit.pays(2 * ARRAY_SECONDS_PER_PAIR * graph.m) if compiled is None else compiled
+    compiled = jit.pays(2 * ARRAY_SECONDS_PER_PAIR * graph.m, run_step) if compiled is None else compiled
     rows = _symmetric_rows(graph, threads) if compiled else symmetric_rows_by_arrays(graph)
     return Adjacency(*rows)
 
@@ -137,7 +137,7 @@ def arcs_of_edges(
     simple: SimpleGraph, oriented: OrientedGraph, *, threads: int = 1, compiled: bool | None = None
 ) -> NDArray[Any]:
     """The position among the arcs of every edge, in the order of the edges."""
-    compiled = jit.pays(ARRAY_SECONDS_PER_PAIR * simple.m) if compiled is None else compiled
+    compiled = jit.pays(ARRAY_SECONDS_PER_PAIR * simple.m, find_arcs) if compiled is None else compiled
     if not compiled:
         return np.asarray(arcs_of_edges_by_arrays(simple, oriented))
     id_of_slot = simple.by_slot(inverse(oriented.vertex_of, np))

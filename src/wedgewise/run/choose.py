@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from wedgewise.algorithms import ENGINE, TRUSS_ENGINE, find, registry
-from wedgewise.algorithms._contract import MAX_ARCS, TRUSSES, Shape
+from wedgewise.algorithms._contract import MAX_ARCS, TRUSSES, Answer, Shape, TrussAnswer
 from wedgewise.errors import DeviceMemoryError, InputError, MemoryLimitError, PreconditionError, UnknownNameError
 from wedgewise.machine import gpu, hardware, jit
 from wedgewise.run.graph_memory import device_answer, device_bytes, host_bytes, orient_bytes
@@ -118,7 +118,8 @@ def _seconds_here(computes: str, graph: Graph, request: Request) -> float:
 
     threads = request.thread_count
     work = COST[computes] * (expected_wedges(graph.degrees) + 4 * graph.m) * COMPILED_SECONDS_PER_WEDGE
-    return jit.load_seconds() + (work + ORIENT_SECONDS_PER_EDGE * graph.m) / threads
+    load = jit.load_seconds(*_kernels_of(find(engine_for(computes), "cpu"), computes))
+    return load + (work + ORIENT_SECONDS_PER_EDGE * graph.m) / threads
 
 
 def _seconds_there(engine: Algorithm, computes: str, graph: Graph) -> float:
@@ -177,7 +178,7 @@ def make_plan(
         algorithm = find(engine_for(computes, request.algorithm), "cpu")
         reason = "asked for by name" if request.algorithm != "auto" else "the engine, which has the given knobs"
         _check_computes(algorithm, computes, request.question)
-        seconds = _estimate(algorithm, computes, shape, threads, jit.load_seconds())
+        seconds = _estimate(algorithm, computes, shape, threads, jit.load_seconds(*_kernels_of(algorithm, computes)))
     knobs = algorithm.settings(request.knobs)
     need = host_bytes(algorithm, computes, shape, threads, knobs) + answer_bytes
     check_memory(need, request, f"{request.question} by {algorithm.name}", "use fewer threads or another algorithm")
@@ -298,15 +299,22 @@ def _choose(computes: str, shape: Shape, threads: int) -> tuple[Algorithm, str, 
 
     NumPy takes every orientation, so that the engine's, which was chosen before, serves both.
     """
-    arrays, engine, load = registry()["reference", "cpu"], registry()[engine_for(computes), "cpu"], jit.load_seconds()
+    arrays, engine = registry()["reference", "cpu"], registry()[engine_for(computes), "cpu"]
+    load = jit.load_seconds(*_kernels_of(engine, computes))
     by_arrays = _estimate(arrays, computes, shape, threads, load)
     by_engine = _estimate(engine, computes, shape, threads, load)
     if by_arrays <= by_engine:
         reason = f"a small graph: NumPy answers before the kernels would be loaded ({load:.2g} s)"
         return arrays, reason, by_arrays
-    if jit.is_loaded():
+    if load == 0:
         return engine, "the fastest engine here, and its kernels are loaded", by_engine
     return engine, f"the fastest engine here; loading its kernels ({load:.2g} s) is repaid", by_engine
+
+
+def _kernels_of(algorithm: Algorithm, computes: str) -> tuple[jit.CpuKernel[..., Any], ...]:
+    """What an algorithm names of the kernels of an answer."""
+    answer = algorithm.answers.get(computes)
+    return answer.kernels if isinstance(answer, Answer | TrussAnswer) else ()
 
 
 def _estimate(algorithm: Algorithm, computes: str, shape: Shape, threads: int, load: float) -> float:

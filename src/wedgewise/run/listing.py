@@ -124,7 +124,7 @@ class Listing:
 
     def _name(self, triples: Triples) -> None:
         """Turn ids into vertices, ascending in each row."""
-        if jit.pays(ARRAY_SECONDS_PER_TRIANGLE * len(triples)):
+        if jit.pays(ARRAY_SECONDS_PER_TRIANGLE * len(triples), name_triples):
             name_triples(self.vertex_of, kernel_view(triples))
         else:
             triples[:] = np.sort(self.vertex_of[triples], axis=1)

@@ -116,7 +116,7 @@ class LabelTable:
         if self._compiled is not None:
             return self._compiled
         is_loaded = bool(_label_kernel.number_spans.signatures)
-        return is_loaded or (labels > FEW_LABELS and jit.pays(DICTIONARY_SECONDS * labels))
+        return is_loaded or (labels > FEW_LABELS and jit.pays(DICTIONARY_SECONDS * labels, _label_kernel.number_spans))
 
     def _leave_dictionary(self) -> None:
         self._number_of = None

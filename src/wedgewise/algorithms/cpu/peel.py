@@ -18,6 +18,7 @@ import numpy as np
 
 from wedgewise.algorithms._contract import Algorithm, TrussAnswer
 from wedgewise.algorithms._truss import decompose
+from wedgewise.algorithms.cpu._truss_close import close_edges
 from wedgewise.stages import Ids
 
 SKEWED = 8  # a largest degree so many times the mean calls for the order by degree
@@ -34,9 +35,9 @@ ALGORITHM = Algorithm(
     device="cpu",
     unit="graph",
     answers={
-        "trussness": TrussAnswer(decompose.trussness, decompose.trussness_bytes),
-        "k_truss": TrussAnswer(decompose.k_truss, decompose.truss_bytes),
-        "max_truss": TrussAnswer(decompose.max_truss, decompose.truss_bytes),
+        "trussness": TrussAnswer(decompose.trussness, decompose.trussness_bytes, (close_edges,)),
+        "k_truss": TrussAnswer(decompose.k_truss, decompose.truss_bytes, (close_edges,)),
+        "max_truss": TrussAnswer(decompose.max_truss, decompose.truss_bytes, (close_edges,)),
     },
     paper="our own",
     summary="Peels edges in rounds, without atomics: the removed ones write down what the others lose.",
