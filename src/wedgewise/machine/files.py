@@ -82,7 +82,7 @@ def sync_files(paths: Sequence[str | os.PathLike[str]]) -> None:
 
     def sync(number: int, _worker: int) -> None:
         with _writing(paths[number]), suppress(FileNotFoundError):
-            _sync(paths[number])
+            _sync(Path(paths[number]))
 
     run_tasks(sync, len(paths), SYNC_THREADS)
     for folder in {Path(path).parent for path in paths}:

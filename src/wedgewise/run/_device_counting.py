@@ -15,19 +15,20 @@ from typing import NamedTuple
 import numpy as np
 
 from wedgewise.algorithms import find
+from wedgewise.algorithms._contract import DEVICE_TASK_BYTES, DeviceBatch, DeviceBlock
 from wedgewise.errors import DeviceError, DeviceMemoryError, MemoryLimitError, MissingDependencyError
 from wedgewise.machine import gpu, hardware
 from wedgewise.machine.budget import RESERVE_BYTES
 from wedgewise.machine.gpu import StreamingDevice
 from wedgewise.machine.streams import Stream
 from wedgewise.run._hybrid_plan import GPU, Pairing, TaskSizes, pair_up
-from wedgewise.run._hybrid_workers import Arrived
-from wedgewise.run.block_caches import BlockCache, triple_of
+from wedgewise.run._hybrid_workers import Arrived, ship
+from wedgewise.run.block_caches import BlockCache
+from wedgewise.run.hybrid import with_offsets
 from wedgewise.run.memory import TaskMemory, pairs_of_task
 from wedgewise.run.outofcore import Finished, work_key
 from wedgewise.run.request import Request
-from wedgewise.stages.blocks import Block
-from wedgewise.stages.tasks import Pair, TaskBatch, TaskTable
+from wedgewise.stages.tasks import Pair, TaskTable
 from wedgewise.store.open import Store
 
 VISIBLE = "CUDA_VISIBLE_DEVICES"  # as dask-cuda sets it for its workers
@@ -144,8 +145,8 @@ class DeviceCounting:
         while first < len(tasks):
             last, pairs, work_bytes = self._batch(tasks, first)
             if last == first:
-                task = tasks[first]
-                yield Refusal(task.number, self._sizes.on_device(task), self.budget)
+                one = tasks.take(slice(first, first + 1))
+                yield Refusal(int(one.number[0]), int(self._sizes.on_device(one)[0]), self.budget)
                 first += 1
                 continue
             found = self._count(tasks.take(slice(first, last)), pairs, work_bytes)
@@ -161,7 +162,7 @@ class DeviceCounting:
         with self._device.using():
             try:
                 with self._device.errors(), self._stream:
-                    batch = TaskBatch(self._blocks(pairs, work_bytes), tasks)
+                    batch = DeviceBatch(self._blocks(pairs, work_bytes), tasks)
                     return count_on_device(batch, self._sizes, self._device, self._stream)
             except DeviceMemoryError:
                 self._stream.stamp().synchronize()  # what was launched may read the blocks
@@ -177,23 +178,30 @@ class DeviceCounting:
     def _batch(self, tasks: TaskTable, first: int) -> tuple[int, frozenset[Pair], int]:
         """Where the batch ends that begins with a task, its blocks, and the most work of a task of it."""
         pairs, held, work, last = frozenset[Pair](), 0, 0, first
+        works = self._sizes.device_work(tasks)
         while last < len(tasks):
-            task = tasks[last]
-            more = pairs_of_task(task) - pairs
+            more = pairs_of_task(tasks[last]) - pairs
             held += sum(map(self._sizes.device_block, more))
-            work = max(work, self._sizes.device_work(task))
-            if held + work > (self.budget if last == first else self.budget // 2):
+            work = max(work, int(works[last]))
+            listed = (last + 1 - first) * DEVICE_TASK_BYTES
+            if held + work + listed > (self.budget + DEVICE_TASK_BYTES if last == first else self.budget // 2):
                 break
             pairs, last = pairs | more, last + 1
         return last, pairs, work
 
-    def _blocks(self, pairs: frozenset[Pair], work_bytes: int) -> dict[Pair, Block]:
-        """Blocks that are there, or on their way; work on the stream waits for those."""
+    def _blocks(self, pairs: frozenset[Pair], work_bytes: int) -> dict[Pair, DeviceBlock]:
+        """Blocks that are there, or on their way, and what is made of them; work on the stream waits for that."""
         arrived = self._cache.blocks(pairs, self.budget - work_bytes)
         for pair in pairs:
-            for sent in arrived[pair].sent:
-                self._stream.follow(sent.end)
-        return {pair: arrived[pair].block for pair in pairs}
+            self._stream.follow(arrived[pair].shipment.sent.end)
+        blocks = {pair: arrived[pair].there for pair in pairs}
+        fresh = [block for block in blocks.values() if block.is_to_be_made]
+        pairing = self._sizes.pairing
+        for launch in pairing.on_device().make(fresh, pairing.gpu_knobs, self._device) if fresh else ():
+            launch()
+        for block in fresh:
+            block.is_made = True
+        return blocks
 
     def _empty_cache(self) -> BlockCache[Arrived]:
         return BlockCache(self._send, self._sizes.device_block)
@@ -207,22 +215,22 @@ class DeviceCounting:
                     f"{self._store.location}: block {row}, {column} takes {need:,} bytes of a worker's memory, and "
                     f"{self._host_bytes:,} are left; raise the limit, or partition the graph into more parts"
                 )
-        return [Arrived.of(self._store.block(*pair, threads=self._threads), self._device) for pair in pairs]
+        return [arrived for pair in pairs for arrived in self._ship(pair)]
+
+    def _ship(self, pair: Pair) -> list[Arrived]:
+        block = with_offsets(self._store.block(*pair, threads=self._threads), self._sizes.offset_type)
+        return ship([block], [int(self._sizes.made_words[pair])], self._device)
 
 
-def count_on_device(batch: TaskBatch, sizes: TaskSizes, device: StreamingDevice, stream: Stream) -> Finished:
+def count_on_device(batch: DeviceBatch, sizes: TaskSizes, device: StreamingDevice, stream: Stream) -> Finished:
     """What the tasks of a batch find, whose blocks are on the device, by a stream, which is the calling thread's."""
-    answer, knobs, rows = sizes.pairing.on_device(), sizes.pairing.gpu_knobs, []
-    for task in batch.tasks:
-        begin = time.perf_counter()
-        work = answer.prepare(triple_of(batch.blocks, task), knobs, task.share, task.shares, device)
-        work.found.fill(0)
-        for step in work.batches:
-            for launch in step():
-                launch()
-        stream.stamp().synchronize()
-        rows.append((*device.download(work.found).tolist(), time.perf_counter() - begin))
-    triangles, tests, seconds = zip(*rows, strict=True)
-    return Finished(
-        batch.tasks.number, np.array(triangles, np.uint64), np.array(tests, np.uint64), np.array(seconds, np.float64)
-    )
+    begin = time.perf_counter()
+    work = sizes.pairing.on_device().prepare(batch, sizes.pairing.gpu_knobs, device)
+    work.found.fill(0)
+    for step in work.batches:
+        for launch in step():
+            launch()
+    stream.stamp().synchronize()
+    triangles, tests, ticks = device.download(work.found).T
+    shares = ticks.astype(np.float64) / max(1.0, float(ticks.sum()))
+    return Finished(batch.tasks.number, triangles, tests, (time.perf_counter() - begin) * shares)

@@ -30,10 +30,10 @@ from wedgewise.errors import InputError, MemoryLimitError, PreconditionError, Un
 from wedgewise.machine.gpu import StreamingDevice
 from wedgewise.run._hybrid_queue import DYNAMIC, GUARDED, MOST_TASKS, SCHEDULES
 from wedgewise.run.choose import BLOCK_SECONDS_PER_EDGE, DEVICE_SECONDS, estimated_seconds
-from wedgewise.run.memory import BATCHED_TASK_BYTES, BlockSource, Pair, TaskMemory
+from wedgewise.run.memory import BATCHED_TASK_BYTES, BlockSource, TaskMemory
 from wedgewise.run.plan import BlockPlan, Form, Plan, plan_of
 from wedgewise.stages import OrientedGraph
-from wedgewise.stages.tasks import ESTIMATORS, TaskTable, busy_tasks, task_count
+from wedgewise.stages.tasks import ESTIMATORS, Pair, TaskTable, busy_tasks, task_count
 
 PLACES = BOTH, GPU, CPU = ("both", "gpu", "cpu")
 USUAL_PARTS, MOST_PARTS = 4, 64  # 20 tasks; 45,760 tasks

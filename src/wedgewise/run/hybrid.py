@@ -46,13 +46,13 @@ from wedgewise.run.block_caches import SharedBlocks
 from wedgewise.run.checkpoint import Journal
 from wedgewise.run.choose import allowed_memory, check_memory
 from wedgewise.run.local import Execution, Ran
-from wedgewise.run.memory import HYBRID_TASK_BYTES, BlockSource, Pair, TaskMemory, bytes_beside_lists, lists_bytes
+from wedgewise.run.memory import HYBRID_TASK_BYTES, BlockSource, TaskMemory, bytes_beside_lists, lists_bytes
 from wedgewise.run.plan import Form, Plan
 from wedgewise.run.request import Request
 from wedgewise.run.timeline import Timeline
 from wedgewise.stages import OrientedGraph
 from wedgewise.stages.blocks import Block, Blocks, Partition
-from wedgewise.stages.tasks import Counts, TaskResults, TaskTable
+from wedgewise.stages.tasks import Counts, Pair, TaskResults, TaskTable
 
 if TYPE_CHECKING:
     from wedgewise.store.open import Store
@@ -220,14 +220,14 @@ class _Running:
                 row, column = some[0]
                 raise MemoryLimitError(f"block {row}, {column} does not fit the host's memory; allow more")
             try:
-                wide = [_with_offsets(lease.blocks[pair], sizes.offset_type) for pair in some]
+                wide = [with_offsets(lease.blocks[pair], sizes.offset_type) for pair in some]
                 arrived += ship(wide, [int(sizes.made_words[pair]) for pair in some], device)
             finally:
                 self.pool.blocks.release(lease)
         return arrived
 
 
-def _with_offsets(block: Block, width: np.dtype[Any]) -> Block:
+def with_offsets(block: Block, width: np.dtype[Any]) -> Block:
     """The same block; its offsets are of this type."""
     return Block(block.offsets.astype(width, copy=False), block.heads, block.columns)
 

@@ -111,8 +111,8 @@ def check_shares(shares: int) -> None:
 def joined(tables: Sequence[TaskTable]) -> TaskTable:
     """Tables of the same parts, one behind the other."""
     columns = ("number", "i", "j", "k", "share", "work")
-    whole = (np.concatenate([getattr(table, column) for table in tables]) for column in columns)
-    return TaskTable(*whole, tables[0].parts, tables[0].shares)
+    whole = {column: np.concatenate([getattr(table, column) for table in tables]) for column in columns}
+    return replace(tables[0], **whole)
 
 
 def tasks_of(partition: Partition, shares: int = 1) -> tuple[Task, ...]:
