@@ -199,7 +199,10 @@ def runnables(options: argparse.Namespace, watch: Watch) -> Iterator[tuple[int, 
         for parts in [int(cell.partition(":")[2]) for cell in options.cells if cell.startswith(f"{scale}:")]:
             source = None
             for algorithm in options.algorithms:
-                for way, cutoff in [*((way, 50) for way in options.ways), *(("cutoff", cut) for cut in options.cutoffs)]:
+                for way, cutoff in [
+                    *((way, 50) for way in options.ways),
+                    *(("cutoff", cut) for cut in options.cutoffs),
+                ]:
                     knobs = knobs_of(way, parts, options.streams, cutoff)
                     asked = Request(device="hybrid", algorithm=algorithm, threads=options.threads, knobs=knobs)
                     if source is None:

@@ -170,7 +170,10 @@ def one_pass(
     total = device.xp.zeros(2, np.uint64)
     busy = None if device.xp is np else device.xp.empty(BUSY_BYTES, np.uint8)
     watches = []
-    for some in [tasks, *(tasks.take(slice(at, at + 1)) for at in range(len(tasks) if len(tasks) <= MOST_ALONE else 0))]:
+    for some in [
+        tasks,
+        *(tasks.take(slice(at, at + 1)) for at in range(len(tasks) if len(tasks) <= MOST_ALONE else 0)),
+    ]:
         if busy is not None:
             busy.fill(0)  # a batch is launched meanwhile, so that its kernels follow each other
         with Stopwatch(device) as watch:

@@ -12,7 +12,18 @@ import numpy as np
 import pytest
 
 import wedgewise as ww
-from emulate.hybrid_cases import TOY_STREAM, TOY_WORK, Gpus, check_timeline, gpus, graph, hybrid, planned_sizes, tasks_in, truth
+from emulate.hybrid_cases import (
+    TOY_STREAM,
+    TOY_WORK,
+    Gpus,
+    check_timeline,
+    gpus,
+    graph,
+    hybrid,
+    planned_sizes,
+    tasks_in,
+    truth,
+)
 from emulate.streaming import TOY_BYTES, StreamingEmulator, prepare_toy, toy
 from wedgewise.algorithms import registry
 from wedgewise.algorithms._contract import DeviceTripleAnswer

@@ -25,11 +25,15 @@ def some_tasks(work: list[float], first: int = 0) -> TaskTable:
     return TaskTable(np.arange(first, first + len(work)), none, none, none, none, np.array(work, np.float64), 3, 1)
 
 
-def a_queue(count: int, device_only: Collection[int] = (), host_tasks: TaskTable | None = None, **options: Any) -> TaskQueue:
+def a_queue(
+    count: int, device_only: Collection[int] = (), host_tasks: TaskTable | None = None, **options: Any
+) -> TaskQueue:
     """Tasks of `count`, `count` − 1 … 1, which are taken one by one."""
     given = {"streams": 2, "threads": 2, "schedule": "cutoff", "cutoff": count // 2, "fits_host": one, **options}
     alone = np.isin(np.arange(count), list(device_only))
-    return TaskQueue(some_tasks([float(count - at) for at in range(count)]), host_tasks or some_tasks([]), alone, **given)
+    return TaskQueue(
+        some_tasks([float(count - at) for at in range(count)]), host_tasks or some_tasks([]), alone, **given
+    )
 
 
 def one(tasks: TaskTable) -> bool:
@@ -57,14 +61,26 @@ def test_streams_take_from_the_heavy_end_and_threads_keep_to_the_cutoff() -> Non
 
 def test_batches_have_a_share_of_what_is_left_and_become_smaller() -> None:
     queue = TaskQueue(
-        some_tasks([1.0] * 80), some_tasks([]), np.zeros(80, np.bool_), streams=2, threads=1, schedule="cutoff", cutoff=40
+        some_tasks([1.0] * 80),
+        some_tasks([]),
+        np.zeros(80, np.bool_),
+        streams=2,
+        threads=1,
+        schedule="cutoff",
+        cutoff=40,
     )
     taken = [len(batch) for batch in iter(lambda: queue.for_stream(lambda _: True), None)]
     assert taken[:3] == [20, 15, 11]  # a quarter each
     assert taken == sorted(taken, reverse=True)
     assert sum(taken) == 80
     half = TaskQueue(
-        some_tasks([1.0] * 80), some_tasks([]), np.zeros(80, np.bool_), streams=2, threads=1, schedule="cutoff", cutoff=40
+        some_tasks([1.0] * 80),
+        some_tasks([]),
+        np.zeros(80, np.bool_),
+        streams=2,
+        threads=1,
+        schedule="cutoff",
+        cutoff=40,
     )
     assert len(half.for_stream(lambda tasks: len(tasks) <= 7) or ()) == 5  # 20, 10, 5
     mine = half.for_thread()

@@ -282,7 +282,9 @@ class TaskSizes:
 
     def device_work(self, tasks: TaskTable) -> Bytes:
         """What a task takes on a device beside its blocks, as a batch of its own."""
-        need = self.pairing.on_device().bytes_needed(TripleShape.of_all(self.memory.counts, tasks), self.pairing.gpu_knobs)
+        need = self.pairing.on_device().bytes_needed(
+            TripleShape.of_all(self.memory.counts, tasks), self.pairing.gpu_knobs
+        )
         return np.broadcast_to(need + WORK_ARRAYS * ARRAY_BYTES + DEVICE_TASK_BYTES, len(tasks)).astype(np.int64)
 
     def on_device(self, tasks: TaskTable) -> Bytes:
@@ -356,7 +358,9 @@ def divide(
         raise _refusal(ordered.take(nowhere[:1]), sizes, resources, device_memory, where)
     tasks = ordered.take(fits_device) if resources.devices else ordered
     host_tasks = ordered.take(~fits_device) if resources.devices else ordered.take(none)
-    device_only = (~fits_host)[fits_device] if resources.devices and resources.threads else np.zeros(len(tasks), np.bool_)
+    device_only = (
+        (~fits_host)[fits_device] if resources.devices and resources.threads else np.zeros(len(tasks), np.bool_)
+    )
     cutoff = -(-len(tasks) * int(own["cutoff"]) // 100)
     guesses = _guesses(ordered, sizes, shape, device_memory.streams)
     count = task_count(source.partition) * shares

@@ -251,7 +251,9 @@ def plan_graph(
         source = _cut(graph, choose_parts(graph, pairing, resources.device_bytes), request)
         host_bytes -= source.blocks.nbytes
     asked = request.question, Form(Shape(graph.n, graph.m, graph.wedges), graph.order)
-    return _planned(source, pairing, replace(resources, host_bytes=host_bytes), asked, source.blocks.nbytes, because, shares)
+    return _planned(
+        source, pairing, replace(resources, host_bytes=host_bytes), asked, source.blocks.nbytes, because, shares
+    )
 
 
 @memory_for("partition")
@@ -293,7 +295,8 @@ def _planned(
     """Tasks within what lists of them leave of the host's memory; `held_bytes` are those of blocks in memory."""
     lists = lists_bytes(source.partition, HYBRID_TASK_BYTES) * shares
     resources = replace(
-        resources, host_bytes=bytes_beside_lists(asked[0], source.partition, HYBRID_TASK_BYTES * shares, resources.host_bytes)
+        resources,
+        host_bytes=bytes_beside_lists(asked[0], source.partition, HYBRID_TASK_BYTES * shares, resources.host_bytes),
     )
     memory = TaskMemory(source.counts, pairing.cpu.triples_on_cpu("count"), pairing.cpu_knobs, 1)
     sizes = TaskSizes(memory, pairing, isinstance(source, GraphBlocks))

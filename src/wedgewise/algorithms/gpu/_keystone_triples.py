@@ -20,7 +20,6 @@ import numpy as np
 from wedgewise.algorithms._contract import DeviceBatch, DeviceBlock, DeviceWork, Knobs, Launch, TripleShape
 from wedgewise.algorithms.gpu._batches import (
     ID_BYTES,
-    LISTED_BYTES,
     MOST_UNITS,
     UNIT_BYTES,
     UNIT_WORK,
@@ -29,6 +28,7 @@ from wedgewise.algorithms.gpu._batches import (
     Numbers,
     has_work,
     launches_for,
+    listing,
     row_units,
     shape_of,
     table_of,
@@ -107,9 +107,7 @@ def prepare(given: DeviceBatch, knobs: Knobs, device: Device) -> DeviceWork:
     return DeviceWork.at_once(launches, batch.found, kept=given)
 
 
-def _by_tables(
-    batch: Batch, tasks: TaskTable, near: Near, firsts: Numbers, knobs: Knobs
-) -> tuple[Launch, ...]:
+def _by_tables(batch: Batch, tasks: TaskTable, near: Near, firsts: Numbers, knobs: Knobs) -> tuple[Launch, ...]:
     """Units of groups, for all tasks with the same block jk; tables of about one size in a launch."""
     if len(firsts) == 0:
         return ()
@@ -173,9 +171,10 @@ def _by_rows(batch: Batch, tasks: TaskTable, near: Near, works: Numbers, knobs: 
     if len(chosen) == 0:
         return ()
     block, slots_bytes = _threads(knobs, ROWS_BLOCK), ID_BYTES * 2 * MOST_HEADS
-    static_bytes = STATIC_SHARED_BYTES + LISTED_BYTES + 16 * block
+    listed, listed_bytes = listing(block)
+    static_bytes = STATIC_SHARED_BYTES + listed_bytes + 16 * block
     grid = Grid(
-        blocks_at_once(block, slots_bytes + static_bytes, batch.device), block, slots_bytes, (("BLOCK", block),)
+        blocks_at_once(block, slots_bytes + static_bytes, batch.device), block, slots_bytes, (("BLOCK", block), listed)
     )
     units = row_units(chosen, batch.shape, tasks, block)
     cut_into = launches_for(chosen, batch.shape, tasks.shares, LAUNCH_STEPS)
@@ -248,5 +247,7 @@ def made_words(arcs: Any, columns: Any, knobs: Knobs) -> Any:
 def bytes_needed(shape: TripleShape, knobs: Knobs) -> Any:
     """Units of tables by class and of rows, and what is used while items are made."""
     most = ID_BYTES * MOST_MAKING * FEW_GROUPS
-    making = np.clip(2 * np.maximum.reduce(np.broadcast_arrays(*shape.arcs)) // MAKING_ARCS * FEW_GROUPS, MAKING_BYTES, most)
+    making = np.clip(
+        2 * np.maximum.reduce(np.broadcast_arrays(*shape.arcs)) // MAKING_ARCS * FEW_GROUPS, MAKING_BYTES, most
+    )
     return making + UNIT_BYTES * MOST_UNITS * (len(TABLE_CLASSES) + 2)
