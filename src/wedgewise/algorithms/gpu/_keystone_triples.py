@@ -214,7 +214,7 @@ def _make_some(
     units[:, 5] = np.repeat(parts, parts)
     arguments = (table, device.upload(units), np.uint32(FEW_GROUPS), room)
     defines = (("OFFSET_BITS", 8 * width.itemsize),)
-    shared = {"count_items": ID_BYTES * FEW_GROUPS, "place_items": ID_BYTES * FEW_GROUPS}
+    shared = dict.fromkeys(("count_items", "place_items"), ID_BYTES * int((firsts // parts).max()))
     return tuple(
         partial(
             device.launch,
