@@ -22,7 +22,9 @@ from wedgewise.errors import DeviceError, InputError, PreconditionError, Unknown
 from wedgewise.machine import gpu
 from wedgewise.run._hybrid_plan import KNOBS, pair_up
 from wedgewise.run._hybrid_queue import SCHEDULES, TaskQueue
-from wedgewise.run.hybrid import _Noting
+from wedgewise.run.hybrid import _Noting, plan_graph
+from wedgewise.run.reduce import reduce
+from wedgewise.run.request import Request
 from wedgewise.stages.tasks import ESTIMATORS, TaskTable
 
 __all__ = ["gpus", "graph", "truth"]
@@ -96,6 +98,21 @@ def test_registered_algorithms_by_their_own_kernels(gpus: Gpus, algorithm: str) 
         assert device.ready_after == [0]  # arrays that were sent before
         assert device.ready
         assert not device.late
+
+
+@pytest.mark.parametrize("algorithm", ON_GPUS)
+@pytest.mark.parametrize("devices", [2, 4])
+@pytest.mark.parametrize("shares", [1, 3])
+def test_several_devices_by_blocks_and_by_shares(
+    gpus: Gpus, graph: ww.Graph, truth: int, algorithm: str, devices: int, shares: int
+) -> None:
+    made = gpus(devices)
+    asked = Request(algorithm=algorithm, threads=3, knobs={"parts": 4, "streams": 2, "schedule": "cutoff"})
+    planned = plan_graph(asked, graph.oriented(), shares=shares)
+    assert planned.division.everything == 20 * shares
+    ran = planned.run()
+    assert reduce(ran.execution, ran.plan).triangles == truth
+    assert all(device.live == 0 for device in made)
 
 
 @pytest.mark.parametrize("knobs", [{}, {"near_hubs": 8}], ids=["all near", "few near"])

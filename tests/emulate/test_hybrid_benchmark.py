@@ -1,4 +1,4 @@
-"""The benchmark of hybrid runs: its budget of time, and what it compares with."""
+"""The benchmark of hybrid runs: its ways, and what it says."""
 
 from __future__ import annotations
 
@@ -21,33 +21,27 @@ def benchmark() -> Any:
     return module
 
 
-def test_the_benchmark_keeps_to_its_budget(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ways_are_knobs() -> None:
     script = benchmark()
-    options = script.parse(["--threads", "16"])
-    need = [script.Budget(0.0, options).need(scale) for scale in options.scales]
-    assert need == sorted(need)
-    assert sum(need) < options.budget < 480
-    monkeypatch.setattr(script.time, "perf_counter", lambda: 100.0)
-    alone = script.parse(["--threads", "16", "--scales", "20", "--repeats", "9", "--cell-seconds", "4"])
-    budget = script.Budget(110.0, alone)
-    for seconds, runs in ((0.1, 9), (0.5, 8), (1.0, 4), (3.0, 3), (11.0, 1)):
-        assert [budget.allows(20, [seconds] * done) for done in range(10)] == [done < runs for done in range(10)]
-    both = script.Budget(110.0, script.parse(["--threads", "16", "--scales", "20", "24"]))
-    assert both.allows(24, [])
-    assert not both.allows(20, [])  # the time is the other's
-    ways = [way for way, _ in script.cells(options, 22)]
-    assert ways == ["gpu", "cpu", "guarded", "cutoff", "dynamic", "time", "density", "degree"]
-    assert [way for way, _ in script.cells(options, 24)] == ways[:5]
+    assert script.knobs_of("gpu", 4, 2, 50)["places"] == "gpu"
+    assert script.knobs_of("dynamic", 4, 2, 50)["schedule"] == "dynamic"
+    assert script.knobs_of("density", 4, 2, 50) == {
+        "parts": 4,
+        "streams": 2,
+        "cutoff": 50,
+        "schedule": "cutoff",
+        "estimator": "density",
+    }
 
 
-def test_the_benchmark_compares_with_the_faster_side() -> None:
+def test_the_benchmark_says_what_it_measured() -> None:
     script = benchmark()
-    items = [
-        script.Measured("g", 1, way, 8, 50, seconds, (seconds,) * 3)
-        for way, seconds in (("gpu", 2.0), ("cpu", 4.0), ("guarded", 2.5), ("cutoff", 2.1))
-    ]
-    failed = script.Measured("g", 1, "dynamic", 8, 50, problem="no")
-    other = script.Measured("g", 1, "guarded", 4, 50, 1.0, (1.0,))
-    ratios = [script.best_ratio(item, [*items, failed, other]) for item in (*items, failed, other)]
-    assert ratios == [1, 2, 1.25, 1.05, None, None]
-    assert script.table_of(items).count("(too slow)") == 1
+    none, wrong, item = (script.Measured("g", 1, 4, "auto", "gpu") for _ in range(3))
+    wrong.problem = "no"
+    for seconds in (3.0, 1.0, 2.0):
+        item.repeats.append(seconds)
+        item.seen[seconds] = {"tasks": 20, "batches": 5, "busy": 0.5}
+    assert item.cells[4:8] == ["2000.00", "3", "20", "5"]
+    assert (none.cells[4], wrong.cells[4]) == ("no time left", "no")
+    assert len({len(one.cells) for one in (none, wrong, item)}) == 1
+    assert "What went wrong" in script.text_of([item, wrong], {})

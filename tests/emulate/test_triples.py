@@ -37,18 +37,23 @@ from emulate.triple_cases import (
     check,
     count_in_parts,
     cut,
+    found_by,
     kinds_of,
     little_work,
     matrices_of,
+    on_device,
+    prepared,
+    prepared_batch,
     ways_of,
 )
 from wedgewise.algorithms import find
-from wedgewise.algorithms._contract import TripleShape
-from wedgewise.algorithms.gpu import _triples, bbtc
-from wedgewise.algorithms.gpu._triples import ListedRows, TripleArrays, widening_bytes
+from wedgewise.algorithms._contract import DeviceBatch, TripleShape
+from wedgewise.algorithms.gpu import _batches, bbtc
+from wedgewise.algorithms.gpu._batches import MOST_UNITS, UNIT_BYTES, UNIT_WORK, listing, units_of
 from wedgewise.algorithms.gpu.trust import Layout, most_of_warp
 from wedgewise.errors import InputError
-from wedgewise.stages.blocks import Triple
+from wedgewise.stages import DeviceGraph
+from wedgewise.stages.tasks import TaskBatch, one_task, table_of
 
 pytestmark = needs_compiler
 OURS = ("bbtc", "trust")
@@ -200,7 +205,7 @@ def test_nothing_waits_for_the_device(algorithm: str, triple: str) -> None:
         work.found.fill(0)
         for launch in all_launches(work):
             launch()
-        assert work.found.view(np.ndarray)[0] == by_product(*matrices_of(triple))
+        assert work.found.view(np.ndarray)[0, 0] == by_product(*matrices_of(triple))
 
 
 def test_an_unread_array_says_so() -> None:
@@ -212,24 +217,44 @@ def test_an_unread_array_says_so() -> None:
         counts.tolist()
 
 
-@pytest.mark.parametrize("most", [(0, 0), (1, 4), (9, 1), (0, 2**31 - 1), (2**31 - 1, 2**31 - 1)])
-@pytest.mark.parametrize(("share", "shares"), [(0, 1), (0, 3), (2, 3), (4999, 5000)])
-def test_rows_are_listed_once_by_their_partial_degrees(
-    most: tuple[int, int], share: int, shares: int, device: EmulatedDevice
-) -> None:
-    ij, ik, jk = scattered(1, 5000, 30, 0.05), scattered(2, 5000, 40, 0.05), scattered(3, 30, 40, 0.1)
-    arrays = TripleArrays.of(triple_of((ij, ik, jk)))
-    listed = ListedRows.of(arrays, share, shares, most, 1, device)
+@for_every_algorithm
+@pytest.mark.parametrize("shares", [1, 3])
+def test_every_task_of_a_batch_has_what_it_found(algorithm: str, shares: int, device: EmulatedDevice) -> None:
+    """In any order of tasks, each as often as it is there, and ticks of a clock."""
+    blocks, record = cut("rectilinear", SKEWED, 4), RECORDS[algorithm]
+    tasks = table_of(blocks.partition, shares)
+    shuffled = tasks.take(np.random.default_rng(1).permutation(len(tasks))[: len(tasks) * 2 // 3])
+    work = prepared_batch(record, TaskBatch(blocks.blocks, shuffled), block_knob(record, 32), device)
     for _ in range(2):
-        for launch in listed.first:
-            launch()
-    degrees = np.stack([ij.sum(axis=1), ik.sum(axis=1)], axis=1)
-    is_listed, is_large = np.array((degrees > 0).all(axis=1)), np.array((degrees > np.array(most)).any(axis=1))
-    of_share = np.arange(share, 5000, shares)
-    many, few = (of_share[chosen[of_share]] for chosen in (is_listed & is_large, is_listed & ~is_large))
-    assert listed.counters.tolist()[:2] == [len(many), len(few)]
-    assert sorted(listed.positions[: len(many)].tolist()) == many.tolist()
-    assert sorted(listed.positions[len(of_share) - len(few) :].tolist()) == few.tolist()
+        found_by(work)
+        for task, (triangles, _, ticks) in zip(shuffled, work.found.tolist(), strict=True):
+            alone = prepared(record, blocks.triple(task), block_knob(record, 32), task.share, shares, device)
+            assert found_by(alone)[0] == triangles, task
+            assert triangles == 0 or ticks > 0
+
+
+@for_every_algorithm
+def test_a_batch_has_few_launches(algorithm: str, device: EmulatedDevice) -> None:
+    record, launches = RECORDS[algorithm], []
+    for parts in (2, 9):
+        blocks = cut("rectilinear", SKEWED, parts)
+        batch = TaskBatch(blocks.blocks, table_of(blocks.partition))
+        launches.append(sum(1 for _ in all_launches(prepared_batch(record, batch, block_knob(record, 32), device))))
+    assert max(launches) <= 8
+
+
+@pytest.mark.parametrize("work", [[1.0] * 5, [1e9, 1.0, 1.0], [1e5] * 7])
+def test_units_are_all_parts_of_all_tasks(work: list[float]) -> None:
+    chosen, most = np.arange(10, 10 + len(work)), 1000
+    units = units_of(chosen, np.array(work), most)
+    for task, steps in zip(chosen.tolist(), work, strict=True):
+        of_task = units[units[:, 0] == task]
+        parts = int(of_task[0, 5])
+        assert of_task[:, 4].tolist() == list(range(parts))
+        assert set(of_task[:, 5].tolist()) == {parts}
+        assert parts == 1 or steps / parts >= UNIT_WORK / 2
+    assert units[0, 0] == chosen[int(np.argmax(work))]
+    assert len(units) <= len(work) + MOST_UNITS
 
 
 @pytest.mark.parametrize(
@@ -245,7 +270,7 @@ def test_rows_are_listed_once_by_their_partial_degrees(
 )
 def test_what_is_for_a_warp_of_trust(way: dict[str, int | str], most: tuple[int, int]) -> None:
     knobs = RECORDS["trust"].settings(way)
-    layout = Layout.of(knobs, 4, 10_000, EmulatedDevice(sms=H200_SMS, shared_bytes=H200_SHARED_BYTES))
+    layout = Layout.of(knobs, 4, 10_000, EmulatedDevice(sms=H200_SMS, shared_bytes=H200_SHARED_BYTES), listing(1024)[1])
     assert most_of_warp(layout, knobs) == most
 
 
@@ -299,7 +324,7 @@ def test_density_decides(threshold: int, kernel: str, monkeypatch: pytest.Monkey
     [
         (256, 50_000, 8),  # a map for each of eight warps, in four blocks on a multiprocessor
         (256, 60_000, 1),
-        (256, 420_000, 1),
+        (256, 400_000, 1),
         (256, 460_000, 0),  # fewer than half of the threads would run
         (1024, 1_600_000, 1),
         (1024, 2_000_000, 0),
@@ -311,7 +336,7 @@ def test_maps_are_on_chip_where_half_of_the_threads_run(block: int, columns: int
     layout = bbtc.Layout.of(columns, 4, {"block": block}, h200)
     assert layout.shared_maps == maps
     assert layout.most_of_warp == ((block, 2**31 - 1) if maps == block // 32 else (0, 0))
-    assert layout.shared_bytes + bbtc.STATIC_SHARED_BYTES <= h200.shared_bytes
+    assert layout.shared_bytes + layout.static_bytes <= h200.shared_bytes
     assert 1 <= layout.blocks_on(h200) <= H200_SMS * 2048 // block
 
 
@@ -320,7 +345,7 @@ def test_maps_are_on_chip_where_half_of_the_threads_run(block: int, columns: int
 def test_maps_wherever_they_are(maps: int, triple: str) -> None:
     """As much shared memory as 16 blocks with so many maps take: half of all threads; a byte too little for none."""
     block, columns = 64, matrices_of(triple)[2].shape[1]
-    of_block = bbtc.STATIC_SHARED_BYTES + 2 * 4 * block + max(1, maps) * 4 * -(-columns // 32)
+    of_block = bbtc.STATIC_SHARED_BYTES + 4 * 4 * block + max(1, maps) * 4 * -(-columns // 32)
     small = EmulatedDevice(sms=1, shared_bytes=16 * of_block - (maps == 0))
     assert bbtc.Layout.of(columns, 4, {"block": block}, small).shared_maps == maps
     check(TripleCase("bbtc", triple, {"method": "hashmap", "block": block}), small)
@@ -337,47 +362,48 @@ def test_few_maps_are_taken_where_each_is_large(monkeypatch: pytest.MonkeyPatch)
 
 def test_blocks_have_maps_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
     """A map of one block that is full of marks makes its rows find too much; blocks run one after the other here."""
+    monkeypatch.setattr(_batches, "UNIT_WORK", 1)
     device = EmulatedDevice()
     noted = noted_launches(monkeypatch, device)
     work = TripleCase("bbtc", "wide", {"method": "hashmap", "block": 32}).prepare(device)
-    triangles, _ = counted(work)
+    triangles, _ = found_by(work)
     _, grid, arguments = noted[-1]
-    maps = arguments[-2].reshape(grid, -1)
+    maps = arguments[-1].reshape(grid, -1)
     assert not maps.any()
     maps[1] = 2**32 - 1
-    assert counted(work)[0] > triangles
+    assert found_by(work)[0] > triangles
 
 
 def test_blocks_have_places_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_batches, "UNIT_WORK", 1)
     device = EmulatedDevice()
     noted = noted_launches(monkeypatch, device)
     way: dict[str, int | str] = {"block": 32, "cached": 0, "capacity": 4, "combination": "physical"}
-    counted(TripleCase("trust", "hubs", way).prepare(device))
+    found_by(TripleCase("trust", "hubs", way).prepare(device))
     _, grid, arguments = noted[-1]
-    for places in (arguments[-4], arguments[-3]):
+    for places in (arguments[-3], arguments[-2]):
         is_written = (places.reshape(grid, -1) != 0x01010101 * POISON).any(axis=1)
         assert is_written.sum() > 0.9 * grid
 
 
 def test_long_blocks_are_counted_in_64_bits(device: EmulatedDevice, monkeypatch: pytest.MonkeyPatch) -> None:
-    triple = triple_of(matrices_of(PLAIN))
-    assert TripleArrays.of(triple).ij_offsets is triple.ij.offsets
-    monkeypatch.setattr(_triples, "WIDE_FROM", triple.jk.m)
-    arrays = TripleArrays.of(triple)
-    assert {array.dtype for array in arrays[::2]} == {np.dtype(np.uint64)}
-    assert sum(array.nbytes for array in arrays[::2]) == widening_bytes(ROWS, triple.jk.rows, triple.jk.m)
-    for algorithm in OURS:
+    monkeypatch.setattr(_batches, "WIDE_FROM", triple_of(matrices_of(PLAIN)).jk.m)
+    for algorithm in RECORDS:
+        device.launched.clear()
         check(TripleCase(algorithm, PLAIN, {"block": 32}), device)
+        assert all(("OFFSET_BITS", 64) in defines for _, defines in device.launched)
 
 
 def memory_taken(algorithm: str, matrices: Matrices, way: dict[str, int | str], device: EmulatedDevice) -> int:
-    """What preparing leaves behind, the blocks apart."""
-    record, triple = RECORDS[algorithm], triple_of(matrices)
-    knobs, prepare = record.settings(way), record.triples_on_device("count").prepare
-    prepare(triple, knobs, 0, 1, device)
+    """What preparing leaves behind, the blocks and what is made of them apart."""
+    record, batch = RECORDS[algorithm], one_task(triple_of(matrices))
+    answer, knobs = record.triples_on_device("count"), record.settings(way)
+    blocks = {pair: on_device(block, answer, knobs, device) for pair, block in batch.blocks.items()}
+    given = DeviceBatch(blocks, batch.tasks)
+    answer.prepare(given, knobs, device)
     tracemalloc.start()
     try:
-        work = prepare(triple, knobs, 0, 1, device)
+        work = answer.prepare(given, knobs, device)
         taken = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
@@ -388,7 +414,7 @@ def memory_taken(algorithm: str, matrices: Matrices, way: dict[str, int | str], 
 def bytes_said(algorithm: str, matrices: Matrices, way: dict[str, int | str]) -> int:
     record, (ij, ik, jk) = RECORDS[algorithm], matrices
     shape = TripleShape(len(ij), len(jk), jk.shape[1], int(ij.sum()), int(ik.sum()), int(jk.sum()))
-    return record.triples_on_device("count").bytes_needed(shape, record.settings(way))
+    return int(record.triples_on_device("count").bytes_needed(shape, record.settings(way)))
 
 
 def few_rows(rows: int, columns: int) -> Matrices:
@@ -407,42 +433,31 @@ def test_memory_is_as_said(algorithm: str, sms: int, shared_bytes: int, rows: in
         assert memory_taken(algorithm, matrices, {}, device) <= bytes_said(algorithm, matrices, {}) + (1 << 20)
 
 
-def test_memory_beside_wider_offsets(monkeypatch: pytest.MonkeyPatch) -> None:
-    device, matrices = EmulatedDevice(), few_rows(3000, 40)
-    for algorithm in OURS:
-        narrow = bytes_said(algorithm, matrices, {})
-        monkeypatch.setattr(_triples, "WIDE_FROM", 1)
-        assert bytes_said(algorithm, matrices, {}) - narrow == 8 * (2 * 3001 + 51)
-        assert memory_taken(algorithm, matrices, {}, device) <= bytes_said(algorithm, matrices, {}) + SLACK
-        monkeypatch.undo()
-
-
-def test_what_is_said_is_taken_by_the_largest_device() -> None:
-    """Maps in global memory of as many blocks as there are rows; tables likewise."""
-    device, matrices = EmulatedDevice(sms=256, shared_bytes=16 << 10), few_rows(300, 20_000)
-    for algorithm, way in (("bbtc", {"method": "hashmap"}), ("trust", {"cached": 0, "block": 32})):
-        said = bytes_said(algorithm, matrices, dict(way))
-        assert 0.9 * said < memory_taken(algorithm, matrices, dict(way), device) <= said + SLACK
-
-
 def test_memory_of_large_blocks_is_bounded() -> None:
     def said(algorithm: str, columns: int) -> int:
         record = RECORDS[algorithm]
         shape = TripleShape(10**6, 10**6, columns, 10**8, 10**8, 10**8)
-        return record.triples_on_device("count").bytes_needed(shape, record.settings(None))
+        return int(record.triples_on_device("count").bytes_needed(shape, record.settings(None)))
 
-    listing = 4 * (10**6 + 2 * (1 + -(-(10**10) // (1 << 28))))
-    assert said("bbtc", 10**6) == 2048 * 125_000 + listing
-    assert said("bbtc", 10**8) == 85 * 12_500_000 + listing
-    assert said("bbtc", 0) == listing
-    assert said("trust", 10**6) == 1024 * 1024 * 128 * 4 + listing
+    units = MOST_UNITS * UNIT_BYTES
+    assert said("bbtc", 10**6) == 2048 * 125_000 + 4 * units
+    assert said("bbtc", 10**8) == 85 * 12_500_000 + 4 * units
+    assert said("bbtc", 0) == 4 * units
+    assert said("trust", 10**6) == 1024 * 1024 * 128 * 4 + units
 
 
 def test_a_whole_graph_is_one_task(device: EmulatedDevice) -> None:
     matrix = matrices_of("one part")[0]
-    block = block_of(matrix)
-    knobs = bbtc.ALGORITHM.settings(None)
-    work = bbtc.prepare_triple(Triple(block, block, block), knobs, 0, 1, device)
+    form = DeviceGraph(
+        n=len(matrix),
+        offsets=(block := block_of(matrix)).offsets,
+        out_neighbours=block.heads,
+        vertex_of=np.arange(len(matrix), dtype=np.uint32),
+        order="id",
+        named_by="rank",
+        wedges=0,
+    )
+    work = bbtc.prepare(form, bbtc.ALGORITHM.settings(None), device)
     assert counted(work)[0] == by_product(matrix, matrix, matrix)
 
 
@@ -468,5 +483,5 @@ def test_blocks_at_random(algorithm: str, seed: int, device: EmulatedDevice) -> 
     share, record = int(random.integers(shares)), RECORDS[algorithm]
     for way in ways_of(algorithm):
         triple = triple_of((ij, ik, jk))
-        work = record.triples_on_device("count").prepare(triple, record.settings(way), share, shares, device)
-        assert counted(work)[0] == by_product(ij, ik, jk, share, shares), way
+        work = prepared(record, triple, dict(way), share, shares, device)
+        assert found_by(work)[0] == by_product(ij, ik, jk, share, shares), way

@@ -24,6 +24,7 @@ from wedgewise.algorithms._contract import (
     DeviceWork,
     Knobs,
 )
+from wedgewise.algorithms.gpu import _batches
 from wedgewise.errors import InputError
 from wedgewise.machine.gpu import Device
 from wedgewise.prepare.cut_blocks import blocks_of
@@ -242,6 +243,8 @@ def little_work(record: Algorithm) -> Iterator[None]:
     with ExitStack() as patches:
         for name in [name for name in vars(module) if name.startswith("LAUNCH_")]:
             patches.enter_context(patch.object(module, name, SMALL_LAUNCH))
+        for place in (_batches, module):
+            patches.enter_context(patch.object(place, "UNIT_WORK", SMALL_LAUNCH / 4, create=True))
         yield
 
 

@@ -196,8 +196,8 @@ ON_GPU = (
         (
             Edit(
                 "run/_hybrid_queue.py",
-                "        return not self._is_taken[position] and self._tasks[position].number not in",
-                "        return self._tasks[position].number not in",
+                "        free = self._is_free & self._for_threads\n",
+                "        free = self._for_threads\n",
             ),
         ),
         caught_by("emulate/test_hybrid.py::test_the_same_count_whatever_the_schedule", interpreted=True),
@@ -208,8 +208,8 @@ ON_GPU = (
         (
             Edit(
                 "run/_hybrid_workers.py",
-                "            for sent in arrived.sent:\n                stream.follow(sent.end)\n",
-                "            for sent in arrived.sent[:0]:\n                stream.follow(sent.end)\n",
+                "        for shipment in _shipments(lease):\n            stream.follow(",
+                "        for shipment in _shipments(lease)[:0]:\n            stream.follow(",
             ),
         ),
         caught_by("emulate/test_hybrid.py::test_the_same_count_whatever_the_schedule", interpreted=True),

@@ -27,8 +27,12 @@ UNIT_WORK, MOST_UNITS = 1 << 15, 1 << 14  # steps of a unit at least; units of a
 UNIT_BYTES = 24
 LONGEST_ROW = (1 << 31) - 1
 ID_BYTES = 4
-MOST_LISTED, LISTED_BYTES = 2048, 8192  # rows that a block lists on chip
 Numbers = NDArray[Any]
+
+
+def listing(threads: int) -> tuple[tuple[str, int], int]:
+    """How many rows a block lists on chip, as a define, and the bytes that they take."""
+    return ("MOST_LISTED", 2 * threads), 2 * ID_BYTES * threads
 
 
 class Grid(NamedTuple):

@@ -20,7 +20,6 @@ import numpy as np
 from wedgewise.algorithms._contract import DeviceBatch, DeviceBlock, DeviceWork, Knobs, Launch, TripleShape
 from wedgewise.algorithms.gpu._batches import (
     ID_BYTES,
-    LISTED_BYTES,
     MOST_UNITS,
     UNIT_BYTES,
     UNIT_WORK,
@@ -29,6 +28,7 @@ from wedgewise.algorithms.gpu._batches import (
     Numbers,
     has_work,
     launches_for,
+    listing,
     row_units,
     shape_of,
     table_of,
@@ -171,9 +171,10 @@ def _by_rows(batch: Batch, tasks: TaskTable, near: Near, works: Numbers, knobs: 
     if len(chosen) == 0:
         return ()
     block, slots_bytes = _threads(knobs, ROWS_BLOCK), ID_BYTES * 2 * MOST_HEADS
-    static_bytes = STATIC_SHARED_BYTES + LISTED_BYTES + 16 * block
+    listed, listed_bytes = listing(block)
+    static_bytes = STATIC_SHARED_BYTES + listed_bytes + 16 * block
     grid = Grid(
-        blocks_at_once(block, slots_bytes + static_bytes, batch.device), block, slots_bytes, (("BLOCK", block),)
+        blocks_at_once(block, slots_bytes + static_bytes, batch.device), block, slots_bytes, (("BLOCK", block), listed)
     )
     units = row_units(chosen, batch.shape, tasks, block)
     cut_into = launches_for(chosen, batch.shape, tasks.shares, LAUNCH_STEPS)
@@ -213,7 +214,7 @@ def _make_some(
     units[:, 5] = np.repeat(parts, parts)
     arguments = (table, device.upload(units), np.uint32(FEW_GROUPS), room)
     defines = (("OFFSET_BITS", 8 * width.itemsize),)
-    shared = {"count_items": ID_BYTES * FEW_GROUPS, "place_items": ID_BYTES * FEW_GROUPS}
+    shared = dict.fromkeys(("count_items", "place_items"), ID_BYTES * int((firsts // parts).max()))
     return tuple(
         partial(
             device.launch,

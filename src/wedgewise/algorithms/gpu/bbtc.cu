@@ -10,7 +10,7 @@
 // Input: a batch of tasks in any numbering, rows ascending; where their blocks are.
 // Output: triangles, steps of the merges or look-ups, and clock ticks of every task, added to found[task].
 // Memory: 24 bytes per unit; for a map in global memory a bit per column and block that runs at once, 1 GiB at most
-//   unless one takes more. Shared: 8 KiB of listed rows, two offsets per thread and the maps.
+//   unless one takes more. Shared: two offsets and two listed rows per thread, and the maps.
 // Differs from the authors' code in: theirs launches a kernel for every task, with one thread for each row of ij, which
 //   has a map of its own in global memory or merges for each of its arcs, so that a hub keeps one thread busy. Here a
 //   launch goes through a batch of tasks; arcs, or ids two hops away, are shared out evenly, and a whole graph is the

@@ -36,6 +36,7 @@ from wedgewise.algorithms.gpu._batches import (
     Numbers,
     has_work,
     launches_for,
+    listing,
     row_units,
     steps_of,
     units_of,
@@ -49,7 +50,7 @@ from wedgewise.stages.tasks import TaskTable, table_of
 STEM = "bbtc"
 LAUNCH_ESTIMATE = 1 << 30  # steps; skewed blocks take 100 to 200 ms for so many on an H200
 CHUNK_ARCS = 256
-WORD_BYTES, WORD_BITS, STATIC_SHARED_BYTES = 4, 32, 2048 + 8192  # with the rows that a block lists
+WORD_BYTES, WORD_BITS, STATIC_SHARED_BYTES = 4, 32, 2048
 MOST_MAP_BYTES = 1 << 30
 MOST_SMS = 256
 
@@ -75,12 +76,17 @@ class Layout:
 
     def is_dense_on(self, device: Device) -> bool:
         """Whether it fits, and half of all threads run at once."""
-        fits = self.shared_bytes + STATIC_SHARED_BYTES <= device.shared_bytes
+        fits = self.shared_bytes + self.static_bytes <= device.shared_bytes
         return fits and 2 * self.block * self.blocks_on(device) >= THREADS_PER_SM * device.sms
+
+    @property
+    def static_bytes(self) -> int:
+        """What a block has of shared memory besides."""
+        return STATIC_SHARED_BYTES + listing(self.block)[1]
 
     def blocks_on(self, device: Device) -> int:
         """As many as run at once, and as there is memory for their maps."""
-        at_once = blocks_at_once(self.block, self.shared_bytes + STATIC_SHARED_BYTES, device)
+        at_once = blocks_at_once(self.block, self.shared_bytes + self.static_bytes, device)
         return at_once if self.shared_maps else min(at_once, _most_maps(self.words))
 
     @property
@@ -134,7 +140,12 @@ def _look_ups(batch: Batch, chosen: Numbers, tasks: TaskTable, layout: Layout) -
     units = row_units(chosen, batch.shape, tasks, layout.block)
     blocks = min(layout.blocks_on(batch.device), len(units))
     sizes = map(np.uint32, (*layout.most_of_warp, layout.words, layout.shared_maps))
-    grid = Grid(blocks, layout.block, layout.shared_bytes, (("SHARED_MAPS", int(layout.shared_maps > 0)),))
+    grid = Grid(
+        blocks,
+        layout.block,
+        layout.shared_bytes,
+        (("SHARED_MAPS", int(layout.shared_maps > 0)), listing(layout.block)[0]),
+    )
     further = (*sizes, layout.take_maps(blocks, batch.device))
     launches = launches_for(chosen, batch.shape, tasks.shares, LAUNCH_ESTIMATE)
     return batch.launches(STEM, "look_up_arcs", grid, units, further, launches)

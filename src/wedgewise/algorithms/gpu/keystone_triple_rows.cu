@@ -8,7 +8,7 @@
 //   thread merges the two rows of an arc.
 // Input: a batch of tasks in any numbering, rows ascending; where their blocks are.
 // Output: triangles, steps of the merges and look-ups, and clock ticks of every task, added to found[task].
-// Memory: 24 bytes per unit. Shared: 4 bytes per slot, two offsets per thread, 8 KiB of listed rows.
+// Memory: 24 bytes per unit. Shared: 4 bytes per slot, two offsets and two listed rows per thread.
 // Limits: merges read short rows by single threads, from L1 and L2; hashing these rows as well, by 8 threads each, took
 //   five times as long on Kronecker 22: clearing, filling and describing a row is more work than merging it.
 // Differs from the authors' code in: nothing, there is no other.

@@ -9,7 +9,8 @@
 //   batch that look up in that block; it makes the group's table and goes through the items of one task after the other,
 //   a thread for an item with few ids, a warp for one with many.
 // Input: a batch of tasks in any numbering; where their blocks are.
-// Output: triangles, tests and clock ticks of every task, added to found[task]; a unit's ticks go to its first task.
+// Output: triangles, tests and clock ticks of every task, added to found[task]; ticks are those of a block's first warp,
+//   tables count for the first task of a unit.
 // Memory: 8 bytes per arc of a block for items, 4 per group; while they are made, 4 for every group and block of a
 //   launch where groups are few. Shared: 4 bytes per near column.
 // Limits: one look-up per item and id. On Kronecker 20 in 4 rectilinear parts the tasks in which everything is near have
@@ -198,7 +199,7 @@ extern "C" __global__ void __launch_bounds__(1024)
     const Batch batch = {blocks, tasks, shares, units, count, taken, found};
     const u32 warp = threadIdx.x / WARP, warps = blockDim.x / WARP;
     for_each_unit(batch, [&](Unit unit) {
-        const long long since = clock64();
+        long long since = clock64();
         for (u32 group = unit.begin; group < unit.end; ++group) {
             __syncthreads();  // nobody reads the table any more
             enter_group(task_at(batch, unit.task), group, table);
@@ -207,12 +208,17 @@ extern "C" __global__ void __launch_bounds__(1024)
                 const u64* const words = words_of(blocks, tasks[u64(number) * TASK_WORDS]);
                 const u32* const groups = groups_of(words);
                 const u32 begin = groups[group], end = groups[group + 1], first = (unit.part * warps + warp) * WARP;
-                if (end - begin <= first) continue;
-                Found sums = {0, 0};
-                look_up_items(task, items_of(words), begin + first, end, unit.parts * warps * WARP, table, &sums);
-                add_warp_found(found + u64(number) * FOUND_WORDS, sums);
+                if (end - begin > first) {
+                    Found sums = {0, 0};
+                    look_up_items(task, items_of(words), begin + first, end, unit.parts * warps * WARP, table, &sums);
+                    add_warp_found(found + u64(number) * FOUND_WORDS, sums);
+                }
+                if (threadIdx.x == 0) {
+                    const long long now = clock64();
+                    atomicAdd(found + u64(number) * FOUND_WORDS + 2, u64(now - since));
+                    since = now;
+                }
             }
         }
-        if (threadIdx.x == 0) atomicAdd(found + u64(unit.task) * FOUND_WORDS + 2, u64(clock64() - since));
     });
 }

@@ -35,15 +35,14 @@ from wedgewise.algorithms._contract import (
 )
 from wedgewise.algorithms.gpu._arcs import tails_of
 from wedgewise.algorithms.gpu._batches import (
-    LISTED_BYTES,
     LONGEST_ROW,
-    MOST_LISTED,
     MOST_UNITS,
     UNIT_BYTES,
     Batch,
     Grid,
     has_work,
     launches_for,
+    listing,
     row_units,
 )
 from wedgewise.algorithms.gpu._launches import (
@@ -234,12 +233,14 @@ def prepare_batch(given: DeviceBatch, knobs: Knobs, device: Device) -> DeviceWor
     if len(working) == 0:
         return DeviceWork.at_once((), batch.found)
     longest = int(np.minimum(batch.shape.columns_k, batch.shape.arcs_ik)[working].max())
-    layout = Layout.of(knobs, batch.offset_bits[1] // 8, longest, device, LISTED_BYTES)
+    layout = Layout.of(knobs, batch.offset_bits[1] // 8, longest, device, listing(_block(knobs))[1])
     units = row_units(working, batch.shape, given.tasks, layout.block)
     blocks = min(layout.blocks(device), len(units))
-    most, chunk = most_of_warp(layout, knobs), min(chunk_of(knobs), MOST_LISTED)
+    most, chunk = most_of_warp(layout, knobs), min(chunk_of(knobs), MOST_THREADS)
     how = (*map(np.uint32, (*most, chunk, knobs["construction"] == "edge")), *layout.take_tables(blocks, device))
-    grid = Grid(blocks, layout.block, layout.shared_bytes, (("COMBINATION", layout.combination),))
+    grid = Grid(
+        blocks, layout.block, layout.shared_bytes, (("COMBINATION", layout.combination), listing(layout.block)[0])
+    )
     launches = launches_for(working, batch.shape, given.tasks.shares, LAUNCH_ESTIMATE)
     return DeviceWork.at_once(
         batch.launches(TRIPLES_STEM, "count_tasks", grid, units, how, launches), batch.found, kept=given

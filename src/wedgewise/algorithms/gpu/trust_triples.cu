@@ -9,7 +9,7 @@
 //   trust.cu: a full bucket passes ids on, a row longer than the table comes in pieces.
 // Input: a batch of tasks in any numbering, rows ascending; where their blocks are.
 // Output: triangles, look-ups and clock ticks of every task, added to found[task].
-// Memory: 24 bytes per unit; 4 per place of the tables of the blocks that run at once. Shared: 8 KiB of listed rows.
+// Memory: 24 bytes per unit; 4 per place of the tables of the blocks that run at once. Shared: 8 bytes per thread of listed rows.
 // Differs from the authors' code in: what trust.cu says. Theirs launches a kernel for every task, and sorts the vertices
 //   of every partition by class on the host; here a launch goes through thousands of tasks, and rows are listed on chip.
 //   The paper goes by the partial row of ij alone, and leaves out rows with fewer than two arcs; here one arc in ij and

@@ -53,17 +53,20 @@ __device__ __forceinline__ Task task_at(const Batch& batch, u32 number) {
             u32(ij[BLOCK_ROWS]), u32(jk[BLOCK_ROWS]), u32(jk[BLOCK_COLUMNS]), task[3], batch.shares, task[4], task[5]};
 }
 
-// Calls visit(unit) with units from the counter; all threads of the block have the same one, and meet in between.
+// Calls visit(unit), first with that of the block's number, then with units from the counter; all threads of the block
+// have the same one, and meet in between.
 template <class Visit>
 __device__ __forceinline__ void for_each_unit(const Batch& batch, Visit visit) {
     __shared__ u32 next;
+    if (threadIdx.x == 0) next = blockIdx.x;
     while (true) {
-        __syncthreads();  // nobody is at work on the last unit any more
-        if (threadIdx.x == 0) next = atomicAdd(batch.taken, 1u);
         __syncthreads();  // the unit is known
-        if (next >= batch.count) return;
-        const u32* const words = batch.units + u64(next) * UNIT_WORDS;
+        const u32 number = next;
+        if (number >= batch.count) return;
+        const u32* const words = batch.units + u64(number) * UNIT_WORDS;
         visit(Unit{words[0], words[1], words[2], words[3], words[4], words[5]});
+        __syncthreads();  // nobody is at work on the unit any more
+        if (threadIdx.x == 0) next = gridDim.x + atomicAdd(batch.taken, 1u);
     }
 }
 

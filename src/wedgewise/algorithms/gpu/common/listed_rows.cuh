@@ -1,7 +1,9 @@
 #include "common/batch.cuh"
 #include "common/block_or_warp.cuh"
 
-#define MOST_LISTED 2048u  // twice as many as a block has threads at most
+#ifndef MOST_LISTED
+#define MOST_LISTED 2048u  // twice as many as a block has threads
+#endif
 
 // Rows of a unit that can begin triangles, by class, in shared memory: large ones fill places from the front, small ones
 // from the back.
