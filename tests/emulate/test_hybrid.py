@@ -15,7 +15,7 @@ import pytest
 from helpers.graphs import fixture_pairs, random_pairs
 
 import wedgewise as ww
-from emulate.hybrid_cases import Gpus, check_timeline, tasks_in, gpus, graph, hybrid, truth
+from emulate.hybrid_cases import Gpus, check_timeline, gpus, graph, hybrid, tasks_in, truth
 from wedgewise import generate
 from wedgewise.algorithms import registry
 from wedgewise.errors import DeviceError, InputError, PreconditionError, UnknownNameError

@@ -7,8 +7,6 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 
 def benchmark() -> Any:
     path = Path(__file__).parents[2] / "benchmarks" / "hybrid_gpu.py"

@@ -31,8 +31,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from wedgewise.run.memory import Pair
-from wedgewise.stages.tasks import TaskTable
+from wedgewise.stages.tasks import Pair, TaskTable
 
 CUTOFF, GUARDED, DYNAMIC = SCHEDULES = ("cutoff", "guarded", "dynamic")
 CAUTION = 2.0  # a task may take so much longer than it was thought to

@@ -18,8 +18,8 @@ from dataclasses import dataclass
 from math import inf
 from typing import Generic, TypeVar
 
-from wedgewise.run.memory import Pair
 from wedgewise.stages.blocks import Block, Task, Triple
+from wedgewise.stages.tasks import Pair
 
 Held = TypeVar("Held")
 

@@ -46,13 +46,13 @@ from wedgewise.run.block_caches import SharedBlocks
 from wedgewise.run.choose import allowed_memory, check_memory
 from wedgewise.run.journal import Journal
 from wedgewise.run.local import Execution, Ran
-from wedgewise.run.memory import HYBRID_TASK_BYTES, BlockSource, Pair, TaskMemory, bytes_beside_lists, lists_bytes
+from wedgewise.run.memory import HYBRID_TASK_BYTES, BlockSource, TaskMemory, bytes_beside_lists, lists_bytes
 from wedgewise.run.plan import Form, Plan
 from wedgewise.run.request import Request
 from wedgewise.run.timeline import Timeline
 from wedgewise.stages import OrientedGraph
 from wedgewise.stages.blocks import Block, Blocks, Partition
-from wedgewise.stages.tasks import Counts, TaskResults, TaskTable
+from wedgewise.stages.tasks import Counts, Pair, TaskResults, TaskTable
 
 if TYPE_CHECKING:
     from wedgewise.store.open import Store
