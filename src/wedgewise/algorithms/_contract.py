@@ -267,8 +267,8 @@ class DeviceTripleAnswer:
     ticks of a clock. Nothing waits for the device, so that streams overlap: kernels decide what depends on degrees.
     ``bytes_needed(shape, knobs)`` is the device memory that a task takes beyond its blocks; those of a batch take no
     more than the one of them that takes most, and `DEVICE_TASK_BYTES` each. It takes arrays, too.
-    ``made_words(arcs, columns, knobs)`` are the 32-bit words of what is made of a block; ``make(blocks, knobs, device)``
-    are launches that do it once, before the first batch that has it.
+    ``made_words(arcs, columns, knobs)`` are the 32-bit words of what is made of a block, by the launches of
+    ``make(blocks, knobs, device)``, once, before the first batch that has it.
     """
 
     prepare: Callable[[DeviceBatch, Knobs, Device], DeviceWork]

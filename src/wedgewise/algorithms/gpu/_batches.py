@@ -137,7 +137,8 @@ def rows_of_share(shape: TripleShape, tasks: TaskTable) -> Numbers:
 def steps_of(shape: TripleShape, shares: int = 1) -> Numbers:
     """About the steps of every task: BBTC's estimate, its arcs, and its rows."""
     degree = np.maximum(shape.arcs_ik / np.maximum(1, shape.rows_i), shape.arcs_jk / np.maximum(1, shape.rows_j))
-    return (shape.arcs_ij * (degree + 4) + shape.rows_i / 8) / shares
+    steps: Numbers = (shape.arcs_ij * (degree + 4) + shape.rows_i / 8) / shares
+    return steps
 
 
 def units_of(tasks: Numbers, steps: Numbers, most_parts: Any) -> Numbers:
