@@ -246,10 +246,6 @@ class DeviceBlock:
     made: Any = None
     is_made: bool = False
 
-    @property
-    def is_to_be_made(self) -> bool:
-        return self.made is not None and not self.is_made
-
 
 @dataclass(frozen=True, slots=True)
 class DeviceBatch:

@@ -130,7 +130,7 @@ def _known(algorithm: Algorithm, given: Mapping[str, int | str] | None) -> Setti
 
 
 def choose_parts(graph: OrientedGraph, pairing: Pairing, device_bytes: int) -> int:
-    """Few parts, at most the average degree, about that for BBTC; more where two tasks for each stream would not fit a GPU."""
+    """Few parts, or the average degree for BBTC; more where two tasks for each stream would not fit a GPU."""
     from wedgewise.prepare.rectilinear import default_parts
 
     if pairing.own["parts"]:
