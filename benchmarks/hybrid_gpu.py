@@ -13,7 +13,7 @@ gpu, cpu                  the tasks on one side alone
 guarded, cutoff, dynamic  both sides by each schedule
 time, density, degree     both sides by the schedule cutoff, tasks sorted by BBTC's other estimators
 plan                      planning, once, after the graph was cut
-run                       what `Hybrid.run` takes: memory reserved, blocks copied from pageable memory, all tasks counted
+run                       what `Hybrid.run` takes: memory reserved, blocks copied from pageable memory, tasks counted
 kernels, bus, both        the seconds in which a GPU counted, copied, and did both
 busy                      the share of time in which streams are busy, of the run without getting ready
 leases, launches, waiting seconds of all streams' threads: for blocks, their copies included; to start kernels; asleep
@@ -36,8 +36,9 @@ import traceback
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import wedgewise as ww
 from wedgewise.errors import DeviceError, VerificationError
@@ -68,7 +69,7 @@ MORE = ["bus, ms", "both, ms", "MB", "busy", "leases, ms", "launches, ms", "wait
 class Watch:
     """Seconds that all calls of some methods took together, by name."""
 
-    METHODS = {"_lease": "leases", "_bring_next": "leases", "_launch": "launches", "_wait_for": "waiting"}
+    METHODS: ClassVar = {"_lease": "leases", "_bring_next": "leases", "_launch": "launches", "_wait_for": "waiting"}
 
     def __init__(self) -> None:
         self.seconds = dict.fromkeys(self.METHODS.values(), 0.0)
@@ -195,7 +196,7 @@ def runnables(options: argparse.Namespace, watch: Watch) -> Iterator[tuple[int, 
         found = []
         for device in WHOLE if not options.emulate else WHOLE[1:]:
             whole = Measured(known.name, oriented.m, 0, "auto", f"{device} alone")
-            found.append(Runnable(whole, lambda device=device: as_a_whole(graph, device, options.threads)))
+            found.append(Runnable(whole, partial(as_a_whole, graph, device, options.threads)))
         for parts in [int(cell.partition(":")[2]) for cell in options.cells if cell.startswith(f"{scale}:")]:
             source = None
             for algorithm in options.algorithms:
@@ -212,7 +213,7 @@ def runnables(options: argparse.Namespace, watch: Watch) -> Iterator[tuple[int, 
                     hybrid = plan_graph(asked, oriented, source=source)
                     name = way if cutoff == 50 else f"{way} {cutoff} %"
                     item = Measured(known.name, oriented.m, parts, algorithm, name, time.perf_counter() - begin)
-                    found.append(Runnable(item, lambda hybrid=hybrid: by_tasks(hybrid, watch)))
+                    found.append(Runnable(item, partial(by_tasks, hybrid, watch)))
         yield triangles, found
 
 

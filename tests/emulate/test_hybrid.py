@@ -107,8 +107,9 @@ def test_several_devices_by_blocks_and_by_shares(
     gpus: Gpus, graph: ww.Graph, truth: int, algorithm: str, devices: int, shares: int
 ) -> None:
     made = gpus(devices)
-    asked = Request(algorithm=algorithm, threads=3, knobs={"parts": 4, "streams": 2, "schedule": "cutoff"})
-    planned = plan_graph(asked, graph.oriented(), shares=shares)
+    knobs = {"parts": 4, "streams": 2, "schedule": "cutoff"}
+    asked = Request(algorithm=algorithm, threads=3, knobs=knobs, shares=shares)
+    planned = plan_graph(asked, graph.oriented())
     assert planned.division.everything == 20 * shares
     ran = planned.run()
     assert reduce(ran.execution, ran.plan).triangles == truth

@@ -217,7 +217,7 @@ def test_shares(share: int, shares: int, near: int, device: EmulatedDevice) -> N
 )
 def test_what_is_near(sizes: tuple[int, int, int, int], pivots: int, covered: int) -> None:
     device, (rows_i, rows_j, columns, arcs) = EmulatedDevice(sms=H200_SMS, shared_bytes=H200_SHARED_BYTES), sizes
-    shape = TripleShape(*(np.array([number]) for number in (rows_i, rows_j, columns, arcs, arcs, arcs)))
+    shape = TripleShape(*(np.array([number]) for number in (rows_i, rows_j, columns, arcs, arcs, arcs)))  # type: ignore[arg-type]
     near = Near.choose(shape, np.array([arcs]), RECORD.settings(None), device)
     first_pivot = rows_j if pivots == 0 else (rows_j - pivots) // GROUP * GROUP
     assert (int(near.first_pivot[0]), int(near.first_column[0])) == (first_pivot, columns - covered)

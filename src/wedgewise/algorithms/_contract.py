@@ -140,8 +140,8 @@ class DeviceWork:
     uint64[2] of the device, triangles and tests; it is cleared beforehand. ``filled`` is as in `Work`, of the device,
     and all zero before the first launch.
     For a listing, ``fill(begin, end, triples)`` launches what writes the triangles that arcs begin … end − 1 open, in
-    order, three ids each, into a flat array of the device of exactly their size. ``kept`` has to stay as long as launches
-    run, which may know no more than where it is.
+    order, three ids each, into a flat array of the device of exactly their size. ``kept`` has to stay as long as
+    launches run, which may know no more than where it is.
     """
 
     batches: tuple[Callable[[], tuple[Launch, ...]], ...]
@@ -252,10 +252,6 @@ class DeviceBlock:
     made: Any = None
     is_made: bool = False
 
-    @property
-    def is_to_be_made(self) -> bool:
-        return self.made is not None and not self.is_made
-
 
 @dataclass(frozen=True, slots=True)
 class DeviceBatch:
@@ -265,27 +261,22 @@ class DeviceBatch:
     tasks: TaskTable
 
 
-def _makes_nothing(_blocks: Sequence[DeviceBlock], _knobs: Knobs, _device: Device) -> tuple[Launch, ...]:
-    return ()
-
-
 @dataclass(frozen=True, slots=True)
 class DeviceTripleAnswer:
     """How an algorithm counts batches of tasks on a device.
 
-    ``prepare(batch, knobs, device)`` is work whose ``found`` is uint64[tasks, 3]: triangles, tests, and ticks of a
-    clock. A batch is done by a few launches, however many tasks it has. Nothing waits for the device, so that batches
-    on several streams overlap: what depends on degrees is decided by the kernels.
+    ``prepare(batch, knobs, device)`` is work of a few launches whose ``found`` is uint64[tasks, 3]: triangles, tests,
+    ticks of a clock. Nothing waits for the device, so that streams overlap: kernels decide what depends on degrees.
     ``bytes_needed(shape, knobs)`` is the device memory that a task takes beyond its blocks; those of a batch take no
     more than the one of them that takes most, and `DEVICE_TASK_BYTES` each. It takes arrays, too.
-    ``made_words(arcs, columns, knobs)`` are the 32-bit words of what is made of a block, which ``make(blocks, knobs, device)``
-    launches once, before the first batch that has it.
+    ``made_words(arcs, columns, knobs)`` are the 32-bit words of what is made of a block, by the launches of
+    ``make(blocks, knobs, device)``, once, before the first batch that has it.
     """
 
     prepare: Callable[[DeviceBatch, Knobs, Device], DeviceWork]
     bytes_needed: Callable[[TripleShape, Knobs], Any]
     made_words: Callable[[Any, Any, Knobs], Any] = lambda _arcs, _columns, _knobs: 0
-    make: Callable[[Sequence[DeviceBlock], Knobs, Device], tuple[Launch, ...]] = _makes_nothing
+    make: Callable[[Sequence[DeviceBlock], Knobs, Device], tuple[Launch, ...]] = lambda *_: ()
 
 
 @dataclass(frozen=True, slots=True)

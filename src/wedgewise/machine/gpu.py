@@ -54,8 +54,9 @@ class Device(Protocol):
     """What the host code of GPU algorithms needs.
 
     ``xp`` is the array module, ``sms`` how many blocks run at once at least, ``shared_bytes`` what one block may have
-    of shared memory. ``address`` is where an array begins. ``launch`` starts a kernel of a stem's file; arguments are arrays of `xp` and NumPy scalars. The
-    blocks of a cooperative launch are all there at once and may wait for each other: ``resident_blocks`` says how many.
+    of shared memory. ``address`` is where an array begins. ``launch`` starts a kernel of a stem's file; arguments are
+    arrays of `xp` and NumPy scalars. The blocks of a cooperative launch are all there at once and may wait for each
+    other: ``resident_blocks`` says how many.
     """
 
     xp: Any

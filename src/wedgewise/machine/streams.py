@@ -35,7 +35,7 @@ class Stream(AbstractContextManager[Any], Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Moved:
-    """A piece of what was sent: when the host filled a buffer with it, by ``time.perf_counter``, and when it was moved."""
+    """A piece that was sent: when the host filled a buffer with it, by ``time.perf_counter``, and when it was moved."""
 
     filled: tuple[float, float]
     begin: Stamp

@@ -28,7 +28,7 @@ from wedgewise.algorithms._contract import (
 )
 from wedgewise.errors import InputError, MemoryLimitError, PreconditionError, UnknownNameError
 from wedgewise.machine.gpu import StreamingDevice
-from wedgewise.run._hybrid_queue import DYNAMIC, GUARDED, MOST_TASKS, SCHEDULES
+from wedgewise.run._hybrid_queue import CUTOFF, DYNAMIC, GUARDED, MOST_TASKS, SCHEDULES
 from wedgewise.run.choose import BLOCK_SECONDS_PER_EDGE, DEVICE_SECONDS, estimated_seconds
 from wedgewise.run.memory import BATCHED_TASK_BYTES, BlockSource, TaskMemory
 from wedgewise.run.plan import BlockPlan, Form, Plan, plan_of
@@ -38,13 +38,18 @@ from wedgewise.stages.tasks import ESTIMATORS, Pair, TaskTable, busy_tasks, task
 PLACES = BOTH, GPU, CPU = ("both", "gpu", "cpu")
 USUAL_PARTS, MOST_PARTS = 4, 64  # 20 tasks; 45,760 tasks
 AUTO = "auto"
+PUBLISHED = "bbtc"  # runs as its paper has it where it is named: parts by the average degree, a cut-off
 KNOBS = (
     Knob("places", BOTH, "who counts: GPUs and threads, or one of them alone, to compare", choices=PLACES),
-    Knob("schedule", GUARDED, "how tasks are shared out", choices=SCHEDULES),
+    Knob("schedule", GUARDED, "how tasks are shared out; bbtc by itself: cutoff", choices=SCHEDULES),
     Knob("estimator", AUTO, "what tasks are sorted by: arcs for keystone, else time", choices=(AUTO, *ESTIMATORS)),
     Knob("cutoff", 50, "the heaviest tasks, in percent of all, that threads leave to GPUs"),
     Knob("streams", 4, "tasks at a time on each GPU", least=1),
-    Knob("parts", 0, "parts that ids are cut into; 0 = 4 or fewer, and more where blocks are to be smaller"),
+    Knob(
+        "parts",
+        0,
+        "parts that ids are cut into; 0 = 4 or fewer, for bbtc the average degree, or more where memory is small",
+    ),
     Knob("device_bytes", 0, "memory for blocks and tasks on each GPU; 0 = seven eighths of what is free"),
 )
 
@@ -93,6 +98,8 @@ def pair_up(name: str, given: Mapping[str, int | str] | None) -> Pairing:
     is_there_alone = (asked, "cpu") not in registry() and (asked, "cuda") in registry()
     cpu = _counting_blocks(ENGINE if is_there_alone else asked, "cpu")
     _check_names(given, own, cpu, gpu)
+    if asked == PUBLISHED and "schedule" not in (given or {}):
+        own["schedule"] = CUTOFF
     if own["estimator"] == AUTO:
         own["estimator"] = "arcs" if asked == ENGINE else "time"
     return Pairing(cpu, gpu, own, _known(cpu, given), {} if gpu is None else _known(gpu, given))
@@ -122,12 +129,12 @@ def _known(algorithm: Algorithm, given: Mapping[str, int | str] | None) -> Setti
 
 
 def choose_parts(graph: OrientedGraph, pairing: Pairing, device_bytes: int) -> int:
-    """Few parts, at most the average degree; more where the blocks of two tasks for each stream would not fit a GPU."""
+    """Few parts, or the average degree for BBTC; more where two tasks for each stream would not fit a GPU."""
     from wedgewise.prepare.rectilinear import default_parts
 
     if pairing.own["parts"]:
         return int(pairing.own["parts"])
-    parts = min(USUAL_PARTS, default_parts(graph))
+    parts = min(MOST_PARTS if pairing.cpu.name == PUBLISHED else USUAL_PARTS, default_parts(graph))
     at_once = 0 if pairing.gpu is None else 2 * 3 * int(pairing.own["streams"])
     while parts < MOST_PARTS:
         block_bytes = 8 * graph.m // (parts * (parts + 1)) + 4 * graph.n // parts  # on the average
@@ -261,7 +268,8 @@ class TaskSizes:
 
     def on_host(self, tasks: TaskTable) -> Bytes:
         need = self.memory.most(tasks)
-        return need.made + need.threads + BATCHED_TASK_BYTES + _distinct(self.host_blocks, tasks)
+        found: Bytes = need.made + need.threads + BATCHED_TASK_BYTES + _distinct(self.host_blocks, tasks)
+        return found
 
     def host_work(self, tasks: TaskTable) -> int:
         """What a batch takes on the host beyond its blocks."""

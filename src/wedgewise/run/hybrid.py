@@ -41,7 +41,16 @@ from wedgewise.run._hybrid_plan import (
     pair_up,
 )
 from wedgewise.run._hybrid_queue import TaskQueue, pairs_in
-from wedgewise.run._hybrid_workers import Arrived, DeviceWorkers, Finish, HostWorker, StreamWorker, WorkerPool, ship
+from wedgewise.run._hybrid_workers import (
+    Arrived,
+    DeviceWorkers,
+    Finish,
+    HostWorker,
+    StreamWorker,
+    WorkerPool,
+    is_to_be_made,
+    ship,
+)
 from wedgewise.run.block_caches import SharedBlocks
 from wedgewise.run.checkpoint import Journal
 from wedgewise.run.choose import allowed_memory, check_memory
@@ -313,7 +322,7 @@ def kernels_of(tasks: TaskTable, sizes: TaskSizes, device: Device) -> tuple[Kern
     noting, blocks = _Noting(device), {pair: _block(pair, sizes) for pair in pairs_in(tasks)} if len(tasks) else {}
     if not blocks:
         return ()
-    fresh = [there for there in blocks.values() if there.is_to_be_made]
+    fresh = [there for there in blocks.values() if is_to_be_made(there)]
     launches = list(answer.make(fresh, knobs, noting)) if fresh else []
     for batch in answer.prepare(DeviceBatch(blocks, tasks), knobs, noting).batches:
         launches += batch()

@@ -31,7 +31,7 @@ COLOURS = {"count": "#3b6ea5", "help": "#9db9d6", "fill": "#efcb9f", "copy": "#d
 
 @dataclass(frozen=True, slots=True)
 class Copy:
-    """A piece of the blocks that came to a device for a batch: when it was on the bus, and when its buffer was filled."""
+    """A piece of blocks that came to a device for a batch: when it was on the bus, and when its buffer was filled."""
 
     begin: float
     end: float

@@ -1,4 +1,4 @@
-"""Batches of block tasks for kernels of a device: where their blocks are, and units of work that blocks of threads take.
+"""Batches of block tasks for kernels of a device: where their blocks are, and units of work for blocks of threads.
 
     table   a row of words for each block: where its offsets and heads are, rows, columns, and what was made of it
     tasks   a row for each task: the numbers of its blocks in the table, its share, from where on numbers are near
@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -81,7 +82,7 @@ class Batch:
         bounds = np.linspace(0, len(units), launches + 1).astype(np.int64).tolist()
         defines = (self.offset_bits, *grid.defines)
         made: list[Launch] = [partial(taken.fill, 0)]
-        for number, (begin, end) in enumerate(zip(bounds, bounds[1:], strict=False)):
+        for number, (begin, end) in enumerate(pairwise(bounds)):
             arguments = (self.table, self.tasks, np.uint32(self.shares), there[begin:end], np.uint32(end - begin))
             everything = (*arguments, taken[number:], self.found, *further)
             launch = partial(self.device.launch, stem, kernel, min(grid.blocks, end - begin), grid.threads, everything)
@@ -117,7 +118,8 @@ def shape_of(given: DeviceBatch) -> TripleShape:
         at = row * tasks.parts + column
         arcs[at], rows[at], columns[at] = there.block.m, there.block.rows, there.block.columns
     ij, ik, jk = tasks.pairs
-    return TripleShape(rows[ij], rows[jk], columns[jk], arcs[ij], arcs[ik], arcs[jk])
+    found: Any = rows[ij], rows[jk], columns[jk], arcs[ij], arcs[ik], arcs[jk]
+    return TripleShape(*found)
 
 
 def has_work(shape: TripleShape, tasks: TaskTable) -> NDArray[np.bool_]:
@@ -128,13 +130,15 @@ def has_work(shape: TripleShape, tasks: TaskTable) -> NDArray[np.bool_]:
 
 def rows_of_share(shape: TripleShape, tasks: TaskTable) -> Numbers:
     """How many rows every task has."""
-    return np.maximum(0, -(-(shape.rows_i - tasks.share) // tasks.shares))
+    rows: Numbers = np.maximum(0, -(-(shape.rows_i - tasks.share) // tasks.shares))
+    return rows
 
 
 def steps_of(shape: TripleShape, shares: int = 1) -> Numbers:
     """About the steps of every task: BBTC's estimate, its arcs, and its rows."""
     degree = np.maximum(shape.arcs_ik / np.maximum(1, shape.rows_i), shape.arcs_jk / np.maximum(1, shape.rows_j))
-    return (shape.arcs_ij * (degree + 4) + shape.rows_i / 8) / shares
+    steps: Numbers = (shape.arcs_ij * (degree + 4) + shape.rows_i / 8) / shares
+    return steps
 
 
 def units_of(tasks: Numbers, steps: Numbers, most_parts: Any) -> Numbers:

@@ -70,7 +70,9 @@ class Near(NamedTuple):
     @classmethod
     def choose(cls, shape: TripleShape, arcs: Numbers, knobs: Knobs, device: Device) -> Near:
         """What the knob says, or as much as is used enough by so many arcs of blocks ij, or nothing."""
-        rows, columns, asked = shape.rows_j, shape.columns_k, int(knobs["near_hubs"])
+        rows: Any = shape.rows_j
+        columns: Any = shape.columns_k
+        asked = int(knobs["near_hubs"])
         fits = np.minimum(columns, (device.shared_bytes - STATIC_SHARED_BYTES) // 16 * 4)
         if asked:
             return cls._last(shape, np.minimum(rows, asked), np.minimum(fits, asked))
@@ -112,13 +114,15 @@ def _by_tables(batch: Batch, tasks: TaskTable, near: Near, firsts: Numbers, knob
     if len(firsts) == 0:
         return ()
     shape, table_bytes = batch.shape, near.table_bytes(batch.shape)
+    rows_j: Any = shape.rows_j
+    arcs_jk: Any = shape.arcs_jk
     is_used = has_work(shape, tasks) & (near.first_pivot < shape.rows_j) & (table_bytes > 0)
     lengths, used = np.diff(firsts, append=len(tasks)), np.logical_or.reduceat(is_used, firsts)
     degree = shape.arcs_ik / np.maximum(1, shape.rows_i)
     looked_up = np.where(is_used, shape.arcs_ij * (2 + degree / 2), 0) / tasks.shares
     begin = near.first_pivot[firsts] // PIVOTS
-    groups = -(-shape.rows_j[firsts] // PIVOTS) - begin
-    steps = np.add.reduceat(looked_up, firsts) + shape.arcs_jk[firsts] + groups * (table_bytes[firsts] / 64 + 64)
+    groups = -(-rows_j[firsts] // PIVOTS) - begin
+    steps = np.add.reduceat(looked_up, firsts) + arcs_jk[firsts] + groups * (table_bytes[firsts] / 64 + 64)
     classes = np.searchsorted(TABLE_CLASSES, table_bytes[firsts])
     launches: list[Launch] = []
     for size in np.unique(classes[used]).tolist():

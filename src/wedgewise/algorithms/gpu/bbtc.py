@@ -113,14 +113,14 @@ def prepare_batch(given: DeviceBatch, knobs: Knobs, device: Device) -> DeviceWor
     merging = np.flatnonzero(is_working & ~maps)
     if len(merging):
         launches += _merges(batch, merging, tasks, knobs)
-    looking = np.flatnonzero(is_working & maps)
+    looking, columns_k = np.flatnonzero(is_working & maps), np.asarray(shape.columns_k)
     layouts: dict[int, Layout] = {}
-    for columns in np.unique(batch.shape.columns_k[looking]).tolist():
+    for columns in np.unique(columns_k[looking]).tolist():
         layouts[columns] = Layout.of(columns, batch.offset_bits[1] // 8, knobs, device)
     for shared_maps in sorted({layout.shared_maps for layout in layouts.values()}):
         widest = max(columns for columns, layout in layouts.items() if layout.shared_maps == shared_maps)
         alike = [columns for columns, layout in layouts.items() if layout.shared_maps == shared_maps]
-        chosen = looking[np.isin(batch.shape.columns_k[looking], alike)]
+        chosen = looking[np.isin(columns_k[looking], alike)]
         launches += _look_ups(batch, chosen, tasks, layouts[widest])
     return DeviceWork.at_once(launches, batch.found, kept=given)
 
@@ -128,7 +128,7 @@ def prepare_batch(given: DeviceBatch, knobs: Knobs, device: Device) -> DeviceWor
 def _merges(batch: Batch, chosen: Numbers, tasks: TaskTable, knobs: Knobs) -> tuple[Launch, ...]:
     """Chunks of consecutive arcs, a warp each."""
     block, shape = whole_warps(knobs), batch.shape
-    chunks = -(-shape.arcs_ij[chosen] // (CHUNK_ARCS * (block // WARP)))
+    chunks = -(-np.asarray(shape.arcs_ij)[chosen] // (CHUNK_ARCS * (block // WARP)))
     units = units_of(chosen, steps_of(shape, tasks.shares)[chosen], np.maximum(1, chunks))
     grid = Grid(blocks_at_once(block, STATIC_SHARED_BYTES, batch.device), block)
     launches = launches_for(chosen, shape, tasks.shares, LAUNCH_ESTIMATE)

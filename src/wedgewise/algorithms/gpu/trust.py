@@ -6,8 +6,8 @@ The paper's ablations are knobs. Its reorderings are relabellings: "collective" 
 of section 5.1, and their baseline, the order by degree, as "rank".
 Memory beyond the oriented graph: 4 bytes for each place of the tables of all blocks that run at once; 4 per vertex as
 it counts, 32 at its peak; 256 per thread to copy rows; 44 per arc where the table is built for every arc.
-On three blocks, trust_triples.cu hashes the row of ik and looks the second hop through ij and jk up, for a batch of tasks
-at a time. Rows are listed by their partial degrees on the device, for blocks or for warps, so that nothing waits for it.
+On three blocks, trust_triples.cu hashes the row of ik and looks the second hop through ij and jk up, for a batch of
+tasks at a time. Rows are listed by their partial degrees on the device, so that nothing waits for it.
 Memory beyond the blocks: the tables.
 """
 
