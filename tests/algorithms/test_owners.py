@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 import wedgewise as ww
 from wedgewise import generate
 from wedgewise.algorithms import _ranges, find
-from wedgewise.algorithms._contract import BatchWork, SliceMethod, TripleShape, Work
+from wedgewise.algorithms._contract import BatchWork, SliceMethod, Work
 from wedgewise.algorithms._passes import Partial, run_pass
 from wedgewise.algorithms.cpu import _batches, _keystone_close, _keystone_slices, _keystone_supports, _records
 from wedgewise.errors import MemoryLimitError, PreconditionError, VerificationError
@@ -35,7 +35,7 @@ from wedgewise.run import outofcore, sliced_answer
 from wedgewise.run.block_caches import BlockCache
 from wedgewise.run.sliced_answer import SLICE_TYPES, AnswerSlice, SlicedAnswer, slices_of
 from wedgewise.stages.blocks import Block, Blocks, Hashed, Partition, Rectilinear, Triple
-from wedgewise.stages.tasks import Counts, one_task, tasks_of
+from wedgewise.stages.tasks import Counts, TripleShape, one_task, tasks_of
 from wedgewise.store.build import write_store
 from wedgewise.store.open import Store
 

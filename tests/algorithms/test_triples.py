@@ -17,7 +17,7 @@ from helpers.cut_graphs import oriented
 import wedgewise as ww
 from wedgewise import generate
 from wedgewise.algorithms import _ranges, find, registry
-from wedgewise.algorithms._contract import Algorithm, BatchWork, Shape, TripleShape, Work
+from wedgewise.algorithms._contract import Algorithm, BatchWork, Shape, Work
 from wedgewise.algorithms.cpu import _batches, _keystone_close, _keystone_triples, _records, bbtc
 from wedgewise.algorithms.cpu import _keystone_triple_hubs as hubs
 from wedgewise.algorithms.cpu._keystone_hubs import Hubs
@@ -25,7 +25,7 @@ from wedgewise.machine.jit import JIT_DISABLED
 from wedgewise.prepare.cut_blocks import blocks_of
 from wedgewise.stages import OrientedGraph
 from wedgewise.stages.blocks import WIDE_ARCS, Block, Hashed, Rectilinear, Triple
-from wedgewise.stages.tasks import TaskBatch, TaskTable, one_task, table_of, tasks_of
+from wedgewise.stages.tasks import TaskBatch, TaskTable, TripleShape, one_task, table_of, tasks_of
 
 Settings = dict[str, int | str]
 

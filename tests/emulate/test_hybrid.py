@@ -107,7 +107,7 @@ def test_several_devices_by_blocks_and_by_shares(
     gpus: Gpus, graph: ww.Graph, truth: int, algorithm: str, devices: int, shares: int
 ) -> None:
     made = gpus(devices)
-    knobs = {"parts": 4, "streams": 2, "schedule": "cutoff"}
+    knobs: dict[str, int | str] = {"parts": 4, "streams": 2, "schedule": "cutoff"}
     asked = Request(algorithm=algorithm, threads=3, knobs=knobs, shares=shares)
     planned = plan_graph(asked, graph.oriented())
     assert planned.division.everything == 20 * shares

@@ -14,12 +14,12 @@ from emulate.emulated_cases import needs_compiler
 from emulate.emulator import EmulatedDevice
 from emulate.triple_cases import Matrices, found_by, prepared
 from wedgewise.algorithms import find
-from wedgewise.algorithms._contract import DeviceBatch, DeviceBlock, TripleShape
+from wedgewise.algorithms._contract import DeviceBatch, DeviceBlock
 from wedgewise.algorithms.gpu import _keystone_triples as triples
 from wedgewise.algorithms.gpu._keystone_triples import Near
 from wedgewise.errors import PreconditionError
 from wedgewise.stages.blocks import Block, Triple
-from wedgewise.stages.tasks import one_task
+from wedgewise.stages.tasks import TripleShape, one_task
 
 pytestmark = needs_compiler
 RECORD = find("keystone", "cuda")

@@ -47,13 +47,13 @@ from emulate.triple_cases import (
     ways_of,
 )
 from wedgewise.algorithms import find
-from wedgewise.algorithms._contract import DeviceBatch, TripleShape
+from wedgewise.algorithms._contract import DeviceBatch
 from wedgewise.algorithms.gpu import _batches, bbtc
 from wedgewise.algorithms.gpu._batches import MOST_UNITS, UNIT_BYTES, UNIT_WORK, listing, units_of
 from wedgewise.algorithms.gpu.trust import Layout, most_of_warp
 from wedgewise.errors import InputError
 from wedgewise.stages import DeviceGraph
-from wedgewise.stages.tasks import TaskBatch, one_task, table_of
+from wedgewise.stages.tasks import TaskBatch, TripleShape, one_task, table_of
 
 pytestmark = needs_compiler
 OURS = ("bbtc", "trust")

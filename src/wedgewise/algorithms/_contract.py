@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple, SupportsInt, TypeVar
+from typing import TYPE_CHECKING, Any, SupportsInt, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,9 +17,8 @@ from wedgewise.prepare.orient import ORDERS, RELABELLINGS
 from wedgewise.stages import DeviceGraph, Ids, OrientedGraph
 
 if TYPE_CHECKING:
-    from wedgewise.stages.blocks import Block, Task, Triple
-    from wedgewise.stages.tasks import Counts as BlockCounts
-    from wedgewise.stages.tasks import TaskBatch, TaskTable
+    from wedgewise.stages.blocks import Block, Triple
+    from wedgewise.stages.tasks import TaskBatch, TaskTable, TripleShape
 
 TRUSSES = ("trussness", "k_truss", "max_truss")  # what rounds over the edges find, of all that can be computed
 MAX_ARCS = 2 * 10**12  # T ≤ (√2 / 3) m^1.5 < 2^63 whenever m < 7.26e12: totals cannot overflow
@@ -63,36 +62,6 @@ class Shape:
     n: int
     m: int
     wedges: int | None = None
-
-
-class TripleShape(NamedTuple):
-    """What is known of three blocks before memory is taken for a task: the ids of their parts, and their arcs."""
-
-    rows_i: int
-    rows_j: int
-    columns_k: int
-    arcs_ij: int
-    arcs_ik: int
-    arcs_jk: int
-
-    @classmethod
-    def of(cls, counts: BlockCounts, task: Task) -> TripleShape:
-        """Of one task, by what all parts and blocks have."""
-        sizes, arcs, (i, j, k) = counts.sizes, counts.arcs, (task.i, task.j, task.k)
-        return cls(int(sizes[i]), int(sizes[j]), int(sizes[k]), int(arcs[i, j]), int(arcs[i, k]), int(arcs[j, k]))
-
-    @classmethod
-    def of_all(cls, counts: BlockCounts, tasks: TaskTable) -> TripleShape:
-        """Of many tasks: a column for each number."""
-        sizes, arcs = counts.sizes, counts.arcs.ravel()
-        of_blocks: Any = (arcs[pair] for pair in tasks.pairs)
-        of_parts: Any = (sizes[part] for part in (tasks.i, tasks.j, tasks.k))
-        return cls(*of_parts, *of_blocks)
-
-    @property
-    def arcs(self) -> tuple[int, int, int]:
-        """Those of the blocks ij, ik and jk."""
-        return self.arcs_ij, self.arcs_ik, self.arcs_jk
 
 
 @dataclass(frozen=True, slots=True)
@@ -251,6 +220,11 @@ class DeviceBlock:
     block: Block
     made: Any = None
     is_made: bool = False
+
+    @property
+    def is_to_be_made(self) -> bool:
+        """Whether nobody has made yet what there is memory for."""
+        return self.made is not None and not self.is_made
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,9 +2,9 @@
 
 question                                       who computes it
 count, transitivity                            this process; with GPUs, `answer/hybrid.py`; workers, `run/cluster.py`
-triangles                                      the same, by slices of the answer: the triangles of each part
+triangles                                      this process; workers, `run/cluster_slices.py`: by slices of each part
 clustering, average_clustering                 this process, by the same slices
-edge_support                                   this process or workers, `run/cluster_slices.py`: the supports of each block
+edge_support                                   the same: the supports of each block
 k_truss                                        the same, by rounds: what lives of each block
 trussness                                      this process, by rounds
 

@@ -18,14 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wedgewise.algorithms import ENGINE, find, registry
-from wedgewise.algorithms._contract import (
-    DEVICE_TASK_BYTES,
-    Algorithm,
-    DeviceTripleAnswer,
-    Knob,
-    Shape,
-    TripleShape,
-)
+from wedgewise.algorithms._contract import DEVICE_TASK_BYTES, Algorithm, DeviceTripleAnswer, Knob, Shape
 from wedgewise.errors import InputError, MemoryLimitError, PreconditionError, UnknownNameError
 from wedgewise.machine.gpu import StreamingDevice
 from wedgewise.run._hybrid_queue import CUTOFF, DYNAMIC, GUARDED, MOST_TASKS, SCHEDULES
@@ -33,7 +26,7 @@ from wedgewise.run.choose import BLOCK_SECONDS_PER_EDGE, DEVICE_SECONDS, estimat
 from wedgewise.run.memory import BATCHED_TASK_BYTES, BlockSource, TaskMemory
 from wedgewise.run.plan import BlockPlan, Form, Plan, plan_of
 from wedgewise.stages import OrientedGraph
-from wedgewise.stages.tasks import ESTIMATORS, Pair, TaskTable, busy_tasks, task_count
+from wedgewise.stages.tasks import ESTIMATORS, Pair, TaskTable, TripleShape, busy_tasks, task_count
 
 PLACES = BOTH, GPU, CPU = ("both", "gpu", "cpu")
 USUAL_PARTS, MOST_PARTS = 4, 64  # 20 tasks; 45,760 tasks

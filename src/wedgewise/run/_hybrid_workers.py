@@ -257,11 +257,6 @@ def ship(blocks: list[Block], made_words: list[int], device: StreamingDevice) ->
     ]
 
 
-def is_to_be_made(there: DeviceBlock) -> bool:
-    """Whether nobody has made of a block yet what there is memory for."""
-    return there.made is not None and not there.is_made
-
-
 @dataclass(slots=True)
 class DeviceWorkers:
     """A device, the blocks on it, and how a batch is counted there; one stream at a time makes what blocks lack."""
@@ -382,7 +377,7 @@ class StreamWorker:
         """Make of blocks what nobody has made of them yet, or follow who did."""
         there, stream = self.there, self.stream
         with there.making:
-            fresh = [arrived for arrived in lease.blocks.values() if is_to_be_made(arrived.there)]
+            fresh = [arrived for arrived in lease.blocks.values() if arrived.there.is_to_be_made]
             if fresh:
                 try:
                     for launch in there.answer.make([arrived.there for arrived in fresh], there.knobs, there.device):

@@ -48,7 +48,6 @@ from wedgewise.run._hybrid_workers import (
     HostWorker,
     StreamWorker,
     WorkerPool,
-    is_to_be_made,
     ship,
 )
 from wedgewise.run.block_caches import SharedBlocks
@@ -322,7 +321,7 @@ def kernels_of(tasks: TaskTable, sizes: TaskSizes, device: Device) -> tuple[Kern
     noting, blocks = _Noting(device), {pair: _block(pair, sizes) for pair in pairs_in(tasks)} if len(tasks) else {}
     if not blocks:
         return ()
-    fresh = [there for there in blocks.values() if is_to_be_made(there)]
+    fresh = [there for there in blocks.values() if there.is_to_be_made]
     launches = list(answer.make(fresh, knobs, noting)) if fresh else []
     for batch in answer.prepare(DeviceBatch(blocks, tasks), knobs, noting).batches:
         launches += batch()

@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wedgewise.algorithms import find, registry
-from wedgewise.algorithms._contract import Knobs, TripleAnswer, TripleShape
+from wedgewise.algorithms._contract import Knobs, TripleAnswer
 from wedgewise.errors import MemoryLimitError, PreconditionError
 from wedgewise.stages.blocks import Block, Partition, Task
-from wedgewise.stages.tasks import Counts, Pair, TaskTable, task_count
+from wedgewise.stages.tasks import Counts, Pair, TaskTable, TripleShape, task_count
 
 PAGE_BYTES = 1 << 12
 BATCHED_TASK_BYTES = 512  # of a task while its batch is counted: its items and what they find

@@ -28,7 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wedgewise.algorithms import ENGINE, find, registry
-from wedgewise.algorithms._contract import SliceMethod, TripleShape
+from wedgewise.algorithms._contract import SliceMethod
 from wedgewise.errors import MemoryLimitError, PreconditionError, VerificationError
 from wedgewise.machine import jit
 from wedgewise.machine.budget import available_after_loading
@@ -38,7 +38,17 @@ from wedgewise.run.block_caches import BlockCache
 from wedgewise.run.memory import BATCHED_TASK_BYTES, PAGE_BYTES, BlockSource, all_block_bytes
 from wedgewise.run.outofcore import checked_clique, run_passes
 from wedgewise.stages.blocks import Block, Partition, Triple
-from wedgewise.stages.tasks import Counts, Numbers, Pair, TaskBatch, TaskTable, busy_tasks, joined, one_task
+from wedgewise.stages.tasks import (
+    Counts,
+    Numbers,
+    Pair,
+    TaskBatch,
+    TaskTable,
+    TripleShape,
+    busy_tasks,
+    joined,
+    one_task,
+)
 from wedgewise.store.open import private_memory
 
 SLICE_TYPES: dict[str, np.dtype[Any]] = {"triangles": np.dtype(np.uint64), "edge_support": np.dtype(np.uint32)}

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -111,7 +111,7 @@ def check_shares(shares: int) -> None:
 def joined(tables: Sequence[TaskTable]) -> TaskTable:
     """Tables of the same parts, one behind the other."""
     columns = ("number", "i", "j", "k", "share", "work")
-    whole = {column: np.concatenate([getattr(table, column) for table in tables]) for column in columns}
+    whole: dict[str, Any] = {column: np.concatenate([getattr(table, column) for table in tables]) for column in columns}
     return replace(tables[0], **whole)
 
 
@@ -244,6 +244,36 @@ class Counts:
     def densities(self) -> Estimates:
         """The arcs per entry of every block."""
         return self.degrees / np.maximum(self.sizes, 1)
+
+
+class TripleShape(NamedTuple):
+    """What is known of three blocks before memory is taken for a task: the ids of their parts, and their arcs."""
+
+    rows_i: int
+    rows_j: int
+    columns_k: int
+    arcs_ij: int
+    arcs_ik: int
+    arcs_jk: int
+
+    @classmethod
+    def of(cls, counts: Counts, task: Task) -> TripleShape:
+        """Of one task, by what all parts and blocks have."""
+        sizes, arcs, (i, j, k) = counts.sizes, counts.arcs, (task.i, task.j, task.k)
+        return cls(int(sizes[i]), int(sizes[j]), int(sizes[k]), int(arcs[i, j]), int(arcs[i, k]), int(arcs[j, k]))
+
+    @classmethod
+    def of_all(cls, counts: Counts, tasks: TaskTable) -> TripleShape:
+        """Of many tasks: a column for each number."""
+        sizes, arcs = counts.sizes, counts.arcs.ravel()
+        of_blocks: Any = (arcs[pair] for pair in tasks.pairs)
+        of_parts: Any = (sizes[part] for part in (tasks.i, tasks.j, tasks.k))
+        return cls(*of_parts, *of_blocks)
+
+    @property
+    def arcs(self) -> tuple[int, int, int]:
+        """Those of the blocks ij, ik and jk."""
+        return self.arcs_ij, self.arcs_ik, self.arcs_jk
 
 
 def _time(counts: Counts, i: Numbers, j: Numbers, k: Numbers) -> Estimates:

@@ -41,7 +41,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from wedgewise.algorithms._contract import Counts, Knobs, Pass, SliceMethod, TripleShape, Work
+from wedgewise.algorithms._contract import Counts, Knobs, Pass, SliceMethod, Work
 from wedgewise.algorithms._ranges import cut_rows, even_bounds
 from wedgewise.algorithms.cpu._batches import (
     BEGIN,
@@ -69,7 +69,7 @@ from wedgewise.algorithms.cpu._keystone_triples import close_items, idle_arcs
 from wedgewise.algorithms.cpu._records import NOTHING, rows_in, widening_bytes
 from wedgewise.stages import Ids, Keys
 from wedgewise.stages.blocks import Block, Triple
-from wedgewise.stages.tasks import TaskBatch
+from wedgewise.stages.tasks import TaskBatch, TripleShape
 
 MOST_ITEMS, RANGES = 1 << 12, 1 << 6  # there are so many items, or ranges that go through all tasks, at most
 ITEM_BYTES = 4 * ITEM_WORDS + 24  # and what is found of it

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple, SupportsInt
 import numpy as np
 from numpy.typing import NDArray
 
-from wedgewise.algorithms._contract import Knobs, TripleShape
+from wedgewise.algorithms._contract import Knobs
 from wedgewise.algorithms.cpu._batches import Batch, BlockTable, address_of, block_at, columns_of
 from wedgewise.algorithms.cpu._keystone_hubs import (
     CHOOSE_HUBS,
@@ -32,6 +32,7 @@ from wedgewise.machine.jit import helper, kernel
 from wedgewise.machine.primitives import array_at
 from wedgewise.prepare.orient import first_not_below
 from wedgewise.stages import Ids, Keys
+from wedgewise.stages.tasks import TripleShape
 
 SAMPLE_ARCS = 1 << 9
 ARCS_PER_SAMPLE = 1 << 6

@@ -19,7 +19,7 @@ from typing import Any, SupportsInt
 import numpy as np
 from numpy.typing import NDArray
 
-from wedgewise.algorithms._contract import BatchWork, Counts, Knobs, PrepareBatch, TripleShape
+from wedgewise.algorithms._contract import BatchWork, Counts, Knobs, PrepareBatch
 from wedgewise.algorithms.cpu._batches import (
     FLAG,
     GROUP,
@@ -56,7 +56,7 @@ from wedgewise.machine.jit import kernel
 from wedgewise.machine.primitives import ticks
 from wedgewise.stages import Ids, Keys
 from wedgewise.stages.blocks import Block
-from wedgewise.stages.tasks import TaskBatch
+from wedgewise.stages.tasks import TaskBatch, TripleShape
 
 
 @kernel

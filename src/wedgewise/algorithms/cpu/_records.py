@@ -8,10 +8,11 @@ from typing import Any, NamedTuple, SupportsInt
 import numpy as np
 from numpy.typing import NDArray
 
-from wedgewise.algorithms._contract import TripleShape, Work
+from wedgewise.algorithms._contract import Work
 from wedgewise.machine.jit import helper, kernel_view
 from wedgewise.stages import Ids, OrientedGraph
 from wedgewise.stages.blocks import WIDE_ARCS, Block, Triple
+from wedgewise.stages.tasks import TripleShape
 
 NOTHING = Work(())
 

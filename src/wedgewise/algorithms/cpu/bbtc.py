@@ -32,7 +32,6 @@ from wedgewise.algorithms._contract import (
     Shape,
     TripleAnswer,
     TripleCost,
-    TripleShape,
     Work,
 )
 from wedgewise.algorithms._ranges import TASK_TESTS, arc_bounds, even_bounds
@@ -54,7 +53,7 @@ from wedgewise.machine.jit import kernel
 from wedgewise.machine.primitives import ticks
 from wedgewise.stages import Ids, Keys, OrientedGraph
 from wedgewise.stages.blocks import WIDE_ARCS, Triple
-from wedgewise.stages.tasks import TaskBatch
+from wedgewise.stages.tasks import TaskBatch, TripleShape
 
 MOST_PARTS = 36  # as many as the paper needs for its largest graph; 8,436 tasks
 SHARE_OF_RANGE = 1 / 16  # an estimate by averages may be that far off

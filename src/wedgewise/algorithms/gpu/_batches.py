@@ -18,9 +18,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from wedgewise.algorithms._contract import DeviceBatch, DeviceBlock, Launch, TripleShape
+from wedgewise.algorithms._contract import DeviceBatch, DeviceBlock, Launch
 from wedgewise.machine.gpu import Array, Defines, Device
-from wedgewise.stages.tasks import TaskTable
+from wedgewise.stages.tasks import TaskTable, TripleShape
 
 WIDE_FROM = 1 << 31  # arcs of a block: a stride behind the last of fewer stays within 32 bits
 WORDS_PER_BLOCK, FOUND_WORDS = 6, 3

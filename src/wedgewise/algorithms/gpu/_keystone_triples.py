@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from wedgewise.algorithms._contract import DeviceBatch, DeviceBlock, DeviceWork, Knobs, Launch, TripleShape
+from wedgewise.algorithms._contract import DeviceBatch, DeviceBlock, DeviceWork, Knobs, Launch
 from wedgewise.algorithms.gpu._batches import (
     ID_BYTES,
     MOST_UNITS,
@@ -37,7 +37,7 @@ from wedgewise.algorithms.gpu._batches import (
 from wedgewise.algorithms.gpu._launches import MOST_THREADS, THREADS_PER_SM, WARP, blocks_at_once
 from wedgewise.errors import PreconditionError
 from wedgewise.machine.gpu import Array, Device
-from wedgewise.stages.tasks import TaskTable
+from wedgewise.stages.tasks import TaskTable, TripleShape
 
 MOST_PARTS = 1 << 15  # of a group
 TABLES_STEM, ROWS_STEM = "keystone_triples", "keystone_triple_rows"

@@ -23,7 +23,6 @@ from wedgewise.algorithms._contract import (
     Knobs,
     Launch,
     Shape,
-    TripleShape,
 )
 from wedgewise.algorithms.cpu.bbtc import ALGORITHM as ON_CPU
 from wedgewise.algorithms.cpu.bbtc import is_by_map
@@ -45,7 +44,7 @@ from wedgewise.algorithms.gpu._launches import THREADS_PER_SM, WARP, blocks_at_o
 from wedgewise.machine.gpu import Array, Device
 from wedgewise.stages import DeviceGraph
 from wedgewise.stages.blocks import Block, Hashed
-from wedgewise.stages.tasks import TaskTable, table_of
+from wedgewise.stages.tasks import TaskTable, TripleShape, table_of
 
 STEM = "bbtc"
 LAUNCH_ESTIMATE = 1 << 30  # steps; skewed blocks take 100 to 200 ms for so many on an H200

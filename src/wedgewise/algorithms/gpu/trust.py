@@ -31,7 +31,6 @@ from wedgewise.algorithms._contract import (
     Knobs,
     Launch,
     Shape,
-    TripleShape,
 )
 from wedgewise.algorithms.gpu._arcs import tails_of
 from wedgewise.algorithms.gpu._batches import (
@@ -56,6 +55,7 @@ from wedgewise.algorithms.gpu._launches import (
 )
 from wedgewise.machine.gpu import Array, Device
 from wedgewise.stages import DeviceGraph
+from wedgewise.stages.tasks import TripleShape
 
 STEM, TRIPLES_STEM = "trust", "trust_triples"
 COMBINATIONS = {"virtual": (0, 32), "physical": (1, 32), "warp": (2, 32), "subwarp16": (2, 16), "subwarp8": (2, 8)}
