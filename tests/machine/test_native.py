@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
 
 from wedgewise.machine.jit import JIT_DISABLED, helper, kernel
-from wedgewise.machine.native import DamagedObjectError, NativeObject
+from wedgewise.machine.native import DamagedObjectError, NativeObject, compile_object
 from wedgewise.machine.primitives import count_common_bits, popcount, prefetch
 
 TITLE = "kernels-0/f.kernel"
@@ -145,3 +148,25 @@ def test_common_bits_are_counted_in_any_number_of_blocks(blocks: int) -> None:
 def test_strided_arrays_are_refused() -> None:
     with pytest.raises(TypeError, match="C-contiguous"):
         clear(np.zeros(20, np.uint32)[::2])
+
+
+FIRST_LOADS = """
+import sys, threading
+from pathlib import Path
+import numpy as np
+from wedgewise.machine.native import NativeObject, callable_of
+from wedgewise.machine.threads import run_tasks
+code = NativeObject.from_bytes(Path(sys.argv[1]).read_bytes(), "f")
+values, together = np.arange(10, dtype=np.uint32), threading.Barrier(16)
+def load_and_call(_task, _worker):
+    together.wait()
+    return tuple(int(x) for x in callable_of(code, "f")(values, 2, np.uint8(3)))
+print(set(run_tasks(load_and_call, 16, 16)))
+"""
+
+
+@pytest.mark.compiled
+def test_many_threads_load_the_first_machine_code_at_once(tmp_path: Path) -> None:
+    (tmp_path / "f").write_bytes(compile_object(add_up, ("*u4", "i8", "u1")).to_bytes("f"))
+    ran = subprocess.run([sys.executable, "-c", FIRST_LOADS, str(tmp_path / "f")], capture_output=True, text=True)
+    assert (ran.returncode, ran.stdout) == (0, "{(132, 2)}\n"), ran.stderr

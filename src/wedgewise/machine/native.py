@@ -100,18 +100,24 @@ def _engine() -> Any:
 
 def callable_of(native: NativeObject, title: str) -> Callable[..., Any]:
     """Load machine code and return a Python function that calls it."""
+    parameters = [kind for spelled in native.kinds for kind in _c_types(spelled)]
+    prototype = ctypes.CFUNCTYPE(ctypes.c_int32, POINTER, POINTER, *parameters, POINTER)
+    with _engine_lock:
+        address = _loaded(native)
+    return _caller(prototype(address), native.results, title)
+
+
+def _loaded(native: NativeObject) -> int:
+    """Where the machine code begins; the linker takes one thread at a time."""
     from llvmlite import binding
 
     for name in native.externals:
         if binding.address_of_symbol(name) is None:
             binding.add_symbol(name, _abort_address())
     engine = _engine()
-    with _engine_lock:
-        engine.add_object_file(binding.ObjectFileRef.from_data(native.code))
-        engine.finalize_object()
-    parameters = [kind for spelled in native.kinds for kind in _c_types(spelled)]
-    prototype = ctypes.CFUNCTYPE(ctypes.c_int32, POINTER, POINTER, *parameters, POINTER)
-    return _caller(prototype(engine.get_function_address(native.symbol)), native.results, title)
+    engine.add_object_file(binding.ObjectFileRef.from_data(native.code))
+    engine.finalize_object()
+    return int(engine.get_function_address(native.symbol))
 
 
 def _caller(function: Callable[..., int], results: int, title: str) -> Callable[..., Any]:
