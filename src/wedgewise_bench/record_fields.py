@@ -219,10 +219,12 @@ def _short(name: str) -> str:
     return name if len(name) <= 80 else f"{name[:79]}…"
 
 
-def _of_class(kind: type, checks: Mapping[type, Check], **own: Check) -> Check:
-    """The fields of a dataclass as `asdict` writes them, by the checks of their types."""
+def _of_class(kind: type, checks: Mapping[type, Check], since: Collection[str] = (), **own: Check) -> Check:
+    """The fields of a dataclass as `asdict` writes them, by the checks of their types; earlier versions lack some."""
     types = {"int": int, "float": float, "str": str, "bool": bool}
-    return table({item.name: own.get(item.name) or checks[types[str(item.type)]] for item in fields(kind)})
+    of = {item.name: own.get(item.name) or checks[types[str(item.type)]] for item in fields(kind)}
+    optional = {name: of.pop(name) for name in since}
+    return table(of, optional)
 
 
 COUNT = integer()
@@ -232,7 +234,7 @@ NAMED = of_form(NAME, "name")
 PLAIN = either(maybe(ANY_NUMBER), truth, text)
 BY_TYPE: Mapping[type, Check] = {int: COUNT, float: SECONDS, str: text, bool: truth}
 COPY = _of_class(Copy, BY_TYPE, filled=listed(SECONDS, length=2))
-SPAN = _of_class(BatchSpan, BY_TYPE, estimate=ANY_NUMBER, copies=listed(COPY))
+SPAN = _of_class(BatchSpan, BY_TYPE, since=("tasks",), estimate=ANY_NUMBER, copies=listed(COPY))
 
 FACTS: Mapping[str, Check] = {
     **dict.fromkeys(("chosen", "program", "version", "pairs", "clock"), text),
