@@ -368,7 +368,7 @@ def test_blocks_stay_with_a_worker_within_its_room(jazz: Store, monkeypatch: pyt
     for task in counting.tasks:
         list(state.count([task.number]))
         held = sum(map(memory.block, blocks._held))
-        assert held + memory.work(task) <= least + batches.TASK_BYTES
+        assert held + memory.work(task) <= least + BATCHED_TASK_BYTES
     assert len(read) > 20
 
 

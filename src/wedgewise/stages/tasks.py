@@ -111,7 +111,7 @@ def check_shares(shares: int) -> None:
 def joined(tables: Sequence[TaskTable]) -> TaskTable:
     """Tables of the same parts, one behind the other."""
     columns = ("number", "i", "j", "k", "share", "work")
-    whole = {column: np.concatenate([getattr(table, column) for table in tables]) for column in columns}
+    whole: dict[str, Any] = {column: np.concatenate([getattr(table, column) for table in tables]) for column in columns}
     return replace(tables[0], **whole)
 
 
