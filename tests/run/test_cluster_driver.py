@@ -32,6 +32,7 @@ from wedgewise.run._cluster_worker import BatchRequest, BatchResult, count_batch
 from wedgewise.run._dispatch import MAX_CRASHES_PER_TASK, Assignment, Delivery
 from wedgewise.run.checkpoint import JOURNAL, Journal
 from wedgewise.run.cluster import ClusterWork, Driver, assign, make_batches
+from wedgewise.run.memory import BATCHED_TASK_BYTES
 from wedgewise.run.outofcore import Finished
 from wedgewise.run.request import Request
 from wedgewise.stages.tasks import busy_tasks, exact_sum
