@@ -236,6 +236,10 @@ def test_ranges_of_long_tasks_are_of_about_equal_work(
     assert hops.tolist() == (ij.astype(np.int64) @ jk.sum(axis=1)).tolist()
 
 
+def hubs_for(triple: Triple, knobs: dict[str, int | str]) -> Hubs:
+    return hubs.hubs_of(_batches.batch_of(one_task(triple)), knobs).of_only_group()
+
+
 def hubs_in(made: Hubs) -> int:
     return int(made.last) + 1 - int(made.base)
 
@@ -246,7 +250,7 @@ def test_bit_rows_keep_to_their_limit(spare: int, monkeypatch: pytest.MonkeyPatc
     matrices = apart(9, 0.02)
     triple = triple_of(matrices)
     knobs = find("keystone", "cpu").settings({"hubs": 2**31 - 1})
-    made = _keystone_triples.task_of(triple, knobs).hubs
+    made = hubs_for(triple, knobs)
     assert len(made.bits) <= triple.jk.m // 2 + spare
     assert 0 < hubs_in(made) < triple.jk.rows
     assert count("keystone", triple, {"hubs": 2**31 - 1}) == by_product(*matrices)
@@ -258,7 +262,7 @@ def test_dense_blocks_get_bit_rows_and_sparse_ones_none() -> None:
     def chosen(near_density: float, density: float, columns: int) -> int:
         far = scattered(2, 300, columns, density)
         triple = triple_of((scattered(1, 300, 300, near_density), far, far))
-        return hubs_in(_keystone_triples.task_of(triple, knobs).hubs)
+        return hubs_in(hubs_for(triple, knobs))
 
     assert chosen(0.5, 0.5, 700) > 250
     assert chosen(0.001, 0.002, 20_000) == 0
@@ -328,17 +332,17 @@ def test_a_batch_finds_what_each_of_its_tasks_finds(name: str, shares: int) -> N
 def test_bit_rows_on_the_diagonal_are_a_triangle() -> None:
     matrix = np.triu(np.ones((1024, 1024), np.bool_), 1)
     triple = triple_of((matrix, matrix, matrix))
-    made = _keystone_triples.task_of(triple, {"hubs": 1024, "probe_ratio": 2}).hubs
+    made = hubs_for(triple, {"hubs": 1024, "probe_ratio": 2})
     assert (hubs_in(made), len(made.bits)) == (1024, 8 * (2 + 511 * 2 + 512))
-    assert _keystone_triples.idle_arcs(triple) == 1
+    assert _keystone_triples.idle_arcs(one_task(triple)).tolist() == [1]
 
 
 def test_no_arc_is_idle_where_numbers_do_not_follow_the_arcs() -> None:
     near, jk = scattered(1, 20, 40, 0.3), unordered(2, 40, 0.3)
     triple = triple_of((near, near, jk))
-    assert _keystone_triples.idle_arcs(triple) == 0
+    assert _keystone_triples.idle_arcs(one_task(triple)).tolist() == [0]
     apart_triple = triple_of((near, near.copy(), ascending(2, 40, 0.3)))
-    assert _keystone_triples.idle_arcs(apart_triple) == 0
+    assert _keystone_triples.idle_arcs(one_task(apart_triple)).tolist() == [0]
 
 
 @for_every_algorithm

@@ -32,6 +32,7 @@ from wedgewise.run._cluster_worker import BatchRequest, BatchResult, count_batch
 from wedgewise.run._dispatch import MAX_CRASHES_PER_TASK, Assignment, Delivery
 from wedgewise.run.checkpoint import JOURNAL, Journal
 from wedgewise.run.cluster import ClusterWork, Driver, assign, make_batches
+from wedgewise.run.memory import BATCHED_TASK_BYTES
 from wedgewise.run.outofcore import Finished
 from wedgewise.run.request import Request
 from wedgewise.stages.tasks import busy_tasks, exact_sum
@@ -368,7 +369,7 @@ def test_blocks_stay_with_a_worker_within_its_room(jazz: Store, monkeypatch: pyt
     for task in counting.tasks:
         list(state.count([task.number]))
         held = sum(map(memory.block, blocks._held))
-        assert held + memory.work(task) <= least + batches.TASK_BYTES
+        assert held + memory.work(task) <= least + BATCHED_TASK_BYTES
     assert len(read) > 20
 
 

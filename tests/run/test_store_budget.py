@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 import wedgewise as ww
 from wedgewise.algorithms import find
 from wedgewise.algorithms._contract import Shape
-from wedgewise.algorithms._passes import Partial
 from wedgewise.errors import MemoryLimitError, StorageError
 from wedgewise.run import hybrid, outofcore, sliced_answer
 from wedgewise.run._hybrid_plan import Resources, pair_up
@@ -38,7 +37,6 @@ from wedgewise.run.memory import (
     HYBRID_TASK_BYTES,
     SLICED_TASK_BYTES,
     TaskMemory,
-    pairs_of_task,
     triple_answer,
 )
 from wedgewise.run.outofcore import Counting, Finished
@@ -103,8 +101,9 @@ def found_by(tasks: TaskTable) -> Finished:
 def lists_of_owners(source: Any) -> Any:
     """All that `SlicedAnswer.compute` holds of them."""
     owning = SlicedAnswer(source, "edge_support", available_bytes=1 << 40)
-    steps = [step for owner in owning.slices for step in owning._steps_of(owner)]
-    return owning, steps, BlockCache[None](lambda _: [], lambda _: 0, [pairs_of_task(step.task) for step in steps])
+    batches = [list(owning._batches(each, 1 << 40)) for each in owning.slices]
+    steps = [batch.pairs for of_slice in batches for batch in of_slice]
+    return owning, batches, BlockCache[None](lambda _: [], lambda _: 0, steps)
 
 
 def lists_of_a_driver(source: Any) -> Any:
@@ -121,14 +120,14 @@ def lists_of_a_hybrid_count(source: Any) -> Any:
     """All that threads hold of them when they have counted each."""
     pairing = pair_up("auto", {"places": "cpu"})
     form = Form(Shape(10**6, int(source.counts.arcs.sum()), 10**7))
-    planned = hybrid._planned(source, pairing, Resources.find(pairing, 1 << 40, 2), ("count", form), 0, ())
-    crew = hybrid._Running(planned, {}, lambda _: None).pool
-    for task in planned.division.tasks:
-        at, estimate = 1.5 * task.number, planned.division.estimates[task.number]
-        crew.partials[task.number] = Partial(task.number, 10**9 + task.number, 10**9)
-        crew.spans.append(BatchSpan(task.number, "cpu", "thread 1", at, at + 1, estimate))
-    idle = {task.number: Partial(task.number, 0, 0) for task in planned.division.everything}
-    return planned, crew, idle, {**idle, **crew.partials}
+    planned = hybrid._planned(source, pairing, Resources.find(pairing, 1 << 40, 2), ("count", form), 0, (), 1)
+    results, tasks = TaskResults.none(planned.division.everything), planned.division.tasks
+    running = hybrid._Running(planned, results.is_done, results.put)
+    for at, task in enumerate(tasks):
+        running.pool.finish(tasks.take(slice(at, at + 1)), 10**9 + task.number, 10**9, 1.5)
+        span = BatchSpan(task.number, "cpu", "thread 1", 1.5 * at, 1.5 * at + 1, float(tasks.work[at]))
+        running.pool.spans.append(span)
+    return planned, running, results, results.by_seconds
 
 
 LISTS: dict[Callable[[Any], Any], int] = {
@@ -234,9 +233,9 @@ def test_labels_that_were_numbered_are_part_of_the_room(tmp_path: Path, monkeypa
     rooms: list[int] = []
     really = spool._bytes_beside_vertices
 
-    def room_beside(slots: int, segments: int, room: int) -> int:
+    def room_beside(slots: int, wanted: Wanted, room: int) -> int:
         rooms.append(room)
-        return really(slots, segments, room)
+        return really(slots, wanted, room)
 
     monkeypatch.setattr(spool, "_bytes_beside_vertices", room_beside)
     monkeypatch.setattr(spool, "available_after_loading", lambda *_: 1 << 28)

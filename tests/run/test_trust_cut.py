@@ -63,17 +63,17 @@ def test_shares_for_a_store_as_it_is_cut() -> None:
 
 
 def test_hashed_parts_are_those_of_the_rule_or_more() -> None:
-    wanted = Wanted.within(None, 8 * GB, "hashed", None, 2, GB)
+    wanted = Wanted.within(None, 8 * GB, "hashed", None, 2, worker_bytes=GB)
     assert wanted.counting_bytes == GB - COUNTING_BYTES
     assert list(wanted.candidates(10**9))[:3] == [("count", 5), ("count", 6), ("count", 8)]
     assert next(iter(wanted.candidates(10**6))) == ("count", 1)
-    assert next(iter(Wanted.within(None, 8 * GB, "rectilinear", None, 2, GB).candidates(10**9))) == ("count", 1)
+    assert next(iter(Wanted.within(None, 8 * GB, "rectilinear", None, 2, worker_bytes=GB).candidates(10**9))) == ("count", 1)
     with pytest.raises(InputError, match="parts follow from the memory per worker"):
-        Wanted.within(None, 8 * GB, "hashed", 3, 2, GB)
+        Wanted.within(None, 8 * GB, "hashed", 3, 2, worker_bytes=GB)
     with pytest.raises(InputError, match="memory_per_worker is an integer"):
-        Wanted.within(None, 8 * GB, "hashed", None, 2, "1GB")  # type: ignore[arg-type]
+        Wanted.within(None, 8 * GB, "hashed", None, 2, worker_bytes="1GB")  # type: ignore[arg-type]
     with pytest.raises(InputError, match="100 bytes are too few"):
-        Wanted.within(None, 8 * GB, "hashed", None, 2, 100)
+        Wanted.within(None, 8 * GB, "hashed", None, 2, worker_bytes=100)
 
 
 def test_a_graph_is_cut_for_workers_and_counted(tmp_path: Path) -> None:
@@ -102,6 +102,6 @@ def test_the_commands_say_what_trust_would_take(tmp_path: Path) -> None:
 def test_a_worker_that_is_too_small_for_any_part_is_refused(tmp_path: Path) -> None:
     from wedgewise.store.orient import _divide, _hashed
 
-    wanted = Wanted.within(None, 8 * GB, "hashed", None, 2, 2**28)
+    wanted = Wanted.within(None, 8 * GB, "hashed", None, 2, worker_bytes=2**28)
     with pytest.raises(MemoryLimitError, match="not even 256 parts"):
-        _divide(wanted, 10**13, lambda parts: _hashed(10**6, 10**13, parts))
+        _divide(wanted, 10**13, lambda parts: _hashed(10**6, 10**13, "rank", parts))

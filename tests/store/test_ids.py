@@ -111,7 +111,7 @@ def test_ids_on_the_command_line(tmp_path: Path) -> None:
 @pytest.mark.parametrize("by", ["indegree", "classes"])
 def test_arrays_by_vertex_take_what_is_stated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, by: str) -> None:
     slots, peaks = 200_000, []
-    really = build.ranks_in_order
+    really = ids.ranks_in_order
 
     def traced(*arguments: Any) -> Any:
         tracemalloc.start()
