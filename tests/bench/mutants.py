@@ -118,7 +118,7 @@ K_FOR_K_MINUS_TWO = Mutant(
     says="53 instead of 322",
 )
 
-BY_KERNELS = Edit("machine/jit.py", "    if not JIT_DISABLED and array_seconds", "    if array_seconds")
+BY_KERNELS = Edit("machine/jit.py", "    if not JIT_DISABLED and (cost == 0 or array_seconds > cost):", "    if True:")
 """Kernels clean, although they run as plain Python, where arrays otherwise do."""
 
 HIDDEN_COPIES = Mutant(

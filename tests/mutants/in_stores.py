@@ -132,7 +132,7 @@ IN_STORES = (
     Mutant(
         "key-without-knobs",
         "results are kept by a key that leaves out the knobs",
-        (Edit(OUT_OF_CORE, "        knobs=dict(knobs),\n        version=", "        version="),),
+        (Edit(OUT_OF_CORE, "        knobs=dict(knobs),\n        shares=", "        shares="),),
         caught_by(OTHER_WORK, interpreted=True),
     ),
     Mutant(
