@@ -243,8 +243,11 @@ def test_refusals(file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     for how in as_before:
         with pytest.raises(MemoryLimitError, match=f"{refused}{more}$"):
             ww.run("count", file, **how)
-    for question in ("trussness", "clustering", "list_triangles"):
-        others = "count, triangles, edge_support and k_truss would go on from disk"
+    for question in ("max_truss", "list_triangles"):
+        others = (
+            "count, transitivity, triangles, edge_support, k_truss, clustering, average_clustering and trussness would go "
+            "on from disk"
+        )
         with pytest.raises(MemoryLimitError, match=f"{refused}{more}; {others}$"):
             ww.run(question, file)
     monkeypatch.setattr("wedgewise.store.build.SLOT_BYTES", 10**15)

@@ -270,7 +270,7 @@ def test_what_cannot_be_partitioned_is_refused() -> None:
         Hashed(graph.n, 0)
     with pytest.raises(InputError, match="no partition is described"):
         partition_from({"kind": "spiral"})
-    with pytest.raises(InputError, match="at least one share"):
+    with pytest.raises(InputError, match="into 1 … 65,536 shares, not 0"):
         tasks_of(Hashed(10, 2), shares=0)
 
 

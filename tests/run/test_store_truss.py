@@ -20,9 +20,10 @@ import wedgewise as ww
 from wedgewise import generate
 from wedgewise.errors import InputError, PreconditionError, VerificationError
 from wedgewise.machine.budget import LEAST_LIMIT
-from wedgewise.run import truss_of_store
+from wedgewise.run import _truss_blocks
+from wedgewise.run._truss_blocks import Kept, Levels, living_part
 from wedgewise.run.checkpoint import FinishedSlices
-from wedgewise.run.truss_of_store import Kept, Levels, Round, living_part
+from wedgewise.run.truss_of_store import Round
 from wedgewise.stages.blocks import Block
 from wedgewise.store.build import write_store
 from wedgewise.store.open import Store
@@ -153,7 +154,7 @@ def test_k_is_checked(store: Store) -> None:
 @pytest.mark.parametrize("arcs", [0, 1, 7, 8, 9, 31, 64])
 def test_dead_arcs_are_left_out(arcs: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Rows, some of them empty, over the borders of pieces."""
-    monkeypatch.setattr(truss_of_store, "PIECE_ARCS", 16)
+    monkeypatch.setattr(_truss_blocks, "PIECE_ARCS", 16)
     random = np.random.default_rng(arcs)
     offsets = np.sort(np.concatenate([[0, 0], random.integers(0, arcs + 1, 9), [arcs, arcs]])).astype(np.uint32)
     block = Block(offsets, np.arange(arcs, dtype=np.uint32), arcs)

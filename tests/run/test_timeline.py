@@ -91,6 +91,7 @@ def test_json(tmp_path: Path) -> None:
             {"begin": 0, "end": 1.5, "nbytes": 20, "filled": [0, 1]},
         ],
         "helps": False,
+        "tasks": 1,
     }
 
 

@@ -28,9 +28,10 @@ from numpy.typing import NDArray
 
 from wedgewise.answer import coefficients
 from wedgewise.answer_types import Truss
+from wedgewise.run._truss_blocks import Levels
 from wedgewise.run.checkpoint import FinishedSlices
 from wedgewise.run.memory import BlockSource, all_block_bytes
-from wedgewise.run.truss_of_store import Levels, Peeling, Round, StoreTruss
+from wedgewise.run.truss_of_store import Peeling, Round, StoreTruss
 from wedgewise.stages import Ids, Keys, Labels
 from wedgewise.stages.blocks import Block
 from wedgewise.store.manifest import Manifest, Pair, pairs_of
