@@ -67,7 +67,10 @@ def test_hashed_parts_are_those_of_the_rule_or_more() -> None:
     assert wanted.counting_bytes == GB - COUNTING_BYTES
     assert list(wanted.candidates(10**9))[:3] == [("count", 5), ("count", 6), ("count", 8)]
     assert next(iter(wanted.candidates(10**6))) == ("count", 1)
-    assert next(iter(Wanted.within(None, 8 * GB, "rectilinear", None, 2, worker_bytes=GB).candidates(10**9))) == ("count", 1)
+    assert next(iter(Wanted.within(None, 8 * GB, "rectilinear", None, 2, worker_bytes=GB).candidates(10**9))) == (
+        "count",
+        1,
+    )
     with pytest.raises(InputError, match="parts follow from the memory per worker"):
         Wanted.within(None, 8 * GB, "hashed", 3, 2, worker_bytes=GB)
     with pytest.raises(InputError, match="memory_per_worker is an integer"):
