@@ -531,7 +531,7 @@ def test_what_is_held_fits(computes: str, name: str, extra: int, monkeypatch: py
     room = refused(SlicedAnswer(source, computes, available_bytes=0)) + extra
     owning = SlicedAnswer(source, computes, available_bytes=room)
     source.watch_turned(owning)
-    least_work = min(batch.work_bytes for each in owning.slices for batch in owning._batches(each, room))
+    least_work = int(owning._cut_all(owning.slices, room)[0].work.min())
     before = seen = 0
     for _, numbers in owning.compute(owning.slices):
         pages = -(-numbers.nbytes // 4096) * 4096

@@ -5,13 +5,14 @@ from __future__ import annotations
 import shutil
 import tracemalloc
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
 from helpers.graphs import fixture_pairs
+from helpers.store_counts import each_task_by_itself
 from helpers.stores import names_in
 from numpy.typing import NDArray
 
@@ -86,8 +87,10 @@ def lists_of_a_count(source: Any) -> Any:
     """All that `Counting.run` holds of tasks when the last one is finished."""
     memory = TaskMemory(source.counts, triple_answer("keystone"), find("keystone", "cpu").settings(None), 1)
     counting = Counting(source, memory, 1 << 40)
-    batches, results = counting.batches(counting.tasks), TaskResults.none(counting.all_tasks)
-    cache = BlockCache[None](lambda pairs: [None] * len(pairs), memory.block, [batch.pairs for batch in batches])
+    with each_task_by_itself():
+        batches, results = counting.batches(counting.tasks), TaskResults.none(counting.all_tasks)
+    assert len(batches) == len(counting.tasks)
+    cache = BlockCache[None](lambda pairs: [None] * len(pairs), memory.block, batches.pairs, len(batches))
     results.put(*found_by(counting.tasks))
     return counting, batches, cache, results, results.by_seconds
 
@@ -101,9 +104,12 @@ def found_by(tasks: TaskTable) -> Finished:
 def lists_of_owners(source: Any) -> Any:
     """All that `SlicedAnswer.compute` holds of them."""
     owning = SlicedAnswer(source, "edge_support", available_bytes=1 << 40)
-    batches = [list(owning._batches(each, 1 << 40)) for each in owning.slices]
-    steps = [batch.pairs for of_slice in batches for batch in of_slice]
-    return owning, batches, BlockCache[None](lambda _: [], lambda _: 0, steps)
+    cuts, ends = owning._cut_all(owning.slices, 0)  # which is too little for two tasks in a batch
+
+    def pairs(step: int) -> set[tuple[int, int]]:
+        return owning._pairs(owning._tasks(cuts, step))
+
+    return owning, cuts, ends, BlockCache[None](lambda _: [], lambda _: 0, pairs, len(cuts.work))
 
 
 def lists_of_a_driver(source: Any) -> Any:
@@ -111,7 +117,8 @@ def lists_of_a_driver(source: Any) -> Any:
     all_tasks = task_count(source.partition)
     busy = busy_tasks(source.partition, source.counts).in_reuse_order()
     driver = Driver(ClusterWork(source, None, "", busy, all_tasks, None))  # type: ignore[arg-type]
-    batches = make_batches(busy, 2)
+    batches = make_batches(replace(busy, work=np.full(len(busy), 1e15)), 2)  # each by itself
+    assert len(batches) == len(busy)
     driver._keep(found_by(busy))
     return driver, batches
 

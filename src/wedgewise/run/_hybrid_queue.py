@@ -26,7 +26,6 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from math import inf
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -292,9 +291,3 @@ class TaskQueue:
             return True
         alone = there / self._streams  # the last ones have the device to themselves
         return CAUTION * alone * work <= here / self._threads * self._untaken_work
-
-
-def pairs_in(tasks: TaskTable) -> set[Pair]:
-    """The blocks of all tasks of a batch."""
-    distinct: Any = np.unique(np.concatenate(tasks.pairs))
-    return {divmod(pair, tasks.parts) for pair in distinct.tolist()}

@@ -29,7 +29,8 @@ from wedgewise.errors import DeviceMemoryError, MemoryLimitError, VerificationEr
 from wedgewise.machine.gpu import StreamingDevice
 from wedgewise.machine.streams import Clock, Sent, Stamp, Stream
 from wedgewise.run._hybrid_plan import TaskSizes
-from wedgewise.run._hybrid_queue import Fits, TaskQueue, pairs_in
+from wedgewise.run._hybrid_queue import Fits, TaskQueue
+from wedgewise.run.batches import pairs_in
 from wedgewise.run.block_caches import Lease, SharedBlocks
 from wedgewise.run.memory import PAGE_BYTES
 from wedgewise.run.timeline import BatchSpan, Copy

@@ -6,6 +6,8 @@ is killed. A batch of several tasks takes half of the memory at most: blocks tha
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import NamedTuple, SupportsInt
 
 import numpy as np
@@ -23,8 +25,43 @@ class Batch(NamedTuple):
     """Tasks, their blocks, and the most bytes that they take beyond those."""
 
     tasks: TaskTable
-    pairs: frozenset[Pair]
+    pairs: set[Pair]
     work_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Batches:
+    """Batches that follow each other, each made when it is asked for: as lists of objects they would take 1.5 KB each.
+
+    Attributes
+    ----------
+    tasks : of all batches, in their order
+    bounds : where batches begin in them, and where the last one ends
+    work : of every batch
+    """
+
+    tasks: TaskTable
+    bounds: NDArray[np.int64]
+    work: NDArray[np.int64]
+
+    def __len__(self) -> int:
+        return len(self.work)
+
+    def __getitem__(self, number: int) -> Batch:
+        tasks = self.tasks.take(slice(self.bounds[number], self.bounds[number + 1]))
+        return Batch(tasks, self.pairs(number), int(self.work[number]))
+
+    def __iter__(self) -> Iterator[Batch]:
+        return map(self.__getitem__, range(len(self)))
+
+    def pairs(self, number: int) -> set[Pair]:
+        """The blocks of a batch."""
+        return pairs_in(self.tasks.take(slice(self.bounds[number], self.bounds[number + 1])))
+
+
+def pairs_in(tasks: TaskTable) -> set[Pair]:
+    """The blocks of tasks."""
+    return {divmod(pair, tasks.parts) for pair in np.unique(np.concatenate(tasks.pairs)).tolist()}
 
 
 class Sizes(NamedTuple):
@@ -80,7 +117,7 @@ def cut_batches(
     return count
 
 
-def batches_of(tasks: TaskTable, memory: TaskMemory, limit_bytes: int, seconds: Estimates) -> list[Batch]:
+def batches_of(tasks: TaskTable, memory: TaskMemory, limit_bytes: int, seconds: Estimates) -> Batches:
     """Batches of tasks in their order; `seconds` are those of one thread for each, about."""
     need, pairs = memory.most(tasks), tasks.pairs
     columns = (*pairs, need.made, need.threads, 1e12 * seconds / memory.threads)
@@ -89,14 +126,7 @@ def batches_of(tasks: TaskTable, memory: TaskMemory, limit_bytes: int, seconds: 
     ends, work = np.zeros(len(tasks), np.uint64), np.zeros(len(tasks), np.uint64)
     tally = Tally(blocks, *(np.zeros_like(blocks) for _ in range(3)))
     count = int(cut_batches(sizes, limit_bytes // 2, int(1e12 * BATCH_SECONDS), tally, ends, work))
-    bounds = np.append(0, ends[:count].astype(np.int64)).tolist()
-    found = []
-    for number in range(count):
-        which = slice(bounds[number], bounds[number + 1])
-        distinct = np.unique(np.concatenate([pair[which] for pair in pairs])).tolist()
-        wanted = frozenset(divmod(pair, tasks.parts) for pair in distinct)
-        found.append(Batch(tasks.take(which), wanted, int(work[number])))
-    return found
+    return Batches(tasks, np.append(0, ends[:count]).astype(np.int64), work[:count].astype(np.int64))
 
 
 def expected_work(batch: Batch, memory: TaskMemory, is_skewed: bool) -> int:

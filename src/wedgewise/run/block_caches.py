@@ -13,6 +13,7 @@ recently.
 from __future__ import annotations
 
 import threading
+from array import array
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Generic, TypeVar
@@ -35,7 +36,8 @@ class BlockCache(Generic[Held]):
     ----------
     read : reads blocks
     bytes_of : what a block takes
-    steps : the blocks of every batch, in their order; None where nobody knows the batches to come
+    steps, steps_count : the blocks of a batch, by its number, and how many there are; None where nobody knows the
+        batches to come
 
     Attributes
     ----------
@@ -46,16 +48,17 @@ class BlockCache(Generic[Held]):
         self,
         read: Callable[[list[Pair]], Sequence[Held]],
         bytes_of: Callable[[Pair], int],
-        steps: Sequence[Set[Pair]] | None = None,
+        steps: Callable[[int], Set[Pair]] | None = None,
+        steps_count: int = 0,
     ) -> None:
-        self._read, self._bytes_of, self._steps = read, bytes_of, steps
+        self._read, self._bytes_of, self._knows_steps = read, bytes_of, steps is not None
         self._held: dict[Pair, Held] = {}  # the last used one last
         self.held_bytes = self.read_bytes = 0
-        self._uses: dict[Pair, list[int]] = {}  # numbers of steps, the next one last
+        self._uses: dict[Pair, array[int]] = {}  # numbers of steps, the next one last
         self._used_up: list[Pair] = []
-        for step in range(len(steps or ()) - 1, -1, -1):
-            for pair in (steps or ())[step]:
-                self._uses.setdefault(pair, []).append(step)
+        for step in reversed(range(steps_count)):
+            for pair in () if steps is None else steps(step):
+                self._uses.setdefault(pair, array("q")).append(step)
 
     def blocks(self, wanted: Set[Pair], limit_bytes: int) -> Mapping[Pair, Held]:
         """The blocks of the next batch, and others; all that are held take no more than `limit_bytes` bytes."""
@@ -81,7 +84,7 @@ class BlockCache(Generic[Held]):
         if self.held_bytes <= limit_bytes:
             return
         others = [pair for pair in self._held if pair not in wanted]
-        if self._steps is not None:
+        if self._knows_steps:
             others.sort(key=self._next_use, reverse=True)
         for pair in others:
             if self.held_bytes <= limit_bytes:

@@ -40,16 +40,9 @@ from wedgewise.run._hybrid_plan import (
     divide,
     pair_up,
 )
-from wedgewise.run._hybrid_queue import TaskQueue, pairs_in
-from wedgewise.run._hybrid_workers import (
-    Arrived,
-    DeviceWorkers,
-    Finish,
-    HostWorker,
-    StreamWorker,
-    WorkerPool,
-    ship,
-)
+from wedgewise.run._hybrid_queue import TaskQueue
+from wedgewise.run._hybrid_workers import Arrived, DeviceWorkers, Finish, HostWorker, StreamWorker, WorkerPool, ship
+from wedgewise.run.batches import pairs_in
 from wedgewise.run.block_caches import SharedBlocks
 from wedgewise.run.checkpoint import Journal
 from wedgewise.run.choose import allowed_memory, check_memory

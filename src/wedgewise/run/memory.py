@@ -17,11 +17,9 @@ from wedgewise.stages.tasks import Counts, Pair, TaskTable, TripleShape, task_co
 PAGE_BYTES = 1 << 12
 BATCHED_TASK_BYTES = 512  # of a task while its batch is counted: its items and what they find
 COUNTED_TASK_BYTES = 272  # of a task in the tables of a count: itself, what it takes, its batch, result and seconds
-SLICED_TASK_BYTES = (
-    560  # in those of answers by slices, where it has three roles; rounds of a truss have two such lists
-)
-DRIVEN_TASK_BYTES = 620  # in those of a driver of workers, where it is in a batch, too
-HYBRID_TASK_BYTES = 740  # in those of a hybrid count, where it has an estimate and a time line, too
+SLICED_TASK_BYTES = 500  # in those of answers by slices, with three roles; rounds of a truss have two such lists
+DRIVEN_TASK_BYTES = 350  # in those of a driver of workers, where it is in a batch, too
+HYBRID_TASK_BYTES = 480  # in those of a hybrid count, where it has an estimate and a time line, too
 SPARE_BYTES = 1 << 23  # kernels of slices and a piece of a block that is read
 WRITING_BYTES = 48 << 20  # a piece of the rows, and what a writer makes of it
 

@@ -38,7 +38,7 @@ from wedgewise.machine.budget import available_after_loading
 from wedgewise.machine.out_of_memory import memory_for
 from wedgewise.machine.progress import Progress
 from wedgewise.machine.threads import run_tasks
-from wedgewise.run.batches import Batch, batches_of, expected_work
+from wedgewise.run.batches import Batches, batches_of, expected_work
 from wedgewise.run.block_caches import BlockCache
 from wedgewise.run.checkpoint import Journal, journal_bytes, key_of, open_journal
 from wedgewise.run.local import Execution, Ran
@@ -212,22 +212,24 @@ class Counting:
                 progress("count", done, len(self.tasks))
         return finished_execution(results, self.tasks)
 
-    def batches(self, tasks: TaskTable) -> list[Batch]:
+    def batches(self, tasks: TaskTable) -> Batches:
         """Tasks in batches, in their order."""
         return batches_of(tasks, self.memory, self.available_bytes, seconds_of(tasks, self.memory))
 
-    def each(self, batches: list[Batch], cache: BlockCache[Block] | None = None) -> Iterator[Finished]:
+    def each(self, batches: Batches, cache: BlockCache[Block] | None = None) -> Iterator[Finished]:
         """What batches find, one after the other; without a cache, their own blocks are known to be all."""
         if cache is None:
-            cache = self.cache([batch.pairs for batch in batches])
+            cache = self.cache(batches)
         prepare = self.memory.answer.counter(self.memory.knobs)
         for batch in batches:
             blocks = cache.blocks(batch.pairs, self.available_bytes - batch.work_bytes)
             yield self.count(prepare(TaskBatch(blocks, batch.tasks)), batch.tasks)
 
-    def cache(self, steps: list[frozenset[Pair]] | None = None) -> BlockCache[Block]:
+    def cache(self, batches: Batches | None = None) -> BlockCache[Block]:
         """Blocks in memory for these batches, or for whatever comes."""
-        return BlockCache(self._read, self.memory.block, steps)
+        if batches is None:
+            return BlockCache(self._read, self.memory.block)
+        return BlockCache(self._read, self.memory.block, batches.pairs, len(batches))
 
     def _read(self, pairs: list[Pair]) -> list[Block]:
         """Read blocks on all threads: several at a time, or the rows of one."""
@@ -357,7 +359,7 @@ class Prediction:
 def predict(counting: Counting, wedges: int) -> Prediction:
     """What a count will take, of a graph with so many wedges in its order; none of its tasks takes too much."""
     memory, batches = counting.memory, counting.batches(counting.tasks)
-    cache = BlockCache[None](_no_blocks, memory.block, [batch.pairs for batch in batches])
+    cache = BlockCache[None](_no_blocks, memory.block, batches.pairs, len(batches))
     n, m = int(memory.counts.sizes.sum()), int(memory.counts.arcs.sum())
     is_skewed = wedges * n > m * m  # behind an arc are more others than if all vertices had as many
     held = work = 0

@@ -19,9 +19,11 @@ Memory: a slice and the one before, which the caller may still hold; the blocks 
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -34,6 +36,7 @@ from wedgewise.machine import jit
 from wedgewise.machine.budget import available_after_loading
 from wedgewise.machine.progress import Progress
 from wedgewise.machine.threads import run_tasks
+from wedgewise.run.batches import pairs_in
 from wedgewise.run.block_caches import BlockCache
 from wedgewise.run.memory import BATCHED_TASK_BYTES, PAGE_BYTES, BlockSource, all_block_bytes
 from wedgewise.run.outofcore import checked_clique, run_passes
@@ -76,13 +79,14 @@ class RoleTasks(NamedTuple):
     of: dict[int, slice]
 
 
-class Batch(NamedTuple):
-    """Tasks for one slice in one role, their blocks, and the most bytes that they take beyond those."""
+class Cuts(NamedTuple):
+    """Batches of tasks for one slice in one role each: the role, first and last position among its tasks plus one.
 
-    role: int
-    tasks: TaskTable
-    pairs: frozenset[Pair]
-    work_bytes: int
+    ``work`` is the most bytes that each takes beyond its blocks.
+    """
+
+    which: NDArray[np.int32]
+    work: NDArray[np.int64]
 
 
 def slices_of(partition: Partition, computes: str) -> tuple[AnswerSlice, ...]:
@@ -201,17 +205,18 @@ class SlicedAnswer:
         """
         self.check_fits(slices)
         largest = 2 * max(map(self._slice_bytes, slices), default=0)
-        batches = [list(self._batches(each, self.available_bytes - largest)) for each in slices]
-        cache = BlockCache(self._read, self._block, [batch.pairs for of_slice in batches for batch in of_slice])
-        before, done, total = 0, 0, sum(len(batch.tasks) for of_slice in batches for batch in of_slice)
-        for each, of_slice in zip(slices, batches, strict=True):
+        cuts, ends = self._cut_all(slices, self.available_bytes - largest)
+        cache = BlockCache(self._read, self._block, lambda step: self._pairs(self._tasks(cuts, step)), len(cuts.work))
+        before, done, total = 0, 0, int((cuts.which[:, 2] - cuts.which[:, 1]).sum())
+        for each, (first, end) in zip(slices, pairwise(ends), strict=True):
             filled = private_memory(self._length(each), SLICE_TYPES[self.computes])
             left = self.available_bytes - self._slice_bytes(each) - before
             found = 0
-            for batch in of_slice:
-                blocks = cache.blocks(batch.pairs, left - batch.work_bytes)
-                found += self._add(blocks, batch, filled)
-                done += len(batch.tasks)
+            for step in range(first, end):
+                tasks = self._tasks(cuts, step)
+                blocks = cache.blocks(self._pairs(tasks), left - int(cuts.work[step]))
+                found += self._add(blocks, int(cuts.which[step, 0]), tasks, filled)
+                done += len(tasks)
                 if progress is not None:
                     progress(self.computes, done, total)
             if found != int(filled.sum(dtype=np.uint64)):
@@ -220,30 +225,50 @@ class SlicedAnswer:
             yield each, filled
             del filled
 
-    def _add(self, blocks: Mapping[Pair, Block], batch: Batch, filled: NDArray[Any]) -> int:
+    def _add(self, blocks: Mapping[Pair, Block], role: int, tasks: TaskTable, filled: NDArray[Any]) -> int:
         """Add what tasks give in a role; the triangles that they have."""
-        own = [divmod(pair, 2 * self._parts) for pair in np.unique(np.concatenate(batch.tasks.pairs)).tolist()]
-        of_tasks = TaskBatch({pair: blocks[self._stored(pair)] for pair in own}, batch.tasks)
-        return run_passes(self._method.prepare(of_tasks, batch.role, filled, self.knobs), self.threads)[0]
+        of_tasks = TaskBatch({pair: blocks[self._stored(pair)] for pair in pairs_in(tasks)}, tasks)
+        return run_passes(self._method.prepare(of_tasks, role, filled, self.knobs), self.threads)[0]
 
-    def _batches(self, each: AnswerSlice, limit_bytes: int) -> Iterator[Batch]:
-        """The tasks of a slice, role by role, in batches that take half of a limit at most, or are one task."""
-        for number, role in enumerate(self._roles):
-            which = role.of.get(self._key(each))
-            if which is not None:
-                made, threads = (numbers[which] for numbers in self._work(number))
-                yield from self._cut(number, role.tasks.take(which), made, threads, limit_bytes // 2)
+    def _tasks(self, cuts: Cuts, step: int) -> TaskTable:
+        """The tasks of a batch."""
+        role, first, end = map(int, cuts.which[step])
+        tasks: TaskTable = self._roles[role].tasks
+        return tasks.take(slice(first, end))
 
-    def _cut(self, role: int, tasks: TaskTable, made: Numbers, threads: Numbers, limit_bytes: int) -> Iterator[Batch]:
-        distinct = np.unique(np.concatenate(tasks.pairs)).tolist()
-        pairs = frozenset(self._stored(divmod(pair, 2 * self._parts)) for pair in distinct)
-        work_bytes = int(made.sum() + threads.max())
-        if len(tasks) == 1 or work_bytes + sum(map(self._block, pairs)) <= limit_bytes:
-            yield Batch(role, tasks, pairs, work_bytes)
+    def _pairs(self, tasks: TaskTable) -> set[Pair]:
+        """The blocks that tasks need."""
+        return {self._stored(pair) for pair in pairs_in(tasks)}
+
+    def _cut_all(self, slices: Sequence[AnswerSlice], limit_bytes: int) -> tuple[Cuts, list[int]]:
+        """The tasks of slices, role by role, in batches that take half of a limit at most, or are one task.
+
+        And where the batches of every slice begin, and the last ones end.
+        """
+        needs = [self._work(role) for role in range(len(self._roles))]
+        which, work, ends = array("i"), array("q"), [0]
+        for each in slices:
+            for number, role in enumerate(self._roles):
+                of_role = role.of.get(self._key(each))
+                if of_role is not None:
+                    for first, end, work_bytes in self._cut(role, of_role, needs[number], limit_bytes // 2):
+                        which.extend((number, first, end))
+                        work.append(work_bytes)
+            ends.append(len(work))
+        return Cuts(np.array(which, np.int32).reshape(-1, 3), np.array(work, np.int64)), ends
+
+    def _cut(
+        self, role: RoleTasks, which: slice, need: tuple[Numbers, Numbers], limit_bytes: int
+    ) -> Iterator[tuple[int, int, int]]:
+        made, threads = need
+        work_bytes = int(made[which].sum() + threads[which].max())
+        length = which.stop - which.start
+        if length > 1 and work_bytes + sum(map(self._block, self._pairs(role.tasks.take(which)))) > limit_bytes:
+            half = which.start + length // 2
+            for part in (slice(which.start, half), slice(half, which.stop)):
+                yield from self._cut(role, part, need, limit_bytes)
             return
-        half = len(tasks) // 2
-        for which in (slice(half), slice(half, None)):
-            yield from self._cut(role, tasks.take(which), made[which], threads[which], limit_bytes)
+        yield which.start, which.stop, work_bytes
 
     def _work(self, role: int) -> tuple[Numbers, Numbers]:
         """What each task of a role takes beyond its blocks: what is made of them, and the memory of threads."""
