@@ -106,8 +106,7 @@ def prepare_batch(given: DeviceBatch, knobs: Knobs, device: Device) -> DeviceWor
     """Decide how by the sizes of blocks; one launch for each way, or several of about equal work."""
     batch, tasks = Batch.of(given, device), given.tasks
     shape = batch.shape
-    rows = np.maximum(1, np.stack([shape.rows_i, shape.rows_i, shape.rows_j]))
-    is_working, maps = has_work(shape, tasks), is_by_map((np.stack(shape.arcs) / rows).max(axis=0), knobs)
+    is_working, maps = has_work(shape, tasks), _are_by_map(shape, knobs)
     launches: list[Launch] = []
     merging = np.flatnonzero(is_working & ~maps)
     if len(merging):
@@ -122,6 +121,12 @@ def prepare_batch(given: DeviceBatch, knobs: Knobs, device: Device) -> DeviceWor
         chosen = looking[np.isin(columns_k[looking], alike)]
         launches += _look_ups(batch, chosen, tasks, layouts[widest])
     return DeviceWork.at_once(launches, batch.found, kept=given)
+
+
+def _are_by_map(shape: TripleShape, knobs: Knobs) -> Any:
+    """Whether maps are for tasks of these sizes, by the densest block of each."""
+    degrees = np.divide(shape.arcs, np.maximum(1, (shape.rows_i, shape.rows_i, shape.rows_j)))
+    return is_by_map(degrees.max(axis=0), knobs)
 
 
 def _merges(batch: Batch, chosen: Numbers, tasks: TaskTable, knobs: Knobs) -> tuple[Launch, ...]:
@@ -151,10 +156,11 @@ def _look_ups(batch: Batch, chosen: Numbers, tasks: TaskTable, layout: Layout) -
 
 
 def triple_bytes(shape: TripleShape, knobs: Knobs) -> Any:
-    """As if maps were in global memory, on the largest of devices."""
+    """Units, and maps for tasks that are counted by them, as if they were in global memory, on the largest of devices."""
     words, at_once = -(-shape.columns_k // WORD_BITS), MOST_SMS * THREADS_PER_SM // whole_warps(knobs)
     most = np.maximum(1, MOST_MAP_BYTES // (WORD_BYTES * np.maximum(1, words)))
-    return np.minimum(at_once, most) * WORD_BYTES * words + 4 * UNIT_BYTES * MOST_UNITS
+    maps = np.minimum(at_once, most) * WORD_BYTES * words
+    return np.where(_are_by_map(shape, knobs), maps, 0) + 4 * UNIT_BYTES * MOST_UNITS
 
 
 def prepare(graph: DeviceGraph, knobs: Knobs, device: Device) -> DeviceWork:

@@ -106,10 +106,10 @@ class Layout:
         return *sizes, far, copied, np.uint32(self.lanes)
 
 
-def table_bytes(knobs: Knobs, longest: int) -> int:
+def table_bytes(knobs: Knobs, longest: Any) -> Any:
     """What the tables of one block take of global memory at most, for rows of at most so many ids."""
     block = _block(knobs)
-    positions = block // WARP * _buckets(knobs) * min(_capacity(knobs), longest)
+    positions = block // WARP * _buckets(knobs) * np.minimum(_capacity(knobs), longest)
     return ID_BYTES * (positions + (block * COPIED_PER_THREAD if knobs["combination"] == "physical" else 0))
 
 
@@ -220,7 +220,7 @@ def _bounds(graph: DeviceGraph, units: Units, longest: int, block: int, device: 
 def bytes_needed(shape: Shape, knobs: Knobs) -> int:
     of_arcs = knobs["construction"] == "edge"
     blocks = min(MOST_BLOCKS, shape.m if of_arcs else shape.n)
-    return blocks * table_bytes(knobs, shape.n) + 32 * shape.n + (44 * shape.m if of_arcs else 0)
+    return blocks * int(table_bytes(knobs, shape.n)) + 32 * shape.n + (44 * shape.m if of_arcs else 0)
 
 
 def prepare_batch(given: DeviceBatch, knobs: Knobs, device: Device) -> DeviceWork:
@@ -258,8 +258,7 @@ def most_of_warp(layout: Layout, knobs: Knobs) -> tuple[int, int]:
 def triple_bytes(shape: TripleShape, knobs: Knobs) -> Any:
     """The tables of as many blocks as ever run, and the units of a batch."""
     longest = np.minimum(shape.columns_k, shape.arcs_ik)
-    places = MOST_BLOCKS * table_bytes(knobs, int(np.max(longest, initial=0)))
-    return np.where(longest > 0, places, 0) + UNIT_BYTES * MOST_UNITS
+    return np.where(longest > 0, MOST_BLOCKS * table_bytes(knobs, longest), 0) + UNIT_BYTES * MOST_UNITS
 
 
 ALGORITHM = Algorithm(
