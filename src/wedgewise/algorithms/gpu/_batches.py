@@ -146,11 +146,11 @@ def work_of_unit(steps: Numbers) -> float:
     return max(UNIT_WORK, float(steps.sum()) / MOST_UNITS)
 
 
-def units_of(tasks: Numbers, steps: Numbers, most_parts: Any) -> Numbers:
-    """Units of tasks by their positions, and of equal parts of long ones, at most so many of each; long ones first."""
+def units_of(tasks: Numbers, steps: Numbers, most_parts: Any, work: float) -> Numbers:
+    """Units of tasks by their positions, or of equal parts of so much work, at most so many of each; long ones first."""
     first = np.argsort(-steps, kind="stable")
     tasks, steps, most_parts = tasks[first], steps[first], np.broadcast_to(most_parts, len(tasks))[first]
-    parts = np.clip(np.ceil(steps / work_of_unit(steps)), 1, most_parts).astype(np.int64)
+    parts = np.clip(np.ceil(steps / work), 1, most_parts).astype(np.int64)
     units = np.zeros((int(parts.sum()), 6), np.uint32)
     units[:, 0], units[:, 1] = np.repeat(tasks, parts), 1
     units[:, 4] = np.arange(len(units)) - np.repeat(np.cumsum(parts) - parts, parts)
@@ -158,10 +158,10 @@ def units_of(tasks: Numbers, steps: Numbers, most_parts: Any) -> Numbers:
     return units
 
 
-def row_units(tasks: Numbers, shape: TripleShape, table: TaskTable, threads: int) -> Numbers:
+def row_units(tasks: Numbers, shape: TripleShape, table: TaskTable, threads: int, work: float) -> Numbers:
     """Units of the tasks at these positions, of at least as many rows as a block has threads."""
     most = -(-rows_of_share(shape, table)[tasks] // threads)
-    return units_of(tasks, steps_of(shape, table.shares)[tasks], np.maximum(1, most))
+    return units_of(tasks, steps_of(shape, table.shares)[tasks], np.maximum(1, most), work)
 
 
 def launches_for(tasks: Numbers, shape: TripleShape, shares: int, most: float) -> int:

@@ -31,13 +31,14 @@ from wedgewise.algorithms.gpu._batches import (
     listing,
     row_units,
     shape_of,
+    steps_of,
     table_of,
     width_of,
     work_of_unit,
 )
 from wedgewise.algorithms.gpu._launches import MOST_THREADS, THREADS_PER_SM, WARP, blocks_at_once
 from wedgewise.errors import PreconditionError
-from wedgewise.machine.gpu import Array, Device
+from wedgewise.machine.gpu import Device
 from wedgewise.stages.tasks import TaskTable, TripleShape
 
 MOST_PARTS = 1 << 15  # of a group
@@ -184,7 +185,8 @@ def _by_rows(batch: Batch, tasks: TaskTable, near: Near, works: Numbers, knobs: 
     grid = Grid(
         blocks_at_once(block, slots_bytes + static_bytes, batch.device), block, slots_bytes, (("BLOCK", block), listed)
     )
-    units = row_units(chosen, batch.shape, tasks, block)
+    work = work_of_unit(steps_of(batch.shape, tasks.shares)[chosen])
+    units = row_units(chosen, batch.shape, tasks, block, work)
     cut_into = launches_for(chosen, batch.shape, tasks.shares, LAUNCH_STEPS)
     most = tuple(map(np.uint32, (*MOST_SMALL, MOST_HEADS)))
     return batch.launches(ROWS_STEM, "count_rows", grid, units, most, cut_into)
@@ -201,8 +203,7 @@ def make(blocks: Sequence[DeviceBlock], knobs: Knobs, device: Device) -> tuple[L
     table = device.upload(table_of(blocks, width, device))
     arcs, columns = (np.array([getattr(there.block, name) for there in blocks], np.int64) for name in ("m", "columns"))
     parts = np.clip(arcs // max(MAKING_ARCS, int(arcs.sum()) // MOST_UNITS), 1, MOST_MAKING)
-    groups = -(-columns // PIVOTS)
-    firsts = np.where(groups <= FEW_GROUPS, parts * groups, 0)
+    firsts = _firsts(parts, columns)
     most = max(MAKING_BYTES // ID_BYTES, int(firsts.max(initial=0)))
     before, bounds = _places(firsts, most)
     first_units = np.concatenate([[0], np.cumsum(parts)])
@@ -214,9 +215,15 @@ def make(blocks: Sequence[DeviceBlock], knobs: Knobs, device: Device) -> tuple[L
     launches: list[Launch] = []
     for begin, end in pairwise(bounds):
         arguments = table, there[first_units[begin] : first_units[end]], np.uint32(FEW_GROUPS), room
-        of_block = np.where(firsts > 0, groups, 0)[begin:end].max()
-        launches += _making(arguments, ID_BYTES * int(of_block), ("OFFSET_BITS", 8 * width.itemsize), device)
+        counters = ID_BYTES * int((firsts // parts)[begin:end].max())
+        launches += _making(arguments, counters, ("OFFSET_BITS", 8 * width.itemsize), device)
     return tuple(launches)
+
+
+def _firsts(parts: Numbers, columns: Any) -> Numbers:
+    """Where the items of each part begin in every group: so many numbers, none where there are many groups."""
+    groups = -(-columns // PIVOTS)
+    return np.where(groups <= FEW_GROUPS, parts * groups, 0)
 
 
 def _places(sizes: Numbers, most: int) -> tuple[Numbers, list[int]]:
@@ -249,7 +256,7 @@ def made_words(arcs: Any, columns: Any, knobs: Knobs) -> Any:
 
 def bytes_needed(shape: TripleShape, knobs: Knobs) -> Any:
     """Units of tables and of rows, or those by which items are made, and what is counted meanwhile."""
-    parts = np.maximum.reduce(np.broadcast_arrays(*shape.arcs)) // MAKING_ARCS
-    making = np.clip(ID_BYTES * parts * FEW_GROUPS, MAKING_BYTES, ID_BYTES * MOST_MAKING * FEW_GROUPS)
-    units = UNIT_BYTES * MOST_UNITS
-    return units + np.maximum(2 * units, making)
+    arcs, columns = np.broadcast_arrays(*shape.arcs), (shape.rows_j, shape.columns_k, shape.columns_k)
+    firsts = [_firsts(np.clip(of // MAKING_ARCS, 1, MOST_MAKING), to) for of, to in zip(arcs, columns, strict=True)]
+    units, making = UNIT_BYTES * MOST_UNITS, ID_BYTES * np.maximum.reduce(firsts)
+    return units + np.maximum(2 * units, np.maximum(MAKING_BYTES, making))

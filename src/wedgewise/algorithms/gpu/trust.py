@@ -43,9 +43,13 @@ from wedgewise.algorithms.gpu._batches import (
     launches_for,
     listing,
     row_units,
+    steps_of,
+    work_of_unit,
 )
 from wedgewise.algorithms.gpu._launches import (
+    MOST_SMS,
     MOST_THREADS,
+    THREADS_PER_SM,
     WARP,
     blocks_at_once,
     counting,
@@ -234,7 +238,8 @@ def prepare_batch(given: DeviceBatch, knobs: Knobs, device: Device) -> DeviceWor
         return DeviceWork.at_once((), batch.found)
     longest = int(np.minimum(batch.shape.columns_k, batch.shape.arcs_ik)[working].max())
     layout = Layout.of(knobs, batch.offset_bits[1] // 8, longest, device, listing(_block(knobs))[1])
-    units = row_units(working, batch.shape, given.tasks, layout.block)
+    work = work_of_unit(steps_of(batch.shape, given.tasks.shares)[working])
+    units = row_units(working, batch.shape, given.tasks, layout.block, work)
     blocks = min(layout.blocks(device), len(units))
     most, chunk = most_of_warp(layout, knobs), min(chunk_of(knobs), MOST_THREADS)
     how = (*map(np.uint32, (*most, chunk, knobs["construction"] == "edge")), *layout.take_tables(blocks, device))
@@ -256,9 +261,10 @@ def most_of_warp(layout: Layout, knobs: Knobs) -> tuple[int, int]:
 
 
 def triple_bytes(shape: TripleShape, knobs: Knobs) -> Any:
-    """The tables of as many blocks as ever run, and the units of a batch."""
+    """The tables of as many blocks as run on the largest of devices, and the units of a batch."""
+    blocks = min(MOST_BLOCKS, MOST_SMS * THREADS_PER_SM // _block(knobs))
     longest = np.minimum(shape.columns_k, shape.arcs_ik)
-    return np.where(longest > 0, MOST_BLOCKS * table_bytes(knobs, longest), 0) + UNIT_BYTES * MOST_UNITS
+    return np.where(longest > 0, blocks * table_bytes(knobs, longest), 0) + UNIT_BYTES * MOST_UNITS
 
 
 ALGORITHM = Algorithm(
