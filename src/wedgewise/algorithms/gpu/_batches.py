@@ -147,7 +147,7 @@ def work_of_unit(steps: Numbers) -> float:
 
 
 def units_of(tasks: Numbers, steps: Numbers, most_parts: Any, work: float) -> Numbers:
-    """Units of tasks by their positions, or of equal parts of so much work, at most so many of each; long ones first."""
+    """Units of tasks by their positions, or of equal parts of so much work, at most so many; long ones first."""
     first = np.argsort(-steps, kind="stable")
     tasks, steps, most_parts = tasks[first], steps[first], np.broadcast_to(most_parts, len(tasks))[first]
     parts = np.clip(np.ceil(steps / work), 1, most_parts).astype(np.int64)
