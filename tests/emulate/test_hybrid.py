@@ -49,14 +49,28 @@ def test_the_same_count_whatever_the_schedule(
 
 @pytest.mark.parametrize("estimator", ESTIMATORS)
 @pytest.mark.parametrize("cutoff", [0, 50, 100])
-def test_estimators_and_cutoffs(gpus: Gpus, graph: ww.Graph, truth: int, estimator: str, cutoff: int) -> None:
+def test_estimators_and_cutoffs(
+    gpus: Gpus, graph: ww.Graph, truth: int, estimator: str, cutoff: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     gpus()
+    work: dict[bool, list[float]] = {True: [], False: []}
+    finish = TaskQueue.finish
+
+    def note(queue: TaskQueue, tasks: TaskTable, place: str, seconds: float, *, on_device: bool) -> None:
+        work[on_device] += tasks.work.tolist()
+        finish(queue, tasks, place, seconds, on_device=on_device)
+
+    monkeypatch.setattr(TaskQueue, "finish", note)
     result = hybrid(graph, estimator=estimator, cutoff=cutoff, schedule="cutoff")
     assert result.answer == truth
     timeline, blocks = check_timeline(result), result.plan.blocks
     assert blocks is not None
     assert blocks.cutoff == -(-cutoff * blocks.tasks // 100)
-    assert tasks_in(timeline, on_cpu=True) <= blocks.tasks - blocks.cutoff
+    assert len(work[False]) == tasks_in(timeline, on_cpu=True) <= blocks.tasks - blocks.cutoff
+    heaviest_first = sorted(work[True] + work[False], reverse=True)
+    assert len(heaviest_first) == blocks.tasks
+    if work[False] and cutoff:
+        assert max(work[False]) <= heaviest_first[blocks.cutoff - 1]
 
 
 @pytest.mark.parametrize("places", ["both", "gpu", "cpu"])

@@ -15,7 +15,9 @@ from emulate.emulator import EmulatedDevice
 from emulate.triple_cases import Matrices, found_by, prepared
 from wedgewise.algorithms import find
 from wedgewise.algorithms._contract import DeviceBatch, DeviceBlock
+from wedgewise.algorithms.gpu import _batches
 from wedgewise.algorithms.gpu import _keystone_triples as triples
+from wedgewise.algorithms.gpu._batches import work_of_unit
 from wedgewise.algorithms.gpu._keystone_triples import Near
 from wedgewise.errors import PreconditionError
 from wedgewise.stages.blocks import Block, Triple
@@ -137,7 +139,7 @@ def test_any_number_of_blocks_makes_the_same_items(
 @pytest.mark.parametrize("unit", [16, 1000, 10**9])
 def test_units_are_several_groups_or_parts_of_one(block: int, unit: int, monkeypatch: pytest.MonkeyPatch) -> None:
     ij, ik, jk = scattered(6, 700, 170, 0.3), scattered(7, 700, 40, 0.3), scattered(8, 170, 40, 0.4)
-    monkeypatch.setattr(triples, "UNIT_WORK", unit)
+    monkeypatch.setattr(_batches, "UNIT_WORK", unit)
     for sms, shared_bytes in ((1, 4 << 10), (2, 233_472)):
         small = EmulatedDevice(sms=sms, shared_bytes=shared_bytes)
         assert run((ij, ik, jk), small, block=block) == (by_product(ij, ik, jk), lookups((ij, ik, jk), 200))
@@ -147,7 +149,7 @@ def test_units_are_several_groups_or_parts_of_one(block: int, unit: int, monkeyp
 @pytest.mark.parametrize("steps", [1.0, 1e4, 1e7])
 def test_units_of_runs_are_all_parts_of_all_groups(groups: int, steps: float) -> None:
     runs = triples.Runs(*(np.array(column) for column in ([5, 9], [4, 2], [2, 0], [groups, 7], [steps, 5e5])))
-    units = runs.units()
+    units = runs.units(work_of_unit(runs.steps))
     for first, length, begin, count in ((5, 4, 2, groups), (9, 2, 0, 7)):
         of_run = units[units[:, 0] == first]
         assert set(of_run[:, 1].tolist()) == {length}
@@ -164,7 +166,7 @@ def test_launches_share_units(most: int, near: int, monkeypatch: pytest.MonkeyPa
     device = EmulatedDevice(sms=1)
     expected = run((ij, ik, jk), device, near_hubs=near)
     assert expected[0] == by_product(ij, ik, jk)
-    monkeypatch.setattr(triples, "UNIT_WORK", 10)
+    monkeypatch.setattr(_batches, "UNIT_WORK", 10)
     monkeypatch.setattr(triples, "LAUNCH_STEPS", most)
     assert run((ij, ik, jk), device, near_hubs=near) == expected
 

@@ -49,7 +49,7 @@ from emulate.triple_cases import (
 from wedgewise.algorithms import find
 from wedgewise.algorithms._contract import DeviceBatch
 from wedgewise.algorithms.gpu import _batches, bbtc
-from wedgewise.algorithms.gpu._batches import MOST_UNITS, UNIT_BYTES, UNIT_WORK, listing, units_of
+from wedgewise.algorithms.gpu._batches import MOST_UNITS, UNIT_BYTES, UNIT_WORK, listing, units_of, work_of_unit
 from wedgewise.algorithms.gpu.trust import Layout, most_of_warp
 from wedgewise.errors import InputError
 from wedgewise.stages import DeviceGraph
@@ -246,7 +246,7 @@ def test_a_batch_has_few_launches(algorithm: str, device: EmulatedDevice) -> Non
 @pytest.mark.parametrize("work", [[1.0] * 5, [1e9, 1.0, 1.0], [1e5] * 7])
 def test_units_are_all_parts_of_all_tasks(work: list[float]) -> None:
     chosen, most = np.arange(10, 10 + len(work)), 1000
-    units = units_of(chosen, np.array(work), most)
+    units = units_of(chosen, np.array(work), most, work_of_unit(np.array(work)))
     for task, steps in zip(chosen.tolist(), work, strict=True):
         of_task = units[units[:, 0] == task]
         parts = int(of_task[0, 5])
@@ -440,10 +440,10 @@ def test_memory_of_large_blocks_is_bounded() -> None:
         return int(record.triples_on_device("count").bytes_needed(shape, record.settings(None)))
 
     units = MOST_UNITS * UNIT_BYTES
-    assert said("bbtc", 10**6) == 2048 * 125_000 + 4 * units
-    assert said("bbtc", 10**8) == 85 * 12_500_000 + 4 * units
-    assert said("bbtc", 0) == 4 * units
-    assert said("trust", 10**6) == 1024 * 1024 * 128 * 4 + units
+    assert said("bbtc", 10**6) == 2048 * 125_000 + units
+    assert said("bbtc", 10**8) == 85 * 12_500_000 + units
+    assert said("bbtc", 0) == units
+    assert said("trust", 10**6) == 512 * 1024 * 128 * 4 + units
 
 
 def test_a_whole_graph_is_one_task(device: EmulatedDevice) -> None:

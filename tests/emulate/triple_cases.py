@@ -243,8 +243,7 @@ def little_work(record: Algorithm) -> Iterator[None]:
     with ExitStack() as patches:
         for name in [name for name in vars(module) if name.startswith("LAUNCH_")]:
             patches.enter_context(patch.object(module, name, SMALL_LAUNCH))
-        for place in (_batches, module):
-            patches.enter_context(patch.object(place, "UNIT_WORK", SMALL_LAUNCH / 4, create=True))
+        patches.enter_context(patch.object(_batches, "UNIT_WORK", SMALL_LAUNCH / 4))
         yield
 
 

@@ -176,18 +176,18 @@ class DeviceCounting:
             pass
 
     def _batch(self, tasks: TaskTable, first: int) -> tuple[int, frozenset[Pair], int]:
-        """Where the batch ends that begins with a task, its blocks, and the most work of a task of it."""
-        pairs, held, work, last = frozenset[Pair](), 0, 0, first
+        """Where the batch ends that begins with a task, its blocks, and what it takes beside them."""
+        pairs, held, heaviest, beside, last = frozenset[Pair](), 0, 0, 0, first
         works = self._sizes.device_work(tasks)
         while last < len(tasks):
             more = pairs_of_task(tasks[last]) - pairs
             held += sum(map(self._sizes.device_block, more))
-            work = max(work, int(works[last]))
-            listed = (last + 1 - first) * DEVICE_TASK_BYTES
-            if held + work + listed > (self.budget + DEVICE_TASK_BYTES if last == first else self.budget // 2):
+            heaviest = max(heaviest, int(works[last]))
+            need = heaviest + (last - first) * DEVICE_TASK_BYTES
+            if held + need > (self.budget if last == first else self.budget // 2):
                 break
-            pairs, last = pairs | more, last + 1
-        return last, pairs, work
+            pairs, beside, last = pairs | more, need, last + 1
+        return last, pairs, beside
 
     def _blocks(self, pairs: frozenset[Pair], work_bytes: int) -> dict[Pair, DeviceBlock]:
         """Blocks that are there, or on their way, and what is made of them; work on the stream waits for that."""

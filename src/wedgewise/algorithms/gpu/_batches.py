@@ -25,7 +25,7 @@ from wedgewise.stages.tasks import TaskTable, TripleShape
 WIDE_FROM = 1 << 31  # arcs of a block: a stride behind the last of fewer stays within 32 bits
 WORDS_PER_BLOCK, FOUND_WORDS = 6, 3
 UNIT_WORK, MOST_UNITS = 1 << 15, 1 << 14  # steps of a unit at least; units of a batch, besides one for each task
-UNIT_BYTES = 24
+UNIT_BYTES = 28  # with the counter of a launch of its own
 LONGEST_ROW = (1 << 31) - 1
 ID_BYTES = 4
 Numbers = NDArray[Any]
@@ -141,12 +141,16 @@ def steps_of(shape: TripleShape, shares: int = 1) -> Numbers:
     return steps
 
 
-def units_of(tasks: Numbers, steps: Numbers, most_parts: Any) -> Numbers:
-    """Units of tasks by their positions, and of equal parts of long ones, at most so many of each; long ones first."""
+def work_of_unit(steps: Numbers) -> float:
+    """The steps of a unit of all these, of which there are `MOST_UNITS` besides one for each task."""
+    return max(UNIT_WORK, float(steps.sum()) / MOST_UNITS)
+
+
+def units_of(tasks: Numbers, steps: Numbers, most_parts: Any, work: float) -> Numbers:
+    """Units of tasks by their positions, or of equal parts of so much work, at most so many; long ones first."""
     first = np.argsort(-steps, kind="stable")
     tasks, steps, most_parts = tasks[first], steps[first], np.broadcast_to(most_parts, len(tasks))[first]
-    unit = max(UNIT_WORK, float(steps.sum()) / MOST_UNITS)
-    parts = np.clip(np.ceil(steps / unit), 1, most_parts).astype(np.int64)
+    parts = np.clip(np.ceil(steps / work), 1, most_parts).astype(np.int64)
     units = np.zeros((int(parts.sum()), 6), np.uint32)
     units[:, 0], units[:, 1] = np.repeat(tasks, parts), 1
     units[:, 4] = np.arange(len(units)) - np.repeat(np.cumsum(parts) - parts, parts)
@@ -154,10 +158,10 @@ def units_of(tasks: Numbers, steps: Numbers, most_parts: Any) -> Numbers:
     return units
 
 
-def row_units(tasks: Numbers, shape: TripleShape, table: TaskTable, threads: int) -> Numbers:
+def row_units(tasks: Numbers, shape: TripleShape, table: TaskTable, threads: int, work: float) -> Numbers:
     """Units of the tasks at these positions, of at least as many rows as a block has threads."""
     most = -(-rows_of_share(shape, table)[tasks] // threads)
-    return units_of(tasks, steps_of(shape, table.shares)[tasks], np.maximum(1, most))
+    return units_of(tasks, steps_of(shape, table.shares)[tasks], np.maximum(1, most), work)
 
 
 def launches_for(tasks: Numbers, shape: TripleShape, shares: int, most: float) -> int:

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,7 +23,6 @@ from wedgewise.algorithms.gpu._batches import (
     ID_BYTES,
     MOST_UNITS,
     UNIT_BYTES,
-    UNIT_WORK,
     Batch,
     Grid,
     Numbers,
@@ -31,12 +31,14 @@ from wedgewise.algorithms.gpu._batches import (
     listing,
     row_units,
     shape_of,
+    steps_of,
     table_of,
     width_of,
+    work_of_unit,
 )
 from wedgewise.algorithms.gpu._launches import MOST_THREADS, THREADS_PER_SM, WARP, blocks_at_once
 from wedgewise.errors import PreconditionError
-from wedgewise.machine.gpu import Array, Device
+from wedgewise.machine.gpu import Device
 from wedgewise.stages.tasks import TaskTable, TripleShape
 
 MOST_PARTS = 1 << 15  # of a group
@@ -123,14 +125,14 @@ def _by_tables(batch: Batch, tasks: TaskTable, near: Near, firsts: Numbers, knob
     begin = near.first_pivot[firsts] // PIVOTS
     groups = -(-rows_j[firsts] // PIVOTS) - begin
     steps = np.add.reduceat(looked_up, firsts) + arcs_jk[firsts] + groups * (table_bytes[firsts] / 64 + 64)
-    classes = np.searchsorted(TABLE_CLASSES, table_bytes[firsts])
+    unit, classes = work_of_unit(steps[used]), np.searchsorted(TABLE_CLASSES, table_bytes[firsts])
     launches: list[Launch] = []
     for size in np.unique(classes[used]).tolist():
         which = np.flatnonzero(used & (classes == size))
         runs = Runs(firsts[which], lengths[which], begin[which], groups[which], steps[which])
         cut_into = max(1, int(np.ceil(runs.steps.sum() / LAUNCH_STEPS)))
         grid = _table_grid(int(table_bytes[runs.first].max()), knobs, batch.device)
-        launches += batch.launches(TABLES_STEM, "count_groups", grid, runs.units(), (), cut_into)
+        launches += batch.launches(TABLES_STEM, "count_groups", grid, runs.units(unit), (), cut_into)
     return tuple(launches)
 
 
@@ -143,11 +145,14 @@ class Runs(NamedTuple):
     groups: Numbers
     steps: Numbers
 
-    def units(self) -> Numbers:
-        """A group each, or several where they are short, or equal parts of a long one; long ones first."""
-        of_group, most = self.steps / self.groups, max(UNIT_WORK, float(self.steps.sum()) / MOST_UNITS)
-        parts = np.clip(np.ceil(of_group / most), 1, MOST_PARTS).astype(np.int64)
-        together = np.clip(most // of_group, 1, self.groups).astype(np.int64)
+    def units(self, work: float) -> Numbers:
+        """A group each, or several where they are short, or equal parts of a long one; long ones first.
+
+        There are no more than one for each run, and twice as many as all steps have units of so much work.
+        """
+        of_group = self.steps / self.groups
+        parts = np.clip(np.ceil(of_group / work), 1, MOST_PARTS).astype(np.int64)
+        together = np.clip(work // of_group, 1, self.groups).astype(np.int64)
         pieces = -(-self.groups // together)
         order = np.argsort(-of_group / parts, kind="stable")
         run = np.repeat(order, (pieces * parts)[order])
@@ -180,7 +185,8 @@ def _by_rows(batch: Batch, tasks: TaskTable, near: Near, works: Numbers, knobs: 
     grid = Grid(
         blocks_at_once(block, slots_bytes + static_bytes, batch.device), block, slots_bytes, (("BLOCK", block), listed)
     )
-    units = row_units(chosen, batch.shape, tasks, block)
+    work = work_of_unit(steps_of(batch.shape, tasks.shares)[chosen])
+    units = row_units(chosen, batch.shape, tasks, block, work)
     cut_into = launches_for(chosen, batch.shape, tasks.shares, LAUNCH_STEPS)
     most = tuple(map(np.uint32, (*MOST_SMALL, MOST_HEADS)))
     return batch.launches(ROWS_STEM, "count_rows", grid, units, most, cut_into)
@@ -195,52 +201,52 @@ def make(blocks: Sequence[DeviceBlock], knobs: Knobs, device: Device) -> tuple[L
     """Find the items of blocks: as many blocks at a time as `MAKING_BYTES` are enough for."""
     width = width_of(blocks)
     table = device.upload(table_of(blocks, width, device))
-    parts = np.array([_making_parts(there.block.m) for there in blocks])
-    firsts = np.array([_first_words(there.block.m, there.block.columns) for there in blocks])
+    arcs, columns = (np.array([getattr(there.block, name) for there in blocks], np.int64) for name in ("m", "columns"))
+    parts = np.clip(arcs // max(MAKING_ARCS, int(arcs.sum()) // MOST_UNITS), 1, MOST_MAKING)
+    firsts = _firsts(parts, columns)
     most = max(MAKING_BYTES // ID_BYTES, int(firsts.max(initial=0)))
-    launches: list[Launch] = []
-    begin = 0
+    before, bounds = _places(firsts, most)
+    first_units = np.concatenate([[0], np.cumsum(parts)])
+    units = np.zeros((int(first_units[-1]), 6), np.uint32)
+    units[:, 0], units[:, 2] = np.repeat(np.arange(len(blocks)), parts), np.repeat(before, parts)
+    units[:, 4], units[:, 5] = np.arange(len(units)) - np.repeat(first_units[:-1], parts), np.repeat(parts, parts)
+    there = device.upload(units)
     room = device.xp.empty(max(1, min(most, int(firsts.sum()))), device.xp.uint32)
-    while begin < len(blocks):
-        end = begin + max(1, int(np.searchsorted(np.cumsum(firsts[begin:]), most, side="right")))
-        launches += _make_some(table, np.arange(begin, end), parts[begin:end], firsts[begin:end], room, width, device)
-        begin = end
+    launches: list[Launch] = []
+    for begin, end in pairwise(bounds):
+        arguments = table, there[first_units[begin] : first_units[end]], np.uint32(FEW_GROUPS), room
+        counters = ID_BYTES * int((firsts // parts)[begin:end].max())
+        launches += _making(arguments, counters, ("OFFSET_BITS", 8 * width.itemsize), device)
     return tuple(launches)
 
 
-def _make_some(
-    table: Array, numbers: Numbers, parts: Numbers, firsts: Numbers, room: Array, width: Any, device: Device
-) -> tuple[Launch, ...]:
-    """Clear, count, reserve and place; every kernel has a block for each part of a block."""
-    units, before = np.zeros((int(parts.sum()), 6), np.uint32), np.repeat(np.cumsum(firsts) - firsts, parts)
-    units[:, 0], units[:, 2], units[:, 3] = np.repeat(numbers, parts), before & 0xFFFFFFFF, before >> 32
-    units[:, 4] = np.arange(len(units)) - np.repeat(np.cumsum(parts) - parts, parts)
-    units[:, 5] = np.repeat(parts, parts)
-    arguments = (table, device.upload(units), np.uint32(FEW_GROUPS), room)
-    defines = (("OFFSET_BITS", 8 * width.itemsize),)
-    shared = dict.fromkeys(("count_items", "place_items"), ID_BYTES * int((firsts // parts).max()))
-    return tuple(
-        partial(
-            device.launch,
-            TABLES_STEM,
-            kernel,
-            len(units),
-            RESERVING_BLOCK if kernel == "reserve_items" else ITEM_BLOCK,
-            arguments,
-            shared_bytes=shared.get(kernel, 0),
-            defines=defines,
-        )
-        for kernel in ("clear_groups", "count_items", "reserve_items", "place_items")
-    )
-
-
-def _making_parts(arcs: int) -> int:
-    return max(1, min(MOST_MAKING, arcs // MAKING_ARCS))
-
-
-def _first_words(arcs: int, columns: int) -> int:
+def _firsts(parts: Numbers, columns: Any) -> Numbers:
+    """Where the items of each part begin in every group: so many numbers, none where there are many groups."""
     groups = -(-columns // PIVOTS)
-    return _making_parts(arcs) * groups if groups <= FEW_GROUPS else 0
+    return np.where(groups <= FEW_GROUPS, parts * groups, 0)
+
+
+def _places(sizes: Numbers, most: int) -> tuple[Numbers, list[int]]:
+    """Where each has its place among others that take no more than `most` together, and where those begin and end."""
+    ends, before, bounds = np.cumsum(sizes), np.zeros(len(sizes), np.int64), [0]
+    while (begin := bounds[-1]) < len(sizes):
+        taken = ends[begin] - sizes[begin]
+        end = max(begin + 1, int(np.searchsorted(ends, taken + most, side="right")))
+        before[begin:end] = ends[begin:end] - sizes[begin:end] - taken
+        bounds.append(end)
+    return before, bounds
+
+
+def _making(arguments: tuple[Any, ...], shared_bytes: int, bits: tuple[str, int], device: Device) -> tuple[Launch, ...]:
+    """Clear, count, reserve and place; every kernel has a block for each part of a block."""
+    launch = partial(device.launch, TABLES_STEM, defines=(bits,))
+    grid = len(arguments[1])
+    return (
+        partial(launch, "clear_groups", grid, ITEM_BLOCK, arguments),
+        partial(launch, "count_items", grid, ITEM_BLOCK, arguments, shared_bytes=shared_bytes),
+        partial(launch, "reserve_items", grid, RESERVING_BLOCK, arguments),
+        partial(launch, "place_items", grid, ITEM_BLOCK, arguments, shared_bytes=shared_bytes),
+    )
 
 
 def made_words(arcs: Any, columns: Any, knobs: Knobs) -> Any:
@@ -249,9 +255,8 @@ def made_words(arcs: Any, columns: Any, knobs: Knobs) -> Any:
 
 
 def bytes_needed(shape: TripleShape, knobs: Knobs) -> Any:
-    """Units of tables by class and of rows, and what is used while items are made."""
-    most = ID_BYTES * MOST_MAKING * FEW_GROUPS
-    making = np.clip(
-        2 * np.maximum.reduce(np.broadcast_arrays(*shape.arcs)) // MAKING_ARCS * FEW_GROUPS, MAKING_BYTES, most
-    )
-    return making + UNIT_BYTES * MOST_UNITS * (len(TABLE_CLASSES) + 2)
+    """Units of tables and of rows, or those by which items are made, and what is counted meanwhile."""
+    arcs, columns = np.broadcast_arrays(*shape.arcs), (shape.rows_j, shape.columns_k, shape.columns_k)
+    firsts = [_firsts(np.clip(of // MAKING_ARCS, 1, MOST_MAKING), to) for of, to in zip(arcs, columns, strict=True)]
+    units, making = UNIT_BYTES * MOST_UNITS, ID_BYTES * np.maximum.reduce(firsts)
+    return units + np.maximum(2 * units, np.maximum(MAKING_BYTES, making))

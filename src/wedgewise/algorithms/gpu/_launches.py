@@ -14,6 +14,7 @@ from wedgewise.stages import DeviceGraph
 
 WARP, MOST_THREADS = 32, 1024
 THREADS_PER_SM = 2048
+MOST_SMS = 256  # of any device, for what is said of memory
 
 
 def counting(

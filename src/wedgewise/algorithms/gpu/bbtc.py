@@ -39,8 +39,9 @@ from wedgewise.algorithms.gpu._batches import (
     row_units,
     steps_of,
     units_of,
+    work_of_unit,
 )
-from wedgewise.algorithms.gpu._launches import THREADS_PER_SM, WARP, blocks_at_once, whole_warps
+from wedgewise.algorithms.gpu._launches import MOST_SMS, THREADS_PER_SM, WARP, blocks_at_once, whole_warps
 from wedgewise.machine.gpu import Array, Device
 from wedgewise.stages import DeviceGraph
 from wedgewise.stages.blocks import Block, Hashed
@@ -51,7 +52,6 @@ LAUNCH_ESTIMATE = 1 << 30  # steps; skewed blocks take 100 to 200 ms for so many
 CHUNK_ARCS = 256
 WORD_BYTES, WORD_BITS, STATIC_SHARED_BYTES = 4, 32, 2048
 MOST_MAP_BYTES = 1 << 30
-MOST_SMS = 256
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,12 +106,12 @@ def prepare_batch(given: DeviceBatch, knobs: Knobs, device: Device) -> DeviceWor
     """Decide how by the sizes of blocks; one launch for each way, or several of about equal work."""
     batch, tasks = Batch.of(given, device), given.tasks
     shape = batch.shape
-    rows = np.maximum(1, np.stack([shape.rows_i, shape.rows_i, shape.rows_j]))
-    is_working, maps = has_work(shape, tasks), is_by_map((np.stack(shape.arcs) / rows).max(axis=0), knobs)
+    is_working, maps = has_work(shape, tasks), _are_by_map(shape, knobs)
+    work = work_of_unit(steps_of(shape, tasks.shares)[is_working])
     launches: list[Launch] = []
     merging = np.flatnonzero(is_working & ~maps)
     if len(merging):
-        launches += _merges(batch, merging, tasks, knobs)
+        launches += _merges(batch, merging, tasks, work, knobs)
     looking, columns_k = np.flatnonzero(is_working & maps), np.asarray(shape.columns_k)
     layouts: dict[int, Layout] = {}
     for columns in np.unique(columns_k[looking]).tolist():
@@ -120,23 +120,29 @@ def prepare_batch(given: DeviceBatch, knobs: Knobs, device: Device) -> DeviceWor
         widest = max(columns for columns, layout in layouts.items() if layout.shared_maps == shared_maps)
         alike = [columns for columns, layout in layouts.items() if layout.shared_maps == shared_maps]
         chosen = looking[np.isin(columns_k[looking], alike)]
-        launches += _look_ups(batch, chosen, tasks, layouts[widest])
+        launches += _look_ups(batch, chosen, tasks, work, layouts[widest])
     return DeviceWork.at_once(launches, batch.found, kept=given)
 
 
-def _merges(batch: Batch, chosen: Numbers, tasks: TaskTable, knobs: Knobs) -> tuple[Launch, ...]:
+def _are_by_map(shape: TripleShape, knobs: Knobs) -> Any:
+    """Whether maps are for tasks of these sizes, by the densest block of each."""
+    degrees = np.divide(shape.arcs, np.maximum(1, (shape.rows_i, shape.rows_i, shape.rows_j)))
+    return is_by_map(degrees.max(axis=0), knobs)
+
+
+def _merges(batch: Batch, chosen: Numbers, tasks: TaskTable, work: float, knobs: Knobs) -> tuple[Launch, ...]:
     """Chunks of consecutive arcs, a warp each."""
     block, shape = whole_warps(knobs), batch.shape
     chunks = -(-np.asarray(shape.arcs_ij)[chosen] // (CHUNK_ARCS * (block // WARP)))
-    units = units_of(chosen, steps_of(shape, tasks.shares)[chosen], np.maximum(1, chunks))
+    units = units_of(chosen, steps_of(shape, tasks.shares)[chosen], np.maximum(1, chunks), work)
     grid = Grid(blocks_at_once(block, STATIC_SHARED_BYTES, batch.device), block)
     launches = launches_for(chosen, shape, tasks.shares, LAUNCH_ESTIMATE)
     return batch.launches(STEM, "merge_arcs", grid, units, (np.uint32(CHUNK_ARCS),), launches)
 
 
-def _look_ups(batch: Batch, chosen: Numbers, tasks: TaskTable, layout: Layout) -> tuple[Launch, ...]:
+def _look_ups(batch: Batch, chosen: Numbers, tasks: TaskTable, work: float, layout: Layout) -> tuple[Launch, ...]:
     """As many blocks as run at once take units in turn, and list the rows of each."""
-    units = row_units(chosen, batch.shape, tasks, layout.block)
+    units = row_units(chosen, batch.shape, tasks, layout.block, work)
     blocks = min(layout.blocks_on(batch.device), len(units))
     sizes = map(np.uint32, (*layout.most_of_warp, layout.words, layout.shared_maps))
     grid = Grid(
@@ -151,10 +157,11 @@ def _look_ups(batch: Batch, chosen: Numbers, tasks: TaskTable, layout: Layout) -
 
 
 def triple_bytes(shape: TripleShape, knobs: Knobs) -> Any:
-    """As if maps were in global memory, on the largest of devices."""
+    """Units, and the maps of tasks that have some as if they were in global memory, on the largest of devices."""
     words, at_once = -(-shape.columns_k // WORD_BITS), MOST_SMS * THREADS_PER_SM // whole_warps(knobs)
     most = np.maximum(1, MOST_MAP_BYTES // (WORD_BYTES * np.maximum(1, words)))
-    return np.minimum(at_once, most) * WORD_BYTES * words + 4 * UNIT_BYTES * MOST_UNITS
+    maps = np.minimum(at_once, most) * WORD_BYTES * words
+    return np.where(_are_by_map(shape, knobs), maps, 0) + UNIT_BYTES * MOST_UNITS
 
 
 def prepare(graph: DeviceGraph, knobs: Knobs, device: Device) -> DeviceWork:

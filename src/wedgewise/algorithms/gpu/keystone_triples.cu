@@ -39,12 +39,12 @@ struct Making {
     u32* firsts;   // of its part, an entry for each group
 };
 
-// The words of a unit: the number of the block, where firsts of all its parts begin, as 32-bit halves, the part, parts.
+// The words of a unit: the number of the block, where firsts of all its parts begin, the part, parts.
 __device__ __forceinline__ Making making_of(const u64* blocks, const u32* units, u32 number, u32 few, u32* firsts) {
     const u32* const unit = units + u64(number) * UNIT_WORDS;
     const u64* const words = words_of(blocks, unit[0]);
     const u32 groups = group_count(words);
-    u32* const of_block = firsts + (u64(unit[3]) << 32 | unit[2]);
+    u32* const of_block = firsts + unit[2];
     return {words, unit[1], unit[4], unit[5], groups <= few, of_block + u64(unit[4]) * groups};
 }
 
@@ -158,7 +158,7 @@ __device__ __forceinline__ void look_up_items(const Task& task, const uint2* ite
     const Block ik = task.blocks.ik;
     const u32 lane = threadIdx.x % WARP;
     u32 hits = 0;
-    for (u32 first = begin; first < end; first += stride) {
+    for (u64 first = begin; first < end; first += stride) {
         const uint2 item = end - first > lane ? items[first + lane] : make_uint2(0, 0);
         Arcs row = {0, 0};
         if (item.y != 0 && item.x % task.shares == task.share) row = near_part(ik, item.x, task.first_column);

@@ -43,9 +43,13 @@ from wedgewise.algorithms.gpu._batches import (
     launches_for,
     listing,
     row_units,
+    steps_of,
+    work_of_unit,
 )
 from wedgewise.algorithms.gpu._launches import (
+    MOST_SMS,
     MOST_THREADS,
+    THREADS_PER_SM,
     WARP,
     blocks_at_once,
     counting,
@@ -106,10 +110,10 @@ class Layout:
         return *sizes, far, copied, np.uint32(self.lanes)
 
 
-def table_bytes(knobs: Knobs, longest: int) -> int:
+def table_bytes(knobs: Knobs, longest: Any) -> Any:
     """What the tables of one block take of global memory at most, for rows of at most so many ids."""
     block = _block(knobs)
-    positions = block // WARP * _buckets(knobs) * min(_capacity(knobs), longest)
+    positions = block // WARP * _buckets(knobs) * np.minimum(_capacity(knobs), longest)
     return ID_BYTES * (positions + (block * COPIED_PER_THREAD if knobs["combination"] == "physical" else 0))
 
 
@@ -220,7 +224,7 @@ def _bounds(graph: DeviceGraph, units: Units, longest: int, block: int, device: 
 def bytes_needed(shape: Shape, knobs: Knobs) -> int:
     of_arcs = knobs["construction"] == "edge"
     blocks = min(MOST_BLOCKS, shape.m if of_arcs else shape.n)
-    return blocks * table_bytes(knobs, shape.n) + 32 * shape.n + (44 * shape.m if of_arcs else 0)
+    return blocks * int(table_bytes(knobs, shape.n)) + 32 * shape.n + (44 * shape.m if of_arcs else 0)
 
 
 def prepare_batch(given: DeviceBatch, knobs: Knobs, device: Device) -> DeviceWork:
@@ -234,7 +238,8 @@ def prepare_batch(given: DeviceBatch, knobs: Knobs, device: Device) -> DeviceWor
         return DeviceWork.at_once((), batch.found)
     longest = int(np.minimum(batch.shape.columns_k, batch.shape.arcs_ik)[working].max())
     layout = Layout.of(knobs, batch.offset_bits[1] // 8, longest, device, listing(_block(knobs))[1])
-    units = row_units(working, batch.shape, given.tasks, layout.block)
+    work = work_of_unit(steps_of(batch.shape, given.tasks.shares)[working])
+    units = row_units(working, batch.shape, given.tasks, layout.block, work)
     blocks = min(layout.blocks(device), len(units))
     most, chunk = most_of_warp(layout, knobs), min(chunk_of(knobs), MOST_THREADS)
     how = (*map(np.uint32, (*most, chunk, knobs["construction"] == "edge")), *layout.take_tables(blocks, device))
@@ -256,10 +261,10 @@ def most_of_warp(layout: Layout, knobs: Knobs) -> tuple[int, int]:
 
 
 def triple_bytes(shape: TripleShape, knobs: Knobs) -> Any:
-    """The tables of as many blocks as ever run, and the units of a batch."""
+    """The tables of as many blocks as run on the largest of devices, and the units of a batch."""
+    blocks = min(MOST_BLOCKS, MOST_SMS * THREADS_PER_SM // _block(knobs))
     longest = np.minimum(shape.columns_k, shape.arcs_ik)
-    places = MOST_BLOCKS * table_bytes(knobs, int(np.max(longest, initial=0)))
-    return np.where(longest > 0, places, 0) + UNIT_BYTES * MOST_UNITS
+    return np.where(longest > 0, blocks * table_bytes(knobs, longest), 0) + UNIT_BYTES * MOST_UNITS
 
 
 ALGORITHM = Algorithm(

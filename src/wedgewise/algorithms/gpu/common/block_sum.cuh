@@ -15,7 +15,7 @@ __device__ __forceinline__ u64 warp_sums(u64 first, u64 second) {
 }
 
 // Adds what every thread of the block found to found[0] and found[1], with one atomic each; all threads must come here,
-// and only once.
+// and meet before they come again.
 __device__ __forceinline__ void add_block_found(u64* found, u64 triangles, u64 tests) {
     __shared__ u64 sums[2 * MOST_WARPS];
     const u32 lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
