@@ -31,9 +31,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from wedgewise.run.checkpoint import JOURNAL
-
 from wedgewise.machine import files as storage
+from wedgewise.run.checkpoint import JOURNAL
 from wedgewise_bench.record import describe_setting
 
 ROOT = Path(__file__).resolve().parent.parent
