@@ -245,8 +245,8 @@ def test_refusals(file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
             ww.run("count", file, **how)
     for question in ("max_truss", "list_triangles"):
         others = (
-            "count, transitivity, triangles, edge_support, k_truss, clustering, average_clustering and trussness would go "
-            "on from disk"
+            "count, transitivity, triangles, edge_support, k_truss, clustering, average_clustering and trussness "
+            "would go on from disk"
         )
         with pytest.raises(MemoryLimitError, match=f"{refused}{more}; {others}$"):
             ww.run(question, file)

@@ -203,7 +203,7 @@ def test_text_labels_do_not_go_into_numbers(tmp_path: Path) -> None:
 
 def test_what_a_store_does_not_answer_is_refused(store: Store) -> None:
     folder = str(store.folder)
-    with pytest.raises(PreconditionError, match="a store answers count, .*, not max_truss"):
+    with pytest.raises(PreconditionError, match=r"a store answers count, .*, not max_truss"):
         ww.max_truss(folder)
     for device in ("cuda", "hybrid"):
         with pytest.raises(PreconditionError, match="leave the device out"):
