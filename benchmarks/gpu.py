@@ -46,7 +46,7 @@ from wedgewise.run.request import Request
 from wedgewise.stages import DeviceGraph
 from wedgewise_bench.stopwatch import Stopwatch
 
-REPEATS, LEAST_REPEATS, WARM_UPS = 20, 5, 1
+REPEATS, MIN_REPEATS, WARM_UPS = 20, 5, 1
 REPEATED_SECONDS = 1.0
 WHOLE_REPEATS = 5
 QUESTIONS = ("count", "triangles", "edge_support", "clustering", "transitivity", "list_triangles")
@@ -110,7 +110,7 @@ def time_kernels(
     device.synchronize()
     prepared = time.perf_counter() - begin
     taken: list[float] = []
-    while len(taken) < WARM_UPS + LEAST_REPEATS or (len(taken) < WARM_UPS + REPEATS and sum(taken) < REPEATED_SECONDS):
+    while len(taken) < WARM_UPS + MIN_REPEATS or (len(taken) < WARM_UPS + REPEATS and sum(taken) < REPEATED_SECONDS):
         with Stopwatch(device) as watch:
             work.found.fill(0)
             for launch in launches:

@@ -125,7 +125,7 @@ def main() -> None:
     parser.add_argument("--folder", type=Path, default=Path(tempfile.gettempdir()), help="for the store")
     options = parser.parse_args()
     if options.scale < SHORT:
-        cluster.LEAST_SECONDS = 0.0
+        cluster.MIN_SECONDS = 0.0
     device_bytes, since = 0, time.perf_counter()
     if options.device == "cuda":
         from wedgewise.machine.gpu import find_device

@@ -13,7 +13,7 @@ gpu, cpu                  the tasks on one side alone
 guarded, cutoff, dynamic  both sides by each schedule
 time, density, degree     both sides by the schedule cutoff, tasks sorted by BBTC's other estimators
 plan                      planning, once, after the graph was cut
-run                       what `Hybrid.run` takes: memory reserved, blocks copied from pageable memory, tasks counted
+run                       what `HybridTasks.run` takes: memory reserved, blocks copied from pageable memory, all counted
 kernels, bus, both        the seconds in which a GPU counted, copied, and did both
 busy                      the share of time in which streams are busy, of the run without getting ready
 leases, launches, waiting seconds of all streams' threads: for blocks, their copies included; to start kernels; asleep
@@ -46,7 +46,7 @@ from wedgewise.generate import kronecker
 from wedgewise.machine import files as storage
 from wedgewise.machine import gpu, hardware
 from wedgewise.run._hybrid_workers import StreamWorker
-from wedgewise.run.hybrid import GraphBlocks, Hybrid, plan_graph
+from wedgewise.run.hybrid import GraphBlocks, HybridTasks, plan_graph
 from wedgewise.run.local import Ran
 from wedgewise.run.reduce import reduce
 from wedgewise.run.request import Request
@@ -163,7 +163,7 @@ def looked_at(ran: Ran, watch: Watch) -> dict[str, Any]:
     }
 
 
-def by_tasks(hybrid: Hybrid, watch: Watch) -> tuple[float, int, dict[str, Any]]:
+def by_tasks(hybrid: HybridTasks, watch: Watch) -> tuple[float, int, dict[str, Any]]:
     """One run of all tasks."""
     watch.clear()
     begin = time.perf_counter()

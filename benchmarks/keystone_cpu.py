@@ -23,7 +23,7 @@ from wedgewise.machine import hardware
 
 SWEEP = (0, 512, 1024, 2048, 4096, 8192, 16384, 32768)
 REPEATS = 5
-LEAST_EDGES = 100_000
+MIN_EDGES = 100_000
 
 
 def graphs(scales: list[int], data: Path | None) -> Iterator[tuple[str, ww.Graph]]:
@@ -37,7 +37,7 @@ def graphs(scales: list[int], data: Path | None) -> Iterator[tuple[str, ww.Graph
     yield f"rmat-{largest - 1}", ww.Graph(generate.rmat(largest - 1, seed=3).pairs(threads=2))
     for path in sorted(data.glob("*.el.xz")) if data else []:
         graph = ww.read(path)
-        if graph.m >= LEAST_EDGES:
+        if graph.m >= MIN_EDGES:
             yield path.name.removesuffix(".el.xz"), graph
 
 

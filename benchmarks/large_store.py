@@ -37,7 +37,7 @@ from wedgewise_bench.record import describe_setting
 
 ROOT = Path(__file__).resolve().parent.parent
 KNOWN = {25: (523_603_820, 22_531_014_208), 26: (1_051_919_557, 49_187_357_546)}  # edges and triangles
-MOST_IN_MEMORY = 22  # scales that are counted again to compare with
+MAX_IN_MEMORY = 22  # scales that are counted again to compare with
 LOOK_SECONDS = 0.01
 KILLED_AT = (0.05, 0.25)  # of the estimated seconds, behind the first task that is written down
 
@@ -125,7 +125,7 @@ def steps_of(options: argparse.Namespace, folder: Path) -> list[Step]:
             raise SystemExit("a count that was killed has left nothing to go on with")
     steps.append(run("count", *asked))
     known = KNOWN.get(options.scale)
-    if known is None and options.scale <= MOST_IN_MEMORY:
+    if known is None and options.scale <= MAX_IN_MEMORY:
         again = run("in memory", "count", str(file)).record
         known = again["m"], again["answer"]
     found = cut.record["m"], steps[-1].record["answer"]
@@ -151,7 +151,7 @@ def line_of(options: argparse.Namespace, steps: list[Step]) -> dict[str, Any]:
         "triangles": count["answer"],
         "parts": partition["parts"],
         "threads": count["plan"]["threads"],
-        "is_known": options.scale in KNOWN or options.scale <= MOST_IN_MEMORY,
+        "is_known": options.scale in KNOWN or options.scale <= MAX_IN_MEMORY,
         "steps": [{name: value for name, value in asdict(step).items() if name != "record"} for step in steps],
     }
 

@@ -45,14 +45,14 @@ from wedgewise.prepare.rectilinear import rectilinear
 from wedgewise.report.text import table_text
 from wedgewise.stages import DeviceGraph, OrientedGraph
 from wedgewise.stages.blocks import Block, Blocks, Hashed
-from wedgewise.stages.tasks import Counts, Pair, TaskTable, busy_tasks
+from wedgewise.stages.tasks import BlockCounts, Pair, TaskTable, busy_tasks
 from wedgewise_bench.stopwatch import Stopwatch
 
 TESTS_FOLDER = Path(__file__).resolve().parent.parent / "tests"
 CUTS = ("rectilinear:4", "rectilinear:8", "rectilinear:16", "hashed:8")
 EMULATED_CUTS = ("rectilinear:3", "hashed:2")
 BUSY_BYTES = 1 << 32
-MOST_ALONE = 1000  # tasks that are timed one by one
+MAX_ALONE = 1000  # tasks that are timed one by one
 SHORT_SECONDS = 1e-3  # tasks below are left out of the time IR
 HEADER = [
     "graph",
@@ -172,7 +172,7 @@ def one_pass(
     watches = []
     for some in [
         tasks,
-        *(tasks.take(slice(at, at + 1)) for at in range(len(tasks) if len(tasks) <= MOST_ALONE else 0)),
+        *(tasks.take(slice(at, at + 1)) for at in range(len(tasks) if len(tasks) <= MAX_ALONE else 0)),
     ]:
         if busy is not None:
             busy.fill(0)  # a batch is launched meanwhile, so that its kernels follow each other
@@ -195,7 +195,7 @@ def passes(
     Of as many passes as there is time for, after one that warms up, which is taken where there is no other.
     """
     answer, knobs = record.triples_on_device("count"), record.settings(None)
-    tasks = busy_tasks(blocks.partition, Counts.of(blocks)).in_reuse_order()
+    tasks = busy_tasks(blocks.partition, BlockCounts.of(blocks)).in_reuse_order()
     there, taken, whole = on_device(blocks, answer, knobs, device), list[list[float]](), list[float]()
     for _ in range(1 + repeats):
         begin = time.perf_counter()

@@ -37,7 +37,7 @@ from wedgewise.algorithms._contract import DeviceTrussAnswer, FoundTruss, TrussJ
 from wedgewise.algorithms._truss import rounds
 from wedgewise.algorithms.cpu.eager import EagerRows
 from wedgewise.algorithms.gpu.eager import EagerDeviceRows
-from wedgewise.algorithms.gpu.peel import Trusses, has_many_wedges
+from wedgewise.algorithms.gpu.peel import TrussesOnDevice, has_many_wedges
 from wedgewise.errors import VerificationError
 from wedgewise.generate import kronecker
 from wedgewise.machine import files as storage
@@ -221,13 +221,13 @@ def peel(subject: Subject, device: gpu.CopyingDevice, repeats: int) -> Iterator[
         yield Measured(*fields, seconds, found.rounds, found_seconds, whole, problem)
 
 
-def ready(form: DeviceGraph, job: TrussJob, question: str, device: gpu.Device) -> Trusses:
+def ready(form: DeviceGraph, job: TrussJob, question: str, device: gpu.Device) -> TrussesOnDevice:
     """The graph as the answer's kernels read it."""
     by_keystone = question == "trussness" or (job.k != PEELED[0] and has_many_wedges(form))
-    return Trusses(form, job.knobs, device, by_keystone=by_keystone)
+    return TrussesOnDevice(form, job.knobs, device, by_keystone=by_keystone)
 
 
-def run(job: TrussJob, question: str, trusses: Trusses) -> FoundTruss:
+def run(job: TrussJob, question: str, trusses: TrussesOnDevice) -> FoundTruss:
     """What the kernels do of it."""
     by_question = {"k_truss": trusses.k_truss, "max_truss": trusses.max_truss, "trussness": trusses.trussness}
     return by_question[question](job)

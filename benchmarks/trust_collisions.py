@@ -49,7 +49,7 @@ def max_collisions(forms: Mapping[str, DeviceGraph], device: gpu.Device) -> dict
 
 
 def _settings(given: Mapping[str, int | str]) -> Mapping[str, int | str]:
-    return trust.ALGORITHM.settings({"capacity": trust.MOST_CAPACITY, **given})
+    return trust.ALGORITHM.settings({"capacity": trust.MAX_CAPACITY, **given})
 
 
 def main() -> None:

@@ -72,9 +72,9 @@ class BlocksSystem:
         from wedgewise.run.hybrid import GraphBlocks
         from wedgewise.run.memory import TaskMemory, triple_answer
         from wedgewise.run.outofcore import Counting
-        from wedgewise.stages.tasks import Counts
+        from wedgewise.stages.tasks import BlockCounts
 
-        counts, settings = Counts.of(blocks), find(self.algorithm, "cpu").settings(self.knobs)
+        counts, settings = BlockCounts.of(blocks), find(self.algorithm, "cpu").settings(self.knobs)
         memory = TaskMemory(counts, triple_answer(self.algorithm), settings, threads)
         source: Any = GraphBlocks(blocks, counts)
         return Counting(source, memory, 1 << 62, shares=shares)

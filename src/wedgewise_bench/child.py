@@ -32,11 +32,11 @@ from typing import Any
 
 SHORT_SECONDS = 2.0
 LONG_SECONDS = 10.0
-LEAST_REPEATS = 5
-MOST_REPEATS = 25
+MIN_REPEATS = 5
+MAX_REPEATS = 25
 
 
-def planned_repeats(first_seconds: float, most: int = MOST_REPEATS) -> int:
+def planned_repeats(first_seconds: float, most: int = MAX_REPEATS) -> int:
     """How many runs to time, given the length of the first one after the warm-up.
 
     Short runs are repeated for about two seconds, but 5 to 25 times; runs over 2 s take place three times,
@@ -46,8 +46,8 @@ def planned_repeats(first_seconds: float, most: int = MOST_REPEATS) -> int:
         return 1
     if first_seconds > SHORT_SECONDS:
         return min(3, most)
-    affordable = int(SHORT_SECONDS / first_seconds) if first_seconds > 0 else MOST_REPEATS
-    return min(max(LEAST_REPEATS, affordable), most)
+    affordable = int(SHORT_SECONDS / first_seconds) if first_seconds > 0 else MAX_REPEATS
+    return min(max(MIN_REPEATS, affordable), most)
 
 
 class Unavailable(Exception):

@@ -29,8 +29,8 @@ from wedgewise_bench.table import FOREIGN_LOAD, asked, column_of, markdown, rati
 from wedgewise_bench.words import STAGES
 
 ENOUGH_REPEATS = 5
-LEAST_CHANGE = 1.05
-LEAST_CHANGE_OF_FEW = 1.25
+MIN_CHANGE = 1.05
+MIN_CHANGE_OF_FEW = 1.25
 
 VERDICTS = {
     "differs": "Another answer than before: one of the two is wrong",
@@ -252,7 +252,7 @@ def _speed(before: Sequence[float], after: Sequence[float]) -> str:
     """Slower, faster or the same, by the rule of this module."""
     medians = statistics.median(before), statistics.median(after)
     are_few = min(len(before), len(after)) < ENOUGH_REPEATS
-    if max(medians) <= min(medians) * (LEAST_CHANGE_OF_FEW if are_few else LEAST_CHANGE):
+    if max(medians) <= min(medians) * (MIN_CHANGE_OF_FEW if are_few else MIN_CHANGE):
         return "same"
     if not are_few and (_is_within(medians[0], after) or _is_within(medians[1], before)):
         return "same"

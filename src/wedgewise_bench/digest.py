@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 ROWS_AT_ONCE = 2**20
 LARGEST_EXACT = 2**50
 TOLERANCE = 1e-3
-LEAST_K = 2
+MIN_K = 2
 FIRST_FACTOR = np.uint64(0x9E3779B97F4A7C15)
 SECOND_FACTOR = np.uint64(0xBF58476D1CE4E5B9)
 SHIFT = np.uint64(29)
@@ -113,9 +113,9 @@ def _by_truss(frame: Frame, numbers: NDArray[Any]) -> tuple[int, str]:
     """Summarise truss numbers by the largest, which is 2 in a graph without edges."""
     if len(numbers) != len(frame.first):
         raise ArithmeticError(f"{len(numbers):,} numbers for {len(frame.first):,} edges")
-    if np.any(numbers < LEAST_K):
-        raise ArithmeticError(f"a truss number of {numbers.min()}: every edge is in the {LEAST_K}-truss")
-    return int(numbers.max(initial=LEAST_K)), _digest(frame, _edges_of(frame), numbers)
+    if np.any(numbers < MIN_K):
+        raise ArithmeticError(f"a truss number of {numbers.min()}: every edge is in the {MIN_K}-truss")
+    return int(numbers.max(initial=MIN_K)), _digest(frame, _edges_of(frame), numbers)
 
 
 def _edges_of(frame: Frame) -> NDArray[Any]:

@@ -27,7 +27,7 @@ from wedgewise_bench.record_fields import COUNT, anything, by_name, of_form, tex
 from wedgewise_bench.spec import INTEGER, Spec
 from wedgewise_bench.words import KMAX
 
-LEAST_REAL_EDGES = 100_000
+MIN_REAL_EDGES = 100_000
 LINES_AT_ONCE = 2**18
 TRUTH = {"m": COUNT, "triangles": COUNT, "truss_edges_by_k": by_name(of_form(INTEGER, "k"), COUNT)}
 
@@ -162,7 +162,7 @@ def from_bundled(name: str) -> BenchGraph:
     return BenchGraph(name, lambda: _digest(path.read_bytes()), make_pairs, known.triangles, edges=known.m)
 
 
-def real_graphs(folder: Path, least_edges: int = LEAST_REAL_EDGES) -> list[BenchGraph]:
+def real_graphs(folder: Path, least_edges: int = MIN_REAL_EDGES) -> list[BenchGraph]:
     """Every ``NAME.el.xz`` of a folder with enough edges, smallest first.
 
     ``truths.json`` lies in that folder or above it and gives the edges ``m`` and the ``triangles`` of each

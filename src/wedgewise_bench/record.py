@@ -17,7 +17,7 @@ from typing import Any, BinaryIO
 
 from wedgewise.errors import FormatError, MissingFileError
 from wedgewise.machine import hardware
-from wedgewise_bench.record_fields import MOST_LINE_BYTES, SCHEMA, WrongFieldError, parse_line
+from wedgewise_bench.record_fields import MAX_LINE_BYTES, SCHEMA, WrongFieldError, parse_line
 from wedgewise_bench.spec import Spec
 
 
@@ -233,7 +233,7 @@ def without_folders(text: str) -> str:
 
 
 def _parse_lines(file: BinaryIO, path: Path) -> Iterator[Record]:
-    lines = iter(lambda: file.readline(MOST_LINE_BYTES + 1), b"")
+    lines = iter(lambda: file.readline(MAX_LINE_BYTES + 1), b"")
     for number, line in enumerate(lines, start=1):
         try:
             yield Record.from_line(line)

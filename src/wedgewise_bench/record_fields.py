@@ -19,14 +19,14 @@ from wedgewise.stages.tasks import ESTIMATORS
 from wedgewise_bench.words import DEVICES, ROWS, STAGES, STATUSES, parse_question
 
 SCHEMA = 1
-MOST_LINE_BYTES = 1 << 24
-MOST_VALUES = 1 << 20
-MOST_LETTERS = 1 << 16
+MAX_LINE_BYTES = 1 << 24
+MAX_VALUES = 1 << 20
+MAX_LETTERS = 1 << 16
 LARGEST = 2**100
 SMALLEST = 2.0**-100  # apart from zero: the quotient of two such numbers is a float
-MOST_NAME = 100
-NAME = re.compile(rf"\w{{1,{MOST_NAME}}}")
-SETTING = re.compile(rf"[\w.-]{{1,{MOST_NAME}}}")
+MAX_NAME = 100
+NAME = re.compile(rf"\w{{1,{MAX_NAME}}}")
+SETTING = re.compile(rf"[\w.-]{{1,{MAX_NAME}}}")
 DATE = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d[+]00:00", re.ASCII)
 
 Check = Callable[[Any, str], None]
@@ -44,8 +44,8 @@ def parse_line(line: bytes) -> dict[str, Any]:
     WrongFieldError : it is no record; the message names the field
     """
     values = sum(map(line.count, (b",", b"[", b"{")))
-    if len(line) > MOST_LINE_BYTES or values > MOST_VALUES:
-        raise WrongFieldError(f"longer than a record can be, {MOST_LINE_BYTES:,} bytes and {MOST_VALUES:,} values")
+    if len(line) > MAX_LINE_BYTES or values > MAX_VALUES:
+        raise WrongFieldError(f"longer than a record can be, {MAX_LINE_BYTES:,} bytes and {MAX_VALUES:,} values")
     try:
         found = json.loads(line.decode("utf-8"))
     except (ValueError, RecursionError) as error:
@@ -79,8 +79,8 @@ def number(least: float = 0.0) -> Check:
 
 def text(value: Any, name: str) -> None:
     """A text of whole characters."""
-    if utf8(value) is None or len(value) > MOST_LETTERS:
-        raise _wrong(name, value, f"no text of at most {MOST_LETTERS:,} letters")
+    if utf8(value) is None or len(value) > MAX_LETTERS:
+        raise _wrong(name, value, f"no text of at most {MAX_LETTERS:,} letters")
 
 
 def anything(_value: Any, _name: str) -> None:
@@ -178,8 +178,8 @@ def by_name(names: Check, of: Check, known: Mapping[str, Check] | None = None) -
 
 def question(value: Any, name: str) -> None:
     """A question with its parameters."""
-    if not isinstance(value, str) or len(value) > MOST_NAME:
-        raise _wrong(name, value, f"no text of at most {MOST_NAME} letters")
+    if not isinstance(value, str) or len(value) > MAX_NAME:
+        raise _wrong(name, value, f"no text of at most {MAX_NAME} letters")
     try:
         parse_question(value)
     except InputError as error:

@@ -13,7 +13,7 @@ from wedgewise.errors import DeviceError, MissingDependencyError
 from wedgewise.machine import files as storage
 from wedgewise.machine import hardware
 from wedgewise_bench import profile
-from wedgewise_bench.child import LEAST_REPEATS, planned_repeats
+from wedgewise_bench.child import MIN_REPEATS, planned_repeats
 from wedgewise_bench.graphs import PreparedGraph
 from wedgewise_bench.ours import Wedgewise
 from wedgewise_bench.record import Cell, Outcome, Record, RunSetting, now, read_records, without_folders
@@ -24,7 +24,7 @@ from wedgewise_bench.words import ROWS
 
 IMPLIED = ("timeout", "out_of_memory")
 """Outcomes that a row hands on to the rows that include its work."""
-LEAST_THREADS_TO_LOAD_AHEAD = 4
+MIN_THREADS_TO_LOAD_AHEAD = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,7 +195,7 @@ def _give_up(started: StartedChild | None) -> None:
 
 def _may_load_beside(cell: Cell, following: Cell) -> bool:
     on_gpu = all((item.device, item.row) == ("cuda", "count") for item in (cell, following))
-    return on_gpu and hardware.usable_threads() >= LEAST_THREADS_TO_LOAD_AHEAD
+    return on_gpu and hardware.usable_threads() >= MIN_THREADS_TO_LOAD_AHEAD
 
 
 def matrix(
@@ -264,7 +264,7 @@ def _time_files(job: Mapping[str, Any], limits: CellLimits) -> Outcome:
         if outcome.status != "ok":
             return outcome
         outcomes.append(outcome)
-        planned = planned_repeats(outcomes[0].seconds[0], min(limits.repeats, LEAST_REPEATS))
+        planned = planned_repeats(outcomes[0].seconds[0], min(limits.repeats, MIN_REPEATS))
     answers = {item.answer for item in [warm_up, *outcomes]}
     if len(answers) > 1:
         return Outcome("wrong", f"repeats disagree: {sorted(map(str, answers))}", warm_up.answer)

@@ -46,7 +46,7 @@ from typing import Any, NoReturn, TypeVar
 
 from wedgewise.errors import FormatError, InputError, MissingFileError
 from wedgewise_bench import published
-from wedgewise_bench.child import MOST_REPEATS
+from wedgewise_bench.child import MAX_REPEATS
 from wedgewise_bench.matrix import EVERY, Matrix
 from wedgewise_bench.spec import Spec
 from wedgewise_bench.suites import SECTIONS, Suite, Target
@@ -131,7 +131,7 @@ def _suite(table: _TomlTable) -> Suite:
         graphs=table.take("graphs", _list_of(_text), ()),
         real=table.take("real", _texts_or_number, ()),
         limit_seconds=table.take("limit_seconds", _positive, 120.0),
-        repeats=table.take("repeats", _whole, MOST_REPEATS),
+        repeats=table.take("repeats", _whole, MAX_REPEATS),
         tables=table.take("tables", _one_or_list(_one_of(SECTIONS)), ("answers",)),
         counts=table.take("counts", _list_of(_text), ()),
         too_slow=table.take("too_slow", _lists_by_name(_text), {}),

@@ -8,7 +8,7 @@ from typing import Any
 
 from wedgewise.errors import InputError
 from wedgewise_bench import cuts, metrics, papers, table, ways
-from wedgewise_bench.child import MOST_REPEATS
+from wedgewise_bench.child import MAX_REPEATS
 from wedgewise_bench.matrix import Matrix
 from wedgewise_bench.record import Cell, Record
 from wedgewise_bench.systems import SystemSource, choose_systems
@@ -89,7 +89,7 @@ class Suite:
     title: str = ""
     real: tuple[str, ...] | int = ()
     limit_seconds: float = 120.0
-    repeats: int = MOST_REPEATS
+    repeats: int = MAX_REPEATS
     counts: tuple[str, ...] = ()
     too_slow: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     targets: tuple[Target, ...] = ()

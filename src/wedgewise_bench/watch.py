@@ -36,7 +36,7 @@ class CellLimits:
 
     seconds: float
     memory_bytes: int
-    repeats: int = child.MOST_REPEATS
+    repeats: int = child.MAX_REPEATS
 
 
 @dataclass(slots=True)

@@ -35,7 +35,7 @@ from wedgewise.run import outofcore, sliced_answer
 from wedgewise.run.block_caches import BlockCache
 from wedgewise.run.sliced_answer import SLICE_TYPES, AnswerSlice, SlicedAnswer, slices_of
 from wedgewise.stages.blocks import Block, Blocks, Hashed, Partition, Rectilinear, Triple
-from wedgewise.stages.tasks import Counts, TripleShape, one_task, tasks_of
+from wedgewise.stages.tasks import BlockCounts, TripleShape, one_task, tasks_of
 from wedgewise.store.build import write_store
 from wedgewise.store.open import Store
 
@@ -314,8 +314,8 @@ class Held:
         return self.blocks.partition
 
     @property
-    def counts(self) -> Counts:
-        return Counts.of(self.blocks)
+    def counts(self) -> BlockCounts:
+        return BlockCounts.of(self.blocks)
 
     def block(self, row: int, column: int, /, *, threads: int = 1) -> Block:
         return self.blocks.blocks[row, column]

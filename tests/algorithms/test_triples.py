@@ -223,7 +223,7 @@ def test_ranges_of_long_tasks_are_of_about_equal_work(
     groups: int, summed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """However many rows and arcs are looked at together, within what the largest group of rows has."""
-    monkeypatch.setattr(bbtc, "MOST_GROUPS", groups)
+    monkeypatch.setattr(bbtc, "MAX_GROUPS", groups)
     monkeypatch.setattr(bbtc, "SUMMED_ARCS", summed)
     monkeypatch.setattr(bbtc, "TASK_TESTS", 4000)
     ij, ik, jk = apart(3, 0.3)

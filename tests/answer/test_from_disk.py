@@ -27,7 +27,7 @@ from wedgewise.answer import cut, fit
 from wedgewise.answer.source import GraphFile
 from wedgewise.errors import DeviceMemoryError, FormatError, InputError, MemoryLimitError, StorageError
 from wedgewise.machine import hardware
-from wedgewise.machine.budget import LEAST_LIMIT
+from wedgewise.machine.budget import MIN_LIMIT
 from wedgewise.machine.files import process_lock
 from wedgewise.run import choose
 from wedgewise.run.outofcore import Counting
@@ -236,7 +236,7 @@ def test_refusals(file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     refused = r"^orienting 78 edges takes 1,000,000,000,000,000 bytes and [\d,]+ are allowed; raise memory_limit or "
     more = "use a machine with more memory"
     as_before: tuple[dict[str, Any], ...] = (
-        {"memory_limit": LEAST_LIMIT - 1},
+        {"memory_limit": MIN_LIMIT - 1},
         {"algorithm": "forward"},
         {"order": "core"},
     )
@@ -255,7 +255,7 @@ def test_refusals(file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
         MemoryLimitError,
         match=rf"{refused}{more}; and it does not fit on the way over disk either: [\d,]+ vertices take ",
     ):
-        ww.count(file, memory_limit=LEAST_LIMIT)
+        ww.count(file, memory_limit=MIN_LIMIT)
 
 
 def test_a_limit_is_one_for_the_process_unless_that_holds_much_already(
@@ -567,14 +567,14 @@ def test_a_process_keeps_to_its_limit_whatever_its_file_takes(
         write_edges(graphs[scale], tmp_path / name)
     expected = {scale: ww.count(pairs) for scale, pairs in graphs.items()}
     peak, told = peak_of("count", "graph.txt", cwd=tmp_path)
-    assert (int(told), peak > LEAST_LIMIT) == (expected[19], True), "in memory it takes more"
-    within = ("--memory", str(LEAST_LIMIT))
+    assert (int(told), peak > MIN_LIMIT) == (expected[19], True), "in memory it takes more"
+    within = ("--memory", str(MIN_LIMIT))
     for name, scale in scales.items():
         peak, told = peak_of("count", name, *within, "--json", cwd=tmp_path)
         found = json.loads(told)
         assert found["answer"] == expected[scale]
         assert found["plan"]["reasons"][0].startswith(FROM_DISK)
-        assert peak <= LEAST_LIMIT
+        assert peak <= MIN_LIMIT
     capped = subprocess.run(
         [sys.executable, "-c", CAPPED, "graph.txt"], cwd=tmp_path, capture_output=True, text=True, check=True
     )
@@ -586,7 +586,7 @@ def test_a_process_keeps_to_its_limit_whatever_its_file_takes(
 
 def test_a_file_that_fits_its_limit_is_read(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fit, "SMALL_BYTES", 0)
-    found = asked("count", file, memory_limit=LEAST_LIMIT)
+    found = asked("count", file, memory_limit=MIN_LIMIT)
     assert found.answer == KARATE
     assert not any(reason.startswith(FROM_DISK) for reason in found.plan.reasons)
 

@@ -112,7 +112,7 @@ WRONG_CORNER = Mutant(
 
 K_FOR_K_MINUS_TWO = Mutant(
     "k in place of k - 2 triangles",
-    (Edit("algorithms/_truss/rounds.py", "rows.run_round(k - LEAST_K)", "rows.run_round(k)"),),
+    (Edit("algorithms/_truss/rounds.py", "rows.run_round(k - MIN_K)", "rows.run_round(k)"),),
     wrong=(cell("eager", "k_truss[k=3]"), cell("reference", "trussness")),
     right=(cell("peel", "k_truss[k=3]"), cell("peel", "trussness"), by_definition("trussness")),
     says="53 instead of 322",

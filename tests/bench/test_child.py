@@ -35,7 +35,7 @@ def reports_of(
     row: str = "count",
     *,
     question: str = "count",
-    repeats: int = child.MOST_REPEATS,
+    repeats: int = child.MAX_REPEATS,
     device: str = "cpu",
     knobs: Mapping[str, str] = MappingProxyType({}),
     module: ModuleType = dummy,
@@ -67,8 +67,8 @@ def test_stages_then_repeats_then_the_peak(tmp_path: Path, row: str) -> None:
     reports = reports_of(tmp_path, "right", row)
     stages = [line["stage"] for line in reports if "stage" in line]
     answers = [line["answer"] for line in reports if "answer" in line]
-    assert stages == ["load", "prepare", "count", *["count", "check"] * child.MOST_REPEATS]
-    assert answers == [dummy.TRIANGLES] * child.MOST_REPEATS
+    assert stages == ["load", "prepare", "count", *["count", "check"] * child.MAX_REPEATS]
+    assert answers == [dummy.TRIANGLES] * child.MAX_REPEATS
     assert reports[-1]["peak_bytes"] > 2**20
 
 

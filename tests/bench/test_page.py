@@ -359,7 +359,7 @@ def test_a_paper_is_beside_by_exhibit() -> None:
 
 
 def test_many_graphs_of_a_paper_are_drawn_by_their_mean(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_papers, "MOST_BARS", 0)
+    monkeypatch.setattr(_papers, "MAX_BARS", 0)
     shown = pictures(_papers.paper_part("eager", eager_records()))
     assert shown
     assert all(picture.caption.endswith(", geometric mean.") for picture in shown)

@@ -93,7 +93,7 @@ def test_what_is_no_json_is_named(tmp_path: Path, line: bytes) -> None:
         read_records(path)
 
 
-@pytest.mark.parametrize(("limit", "value"), [("MOST_LINE_BYTES", 100), ("MOST_VALUES", 10)])
+@pytest.mark.parametrize(("limit", "value"), [("MAX_LINE_BYTES", 100), ("MAX_VALUES", 10)])
 def test_a_line_is_not_read_without_end(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, limit: str, value: int
 ) -> None:

@@ -41,7 +41,7 @@ def ran(monkeypatch: pytest.MonkeyPatch) -> list[Cell]:
         return Outcome("ok", answer=1, seconds=(0.5,), edges=10)
 
     monkeypatch.setattr(runner.Bench, "run_cell", run_cell)
-    monkeypatch.setattr(runner, "LEAST_THREADS_TO_LOAD_AHEAD", 1 << 20)
+    monkeypatch.setattr(runner, "MIN_THREADS_TO_LOAD_AHEAD", 1 << 20)
     monkeypatch.setattr(command, "look_for_gpu", lambda: {"gpu": "G"})
     return cells
 

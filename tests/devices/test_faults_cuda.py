@@ -29,9 +29,9 @@ BLOCKS = (32, 64, 128, 256, 512, 1024)
 REPEATS = 20
 PERCENT = (100, 50, 25, 10, 2)
 QUESTIONS = ("count", "triangles", "edge_support", "list_triangles", "clustering", "trussness", "k_truss")
-LEAST_LEFT = 8 << 20  # about what a driver keeps to itself
-LEAST_ALLOCATIONS = 5  # of a question and the graph it is about
-MOST_LOST = 16 << 20  # of the driver's own, which comes and goes
+MIN_LEFT = 8 << 20  # about what a driver keeps to itself
+MIN_ALLOCATIONS = 5  # of a question and the graph it is about
+MAX_LOST = 16 << 20  # of the driver's own, which comes and goes
 RECORDS = tuple(record for record in ww.algorithms() if record.device == "cuda")
 TABLE = tuple(
     pytest.param(record, question, id=f"{record.name}-{question}")
@@ -117,7 +117,7 @@ def test_any_allocation_may_fail(question: str, always: bool) -> None:
             assert result.device == "cuda"
             break
         assert result.device == "cuda" or any("too little memory" in reason for reason in result.plan.reasons), behind
-    assert behind >= LEAST_ALLOCATIONS
+    assert behind >= MIN_ALLOCATIONS
 
 
 @pytest.mark.parametrize("percent", PERCENT)
@@ -128,7 +128,7 @@ def test_the_ladder_of_memory(question: str, percent: int) -> None:
     oriented = graph.device_nbytes
     need = oriented + ww.explain(question, graph, device="cuda", **truss_details(question, 4)).bytes_needed
     graph.release_device()
-    before, wanted = held_bytes(), max(need * percent // 100, LEAST_LEFT)
+    before, wanted = held_bytes(), max(need * percent // 100, MIN_LEFT)
     with left(wanted):
         result = asked(question, graph, device="cuda")
         graph.release_device()
@@ -179,4 +179,4 @@ def test_nothing_is_lost_to_the_driver() -> None:
     child = [sys.executable, "-W", "ignore", "-c", ASK_EVERYTHING, *QUESTIONS]
     finished = subprocess.run(child, capture_output=True, text=True, check=False, timeout=200)
     assert finished.returncode == 0, finished.stderr
-    assert int(finished.stdout) <= MOST_LOST
+    assert int(finished.stdout) <= MAX_LOST

@@ -103,7 +103,7 @@ constexpr u32 WARP_LANES = 32;
 constexpr size_t STACK_BYTES = 128 << 10;
 constexpr size_t DYNAMIC_ALIGNMENT = 16;
 constexpr u32 DYNAMIC = ~0u;
-constexpr u64 MOST_STEPS = 1ull << 28;  // of what runs at once, a second or so: what takes more does not end
+constexpr u64 MAX_STEPS = 1ull << 28;  // of what runs at once, a second or so: what takes more does not end
 constexpr u64 MEETING_STEPS = 32;       // what an arrival at meet_grid counts for: it takes as long as many
 constexpr unsigned char POISON = 0xA5;  // what shared memory holds before it is written
 
@@ -436,5 +436,5 @@ extern "C" __attribute__((visibility("default"))) void release_threads() { emula
 
 // Called by kernels in every basic block (-fsanitize-coverage=trace-pc).
 extern "C" void __sanitizer_cov_trace_pc() {
-    if (++emulation::steps > emulation::MOST_STEPS) emulation::fail("a thread does not come to an end");
+    if (++emulation::steps > emulation::MAX_STEPS) emulation::fail("a thread does not come to an end");
 }

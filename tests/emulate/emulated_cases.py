@@ -36,7 +36,7 @@ ANSWERS: tuple[tuple[str, str], ...] = tuple(
 SUMS = {"triangles": 3, "edge_support": 3, "list_triangles": 1}  # of all that is filled in, in triangles
 ATLAS, COMPLETE, EMPTY, SKEWED = "atlas_union", "complete-40", "no edges", "kronecker-6-seed1"
 BLOCKS = (32, 64, 128)
-MOST_PAIRS = 2500
+MAX_PAIRS = 2500
 SMALL_LAUNCH = 64
 WIDE_OFFSETS_FROM = 1 << 31
 UNWRITTEN = 2**32 - 1
@@ -53,7 +53,7 @@ LIKE_LARGE: dict[str, tuple[dict[str, int | str], ...]] = {
 STREAMS: dict[str, EdgeStream] = {
     stream.name: stream
     for stream in (
-        *(form for form in CLOSED_FORMS if form.pairs_count <= MOST_PAIRS),
+        *(form for form in CLOSED_FORMS if form.pairs_count <= MAX_PAIRS),
         generate.complete(40),
         generate.book(50),
         generate.star(60),

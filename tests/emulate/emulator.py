@@ -30,8 +30,8 @@ HERE = Path(__file__).parent
 HEADER, MACHINE = HERE / "cuda_emulation.h", HERE / "cuda_emulation.cpp"
 COMPILER = shutil.which("g++")
 FLAGS = ("-std=c++17", "-fPIC", "-fno-strict-aliasing", "-Wall", "-Wno-unknown-pragmas", "-Wno-unused-function")
-MOST_THREADS, LANES = 1024, 32
-MOST_BLOCKS = 2**31 - 1
+MAX_THREADS, LANES = 1024, 32
+MAX_BLOCKS = 2**31 - 1
 RESIDENT_BLOCKS = 3
 POISON = 0xA5
 
@@ -304,9 +304,9 @@ class EmulatedDevice:
         return self.xp.asarray(array.copy())
 
     def _check_shape(self, kernel: str, grid: int, block: int, shared_bytes: int) -> None:
-        if not 1 <= grid <= MOST_BLOCKS:
-            raise EmulationError(f"{kernel}: {grid} blocks; a device takes 1 … {MOST_BLOCKS}")
-        if not LANES <= block <= MOST_THREADS or block % LANES:
+        if not 1 <= grid <= MAX_BLOCKS:
+            raise EmulationError(f"{kernel}: {grid} blocks; a device takes 1 … {MAX_BLOCKS}")
+        if not LANES <= block <= MAX_THREADS or block % LANES:
             raise EmulationError(f"{kernel}: blocks of {block} threads; ours are multiples of 32 up to 1024")
         if shared_bytes > self.shared_bytes:
             raise EmulationError(f"{kernel}: {shared_bytes} bytes of shared memory; there are {self.shared_bytes}")

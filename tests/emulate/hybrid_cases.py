@@ -19,7 +19,7 @@ from wedgewise.run import _hybrid_plan
 from wedgewise.run._hybrid_plan import ARRAY_BYTES, WORK_ARRAYS, pair_up
 from wedgewise.run.memory import TaskMemory
 from wedgewise.run.timeline import Timeline
-from wedgewise.stages.tasks import Counts
+from wedgewise.stages.tasks import BlockCounts
 
 KRONECKER = generate.kronecker(7, seed=3).pairs()
 TOY_WORK = TOY_BYTES + WORK_ARRAYS * ARRAY_BYTES + DEVICE_TASK_BYTES
@@ -90,7 +90,7 @@ def check_timeline(result: ww.Result) -> Timeline:
     return timeline
 
 
-def planned_sizes(counts: Counts) -> _hybrid_plan.TaskSizes:
+def planned_sizes(counts: BlockCounts) -> _hybrid_plan.TaskSizes:
     pairing = pair_up("keystone", None)
     memory = TaskMemory(counts, pairing.cpu.triples_on_cpu("count"), pairing.cpu_knobs, 1)
     return _hybrid_plan.TaskSizes(memory, pairing, blocks_are_there=True)

@@ -21,26 +21,26 @@ from wedgewise.algorithms._contract import FoundTruss, TrussJob
 from wedgewise.algorithms.gpu import peel
 from wedgewise.machine.gpu import Device
 
-MOST_TOLD = 20_000  # launches; peeling that takes more does not end
+MAX_TOLD = 20_000  # launches; peeling that takes more does not end
 EVERY_WEDGE, NO_WEDGE = 2**31, -1  # for FEW_WEDGES: supports are counted while peeling, or by keystone
 TIGHT = {
-    "LEAST_PACKED": 2,
+    "MIN_PACKED": 2,
     "LONG_ROW": 4,
-    "MOST_WAITING": 2,
+    "MAX_WAITING": 2,
     "LAUNCH_PHASES": 2,
     "LAUNCH_EDGES": 5,
     "LAUNCH_SEARCHES": 9,
-    "MOST_STEPS": 0,
+    "MAX_STEPS": 0,
     "SHORT_THREADS": 32,
 }
 ROOMY = {
-    "LEAST_PACKED": 8,
+    "MIN_PACKED": 8,
     "LONG_ROW": 30,
-    "MOST_WAITING": 16,
+    "MAX_WAITING": 16,
     "LAUNCH_PHASES": 7,
     "LAUNCH_EDGES": 150,
     "LAUNCH_SEARCHES": 100,
-    "MOST_STEPS": 1,
+    "MAX_STEPS": 1,
 }
 
 
@@ -150,7 +150,7 @@ def found_by(name: str, computes: str, k: int | None, block: int, device: Device
     def progress(stage: str, done: int, total: int) -> None:
         told.append(done)
         assert (stage, total) == ("truss", graph_named(name).m)
-        assert len(told) < MOST_TOLD
+        assert len(told) < MAX_TOLD
 
     form, record = on_device(graph_named(name), "degree", "rank"), peel.ALGORITHM
     arrays = {field: device.xp.asarray(getattr(form, field)) for field in ("offsets", "out_neighbours", "vertex_of")}

@@ -43,7 +43,7 @@ def device() -> CopyingEmulator:
 @pytest.fixture(autouse=True)
 def zero_is_least(monkeypatch: pytest.MonkeyPatch) -> None:
     """With least_far_loads=0 all pivots have bitmaps, instead of those that are chosen."""
-    monkeypatch.setattr(answers, "LEAST_LOADS", 0)
+    monkeypatch.setattr(answers, "MIN_LOADS", 0)
 
 
 @dataclass(frozen=True)
@@ -154,7 +154,7 @@ GRAPHS: dict[str, Callable[[], DeviceGraph]] = {
 def small_everything(monkeypatch: pytest.MonkeyPatch) -> None:
     """Little fills a launch, a share, the counters of a row."""
     for name, value in {
-        "LAUNCH_COST": 1000, "LAUNCH_SEARCHES": 64, "LAUNCH_WRITES": 11, "LEAST_SHARE": 20, "ITEM_COST": 1,
+        "LAUNCH_COST": 1000, "LAUNCH_SEARCHES": 64, "LAUNCH_WRITES": 11, "MIN_SHARE": 20, "ITEM_COST": 1,
         "PIVOT_COST": 1, "ROW_COUNTERS": 3,
     }.items():  # fmt: skip
         monkeypatch.setattr(answers, name, value)
@@ -200,7 +200,7 @@ def test_places_behind_the_counters_of_a_row(
 
 
 def test_many_pivots_at_the_least_share(device: CopyingEmulator, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(answers, "LEAST_SHARE", 1)
+    monkeypatch.setattr(answers, "MIN_SHARE", 1)
     check(formed(generate.complete(40).pairs()), device, least_far_loads=0, block=32)
 
 

@@ -13,7 +13,7 @@ from wedgewise.algorithms._contract import DEVICE_TASK_BYTES, DeviceBatch, Devic
 from wedgewise.algorithms.gpu import _batches
 from wedgewise.run._hybrid_plan import ARRAY_BYTES, WORK_ARRAYS
 from wedgewise.stages.blocks import Block, Hashed
-from wedgewise.stages.tasks import Counts, TaskTable, TripleShape, table_of
+from wedgewise.stages.tasks import BlockCounts, TaskTable, TripleShape, table_of
 
 DEVICES = [(132, 233_472), (256, 233_472), (256, 48 << 10), (2, 48 << 10)]  # multiprocessors, bytes of shared memory
 WAYS: list[tuple[str, dict[str, int | str]]] = [
@@ -67,16 +67,16 @@ class MeasuringDevice:
         raise AssertionError("nothing is launched")
 
 
-class Batch(NamedTuple):
+class GpuBatch(NamedTuple):
     """Tasks of blocks of which only sizes are known."""
 
-    counts: Counts
+    counts: BlockCounts
     tasks: TaskTable
 
     @classmethod
-    def of(cls, sizes: list[int], arcs: Any, shares: int = 1) -> Batch:
+    def of(cls, sizes: list[int], arcs: Any, shares: int = 1) -> GpuBatch:
         parts = len(sizes)
-        counts = Counts(np.broadcast_to(np.asarray(arcs, np.int64), (parts, parts)), np.array(sizes, np.int64))
+        counts = BlockCounts(np.broadcast_to(np.asarray(arcs, np.int64), (parts, parts)), np.array(sizes, np.int64))
         tasks = table_of(Hashed(int(sum(sizes)), parts), shares)
         return cls(counts, tasks.take(np.argsort(tasks.pairs[2], kind="stable")))
 
@@ -110,14 +110,16 @@ class Batch(NamedTuple):
 
 RANDOM = np.random.default_rng(5)
 BATCHES = {
-    "one small task": Batch.of([100], 500),
-    "many small tasks": Batch.of([500] * 12, RANDOM.integers(0, 6000, (12, 12))),
-    "many shares": Batch.of([3000] * 2, 40_000, shares=700),
-    "one large task": Batch.of([4_000_000], 60_000_000),
-    "many rows": Batch.of([50_000_000, 100], [[70_000_000, 60_000_000], [900, 400]]),
-    "hubs": Batch.of([10**7, 10**5, 3000], [[9 * 10**6, 5 * 10**7, 8 * 10**7], [0, 10**7, 2 * 10**7], [0, 0, 10**6]]),
-    "columns of all kinds": Batch.of([10**6, 300_000, 30_000, 2000, 200], RANDOM.integers(0, 1 << 26, (5, 5))),
-    "large blocks": Batch.of([120_000] * 8, 1 << 27),
+    "one small task": GpuBatch.of([100], 500),
+    "many small tasks": GpuBatch.of([500] * 12, RANDOM.integers(0, 6000, (12, 12))),
+    "many shares": GpuBatch.of([3000] * 2, 40_000, shares=700),
+    "one large task": GpuBatch.of([4_000_000], 60_000_000),
+    "many rows": GpuBatch.of([50_000_000, 100], [[70_000_000, 60_000_000], [900, 400]]),
+    "hubs": GpuBatch.of(
+        [10**7, 10**5, 3000], [[9 * 10**6, 5 * 10**7, 8 * 10**7], [0, 10**7, 2 * 10**7], [0, 0, 10**6]]
+    ),
+    "columns of all kinds": GpuBatch.of([10**6, 300_000, 30_000, 2000, 200], RANDOM.integers(0, 1 << 26, (5, 5))),
+    "large blocks": GpuBatch.of([120_000] * 8, 1 << 27),
 }
 
 

@@ -32,8 +32,8 @@ def count(graph: DeviceGraph, device: EmulatedDevice, **knobs: int | str) -> tup
     return found
 
 
-def layout(unit: str, bits: int, device: EmulatedDevice, **knobs: int | str) -> bisson.Layout:
-    return bisson.Layout.of(unit, bits, bisson.ALGORITHM.settings(knobs), device)
+def layout(unit: str, bits: int, device: EmulatedDevice, **knobs: int | str) -> bisson.BitmapLayout:
+    return bisson.BitmapLayout.of(unit, bits, bisson.ALGORITHM.settings(knobs), device)
 
 
 @pytest.mark.parametrize(("unit", "shared"), tuple(product(UNITS, MEMORIES)))

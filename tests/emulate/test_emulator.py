@@ -12,7 +12,7 @@ import pytest
 from emulate.emulated_cases import RECORDS, needs_compiler
 from emulate.emulator import (
     HERE,
-    MOST_BLOCKS,
+    MAX_BLOCKS,
     RESIDENT_BLOCKS,
     EmulatedDevice,
     EmulationError,
@@ -191,7 +191,7 @@ def test_arguments_of_another_kind_are_refused(
 
 
 @pytest.mark.parametrize(
-    ("grid", "block", "shared_bytes"), [(0, 32, 0), (MOST_BLOCKS + 1, 32, 0), (1, 33, 0), (1, 2048, 0), (1, 32, 1025)]
+    ("grid", "block", "shared_bytes"), [(0, 32, 0), (MAX_BLOCKS + 1, 32, 0), (1, 33, 0), (1, 2048, 0), (1, 32, 1025)]
 )
 def test_launches_that_no_device_takes_are_refused(grid: int, block: int, shared_bytes: int) -> None:
     device = EmulatedDevice(kernels=HERE, shared_bytes=1024)

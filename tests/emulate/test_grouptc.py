@@ -114,7 +114,7 @@ def test_lists_longer_than_the_block(device: EmulatedDevice, pages: int) -> None
 def test_knobs_beyond_the_device_take_the_most_it_has(device: EmulatedDevice) -> None:
     graph, expected = hubs_and_leaves()
     assert count(graph, device, chunk=2**31 - 1, block=2**31 - 1, cached=2**31 - 1)[0] == expected
-    layout = grouptc.Layout.of(grouptc.ALGORITHM.settings({"cached": 2**40, "block": 100}), device)
+    layout = grouptc.ChunkLayout.of(grouptc.ALGORITHM.settings({"cached": 2**40, "block": 100}), device)
     assert (layout.block, layout.shared_bytes <= device.shared_bytes) == (96, True)
 
 

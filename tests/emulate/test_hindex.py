@@ -28,8 +28,8 @@ def count(graph: DeviceGraph, device: EmulatedDevice, **knobs: int | str) -> tup
     return counted(hindex.prepare(graph, hindex.ALGORITHM.settings(knobs), device))
 
 
-def layout(longest_row: int, device: EmulatedDevice, **knobs: int | str) -> hindex.Layout:
-    return hindex.Layout.of(hindex.ALGORITHM.settings(knobs), longest_row, device)
+def layout(longest_row: int, device: EmulatedDevice, **knobs: int | str) -> hindex.HindexLayout:
+    return hindex.HindexLayout.of(hindex.ALGORITHM.settings(knobs), longest_row, device)
 
 
 def two_rows(of_first: Any, of_second: Any) -> DeviceGraph:

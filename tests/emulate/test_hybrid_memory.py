@@ -35,7 +35,7 @@ from wedgewise.run._hybrid_queue import SCHEDULES
 from wedgewise.run.block_caches import SharedBlocks
 from wedgewise.run.memory import HYBRID_TASK_BYTES
 from wedgewise.stages.blocks import WIDE_ARCS
-from wedgewise.stages.tasks import Counts
+from wedgewise.stages.tasks import BlockCounts
 
 __all__ = ["gpus", "graph", "truth"]
 
@@ -138,7 +138,7 @@ def test_there_are_as_many_streams_as_there_is_memory_for(
 
 def test_blocks_of_wide_offsets_take_more_of_a_device() -> None:
     arcs = np.array([[WIDE_ARCS, 1000], [0, 1000]])
-    counts = Counts(arcs, np.array([5000, 5000]))
+    counts = BlockCounts(arcs, np.array([5000, 5000]))
     sizes = planned_sizes(counts)
     made = -(-4 * (2 * 1000 + 157 + 1) // 512) * 512
     assert sizes.device_block((0, 1)) == -(-8 * 5001 // 512) * 512 + 4096 + made

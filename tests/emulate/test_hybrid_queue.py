@@ -16,7 +16,7 @@ from wedgewise.errors import MemoryLimitError, VerificationError
 from wedgewise.run._hybrid_queue import TaskQueue
 from wedgewise.run._hybrid_workers import HostRun, HostWorker, WorkerPool
 from wedgewise.run.block_caches import Lease, SharedBlocks
-from wedgewise.stages.tasks import Counts, TaskTable
+from wedgewise.stages.tasks import BlockCounts, TaskTable
 
 
 def some_tasks(work: list[float], first: int = 0) -> TaskTable:
@@ -196,7 +196,7 @@ def test_nobody_waits_for_the_disk_to_tell_what_happened() -> None:
 
 
 def a_thread(crew: WorkerPool) -> HostWorker:
-    return HostWorker(crew, planned_sizes(Counts(np.zeros((3, 3), np.int64), np.zeros(3, np.int64))), "thread")
+    return HostWorker(crew, planned_sizes(BlockCounts(np.zeros((3, 3), np.int64), np.zeros(3, np.int64))), "thread")
 
 
 def a_crew(room: int) -> tuple[WorkerPool, list[int]]:

@@ -86,7 +86,7 @@ def lookups(given: Matrices, near: int) -> int:
     for a in np.flatnonzero(ij.any(axis=1) & ik.any(axis=1)):
         ids = numbers_of(ik[a], first_column)
         total += len({b // GROUP for b in numbers_of(ij[a], first_pivot)}) * len(ids)
-        ends, is_large = numbers_of(ik[a], 0), bool(np.any(np.array([ij[a].sum(), ik[a].sum()]) > triples.MOST_SMALL))
+        ends, is_large = numbers_of(ik[a], 0), bool(np.any(np.array([ij[a].sum(), ik[a].sum()]) > triples.MAX_SMALL))
         for b in numbers_of(ij[a], 0):
             if b >= first_pivot and ends[0] >= first_column:
                 continue  # all of it is near
@@ -148,7 +148,7 @@ def test_units_are_several_groups_or_parts_of_one(block: int, unit: int, monkeyp
 @pytest.mark.parametrize("groups", [1, 3, 40])
 @pytest.mark.parametrize("steps", [1.0, 1e4, 1e7])
 def test_units_of_runs_are_all_parts_of_all_groups(groups: int, steps: float) -> None:
-    runs = triples.Runs(*(np.array(column) for column in ([5, 9], [4, 2], [2, 0], [groups, 7], [steps, 5e5])))
+    runs = triples.PivotRuns(*(np.array(column) for column in ([5, 9], [4, 2], [2, 0], [groups, 7], [steps, 5e5])))
     units = runs.units(work_of_unit(runs.steps))
     for first, length, begin, count in ((5, 4, 2, groups), (9, 2, 0, 7)):
         of_run = units[units[:, 0] == first]
@@ -179,9 +179,9 @@ def test_large_rows_are_hashed_in_stretches(
     ij, ik, jk = np.ones((5, 140), np.bool_), scattered(9, 5, 300, 0.5), scattered(10, 140, 300, 0.1)
     ij[0, 1:], ik[1, 5:] = False, False  # few arcs, few heads
     monkeypatch.setattr(triples, "BYTES_PER_ARC", 0)
-    monkeypatch.setattr(triples, "MOST_HEADS", most_heads)
+    monkeypatch.setattr(triples, "MAX_HEADS", most_heads)
     heads, behind = ik.sum(axis=1), ij.astype(np.int64) @ jk.sum(axis=1)
-    assert heads[0] < triples.MOST_SMALL[1] < heads[2]
+    assert heads[0] < triples.MAX_SMALL[1] < heads[2]
     merged = merge_steps(numbers_of(ik[0], 0), numbers_of(jk[0], 0))
     looked_up = int((-(-heads // most_heads) * behind)[1:].sum())
     assert run((ij, ik, jk), device) == (by_product(ij, ik, jk), merged + looked_up)

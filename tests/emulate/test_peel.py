@@ -32,7 +32,7 @@ from emulate.peel_cases import (
 )
 from wedgewise.algorithms._contract import TRUSSES, Shape, TrussJob
 from wedgewise.algorithms.gpu import peel
-from wedgewise.algorithms.gpu.peel import LAST_BOUND, Peeling, Stand, peeling_bytes
+from wedgewise.algorithms.gpu.peel import LAST_BOUND, PeelingOnDevice, Stand, peeling_bytes
 from wedgewise.errors import DeviceError, DeviceMemoryError, PreconditionError
 from wedgewise.stages import DeviceGraph
 
@@ -79,7 +79,7 @@ def test_published_graphs(device: EmulatedDevice, name: str, few_wedges: int) ->
 @by_every_count
 @pytest.mark.parametrize("name", ["atlas_union", "lesmis", "football", "jazz"])
 def test_larger_published_graphs(device: EmulatedDevice, name: str, few_wedges: int) -> None:
-    with limited({"LEAST_PACKED": 8, "MOST_WAITING": 16}, few_wedges):
+    with limited({"MIN_PACKED": 8, "MAX_WAITING": 16}, few_wedges):
         for computes, k in asked_of(name):
             found, _told = found_by(name, computes, k, 32, device)
             expected = numbers_of(name) if computes == "trussness" else numbers_of(name) >= found.k
@@ -146,7 +146,7 @@ def test_guesses_that_are_too_high_are_halved(device: EmulatedDevice, monkeypatc
 def test_no_truss_lies_beyond_the_first_guess(device: EmulatedDevice, name: str) -> None:
     form = on_device(graph_named(name), "degree", "rank")
     supports = ww.edge_support(graph_named(name), device="cpu")
-    by_degrees = peel._most_k_by_degrees(Peeling(form, 32, device).degrees, np)
+    by_degrees = peel._most_k_by_degrees(PeelingOnDevice(form, 32, device).degrees, np)
     for most in (by_degrees, peel._most_k(supports, np)):
         assert numbers_of(name).max() <= most <= form.m + 2
 
@@ -209,7 +209,7 @@ def test_other_failures_are_not_taken_for_a_lack_of_memory(
 
 @for_every_answer
 def test_graphs_whose_rows_have_too_many_entries_are_refused(device: EmulatedDevice, computes: str) -> None:
-    edges, record = peel.MOST_EDGES, peel.ALGORITHM
+    edges, record = peel.MAX_EDGES, peel.ALGORITHM
     assert (record.most_arcs, "2^31" in record.limits) == (edges, True)
     offsets, endless = np.array([0, edges], np.uint64), np.broadcast_to(np.uint32(0), edges)
     graph = DeviceGraph(1, offsets, endless, np.zeros(1, np.uint32), "degree", "rank", 2**61)
@@ -236,7 +236,7 @@ def test_peeling_takes_what_it_says(device: EmulatedDevice, name: str) -> None:
     form = on_device(graph_named(name), "degree", "rank")
 
     def work() -> object:
-        return Peeling(form, 32, device).peel(0, LAST_BOUND, None, None)
+        return PeelingOnDevice(form, 32, device).peel(0, LAST_BOUND, None, None)
 
     work()  # kernels are loaded
     assert 45 * form.m <= peak_of(work) <= peeling_bytes(form.n, form.m) + SLACK

@@ -96,8 +96,8 @@ def test_launches_of_bounded_work(device: EmulatedDevice, monkeypatch: pytest.Mo
 
 def test_levels_take_the_room_there_is() -> None:
     small = EmulatedDevice(shared_bytes=48 << 10)
-    for block, offset_bytes, levels in ((32, 4, tricore.MOST_LEVELS), (1024, 4, 7), (1024, 8, 6)):
-        layout = tricore.Layout.of(tricore.ALGORITHM.settings({"levels": 99, "block": block}), offset_bytes, small)
+    for block, offset_bytes, levels in ((32, 4, tricore.MAX_LEVELS), (1024, 4, 7), (1024, 8, 6)):
+        layout = tricore.TreeLayout.of(tricore.ALGORITHM.settings({"levels": 99, "block": block}), offset_bytes, small)
         assert layout.shared_bytes + tricore.STATIC_SHARED_BYTES <= small.shared_bytes
         assert layout.levels == levels
 

@@ -49,8 +49,8 @@ from emulate.triple_cases import (
 from wedgewise.algorithms import find
 from wedgewise.algorithms._contract import DeviceBatch
 from wedgewise.algorithms.gpu import _batches, bbtc
-from wedgewise.algorithms.gpu._batches import MOST_UNITS, UNIT_BYTES, UNIT_WORK, listing, units_of, work_of_unit
-from wedgewise.algorithms.gpu.trust import Layout, most_of_warp
+from wedgewise.algorithms.gpu._batches import MAX_UNITS, UNIT_BYTES, UNIT_WORK, listing, units_of, work_of_unit
+from wedgewise.algorithms.gpu.trust import TableLayout, most_of_warp
 from wedgewise.errors import InputError
 from wedgewise.stages import DeviceGraph
 from wedgewise.stages.tasks import TaskBatch, TripleShape, one_task, table_of
@@ -90,7 +90,7 @@ def test_counts_are_those_of_products(algorithm: str, triple: str, block: int, d
 @pytest.mark.parametrize(("block", "maps"), [(32, 0), (64, 1)])
 def test_some_cases_have_maps_beyond_the_chip(block: int, maps: int, device: EmulatedDevice) -> None:
     columns = matrices_of("wide")[2].shape[1]
-    assert bbtc.Layout.of(columns, 4, {"block": block}, device).shared_maps == maps
+    assert bbtc.MapLayout.of(columns, 4, {"block": block}, device).shared_maps == maps
     check(TripleCase("bbtc", "wide", {"block": block, "method": "hashmap"}), device)
 
 
@@ -254,7 +254,7 @@ def test_units_are_all_parts_of_all_tasks(work: list[float]) -> None:
         assert set(of_task[:, 5].tolist()) == {parts}
         assert parts == 1 or steps / parts >= UNIT_WORK / 2
     assert units[0, 0] == chosen[int(np.argmax(work))]
-    assert len(units) <= len(work) + MOST_UNITS
+    assert len(units) <= len(work) + MAX_UNITS
 
 
 @pytest.mark.parametrize(
@@ -270,7 +270,9 @@ def test_units_are_all_parts_of_all_tasks(work: list[float]) -> None:
 )
 def test_what_is_for_a_warp_of_trust(way: dict[str, int | str], most: tuple[int, int]) -> None:
     knobs = RECORDS["trust"].settings(way)
-    layout = Layout.of(knobs, 4, 10_000, EmulatedDevice(sms=H200_SMS, shared_bytes=H200_SHARED_BYTES), listing(1024)[1])
+    layout = TableLayout.of(
+        knobs, 4, 10_000, EmulatedDevice(sms=H200_SMS, shared_bytes=H200_SHARED_BYTES), listing(1024)[1]
+    )
     assert most_of_warp(layout, knobs) == most
 
 
@@ -333,7 +335,7 @@ def test_density_decides(threshold: int, kernel: str, monkeypatch: pytest.Monkey
 )
 def test_maps_are_on_chip_where_half_of_the_threads_run(block: int, columns: int, maps: int) -> None:
     h200 = EmulatedDevice(sms=H200_SMS, shared_bytes=H200_SHARED_BYTES)
-    layout = bbtc.Layout.of(columns, 4, {"block": block}, h200)
+    layout = bbtc.MapLayout.of(columns, 4, {"block": block}, h200)
     assert layout.shared_maps == maps
     assert layout.most_of_warp == ((block, 2**31 - 1) if maps == block // 32 else (0, 0))
     assert layout.shared_bytes + layout.static_bytes <= h200.shared_bytes
@@ -347,16 +349,16 @@ def test_maps_wherever_they_are(maps: int, triple: str) -> None:
     block, columns = 64, matrices_of(triple)[2].shape[1]
     of_block = bbtc.STATIC_SHARED_BYTES + 4 * 4 * block + max(1, maps) * 4 * -(-columns // 32)
     small = EmulatedDevice(sms=1, shared_bytes=16 * of_block - (maps == 0))
-    assert bbtc.Layout.of(columns, 4, {"block": block}, small).shared_maps == maps
+    assert bbtc.MapLayout.of(columns, 4, {"block": block}, small).shared_maps == maps
     check(TripleCase("bbtc", triple, {"method": "hashmap", "block": block}), small)
 
 
 def test_few_maps_are_taken_where_each_is_large(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bbtc, "MOST_MAP_BYTES", 100)
+    monkeypatch.setattr(bbtc, "MAX_MAP_BYTES", 100)
     small = EmulatedDevice(shared_bytes=4096)
-    layout = bbtc.Layout.of(300, 4, {"block": 64}, small)
+    layout = bbtc.MapLayout.of(300, 4, {"block": 64}, small)
     assert (layout.shared_maps, layout.blocks_on(small)) == (0, 2)
-    assert bbtc.Layout.of(3000, 4, {"block": 64}, small).blocks_on(small) == 1
+    assert bbtc.MapLayout.of(3000, 4, {"block": 64}, small).blocks_on(small) == 1
     check(TripleCase("bbtc", "hubs", {"method": "hashmap", "block": 64}), small)
 
 
@@ -439,7 +441,7 @@ def test_memory_of_large_blocks_is_bounded() -> None:
         shape = TripleShape(10**6, 10**6, columns, 10**8, 10**8, 10**8)
         return int(record.triples_on_device("count").bytes_needed(shape, record.settings(None)))
 
-    units = MOST_UNITS * UNIT_BYTES
+    units = MAX_UNITS * UNIT_BYTES
     assert said("bbtc", 10**6) == 2048 * 125_000 + units
     assert said("bbtc", 10**8) == 85 * 12_500_000 + units
     assert said("bbtc", 0) == units

@@ -216,10 +216,10 @@ def test_knobs_beyond_the_device_take_the_most_it_has() -> None:
     graph, expected = mixed_rows()
     small = EmulatedDevice(sms=1, shared_bytes=48 << 10)
     huge = trust.ALGORITHM.settings({"cached": 2**40, "capacity": 2**40, "block": 2**40, "large": 2**40})
-    layout = trust.Layout.of(huge, graph.offsets.itemsize, 5000, small)
+    layout = trust.TableLayout.of(huge, graph.offsets.itemsize, 5000, small)
     assert (layout.block, layout.buckets, layout.capacity) == (1024, 1024, 1024)
     assert 0 < layout.cached < 12
-    wide = trust.Layout.of({**huge, "buckets": 2**40}, graph.offsets.itemsize, 5000, small)
+    wide = trust.TableLayout.of({**huge, "buckets": 2**40}, graph.offsets.itemsize, 5000, small)
     assert (wide.buckets, wide.cached) == (4096, 1)
     assert wide.shared_bytes + trust.STATIC_SHARED_BYTES <= small.shared_bytes
     assert layout.shared_bytes + trust.STATIC_SHARED_BYTES <= small.shared_bytes

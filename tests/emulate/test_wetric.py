@@ -123,7 +123,7 @@ def test_matrices_of_any_length(device: EmulatedDevice, matrix_length: int) -> N
 def test_matrix_holds_the_last_rows_and_nothing_else(device: EmulatedDevice) -> None:
     graph = device_graph(random_pairs(90, 900, seed=3), 90)
     for length in range(70):
-        setting = wetric.Setting.of(wetric.ALGORITHM.settings({"matrix_length": length}), graph.n)
+        setting = wetric.WetricSetting.of(wetric.ALGORITHM.settings({"matrix_length": length}), graph.n)
         assert setting.matrix_words == sum(-(-row // 32) for row in range(length))
         bits = np.bitwise_count(wetric.filled_matrix(graph, setting, device)).sum()
         assert bits == graph.m - int(graph.offsets[graph.n - length])

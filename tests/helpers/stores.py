@@ -17,7 +17,7 @@ import pytest
 from numpy.typing import NDArray
 
 from wedgewise.machine import jit
-from wedgewise.machine.budget import LEAST_LIMIT, RESERVE_BYTES
+from wedgewise.machine.budget import MIN_LIMIT, RESERVE_BYTES
 from wedgewise.read import numpy_files, pairs_file
 from wedgewise.run.sliced_answer import SlicedAnswer
 from wedgewise.store import orient, read_pairs, write_blocks
@@ -31,7 +31,7 @@ TINY = (
     (pairs_file, "BLOCK_BYTES", 112),
     (numpy_files, "PIECE_ROWS", 7),
     (runs, "FEWEST_KEYS", 4),
-    (runs, "MOST_KEYS", 64),
+    (runs, "MAX_KEYS", 64),
     (runs, "RANGE_KEYS", 9),
     (orient, "ORIENT_KEYS", 31),
     (write_blocks, "PIECE_ARCS", 17),
@@ -178,5 +178,5 @@ def begun_larger(left: int) -> tuple[dict[str, str], int]:
     """
     for _ in range(2):  # the first one compiles what is missing
         begun = subprocess.run([sys.executable, "-c", BEGUN], capture_output=True, text=True, check=True)
-    held = LEAST_LIMIT - RESERVE_BYTES - COMMAND_BYTES - int(begun.stdout) - left
-    return {**os.environ, "HELD_BYTES": str(max(0, held))}, LEAST_LIMIT + max(0, -held)
+    held = MIN_LIMIT - RESERVE_BYTES - COMMAND_BYTES - int(begun.stdout) - left
+    return {**os.environ, "HELD_BYTES": str(max(0, held))}, MIN_LIMIT + max(0, -held)

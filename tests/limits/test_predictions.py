@@ -24,7 +24,7 @@ from wedgewise.generate.stream import EdgeStream
 from wedgewise.run.memory import BATCHED_TASK_BYTES, TaskMemory, triple_answer
 from wedgewise.run.outofcore import Counting, predict
 from wedgewise.stages.blocks import Hashed
-from wedgewise.stages.tasks import Counts
+from wedgewise.stages.tasks import BlockCounts
 from wedgewise.store.build import write_store
 
 CHILD = Path(__file__).with_name("predicted.py")
@@ -129,7 +129,7 @@ ARCS = np.array([[1000, 3000], [2000, 1000]])
 
 
 def counting(available_bytes: int, threads: int = 1, arcs: NDArray[np.int64] = ARCS) -> Counting:
-    counts, knobs = Counts(arcs, np.array([100, 100])), find("bbtc", "cpu").settings({"method": "list"})
+    counts, knobs = BlockCounts(arcs, np.array([100, 100])), find("bbtc", "cpu").settings({"method": "list"})
     blocks: Any = SimpleNamespace(partition=Hashed(200, 2))
     return Counting(blocks, TaskMemory(counts, triple_answer("bbtc"), knobs, threads), available_bytes)
 

@@ -213,8 +213,8 @@ ON_CPU = (
         (
             Edit(
                 "algorithms/_truss/rounds.py",
-                "    return rows.least_support() + LEAST_K\n",
-                "    return rows.least_support() + LEAST_K + 1\n",
+                "    return rows.least_support() + MIN_K\n",
+                "    return rows.least_support() + MIN_K + 1\n",
             ),
         ),
         caught_by("conformance/test_trusses.py::test_fixtures_have_their_published_kmax", keyword="reference"),

@@ -263,7 +263,7 @@ def test_what_cannot_be_partitioned_is_refused() -> None:
         blocks_of(renamed, rectilinear(graph, 3))
     with pytest.raises(InputError, match="divides 10 ids and the graph has 34"):
         row_blocks(graph, Hashed(10, 2), 0)
-    for parts in (0, pal.MOST_PARTS + 1):
+    for parts in (0, pal.MAX_PARTS + 1):
         with pytest.raises(InputError, match="parts, not"):
             rectilinear(graph, parts)
     with pytest.raises(InputError, match="at least one part"):

@@ -24,7 +24,7 @@ from wedgewise.run._device_counting import DeviceCounting
 from wedgewise.run._dispatch import Assignment, Delivery
 from wedgewise.run._slice_worker import SliceState, do_request
 from wedgewise.run._worker_process import main
-from wedgewise.run.batches import Batch
+from wedgewise.run.batches import PlannedBatch
 from wedgewise.run.outofcore import Counting, Finished
 from wedgewise.stages.tasks import TaskTable
 from wedgewise.store.manifest import FileRecord
@@ -111,7 +111,7 @@ def misbehaviour(how: str, at: tuple[int, ...], folder: str) -> Iterator[None]:
     """
     really_cut, really_count, really_on_device = Counting.batches, Counting.count, DeviceCounting._count
 
-    def batches(self: Counting, tasks: TaskTable) -> list[Batch]:
+    def batches(self: Counting, tasks: TaskTable) -> list[PlannedBatch]:
         return [
             batch for number in range(len(tasks)) for batch in really_cut(self, tasks.take(slice(number, number + 1)))
         ]

@@ -31,14 +31,14 @@ from wedgewise.run.balance import (
     share_of_list,
 )
 from wedgewise.stages.blocks import Hashed, Rectilinear, Task
-from wedgewise.stages.tasks import ESTIMATORS, Counts, estimates, heaviest_first, tasks_of
+from wedgewise.stages.tasks import ESTIMATORS, BlockCounts, estimates, heaviest_first, tasks_of
 from wedgewise.store.build import write_store
 from wedgewise.store.open import open_store
 
 examples = settings(deadline=None, derandomize=True, max_examples=40)
 
 # part 0 has 2 ids, part 1 has 4, part 2 none
-COUNTS = Counts(np.array([[1, 6, 0], [0, 3, 0], [0, 0, 0]]), np.array([2, 4, 0]))
+COUNTS = BlockCounts(np.array([[1, 6, 0], [0, 3, 0], [0, 0, 0]]), np.array([2, 4, 0]))
 
 
 def task(i: int, j: int, k: int, shares: int = 1) -> Task:
@@ -81,7 +81,7 @@ def test_an_estimator_that_is_not_there_is_refused() -> None:
 def test_the_heaviest_tasks_come_first(by: str) -> None:
     graph = oriented(fixture_pairs("jazz"), 198)
     partition = rectilinear(graph, 5)
-    counts, tasks = Counts.of(blocks_of(graph, partition)), tasks_of(partition)
+    counts, tasks = BlockCounts.of(blocks_of(graph, partition)), tasks_of(partition)
     ordered = heaviest_first(counts, tasks, by)
     assert sorted(ordered, key=lambda t: t.number) == list(tasks)
     weights = estimates(counts, ordered, by)
@@ -99,9 +99,9 @@ def test_balance_by_hand() -> None:
     ordered = Balance.of(COUNTS, Rectilinear(np.array([0, 2, 6, 6])))
     assert ordered.load_imbalance == pytest.approx(6 / (10 / 6))
     assert ordered.space_ratio == inf
-    dealt = Balance.of(Counts(np.array([[4, 6], [5, 5]]), np.array([3, 3])), Hashed(6, 2))
+    dealt = Balance.of(BlockCounts(np.array([[4, 6], [5, 5]]), np.array([3, 3])), Hashed(6, 2))
     assert (dealt.load_imbalance, dealt.space_ratio) == (1.2, 1.5)
-    empty = Balance.of(Counts(np.zeros((2, 2), np.int64), np.array([1, 1])), Hashed(2, 2))
+    empty = Balance.of(BlockCounts(np.zeros((2, 2), np.int64), np.array([1, 1])), Hashed(2, 2))
     assert (empty.load_imbalance, empty.space_ratio) == (1, 1)
 
 
@@ -113,9 +113,9 @@ def test_dealing_ids_in_turn_evens_blocks_out(by: str) -> None:
     graph = oriented(stream.pairs(), stream.n)
     cut = rectilinear(graph, 8)
     dealt = oriented(stream.pairs(), stream.n, by)
-    even = Balance.of(Counts.of(blocks_of(dealt, Hashed(dealt.n, 8))), Hashed(dealt.n, 8))
+    even = Balance.of(BlockCounts.of(blocks_of(dealt, Hashed(dealt.n, 8))), Hashed(dealt.n, 8))
     assert even.space_ratio < 1.6
-    assert even.space_ratio < Balance.of(Counts.of(blocks_of(graph, cut)), cut).space_ratio
+    assert even.space_ratio < Balance.of(BlockCounts.of(blocks_of(graph, cut)), cut).space_ratio
 
 
 @pytest.mark.deep
@@ -124,7 +124,7 @@ def test_space_is_as_even_as_published() -> None:
     stream = generate.kronecker(scale=20, seed=1)
     graph = oriented(stream.pairs(threads=2), stream.n, "indegree")
     dealt = Hashed(graph.n, 8)
-    assert Balance.of(Counts.of(blocks_of(graph, dealt, threads=2)), dealt).space_ratio <= 1.07
+    assert Balance.of(BlockCounts.of(blocks_of(graph, dealt, threads=2)), dealt).space_ratio <= 1.07
 
 
 @given(st.lists(st.integers(0, 50), max_size=8), st.integers(1, 4))
@@ -185,7 +185,7 @@ def test_the_share_of_a_list_by_hand() -> None:
 
 # tasks 000, 001, 011, 111 of parts with 2 and 4 ids: their blocks have 3, 13, 15 and 9 arcs
 TWO_PARTS = Rectilinear(np.array([0, 2, 6]))
-TWO_COUNTS = Counts(np.array([[1, 6], [0, 3]]), np.array([2, 4]))
+TWO_COUNTS = BlockCounts(np.array([[1, 6], [0, 3]]), np.array([2, 4]))
 SECONDS = {0: 0.0005, 1: 0.002, 2: 0.004, 3: 0.0045}
 
 
@@ -223,10 +223,10 @@ def test_speedups_are_over_the_graph_in_one_part() -> None:
         known
     )
     assert "0.0065 s (0.4×)" in balance_text(known)
-    whole = balance_report(Rectilinear(np.array([0, 6])), Counts(np.array([[10]]), np.array([6])), {0: 0.5})
+    whole = balance_report(Rectilinear(np.array([0, 6])), BlockCounts(np.array([[10]]), np.array([6])), {0: 0.5})
     assert (whole.unpartitioned, whole.speedup(0.5)) == (0.5, 1)
     shared = balance_report(
-        Rectilinear(np.array([0, 6])), Counts(np.array([[10]]), np.array([6])), {0: 0.5, 1: 0.5}, shares=2
+        Rectilinear(np.array([0, 6])), BlockCounts(np.array([[10]]), np.array([6])), {0: 0.5, 1: 0.5}, shares=2
     )
     assert shared.unpartitioned is None
 
@@ -251,14 +251,14 @@ def test_tasks_without_times_are_left_out() -> None:
     report = balance_report(TWO_PARTS, TWO_COUNTS, {1: 0.5}, workers=(4,))
     assert (report.timed, report.total, report.time_ratio, report.long_tasks) == (1, 0.5, 1, 1)
     assert report.makespans[0].least == 0.5
-    nothing = balance_report(TWO_PARTS, Counts(np.zeros((2, 2), np.int64), np.array([2, 4])), {})
+    nothing = balance_report(TWO_PARTS, BlockCounts(np.zeros((2, 2), np.int64), np.array([2, 4])), {})
     assert (nothing.timed, nothing.total, nothing.time_ratio, nothing.makespans) == (0, 0, 1, ())
     assert "0 have work" in balance_text(nothing)
     assert nothing.to_dict()["space_ratio"] == 1
 
 
 def test_an_infinite_ratio_is_no_number_of_json() -> None:
-    report = balance_report(TWO_PARTS, Counts(np.array([[1, 6], [0, 0]]), np.array([2, 4])), {0: 1.0})
+    report = balance_report(TWO_PARTS, BlockCounts(np.array([[1, 6], [0, 0]]), np.array([2, 4])), {0: 1.0})
     assert report.space_ratio == inf
     assert report.to_dict()["space_ratio"] is None
     assert ratio(np.empty(0)) == 1

@@ -26,7 +26,7 @@ from wedgewise.errors import (
     VerificationError,
 )
 from wedgewise.machine import hardware
-from wedgewise.machine.budget import LEAST_LIMIT
+from wedgewise.machine.budget import MIN_LIMIT
 from wedgewise.run import _cluster_worker, batches, cluster, outofcore
 from wedgewise.run._cluster_worker import BatchRequest, BatchResult, count_batch, error_to_json
 from wedgewise.run._dispatch import MAX_CRASHES_PER_TASK, Assignment, Delivery
@@ -51,7 +51,7 @@ def jazz(tmp_path_factory: pytest.TempPathFactory) -> Store:
 @pytest.fixture(autouse=True)
 def one_task_a_batch(monkeypatch: pytest.MonkeyPatch) -> None:
     """Work so short would be one batch."""
-    monkeypatch.setattr(cluster, "LEAST_SECONDS", 0.0)
+    monkeypatch.setattr(cluster, "MIN_SECONDS", 0.0)
     monkeypatch.setattr(cluster, "BATCHES_PER_WORKER", 100)
     monkeypatch.setattr(_cluster_worker, "_state", None)
 
@@ -152,7 +152,7 @@ def in_parts(batch: Assignment, reply: bytes) -> list[Delivery]:
 
 @pytest.fixture
 def large_batches(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cluster, "LEAST_SECONDS", 1e-5)
+    monkeypatch.setattr(cluster, "MIN_SECONDS", 1e-5)
     monkeypatch.setattr(cluster, "BATCHES_PER_WORKER", 1)
 
 
@@ -241,8 +241,8 @@ def test_what_is_lost_with_workers_is_done_again(jazz: Store, seed: int) -> None
 def test_a_poison_task_is_named(jazz: Store, monkeypatch: pytest.MonkeyPatch, per_batch: int, deaths: int) -> None:
     """It ends its worker, and takes with it what was waiting there: only the poison is blamed."""
     if per_batch > 1:
-        monkeypatch.setattr(cluster, "LEAST_SECONDS", 100.0)
-        monkeypatch.setattr(cluster, "MOST_SECONDS", 100.0)
+        monkeypatch.setattr(cluster, "MIN_SECONDS", 100.0)
+        monkeypatch.setattr(cluster, "MAX_SECONDS", 100.0)
     poison, ended = 7, list[Assignment]()
 
     def deliver(batch: Assignment, reply: bytes) -> list[Delivery]:
@@ -336,8 +336,8 @@ def test_replies_are_small(jazz: Store, monkeypatch: pytest.MonkeyPatch) -> None
             "0" * 32, "somebody", Finished(np.full(tasks, 2**40), count, count, np.full(tasks, 12345.678901234567))
         )
 
-    assert len(largest(cluster.MOST_TASKS).to_json()) < _cluster_worker.MOST_RESULT_BYTES / 2
-    monkeypatch.setattr(_cluster_worker, "MOST_RESULT_BYTES", 100)
+    assert len(largest(cluster.MAX_TASKS).to_json()) < _cluster_worker.MAX_RESULT_BYTES / 2
+    monkeypatch.setattr(_cluster_worker, "MAX_RESULT_BYTES", 100)
     with pytest.raises(VerificationError, match="tasks make a result of"):
         largest(3).to_json()
 
@@ -422,18 +422,18 @@ def test_batches_have_every_task_once_and_heavy_ones_come_first(jazz: Store, mon
     monkeypatch.undo()
     assert len(make_batches(tasks, 2)) == 1
     for least, most in ((0.0, 1e-5), (1e-6, 1e-6), (1e-4, 1e-4), (9.0, 9.0)):
-        monkeypatch.setattr(cluster, "LEAST_SECONDS", least)
-        monkeypatch.setattr(cluster, "MOST_SECONDS", most)
+        monkeypatch.setattr(cluster, "MIN_SECONDS", least)
+        monkeypatch.setattr(cluster, "MAX_SECONDS", most)
         made = make_batches(tasks, 2)
         assert sorted(number for batch in made for number in batch) == list(range(len(tasks)))
-    monkeypatch.setattr(cluster, "LEAST_SECONDS", 0.0)
-    monkeypatch.setattr(cluster, "MOST_SECONDS", 0.0)
+    monkeypatch.setattr(cluster, "MIN_SECONDS", 0.0)
+    monkeypatch.setattr(cluster, "MAX_SECONDS", 0.0)
     expected = dict(zip(tasks.number.tolist(), tasks.work.tolist(), strict=True))
     loads = [sum(expected[task] for task in batch) for batch in make_batches(tasks, 2)]
     assert loads == sorted(loads, reverse=True)
-    monkeypatch.setattr(cluster, "LEAST_SECONDS", 100.0)
-    monkeypatch.setattr(cluster, "MOST_SECONDS", 100.0)
-    monkeypatch.setattr(cluster, "MOST_TASKS", 3)
+    monkeypatch.setattr(cluster, "MIN_SECONDS", 100.0)
+    monkeypatch.setattr(cluster, "MAX_SECONDS", 100.0)
+    monkeypatch.setattr(cluster, "MAX_TASKS", 3)
     assert max(map(len, make_batches(tasks, 2))) == 3
     assert make_batches(tasks.take(slice(0)), 2) == []
 
@@ -455,9 +455,9 @@ def test_what_cannot_be_asked_for(jazz: Store) -> None:
     with pytest.raises(InputError, match="workers is at least 1, not 0"):
         assigned(jazz, workers=0)
     with pytest.raises(InputError, match="too few for 4 workers"):
-        assigned(jazz, workers=4, memory_limit=4 * LEAST_LIMIT - 1)
+        assigned(jazz, workers=4, memory_limit=4 * MIN_LIMIT - 1)
     with pytest.raises(InputError, match="too few for the interpreter"):
-        assigned(jazz, memory_limit=LEAST_LIMIT - 1)
+        assigned(jazz, memory_limit=MIN_LIMIT - 1)
     with pytest.raises(PreconditionError, match="forward does not count blocks"):
         assigned(jazz, algorithm="forward")
     with pytest.raises(UnknownNameError, match="no knob"):

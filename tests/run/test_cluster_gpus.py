@@ -52,8 +52,8 @@ def jazz(tmp_path: Path) -> Store:
 
 @pytest.fixture(autouse=True)
 def one_task_a_batch(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cluster, "LEAST_SECONDS", 0.0)
-    monkeypatch.setattr(cluster, "MOST_SECONDS", 0.0)
+    monkeypatch.setattr(cluster, "MIN_SECONDS", 0.0)
+    monkeypatch.setattr(cluster, "MAX_SECONDS", 0.0)
     monkeypatch.setattr(_cluster_worker, "_state", None)
 
 

@@ -42,8 +42,8 @@ def jazz(tmp_path: Path) -> Store:
 @pytest.fixture(autouse=True)
 def one_task_a_batch(monkeypatch: pytest.MonkeyPatch) -> None:
     """Work so short would be one batch."""
-    monkeypatch.setattr(cluster, "LEAST_SECONDS", 0.0)
-    monkeypatch.setattr(cluster, "MOST_SECONDS", 0.0)
+    monkeypatch.setattr(cluster, "MIN_SECONDS", 0.0)
+    monkeypatch.setattr(cluster, "MAX_SECONDS", 0.0)
 
 
 @pytest.fixture
@@ -155,8 +155,8 @@ def test_a_worker_killed_at_any_task(
     jazz: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, batches: str, at: int
 ) -> None:
     if batches == "several tasks":
-        monkeypatch.setattr(cluster, "MOST_SECONDS", 1e-5)
-        monkeypatch.setattr(cluster, "LEAST_SECONDS", 1e-5)
+        monkeypatch.setattr(cluster, "MAX_SECONDS", 1e-5)
+        monkeypatch.setattr(cluster, "MIN_SECONDS", 1e-5)
     let(monkeypatch, tmp_path, "die", in_order(jazz)[at])
     assert count_on_cluster(jazz, workers=2).triangles == JAZZ
 
@@ -245,7 +245,7 @@ from wedgewise.run.outofcore import count_store
 from wedgewise.run.request import Request
 from wedgewise.store.open import open_store
 folder, store, how, lines, _local_workers.PROGRAM = *sys.argv[1:4], int(sys.argv[4]), sys.argv[5]
-if how != "slow": cluster.LEAST_SECONDS = cluster.MOST_SECONDS = 0.0
+if how != "slow": cluster.MIN_SECONDS = cluster.MAX_SECONDS = 0.0
 really_start, really_append = _local_workers.LocalWorker.start, checkpoint.append_line
 def start(self):
     really_start(self)

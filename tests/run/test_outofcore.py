@@ -38,7 +38,7 @@ from wedgewise.errors import (
     VerificationError,
 )
 from wedgewise.machine import hardware
-from wedgewise.machine.budget import LEAST_LIMIT
+from wedgewise.machine.budget import MIN_LIMIT
 from wedgewise.run import outofcore
 from wedgewise.run.block_caches import BlockCache
 from wedgewise.run.checkpoint import JOURNAL, Journal, key_of
@@ -172,7 +172,7 @@ def test_progress_is_told(store: Store) -> None:
 
 def test_what_cannot_be_asked_for(store: Store) -> None:
     with pytest.raises(InputError, match="too few for the interpreter"):
-        count_store(store, memory_limit=LEAST_LIMIT - 1)
+        count_store(store, memory_limit=MIN_LIMIT - 1)
     with pytest.raises(PreconditionError, match=r"forward does not count blocks.*bbtc, keystone do"):
         count_store(store, algorithm="forward")
     with pytest.raises(UnknownNameError):
@@ -389,11 +389,11 @@ def test_a_process_never_exceeds_its_limit(tmp_path: Path, suffix: str) -> None:
     write_edges(generate.kronecker(17, seed=4).pairs(threads=2), tmp_path / graph)
     in_memory = str(ww.count(tmp_path / graph))
     peak, _ = peak_of("partition", graph, "store", "--memory", "256MB", "--threads", "2", cwd=tmp_path)
-    assert peak <= LEAST_LIMIT
+    assert peak <= MIN_LIMIT
     for algorithm in ALGORITHMS:
         peak, shown = peak_of("count", "store", "--memory", "256MB", "--algorithm", algorithm, cwd=tmp_path)
         assert shown.strip() == in_memory
-        assert peak <= LEAST_LIMIT
+        assert peak <= MIN_LIMIT
 
 
 @pytest.mark.compiled
@@ -419,7 +419,7 @@ def test_compiling_is_left_to_another_process(tmp_path: Path) -> None:
     env = {**os.environ, "WEDGEWISE_CACHE": str(tmp_path / "kernels")}
     for arguments in (("partition", "graph.bel32", "store"), ("count", "store")):
         peak, _ = peak_of(*arguments, "--memory", "256MB", cwd=tmp_path, env=env)
-        assert peak <= LEAST_LIMIT
+        assert peak <= MIN_LIMIT
 
 
 REHEARSED = """
@@ -481,7 +481,7 @@ def test_a_store_is_a_source_of_count(store: Store) -> None:
     result = ww.run("count", store.folder, verify=True, algorithm="bbtc")
     assert (result.answer, result.algorithm, result.verified) == (TRIANGLES, "bbtc", "recounted by keystone")
     assert result.m == store.manifest.m
-    with pytest.raises(PreconditionError, match="a store answers count, .*, not generalized"):
+    with pytest.raises(PreconditionError, match=r"a store answers count, .*, not generalized"):
         ww.generalized_degree(store.folder)
     with pytest.raises(PreconditionError, match="counted on the CPU"):
         ww.count(store.folder, device="cuda")

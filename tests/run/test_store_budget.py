@@ -25,7 +25,7 @@ from wedgewise.run._hybrid_plan import Resources, pair_up
 from wedgewise.run.block_caches import BlockCache
 from wedgewise.run.checkpoint import (
     JOURNAL,
-    MOST_LINE_BYTES,
+    MAX_LINE_BYTES,
     TASKS_PER_LINE,
     Journal,
     journal_bytes,
@@ -45,7 +45,7 @@ from wedgewise.run.plan import Form
 from wedgewise.run.sliced_answer import SlicedAnswer
 from wedgewise.run.timeline import BatchSpan
 from wedgewise.stages.blocks import Hashed, Partition, Rectilinear
-from wedgewise.stages.tasks import Counts, TaskResults, TaskTable, busy_tasks, task_count, tasks_of
+from wedgewise.stages.tasks import BlockCounts, TaskResults, TaskTable, busy_tasks, task_count, tasks_of
 from wedgewise.store import build as spool
 from wedgewise.store import sort_and_deduplicate as settle
 from wedgewise.store.build import write_store
@@ -62,10 +62,12 @@ class Imagined:
     partition: Partition
 
     @property
-    def counts(self) -> Counts:
+    def counts(self) -> BlockCounts:
         parts = self.partition.parts
         arcs = np.full((parts, parts), 1000, np.int64)
-        return Counts(np.triu(arcs) if self.partition.is_ordered else arcs, np.array(self.partition.sizes, np.int64))
+        return BlockCounts(
+            np.triu(arcs) if self.partition.is_ordered else arcs, np.array(self.partition.sizes, np.int64)
+        )
 
     def block(self, *_: Any, **__: Any) -> Any:
         raise AssertionError("no block is read")
@@ -202,7 +204,7 @@ def test_lines_are_no_longer_than_is_stated(tmp_path: Path) -> None:
     journal.add(16_777_215 - np.arange(tasks), *columns)
     lines = (tmp_path / JOURNAL).read_bytes().splitlines(keepends=True)
     assert len(lines) == 2
-    assert all(len(line) <= MOST_LINE_BYTES for line in lines)
+    assert all(len(line) <= MAX_LINE_BYTES for line in lines)
     assert sum(map(len, lines)) <= journal_bytes(tasks)
 
 

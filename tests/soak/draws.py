@@ -22,7 +22,7 @@ from wedgewise.algorithms._contract import Algorithm
 from wedgewise.answer.questions import QUESTIONS
 
 MAX_LABEL = 2**62
-MOST_THREADS = 4
+MAX_THREADS = 4
 MEMORY_LIMITS = (1 << 40, 1 << 25, 1 << 22)  # bytes: all fits, the smaller go on from disk or are refused
 BLOCKS = (32, 64, 96, 256)  # threads, each of which has a stack in the emulator
 
@@ -195,7 +195,7 @@ def draw_question(
 def draw_way(random: Random, graph: ww.Graph, truth: Truth, device: str) -> Way:
     """A question, and how to answer it on a device."""
     question, details = draw_question(random, truth)
-    how: dict[str, Any] = {"device": device, "threads": random.randint(1, MOST_THREADS)}
+    how: dict[str, Any] = {"device": device, "threads": random.randint(1, MAX_THREADS)}
     full = QUESTIONS[question].details(details)
     computes = QUESTIONS[question].computes(graph, full)
     able = [record for record in ww.algorithms() if record.device == device and computes in record.answers]

@@ -39,7 +39,7 @@ from wedgewise.errors import (
 from wedgewise.graph import Graph
 from wedgewise.machine import files as storage
 from wedgewise.machine import hardware, own_files
-from wedgewise.machine.budget import LEAST_LIMIT
+from wedgewise.machine.budget import MIN_LIMIT
 from wedgewise.prepare.cut_blocks import blocks_of
 from wedgewise.stages.limits import Limits
 from wedgewise.store import build as spool
@@ -51,7 +51,7 @@ from wedgewise.store import urls as places
 from wedgewise.store import write_blocks
 from wedgewise.store import writer as store_writer
 from wedgewise.store.build import write_store
-from wedgewise.store.manifest import MANIFEST, MAX_MANIFEST_BYTES, MOST_PARTS, MOST_VALUES
+from wedgewise.store.manifest import MANIFEST, MAX_MANIFEST_BYTES, MAX_PARTS, MAX_VALUES
 from wedgewise.store.open import Store, open_store, private_memory
 from wedgewise.store.writer import npy_header
 from wedgewise.write.edges import write_edges
@@ -354,8 +354,8 @@ def test_the_most_parts_have_a_manifest(store: Path) -> None:
     """Blocks of a store have as many values as those of any other."""
     text = (store / MANIFEST).read_bytes()
     values = sum(map(text.count, (b",", b"[", b"{")))
-    assert MOST_PARTS**2 * values // len(open_store(store).manifest.blocks) < MOST_VALUES
-    assert MOST_PARTS**2 * len(text) // len(open_store(store).manifest.blocks) < MAX_MANIFEST_BYTES
+    assert MAX_PARTS**2 * values // len(open_store(store).manifest.blocks) < MAX_VALUES
+    assert MAX_PARTS**2 * len(text) // len(open_store(store).manifest.blocks) < MAX_MANIFEST_BYTES
 
 
 def test_a_huge_manifest_is_refused(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -578,7 +578,7 @@ def test_sizes_that_only_exist_as_holes_are_refused_before_memory_is_taken(store
     _grow(store / "vertices.npy", large)
     found = open_store(store)
     assert found.manifest.n == large
-    little = max(LEAST_LIMIT, hardware.resident_bytes() + (1 << 27))  # a task would take twice that
+    little = max(MIN_LIMIT, hardware.resident_bytes() + (1 << 27))  # a task would take twice that
     for question in ("count", "triangles", "edge_support"):
         with pytest.raises(MemoryLimitError, match="are left"):
             ww.run(question, store, memory_limit=little)
@@ -710,7 +710,7 @@ def test_parts_that_never_fit_and_blocks_that_are_too_large_are_refused(
 ) -> None:
     monkeypatch.setattr(turn.Wanted, "keeps_to_it", lambda *_: False)
     for scheme in ("rectilinear", "hashed"):
-        with pytest.raises(MemoryLimitError, match=rf"not even {MOST_PARTS} parts let the tasks of a count keep to"):
+        with pytest.raises(MemoryLimitError, match=rf"not even {MAX_PARTS} parts let the tasks of a count keep to"):
             write_store(MESSY, tmp_path / "store", scheme=scheme)
     monkeypatch.setattr(write_blocks, "WIDE_ARCS", 5)
     with pytest.raises(InputError, match=r"a block has \d+ arcs, and a store's have below 5; ask for more parts"):

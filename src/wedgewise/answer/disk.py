@@ -56,7 +56,7 @@ from wedgewise.run.outofcore import (
 from wedgewise.run.plan import Plan, with_reasons
 from wedgewise.run.request import ARRAY, OBJECT, Request
 from wedgewise.run.sliced_answer import SlicedAnswer, bytes_for_slices, slice_method
-from wedgewise.run.truss_of_store import Peeling, disk_bytes, loading_bytes, truss_of
+from wedgewise.run.truss_of_store import StorePeeling, disk_bytes, loading_bytes, truss_of
 from wedgewise.stages import Labels
 from wedgewise.stages.tasks import exact_sum
 from wedgewise.store.open import Store, open_store
@@ -354,7 +354,7 @@ def _find_by(
     """The same by workers, or by this process."""
     if request.question in TRUSSES:
         k = request.details.get("k")
-        peeling = Peeling(store, k, sliced, workers)
+        peeling = StorePeeling(store, k, sliced, workers)
         if not request.resume:
             peeling.remove()
         if k is None:

@@ -20,7 +20,7 @@ from wedgewise.answer.questions import QUESTIONS
 from wedgewise.answer.source import GraphFile, Source, name_of, process_limit
 from wedgewise.errors import DeviceMemoryError, InputError, MemoryLimitError, WedgewiseError
 from wedgewise.machine import hardware
-from wedgewise.machine.budget import LEAST_LIMIT, RESERVE_BYTES, release_memory
+from wedgewise.machine.budget import MIN_LIMIT, RESERVE_BYTES, release_memory
 from wedgewise.run.choose import allowed_memory, engine_for
 from wedgewise.run.graph_memory import answering_bytes, cleaning_bytes, host_bytes
 from wedgewise.run.request import Request
@@ -100,7 +100,7 @@ def _can_use_disk(request: Request, source: Source) -> bool:
         check_asked(request, name_of(source))
     except InputError:
         return False
-    return allowed_memory(request) >= LEAST_LIMIT
+    return allowed_memory(request) >= MIN_LIMIT
 
 
 def _questions_on_disk(request: Request) -> str:

@@ -25,7 +25,7 @@ class HybridHome:
     request: Request
     graph: Graph
     oriented: OrientedGraph
-    tasks: hybrid.Hybrid
+    tasks: hybrid.HybridTasks
 
     @property
     def plan(self) -> Plan:

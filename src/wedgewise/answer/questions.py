@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from wedgewise.algorithms._truss import LEAST_K
+from wedgewise.algorithms._truss import MIN_K
 from wedgewise.answer import coefficients
 from wedgewise.answer_types import GeneralizedDegree, Truss, TrussLevel
 from wedgewise.errors import InputError, UnknownNameError
@@ -99,9 +99,9 @@ class Question:
 
 def _checked_k(k: Any) -> int:
     """Which truss is meant, or an error that says what can be asked for."""
-    number = as_integer("k", k, f"an integer of at least {LEAST_K}")
-    if number < LEAST_K:
-        raise InputError(f"k is at least {LEAST_K}, not {number}: every edge is in the {LEAST_K}-truss")
+    number = as_integer("k", k, f"an integer of at least {MIN_K}")
+    if number < MIN_K:
+        raise InputError(f"k is at least {MIN_K}, not {number}: every edge is in the {MIN_K}-truss")
     return number
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from wedgewise.errors import PreconditionError
 from wedgewise.graph import Graph
 from wedgewise.machine import hardware
-from wedgewise.machine.budget import LEAST_LIMIT
+from wedgewise.machine.budget import MIN_LIMIT
 from wedgewise.read.columns import ANY_COLUMNS, ColumnChoice
 from wedgewise.run.choose import choose_cleaning_device
 from wedgewise.run.request import Request
@@ -120,7 +120,7 @@ def _limits_within(limits: Limits, source: Any, request: Request) -> Limits:
 
     A limit that the interpreter alone may exceed is none for the process, but for what the stages take.
     """
-    if request.memory_limit is None or request.memory_limit < LEAST_LIMIT or limits.memory_bytes is not None:
+    if request.memory_limit is None or request.memory_limit < MIN_LIMIT or limits.memory_bytes is not None:
         return limits
     return limits.with_values({"memory_bytes": process_limit(source, request)})
 

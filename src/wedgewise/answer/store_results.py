@@ -31,7 +31,7 @@ from wedgewise.answer_types import Truss
 from wedgewise.run._truss_blocks import Levels
 from wedgewise.run.checkpoint import FinishedSlices
 from wedgewise.run.memory import BlockSource, all_block_bytes
-from wedgewise.run.truss_of_store import Peeling, Round, StoreTruss
+from wedgewise.run.truss_of_store import Round, StorePeeling, StoreTruss
 from wedgewise.stages import Ids, Keys, Labels
 from wedgewise.stages.blocks import Block
 from wedgewise.store.manifest import Manifest, Pair, pairs_of
@@ -153,7 +153,7 @@ class KTruss:
 
     store: Store
     truss: StoreTruss
-    peeling: Peeling
+    peeling: StorePeeling
 
     @property
     def source(self) -> BlockSource:
@@ -190,7 +190,7 @@ class Trussness:
 
     source: Store
     last: Round
-    peeling: Peeling
+    peeling: StorePeeling
     support: None = None  # every arc has died
 
     @property

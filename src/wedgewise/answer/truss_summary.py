@@ -7,7 +7,7 @@ from typing import SupportsInt
 import numpy as np
 from numpy.typing import NDArray
 
-from wedgewise.algorithms._truss import LEAST_K
+from wedgewise.algorithms._truss import MIN_K
 from wedgewise.answer_types import TrussLevel
 from wedgewise.graph import Graph
 from wedgewise.machine import jit
@@ -60,7 +60,7 @@ def summarise(graph: Graph, numbers: NDArray[np.int64]) -> tuple[TrussLevel, ...
     order, counts = _by_descending_number(numbers, kmax)
     joining = _UnionFind(graph)
     levels, before, vertices, components = [], 0, 0, 0
-    for k, edges in zip(range(kmax, LEAST_K - 1, -1), counts.tolist(), strict=True):
+    for k, edges in zip(range(kmax, MIN_K - 1, -1), counts.tolist(), strict=True):
         joined, new = joining.join(order, before, edges)
         vertices, components, before = vertices + new, components + new - joined, edges
         levels.append(TrussLevel(k, edges, vertices, components))
@@ -73,7 +73,7 @@ def _by_descending_number(numbers: NDArray[np.int64], kmax: int) -> tuple[NDArra
     A distribution in steps: sorting all of them at once would hear no signal for as long as that takes.
     """
     steps = [slice(begin, begin + ORDERED_EDGES) for begin in range(0, len(numbers), ORDERED_EDGES)]
-    counts = np.zeros(kmax - LEAST_K + 1, np.int64)
+    counts = np.zeros(kmax - MIN_K + 1, np.int64)
     for step in steps:
         counts += np.bincount(kmax - numbers[step], minlength=len(counts))
     ends = np.cumsum(counts)

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wedgewise.algorithms._contract import TRUSSES
-from wedgewise.algorithms._truss import LEAST_K
+from wedgewise.algorithms._truss import MIN_K
 from wedgewise.answer.memory import MemoryHome
 from wedgewise.answer.questions import Computation, by_edge, by_vertex, in_truss, open_listing
 from wedgewise.answer.response import Clock
@@ -99,7 +99,7 @@ def _trusses_to_check(found: Computation) -> dict[int, NDArray[np.bool_]]:
     assert kmax is not None
     if computes == "trussness":
         numbers = by_edge(found)
-        return {k: numbers >= k for k in sorted({LEAST_K + 1, (LEAST_K + 1 + kmax) // 2, kmax, kmax + 1} - {LEAST_K})}
+        return {k: numbers >= k for k in sorted({MIN_K + 1, (MIN_K + 1 + kmax) // 2, kmax, kmax + 1} - {MIN_K})}
     held = in_truss(found)
     return {kmax: held} if computes == "k_truss" else {kmax: held, kmax + 1: np.zeros_like(held)}
 

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wedgewise import api, api_listing, api_trusses
-from wedgewise.algorithms._truss import LEAST_K
+from wedgewise.algorithms._truss import MIN_K
 from wedgewise.answer_types import GeneralizedDegree
 from wedgewise.errors import InputError
 from wedgewise.graph import Graph
@@ -187,7 +187,7 @@ class Backend:
         tails, heads = G.edge_list.pairs.T
         if (tails == heads).any():
             raise nx.NetworkXNotImplemented(HAS_LOOPS)
-        return G.subgraph(api_trusses.k_truss(G.graph, max(LEAST_K, int(k))).edges)
+        return G.subgraph(api_trusses.k_truss(G.graph, max(MIN_K, int(k))).edges)
 
     def can_run(self, name: str, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> bool | str:
         """Whether wedgewise means the same as NetworkX here; if not, why."""

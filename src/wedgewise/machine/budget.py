@@ -25,7 +25,7 @@ from wedgewise.machine.parameters import as_integer
 
 log = logging.getLogger("wedgewise")
 
-LEAST_LIMIT = 256 * 10**6
+MIN_LIMIT = 256 * 10**6
 RESERVE_BYTES = 24 << 20  # objects, stacks of threads, and what the allocator keeps
 MAPPINGS = Path("/proc/self/smaps")
 LINKER = "libllvmlite"
@@ -35,9 +35,9 @@ MAPPING = re.compile(r"^([0-9a-f]+)-([0-9a-f]+) (\S{4}) \S+ \S+ \S+ *(.*)$")
 
 def check_limit(memory_limit: int | None) -> None:
     """Refuse a limit that the interpreter and the kernels alone may exceed."""
-    if memory_limit is not None and as_integer("memory_limit", memory_limit) < LEAST_LIMIT:
+    if memory_limit is not None and as_integer("memory_limit", memory_limit) < MIN_LIMIT:
         raise InputError(
-            f"{memory_limit:,} bytes are too few for the interpreter and its kernels; allow {LEAST_LIMIT:,} or more"
+            f"{memory_limit:,} bytes are too few for the interpreter and its kernels; allow {MIN_LIMIT:,} or more"
         )
 
 

@@ -32,7 +32,7 @@ from wedgewise.stages import Ids, OrientedGraph
 from wedgewise.stages.blocks import Rectilinear
 
 SEGMENTS = 1 << 11
-MOST_PARTS = 1 << 10
+MAX_PARTS = 1 << 10
 SAMPLED_HEADS = 1 << 20
 TASK_SEGMENTS = 1 << 4
 
@@ -59,8 +59,8 @@ def rectilinear(
     if graph.named_by != "rank":
         raise InputError(f"ids follow {graph.named_by!r}, not the order; partition the graph before relabelling it")
     parts = default_parts(graph) if parts is None else parts
-    if not 1 <= parts <= MOST_PARTS:
-        raise InputError(f"a graph is cut into 1 … {MOST_PARTS:,} parts, not {parts:,}; ask for other parts")
+    if not 1 <= parts <= MAX_PARTS:
+        raise InputError(f"a graph is cut into 1 … {MAX_PARTS:,} parts, not {parts:,}; ask for other parts")
     bounds = segment_bounds(graph)
     before = arcs_before(graph, bounds, threads)
     cuts = probe_a_load(before, parts)
@@ -72,7 +72,7 @@ def rectilinear(
 
 def default_parts(graph: OrientedGraph) -> int:
     """The average out-degree, around which BBTC found the best times."""
-    return min(MOST_PARTS, max(1, round(graph.m / max(1, graph.n))))
+    return min(MAX_PARTS, max(1, round(graph.m / max(1, graph.n))))
 
 
 def segment_bounds(graph: OrientedGraph) -> NDArray[np.int64]:

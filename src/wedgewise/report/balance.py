@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from wedgewise.report.text import facts_text, plural, table_text
 from wedgewise.run.balance import SIMULATED_WORKERS, Balance, rank_correlation, ratio, schedules, share_of_list
 from wedgewise.stages.blocks import Partition
-from wedgewise.stages.tasks import ESTIMATORS, Counts, table_of, with_work
+from wedgewise.stages.tasks import ESTIMATORS, BlockCounts, table_of, with_work
 
 LONG_SECONDS = 1e-3  # TRUST's time IR says little of tasks that are shorter
 LONGEST = 32  # tasks that BBTC looks for in figure 6
@@ -136,7 +136,7 @@ def _finite(value: float | None) -> float | None:
 
 def balance_report(
     partition: Partition,
-    counts: Counts,
+    counts: BlockCounts,
     seconds: Mapping[int, float],
     *,
     shares: int = 1,

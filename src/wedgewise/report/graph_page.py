@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from itertools import groupby
 from typing import Any
 
-from wedgewise.algorithms._truss import LEAST_K
+from wedgewise.algorithms._truss import MIN_K
 from wedgewise.answer_types import TrussLevel
 from wedgewise.report import charts
 from wedgewise.report.charts import Axis
@@ -171,7 +171,7 @@ def levels_table(levels: Sequence[TrussLevel]) -> str:
 
 def _last_truss(facts: GraphFacts) -> str:
     """What the last truss that has edges is made of, its vertices by name."""
-    if facts.summary.kmax <= LEAST_K:
+    if facts.summary.kmax <= MIN_K:
         return paragraph_html("There is none beyond the 2-truss, which holds every edge.")
     level, parts = facts.levels[-1], facts.last_truss
     has = f"{plural(level.edges, 'edge')} among {plural(level.vertices, 'vertex', 'vertices')}"

@@ -36,7 +36,7 @@ PROGRESS_SECONDS = 0.05  # between results that are sent before their batch is f
 
 _one_at_a_time = threading.Lock()
 _state: WorkerState | None = None
-MOST_RESULT_BYTES = 10**6
+MAX_RESULT_BYTES = 10**6
 NOTHING = Finished(np.zeros(0, np.int64), np.zeros(0, np.uint64), np.zeros(0, np.uint64), np.zeros(0))
 PLAIN = (str, int, float, type(None))
 
@@ -259,9 +259,9 @@ class BatchResult:
         columns = [column.tolist() for column in self.finished]
         whole = {name: getattr(self, name) for name in ("key", "worker", "refused", "counts_on", "read_bytes")}
         text = json.dumps({**whole, "finished": columns}).encode()
-        if len(text) > MOST_RESULT_BYTES:
+        if len(text) > MAX_RESULT_BYTES:
             raise VerificationError(
-                f"{len(columns[0]):,} tasks make a result of {len(text):,} bytes, over {MOST_RESULT_BYTES:,}: please "
+                f"{len(columns[0]):,} tasks make a result of {len(text):,} bytes, over {MAX_RESULT_BYTES:,}: please "
                 "report this"
             )
         return text

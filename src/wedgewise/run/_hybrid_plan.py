@@ -21,7 +21,7 @@ from wedgewise.algorithms import ENGINE, find, registry
 from wedgewise.algorithms._contract import DEVICE_TASK_BYTES, Algorithm, DeviceTripleAnswer, Knob, Shape
 from wedgewise.errors import InputError, MemoryLimitError, PreconditionError, UnknownNameError
 from wedgewise.machine.gpu import StreamingDevice
-from wedgewise.run._hybrid_queue import CUTOFF, DYNAMIC, GUARDED, MOST_TASKS, SCHEDULES
+from wedgewise.run._hybrid_queue import CUTOFF, DYNAMIC, GUARDED, MAX_TASKS, SCHEDULES
 from wedgewise.run.choose import BLOCK_SECONDS_PER_EDGE, DEVICE_SECONDS, estimated_seconds
 from wedgewise.run.memory import BATCHED_TASK_BYTES, BlockSource, TaskMemory
 from wedgewise.run.plan import BlockPlan, Form, Plan, plan_of
@@ -29,7 +29,7 @@ from wedgewise.stages import OrientedGraph
 from wedgewise.stages.tasks import ESTIMATORS, Pair, TaskTable, TripleShape, busy_tasks, task_count
 
 PLACES = BOTH, GPU, CPU = ("both", "gpu", "cpu")
-USUAL_PARTS, MOST_PARTS = 4, 64  # 20 tasks; 45,760 tasks
+USUAL_PARTS, MAX_PARTS = 4, 64  # 20 tasks; 45,760 tasks
 AUTO = "auto"
 PUBLISHED = "bbtc"  # runs as its paper has it where it is named: parts by the average degree, a cut-off
 KNOBS = (
@@ -127,9 +127,9 @@ def choose_parts(graph: OrientedGraph, pairing: Pairing, device_bytes: int) -> i
 
     if pairing.own["parts"]:
         return int(pairing.own["parts"])
-    parts = min(MOST_PARTS if pairing.cpu.name == PUBLISHED else USUAL_PARTS, default_parts(graph))
+    parts = min(MAX_PARTS if pairing.cpu.name == PUBLISHED else USUAL_PARTS, default_parts(graph))
     at_once = 0 if pairing.gpu is None else 2 * 3 * int(pairing.own["streams"])
-    while parts < MOST_PARTS:
+    while parts < MAX_PARTS:
         block_bytes = 8 * graph.m // (parts * (parts + 1)) + 4 * graph.n // parts  # on the average
         if at_once * block_bytes <= device_bytes:
             break
@@ -380,7 +380,7 @@ def _on_devices(tasks: TaskTable, sizes: TaskSizes, resources: Resources) -> tup
     of_a_stream = work + int(blocks[fitting].max(initial=0))
     streams = max(1, min(int(sizes.pairing.own["streams"]), room // max(1, of_a_stream)))
     further = (room - streams * of_a_stream) // (4 * streams * DEVICE_TASK_BYTES)  # a quarter of what is left
-    in_batch = 1 + max(0, min(further, MOST_TASKS - 1, len(tasks) - 1))
+    in_batch = 1 + max(0, min(further, MAX_TASKS - 1, len(tasks) - 1))
     work += (in_batch - 1) * DEVICE_TASK_BYTES
     return fitting, DeviceMemory(streams, work, room - streams * work, in_batch)
 

@@ -37,7 +37,7 @@ CAUTION = 2.0  # a task may take so much longer than it was thought to
 FAR_FASTER = 8.0
 BATCH_SECONDS = 0.05
 BATCHES_LEFT = 2  # for each worker, of what is left when it takes one
-MOST_TASKS = 1 << 12  # of a batch
+MAX_TASKS = 1 << 12  # of a batch
 
 Fits = Callable[[TaskTable], bool]
 
@@ -228,7 +228,7 @@ class TaskQueue:
         return order[np.searchsorted(self._tasks.number, tasks.number, sorter=order)]
 
     def _free_positions(self, which: NDArray[np.bool_]) -> NDArray[np.int64]:
-        return np.flatnonzero(which)[:MOST_TASKS]
+        return np.flatnonzero(which)[:MAX_TASKS]
 
     def _some_of(self, positions: NDArray[np.int64], most_work: float, fits: Fits) -> NDArray[np.int64]:
         """As many of the first positions as have so much work and fit, or one."""
@@ -267,7 +267,7 @@ class TaskQueue:
         free = self._is_free & self._for_threads
         if self._schedule == DYNAMIC or not self._streams:
             return self._free_positions(free)
-        light = (self._cutoff + np.flatnonzero(free[self._cutoff :]))[::-1][:MOST_TASKS]
+        light = (self._cutoff + np.flatnonzero(free[self._cutoff :]))[::-1][:MAX_TASKS]
         if len(light) and float(self._tasks.work[light[0]]) > self._most_worthwhile_here():
             return light[:0]
         return light

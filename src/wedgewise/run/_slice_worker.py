@@ -20,7 +20,7 @@ from wedgewise.run._cluster_worker import check_version, count_batch, error_from
 from wedgewise.run.checkpoint import write_slice
 from wedgewise.run.memory import SLICED_TASK_BYTES, bytes_beside_lists
 from wedgewise.run.sliced_answer import SlicedAnswer, bytes_for_slices
-from wedgewise.run.truss_of_store import Peeling, Round, loading_bytes
+from wedgewise.run.truss_of_store import Round, StorePeeling, loading_bytes
 from wedgewise.store.manifest import FileRecord
 from wedgewise.store.open import open_store
 
@@ -83,10 +83,10 @@ class SliceState:
         )
         self._sliced = sliced.with_fitting_threads()
         self._slices = {each.number: each for each in self._sliced.slices}
-        self._peeling: Peeling | None = None
+        self._peeling: StorePeeling | None = None
         self._before: Round | None = None
         if asked.k is not None:
-            self._peeling = Peeling(store, asked.k, self._sliced)
+            self._peeling = StorePeeling(store, asked.k, self._sliced)
             self._before = self._peeling.round(asked.round_number - 1)
 
     def write(self, number: int) -> FileRecord:

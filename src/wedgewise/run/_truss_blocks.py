@@ -13,10 +13,10 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from wedgewise.algorithms._truss import LEAST_K
+from wedgewise.algorithms._truss import MIN_K
 from wedgewise.errors import VerificationError
 from wedgewise.stages.blocks import Block, Partition
-from wedgewise.stages.tasks import Counts
+from wedgewise.stages.tasks import BlockCounts
 from wedgewise.store.manifest import Pair
 from wedgewise.store.open import Store, private_memory
 
@@ -86,7 +86,7 @@ class Kept:
         """What is left when living arcs of supports, in their order, below k − 2 die; all without supports."""
         if supports is None:
             return Kept(self.bits, 0, self.support)
-        least, bits, died, kept_support, at = k - LEAST_K, np.empty_like(self.bits), 0, 0, 0
+        least, bits, died, kept_support, at = k - MIN_K, np.empty_like(self.bits), 0, 0, 0
         for begin, lives in self.pieces(arcs):
             among = supports[at : at + np.count_nonzero(lives)]
             strong = among >= least
@@ -162,7 +162,7 @@ class Levels:
                 end = at + int(np.count_nonzero(lives))
                 piece[lives] = supports[at:end]
                 at = end
-            weak = piece < k - LEAST_K  # a dead one is not
+            weak = piece < k - MIN_K  # a dead one is not
             piece[weak] = DEAD + k - 1
             died += int(np.count_nonzero(weak))
         if supports is not None:
@@ -194,8 +194,8 @@ class LivingBlocks:
         return self.store.partition
 
     @property
-    def counts(self) -> Counts:
-        return Counts(self.living, self.store.counts.sizes)
+    def counts(self) -> BlockCounts:
+        return BlockCounts(self.living, self.store.counts.sizes)
 
     def block(self, i: int, j: int, *, threads: int = 1) -> Block:
         """The living part of a block."""

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from wedgewise.errors import InputError
 from wedgewise.stages.blocks import Partition
-from wedgewise.stages.tasks import Counts
+from wedgewise.stages.tasks import BlockCounts
 
 SIMULATED_WORKERS = (8, 16, 32, 64, 128, 256, 512, 1024)
 
@@ -36,7 +36,7 @@ class Balance:
     space_ratio: float
 
     @classmethod
-    def of(cls, counts: Counts, partition: Partition) -> Balance:
+    def of(cls, counts: BlockCounts, partition: Partition) -> Balance:
         """The measures of a partition: blocks below the diagonal count only where parts are not ordered."""
         above = np.triu_indices(partition.parts) if partition.is_ordered else np.indices(counts.arcs.shape)
         arcs = counts.arcs[tuple(above)].reshape(-1)

@@ -21,7 +21,7 @@ BATCH_SECONDS = 0.05
 Numbers = NDArray[np.uint64]
 
 
-class Batch(NamedTuple):
+class PlannedBatch(NamedTuple):
     """Tasks, their blocks, and the most bytes that they take beyond those."""
 
     tasks: TaskTable
@@ -47,11 +47,11 @@ class Batches:
     def __len__(self) -> int:
         return len(self.work)
 
-    def __getitem__(self, number: int) -> Batch:
+    def __getitem__(self, number: int) -> PlannedBatch:
         tasks = self.tasks.take(slice(self.bounds[number], self.bounds[number + 1]))
-        return Batch(tasks, self.pairs(number), int(self.work[number]))
+        return PlannedBatch(tasks, self.pairs(number), int(self.work[number]))
 
-    def __iter__(self) -> Iterator[Batch]:
+    def __iter__(self) -> Iterator[PlannedBatch]:
         return map(self.__getitem__, range(len(self)))
 
     def pairs(self, number: int) -> set[Pair]:
@@ -75,7 +75,7 @@ class Sizes(NamedTuple):
     time: Numbers
 
 
-class Tally(NamedTuple):
+class BatchTally(NamedTuple):
     """What is noted of blocks, by number: the last batch that has it, or looks up in it, and what it makes of it."""
 
     block_bytes: Numbers
@@ -86,7 +86,7 @@ class Tally(NamedTuple):
 
 @kernel
 def cut_batches(
-    sizes: Sizes, limit_bytes: int, limit_time: int, tally: Tally, ends: Numbers, work: Numbers
+    sizes: Sizes, limit_bytes: int, limit_time: int, tally: BatchTally, ends: Numbers, work: Numbers
 ) -> SupportsInt:
     """Where batches end, and what each takes beyond its blocks; how many there are."""
     zero, one = np.uint64(0), np.uint64(1)
@@ -124,12 +124,12 @@ def batches_of(tasks: TaskTable, memory: TaskMemory, limit_bytes: int, seconds: 
     sizes = Sizes(*(np.broadcast_to(column, len(tasks)).astype(np.uint64) for column in columns))
     blocks = memory.blocks.ravel().astype(np.uint64)
     ends, work = np.zeros(len(tasks), np.uint64), np.zeros(len(tasks), np.uint64)
-    tally = Tally(blocks, *(np.zeros_like(blocks) for _ in range(3)))
+    tally = BatchTally(blocks, *(np.zeros_like(blocks) for _ in range(3)))
     count = int(cut_batches(sizes, limit_bytes // 2, int(1e12 * BATCH_SECONDS), tally, ends, work))
     return Batches(tasks, np.append(0, ends[:count]).astype(np.int64), work[:count].astype(np.int64))
 
 
-def expected_work(batch: Batch, memory: TaskMemory, is_skewed: bool) -> int:
+def expected_work(batch: PlannedBatch, memory: TaskMemory, is_skewed: bool) -> int:
     """The bytes that a batch takes beyond its blocks as a rule, in a graph that is skewed or not."""
     need: Need = memory.expected(batch.tasks, is_skewed)
     made, jk = np.broadcast_to(need.made, len(batch.tasks)), batch.tasks.pairs[2]

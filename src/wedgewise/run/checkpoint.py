@@ -51,7 +51,7 @@ JOURNAL = "count.journal"
 LOCK_SUFFIX = ".lock"
 TASKS_PER_LINE = 100
 TASK_BYTES, LINE_BYTES = 96, 256  # of a task in a line, and of the rest of a line, more than any has
-MOST_LINE_BYTES = LINE_BYTES + TASKS_PER_LINE * TASK_BYTES
+MAX_LINE_BYTES = LINE_BYTES + TASKS_PER_LINE * TASK_BYTES
 FLUSH_SECONDS = 1.0
 WAIT = "wait until it has ended, or name another folder for the work (--work, work_folder=)"
 UNLOCKED = "{folder} is on a file system without locks: nothing else may work on the same question there meanwhile"
@@ -367,7 +367,7 @@ def lines_of(path: Path) -> Iterator[bytes]:
             raise StorageError(f"{path}: is not a regular file, where work on a store is written down; remove it")
         with found[0] as file:
             _refuse_stranger(path, file)
-            while line := file.readline(MOST_LINE_BYTES):
+            while line := file.readline(MAX_LINE_BYTES):
                 yield line
 
 

@@ -29,7 +29,7 @@ import numpy as np
 from wedgewise.algorithms import find
 from wedgewise.errors import InputError, PreconditionError, VerificationError
 from wedgewise.machine import hardware
-from wedgewise.machine.budget import LEAST_LIMIT, check_limit
+from wedgewise.machine.budget import MIN_LIMIT, check_limit
 from wedgewise.machine.progress import Progress
 from wedgewise.run._cluster_worker import BatchRequest, BatchResult
 from wedgewise.run._device_counting import Refusal, counting_key, gpus_for_workers, on_cpu, worker_pairing
@@ -47,9 +47,9 @@ from wedgewise.store.urls import Folder
 from wedgewise.version import __version__
 
 STEP_SECONDS = 1e-9  # about, of a unit of the estimates on one thread
-LEAST_SECONDS, MOST_SECONDS = 0.2, 5.0  # of a batch of several tasks
+MIN_SECONDS, MAX_SECONDS = 0.2, 5.0  # of a batch of several tasks
 BATCHES_PER_WORKER = 16
-MOST_TASKS = 1 << 12  # whose result is well below its limit
+MAX_TASKS = 1 << 12  # whose result is well below its limit
 
 
 @dataclass(slots=True)
@@ -166,12 +166,12 @@ def _divided(threads: int | None, memory_limit: int | None, workers: int) -> tup
     if workers < 1:
         raise InputError(f"workers is at least 1, not {workers}")
     if memory_limit is None:
-        each = max(LEAST_LIMIT, hardware.available_memory() * 3 // 4 // workers)
+        each = max(MIN_LIMIT, hardware.available_memory() * 3 // 4 // workers)
     else:
         each = memory_limit // workers
-        if each < LEAST_LIMIT <= memory_limit:
+        if each < MIN_LIMIT <= memory_limit:
             raise InputError(
-                f"{memory_limit:,} bytes are too few for {workers} workers, which take {LEAST_LIMIT:,} each at least; "
+                f"{memory_limit:,} bytes are too few for {workers} workers, which take {MIN_LIMIT:,} each at least; "
                 "allow more, or start fewer"
             )
     return hardware.granted_threads(threads or max(1, hardware.usable_threads() // workers)), each
@@ -291,10 +291,10 @@ def make_batches(tasks: TaskTable, workers: int) -> list[tuple[int, ...]]:
     """The numbers of the tasks of every batch: neighbours, heavy batches first; one that is heavy is by itself."""
     seconds = STEP_SECONDS * tasks.work
     share = float(seconds.sum()) / (BATCHES_PER_WORKER * max(1, workers))
-    target = min(MOST_SECONDS, max(LEAST_SECONDS, share))
+    target = min(MAX_SECONDS, max(MIN_SECONDS, share))
     batches: list[tuple[float, list[int]]] = []
     for number, taken in zip(tasks.number.tolist(), seconds.tolist(), strict=True):
-        if batches and batches[-1][0] + taken <= target and len(batches[-1][1]) < MOST_TASKS:
+        if batches and batches[-1][0] + taken <= target and len(batches[-1][1]) < MAX_TASKS:
             batches[-1][1].append(number)
             batches[-1] = batches[-1][0] + taken, batches[-1][1]
         else:

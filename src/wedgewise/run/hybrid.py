@@ -53,7 +53,7 @@ from wedgewise.run.request import Request
 from wedgewise.run.timeline import Timeline
 from wedgewise.stages import OrientedGraph
 from wedgewise.stages.blocks import Block, Blocks, Partition
-from wedgewise.stages.tasks import Counts, Pair, TaskResults, TaskTable
+from wedgewise.stages.tasks import BlockCounts, Pair, TaskResults, TaskTable
 
 if TYPE_CHECKING:
     from wedgewise.store.open import Store
@@ -64,7 +64,7 @@ class GraphBlocks:
     """The blocks of a graph in memory as a source; see `BlockSource`."""
 
     blocks: Blocks
-    counts: Counts
+    counts: BlockCounts
 
     @property
     def partition(self) -> Partition:
@@ -75,7 +75,7 @@ class GraphBlocks:
 
 
 @dataclass(frozen=True, slots=True)
-class Hybrid:
+class HybridTasks:
     """A planned count; ``kernels`` are those that its tasks launch on every device."""
 
     source: BlockSource
@@ -102,7 +102,7 @@ class Hybrid:
 class _Running:
     """The queue, the blocks and the workers of one run."""
 
-    def __init__(self, hybrid: Hybrid, is_done: NDArray[np.bool_], keep: Finish) -> None:
+    def __init__(self, hybrid: HybridTasks, is_done: NDArray[np.bool_], keep: Finish) -> None:
         division, resources, sizes = hybrid.division, hybrid.resources, hybrid.sizes
         left = np.flatnonzero(~is_done[division.tasks.number])
         host_left = np.flatnonzero(~is_done[division.host_tasks.number])
@@ -236,7 +236,7 @@ def with_offsets(block: Block, width: np.dtype[Any]) -> Block:
 @memory_for("plan")
 def plan_graph(
     request: Request, graph: OrientedGraph, because: tuple[str, ...] = (), source: GraphBlocks | None = None
-) -> Hybrid:
+) -> HybridTasks:
     """Cut a graph into blocks in memory, unless they are given, and plan their tasks.
 
     What does not fit is refused before anything is cut.
@@ -262,11 +262,11 @@ def _cut(graph: OrientedGraph, parts: int, request: Request) -> GraphBlocks:
     need = blocks_bytes(partition, graph.m)
     check_memory(need, request, f"cutting {graph.m:,} arcs into blocks", "partition the graph into a store")
     blocks = blocks_of(graph, partition, threads=threads)
-    return GraphBlocks(blocks, Counts.of(blocks))
+    return GraphBlocks(blocks, BlockCounts.of(blocks))
 
 
 @memory_for("plan")
-def plan_store(request: Request, store: Store) -> Hybrid:
+def plan_store(request: Request, store: Store) -> HybridTasks:
     """Plan the tasks of a store within ``request.memory_limit``, the resident size of this process."""
     from wedgewise.machine.budget import available_after_loading
     from wedgewise.run.outofcore import load_kernels
@@ -287,7 +287,7 @@ def _planned(
     held_bytes: int,
     because: tuple[str, ...],
     shares: int,
-) -> Hybrid:
+) -> HybridTasks:
     """Tasks within what lists of them leave of the host's memory; `held_bytes` are those of blocks in memory."""
     lists = lists_bytes(source.partition, HYBRID_TASK_BYTES, shares)
     left = bytes_beside_lists(asked[0], source.partition, HYBRID_TASK_BYTES, resources.host_bytes, shares)
@@ -298,7 +298,7 @@ def _planned(
     reasons = (f"{lists:,} bytes of lists of tasks", *because)
     plan = describe(source, sizes, resources, division, asked, held_bytes + lists, reasons)
     kernels = kernels_of(division.tasks, sizes, resources.devices[0]) if resources.devices else ()
-    return Hybrid(source, sizes, resources, division, plan, kernels)
+    return HybridTasks(source, sizes, resources, division, plan, kernels)
 
 
 def _forget_locals(error: BaseException | None) -> None:

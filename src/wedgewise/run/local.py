@@ -11,7 +11,7 @@ import numpy as np
 from wedgewise.algorithms import find
 from wedgewise.algorithms._contract import Algorithm, FoundTruss, TrussJob, Work
 from wedgewise.algorithms._passes import run_pass
-from wedgewise.algorithms._truss import LEAST_K
+from wedgewise.algorithms._truss import MIN_K
 from wedgewise.errors import PreconditionError
 from wedgewise.machine import jit
 from wedgewise.machine.out_of_memory import memory_for
@@ -84,12 +84,12 @@ def known_truss(m: int, job: TrussJob) -> FoundTruss | None:
     """The k-trusses that need no look at the graph: all of it, or nothing where m edges are less than C(k, 2)."""
     if job.k is None or needs_rounds(job.k, m):
         return None
-    return FoundTruss(job.k, np.full(m, job.k == LEAST_K), 0)
+    return FoundTruss(job.k, np.full(m, job.k == MIN_K), 0)
 
 
 def needs_rounds(k: int, m: int) -> bool:
     """Whether the k-truss of m edges depends on their triangles."""
-    return k > LEAST_K and k * (k - 1) // 2 <= m
+    return k > MIN_K and k * (k - 1) // 2 <= m
 
 
 def truss_algorithm(plan: Plan) -> Algorithm:

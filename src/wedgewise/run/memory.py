@@ -12,7 +12,7 @@ from wedgewise.algorithms import find, registry
 from wedgewise.algorithms._contract import Knobs, TripleAnswer
 from wedgewise.errors import MemoryLimitError, PreconditionError
 from wedgewise.stages.blocks import Block, Partition, Task
-from wedgewise.stages.tasks import Counts, Pair, TaskTable, TripleShape, task_count
+from wedgewise.stages.tasks import BlockCounts, Pair, TaskTable, TripleShape, task_count
 
 PAGE_BYTES = 1 << 12
 BATCHED_TASK_BYTES = 512  # of a task while its batch is counted: its items and what they find
@@ -31,7 +31,7 @@ class BlockSource(Protocol):
     def partition(self) -> Partition: ...
 
     @property
-    def counts(self) -> Counts: ...
+    def counts(self) -> BlockCounts: ...
 
     def block(self, row: int, column: int, /, *, threads: int = 1) -> Block: ...
 
@@ -67,12 +67,12 @@ def pairs_of_task(task: Task) -> set[Pair]:
     return {(task.i, task.j), (task.i, task.k), (task.j, task.k)}
 
 
-def block_bytes(counts: Counts, pair: Pair) -> int:
+def block_bytes(counts: BlockCounts, pair: Pair) -> int:
     """The bytes of a block, in whole pages."""
     return int(all_block_bytes(counts)[pair])
 
 
-def all_block_bytes(counts: Counts) -> NDArray[np.int64]:
+def all_block_bytes(counts: BlockCounts) -> NDArray[np.int64]:
     """The same of all blocks, by row part and column part."""
     return _in_pages(4 * (counts.sizes[:, None] + 1)) + _in_pages(4 * counts.arcs)
 
@@ -81,7 +81,7 @@ def _in_pages(size: NDArray[np.int64]) -> NDArray[np.int64]:
     return -(-size // PAGE_BYTES) * PAGE_BYTES
 
 
-def most_slice_bytes(counts: Counts, algorithm: str) -> int:
+def most_slice_bytes(counts: BlockCounts, algorithm: str) -> int:
     """What supports by slices, and those of a truss, take at most on one thread.
 
     It is as if the largest part and the heaviest block were all parts and blocks of a task. A block is read whole
@@ -114,7 +114,7 @@ class Need(NamedTuple):
 class TaskMemory:
     """What the tasks of some blocks take, when an algorithm counts them on so many threads."""
 
-    counts: Counts
+    counts: BlockCounts
     answer: TripleAnswer
     knobs: Knobs
     threads: int

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from wedgewise.algorithms._contract import FoundTruss, Work
-from wedgewise.algorithms._truss import LEAST_K
+from wedgewise.algorithms._truss import MIN_K
 from wedgewise.errors import VerificationError
 from wedgewise.machine.out_of_memory import memory_for
 from wedgewise.run.local import Execution
@@ -92,7 +92,7 @@ def _truss_sizes(found: FoundTruss, plan: Plan) -> dict[int, int]:
 def _check_truss(k: int, edges: int, found: FoundTruss, plan: Plan) -> None:
     """A k-truss that has edges has C(k, 2) at least; only one that was asked for by its k may have none."""
     may_be_empty = plan.computes == "k_truss" or plan.m == 0
-    if not LEAST_K <= k <= found.k or (edges == 0 and not may_be_empty) or 0 < edges < k * (k - 1) // 2:
+    if not MIN_K <= k <= found.k or (edges == 0 and not may_be_empty) or 0 < edges < k * (k - 1) // 2:
         raise VerificationError(
             f"{plan.algorithm}: a {k}-truss of {edges:,} edges cannot occur among {plan.m:,} edges, with {found.k} the "
             "largest k: please report this"

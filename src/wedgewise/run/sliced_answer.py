@@ -42,7 +42,7 @@ from wedgewise.run.memory import BATCHED_TASK_BYTES, PAGE_BYTES, BlockSource, al
 from wedgewise.run.outofcore import checked_clique, run_passes
 from wedgewise.stages.blocks import Block, Partition, Triple
 from wedgewise.stages.tasks import (
-    Counts,
+    BlockCounts,
     Numbers,
     Pair,
     TaskBatch,
@@ -323,10 +323,10 @@ class SlicedAnswer:
         return self._method.turned(self.source.block(column - self._parts, row, threads=threads))
 
 
-def _with_turned(counts: Counts) -> Counts:
+def _with_turned(counts: BlockCounts) -> BlockCounts:
     """The arcs of blocks of parts with second numbers."""
     nothing = np.zeros_like(counts.arcs)
-    return Counts(np.block([[counts.arcs, counts.arcs.T], [counts.arcs, nothing]]), np.tile(counts.sizes, 2))
+    return BlockCounts(np.block([[counts.arcs, counts.arcs.T], [counts.arcs, nothing]]), np.tile(counts.sizes, 2))
 
 
 def _tables_by_role(tasks: TaskTable, computes: str) -> tuple[list[tuple[TaskTable, Numbers]], ...]:

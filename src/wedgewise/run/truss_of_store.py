@@ -30,7 +30,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from wedgewise.algorithms._truss import LEAST_K
+from wedgewise.algorithms._truss import MIN_K
 from wedgewise.machine.files import storage_errors
 from wedgewise.machine.progress import Progress
 from wedgewise.run._truss_blocks import PIECE_ARCS, Kept, Levels, LivingBlocks
@@ -38,7 +38,7 @@ from wedgewise.run.checkpoint import FinishedSlices, key_of
 from wedgewise.run.local import needs_rounds
 from wedgewise.run.outofcore import work_key
 from wedgewise.run.sliced_answer import AnswerSlice, SlicedAnswer
-from wedgewise.stages.tasks import Counts
+from wedgewise.stages.tasks import BlockCounts
 from wedgewise.store.manifest import Pair
 from wedgewise.store.open import Store
 
@@ -142,7 +142,7 @@ class Round:
         self.living[pair], self.died[pair], self.support[pair] = kept.living, kept.died, kept.support
 
 
-class Peeling:
+class StorePeeling:
     """The rounds of one k-truss, or of all.
 
     Parameters
@@ -179,8 +179,8 @@ class Peeling:
         if not last.living.any():
             return self._k if self._k is not None and last.number == 0 else None
         if last.number == 0 or last.died.any():
-            return self._k or max(last.k, LEAST_K + 1)
-        return None if self._k is not None else int(last.support[last.living > 0].min()) + LEAST_K + 1
+            return self._k or max(last.k, MIN_K + 1)
+        return None if self._k is not None else int(last.support[last.living > 0].min()) + MIN_K + 1
 
     def _behind(self, before: Round, k: int, progress: Progress | None) -> Round:
         """The next round, without the blocks that are done."""
@@ -249,24 +249,24 @@ class Peeling:
         return sorted(int(match[1]) for match in map(of_round.fullmatch, names) if match)
 
 
-def truss_of(store: Store, k: int, peeling: Peeling, progress: Progress | None = None) -> StoreTruss:
+def truss_of(store: Store, k: int, peeling: StorePeeling, progress: Progress | None = None) -> StoreTruss:
     """The k-truss; without rounds where it is all of the graph, or nothing since its edges are less than C(k, 2)."""
     arcs = store.counts.arcs
     if needs_rounds(k, store.manifest.m):
         last = peeling.run(progress)
         return StoreTruss(k, last.blocks, last.number, int(last.support.sum()))
-    living = arcs if k == LEAST_K else np.zeros_like(arcs)
+    living = arcs if k == MIN_K else np.zeros_like(arcs)
     return StoreTruss(k, LivingBlocks(store, living, lambda pair: Kept.all(int(living[pair]))), 0, None)
 
 
-def loading_bytes(counts: Counts, *, is_trussness: bool = False) -> int:
+def loading_bytes(counts: BlockCounts, *, is_trussness: bool = False) -> int:
     """What reading a block takes beyond its living part: its arcs and rows, what is kept of it, twice, and a piece."""
     kept = 8 * counts.arcs if is_trussness else counts.arcs // 8
     whole = 4 * counts.arcs + kept + 12 * (counts.sizes[:, None] + 1)
     return int(whole.max(initial=0)) + PIECE_BYTES
 
 
-def disk_bytes(counts: Counts, *, is_trussness: bool = False) -> int:
+def disk_bytes(counts: BlockCounts, *, is_trussness: bool = False) -> int:
     """What two rounds take on disk."""
     kind: type[Kept | Levels] = Levels if is_trussness else Kept
     due = (kind.due(arcs) for arcs in counts.arcs.ravel().tolist())

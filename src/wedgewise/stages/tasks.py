@@ -24,7 +24,7 @@ from wedgewise.stages.blocks import Block, Blocks, Partition, Task, Triple
 Numbers = NDArray[np.int64]
 Estimates = NDArray[np.float64]
 Pair = tuple[int, int]
-MOST_SHARES = 1 << 16
+MAX_SHARES = 1 << 16
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -104,8 +104,8 @@ def table_of(partition: Partition, shares: int = 1) -> TaskTable:
 
 def check_shares(shares: int) -> None:
     """Refuse a number of shares that no task can be cut into."""
-    if not 1 <= shares <= MOST_SHARES:
-        raise InputError(f"a task is cut into 1 … {MOST_SHARES:,} shares, not {shares:,}; ask for other shares")
+    if not 1 <= shares <= MAX_SHARES:
+        raise InputError(f"a task is cut into 1 … {MAX_SHARES:,} shares, not {shares:,}; ask for other shares")
 
 
 def joined(tables: Sequence[TaskTable]) -> TaskTable:
@@ -133,7 +133,7 @@ def _count_on(first: Numbers, end: int | None = None) -> Numbers:
     return np.arange(int(lengths.sum())) - np.repeat(begins - first, lengths)
 
 
-def busy_tasks(partition: Partition, counts: Counts, shares: int = 1, by: str = "time") -> TaskTable:
+def busy_tasks(partition: Partition, counts: BlockCounts, shares: int = 1, by: str = "time") -> TaskTable:
     """The tasks all of whose blocks have arcs, with estimates: the others have no triangles."""
     table = table_of(partition, shares)
     arcs = counts.arcs.ravel()
@@ -142,7 +142,7 @@ def busy_tasks(partition: Partition, counts: Counts, shares: int = 1, by: str = 
     return with_work(busy, counts, by)
 
 
-def with_work(table: TaskTable, counts: Counts, by: str = "time") -> TaskTable:
+def with_work(table: TaskTable, counts: BlockCounts, by: str = "time") -> TaskTable:
     """The same tasks with estimates by another estimator; a share has its share of the work."""
     if by not in ESTIMATORS:
         raise UnknownNameError(f"no estimator named {by!r}; there are: {', '.join(ESTIMATORS)}")
@@ -214,7 +214,7 @@ def exact_sum(numbers: NDArray[np.uint64]) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class Counts:
+class BlockCounts:
     """How many arcs every block has, and how many ids every part.
 
     Attributes
@@ -227,7 +227,7 @@ class Counts:
     sizes: Numbers
 
     @classmethod
-    def of(cls, blocks: Blocks) -> Counts:
+    def of(cls, blocks: Blocks) -> BlockCounts:
         """The counts of blocks that are in memory."""
         parts = blocks.partition.parts
         arcs = np.zeros((parts, parts), np.int64)
@@ -257,13 +257,13 @@ class TripleShape(NamedTuple):
     arcs_jk: int
 
     @classmethod
-    def of(cls, counts: Counts, task: Task) -> TripleShape:
+    def of(cls, counts: BlockCounts, task: Task) -> TripleShape:
         """Of one task, by what all parts and blocks have."""
         sizes, arcs, (i, j, k) = counts.sizes, counts.arcs, (task.i, task.j, task.k)
         return cls(int(sizes[i]), int(sizes[j]), int(sizes[k]), int(arcs[i, j]), int(arcs[i, k]), int(arcs[j, k]))
 
     @classmethod
-    def of_all(cls, counts: Counts, tasks: TaskTable) -> TripleShape:
+    def of_all(cls, counts: BlockCounts, tasks: TaskTable) -> TripleShape:
         """Of many tasks: a column for each number."""
         sizes, arcs = counts.sizes, counts.arcs.ravel()
         of_blocks: Any = (arcs[pair] for pair in tasks.pairs)
@@ -276,7 +276,7 @@ class TripleShape(NamedTuple):
         return self.arcs_ij, self.arcs_ik, self.arcs_jk
 
 
-def _time(counts: Counts, i: Numbers, j: Numbers, k: Numbers) -> Estimates:
+def _time(counts: BlockCounts, i: Numbers, j: Numbers, k: Numbers) -> Estimates:
     degrees = counts.degrees
     return np.maximum(degrees[i, k], degrees[j, k]) * counts.arcs[i, j]
 
@@ -286,7 +286,7 @@ def _sum_of(values: NDArray[np.int64] | Estimates, i: Numbers, j: Numbers, k: Nu
     return np.asarray(values[i, j] + values[i, k] + values[j, k], np.float64)
 
 
-ESTIMATORS: dict[str, Callable[[Counts, Numbers, Numbers, Numbers], Estimates]] = {
+ESTIMATORS: dict[str, Callable[[BlockCounts, Numbers, Numbers, Numbers], Estimates]] = {
     "time": _time,
     "arcs": lambda counts, i, j, k: _sum_of(counts.arcs, i, j, k),
     "density": lambda counts, i, j, k: _sum_of(counts.densities, i, j, k),
@@ -294,7 +294,7 @@ ESTIMATORS: dict[str, Callable[[Counts, Numbers, Numbers, Numbers], Estimates]] 
 }
 
 
-def estimates(counts: Counts, tasks: Sequence[Task], by: str = "time") -> Estimates:
+def estimates(counts: BlockCounts, tasks: Sequence[Task], by: str = "time") -> Estimates:
     """How much work every task may be, in units of no meaning across estimators; a share has its share of it."""
     if by not in ESTIMATORS:
         raise UnknownNameError(f"no estimator named {by!r}; there are: {', '.join(ESTIMATORS)}")
@@ -303,7 +303,7 @@ def estimates(counts: Counts, tasks: Sequence[Task], by: str = "time") -> Estima
     return ESTIMATORS[by](counts, i, j, k) / shares
 
 
-def heaviest_first(counts: Counts, tasks: Sequence[Task], by: str = "time") -> tuple[Task, ...]:
+def heaviest_first(counts: BlockCounts, tasks: Sequence[Task], by: str = "time") -> tuple[Task, ...]:
     """Tasks by descending estimate, those of equal estimates in their order."""
     order = np.argsort(-estimates(counts, tasks, by), kind="stable")
     return tuple(tasks[position] for position in order)

@@ -46,7 +46,7 @@ from wedgewise.version import __version__
 
 Say = Callable[[str], None] | None
 
-LEAST_MERGE_BYTES = 1 << 24
+MIN_MERGE_BYTES = 1 << 24
 ID_BYTES = 4
 DISK_BYTES = 2 * KEY_BYTES + ID_BYTES  # of a pair: twice on its way, and as an arc of a block
 
@@ -235,9 +235,9 @@ def _bytes_beside_vertices(slots: int, wanted: Wanted, available_bytes: int) -> 
     """What merges may take beside arrays by vertex, or a refusal."""
     by_vertex = (SLOT_BYTES + BYTES_OF_IDS[wanted.ids]) * slots
     fixed = by_vertex + grid_bytes(min(slots, wanted.segments)) + PIECE_BYTES * PIECE_ARCS
-    if fixed + LEAST_MERGE_BYTES > available_bytes:
+    if fixed + MIN_MERGE_BYTES > available_bytes:
         raise MemoryLimitError(
-            f"{slots:,} vertices take {fixed + LEAST_MERGE_BYTES:,} bytes and {available_bytes:,} are left for them; "
+            f"{slots:,} vertices take {fixed + MIN_MERGE_BYTES:,} bytes and {available_bytes:,} are left for them; "
             "raise the memory limit"
         )
     return available_bytes - fixed

@@ -31,17 +31,17 @@ from wedgewise.stages.labels import utf8
 
 FORMAT_VERSION = 1
 MANIFEST = "manifest.json"
-MOST_PARTS = 256  # a row of blocks is written at once, two files each
+MAX_PARTS = 256  # a row of blocks is written at once, two files each
 MAX_MANIFEST_BYTES = 1 << 26
-MOST_VALUES = 30 * MOST_PARTS**2  # of its JSON: a block has 21
+MAX_VALUES = 30 * MAX_PARTS**2  # of its JSON: a block has 21
 URL = re.compile(r"[a-z][a-z0-9+.-]+://", re.IGNORECASE | re.ASCII)
 PLAIN_NAME = re.compile(r"[a-z0-9][a-z0-9.-]{0,99}", re.ASCII)
 SHA256 = re.compile(r"[0-9a-f]{64}", re.ASCII)
 VERSION = re.compile(r"[0-9a-zA-Z.+-]{1,99}", re.ASCII)
 LABEL_KINDS = {"numbers": (), "integers": ("<u4", "<u8", "<i4", "<i8"), "text": ("text",)}
-LEAST_LABEL_BYTES = len('""\n')
+MIN_LABEL_BYTES = len('""\n')
 READING_FIELDS = ("columns", "ignored_columns", "notes")  # of the report; stores of earlier versions have none
-MOST_LETTERS, MOST_LISTED = 1000, 10_000
+MAX_LETTERS, MAX_LISTED = 1000, 10_000
 AGAIN = "partition the graph again"
 
 Pair = tuple[int, int]
@@ -141,7 +141,7 @@ def _cleaned_object(cleaned: CleanReport) -> dict[str, Any]:
     for name in READING_FIELDS:
         listed = whole.pop(name)
         if listed:
-            whole[name] = [item[:MOST_LETTERS] if isinstance(item, str) else item for item in listed[:MOST_LISTED]]
+            whole[name] = [item[:MAX_LETTERS] if isinstance(item, str) else item for item in listed[:MAX_LISTED]]
     return whole
 
 
@@ -169,7 +169,7 @@ def read_manifest(file: BinaryIO, size: int, path: str) -> Manifest:
         raise FormatError(f"over {MAX_MANIFEST_BYTES:,} bytes", path=path, remedy=AGAIN)
     text = file.read(size)
     values = sum(map(text.count, (b",", b"[", b"{")))
-    if values > MOST_VALUES:  # each of them takes more as an object than as text
+    if values > MAX_VALUES:  # each of them takes more as an object than as text
         raise FormatError(f"holds {values:,} values or more, and a store's has fewer", path=path, remedy=AGAIN)
     try:
         whole = json.loads(text)
@@ -180,7 +180,7 @@ def read_manifest(file: BinaryIO, size: int, path: str) -> Manifest:
 
 def _is_short(item: Any) -> bool:
     if isinstance(item, str):
-        return len(item) <= MOST_LETTERS and utf8(item) is not None
+        return len(item) <= MAX_LETTERS and utf8(item) is not None
     return type(item) is int and 0 <= item <= MAX_ARCS
 
 
@@ -220,7 +220,7 @@ class _Checked:
     def listed(self, name: str) -> tuple[Any, ...]:
         """A field of short texts and numbers."""
         value = self.value[name]
-        is_plain = isinstance(value, list) and len(value) <= MOST_LISTED
+        is_plain = isinstance(value, list) and len(value) <= MAX_LISTED
         if not is_plain or not all(_is_short(item) for item in value):
             raise self.wrong(f"has {name} that are not a list of short texts and numbers")
         return tuple(value)
@@ -285,7 +285,7 @@ class _Checked:
                 f"has {n:,} vertices, {m:,} edges, a largest degree of {largest:,} and {wedges:,} wedges, which no "
                 "graph has"
             )
-        if found.labels is not None and found.label_kind == "text" and found.labels.length < LEAST_LABEL_BYTES * n:
+        if found.labels is not None and found.label_kind == "text" and found.labels.length < MIN_LABEL_BYTES * n:
             raise self.wrong(f"has {found.labels.length:,} bytes of labels for {n:,} vertices")
 
     def _partition(self, n: int) -> Partition:
@@ -298,7 +298,7 @@ class _Checked:
             partition = partition_from(inner.value)
         except InputError as error:
             raise inner.wrong(f"cannot be used ({error})") from error
-        if partition.n != n or partition.parts > MOST_PARTS:
+        if partition.n != n or partition.parts > MAX_PARTS:
             raise inner.wrong(f"divides {partition.n:,} ids of {n:,} into {partition.parts:,} parts")
         return partition
 

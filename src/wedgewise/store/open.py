@@ -30,7 +30,7 @@ from wedgewise.read.numpy_files import MAX_HEADER_BYTES, parse_header
 from wedgewise.stages import Ids, Labels
 from wedgewise.stages.blocks import Block, Partition
 from wedgewise.stages.labels import TextLabels
-from wedgewise.stages.tasks import Counts
+from wedgewise.stages.tasks import BlockCounts
 from wedgewise.store.manifest import AGAIN, MANIFEST, FileRecord, Manifest, is_store, read_manifest
 from wedgewise.store.urls import Folder, Location, location_of
 from wedgewise.store.writer import npy_header
@@ -149,13 +149,13 @@ class Store:
         return self.manifest.partition
 
     @property
-    def counts(self) -> Counts:
+    def counts(self) -> BlockCounts:
         """The arcs of every block and the ids of every part: what is planned by."""
         parts = self.partition.parts
         arcs = np.zeros((parts, parts), np.int64)
         for pair, record in self.manifest.blocks.items():
             arcs[pair] = record.arcs
-        return Counts(arcs, np.array(self.partition.sizes, np.int64))
+        return BlockCounts(arcs, np.array(self.partition.sizes, np.int64))
 
     def files(self) -> Iterator[FileRecord]:
         """Every file that the manifest names."""

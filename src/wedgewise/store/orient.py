@@ -35,15 +35,15 @@ from wedgewise.run.memory import (
 )
 from wedgewise.stages import Ids, Keys
 from wedgewise.stages.blocks import ID_NAMES, Hashed, Partition, Rectilinear
-from wedgewise.stages.tasks import Counts, busy_tasks
+from wedgewise.stages.tasks import BlockCounts, busy_tasks
 from wedgewise.stages.trust_cut import trust_cut
-from wedgewise.store.manifest import MOST_PARTS
+from wedgewise.store.manifest import MAX_PARTS
 from wedgewise.store.sort_and_deduplicate import Edges, Ranks
 from wedgewise.store.sorted_runs import KEY_BYTES, OnKeys, Runs, sorted_run
 
 ORIENT_KEYS, ORIENT_BYTES = 1 << 20, 26  # at a time for each thread, and what one takes
 COUNTING_BYTES = 136 << 20  # at least, of a limit on counting: the interpreter, kernels, and what is kept in reserve
-LEAST_SEGMENTS = 256
+MIN_SEGMENTS = 256
 SCHEMES = ("rectilinear", "hashed")
 QUESTIONS = ("any", "count")  # what a store is to answer within the limit: everything where that can be
 CANDIDATES = (1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 24, 32, 48, 64, 96, 128, 192, 256)
@@ -52,7 +52,7 @@ CANDIDATES = (1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 24, 32, 48, 64, 96, 128, 192,
 def segments_within(available_bytes: int) -> int:
     """How many segments cuts may be between: all that `rectilinear` has, or fewer, within a quarter of the memory."""
     segments = SEGMENTS
-    while segments > LEAST_SEGMENTS and grid_bytes(segments) > available_bytes // 4:
+    while segments > MIN_SEGMENTS and grid_bytes(segments) > available_bytes // 4:
         segments //= 2
     return segments
 
@@ -104,8 +104,8 @@ class Wanted:
             raise InputError("parts follow from the memory per worker; pass one of them")
         if worker_bytes is not None:
             check_limit(as_integer("memory_per_worker", worker_bytes))
-        if parts is not None and not 1 <= parts <= MOST_PARTS:
-            raise InputError(f"a store has 1 … {MOST_PARTS} parts, not {parts:,}; ask for other parts")
+        if parts is not None and not 1 <= parts <= MAX_PARTS:
+            raise InputError(f"a store has 1 … {MAX_PARTS} parts, not {parts:,}; ask for other parts")
         counting_bytes = (
             available_bytes if memory_limit is None else min(available_bytes, memory_limit - COUNTING_BYTES)
         )
@@ -121,7 +121,7 @@ class Wanted:
         questions = QUESTIONS if self.worker_bytes is None else ("count",)
         return product(questions, sorted({least, *(parts for parts in CANDIDATES if parts > least)}))
 
-    def keeps_to_it(self, counts: Counts, partition: Partition, question: str) -> bool:
+    def keeps_to_it(self, counts: BlockCounts, partition: Partition, question: str) -> bool:
         """Whether the heaviest task of a count, or of every question, is within the bytes."""
         for_all = question == "any"
         available_bytes = self.counting_bytes - lists_bytes(
@@ -140,7 +140,7 @@ class OrientedRuns:
     arcs: Runs
     partition: Partition
     cuts: NDArray[np.int64]
-    counts: Counts
+    counts: BlockCounts
 
 
 def orient_edges(
@@ -223,33 +223,35 @@ def _segment_bounds(ranks: Ranks, segments: int) -> NDArray[np.int64]:
     return np.unique(np.concatenate([[0], inner, [ranks.n]]))
 
 
-def _divide(wanted: Wanted, m: int, candidate: Callable[[int], tuple[Partition, Counts]]) -> tuple[Partition, Counts]:
+def _divide(
+    wanted: Wanted, m: int, candidate: Callable[[int], tuple[Partition, BlockCounts]]
+) -> tuple[Partition, BlockCounts]:
     """The parts asked for, or the fewest that let every question, or at least a count, keep to the bytes."""
     if wanted.parts is not None:
         return candidate(wanted.parts)
     for question, parts in wanted.candidates(m):
-        if parts > MOST_PARTS:
+        if parts > MAX_PARTS:
             break
         partition, counts = candidate(parts)
         if wanted.keeps_to_it(counts, partition, question):
             return partition, counts
     raise MemoryLimitError(
-        f"not even {MOST_PARTS} parts let the tasks of a count keep to the {wanted.counting_bytes:,} bytes that are "
+        f"not even {MAX_PARTS} parts let the tasks of a count keep to the {wanted.counting_bytes:,} bytes that are "
         "left for them; raise the memory limit"
     )
 
 
-def _rectilinear(before: Grid, bounds: NDArray[np.int64], parts: int) -> tuple[Partition, Counts]:
+def _rectilinear(before: Grid, bounds: NDArray[np.int64], parts: int) -> tuple[Partition, BlockCounts]:
     """PaL's cuts between segments."""
     cuts = probe_a_load(before, parts)
     return Rectilinear(bounds[cuts]), _counts(before, cuts, bounds[cuts])
 
 
-def _hashed(n: int, m: int, ids: str, parts: int) -> tuple[Partition, Counts]:
+def _hashed(n: int, m: int, ids: str, parts: int) -> tuple[Partition, BlockCounts]:
     """Hashed parts, and blocks that are a quarter above the average."""
     partition = Hashed(n, parts, ids)
     arcs = np.full((parts, parts), -(-5 * m // (4 * parts * parts)))
-    return partition, Counts(arcs, np.array(partition.sizes, np.int64))
+    return partition, BlockCounts(arcs, np.array(partition.sizes, np.int64))
 
 
 def _starts(partition: Partition) -> NDArray[np.int64]:
@@ -264,9 +266,9 @@ def _positions(partition: Partition, rank_of_id: Ids | None) -> Ids:
     return positions
 
 
-def _counts(before: Grid, cuts: NDArray[np.int64], bounds: NDArray[np.int64]) -> Counts:
+def _counts(before: Grid, cuts: NDArray[np.int64], bounds: NDArray[np.int64]) -> BlockCounts:
     """The arcs of every block and the ids of every part, from prefix sums."""
-    return Counts(np.diff(np.diff(before[np.ix_(cuts, cuts)], axis=0), axis=1), np.diff(bounds))
+    return BlockCounts(np.diff(np.diff(before[np.ix_(cuts, cuts)], axis=0), axis=1), np.diff(bounds))
 
 
 @kernel

@@ -29,7 +29,7 @@ from wedgewise.prepare.radix import sort_keys
 from wedgewise.stages import Keys
 
 FEWEST_KEYS = 1 << 9  # of a run, at a time
-MOST_KEYS = 1 << 21  # at a time, of all runs: what more memory would not make faster
+MAX_KEYS = 1 << 21  # at a time, of all runs: what more memory would not make faster
 RANGE_KEYS = 1 << 14  # of a range of values, at least
 SAMPLED = 64  # keys for each value that ranges are cut at
 KEY_BYTES = 8
@@ -75,7 +75,7 @@ class Runs:
         need = MERGED_BYTES * FEWEST_KEYS * runs
         if need > available_bytes:
             raise MemoryLimitError(f"merging {runs:,} runs takes {need:,} bytes; raise the memory limit")
-        at_once = max(FEWEST_KEYS, min(available_bytes // MERGED_BYTES, MOST_KEYS) // max(1, runs))
+        at_once = max(FEWEST_KEYS, min(available_bytes // MERGED_BYTES, MAX_KEYS) // max(1, runs))
         cursors = [_Cursor(self, begin, end, at_once) for begin, end in pairwise(self._ends)]
         _refill(cursors)
         ascending: list[Keys] = []

@@ -14,7 +14,7 @@ from wedgewise_bench.spec import Spec
 from wedgewise_bench.table import ANSWERS, OURS, TITLES, column_of, on_device
 from wedgewise_bench.words import QUESTIONS, ROWS
 
-MOST_WAYS = 12  # of one system before only the best setting of each algorithm is shown
+MAX_WAYS = 12  # of one system before only the best setting of each algorithm is shown
 NOT_ASKED = "unavailable"
 
 
@@ -163,7 +163,7 @@ def way_label(records: Sequence[Record]) -> Callable[[Cell], str]:
         threads = f", {cell.threads} threads" if several_threads and cell.device == "cpu" else ""
         return cell.way + where(cell) + threads
 
-    if len({by_way(record.cell) for record in records}) <= MOST_WAYS:
+    if len({by_way(record.cell) for record in records}) <= MAX_WAYS:
         return by_way
     return lambda cell: cell.algorithm + where(cell)
 

@@ -16,8 +16,8 @@ from wedgewise_bench.report.parts import Bullets, Heading, Item, Part, Picture, 
 from wedgewise_bench.spec import Spec
 from wedgewise_bench.table import ratio_text, seconds_text
 
-MOST_BARS = 60
-LEAST_LADDER = 3
+MAX_BARS = 60
+MIN_LADDER = 3
 RATIO = "ratio"
 RERUN = {"yes": "not among these results", "simulated": "not among these results", "no": "not rerun"}
 
@@ -52,7 +52,7 @@ def ladders_in(paper: Paper) -> list[tuple[str, ...]]:
             ladder = [first]
             while (step := after.get(ladder[-1])) is not None and step not in ladder:
                 ladder.append(step)
-            if len(ladder) >= LEAST_LADDER:
+            if len(ladder) >= MIN_LADDER:
                 found.append(tuple(way if way in paper.others else settled(Spec.parse(way)) for way in ladder))
     return found
 
@@ -111,7 +111,7 @@ def _curve_picture(stem: str, curve: Curve, found: Drawn) -> Picture:
         f"{graph}: " + ", ".join(f"{way} {axis.text(value)}" for way, value in values.items())
         for graph, values in found.items()
     )
-    if len(ways) * len(found) <= MOST_BARS:
+    if len(ways) * len(found) <= MAX_BARS:
         series = {way: [found[graph].get(way) for graph in found] for way in ways}
         chart, where = charts.bars(list(found), series, axis, reference), "on each graph"
     else:

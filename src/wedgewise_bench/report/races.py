@@ -16,8 +16,8 @@ from wedgewise_bench.report.contests import Contest, among_systems, among_ways, 
 from wedgewise_bench.report.parts import Heading, Item, Part, Picture, Table
 from wedgewise_bench.table import ratio_text, time_text
 
-LEAST_GRAPHS = 3  # of a curve over graphs
-MOST_BARS = 60
+MIN_GRAPHS = 3  # of a curve over graphs
+MAX_BARS = 60
 RATIO = Axis("times as fast", "×", is_log=True)
 
 Speedups = Mapping[tuple[str, str], float]
@@ -188,7 +188,7 @@ def _base_items(contest: Contest, base: str) -> Iterator[Item]:
         yield _ratios(
             f"speedup-{contest.stem}", means, f"Time of {base} divided by that of each contender on {graphs[0]}."
         )
-    elif len(graphs) * len(names) <= MOST_BARS:
+    elif len(graphs) * len(names) <= MAX_BARS:
         series = {name: [found.get((graph, name)) for graph in graphs] for name in names}
         yield Picture(
             f"speedup-{contest.stem}",
@@ -210,7 +210,7 @@ def _profile_items(contest: Contest) -> Iterator[Item]:
     if len(contest.names) < 2:
         return
     curves, graphs = profile_of(contest)
-    if len(curves) < 2 or len(graphs) < LEAST_GRAPHS:
+    if len(curves) < 2 or len(graphs) < MIN_GRAPHS:
         return
     furthest = max(factor for steps in curves.values() for factor, _ in steps) * 1.1
     drawn = {name: [*steps, (furthest, steps[-1][1])] for name, steps in curves.items()}
@@ -242,7 +242,7 @@ def _size_items(contest: Contest) -> Iterator[Item]:
         seconds = contest.seconds(graph, name)
         if seconds:
             points.setdefault(name, []).append((float(sizes[graph]), seconds))
-    if max(map(len, points.values()), default=0) < LEAST_GRAPHS:
+    if max(map(len, points.values()), default=0) < MIN_GRAPHS:
         return
     yield Heading(contest.title)
     yield Picture(

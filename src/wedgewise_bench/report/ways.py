@@ -27,8 +27,8 @@ Key = TypeVar("Key", bound=Hashable)
 
 AUTO = "auto"
 THREADS = "threads"
-MOST_LINES = 8
-MOST_BARS = 60
+MAX_LINES = 8
+MAX_BARS = 60
 LOG_FROM = 8  # largest by smallest value of a logarithmic axis
 RATIO = Axis("times as fast", "×")
 
@@ -126,7 +126,7 @@ def regret_part(records: Sequence[Record]) -> Part | None:
         about,
         Table("Time of `auto` divided by that of the fastest way.", header, rows),
     ]
-    if len(found) <= MOST_BARS:
+    if len(found) <= MAX_BARS:
         groups = [f"{regret.graph}: {regret.asked}" for regret in found]
         chart = charts.bars(groups, {"regret": [regret.factor for regret in found]}, Axis("regret", "×"), 1.0)
         told = ", ".join(f"{regret.graph} {ratio_text(regret.factor)}" for regret in found) + "."
@@ -252,7 +252,7 @@ def _sweep_items(sweep: ParameterSweep) -> Iterator[Item]:
     x = Axis(sweep.parameter, is_log=values[0] > 0 and values[-1] / values[0] >= LOG_FROM)
     title = title_of(sweep.row, sweep.question)
     yield Heading(f"{sweep.parameter} of {sweep.way}")
-    if len(sweep.seconds) <= MOST_LINES:
+    if len(sweep.seconds) <= MAX_LINES:
         points = {graph: list(times.items()) for graph, times in sweep.seconds.items()}
         y, caption = Axis("time", "s", is_log=True), "median time on each graph."
     else:

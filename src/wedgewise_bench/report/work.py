@@ -18,8 +18,8 @@ from wedgewise_bench.table import asked, on_device, seconds_text
 from wedgewise_bench.words import STAGES
 
 PARTS_OF_A_RUN = tuple(stage for stage in STAGES if stage != "whole")
-MOST_BARS = 40
-MOST_TIMELINES = 4
+MAX_BARS = 40
+MAX_TIMELINES = 4
 NUMBER = Axis("")
 
 
@@ -44,7 +44,7 @@ def stages_part(records: Sequence[Record]) -> Part | None:
     told = [record for record in records if seconds_of(record) and stage_medians(record)]
     if not told:
         return None
-    largest = sorted(told, key=size_of)[-MOST_BARS:]
+    largest = sorted(told, key=size_of)[-MAX_BARS:]
     names = [stage for stage in PARTS_OF_A_RUN if any(stage in record.outcome.stages for record in told)]
     series = {stage: [stage_medians(record).get(stage, 0.0) for record in largest] for stage in names}
     chart = charts.stacked([who_on_what(record) for record in largest], series, Axis("time", "s"))
@@ -53,7 +53,7 @@ def stages_part(records: Sequence[Record]) -> Part | None:
         (who_on_what(record), record.cell.question, *(_stage_value(record, stage) for stage in columns))
         for record in told
     )
-    shown = "" if len(largest) == len(told) else f" of the {MOST_BARS} cells with the largest graphs"
+    shown = "" if len(largest) == len(told) else f" of the {MAX_BARS} cells with the largest graphs"
     caption = f"Medians of the stages{shown}, end to end."
     description = "The table below has the numbers of every cell."
     return Part(
@@ -124,7 +124,7 @@ def timelines_part(records: Sequence[Record]) -> Part | None:
     told = [record for record in records if record.outcome.facts.get("timeline", {}).get("spans")]
     if not told:
         return None
-    longest = sorted(told, key=lambda record: -record.outcome.facts["timeline"]["seconds"])[:MOST_TIMELINES]
+    longest = sorted(told, key=lambda record: -record.outcome.facts["timeline"]["seconds"])[:MAX_TIMELINES]
     items: list[Item] = [_timeline_picture(record, number) for number, record in enumerate(longest, start=1)]
     return Part("Timelines", (*items, _places_table(told)))
 

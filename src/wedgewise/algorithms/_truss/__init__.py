@@ -5,5 +5,5 @@ number of an edge is the largest k whose k-truss holds it, at least 2. `wedgewis
 users call.
 """
 
-LEAST_K = 2  # every edge is in the 2-truss
+MIN_K = 2  # every edge is in the 2-truss
 STAGE = "truss"  # of progress

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wedgewise.algorithms._contract import FoundTruss, Knobs, Shape, TrussJob
-from wedgewise.algorithms._truss import LEAST_K, STAGE
+from wedgewise.algorithms._truss import MIN_K, STAGE
 from wedgewise.algorithms._truss.core import Core, core_of, is_recount_cheaper
 from wedgewise.algorithms._truss.peel import (
     MAX_SHARES,
@@ -58,8 +58,8 @@ def trussness(graph: OrientedGraph, job: TrussJob) -> FoundTruss:
     bound = 1
     while (least := peeling.drop(bound)) != GONE:
         bound = max(bound + 1, least)
-    settled += np.uint32(LEAST_K)
-    return FoundTruss(int(settled.max(initial=LEAST_K)), settled, progress.rounds)
+    settled += np.uint32(MIN_K)
+    return FoundTruss(int(settled.max(initial=MIN_K)), settled, progress.rounds)
 
 
 def k_truss(graph: OrientedGraph, job: TrussJob) -> FoundTruss:
@@ -74,7 +74,7 @@ def max_truss(graph: OrientedGraph, job: TrussJob) -> FoundTruss:
     """The last k-truss that is not empty, without the others: k is bisected, each try begins at the last success."""
     progress = RoundProgress(job.progress, graph.m)
     core = core_of(graph, job.threads)
-    least, most = LEAST_K, _most_k(core)
+    least, most = MIN_K, _most_k(core)
     while least < most:
         k = (least + most + 1) // 2
         found = _truss_of(core, k, progress, job.threads)
@@ -116,7 +116,7 @@ def _peeling(core: Core, settled: Ids, progress: RoundProgress, threads: int) ->
 
 def _truss_of(core: Core, k: int, progress: RoundProgress, threads: int) -> Core:
     """The k-truss of a core: by recounting while most triangles are lost, then by peeling."""
-    bound = k - LEAST_K - 1
+    bound = k - MIN_K - 1
     while is_recount_cheaper(core, bound):
         core = core.kept(core.supports > np.uint32(bound)).recounted(threads)
         progress.left(core.m)
@@ -143,11 +143,11 @@ def _held(core: Core, arcs: int) -> NDArray[np.bool_]:
 def _most_k(core: Core) -> int:
     """No k-truss beyond this one has edges: it would need C(k, 2) of them with k − 2 triangles each."""
     if not core.m:
-        return LEAST_K
+        return MIN_K
     with_support = np.zeros(int(core.supports.max()) + 1, np.int64)
     for begin in range(0, core.m, STEP_EDGES):
         with_support += np.bincount(core.supports[begin : begin + STEP_EDGES], minlength=len(with_support))
     edges = np.cumsum(with_support[::-1])[::-1]  # that have so many triangles or more
-    k = np.arange(len(edges)) + LEAST_K
+    k = np.arange(len(edges)) + MIN_K
     held = ((1 + np.sqrt(1 + 8 * edges)) / 2).astype(np.int64)  # the largest k with C(k, 2) edges, give or take one
     return int(np.minimum(k, held + 1).max())

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from wedgewise.algorithms._contract import FoundTruss, Knobs, Shape, TrussAnswer, TrussJob
-from wedgewise.algorithms._truss import LEAST_K, STAGE
+from wedgewise.algorithms._truss import MIN_K, STAGE
 from wedgewise.stages import OrientedGraph
 
 
@@ -36,7 +36,7 @@ def k_truss(rows: Rounds, job: TrussJob) -> FoundTruss:
 
 def max_truss(rows: Rounds, job: TrussJob) -> FoundTruss:
     """The largest k whose k-truss has arcs, and whether each arc is in it."""
-    kmax, rounds, remains = LEAST_K, 0, rows.survivors()
+    kmax, rounds, remains = MIN_K, 0, rows.survivors()
     for k, more in trusses(rows, job):
         rounds += more
         if rows.remaining > 0:
@@ -46,7 +46,7 @@ def max_truss(rows: Rounds, job: TrussJob) -> FoundTruss:
 
 def trussness(rows: Rounds, numbers: Any, job: TrussJob) -> FoundTruss:
     """The last k that each arc survives, in `numbers`, which hold a 2 for every arc beforehand."""
-    kmax, rounds = LEAST_K, 0
+    kmax, rounds = MIN_K, 0
     for k, more in trusses(rows, job):
         rounds += more
         if rows.remaining > 0:
@@ -57,7 +57,7 @@ def trussness(rows: Rounds, numbers: Any, job: TrussJob) -> FoundTruss:
 
 def trusses(rows: Rounds, job: TrussJob) -> Iterator[tuple[int, int]]:
     """Peel to one truss after the other until nothing is left: the largest k of each, and the rounds that it took."""
-    k, arcs = LEAST_K, rows.remaining
+    k, arcs = MIN_K, rows.remaining
     while rows.remaining > 0:
         rounds = len(peel(rows, k + 1, job, arcs))
         k = reached(rows) if rows.remaining > 0 else k
@@ -68,7 +68,7 @@ def peel(rows: Rounds, k: int, job: TrussJob, arcs: int) -> list[int]:
     """Run rounds until nothing changes or nothing is left; how many arcs remain after each of them."""
     remaining = [rows.remaining]
     while remaining[-1] > 0 and (len(remaining) == 1 or remaining[-1] < remaining[-2]):
-        rows.run_round(k - LEAST_K)
+        rows.run_round(k - MIN_K)
         remaining.append(rows.remaining)
         if job.progress is not None:
             job.progress(STAGE, arcs - rows.remaining, arcs)
@@ -77,7 +77,7 @@ def peel(rows: Rounds, k: int, job: TrussJob, arcs: int) -> list[int]:
 
 def reached(rows: Rounds) -> int:
     """The largest k whose k-truss is all that remains: where the least support is s, the (s + 2)-truss is the same."""
-    return rows.least_support() + LEAST_K
+    return rows.least_support() + MIN_K
 
 
 def answers(
@@ -86,7 +86,7 @@ def answers(
     """How an algorithm of the CPU finds each of the trusses by rounds; the numbers of arcs take 4 bytes each."""
 
     def find_trussness(graph: OrientedGraph, job: TrussJob) -> FoundTruss:
-        return trussness(rows_of(graph, job), np.full(graph.m, LEAST_K, np.uint32), job)
+        return trussness(rows_of(graph, job), np.full(graph.m, MIN_K, np.uint32), job)
 
     def trussness_bytes(shape: Shape, threads: int, knobs: Knobs) -> int:
         return bytes_needed(shape, threads, knobs) + 4 * shape.m

@@ -47,7 +47,7 @@ class BlockTable(NamedTuple):
     heads: Ids
 
 
-class BatchItems(NamedTuple):
+class CpuBatchItems(NamedTuple):
     """What a kernel goes through, `ITEM_WORDS` numbers each, of so many shares."""
 
     table: BlockTable
@@ -55,7 +55,7 @@ class BatchItems(NamedTuple):
     shares: int
 
 
-class Batch(NamedTuple):
+class CpuBatch(NamedTuple):
     """A batch as kernels take it.
 
     Attributes
@@ -68,7 +68,7 @@ class Batch(NamedTuple):
     kept : the arrays that the table leads to beside those of the blocks
     """
 
-    items: BatchItems
+    items: CpuBatchItems
     task_of_item: NDArray[np.int64]
     nanoseconds: NDArray[np.float64]
     numbers: NDArray[np.int64]
@@ -132,7 +132,7 @@ def put_found(found, number, triangles, tests, taken):  # type: ignore[no-untype
     found[at + np.uint64(2)] = taken
 
 
-def batch_of(batch: TaskBatch, flags: Any = 0, cut: Callable[[Triple], NDArray[np.int64]] | None = None) -> Batch:
+def batch_of(batch: TaskBatch, flags: Any = 0, cut: Callable[[Triple], NDArray[np.int64]] | None = None) -> CpuBatch:
     """Number the blocks of a batch, and cut its long tasks into items.
 
     Parameters
@@ -164,8 +164,8 @@ def batch_of(batch: TaskBatch, flags: Any = 0, cut: Callable[[Triple], NDArray[n
     estimated = arcs[0] * np.maximum(arcs[1] / np.maximum(rows[0], 1), arcs[2] / np.maximum(rows[2], 1))
     nanoseconds = ARC_NANOSECONDS * (arcs[0] + arcs[1]) + TEST_NANOSECONDS * estimated + rows[0]
     table, kept = _table_of(blocks)
-    prepared = BatchItems(table, items.reshape(-1), tasks.shares)
-    return Batch(prepared, task_of_item, (nanoseconds / ranges / tasks.shares)[task_of_item], numbers, blocks, kept)
+    prepared = CpuBatchItems(table, items.reshape(-1), tasks.shares)
+    return CpuBatch(prepared, task_of_item, (nanoseconds / ranges / tasks.shares)[task_of_item], numbers, blocks, kept)
 
 
 def _table_of(blocks: tuple[Block, ...]) -> tuple[BlockTable, list[NDArray[Any]]]:
@@ -208,7 +208,9 @@ def address_of(array: NDArray[Any]) -> int:
     return int(array.__array_interface__["data"][0])
 
 
-def batch_work(batch: Batch, count: Callable[[int, int, Any, Keys], Counts], workspace: Callable[[], Any]) -> BatchWork:
+def batch_work(
+    batch: CpuBatch, count: Callable[[int, int, Any, Keys], Counts], workspace: Callable[[], Any]
+) -> BatchWork:
     """All items in ranges of about two milliseconds; ``count(begin, end, own, found)`` writes what each has found."""
     items = len(batch.task_of_item)
     found, seconds = np.zeros(3 * items, np.uint64), np.zeros(items)

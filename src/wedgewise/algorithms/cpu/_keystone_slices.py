@@ -49,8 +49,8 @@ from wedgewise.algorithms.cpu._batches import (
     GROUP,
     ITEM_WORDS,
     RANGE_NANOSECONDS,
-    Batch,
-    BatchItems,
+    CpuBatch,
+    CpuBatchItems,
     batch_of,
 )
 from wedgewise.algorithms.cpu._keystone_close import (
@@ -71,7 +71,7 @@ from wedgewise.stages import Ids, Keys
 from wedgewise.stages.blocks import Block, Triple
 from wedgewise.stages.tasks import TaskBatch, TripleShape
 
-MOST_ITEMS, RANGES = 1 << 12, 1 << 6  # there are so many items, or ranges that go through all tasks, at most
+MAX_ITEMS, RANGES = 1 << 12, 1 << 6  # there are so many items, or ranges that go through all tasks, at most
 ITEM_BYTES = 4 * ITEM_WORDS + 24  # and what is found of it
 
 
@@ -140,16 +140,16 @@ def _closing_pass(
     return Pass(bounds, close, lambda: workspace(batch.widest))
 
 
-def _in_row_ranges(batch: Batch) -> tuple[BatchItems, NDArray[np.int64]]:
+def _in_row_ranges(batch: CpuBatch) -> tuple[CpuBatchItems, NDArray[np.int64]]:
     """Items of tasks that have the same rows, so that every range of rows is one of items, and where those end."""
     each, arcs_before = len(batch.words), np.zeros(1, np.int64)
     for number, uses in zip(*np.unique(batch.numbers[0], return_counts=True), strict=True):
         arcs_before = arcs_before + int(uses) * batch.blocks[number].offsets.astype(np.int64)
-    most = min(batch.blocks[batch.numbers[0, 0]].rows, max(RANGES, MOST_ITEMS // each))
+    most = min(batch.blocks[batch.numbers[0, 0]].rows, max(RANGES, MAX_ITEMS // each))
     cuts = cut_rows(arcs_before, min(most, int(batch.nanoseconds.sum()) // RANGE_NANOSECONDS))
     items = np.tile(batch.words, (len(cuts) - 1, 1))
     items[:, BEGIN], items[:, END] = np.repeat(cuts[:-1], each), np.repeat(cuts[1:], each)
-    whole = BatchItems(batch.items.table, items.reshape(-1), batch.items.shares)
+    whole = CpuBatchItems(batch.items.table, items.reshape(-1), batch.items.shares)
     return whole, np.arange(0, len(items) + 1, each)
 
 
@@ -171,12 +171,12 @@ def bytes_needed(shape: TripleShape, knobs: Knobs) -> Any:
 def triangles_bytes(shape: TripleShape, role: int, threads: int, knobs: Knobs) -> Any:
     counting = counting_bytes(shape.columns_k)
     own = (counting, counting + 8 * shape.rows_j, crediting_bytes(shape.columns_k, 8))[role]
-    return MOST_ITEMS * ITEM_BYTES + threads * own
+    return MAX_ITEMS * ITEM_BYTES + threads * own
 
 
 def supports_bytes(shape: TripleShape, role: int, threads: int, knobs: Knobs) -> Any:
     own = counting_bytes(shape.columns_k) if role == 0 else crediting_bytes(shape.columns_k, 4)
-    return MOST_ITEMS * ITEM_BYTES + threads * own
+    return MAX_ITEMS * ITEM_BYTES + threads * own
 
 
 TRIANGLES = SliceMethod(prepare_triangles, bytes_needed, triangles_bytes)

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wedgewise.algorithms._contract import Knobs
-from wedgewise.algorithms.cpu._batches import Batch, BlockTable, address_of, block_at, columns_of
+from wedgewise.algorithms.cpu._batches import BlockTable, CpuBatch, address_of, block_at, columns_of
 from wedgewise.algorithms.cpu._keystone_hubs import (
     CHOOSE_HUBS,
     COUNTING,
@@ -204,7 +204,7 @@ class BatchHubs(NamedTuple):
         return Hubs(base, width, self.bits, np.uint64(self.table.ratio), zero, zero, last, self.layouts)
 
 
-def hubs_of(batch: Batch, knobs: Knobs) -> BatchHubs:
+def hubs_of(batch: CpuBatch, knobs: Knobs) -> BatchHubs:
     """Choose the hubs of all blocks that a batch looks up in, unless the knob says how many, and fill their rows."""
     near, far, looked_up = batch.numbers
     order = np.argsort(looked_up, kind="stable")

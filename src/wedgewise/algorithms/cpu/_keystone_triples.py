@@ -26,7 +26,7 @@ from wedgewise.algorithms.cpu._batches import (
     IJ,
     IK,
     ITEM_WORDS,
-    BatchItems,
+    CpuBatchItems,
     batch_of,
     batch_work,
     busy_rows_at,
@@ -71,7 +71,14 @@ def heads_follow(rows: Rows) -> SupportsInt:
 
 @kernel
 def close_items(
-    batch: BatchItems, hubs: HubTable, begin: int, end: int, own: Marks | Ledger, active: Ids, sinks: Sinks, found: Keys
+    batch: CpuBatchItems,
+    hubs: HubTable,
+    begin: int,
+    end: int,
+    own: Marks | Ledger,
+    active: Ids,
+    sinks: Sinks,
+    found: Keys,
 ) -> Counts:
     """Triangles of the items begin … end − 1, each written down with its tests and ticks; the sums of all."""
     triangles, tests = np.uint64(0), np.uint64(0)

@@ -39,7 +39,7 @@ from wedgewise.algorithms.cpu._batches import (
     FLAG,
     ITEM_WORDS,
     JK,
-    BatchItems,
+    CpuBatchItems,
     batch_of,
     batch_work,
     columns_of,
@@ -55,9 +55,9 @@ from wedgewise.stages import Ids, Keys, OrientedGraph
 from wedgewise.stages.blocks import WIDE_ARCS, Triple
 from wedgewise.stages.tasks import TaskBatch, TripleShape
 
-MOST_PARTS = 36  # as many as the paper needs for its largest graph; 8,436 tasks
+MAX_PARTS = 36  # as many as the paper needs for its largest graph; 8,436 tasks
 SHARE_OF_RANGE = 1 / 16  # an estimate by averages may be that far off
-MOST_GROUPS, SUMMED_ARCS = 1 << 15, 1 << 16
+MAX_GROUPS, SUMMED_ARCS = 1 << 15, 1 << 16
 CUTTING_BYTES = 42 << 20  # the grid and the sample that the cuts come from
 TASK_BYTES = 1 << 11  # views of its blocks and what runs it
 
@@ -74,7 +74,7 @@ def is_by_map(most_arcs_per_row: Any, knobs: Knobs) -> Any:
 
 
 @kernel
-def count_items(batch: BatchItems, begin: int, end: int, marks: Ids, found: Keys) -> Counts:
+def count_items(batch: CpuBatchItems, begin: int, end: int, marks: Ids, found: Keys) -> Counts:
     """Triangles of the items begin … end − 1, by the map where their flag says so; the sums of all."""
     triangles, tests = np.uint64(0), np.uint64(0)
     for number in range(np.uint64(begin), np.uint64(end)):
@@ -119,12 +119,12 @@ def is_long(rows_i: Any, rows_j: Any, arcs_ij: Any, arcs_ik: Any, arcs_jk: Any) 
 def work_bounds(triple: Triple) -> NDArray[np.int64]:
     """Ranges of rows: of equally many arcs where a task is not long, else of equal work.
 
-    Work is estimated for groups of rows, at most `MOST_GROUPS` of them; ranges consist of whole groups.
+    Work is estimated for groups of rows, at most `MAX_GROUPS` of them; ranges consist of whole groups.
     """
     ij, ik, jk = triple.ij, triple.ik, triple.jk
     if not is_long(ij.rows, jk.rows, ij.m, ik.m, jk.m):
         return arc_bounds(ij.offsets)
-    ends = np.append(np.arange(0, ij.rows, -(-ij.rows // MOST_GROUPS)), ij.rows)
+    ends = np.append(np.arange(0, ij.rows, -(-ij.rows // MAX_GROUPS)), ij.rows)
     rows, arcs = np.diff(ends), ij.offsets[ends]
     own = np.diff(arcs).astype(np.float64) * np.diff(ik.offsets[ends]) / rows
     return ends[even_bounds(second_hops(triple, arcs) + own + rows, TASK_TESTS, least=1)]
@@ -145,7 +145,7 @@ def second_hops(triple: Triple, ends: NDArray[Any]) -> NDArray[np.float64]:
 
 def estimate_bytes(rows_i: Any, arcs_ij: Any) -> Any:
     """What `work_bounds` takes for a long task."""
-    return 72 * np.minimum(rows_i, MOST_GROUPS) + 48 * np.minimum(arcs_ij, SUMMED_ARCS)
+    return 72 * np.minimum(rows_i, MAX_GROUPS) + 48 * np.minimum(arcs_ij, SUMMED_ARCS)
 
 
 def triple_bytes(shape: TripleShape, knobs: Knobs) -> Any:
@@ -162,10 +162,9 @@ def prepare(graph: OrientedGraph, knobs: Knobs, threads: int) -> Work:
     """Cut the graph into blocks; all tasks are one batch, the heaviest first."""
     from wedgewise.prepare.cut_blocks import blocks_of
     from wedgewise.prepare.rectilinear import default_parts, rectilinear
-    from wedgewise.stages.tasks import Counts as BlockCounts
-    from wedgewise.stages.tasks import busy_tasks
+    from wedgewise.stages.tasks import BlockCounts, busy_tasks
 
-    parts = min(MOST_PARTS, int(knobs["parts"]) or default_parts(graph))
+    parts = min(MAX_PARTS, int(knobs["parts"]) or default_parts(graph))
     partition = rectilinear(graph, parts, threads=threads)
     blocks = blocks_of(graph, partition, threads=threads)
     tasks = busy_tasks(partition, BlockCounts.of(blocks)).heaviest_first()
@@ -174,7 +173,7 @@ def prepare(graph: OrientedGraph, knobs: Knobs, threads: int) -> Work:
 
 def bytes_needed(shape: Shape, threads: int, knobs: Knobs) -> int:
     """How blocks are cut; then the blocks with an offset per row and part at most, the work estimate, maps, pieces."""
-    parts = min(MOST_PARTS, int(knobs["parts"]) or shape.m // max(1, shape.n) + 1)
+    parts = min(MAX_PARTS, int(knobs["parts"]) or shape.m // max(1, shape.n) + 1)
     blocks = 4 * shape.m + (4 if shape.m < WIDE_ARCS else 8) * parts * (shape.n + parts)
     tasks = parts * (parts + 1) * (parts + 2) // 6
     counting = estimate_bytes(shape.n, shape.m) + threads * map_bytes(shape.n, knobs) + TASK_BYTES * tasks
@@ -193,7 +192,7 @@ ALGORITHM = Algorithm(
     knobs=(
         Knob("method", "auto", "how a task is counted; auto goes by density", choices=("auto", "list", "hashmap")),
         Knob("threshold", 10, "arcs per row above which a block is dense"),
-        Knob("parts", 0, f"parts that ids are cut into, at most {MOST_PARTS}; 0 = the average out-degree"),
+        Knob("parts", 0, f"parts that ids are cut into, at most {MAX_PARTS}; 0 = the average out-degree"),
     ),
     triples={"count": TripleAnswer(counter, triple_bytes, map_bytes, cost=TripleCost(2.3e-9, 9.4e-9, 2e-6))},
 )

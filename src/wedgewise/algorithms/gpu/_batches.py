@@ -24,7 +24,7 @@ from wedgewise.stages.tasks import TaskTable, TripleShape
 
 WIDE_FROM = 1 << 31  # arcs of a block: a stride behind the last of fewer stays within 32 bits
 WORDS_PER_BLOCK, FOUND_WORDS = 6, 3
-UNIT_WORK, MOST_UNITS = 1 << 15, 1 << 14  # steps of a unit at least; units of a batch, besides one for each task
+UNIT_WORK, MAX_UNITS = 1 << 15, 1 << 14  # steps of a unit at least; units of a batch, besides one for each task
 UNIT_BYTES = 28  # with the counter of a launch of its own
 LONGEST_ROW = (1 << 31) - 1
 ID_BYTES = 4
@@ -33,7 +33,7 @@ Numbers = NDArray[Any]
 
 def listing(threads: int) -> tuple[tuple[str, int], int]:
     """How many rows a block lists on chip, as a define, and the bytes that they take."""
-    return ("MOST_LISTED", 2 * threads), 2 * ID_BYTES * threads
+    return ("MAX_LISTED", 2 * threads), 2 * ID_BYTES * threads
 
 
 class Grid(NamedTuple):
@@ -46,7 +46,7 @@ class Grid(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Batch:
+class GpuBatch:
     """A batch as kernels take it; ``found`` has a row for each of its tasks."""
 
     device: Device
@@ -58,7 +58,7 @@ class Batch:
     offset_bits: tuple[str, int]
 
     @classmethod
-    def of(cls, given: DeviceBatch, device: Device, near: Numbers | None = None) -> Batch:
+    def of(cls, given: DeviceBatch, device: Device, near: Numbers | None = None) -> GpuBatch:
         """Number the blocks; `near` are two further words for each task."""
         tasks = given.tasks
         distinct, numbers = np.unique(np.stack(tasks.pairs), return_inverse=True)
@@ -142,8 +142,8 @@ def steps_of(shape: TripleShape, shares: int = 1) -> Numbers:
 
 
 def work_of_unit(steps: Numbers) -> float:
-    """The steps of a unit of all these, of which there are `MOST_UNITS` besides one for each task."""
-    return max(UNIT_WORK, float(steps.sum()) / MOST_UNITS)
+    """The steps of a unit of all these, of which there are `MAX_UNITS` besides one for each task."""
+    return max(UNIT_WORK, float(steps.sum()) / MAX_UNITS)
 
 
 def units_of(tasks: Numbers, steps: Numbers, most_parts: Any, work: float) -> Numbers:

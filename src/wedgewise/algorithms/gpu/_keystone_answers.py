@@ -25,13 +25,13 @@ from wedgewise.stages import DeviceGraph
 STEM = "keystone_answers"
 LANES = 8  # threads that take an arc together
 IDS_PER_LOAD = 8  # what the knob least_far_loads is counted in
-LEAST_LOADS = 8  # its value where it is to be chosen
-MOST_THREADS = 256
+MIN_LOADS = 8  # its value where it is to be chosen
+MAX_THREADS = 256
 SEARCH_BLOCKS_PER_SM = 256
 SHARES_PER_SM = 32  # several times as many as run at once: blocks that end early make room
-LEAST_SHARE = 1 << 14
+MIN_SHARE = 1 << 14
 ITEM_COST, PIVOT_COST = 8, 1 << 10  # tests that take as long as an in-arc's beginning, a pivot's bitmap
-MOST_HUBS = 1 << 16  # positions within a bitmap have 16 bits
+MAX_HUBS = 1 << 16  # positions within a bitmap have 16 bits
 ROW_COUNTERS = 2048  # with them and a bitmap of 65,536 ids, eight blocks have room on an SM
 LAUNCH_COST = 1 << 34  # in tests
 LAUNCH_SEARCHES = 1 << 24  # in arcs, as are writes
@@ -40,7 +40,7 @@ PREPARING_BYTES, PREPARING_VERTEX_BYTES = 64, 64  # of an arc and of a vertex
 
 
 @dataclass(frozen=True, slots=True)
-class InArcs:
+class InArcsOnDevice:
     """Arcs by head, then by tail: their positions, the ends of their tails' rows, and where each head's begin."""
 
     positions: Array
@@ -85,7 +85,7 @@ def prepare_listing(graph: DeviceGraph, knobs: Knobs, device: Device) -> DeviceW
     found, opened = xp.zeros(2, xp.uint64), xp.zeros(graph.m, xp.uint32)
     if graph.m == 0:
         return DeviceWork((), found, opened, lambda begin, end, triples: None)
-    tails, block = tails_of(graph, device), rounded_up_to_warps(int(knobs["block"]), MOST_THREADS)
+    tails, block = tails_of(graph, device), rounded_up_to_warps(int(knobs["block"]), MAX_THREADS)
     in_arcs = _by_head(graph, tails, xp)
     launches = _credit_launches(graph, in_arcs, knobs, device, opened, found, credit_all=False)
     fill = partial(_write_triangles, graph, tails, opened, block, device)
@@ -103,15 +103,15 @@ def _anew(credits: Array, launches: tuple[Launch, ...]) -> tuple[Launch, ...]:
     return launches
 
 
-def _by_head(graph: DeviceGraph, tails: Array, xp: Any) -> InArcs:
+def _by_head(graph: DeviceGraph, tails: Array, xp: Any) -> InArcsOnDevice:
     """Sort the arcs by head."""
     positions, begin = arcs_by_head(graph, xp)
-    return InArcs(positions, graph.offsets[1:].astype(xp.uint32)[tails[positions]], begin)
+    return InArcsOnDevice(positions, graph.offsets[1:].astype(xp.uint32)[tails[positions]], begin)
 
 
 def _credit_launches(
     graph: DeviceGraph,
-    in_arcs: InArcs,
+    in_arcs: InArcsOnDevice,
     knobs: Knobs,
     device: Device,
     credits: Array,
@@ -120,8 +120,8 @@ def _credit_launches(
     credit_all: bool,
 ) -> tuple[Launch, ...]:
     """Launches that credit each triangle to its three arcs, or to the one that opens it."""
-    block, hubs = rounded_up_to_warps(int(knobs["block"]), MOST_THREADS), min(graph.n, MOST_HUBS, int(knobs["hubs"]))
-    least_tests = (int(knobs["least_far_loads"]) or LEAST_LOADS) * IDS_PER_LOAD * block // WARP
+    block, hubs = rounded_up_to_warps(int(knobs["block"]), MAX_THREADS), min(graph.n, MAX_HUBS, int(knobs["hubs"]))
+    least_tests = (int(knobs["least_far_loads"]) or MIN_LOADS) * IDS_PER_LOAD * block // WARP
     pivoted, pivots_end, shares, searched = _items(graph, in_arcs, least_tests, device)
     launch = partial(device.launch, STEM, defines=(*_defines(graph), ("CREDIT_ALL", int(credit_all))))
     sizes = np.uint32(graph.n), np.uint32(hubs), np.uint32(ROW_COUNTERS)
@@ -141,7 +141,7 @@ def _credit_launches(
 
 
 def _items(
-    graph: DeviceGraph, in_arcs: InArcs, least_tests: int, device: Device
+    graph: DeviceGraph, in_arcs: InArcsOnDevice, least_tests: int, device: Device
 ) -> tuple[Array, Array, tuple[Array, ...], Array]:
     """Leave out in-arcs that nothing lies behind, and sort the others out by the work of their pivots.
 
@@ -175,7 +175,7 @@ def _equal_shares(behind: Array, pivots: Array, degrees: Array, device: Device) 
     before = xp.cumsum(cost)
     total = int(before[-1])
     launches = -(-total // LAUNCH_COST)
-    shares = min(SHARES_PER_SM * device.sms, -(-total // (launches * LEAST_SHARE)))
+    shares = min(SHARES_PER_SM * device.sms, -(-total // (launches * MIN_SHARE)))
     cuts = xp.zeros(launches * shares + 1, xp.uint32)
     cuts[1:-1] = xp.searchsorted(before, xp.arange(1, launches * shares) * (total // (launches * shares)))
     cuts[-1] = len(pivots)

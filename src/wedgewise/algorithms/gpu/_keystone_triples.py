@@ -21,9 +21,9 @@ import numpy as np
 from wedgewise.algorithms._contract import DeviceBatch, DeviceBlock, DeviceWork, Knobs, Launch
 from wedgewise.algorithms.gpu._batches import (
     ID_BYTES,
-    MOST_UNITS,
+    MAX_UNITS,
     UNIT_BYTES,
-    Batch,
+    GpuBatch,
     Grid,
     Numbers,
     has_work,
@@ -36,25 +36,25 @@ from wedgewise.algorithms.gpu._batches import (
     width_of,
     work_of_unit,
 )
-from wedgewise.algorithms.gpu._launches import MOST_THREADS, THREADS_PER_SM, WARP, blocks_at_once
+from wedgewise.algorithms.gpu._launches import MAX_THREADS, THREADS_PER_SM, WARP, blocks_at_once
 from wedgewise.errors import PreconditionError
 from wedgewise.machine.gpu import Device
 from wedgewise.stages.tasks import TaskTable, TripleShape
 
-MOST_PARTS = 1 << 15  # of a group
+MAX_PARTS = 1 << 15  # of a group
 TABLES_STEM, ROWS_STEM = "keystone_triples", "keystone_triple_rows"
-MOST_ARCS = (1 << 32) - (1 << 10)  # of a block: strides beyond its last item do not wrap
+MAX_ARCS = (1 << 32) - (1 << 10)  # of a block: strides beyond its last item do not wrap
 PIVOTS = 32
 NEAR_IDS = (1 << 14, 1 << 12)  # of a part that is not near as a whole; tables of 64 and 16 KiB
 STATIC_SHARED_BYTES = 2048  # of a block with tables, and what the system reserves, at most
 BYTES_PER_ARC = 128  # of a table for each arc into its group, at most
 TABLE_CLASSES = (12 << 10, 48 << 10)  # tables of about one size are looked up in by one launch
-LEAST_TABLE_THREADS = 256
-MOST_SMALL = (128, 64)  # arcs in ij, heads in ik, of rows that are merged
+MIN_TABLE_THREADS = 256
+MAX_SMALL = (128, 64)  # arcs in ij, heads in ik, of rows that are merged
 ROWS_BLOCK, ITEM_BLOCK, RESERVING_BLOCK = 512, 512, 1024
-MOST_HEADS = 1 << 12  # of a row in slots at once, of which there are twice as many; a power of two
+MAX_HEADS = 1 << 12  # of a row in slots at once, of which there are twice as many; a power of two
 FEW_GROUPS = 1 << 12  # counted by every block for itself
-MAKING_ARCS, MOST_MAKING = 1 << 16, 256  # arcs for each block of a launch that makes items; its blocks
+MAKING_ARCS, MAX_MAKING = 1 << 16, 256  # arcs for each block of a launch that makes items; its blocks
 MAKING_BYTES = 1 << 20  # while items are made
 LAUNCH_STEPS = 1 << 33  # which know averages alone: there may be 30 times as many
 
@@ -99,19 +99,19 @@ class Near(NamedTuple):
 
 def prepare(given: DeviceBatch, knobs: Knobs, device: Device) -> DeviceWork:
     """Choose by the sizes of the blocks what is near; then what is near, and what is not."""
-    if (most := max((there.block.m for there in given.blocks.values()), default=0)) >= MOST_ARCS:
+    if (most := max((there.block.m for there in given.blocks.values()), default=0)) >= MAX_ARCS:
         raise PreconditionError(f"keystone on cuda takes blocks of fewer than 2^32 arcs, not {most:,}; use more parts")
     tasks, shape = given.tasks, shape_of(given)
     works, firsts = has_work(shape, tasks), np.flatnonzero(np.diff(tasks.pairs[2], prepend=-1))
     arcs = np.where(works, shape.arcs_ij, 0) // tasks.shares
     run = np.repeat(np.arange(len(firsts)), np.diff(firsts, append=len(tasks)))  # with the same block jk
     near = Near.choose(shape, np.add.reduceat(arcs, firsts)[run] if len(firsts) else arcs, knobs, device)
-    batch = Batch.of(given, device, near.words)
+    batch = GpuBatch.of(given, device, near.words)
     launches = [*_by_tables(batch, tasks, near, firsts, knobs), *_by_rows(batch, tasks, near, works, knobs)]
     return DeviceWork.at_once(launches, batch.found, kept=given)
 
 
-def _by_tables(batch: Batch, tasks: TaskTable, near: Near, firsts: Numbers, knobs: Knobs) -> tuple[Launch, ...]:
+def _by_tables(batch: GpuBatch, tasks: TaskTable, near: Near, firsts: Numbers, knobs: Knobs) -> tuple[Launch, ...]:
     """Units of groups, for all tasks with the same block jk; tables of about one size in a launch."""
     if len(firsts) == 0:
         return ()
@@ -129,14 +129,14 @@ def _by_tables(batch: Batch, tasks: TaskTable, near: Near, firsts: Numbers, knob
     launches: list[Launch] = []
     for size in np.unique(classes[used]).tolist():
         which = np.flatnonzero(used & (classes == size))
-        runs = Runs(firsts[which], lengths[which], begin[which], groups[which], steps[which])
+        runs = PivotRuns(firsts[which], lengths[which], begin[which], groups[which], steps[which])
         cut_into = max(1, int(np.ceil(runs.steps.sum() / LAUNCH_STEPS)))
         grid = _table_grid(int(table_bytes[runs.first].max()), knobs, batch.device)
         launches += batch.launches(TABLES_STEM, "count_groups", grid, runs.units(unit), (), cut_into)
     return tuple(launches)
 
 
-class Runs(NamedTuple):
+class PivotRuns(NamedTuple):
     """Tasks that follow each other and have the same block jk; groups of its rows, and steps of all."""
 
     first: Numbers
@@ -151,7 +151,7 @@ class Runs(NamedTuple):
         There are no more than one for each run, and twice as many as all steps have units of so much work.
         """
         of_group = self.steps / self.groups
-        parts = np.clip(np.ceil(of_group / work), 1, MOST_PARTS).astype(np.int64)
+        parts = np.clip(np.ceil(of_group / work), 1, MAX_PARTS).astype(np.int64)
         together = np.clip(work // of_group, 1, self.groups).astype(np.int64)
         pieces = -(-self.groups // together)
         order = np.argsort(-of_group / parts, kind="stable")
@@ -170,16 +170,16 @@ class Runs(NamedTuple):
 def _table_grid(table_bytes: int, knobs: Knobs, device: Device) -> Grid:
     """As many blocks as have room for a table each; all threads of a multiprocessor among them."""
     shared = table_bytes + STATIC_SHARED_BYTES
-    block = _threads(knobs, max(LEAST_TABLE_THREADS, THREADS_PER_SM * shared // device.shared_bytes))
+    block = _threads(knobs, max(MIN_TABLE_THREADS, THREADS_PER_SM * shared // device.shared_bytes))
     return Grid(blocks_at_once(block, shared, device), block, table_bytes)
 
 
-def _by_rows(batch: Batch, tasks: TaskTable, near: Near, works: Numbers, knobs: Knobs) -> tuple[Launch, ...]:
+def _by_rows(batch: GpuBatch, tasks: TaskTable, near: Near, works: Numbers, knobs: Knobs) -> tuple[Launch, ...]:
     """Units of tasks of which not all is near."""
     chosen = np.flatnonzero(works & ((near.first_pivot > 0) | (near.first_column > 0)))
     if len(chosen) == 0:
         return ()
-    block, slots_bytes = _threads(knobs, ROWS_BLOCK), ID_BYTES * 2 * MOST_HEADS
+    block, slots_bytes = _threads(knobs, ROWS_BLOCK), ID_BYTES * 2 * MAX_HEADS
     listed, listed_bytes = listing(block)
     static_bytes = STATIC_SHARED_BYTES + listed_bytes + 16 * block
     grid = Grid(
@@ -188,13 +188,13 @@ def _by_rows(batch: Batch, tasks: TaskTable, near: Near, works: Numbers, knobs: 
     work = work_of_unit(steps_of(batch.shape, tasks.shares)[chosen])
     units = row_units(chosen, batch.shape, tasks, block, work)
     cut_into = launches_for(chosen, batch.shape, tasks.shares, LAUNCH_STEPS)
-    most = tuple(map(np.uint32, (*MOST_SMALL, MOST_HEADS)))
+    most = tuple(map(np.uint32, (*MAX_SMALL, MAX_HEADS)))
     return batch.launches(ROWS_STEM, "count_rows", grid, units, most, cut_into)
 
 
 def _threads(knobs: Knobs, wanted: int) -> int:
     """Whole warps: so many threads, or what the knob allows."""
-    return max(1, min(wanted, int(knobs["block"]), MOST_THREADS) // WARP) * WARP
+    return max(1, min(wanted, int(knobs["block"]), MAX_THREADS) // WARP) * WARP
 
 
 def make(blocks: Sequence[DeviceBlock], knobs: Knobs, device: Device) -> tuple[Launch, ...]:
@@ -202,7 +202,7 @@ def make(blocks: Sequence[DeviceBlock], knobs: Knobs, device: Device) -> tuple[L
     width = width_of(blocks)
     table = device.upload(table_of(blocks, width, device))
     arcs, columns = (np.array([getattr(there.block, name) for there in blocks], np.int64) for name in ("m", "columns"))
-    parts = np.clip(arcs // max(MAKING_ARCS, int(arcs.sum()) // MOST_UNITS), 1, MOST_MAKING)
+    parts = np.clip(arcs // max(MAKING_ARCS, int(arcs.sum()) // MAX_UNITS), 1, MAX_MAKING)
     firsts = _firsts(parts, columns)
     most = max(MAKING_BYTES // ID_BYTES, int(firsts.max(initial=0)))
     before, bounds = _places(firsts, most)
@@ -257,6 +257,6 @@ def made_words(arcs: Any, columns: Any, knobs: Knobs) -> Any:
 def bytes_needed(shape: TripleShape, knobs: Knobs) -> Any:
     """Units of tables and of rows, or those by which items are made, and what is counted meanwhile."""
     arcs, columns = np.broadcast_arrays(*shape.arcs), (shape.rows_j, shape.columns_k, shape.columns_k)
-    firsts = [_firsts(np.clip(of // MAKING_ARCS, 1, MOST_MAKING), to) for of, to in zip(arcs, columns, strict=True)]
-    units, making = UNIT_BYTES * MOST_UNITS, ID_BYTES * np.maximum.reduce(firsts)
+    firsts = [_firsts(np.clip(of // MAKING_ARCS, 1, MAX_MAKING), to) for of, to in zip(arcs, columns, strict=True)]
+    units, making = UNIT_BYTES * MAX_UNITS, ID_BYTES * np.maximum.reduce(firsts)
     return units + np.maximum(2 * units, np.maximum(MAKING_BYTES, making))

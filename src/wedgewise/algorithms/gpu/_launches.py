@@ -12,9 +12,9 @@ from wedgewise.algorithms._contract import DeviceWork, Knobs, Launch
 from wedgewise.machine.gpu import Array, Device
 from wedgewise.stages import DeviceGraph
 
-WARP, MOST_THREADS = 32, 1024
+WARP, MAX_THREADS = 32, 1024
 THREADS_PER_SM = 2048
-MOST_SMS = 256  # of any device, for what is said of memory
+MAX_SMS = 256  # of any device, for what is said of memory
 
 
 def counting(
@@ -33,10 +33,10 @@ def counting(
 
 def whole_warps(knobs: Knobs) -> int:
     """The threads of a block, by the knob of that name: whole warps, at most 1,024."""
-    return min(int(knobs["block"]) // WARP * WARP, MOST_THREADS)
+    return min(int(knobs["block"]) // WARP * WARP, MAX_THREADS)
 
 
-def rounded_up_to_warps(threads: int, most: int = MOST_THREADS) -> int:
+def rounded_up_to_warps(threads: int, most: int = MAX_THREADS) -> int:
     """So many threads of a block or a few more: whole warps."""
     return min(most, -(-threads // WARP) * WARP)
 

@@ -11,7 +11,7 @@ from wedgewise.algorithms.gpu._launches import WARP, grid_for, offset_bits, work
 from wedgewise.machine.gpu import Array, Device
 from wedgewise.stages import DeviceGraph
 
-LEAST_ARCS = 2  # of a vertex that begins a triangle
+MIN_ARCS = 2  # of a vertex that begins a triangle
 PART_ARCS = 4096
 PART_COST = 8  # ids that a part takes the time of before its first, at the least
 BLOCK, BLOCKS_PER_SM = 256, 64
@@ -35,7 +35,7 @@ def parts_of(graph: DeviceGraph, device: Device) -> Parts:
     """The rows of a graph with arcs that can begin a triangle, the longest first, so that they are not last to end."""
     xp = device.xp
     degrees = xp.diff(graph.offsets).astype(xp.uint32)
-    vertices = xp.flatnonzero(degrees >= LEAST_ARCS).astype(xp.uint32)
+    vertices = xp.flatnonzero(degrees >= MIN_ARCS).astype(xp.uint32)
     vertices = vertices[xp.argsort(~degrees[vertices])]
     longest = int(degrees.max())
     firsts = xp.zeros(len(vertices), xp.uint32)

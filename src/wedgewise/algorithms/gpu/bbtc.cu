@@ -36,7 +36,7 @@ __device__ __forceinline__ bool holds(const Map& map, u32 column) { return map.w
 
 // A warp has chunk_arcs consecutive arcs of ij; a unit has every parts-th chunk of as many as there are warps. Rows of
 // other shares are left out.
-extern "C" __global__ void __launch_bounds__(MOST_THREADS, FULL_BLOCKS)
+extern "C" __global__ void __launch_bounds__(MAX_THREADS, FULL_BLOCKS)
 merge_arcs(const u64* blocks, const u32* tasks, u32 shares, const u32* units, u32 count, u32* taken, u64* found,
            u32 chunk_arcs) {
     const u32 warps = blockDim.x / WARP, warp = threadIdx.x / WARP;
@@ -86,12 +86,12 @@ __device__ __forceinline__ u32* maps_of(Rows rows, u32* maps, u32 words, u32 map
 }
 
 // Large rows are for blocks, small ones for warps; there are no small ones unless each warp has a map.
-extern "C" __global__ void __launch_bounds__(MOST_THREADS, FULL_BLOCKS)
+extern "C" __global__ void __launch_bounds__(MAX_THREADS, FULL_BLOCKS)
 look_up_arcs(const u64* blocks, const u32* tasks, u32 shares, const u32* units, u32 count, u32* taken, u64* found,
              u32 most_middles, u32 most_ends, u32 words, u32 maps_of_block, u32* maps) {
     DYNAMIC_SHARED(offset_t, stops);
-    __shared__ u64 warp_sums[MOST_WARPS];
-    __shared__ u32 places[MOST_LISTED];
+    __shared__ u64 warp_sums[MAX_WARPS];
+    __shared__ u32 places[MAX_LISTED];
     __shared__ u32 lengths[3];
     const Listed listed = {places, lengths};
     const Rows rows = {stops, stops + blockDim.x, warp_sums};

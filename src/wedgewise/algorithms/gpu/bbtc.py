@@ -28,9 +28,9 @@ from wedgewise.algorithms.cpu.bbtc import ALGORITHM as ON_CPU
 from wedgewise.algorithms.cpu.bbtc import is_by_map
 from wedgewise.algorithms.gpu._batches import (
     LONGEST_ROW,
-    MOST_UNITS,
+    MAX_UNITS,
     UNIT_BYTES,
-    Batch,
+    GpuBatch,
     Grid,
     Numbers,
     has_work,
@@ -41,7 +41,7 @@ from wedgewise.algorithms.gpu._batches import (
     units_of,
     work_of_unit,
 )
-from wedgewise.algorithms.gpu._launches import MOST_SMS, THREADS_PER_SM, WARP, blocks_at_once, whole_warps
+from wedgewise.algorithms.gpu._launches import MAX_SMS, THREADS_PER_SM, WARP, blocks_at_once, whole_warps
 from wedgewise.machine.gpu import Array, Device
 from wedgewise.stages import DeviceGraph
 from wedgewise.stages.blocks import Block, Hashed
@@ -51,11 +51,11 @@ STEM = "bbtc"
 LAUNCH_ESTIMATE = 1 << 30  # steps; skewed blocks take 100 to 200 ms for so many on an H200
 CHUNK_ARCS = 256
 WORD_BYTES, WORD_BITS, STATIC_SHARED_BYTES = 4, 32, 2048
-MOST_MAP_BYTES = 1 << 30
+MAX_MAP_BYTES = 1 << 30
 
 
 @dataclass(frozen=True, slots=True)
-class Layout:
+class MapLayout:
     """Threads of a block, words of a map, the maps of a block in shared memory, and the bytes that it has of that."""
 
     block: int
@@ -64,7 +64,7 @@ class Layout:
     shared_bytes: int
 
     @classmethod
-    def of(cls, columns: int, offset_bytes: int, knobs: Knobs, device: Device) -> Layout:
+    def of(cls, columns: int, offset_bytes: int, knobs: Knobs, device: Device) -> MapLayout:
         block, words = whole_warps(knobs), -(-columns // WORD_BITS)
         rows_bytes = 2 * offset_bytes * block
         for shared_maps in (block // WARP, 1):
@@ -99,12 +99,12 @@ class Layout:
 
 
 def _most_maps(words: int) -> int:
-    return max(1, MOST_MAP_BYTES // (WORD_BYTES * words))
+    return max(1, MAX_MAP_BYTES // (WORD_BYTES * words))
 
 
 def prepare_batch(given: DeviceBatch, knobs: Knobs, device: Device) -> DeviceWork:
     """Decide how by the sizes of blocks; one launch for each way, or several of about equal work."""
-    batch, tasks = Batch.of(given, device), given.tasks
+    batch, tasks = GpuBatch.of(given, device), given.tasks
     shape = batch.shape
     is_working, maps = has_work(shape, tasks), _are_by_map(shape, knobs)
     work = work_of_unit(steps_of(shape, tasks.shares)[is_working])
@@ -113,9 +113,9 @@ def prepare_batch(given: DeviceBatch, knobs: Knobs, device: Device) -> DeviceWor
     if len(merging):
         launches += _merges(batch, merging, tasks, work, knobs)
     looking, columns_k = np.flatnonzero(is_working & maps), np.asarray(shape.columns_k)
-    layouts: dict[int, Layout] = {}
+    layouts: dict[int, MapLayout] = {}
     for columns in np.unique(columns_k[looking]).tolist():
-        layouts[columns] = Layout.of(columns, batch.offset_bits[1] // 8, knobs, device)
+        layouts[columns] = MapLayout.of(columns, batch.offset_bits[1] // 8, knobs, device)
     for shared_maps in sorted({layout.shared_maps for layout in layouts.values()}):
         widest = max(columns for columns, layout in layouts.items() if layout.shared_maps == shared_maps)
         alike = [columns for columns, layout in layouts.items() if layout.shared_maps == shared_maps]
@@ -130,7 +130,7 @@ def _are_by_map(shape: TripleShape, knobs: Knobs) -> Any:
     return is_by_map(degrees.max(axis=0), knobs)
 
 
-def _merges(batch: Batch, chosen: Numbers, tasks: TaskTable, work: float, knobs: Knobs) -> tuple[Launch, ...]:
+def _merges(batch: GpuBatch, chosen: Numbers, tasks: TaskTable, work: float, knobs: Knobs) -> tuple[Launch, ...]:
     """Chunks of consecutive arcs, a warp each."""
     block, shape = whole_warps(knobs), batch.shape
     chunks = -(-np.asarray(shape.arcs_ij)[chosen] // (CHUNK_ARCS * (block // WARP)))
@@ -140,7 +140,7 @@ def _merges(batch: Batch, chosen: Numbers, tasks: TaskTable, work: float, knobs:
     return batch.launches(STEM, "merge_arcs", grid, units, (np.uint32(CHUNK_ARCS),), launches)
 
 
-def _look_ups(batch: Batch, chosen: Numbers, tasks: TaskTable, work: float, layout: Layout) -> tuple[Launch, ...]:
+def _look_ups(batch: GpuBatch, chosen: Numbers, tasks: TaskTable, work: float, layout: MapLayout) -> tuple[Launch, ...]:
     """As many blocks as run at once take units in turn, and list the rows of each."""
     units = row_units(chosen, batch.shape, tasks, layout.block, work)
     blocks = min(layout.blocks_on(batch.device), len(units))
@@ -158,10 +158,10 @@ def _look_ups(batch: Batch, chosen: Numbers, tasks: TaskTable, work: float, layo
 
 def triple_bytes(shape: TripleShape, knobs: Knobs) -> Any:
     """Units, and the maps of tasks that have some as if they were in global memory, on the largest of devices."""
-    words, at_once = -(-shape.columns_k // WORD_BITS), MOST_SMS * THREADS_PER_SM // whole_warps(knobs)
-    most = np.maximum(1, MOST_MAP_BYTES // (WORD_BYTES * np.maximum(1, words)))
+    words, at_once = -(-shape.columns_k // WORD_BITS), MAX_SMS * THREADS_PER_SM // whole_warps(knobs)
+    most = np.maximum(1, MAX_MAP_BYTES // (WORD_BYTES * np.maximum(1, words)))
     maps = np.minimum(at_once, most) * WORD_BYTES * words
-    return np.where(_are_by_map(shape, knobs), maps, 0) + UNIT_BYTES * MOST_UNITS
+    return np.where(_are_by_map(shape, knobs), maps, 0) + UNIT_BYTES * MAX_UNITS
 
 
 def prepare(graph: DeviceGraph, knobs: Knobs, device: Device) -> DeviceWork:

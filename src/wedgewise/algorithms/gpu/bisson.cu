@@ -91,21 +91,21 @@ __device__ __forceinline__ void count_parts(Graph graph, Parts parts, u32 words,
     add_block_found(found, sums.triangles, sums.tests);
 }
 
-extern "C" __global__ void __launch_bounds__(MOST_THREADS)
+extern "C" __global__ void __launch_bounds__(MAX_THREADS)
 count_by_block(const offset_t* offsets, const u32* heads, const u32* bits, const u32* vertices, const u32* firsts,
                u32 part_arcs, u32 words, u32* bitmaps, u64 begin, u64 end, u64* found) {
     count_parts<BlockTeam>({offsets, heads, bits}, {offsets, vertices, firsts, part_arcs}, words, bitmaps, begin, end,
                            found);
 }
 
-extern "C" __global__ void __launch_bounds__(MOST_THREADS)
+extern "C" __global__ void __launch_bounds__(MAX_THREADS)
 count_by_warp(const offset_t* offsets, const u32* heads, const u32* bits, const u32* vertices, const u32* firsts,
               u32 part_arcs, u32 words, u32* bitmaps, u64 begin, u64 end, u64* found) {
     count_parts<WarpTeam>({offsets, heads, bits}, {offsets, vertices, firsts, part_arcs}, words, bitmaps, begin, end,
                           found);
 }
 
-extern "C" __global__ void __launch_bounds__(MOST_THREADS)
+extern "C" __global__ void __launch_bounds__(MAX_THREADS)
 count_by_thread(const offset_t* offsets, const u32* heads, const u32* bits, const u32* vertices, const u32* firsts,
                 u32 part_arcs, u32 words, u32* bitmaps, u64 begin, u64 end, u64* found) {
     count_parts<ThreadTeam>({offsets, heads, bits}, {offsets, vertices, firsts, part_arcs}, words, bitmaps, begin, end,

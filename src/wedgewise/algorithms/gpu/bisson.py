@@ -32,8 +32,8 @@ from wedgewise.stages import DeviceGraph
 LAUNCH_TESTS = 1 << 32  # about 50 ms on an H200
 BLOCK_DEGREE, WARP_DEGREE = 38.0, 3.8  # the paper's average degrees: above the first, from the second on
 UNITS = ("auto", "block", "warp", "thread")
-BLOCKS_PER_SM, MOST_SMS = 32, 256
-LEAST_SHARED = {"block": 1, "warp": 4}  # bitmaps in shared memory from which on they are faster there
+BLOCKS_PER_SM, MAX_SMS = 32, 256
+MIN_SHARED = {"block": 1, "warp": 4}  # bitmaps in shared memory from which on they are faster there
 WORD_BYTES, WORD_BITS, STATIC_SHARED_BYTES = 4, 32, 1024
 MIB = 1 << 20
 
@@ -48,7 +48,7 @@ def unit_for(n: int, m: int, knobs: Knobs) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Layout:
+class BitmapLayout:
     """What takes a vertex, threads of a block, words of a bitmap, and whether bitmaps are in shared memory."""
 
     unit: str
@@ -57,10 +57,10 @@ class Layout:
     is_shared: bool
 
     @classmethod
-    def of(cls, unit: str, bits: int, knobs: Knobs, device: Device) -> Layout:
+    def of(cls, unit: str, bits: int, knobs: Knobs, device: Device) -> BitmapLayout:
         words, block = -(-bits // WORD_BITS), whole_warps(knobs)
         fitting = (device.shared_bytes - STATIC_SHARED_BYTES) // (WORD_BYTES * words)
-        least = LEAST_SHARED.get(unit)
+        least = MIN_SHARED.get(unit)
         is_shared = knobs["shared"] == "fits" and least is not None and fitting >= least
         if is_shared and unit == "warp":
             block = WARP * _warps_of_block(WORD_BYTES * words, min(block // WARP, fitting), device)
@@ -98,7 +98,7 @@ def prepare(graph: DeviceGraph, knobs: Knobs, device: Device, found: Array) -> I
     """Number the bits, list the vertices, take memory for bitmaps; count one range of vertices after the other."""
     parts = parts_of(graph, device)
     bit_count, bits = _compacted(graph, device) if knobs["compaction"] == "on" else (graph.n, graph.out_neighbours)
-    layout = Layout.of(unit_for(graph.n, graph.m, knobs), bit_count, knobs, device)
+    layout = BitmapLayout.of(unit_for(graph.n, graph.m, knobs), bit_count, knobs, device)
     most_blocks = min(layout.blocks(device, MIB * int(knobs["bitmap_mib"])), -(-len(parts.vertices) // layout.teams))
     words = 1 if layout.is_shared else most_blocks * layout.teams * layout.words
     bitmaps = device.xp.zeros(words, device.xp.uint32)
@@ -124,7 +124,7 @@ def _compacted(graph: DeviceGraph, device: Device) -> tuple[int, Array]:
 def bytes_needed(shape: Shape, knobs: Knobs) -> int:
     team = {"block": whole_warps(knobs), "warp": WARP, "thread": 1}[unit_for(shape.n, shape.m, knobs)]
     bitmap = WORD_BYTES * -(-shape.n // WORD_BITS)
-    of_one_block, of_all = whole_warps(knobs) // team * bitmap, MOST_SMS * THREADS_PER_SM // team * bitmap
+    of_one_block, of_all = whole_warps(knobs) // team * bitmap, MAX_SMS * THREADS_PER_SM // team * bitmap
     bitmaps = max(of_one_block, min(of_all, MIB * int(knobs["bitmap_mib"])))
     compacted = 4 * shape.m + 12 * shape.n if knobs["compaction"] == "on" else 0
     return bytes_of_parts(shape.n, shape.m) + compacted + bitmaps

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from wedgewise.algorithms._contract import Algorithm, DeviceTrussAnswer, FoundTruss, Knobs, Shape, TrussJob
-from wedgewise.algorithms._truss import LEAST_K, rounds
+from wedgewise.algorithms._truss import MIN_K, rounds
 from wedgewise.algorithms.cpu.eager import GRANULARITY, ORDERS, PAPER
 from wedgewise.algorithms.gpu._arcs import arc_bounds, tails_of
 from wedgewise.algorithms.gpu._launches import WARP, grid_for, offset_bits
@@ -22,7 +22,7 @@ from wedgewise.stages import DeviceGraph
 BLOCK = 128
 BLOCKS_PER_SM = 64
 LAUNCH_STEPS = 1 << 32  # of merges, taken in well under 250 ms on an H200 by fine launches
-MOST_SUPPORT = 2**32 - 1  # more than any arc has
+MAX_SUPPORT = 2**32 - 1  # more than any arc has
 
 
 class EagerDeviceRows:
@@ -50,7 +50,7 @@ class EagerDeviceRows:
                 self._device.synchronize()  # so that Ctrl-C is heard in between
             ranged = (self._begins, self._rows, np.uint64(begin), np.uint64(end), self._supports)
             self._launch(self._kernel, -(-(end - begin) // self._block), ranged)
-        needed = np.uint32(min(least, MOST_SUPPORT))
+        needed = np.uint32(min(least, MAX_SUPPORT))
         pruned = (self._begins, np.uint32(self._graph.n), needed, self._supports, self._rows, self._found)
         self._launch("prune_rows", self._grid(WARP * self._graph.n), pruned)
         self.remaining = self._graph.m - int(self._found[0])
@@ -58,7 +58,7 @@ class EagerDeviceRows:
     def least_support(self) -> int:
         """The least support of the remaining arcs, after a round that removed none."""
         xp = self._device.xp
-        return int(xp.where(self._rows != 0, self._supports, xp.uint32(MOST_SUPPORT)).min())
+        return int(xp.where(self._rows != 0, self._supports, xp.uint32(MAX_SUPPORT)).min())
 
     def survivors(self) -> Array:
         """Whether each arc lives."""
@@ -90,7 +90,7 @@ class EagerDeviceRows:
 
 
 def find_trussness(graph: DeviceGraph, job: TrussJob, device: Device) -> FoundTruss:
-    numbers = device.xp.full(graph.m, LEAST_K, device.xp.uint32)
+    numbers = device.xp.full(graph.m, MIN_K, device.xp.uint32)
     return rounds.trussness(_rows(graph, job, device), numbers, job)
 
 

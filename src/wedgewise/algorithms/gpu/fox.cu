@@ -46,8 +46,8 @@ __device__ __forceinline__ Estimate estimate(const offset_t* offsets, u32 u, u32
 // The arcs and the work of every bucket in every chunk; a warp per chunk. Tables have a row of chunks per bucket.
 extern "C" __global__ void measure_chunks(const offset_t* offsets, const u32* heads, const u32* tails, u64 m,
                                           u32 method, u32 share, u32* counts, u64* work) {
-    __shared__ u32 warp_counts[MOST_WARPS * BUCKETS];
-    __shared__ u64 warp_work[MOST_WARPS * BUCKETS];
+    __shared__ u32 warp_counts[MAX_WARPS * BUCKETS];
+    __shared__ u64 warp_work[MAX_WARPS * BUCKETS];
     const u32 lane = threadIdx.x % WARP, warp = threadIdx.x / WARP, warps = blockDim.x / WARP;
     u32* const own_counts = warp_counts + warp * BUCKETS;
     u64* const own_work = warp_work + warp * BUCKETS;
@@ -138,13 +138,13 @@ __device__ __forceinline__ void count_pairs(const offset_t* offsets, const u32* 
     add_block_found(found, triangles, tests);
 }
 
-extern "C" __global__ void __launch_bounds__(MOST_THREADS, FULL_BLOCKS)
+extern "C" __global__ void __launch_bounds__(MAX_THREADS, FULL_BLOCKS)
 search_pairs(const offset_t* offsets, const u32* heads, const uint2* pairs, u32 log_threads, u64 begin, u64 end,
              u64* found) {
     count_pairs<false>(offsets, heads, pairs, log_threads, begin, end, found);
 }
 
-extern "C" __global__ void __launch_bounds__(MOST_THREADS, FULL_BLOCKS)
+extern "C" __global__ void __launch_bounds__(MAX_THREADS, FULL_BLOCKS)
 merge_pairs(const offset_t* offsets, const u32* heads, const uint2* pairs, u32 log_threads, u64 begin, u64 end,
             u64* found) {
     count_pairs<true>(offsets, heads, pairs, log_threads, begin, end, found);

@@ -32,7 +32,7 @@ BINS, KERNELS = 6, ("search_pairs", "merge_pairs")
 BUCKETS = len(KERNELS) * BINS
 CHUNK_ARCS, ROUNDS = 512, 8  # as the kernels have them
 LAUNCH_WORK = 1 << 35  # steps of searches or merges, done in well under 250 ms on an H200
-MOST_SHARE = (1 << 32) - 1
+MAX_SHARE = (1 << 32) - 1
 BLOCKS_PER_SM = 256  # of a launch; arcs beyond them are taken in turn
 PREPARING_BLOCK, PREPARING_BLOCKS_PER_SM = 256, 16
 
@@ -42,7 +42,7 @@ def prepare(graph: DeviceGraph, knobs: Knobs, device: Device, found: Array) -> I
     """Put the arcs into buckets; count one bucket after the other."""
     xp, chunks, defines = device.xp, -(-graph.m // CHUNK_ARCS), (offset_bits(graph.offsets),)
     arcs = (graph.offsets, graph.out_neighbours, tails_of(graph, device), np.uint64(graph.m))
-    shared = (*arcs, np.uint32(METHODS.index(str(knobs["method"]))), np.uint32(min(int(knobs["share"]), MOST_SHARE)))
+    shared = (*arcs, np.uint32(METHODS.index(str(knobs["method"]))), np.uint32(min(int(knobs["share"]), MAX_SHARE)))
     grid = grid_for(WARP * chunks, PREPARING_BLOCK, PREPARING_BLOCKS_PER_SM, device)
     launch, block = partial(device.launch, "fox", defines=defines), whole_warps(knobs)
     counts, work = xp.empty(BUCKETS * chunks, xp.uint32), xp.empty(BUCKETS * chunks, xp.uint64)

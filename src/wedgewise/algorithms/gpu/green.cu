@@ -17,7 +17,7 @@
 #include "common/occupancy.cuh"
 
 // Block i takes the block_arcs arcs from begin + i * block_arcs on, as far as end; groups of 2^log_threads threads.
-extern "C" __global__ void __launch_bounds__(MOST_THREADS, FULL_BLOCKS)
+extern "C" __global__ void __launch_bounds__(MAX_THREADS, FULL_BLOCKS)
 count_arcs(const offset_t* offsets, const u32* heads, const u32* tails, u32 log_threads, u32 block_arcs, u64 begin,
            u64 end, u64* found) {
     const u32 groups = blockDim.x >> log_threads, group = threadIdx.x >> log_threads;

@@ -109,11 +109,11 @@ __device__ __forceinline__ u64 search_keys(const u32* heads, const Search* searc
 }
 
 // Block i takes the chunk first_chunk + i; m arcs in all.
-extern "C" __global__ void __launch_bounds__(MOST_THREADS, FULL_BLOCKS)
+extern "C" __global__ void __launch_bounds__(MAX_THREADS, FULL_BLOCKS)
 count_chunks(const offset_t* offsets, const u32* heads, const u32* tails, u64 m, u32 chunk_arcs, u32 swap_factor,
              u32 cached, u64 first_chunk, u64* found) {
     DYNAMIC_SHARED(Search, searches);
-    __shared__ u64 warp_sums[MOST_THREADS / WARP];
+    __shared__ u64 warp_sums[MAX_THREADS / WARP];
     const Arcs arcs = {offsets, heads, tails};
     const u64 begin = (first_chunk + blockIdx.x) * chunk_arcs;
     u32* const ids = reinterpret_cast<u32*>(searches + chunk_arcs);

@@ -24,13 +24,13 @@ LAUNCH_KEYS = 1 << 33  # about 50 ms on an H200
 KEYS_PER_CHUNK = 128  # what a chunk costs before its first key
 SEARCH_BYTES, ID_BYTES = 32, 4
 STATIC_SHARED_BYTES = 1024
-MOST_ARCS = 1024
+MAX_ARCS = 1024
 LARGEST_FACTOR = (1 << 32) - 1  # no list is longer than this, so the table is never swapped
 PREPARING_BLOCK, PREPARING_BLOCKS_PER_SM = 256, 64
 
 
 @dataclass(frozen=True, slots=True)
-class Layout:
+class ChunkLayout:
     """The knobs as far as the device allows: arcs of a chunk, ids in shared memory, threads of a block."""
 
     chunk_arcs: int
@@ -39,7 +39,7 @@ class Layout:
     swap_factor: int
 
     @classmethod
-    def of(cls, knobs: Knobs, device: Device) -> Layout:
+    def of(cls, knobs: Knobs, device: Device) -> ChunkLayout:
         chunk_arcs = _chunk_arcs(knobs)
         room = device.shared_bytes - STATIC_SHARED_BYTES - SEARCH_BYTES * chunk_arcs
         cached = min(int(knobs["cached"]), room // ID_BYTES)
@@ -51,13 +51,13 @@ class Layout:
 
 
 def _chunk_arcs(knobs: Knobs) -> int:
-    return min(int(knobs["chunk"]), MOST_ARCS)
+    return min(int(knobs["chunk"]), MAX_ARCS)
 
 
 @counting
 def prepare(graph: DeviceGraph, knobs: Knobs, device: Device, found: Array) -> Iterator[Launch]:
     """Write the tails; count one range of chunks after the other, which are measured if it must be."""
-    xp, layout = device.xp, Layout.of(knobs, device)
+    xp, layout = device.xp, ChunkLayout.of(knobs, device)
     launch = partial(device.launch, "grouptc", defines=(offset_bits(graph.offsets),))
     arcs = (
         graph.offsets,

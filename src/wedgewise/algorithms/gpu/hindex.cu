@@ -64,7 +64,7 @@ __device__ __forceinline__ List list_of_lane(List list, u32 lane) {
 }
 
 // Arcs [begin, begin + count), a few of them for each warp in turn; count is below 2^31.
-extern "C" __global__ void __launch_bounds__(MOST_THREADS, FULL_BLOCKS)
+extern "C" __global__ void __launch_bounds__(MAX_THREADS, FULL_BLOCKS)
 count_by_warp(const offset_t* offsets, const u32* heads, const u32* tails, u32 buckets, u32 cached, u32 capacity,
               u32* places, u64 begin, u32 count, u64* found) {
     DYNAMIC_SHARED(u32, shared);
@@ -85,7 +85,7 @@ count_by_warp(const offset_t* offsets, const u32* heads, const u32* tails, u32 b
 }
 
 // Arcs [begin, begin + count), one for each block in turn.
-extern "C" __global__ void __launch_bounds__(MOST_THREADS, FULL_BLOCKS)
+extern "C" __global__ void __launch_bounds__(MAX_THREADS, FULL_BLOCKS)
 count_by_block(const offset_t* offsets, const u32* heads, const u32* tails, u32 buckets, u32 cached, u32 capacity,
                u32* places, u64 begin, u32 count, u64* found) {
     DYNAMIC_SHARED(u32, shared);

@@ -18,7 +18,7 @@ import numpy as np
 from wedgewise.algorithms._contract import Algorithm, DeviceAnswer, Knob, Knobs, Launch, Shape
 from wedgewise.algorithms.gpu._arcs import arc_bounds, measuring_bytes, tails_of
 from wedgewise.algorithms.gpu._launches import (
-    MOST_THREADS,
+    MAX_THREADS,
     THREADS_PER_SM,
     WARP,
     blocks_at_once,
@@ -30,7 +30,7 @@ from wedgewise.machine.gpu import Array, Device
 from wedgewise.stages import DeviceGraph
 
 LAUNCH_IDS = 1 << 33  # of the rows of a launch's arcs: about 100 ms on an H200, and fewer than 2^31 arcs
-MOST_SMS, MOST_BUCKETS = 256, 1024
+MAX_SMS, MAX_BUCKETS = 256, 1024
 ARCS_AT_ONCE = {"warp": 8, "block": 1}  # of a warp, or of a block
 TABLES_BYTES = 1 << 30
 ID_BYTES, STATIC_SHARED_BYTES = 4, 1024
@@ -38,11 +38,11 @@ ID_BYTES, STATIC_SHARED_BYTES = 4, 1024
 
 def _buckets(knobs: Knobs) -> int:
     """A power of two."""
-    return 1 << min(int(knobs["buckets"]), MOST_BUCKETS).bit_length() - 1
+    return 1 << min(int(knobs["buckets"]), MAX_BUCKETS).bit_length() - 1
 
 
 @dataclass(frozen=True, slots=True)
-class Layout:
+class HindexLayout:
     """The knobs as far as device and graph allow; ``teams`` is how many tables a block has."""
 
     unit: str
@@ -53,7 +53,7 @@ class Layout:
     capacity: int
 
     @classmethod
-    def of(cls, knobs: Knobs, longest_row: int, device: Device) -> Layout:
+    def of(cls, knobs: Knobs, longest_row: int, device: Device) -> HindexLayout:
         buckets = _buckets(knobs)
         least_capacity = -(-longest_row // buckets)  # so that the longest row has room, wherever its ids belong
         capacity = max(least_capacity, min(int(knobs["capacity"]), longest_row))
@@ -81,7 +81,7 @@ class Layout:
 def prepare(graph: DeviceGraph, knobs: Knobs, device: Device, found: Array) -> Iterator[Launch]:
     """Write the tails, take memory for the tables; count one range of arcs after the other."""
     xp = device.xp
-    layout = Layout.of(knobs, int(xp.diff(graph.offsets).max()), device)
+    layout = HindexLayout.of(knobs, int(xp.diff(graph.offsets).max()), device)
     tails, grid = tails_of(graph, device), layout.blocks(device)
     sizes = (np.uint32(size) for size in (layout.buckets, layout.cached, layout.capacity))
     positions = xp.empty(max(1, grid * layout.positions), xp.uint32)
@@ -96,7 +96,7 @@ def prepare(graph: DeviceGraph, knobs: Knobs, device: Device, found: Array) -> I
 def bytes_needed(shape: Shape, knobs: Knobs) -> int:
     longest_row = shape.n if shape.wedges is None else min(shape.n, isqrt(2 * shape.wedges) + 1)
     of_one_table = ID_BYTES * (_buckets(knobs) * min(int(knobs["capacity"]), longest_row) + longest_row)
-    of_one_block, of_all = MOST_THREADS // WARP * of_one_table, MOST_SMS * THREADS_PER_SM // WARP * of_one_table
+    of_one_block, of_all = MAX_THREADS // WARP * of_one_table, MAX_SMS * THREADS_PER_SM // WARP * of_one_table
     tables = max(of_one_block, min(of_all, TABLES_BYTES))
     return 4 * (shape.m + shape.n) + measuring_bytes(shape.m) + tables
 

@@ -65,7 +65,7 @@ __device__ __forceinline__ u32 walk(const TwoHops& hops, const Row& row, u64* te
 }
 
 // Block i takes the parts begin + i, begin + i + blocks, … below end; it has room for `cached` ids and lists.
-extern "C" __global__ void __launch_bounds__(MOST_THREADS, FULL_BLOCKS)
+extern "C" __global__ void __launch_bounds__(MAX_THREADS, FULL_BLOCKS)
 count_parts(const offset_t* offsets, const u32* heads, const u32* vertices, const u32* firsts, u32 part_arcs,
             u32 cached, u64 begin, u64 end, u64* found) {
     DYNAMIC_SHARED(List, lists);

@@ -45,11 +45,11 @@ from wedgewise.stages import DeviceGraph
 STEM, PREPARING_STEM = "keystone", "keystone_prepare"
 NEAR_PIVOTS = 32
 IDS_PER_LOAD = 8
-MOST_HUBS = (1 << 16) - 1  # 16-bit ids, and one that no vertex has
-MOST_NEAR_HUBS = (1 << 14) - 1  # with the same spare id, a table of 64 KiB: two blocks to a multiprocessor
+MAX_HUBS = (1 << 16) - 1  # 16-bit ids, and one that no vertex has
+MAX_NEAR_HUBS = (1 << 14) - 1  # with the same spare id, a table of 64 KiB: two blocks to a multiprocessor
 FEW_NEAR_HUBS = (1 << 12) - 1
 MANY_ARCS = 1 << 21  # from here on, large tables pay
-MOST_ARCS = 1 << 32
+MAX_ARCS = 1 << 32
 PREPARING_BLOCK = 256
 PREPARING_BLOCKS_PER_SM = 16
 BLOCKS_PER_SM = 32
@@ -63,7 +63,7 @@ CHOOSE = 0
 
 
 @dataclass(frozen=True, slots=True)
-class Hubs:
+class HubsOnDevice:
     """How many of the highest ids are hubs, and near hubs; see common/keystone.cuh for units."""
 
     n: int
@@ -71,10 +71,10 @@ class Hubs:
     hubs: int
 
     @classmethod
-    def choose(cls, graph: DeviceGraph, knobs: Knobs, shared_bytes: int) -> Hubs:
-        near = int(knobs["near_hubs"]) or (MOST_NEAR_HUBS if graph.m >= MANY_ARCS else FEW_NEAR_HUBS)
-        near = min(graph.n, near, MOST_HUBS, shared_bytes // 4 - 1)
-        return cls(graph.n, near, max(near, min(graph.n, int(knobs["hubs"]), MOST_HUBS)))
+    def choose(cls, graph: DeviceGraph, knobs: Knobs, shared_bytes: int) -> HubsOnDevice:
+        near = int(knobs["near_hubs"]) or (MAX_NEAR_HUBS if graph.m >= MANY_ARCS else FEW_NEAR_HUBS)
+        near = min(graph.n, near, MAX_HUBS, shared_bytes // 4 - 1)
+        return cls(graph.n, near, max(near, min(graph.n, int(knobs["hubs"]), MAX_HUBS)))
 
     @property
     def first_near(self) -> int:
@@ -91,7 +91,7 @@ class Hubs:
 
 def prepare(graph: DeviceGraph, knobs: Knobs, device: Device) -> DeviceWork:
     """Split the rows, measure the units, and cut them into batches of bounded memory and work."""
-    if graph.m >= MOST_ARCS:
+    if graph.m >= MAX_ARCS:
         raise PreconditionError(f"keystone on cuda takes fewer than 2^32 arcs, not {graph.m:,}; use device='cpu'")
     found = device.xp.zeros(2, device.xp.uint64)
     if graph.m == 0:
@@ -115,7 +115,7 @@ class Split:
     hub_ids: Array
 
     @classmethod
-    def of(cls, graph: DeviceGraph, hubs: Hubs, device: Device) -> Split:
+    def of(cls, graph: DeviceGraph, hubs: HubsOnDevice, device: Device) -> Split:
         xp, n, rows = device.xp, graph.n, (graph.offsets, graph.out_neighbours)
         begins = xp.empty(n, graph.offsets.dtype), xp.empty(n, graph.offsets.dtype)  # of near hubs, of hubs
         loads = xp.zeros(n, xp.uint32), xp.zeros(n, xp.uint32)
@@ -138,7 +138,7 @@ class Pivoting:
     """What all batches share: rows split at the hubs, units that have tables, the number of each table."""
 
     graph: DeviceGraph
-    hubs: Hubs
+    hubs: HubsOnDevice
     knobs: Knobs
     device: Device
     found: Array
@@ -150,7 +150,7 @@ class Pivoting:
 
     @classmethod
     def of(cls, graph: DeviceGraph, knobs: Knobs, device: Device, found: Array) -> Pivoting:
-        xp, hubs = device.xp, Hubs.choose(graph, knobs, device.shared_bytes)
+        xp, hubs = device.xp, HubsOnDevice.choose(graph, knobs, device.shared_bytes)
         split = Split.of(graph, hubs, device)
         pivot_loads = xp.zeros(hubs.first_near, xp.uint64)
         unit_arcs = xp.zeros(hubs.units if int(knobs["batches"]) > 1 else 0, xp.uint32)
@@ -328,10 +328,10 @@ ALGORITHM = Algorithm(
     summary="Looks each id behind a pivot up in a table of 32 pivots at once.",
     limits="ids by rank, fewer than 2^32 arcs",
     relabellings=("rank",),
-    most_arcs=MOST_ARCS,
+    most_arcs=MAX_ARCS,
     knobs=(
         Knob("near_hubs", CHOOSE, "ids that tables of 32 pivots cover; 0 chooses by the number of arcs"),
-        Knob("hubs", MOST_HUBS, "ids that the bitmaps of single pivots cover, 65,535 at most", least=1),
+        Knob("hubs", MAX_HUBS, "ids that the bitmaps of single pivots cover, 65,535 at most", least=1),
         Knob("least_far_loads", CHOOSE, "loads of 8 ids from which on a pivot has a bitmap; 0 chooses by the arcs"),
         Knob("long_item", 8, "loads of 8 ids from which on 8 threads stream an item together, not 2", least=1),
         Knob("block", 1024, "threads of a block, whole warps, 1,024 at most", least=1),

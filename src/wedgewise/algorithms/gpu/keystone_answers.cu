@@ -22,7 +22,7 @@
 #ifndef CREDIT_ALL
 #define CREDIT_ALL 1
 #endif
-#define MOST_THREADS 1024
+#define MAX_THREADS 1024
 #define IDS_PER_WORD 32u
 #define GROUPS (WARP / LANES)
 #define NOWHERE 0xFFFFFFFFu
@@ -112,7 +112,7 @@ __device__ __forceinline__ u32 stream_tail(const Pivot& pivot, uint2 item, u32* 
 }
 
 // Block i takes the items [cuts[i], cuts[i + 1]); those of pivot b end at items_end[b].
-extern "C" __global__ void __launch_bounds__(MOST_THREADS)
+extern "C" __global__ void __launch_bounds__(MAX_THREADS)
     credit_pivots(const offset_t* offsets, const u32* heads, u32 n, u32 hubs, u32 counted, const uint2* items,
                   const u32* items_end, const u32* cuts, u32* credits, u64* found) {
     DYNAMIC_SHARED(u32, bits);
@@ -167,7 +167,7 @@ __device__ __forceinline__ bool advance(Lists& lists, offset_t key) {
 }
 
 // A group of lanes for each item.
-extern "C" __global__ void __launch_bounds__(MOST_THREADS)
+extern "C" __global__ void __launch_bounds__(MAX_THREADS)
     credit_arcs(const offset_t* offsets, const u32* heads, const uint2* items, u32 item_count, u32* credits,
                 u64* found) {
     u64 triangles = 0, tests = 0;
@@ -193,7 +193,7 @@ extern "C" __global__ void __launch_bounds__(MOST_THREADS)
 }
 
 // Arcs [begin, begin + arc_count); ends[i] triangles come before the end of those that arc begin + i opens.
-extern "C" __global__ void __launch_bounds__(MOST_THREADS)
+extern "C" __global__ void __launch_bounds__(MAX_THREADS)
     write_triangles(const offset_t* offsets, const u32* heads, const u32* tails, const u32* opened, const u64* ends,
                     u64 begin, u32 arc_count, u32* triples) {
     const u32 group = threadIdx.x % WARP / LANES, lower = (1u << threadIdx.x % WARP) - 1;

@@ -186,7 +186,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK)
     DYNAMIC_SHARED(u32, ids);
     __shared__ offset_t stops[BLOCK];
     __shared__ offset_t shifts[BLOCK];
-    __shared__ u32 places[MOST_LISTED];
+    __shared__ u32 places[MAX_LISTED];
     __shared__ u32 lengths[3];
     const Listed listed = {places, lengths};
     for_each_task({blocks, tasks, shares, units, count, taken, found}, [&](Unit unit, const Task& task, Found* sums) {

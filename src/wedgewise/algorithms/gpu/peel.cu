@@ -18,8 +18,8 @@
 #include "common/peel_rounds.cuh"
 #include "common/peel_rows.cuh"
 
-#ifndef LEAST_PACKED
-#define LEAST_PACKED 4096u
+#ifndef MIN_PACKED
+#define MIN_PACKED 4096u
 #endif
 #define PRUNE_SHARE 8  // of the edges, that have to go by pruning for another to follow
 #define RECOUNT_SHARE 4  // so many die for each that stays: to count its triangles again costs less
@@ -28,7 +28,7 @@
 
 __device__ __forceinline__ bool should_pack(const Stand& stand, u32 m) {
     if (stand.counted < m) return stand.gone > 0;  // whoever counts takes all entries for living ones
-    return stand.packed >= LEAST_PACKED && stand.gone >= stand.packed / 2;
+    return stand.packed >= MIN_PACKED && stand.gone >= stand.packed / 2;
 }
 
 __device__ __forceinline__ void end_pruning(Stand& stand, u32 pruned) {
@@ -73,7 +73,7 @@ __device__ __forceinline__ void end_listing(Stand& stand, Tally all, u32 last_bo
         stand.gone = stand.packed;
         return;
     }
-    if (all.pushed >= LEAST_PACKED && all.pushed / RECOUNT_SHARE >= all.kept) count_anew(stand, all.pushed);
+    if (all.pushed >= MIN_PACKED && all.pushed / RECOUNT_SHARE >= all.kept) count_anew(stand, all.pushed);
     if (all.pushed > 0) return;
     stand.is_done = stand.bound >= last_bound || all.least > last_bound;
     stand.bound = all.least;
@@ -81,7 +81,7 @@ __device__ __forceinline__ void end_listing(Stand& stand, Tally all, u32 last_bo
 
 // Goes on from where the peeling stands to the end of level last_bound, for at most so many phases and edges that die or
 // are counted in them. arrivals was zero before the first launch; tallies_of_phases is cleared, and is so again.
-extern "C" __global__ void __launch_bounds__(BLOCK_THREADS, FULL_BLOCKS * MOST_THREADS / ROOM_THREADS)
+extern "C" __global__ void __launch_bounds__(BLOCK_THREADS, FULL_BLOCKS * MAX_THREADS / ROOM_THREADS)
     peel(const u32* begins, u32* row_stops, u32* neighbours, u32* row_edges, u32 n, u32 first_long, const u32* tails,
          const u32* heads, u32* supports, u32* when, u32 m, u32* queue, u32* lists, u32 last_bound,
          u32 most_phases, u32 most_edges, u32* arrivals, u32* tallies_of_phases, u32* stands) {

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from wedgewise.algorithms._contract import Algorithm, Cost, DeviceTrussAnswer, FoundTruss, Knob, Knobs, Shape, TrussJob
-from wedgewise.algorithms._truss import LEAST_K, STAGE
+from wedgewise.algorithms._truss import MIN_K, STAGE
 from wedgewise.algorithms.gpu import _keystone_answers, keystone
 from wedgewise.algorithms.gpu._arcs import arcs_by_head, tails_of
 from wedgewise.algorithms.gpu._launches import grid_for, rounded_up_to_warps
@@ -27,13 +27,13 @@ from wedgewise.stages import DeviceGraph
 
 BLOCK = Knob("block", 512, "threads of a block that peels, in whole warps", least=1)
 FEW_WEDGES = 16  # per arc: with more, keystone counts supports
-MOST_EDGES = 1 << 31  # each has two entries in rows, whose positions have 32 bits
+MAX_EDGES = 1 << 31  # each has two entries in rows, whose positions have 32 bits
 STEM, ROWS_STEM = "peel", "peel_rows"
 SHORT_THREADS, BLOCKS_PER_SM = 256, 64  # where every thread or group has a few edges
-LANES, MOST_STEPS = 8, 128  # of a search for one triangle, until it is left over
+LANES, MAX_STEPS = 8, 128  # of a search for one triangle, until it is left over
 LONG_ROW = 256  # entries that a block packs
-LEAST_PACKED = 1 << 12  # edges for which packing pays
-MOST_WAITING = 1 << 10  # edges that fell in a round, put aside by a block
+MIN_PACKED = 1 << 12  # edges for which packing pays
+MAX_WAITING = 1 << 10  # edges that fell in a round, put aside by a block
 LAUNCH_PHASES, LAUNCH_EDGES = 256, 1 << 24  # of one launch: phases, and edges that die or are counted
 LAUNCH_SEARCHES = 1 << 26  # edges for which one triangle is looked for
 ALIVE = 2**32 - 1
@@ -60,7 +60,7 @@ class Stand(NamedTuple):
     phases: int = 0
 
 
-class Peeling:
+class PeelingOnDevice:
     """A graph with edges, oriented by degree, that is being peeled: rows of all neighbours, the round of each death.
 
     Edges are packed away from the rows as they die.
@@ -76,7 +76,7 @@ class Peeling:
         self.begins = self._in_begins + self._offsets
         self.degrees = self.begins[1:] - self.begins[:-1]
         self._first_long = int(xp.searchsorted(self.degrees, xp.asarray([LONG_ROW], xp.uint32), side="right")[0])
-        self._leaves_over = int(self.degrees[-1]) > LANES * (MOST_STEPS + 1)
+        self._leaves_over = int(self.degrees[-1]) > LANES * (MAX_STEPS + 1)
         self._neighbours, self._edges = xp.empty(2 * graph.m, xp.uint32), xp.empty(2 * graph.m, xp.uint32)
         self._queue, self._lists = xp.empty(graph.m, xp.uint32), xp.empty(2 * graph.m, xp.uint32)
         self._when, self._stops = xp.empty(graph.m, xp.uint32), xp.empty(graph.n, xp.uint32)
@@ -94,7 +94,7 @@ class Peeling:
         launch = partial(self.device.launch, ROWS_STEM, block=SHORT_THREADS, defines=(("LANES", LANES),))
         for begin in range(0, graph.m, LAUNCH_SEARCHES):
             end = min(graph.m, begin + LAUNCH_SEARCHES)
-            sizes = np.uint32(begin), np.uint32(end), np.uint32(MOST_STEPS)
+            sizes = np.uint32(begin), np.uint32(end), np.uint32(MAX_STEPS)
             searched = (*rows, *sizes, flags, self._queue, left_count)
             launch("find_triangles", grid=self._grid(LANES * (end - begin)), arguments=searched)
             if end < graph.m:
@@ -125,7 +125,7 @@ class Peeling:
         limits = np.uint32(last), np.uint32(LAUNCH_PHASES), np.uint32(LAUNCH_EDGES)
         tally, stands = state[: len(CLEARED)], state[len(CLEARED) :]
         arguments = (*rows, *edges, self._queue, self._lists, *limits, self._arrivals, tally, stands)
-        defines = (("BLOCK_THREADS", self._block), ("LEAST_PACKED", LEAST_PACKED), ("MOST_WAITING", MOST_WAITING))
+        defines = (("BLOCK_THREADS", self._block), ("MIN_PACKED", MIN_PACKED), ("MAX_WAITING", MAX_WAITING))
         grid = device.resident_blocks(STEM, "peel", self._block, defines=defines)
         while not stand.is_done:
             device.launch(STEM, "peel", grid, self._block, arguments, defines=defines, cooperative=True)
@@ -149,7 +149,7 @@ class Peeling:
         return grid_for(threads, SHORT_THREADS, BLOCKS_PER_SM, self.device)
 
 
-class Trusses:
+class TrussesOnDevice:
     """A graph with edges that is ready to be peeled, and to have its supports counted by keystone where that is due."""
 
     def __init__(self, graph: DeviceGraph, knobs: Knobs, device: Device, *, by_keystone: bool) -> None:
@@ -157,17 +157,17 @@ class Trusses:
         keystone_knobs = keystone.ALGORITHM.settings(None)
         prepared = _keystone_answers.prepare_edge_support(graph, keystone_knobs, device) if by_keystone else None
         self._support_work = prepared
-        self._peeling = Peeling(graph, int(knobs[BLOCK.name]), device)
+        self._peeling = PeelingOnDevice(graph, int(knobs[BLOCK.name]), device)
 
     def trussness(self, job: TrussJob) -> FoundTruss:
         numbers = self._peeling.peel(0, LAST_BOUND, self._supports(), job.progress)
-        numbers += np.uint32(LEAST_K)
+        numbers += np.uint32(MIN_K)
         return FoundTruss(int(numbers.max()), numbers, self._peeling.rounds)
 
     def k_truss(self, job: TrussJob) -> FoundTruss:
         assert job.k is not None
-        if job.k > LEAST_K + 1:
-            bound = job.k - LEAST_K - 1
+        if job.k > MIN_K + 1:
+            bound = job.k - MIN_K - 1
             self._peeling.peel(bound, bound, self._supports(), job.progress)
             return FoundTruss(job.k, self._peeling.lives(), self._peeling.rounds)
         held = self._peeling.in_triangles()
@@ -179,11 +179,11 @@ class Trusses:
         xp, supports = self._device.xp, self._supports()
         guess = (_most_k_by_degrees(self._peeling.degrees, xp) if supports is None else _most_k(supports, xp)) // 2
         while True:
-            first = max(0, guess - LEAST_K - 1)
+            first = max(0, guess - MIN_K - 1)
             levels = self._peeling.peel(first, LAST_BOUND, None if supports is None else supports.copy(), job.progress)
             last = int(levels.max())
             if last > first or first == 0:
-                return FoundTruss(last + LEAST_K, levels == np.uint32(last), self._peeling.rounds)
+                return FoundTruss(last + MIN_K, levels == np.uint32(last), self._peeling.rounds)
             del levels  # there is room for one
             guess //= 2
 
@@ -199,20 +199,20 @@ class Trusses:
 
 
 def find_trussness(graph: DeviceGraph, job: TrussJob, device: Device) -> FoundTruss:
-    return _find(Trusses.trussness, graph, job, device, device.xp.uint32, by_keystone=True)
+    return _find(TrussesOnDevice.trussness, graph, job, device, device.xp.uint32, by_keystone=True)
 
 
 def find_k_truss(graph: DeviceGraph, job: TrussJob, device: Device) -> FoundTruss:
-    by_keystone = job.k != LEAST_K + 1 and has_many_wedges(graph)
-    return _find(Trusses.k_truss, graph, job, device, device.xp.bool_, by_keystone=by_keystone)
+    by_keystone = job.k != MIN_K + 1 and has_many_wedges(graph)
+    return _find(TrussesOnDevice.k_truss, graph, job, device, device.xp.bool_, by_keystone=by_keystone)
 
 
 def find_max_truss(graph: DeviceGraph, job: TrussJob, device: Device) -> FoundTruss:
-    return _find(Trusses.max_truss, graph, job, device, device.xp.bool_, by_keystone=has_many_wedges(graph))
+    return _find(TrussesOnDevice.max_truss, graph, job, device, device.xp.bool_, by_keystone=has_many_wedges(graph))
 
 
 def _find(
-    how: Callable[[Trusses, TrussJob], FoundTruss],
+    how: Callable[[TrussesOnDevice, TrussJob], FoundTruss],
     graph: DeviceGraph,
     job: TrussJob,
     device: Device,
@@ -221,11 +221,11 @@ def _find(
     by_keystone: bool,
 ) -> FoundTruss:
     """Find trusses of a graph that is not too large; one without edges has none."""
-    if graph.m >= MOST_EDGES:
+    if graph.m >= MAX_EDGES:
         raise PreconditionError(f"peel on cuda takes fewer than 2^31 edges, not {graph.m:,}; use device='cpu'")
     if graph.m == 0:
-        return FoundTruss(job.k or LEAST_K, device.xp.empty(0, dtype), 0)
-    return how(Trusses(graph, job.knobs, device, by_keystone=by_keystone), job)
+        return FoundTruss(job.k or MIN_K, device.xp.empty(0, dtype), 0)
+    return how(TrussesOnDevice(graph, job.knobs, device, by_keystone=by_keystone), job)
 
 
 def has_many_wedges(graph: DeviceGraph) -> bool:
@@ -236,7 +236,7 @@ def has_many_wedges(graph: DeviceGraph) -> bool:
 def _most_k(supports: Array, xp: Any) -> int:
     """No k-truss beyond this one has edges: it would need C(k, 2) edges with k − 2 triangles each."""
     at_least = xp.cumsum(xp.bincount(supports)[::-1])[::-1]
-    k = xp.arange(len(at_least)) + LEAST_K
+    k = xp.arange(len(at_least)) + MIN_K
     return int(k[at_least >= k * (k - 1) // 2].max())  # that of k = 2 is there
 
 
@@ -278,5 +278,5 @@ ALGORITHM = Algorithm(
     orders=("degree",),
     relabellings=("rank",),
     knobs=(BLOCK,),
-    most_arcs=MOST_EDGES,
+    most_arcs=MAX_EDGES,
 )

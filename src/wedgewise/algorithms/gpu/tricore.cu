@@ -63,7 +63,7 @@ __device__ __forceinline__ u32 search_tree(const u32* tree, u32 length, const u3
 }
 
 // Arcs [begin, end).
-extern "C" __global__ void __launch_bounds__(MOST_THREADS, FULL_BLOCKS)
+extern "C" __global__ void __launch_bounds__(MAX_THREADS, FULL_BLOCKS)
 count_arcs(const offset_t* offsets, const u32* heads, const u32* tails, u64 begin, u64 end, u64* found) {
     DYNAMIC_SHARED(WarpMemory, memories);
     const u32 lane = threadIdx.x % WARP, warps = blockDim.x / WARP;

@@ -25,11 +25,11 @@ ROUND_ARCS = 16  # arcs that a warp takes at once
 BLOCKS_PER_SM = 256  # of a launch; arcs beyond them are taken in turn
 STATIC_SHARED_BYTES = 1024
 SAMPLE_BYTES = 2 * 4  # a warp holds samples of two trees
-MOST_LEVELS = 10
+MAX_LEVELS = 10
 
 
 @dataclass(frozen=True, slots=True)
-class Layout:
+class TreeLayout:
     """The knobs as far as the device allows: threads of a block, and levels that every warp has room for."""
 
     block: int
@@ -37,18 +37,18 @@ class Layout:
     shared_bytes: int
 
     @classmethod
-    def of(cls, knobs: Knobs, offset_bytes: int, device: Device) -> Layout:
+    def of(cls, knobs: Knobs, offset_bytes: int, device: Device) -> TreeLayout:
         row_bytes = 2 * offset_bytes  # an offset and a length, aligned
         block = whole_warps(knobs)
         room = (device.shared_bytes - STATIC_SHARED_BYTES) // (block // WARP) - row_bytes * WARP
-        levels = min(int(knobs["levels"]), MOST_LEVELS, (room // SAMPLE_BYTES).bit_length() - 1)
+        levels = min(int(knobs["levels"]), MAX_LEVELS, (room // SAMPLE_BYTES).bit_length() - 1)
         return cls(block, levels, block // WARP * (row_bytes * WARP + (SAMPLE_BYTES << levels)))
 
 
 @counting
 def prepare(graph: DeviceGraph, knobs: Knobs, device: Device, found: Array) -> Iterator[Launch]:
     """Write the tails; count one range of arcs after the other."""
-    layout, tails = Layout.of(knobs, graph.offsets.dtype.itemsize, device), tails_of(graph, device)
+    layout, tails = TreeLayout.of(knobs, graph.offsets.dtype.itemsize, device), tails_of(graph, device)
     defines = (offset_bits(graph.offsets), ("LEVELS", layout.levels))
     launch = partial(device.launch, "tricore", "count_arcs", shared_bytes=layout.shared_bytes, defines=defines)
     for begin, end in pairwise(arc_bounds(graph, tails, LAUNCH_KEYS, device, merged=False)):

@@ -76,13 +76,13 @@ __device__ __forceinline__ u32 warp_max(u32 value) {
 
 // Units [begin, middle) are for blocks, [middle, end) for warps. Shared: two offsets per thread, a count and cached ids
 // per bucket; buckets are a power of two for each warp of the block.
-extern "C" __global__ void __launch_bounds__(MOST_THREADS, FULL_BLOCKS)
+extern "C" __global__ void __launch_bounds__(MAX_THREADS, FULL_BLOCKS)
 count_units(const offset_t* offsets, const u32* heads, const u32* owners, const offset_t* arcs, u32 per_arc, u32 chunk,
             u32 buckets, u32 cached, u32 capacity, u32* far, u32* copied, u32 lanes, offset_t begin, offset_t middle,
             offset_t end, u32* counters, u64* found, u32* fullest) {
     DYNAMIC_SHARED(offset_t, stops);
-    __shared__ u64 warp_sums[MOST_WARPS];
-    __shared__ u32 turns[2 * MOST_WARPS];
+    __shared__ u64 warp_sums[MAX_WARPS];
+    __shared__ u32 turns[2 * MAX_WARPS];
     __shared__ u32 fullest_of_block;
     const Graph graph = {offsets, heads, heads};
     const Units units = {owners, arcs, per_arc, chunk};

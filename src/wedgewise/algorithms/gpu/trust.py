@@ -35,9 +35,9 @@ from wedgewise.algorithms._contract import (
 from wedgewise.algorithms.gpu._arcs import tails_of
 from wedgewise.algorithms.gpu._batches import (
     LONGEST_ROW,
-    MOST_UNITS,
+    MAX_UNITS,
     UNIT_BYTES,
-    Batch,
+    GpuBatch,
     Grid,
     has_work,
     launches_for,
@@ -47,8 +47,8 @@ from wedgewise.algorithms.gpu._batches import (
     work_of_unit,
 )
 from wedgewise.algorithms.gpu._launches import (
-    MOST_SMS,
-    MOST_THREADS,
+    MAX_SMS,
+    MAX_THREADS,
     THREADS_PER_SM,
     WARP,
     blocks_at_once,
@@ -64,19 +64,19 @@ from wedgewise.stages.tasks import TripleShape
 STEM, TRIPLES_STEM = "trust", "trust_triples"
 COMBINATIONS = {"virtual": (0, 32), "physical": (1, 32), "warp": (2, 32), "subwarp16": (2, 16), "subwarp8": (2, 8)}
 COPIED_PER_THREAD = 64
-MOST_BLOCKS = 1024  # with a table each, as in the paper
-MOST_BUCKETS, MOST_CAPACITY = 128, 1024
-MOST_CHUNK = (1 << 31) - 1  # chunks and their counter are 32-bit numbers
+MAX_BLOCKS = 1024  # with a table each, as in the paper
+MAX_BUCKETS, MAX_CAPACITY = 128, 1024
+MAX_CHUNK = (1 << 31) - 1  # chunks and their counter are 32-bit numbers
 ID_BYTES, STATIC_SHARED_BYTES = 4, 2048
 LAUNCH_TESTS = 1 << 34  # about 60 ms at the pace of the authors' program on an H200
 LAUNCH_ESTIMATE = 1 << 30  # steps, of which skewed blocks have ten times as many; 100 ms at the authors' pace
 THREADS_PER_TEST = 2  # an estimate: before its first look-up a vertex costs half of its threads one each
-LEAST_OUT_DEGREE = 2  # a triangle's lowest vertex has two arcs
+MIN_OUT_DEGREE = 2  # a triangle's lowest vertex has two arcs
 MEASURING_BLOCK, MEASURING_BLOCKS_PER_SM = 256, 64
 
 
 @dataclass(frozen=True, slots=True)
-class Layout:
+class TableLayout:
     """Hash tables by the knobs, as far as device and rows allow: threads and buckets of a block, places of each."""
 
     block: int
@@ -88,7 +88,7 @@ class Layout:
     lanes: int
 
     @classmethod
-    def of(cls, knobs: Knobs, offset_bytes: int, longest: int, device: Device, static_bytes: int = 0) -> Layout:
+    def of(cls, knobs: Knobs, offset_bytes: int, longest: int, device: Device, static_bytes: int = 0) -> TableLayout:
         block, capacity = _block(knobs), min(_capacity(knobs), longest)
         rows_bytes = 2 * offset_bytes * block
         ids = (device.shared_bytes - STATIC_SHARED_BYTES - static_bytes - rows_bytes) // ID_BYTES
@@ -99,7 +99,7 @@ class Layout:
 
     def blocks(self, device: Device) -> int:
         """As many as run at once."""
-        return min(MOST_BLOCKS, blocks_at_once(self.block, self.shared_bytes + STATIC_SHARED_BYTES, device))
+        return min(MAX_BLOCKS, blocks_at_once(self.block, self.shared_bytes + STATIC_SHARED_BYTES, device))
 
     def take_tables(self, blocks: int, device: Device) -> tuple[Any, ...]:
         """What kernels read of the tables of so many blocks: their sizes, places in global memory, room for copies."""
@@ -118,7 +118,7 @@ def table_bytes(knobs: Knobs, longest: Any) -> Any:
 
 
 def chunk_of(knobs: Knobs) -> int:
-    return min(int(knobs["chunk"]), MOST_CHUNK)
+    return min(int(knobs["chunk"]), MAX_CHUNK)
 
 
 def _power_of_two(most: int) -> int:
@@ -126,16 +126,16 @@ def _power_of_two(most: int) -> int:
 
 
 def _block(knobs: Knobs) -> int:
-    return _power_of_two(min(int(knobs["block"]), MOST_THREADS))
+    return _power_of_two(min(int(knobs["block"]), MAX_THREADS))
 
 
 def _buckets(knobs: Knobs) -> int:
     """Those of a warp; hashing takes the last bits of an id."""
-    return _power_of_two(min(int(knobs["buckets"]), MOST_BUCKETS))
+    return _power_of_two(min(int(knobs["buckets"]), MAX_BUCKETS))
 
 
 def _capacity(knobs: Knobs) -> int:
-    return min(int(knobs["capacity"]), MOST_CAPACITY)
+    return min(int(knobs["capacity"]), MAX_CAPACITY)
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,7 +161,7 @@ class Units:
 def _by_class(degrees: Array, most: int, xp: Any) -> tuple[Array, int]:
     """The numbers of the rows longer than `most` (>= 1), then of the others with a pair; and how many the first are."""
     large = xp.flatnonzero(degrees > most)
-    small = xp.flatnonzero((degrees <= most) & (degrees >= LEAST_OUT_DEGREE))
+    small = xp.flatnonzero((degrees <= most) & (degrees >= MIN_OUT_DEGREE))
     return xp.concatenate([large, small]), len(large)
 
 
@@ -187,11 +187,11 @@ def _launches(graph: DeviceGraph, knobs: Knobs, device: Device, found: Array, fu
     """Take memory for the tables; a launch for each range of units. By `fullest` ids was the fullest bucket asked."""
     degrees = device.xp.diff(graph.offsets)
     longest = int(degrees.max())
-    if longest < LEAST_OUT_DEGREE:
+    if longest < MIN_OUT_DEGREE:
         return
     units = Units.of(graph, knobs, degrees, longest, device)
-    layout = Layout.of(knobs, graph.offsets.dtype.itemsize, longest, device)
-    chunk = max(chunk_of(knobs), -(-len(units.owners) // MOST_CHUNK))
+    layout = TableLayout.of(knobs, graph.offsets.dtype.itemsize, longest, device)
+    chunk = max(chunk_of(knobs), -(-len(units.owners) // MAX_CHUNK))
     blocks = min(layout.blocks(device), len(units.owners))
     shared = (*_read_by_all(graph, units), np.uint32(chunk), *layout.take_tables(blocks, device))
     counters, offset = device.xp.zeros(3, device.xp.uint32), graph.offsets.dtype.type
@@ -223,7 +223,7 @@ def _bounds(graph: DeviceGraph, units: Units, longest: int, block: int, device: 
 
 def bytes_needed(shape: Shape, knobs: Knobs) -> int:
     of_arcs = knobs["construction"] == "edge"
-    blocks = min(MOST_BLOCKS, shape.m if of_arcs else shape.n)
+    blocks = min(MAX_BLOCKS, shape.m if of_arcs else shape.n)
     return blocks * int(table_bytes(knobs, shape.n)) + 32 * shape.n + (44 * shape.m if of_arcs else 0)
 
 
@@ -232,16 +232,16 @@ def prepare_batch(given: DeviceBatch, knobs: Knobs, device: Device) -> DeviceWor
 
     As many blocks as run at once take units in turn; there is memory for their tables.
     """
-    batch = Batch.of(given, device)
+    batch = GpuBatch.of(given, device)
     working = np.flatnonzero(has_work(batch.shape, given.tasks))
     if len(working) == 0:
         return DeviceWork.at_once((), batch.found)
     longest = int(np.minimum(batch.shape.columns_k, batch.shape.arcs_ik)[working].max())
-    layout = Layout.of(knobs, batch.offset_bits[1] // 8, longest, device, listing(_block(knobs))[1])
+    layout = TableLayout.of(knobs, batch.offset_bits[1] // 8, longest, device, listing(_block(knobs))[1])
     work = work_of_unit(steps_of(batch.shape, given.tasks.shares)[working])
     units = row_units(working, batch.shape, given.tasks, layout.block, work)
     blocks = min(layout.blocks(device), len(units))
-    most, chunk = most_of_warp(layout, knobs), min(chunk_of(knobs), MOST_THREADS)
+    most, chunk = most_of_warp(layout, knobs), min(chunk_of(knobs), MAX_THREADS)
     how = (*map(np.uint32, (*most, chunk, knobs["construction"] == "edge")), *layout.take_tables(blocks, device))
     grid = Grid(
         blocks, layout.block, layout.shared_bytes, (("COMBINATION", layout.combination), listing(layout.block)[0])
@@ -252,7 +252,7 @@ def prepare_batch(given: DeviceBatch, knobs: Knobs, device: Device) -> DeviceWor
     )
 
 
-def most_of_warp(layout: Layout, knobs: Knobs) -> tuple[int, int]:
+def most_of_warp(layout: TableLayout, knobs: Knobs) -> tuple[int, int]:
     """The most arcs in ij and in ik of a row that is for a warp: by the knob, and by the places of buckets on chip."""
     if knobs["cooptimisation"] == "off":
         return LONGEST_ROW, LONGEST_ROW
@@ -262,9 +262,9 @@ def most_of_warp(layout: Layout, knobs: Knobs) -> tuple[int, int]:
 
 def triple_bytes(shape: TripleShape, knobs: Knobs) -> Any:
     """The tables of as many blocks as run on the largest of devices, and the units of a batch."""
-    blocks = min(MOST_BLOCKS, MOST_SMS * THREADS_PER_SM // _block(knobs))
+    blocks = min(MAX_BLOCKS, MAX_SMS * THREADS_PER_SM // _block(knobs))
     longest = np.minimum(shape.columns_k, shape.arcs_ik)
-    return np.where(longest > 0, blocks * table_bytes(knobs, longest), 0) + UNIT_BYTES * MOST_UNITS
+    return np.where(longest > 0, blocks * table_bytes(knobs, longest), 0) + UNIT_BYTES * MAX_UNITS
 
 
 ALGORITHM = Algorithm(

@@ -45,13 +45,13 @@ __device__ __forceinline__ void count_row(const Triple& blocks, u32 a, u32 per_a
 
 // Units are taken from a counter, rows of a unit are listed by class. Shared: two offsets per thread, a count and cached
 // ids per bucket; buckets are a power of two for each warp.
-extern "C" __global__ void __launch_bounds__(MOST_THREADS, FULL_BLOCKS)
+extern "C" __global__ void __launch_bounds__(MAX_THREADS, FULL_BLOCKS)
 count_tasks(const u64* blocks, const u32* tasks, u32 shares, const u32* units, u32 count, u32* taken, u64* found,
             u32 most_middles, u32 most_ends, u32 chunk, u32 per_arc, u32 buckets, u32 cached, u32 capacity, u32* far,
             u32* copied, u32 lanes) {
     DYNAMIC_SHARED(offset_t, stops);
-    __shared__ u64 warp_sums[MOST_WARPS];
-    __shared__ u32 places[MOST_LISTED];
+    __shared__ u64 warp_sums[MAX_WARPS];
+    __shared__ u32 places[MAX_LISTED];
     __shared__ u32 lengths[3];
     const Listed listed = {places, lengths};
     const Rows rows = {stops, stops + blockDim.x, warp_sums};

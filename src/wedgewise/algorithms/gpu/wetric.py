@@ -33,8 +33,8 @@ COMBINATIONS = (
 STYLES = ("outgoing", "arrow", "mixed")  # their numbers in wetric_coarse.cu
 LISTED_NUMBERS = {"search": 0, "sources": 1, "pairs": 2}  # of every arc
 RETRIEVALS = tuple(LISTED_NUMBERS)
-MOST_SPREAD = 32  # a thread keeps its searches in the bits of a word
-MOST_ROUNDS = 8
+MAX_SPREAD = 32  # a thread keeps its searches in the bits of a word
+MAX_ROUNDS = 8
 BLOCKS_PER_SM = 64  # in a grid: enough for an even load, few enough that adding up costs nothing
 PREPARING_BLOCK = 256
 LAUNCH_WEDGES = {"degree": 1 << 31, "core": 1 << 31, "id": 1 << 28}  # without reordering searches are long
@@ -43,7 +43,7 @@ THREAD_TESTS = 1 << 17  # of one thread in a launch: about 100 ms of dependent l
 
 
 @dataclass(frozen=True, slots=True)
-class Setting:
+class WetricSetting:
     """The knobs as the kernels can have them."""
 
     style: str
@@ -55,13 +55,13 @@ class Setting:
     block: int
 
     @classmethod
-    def of(cls, knobs: Knobs, n: int) -> Setting:
+    def of(cls, knobs: Knobs, n: int) -> WetricSetting:
         style, unit = str(knobs["combination"]).split("-")
         return cls(
             style,
             unit,
             str(knobs["retrieval"]),
-            min(int(knobs["spread"]), MOST_SPREAD),
+            min(int(knobs["spread"]), MAX_SPREAD),
             knobs["cooperation"] == "on",
             min(int(knobs["matrix_length"]), n),
             whole_warps(knobs),
@@ -79,14 +79,14 @@ class Prepared:
     """What every launch is given."""
 
     graph: DeviceGraph
-    setting: Setting
+    setting: WetricSetting
     device: Device
     matrix: Array
     found: Array
 
     @classmethod
     def of(cls, graph: DeviceGraph, knobs: Knobs, device: Device) -> Prepared:
-        setting = Setting.of(knobs, graph.n)
+        setting = WetricSetting.of(knobs, graph.n)
         found = device.xp.zeros(2, device.xp.uint64)
         return cls(graph, setting, device, filled_matrix(graph, setting, device), found)
 
@@ -105,7 +105,7 @@ class Prepared:
         return grid_for(threads, self.setting.block, BLOCKS_PER_SM, self.device)
 
 
-def filled_matrix(graph: DeviceGraph, setting: Setting, device: Device) -> Array:
+def filled_matrix(graph: DeviceGraph, setting: WetricSetting, device: Device) -> Array:
     """The arcs among the last vertices as bits; one word at least, which steps without a look-up read."""
     xp = device.xp
     matrix = xp.zeros(max(1, setting.matrix_words), xp.uint32)
@@ -168,7 +168,7 @@ def wedge_launch(prepared: Prepared, wedges: NumberedWedges, begin: int, end: in
     setting, device = prepared.setting, prepared.device
     bytes_of_round = setting.block * (prepared.graph.offsets.dtype.itemsize + 4)  # for a spread of one
     spread = min(setting.spread, (device.shared_bytes // bytes_of_round - 1) | 1)
-    rounds = max(1, min(MOST_ROUNDS, (end - begin) // (setting.block * spread * BLOCKS_PER_SM * device.sms)))
+    rounds = max(1, min(MAX_ROUNDS, (end - begin) // (setting.block * spread * BLOCKS_PER_SM * device.sms)))
     return partial(
         device.launch,
         "wetric",
@@ -228,7 +228,7 @@ def _coarse_launch(prepared: Prepared, kernel: str, threads: int, arguments: tup
     )
 
 
-def _variant(setting: Setting) -> Defines:
+def _variant(setting: WetricSetting) -> Defines:
     retrieval = RETRIEVALS.index(setting.retrieval) if setting.unit == "edge" else 0
     return (("STYLE", STYLES.index(setting.style)), ("RETRIEVAL", retrieval))
 
@@ -238,7 +238,7 @@ def _ranges(total: int, at_once: int) -> Iterator[tuple[int, int]]:
 
 
 def bytes_needed(shape: Shape, knobs: Knobs) -> int:
-    setting = Setting.of(knobs, shape.n)
+    setting = WetricSetting.of(knobs, shape.n)
     sums = 0 if setting.unit == "edge" else 24 * (shape.n + 1)
     arrows = 20 * (shape.m + 1) + 12 * (shape.n + 1) if setting.style == "arrow" else 0
     listed = 4 * LISTED_NUMBERS[setting.retrieval] * shape.m if setting.unit == "edge" else 0

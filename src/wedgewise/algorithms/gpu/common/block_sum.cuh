@@ -1,6 +1,6 @@
 #include "common/reduce.cuh"
 
-#define MOST_WARPS 32u
+#define MAX_WARPS 32u
 
 struct Found {
     u64 triangles, tests;
@@ -17,7 +17,7 @@ __device__ __forceinline__ u64 warp_sums(u64 first, u64 second) {
 // Adds what every thread of the block found to found[0] and found[1], with one atomic each; all threads must come here,
 // and meet before they come again.
 __device__ __forceinline__ void add_block_found(u64* found, u64 triangles, u64 tests) {
-    __shared__ u64 sums[2 * MOST_WARPS];
+    __shared__ u64 sums[2 * MAX_WARPS];
     const u32 lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
     const u64 of_warp = warp_sums(triangles, tests);
     if (lane % (WARP / 2) == 0) sums[2 * warp + (lane > 0)] = of_warp;

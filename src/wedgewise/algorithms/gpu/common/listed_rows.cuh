@@ -1,8 +1,8 @@
 #include "common/batch.cuh"
 #include "common/block_or_warp.cuh"
 
-#ifndef MOST_LISTED
-#define MOST_LISTED 2048u  // twice as many as a block has threads
+#ifndef MAX_LISTED
+#define MAX_LISTED 2048u  // twice as many as a block has threads
 #endif
 
 // Rows of a unit that can begin triangles, by class, in shared memory: large ones fill places from the front, small ones
@@ -19,7 +19,7 @@ struct Most {
 
 __device__ __forceinline__ u32 large_row(Listed listed, u32 number) { return listed.places[number]; }
 
-__device__ __forceinline__ u32 small_row(Listed listed, u32 number) { return listed.places[MOST_LISTED - 1 - number]; }
+__device__ __forceinline__ u32 small_row(Listed listed, u32 number) { return listed.places[MAX_LISTED - 1 - number]; }
 
 // The first of so many small rows that a warp takes.
 __device__ __forceinline__ u32 take_small(Listed listed, u32 rows) {
@@ -44,13 +44,13 @@ __device__ __forceinline__ void list_rows(const Task& task, const Unit& unit, Mo
                 const bool is_large = middles.end - middles.begin > most.middles || ends.end - ends.begin > most.ends;
                 if (ends.begin < ends.end) {
                     const u32 place = atomicAdd(listed.lengths + !is_large, 1u);
-                    listed.places[is_large ? place : MOST_LISTED - 1 - place] = row;
+                    listed.places[is_large ? place : MAX_LISTED - 1 - place] = row;
                 }
             }
         }
         __syncthreads();  // the stretch is listed
         const u32 large = listed.lengths[0], small = listed.lengths[1];
-        const bool is_full = large + small + blockDim.x > MOST_LISTED || first + stride >= rows;
+        const bool is_full = large + small + blockDim.x > MAX_LISTED || first + stride >= rows;
         if (is_full) visit(large, small);
         __syncthreads();  // all have read what is listed
         if (is_full && threadIdx.x < 3) listed.lengths[threadIdx.x] = 0;

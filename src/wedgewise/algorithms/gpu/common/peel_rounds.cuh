@@ -2,12 +2,12 @@
 #include "common/peel_state.cuh"
 #include "common/search.cuh"
 
-#ifndef MOST_WAITING
-#define MOST_WAITING 1024u
+#ifndef MAX_WAITING
+#define MAX_WAITING 1024u
 #endif
 #define EDGES_PER_THREAD 4u
 #define SHARES 4u  // of much work for each block: blocks that end early take more
-#define LEAST_SHARE 64u  // of edges, which a block takes at once unless there are fewer for each
+#define MIN_SHARE 64u  // of edges, which a block takes at once unless there are fewer for each
 
 // For the edges that a block takes together, one per thread at most: keys, and the list in which each is looked up.
 struct Lookups {
@@ -23,7 +23,7 @@ struct Stretches {
 
 // Edges that fell in this round, put aside by the threads of a block.
 struct Waiting {
-    u32 edges[MOST_WAITING];
+    u32 edges[MAX_WAITING];
     u32 count;
 };
 
@@ -32,7 +32,7 @@ template <class Work>
 __device__ __forceinline__ void for_shares(u32 begin, u32 end, Tally* tally, Work work) {
     __shared__ u32 next;
     const u32 all = end - begin, per_block = all / gridDim.x + 1;
-    const u32 share = min(blockDim.x, max(min(per_block, LEAST_SHARE), per_block / SHARES));
+    const u32 share = min(blockDim.x, max(min(per_block, MIN_SHARE), per_block / SHARES));
     const u32 shares = all / share + (all % share > 0);
     for (u32 number = blockIdx.x; number < shares;) {
         const u32 first = begin + number * share;
@@ -111,7 +111,7 @@ __device__ __forceinline__ void count_triangles(const Rows& rows, const Edges& e
 __device__ __forceinline__ void queue_waiting(Waiting& waiting, u32* tail, Tally* tally) {
     __shared__ u32 first;
     __syncthreads();  // nobody puts anything aside any more
-    const u32 count = min(waiting.count, u32(MOST_WAITING));
+    const u32 count = min(waiting.count, u32(MAX_WAITING));
     if (threadIdx.x == 0 && count > 0) first = atomicAdd(&tally->pushed, count);
     __syncthreads();  // the places are taken
     for (u32 at = threadIdx.x; at < count; at += blockDim.x) tail[first + at] = waiting.edges[at];
@@ -129,7 +129,7 @@ __device__ __forceinline__ void take_triangle(const Edges& edges, u32 edge, cons
     if (above != 1) return;
     store_racing(edges.when + edge, stand.round + 1);
     const u32 at = atomicAdd(&waiting.count, 1u);
-    if (at < MOST_WAITING) waiting.edges[at] = edge;
+    if (at < MAX_WAITING) waiting.edges[at] = edge;
     else tail[atomicAdd(&tally->pushed, 1u)] = edge;
 }
 
@@ -156,7 +156,7 @@ __device__ __forceinline__ void let_die(const Rows& rows, const Edges& edges, co
                 take_triangle(edges, one, stand, waiting, tail, tally);
             if (other_when > stand.round) take_triangle(edges, other, stand, waiting, tail, tally);
         });
-        if (waiting.count > MOST_WAITING / 2) queue_waiting(waiting, tail, tally);
+        if (waiting.count > MAX_WAITING / 2) queue_waiting(waiting, tail, tally);
     });
     queue_waiting(waiting, tail, tally);
 }

@@ -40,14 +40,14 @@ __device__ __forceinline__ Rows part_of_warp(Rows rows) {
 }
 
 // Calls visit(unit) for chunks of the units [begin, end): a team takes the first by its number, the others from the
-// counter, and meets in every visit. It has two turns, MOST_WARPS apart: one is written while the other may still be
+// counter, and meets in every visit. It has two turns, MAX_WARPS apart: one is written while the other may still be
 // read.
 template <class Team, class Visit>
 __device__ __forceinline__ void take_chunks(offset_t begin, offset_t end, u32 length, u32* counter, u32* turns,
                                             Visit visit) {
     const u32 chunks = u32((end - begin + length - 1) / length);
     u32 turn = 0;
-    for (u32 chunk = Team::number(); chunk < chunks; turn = MOST_WARPS - turn) {
+    for (u32 chunk = Team::number(); chunk < chunks; turn = MAX_WARPS - turn) {
         if (Team::rank() == 0) turns[turn] = Team::count() + atomicAdd(counter, 1u);
         const offset_t first = begin + offset_t(chunk) * length;
         const offset_t last = min(offset_t(first + length), end);
