@@ -13,7 +13,7 @@ from helpers.graphs import fixture_pairs
 import wedgewise as ww
 from wedgewise import generate
 from wedgewise.datasets import bundled
-from wedgewise.machine import hardware, jit
+from wedgewise.machine import files, hardware, jit
 from wedgewise.machine import threads as threads_module
 from wedgewise.run import choose
 from wedgewise.run.request import Request
@@ -36,7 +36,10 @@ WAYS: dict[str, Callable[[Path], Any]] = {
 
 @pytest.fixture
 def most(monkeypatch: pytest.MonkeyPatch) -> int:
-    """What is granted here, few, so that small graphs have work for more; more than that never work together."""
+    """What is granted here, few, so that small graphs have work for more; more than that never work together.
+
+    Those that wait for the disk do no work, and are as many everywhere.
+    """
     monkeypatch.setattr(hardware, "ALWAYS_GRANTED_THREADS", 2)
     monkeypatch.setattr(hardware, "usable_threads", lambda: 1)
     monkeypatch.setattr(hardware, "MAX_THREADS_PER_CORE", 1)
@@ -44,7 +47,7 @@ def most(monkeypatch: pytest.MonkeyPatch) -> int:
 
     class Counted(threads_module._Threads[Any]):
         def __init__(self, task: Any, tasks: int, workers: int, *more: Any) -> None:
-            assert workers <= granted
+            assert workers <= max(granted, files.SYNC_THREADS if task.__module__ == files.__name__ else 0)
             super().__init__(task, tasks, workers, *more)
 
     monkeypatch.setattr(threads_module, "_Threads", Counted)

@@ -1,4 +1,4 @@
-"""The journal of a count of a store: a line per finished task, with its checksum; part of the store's format."""
+"""The journal of a count of a store: a line for up to 100 finished tasks, with its checksum; part of the store's format."""
 
 from __future__ import annotations
 
