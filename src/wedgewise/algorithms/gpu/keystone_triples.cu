@@ -157,12 +157,12 @@ __device__ __forceinline__ void look_up_items(const Task& task, const uint2* ite
                                               const u32* table, Found* found) {
     const Block ik = task.blocks.ik;
     const u32 lane = threadIdx.x % WARP;
-    u32 hits = 0;
     for (u64 first = begin; first < end; first += stride) {
         const uint2 item = end - first > lane ? items[first + lane] : make_uint2(0, 0);
         Arcs row = {0, 0};
         if (item.y != 0 && item.x % task.shares == task.share) row = near_part(ik, item.x, task.first_column);
         const offset_t length = row.end - row.begin;
+        u32 hits = 0;
         found->tests += length;
         if (length <= SHORT_ROW)
             for (offset_t arc = row.begin; arc < row.end; ++arc)
@@ -177,12 +177,8 @@ __device__ __forceinline__ void look_up_items(const Task& task, const uint2* ite
             }
             if (arc < stop) hits += __popc(table[ik.heads[arc] - task.first_column] & pivots);
         }
-        if (hits >> 30) {
-            found->triangles += hits;
-            hits = 0;
-        }
+        found->triangles += hits;
     }
-    found->triangles += hits;
 }
 
 // A warp adds what its lanes found.
