@@ -71,8 +71,7 @@ __device__ __forceinline__ Arcs far_part(const Task& task, u32 b) {
     const Block jk = task.blocks.jk;
     const Arcs row = arcs_of(jk, b);
     if (b < task.first_pivot) return row;
-    return {row.begin, task.first_column == 0 ? row.begin
-                                              : first_not_below(jk.heads, row.begin, row.end, task.first_column)};
+    return {row.begin, first_not_below(jk.heads, row.begin, row.end, task.first_column)};
 }
 
 // The arcs of row a whose heads have such a part: all, unless a has near columns alone.
