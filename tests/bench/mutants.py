@@ -195,7 +195,7 @@ MUTANTS = (
         ),
         wrong=(cell("bbtc[parts=2]", system="blocks"),),
         right=(cell("bbtc[parts=2]"),),
-        says="507 instead of 426",
+        says="575 instead of 426",
     ),
     Mutant(
         "what does not fit into a bucket is dropped",
