@@ -1,4 +1,4 @@
-"""The journal of a count of a store: a line for up to 100 finished tasks, with its checksum; part of the store's format."""
+"""The journal of a count of a store, which is part of its format: up to 100 finished tasks a line, with a checksum."""
 
 from __future__ import annotations
 
