@@ -18,13 +18,13 @@ from wedgewise.algorithms import registry
 from wedgewise.algorithms._contract import BatchWork
 from wedgewise.errors import DeviceError, FormatError
 from wedgewise.machine import gpu
+from wedgewise.run import batches
 from wedgewise.run._cluster_worker import PROGRESS_SECONDS
 from wedgewise.run._dask_workers import do_batch
 from wedgewise.run._device_counting import DeviceCounting
 from wedgewise.run._dispatch import Assignment, Delivery
 from wedgewise.run._slice_worker import SliceState, do_request
 from wedgewise.run._worker_process import main
-from wedgewise.run.batches import PlannedBatch
 from wedgewise.run.outofcore import Counting, Finished
 from wedgewise.stages.tasks import TaskTable
 from wedgewise.store.manifest import FileRecord
@@ -109,12 +109,7 @@ def misbehaviour(how: str, at: tuple[int, ...], folder: str) -> Iterator[None]:
     With "poison", it dies whenever these begin. The folder gets a file NUMBER-TIME for every task that begins. With
     "slow", tasks last long enough to be told before their batch is finished.
     """
-    really_cut, really_count, really_on_device = Counting.batches, Counting.count, DeviceCounting._count
-
-    def batches(self: Counting, tasks: TaskTable) -> list[PlannedBatch]:
-        return [
-            batch for number in range(len(tasks)) for batch in really_cut(self, tasks.take(slice(number, number + 1)))
-        ]
+    really_count, really_on_device = Counting.count, DeviceCounting._count
 
     def begin(numbers: list[int]) -> None:
         for task in numbers:
@@ -137,8 +132,8 @@ def misbehaviour(how: str, at: tuple[int, ...], folder: str) -> Iterator[None]:
         return really_write(self, number)
 
     really_write = SliceState.write
-    patches: tuple[tuple[type, str, Any], ...] = (
-        (Counting, "batches", batches),
+    patches: tuple[tuple[Any, str, Any], ...] = (
+        (batches, "BATCH_SECONDS", 0.0),
         (Counting, "count", count),
         (DeviceCounting, "_count", on_device),
         (SliceState, "write", write),
