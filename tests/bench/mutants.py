@@ -189,8 +189,10 @@ MUTANTS = (
         (
             Edit(
                 "run/outofcore.py",
-                "                results.put(*finished)\n",
-                "                finished.triangles[1:2] *= np.uint64(2)\n                results.put(*finished)\n",
+                "        return Finished(tasks.number, *work.by_task())\n",
+                "        found = work.by_task()\n"
+                "        found[0][1:2] *= np.uint64(2)\n"
+                "        return Finished(tasks.number, *found)\n",
             ),
         ),
         wrong=(cell("bbtc[parts=2]", system="blocks"),),
