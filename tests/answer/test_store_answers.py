@@ -429,3 +429,18 @@ def test_formats_keep_to_the_limit_or_are_refused(tmp_path: Path, scale: int, su
             assert peak <= limit * 10**6, suffix
         else:
             assert "raise the limit" in ran.stderr, suffix
+
+
+def test_what_is_on_disk_is_summed_up_for_a_reader(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("wedgewise.cli.answers._is_summarised", lambda *_: True)
+    graph = ww.Graph(fixture_pairs(DENSE))
+    average = invoke("clustering", str(store.folder)).stdout
+    assert f"{ww.average_clustering(graph):.3f}"[:4] in average
+    largest = int(ww.trussness(graph).max())
+    assert f"largest truss number {largest}, found in" in invoke("truss", str(store.folder)).stdout
+
+
+def test_degrees_for_a_transitivity_have_to_fit(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("wedgewise.answer.disk.bytes_for_slices", lambda *_: 0)
+    with pytest.raises(MemoryLimitError, match=r"degrees take [\d,]+ bytes and 0 are left"):
+        ww.transitivity(store.folder)

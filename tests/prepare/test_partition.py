@@ -15,14 +15,14 @@ from hypothesis import strategies as st
 from relations.random_graphs import random_graphs
 
 from wedgewise import generate
-from wedgewise.errors import InputError
+from wedgewise.errors import InputError, UnknownNameError
 from wedgewise.prepare import cut_blocks as build
 from wedgewise.prepare import rectilinear as pal
 from wedgewise.prepare.cut_blocks import blocks_bytes, blocks_of, row_blocks
 from wedgewise.prepare.rectilinear import default_parts, rectilinear
 from wedgewise.stages import OrientedGraph
 from wedgewise.stages.blocks import Blocks, Hashed, Partition, Rectilinear, partition_from
-from wedgewise.stages.tasks import tasks_of
+from wedgewise.stages.tasks import BlockCounts, busy_tasks, tasks_of
 
 examples = settings(deadline=None, derandomize=True, max_examples=40)
 SLACK = 1 << 18
@@ -272,6 +272,8 @@ def test_what_cannot_be_partitioned_is_refused() -> None:
         partition_from({"kind": "spiral"})
     with pytest.raises(InputError, match="into 1 … 65,536 shares, not 0"):
         tasks_of(Hashed(10, 2), shares=0)
+    with pytest.raises(UnknownNameError, match="no estimator named 'nix'"):
+        busy_tasks(Hashed(10, 2), BlockCounts(np.ones((2, 2), np.int64), np.full(2, 5)), by="nix")
 
 
 # --- memory ----------------------------------------------------------------------------------------------------------

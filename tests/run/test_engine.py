@@ -125,6 +125,7 @@ def test_a_second_question_prepares_nothing_again() -> None:
 
 def test_auto_takes_arrays_for_small_graphs_until_kernels_are_loaded(monkeypatch: pytest.MonkeyPatch) -> None:
     small, large = Form(Shape(100, 500, 2000)), Form(Shape(10**6, 10**7, 10**9))
+    monkeypatch.setattr(jit, "JIT_DISABLED", False)
     monkeypatch.setattr(jit, "is_loaded", lambda: False)
     monkeypatch.setattr(jit, "_array_seconds", 0.0)
     assert make_plan(Request(), "count", small, 2).algorithm == "reference"
@@ -174,6 +175,7 @@ def test_kernels_are_cheap_once_they_are_stored(monkeypatch: pytest.MonkeyPatch,
     assert not jit.pays(10**6, known)
 
 
+@pytest.mark.compiled
 def test_a_process_that_asks_again_and_again_loads_the_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
     graph = ww.Graph(generate.complete(60).pairs())
     monkeypatch.setattr(jit, "is_loaded", lambda: False)

@@ -18,15 +18,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from wedgewise.stages.blocks import Block, Task, Triple
 from wedgewise.stages.tasks import Pair
 
 Held = TypeVar("Held")
-
-
-def triple_of(blocks: Mapping[Pair, Block], task: Task) -> Triple:
-    """The blocks of a task as it takes them."""
-    return Triple(blocks[task.i, task.j], blocks[task.i, task.k], blocks[task.j, task.k])
 
 
 class BlockCache(Generic[Held]):

@@ -67,11 +67,6 @@ def pairs_of_task(task: Task) -> set[Pair]:
     return {(task.i, task.j), (task.i, task.k), (task.j, task.k)}
 
 
-def block_bytes(counts: BlockCounts, pair: Pair) -> int:
-    """The bytes of a block, in whole pages."""
-    return int(all_block_bytes(counts)[pair])
-
-
 def all_block_bytes(counts: BlockCounts) -> NDArray[np.int64]:
     """The same of all blocks, by row part and column part."""
     return _in_pages(4 * (counts.sizes[:, None] + 1)) + _in_pages(4 * counts.arcs)

@@ -82,11 +82,6 @@ def widening_bytes(shape: TripleShape) -> Any:
     return np.where(np.maximum.reduce(shape.arcs) >= WIDE_ARCS, copied, 0)
 
 
-def has_none(triple: Triple) -> bool:
-    """Whether a block has no arcs, and hence the triple no triangles."""
-    return 0 in (triple.ij.m, triple.ik.m, triple.jk.m)
-
-
 @helper
 def row_at(rows, v):  # type: ignore[no-untyped-def]
     """The row of v."""

@@ -105,7 +105,7 @@ def prepare(given: DeviceBatch, knobs: Knobs, device: Device) -> DeviceWork:
     works, firsts = has_work(shape, tasks), np.flatnonzero(np.diff(tasks.pairs[2], prepend=-1))
     arcs = np.where(works, shape.arcs_ij, 0) // tasks.shares
     run = np.repeat(np.arange(len(firsts)), np.diff(firsts, append=len(tasks)))  # with the same block jk
-    near = Near.choose(shape, np.add.reduceat(arcs, firsts)[run] if len(firsts) else arcs, knobs, device)
+    near = Near.choose(shape, np.add.reduceat(arcs, firsts)[run], knobs, device)
     batch = GpuBatch.of(given, device, near.words)
     launches = [*_by_tables(batch, tasks, near, firsts, knobs), *_by_rows(batch, tasks, near, works, knobs)]
     return DeviceWork.at_once(launches, batch.found, kept=given)
@@ -113,8 +113,6 @@ def prepare(given: DeviceBatch, knobs: Knobs, device: Device) -> DeviceWork:
 
 def _by_tables(batch: GpuBatch, tasks: TaskTable, near: Near, firsts: Numbers, knobs: Knobs) -> tuple[Launch, ...]:
     """Units of groups, for all tasks with the same block jk; tables of about one size in a launch."""
-    if len(firsts) == 0:
-        return ()
     shape, table_bytes = batch.shape, near.table_bytes(batch.shape)
     rows_j: Any = shape.rows_j
     arcs_jk: Any = shape.arcs_jk
