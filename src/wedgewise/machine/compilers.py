@@ -129,8 +129,11 @@ class _Compiler:
 
     def end(self) -> None:
         self.process.kill()
-        with suppress(OSError):
-            self.process.communicate()
+        for pipe in (self.process.stdin, self.process.stdout):
+            with suppress(OSError):  # of what was not written yet
+                if pipe is not None:
+                    pipe.close()
+        self.process.wait()
 
 
 def _take() -> _Compiler | None:

@@ -21,6 +21,7 @@ from wedgewise.machine.threads import run_tasks
 NO_LOCKS = {errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOTSUP, errno.EINVAL}
 HOLDER_BYTES = 200
 SYNC_THREADS = 8
+FILES_PER_THREAD = 64  # fewer are synced as soon, and each thread takes address space of its own
 USUAL = "0" * 12  # in the name of a temporary file; of any other one, random digits
 
 
@@ -84,7 +85,7 @@ def sync_files(paths: Sequence[str | os.PathLike[str]]) -> None:
         with _writing(paths[number]), suppress(FileNotFoundError):
             _sync(Path(paths[number]))
 
-    run_tasks(sync, len(paths), SYNC_THREADS)
+    run_tasks(sync, len(paths), min(SYNC_THREADS, 1 + len(paths) // FILES_PER_THREAD))
     for folder in {Path(path).parent for path in paths}:
         with _writing(folder):
             _sync_folder(folder)
