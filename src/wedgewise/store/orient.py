@@ -41,7 +41,7 @@ from wedgewise.store.manifest import MAX_PARTS
 from wedgewise.store.sort_and_deduplicate import Edges, Ranks
 from wedgewise.store.sorted_runs import KEY_BYTES, OnKeys, Runs, sorted_run
 
-ORIENT_KEYS, ORIENT_BYTES = 1 << 20, 26  # at a time for each thread, and what one takes
+ORIENT_KEYS, ORIENT_BYTES = 1 << 19, 26  # at a time for each thread, and what one takes
 COUNTING_BYTES = 136 << 20  # at least, of a limit on counting: the interpreter, kernels, and what is kept in reserve
 MIN_SEGMENTS = 256
 SCHEMES = ("rectilinear", "hashed")
@@ -188,11 +188,12 @@ def _orient_pieces(
 ) -> Keys:
     """Write the arcs of all edges in runs; how many there are by segments, in one more row and column than those.
 
-    The first thread's grid is planned for; others take part where theirs fit as well.
+    The first thread's grid is planned for; others take part where all of them take half of the memory at most.
     """
     grid_size = renaming.width**2
     least = ORIENT_BYTES * min(ORIENT_KEYS, edges.keys)
-    workers = max(1, min(threads, 1 + (available_bytes - least) // (KEY_BYTES * grid_size + least)))
+    each = KEY_BYTES * grid_size + least
+    workers = max(1, min(threads, (available_bytes // 2) // each))
     piece_keys = min(ORIENT_KEYS, available_bytes // (ORIENT_BYTES * workers))
     pieces = -(-edges.keys // piece_keys)
     grids = [np.zeros(grid_size, np.uint64) for _ in range(min(workers, max(1, pieces)))]
