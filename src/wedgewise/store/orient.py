@@ -188,12 +188,12 @@ def _orient_pieces(
 ) -> Keys:
     """Write the arcs of all edges in runs; how many there are by segments, in one more row and column than those.
 
-    The first thread's grid is planned for; others take part where all of them take half of the memory at most.
+    The first thread's grid is planned for; others take part where all of them take a quarter of the memory at most.
     """
     grid_size = renaming.width**2
     least = ORIENT_BYTES * min(ORIENT_KEYS, edges.keys)
     each = KEY_BYTES * grid_size + least
-    workers = max(1, min(threads, (available_bytes // 2) // each))
+    workers = max(1, min(threads, (available_bytes // 4) // each))
     piece_keys = min(ORIENT_KEYS, available_bytes // (ORIENT_BYTES * workers))
     pieces = -(-edges.keys // piece_keys)
     grids = [np.zeros(grid_size, np.uint64) for _ in range(min(workers, max(1, pieces)))]
