@@ -29,7 +29,7 @@ from wedgewise.prepare.radix import sort_keys
 from wedgewise.stages import Keys
 
 FEWEST_KEYS = 1 << 9  # of a run, at a time
-MAX_KEYS = 1 << 21  # at a time, of all runs: what more memory would not make faster
+MAX_KEYS = 1 << 20  # at a time, of all runs: what more memory would not make faster
 RANGE_KEYS = 1 << 14  # of a range of values, at least
 SAMPLED = 64  # keys for each value that ranges are cut at
 KEY_BYTES = 8
