@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import repeat
 from typing import NamedTuple, SupportsInt
 
 import numpy as np
@@ -127,6 +128,12 @@ def batches_of(tasks: TaskTable, memory: TaskMemory, limit_bytes: int, seconds: 
     tally = BatchTally(blocks, *(np.zeros_like(blocks) for _ in range(3)))
     count = int(cut_batches(sizes, limit_bytes // 2, int(1e12 * BATCH_SECONDS), tally, ends, work))
     return Batches(tasks, np.append(0, ends[:count]).astype(np.int64), work[:count].astype(np.int64))
+
+
+def rehearse_batches() -> None:
+    """Load the kernel that cuts batches."""
+    none = np.empty(0, np.uint64)
+    cut_batches(Sizes(*repeat(none, 6)), 0, 0, BatchTally(*repeat(none, 4)), none, none)
 
 
 def expected_work(batch: PlannedBatch, memory: TaskMemory, is_skewed: bool) -> int:

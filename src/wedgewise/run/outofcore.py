@@ -38,7 +38,7 @@ from wedgewise.machine.budget import available_after_loading
 from wedgewise.machine.out_of_memory import memory_for
 from wedgewise.machine.progress import Progress
 from wedgewise.machine.threads import run_tasks
-from wedgewise.run.batches import Batches, batches_of, expected_work
+from wedgewise.run.batches import Batches, batches_of, expected_work, rehearse_batches
 from wedgewise.run.block_caches import BlockCache
 from wedgewise.run.checkpoint import Journal, journal_bytes, key_of, open_journal
 from wedgewise.run.local import Execution, Ran
@@ -309,6 +309,7 @@ def load_kernels(algorithm: str) -> None:
     """Load every kernel that counting on a store calls: count a clique, in each way that the algorithm knows."""
     if jit.JIT_DISABLED:
         return
+    rehearse_batches()
     knobs, answer = find(algorithm, "cpu").knobs, triple_answer(algorithm)
     block, other = (with_busy_rows(checked_clique()) for _ in range(2))
     for way in ({}, *({knob.name: choice} for knob in knobs for choice in knob.choices)):
