@@ -55,7 +55,7 @@ OBJECT_SUFFIX = ".kernel"
 NONE = "none"  # the kind of an argument that is not there
 NOTICE = "compiling kernels for this machine, once (`wedgewise doctor --warm` compiles all of them ahead)"
 LOAD_SECONDS, COMPILE_SECONDS = 0.15, 2.0
-LOAD_BYTES, COMPILE_BYTES = 1 << 26, 1 << 29  # generous: what LLVM, and LLVM with Numba, were seen to take
+COMPILE_BYTES = 1 << 29  # generous: what LLVM with Numba was seen to take
 
 _compile_lock = threading.RLock()
 _compile_listener: Callable[[str], None] | None = None
@@ -279,7 +279,7 @@ def _check_memory(need: int) -> None:
 def _load_or_compile(marked: CpuKernel[Any, Any], kinds: Kinds) -> Callable[..., Any]:
     from wedgewise.machine import native
 
-    _check_memory(LOAD_BYTES)
+    _check_memory(native.linking_bytes())
     path = _path_of(marked, kinds)
     code = None if path is None else _stored(path)
     if code is None:

@@ -32,6 +32,7 @@ CHECKSUM_BYTES = 65  # a line
 POINTER = ctypes.c_void_p
 _engine_lock = threading.Lock()
 NO_RESULT = -1  # `results` of a kernel that returns None; 0 stands for a single number
+LLVM_BYTES, OBJECT_BYTES = 1 << 26, 1 << 23  # generous: what the linker and one kernel were seen to take
 
 
 class DamagedObjectError(Exception):
@@ -96,6 +97,11 @@ def _engine() -> Any:
     binding.initialize_native_asmprinter()
     machine = binding.Target.from_default_triple().create_target_machine(jit=True)
     return binding.create_mcjit_compiler(binding.parse_assembly(""), machine)
+
+
+def linking_bytes() -> int:
+    """What loading one more kernel may take: the linker itself is paid once."""
+    return OBJECT_BYTES if _engine.cache_info().currsize else LLVM_BYTES
 
 
 def callable_of(native: NativeObject, title: str) -> Callable[..., Any]:
