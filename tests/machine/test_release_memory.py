@@ -110,3 +110,36 @@ def test_what_arrow_keeps_is_given_back() -> None:
 def test_the_linker_stays_where_no_file_can_be_opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(budget, "MAPPINGS", tmp_path)  # a folder cannot be read
     budget.release_memory()
+
+
+HEAPS_OF_THREADS = """
+import sys, threading
+from wedgewise.machine.budget import share_heap
+if sys.argv[1] == "shared":
+    share_heap()
+everybody = threading.Barrier(5)
+
+def take():
+    held = [bytes(1000) for _ in range(1000)]
+    everybody.wait()
+    everybody.wait()
+
+threads = [threading.Thread(target=take) for _ in range(4)]
+for thread in threads:
+    thread.start()
+everybody.wait()
+with open("/proc/self/maps") as mappings:
+    bounds = [line.split()[0].split("-") for line in mappings if " ---p " in line]
+everybody.wait()
+print(sum(int(end, 16) - int(begin, 16) > 1 << 25 for begin, end in bounds))
+"""
+
+
+@ON_LINUX
+@pytest.mark.skipif(not hasattr(ctypes.CDLL(None), "mallopt"), reason="another C library than that of GNU")
+def test_threads_share_one_heap_within_a_limit() -> None:
+    """Each would keep 64 MiB of addresses, and what it frees, for itself."""
+    own, shared = (
+        int(subprocess.check_output([sys.executable, "-c", HEAPS_OF_THREADS, how])) for how in ("own", "shared")
+    )
+    assert (own > 0, shared) == (True, 0)

@@ -6,6 +6,9 @@ is done by processes of its own (machine/compilers.py), which end before the wor
 What goes back is free memory that the allocators, ours and Arrow's, keep for later, and the linker: loading kernels
 maps up to 95 MB of LLVM, and how much of that is resident depends on how the system caches the file. Its pages hold
 nothing but the file's bytes, and come back from there when a kernel is loaded.
+
+The C library of GNU gives every thread a heap of its own, of 64 MiB of addresses each, and what one thread frees there
+no other one takes. Within a limit all threads have one heap: building a store then peaks 70 MB lower, as fast as before.
 """
 
 from __future__ import annotations
@@ -30,6 +33,7 @@ RESERVE_BYTES = 24 << 20  # objects, stacks of threads, and what the allocator k
 MAPPINGS = Path("/proc/self/smaps")
 LINKER = "libllvmlite"
 DONT_NEED = 4  # MADV_DONTNEED on Linux
+MOST_HEAPS = -8  # M_ARENA_MAX of the C library of GNU
 MAPPING = re.compile(r"^([0-9a-f]+)-([0-9a-f]+) (\S{4}) \S+ \S+ \S+ *(.*)$")
 
 
@@ -52,6 +56,8 @@ def available_after_loading(memory_limit: int | None, rehearsal: Callable[..., N
     *arguments : of the rehearsal
     """
     check_limit(memory_limit)
+    if memory_limit is not None or hardware.address_space_left() is not None:
+        share_heap()
     if memory_limit is None:
         rehearsal(*arguments)
         return hardware.available_memory() * 3 // 4
@@ -67,6 +73,12 @@ def available_after_loading(memory_limit: int | None, rehearsal: Callable[..., N
             "the limit, or free memory in this process"
         )
     return left
+
+
+def share_heap() -> None:
+    """Let threads that begin from now on share the heaps that are there, on Linux with the C library of GNU."""
+    if MAPPINGS.exists() and hasattr(c_library := ctypes.CDLL(None), "mallopt"):
+        c_library.mallopt(MOST_HEAPS, 1)
 
 
 def release_memory() -> None:

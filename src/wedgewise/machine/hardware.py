@@ -71,7 +71,7 @@ def note_on_threads(asked: int | None) -> tuple[str, ...]:
 def available_memory() -> int:
     """Bytes this process could still take: free memory, capped by the control group and the address-space limit."""
     groups = (_left_in(*files) for files in _memory_files())
-    candidates = [_meminfo("MemAvailable:"), *groups, _address_space_left()]
+    candidates = [_meminfo("MemAvailable:"), *groups, address_space_left()]
     return min((value for value in candidates if value is not None), default=2**62)
 
 
@@ -120,7 +120,7 @@ def _control_groups(controller: str) -> list[Path]:
     ]
 
 
-def _address_space_left() -> int | None:
+def address_space_left() -> int | None:
     try:
         import resource
     except ImportError:  # not POSIX
