@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -215,6 +215,21 @@ def _why_divided(division: Division, streams: int) -> tuple[str, ...]:
     return tuple(reasons)
 
 
+class DeviceLayout(NamedTuple):
+    """The 32-bit words of a block on a device: offsets, heads from `heads` on, what is made of it from `made` on."""
+
+    heads: Any
+    made: Any
+    end: Any
+
+    @classmethod
+    def of(cls, offset_type: np.dtype[Any], rows: Any, arcs: Any, made_words: Any) -> DeviceLayout:
+        """Of one block, or of arrays of them; what is made begins at a whole 64-bit word."""
+        heads = offset_type.itemsize // 4 * (rows + 1)
+        made = (heads + arcs + 1) // 2 * 2
+        return cls(heads, made, made + made_words)
+
+
 @dataclass(frozen=True, slots=True)
 class TaskSizes:
     """What tasks take on the host and on a device, in bytes; of many tasks a number each.
@@ -238,8 +253,8 @@ class TaskSizes:
         made = np.zeros_like(counts.arcs)
         if pairing.gpu is not None:
             made = made + pairing.on_device().made_words(counts.arcs, counts.sizes[None, :], pairing.gpu_knobs)
-        offsets = np.broadcast_to(self.offset_type.itemsize * (counts.sizes[:, None] + 1), counts.arcs.shape)
-        sizes = sum(-(-size // ARRAY_BYTES) * ARRAY_BYTES for size in (offsets, 4 * counts.arcs, 4 * made))
+        words = DeviceLayout.of(self.offset_type, counts.sizes[:, None], counts.arcs, made).end
+        sizes = -(-4 * words // ARRAY_BYTES) * ARRAY_BYTES
         for name, value in (("host_blocks", host), ("made_words", made), ("device_block_bytes", sizes)):
             object.__setattr__(self, name, value)
 

@@ -28,7 +28,7 @@ from wedgewise.algorithms._contract import (
 from wedgewise.errors import DeviceMemoryError, MemoryLimitError, VerificationError
 from wedgewise.machine.gpu import StreamingDevice
 from wedgewise.machine.streams import Clock, Sent, Stamp, Stream
-from wedgewise.run._hybrid_plan import TaskSizes
+from wedgewise.run._hybrid_plan import DeviceLayout, TaskSizes
 from wedgewise.run._hybrid_queue import Fits, TaskQueue
 from wedgewise.run.batches import pairs_in
 from wedgewise.run.block_caches import Lease, SharedBlocks
@@ -248,14 +248,19 @@ class Arrived:
 
 
 def ship(blocks: list[Block], made_words: list[int], device: StreamingDevice) -> list[Arrived]:
-    """Start to copy blocks, and take memory for what is made of each."""
-    made = iter(device.room([words for words in made_words if words]))
-    shipment = Shipment(device.send([array for block in blocks for array in (block.offsets, block.heads)]))
-    arrays = iter(shipment.sent.arrays)
-    return [
-        Arrived(DeviceBlock(Block(next(arrays), next(arrays), block.columns), next(made) if words else None), shipment)
+    """Start to copy blocks; each has one piece of memory, with room for what is made of it."""
+    layouts = [
+        DeviceLayout.of(block.offsets.dtype, block.rows, block.m, words)
         for block, words in zip(blocks, made_words, strict=True)
     ]
+    there: list[DeviceBlock] = []
+    for block, at, memory in zip(blocks, layouts, device.room([at.end for at in layouts]), strict=True):
+        arrays = memory[: at.heads].view(block.offsets.dtype), memory[at.heads : at.heads + block.m]
+        there.append(DeviceBlock(Block(*arrays, block.columns), memory[at.made :] if at.made < at.end else None))
+    sources = [array for block in blocks for array in (block.offsets, block.heads)]
+    targets = [array for one in there for array in (one.block.offsets, one.block.heads)]
+    shipment = Shipment(device.send(sources, targets))
+    return [Arrived(one, shipment) for one in there]
 
 
 @dataclass(slots=True)
