@@ -352,3 +352,22 @@ def test_memory_that_runs_out_in_preparing_a_task(
     assert result.answer == truth
     check_timeline(result)
     assert any("99 bytes were asked for" in reason for reason in result.plan.reasons)
+
+
+def test_a_batch_that_does_not_fit_the_device_is_halved(
+    gpus: Gpus, graph: ww.Graph, truth: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With no threads to hand it over to, as long as one task fits by itself."""
+    (device,) = gpus()
+
+    def prepare(batch: Any, *arguments: Any) -> Any:
+        if arguments[-1] is device and len(batch.tasks) > 1:
+            raise device.no_room(99)
+        return prepare_toy(batch, *arguments)
+
+    triples = {"count": replace(toy().triples_on_device("count"), prepare=prepare)}
+    monkeypatch.setitem(registry(), ("toy", "cuda"), replace(toy(), triples=triples))
+    result = hybrid(graph, places="gpu", streams=1)
+    assert result.answer == truth
+    assert check_timeline(result).spans
+    assert any("99 bytes were asked for" in reason for reason in result.plan.reasons)

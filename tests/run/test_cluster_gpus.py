@@ -150,7 +150,7 @@ def test_what_does_not_fit_goes_to_workers_with_more_memory(
     monkeypatch.setattr(pool, "worker_for", worker_for)
     found, driver = total(assigned(jazz), pool)
     assert found == JAZZ
-    assert driver.shares["worker 0"].tasks < driver.shares["worker 1"].tasks
+    assert driver.shares["worker 0"].tasks <= driver.shares["worker 1"].tasks
     refused = [batch for batch in pool.batches if batch.refused_by]
     assert {batch.refused_by for batch in refused} == {frozenset({"worker 0"})}
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +23,7 @@ from wedgewise.errors import InputError, MemoryLimitError, PreconditionError, Un
 from wedgewise.machine.gpu import StreamingDevice
 from wedgewise.run._hybrid_queue import CUTOFF, DYNAMIC, GUARDED, MAX_TASKS, SCHEDULES
 from wedgewise.run.choose import BLOCK_SECONDS_PER_EDGE, DEVICE_SECONDS, estimated_seconds
+from wedgewise.run.device_blocks import ARRAY_BYTES, DeviceLayout
 from wedgewise.run.memory import BATCHED_TASK_BYTES, BlockSource, TaskMemory
 from wedgewise.run.plan import BlockPlan, Form, Plan, plan_of
 from wedgewise.stages import OrientedGraph
@@ -49,7 +50,6 @@ KNOBS = (
 Settings = dict[str, int | str]
 Bytes = NDArray[np.int64]
 WIDE_FROM = 1 << 31  # arcs of a block: kernels then take wide offsets, and all blocks on a device have them
-ARRAY_BYTES = 512  # what arrays on a device begin at multiples of
 WORK_ARRAYS = 16  # of a task, at most
 
 
@@ -213,21 +213,6 @@ def _why_divided(division: Division, streams: int) -> tuple[str, ...]:
     if division.device_only.any():
         reasons.append(f"{int(division.device_only.sum()):,} tasks are for GPUs alone: they do not fit the host")
     return tuple(reasons)
-
-
-class DeviceLayout(NamedTuple):
-    """The 32-bit words of a block on a device: offsets, heads from `heads` on, what is made of it from `made` on."""
-
-    heads: Any
-    made: Any
-    end: Any
-
-    @classmethod
-    def of(cls, offset_type: np.dtype[Any], rows: Any, arcs: Any, made_words: Any) -> DeviceLayout:
-        """Of one block, or of arrays of them; what is made begins at a whole 64-bit word."""
-        heads = offset_type.itemsize // 4 * (rows + 1)
-        made = (heads + arcs + 1) // 2 * 2
-        return cls(heads, made, made + made_words)
 
 
 @dataclass(frozen=True, slots=True)
