@@ -15,8 +15,9 @@ from wedgewise import generate
 from wedgewise.algorithms import registry
 from wedgewise.algorithms._contract import DEVICE_TASK_BYTES
 from wedgewise.machine import gpu
-from wedgewise.run import _hybrid_plan
-from wedgewise.run._hybrid_plan import ARRAY_BYTES, WORK_ARRAYS, pair_up
+from wedgewise.run import _hybrid_plan, _hybrid_queue
+from wedgewise.run._hybrid_plan import WORK_ARRAYS, pair_up
+from wedgewise.run.device_blocks import ARRAY_BYTES
 from wedgewise.run.memory import TaskMemory
 from wedgewise.run.timeline import Timeline
 from wedgewise.stages.tasks import BlockCounts
@@ -29,7 +30,7 @@ Gpus = Callable[..., list[StreamingEmulator]]
 
 @pytest.fixture
 def gpus(monkeypatch: pytest.MonkeyPatch) -> Iterator[Gpus]:
-    """Make so many devices, which everybody finds, and an algorithm for them."""
+    """Make so many devices, which everybody finds, and an algorithm for them; small graphs get several batches."""
     made: list[StreamingEmulator] = []
 
     def make(count: int = 1, **options: Any) -> list[StreamingEmulator]:
@@ -38,6 +39,7 @@ def gpus(monkeypatch: pytest.MonkeyPatch) -> Iterator[Gpus]:
         return made
 
     monkeypatch.setitem(registry(), ("toy", "cuda"), toy())
+    monkeypatch.setattr(_hybrid_queue, "STARTING_SECONDS", 0.0)
     yield make
     for device in made:
         device.close()

@@ -188,13 +188,12 @@ class StreamingEmulator(EmulatedGpu):
             self._grow(self.arenas.setdefault(stream, Arena()), size)
         self.reserved += size
 
-    def send(self, arrays: Sequence[NDArray[Any]]) -> Sent:
+    def send(self, arrays: Sequence[NDArray[Any]], targets: Sequence[Any]) -> Sent:
         assert all(type(array) is np.ndarray for array in arrays)
         with self._lock:
             self.sends += 1
             number = self.sends
         self.on_send(number)
-        targets = [self._taken(array) for array in arrays]
         copied = [array.copy() for array in arrays]
 
         def copy() -> None:
@@ -203,7 +202,7 @@ class StreamingEmulator(EmulatedGpu):
 
         since, begin, end = time.perf_counter(), CopyStamp(), CopyStamp(copy)
         nbytes = sum(array.nbytes for array in arrays)
-        return Sent(targets, end, (Moved((since, time.perf_counter()), begin, end, nbytes),))
+        return Sent(end, (Moved((since, time.perf_counter()), begin, end, nbytes),))
 
     def room(self, sizes: Sequence[int]) -> list[Any]:
         return [self._taken(np.empty(size, np.uint32)) for size in sizes]

@@ -11,7 +11,8 @@ import pytest
 from emulate.triple_cases import RECORDS
 from wedgewise.algorithms._contract import DEVICE_TASK_BYTES, DeviceBatch, DeviceBlock
 from wedgewise.algorithms.gpu import _batches
-from wedgewise.run._hybrid_plan import ARRAY_BYTES, WORK_ARRAYS
+from wedgewise.run._hybrid_plan import WORK_ARRAYS
+from wedgewise.run.device_blocks import ARRAY_BYTES
 from wedgewise.stages.blocks import Block, Hashed
 from wedgewise.stages.tasks import BlockCounts, TaskTable, TripleShape, table_of
 

@@ -181,7 +181,8 @@ def test_blocks_are_copied_once_where_there_is_room(gpus: Gpus, graph: ww.Graph)
     assert result.timeline is not None
     assert device.sends <= len(result.timeline.spans)  # the blocks of a batch come together
     (use,) = result.timeline.device_uses
-    assert use.copied_bytes == device.most_live
+    beside = device.most_live - use.copied_bytes
+    assert 0 <= beside <= 4 * blocks.blocks  # one block after the other begins at a whole 64-bit word
 
 
 def test_the_next_blocks_come_while_kernels_run(gpus: Gpus, graph: ww.Graph) -> None:

@@ -110,7 +110,7 @@ def test_blocks_that_are_reserved_first_leave_no_room_for_streams(gpus: Gpus) ->
     (device,) = gpus(capacity=100_000)
     with device.memory():
         device.reserve(75_000)
-        block = device.send([np.zeros(10, np.uint32)]).arrays
+        block = device.room([10])
         streams = [device.stream() for _ in range(2)]
         with streams[0]:
             held = device.xp.empty(20_000, np.uint8)
@@ -140,8 +140,8 @@ def test_blocks_of_wide_offsets_take_more_of_a_device() -> None:
     arcs = np.array([[WIDE_ARCS, 1000], [0, 1000]])
     counts = BlockCounts(arcs, np.array([5000, 5000]))
     sizes = planned_sizes(counts)
-    made = -(-4 * (2 * 1000 + 157 + 1) // 512) * 512
-    assert sizes.device_block((0, 1)) == -(-8 * 5001 // 512) * 512 + 4096 + made
+    made = 4 * (2 * 1000 + 157 + 1)
+    assert sizes.device_block((0, 1)) == -(-(8 * 5001 + 4 * 1000 + made) // 512) * 512
     assert sizes.device_block((1, 1)) == sizes.device_block((0, 1))  # kernels take offsets of one type
 
 
@@ -351,4 +351,23 @@ def test_memory_that_runs_out_in_preparing_a_task(
     result = hybrid(graph, schedule="cutoff")  # half of the tasks are its own
     assert result.answer == truth
     check_timeline(result)
+    assert any("99 bytes were asked for" in reason for reason in result.plan.reasons)
+
+
+def test_a_batch_that_does_not_fit_the_device_is_halved(
+    gpus: Gpus, graph: ww.Graph, truth: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With no threads to hand it over to, as long as one task fits by itself."""
+    (device,) = gpus()
+
+    def prepare(batch: Any, *arguments: Any) -> Any:
+        if arguments[-1] is device and len(batch.tasks) > 1:
+            raise device.no_room(99)
+        return prepare_toy(batch, *arguments)
+
+    triples = {"count": replace(toy().triples_on_device("count"), prepare=prepare)}
+    monkeypatch.setitem(registry(), ("toy", "cuda"), replace(toy(), triples=triples))
+    result = hybrid(graph, places="gpu", streams=1)
+    assert result.answer == truth
+    assert check_timeline(result).spans
     assert any("99 bytes were asked for" in reason for reason in result.plan.reasons)

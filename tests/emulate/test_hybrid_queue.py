@@ -13,7 +13,7 @@ import pytest
 from emulate.hybrid_cases import BrokenError, planned_sizes
 from wedgewise.algorithms._contract import BatchWork, Pass
 from wedgewise.errors import MemoryLimitError, VerificationError
-from wedgewise.run._hybrid_queue import TaskQueue
+from wedgewise.run._hybrid_queue import STARTING_SECONDS, TaskQueue
 from wedgewise.run._hybrid_workers import HostRun, HostWorker, WorkerPool
 from wedgewise.run.block_caches import Lease, SharedBlocks
 from wedgewise.stages.tasks import BlockCounts, TaskTable
@@ -94,6 +94,22 @@ def test_a_batch_takes_no_longer_than_it_is_to() -> None:
         work, some_tasks([]), none, streams=1, threads=1, schedule="cutoff", cutoff=0, guesses=(0.025, 0.01)
     )
     assert [len(queue.for_stream(lambda _: True) or ()), len(queue.for_thread() or ())] == [5, 2]
+
+
+def test_a_batch_of_a_stream_is_worth_starting() -> None:
+    """Starting one keeps the host busy: what takes less than that is not cut, whatever share it is."""
+    work, none = some_tasks([1.0] * 80), np.zeros(80, np.bool_)
+
+    def sizes(seconds: float) -> list[int]:
+        guesses = (0.025, seconds)
+        queue = TaskQueue(
+            work, some_tasks([]), none, streams=4, threads=0, schedule="cutoff", cutoff=0, guesses=guesses
+        )
+        return [len(tasks) for tasks in iter(lambda: queue.for_stream(lambda _: True), None)]
+
+    assert sizes(STARTING_SECONDS / 80) == [80]
+    assert sizes(STARTING_SECONDS / 5) == [20] * 4
+    assert sizes(STARTING_SECONDS)[:2] == [10, 8]
 
 
 def test_tasks_that_are_put_back_are_taken_again() -> None:

@@ -14,7 +14,15 @@ from typing import Any
 
 import numpy as np
 import pytest
-from helpers.fake_cupy import FREE_BYTES, POOLED_BYTES, CUDADriverError, CUDARuntimeError, FakeCupy, OutOfMemoryError
+from helpers.fake_cupy import (
+    FREE_BYTES,
+    POOLED_BYTES,
+    CUDADriverError,
+    CUDARuntimeError,
+    DeviceArray,
+    FakeCupy,
+    OutOfMemoryError,
+)
 
 import wedgewise as ww
 from wedgewise.algorithms._contract import Shape
@@ -140,9 +148,10 @@ def test_arrays_are_sent_without_waiting(fake: FakeCupy, device: gpu.Cuda, monke
     monkeypatch.setattr(ring, "STAGING_THREADS", 1)  # several would call in any order
     clock = device.clock()
     fake.calls.clear()
-    sent = device.send([LARGE])
-    assert np.array_equal(sent.arrays[0], LARGE)
-    assert fake.calls == ["to copying", "empty", "from copying", *["pin", "copy"] * 4]
+    there = np.zeros_like(LARGE).view(DeviceArray)
+    sent = device.send([LARGE], [there])
+    assert np.array_equal(there, LARGE)
+    assert fake.calls == ["pin", "copy"] * 4
     assert [piece.nbytes for piece in sent.pieces] == [ring.PIECE_BYTES] * 3 + [20]
     for piece in sent.pieces:
         assert piece.filled[0] <= piece.filled[1]
@@ -156,15 +165,23 @@ def test_arrays_are_sent_without_waiting(fake: FakeCupy, device: gpu.Cuda, monke
     assert stamp.sleeps
     stamp.synchronize()
     assert fake.calls[-4:] == ["copying follows", "to copying", "from copying", "wait"]
-    assert device.send([LARGE[:0]]).arrays[0].size == 0
+    assert device.send([LARGE[:0]], [there[:0]]).pieces == ()
 
 
 def test_small_arrays_share_a_buffer(fake: FakeCupy, device: gpu.Cuda) -> None:
     arrays = [LARGE[:10], LARGE[:0], LARGE[5:100], LARGE]
-    sent = device.send(arrays)
-    assert all(np.array_equal(there, here) for there, here in zip(sent.arrays, arrays, strict=True))
+    targets = [np.zeros_like(array).view(DeviceArray) for array in arrays]
+    sent = device.send(arrays, targets)
+    assert all(np.array_equal(there, here) for there, here in zip(targets, arrays, strict=True))
     assert sum(piece.nbytes for piece in sent.pieces) == sum(array.nbytes for array in arrays)
     assert len(sent.pieces) == 4
+
+
+def test_arrays_whose_targets_follow_each_other_are_one_copy(fake: FakeCupy, device: gpu.Cuda) -> None:
+    (there,) = device.room([9])
+    device.send([LARGE[:3], LARGE[:5]], [there[:3], there[3:8]])
+    assert fake.calls.count("copy") == 1
+    assert np.array_equal(there[:8], [*LARGE[:3], *LARGE[:5]])
 
 
 def test_room_is_of_the_stream_of_copies(fake: FakeCupy, device: gpu.Cuda) -> None:
@@ -202,7 +219,7 @@ def test_a_device_that_is_ready_has_nothing_left_to_compile_or_pin(fake: FakeCup
     assert (fake.calls.count("compile"), fake.calls.count("pin")) == (2, ring.BUFFERS)
     fake.calls.clear()
     device.launch("polak", "count", 1, 32, (), defines=kernels[0].defines)
-    device.send([LARGE])
+    device.send([LARGE], [np.zeros_like(LARGE).view(DeviceArray)])
     device.upload(LARGE)
     device.get_ready(kernels)
     assert not {"compile", "pin"} & set(fake.calls)

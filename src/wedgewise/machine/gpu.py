@@ -112,7 +112,7 @@ class StreamingDevice(CopyingDevice, Protocol):
 
     def reserve(self, size: int, stream: Stream | None = None) -> None: ...
 
-    def send(self, arrays: Sequence[NDArray[Any]]) -> Sent: ...
+    def send(self, arrays: Sequence[NDArray[Any]], targets: Sequence[Array]) -> Sent: ...
 
     def room(self, sizes: Sequence[int]) -> list[Array]: ...
 
@@ -340,20 +340,17 @@ class Cuda:
         with self._current(), self._copies if stream is None else stream:
             self.xp.empty(size, self.xp.uint8)
 
-    def send(self, arrays: Sequence[NDArray[Any]]) -> Sent:
-        """Start to copy arrays from the calling thread; they may change on return, and have come at ``Sent.end``.
-
-        Their memory is that of the stream of copies, to which it goes back once nobody holds it: not before all work
-        that reads it has ended.
-        """
+    def send(self, arrays: Sequence[NDArray[Any]], targets: Sequence[Array]) -> Sent:
+        """Start to copy arrays to those of `room`; they may change on return, and have come at ``Sent.end``."""
         with self.errors():
-            with self._copies:
-                targets = [self.xp.empty(array.shape, array.dtype) for array in arrays]
             pieces = self._ring.stage_timed(list(map(np.ascontiguousarray, arrays)), targets, self._stamp_copies)
-            return Sent(targets, self._stamp_copies(), pieces)
+            return Sent(self._stamp_copies(), pieces)
 
     def room(self, sizes: Sequence[int]) -> list[Array]:
-        """Memory of the stream of copies, beside what was sent: so many 32-bit words each, of any value."""
+        """Memory of the stream of copies: so many 32-bit words each, of any value.
+
+        It goes back to that stream once nobody holds it: not before all work that reads it has ended.
+        """
         with self.errors(), self._copies:
             return [self.xp.empty(size, np.uint32) for size in sizes]
 

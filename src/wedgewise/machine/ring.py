@@ -119,7 +119,8 @@ class Ring:
     ) -> tuple[Moved, ...]:
         """The same for several arrays from several threads; small ones share a piece.
 
-        Returns when each piece was where; ``stamp()`` is a point among the copies.
+        Arrays whose targets follow each other are one copy. Returns when each piece was where; ``stamp()`` is a point
+        among the copies.
         """
         pieces = _packed(list(map(_bytes, sources)), list(map(self.bus.address, targets)))
 
@@ -137,11 +138,9 @@ class Ring:
             for part, _ in parts:
                 buffer[at : at + len(part)] = part
                 at += len(part)
-            filled = since, time.perf_counter()
-            before, at = stamp(), 0
-            for part, address in parts:
-                slot.sent = self.bus.send(buffer[at : at + len(part)], address)
-                at += len(part)
+            filled, before = (since, time.perf_counter()), stamp()
+            for begin, end, address in _stretches(parts):
+                slot.sent = self.bus.send(buffer[begin:end], address)
             return Moved(filled, before, stamp(), size)
 
     def _send(self, source: Bytes, address: int, piece: int) -> None:
@@ -270,6 +269,19 @@ def _packed(flats: list[Bytes], addresses: list[int]) -> list[list[tuple[Bytes, 
             begin += len(part)
             room -= len(part)
     return pieces
+
+
+def _stretches(parts: list[tuple[Bytes, int]]) -> list[tuple[int, int, int]]:
+    """Where parts whose addresses follow each other begin and end in a buffer that has all of them, and go to."""
+    found: list[tuple[int, int, int]] = []
+    at = 0
+    for part, address in parts:
+        begin, last_address = at, address
+        if found and found[-1][2] + at - found[-1][0] == address:
+            begin, _, last_address = found.pop()
+        at += len(part)
+        found.append((begin, at, last_address))
+    return found
 
 
 def _pieces(flat: Bytes) -> int:

@@ -47,7 +47,6 @@ class Moved:
 class Sent:
     """Arrays on their way to the device, piece by piece: complete at `end`."""
 
-    arrays: list[Any]
     end: Stamp
     pieces: tuple[Moved, ...]
 

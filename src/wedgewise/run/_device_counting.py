@@ -22,9 +22,8 @@ from wedgewise.machine.budget import RESERVE_BYTES
 from wedgewise.machine.gpu import StreamingDevice
 from wedgewise.machine.streams import Stream
 from wedgewise.run._hybrid_plan import GPU, Pairing, TaskSizes, pair_up
-from wedgewise.run._hybrid_workers import Arrived, ship
 from wedgewise.run.block_caches import BlockCache
-from wedgewise.run.hybrid import with_offsets
+from wedgewise.run.device_blocks import Arrived, ship, with_offsets
 from wedgewise.run.memory import TaskMemory, pairs_of_task
 from wedgewise.run.outofcore import Finished, work_key
 from wedgewise.run.request import Request

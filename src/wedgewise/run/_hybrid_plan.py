@@ -23,6 +23,7 @@ from wedgewise.errors import InputError, MemoryLimitError, PreconditionError, Un
 from wedgewise.machine.gpu import StreamingDevice
 from wedgewise.run._hybrid_queue import CUTOFF, DYNAMIC, GUARDED, MAX_TASKS, SCHEDULES
 from wedgewise.run.choose import BLOCK_SECONDS_PER_EDGE, DEVICE_SECONDS, estimated_seconds
+from wedgewise.run.device_blocks import ARRAY_BYTES, DeviceLayout
 from wedgewise.run.memory import BATCHED_TASK_BYTES, BlockSource, TaskMemory
 from wedgewise.run.plan import BlockPlan, Form, Plan, plan_of
 from wedgewise.stages import OrientedGraph
@@ -49,7 +50,6 @@ KNOBS = (
 Settings = dict[str, int | str]
 Bytes = NDArray[np.int64]
 WIDE_FROM = 1 << 31  # arcs of a block: kernels then take wide offsets, and all blocks on a device have them
-ARRAY_BYTES = 512  # what arrays on a device begin at multiples of
 WORK_ARRAYS = 16  # of a task, at most
 
 
@@ -238,8 +238,8 @@ class TaskSizes:
         made = np.zeros_like(counts.arcs)
         if pairing.gpu is not None:
             made = made + pairing.on_device().made_words(counts.arcs, counts.sizes[None, :], pairing.gpu_knobs)
-        offsets = np.broadcast_to(self.offset_type.itemsize * (counts.sizes[:, None] + 1), counts.arcs.shape)
-        sizes = sum(-(-size // ARRAY_BYTES) * ARRAY_BYTES for size in (offsets, 4 * counts.arcs, 4 * made))
+        words = DeviceLayout.of(self.offset_type, counts.sizes[:, None], counts.arcs, made).end
+        sizes = -(-4 * words // ARRAY_BYTES) * ARRAY_BYTES
         for name, value in (("host_blocks", host), ("made_words", made), ("device_block_bytes", sizes)):
             object.__setattr__(self, name, value)
 

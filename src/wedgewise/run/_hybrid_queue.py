@@ -5,8 +5,8 @@
     batches of streams                   batches of threads
 
 Nobody takes a task: what is taken is a batch of tasks that follow each other, of a share of what is left, so that
-batches become smaller toward the end. A stream takes its next batch while the present one runs, so that its blocks can
-be copied meanwhile. Schedules:
+batches become smaller toward the end; but none of a stream is so small that starting it takes longer. A stream takes
+its next batch while the present one runs, so that its blocks can be copied meanwhile. Schedules:
 
     cutoff     BBTC's (§5): threads take the lightest, and none before the cut-off
     guarded    the same, but threads leave all to devices that are over `FAR_FASTER` times as fast as all threads
@@ -25,7 +25,7 @@ import threading
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from math import inf
+from math import inf, isinf
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,6 +36,7 @@ CUTOFF, GUARDED, DYNAMIC = SCHEDULES = ("cutoff", "guarded", "dynamic")
 CAUTION = 2.0  # a task may take so much longer than it was thought to
 FAR_FASTER = 8.0
 BATCH_SECONDS = 0.05
+STARTING_SECONDS = 5e-3  # that the host is busy with a batch of a stream, and other streams wait for that
 BATCHES_LEFT = 2  # for each worker, of what is left when it takes one
 MAX_TASKS = 1 << 12  # of a batch
 
@@ -68,10 +69,9 @@ class _Pace:
         """What was seen, or else the guess, where there is one."""
         return self.guess if self.seen is None else self.seen
 
-    @property
-    def most_work(self) -> float:
-        """What is likely to be done in `BATCH_SECONDS`."""
-        return BATCH_SECONDS / self.likely if self.likely else inf
+    def work_in(self, seconds: float) -> float:
+        """What is likely to be done in so long; all, where nothing is known."""
+        return seconds / self.likely if self.likely else inf
 
 
 class TaskQueue:
@@ -145,7 +145,9 @@ class TaskQueue:
                 self._is_left_to_threads, self._cutoff = True, 0
                 self._notify()
                 return None
-            most = min(self._untaken_work / (BATCHES_LEFT * self._streams), self._there.most_work)
+            least = self._there.work_in(STARTING_SECONDS * self._streams)
+            share = self._untaken_work / (BATCHES_LEFT * self._streams)
+            most = share if isinf(least) else min(max(share, least), self._there.work_in(BATCH_SECONDS))
             return self._take(self._some_of(free, most, fits))
 
     def for_thread(self) -> TaskTable | None:
@@ -158,7 +160,7 @@ class TaskQueue:
             free = self._worthwhile_here()
             if len(free) == 0:
                 return None
-            most = min(self._share_of_thread(free), self._here.most_work, self._most_worthwhile_here())
+            most = min(self._share_of_thread(free), self._here.work_in(BATCH_SECONDS), self._most_worthwhile_here())
             chosen = self._take(self._some_of(free, most, self._fits_host))
             self._device_work -= float(chosen.work.sum())
             return chosen
@@ -247,7 +249,7 @@ class TaskQueue:
     def _take_host_tasks(self) -> TaskTable:
         """A share of the tasks that are for threads alone."""
         tasks = self._host_tasks.popleft()
-        most = min(float(tasks.work.sum()) / (BATCHES_LEFT * self._threads), self._here.most_work)
+        most = min(float(tasks.work.sum()) / (BATCHES_LEFT * self._threads), self._here.work_in(BATCH_SECONDS))
         count = max(1, int(np.searchsorted(np.cumsum(tasks.work), most, side="right")))
         while count > 1 and not self._fits_host(tasks.take(slice(count))):
             count //= 2

@@ -19,7 +19,6 @@ import numpy as np
 from wedgewise.algorithms._contract import (
     BatchWork,
     DeviceBatch,
-    DeviceBlock,
     DeviceTripleAnswer,
     DeviceWork,
     Knobs,
@@ -27,11 +26,12 @@ from wedgewise.algorithms._contract import (
 )
 from wedgewise.errors import DeviceMemoryError, MemoryLimitError, VerificationError
 from wedgewise.machine.gpu import StreamingDevice
-from wedgewise.machine.streams import Clock, Sent, Stamp, Stream
+from wedgewise.machine.streams import Clock, Stamp, Stream
 from wedgewise.run._hybrid_plan import TaskSizes
 from wedgewise.run._hybrid_queue import Fits, TaskQueue
 from wedgewise.run.batches import pairs_in
 from wedgewise.run.block_caches import Lease, SharedBlocks
+from wedgewise.run.device_blocks import Arrived, shipments_of
 from wedgewise.run.memory import PAGE_BYTES
 from wedgewise.run.timeline import BatchSpan, Copy
 from wedgewise.stages.blocks import Block
@@ -231,34 +231,6 @@ def span_of(
 
 
 @dataclass(slots=True)
-class Shipment:
-    """Blocks that are copied together."""
-
-    sent: Sent
-    is_recorded: bool = False
-
-
-@dataclass(slots=True)
-class Arrived:
-    """A block on a device, or on its way there, and from when on there is what an algorithm makes of it."""
-
-    there: DeviceBlock
-    shipment: Shipment
-    made_at: Stamp | None = None
-
-
-def ship(blocks: list[Block], made_words: list[int], device: StreamingDevice) -> list[Arrived]:
-    """Start to copy blocks, and take memory for what is made of each."""
-    made = iter(device.room([words for words in made_words if words]))
-    shipment = Shipment(device.send([array for block in blocks for array in (block.offsets, block.heads)]))
-    arrays = iter(shipment.sent.arrays)
-    return [
-        Arrived(DeviceBlock(Block(next(arrays), next(arrays), block.columns), next(made) if words else None), shipment)
-        for block, words in zip(blocks, made_words, strict=True)
-    ]
-
-
-@dataclass(slots=True)
 class DeviceWorkers:
     """A device, the blocks on it, and how a batch is counted there; one stream at a time makes what blocks lack."""
 
@@ -309,7 +281,7 @@ class StreamWorker:
                 self.there.blocks.release(ahead[1])
 
     def _lease(self, tasks: TaskTable) -> tuple[TaskTable, Lease[Arrived] | None]:
-        """The blocks of a batch, or of its first task; without memory for that it is handed over."""
+        """The blocks of a batch, or of its first tasks; without memory for one it is handed over."""
         cache, queue = self.there.blocks, self.pool.queue
         while True:
             budget = cache.budget
@@ -323,8 +295,7 @@ class StreamWorker:
             if len(tasks) == 1:
                 self._hand_over(tasks)
                 return tasks, None
-            queue.put_back(tasks.take(slice(1, None)))
-            tasks = tasks.take(slice(1))
+            tasks = self._first_half(tasks)
 
     def _count(self, tasks: TaskTable, lease: Lease[Arrived]) -> tuple[TaskTable, Lease[Arrived] | None] | None:
         """Count a batch, and bring the blocks of the next one meanwhile; the next one, with its blocks if they came."""
@@ -337,6 +308,8 @@ class StreamWorker:
             self.stream.stamp().synchronize()  # what was launched may read the blocks
             there.blocks.release(lease)
             self._shrink(error, budget)
+            if len(tasks) > 1:
+                return self._first_half(tasks), None
             self._hand_over(tasks)
             return None
         ahead = self._bring_next()
@@ -353,13 +326,19 @@ class StreamWorker:
         self.pool.queue.finish(tasks, self.name, until - since, on_device=True)
         return ahead
 
+    def _first_half(self, tasks: TaskTable) -> TaskTable:
+        """The first tasks of a batch that does not fit; the others are nobody's again."""
+        half = len(tasks) // 2
+        self.pool.queue.put_back(tasks.take(slice(half, None)))
+        return tasks.take(slice(half))
+
     def _wait_for(self, end: Stamp) -> None:
         end.synchronize()
 
     def _launch(self, tasks: TaskTable, lease: Lease[Arrived]) -> tuple[DeviceWork, Stamp, Stamp]:
         """Start all that counts a batch, behind the copies of its blocks; its arrays, and from when to when it runs."""
         there, stream = self.there, self.stream
-        for shipment in _shipments(lease):
+        for shipment in shipments_of(lease.blocks.values()):
             stream.follow(shipment.sent.end)
         with stream:
             self._make(lease)
@@ -423,7 +402,7 @@ class StreamWorker:
     def _copies(self, lease: Lease[Arrived]) -> tuple[Copy, ...]:
         """The copies of blocks that no batch before this one has recorded."""
         with self.pool.lock:
-            fresh = [shipment for shipment in _shipments(lease) if not shipment.is_recorded]
+            fresh = [shipment for shipment in shipments_of(lease.blocks.values()) if not shipment.is_recorded]
             for shipment in fresh:
                 shipment.is_recorded = True
         zero, seconds = self.pool.zero, self._seconds
@@ -437,7 +416,3 @@ class StreamWorker:
 
     def _seconds(self, stamp: Stamp) -> float:
         return self.there.clock(stamp) - self.pool.zero
-
-
-def _shipments(lease: Lease[Arrived]) -> list[Shipment]:
-    return list({id(arrived.shipment): arrived.shipment for arrived in lease.blocks.values()}.values())

@@ -41,11 +41,12 @@ from wedgewise.run._hybrid_plan import (
     pair_up,
 )
 from wedgewise.run._hybrid_queue import TaskQueue
-from wedgewise.run._hybrid_workers import Arrived, DeviceWorkers, Finish, HostWorker, StreamWorker, WorkerPool, ship
+from wedgewise.run._hybrid_workers import DeviceWorkers, Finish, HostWorker, StreamWorker, WorkerPool
 from wedgewise.run.batches import pairs_in
 from wedgewise.run.block_caches import SharedBlocks
 from wedgewise.run.checkpoint import Journal
 from wedgewise.run.choose import allowed_memory, check_memory
+from wedgewise.run.device_blocks import Arrived, ship, with_offsets
 from wedgewise.run.local import Execution, Ran
 from wedgewise.run.memory import HYBRID_TASK_BYTES, BlockSource, TaskMemory, bytes_beside_lists, lists_bytes
 from wedgewise.run.plan import Form, Plan
@@ -226,11 +227,6 @@ class _Running:
             finally:
                 self.pool.blocks.release(lease)
         return arrived
-
-
-def with_offsets(block: Block, width: np.dtype[Any]) -> Block:
-    """The same block; its offsets are of this type."""
-    return Block(block.offsets.astype(width, copy=False), block.heads, block.columns)
 
 
 @memory_for("plan")
