@@ -8,7 +8,7 @@ maps up to 95 MB of LLVM, and how much of that is resident depends on how the sy
 nothing but the file's bytes, and come back from there when a kernel is loaded.
 
 The C library of GNU gives every thread a heap of its own, of 64 MiB of addresses each, and what one thread frees there
-no other one takes. Within a limit all threads have one heap: building a store then peaks 70 MB lower, as fast as before.
+no other one takes. Within a limit all threads have one heap: building a store peaks 70 MB lower, in the same time.
 """
 
 from __future__ import annotations
