@@ -55,6 +55,7 @@ from wedgewise.run.outofcore import (
 )
 from wedgewise.run.plan import Plan, with_reasons
 from wedgewise.run.request import ARRAY, OBJECT, Request
+from wedgewise.run.shares import with_shares
 from wedgewise.run.sliced_answer import SlicedAnswer, bytes_for_slices, slice_method
 from wedgewise.run.truss_of_store import StorePeeling, disk_bytes, loading_bytes, truss_of
 from wedgewise.stages import Labels
@@ -116,7 +117,7 @@ def refuse(request: Request, name: object) -> None:
             "truss numbers of a store are not verified; verify the k-trusses that matter (k_truss, truss --k)",
         ),
         (by_workers and question not in BY_WORKERS, f"workers do not answer {question}; leave them out"),
-        (request.shares > 1 and not is_count, f"shares are of count, not of {question}; leave them out"),
+        (request.share_count > 1 and not is_count, f"shares are of count, not of {question}; leave them out"),
         (
             (request.order, request.relabel) != ("auto", "auto"),
             "a store has its order and its ids; leave order and relabel out",
@@ -174,6 +175,7 @@ def plan_of_store(request: Request, store: Store) -> Plan:
     if request.question not in COUNTED:
         notes = (READ_ONLY,) if store.is_read_only else ()
         return _plan_of_slices(request, store, _planned_slices(request, store), notes)
+    request = with_shares(request, store)
     plan = replace(_tasks(request, store).plan, question=request.question)
     return with_reasons(plan, (*request.because, *notes_on_counting(store)))
 
@@ -193,6 +195,7 @@ def _tasks(request: Request, store: Store) -> StoreTasks:
 
 def _counted(request: Request, store: Store, progress: Progress | None, clock: Clock) -> Result:
     """Count, and count again where that is asked for."""
+    request = with_shares(request, store)
     clock.lap("open")
     again = None
     if request.verify:
