@@ -7,6 +7,7 @@ import random
 import re
 import threading
 import time
+from collections import Counter
 from types import SimpleNamespace
 from typing import Any
 
@@ -128,6 +129,22 @@ def test_several_devices_by_blocks_and_by_shares(
     ran = planned.run()
     assert reduce(ran.execution, ran.plan).triangles == truth
     assert all(device.live == 0 for device in made)
+
+
+@pytest.mark.parametrize("degree", [3, 9])
+def test_bbtc_runs_as_published_where_it_is_named(gpus: Gpus, degree: int) -> None:
+    """Parts by the average degree (§7.3), four streams on each GPU (§5), which have the heavier half (§7.10)."""
+    devices, pairs = gpus(2), random_pairs(120, 120 * degree, seed=4)
+    graph = ww.Graph(pairs)
+    result = ww.run("count", graph, device="hybrid", algorithm="bbtc", threads=4)
+    assert result.answer == ww.count(graph, device="cpu", algorithm="reference")
+    blocks, knobs = result.plan.blocks, result.plan.knobs
+    assert blocks is not None
+    assert blocks.parts == round(graph.m / graph.n) >= 3
+    assert [knobs[name] for name in ("schedule", "estimator", "cutoff", "streams")] == ["cutoff", "time", 50, 4]
+    assert (blocks.streams, blocks.cutoff) == (4, -(-blocks.tasks // 2))
+    places = [device for device, _ in check_timeline(result).places]
+    assert Counter(places) == {"cpu": 2, **{f"{there.name} {at}": 4 for at, there in enumerate(devices)}}
 
 
 @pytest.mark.parametrize("knobs", [{}, {"near_hubs": 8}], ids=["all near", "few near"])

@@ -90,13 +90,14 @@ ANSWERED = (*COUNTED, *COMPUTES)
 
 def open_for(request: Request, source: Any) -> Store:
     """The store that a question is asked of, where it can be; one that is open, or its path."""
-    work = request.work_folder
+    work, name = request.work_folder, source.location if isinstance(source, Store) else source
     if request.rows == OBJECT:
-        raise PreconditionError(f"{source}: a store has too many rows for one JSON object; name a file by --output")
+        raise PreconditionError(f"{name}: a store has too many rows for one JSON object; name a file by --output")
+    refuse(request, name)
+    if "parts" in (request.knobs or {}):
+        raise PreconditionError(f"{name}: a store is cut into parts already; leave the knob parts out")
     if not isinstance(source, Store):
-        refuse(request, source)
         return open_store(source, work)
-    refuse(request, source.location)
     return source if work is None else replace(source, work_folder=Path(work))
 
 
