@@ -17,6 +17,7 @@ from helpers.graphs import fixture_pairs, random_pairs
 
 import wedgewise as ww
 from emulate.hybrid_cases import Gpus, check_timeline, gpus, graph, hybrid, tasks_in, truth
+from emulate.streaming import dense
 from wedgewise import generate
 from wedgewise.algorithms import registry
 from wedgewise.errors import DeviceError, InputError, PreconditionError, UnknownNameError
@@ -128,6 +129,25 @@ def test_several_devices_by_blocks_and_by_shares(
     assert planned.division.everything == 20 * shares
     ran = planned.run()
     assert reduce(ran.execution, ran.plan).triangles == truth
+    assert all(device.live == 0 for device in made)
+
+
+@pytest.mark.parametrize("algorithm", ON_GPUS)
+@pytest.mark.parametrize("devices", [2, 4])
+@pytest.mark.parametrize("shares", [2, 4])
+def test_vertices_of_a_whole_graph_are_dealt_to_devices(
+    gpus: Gpus, graph: ww.Graph, truth: int, algorithm: str, devices: int, shares: int
+) -> None:
+    """With one part, task s of g counts every vertex u with u mod g = s, as TRUST's GPU number s does (§5.1)."""
+    made = gpus(devices)
+    knobs: dict[str, int | str] = {"parts": 1, "streams": 1, "places": "gpu"}
+    planned = plan_graph(Request(algorithm=algorithm, knobs=knobs, shares=shares), graph.oriented())
+    ran = planned.run()
+    rows = dense(planned.source.block(0, 0))
+    closed = ((rows @ rows) * rows).sum(axis=1)
+    of_shares = [int(closed[share::shares].sum()) for share in range(shares)]
+    assert ran.execution.results.triangles.tolist() == of_shares
+    assert (sum(of_shares), min(of_shares) > 0) == (truth, True)
     assert all(device.live == 0 for device in made)
 
 
