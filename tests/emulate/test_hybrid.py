@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 from helpers.graphs import fixture_pairs, random_pairs
+from helpers.several_devices import ALGORITHMS, CUTS, count_on_several, within
 
 import wedgewise as ww
 from emulate.hybrid_cases import Gpus, check_timeline, gpus, graph, hybrid, tasks_in, truth
@@ -151,6 +152,14 @@ def test_vertices_of_a_whole_graph_are_dealt_to_devices(
     assert all(device.live == 0 for device in made)
 
 
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+@pytest.mark.parametrize("cut", CUTS)
+def test_several_devices_again_and_again(gpus: Gpus, graph: ww.Graph, truth: int, algorithm: str, cut: str) -> None:
+    devices = gpus(2)
+    count_on_several(graph, truth, algorithm, cut)
+    assert all(device.live == 0 for device in devices)
+
+
 @pytest.mark.parametrize("degree", [3, 9])
 def test_bbtc_runs_as_published_where_it_is_named(gpus: Gpus, degree: int) -> None:
     """Parts by the average degree (§7.3), four streams on each GPU (§5), which have the heavier half (§7.10)."""
@@ -197,6 +206,24 @@ def test_the_pace_of_a_gpu_is_that_of_its_kernels(gpus: Gpus, graph: ww.Graph, m
     timeline = hybrid(graph, places="gpu").timeline
     assert timeline is not None
     assert told == {span.task: pytest.approx(span.end - span.begin) for span in timeline.spans}
+
+
+def test_a_count_that_never_ends_fails(gpus: Gpus, graph: ww.Graph) -> None:
+    (device,) = gpus()
+    goes_on, has_ended = threading.Event(), threading.Event()
+
+    def wait(_: int) -> None:
+        goes_on.wait(60)
+
+    def count() -> None:
+        hybrid(graph, places="gpu")
+        has_ended.set()
+
+    device.on_kernel = wait
+    with pytest.raises(AssertionError, match=r"still at work after 0\.2 s:\n  File "):
+        within(0.2, count)
+    goes_on.set()
+    assert has_ended.wait(60)
 
 
 @pytest.mark.parametrize("seed", range(6))
