@@ -69,7 +69,7 @@ def count(
     work_folder: str | PathLike[str] | None = None,
     cluster: str | None = None,
     workers: int | None = None,
-    shares: int = 1,
+    shares: int | None = None,
 ) -> int:
     """Count the triangles of a graph, exactly.
 
@@ -96,7 +96,8 @@ def count(
     cluster : of a store: the address of a Dask scheduler or the path of its scheduler file, whose workers count
     workers : of a store: how many processes of this machine count, instead of this one
     shares : of a store, and with "hybrid": into how many tasks the rows of every three parts are dealt, as TRUST deals
-        them to as many GPUs; a count that goes on needs the same shares
+        them to as many GPUs. Without it, a count that goes on keeps its own; workers take TRUST's for hashed parts, as
+        few as make a task for each of them; otherwise there is one
 
     Examples
     --------
@@ -262,7 +263,7 @@ def run(
     work_folder: str | PathLike[str] | None = None,
     cluster: str | None = None,
     workers: int | None = None,
-    shares: int = 1,
+    shares: int | None = None,
     **details: Any,
 ) -> Result:
     """Answer a question and return the whole `Result`.
@@ -310,7 +311,7 @@ def explain(
     threads: int | None = None,
     knobs: Mapping[str, int | str] | None = None,
     workers: int | None = None,
-    shares: int = 1,
+    shares: int | None = None,
     **details: Any,
 ) -> Plan:
     """Say what `run` would do and why, without doing it; ``print`` it.

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import gc
 from itertools import pairwise
 from typing import Any
 
 import pytest
+from helpers import several_devices
 
 import wedgewise as ww
 from devices.real_device import held_bytes, needs_device
@@ -97,6 +99,29 @@ def test_kernels_are_compiled_before_the_first_task(
     monkeypatch.setattr(gpu.Cuda, "get_ready", ready)
     hybrid(graph, algorithm, places="gpu")
     assert compiled == [gpu.Cuda._function.cache_info().misses]
+
+
+@pytest.fixture(scope="module")
+def two_of_one_gpu() -> tuple[gpu.Cuda, gpu.Cuda]:
+    """Two devices that are one GPU, each with a pool, a ring and streams of its own."""
+    cupy = gpu.find_device().xp
+    return gpu.Cuda(cupy, 0), gpu.Cuda(cupy, 0)
+
+
+@pytest.mark.parametrize("algorithm", several_devices.ALGORITHMS)
+@pytest.mark.parametrize("cut", several_devices.CUTS)
+def test_two_devices_again_and_again(
+    graph: ww.Graph,
+    truth: int,
+    algorithm: str,
+    cut: str,
+    two_of_one_gpu: tuple[gpu.Cuda, gpu.Cuda],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(gpu, "find_devices", lambda: two_of_one_gpu)
+    several_devices.count_on_several(graph, truth, algorithm, cut)
+    gc.collect()
+    assert [device._pool.used_bytes() for device in two_of_one_gpu] == [0, 0]
 
 
 def test_memory_that_another_takes() -> None:

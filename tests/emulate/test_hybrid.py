@@ -7,15 +7,18 @@ import random
 import re
 import threading
 import time
+from collections import Counter
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 from helpers.graphs import fixture_pairs, random_pairs
+from helpers.several_devices import ALGORITHMS, CUTS, count_on_several, within
 
 import wedgewise as ww
 from emulate.hybrid_cases import Gpus, check_timeline, gpus, graph, hybrid, tasks_in, truth
+from emulate.streaming import dense
 from wedgewise import generate
 from wedgewise.algorithms import registry
 from wedgewise.errors import DeviceError, InputError, PreconditionError, UnknownNameError
@@ -130,6 +133,49 @@ def test_several_devices_by_blocks_and_by_shares(
     assert all(device.live == 0 for device in made)
 
 
+@pytest.mark.parametrize("algorithm", ON_GPUS)
+@pytest.mark.parametrize("devices", [2, 4])
+@pytest.mark.parametrize("shares", [2, 4])
+def test_vertices_of_a_whole_graph_are_dealt_to_devices(
+    gpus: Gpus, graph: ww.Graph, truth: int, algorithm: str, devices: int, shares: int
+) -> None:
+    """With one part, task s of g counts every vertex u with u mod g = s, as TRUST's GPU number s does (§5.1)."""
+    made = gpus(devices)
+    knobs: dict[str, int | str] = {"parts": 1, "streams": 1, "places": "gpu"}
+    planned = plan_graph(Request(algorithm=algorithm, knobs=knobs, shares=shares), graph.oriented())
+    ran = planned.run()
+    rows = dense(planned.source.block(0, 0))
+    closed = ((rows @ rows) * rows).sum(axis=1)
+    of_shares = [int(closed[share::shares].sum()) for share in range(shares)]
+    assert ran.execution.results.triangles.tolist() == of_shares
+    assert (sum(of_shares), min(of_shares) > 0) == (truth, True)
+    assert all(device.live == 0 for device in made)
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+@pytest.mark.parametrize("cut", CUTS)
+def test_several_devices_again_and_again(gpus: Gpus, graph: ww.Graph, truth: int, algorithm: str, cut: str) -> None:
+    devices = gpus(2)
+    count_on_several(graph, truth, algorithm, cut)
+    assert all(device.live == 0 for device in devices)
+
+
+@pytest.mark.parametrize("degree", [3, 9])
+def test_bbtc_runs_as_published_where_it_is_named(gpus: Gpus, degree: int) -> None:
+    """Parts by the average degree (§7.3), four streams on each GPU (§5), which have the heavier half (§7.10)."""
+    devices, pairs = gpus(2), random_pairs(120, 120 * degree, seed=4)
+    graph = ww.Graph(pairs)
+    result = ww.run("count", graph, device="hybrid", algorithm="bbtc", threads=4)
+    assert result.answer == ww.count(graph, device="cpu", algorithm="reference")
+    blocks, knobs = result.plan.blocks, result.plan.knobs
+    assert blocks is not None
+    assert blocks.parts == round(graph.m / graph.n) >= 3
+    assert [knobs[name] for name in ("schedule", "estimator", "cutoff", "streams")] == ["cutoff", "time", 50, 4]
+    assert (blocks.streams, blocks.cutoff) == (4, -(-blocks.tasks // 2))
+    places = [device for device, _ in check_timeline(result).places]
+    assert Counter(places) == {"cpu": 2, **{f"{there.name} {at}": 4 for at, there in enumerate(devices)}}
+
+
 @pytest.mark.parametrize("knobs", [{}, {"near_hubs": 8}], ids=["all near", "few near"])
 def test_kernels_are_those_that_tasks_launch(gpus: Gpus, graph: ww.Graph, truth: int, knobs: dict[str, int]) -> None:
     (device,) = gpus()
@@ -160,6 +206,24 @@ def test_the_pace_of_a_gpu_is_that_of_its_kernels(gpus: Gpus, graph: ww.Graph, m
     timeline = hybrid(graph, places="gpu").timeline
     assert timeline is not None
     assert told == {span.task: pytest.approx(span.end - span.begin) for span in timeline.spans}
+
+
+def test_a_count_that_never_ends_fails(gpus: Gpus, graph: ww.Graph) -> None:
+    (device,) = gpus()
+    goes_on, has_ended = threading.Event(), threading.Event()
+
+    def wait(_: int) -> None:
+        goes_on.wait(60)
+
+    def count() -> None:
+        hybrid(graph, places="gpu")
+        has_ended.set()
+
+    device.on_kernel = wait
+    with pytest.raises(AssertionError, match=r"still at work after 0\.2 s:\n  File "):
+        within(0.2, count)
+    goes_on.set()
+    assert has_ended.wait(60)
 
 
 @pytest.mark.parametrize("seed", range(6))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from helpers.graphs import fixture_path
 
 import wedgewise as ww
 from emulate.hybrid_cases import KRONECKER, BrokenError, Gpus, break_down, check_timeline, gpus, graph, tasks_in, truth
+from wedgewise.errors import PreconditionError
 from wedgewise.run.checkpoint import JOURNAL
 from wedgewise.store.build import write_store
 
@@ -41,6 +43,17 @@ def test_stores_are_counted_too(gpus: Gpus, store: Path, truth: int) -> None:
     check_timeline(result)
     assert sum(device.sends for device in devices) > 0
     assert not list(store.glob("*.journal"))
+
+
+@pytest.mark.parametrize(
+    "how", [{"device": "hybrid"}, {"algorithm": "bbtc"}, {"device": "hybrid", "workers": 2}], ids=str
+)
+def test_a_store_has_its_parts(gpus: Gpus, store: Path, truth: int, how: dict[str, Any]) -> None:
+    gpus()
+    for source in (str(store), ww.open_store(store)):
+        refused = rf"{re.escape(str(store))}: a store is cut into parts already; leave the knob parts out"
+        with pytest.raises(PreconditionError, match=refused):
+            ww.count(source, knobs={"parts": 4}, **how)
 
 
 @pytest.mark.parametrize("parts", [1, 2])

@@ -125,6 +125,15 @@ def test_it_is_asked_for_by_address_file_and_url(started: Started, jazz: Store) 
     assert (answered["answer"], answered["plan"]["threads"]) == (JAZZ, 2)
 
 
+def test_hashed_parts_are_dealt_to_the_workers_that_are_there(started: Started, tmp_path: Path) -> None:
+    ww.partition(fixture_pairs("jazz"), tmp_path / "store", parts=1, scheme="hashed")
+    with distributed.Client(started.address) as client:
+        client.wait_for_workers(2, PATIENCE)
+    result = ww.run("count", tmp_path / "store", cluster=started.address, threads=1)
+    assert (result.answer, len(result.task_seconds)) == (JAZZ, 2)
+    assert "TRUST's rule for 2 workers: m = 2 with the n = 1 hashed parts of this store" in result.plan.reasons
+
+
 def test_errors_graphs_and_answers_come_back_from_workers(started: Started, tmp_path: Path) -> None:
     bad = tmp_path / "bad.txt"
     bad.write_text("0 1\n0 x y\n")

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from helpers.commands import invoke
 from helpers.graphs import TRUTHS, fixture_pairs
+from helpers.store_counts import each_task_by_itself
 
 import wedgewise as ww
 from wedgewise.errors import InputError, MemoryLimitError, PreconditionError
@@ -63,18 +66,58 @@ def test_a_replicated_graph_is_dealt_evenly(folders: dict[str, Path]) -> None:
     assert found.triangles.tolist() == [int(closed[share::4].sum()) for share in range(4)]
 
 
-def test_a_count_goes_on_with_the_same_shares_alone(folders: dict[str, Path]) -> None:
-    def stop(_stage: str, done: int, _total: int) -> None:
-        if done:
-            raise KeyboardInterrupt
+def stop(_stage: str, done: int, _total: int) -> None:
+    if done:
+        raise KeyboardInterrupt
 
+
+def tasks_of(folder: Path, **how: Any) -> int:
+    """How many tasks a count has."""
+    result = ww.run("count", folder, **how)
+    assert result.answer == JAZZ
+    return len(result.task_seconds)
+
+
+def test_a_count_goes_on_with_the_same_shares_alone(folders: dict[str, Path]) -> None:
     with pytest.raises(KeyboardInterrupt):
         ww.count(folders["dealt"], shares=2, progress=stop)
-    with pytest.raises(InputError, match="restart"):
-        ww.count(folders["dealt"], shares=3)
-    with pytest.raises(InputError, match="restart"):
-        ww.count(folders["dealt"])
+    for other in (1, 3):
+        with pytest.raises(InputError, match="restart"):
+            ww.count(folders["dealt"], shares=other)
     assert ww.count(folders["dealt"], shares=2) == JAZZ
+
+
+@pytest.mark.parametrize(("how", "shares"), [({}, 3), ({"workers": 2}, 3), ({"resume": False}, 1)], ids=str)
+def test_a_count_that_goes_on_keeps_its_shares(folders: dict[str, Path], how: dict[str, Any], shares: int) -> None:
+    """Whoever goes on with it; the rule would have one."""
+    with each_task_by_itself(), pytest.raises(KeyboardInterrupt):
+        ww.count(folders["dealt"], shares=3, progress=stop)
+    assert "the rows of every three parts are dealt to 3 tasks" in ww.explain("count", folders["dealt"]).reasons
+    assert tasks_of(folders["dealt"], **how) == shares * 27
+
+
+@pytest.mark.parametrize(
+    ("name", "workers", "shares", "tasks"),
+    [("one", 3, None, 3), ("one", 3, 1, 1), ("dealt", 2, None, 27), ("rows", 3, None, 10), ("one", None, None, 1)],
+)
+def test_workers_and_hashed_parts_take_the_shares_of_the_rule(
+    folders: dict[str, Path], name: str, workers: int | None, shares: int | None, tasks: int
+) -> None:
+    assert tasks_of(folders[name], workers=workers, shares=shares, verify=True) == tasks
+    plan = ww.explain("count", folders[name], workers=workers, shares=shares)
+    said = [reason for reason in plan.reasons if reason.startswith(f"TRUST's rule for {workers} workers: ")]
+    by_rule = workers is not None and shares is None and name != "rows"
+    parts = ww.open_store(folders[name]).parts
+    found = f"m = {max(1, tasks // parts**3)} with the n = {parts} hashed parts of this store"
+    assert said == ([f"TRUST's rule for {workers} workers: {found}"] if by_rule else [])
+
+
+def test_a_plan_for_many_workers_says_the_shares(folders: dict[str, Path]) -> None:
+    reasons = ww.explain("count", folders["dealt"], workers=55, memory_limit=55 * 10**9).reasons
+    assert "the rows of every three parts are dealt to 3 tasks" in reasons
+    assert "TRUST's rule for 55 workers: m = 3 with the n = 3 hashed parts of this store" in reasons
+    with pytest.raises(InputError, match="workers is at least 1, not 0"):
+        ww.explain("count", folders["dealt"], workers=0)
 
 
 @pytest.mark.parametrize("shares", [0, -1, 65_537])
@@ -101,5 +144,7 @@ def test_too_many_shares_for_the_memory_are_refused(tmp_path: Path) -> None:
 def test_the_command_takes_shares(folders: dict[str, Path]) -> None:
     assert invoke("count", str(folders["dealt"]), "--shares", "2").stdout == f"{JAZZ}\n"
     assert "1,024" in invoke("count", str(folders["one"]), "--shares", "4", "--balance").stdout
+    by_rule = json.loads(invoke("count", str(folders["one"]), "--workers", "2", "--balance", "--json").stdout)
+    assert (by_rule["balance"]["tasks"], by_rule["balance"]["timed"]) == (2, 2)
     refused = invoke("count", str(folders["one"]), "--shares", "0")
     assert (refused.exit_code, "--shares" in refused.stderr) == (2, True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,8 +15,10 @@ from hypothesis import strategies as st
 
 import wedgewise as ww
 from wedgewise.errors import InputError, MemoryLimitError
+from wedgewise.machine import hardware
 from wedgewise.stages.blocks import Hashed, Rectilinear
-from wedgewise.stages.trust_cut import EDGE_BYTES, shares_for, trust_cut, trust_reasons
+from wedgewise.stages.trust_cut import EDGE_BYTES, TrustCut, shares_for, trust_cut, trust_reasons
+from wedgewise.store import orient
 from wedgewise.store.orient import COUNTING_BYTES, Wanted
 
 GB = 10**9
@@ -54,11 +57,11 @@ def test_parts_are_as_few_as_fit_and_every_worker_has_a_task(edges: int, workers
 
 def test_shares_for_a_store_as_it_is_cut() -> None:
     assert [shares_for(workers, 27) for workers in (1, 27, 28, 54, 55)] == [1, 1, 2, 2, 3]
-    assert trust_reasons(Hashed(100, 4), CUT["uk-2014"], 1024, 16 * GB) == (
-        "TRUST's rule for 1,024 workers of 16,000,000,000 bytes: n = 8 hashed parts, m = 2 shares",
-        "with the 4 parts of this store, m = 16 makes a task for each worker",
-    )
-    of_four_tasks = trust_reasons(Rectilinear(np.array([0, 5, 9])), 10, 10, GB)
+    uncut, as_cut = trust_reasons(Hashed(100, 4), CUT["uk-2014"], 1024, 16 * GB, shares=2)
+    assert uncut == "TRUST's rule for 1,024 workers of 16,000,000,000 bytes: n = 8 hashed parts, m = 2 shares"
+    assert as_cut == "with the 4 parts of this store, m = 16 makes a task for each worker"
+    assert trust_reasons(Hashed(100, 4), CUT["uk-2014"], 1024, 16 * GB, shares=16) == (uncut,)
+    of_four_tasks = trust_reasons(Rectilinear(np.array([0, 5, 9])), 10, 10, GB, shares=1)
     assert of_four_tasks[1] == "with the 2 parts of this store, m = 3 makes a task for each worker"
 
 
@@ -71,7 +74,7 @@ def test_hashed_parts_are_those_of_the_rule_or_more() -> None:
         "count",
         1,
     )
-    with pytest.raises(InputError, match="parts follow from the memory per worker"):
+    with pytest.raises(InputError, match="parts follow from the memory of the workers"):
         Wanted.within(None, 8 * GB, "hashed", 3, 2, worker_bytes=GB)
     with pytest.raises(InputError, match="memory_per_worker is an integer"):
         Wanted.within(None, 8 * GB, "hashed", None, 2, worker_bytes="1GB")  # type: ignore[arg-type]
@@ -87,6 +90,43 @@ def test_a_graph_is_cut_for_workers_and_counted(tmp_path: Path) -> None:
     assert ww.count(store, shares=4) == TRUTHS["jazz"]["triangles"]
 
 
+@pytest.mark.parametrize(
+    ("how", "worker_bytes"),
+    [
+        ({"workers": 4}, 12 * GB),  # three quarters of what the machine has left, divided
+        ({"workers": 4, "memory_limit": 8 * GB}, 2 * GB),
+        ({"workers": 4, "memory_per_worker": 3 * GB}, 3 * GB),
+        ({"memory_per_worker": 3 * GB}, 3 * GB),
+    ],
+)
+def test_so_many_workers_divide_the_memory(
+    tmp_path: Path, how: dict[str, Any], worker_bytes: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[tuple[int, int, int]] = []
+
+    def noting(edges: int, workers: int, of_worker: int) -> TrustCut:
+        asked.append((edges, workers, of_worker))
+        return TrustCut(3, 1)
+
+    monkeypatch.setattr(hardware, "available_memory", lambda: 64 * GB)
+    monkeypatch.setattr(orient, "trust_cut", noting)
+    store = ww.partition(fixture_pairs("jazz"), tmp_path / "store", scheme="hashed", **how)
+    assert (store.parts, [of_worker for *_, of_worker in asked]) == (3, [worker_bytes])
+
+
+def test_the_command_cuts_for_workers(tmp_path: Path) -> None:
+    (tmp_path / "pairs.txt").write_text("".join(f"{u} {v}\n" for u, v in fixture_pairs("jazz").tolist()))
+    file, store = str(tmp_path / "pairs.txt"), str(tmp_path / "store")
+    assert invoke("partition", file, store, "--scheme", "hashed", "--workers", "2").exit_code == 0
+    assert ww.open_store(store).parts == 1
+    for more, why in [
+        (["--parts", "2"], "parts follow from the memory of the workers"),
+        (["--memory", "300MB"], "300,000,000 bytes are too few for 2 workers"),
+    ]:
+        refused = invoke("partition", file, str(tmp_path / "again"), "--workers", "2", *more)
+        assert (refused.exit_code, why in refused.stderr) == (1, True), refused.stderr
+
+
 def test_the_commands_say_what_trust_would_take(tmp_path: Path) -> None:
     (tmp_path / "pairs.txt").write_text("".join(f"{u} {v}\n" for u, v in fixture_pairs("jazz").tolist()))
     file, store = str(tmp_path / "pairs.txt"), str(tmp_path / "store")
@@ -99,7 +139,7 @@ def test_the_commands_say_what_trust_would_take(tmp_path: Path) -> None:
     refused = invoke("explain", store, "--memory-per-worker", "16GB")
     assert (refused.exit_code, "goes with --workers" in refused.stderr) == (2, True)
     both = invoke("partition", file, str(tmp_path / "again"), "--parts", "2", "--memory-per-worker", "1GB")
-    assert (both.exit_code, "parts follow from the memory per worker" in both.stderr) == (1, True)
+    assert (both.exit_code, "parts follow from the memory of the workers" in both.stderr) == (1, True)
 
 
 def test_a_worker_that_is_too_small_for_any_part_is_refused(tmp_path: Path) -> None:

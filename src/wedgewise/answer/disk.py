@@ -55,6 +55,7 @@ from wedgewise.run.outofcore import (
 )
 from wedgewise.run.plan import Plan, with_reasons
 from wedgewise.run.request import ARRAY, OBJECT, Request
+from wedgewise.run.shares import with_shares
 from wedgewise.run.sliced_answer import SlicedAnswer, bytes_for_slices, slice_method
 from wedgewise.run.truss_of_store import StorePeeling, disk_bytes, loading_bytes, truss_of
 from wedgewise.stages import Labels
@@ -89,13 +90,14 @@ ANSWERED = (*COUNTED, *COMPUTES)
 
 def open_for(request: Request, source: Any) -> Store:
     """The store that a question is asked of, where it can be; one that is open, or its path."""
-    work = request.work_folder
+    work, name = request.work_folder, source.location if isinstance(source, Store) else source
     if request.rows == OBJECT:
-        raise PreconditionError(f"{source}: a store has too many rows for one JSON object; name a file by --output")
+        raise PreconditionError(f"{name}: a store has too many rows for one JSON object; name a file by --output")
+    refuse(request, name)
+    if "parts" in (request.knobs or {}):
+        raise PreconditionError(f"{name}: a store is cut into parts already; leave the knob parts out")
     if not isinstance(source, Store):
-        refuse(request, source)
         return open_store(source, work)
-    refuse(request, source.location)
     return source if work is None else replace(source, work_folder=Path(work))
 
 
@@ -116,7 +118,7 @@ def refuse(request: Request, name: object) -> None:
             "truss numbers of a store are not verified; verify the k-trusses that matter (k_truss, truss --k)",
         ),
         (by_workers and question not in BY_WORKERS, f"workers do not answer {question}; leave them out"),
-        (request.shares > 1 and not is_count, f"shares are of count, not of {question}; leave them out"),
+        (request.share_count > 1 and not is_count, f"shares are of count, not of {question}; leave them out"),
         (
             (request.order, request.relabel) != ("auto", "auto"),
             "a store has its order and its ids; leave order and relabel out",
@@ -174,6 +176,7 @@ def plan_of_store(request: Request, store: Store) -> Plan:
     if request.question not in COUNTED:
         notes = (READ_ONLY,) if store.is_read_only else ()
         return _plan_of_slices(request, store, _planned_slices(request, store), notes)
+    request = with_shares(request, store)
     plan = replace(_tasks(request, store).plan, question=request.question)
     return with_reasons(plan, (*request.because, *notes_on_counting(store)))
 
@@ -193,6 +196,7 @@ def _tasks(request: Request, store: Store) -> StoreTasks:
 
 def _counted(request: Request, store: Store, progress: Progress | None, clock: Clock) -> Result:
     """Count, and count again where that is asked for."""
+    request = with_shares(request, store)
     clock.lap("open")
     again = None
     if request.verify:

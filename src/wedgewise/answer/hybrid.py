@@ -51,5 +51,5 @@ class HybridHome:
 def tasks_for_all(request: Request, store: Store) -> StoreTasks:
     """Tasks of a store that GPUs and threads count together, within the memory limit."""
     tasks = hybrid.plan_store(request, store)
-    key = work_key(store, tasks.sizes.pairing.reason, tasks.plan.knobs, request.shares)
+    key = work_key(store, tasks.sizes.pairing.reason, tasks.plan.knobs, request.share_count)
     return StoreTasks(tasks.plan, key, tasks.division.everything, tasks.run)

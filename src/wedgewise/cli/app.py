@@ -33,6 +33,7 @@ from wedgewise.cli.options import (
 )
 from wedgewise.errors import InputError
 from wedgewise.report import objects, text
+from wedgewise.run.request import Request
 
 app = typer.Typer(
     cls=Commands,
@@ -77,7 +78,7 @@ def count(
     ] = False,
     cluster: Cluster = None,
     workers: Workers = None,
-    shares: Shares = 1,
+    shares: Shares = None,
     timeline: Annotated[
         str | None,
         typer.Option(metavar="OUT", help="With --device hybrid: write what ran where and when, as .json or .svg."),
@@ -97,16 +98,22 @@ def count(
         check_suffix(timeline)
         if options.device != "hybrid":
             raise InputError(f"{timeline}: there is a timeline of --device hybrid alone; leave --timeline out")
-    store = wedgewise.open_store(options.file) if balance else None
     more: dict[str, Any] = {"cluster": cluster, "workers": workers, "shares": shares}
-    result = _answer(options, "count", {}, resume=not restart, work_folder=work, **more)
+    request = options.request("count", {}, resume=not restart, work_folder=work, **more)
+    store = None
+    if balance:
+        from wedgewise.run.shares import with_shares
+
+        store = wedgewise.open_store(options.file, work)
+        request = with_shares(request, store)
+    result = _answer(options, request)
     headline = text.plural(result.answer, "triangle")
     if store is None:
         _show_number(options, result, headline)
     else:
         from wedgewise.report.balance import balance_report, balance_text
 
-        report = balance_report(store.partition, store.counts, result.task_seconds, shares=shares)
+        report = balance_report(store.partition, store.counts, result.task_seconds, shares=request.share_count)
         _show_number(options, result, headline, {"balance": report.to_dict()}, f"\n\n{balance_text(report)}")
     if timeline is not None and result.timeline is not None:
         result.timeline.write(timeline)
@@ -124,6 +131,12 @@ def partition(
     ] = None,
     scheme: Annotated[str, typer.Option(metavar="NAME", help="How to cut: rectilinear or hashed.")] = "rectilinear",
     memory_per_worker: MemoryPerWorker = None,
+    workers: Annotated[
+        int | None,
+        typer.Option(
+            min=1, metavar="N", help="Processes of this machine that will count, among which its memory is divided."
+        ),
+    ] = None,
     ids: Annotated[
         str, typer.Option(metavar="NAME", help="What hashed parts take turns by: rank, indegree or classes.")
     ] = "rank",
@@ -136,8 +149,8 @@ def partition(
     """
     from wedgewise.cli.partition import partition_file, store_text
 
-    how = {"memory_limit": memory, "memory_per_worker": memory_per_worker, "parts": parts, "scheme": scheme, "ids": ids}
-    record = partition_file(options, store, **how)
+    how = {"memory_limit": memory, "memory_per_worker": memory_per_worker, "workers": workers, "parts": parts}
+    record = partition_file(options, store, **how, scheme=scheme, ids=ids)
     options.console().show(record, lambda: store_text(record))
 
 
@@ -290,7 +303,7 @@ def transitivity(options: QuestionOptions, undefined: Undefined = UndefinedAs.ze
 
     A terminal gets the number and how it came about; a pipe gets the number alone, with all its digits.
     """
-    result = _answer(options, "transitivity", {"undefined": undefined.value})
+    result = _answer(options, options.request("transitivity", {"undefined": undefined.value}))
     _show_number(options, result, f"transitivity {result.answer!r}")
 
 
@@ -321,7 +334,7 @@ def explain(
     ] = None,
     workers: Workers = None,
     memory_per_worker: MemoryPerWorker = None,
-    shares: Shares = 1,
+    shares: Shares = None,
 ) -> None:
     """Say what `count` or another question would do, and why.
 
@@ -412,10 +425,10 @@ app.command(cls=bench.SeveralValues)(bench.bench)
 app.command(cls=bench.SeveralValues)(report_command.report)
 
 
-def _answer(options: QuestionOptions, question: str, details: dict[str, Any], **more: Any) -> wedgewise.Result:
-    """The answer; `more` are further fields of the request."""
+def _answer(options: QuestionOptions, request: Request) -> wedgewise.Result:
+    """The answer; the command says whether it is verified, and who watches."""
     with options.stages() as progress:
-        result = answer(options.request(question, details, progress=progress, verify=options.verify, **more))
+        result = answer(replace(request, progress=progress, verify=options.verify))
     options.console().note(result.cleaned.notes)
     return result
 

@@ -100,8 +100,13 @@ MemoryPerWorker = Annotated[
     ),
 ]
 Shares = Annotated[
-    int,
-    typer.Option(metavar="M", min=1, help="Of a store: deal the rows of every three parts to M tasks, as TRUST does."),
+    int | None,
+    typer.Option(
+        metavar="M",
+        min=1,
+        help="Of a store: deal the rows of every three parts to M tasks, as TRUST does; for workers and hashed parts, "
+        "its rule decides.",
+    ),
 ]
 Verify = Annotated[bool, typer.Option("--verify", help="Check the answer by another method.")]
 

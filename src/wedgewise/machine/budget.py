@@ -45,6 +45,21 @@ def check_limit(memory_limit: int | None) -> None:
         )
 
 
+def bytes_per_worker(memory_limit: int | None, workers: int) -> int:
+    """What each of so many workers of this machine may take, of the limit or of what the machine has left."""
+    if workers < 1:
+        raise InputError(f"workers is at least 1, not {workers}")
+    if memory_limit is None:
+        return max(MIN_LIMIT, hardware.available_memory() * 3 // 4 // workers)
+    each = memory_limit // workers
+    if each < MIN_LIMIT <= memory_limit:
+        raise InputError(
+            f"{memory_limit:,} bytes are too few for {workers} workers, which take {MIN_LIMIT:,} each at least; "
+            "allow more, or start fewer"
+        )
+    return each
+
+
 @memory_for("plan")
 def available_after_loading(memory_limit: int | None, rehearsal: Callable[..., None], *arguments: str) -> int:
     """The bytes that work may take; `rehearsal`, a function of a module, calls every kernel that it needs.

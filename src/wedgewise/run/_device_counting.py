@@ -54,9 +54,9 @@ def counting_key(request: Request, store: Store) -> str:
     """What results depend on; see `work_key`. How much memory a GPU may take is not among it."""
     pairing = worker_pairing(request)
     if pairing is not None:
-        return work_key(store, pairing.reason, {**pairing.cpu_knobs, **pairing.gpu_knobs}, request.shares)
+        return work_key(store, pairing.reason, {**pairing.cpu_knobs, **pairing.gpu_knobs}, request.share_count)
     name = request.block_algorithm
-    return work_key(store, name, find(name, "cpu").settings(request.knobs), request.shares)
+    return work_key(store, name, find(name, "cpu").settings(request.knobs), request.share_count)
 
 
 def on_cpu(request: Request) -> Request:

@@ -1,6 +1,6 @@
 """The one way in which finished work on a store is written down, so that work that was ended goes on where it was.
 
-    count.journal            the finished tasks of a count, up to `TASKS_PER_LINE` a line
+    count.journal            the finished tasks of a count, up to `TASKS_PER_LINE` a line, and how many there are in all
 
     FOLDER/slice-N.npy       slice number N of an answer, or block N behind a round of a truss; it appears whole
     FOLDER/slices.journal    then a line: its number ("owner"), its type, length and SHA-256
@@ -94,6 +94,13 @@ def open_journal(
         yield journal, notes
 
 
+def kept_tasks(store: Store) -> int | None:
+    """How many tasks the count has that was ended, the idle ones included; None where nothing says so."""
+    records = () if store.is_read_only else map(record_in, lines_of(store.beside(JOURNAL)))
+    told = next((record.get("all_tasks") for record in records if record is not None), None)
+    return told if type(told) is int else None
+
+
 def journal_bytes(tasks: int) -> int:
     """What the lines of so many tasks take at most, however few are in each."""
     return (LINE_BYTES + TASK_BYTES) * tasks
@@ -176,7 +183,7 @@ class Journal:
         columns = [np.asarray(column).tolist() for column in (tasks, triangles, tests, np.round(seconds, 9))]
         for begin in range(0, len(columns[0]), TASKS_PER_LINE):
             some = (column[begin : begin + TASKS_PER_LINE] for column in columns)
-            self._lines.add(dict(zip(COLUMNS, some, strict=True)))
+            self._lines.add({"all_tasks": len(self.results.is_done), **dict(zip(COLUMNS, some, strict=True))})
         self.results.put(tasks, triangles, tests, seconds)
 
     def remove(self) -> None:

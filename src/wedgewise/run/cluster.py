@@ -29,7 +29,7 @@ import numpy as np
 from wedgewise.algorithms import find
 from wedgewise.errors import InputError, PreconditionError, VerificationError
 from wedgewise.machine import hardware
-from wedgewise.machine.budget import MIN_LIMIT, check_limit
+from wedgewise.machine.budget import bytes_per_worker, check_limit
 from wedgewise.machine.progress import Progress
 from wedgewise.run._cluster_worker import BatchRequest, BatchResult
 from wedgewise.run._device_counting import Refusal, counting_key, gpus_for_workers, on_cpu, worker_pairing
@@ -116,11 +116,13 @@ def assign(request: Request, store: Store) -> ClusterWork:
     """
     asked, here = divided(request, store), on_cpu(request)
     answer, settings = triple_answer(here.block_algorithm), find(here.block_algorithm, "cpu").settings(here.knobs)
-    bytes_beside_lists(store.location, store.partition, DRIVEN_TASK_BYTES, hardware.available_memory(), request.shares)
+    bytes_beside_lists(
+        store.location, store.partition, DRIVEN_TASK_BYTES, hardware.available_memory(), request.share_count
+    )
     memory = TaskMemory(store.counts, answer, settings, asked.threads or hardware.usable_threads())
-    tasks = busy_tasks(store.partition, store.counts, request.shares).in_reuse_order()
+    tasks = busy_tasks(store.partition, store.counts, request.share_count).in_reuse_order()
     plan, gpus = _plan(asked, store, memory, tasks), gpus_for_workers(request)
-    key, all_tasks = counting_key(request, store), task_count(store.partition, request.shares)
+    key, all_tasks = counting_key(request, store), task_count(store.partition, request.share_count)
     return ClusterWork(store, plan, key, tasks, all_tasks, asked, *gpus)
 
 
@@ -132,7 +134,7 @@ def _plan(request: Request, store: Store, memory: TaskMemory, tasks: TaskTable) 
     lists = lists_bytes(store.partition, DRIVEN_TASK_BYTES, tasks.shares)
     rule: tuple[str, ...] = ()
     if request.workers is not None and request.memory_limit is not None:
-        rule = trust_reasons(store.partition, store.m, request.workers, request.memory_limit)
+        rule = trust_reasons(store.partition, store.m, request.workers, request.memory_limit, tasks.shares)
     reasons = (
         *plan.reasons[1:],
         f"{len(tasks):,} tasks of three blocks each, for workers that read them from {store.location}",
@@ -155,26 +157,11 @@ def divided(request: Request, store: Store) -> Request:
         )
     asked = request
     if request.workers is not None:
-        threads, memory_limit = _divided(request.threads, request.memory_limit, request.workers)
+        memory_limit = bytes_per_worker(request.memory_limit, request.workers)
+        threads = request.threads or max(1, hardware.usable_threads() // request.workers)
         asked = replace(request, threads=threads, memory_limit=memory_limit)
     check_limit(asked.memory_limit)
     return asked
-
-
-def _divided(threads: int | None, memory_limit: int | None, workers: int) -> tuple[int, int]:
-    """The threads and the memory of each worker of this machine."""
-    if workers < 1:
-        raise InputError(f"workers is at least 1, not {workers}")
-    if memory_limit is None:
-        each = max(MIN_LIMIT, hardware.available_memory() * 3 // 4 // workers)
-    else:
-        each = memory_limit // workers
-        if each < MIN_LIMIT <= memory_limit:
-            raise InputError(
-                f"{memory_limit:,} bytes are too few for {workers} workers, which take {MIN_LIMIT:,} each at least; "
-                "allow more, or start fewer"
-            )
-    return hardware.granted_threads(threads or max(1, hardware.usable_threads() // workers)), each
 
 
 @contextmanager

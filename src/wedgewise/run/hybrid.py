@@ -245,7 +245,7 @@ def plan_graph(
         host_bytes -= source.blocks.nbytes
     asked = request.question, Form(Shape(graph.n, graph.m, graph.wedges), graph.order)
     held_bytes, resources = source.blocks.nbytes, replace(resources, host_bytes=host_bytes)
-    return _planned(source, pairing, resources, asked, held_bytes, because, request.shares)
+    return _planned(source, pairing, resources, asked, held_bytes, because, request.share_count)
 
 
 @memory_for("partition")
@@ -272,7 +272,7 @@ def plan_store(request: Request, store: Store) -> HybridTasks:
     host_bytes = available_after_loading(request.memory_limit, load_kernels, pairing.cpu.name)
     manifest = store.manifest
     asked = "count", Form(Shape(manifest.n, manifest.m, manifest.wedges), manifest.order)
-    return _planned(store, pairing, replace(resources, host_bytes=host_bytes), asked, 0, (), request.shares)
+    return _planned(store, pairing, replace(resources, host_bytes=host_bytes), asked, 0, (), request.share_count)
 
 
 def _planned(

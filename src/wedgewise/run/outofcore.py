@@ -135,7 +135,7 @@ def count_store(
 def tasks_from_disk(request: Request, store: Store) -> StoreTasks:
     """Tasks that this process counts one after the other, on all threads, within the memory limit."""
     counting, plan = plan_count(request, store)
-    key = work_key(store, plan.algorithm, plan.knobs, request.shares)
+    key = work_key(store, plan.algorithm, plan.knobs, request.share_count)
     return StoreTasks(plan, key, counting.all_tasks, lambda *given: Ran(counting.run(*given), plan))
 
 
@@ -144,9 +144,11 @@ def plan_count(request: Request, store: Store) -> tuple[Counting, Plan]:
     name = request.block_algorithm
     answer, settings = triple_answer(name), find(name, "cpu").settings(request.knobs)
     limit_bytes = available_after_loading(request.memory_limit, load_kernels, name)
-    limit_bytes = bytes_beside_lists(store.location, store.partition, COUNTED_TASK_BYTES, limit_bytes, request.shares)
+    limit_bytes = bytes_beside_lists(
+        store.location, store.partition, COUNTED_TASK_BYTES, limit_bytes, request.share_count
+    )
     memory = TaskMemory(store.counts, answer, settings, request.thread_count)
-    counting = Counting(store, memory, limit_bytes, shares=request.shares).with_fitting_threads()
+    counting = Counting(store, memory, limit_bytes, shares=request.share_count).with_fitting_threads()
     counting.check_fits()
     return counting, _predicted(store, request.block_algorithm, counting)
 

@@ -28,7 +28,8 @@ class Request:
     memory_limit, threads : what that may take; of threads, as many as this process gets, unless a cluster counts
     thread_count : how many threads this process uses
     cluster, workers : who counts instead of this process
-    shares : how many tasks the rows of every three parts of a store are dealt to
+    shares, share_count : how many tasks the rows of every three parts of a store are dealt to, where somebody decided
+        that; and how many otherwise
     resume, work_folder : what becomes of work that was ended
     verify : check the answer by another method
     progress : as in `wedgewise.count`
@@ -49,7 +50,7 @@ class Request:
     knobs: Mapping[str, int | str] | None = None
     cluster: str | None = None
     workers: int | None = None
-    shares: int = 1
+    shares: int | None = None
     resume: bool = True
     work_folder: str | os.PathLike[str] | None = None
     verify: bool = False
@@ -58,12 +59,14 @@ class Request:
     output: str | None = None
     because: tuple[str, ...] = ()
     thread_count: int = field(init=False)
+    share_count: int = field(init=False)
 
     def __post_init__(self) -> None:
         for name in ("memory_limit", "threads", "workers", "shares"):
             if getattr(self, name) is not None:
                 object.__setattr__(self, name, as_integer(name, getattr(self, name)))
-        check_shares(self.shares)
+        object.__setattr__(self, "share_count", 1 if self.shares is None else self.shares)
+        check_shares(self.share_count)
         if self.threads is not None and self.cluster is None:
             object.__setattr__(self, "because", (*self.because, *hardware.note_on_threads(self.threads)))
             object.__setattr__(self, "threads", hardware.granted_threads(self.threads))

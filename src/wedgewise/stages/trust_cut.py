@@ -41,14 +41,13 @@ def trust_cut(edges: int, workers: int, worker_bytes: int) -> TrustCut:
 
 def shares_for(workers: int, tasks: int) -> int:
     """The fewest shares that make a task for every worker."""
-    return -(-workers // tasks)
+    return max(1, -(-workers // tasks))
 
 
-def trust_reasons(partition: Partition, edges: int, workers: int, worker_bytes: int) -> tuple[str, str]:
-    """What TRUST would take, and what that means for a graph that is cut already."""
+def trust_reasons(partition: Partition, edges: int, workers: int, worker_bytes: int, shares: int) -> tuple[str, ...]:
+    """What TRUST would take, and what that means for a graph that is cut already, unless it has these shares anyway."""
     rule, here = trust_cut(edges, workers, worker_bytes), shares_for(workers, task_count(partition))
     asked = f"TRUST's rule for {workers:,} workers of {worker_bytes:,} bytes"
-    return (
-        f"{asked}: n = {rule.parts:,} hashed parts, m = {rule.shares:,} shares",
-        f"with the {partition.parts:,} parts of this store, m = {here:,} makes a task for each worker",
-    )
+    advice = f"with the {partition.parts:,} parts of this store, m = {here:,} makes a task for each worker"
+    taken = f"{asked}: n = {rule.parts:,} hashed parts, m = {rule.shares:,} shares"
+    return (taken,) if here == shares else (taken, advice)

@@ -20,9 +20,10 @@ import numpy as np
 
 from wedgewise.errors import MemoryLimitError
 from wedgewise.machine import hardware
-from wedgewise.machine.budget import available_after_loading
+from wedgewise.machine.budget import available_after_loading, bytes_per_worker
 from wedgewise.machine.files import scratch_file
 from wedgewise.machine.out_of_memory import memory_for
+from wedgewise.machine.parameters import as_integer
 from wedgewise.machine.progress import Progress, progress_bar
 from wedgewise.read import ReadOptions
 from wedgewise.read._fields import load_kernels as rehearse_fields
@@ -61,6 +62,7 @@ def partition(
     ids: str = "rank",
     memory_limit: int | None = None,
     memory_per_worker: int | None = None,
+    workers: int | None = None,
     threads: int | None = None,
     progress: Progress | bool | None = None,
     labels: str = "auto",
@@ -85,6 +87,8 @@ def partition(
     memory_limit : bytes that the whole process may take, now and when the store is asked; what is left by default
     memory_per_worker : bytes of every worker that will count: as few parts as let its tasks fit, for hashed parts by
         TRUST's rule
+    workers : how many workers of this machine will count: they divide the memory limit, or what the machine has left,
+        unless `memory_per_worker` says what each has
     threads : how many threads; the default is what this process may use
     progress : True for a bar on standard error, or a callable (stage, done, total)
     labels, format, limits, source, target, header : as in `Graph`
@@ -112,6 +116,7 @@ def partition(
             folder,
             memory_limit=memory_limit,
             memory_per_worker=memory_per_worker,
+            workers=workers,
             parts=parts,
             scheme=scheme,
             ids=ids,
@@ -131,6 +136,7 @@ def write_store(
     *,
     memory_limit: int | None = None,
     memory_per_worker: int | None = None,
+    workers: int | None = None,
     parts: int | None = None,
     scheme: str = "rectilinear",
     ids: str = "rank",
@@ -150,6 +156,7 @@ def write_store(
     folder : of the store, to be made; its parent is there
     memory_limit : for the resident size of this process, interpreter included; what is left by default
     memory_per_worker : for the same of every worker that will count; parts are then as few as let it
+    workers : how many of this machine will count; without `memory_per_worker` they divide the limit
     parts : into how many parts ids are divided; by default as few as let every question, or at least a count, keep to
         the same limit
     scheme : "rectilinear" (BBTC) or "hashed" (TRUST)
@@ -167,6 +174,8 @@ def write_store(
         When the disk has too little space, or fails.
     """
     threads, limits = hardware.granted_threads(threads), limits or DEFAULT_LIMITS
+    if workers is not None and memory_per_worker is None:
+        memory_per_worker = bytes_per_worker(memory_limit, as_integer("workers", workers))
     available_bytes = available_after_loading(memory_limit, load_kernels)
     wanted = Wanted.within(memory_limit, available_bytes, scheme, parts, threads, ids, memory_per_worker)
     root = Path(folder)

@@ -101,7 +101,9 @@ class Wanted:
                 f"parts by {scheme} cuts need ids by rank, not by {ids}; ask for the scheme 'hashed' with it"
             )
         if parts is not None and worker_bytes is not None:
-            raise InputError("parts follow from the memory per worker; pass one of them")
+            raise InputError(
+                "parts follow from the memory of the workers; leave parts out, or the workers and their memory"
+            )
         if worker_bytes is not None:
             check_limit(as_integer("memory_per_worker", worker_bytes))
         if parts is not None and not 1 <= parts <= MAX_PARTS:

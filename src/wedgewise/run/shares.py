@@ -1,0 +1,34 @@
+"""How many shares the tasks of a count have: as asked for, as those of the count that goes on, or by TRUST's rule."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from wedgewise.run.checkpoint import kept_tasks
+from wedgewise.run.request import Request
+from wedgewise.stages.tasks import task_count
+from wedgewise.stages.trust_cut import shares_for
+from wedgewise.store.open import Store
+
+
+def with_shares(request: Request, store: Store) -> Request:
+    """The request, its shares decided: by the rule for workers and hashed parts, where nobody did before."""
+    if request.shares is not None:
+        return request
+    tasks, kept = task_count(store.partition), kept_tasks(store) if request.resume else None
+    if kept is not None and kept >= tasks and kept % tasks == 0:
+        return replace(request, shares=kept // tasks)
+    if not request.by_workers or store.partition.is_ordered:
+        return replace(request, shares=1)
+    workers = request.workers or _workers_of_cluster(request)
+    shares, parts = shares_for(workers, tasks), store.partition.parts
+    why = f"TRUST's rule for {workers:,} workers: m = {shares:,} with the n = {parts:,} hashed parts of this store"
+    return replace(request, shares=shares, because=(*request.because, why))
+
+
+def _workers_of_cluster(request: Request) -> int:
+    """How many there are now; others may join later."""
+    from wedgewise.run.cluster import open_workers
+
+    with open_workers(request) as workers:
+        return workers.count
