@@ -220,8 +220,11 @@ class Counting:
         """What batches find, one after the other; without a cache, their own blocks are known to be all."""
         if cache is None:
             cache = self.cache(batches)
-        prepare = self.memory.answer.counter(self.memory.knobs)
+        looked_up: list[int] | None = None
         for batch in batches:
+            before, looked_up = looked_up, np.unique(batch.tasks.pairs[2]).tolist()
+            if looked_up != before:  # what was made of other blocks is released before these are read
+                prepare = self.memory.answer.counter(self.memory.knobs)
             blocks = cache.blocks(batch.pairs, self.available_bytes - batch.work_bytes)
             yield self.count(prepare(TaskBatch(blocks, batch.tasks)), batch.tasks)
 
