@@ -25,7 +25,7 @@ from wedgewise.run._hybrid_plan import GPU, Pairing, TaskSizes, pair_up
 from wedgewise.run._hybrid_workers import Arrived, ship
 from wedgewise.run.block_caches import BlockCache
 from wedgewise.run.hybrid import with_offsets
-from wedgewise.run.memory import TaskMemory, pairs_of_task
+from wedgewise.run.memory import pairs_of_task
 from wedgewise.run.outofcore import Finished, work_key
 from wedgewise.run.request import Request
 from wedgewise.stages.tasks import Pair, TaskTable
@@ -118,8 +118,8 @@ class DeviceCounting:
     def __init__(self, request: Request, store: Store, device: StreamingDevice, sharers: int) -> None:
         pairing = worker_pairing(request)
         assert pairing is not None
-        memory = TaskMemory(store.counts, pairing.cpu.triples_on_cpu("count"), pairing.cpu_knobs, 1)
-        self._store, self._sizes, self._threads = store, TaskSizes(memory, pairing, False), request.thread_count
+        sizes = TaskSizes(pairing.host_memory(store.counts, 0), pairing, False)
+        self._store, self._sizes, self._threads = store, sizes, request.thread_count
         self._device, self._stream = device, device.stream()
         free = int(min(device.free_bytes(), device.memory_bytes // sharers) * USABLE)
         self.budget = min(free, int(pairing.own["device_bytes"]) // sharers or free)

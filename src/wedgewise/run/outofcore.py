@@ -239,8 +239,7 @@ class Counting:
         threads, alone = self.memory.threads, len(pairs) == 1
 
         def read(number: int, _worker: int) -> Block:
-            block = self._blocks.block(*pairs[number], threads=threads if alone else 1)
-            return with_busy_rows(block) if self.memory.answer.lists_rows else block
+            return self.memory.read(self._blocks, pairs[number], threads if alone else 1)
 
         return run_tasks(read, len(pairs), threads)
 
