@@ -15,7 +15,12 @@ from helpers.graphs import fixture_path
 import wedgewise as ww
 from emulate.hybrid_cases import KRONECKER, BrokenError, Gpus, break_down, check_timeline, gpus, graph, tasks_in, truth
 from wedgewise.errors import PreconditionError
+from wedgewise.run import hybrid
 from wedgewise.run.checkpoint import JOURNAL
+from wedgewise.run.memory import PAGE_BYTES
+from wedgewise.run.request import Request
+from wedgewise.stages.blocks import Block
+from wedgewise.stages.tasks import Pair
 from wedgewise.store.build import write_store
 
 __all__ = ["gpus", "graph", "truth"]
@@ -86,6 +91,43 @@ def test_a_store_goes_on_where_it_was(gpus: Gpus, store: Path, truth: int, at: i
     assert result.timeline is not None
     assert len(result.timeline.spans) == device.kernels - begun
     assert tasks_in(result.timeline) == 35 - finished
+
+
+@pytest.mark.parametrize("places", ["cpu", "both", "gpu"])
+@pytest.mark.parametrize("is_stored", [False, True])
+def test_blocks_list_rows_where_threads_count(
+    gpus: Gpus,
+    graph: ww.Graph,
+    store: Path,
+    truth: int,
+    monkeypatch: pytest.MonkeyPatch,
+    places: str,
+    is_stored: bool,
+) -> None:
+    """And take what is stated: where GPUs count alone, nothing is stated for such lists."""
+    gpus()
+    read = dict[Pair, Block]()
+    really = hybrid._Running._read
+
+    def noted(running: Any, pairs: list[Pair]) -> list[Block]:
+        found = really(running, pairs)
+        read.update(zip(pairs, found, strict=True))
+        return found
+
+    monkeypatch.setattr(hybrid._Running, "_read", noted)
+    asked = Request(device="hybrid", algorithm="toy", threads=3, knobs={"places": places, "parts": 5})
+    opened = ww.open_store(store)
+    planned = hybrid.plan_store(asked, opened) if is_stored else hybrid.plan_graph(asked, graph.oriented())
+    assert sum(planned.run().execution.results.triangles.tolist()) == truth
+    assert read
+    for pair, block in read.items():
+        assert (block.busy_rows is not None) == (places != "gpu")
+        arrays = (block.offsets, block.heads, *(() if block.busy_rows is None else (block.busy_rows,)))
+        stated = sum(-(-array.nbytes // PAGE_BYTES) * PAGE_BYTES for array in arrays)
+        assert planned.sizes.host_block(pair) == (stated if is_stored else 0)
+    if not is_stored:
+        assert isinstance(planned.source, hybrid.GraphBlocks)
+        assert planned.source.blocks.blocks.items() >= read.items()
 
 
 def test_the_command_writes_timelines(gpus: Gpus, tmp_path: Path, store: Path) -> None:

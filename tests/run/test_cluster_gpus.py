@@ -35,8 +35,10 @@ from wedgewise.run._dispatch import Assignment, Delivery
 from wedgewise.run._hybrid_plan import pair_up
 from wedgewise.run.checkpoint import JOURNAL
 from wedgewise.run.cluster import ClusterWork, Driver, assign
+from wedgewise.run.outofcore import Finished
+from wedgewise.run.pace import BATCH_SECONDS
 from wedgewise.run.request import Request
-from wedgewise.stages.tasks import exact_sum
+from wedgewise.stages.tasks import TaskTable, exact_sum
 from wedgewise.store.build import write_store
 from wedgewise.store.open import Store
 
@@ -116,6 +118,45 @@ def needs_of(store: Store) -> NDArray[np.int64]:
     memory = TaskMemory(store.counts, pairing.cpu.triples_on_cpu("count"), pairing.cpu_knobs, 1)
     sizes = TaskSizes(memory, pairing, False)
     return sizes.on_device(assigned(store).tasks)
+
+
+def test_batches_of_a_gpu_last_as_long_as_they_should(jazz: Store, gpus: Gpus, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By the pace of those before, the first of which does not count: it may have compiled kernels."""
+    (device,) = gpus()
+    tasks = assigned(jazz).tasks
+    step = 4.0 * BATCH_SECONDS / float(tasks.work.sum())  # seconds for a unit of work
+    taken: list[float] = []
+
+    def count(_: DeviceCounting, some: TaskTable, *_blocks: Any) -> Finished:
+        slow = 1.0 if taken else 100.0
+        taken.append(step * float(some.work.sum()))
+        none = np.zeros(len(some), np.uint64)
+        return Finished(some.number, none, none, slow * step * some.work)
+
+    monkeypatch.setattr(DeviceCounting, "_count", count)
+    request = Request(device="cuda", algorithm="toy", threads=1)
+    found = DeviceCounting(request, jazz, device, 1).count(tasks)
+    numbers = [each.numbers.tolist() for each in found if isinstance(each, Finished)]
+    assert [number for some in numbers for number in some] == tasks.number.tolist()
+    assert [len(some) for some in numbers[:2]] == [1, 1]
+    longest_task = step * float(tasks.work.max())
+    assert all(seconds <= max(BATCH_SECONDS, longest_task) for seconds in taken)
+    assert max(map(len, numbers)) > 1
+
+
+def test_batches_for_gpus_are_as_long_as_gpus_need(jazz: Store, gpus: Gpus, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They read blocks no faster than a CPU, and count faster; where CPUs take part, batches suit those."""
+    gpus()
+    for name in ("MIN_SECONDS", "MAX_SECONDS"):
+        monkeypatch.setattr(cluster, name, cluster.STEP_SECONDS * float(assigned(jazz).tasks.work.sum()) / 5)
+    batches = {}
+    for rate in (1e12, 1e3):
+        monkeypatch.setattr(cluster, "READ_BYTES_PER_SECOND", rate)
+        for device in ("cuda", "hybrid"):
+            pool = WorkerPool()
+            assert total(assigned(jazz, device), pool)[0] == JAZZ
+            batches[rate, device] = len(pool.batches)
+    assert batches[1e12, "cuda"] < batches[1e12, "hybrid"] == batches[1e3, "hybrid"] < batches[1e3, "cuda"] == TASKS
 
 
 def test_a_gpu_that_runs_out_of_memory_takes_less(jazz: Store, gpus: Gpus) -> None:

@@ -189,8 +189,9 @@ class TripleCost:
 class TripleAnswer:
     """How an algorithm answers one question for tasks on three blocks each of an oriented graph.
 
-    ``counter(knobs)`` returns what prepares one batch of tasks after the other; it may keep what it made of a block for
-    the next one. Of a task, the rows of part i that are its share are counted.
+    ``counter(knobs)`` returns what prepares one batch of tasks after the other; it may keep a block jk that a whole
+    batch looked up in, and what it made of that, for the next one. Of a task, the rows of part i that are its share are
+    counted.
     ``bytes_needed(shape, knobs)`` is the memory that a task takes beyond its blocks and threads; tasks of a batch that
     look up in the same block jk take no more than the one of them that takes most, while other blocks add up.
     ``thread_bytes(columns_k, knobs)`` is what each thread adds. ``cost`` is what time is estimated by.

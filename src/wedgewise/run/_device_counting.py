@@ -1,5 +1,6 @@
 """Counting the tasks of a worker on its GPU: blocks stay there between batches, within a budget.
 
+A batch lasts about 50 ms, by the pace of those before it; until a second one has shown that, batches are of one task.
 A task whose blocks and work take more than the budget is refused with both figures. Where the GPU runs out of memory
 before that, all blocks go, the budget is halved, and the task is tried again.
 """
@@ -24,8 +25,9 @@ from wedgewise.machine.streams import Stream
 from wedgewise.run._hybrid_plan import GPU, Pairing, TaskSizes, pair_up
 from wedgewise.run.block_caches import BlockCache
 from wedgewise.run.device_blocks import Arrived, ship, with_offsets
-from wedgewise.run.memory import TaskMemory, pairs_of_task
+from wedgewise.run.memory import pairs_of_task
 from wedgewise.run.outofcore import Finished, work_key
+from wedgewise.run.pace import BATCH_SECONDS, TaskPace
 from wedgewise.run.request import Request
 from wedgewise.stages.tasks import Pair, TaskTable
 from wedgewise.store.open import Store
@@ -117,8 +119,8 @@ class DeviceCounting:
     def __init__(self, request: Request, store: Store, device: StreamingDevice, sharers: int) -> None:
         pairing = worker_pairing(request)
         assert pairing is not None
-        memory = TaskMemory(store.counts, pairing.cpu.triples_on_cpu("count"), pairing.cpu_knobs, 1)
-        self._store, self._sizes, self._threads = store, TaskSizes(memory, pairing, False), request.thread_count
+        sizes = TaskSizes(pairing.host_memory(store.counts, 0), pairing, False)
+        self._store, self._sizes, self._threads = store, sizes, request.thread_count
         self._device, self._stream = device, device.stream()
         free = int(min(device.free_bytes(), device.memory_bytes // sharers) * USABLE)
         self.budget = min(free, int(pairing.own["device_bytes"]) // sharers or free)
@@ -126,6 +128,7 @@ class DeviceCounting:
         if request.memory_limit is not None:
             left = request.memory_limit - hardware.resident_bytes() - RESERVE_BYTES
         self._host_bytes = left
+        self._pace = TaskPace()
         self._read_before = 0
         self._cache = self._empty_cache()
 
@@ -148,11 +151,13 @@ class DeviceCounting:
                 yield Refusal(int(one.number[0]), int(self._sizes.on_device(one)[0]), self.budget)
                 first += 1
                 continue
-            found = self._count(tasks.take(slice(first, last)), pairs, work_bytes)
+            batch = tasks.take(slice(first, last))
+            found = self._count(batch, pairs, work_bytes)
             if found is None:
                 self.close()
                 self.budget //= 2
                 continue
+            self._pace.add(self.name, float(batch.work.sum()), float(found.seconds.sum()))
             yield found
             first = last
 
@@ -177,13 +182,14 @@ class DeviceCounting:
     def _batch(self, tasks: TaskTable, first: int) -> tuple[int, frozenset[Pair], int]:
         """Where the batch ends that begins with a task, its blocks, and what it takes beside them."""
         pairs, held, heaviest, beside, last = frozenset[Pair](), 0, 0, 0, first
-        works = self._sizes.device_work(tasks)
+        works, left = self._sizes.device_work(tasks), self._pace.work_in(BATCH_SECONDS, unknown=0.0)
         while last < len(tasks):
             more = pairs_of_task(tasks[last]) - pairs
             held += sum(map(self._sizes.device_block, more))
             heaviest = max(heaviest, int(works[last]))
             need = heaviest + (last - first) * DEVICE_TASK_BYTES
-            if held + need > (self.budget if last == first else self.budget // 2):
+            left -= float(tasks.work[last])
+            if held + need > (self.budget if last == first else self.budget // 2) or (last > first and left < 0.0):
                 break
             pairs, beside, last = pairs | more, need, last + 1
         return last, pairs, beside

@@ -11,7 +11,7 @@ task takes that a GPU gets. Where so many streams do not fit, each with the bloc
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -27,7 +27,7 @@ from wedgewise.run.device_blocks import ARRAY_BYTES, DeviceLayout
 from wedgewise.run.memory import BATCHED_TASK_BYTES, BlockSource, TaskMemory
 from wedgewise.run.plan import BlockPlan, Form, Plan, plan_of
 from wedgewise.stages import OrientedGraph
-from wedgewise.stages.tasks import ESTIMATORS, Pair, TaskTable, TripleShape, busy_tasks, task_count
+from wedgewise.stages.tasks import ESTIMATORS, BlockCounts, Pair, TaskTable, TripleShape, busy_tasks, task_count
 
 PLACES = BOTH, GPU, CPU = ("both", "gpu", "cpu")
 USUAL_PARTS, MAX_PARTS = 4, 64  # 20 tasks; 45,760 tasks
@@ -75,6 +75,11 @@ class Pairing:
         if self.own["places"] == GPU:
             return f"{self.gpu.name} on GPUs"
         return f"{self.gpu.name} on GPUs and {self.cpu.name} on threads"
+
+    def host_memory(self, counts: BlockCounts, threads: int) -> TaskMemory:
+        """What tasks take of the host, each on one of so many threads; without threads nobody lists rows of blocks."""
+        answer = self.cpu.triples_on_cpu("count")
+        return TaskMemory(counts, answer if threads else replace(answer, lists_rows=False), self.cpu_knobs, 1)
 
     def on_device(self) -> DeviceTripleAnswer:
         assert self.gpu is not None

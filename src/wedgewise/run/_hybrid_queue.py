@@ -24,54 +24,22 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from math import inf, isinf
+from math import inf
 
 import numpy as np
 from numpy.typing import NDArray
 
+from wedgewise.run.pace import BATCH_SECONDS, TaskPace
 from wedgewise.stages.tasks import Pair, TaskTable
 
 CUTOFF, GUARDED, DYNAMIC = SCHEDULES = ("cutoff", "guarded", "dynamic")
 CAUTION = 2.0  # a task may take so much longer than it was thought to
 FAR_FASTER = 8.0
-BATCH_SECONDS = 0.05
 STARTING_SECONDS = 5e-3  # that the host is busy with a batch of a stream, and other streams wait for that
 BATCHES_LEFT = 2  # for each worker, of what is left when it takes one
 MAX_TASKS = 1 << 12  # of a batch
 
 Fits = Callable[[TaskTable], bool]
-
-
-@dataclass(slots=True)
-class _Pace:
-    """How much of the estimates was done, in how many seconds of a stream or thread."""
-
-    guess: float | None = None
-    work: float = 0.0
-    seconds: float = 0.0
-    first_seen: set[str] = field(default_factory=set)
-
-    def add(self, worker: str, work: float, seconds: float) -> None:
-        """Take a batch into account, unless it is the first of its worker, which may load and compile."""
-        if worker in self.first_seen:
-            self.work += work
-            self.seconds += seconds
-        self.first_seen.add(worker)
-
-    @property
-    def seen(self) -> float | None:
-        """Seconds for a unit of work; None as long as none was done."""
-        return self.seconds / self.work if self.work > 0 else None
-
-    @property
-    def likely(self) -> float | None:
-        """What was seen, or else the guess, where there is one."""
-        return self.guess if self.seen is None else self.seen
-
-    def work_in(self, seconds: float) -> float:
-        """What is likely to be done in so long; all, where nothing is known."""
-        return seconds / self.likely if self.likely else inf
 
 
 class TaskQueue:
@@ -121,7 +89,7 @@ class TaskQueue:
         self._stopped = False
         self._device_work = float(tasks.work.sum())  # that devices have to do or may do
         self._untaken_work = self._device_work
-        self._here, self._there = map(_Pace, guesses)
+        self._here, self._there = map(TaskPace, guesses)
         self._fits_host = fits_host
         for table in (tasks, host_tasks):
             self._use(table, 1)
@@ -145,9 +113,9 @@ class TaskQueue:
                 self._is_left_to_threads, self._cutoff = True, 0
                 self._notify()
                 return None
-            least = self._there.work_in(STARTING_SECONDS * self._streams)
-            share = self._untaken_work / (BATCHES_LEFT * self._streams)
-            most = share if isinf(least) else min(max(share, least), self._there.work_in(BATCH_SECONDS))
+            least = self._there.work_in(STARTING_SECONDS * self._streams, unknown=0.0)
+            share = max(self._untaken_work / (BATCHES_LEFT * self._streams), least)
+            most = min(share, self._there.work_in(BATCH_SECONDS))
             return self._take(self._some_of(free, most, fits))
 
     def for_thread(self) -> TaskTable | None:

@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 
 from wedgewise.machine.jit import kernel
 from wedgewise.run.memory import BATCHED_TASK_BYTES, Need, TaskMemory
+from wedgewise.run.pace import BATCH_SECONDS
 from wedgewise.stages.tasks import Estimates, Pair, TaskTable
 
-BATCH_SECONDS = 0.05
 Numbers = NDArray[np.uint64]
 
 

@@ -35,9 +35,17 @@ from wedgewise.run._cluster_worker import BatchRequest, BatchResult
 from wedgewise.run._device_counting import Refusal, counting_key, gpus_for_workers, on_cpu, worker_pairing
 from wedgewise.run._dispatch import Assignment, Dispatcher, Workers
 from wedgewise.run.checkpoint import Journal
+from wedgewise.run.choose import BLOCK_SECONDS_PER_EDGE
 from wedgewise.run.local import Execution, Ran
-from wedgewise.run.memory import DRIVEN_TASK_BYTES, TaskMemory, bytes_beside_lists, lists_bytes, triple_answer
-from wedgewise.run.outofcore import Finished, StoreTasks, finished_execution, store_plan
+from wedgewise.run.memory import (
+    DRIVEN_TASK_BYTES,
+    TaskMemory,
+    all_block_bytes,
+    bytes_beside_lists,
+    lists_bytes,
+    triple_answer,
+)
+from wedgewise.run.outofcore import READ_BYTES_PER_SECOND, Finished, StoreTasks, finished_execution, store_plan
 from wedgewise.run.plan import Plan, with_reasons
 from wedgewise.run.request import Request
 from wedgewise.stages.tasks import TaskResults, TaskTable, busy_tasks, task_count
@@ -46,7 +54,7 @@ from wedgewise.store.open import Store
 from wedgewise.store.urls import Folder
 from wedgewise.version import __version__
 
-STEP_SECONDS = 1e-9  # about, of a unit of the estimates on one thread
+STEP_SECONDS = 1e-9  # about, of a unit of the estimates on one thread of a CPU
 MIN_SECONDS, MAX_SECONDS = 0.2, 5.0  # of a batch of several tasks
 BATCHES_PER_WORKER = 16
 MAX_TASKS = 1 << 12  # whose result is well below its limit
@@ -82,6 +90,17 @@ class ClusterWork:
     asked: Request
     gpus: tuple[str, ...] = ()
     sharers: int = 1
+
+    @property
+    def step_seconds(self) -> float:
+        """Of a unit of the estimates, about; where all workers count on GPUs, most of that goes to reading blocks.
+
+        Nobody knows beforehand which worker gets a batch: where some have no GPU, it is as long as one of those takes.
+        """
+        if self.asked.device != "cuda":
+            return STEP_SECONDS
+        reading = float(all_block_bytes(self.store.counts).sum()) / READ_BYTES_PER_SECOND
+        return (reading + BLOCK_SECONDS_PER_EDGE * self.store.m) / (float(self.tasks.work.sum()) or 1.0)
 
     def message(self, batch: Assignment) -> str:
         """What a worker gets."""
@@ -225,7 +244,7 @@ class Driver(Dispatcher):
         """Have all tasks done; an error of ours in a worker is raised as it is."""
         tasks = self._work.tasks
         to_do = tasks.take(np.flatnonzero(~self._results.is_done[tasks.number]))
-        for _ in self.dispatch(make_batches(to_do, workers.count), workers):
+        for _ in self.dispatch(make_batches(to_do, workers.count, self._work.step_seconds), workers):
             pass
 
     def message(self, batch: Assignment) -> str:
@@ -274,9 +293,9 @@ class Driver(Dispatcher):
         return f"task {number} (blocks {task.i}, {task.j}, {task.k})"
 
 
-def make_batches(tasks: TaskTable, workers: int) -> list[tuple[int, ...]]:
+def make_batches(tasks: TaskTable, workers: int, step_seconds: float = STEP_SECONDS) -> list[tuple[int, ...]]:
     """The numbers of the tasks of every batch: neighbours, heavy batches first; one that is heavy is by itself."""
-    seconds = STEP_SECONDS * tasks.work
+    seconds = step_seconds * tasks.work
     share = float(seconds.sum()) / (BATCHES_PER_WORKER * max(1, workers))
     target = min(MAX_SECONDS, max(MIN_SECONDS, share))
     batches: list[tuple[float, list[int]]] = []

@@ -25,6 +25,7 @@ from numpy.lib.stride_tricks import as_strided
 from numpy.typing import NDArray
 
 from wedgewise.algorithms._contract import DeviceBatch, DeviceBlock, Shape, Work
+from wedgewise.algorithms.cpu._batches import with_busy_rows
 from wedgewise.errors import DeviceMemoryError, MemoryLimitError
 from wedgewise.machine.gpu import Defines, Device, Kernel, StreamingDevice
 from wedgewise.machine.out_of_memory import memory_for
@@ -48,7 +49,7 @@ from wedgewise.run.checkpoint import Journal
 from wedgewise.run.choose import allowed_memory, check_memory
 from wedgewise.run.device_blocks import Arrived, ship, with_offsets
 from wedgewise.run.local import Execution, Ran
-from wedgewise.run.memory import HYBRID_TASK_BYTES, BlockSource, TaskMemory, bytes_beside_lists, lists_bytes
+from wedgewise.run.memory import HYBRID_TASK_BYTES, BlockSource, bytes_beside_lists, lists_bytes
 from wedgewise.run.plan import Form, Plan
 from wedgewise.run.request import Request
 from wedgewise.run.timeline import Timeline
@@ -127,7 +128,7 @@ class _Running:
         self.there: list[DeviceWorkers] = []
 
     def _read(self, pairs: list[Pair]) -> list[Block]:
-        return [self.hybrid.source.block(*pair) for pair in pairs]
+        return [self.hybrid.sizes.memory.read(self.hybrid.source, pair) for pair in pairs]
 
     def go(self, progress: Progress | None) -> None:
         """Count all tasks; at the end no device holds blocks any more.
@@ -241,7 +242,8 @@ def plan_graph(
     resources = Resources.find(pairing, 0, request.thread_count)
     host_bytes = allowed_memory(request)
     if source is None:
-        source = _cut(graph, choose_parts(graph, pairing, resources.device_bytes), request)
+        lists_rows = resources.threads > 0 and pairing.cpu.triples_on_cpu("count").lists_rows
+        source = _cut(graph, choose_parts(graph, pairing, resources.device_bytes), request, lists_rows)
         host_bytes -= source.blocks.nbytes
     asked = request.question, Form(Shape(graph.n, graph.m, graph.wedges), graph.order)
     held_bytes, resources = source.blocks.nbytes, replace(resources, host_bytes=host_bytes)
@@ -249,15 +251,20 @@ def plan_graph(
 
 
 @memory_for("partition")
-def _cut(graph: OrientedGraph, parts: int, request: Request) -> GraphBlocks:
+def _cut(graph: OrientedGraph, parts: int, request: Request, lists_rows: bool) -> GraphBlocks:
     from wedgewise.prepare.cut_blocks import blocks_bytes, blocks_of
     from wedgewise.prepare.rectilinear import rectilinear
 
     threads = request.thread_count
     partition = rectilinear(graph, parts, threads=threads)
-    need = blocks_bytes(partition, graph.m)
+    lists = min(4 * graph.m, blocks_bytes(partition, 0)) if lists_rows else 0  # of rows that have arcs
+    need = blocks_bytes(partition, graph.m) + lists
     check_memory(need, request, f"cutting {graph.m:,} arcs into blocks", "partition the graph into a store")
     blocks = blocks_of(graph, partition, threads=threads)
+    if lists_rows:
+        pairs = list(blocks.blocks)
+        listed = run_tasks(lambda number, _: with_busy_rows(blocks.blocks[pairs[number]]), len(pairs), threads)
+        blocks = replace(blocks, blocks=dict(zip(pairs, listed, strict=True)))
     return GraphBlocks(blocks, BlockCounts.of(blocks))
 
 
@@ -288,7 +295,7 @@ def _planned(
     lists = lists_bytes(source.partition, HYBRID_TASK_BYTES, shares)
     left = bytes_beside_lists(asked[0], source.partition, HYBRID_TASK_BYTES, resources.host_bytes, shares)
     resources = replace(resources, host_bytes=left)
-    memory = TaskMemory(source.counts, pairing.cpu.triples_on_cpu("count"), pairing.cpu_knobs, 1)
+    memory = pairing.host_memory(source.counts, resources.threads)
     sizes = TaskSizes(memory, pairing, isinstance(source, GraphBlocks))
     division = divide(source, sizes, resources, asked[0], asked[1].shape, shares)
     reasons = (f"{lists:,} bytes of lists of tasks", *because)

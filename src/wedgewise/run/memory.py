@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from wedgewise.algorithms import find, registry
 from wedgewise.algorithms._contract import Knobs, TripleAnswer
+from wedgewise.algorithms.cpu._batches import with_busy_rows
 from wedgewise.errors import MemoryLimitError, PreconditionError
 from wedgewise.stages.blocks import Block, Partition, Task
 from wedgewise.stages.tasks import BlockCounts, Pair, TaskTable, TripleShape, task_count
@@ -123,6 +124,11 @@ class TaskMemory:
     def block(self, pair: Pair) -> int:
         """The bytes of a block, in whole pages."""
         return int(self.blocks[pair])
+
+    def read(self, source: BlockSource, pair: Pair, threads: int = 1) -> Block:
+        """A block, with a list of the rows that have arcs where the algorithm is faster for it."""
+        block = source.block(*pair, threads=threads)
+        return with_busy_rows(block) if self.answer.lists_rows else block
 
     def most(self, tasks: Task | TaskTable) -> Need:
         """The most that a task, or each of many, takes."""

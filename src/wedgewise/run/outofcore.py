@@ -222,8 +222,11 @@ class Counting:
         """What batches find, one after the other; without a cache, their own blocks are known to be all."""
         if cache is None:
             cache = self.cache(batches)
-        prepare = self.memory.answer.counter(self.memory.knobs)
+        looked_up: list[int] | None = None
         for batch in batches:
+            before, looked_up = looked_up, np.unique(batch.tasks.pairs[2]).tolist()
+            if looked_up != before:  # what was made of other blocks is released before these are read
+                prepare = self.memory.answer.counter(self.memory.knobs)
             blocks = cache.blocks(batch.pairs, self.available_bytes - batch.work_bytes)
             yield self.count(prepare(TaskBatch(blocks, batch.tasks)), batch.tasks)
 
@@ -238,8 +241,7 @@ class Counting:
         threads, alone = self.memory.threads, len(pairs) == 1
 
         def read(number: int, _worker: int) -> Block:
-            block = self._blocks.block(*pairs[number], threads=threads if alone else 1)
-            return with_busy_rows(block) if self.memory.answer.lists_rows else block
+            return self.memory.read(self._blocks, pairs[number], threads if alone else 1)
 
         return run_tasks(read, len(pairs), threads)
 

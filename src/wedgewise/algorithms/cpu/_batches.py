@@ -198,6 +198,8 @@ def list_rows(offsets: NDArray[Any], busy: Ids) -> None:
 
 def with_busy_rows(block: Block) -> Block:
     """The same block with a list of the rows that have arcs, at most 4 bytes for each row and each arc."""
+    if block.busy_rows is not None:
+        return block
     busy = np.empty(int(np.count_nonzero(block.offsets[1:] != block.offsets[:-1])), np.uint32)
     list_rows(kernel_view(block.offsets), busy)
     return replace(block, busy_rows=busy)
