@@ -23,7 +23,8 @@ from wedgewise.run._cluster_worker import PROGRESS_SECONDS
 from wedgewise.run._dask_workers import do_batch
 from wedgewise.run._device_counting import DeviceCounting
 from wedgewise.run._dispatch import Assignment, Delivery
-from wedgewise.run._slice_worker import SliceState, do_request
+from wedgewise.run._slice_worker import SliceState
+from wedgewise.run._worker import do_request, release_state
 from wedgewise.run._worker_process import main
 from wedgewise.run.outofcore import Counting, Finished
 from wedgewise.stages.tasks import TaskTable
@@ -67,6 +68,7 @@ class WorkerPool:
 
     def close(self) -> None:
         self.is_closed = True
+        release_state()
 
 
 def misbehaving(how: str, at: tuple[int, ...], folder: str, *asked: Any) -> bytes:

@@ -34,8 +34,8 @@ from wedgewise.errors import (
     MissingFileError,
     PreconditionError,
 )
-from wedgewise.run import _dask_workers, cluster
-from wedgewise.run._cluster_worker import count_batch
+from wedgewise.run import _dask_workers, _worker, cluster
+from wedgewise.run._cluster_worker import CountState
 from wedgewise.run._dispatch import Assignment, Delivery
 from wedgewise.store.build import write_store
 from wedgewise.store.open import Store, open_store
@@ -220,17 +220,14 @@ def test_a_worker_does_one_batch_at_a_time_within_its_memory(
     threaded: Any, jazz: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Also where Dask would run two; the limit is what Dask allows the worker."""
-    from wedgewise.run import _cluster_worker
-    from wedgewise.run._cluster_worker import WorkerState
-
     now, most, limits = 0, 0, set[int | None]()
-    really_count, really_open = WorkerState.count, WorkerState.__init__
+    really_count, really_open = CountState.count, CountState.__init__
 
-    def opened(self: WorkerState, order: Any, memory_limit: int | None, worker: str) -> None:
+    def opened(self: CountState, order: Any, memory_limit: int | None, worker: str) -> None:
         limits.add(memory_limit)
         really_open(self, order, memory_limit, worker)
 
-    def count(self: WorkerState, numbers: Any) -> Any:
+    def count(self: CountState, numbers: Any) -> Any:
         nonlocal now, most
         now += 1
         most = max(most, now)
@@ -239,18 +236,18 @@ def test_a_worker_does_one_batch_at_a_time_within_its_memory(
         now -= 1
         return found
 
-    monkeypatch.setattr(_cluster_worker, "_state", None)
-    monkeypatch.setattr(WorkerState, "__init__", opened)
-    monkeypatch.setattr(WorkerState, "count", count)
+    monkeypatch.setattr(_worker, "_state", None)
+    monkeypatch.setattr(CountState, "__init__", opened)
+    monkeypatch.setattr(CountState, "count", count)
     assert count_on_cluster(jazz, cluster=threaded.scheduler_address).triangles == JAZZ
     allowed = threaded.workers[0].memory_manager.memory_limit  # 8 GB, or all that there is
     assert (most, limits) == (1, {int(allowed * 0.8)})
 
 
 def test_a_task_that_does_not_fit_is_refused(threaded: Any, jazz: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    from wedgewise.run import _cluster_worker, outofcore
+    from wedgewise.run import outofcore
 
-    monkeypatch.setattr(_cluster_worker, "_state", None)
+    monkeypatch.setattr(_worker, "_state", None)
     monkeypatch.setattr(outofcore, "available_after_loading", lambda *_: 1000)
     with pytest.raises(MemoryLimitError, match=r"bytes and 1,000 are left; raise the limit, or partition"):
         count_on_cluster(jazz, cluster=threaded.scheduler_address)
@@ -415,10 +412,10 @@ def test_what_is_all_in_the_journal_needs_no_workers(jazz: Store) -> None:
     assert ww.count(jazz.folder, cluster="tcp://127.0.0.1:9") == JAZZ
 
 
-def test_the_function_that_workers_call_is_ours() -> None:
-    """Orders and replies are text: what workers unpickle is the name of a function."""
+def test_the_functions_that_workers_call_are_ours() -> None:
+    """Orders and replies are text: what workers unpickle are the names of functions."""
     assert _dask_workers.do_batch.__module__ == "wedgewise.run._dask_workers"
-    assert count_batch.__module__ == "wedgewise.run._cluster_worker"
+    assert _dask_workers.release_state.__module__ == "wedgewise.run._dask_workers"
 
 
 def test_what_is_told_of_a_batch_that_has_arrived_is_passed_over() -> None:

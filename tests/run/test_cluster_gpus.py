@@ -26,11 +26,12 @@ from wedgewise.errors import (
     UnknownNameError,
 )
 from wedgewise.machine import gpu
-from wedgewise.run import _cluster_worker, _local_workers, cluster
-from wedgewise.run._cluster_worker import BatchResult, count_batch
+from wedgewise.run import _cluster_worker, _local_workers, _worker, cluster
+from wedgewise.run._cluster_worker import BatchResult, CountState
 from wedgewise.run._device_counting import USABLE, VISIBLE, DeviceCounting, gpus_for_workers
 from wedgewise.run._dispatch import Assignment, Delivery
 from wedgewise.run._hybrid_plan import pair_up
+from wedgewise.run._worker import do_request, release_state
 from wedgewise.run.checkpoint import JOURNAL
 from wedgewise.run.cluster import ClusterWork, Driver, assign
 from wedgewise.run.request import Request
@@ -54,7 +55,7 @@ def jazz(tmp_path: Path) -> Store:
 def one_task_a_batch(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cluster, "MIN_SECONDS", 0.0)
     monkeypatch.setattr(cluster, "MAX_SECONDS", 0.0)
-    monkeypatch.setattr(_cluster_worker, "_state", None)
+    monkeypatch.setattr(_worker, "_state", None)
 
 
 def assigned(store: Store, device: str = "cuda", **how: Any) -> ClusterWork:
@@ -75,7 +76,7 @@ def test_counts_are_exact_and_blocks_stay_on_the_gpu(jazz: Store, gpus: Gpus, al
     assert device.sends == len(jazz.manifest.blocks)  # each once
     assert driver.reasons[0].startswith(f"2 workers on Emulated GPU 0: {TASKS} tasks, ")
     assert sum(share.tasks for share in driver.shares.values()) == TASKS
-    state = _cluster_worker._state
+    state = _worker._state
     assert state is not None
     state.close()
     assert device.live == 0
@@ -91,13 +92,6 @@ def test_blocks_go_where_the_budget_is_small(jazz: Store, gpus: Gpus) -> None:
     assert total(assigned(jazz, knobs={"device_bytes": needs}), WorkerPool())[0] == JAZZ
     assert device.sends > 2 * before
     assert device.most_live <= needs < plenty + 16 * 512
-
-
-def release_state() -> None:
-    """Other work: what the last one held is released."""
-    assert _cluster_worker._state is not None
-    _cluster_worker._state.close()
-    _cluster_worker._state = None
 
 
 def largest(store: Store) -> int:
@@ -118,8 +112,8 @@ def test_a_gpu_that_runs_out_of_memory_takes_less(jazz: Store, gpus: Gpus) -> No
     work = assigned(jazz, knobs={"device_bytes": 4 * largest(jazz)})
     device.free_bytes = lambda: 10**9  # type: ignore[method-assign]
     assert total(work, WorkerPool())[0] == JAZZ
-    state = _cluster_worker._state
-    assert state is not None
+    state = _worker._state
+    assert isinstance(state, CountState)
     assert state._on_device is not None
     assert state._on_device.budget < 4 * largest(jazz)
 
@@ -144,7 +138,7 @@ def test_what_does_not_fit_goes_to_workers_with_more_memory(
     def worker_for(batch: Assignment) -> str:
         before, names["now"] = names["now"], WorkerPool.worker_for(pool, batch)
         if names["now"] != before:
-            monkeypatch.setattr(_cluster_worker, "_state", None)
+            monkeypatch.setattr(_worker, "_state", None)
         return names["now"]
 
     monkeypatch.setattr(pool, "worker_for", worker_for)
@@ -177,11 +171,11 @@ def test_hybrid_workers_without_a_gpu_count_on_their_cpu(jazz: Store, gpus: Gpus
     """Mixed clusters; their results are those of the same work."""
     gpus()
     work, no_gpu = assigned(jazz, "hybrid"), pytest.MonkeyPatch()
-    on_gpu = BatchResult.from_json(count_batch(work.message(Assignment(0, (0, 1, 2)))))
+    on_gpu = BatchResult.from_json(do_request(work.message(Assignment(0, (0, 1, 2)))))
     with no_gpu.context() as without:
         without.setattr(gpu, "find_devices", nothing)
-        without.setattr(_cluster_worker, "_state", None)
-        on_cpu = BatchResult.from_json(count_batch(work.message(Assignment(0, (0, 1, 2)))))
+        without.setattr(_worker, "_state", None)
+        on_cpu = BatchResult.from_json(do_request(work.message(Assignment(0, (0, 1, 2)))))
     assert (on_gpu.counts_on, on_cpu.counts_on) == ("Emulated GPU 0", "cpu")
     assert on_gpu.finished.triangles.tolist() == on_cpu.finished.triangles.tolist()
 
@@ -264,9 +258,9 @@ def test_workers_that_share_a_gpu_share_its_memory(jazz: Store, gpus: Gpus) -> N
         assigned(jazz, cluster=None, workers=4, knobs={"device_bytes": 4 * 10**6}),
         assigned(jazz),
     ):
-        count_batch(work.message(Assignment(0, (0,))))
-        state = _cluster_worker._state
-        assert state is not None
+        do_request(work.message(Assignment(0, (0,))))
+        state = _worker._state
+        assert isinstance(state, CountState)
         assert state._on_device is not None
         budgets.append(state._on_device.budget)
     assert budgets == [int(2 * 10**6 * USABLE), 10**6, pytest.approx(8 * 10**6 * USABLE, rel=0.1)]

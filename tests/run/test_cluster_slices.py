@@ -16,7 +16,7 @@ import wedgewise as ww
 from run.cluster_workers import WorkerPool
 from run.test_cluster_kills import begun, has_ended, started
 from wedgewise.errors import ClusterError, PreconditionError, VerificationError
-from wedgewise.run import _local_workers, _slice_worker, cluster_slices
+from wedgewise.run import _local_workers, _slice_worker, _worker, cluster_slices
 from wedgewise.run._dispatch import Assignment, Delivery
 from wedgewise.run._slice_worker import SliceResult
 from wedgewise.store.build import write_store
@@ -60,7 +60,7 @@ def by_pool(monkeypatch: pytest.MonkeyPatch) -> Callable[[Deliver | None], list[
                 pools[-1].close()
 
         monkeypatch.setattr(cluster_slices, "open_workers", Opened)
-        monkeypatch.setattr(_slice_worker, "_state", None)
+        monkeypatch.setattr(_worker, "_state", None)
         return pools
 
     return use
