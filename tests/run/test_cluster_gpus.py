@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import closing
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -12,14 +13,16 @@ from emulate.hybrid_cases import TOY_WORK, Gpus, gpus
 from emulate.streaming import StreamingEmulator
 from helpers.commands import invoke
 from helpers.graphs import TRUTHS, fixture_pairs
-from helpers.store_counts import count_on_cluster
+from helpers.store_counts import count_on_cluster, each_task_by_itself
 
 import wedgewise as ww
 from run.cluster_workers import WorkerPool
 from run.test_cluster_kills import has_ended, in_order, started
+from wedgewise.answer.hybrid import tasks_for_all
 from wedgewise.errors import (
     ClusterError,
     DeviceError,
+    InputError,
     MemoryLimitError,
     MissingDependencyError,
     PreconditionError,
@@ -32,8 +35,9 @@ from wedgewise.run._device_counting import USABLE, VISIBLE, DeviceCounting, gpus
 from wedgewise.run._dispatch import Assignment, Delivery
 from wedgewise.run._hybrid_plan import pair_up
 from wedgewise.run._worker import do_request, release_state
-from wedgewise.run.checkpoint import JOURNAL
+from wedgewise.run.checkpoint import JOURNAL, Journal
 from wedgewise.run.cluster import ClusterWork, Driver, assign
+from wedgewise.run.outofcore import count_store, work_key
 from wedgewise.run.request import Request
 from wedgewise.stages.tasks import exact_sum
 from wedgewise.store.build import write_store
@@ -213,6 +217,40 @@ def test_results_come_twice_late_and_from_others(jazz: Store, gpus: Gpus) -> Non
 
     pool = WorkerPool(deliver=deliver)
     assert total(assigned(jazz), pool)[0] == JAZZ
+
+
+@pytest.mark.parametrize("shares", [1, 2])
+def test_a_count_goes_on_with_other_devices_memory_and_knobs(
+    jazz: Store, monkeypatch: pytest.MonkeyPatch, gpus: Gpus, shares: int
+) -> None:
+    """Begun by workers on GPUs, then with `hybrid`, then by threads of this process, then by its GPU and threads."""
+    gpus()
+    monkeypatch.setattr(cluster, "open_workers", lambda *_: closing(WorkerPool(workers=1)))
+    begun = []
+
+    def interrupt(_stage: str, done: int, _total: int) -> None:
+        begun.append(done)
+        if done % 5 == 0:
+            raise KeyboardInterrupt
+
+    on_gpus: dict[str, Any] = {"device": "cuda", "cluster": "there", "knobs": {"near_hubs": 256}}
+    on_both = {**on_gpus, "device": "hybrid", "knobs": {"device_bytes": 10**6}}
+    for how in (on_gpus, on_both, {"knobs": {"hubs": 0}}):
+        with each_task_by_itself(), pytest.raises(KeyboardInterrupt):
+            ww.count(jazz.folder, algorithm="keystone", shares=shares, progress=interrupt, **how)
+    assert begun == list(range(1, 16))
+    last = Request(device="hybrid", knobs={"schedule": "dynamic", "streams": 2, "cutoff": 10}, shares=shares)
+    found = count_store(last, jazz, tasks_for_all(last, jazz))
+    assert (found.triangles, found.resumed) == (JAZZ, 15)
+
+
+def test_a_key_of_before_is_refused(jazz: Store) -> None:
+    """Before, it had the device and its memory in it."""
+    journal = Journal(jazz.beside(JOURNAL), work_key(jazz, "toy on GPUs", {"device_bytes": 0}), TASKS)
+    journal.add([0], [1], [1], [1.0])
+    with pytest.raises(InputError, match=r"count\.journal: holds results for another graph, other options or another"):
+        ww.count(jazz.folder)
+    assert ww.count(jazz.folder, resume=False) == JAZZ
 
 
 @pytest.fixture

@@ -248,7 +248,7 @@ def test_results_of_other_work_are_refused(store: Store, tmp_path: Path) -> None
     with pytest.raises(InputError, match=r"count\.journal: holds results for another graph, other options"):
         count_store(store, algorithm="bbtc")
     with pytest.raises(InputError, match="other options"):
-        count_store(store, knobs={"hubs": 0})
+        count_store(store, shares=2)
     recut = write_store(fixture_pairs(DENSE), tmp_path / "recut", parts=5)
     (recut.folder / JOURNAL).write_bytes((store.folder / JOURNAL).read_bytes())
     with pytest.raises(InputError, match="start again: by --restart"):

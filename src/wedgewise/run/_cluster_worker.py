@@ -21,8 +21,8 @@ import numpy as np
 
 from wedgewise import errors
 from wedgewise.errors import ClusterError, VerificationError, WedgewiseError
-from wedgewise.run._device_counting import DeviceCounting, Refusal, counting_key, find_worker_device, on_cpu
-from wedgewise.run.outofcore import Finished, plan_count
+from wedgewise.run._device_counting import DeviceCounting, Refusal, find_worker_device, on_cpu
+from wedgewise.run.outofcore import Finished, count_key, plan_count
 from wedgewise.run.request import Request
 from wedgewise.stages.tasks import TaskTable, busy_tasks, task_count
 from wedgewise.store.open import Store, open_store
@@ -63,7 +63,7 @@ class CountState:
             memory_limit=memory_limit,
             shares=asked.shares,
         )
-        if counting_key(request, store) != asked.key:
+        if count_key(request, store) != asked.key:
             raise ClusterError(
                 f"{asked.store}: a worker finds the graph there in other parts than the driver; name storage that all "
                 "workers share"
@@ -152,7 +152,7 @@ class BatchRequest:
     version : of the program that asks
     store : a folder or a URL, the same for all workers
     fingerprint : of the graph that has to be there
-    key : of the work, which every result carries; see `wedgewise.run.outofcore.work_key`
+    key : of the work, which every result carries; see `wedgewise.run.outofcore.count_key`
     device, sharers : what counts, as in a `Request`, and how many workers have the same GPU
     algorithm, knobs : as they were asked for
     threads : for a worker; None is all that it may use

@@ -14,7 +14,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from wedgewise.algorithms import find
 from wedgewise.algorithms._contract import DEVICE_TASK_BYTES, DeviceBatch, DeviceBlock
 from wedgewise.errors import DeviceError, DeviceMemoryError, MemoryLimitError, MissingDependencyError
 from wedgewise.machine import gpu, hardware
@@ -26,7 +25,7 @@ from wedgewise.run._hybrid_workers import Arrived, ship
 from wedgewise.run.block_caches import BlockCache
 from wedgewise.run.hybrid import with_offsets
 from wedgewise.run.memory import TaskMemory, pairs_of_task
-from wedgewise.run.outofcore import Finished, work_key
+from wedgewise.run.outofcore import Finished
 from wedgewise.run.request import Request
 from wedgewise.stages.tasks import Pair, TaskTable
 from wedgewise.store.open import Store
@@ -49,15 +48,6 @@ def worker_pairing(request: Request) -> Pairing | None:
         return None
     given = dict(request.knobs or {})
     return pair_up(request.algorithm, {**given, "places": GPU} if request.device == "cuda" else given)
-
-
-def counting_key(request: Request, store: Store) -> str:
-    """What results depend on; see `work_key`. How much memory a GPU may take is not among it."""
-    pairing = worker_pairing(request)
-    if pairing is not None:
-        return work_key(store, pairing.reason, {**pairing.cpu_knobs, **pairing.gpu_knobs}, request.shares)
-    name = request.block_algorithm
-    return work_key(store, name, find(name, "cpu").settings(request.knobs), request.shares)
 
 
 def on_cpu(request: Request) -> Request:

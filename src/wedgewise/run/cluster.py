@@ -32,12 +32,12 @@ from wedgewise.machine import hardware
 from wedgewise.machine.budget import MIN_LIMIT, check_limit
 from wedgewise.machine.progress import Progress
 from wedgewise.run._cluster_worker import BatchRequest, BatchResult
-from wedgewise.run._device_counting import Refusal, counting_key, gpus_for_workers, on_cpu, worker_pairing
+from wedgewise.run._device_counting import Refusal, gpus_for_workers, on_cpu, worker_pairing
 from wedgewise.run._dispatch import Assignment, Dispatcher, Workers
 from wedgewise.run.checkpoint import Journal
 from wedgewise.run.local import Execution, Ran
 from wedgewise.run.memory import DRIVEN_TASK_BYTES, TaskMemory, bytes_beside_lists, lists_bytes, triple_answer
-from wedgewise.run.outofcore import Finished, StoreTasks, finished_execution, store_plan
+from wedgewise.run.outofcore import Finished, StoreTasks, count_key, finished_execution, store_plan
 from wedgewise.run.plan import Plan, with_reasons
 from wedgewise.run.request import Request
 from wedgewise.stages.tasks import TaskResults, TaskTable, busy_tasks, task_count
@@ -120,7 +120,7 @@ def assign(request: Request, store: Store) -> ClusterWork:
     memory = TaskMemory(store.counts, answer, settings, asked.threads or hardware.usable_threads())
     tasks = busy_tasks(store.partition, store.counts, request.shares).in_reuse_order()
     plan, gpus = _plan(asked, store, memory, tasks), gpus_for_workers(request)
-    key, all_tasks = counting_key(request, store), task_count(store.partition, request.shares)
+    key, all_tasks = count_key(request, store), task_count(store.partition, request.shares)
     return ClusterWork(store, plan, key, tasks, all_tasks, asked, *gpus)
 
 
