@@ -175,8 +175,12 @@ def test_workers_that_do_not_see_the_store_say_so(started: Started, jazz: Store)
     opened = open_store(jazz.folder)
     jazz.folder.rename(jazz.folder.with_name("elsewhere"))
     jazz.folder.mkdir()
-    with pytest.raises(MissingFileError, match="is not a store"):
-        count_on_cluster(opened, cluster=started.address)
+    message = (
+        rf"^worker tcp://127\.0\.0\.1:\d+ cannot see the store {jazz.folder}; put it where all workers can read it$"
+    )
+    for question in ("count", "triangles"):
+        with pytest.raises(ClusterError, match=message):
+            ww.run(question, opened, cluster=started.address)
 
 
 def test_versions_have_to_be_the_same(started: Started, jazz: Store, monkeypatch: pytest.MonkeyPatch) -> None:

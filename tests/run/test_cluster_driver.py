@@ -313,8 +313,12 @@ def test_a_worker_that_finds_another_graph_refuses(jazz: Store, tmp_path: Path) 
     recut = write_store(fixture_pairs("jazz"), tmp_path / "recut", parts=3)
     with pytest.raises(ClusterError, match="in other parts than the driver"):
         BatchResult.from_json(do_request(json.dumps({**asked, "store": str(recut.folder)})))
-    with pytest.raises(MissingFileError, match="is not a store"):
-        BatchResult.from_json(do_request(json.dumps({**asked, "store": str(tmp_path)})))
+    nothing = rf"^worker tcp://there:1 cannot see the store {tmp_path}; put it where all workers can read it$"
+    with pytest.raises(ClusterError, match=nothing):
+        BatchResult.from_json(do_request(json.dumps({**asked, "store": str(tmp_path)}), worker="tcp://there:1"))
+    (tmp_path / "other" / "block-0-0.heads.npy").unlink()
+    with pytest.raises(MissingFileError, match=r"block-0-0\.heads\.npy: cannot be opened"):
+        BatchResult.from_json(do_request(json.dumps({**asked, "store": str(other.folder)})))
 
 
 def test_a_store_that_changes_under_a_worker_is_found_out(tmp_path: Path) -> None:
@@ -352,9 +356,9 @@ def test_blocks_stay_with_a_worker_within_its_room(jazz: Store, monkeypatch: pyt
         read.append((row, column))
         return really_read(self, row, column, threads=threads)
 
-    def opening(where: str) -> Store:
+    def opening(*where: Any) -> Store:
         opened.append(where)
-        return really_open(where)
+        return really_open(*where)
 
     monkeypatch.setattr(Store, "block", block)
     monkeypatch.setattr(_cluster_worker, "open_store", opening)

@@ -134,6 +134,15 @@ def test_a_folder_that_workers_do_not_share_is_named(
         ww.edge_support(jazz.folder, workers=2)
 
 
+def test_a_store_that_workers_do_not_see_is_named(jazz: Store, tmp_path: Path) -> None:
+    """Here it is moved away behind the driver's back."""
+    jazz.folder.rename(tmp_path / "elsewhere")
+    message = rf"^worker process \d+ cannot see the store {jazz.folder}; put it where all workers can read it$"
+    for question in ("count", "triangles"):
+        with pytest.raises(ClusterError, match=message):
+            ww.run(question, jazz, workers=1, work_folder=tmp_path / "work")
+
+
 @pytest.mark.parametrize("question", ["edge_support", "k_truss"])
 def test_a_driver_goes_on_where_it_was(jazz: Store, graph: ww.Graph, by_pool: Any, question: str) -> None:
     """Also in one process."""

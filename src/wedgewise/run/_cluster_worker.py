@@ -20,12 +20,14 @@ from typing import Any
 import numpy as np
 
 from wedgewise import errors
-from wedgewise.errors import ClusterError, VerificationError, WedgewiseError
+from wedgewise.errors import ClusterError, MissingFileError, VerificationError, WedgewiseError
 from wedgewise.run._device_counting import DeviceCounting, Refusal, find_worker_device, on_cpu
 from wedgewise.run.outofcore import Finished, count_key, plan_count
 from wedgewise.run.request import Request
 from wedgewise.stages.tasks import TaskTable, busy_tasks, task_count
+from wedgewise.store.manifest import MANIFEST
 from wedgewise.store.open import Store, open_store
+from wedgewise.store.urls import location_of
 from wedgewise.version import __version__
 
 PROGRESS_SECONDS = 0.05  # between results that are sent before their batch is finished
@@ -39,6 +41,18 @@ def process_name(pid: int) -> str:
     return f"process {pid}"
 
 
+def open_shared_store(name: str, worker: str, work_folder: str | None = None) -> Store:
+    """The store that a driver names; refuse one that only others see."""
+    try:
+        with location_of(name).opened(MANIFEST):
+            pass
+    except MissingFileError as error:
+        raise ClusterError(
+            f"worker {worker} cannot see the store {name}; put it where all workers can read it"
+        ) from error
+    return open_store(name, work_folder)
+
+
 def joined(finished: Sequence[Finished]) -> Finished:
     """What several batches found, as one."""
     return Finished._make(np.concatenate(column) for column in zip(NOTHING, *finished, strict=True))
@@ -49,7 +63,7 @@ class CountState:
 
     def __init__(self, asked: BatchRequest, memory_limit: int | None, worker: str) -> None:
         self.settings = asked.of(()), memory_limit
-        store = open_store(asked.store)
+        store = open_shared_store(asked.store, worker)
         if store.manifest.fingerprint != asked.fingerprint:
             raise ClusterError(
                 f"{asked.store}: a worker finds the graph {store.manifest.fingerprint[:12]} there, and the driver has "

@@ -14,13 +14,12 @@ from typing import Any
 
 from wedgewise.errors import ClusterError
 from wedgewise.machine import hardware
-from wedgewise.run._cluster_worker import check_version, error_from
+from wedgewise.run._cluster_worker import check_version, error_from, open_shared_store
 from wedgewise.run.checkpoint import write_slice
 from wedgewise.run.memory import SLICED_TASK_BYTES, bytes_beside_lists
 from wedgewise.run.sliced_answer import SlicedAnswer, bytes_for_slices
 from wedgewise.run.truss_of_store import Round, StorePeeling, loading_bytes
 from wedgewise.store.manifest import FileRecord
-from wedgewise.store.open import open_store
 
 
 class SliceState:
@@ -29,7 +28,7 @@ class SliceState:
     def __init__(self, asked: SliceRequest, memory_limit: int | None, worker: str) -> None:
         self.settings = asked.of(()), memory_limit
         self._folder = Path(asked.folder)
-        store = open_store(asked.store, asked.work_folder)
+        store = open_shared_store(asked.store, worker, asked.work_folder)
         if (store.manifest.fingerprint, store.partition.to_dict()) != (asked.fingerprint, asked.partition):
             raise ClusterError(
                 f"{asked.store}: a worker finds another graph there; name storage that all workers share"
