@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import queue
+import re
 import shutil
 import subprocess
 import sys
@@ -18,13 +19,14 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from emulate.hybrid_cases import Gpus, gpus
 from helpers.commands import answer_of, invoke, run
 from helpers.graphs import TRUTHS, fixture_pairs, fixture_path
 from helpers.http_server import wait_for
 from helpers.store_counts import count_on_cluster
 
 import wedgewise as ww
-from run.cluster_workers import misbehaving
+from run.cluster_workers import live_bytes, misbehaving, on_emulated_gpu
 from wedgewise.errors import (
     ClusterError,
     FormatError,
@@ -39,6 +41,8 @@ from wedgewise.run._cluster_worker import CountState
 from wedgewise.run._dispatch import Assignment, Delivery
 from wedgewise.store.build import write_store
 from wedgewise.store.open import Store, open_store
+
+__all__ = ["gpus"]
 
 distributed = pytest.importorskip("distributed")
 dask = pytest.importorskip("dask")
@@ -134,6 +138,25 @@ def test_errors_graphs_and_answers_come_back_from_workers(started: Started, tmp_
         assert (raised.value.path, raised.value.line) == (str(bad), 2)
         graph = client.submit(ww.Graph, fixture_pairs("jazz")).result(PATIENCE)
         assert client.submit(ww.run, "count", graph).result(PATIENCE).answer == ww.count(graph) == JAZZ
+
+
+def test_answers_of_many_numbers_are_exact(started: Started, jazz: Store) -> None:
+    graph = ww.Graph(fixture_pairs("jazz"))
+    assert ww.triangles(jazz.folder, cluster=started.address).tolist() == ww.triangles(graph).tolist()
+    assert ww.k_truss(jazz.folder, 20, cluster=started.file).edges.tolist() == ww.k_truss(graph, 20).edges.tolist()
+
+
+def test_workers_count_on_their_gpus_and_give_them_back(
+    started: Started, jazz: Store, monkeypatch: pytest.MonkeyPatch, gpus: Gpus
+) -> None:
+    """Each of them has an emulated one; so the driver knows what it may ask for."""
+    gpus()
+    monkeypatch.setattr(_dask_workers, "do_batch", on_emulated_gpu)
+    found = count_on_cluster(jazz, cluster=started.address, device="cuda", algorithm="toy")
+    assert found.triangles == JAZZ
+    assert any(re.search(r"worker on Emulated GPU \d+: \d+ tasks, ", why) for why in found.plan.reasons)
+    with distributed.Client(started.address) as client:
+        wait_for(lambda: set(client.run(live_bytes).values()) == {0})
 
 
 def test_batches_may_hold_all_tasks(started: Started, jazz: Store, monkeypatch: pytest.MonkeyPatch) -> None:

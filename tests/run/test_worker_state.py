@@ -10,8 +10,6 @@ from typing import Any
 import pytest
 from emulate.hybrid_cases import Gpus, gpus
 from helpers.graphs import TRUTHS, fixture_pairs
-from helpers.http_server import wait_for
-from helpers.store_counts import count_on_cluster
 
 import wedgewise as ww
 from wedgewise.machine import budget, hardware
@@ -114,22 +112,3 @@ def test_other_work_takes_the_gpu_s_place(jazz: Store, gpus: Gpus) -> None:
     assert (int(found.sum()), device.live > 0) == (JAZZ, True)
     SliceResult.from_json(do_request(slices))
     assert device.live == 0
-
-
-def test_nothing_stays_on_the_gpu_of_a_worker_that_goes_on(jazz: Store, tmp_path: Path, gpus: Gpus) -> None:
-    """A worker of Dask outlives its drivers."""
-    distributed, dask = pytest.importorskip("distributed"), pytest.importorskip("dask")
-    (device,) = gpus()
-    in_this_process = {"processes": False, "protocol": "tcp://", "dashboard_address": "127.0.0.1:0"}
-    with (
-        dask.config.set({"temporary-directory": str(tmp_path)}),
-        distributed.LocalCluster(
-            n_workers=1, threads_per_worker=1, scheduler_kwargs={"dashboard": False}, **in_this_process
-        ) as local,
-    ):
-        asked = {"cluster": local.scheduler_address, "device": "cuda", "algorithm": "toy"}
-        assert count_on_cluster(jazz, **asked).triangles == JAZZ
-        assert device.sends == len(jazz.manifest.blocks)
-        wait_for(lambda: _worker._state is None)
-        assert device.live == 0
-        assert count_on_cluster(jazz, **asked).triangles == JAZZ
