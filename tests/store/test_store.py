@@ -91,6 +91,11 @@ def test_a_store_has_the_blocks_of_the_graph(
     assert "store.building" not in names_in(tmp_path / "store")
 
 
+def test_a_store_is_shown_in_a_line(tmp_path: Path) -> None:
+    store = ww.partition(fixture_pairs("jazz"), tmp_path / "store", parts=50)
+    assert repr(store) == str(store) == f"Store('{tmp_path / 'store'}', n=198, m=2742, parts=50)"
+
+
 @pytest.mark.parametrize("stream", CLOSED_FORMS, ids=lambda stream: stream.name)
 def test_streams_are_stored(tmp_path: Path, stream: generate.EdgeStream) -> None:
     graph = Graph(stream.pairs())

@@ -6,8 +6,8 @@ A task is a pure function of its number, the store and the options: workers read
 them share, and send a few integers back. Whatever is lost is done again; what arrives twice has to be equal. The driver
 writes every finished task into the journal of `count_store`, so that either goes on where the other was ended.
 
-Workers send what they have finished while a batch lasts, so that what is lost with a worker, or with this process, is
-the task that it was at and those of the last moment. `Dispatcher` decides who does what.
+Workers send what they have finished while an assignment lasts, so that what is lost with a worker, or with this
+process, is the batch that it was at and what it finished in the last moment. `Dispatcher` decides who does what.
 
 A scheduler takes about a millisecond for whatever it passes on, so that a batch lasts 0.2 seconds at least where there
 is so much to do, and otherwise a share of the work small enough for workers to end at about the same time. Tasks of a
