@@ -18,7 +18,7 @@ from pathlib import Path
 
 from wedgewise import generate
 from wedgewise.machine import hardware
-from wedgewise.run._cluster_worker import BatchRequest, WorkerState
+from wedgewise.run._cluster_worker import BatchRequest, CountState
 from wedgewise.run._dispatch import Assignment
 from wedgewise.run._local_workers import LocalWorkers
 from wedgewise.run.cluster import ClusterWork, Driver, assign
@@ -40,7 +40,7 @@ def by_workers(work: ClusterWork, crew: LocalWorkers) -> tuple[float, int]:
     return seconds, exact_sum(driver.finish().results.triangles)
 
 
-def by_threads(work: ClusterWork, state: WorkerState) -> tuple[float, int]:
+def by_threads(work: ClusterWork, state: CountState) -> tuple[float, int]:
     """Seconds and triangles of one count in this process."""
     begin = time.perf_counter()
     found = [item for item in state.count(work.tasks.number.tolist()) if isinstance(item, Finished)]
@@ -51,7 +51,7 @@ def compare(store: Store, workers: int, repeats: int) -> None:
     """Count in turn, and print every time and the ratio."""
     alone = assign(Request(threads=workers), store)
     shared = assign(Request(threads=1, workers=workers), store)
-    state = WorkerState(BatchRequest.from_json(alone.message(Assignment(0, ()))), None, "here")
+    state = CountState(BatchRequest.from_json(alone.message(Assignment(0, ()))), None, "here")
     seconds: dict[str, list[float]] = {"threads": [], "workers": []}
     with closing(LocalWorkers(workers)) as crew:
         crew.wait_for(workers)

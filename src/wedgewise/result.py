@@ -31,7 +31,8 @@ class Result:
     n, m : vertices and edges after cleaning
     cleaned : what cleaning dropped
     wedges_tested : membership tests (comparisons for merging algorithms); 0 for trusses and for what
-        is asked of the vertices and edges of a store: these count none
+        is asked of the vertices and edges of a store: these count none. CPUs and GPUs make different numbers of tests,
+        and the sum is of those that counted
     verified : how the answer was confirmed, or None
     peak_bytes : largest resident size of this process so far
     machine, version : where and by what

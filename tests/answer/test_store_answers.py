@@ -10,7 +10,16 @@ import numpy as np
 import pytest
 from helpers.commands import answer_of, invoke
 from helpers.graphs import DENSE, TRUTHS, fixture_pairs, of_fit_size
-from helpers.stores import begun_larger, counted_owners, kill_at_slice, names_in, peak_of, watched
+from helpers.stores import (
+    WITHOUT_TRIANGLES,
+    at_most,
+    begun_larger,
+    counted_owners,
+    kill_at_slice,
+    names_in,
+    peak_of,
+    watched,
+)
 
 import wedgewise as ww
 from wedgewise import generate
@@ -131,10 +140,10 @@ def test_labels_and_order_are_those_of_the_file(tmp_path: Path, kind: str, schem
     assert invoke("triangles", str(store.folder)).stdout == invoke("triangles", str(path)).stdout
 
 
-@pytest.mark.parametrize("pairs", [np.empty((0, 2), np.int64), np.array([[3, 3]]), np.array([[0, 1], [2, 2]])])
+@pytest.mark.parametrize("pairs", WITHOUT_TRIANGLES)
 def test_stores_without_triangles(tmp_path: Path, pairs: Any) -> None:
     graph = ww.Graph(pairs)
-    for parts in (1, 3):
+    for parts in {1, at_most(3, graph)}:
         folder = write_store(pairs, tmp_path / str(parts), parts=parts).folder
         assert ww.triangles(folder).tolist() == ww.triangles(graph).tolist()
         assert ww.edge_support(folder).tolist() == ww.edge_support(graph).tolist()

@@ -61,8 +61,8 @@ def knob_values(knob: Knob) -> tuple[int | str, ...]:
     """The values of a knob that are worth trying: all choices, or the extremes and those near the default."""
     if knob.choices:
         return knob.choices
-    default = int(knob.default)
-    tried = {knob.least, knob.least + 1, default // 2, default, default + 1, 2 * default, 2**31 - 1}
+    default, largest = int(knob.default), 3 if knob.name == "parts" else 2**31 - 1  # no more parts than vertices
+    tried = {knob.least, knob.least + 1, default // 2, default, default + 1, 2 * default, largest}
     return tuple(sorted(value for value in tried if value >= knob.least))
 
 

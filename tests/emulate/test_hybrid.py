@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 from helpers.graphs import fixture_pairs, random_pairs
 from helpers.several_devices import ALGORITHMS, CUTS, count_on_several, within
+from helpers.stores import at_most
 
 import wedgewise as ww
 from emulate.hybrid_cases import Gpus, check_timeline, gpus, graph, hybrid, tasks_in, truth
@@ -23,7 +24,7 @@ from wedgewise import generate
 from wedgewise.algorithms import registry
 from wedgewise.errors import DeviceError, InputError, PreconditionError, UnknownNameError
 from wedgewise.machine import gpu
-from wedgewise.run._hybrid_plan import KNOBS, pair_up
+from wedgewise.run._hybrid_plan import KNOBS, choose_parts, pair_up
 from wedgewise.run._hybrid_queue import SCHEDULES, TaskQueue
 from wedgewise.run.hybrid import _Noting, plan_graph
 from wedgewise.run.reduce import reduce
@@ -283,11 +284,26 @@ def test_small_graphs(gpus: Gpus, name: str) -> None:
         "no triangles": {"source": generate.hypercube(4).pairs()},
         "star": {"source": generate.star(300).pairs()},
     }
-    for parts in (0, 1, 7):
-        options = dict(sources[name])
-        result = hybrid(ww.Graph(options.pop("source"), **options), parts=parts)
+    options = dict(sources[name])
+    small = ww.Graph(options.pop("source"), **options)
+    for parts in (0, 1, at_most(7, small)):
+        result = hybrid(small, parts=parts)
         assert result.answer == 0
         assert result.timeline is not None
+
+
+@pytest.mark.parametrize("how", [{"device": "hybrid"}, {"device": "cpu", "algorithm": "bbtc"}])
+def test_more_parts_than_vertices_are_refused(gpus: Gpus, how: dict[str, Any]) -> None:
+    gpus()
+    with pytest.raises(InputError, match=r"^4 vertices can be cut into at most 4 parts, not 100; ask for fewer$"):
+        ww.count([(0, 1), (1, 2), (2, 3)], knobs={"parts": 100}, **how)
+    assert ww.count([(0, 1), (1, 2), (2, 3)], knobs={"parts": 4}, **how) == 0
+
+
+def test_parts_that_are_chosen_are_no_more_than_vertices() -> None:
+    """However little memory a GPU has."""
+    small = ww.Graph([(0, 1), (1, 2), (2, 3)]).oriented()
+    assert choose_parts(small, pair_up("keystone", None), 1) == 4
 
 
 @pytest.mark.parametrize("order", ["auto", "degree", "core", "id"])

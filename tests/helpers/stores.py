@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from wedgewise.graph import Graph
 from wedgewise.machine import jit
 from wedgewise.machine.budget import MIN_LIMIT, RESERVE_BYTES
 from wedgewise.read import numpy_files, pairs_file
@@ -24,6 +25,9 @@ from wedgewise.store import orient, read_pairs, write_blocks
 from wedgewise.store import sorted_runs as runs
 from wedgewise.store.manifest import MANIFEST
 from wedgewise.store.open import Store
+
+NO_EDGES = np.empty((0, 2), np.int64)
+WITHOUT_TRIANGLES = (NO_EDGES, np.array([[3, 3]]), np.array([[3, 3], [5, 5], [7, 7]]), np.array([[0, 1], [2, 2]]))
 
 TINY = (
     (read_pairs, "RUN_KEYS", 40),
@@ -37,6 +41,11 @@ TINY = (
     (write_blocks, "PIECE_ARCS", 17),
     (write_blocks, "PIECE_OFFSETS", 5),
 )
+
+
+def at_most(parts: int, graph: Graph) -> int:
+    """So many parts, where there are as many vertices."""
+    return min(parts, max(1, graph.n))
 
 
 def in_tiny_pieces(patch: pytest.MonkeyPatch) -> None:

@@ -184,6 +184,12 @@ IN_STORES = (
         caught_by("run/test_cluster_driver.py::test_a_second_result_has_to_be_equal", interpreted=True),
     ),
     Mutant(
+        "two-states-of-a-worker",
+        "a worker keeps the blocks of a question while it begins another one",
+        (Edit("run/_worker.py", "        _close_state()\n        if", "        if"),),
+        caught_by("run/test_worker_state.py", interpreted=True),
+    ),
+    Mutant(
         "slice-of-another-owner",
         "a slice is believed by its length alone",
         (

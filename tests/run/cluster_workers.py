@@ -7,7 +7,8 @@ import signal
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Set
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager
+from functools import cache
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -23,7 +24,8 @@ from wedgewise.run._cluster_worker import PROGRESS_SECONDS
 from wedgewise.run._dask_workers import do_batch
 from wedgewise.run._device_counting import DeviceCounting
 from wedgewise.run._dispatch import Assignment, Delivery
-from wedgewise.run._slice_worker import SliceState, do_request
+from wedgewise.run._slice_worker import SliceState
+from wedgewise.run._worker import do_request, release_state
 from wedgewise.run._worker_process import main
 from wedgewise.run.outofcore import Counting, Finished
 from wedgewise.stages.tasks import TaskTable
@@ -67,6 +69,7 @@ class WorkerPool:
 
     def close(self) -> None:
         self.is_closed = True
+        release_state()
 
 
 def misbehaving(how: str, at: tuple[int, ...], folder: str, *asked: Any) -> bytes:
@@ -82,24 +85,43 @@ def serve_misbehaving(how: str, at: tuple[int, ...], folder: str) -> None:
 
 
 def serve_emulated(how: str = "", at: tuple[int, ...] = (), folder: str | None = None) -> None:
-    """The same with an emulated GPU, where CUDA_VISIBLE_DEVICES has one, and an algorithm of its own for that."""
-    seen = os.environ["CUDA_VISIBLE_DEVICES"]
-    device = StreamingEmulator(f"Emulated GPU {seen}")
+    """The same with an emulated GPU, where CUDA_VISIBLE_DEVICES has one."""
+    with closing(emulate_gpu(os.environ["CUDA_VISIBLE_DEVICES"])):
+        if folder is None:
+            main()
+        else:
+            serve_misbehaving(how, at, folder)
+
+
+def emulate_gpu(number: str = "0") -> StreamingEmulator:
+    """Let this process have an emulated GPU, unless it has no number, and an algorithm of its own for that."""
+    device = StreamingEmulator(f"Emulated GPU {number}")
 
     def find_devices() -> tuple[StreamingEmulator, ...]:
-        if not seen:
+        if not number:
             raise DeviceError("no CUDA device is there")
         return (device,)
 
     gpu.find_devices = find_devices  # type: ignore[assignment]
     registry()["toy", "cuda"] = toy()
-    try:
-        if folder is None:
-            main()
-        else:
-            serve_misbehaving(how, at, folder)
-    finally:
-        device.close()
+    return device
+
+
+@cache
+def gpu_of_this_process() -> StreamingEmulator:
+    """That of a worker of Dask, from the first batch on."""
+    return emulate_gpu(str(os.getpid()))
+
+
+def on_emulated_gpu(*asked: Any) -> bytes:
+    """What workers of Dask are made to call: `do_batch`, with a GPU."""
+    gpu_of_this_process()
+    return do_batch(*asked)
+
+
+def live_bytes() -> int:
+    """What is on the GPU of this worker."""
+    return gpu_of_this_process().live
 
 
 @contextmanager

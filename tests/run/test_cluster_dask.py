@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import queue
+import re
 import shutil
 import subprocess
 import sys
@@ -18,13 +19,14 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from emulate.hybrid_cases import Gpus, gpus
 from helpers.commands import answer_of, invoke, run
 from helpers.graphs import TRUTHS, fixture_pairs, fixture_path
 from helpers.http_server import wait_for
 from helpers.store_counts import count_on_cluster
 
 import wedgewise as ww
-from run.cluster_workers import misbehaving
+from run.cluster_workers import live_bytes, misbehaving, on_emulated_gpu
 from wedgewise.errors import (
     ClusterError,
     FormatError,
@@ -34,11 +36,13 @@ from wedgewise.errors import (
     MissingFileError,
     PreconditionError,
 )
-from wedgewise.run import _dask_workers, cluster
-from wedgewise.run._cluster_worker import count_batch
+from wedgewise.run import _dask_workers, _worker, cluster
+from wedgewise.run._cluster_worker import CountState
 from wedgewise.run._dispatch import Assignment, Delivery
 from wedgewise.store.build import write_store
 from wedgewise.store.open import Store, open_store
+
+__all__ = ["gpus"]
 
 distributed = pytest.importorskip("distributed")
 dask = pytest.importorskip("dask")
@@ -145,6 +149,25 @@ def test_errors_graphs_and_answers_come_back_from_workers(started: Started, tmp_
         assert client.submit(ww.run, "count", graph).result(PATIENCE).answer == ww.count(graph) == JAZZ
 
 
+def test_answers_of_many_numbers_are_exact(started: Started, jazz: Store) -> None:
+    graph = ww.Graph(fixture_pairs("jazz"))
+    assert ww.triangles(jazz.folder, cluster=started.address).tolist() == ww.triangles(graph).tolist()
+    assert ww.k_truss(jazz.folder, 20, cluster=started.file).edges.tolist() == ww.k_truss(graph, 20).edges.tolist()
+
+
+def test_workers_count_on_their_gpus_and_give_them_back(
+    started: Started, jazz: Store, monkeypatch: pytest.MonkeyPatch, gpus: Gpus
+) -> None:
+    """Each of them has an emulated one; so the driver knows what it may ask for."""
+    gpus()
+    monkeypatch.setattr(_dask_workers, "do_batch", on_emulated_gpu)
+    found = count_on_cluster(jazz, cluster=started.address, device="cuda", algorithm="toy")
+    assert found.triangles == JAZZ
+    assert any(re.search(r"worker on Emulated GPU \d+: \d+ tasks, ", why) for why in found.plan.reasons)
+    with distributed.Client(started.address) as client:
+        wait_for(lambda: set(client.run(live_bytes).values()) == {0})
+
+
 def test_batches_may_hold_all_tasks(started: Started, jazz: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.undo()
     assert count_on_cluster(jazz, cluster=started.file).triangles == JAZZ
@@ -184,8 +207,12 @@ def test_workers_that_do_not_see_the_store_say_so(started: Started, jazz: Store)
     opened = open_store(jazz.folder)
     jazz.folder.rename(jazz.folder.with_name("elsewhere"))
     jazz.folder.mkdir()
-    with pytest.raises(MissingFileError, match="is not a store"):
-        count_on_cluster(opened, cluster=started.address)
+    message = (
+        rf"^worker tcp://127\.0\.0\.1:\d+ cannot see the store {jazz.folder}; put it where all workers can read it$"
+    )
+    for question in ("count", "triangles"):
+        with pytest.raises(ClusterError, match=message):
+            ww.run(question, opened, cluster=started.address)
 
 
 def test_versions_have_to_be_the_same(started: Started, jazz: Store, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -229,17 +256,14 @@ def test_a_worker_does_one_batch_at_a_time_within_its_memory(
     threaded: Any, jazz: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Also where Dask would run two; the limit is what Dask allows the worker."""
-    from wedgewise.run import _cluster_worker
-    from wedgewise.run._cluster_worker import WorkerState
-
     now, most, limits = 0, 0, set[int | None]()
-    really_count, really_open = WorkerState.count, WorkerState.__init__
+    really_count, really_open = CountState.count, CountState.__init__
 
-    def opened(self: WorkerState, order: Any, memory_limit: int | None, worker: str) -> None:
+    def opened(self: CountState, order: Any, memory_limit: int | None, worker: str) -> None:
         limits.add(memory_limit)
         really_open(self, order, memory_limit, worker)
 
-    def count(self: WorkerState, numbers: Any) -> Any:
+    def count(self: CountState, numbers: Any) -> Any:
         nonlocal now, most
         now += 1
         most = max(most, now)
@@ -248,18 +272,18 @@ def test_a_worker_does_one_batch_at_a_time_within_its_memory(
         now -= 1
         return found
 
-    monkeypatch.setattr(_cluster_worker, "_state", None)
-    monkeypatch.setattr(WorkerState, "__init__", opened)
-    monkeypatch.setattr(WorkerState, "count", count)
+    monkeypatch.setattr(_worker, "_state", None)
+    monkeypatch.setattr(CountState, "__init__", opened)
+    monkeypatch.setattr(CountState, "count", count)
     assert count_on_cluster(jazz, cluster=threaded.scheduler_address).triangles == JAZZ
     allowed = threaded.workers[0].memory_manager.memory_limit  # 8 GB, or all that there is
     assert (most, limits) == (1, {int(allowed * 0.8)})
 
 
 def test_a_task_that_does_not_fit_is_refused(threaded: Any, jazz: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    from wedgewise.run import _cluster_worker, outofcore
+    from wedgewise.run import outofcore
 
-    monkeypatch.setattr(_cluster_worker, "_state", None)
+    monkeypatch.setattr(_worker, "_state", None)
     monkeypatch.setattr(outofcore, "available_after_loading", lambda *_: 1000)
     with pytest.raises(MemoryLimitError, match=r"bytes and 1,000 are left; raise the limit, or partition"):
         count_on_cluster(jazz, cluster=threaded.scheduler_address)
@@ -424,10 +448,10 @@ def test_what_is_all_in_the_journal_needs_no_workers(jazz: Store) -> None:
     assert ww.count(jazz.folder, cluster="tcp://127.0.0.1:9") == JAZZ
 
 
-def test_the_function_that_workers_call_is_ours() -> None:
-    """Orders and replies are text: what workers unpickle is the name of a function."""
+def test_the_functions_that_workers_call_are_ours() -> None:
+    """Orders and replies are text: what workers unpickle are the names of functions."""
     assert _dask_workers.do_batch.__module__ == "wedgewise.run._dask_workers"
-    assert count_batch.__module__ == "wedgewise.run._cluster_worker"
+    assert _dask_workers.release_state.__module__ == "wedgewise.run._dask_workers"
 
 
 def test_what_is_told_of_a_batch_that_has_arrived_is_passed_over() -> None:

@@ -27,9 +27,10 @@ from wedgewise.errors import (
 )
 from wedgewise.machine import hardware
 from wedgewise.machine.budget import MIN_LIMIT
-from wedgewise.run import _cluster_worker, batches, cluster, outofcore
-from wedgewise.run._cluster_worker import BatchRequest, BatchResult, count_batch, error_to_json
+from wedgewise.run import _cluster_worker, _worker, batches, cluster, outofcore
+from wedgewise.run._cluster_worker import BatchRequest, BatchResult, CountState, error_to_json
 from wedgewise.run._dispatch import MAX_CRASHES_PER_TASK, Assignment, Delivery
+from wedgewise.run._worker import do_request
 from wedgewise.run.checkpoint import JOURNAL, Journal
 from wedgewise.run.cluster import ClusterWork, Driver, assign, make_batches
 from wedgewise.run.memory import BATCHED_TASK_BYTES
@@ -53,7 +54,7 @@ def one_task_a_batch(monkeypatch: pytest.MonkeyPatch) -> None:
     """Work so short would be one batch."""
     monkeypatch.setattr(cluster, "MIN_SECONDS", 0.0)
     monkeypatch.setattr(cluster, "BATCHES_PER_WORKER", 100)
-    monkeypatch.setattr(_cluster_worker, "_state", None)
+    monkeypatch.setattr(_worker, "_state", None)
 
 
 def assigned(store: Store, workers: int | None = None, **how: Any) -> ClusterWork:
@@ -196,7 +197,7 @@ def test_workers_tell_what_they_finished(jazz: Store, monkeypatch: pytest.Monkey
     monkeypatch.setattr(batches, "BATCH_SECONDS", 0.0)
     told: list[bytes] = []
     order = assigned(jazz).message(Assignment(0, (3, 1, 2)))
-    reply = BatchResult.from_json(count_batch(order, progress=told.append))
+    reply = BatchResult.from_json(do_request(order, progress=told.append))
     numbers = [BatchResult.from_json(text).finished.numbers.tolist() for text in told]
     assert (numbers, reply.finished.numbers.tolist()) == ([[3], [1], [2]], [3, 1, 2])
 
@@ -301,32 +302,36 @@ def test_a_worker_of_another_version_refuses(jazz: Store, monkeypatch: pytest.Mo
     order = json.loads(assigned(jazz).message(Assignment(0, (0,))))
     order.update(version="0.0.0", something_new=True)
     with pytest.raises(ClusterError, match=r"the driver has wedgewise 0\.0\.0 and a worker .* the same version"):
-        BatchResult.from_json(count_batch(json.dumps(order)))
+        BatchResult.from_json(do_request(json.dumps(order)))
 
 
 def test_a_worker_that_finds_another_graph_refuses(jazz: Store, tmp_path: Path) -> None:
     asked = json.loads(assigned(jazz).message(Assignment(0, (0,))))
     other = write_store(fixture_pairs("jazz")[1:], tmp_path / "other", parts=4)
     with pytest.raises(ClusterError, match=r"other: a worker finds the graph [0-9a-f]{12} there.*all workers share"):
-        BatchResult.from_json(count_batch(json.dumps({**asked, "store": str(other.folder)})))
+        BatchResult.from_json(do_request(json.dumps({**asked, "store": str(other.folder)})))
     recut = write_store(fixture_pairs("jazz"), tmp_path / "recut", parts=3)
     with pytest.raises(ClusterError, match="in other parts than the driver"):
-        BatchResult.from_json(count_batch(json.dumps({**asked, "store": str(recut.folder)})))
-    with pytest.raises(MissingFileError, match="is not a store"):
-        BatchResult.from_json(count_batch(json.dumps({**asked, "store": str(tmp_path)})))
+        BatchResult.from_json(do_request(json.dumps({**asked, "store": str(recut.folder)})))
+    nothing = rf"^worker tcp://there:1 cannot see the store {tmp_path}; put it where all workers can read it$"
+    with pytest.raises(ClusterError, match=nothing):
+        BatchResult.from_json(do_request(json.dumps({**asked, "store": str(tmp_path)}), worker="tcp://there:1"))
+    (tmp_path / "other" / "block-0-0.heads.npy").unlink()
+    with pytest.raises(MissingFileError, match=r"block-0-0\.heads\.npy: cannot be opened"):
+        BatchResult.from_json(do_request(json.dumps({**asked, "store": str(other.folder)})))
 
 
 def test_a_store_that_changes_under_a_worker_is_found_out(tmp_path: Path) -> None:
     store = write_store(fixture_pairs("jazz"), tmp_path / "store", parts=4)
     order = assigned(store).message(Assignment(0, (0,)))
-    BatchResult.from_json(count_batch(order))
+    BatchResult.from_json(do_request(order))
     path = store.folder / "block-1-2.heads.npy"
     raw = bytearray(path.read_bytes())
     raw[-2] ^= 1
     path.write_bytes(raw)
     later = json.loads(order)
     with pytest.raises(FormatError, match=r"block-1-2\.heads\.npy: has other bytes"):
-        BatchResult.from_json(count_batch(json.dumps({**later, "tasks": list(range(20))})))
+        BatchResult.from_json(do_request(json.dumps({**later, "tasks": list(range(20))})))
 
 
 def test_replies_are_small(jazz: Store, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -351,16 +356,16 @@ def test_blocks_stay_with_a_worker_within_its_room(jazz: Store, monkeypatch: pyt
         read.append((row, column))
         return really_read(self, row, column, threads=threads)
 
-    def opening(where: str) -> Store:
+    def opening(*where: Any) -> Store:
         opened.append(where)
-        return really_open(where)
+        return really_open(*where)
 
     monkeypatch.setattr(Store, "block", block)
     monkeypatch.setattr(_cluster_worker, "open_store", opening)
     assert total(jazz, WorkerPool()) == JAZZ
     assert (len(opened), len(read)) == (1, 10)
-    state = _cluster_worker._state
-    assert state is not None
+    state = _worker._state
+    assert isinstance(state, CountState)
     assert state._on_cpu is not None
     counting, blocks = state._on_cpu.counting, state._on_cpu.blocks
     memory = counting.memory
@@ -375,11 +380,11 @@ def test_blocks_stay_with_a_worker_within_its_room(jazz: Store, monkeypatch: pyt
 
 def test_other_work_is_done_at_another_desk(jazz: Store) -> None:
     assert total(jazz, WorkerPool()) == JAZZ
-    before = _cluster_worker._state
+    before = _worker._state
     driver = Driver(assigned(jazz, algorithm="bbtc"))
     driver.run(WorkerPool())
     assert sum_of(driver) == JAZZ
-    assert _cluster_worker._state is not before
+    assert _worker._state is not before
 
 
 def test_a_driver_goes_on_where_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

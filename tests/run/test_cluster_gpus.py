@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import closing
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -13,29 +14,32 @@ from emulate.hybrid_cases import TOY_WORK, Gpus, gpus
 from emulate.streaming import StreamingEmulator
 from helpers.commands import invoke
 from helpers.graphs import TRUTHS, fixture_pairs
-from helpers.store_counts import count_on_cluster
+from helpers.store_counts import count_on_cluster, each_task_by_itself
 from numpy.typing import NDArray
 
 import wedgewise as ww
 from run.cluster_workers import WorkerPool
 from run.test_cluster_kills import has_ended, in_order, started
+from wedgewise.answer.hybrid import tasks_for_all
 from wedgewise.errors import (
     ClusterError,
     DeviceError,
+    InputError,
     MemoryLimitError,
     MissingDependencyError,
     PreconditionError,
     UnknownNameError,
 )
 from wedgewise.machine import gpu
-from wedgewise.run import _cluster_worker, _local_workers, cluster
-from wedgewise.run._cluster_worker import BatchResult, count_batch
+from wedgewise.run import _cluster_worker, _local_workers, _worker, cluster
+from wedgewise.run._cluster_worker import BatchResult, CountState
 from wedgewise.run._device_counting import USABLE, VISIBLE, DeviceCounting, gpus_for_workers
 from wedgewise.run._dispatch import Assignment, Delivery
 from wedgewise.run._hybrid_plan import pair_up
-from wedgewise.run.checkpoint import JOURNAL
+from wedgewise.run._worker import do_request, release_state
+from wedgewise.run.checkpoint import JOURNAL, Journal
 from wedgewise.run.cluster import ClusterWork, Driver, assign
-from wedgewise.run.outofcore import Finished
+from wedgewise.run.outofcore import Finished, count_store, work_key
 from wedgewise.run.pace import BATCH_SECONDS
 from wedgewise.run.request import Request
 from wedgewise.stages.tasks import TaskTable, exact_sum
@@ -58,7 +62,7 @@ def jazz(tmp_path: Path) -> Store:
 def one_task_a_batch(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cluster, "MIN_SECONDS", 0.0)
     monkeypatch.setattr(cluster, "MAX_SECONDS", 0.0)
-    monkeypatch.setattr(_cluster_worker, "_state", None)
+    monkeypatch.setattr(_worker, "_state", None)
 
 
 def assigned(store: Store, device: str = "cuda", **how: Any) -> ClusterWork:
@@ -79,7 +83,7 @@ def test_counts_are_exact_and_blocks_stay_on_the_gpu(jazz: Store, gpus: Gpus, al
     assert device.sends == len(jazz.manifest.blocks)  # each once
     assert driver.reasons[0].startswith(f"2 workers on Emulated GPU 0: {TASKS} tasks, ")
     assert sum(share.tasks for share in driver.shares.values()) == TASKS
-    state = _cluster_worker._state
+    state = _worker._state
     assert state is not None
     state.close()
     assert device.live == 0
@@ -95,13 +99,6 @@ def test_blocks_go_where_the_budget_is_small(jazz: Store, gpus: Gpus) -> None:
     assert total(assigned(jazz, knobs={"device_bytes": needs}), WorkerPool())[0] == JAZZ
     assert device.sends > 2 * before
     assert device.most_live <= needs < plenty + 16 * 512
-
-
-def release_state() -> None:
-    """Other work: what the last one held is released."""
-    assert _cluster_worker._state is not None
-    _cluster_worker._state.close()
-    _cluster_worker._state = None
 
 
 def largest(store: Store) -> int:
@@ -166,8 +163,8 @@ def test_a_gpu_that_runs_out_of_memory_takes_less(jazz: Store, gpus: Gpus) -> No
     work = assigned(jazz, knobs={"device_bytes": 4 * largest(jazz)})
     device.free_bytes = lambda: 10**9  # type: ignore[method-assign]
     assert total(work, WorkerPool())[0] == JAZZ
-    state = _cluster_worker._state
-    assert state is not None
+    state = _worker._state
+    assert isinstance(state, CountState)
     assert state._on_device is not None
     assert state._on_device.budget < 4 * largest(jazz)
 
@@ -192,7 +189,7 @@ def test_what_does_not_fit_goes_to_workers_with_more_memory(
     def worker_for(batch: Assignment) -> str:
         before, names["now"] = names["now"], WorkerPool.worker_for(pool, batch)
         if names["now"] != before:
-            monkeypatch.setattr(_cluster_worker, "_state", None)
+            monkeypatch.setattr(_worker, "_state", None)
         return names["now"]
 
     monkeypatch.setattr(pool, "worker_for", worker_for)
@@ -225,11 +222,11 @@ def test_hybrid_workers_without_a_gpu_count_on_their_cpu(jazz: Store, gpus: Gpus
     """Mixed clusters; their results are those of the same work."""
     gpus()
     work, no_gpu = assigned(jazz, "hybrid"), pytest.MonkeyPatch()
-    on_gpu = BatchResult.from_json(count_batch(work.message(Assignment(0, (0, 1, 2)))))
+    on_gpu = BatchResult.from_json(do_request(work.message(Assignment(0, (0, 1, 2)))))
     with no_gpu.context() as without:
         without.setattr(gpu, "find_devices", nothing)
-        without.setattr(_cluster_worker, "_state", None)
-        on_cpu = BatchResult.from_json(count_batch(work.message(Assignment(0, (0, 1, 2)))))
+        without.setattr(_worker, "_state", None)
+        on_cpu = BatchResult.from_json(do_request(work.message(Assignment(0, (0, 1, 2)))))
     assert (on_gpu.counts_on, on_cpu.counts_on) == ("Emulated GPU 0", "cpu")
     assert on_gpu.finished.triangles.tolist() == on_cpu.finished.triangles.tolist()
 
@@ -267,6 +264,40 @@ def test_results_come_twice_late_and_from_others(jazz: Store, gpus: Gpus) -> Non
 
     pool = WorkerPool(deliver=deliver)
     assert total(assigned(jazz), pool)[0] == JAZZ
+
+
+@pytest.mark.parametrize("shares", [1, 2])
+def test_a_count_goes_on_with_other_devices_memory_and_knobs(
+    jazz: Store, monkeypatch: pytest.MonkeyPatch, gpus: Gpus, shares: int
+) -> None:
+    """Begun by workers on GPUs, then with `hybrid`, then by threads of this process, then by its GPU and threads."""
+    gpus()
+    monkeypatch.setattr(cluster, "open_workers", lambda *_: closing(WorkerPool(workers=1)))
+    begun = []
+
+    def interrupt(_stage: str, done: int, _total: int) -> None:
+        begun.append(done)
+        if done % 5 == 0:
+            raise KeyboardInterrupt
+
+    on_gpus: dict[str, Any] = {"device": "cuda", "cluster": "there", "knobs": {"near_hubs": 256}}
+    on_both = {**on_gpus, "device": "hybrid", "knobs": {"device_bytes": 10**6}}
+    for how in (on_gpus, on_both, {"knobs": {"hubs": 0}}):
+        with each_task_by_itself(), pytest.raises(KeyboardInterrupt):
+            ww.count(jazz.folder, algorithm="keystone", shares=shares, progress=interrupt, **how)
+    assert begun == list(range(1, 16))
+    last = Request(device="hybrid", knobs={"schedule": "dynamic", "streams": 2, "cutoff": 10}, shares=shares)
+    found = count_store(last, jazz, tasks_for_all(last, jazz))
+    assert (found.triangles, found.resumed) == (JAZZ, 15)
+
+
+def test_a_key_of_before_is_refused(jazz: Store) -> None:
+    """Before, it had the device and its memory in it."""
+    journal = Journal(jazz.beside(JOURNAL), work_key(jazz, "toy on GPUs", {"device_bytes": 0}), TASKS)
+    journal.add([0], [1], [1], [1.0])
+    with pytest.raises(InputError, match=r"count\.journal: holds results for another graph, other options or another"):
+        ww.count(jazz.folder)
+    assert ww.count(jazz.folder, resume=False) == JAZZ
 
 
 @pytest.fixture
@@ -312,9 +343,9 @@ def test_workers_that_share_a_gpu_share_its_memory(jazz: Store, gpus: Gpus) -> N
         assigned(jazz, cluster=None, workers=4, knobs={"device_bytes": 4 * 10**6}),
         assigned(jazz),
     ):
-        count_batch(work.message(Assignment(0, (0,))))
-        state = _cluster_worker._state
-        assert state is not None
+        do_request(work.message(Assignment(0, (0,))))
+        state = _worker._state
+        assert isinstance(state, CountState)
         assert state._on_device is not None
         budgets.append(state._on_device.budget)
     assert budgets == [int(2 * 10**6 * USABLE), 10**6, pytest.approx(8 * 10**6 * USABLE, rel=0.1)]

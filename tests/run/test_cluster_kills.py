@@ -245,6 +245,11 @@ from wedgewise.run.outofcore import count_store
 from wedgewise.run.request import Request
 from wedgewise.store.open import open_store
 folder, store, how, lines, _local_workers.PROGRAM = *sys.argv[1:4], int(sys.argv[4]), sys.argv[5]
+asked = Request(workers=2)
+if "emulated" in _local_workers.PROGRAM:
+    from run.cluster_workers import emulate_gpu
+    emulate_gpu()
+    asked = Request(workers=2, device="cuda", algorithm="toy")
 if how != "slow": cluster.MIN_SECONDS = cluster.MAX_SECONDS = 0.0
 really_start, really_append = _local_workers.LocalWorker.start, checkpoint.append_line
 def start(self):
@@ -258,7 +263,7 @@ def append(path, text, **how):
     lines -= 1
     really_append(path, text, **how)
 _local_workers.LocalWorker.start, checkpoint.append_line = start, append
-asked, store = Request(workers=2), open_store(store)
+store = open_store(store)
 found = count_store(asked, store, tasks_for_workers(asked, store))
 print("found", found.triangles, found.resumed)
 """
@@ -273,7 +278,9 @@ main()
 """
 
 
-def drive(folder: Path, store: Store, lines: int, how: str = "") -> tuple[int, list[int], str]:
+def drive(
+    folder: Path, store: Store, lines: int, how: str = "", serve: str = "serve_misbehaving"
+) -> tuple[int, list[int], str]:
     """Count in a process that is killed after so many lines of the journal; no temporary file is left of it.
 
     Its exit code, its workers, and what it found, or else how many tasks had begun.
@@ -281,7 +288,7 @@ def drive(folder: Path, store: Store, lines: int, how: str = "") -> tuple[int, l
     temporary = folder.with_name("temporary")
     temporary.mkdir(exist_ok=True)
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "TMPDIR": str(temporary)}
-    program = misbehaving(how, (), folder)
+    program = misbehaving(how, (), folder).replace("serve_misbehaving", serve)
     ran = subprocess.run(
         [sys.executable, "-c", DRIVER, str(folder), str(store.folder), how, str(lines), program],
         capture_output=True,
@@ -291,19 +298,21 @@ def drive(folder: Path, store: Store, lines: int, how: str = "") -> tuple[int, l
         check=False,
     )
     assert ran.returncode in (0, -signal.SIGKILL), ran.stderr
-    assert os.listdir(temporary) == []
+    assert [name for name in os.listdir(temporary) if "emulated-kernels" not in name] == []
     workers = [int(pid) for pid in re.findall(r"worker (\d+)", ran.stdout)]
     return ran.returncode, workers, re.split("found |begun ", ran.stdout)[-1].strip()
 
 
 @in_other_processes
-def test_a_killed_driver_goes_on_and_leaves_no_workers(jazz: Store, tmp_path: Path) -> None:
+@pytest.mark.parametrize("serve", ["serve_misbehaving", "serve_emulated"])
+def test_a_killed_driver_goes_on_and_leaves_no_workers(jazz: Store, tmp_path: Path, serve: str) -> None:
+    """Workers count on their CPUs, or on emulated GPUs."""
     noted = tmp_path / "begun"
     noted.mkdir()
-    killed, workers, _ = drive(noted, jazz, 6)
+    killed, workers, _ = drive(noted, jazz, 6, serve=serve)
     assert killed == -signal.SIGKILL
     assert len(jazz.beside(JOURNAL).read_text().splitlines()) == 6
-    ended, others, found = drive(noted, jazz, 1000)
+    ended, others, found = drive(noted, jazz, 1000, serve=serve)
     assert (ended, found) == (0, f"{JAZZ} 6")
     assert len(begun(tmp_path)) <= TASKS + 4  # no more is done again than was under way
     wait_for(lambda: all(map(has_ended, workers + others)))

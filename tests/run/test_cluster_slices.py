@@ -16,7 +16,7 @@ import wedgewise as ww
 from run.cluster_workers import WorkerPool
 from run.test_cluster_kills import begun, has_ended, started
 from wedgewise.errors import ClusterError, PreconditionError, VerificationError
-from wedgewise.run import _local_workers, _slice_worker, cluster_slices
+from wedgewise.run import _local_workers, _slice_worker, _worker, cluster_slices
 from wedgewise.run._dispatch import Assignment, Delivery
 from wedgewise.run._slice_worker import SliceResult
 from wedgewise.store.build import write_store
@@ -60,7 +60,7 @@ def by_pool(monkeypatch: pytest.MonkeyPatch) -> Callable[[Deliver | None], list[
                 pools[-1].close()
 
         monkeypatch.setattr(cluster_slices, "open_workers", Opened)
-        monkeypatch.setattr(_slice_worker, "_state", None)
+        monkeypatch.setattr(_worker, "_state", None)
         return pools
 
     return use
@@ -132,6 +132,15 @@ def test_a_folder_that_workers_do_not_share_is_named(
     monkeypatch.setattr(_slice_worker.SliceRequest, "from_json", elsewhere)
     with pytest.raises(ClusterError, match=r"a worker does not see this folder, .* by --work \(work_folder=\)"):
         ww.edge_support(jazz.folder, workers=2)
+
+
+def test_a_store_that_workers_do_not_see_is_named(jazz: Store, tmp_path: Path) -> None:
+    """Here it is moved away behind the driver's back."""
+    jazz.folder.rename(tmp_path / "elsewhere")
+    message = rf"^worker process \d+ cannot see the store {jazz.folder}; put it where all workers can read it$"
+    for question in ("count", "triangles"):
+        with pytest.raises(ClusterError, match=message):
+            ww.run(question, jazz, workers=1, work_folder=tmp_path / "work")
 
 
 @pytest.mark.parametrize("question", ["edge_support", "k_truss"])

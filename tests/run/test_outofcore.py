@@ -15,13 +15,12 @@ from math import comb
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 from helpers.commands import COMMAND, answer_of, invoke
 from helpers.failing_calls import Fault, installed
 from helpers.graphs import DENSE, TRUTHS, fixture_pairs, fixture_path, of_fit_size
 from helpers.store_counts import count_store, each_task_by_itself
-from helpers.stores import begun_larger, interpret_kernels, names_in, peak_of
+from helpers.stores import WITHOUT_TRIANGLES, at_most, begun_larger, interpret_kernels, names_in, peak_of
 
 import wedgewise as ww
 from wedgewise import generate
@@ -83,8 +82,8 @@ def test_counts_are_exact(tmp_path: Path, name: str, parts: int, scheme: str) ->
 
 
 def test_empty_stores_are_counted(tmp_path: Path) -> None:
-    for number, pairs in enumerate((np.empty((0, 2), np.int64), np.array([[3, 3]]), np.array([[0, 1]]))):
-        for parts in (1, 3):
+    for number, pairs in enumerate(WITHOUT_TRIANGLES):
+        for parts in {1, at_most(3, ww.Graph(pairs))}:
             folder = tmp_path / f"{number}-{parts}"
             assert count_store(write_store(pairs, folder, parts=parts)).triangles == 0
 
@@ -248,7 +247,7 @@ def test_results_of_other_work_are_refused(store: Store, tmp_path: Path) -> None
     with pytest.raises(InputError, match=r"count\.journal: holds results for another graph, other options"):
         count_store(store, algorithm="bbtc")
     with pytest.raises(InputError, match="other options"):
-        count_store(store, knobs={"hubs": 0})
+        count_store(store, shares=2)
     recut = write_store(fixture_pairs(DENSE), tmp_path / "recut", parts=5)
     (recut.folder / JOURNAL).write_bytes((store.folder / JOURNAL).read_bytes())
     with pytest.raises(InputError, match="start again: by --restart"):

@@ -11,7 +11,7 @@ import pytest
 from helpers.commands import answer_of, invoke, left_on_terminal
 from helpers.cut_graphs import rows_of
 from helpers.graphs import DENSE, SmallGraph, fixture_pairs, of_fit_size
-from helpers.stores import counted_owners, kill_at_slice, names_in, peak_of
+from helpers.stores import at_most, counted_owners, kill_at_slice, names_in, peak_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from relations.random_graphs import random_graphs
@@ -67,6 +67,7 @@ def test_random_graphs_have_their_trusses(
     tmp_path_factory: pytest.TempPathFactory, small: SmallGraph, k: int, parts: int, scheme: str
 ) -> None:
     pairs = np.array(small.pairs, np.int64).reshape(-1, 2)
+    parts = at_most(parts, ww.Graph(pairs))
     folder = write_store(pairs, tmp_path_factory.mktemp("random") / "store", parts=parts, scheme=scheme).folder
     assert ww.k_truss(folder, k).edges.tolist() == ww.k_truss(pairs, k).edges.tolist()
 
@@ -90,6 +91,7 @@ def test_random_graphs_have_their_truss_numbers(
     """One more for all old edges where a vertex is joined to all others."""
     pairs = np.array(small.pairs, np.int64).reshape(-1, 2)
     apex = pairs.max(initial=0) + 1
+    parts = at_most(parts, ww.Graph(pairs))
     joined = np.concatenate([pairs, [(vertex, apex) for vertex in range(apex)]])
     numbers = []
     for number, of in enumerate((pairs, joined)):

@@ -150,6 +150,8 @@ def count_by_blocks(random: Random, progress: Progress) -> None:
     drawn = draw_graph(random)
     algorithm = random.choice(COUNT_BLOCKS_THERE)
     knobs = _hybrid_knobs(random, algorithm)
+    if "parts" in knobs:
+        knobs["parts"] = min(int(knobs["parts"]), max(1, drawn.n))
     how = {"device": "hybrid", "algorithm": algorithm, "threads": random.randint(1, 4), "knobs": knobs}
     way = Way("count", {}, how)
     with emulated_gpus(random) as devices:
@@ -254,7 +256,7 @@ def _ended(random: Random, way: Way, store: Path) -> str:
 def kill_partition(random: Random, progress: Progress) -> None:
     """A store that a process was killed at making is made again."""
     drawn = draw_graph(random, labels=("compact", "spread"))
-    parts, number = random.randint(1, 4), random.randint(0, 30)
+    parts, number = _parts(random, drawn), random.randint(0, 30)
     with tempfile.TemporaryDirectory() as folder:
         pairs, store = Path(folder) / "pairs.npy", Path(folder) / "store"
         np.save(pairs, drawn.source)
@@ -296,8 +298,13 @@ def ask_processes(random: Random, progress: Progress) -> None:
                 raise Difference(f"{name}: {found} where {truth.known.count} is true")
 
 
+def _parts(random: Random, drawn: Drawn) -> int:
+    """Of a store, no more than it has vertices."""
+    return min(random.randint(1, 4), max(1, len(np.unique(drawn.pairs))))
+
+
 def _store(random: Random, drawn: Drawn, folder: Path) -> Path:
-    parts, scheme = random.randint(1, 4), random.choice(("rectilinear", "hashed"))
+    parts, scheme = _parts(random, drawn), random.choice(("rectilinear", "hashed"))
     threads = random.randint(1, 3)
     return write_store(drawn.source, folder / "store", parts=parts, scheme=scheme, threads=threads).folder
 

@@ -19,7 +19,7 @@ import numpy as np
 import pytest
 from helpers.commands import answer_of, interrupt, invoke
 from helpers.graphs import CLOSED_FORMS, fixture_pairs, fixture_path, random_pairs
-from helpers.stores import change_manifest, in_tiny_pieces, names_in, read_everything, reseal
+from helpers.stores import at_most, change_manifest, in_tiny_pieces, names_in, read_everything, reseal
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
@@ -91,10 +91,33 @@ def test_a_store_has_the_blocks_of_the_graph(
     assert "store.building" not in names_in(tmp_path / "store")
 
 
+def test_a_store_is_shown_in_a_line(tmp_path: Path) -> None:
+    store = ww.partition(fixture_pairs("jazz"), tmp_path / "store", parts=50)
+    assert repr(store) == str(store) == f"Store('{tmp_path / 'store'}', n=198, m=2742, parts=50)"
+
+
 @pytest.mark.parametrize("stream", CLOSED_FORMS, ids=lambda stream: stream.name)
 def test_streams_are_stored(tmp_path: Path, stream: generate.EdgeStream) -> None:
-    store = write_store(stream, tmp_path / "store", parts=3)
-    assert_holds(store, Graph(stream.pairs()))
+    graph = Graph(stream.pairs())
+    assert_holds(write_store(stream, tmp_path / "store", parts=at_most(3, graph)), graph)
+
+
+@pytest.mark.parametrize("scheme", ["rectilinear", "hashed"])
+@pytest.mark.parametrize(
+    ("n", "message"),
+    [
+        (4, "4 vertices can be cut into at most 4 parts, not 100; ask for fewer"),
+        (1, "1 vertex can be cut into at most 1 part, not 100; ask for fewer"),
+        (0, "0 vertices can be cut into at most 1 part, not 100; ask for fewer"),
+    ],
+)
+def test_more_parts_than_vertices_are_refused(tmp_path: Path, scheme: str, n: int, message: str) -> None:
+    """And nothing is left of the store."""
+    pairs = np.array([(vertex, vertex) for vertex in range(n)], np.int64).reshape(-1, 2)
+    with pytest.raises(InputError, match=f"^{message}$"):
+        ww.partition(pairs, tmp_path / "store", parts=100, scheme=scheme)
+    assert names_in(tmp_path) == []
+    assert_holds(ww.partition(pairs, tmp_path / "store", parts=max(1, n), scheme=scheme), Graph(pairs))
 
 
 @given(
@@ -110,8 +133,9 @@ def test_any_pairs_and_labels(pairs: list[tuple[int, int]], factor: int, parts: 
     array = np.array(pairs, np.int64).reshape(-1, 2) * factor
     with pytest.MonkeyPatch.context() as patch, tempfile.TemporaryDirectory() as folder:
         in_tiny_pieces(patch)
-        store = write_store(array, Path(folder) / "store", parts=parts, scheme=scheme, threads=1)
-        assert_holds(store, Graph(array))
+        graph = Graph(array)
+        parts = at_most(parts, graph)
+        assert_holds(write_store(array, Path(folder) / "store", parts=parts, scheme=scheme, threads=1), graph)
 
 
 class Source(NamedTuple):

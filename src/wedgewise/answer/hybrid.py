@@ -10,7 +10,7 @@ from wedgewise.graph import Graph
 from wedgewise.machine.progress import Progress
 from wedgewise.run import hybrid
 from wedgewise.run.choose import check_preparation, choose_order_of_blocks
-from wedgewise.run.outofcore import StoreTasks, work_key
+from wedgewise.run.outofcore import StoreTasks, count_key
 from wedgewise.run.plan import Plan
 from wedgewise.run.reduce import reduce
 from wedgewise.run.request import Request
@@ -51,5 +51,4 @@ class HybridHome:
 def tasks_for_all(request: Request, store: Store) -> StoreTasks:
     """Tasks of a store that GPUs and threads count together, within the memory limit."""
     tasks = hybrid.plan_store(request, store)
-    key = work_key(store, tasks.sizes.pairing.reason, tasks.plan.knobs, request.share_count)
-    return StoreTasks(tasks.plan, key, tasks.division.everything, tasks.run)
+    return StoreTasks(tasks.plan, count_key(request, store), tasks.division.everything, tasks.run)

@@ -1,10 +1,9 @@
 """What a worker does with a batch of tasks, and what it and the driver say to each other.
 
     BatchRequest    tasks for a worker, and all that it has to know to do them
-    BatchResult  what the tasks found, or the error of ours that ended them; at most 1 MB
+    BatchResult     what the tasks found, or the error of ours that ended them; at most 1 MB
 
-Both are JSON: neither side unpickles a class of which the other has another form. A worker does one batch at a time,
-with an open store and its last blocks kept for the next one.
+Both are JSON: neither side unpickles a class of which the other has another form.
 
 What is finished is sent every now and then, so that little is done again where this worker or its driver is killed.
 """
@@ -12,54 +11,29 @@ What is finished is sent every now and then, so that little is done again where 
 from __future__ import annotations
 
 import json
-import os
-import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from inspect import signature
 from typing import Any
 
 import numpy as np
 
 from wedgewise import errors
-from wedgewise.errors import ClusterError, VerificationError, WedgewiseError
-from wedgewise.machine.out_of_memory import memory_for
-from wedgewise.run._device_counting import DeviceCounting, Refusal, counting_key, find_worker_device, on_cpu
-from wedgewise.run.outofcore import Finished, plan_count
+from wedgewise.errors import ClusterError, MissingFileError, VerificationError, WedgewiseError
+from wedgewise.run._device_counting import DeviceCounting, Refusal, find_worker_device, on_cpu
+from wedgewise.run.outofcore import Finished, count_key, plan_count
 from wedgewise.run.request import Request
 from wedgewise.stages.tasks import TaskTable, busy_tasks, task_count
+from wedgewise.store.manifest import MANIFEST
 from wedgewise.store.open import Store, open_store
+from wedgewise.store.urls import location_of
 from wedgewise.version import __version__
 
 PROGRESS_SECONDS = 0.05  # between results that are sent before their batch is finished
-
-_one_at_a_time = threading.Lock()
-_state: WorkerState | None = None
 MAX_RESULT_BYTES = 10**6
 NOTHING = Finished(np.zeros(0, np.int64), np.zeros(0, np.uint64), np.zeros(0, np.uint64), np.zeros(0))
 PLAIN = (str, int, float, type(None))
-
-
-def count_batch(
-    message: str,
-    memory_limit: int | None = None,
-    progress: Callable[[bytes], None] = lambda result: None,
-    worker: str | None = None,
-) -> bytes:
-    """Do the tasks of a batch; a limit for this process replaces none. An error of ours is a result as well.
-
-    On the way, `progress` gets the tasks that were finished since the last call; the result at the end has all.
-    Results name the worker; without a name it is known by the number of its process.
-    """
-    try:
-        asked = BatchRequest.from_json(message)
-        with _one_at_a_time:
-            return _do(
-                asked, asked.memory_limit or memory_limit, progress, worker or process_name(os.getpid())
-            ).to_json()
-    except WedgewiseError as error:
-        return error_to_json(error)
 
 
 def process_name(pid: int) -> str:
@@ -67,22 +41,16 @@ def process_name(pid: int) -> str:
     return f"process {pid}"
 
 
-@memory_for("count")
-def _do(asked: BatchRequest, memory_limit: int | None, progress: Callable[[bytes], None], worker: str) -> BatchResult:
-    """What the tasks of a batch found; sent on the way where they last."""
-    state = _state_for(asked, memory_limit, worker)
-    finished, refused, sent, since, read = list[Finished](), list[Refusal](), 0, time.monotonic(), state.read_bytes
-    for found in state.count(asked.tasks):
-        if isinstance(found, Refusal):
-            refused.append(found)
-            continue
-        finished.append(found)
-        if time.monotonic() - since >= PROGRESS_SECONDS:
-            some, more = joined(finished[sent:]), state.read_bytes - read
-            progress(BatchResult(asked.key, worker, some, (), state.counts_on, more).to_json())
-            sent, since, read = len(finished), time.monotonic(), state.read_bytes
-    rest = state.read_bytes - read
-    return BatchResult(asked.key, worker, joined(finished), tuple(refused), state.counts_on, rest)
+def open_shared_store(name: str, worker: str, work_folder: str | None = None) -> Store:
+    """The store that a driver names; refuse one that only others see."""
+    try:
+        with location_of(name).opened(MANIFEST):
+            pass
+    except MissingFileError as error:
+        raise ClusterError(
+            f"worker {worker} cannot see the store {name}; put it where all workers can read it"
+        ) from error
+    return open_store(name, work_folder)
 
 
 def joined(finished: Sequence[Finished]) -> Finished:
@@ -90,23 +58,12 @@ def joined(finished: Sequence[Finished]) -> Finished:
     return Finished._make(np.concatenate(column) for column in zip(NOTHING, *finished, strict=True))
 
 
-def _state_for(asked: BatchRequest, memory_limit: int | None, worker: str) -> WorkerState:
-    """The state of the last batch, or another one where this is other work."""
-    global _state
-    if _state is None or _state.settings != _settings(asked, memory_limit):
-        if _state is not None:
-            _state.close()
-        _state = None  # before there is another one
-        _state = WorkerState(asked, memory_limit, worker)
-    return _state
-
-
-class WorkerState:
+class CountState:
     """An open store, kernels that are loaded, and blocks as far as they fit in memory or on a GPU."""
 
     def __init__(self, asked: BatchRequest, memory_limit: int | None, worker: str) -> None:
-        self.settings = _settings(asked, memory_limit)
-        store = open_store(asked.store)
+        self.settings = asked.of(()), memory_limit
+        store = open_shared_store(asked.store, worker)
         if store.manifest.fingerprint != asked.fingerprint:
             raise ClusterError(
                 f"{asked.store}: a worker finds the graph {store.manifest.fingerprint[:12]} there, and the driver has "
@@ -120,12 +77,12 @@ class WorkerState:
             memory_limit=memory_limit,
             shares=asked.shares,
         )
-        if counting_key(request, store) != asked.key:
+        if count_key(request, store) != asked.key:
             raise ClusterError(
                 f"{asked.store}: a worker finds the graph there in other parts than the driver; name storage that all "
                 "workers share"
             )
-        self._store, self._request = store, request
+        self._store, self._request, self._key = store, request, asked.key
         self._tasks = busy_tasks(store.partition, store.counts, asked.shares).in_reuse_order()
         self._position = np.zeros(task_count(store.partition, asked.shares), np.int64)
         self._position[self._tasks.number] = np.arange(len(self._tasks))
@@ -144,6 +101,21 @@ class WorkerState:
     def read_bytes(self) -> int:
         """Of blocks so far."""
         return sum(counting.read_bytes for counting in (self._on_device, self._on_cpu) if counting is not None)
+
+    def do(self, numbers: Sequence[int], worker: str, progress: Callable[[bytes], None]) -> bytes:
+        """What tasks found; where they last, `progress` gets what was finished since the last call."""
+        finished, refused, sent, since, read = list[Finished](), list[Refusal](), 0, time.monotonic(), self.read_bytes
+        for found in self.count(numbers):
+            if isinstance(found, Refusal):
+                refused.append(found)
+                continue
+            finished.append(found)
+            if time.monotonic() - since >= PROGRESS_SECONDS:
+                some, more = joined(finished[sent:]), self.read_bytes - read
+                progress(BatchResult(self._key, worker, some, (), self.counts_on, more).to_json())
+                sent, since, read = len(finished), time.monotonic(), self.read_bytes
+        rest = self.read_bytes - read
+        return BatchResult(self._key, worker, joined(finished), tuple(refused), self.counts_on, rest).to_json()
 
     def count(self, numbers: Sequence[int]) -> Iterator[Finished | Refusal]:
         """What tasks find, a few after the other; what does not fit the GPU is refused, or counted on the CPU."""
@@ -185,11 +157,6 @@ class CpuCounting:
         return self.counting.each(self.counting.batches(tasks), self.blocks)
 
 
-def _settings(asked: BatchRequest, memory_limit: int | None) -> tuple[Any, ...]:
-    """What batches of the same work under the same limits share."""
-    return asked.store, asked.key, asked.device, asked.sharers, dict(asked.knobs), asked.threads, memory_limit
-
-
 @dataclass(frozen=True, slots=True)
 class BatchRequest:
     """Tasks of a store for one worker.
@@ -199,7 +166,7 @@ class BatchRequest:
     version : of the program that asks
     store : a folder or a URL, the same for all workers
     fingerprint : of the graph that has to be there
-    key : of the work, which every result carries; see `wedgewise.run.outofcore.work_key`
+    key : of the work, which every result carries; see `wedgewise.run.outofcore.count_key`
     device, sharers : what counts, as in a `Request`, and how many workers have the same GPU
     algorithm, knobs : as they were asked for
     threads : for a worker; None is all that it may use
@@ -220,6 +187,10 @@ class BatchRequest:
     memory_limit: int | None
     tasks: tuple[int, ...]
     shares: int = 1
+
+    def of(self, tasks: tuple[int, ...]) -> BatchRequest:
+        """The same for other tasks."""
+        return replace(self, tasks=tasks)
 
     def to_json(self) -> str:
         """The batch as text."""

@@ -35,7 +35,7 @@ def do_batch(message: str, run: str, number: int) -> bytes:
     """Runs in a worker: without a limit in the batch, its memory is what Dask allows it."""
     from distributed import get_worker
 
-    from wedgewise.run._slice_worker import do_request
+    from wedgewise.run._worker import do_request
 
     worker = get_worker()
     allowed = worker.memory_manager.memory_limit
@@ -45,6 +45,13 @@ def do_batch(message: str, run: str, number: int) -> bytes:
         lambda result: worker.log_event(TOPIC, {"run": run, "batch": number, "result": result}),
         worker.address,
     )
+
+
+def release_state() -> None:
+    """Runs in a worker when a driver has ended."""
+    from wedgewise.run import _worker
+
+    _worker.release_state()
 
 
 def connect(cluster: str, *, on_gpus: bool = False) -> DaskWorkers:
@@ -163,10 +170,22 @@ class DaskWorkers:
             return self._delivered(batch, result)
 
     def close(self) -> None:
-        if self._under_way and self._client.status == "running":
-            self._client.cancel([future for _, future in self._under_way.values()], force=True)
+        if self._client.status == "running":
+            if self._under_way:
+                self._client.cancel([future for _, future in self._under_way.values()], force=True)
+            self._have_states_released()
         self._under_way.clear()
         self._client.close(timeout=CONNECT_SECONDS)
+
+    def _have_states_released(self) -> None:
+        """Let workers, which go on, give up blocks and the memory of GPUs; nobody waits for that.
+
+        One that has gone leaves its request to another, so that no scheduler waits for it.
+        """
+        for name in self._names:
+            key = f"wedgewise-{self._run}-release-{name}"
+            release = self._client.submit(release_state, key=key, pure=False, workers=name, allow_other_workers=True)
+            library("distributed").fire_and_forget(release)
 
     def _hear(self, event: tuple[float, Any]) -> None:
         """Called by Dask's thread for every event of any run."""

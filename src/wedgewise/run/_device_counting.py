@@ -15,7 +15,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from wedgewise.algorithms import find
 from wedgewise.algorithms._contract import DEVICE_TASK_BYTES, DeviceBatch, DeviceBlock
 from wedgewise.errors import DeviceError, DeviceMemoryError, MemoryLimitError, MissingDependencyError
 from wedgewise.machine import gpu, hardware
@@ -26,7 +25,7 @@ from wedgewise.run._hybrid_plan import GPU, Pairing, TaskSizes, pair_up
 from wedgewise.run.block_caches import BlockCache
 from wedgewise.run.device_blocks import Arrived, ship, with_offsets
 from wedgewise.run.memory import pairs_of_task
-from wedgewise.run.outofcore import Finished, work_key
+from wedgewise.run.outofcore import Finished
 from wedgewise.run.pace import BATCH_SECONDS, TaskPace
 from wedgewise.run.request import Request
 from wedgewise.stages.tasks import Pair, TaskTable
@@ -50,15 +49,6 @@ def worker_pairing(request: Request) -> Pairing | None:
         return None
     given = dict(request.knobs or {})
     return pair_up(request.algorithm, {**given, "places": GPU} if request.device == "cuda" else given)
-
-
-def counting_key(request: Request, store: Store) -> str:
-    """What results depend on; see `work_key`. How much memory a GPU may take is not among it."""
-    pairing = worker_pairing(request)
-    if pairing is not None:
-        return work_key(store, pairing.reason, {**pairing.cpu_knobs, **pairing.gpu_knobs}, request.share_count)
-    name = request.block_algorithm
-    return work_key(store, name, find(name, "cpu").settings(request.knobs), request.share_count)
 
 
 def on_cpu(request: Request) -> Request:

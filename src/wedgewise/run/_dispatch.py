@@ -64,13 +64,13 @@ class Workers(Protocol):
         """Whether there is a worker that has none of these names."""
 
     def submit(self, batch: Assignment, message: str) -> None:
-        """Have some worker call `wedgewise.run._slice_worker.do_request` with the message of a batch."""
+        """Have some worker call `wedgewise.run._worker.do_request` with the message of a batch."""
 
     def delivery(self) -> Delivery:
         """Wait for the next delivery."""
 
     def close(self) -> None:
-        """Cancel whatever is under way, and leave nothing behind."""
+        """Cancel whatever is under way, and leave nothing behind: no process, and no state in one that goes on."""
 
 
 class Dispatcher(ABC):

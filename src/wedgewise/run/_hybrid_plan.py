@@ -27,6 +27,7 @@ from wedgewise.run.device_blocks import ARRAY_BYTES, DeviceLayout
 from wedgewise.run.memory import BATCHED_TASK_BYTES, BlockSource, TaskMemory
 from wedgewise.run.plan import BlockPlan, Form, Plan, plan_of
 from wedgewise.stages import OrientedGraph
+from wedgewise.stages.blocks import check_parts
 from wedgewise.stages.tasks import ESTIMATORS, BlockCounts, Pair, TaskTable, TripleShape, busy_tasks, task_count
 
 PLACES = BOTH, GPU, CPU = ("both", "gpu", "cpu")
@@ -130,11 +131,13 @@ def choose_parts(graph: OrientedGraph, pairing: Pairing, device_bytes: int) -> i
     """Few parts, or the average degree for BBTC; more where two tasks for each stream would not fit a GPU."""
     from wedgewise.prepare.rectilinear import default_parts
 
-    if pairing.own["parts"]:
-        return int(pairing.own["parts"])
+    asked = int(pairing.own["parts"])
+    if asked:
+        check_parts(asked, graph.n)
+        return asked
     parts = min(MAX_PARTS if pairing.cpu.name == PUBLISHED else USUAL_PARTS, default_parts(graph))
     at_once = 0 if pairing.gpu is None else 2 * 3 * int(pairing.own["streams"])
-    while parts < MAX_PARTS:
+    while parts < min(MAX_PARTS, graph.n):
         block_bytes = 8 * graph.m // (parts * (parts + 1)) + 4 * graph.n // parts  # on the average
         if at_once * block_bytes <= device_bytes:
             break

@@ -7,60 +7,28 @@ SliceResult     what it has written into the folder of the work
 from __future__ import annotations
 
 import json
-import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from wedgewise.errors import ClusterError, WedgewiseError
+from wedgewise.errors import ClusterError
 from wedgewise.machine import hardware
-from wedgewise.machine.out_of_memory import memory_for
-from wedgewise.run._cluster_worker import check_version, count_batch, error_from, error_to_json
+from wedgewise.run._cluster_worker import check_version, error_from, open_shared_store
 from wedgewise.run.checkpoint import write_slice
 from wedgewise.run.memory import SLICED_TASK_BYTES, bytes_beside_lists
 from wedgewise.run.sliced_answer import SlicedAnswer, bytes_for_slices
 from wedgewise.run.truss_of_store import Round, StorePeeling, loading_bytes
 from wedgewise.store.manifest import FileRecord
-from wedgewise.store.open import open_store
-
-_one_at_a_time = threading.Lock()
-_state: SliceState | None = None
-
-
-def do_request(
-    message: str,
-    memory_limit: int | None = None,
-    progress: Callable[[bytes], None] = lambda result: None,
-    worker: str | None = None,
-) -> bytes:
-    """Do what a driver asks for: count a batch of tasks, or compute slices. An error of ours is a result as well."""
-    if "slices" not in json.loads(message):
-        return count_batch(message, memory_limit, progress, worker)
-    try:
-        asked = SliceRequest.from_json(message)
-        with _one_at_a_time:
-            return _compute(asked, asked.memory_limit or memory_limit).to_json()
-    except WedgewiseError as error:
-        return error_to_json(error)
-
-
-@memory_for("count")
-def _compute(asked: SliceRequest, memory_limit: int | None) -> SliceResult:
-    global _state
-    if _state is None or _state.settings != (asked.of(()), memory_limit):
-        _state = None  # before there is another one
-        _state = SliceState(asked.of(()), memory_limit)
-    return SliceResult(asked.folder, {number: _state.write(number) for number in asked.slices})
 
 
 class SliceState:
     """An open store, kernels that are loaded, and of a truss what lives behind the round before."""
 
-    def __init__(self, asked: SliceRequest, memory_limit: int | None) -> None:
-        self.settings = asked, memory_limit
+    def __init__(self, asked: SliceRequest, memory_limit: int | None, worker: str) -> None:
+        self.settings = asked.of(()), memory_limit
         self._folder = Path(asked.folder)
-        store = open_store(asked.store, asked.work_folder)
+        store = open_shared_store(asked.store, worker, asked.work_folder)
         if (store.manifest.fingerprint, store.partition.to_dict()) != (asked.fingerprint, asked.partition):
             raise ClusterError(
                 f"{asked.store}: a worker finds another graph there; name storage that all workers share"
@@ -88,6 +56,13 @@ class SliceState:
         if asked.k is not None:
             self._peeling = StorePeeling(store, asked.k, self._sliced)
             self._before = self._peeling.round(asked.round_number - 1)
+
+    def do(self, numbers: Sequence[int], _worker: str, _progress: Callable[[bytes], None]) -> bytes:
+        """Compute slices and write them."""
+        return SliceResult(self.settings[0].folder, {number: self.write(number) for number in numbers}).to_json()
+
+    def close(self) -> None:
+        """Nothing is held but memory of this process."""
 
     def write(self, number: int) -> FileRecord:
         """Compute a slice and write it; what was written."""

@@ -6,8 +6,8 @@ A task is a pure function of its number, the store and the options: workers read
 them share, and send a few integers back. Whatever is lost is done again; what arrives twice has to be equal. The driver
 writes every finished task into the journal of `count_store`, so that either goes on where the other was ended.
 
-Workers send what they have finished while a batch lasts, so that what is lost with a worker, or with this process, is
-the task that it was at and those of the last moment. `Dispatcher` decides who does what.
+Workers send what they have finished while an assignment lasts, so that what is lost with a worker, or with this
+process, is the batch that it was at and what it finished in the last moment. `Dispatcher` decides who does what.
 
 A scheduler takes about a millisecond for whatever it passes on, so that a batch lasts 0.2 seconds at least where there
 is so much to do, and otherwise a share of the work small enough for workers to end at about the same time. Tasks of a
@@ -32,7 +32,7 @@ from wedgewise.machine import hardware
 from wedgewise.machine.budget import bytes_per_worker, check_limit
 from wedgewise.machine.progress import Progress
 from wedgewise.run._cluster_worker import BatchRequest, BatchResult
-from wedgewise.run._device_counting import Refusal, counting_key, gpus_for_workers, on_cpu, worker_pairing
+from wedgewise.run._device_counting import Refusal, gpus_for_workers, on_cpu, worker_pairing
 from wedgewise.run._dispatch import Assignment, Dispatcher, Workers
 from wedgewise.run.checkpoint import Journal
 from wedgewise.run.choose import BLOCK_SECONDS_PER_EDGE
@@ -45,7 +45,14 @@ from wedgewise.run.memory import (
     lists_bytes,
     triple_answer,
 )
-from wedgewise.run.outofcore import READ_BYTES_PER_SECOND, Finished, StoreTasks, finished_execution, store_plan
+from wedgewise.run.outofcore import (
+    READ_BYTES_PER_SECOND,
+    Finished,
+    StoreTasks,
+    count_key,
+    finished_execution,
+    store_plan,
+)
 from wedgewise.run.plan import Plan, with_reasons
 from wedgewise.run.request import Request
 from wedgewise.stages.tasks import TaskResults, TaskTable, busy_tasks, task_count
@@ -141,7 +148,7 @@ def assign(request: Request, store: Store) -> ClusterWork:
     memory = TaskMemory(store.counts, answer, settings, asked.threads or hardware.usable_threads())
     tasks = busy_tasks(store.partition, store.counts, request.share_count).in_reuse_order()
     plan, gpus = _plan(asked, store, memory, tasks), gpus_for_workers(request)
-    key, all_tasks = counting_key(request, store), task_count(store.partition, request.share_count)
+    key, all_tasks = count_key(request, store), task_count(store.partition, request.share_count)
     return ClusterWork(store, plan, key, tasks, all_tasks, asked, *gpus)
 
 

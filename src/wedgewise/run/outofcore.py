@@ -135,8 +135,9 @@ def count_store(
 def tasks_from_disk(request: Request, store: Store) -> StoreTasks:
     """Tasks that this process counts one after the other, on all threads, within the memory limit."""
     counting, plan = plan_count(request, store)
-    key = work_key(store, plan.algorithm, plan.knobs, request.share_count)
-    return StoreTasks(plan, key, counting.all_tasks, lambda *given: Ran(counting.run(*given), plan))
+    return StoreTasks(
+        plan, count_key(request, store), counting.all_tasks, lambda *given: Ran(counting.run(*given), plan)
+    )
 
 
 def plan_count(request: Request, store: Store) -> tuple[Counting, Plan]:
@@ -297,8 +298,13 @@ def _predicted(store: Store, algorithm: str, counting: Counting) -> Plan:
     return replace(plan, estimated_seconds=found.seconds, reasons=(*plan.reasons, *reasons))
 
 
+def count_key(request: Request, store: Store) -> str:
+    """What the finished tasks of a count depend on: neither on the device that counts them, nor on memory or knobs."""
+    return work_key(store, request.block_algorithm, {}, request.share_count)
+
+
 def work_key(store: Store, algorithm: str, knobs: Knobs, shares: int = 1) -> str:
-    """What results depend on: the graph, its parts, and how they are counted."""
+    """What results depend on: the graph, its parts, and how they are computed."""
     return key_of(
         fingerprint=store.manifest.fingerprint,
         partition=store.partition.to_dict(),

@@ -127,6 +127,14 @@ class Hashed:
 Partition = Rectilinear | Hashed  # ids 0 … n − 1 among parts; within a part, they are numbered in ascending order
 
 
+def check_parts(parts: int, n: int) -> None:
+    """Refuse to cut so many vertices into more parts than there are; no vertices are one part."""
+    most = max(1, n)
+    if parts > most:
+        vertices, cut = "1 vertex" if n == 1 else f"{n:,} vertices", "1 part" if most == 1 else f"{most:,} parts"
+        raise InputError(f"{vertices} can be cut into at most {cut}, not {parts:,}; ask for fewer")
+
+
 def partition_from(description: Mapping[str, Any]) -> Partition:
     """The partition that `Partition.to_dict` described."""
     match description:

@@ -31,6 +31,7 @@ from wedgewise.read._text_kernel import parse_range
 from wedgewise.read.columns import ANY_COLUMNS, ColumnChoice
 from wedgewise.run.memory import PAGE_BYTES
 from wedgewise.stages import Column
+from wedgewise.stages.blocks import check_parts
 from wedgewise.stages.limits import DEFAULT_LIMITS, Limits
 from wedgewise.store.ids import SLOT_BYTES as BYTES_OF_IDS
 from wedgewise.store.ids import ranks_in_order, rehearse_ids
@@ -210,6 +211,8 @@ def _build(
         on_keys = _stage_progress(progress, "sort", pairs.runs.keys)
         edges = sort_and_deduplicate(pairs, read, file, left, wanted.threads, on_keys)
         ranks = rank(pairs, edges, root)
+        if wanted.parts is not None:
+            check_parts(wanted.parts, ranks.n)
         rank_of_id = ranks_in_order(wanted.ids, edges, ranks)
         vertex_of = ranks.vertex_of if rank_of_id is None else ranks.vertex_of[rank_of_id]
         vertices = write_array(root, "vertices.npy", vertex_of)

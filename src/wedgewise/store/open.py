@@ -79,7 +79,7 @@ def open_store(folder: str | os.PathLike[str], work_folder: str | os.PathLike[st
     return store
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Store:
     """A graph in blocks on disk; `partition` makes one, `open_store` opens it.
 
@@ -94,6 +94,9 @@ class Store:
     location: Location
     manifest: Manifest
     work_folder: Path | None = None
+
+    def __repr__(self) -> str:
+        return f"Store({str(self.location)!r}, n={self.n}, m={self.m}, parts={self.parts})"
 
     @property
     def n(self) -> int:

@@ -52,7 +52,7 @@ from wedgewise.algorithms.cpu.hashmap import look_up_rows
 from wedgewise.machine.jit import kernel
 from wedgewise.machine.primitives import ticks
 from wedgewise.stages import Ids, Keys, OrientedGraph
-from wedgewise.stages.blocks import WIDE_ARCS, Triple
+from wedgewise.stages.blocks import WIDE_ARCS, Triple, check_parts
 from wedgewise.stages.tasks import TaskBatch, TripleShape
 
 MAX_PARTS = 36  # as many as the paper needs for its largest graph; 8,436 tasks
@@ -164,6 +164,7 @@ def prepare(graph: OrientedGraph, knobs: Knobs, threads: int) -> Work:
     from wedgewise.prepare.rectilinear import default_parts, rectilinear
     from wedgewise.stages.tasks import BlockCounts, busy_tasks
 
+    check_parts(int(knobs["parts"]), graph.n)
     parts = min(MAX_PARTS, int(knobs["parts"]) or default_parts(graph))
     partition = rectilinear(graph, parts, threads=threads)
     blocks = blocks_of(graph, partition, threads=threads)
