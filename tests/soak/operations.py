@@ -150,8 +150,8 @@ def count_by_blocks(random: Random, progress: Progress) -> None:
     drawn = draw_graph(random)
     algorithm = random.choice(COUNT_BLOCKS_THERE)
     knobs = _hybrid_knobs(random, algorithm)
-    if "parts" in knobs:
-        knobs["parts"] = min(int(knobs["parts"]), max(1, drawn.n))
+    if random.random() < 0.6:
+        knobs["parts"] = min(random.choice((1, 2, 3, 5)), max(1, drawn.n))
     how = {"device": "hybrid", "algorithm": algorithm, "threads": random.randint(1, 4), "knobs": knobs}
     way = Way("count", {}, how)
     with emulated_gpus(random) as devices:
@@ -171,7 +171,6 @@ def _hybrid_knobs(random: Random, algorithm: str) -> dict[str, int | str]:
         "estimator": tuple(ESTIMATORS),
         "cutoff": (0, 30, 100),
         "streams": (1, 2, 4),
-        "parts": (1, 2, 3, 5),
         "places": PLACES,
     }
     knobs = {name: random.choice(values) for name, values in tried.items() if random.random() < 0.6}

@@ -24,6 +24,7 @@ from wedgewise.stages import Ids, OrientedGraph
 BLOCK_ARCS = 1 << 12
 TASK_TRIANGLES = 1 << 16  # 0.8 MB of output: still in cache when ids are turned into vertices
 ARRAY_SECONDS_PER_TRIANGLE = 1e-7
+ARRAY_TRIANGLES = 1 << 12  # named at a time without the kernel, whose temporaries are small then
 
 Triples = NDArray[np.uint32]
 
@@ -126,8 +127,10 @@ class Listing:
         """Turn ids into vertices, ascending in each row."""
         if jit.pays(ARRAY_SECONDS_PER_TRIANGLE * len(triples), name_triples):
             name_triples(self.vertex_of, kernel_view(triples))
-        else:
-            triples[:] = np.sort(self.vertex_of[triples], axis=1)
+            return
+        for begin in range(0, len(triples), ARRAY_TRIANGLES):
+            some = triples[begin : begin + ARRAY_TRIANGLES]
+            some[:] = np.sort(self.vertex_of[some], axis=1)
 
     def _fill(self, begin: int, end: int, worker: int, triples: Triples | None = None) -> Triples:
         """The triangles that arcs begin … end − 1 open, by id."""
