@@ -475,6 +475,31 @@ def test_a_worker_says_when_blocks_do_not_fit(jazz: Store, monkeypatch: pytest.M
         total(jazz, WorkerPool())
 
 
+def test_a_worker_with_more_memory_does_what_another_refuses(jazz: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    counting, _ = outofcore.plan_count(Request(threads=1), jazz)
+    need = counting.memory.by_task(counting.tasks)
+    little, much = int(np.sort(need)[-2]), int(need.max())
+    left, pool = {"worker 0": little, "worker 1": much}, WorkerPool(workers=2)
+
+    def worker_for(batch: Assignment) -> str:
+        name = WorkerPool.worker_for(pool, batch)
+        monkeypatch.setattr(outofcore, "bytes_beside_lists", lambda *_: left[name])
+        monkeypatch.setattr(_worker, "_state", None)
+        return name
+
+    monkeypatch.setattr(pool, "worker_for", worker_for)
+    assert total(jazz, pool) == JAZZ
+    heaviest = (int(counting.tasks.number[need.argmax()]),)
+    assert {batch.tasks for batch in pool.batches if batch.refused_by} <= {heaviest}
+    left["worker 1"] = little
+    with pytest.raises(
+        errors.MemoryLimitError,
+        match=rf"takes {much:,} bytes of memory, and {little:,} are there for it at worker \d, .* more memory$",
+    ):
+        total(jazz, pool)
+    assert any(batch.refused_by for batch in pool.batches)
+
+
 def test_orders_survive_the_wire(jazz: Store) -> None:
     text = assigned(jazz).message(Assignment(3, (1, 2)))
     assert BatchRequest.from_json(text).to_json() == text

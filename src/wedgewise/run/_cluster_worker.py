@@ -21,8 +21,8 @@ import numpy as np
 
 from wedgewise import errors
 from wedgewise.errors import ClusterError, MissingFileError, VerificationError, WedgewiseError
-from wedgewise.run._device_counting import DeviceCounting, Refusal, find_worker_device, on_cpu
-from wedgewise.run.outofcore import Finished, count_key, plan_count
+from wedgewise.run._device_counting import DeviceCounting, Refusal, find_worker_device, on_cpu, refusals
+from wedgewise.run.outofcore import Finished, count_key, counting_within
 from wedgewise.run.request import Request
 from wedgewise.stages.tasks import TaskTable, busy_tasks, task_count
 from wedgewise.store.manifest import MANIFEST
@@ -118,7 +118,7 @@ class CountState:
         return BatchResult(self._key, worker, joined(finished), tuple(refused), self.counts_on, rest).to_json()
 
     def count(self, numbers: Sequence[int]) -> Iterator[Finished | Refusal]:
-        """What tasks find, a few after the other; what does not fit the GPU is refused, or counted on the CPU."""
+        """What tasks find, a few after the other; what does not fit the GPU is counted on the CPU, or refused."""
         tasks = self._tasks.take(self._position[list(numbers)])
         if self._on_device is None:
             yield from self._count_on_cpu(tasks)
@@ -134,7 +134,7 @@ class CountState:
         if self._on_device is not None:
             self._on_device.close()
 
-    def _count_on_cpu(self, tasks: TaskTable) -> Iterator[Finished]:
+    def _count_on_cpu(self, tasks: TaskTable) -> Iterator[Finished | Refusal]:
         if self._on_cpu is None:
             self._on_cpu = CpuCounting(on_cpu(self._request), self._store)
         return self._on_cpu.count(tasks)
@@ -144,7 +144,7 @@ class CpuCounting:
     """What a worker has to count on its CPU."""
 
     def __init__(self, request: Request, store: Store) -> None:
-        self.counting, _ = plan_count(request, store)
+        self.counting = counting_within(request, store)
         self.blocks = self.counting.cache()
 
     @property
@@ -152,9 +152,12 @@ class CpuCounting:
         """Of blocks so far."""
         return self.blocks.read_bytes
 
-    def count(self, tasks: TaskTable) -> Iterator[Finished]:
-        """What tasks find, a batch after the other."""
-        return self.counting.each(self.counting.batches(tasks), self.blocks)
+    def count(self, tasks: TaskTable) -> Iterator[Finished | Refusal]:
+        """What tasks find, a batch after the other; those that take more memory than there is are refused."""
+        counting = self.counting
+        need = counting.memory.by_task(tasks)
+        yield from refusals(tasks, need, counting.available_bytes, on_gpu=False)
+        yield from counting.each(counting.batches(tasks.take(need <= counting.available_bytes)), self.blocks)
 
 
 @dataclass(frozen=True, slots=True)

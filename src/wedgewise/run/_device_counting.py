@@ -1,8 +1,9 @@
 """Counting the tasks of a worker on its GPU: blocks stay there between batches, within a budget.
 
 A batch lasts about 50 ms, by the pace of those before it; until a second one has shown that, batches are of one task.
-A task whose blocks and work take more than the budget is refused with both figures. Where the GPU runs out of memory
-before that, all blocks go, the budget is halved, and the task is tried again.
+A task whose blocks and work take more than the budget is refused with both figures, and so is one with a block that
+does not fit the memory of the worker on its way. Where the GPU runs out of memory before that, all blocks go, the
+budget is halved, and the task is tried again.
 """
 
 from __future__ import annotations
@@ -14,9 +15,10 @@ from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from wedgewise.algorithms._contract import DEVICE_TASK_BYTES, DeviceBatch, DeviceBlock
-from wedgewise.errors import DeviceError, DeviceMemoryError, MemoryLimitError, MissingDependencyError
+from wedgewise.errors import DeviceError, DeviceMemoryError, MissingDependencyError
 from wedgewise.machine import gpu, hardware
 from wedgewise.machine.budget import RESERVE_BYTES
 from wedgewise.machine.gpu import StreamingDevice
@@ -36,11 +38,18 @@ USABLE = 7 / 8  # of a GPU's memory; the rest is for what its driver and fragmen
 
 
 class Refusal(NamedTuple):
-    """A task that a worker's GPU has no memory for, in bytes."""
+    """A task that takes more bytes than are available to a worker, on its GPU or in its memory."""
 
     task: int
     need: int
     available: int
+    on_gpu: bool
+
+
+def refusals(tasks: TaskTable, need: NDArray[np.int64], available: int, *, on_gpu: bool) -> list[Refusal]:
+    """One for each task that needs more bytes than are available."""
+    taken = zip(tasks.number.tolist(), need.tolist(), strict=True)
+    return [Refusal(task, some, available, on_gpu) for task, some in taken if some > available]
 
 
 def worker_pairing(request: Request) -> Pairing | None:
@@ -133,12 +142,16 @@ class DeviceCounting:
 
     def count(self, tasks: TaskTable) -> Iterator[Finished | Refusal]:
         """What tasks find, a batch after the other; those that do not fit are refused."""
+        blocks = self._sizes.memory.blocks.ravel()
+        largest = np.maximum.reduce([blocks[pairs] for pairs in tasks.pairs])  # is in memory on its way to the GPU
+        yield from refusals(tasks, largest, self._host_bytes, on_gpu=False)
+        tasks = tasks.take(largest <= self._host_bytes)
         first = 0
         while first < len(tasks):
             last, pairs, work_bytes = self._batch(tasks, first)
             if last == first:
                 one = tasks.take(slice(first, first + 1))
-                yield Refusal(int(one.number[0]), int(self._sizes.on_device(one)[0]), self.budget)
+                yield Refusal(int(one.number[0]), int(self._sizes.on_device(one)[0]), self.budget, on_gpu=True)
                 first += 1
                 continue
             batch = tasks.take(slice(first, last))
@@ -203,13 +216,6 @@ class DeviceCounting:
 
     def _send(self, pairs: list[Pair]) -> list[Arrived]:
         """Read blocks and copy them to the device, one after the other."""
-        for row, column in pairs:
-            need = self._sizes.memory.block((row, column))
-            if need > self._host_bytes:
-                raise MemoryLimitError(
-                    f"{self._store.location}: block {row}, {column} takes {need:,} bytes of a worker's memory, and "
-                    f"{self._host_bytes:,} are left; raise the limit, or partition the graph into more parts"
-                )
         return [arrived for pair in pairs for arrived in self._ship(pair)]
 
     def _ship(self, pair: Pair) -> list[Arrived]:

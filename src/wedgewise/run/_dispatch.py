@@ -139,16 +139,18 @@ class Dispatcher(ABC):
             self._take_loss(batch, delivery.deaths)
 
     def _take_refusal(self, refusal: Refusal, worker: str, workers: Workers) -> None:
-        """Let a worker with more memory on its GPU do the task, if there is one that has not refused it."""
+        """Let a worker with more memory do the task, if there is one that has not refused it."""
         number = refusal.task
         if number not in self._left:
             return
         self._refused_by[number].add(worker)
         if not workers.has_others(self._refused_by[number]):
+            where, remedy = ("on a GPU", "let CPUs count what does not fit by device='hybrid'")
+            if not refusal.on_gpu:
+                where, remedy = "of memory", "give workers more memory"
             raise MemoryLimitError(
-                f"{self.named(number)} takes {refusal.need:,} bytes on a GPU, and {refusal.available:,} are there for "
-                f"it at {worker}, no more at any other worker; partition the graph into more parts, or let CPUs count "
-                "what does not fit by device='hybrid'"
+                f"{self.named(number)} takes {refusal.need:,} bytes {where}, and {refusal.available:,} are there for "
+                f"it at {worker}, no more at any other worker; partition the graph into more parts, or {remedy}"
             )
         self._waiting.appendleft((number,))
 

@@ -153,13 +153,17 @@ class TaskMemory:
     def _threads(self, shape: TripleShape) -> Any:
         return self.threads * (self.answer.thread_bytes(shape.columns_k, self.knobs) + PAGE_BYTES)
 
+    def by_task(self, tasks: TaskTable) -> NDArray[np.int64]:
+        """The most bytes that each task takes, blocks included."""
+        sizes, (ij, ik, jk) = self.blocks.ravel(), tasks.pairs
+        blocks = sizes[ij] + np.where(ik == ij, 0, sizes[ik]) + np.where((jk == ij) | (jk == ik), 0, sizes[jk])
+        need = self.most(tasks)
+        return np.asarray(blocks + need.made + need.threads + BATCHED_TASK_BYTES, np.int64)
+
     def heaviest(self, tasks: TaskTable) -> tuple[int, Task | None]:
         """The most that a task takes, blocks included, and which one that is."""
         if len(tasks) == 0:
             return 0, None
-        sizes, (ij, ik, jk) = self.blocks.ravel(), tasks.pairs
-        blocks = sizes[ij] + np.where(ik == ij, 0, sizes[ik]) + np.where((jk == ij) | (jk == ik), 0, sizes[jk])
-        need = self.most(tasks)
-        taken = blocks + need.made + need.threads + BATCHED_TASK_BYTES
+        taken = self.by_task(tasks)
         at = int(taken.argmax())
         return int(taken[at]), tasks[at]

@@ -141,7 +141,14 @@ def tasks_from_disk(request: Request, store: Store) -> StoreTasks:
 
 
 def plan_count(request: Request, store: Store) -> tuple[Counting, Plan]:
-    """Load the kernels, measure what is left of the limit, and refuse a store whose heaviest task takes more."""
+    """What counts a store, and its plan; refuse a store whose heaviest task takes more than there is."""
+    counting = counting_within(request, store)
+    counting.check_fits()
+    return counting, _predicted(store, request.block_algorithm, counting)
+
+
+def counting_within(request: Request, store: Store) -> Counting:
+    """What counts a store within what is left of the memory limit when its kernels are loaded."""
     name = request.block_algorithm
     answer, settings = triple_answer(name), find(name, "cpu").settings(request.knobs)
     limit_bytes = available_after_loading(request.memory_limit, load_kernels, name)
@@ -149,9 +156,7 @@ def plan_count(request: Request, store: Store) -> tuple[Counting, Plan]:
         store.location, store.partition, COUNTED_TASK_BYTES, limit_bytes, request.share_count
     )
     memory = TaskMemory(store.counts, answer, settings, request.thread_count)
-    counting = Counting(store, memory, limit_bytes, shares=request.share_count).with_fitting_threads()
-    counting.check_fits()
-    return counting, _predicted(store, request.block_algorithm, counting)
+    return Counting(store, memory, limit_bytes, shares=request.share_count).with_fitting_threads()
 
 
 def total_of(store: Store, execution: Execution, plan: Plan) -> Computed:
