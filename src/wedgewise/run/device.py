@@ -46,9 +46,7 @@ def execute_on_device(
         device.synchronize()
         prepared = time.perf_counter() - begin
         batch_seconds, kernel_seconds = launch_all(work, device, on_done)
-        triangles, tests = device.download(work.found).tolist()
-        results = TaskResults.none(1)
-        results.put(0, triangles, tests)
+        results = TaskResults.of([device.download(work.found).tolist()])
         seconds = {"prepare": prepared + batch_seconds, "kernel": kernel_seconds}
         if plan.computes == "list_triangles":
             listing = DeviceListing(work, graph, device, min(LISTING_BYTES, device.free_bytes() // 8))
