@@ -68,10 +68,10 @@ class Request:
         if self.shares is not None:
             check_shares(self.shares)
         object.__setattr__(self, "share_count", self.shares or 1)
+        object.__setattr__(self, "thread_count", hardware.granted_threads(self.threads))
         if self.threads is not None and self.cluster is None:
             object.__setattr__(self, "because", (*self.because, *hardware.note_on_threads(self.threads)))
-            object.__setattr__(self, "threads", hardware.granted_threads(self.threads))
-        object.__setattr__(self, "thread_count", hardware.granted_threads(self.threads))
+            object.__setattr__(self, "threads", self.thread_count)
 
     @property
     def block_algorithm(self) -> str:
