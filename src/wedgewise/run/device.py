@@ -1,4 +1,4 @@
-"""Plan → Partials on a GPU: prepare, launch, and bring the counts back; or triangles by number, as a GPU lists them.
+"""Plan → Execution on a GPU: prepare, launch, and bring the counts back; or triangles by number, as a GPU lists them.
 
 Numbers and rows of a listing are those of `wedgewise.run.listing`. Triangles are written, turned into vertices and
 brought back in pieces. Device memory: `PIECE_BYTES` per triangle of a piece within the limit; a piece begins and ends

@@ -1,4 +1,4 @@
-"""Plan → Partials: run a plan's tasks and keep every task's exact integers under its id; or plan → truss."""
+"""Plan → Execution: run a plan's tasks and keep every task's exact integers under its id; or plan → truss."""
 
 from __future__ import annotations
 
