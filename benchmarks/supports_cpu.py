@@ -46,7 +46,7 @@ def graphs(scales: list[int]) -> Iterator[tuple[str, ww.Graph]]:
 def answer(question: str, graph: OrientedGraph, threads: int) -> None:
     """One question from the oriented graph to its filled array, or through all batches of a listing."""
     form = Form(Shape(graph.n, graph.m, graph.wedges), graph.order, graph.named_by)
-    plan = make_plan(Request(question, algorithm="keystone"), question, form, threads)
+    plan = make_plan(Request(question, algorithm="keystone", threads=threads), question, form)
     work = execute(plan, graph).work
     if question == "list_triangles":
         write_all(work, graph.m, threads)

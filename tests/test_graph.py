@@ -69,7 +69,7 @@ def test_more_distinct_labels_than_ids_are_refused(monkeypatch: pytest.MonkeyPat
 
 def test_an_algorithm_answers_what_it_declares() -> None:
     with pytest.raises(PreconditionError, match="forward on cpu does not compute triangles"):
-        make_plan(Request("clustering", algorithm="forward"), "triangles", Form(Shape(3, 3, 1)), 1)
+        make_plan(Request("clustering", algorithm="forward"), "triangles", Form(Shape(3, 3, 1)))
 
 
 def test_large_graphs_are_verified_by_a_compiled_method() -> None:

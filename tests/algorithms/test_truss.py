@@ -19,7 +19,6 @@ import wedgewise as ww
 from wedgewise import Graph, generate
 from wedgewise.algorithms import find
 from wedgewise.algorithms._contract import Algorithm, FoundTruss, Shape, TrussAnswer, TrussJob
-from wedgewise.algorithms._passes import Partial
 from wedgewise.algorithms._truss import core as _core
 from wedgewise.algorithms._truss import peel as _peel
 from wedgewise.algorithms._truss import remaining as _remaining
@@ -436,6 +435,6 @@ def test_rows_of_edges_are_not_made_once_work_has_stopped(monkeypatch: pytest.Mo
 
 
 def test_supports_that_do_not_add_up_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_core, "run_pass", lambda *_: [Partial(0, 1, 1)])
+    monkeypatch.setattr(_core, "run_passes", lambda *_: 1)
     with pytest.raises(VerificationError, match="supports do not sum up to three per triangle: please report this"):
         ww.trussness(fixture_pairs("karate"), algorithm="peel")

@@ -155,6 +155,6 @@ def test_degrees_whose_wedges_exceed_32_bits_are_divided_exactly() -> None:
 
 def test_edges_beyond_the_proof_are_refused() -> None:
     with pytest.raises(InputError, match="exact 64-bit totals"):
-        check_preparation(10, MAX_EDGES, 1, Request())
+        check_preparation(10, MAX_EDGES, Request())
     triangles_squared = 2 * MAX_EDGES**3 // 9
     assert triangles_squared < (2**63) ** 2

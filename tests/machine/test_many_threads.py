@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -83,7 +84,8 @@ def test_stores_say_so_too(question: str, most: int, tmp_path: Path) -> None:
 def test_what_goes_on_from_disk_says_so_too(monkeypatch: pytest.MonkeyPatch, most: int) -> None:
     graph = ww.Graph(PAIRS)
     small: dict[str, Any] = {"memory_limit": 2**28, "threads": FAR_TOO_MANY}
-    monkeypatch.setattr(choose, "host_bytes", lambda *_: 2**40)
+    too_large = SimpleNamespace(kernels=(), bytes_needed=lambda *_: 2**40)
+    monkeypatch.setattr(choose, "host_answer", lambda *_: too_large)
     for plan in (ww.explain("count", graph, **small), ww.run("count", graph, **small).plan):
         assert any("from disk" in reason for reason in plan.reasons)
         assert sum(NOTE in reason for reason in plan.reasons) == 1

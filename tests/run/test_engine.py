@@ -128,10 +128,10 @@ def test_auto_takes_arrays_for_small_graphs_until_kernels_are_loaded(monkeypatch
     monkeypatch.setattr(jit, "JIT_DISABLED", False)
     monkeypatch.setattr(jit, "is_loaded", lambda: False)
     monkeypatch.setattr(jit, "_array_seconds", 0.0)
-    assert make_plan(Request(), "count", small, 2).algorithm == "reference"
-    assert make_plan(Request(), "count", large, 2).algorithm == "keystone"
+    assert make_plan(Request(threads=2), "count", small).algorithm == "reference"
+    assert make_plan(Request(threads=2), "count", large).algorithm == "keystone"
     monkeypatch.setattr(jit, "load_seconds", lambda *_kernels: 0.0)
-    plan = make_plan(Request(), "count", large, 3)
+    plan = make_plan(Request(threads=3), "count", large)
     assert (plan.algorithm, plan.threads) == ("keystone", 3)
     assert "its kernels are loaded" in str(plan)
 

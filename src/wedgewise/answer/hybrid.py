@@ -34,9 +34,8 @@ class HybridHome:
     @classmethod
     def prepare(cls, request: Request, graph: Graph, reasons: tuple[str, ...]) -> HybridHome:
         """Orient and cut the graph and plan, or raise where memory is too small for that."""
-        threads = request.thread_count
-        check_preparation(graph.n, graph.m, threads, request)
-        oriented = graph.oriented(choose_order_of_blocks(request, graph), "rank", threads=threads)
+        check_preparation(graph.n, graph.m, request)
+        oriented = graph.oriented(choose_order_of_blocks(request, graph), "rank", threads=request.thread_count)
         return cls(request, graph, oriented, hybrid.plan_graph(request, oriented, reasons))
 
     def run(self, progress: Progress | None, clock: Clock) -> Computation:

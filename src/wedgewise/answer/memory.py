@@ -35,12 +35,12 @@ class MemoryHome:
     def prepare(cls, request: Request, graph: Graph, computes: str, reasons: tuple[str, ...] = ()) -> MemoryHome:
         """Orient the graph as the algorithm takes it and plan, or raise where memory is too small for that."""
         order, relabel = choose_orientation(request, "cpu", computes, graph)
-        n, m, threads = graph.n, graph.m, request.thread_count
-        check_preparation(n, m, threads, request)
-        oriented = graph.oriented(order, relabel, threads=threads)
+        n, m = graph.n, graph.m
+        check_preparation(n, m, request)
+        oriented = graph.oriented(order, relabel, threads=request.thread_count)
         form = Form(Shape(n, m, oriented.wedges), order, relabel)
         answer_bytes = QUESTIONS[request.question].answer_bytes(computes, n, m)
-        plan = make_plan(request, computes, form, threads, answer_bytes, reasons)
+        plan = make_plan(request, computes, form, answer_bytes, reasons)
         return cls(request, graph, oriented, plan)
 
     def run(self, progress: Progress | None, clock: Clock) -> Computation:

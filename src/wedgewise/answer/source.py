@@ -90,9 +90,9 @@ def open_source(request: Request) -> Source | Store:
         if isinstance(source, GraphFile):
             source.check_as_store()
         return open_for(request, named)
-    needs = "workers need" if request.by_workers else "shares need" if request.share_count > 1 else None
-    if needs is not None and (request.by_workers or request.device != "hybrid"):
+    if request.by_workers or (request.share_count > 1 and request.device != "hybrid"):
         what = os.fspath(named) if isinstance(named, (str, os.PathLike)) else "the graph"
+        needs = "workers need" if request.by_workers else "shares need"
         raise PreconditionError(f"{what}: is not a store; {needs} one: create it with `wedgewise partition`")
     if isinstance(source, Graph):
         return source

@@ -1,1 +1,1 @@
-"""Plan → Partials: where and how tasks run."""
+"""Plan → Execution: where and how tasks run."""

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from wedgewise.algorithms import ENGINE, TRUSS_ENGINE, find, registry
-from wedgewise.algorithms._contract import MAX_ARCS, TRUSSES, Answer, Shape, TrussAnswer
+from wedgewise.algorithms._contract import MAX_ARCS, TRUSSES, Shape
 from wedgewise.errors import DeviceMemoryError, InputError, MemoryLimitError, PreconditionError, UnknownNameError
 from wedgewise.machine import gpu, hardware, jit
-from wedgewise.run.graph_memory import device_answer, device_bytes, host_bytes, orient_bytes
+from wedgewise.run.graph_memory import device_answer, device_bytes, host_answer, orient_bytes
 from wedgewise.run.plan import Form, Plan, plan_of
 from wedgewise.run.request import Request
 
@@ -118,7 +118,7 @@ def _seconds_here(computes: str, graph: Graph, request: Request) -> float:
 
     threads = request.thread_count
     work = COST[computes] * (expected_wedges(graph.degrees) + 4 * graph.m) * COMPILED_SECONDS_PER_WEDGE
-    load = jit.load_seconds(*_kernels_of(find(engine_for(computes), "cpu"), computes))
+    load = jit.load_seconds(*host_answer(find(engine_for(computes), "cpu"), computes).kernels)
     return load + (work + ORIENT_SECONDS_PER_EDGE * graph.m) / threads
 
 
@@ -132,11 +132,11 @@ def _seconds_there(engine: Algorithm, computes: str, graph: Graph) -> float:
     return gpu.load_seconds() + DEVICE_SECONDS + DEVICE_SECONDS_PER_EDGE * graph.m + rounds
 
 
-def check_preparation(n: int, m: int, threads: int, request: Request) -> None:
+def check_preparation(n: int, m: int, request: Request) -> None:
     """Refuse what cannot fit or overflow, before anything large is allocated."""
     if m >= MAX_EDGES:
         raise InputError(f"{m:,} edges; exact 64-bit totals are guaranteed below {MAX_EDGES:,}")
-    need = orient_bytes(n, m, threads)
+    need = orient_bytes(n, m, request.thread_count)
     check_memory(need, request, f"orienting {m:,} edges", "use a machine with more memory")
 
 
@@ -165,22 +165,23 @@ def estimated_seconds(shape: Shape, threads: int, devices: int) -> float:
 
 
 def make_plan(
-    request: Request, computes: str, form: Form, threads: int, answer_bytes: int = 0, because: tuple[str, ...] = ()
+    request: Request, computes: str, form: Form, answer_bytes: int = 0, because: tuple[str, ...] = ()
 ) -> Plan:
     """Choose the algorithm on the CPU that computes what the question needs.
 
     `answer_bytes` is what making the answer of it takes.
     """
-    shape = form.shape
+    shape, threads = form.shape, request.thread_count
     if request.algorithm == "auto" and not request.knobs:
         algorithm, reason, seconds = _choose(computes, shape, threads)
     else:
         algorithm = find(engine_for(computes, request.algorithm), "cpu")
         reason = "asked for by name" if request.algorithm != "auto" else "the engine, which has the given knobs"
         _check_computes(algorithm, computes, request.question)
-        seconds = _estimate(algorithm, computes, shape, threads, jit.load_seconds(*_kernels_of(algorithm, computes)))
+        load = jit.load_seconds(*host_answer(algorithm, computes).kernels)
+        seconds = _estimate(algorithm, computes, shape, threads, load)
     knobs = algorithm.settings(request.knobs)
-    need = host_bytes(algorithm, computes, shape, threads, knobs) + answer_bytes
+    need = host_answer(algorithm, computes).bytes_needed(shape, threads, knobs) + answer_bytes
     check_memory(need, request, f"{request.question} by {algorithm.name}", "use fewer threads or another algorithm")
     return plan_of(
         request.question,
@@ -300,7 +301,7 @@ def _choose(computes: str, shape: Shape, threads: int) -> tuple[Algorithm, str, 
     NumPy takes every orientation, so that the engine's, which was chosen before, serves both.
     """
     arrays, engine = registry()["reference", "cpu"], registry()[engine_for(computes), "cpu"]
-    load = jit.load_seconds(*_kernels_of(engine, computes))
+    load = jit.load_seconds(*host_answer(engine, computes).kernels)
     by_arrays = _estimate(arrays, computes, shape, threads, load)
     by_engine = _estimate(engine, computes, shape, threads, load)
     if by_arrays <= by_engine:
@@ -309,12 +310,6 @@ def _choose(computes: str, shape: Shape, threads: int) -> tuple[Algorithm, str, 
     if load == 0:
         return engine, "the fastest engine here, and its kernels are loaded", by_engine
     return engine, f"the fastest engine here; loading its kernels ({load:.2g} s) is repaid", by_engine
-
-
-def _kernels_of(algorithm: Algorithm, computes: str) -> tuple[jit.CpuKernel[..., Any], ...]:
-    """What an algorithm names of the kernels of an answer."""
-    answer = algorithm.answers.get(computes)
-    return answer.kernels if isinstance(answer, Answer | TrussAnswer) else ()
 
 
 def _estimate(algorithm: Algorithm, computes: str, shape: Shape, threads: int, load: float) -> float:

@@ -1,6 +1,6 @@
 """Counting a store with workers in other processes or on other machines.
 
-    tasks ─make_batches→ Assignment ─submit→ Workers ─delivery→ Delivery ─Driver→ {task id: Partial}
+    tasks ─make_batches→ Assignment ─submit→ Workers ─delivery→ Delivery ─Driver→ TaskResults
 
 A task is a pure function of its number, the store and the options: workers read the blocks from storage that all of
 them share, and send a few integers back. Whatever is lost is done again; what arrives twice has to be equal. The driver

@@ -1,4 +1,4 @@
-"""Plan → Partials on a GPU: prepare, launch, and bring the counts back; or triangles by number, as a GPU lists them.
+"""Plan → Execution on a GPU: prepare, launch, and bring the counts back; or triangles by number, as a GPU lists them.
 
 Numbers and rows of a listing are those of `wedgewise.run.listing`. Triangles are written, turned into vertices and
 brought back in pieces. Device memory: `PIECE_BYTES` per triangle of a piece within the limit; a piece begins and ends
@@ -46,9 +46,7 @@ def execute_on_device(
         device.synchronize()
         prepared = time.perf_counter() - begin
         batch_seconds, kernel_seconds = launch_all(work, device, on_done)
-        triangles, tests = device.download(work.found).tolist()
-        results = TaskResults.none(1)
-        results.put(0, triangles, tests)
+        results = TaskResults.of([device.download(work.found).tolist()])
         seconds = {"prepare": prepared + batch_seconds, "kernel": kernel_seconds}
         if plan.computes == "list_triangles":
             listing = DeviceListing(work, graph, device, min(LISTING_BYTES, device.free_bytes() // 8))

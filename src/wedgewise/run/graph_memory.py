@@ -2,7 +2,7 @@
 
     read and clean    pairs + `clean_bytes`
     orient            simple graph + `orient_bytes`
-    compute, answer   simple graph + oriented graph + `host_bytes` + what the question's answer takes
+    compute, answer   simple graph + oriented graph + `bytes_needed` + what the question's answer takes
 
 What an algorithm takes is declared beside it, what an answer takes beside its question. Tasks on blocks: `run.memory`.
 """
@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from wedgewise.algorithms._contract import TRUSSES, DeviceAnswer, DeviceTrussAnswer, Shape
+from wedgewise.algorithms._contract import TRUSSES, Answer, DeviceAnswer, DeviceTrussAnswer, Shape, TrussAnswer
 from wedgewise.prepare.clean import clean_bytes
 from wedgewise.prepare.radix import counting_workers
 
@@ -44,10 +44,11 @@ def orient_bytes(n: int, m: int, threads: int) -> int:
     return 20 * m + (21 + 4 * counting_workers(max(m, n), n, threads)) * n
 
 
-def host_bytes(algorithm: Algorithm, computes: str, shape: Shape, threads: int, knobs: Mapping[str, int | str]) -> int:
-    """What an algorithm takes on the host beyond the oriented graph."""
-    answer = algorithm.truss_on_cpu(computes) if computes in TRUSSES else algorithm.on_cpu(computes)
-    return answer.bytes_needed(shape, threads, knobs)
+def host_answer(algorithm: Algorithm, computes: str) -> Answer | TrussAnswer:
+    """How an algorithm of the CPU computes this."""
+    answer = algorithm.answers[computes]
+    assert isinstance(answer, Answer | TrussAnswer)
+    return answer
 
 
 def device_bytes(algorithm: Algorithm, computes: str, shape: Shape, knobs: Mapping[str, int | str]) -> int:

@@ -1,4 +1,4 @@
-"""Plan → Partials: run a plan's tasks and keep every task's exact integers under its id; or plan → truss."""
+"""Plan → Execution: run a plan's tasks and keep every task's exact integers under its id; or plan → truss."""
 
 from __future__ import annotations
 
@@ -55,15 +55,14 @@ def execute(plan: Plan, graph: OrientedGraph, on_done: Callable[[int, int], None
     algorithm = find(plan.algorithm, plan.device)
     work = algorithm.on_cpu(plan.computes).prepare(graph, plan.knobs, plan.threads)
     tasks = sum(len(step.bounds) - 1 for step in work.passes)
-    results, before = TaskResults.none(tasks), 0
+    found: list[tuple[int, int]] = []
     for step in work.passes:
+        before = len(found)
         report = None if on_done is None else lambda finished, before=before: on_done(before + finished, tasks)
-        for partial in run_pass(step, before, plan.threads, report):
-            results.put(partial.task, partial.triangles, partial.tests)
-        before += len(step.bounds) - 1
+        found += run_pass(step, plan.threads, report)
     if not algorithm.compiled:
         jit.work_by_arrays(plan.estimated_seconds)
-    return Execution(results, work)
+    return Execution(TaskResults.of(found), work)
 
 
 @memory_for("truss")

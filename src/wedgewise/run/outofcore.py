@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 
 from wedgewise.algorithms import find
 from wedgewise.algorithms._contract import BatchWork, Knobs, Shape, Work
-from wedgewise.algorithms._passes import run_pass
+from wedgewise.algorithms._passes import run_passes
 from wedgewise.algorithms.cpu._batches import with_busy_rows
 from wedgewise.errors import FormatError, MemoryLimitError
 from wedgewise.machine import jit
@@ -253,8 +253,7 @@ class Counting:
 
     def count(self, work: BatchWork, tasks: TaskTable) -> Finished:
         """What a batch finds."""
-        for step in work.passes:
-            run_pass(step, 0, self.memory.threads, None)
+        run_passes(work, self.memory.threads)
         return Finished(tasks.number, *work.by_task())
 
 
@@ -339,12 +338,6 @@ def checked_clique() -> Block:
     block = Block(offsets, columns.astype(np.uint32), REHEARSED)
     first_fault(block.offsets, block.heads, REHEARSED, 0, REHEARSED)
     return block
-
-
-def run_passes(work: Work | BatchWork, threads: int) -> tuple[int, int]:
-    """Run all passes of some work; the triangles that were found, and the tests."""
-    found = [partial for step in work.passes for partial in run_pass(step, 0, threads, None)]
-    return sum(partial.triangles for partial in found), sum(partial.tests for partial in found)
 
 
 @dataclass(frozen=True, slots=True)

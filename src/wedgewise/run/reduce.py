@@ -1,4 +1,4 @@
-"""Partials → what was computed: every task exactly once, exact Python integers, identities checked."""
+"""Execution → what was computed: every task exactly once, exact Python integers, identities checked."""
 
 from __future__ import annotations
 

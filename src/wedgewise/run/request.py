@@ -65,12 +65,13 @@ class Request:
         for name in ("memory_limit", "threads", "workers", "shares"):
             if getattr(self, name) is not None:
                 object.__setattr__(self, name, as_integer(name, getattr(self, name)))
-        object.__setattr__(self, "share_count", 1 if self.shares is None else self.shares)
-        check_shares(self.share_count)
+        if self.shares is not None:
+            check_shares(self.shares)
+        object.__setattr__(self, "share_count", self.shares or 1)
+        object.__setattr__(self, "thread_count", hardware.granted_threads(self.threads))
         if self.threads is not None and self.cluster is None:
             object.__setattr__(self, "because", (*self.because, *hardware.note_on_threads(self.threads)))
-            object.__setattr__(self, "threads", hardware.granted_threads(self.threads))
-        object.__setattr__(self, "thread_count", hardware.granted_threads(self.threads))
+            object.__setattr__(self, "threads", self.thread_count)
 
     @property
     def block_algorithm(self) -> str:

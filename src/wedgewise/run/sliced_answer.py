@@ -31,6 +31,7 @@ from numpy.typing import NDArray
 
 from wedgewise.algorithms import ENGINE, find, registry
 from wedgewise.algorithms._contract import SliceMethod
+from wedgewise.algorithms._passes import run_passes
 from wedgewise.errors import MemoryLimitError, PreconditionError, VerificationError
 from wedgewise.machine import jit
 from wedgewise.machine.budget import available_after_loading
@@ -39,7 +40,7 @@ from wedgewise.machine.threads import run_tasks
 from wedgewise.run.batches import pairs_in
 from wedgewise.run.block_caches import BlockCache
 from wedgewise.run.memory import BATCHED_TASK_BYTES, PAGE_BYTES, BlockSource, all_block_bytes
-from wedgewise.run.outofcore import checked_clique, run_passes
+from wedgewise.run.outofcore import checked_clique
 from wedgewise.stages.blocks import Block, Partition, Triple
 from wedgewise.stages.tasks import (
     BlockCounts,
@@ -228,7 +229,7 @@ class SlicedAnswer:
     def _add(self, blocks: Mapping[Pair, Block], role: int, tasks: TaskTable, filled: NDArray[Any]) -> int:
         """Add what tasks give in a role; the triangles that they have."""
         of_tasks = TaskBatch({pair: blocks[self._stored(pair)] for pair in pairs_in(tasks)}, tasks)
-        return run_passes(self._method.prepare(of_tasks, role, filled, self.knobs), self.threads)[0]
+        return run_passes(self._method.prepare(of_tasks, role, filled, self.knobs), self.threads)
 
     def _tasks(self, cuts: Cuts, step: int) -> TaskTable:
         """The tasks of a batch."""

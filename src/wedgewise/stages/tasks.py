@@ -190,6 +190,12 @@ class TaskResults:
         empty = np.zeros(tasks, np.uint64), np.zeros(tasks, np.uint64), np.full(tasks, np.nan)
         return cls(*empty, np.zeros(tasks, np.bool_))
 
+    @classmethod
+    def of(cls, found: Sequence[tuple[int, int]]) -> TaskResults:
+        """Of tasks that are done, in their order: the triangles and the tests of each."""
+        triangles, tests = np.array(found, np.uint64).reshape(-1, 2).T
+        return cls(triangles, tests, np.full(len(found), np.nan), np.ones(len(found), np.bool_))
+
     def put(self, numbers: Any, triangles: Any, tests: Any, seconds: Any = np.nan) -> None:
         """Tasks are done."""
         self.triangles[numbers], self.tests[numbers], self.seconds[numbers] = triangles, tests, seconds

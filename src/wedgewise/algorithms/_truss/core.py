@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wedgewise.algorithms import ENGINE, find
-from wedgewise.algorithms._passes import run_pass
+from wedgewise.algorithms._passes import run_passes
 from wedgewise.errors import VerificationError
 from wedgewise.prepare.orient_arrays import count_wedges
 from wedgewise.stages import Ids, Keys, OrientedGraph
@@ -57,7 +57,7 @@ def arc_supports(graph: OrientedGraph, threads: int) -> Ids:
     """The triangles of every arc."""
     engine = find(ENGINE, "cpu")
     work = engine.on_cpu("edge_support").prepare(graph, engine.settings(None), threads)
-    triangles = sum(partial.triangles for step in work.passes for partial in run_pass(step, 0, threads, None))
+    triangles = run_passes(work, threads)
     assert work.filled is not None
     if int(work.filled.sum(dtype=np.uint64)) != 3 * triangles:
         raise VerificationError(f"{ENGINE}: supports do not sum up to three per triangle: please report this")
