@@ -55,6 +55,17 @@ def most(monkeypatch: pytest.MonkeyPatch) -> int:
     return granted
 
 
+@pytest.mark.compiled
+@pytest.mark.parametrize("source", [bundled("email-Enron"), PAIRS.tolist(), PAIRS], ids=["file", "list", "array"])
+def test_one_thread_reads_cleans_and_counts_where_one_is_asked_for(
+    source: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(hardware, "usable_threads", lambda: 4)
+    answer = ww.count(source)
+    monkeypatch.setattr(threads_module, "_Threads", None)  # nothing starts any
+    assert ww.count(source, threads=1) == answer
+
+
 @pytest.mark.parametrize("way", WAYS.values(), ids=WAYS)
 def test_far_too_many_threads_are_not_started(way: Callable[[Path], Any], most: int, tmp_path: Path) -> None:
     way(tmp_path)

@@ -97,7 +97,7 @@ def open_source(request: Request) -> Source | Store:
     if isinstance(source, Graph):
         return source
     if isinstance(source, (str, os.PathLike)):
-        source = GraphFile(source)
+        source = GraphFile(source, threads=request.threads)
     if isinstance(source, GraphFile):
         source = replace(source, limits=_limits_within(source.limits, source, request))
         if source.can_be_read_again:
@@ -112,7 +112,8 @@ def graph_of(source: Any, request: Request) -> Graph:
     device = choose_cleaning_device(request)
     if isinstance(source, GraphFile):
         return source.graph(device)
-    return Graph(source, device=device, limits=_limits_within(DEFAULT_LIMITS, source, request))
+    limits = _limits_within(DEFAULT_LIMITS, source, request)
+    return Graph(source, device=device, limits=limits, threads=request.threads)
 
 
 def _limits_within(limits: Limits, source: Any, request: Request) -> Limits:
