@@ -710,12 +710,38 @@ def test_numbers_that_no_id_can_be_are_refused_where_others_write_them_meanwhile
 
 
 def test_more_labels_than_fit_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(runs, "FEWEST_KEYS", 4)
+    monkeypatch.setattr(runs, "INDEXED_KEYS", 4)
     monkeypatch.setattr(
-        gather.PairCollector, "_available_bytes", property(lambda _: 2048, lambda *_: None), raising=False
+        gather.PairCollector, "_available_bytes", property(lambda _: 8192, lambda *_: None), raising=False
     )
     with pytest.raises(MemoryLimitError, match=r"over \d+ distinct labels take [\d,]+ bytes; raise the memory limit"):
         write_store(np.arange(400).reshape(-1, 2) << 40, tmp_path / "store")
+
+
+@pytest.mark.parametrize("kind", ["alike", "behind each other", "of few values", "one within all"])
+def test_every_round_of_a_merge_has_about_as_many_keys(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    """However unlike the runs are: a graph's file may be sorted, or not."""
+    monkeypatch.setattr(runs, "INDEXED_KEYS", 8)
+    monkeypatch.setattr(runs, "ROUND_KEYS", 4096)
+    random, count, length = np.random.default_rng(3), 32, 1024
+    keys = {
+        "alike": random.integers(0, 2**63, (count, length), np.uint64),
+        "behind each other": np.arange(count * length, dtype=np.uint64).reshape(count, length),
+        "of few values": np.tile(np.arange(length, dtype=np.uint64), (count, 1)),
+        "one within all": np.vstack((random.integers(0, 2**63, (count - 1, length), np.uint64), np.arange(length))),
+    }[kind].astype(np.uint64)
+    taken, told = list[Any](), list[int]()
+    with storage.scratch_file(tmp_path) as file:
+        merged = runs.Runs(file)
+        for some in keys:
+            merged.add(np.sort(some))
+        merged.merge(lambda some: taken.append(some.copy()), told.append, 1 << 20, 2)
+    assert np.array_equal(np.concatenate(taken), np.sort(keys.ravel()))
+    assert sum(told) == keys.size
+    assert max(told) <= 4096
+    assert len(told) <= 2 * keys.size // (4096 - 2 * 8 * count) + 2
 
 
 def test_runs_that_cannot_be_merged_or_read_are_refused(tmp_path: Path) -> None:

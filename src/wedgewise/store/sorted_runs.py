@@ -1,12 +1,12 @@
 """Ascending runs of 64-bit keys in a temporary file, and all of their keys together in ascending order.
 
-A run is written once and read once, in pieces, side by side with all other runs. What is below the least of the last
-keys that were read of each run is complete, so that it can be sorted and handed on: there is no tree of losers, but a
-sort by digits of arrays that fit into memory. For a file of k keys in r runs, that is k reads in all, each of about
-1 / r of the memory.
+A run is written once and read once, in pieces, side by side with all other runs. Some of its keys, which stay in memory
+as its index, say where in the file the keys below any value end, up to a few. So all keys are divided at values that
+have about equally many between them, however unlike the runs are; what lies between two of these is read of each run,
+sorted by digits and handed on: there is no tree of losers.
 
-Merging goes in rounds. While the keys of a round are sorted, each thread having a range of values, those of the round
-before are consumed and the runs are read on:
+Merging goes in rounds, from one of these values to the next. While the keys of a round are sorted, each thread having a
+range of values, those of the round before are consumed and the runs are read on:
 
     read     keys 2   keys 3   keys 4
     sort     keys 1   keys 2   keys 3
@@ -28,12 +28,13 @@ from wedgewise.machine.threads import run_tasks
 from wedgewise.prepare.radix import sort_keys
 from wedgewise.stages import Keys
 
-FEWEST_KEYS = 1 << 9  # of a run, at a time
-MAX_KEYS = 1 << 20  # at a time, of all runs: what more memory would not make faster
+INDEXED_KEYS = 1 << 9  # of which one is in the index
+ROUND_KEYS = 1 << 20  # at a time, of all runs: what more memory would not make faster
 RANGE_KEYS = 1 << 14  # of a range of values, at least
 SAMPLED = 64  # keys for each value that ranges are cut at
 KEY_BYTES = 8
 MERGED_BYTES = 5 * KEY_BYTES  # of a key at a time: read, read on, sorted, the space for that, and consumed
+LEAST_INDEXED = 3  # of each run: one between bounds, one that these cut, and what waits behind that
 
 OnKeys = Callable[[int], None]
 
@@ -44,6 +45,7 @@ class Runs:
     def __init__(self, file: BinaryIO) -> None:
         self._file = file
         self._ends = [0]
+        self._indices = list[Keys]()
         self._lock = Lock()
 
     @property
@@ -58,6 +60,7 @@ class Runs:
                 self._file.seek(KEY_BYTES * self._ends[-1])
                 self._file.write(keys.view(np.uint8).data)
                 self._ends.append(self._ends[-1] + len(keys))
+                self._indices.append(keys[::INDEXED_KEYS].copy())
 
     def close(self) -> None:
         """Free the disk that the file takes."""
@@ -71,22 +74,31 @@ class Runs:
         Keys that are equal but for the lowest `shift` bits are in one array, which may be overwritten. `on_keys` is
         told in the calling thread how many were consumed. All that takes `available_bytes` bytes of memory.
         """
-        runs = len(self._ends) - 1
-        need = MERGED_BYTES * FEWEST_KEYS * runs
+        runs = len(self._indices)
+        beside = 2 * KEY_BYTES * sum(map(len, self._indices))
+        need = beside + MERGED_BYTES * LEAST_INDEXED * INDEXED_KEYS * runs
         if need > available_bytes:
             raise MemoryLimitError(f"merging {runs:,} runs takes {need:,} bytes; raise the memory limit")
-        at_once = max(FEWEST_KEYS, min(available_bytes // MERGED_BYTES, MAX_KEYS) // max(1, runs))
-        cursors = [_Cursor(self, begin, end, at_once) for begin, end in pairwise(self._ends)]
-        _refill(cursors)
+        most_keys = max(ROUND_KEYS, 2 * LEAST_INDEXED * INDEXED_KEYS * runs)
+        round_keys = min((available_bytes - beside) // MERGED_BYTES, most_keys)
+        bounds = _bounds(self._indices, max(1, round_keys // INDEXED_KEYS - 2 * runs), shift)
+        cursors = [
+            _Cursor(self, *stretch, index) for stretch, index in zip(pairwise(self._ends), self._indices, strict=True)
+        ]
+        _read_to(cursors, bounds[0])
         ascending: list[Keys] = []
-        while cursors or ascending:
-            ranges = _ranges(_taken(cursors, shift), threads, shift)
-            beside: list[Callable[[], Any]] = [partial(_consume, consume, ascending), partial(_refill, cursors)]
-            tasks = beside + [partial(_sorted, pieces) for pieces in ranges]
+        for bound, next_bound in pairwise([*bounds, None]):
+            ranges = _ranges([piece for cursor in cursors if len(piece := cursor.take(bound))], threads, shift)
+            meanwhile: list[Callable[[], Any]] = [
+                partial(_consume, consume, ascending),
+                partial(_read_to, cursors, next_bound),
+            ]
+            tasks = meanwhile + [partial(_sorted, pieces) for pieces in ranges]
             found = run_tasks(partial(_call, tasks), len(tasks), threads)
             on_keys(sum(map(len, ascending)))
-            ascending = found[len(beside) :]
-            cursors = [cursor for cursor in cursors if cursor.has_more or len(cursor.waiting)]
+            ascending = found[len(meanwhile) :]
+        _consume(consume, ascending)
+        on_keys(sum(map(len, ascending)))
         self.close()
 
     def stretch(self, begin: int, end: int) -> Keys:
@@ -111,36 +123,35 @@ class Runs:
 class _Cursor:
     """How far a run was read, and what of it still waits."""
 
-    def __init__(self, runs: Runs, begin: int, end: int, at_once: int) -> None:
-        self._runs = runs
-        self._at, self._end, self._at_once = begin, end, at_once
-        self.waiting: Keys = np.empty(0, np.uint64)
+    def __init__(self, runs: Runs, begin: int, end: int, index: Keys) -> None:
+        self._runs, self._begin, self._at, self._end, self._index = runs, begin, begin, end, index
+        self._waiting: Keys = np.empty(0, np.uint64)
 
-    @property
-    def has_more(self) -> bool:
-        """Whether there are keys that were not read yet."""
-        return self._at < self._end
-
-    def refill(self) -> None:
-        """Read on, where less than half of what may wait is left."""
-        if self.has_more and len(self.waiting) <= self._at_once // 2:
-            stop = min(self._end, self._at + self._at_once - len(self.waiting))
-            self.waiting = np.concatenate((self.waiting, self._runs.stretch(self._at, stop)))
+    def read_to(self, bound: np.uint64 | None) -> None:
+        """Read on until all keys below a bound are there; to the end without one."""
+        stop = self._end
+        if bound is not None:
+            stop = min(stop, self._begin + INDEXED_KEYS * int(np.searchsorted(self._index, bound)))
+        if stop > self._at:
+            self._waiting = np.concatenate((self._waiting, self._runs.stretch(self._at, stop)))
             self._at = stop
 
     def take(self, bound: np.uint64 | None) -> Keys:
         """What is below the bound; all of it without one."""
-        cut = len(self.waiting) if bound is None else int(np.searchsorted(self.waiting, bound))
-        taken, self.waiting = self.waiting[:cut], self.waiting[cut:]
+        cut = len(self._waiting) if bound is None else int(np.searchsorted(self._waiting, bound))
+        taken, self._waiting = self._waiting[:cut], self._waiting[cut:]
         return taken
 
 
-def _taken(cursors: list[_Cursor], shift: int) -> list[Keys]:
-    """What is complete of all that was read: ascending pieces."""
-    bound = min((cursor.waiting[-1] for cursor in cursors if cursor.has_more), default=None)
-    if bound is not None:
-        bound = bound >> np.uint64(shift) << np.uint64(shift)
-    return [piece for cursor in cursors if len(piece := cursor.take(bound))]
+def _bounds(indices: list[Keys], indexed: int, shift: int) -> list[np.uint64 | None]:
+    """Values with at most so many indexed keys between them, but for the lowest bits of keys; None is behind all."""
+    keys = np.sort(np.concatenate(indices)) if indices else np.empty(0, np.uint64)
+    return [*np.unique(keys[indexed::indexed] >> np.uint64(shift) << np.uint64(shift)), None]
+
+
+def _read_to(cursors: list[_Cursor], bound: np.uint64 | None) -> None:
+    for cursor in cursors:
+        cursor.read_to(bound)
 
 
 def _ranges(pieces: list[Keys], threads: int, shift: int) -> list[list[Keys]]:
@@ -169,11 +180,6 @@ def _consume(consume: Callable[[Keys], Any], ascending: list[Keys]) -> None:
     for keys in ascending:
         if len(keys):
             consume(keys)
-
-
-def _refill(cursors: list[_Cursor]) -> None:
-    for cursor in cursors:
-        cursor.refill()
 
 
 def sorted_run(keys: Keys, spare: Keys) -> Keys:
