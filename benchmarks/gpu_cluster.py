@@ -2,11 +2,11 @@
 
 Starts a scheduler and 2, then 4 workers, each a process, all on this machine's first GPU. Counts a store of a Kronecker
 graph three times with each: with workers that have just started, again with blocks on the device, and with one worker
-killed when half of the tasks are counted. Prints seconds, and the tasks and bytes of every worker; all totals have to
-be equal, and equal to the known one. Dask may come from a folder:
+killed when half of the tasks are counted. Prints and stores seconds, and the tasks and bytes of every worker. All
+totals have to be what a count of the whole graph in one process finds. Dask may come from a folder:
 
     pip install --target DIR --python-version 3.12 --platform manylinux2014_x86_64 --only-binary=:all: distributed
-    PYTHONPATH=src:DIR python benchmarks/gpu_cluster.py --scale 24 --folder /dev/shm
+    PYTHONPATH=src:DIR python benchmarks/gpu_cluster.py --scale 24 --folder /dev/shm --output results
     PYTHONPATH=src python benchmarks/gpu_cluster.py --scale 14 --device cpu        # a rehearsal without a GPU
 """
 
@@ -21,9 +21,13 @@ import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
+from dataclasses import asdict, dataclass, replace
+from datetime import UTC, datetime
 from pathlib import Path
 
+import wedgewise as ww
 from wedgewise import generate
+from wedgewise.machine import files as storage
 from wedgewise.machine import hardware
 from wedgewise.run import cluster
 from wedgewise.run._dask_workers import DaskWorkers, connect
@@ -32,13 +36,34 @@ from wedgewise.run.cluster import ClusterWork, Driver, assign
 from wedgewise.run.request import Request
 from wedgewise.stages.tasks import exact_sum
 from wedgewise.store.build import write_store
-from wedgewise.store.manifest import is_store
-from wedgewise.store.open import Store, open_store
+from wedgewise.store.open import Store
+from wedgewise_bench.record import describe_setting
 
+ROOT = Path(__file__).resolve().parent.parent
 SEED = 1
-KNOWN = {16: 15_678_782}  # by scale, of seed 1
 PATIENCE = 60.0
 SHORT = 20  # scales below this would be one batch
+
+
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """One count: by how many workers, after what, its seconds, its total, and the tasks and bytes of every worker."""
+
+    workers: int
+    what: str
+    seconds: float
+    triangles: int
+    read_bytes: int
+    shares: dict[str, tuple[str, int, int]]
+
+    @property
+    def text(self) -> str:
+        total = f"{self.triangles:,} triangles   {self.read_bytes:,} bytes of blocks read"
+        lines = (
+            f"      {name:24} {counts_on:24} {tasks:6,} tasks {read_bytes:16,} bytes"
+            for name, (counts_on, tasks, read_bytes) in self.shares.items()
+        )
+        return "\n".join((f"{self.workers} workers, {self.what:14} {self.seconds:8.3f} s   {total}", *lines))
 
 
 @contextmanager
@@ -82,8 +107,8 @@ def _address(file: Path, log: Path) -> str:
     raise SystemExit(f"no scheduler within {PATIENCE} s: {log.read_text()}")
 
 
-def count(work: ClusterWork, workers: DaskWorkers, what: str, victim: subprocess.Popen[bytes] | None = None) -> int:
-    """The triangles of one count, which is printed; a victim is killed when half of the tasks are counted."""
+def count(work: ClusterWork, there: DaskWorkers, workers: int, victim: subprocess.Popen[bytes] | None) -> Counted:
+    """One count; a victim is killed when half of the tasks are counted."""
 
     def progress(_stage: str, done: int, total: int) -> None:
         if victim is not None and 2 * done >= total and victim.poll() is None:
@@ -91,29 +116,23 @@ def count(work: ClusterWork, workers: DaskWorkers, what: str, victim: subprocess
 
     begin = time.perf_counter()
     driver = Driver(work, progress=progress)
-    driver.run(workers)
+    driver.run(there)
     seconds = time.perf_counter() - begin
+    shares = {name: (share.counts_on, share.tasks, share.read_bytes) for name, share in sorted(driver.shares.items())}
     triangles = exact_sum(driver.finish().results.triangles)
-    read = sum(share.read_bytes for share in driver.shares.values())
-    print(f"  {what:14} {seconds:8.3f} s   {triangles:,} triangles   {read:,} bytes of blocks read", flush=True)
-    for name, share in sorted(driver.shares.items()):
-        print(f"      {name:24} {share.counts_on:24} {share.tasks:6,} tasks {share.read_bytes:16,} bytes")
-    return triangles
+    return Counted(workers, "", seconds, triangles, sum(share[2] for share in shares.values()), shares)
 
 
-def measure(store: Store, workers: int, device: str, device_bytes: int, folder: Path) -> set[int]:
-    """The totals of all counts by so many workers."""
+def measure(store: Store, workers: int, device: str, device_bytes: int, folder: Path) -> Iterator[Counted]:
+    """All counts by so many workers."""
     threads = max(1, hardware.usable_threads() // workers)
     knobs = {"device_bytes": device_bytes // workers} if device == "cuda" else None
     with dask_cluster(folder, workers, device) as (address, processes):
         work = assign(Request(cluster=address, device=device, threads=threads, knobs=knobs), store)
-        print(f"{workers} workers, {threads} threads each", flush=True)
-        found = set()
         for what, victim in (("just started", None), ("again", None), ("one is killed", processes[0])):
             with closing(connect(address, on_gpus=device == "cuda")) as there:
                 there.wait_for(workers)
-                found.add(count(work, there, what, victim))
-    return found
+                yield replace(count(work, there, workers, victim), what=what)
 
 
 def main() -> None:
@@ -123,35 +142,46 @@ def main() -> None:
     parser.add_argument("--workers", type=int, nargs="+", default=[2, 4])
     parser.add_argument("--device", choices=("cuda", "cpu"), default="cuda")
     parser.add_argument("--folder", type=Path, default=Path(tempfile.gettempdir()), help="for the store")
+    parser.add_argument("--output", type=Path, help="folder for the record, one JSON object a line")
     options = parser.parse_args()
     if options.scale < SHORT:
         cluster.MIN_SECONDS = 0.0
-    device_bytes, since = 0, time.perf_counter()
+    device_bytes, name = 0, None
     if options.device == "cuda":
         from wedgewise.machine.gpu import find_device
 
         device = find_device()
-        device_bytes = int(device.free_bytes() * USABLE)
-        print(f"{device.name}, {device_bytes:,} bytes for all workers together")
-    print(hardware.look().description)
+        device_bytes, name = int(device.free_bytes() * USABLE), device.name
+        print(f"{name}, {device_bytes:,} bytes for all workers together")
     options.folder.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=options.folder) as name:
-        place = options.folder / f"kronecker-{options.scale}-{options.parts}"
-        if is_store(place):
-            store = open_store(place)
-        else:
-            pairs = generate.kronecker(options.scale, seed=SEED).pairs(threads=hardware.usable_threads())
-            print(f"generated after {time.perf_counter() - since:.1f} s", flush=True)
-            store = write_store(pairs, place, parts=options.parts)
-            del pairs
-        print(f"a store of {store.manifest.m:,} edges after {time.perf_counter() - since:.1f} s", flush=True)
-        found = set[int]()
+    with tempfile.TemporaryDirectory(dir=options.folder) as folder:
+        pairs = generate.kronecker(options.scale, seed=SEED).pairs(threads=hardware.usable_threads())
+        known = ww.count(pairs, device=options.device)
+        begin = time.perf_counter()
+        store = write_store(pairs, Path(folder) / "store", parts=options.parts)
+        cut_seconds = time.perf_counter() - begin
+        del pairs
+        print(f"{store.manifest.m:,} edges, {known:,} triangles; a store of them after {cut_seconds:.1f} s", flush=True)
+        found = list[Counted]()
         for workers in options.workers:
-            found |= measure(store, workers, options.device, device_bytes, Path(name))
-    known = KNOWN.get(options.scale)
-    if len(found) != 1 or (known is not None and found != {known}):
-        raise SystemExit(f"the totals differ: {sorted(found)}, and {known} is known")
-    print(f"all totals are equal; {time.perf_counter() - since:.1f} s in all")
+            for counted in measure(store, workers, options.device, device_bytes, Path(folder)):
+                print(counted.text, flush=True)
+                found.append(counted)
+    if {counted.triangles for counted in found} != {known}:
+        raise SystemExit(f"the totals are {[counted.triangles for counted in found]}, and {known} is right")
+    if options.output is not None:
+        options.output.mkdir(parents=True, exist_ok=True)
+        record = {
+            "date": datetime.now(UTC).isoformat(timespec="seconds"),
+            **asdict(describe_setting(["distributed", "cupy"], sys.argv, ROOT)),
+            "device": name,
+            "graph": f"kronecker-{options.scale}-seed{SEED}",
+            "edges": store.manifest.m,
+            "parts": options.parts,
+            "cut_seconds": cut_seconds,
+            "counts": [asdict(counted) for counted in found],
+        }
+        storage.append_line(options.output / f"gpu_cluster-{record['date'][:10]}.jsonl", json.dumps(record))
 
 
 if __name__ == "__main__":
