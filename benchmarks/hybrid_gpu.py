@@ -34,7 +34,7 @@ import threading
 import time
 import traceback
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -206,8 +206,8 @@ def runnables(options: argparse.Namespace, watch: Watch) -> Iterator[tuple[int, 
                 ]:
                     knobs = knobs_of(way, parts, options.streams, cutoff)
                     asked = Request(device="hybrid", algorithm=algorithm, threads=options.threads, knobs=knobs)
-                    if source is None:
-                        source = plan_graph(asked, oriented).source
+                    if source is None:  # with all that threads need beside the blocks, too
+                        source = plan_graph(replace(asked, knobs=knobs_of("guarded", parts, 4, 50)), oriented).source
                     assert isinstance(source, GraphBlocks)
                     begin = time.perf_counter()
                     hybrid = plan_graph(asked, oriented, source=source)
