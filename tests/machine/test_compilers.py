@@ -101,6 +101,30 @@ def test_who_nobody_waits_for_any_more_is_ended() -> None:
     assert compilers._idle == []
 
 
+ASKING = """
+import os
+from wedgewise.machine import compilers
+from wedgewise.run.listing import name_triples
+made = compilers._Compiler.__init__
+def report(self):
+    made(self)
+    os.write(1, f"{self.process.pid}\\n".encode())
+compilers._Compiler.__init__ = report
+compilers.compile_elsewhere(name_triples, ("*u4", "*u4"), "title")
+"""
+
+
+def test_who_is_killed_leaves_no_compiler() -> None:
+    with subprocess.Popen([sys.executable, "-c", ASKING], stdout=subprocess.PIPE) as asking:
+        assert asking.stdout is not None
+        compiler = int(asking.stdout.readline())
+        asking.kill()
+    ends = time.monotonic() + PATIENCE
+    while Path(f"/proc/{compiler}/stat").exists() and time.monotonic() < ends:
+        time.sleep(0.05)
+    assert not Path(f"/proc/{compiler}/stat").exists()
+
+
 def test_one_that_has_ended_is_replaced() -> None:
     assert compilers.compile_elsewhere(name_triples, KINDS, "title")
     compilers._idle[0].process.kill()

@@ -2,7 +2,8 @@
 
 Numba compiles one kernel at a time in a process, and takes memory that does not come back. So the package's kernels are
 compiled by processes of our own. Each takes requests on its standard input, a line of JSON each, and answers with the
-machine code on its standard output; it ends when nobody has asked for a while, or when this process ends.
+machine code on its standard output; it ends when nobody has asked for a while, or within a second after the process
+that asks, however that ended.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import os
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Collection
 from contextlib import suppress
 from functools import cache
@@ -25,6 +27,7 @@ from wedgewise.machine.libraries import python_command
 
 PACKAGE = __name__.partition(".")[0]
 IDLE_SECONDS = 10.0
+LOOK_SECONDS = 0.5
 PROGRAM = f"from {__name__} import serve; serve()"
 
 _lock = threading.Lock()
@@ -86,6 +89,7 @@ def end_compilers() -> None:
 
 def serve() -> None:
     """Compile what is asked for on standard input until that ends: the program of such a process."""
+    threading.Thread(target=_end_with, args=(os.getppid(),), daemon=True).start()
     requests, answers = sys.stdin.buffer, os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # whatever is printed is no answer
     for line in _lines_in_time(requests):
@@ -179,6 +183,14 @@ def _lines_in_time(requests: BinaryIO) -> Any:
         if not line:
             return
         yield line
+
+
+def _end_with(parent: int) -> None:
+    """End this process soon after its parent: one that was killed has closed the pipes, which nobody sees here while
+    LLVM compiles for seconds."""
+    while os.getppid() == parent:
+        time.sleep(LOOK_SECONDS)
+    os._exit(0)
 
 
 def _compiled(request: dict[str, Any]) -> bytes:
