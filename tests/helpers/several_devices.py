@@ -18,7 +18,7 @@ Result = TypeVar("Result")
 
 ALGORITHMS = ("keystone", "trust", "bbtc")
 CUTS = {"blocks": (3, 1), "shares": (3, 2), "whole graphs": (1, 2)}  # parts, and shares of their tasks
-DEVICE_BYTES = 1 << 28  # for each: devices that are one see the same free memory
+DEVICE_BYTES = 1 << 30  # for each: devices that are one see the same free memory; trust's tables take half of it
 TIMES, SECONDS = 5, 120.0
 
 

@@ -312,8 +312,10 @@ class StreamWorker:
                 return self._first_half(tasks), None
             self._hand_over(tasks)
             return None
-        ahead = self._bring_next()
-        self._wait_for(end)
+        try:
+            ahead = self._bring_next()
+        finally:
+            self._wait_for(end)  # what was launched reads the blocks, however that ended
         with self.stream:
             triangles, tests, ticks = there.device.download(work.found).T
         copies = self._copies(lease)
