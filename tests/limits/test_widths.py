@@ -15,11 +15,11 @@ from numpy.typing import NDArray
 import wedgewise as ww
 from wedgewise import generate
 from wedgewise.algorithms import find
-from wedgewise.algorithms._contract import Algorithm, Work
+from wedgewise.algorithms._contract import MAX_ARCS, Algorithm, Work
 from wedgewise.errors import InputError, VerificationError
 from wedgewise.machine.jit import JIT_DISABLED
 from wedgewise.prepare.orient import RELABELLINGS, arcs_of_edges, relabel
-from wedgewise.run.choose import MAX_EDGES, check_preparation
+from wedgewise.run.choose import check_preparation
 from wedgewise.run.local import Execution
 from wedgewise.run.reduce import reduce
 from wedgewise.run.request import Request
@@ -155,6 +155,6 @@ def test_degrees_whose_wedges_exceed_32_bits_are_divided_exactly() -> None:
 
 def test_edges_beyond_the_proof_are_refused() -> None:
     with pytest.raises(InputError, match="exact 64-bit totals"):
-        check_preparation(10, MAX_EDGES, Request())
-    triangles_squared = 2 * MAX_EDGES**3 // 9
+        check_preparation(10, MAX_ARCS, Request())
+    triangles_squared = 2 * MAX_ARCS**3 // 9
     assert triangles_squared < (2**63) ** 2

@@ -13,10 +13,10 @@ from helpers.graphs import fixture_pairs
 
 import wedgewise as ww
 from wedgewise import generate
+from wedgewise.algorithms._contract import Algorithm
 from wedgewise.datasets import bundled
 from wedgewise.machine import files, hardware, jit
 from wedgewise.machine import threads as threads_module
-from wedgewise.run import choose
 from wedgewise.run.request import Request
 from wedgewise.store.build import write_store
 
@@ -96,7 +96,7 @@ def test_what_goes_on_from_disk_says_so_too(monkeypatch: pytest.MonkeyPatch, mos
     graph = ww.Graph(PAIRS)
     small: dict[str, Any] = {"memory_limit": 2**28, "threads": FAR_TOO_MANY}
     too_large = SimpleNamespace(kernels=(), bytes_needed=lambda *_: 2**40)
-    monkeypatch.setattr(choose, "host_answer", lambda *_: too_large)
+    monkeypatch.setattr(Algorithm, "whole_on_cpu", lambda *_: too_large)
     for plan in (ww.explain("count", graph, **small), ww.run("count", graph, **small).plan):
         assert any("from disk" in reason for reason in plan.reasons)
         assert sum(NOTE in reason for reason in plan.reasons) == 1

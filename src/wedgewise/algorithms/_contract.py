@@ -410,6 +410,18 @@ class Algorithm:
         """How this algorithm of a device computes something."""
         return _of_kind(DeviceAnswer, self.answers[computes])
 
+    def whole_on_cpu(self, computes: str) -> Answer | TrussAnswer:
+        """How this algorithm of the CPU computes something, trusses included."""
+        answer = self.answers[computes]
+        assert isinstance(answer, Answer | TrussAnswer)
+        return answer
+
+    def whole_on_device(self, computes: str) -> DeviceAnswer | DeviceTrussAnswer:
+        """How this algorithm of a device computes something, trusses included."""
+        answer = self.answers[computes]
+        assert isinstance(answer, DeviceAnswer | DeviceTrussAnswer)
+        return answer
+
     def triples_on_cpu(self, computes: str) -> TripleAnswer:
         """How this algorithm of the CPU computes something for three blocks at a time."""
         return _of_kind(TripleAnswer, self.triples[computes])

@@ -22,7 +22,7 @@ from wedgewise.errors import DeviceMemoryError, InputError, MemoryLimitError, We
 from wedgewise.machine import hardware
 from wedgewise.machine.budget import MIN_LIMIT, RESERVE_BYTES, release_memory
 from wedgewise.run.choose import allowed_memory, engine_for
-from wedgewise.run.graph_memory import answering_bytes, cleaning_bytes, host_answer
+from wedgewise.run.graph_memory import answering_bytes, cleaning_bytes
 from wedgewise.run.request import Request
 
 Found = TypeVar("Found")
@@ -174,7 +174,7 @@ def _bytes_of(request: Request, pairs: int, beside: int) -> int | None:
         return None
     threads, shape = request.thread_count, Shape(pairs, pairs)
     knobs = algorithm.settings(None if request.device == "hybrid" else request.knobs)
-    work = host_answer(algorithm, request.question).bytes_needed(shape, threads, knobs)
+    work = algorithm.whole_on_cpu(request.question).bytes_needed(shape, threads, knobs)
     answer = QUESTIONS[request.question].answer_bytes(request.question, pairs, pairs)
     return max(beside + cleaning, answering_bytes(pairs, pairs, threads, work + answer))
 

@@ -9,7 +9,7 @@ from wedgewise.algorithms import ENGINE, TRUSS_ENGINE, find, registry
 from wedgewise.algorithms._contract import MAX_ARCS, TRUSSES, Shape
 from wedgewise.errors import DeviceMemoryError, InputError, MemoryLimitError, PreconditionError, UnknownNameError
 from wedgewise.machine import gpu, hardware, jit
-from wedgewise.run.graph_memory import device_answer, device_bytes, host_answer, orient_bytes
+from wedgewise.run.graph_memory import device_bytes, orient_bytes
 from wedgewise.run.plan import Form, Plan, plan_of
 from wedgewise.run.request import Request
 
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from wedgewise.machine.gpu import CopyingDevice
 
 DEVICES = ("auto", "cpu", "cuda", "hybrid")
-MAX_EDGES = MAX_ARCS
 
 ALWAYS_THERE_BYTES = 1 << 24  # asking the system costs more than taking so little
 
@@ -118,7 +117,7 @@ def _seconds_here(computes: str, graph: Graph, request: Request) -> float:
 
     threads = request.thread_count
     work = COST[computes] * (expected_wedges(graph.degrees) + 4 * graph.m) * COMPILED_SECONDS_PER_WEDGE
-    load = jit.load_seconds(*host_answer(find(engine_for(computes), "cpu"), computes).kernels)
+    load = jit.load_seconds(*find(engine_for(computes), "cpu").whole_on_cpu(computes).kernels)
     return load + (work + ORIENT_SECONDS_PER_EDGE * graph.m) / threads
 
 
@@ -126,7 +125,7 @@ def _seconds_there(engine: Algorithm, computes: str, graph: Graph) -> float:
     """An estimate for the GPU: loading, copying, preparing; kernels take less than that, but for rounds of trusses."""
     from wedgewise.prepare.orient_arrays import expected_wedges
 
-    cost = device_answer(engine, computes).cost if computes in TRUSSES else None
+    cost = engine.whole_on_device(computes).cost if computes in TRUSSES else None
     shape = Shape(graph.n, graph.m, int(expected_wedges(graph.degrees)))
     rounds = 0.0 if cost is None else cost.of_kernels(shape)
     return gpu.load_seconds() + DEVICE_SECONDS + DEVICE_SECONDS_PER_EDGE * graph.m + rounds
@@ -134,8 +133,8 @@ def _seconds_there(engine: Algorithm, computes: str, graph: Graph) -> float:
 
 def check_preparation(n: int, m: int, request: Request) -> None:
     """Refuse what cannot fit or overflow, before anything large is allocated."""
-    if m >= MAX_EDGES:
-        raise InputError(f"{m:,} edges; exact 64-bit totals are guaranteed below {MAX_EDGES:,}")
+    if m >= MAX_ARCS:
+        raise InputError(f"{m:,} edges; exact 64-bit totals are guaranteed below {MAX_ARCS:,}")
     need = orient_bytes(n, m, request.thread_count)
     check_memory(need, request, f"orienting {m:,} edges", "use a machine with more memory")
 
@@ -174,14 +173,15 @@ def make_plan(
     shape, threads = form.shape, request.thread_count
     if request.algorithm == "auto" and not request.knobs:
         algorithm, reason, seconds = _choose(computes, shape, threads)
+        answer = algorithm.whole_on_cpu(computes)
     else:
         algorithm = find(engine_for(computes, request.algorithm), "cpu")
         reason = "asked for by name" if request.algorithm != "auto" else "the engine, which has the given knobs"
         _check_computes(algorithm, computes, request.question)
-        load = jit.load_seconds(*host_answer(algorithm, computes).kernels)
-        seconds = _estimate(algorithm, computes, shape, threads, load)
+        answer = algorithm.whole_on_cpu(computes)
+        seconds = _estimate(algorithm, computes, shape, threads, jit.load_seconds(*answer.kernels))
     knobs = algorithm.settings(request.knobs)
-    need = host_answer(algorithm, computes).bytes_needed(shape, threads, knobs) + answer_bytes
+    need = answer.bytes_needed(shape, threads, knobs) + answer_bytes
     check_memory(need, request, f"{request.question} by {algorithm.name}", "use fewer threads or another algorithm")
     return plan_of(
         request.question,
@@ -223,7 +223,7 @@ def make_device_plan(
         need = device_bytes(algorithm, computes, shape, knobs)
     if knobs.get(BATCHES, 1) != algorithm.settings(request.knobs).get(BATCHES, 1):
         reasons.append(f"in {knobs[BATCHES]} batches, for {free:,} bytes of device memory")
-    cost = device_answer(algorithm, computes).cost
+    cost = algorithm.whole_on_device(computes).cost
     return plan_of(
         request.question,
         form,
@@ -271,7 +271,7 @@ def _choose_on_device(computes: str, form: Form, free: int) -> tuple[Algorithm, 
         for (_name, where), algorithm in registry().items()
         if where == "cuda" and computes in algorithm.answers and shape.m < algorithm.most_arcs
         if order in algorithm.orders and relabel in algorithm.relabellings
-        if (answer := device_answer(algorithm, computes)).cost is not None
+        if (answer := algorithm.whole_on_device(computes)).cost is not None
     ]
     fitting = [
         (algorithm, cost)
@@ -301,7 +301,7 @@ def _choose(computes: str, shape: Shape, threads: int) -> tuple[Algorithm, str, 
     NumPy takes every orientation, so that the engine's, which was chosen before, serves both.
     """
     arrays, engine = registry()["reference", "cpu"], registry()[engine_for(computes), "cpu"]
-    load = jit.load_seconds(*host_answer(engine, computes).kernels)
+    load = jit.load_seconds(*engine.whole_on_cpu(computes).kernels)
     by_arrays = _estimate(arrays, computes, shape, threads, load)
     by_engine = _estimate(engine, computes, shape, threads, load)
     if by_arrays <= by_engine:

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from wedgewise.algorithms._contract import TRUSSES, Answer, DeviceAnswer, DeviceTrussAnswer, Shape, TrussAnswer
+from wedgewise.algorithms._contract import TRUSSES, Shape
 from wedgewise.prepare.clean import clean_bytes
 from wedgewise.prepare.radix import counting_workers
 
@@ -44,20 +44,8 @@ def orient_bytes(n: int, m: int, threads: int) -> int:
     return 20 * m + (21 + 4 * counting_workers(max(m, n), n, threads)) * n
 
 
-def host_answer(algorithm: Algorithm, computes: str) -> Answer | TrussAnswer:
-    """How an algorithm of the CPU computes this."""
-    answer = algorithm.answers[computes]
-    assert isinstance(answer, Answer | TrussAnswer)
-    return answer
-
-
 def device_bytes(algorithm: Algorithm, computes: str, shape: Shape, knobs: Mapping[str, int | str]) -> int:
     """What an answer takes beyond the oriented graph: what is made of it, or arrays while they are put into order."""
     by_edge = dict.fromkeys(("edge_support", *TRUSSES), 28 * shape.m)
     ordering = {"triangles": 24 * shape.n, **by_edge}.get(computes, 0)
-    return max(device_answer(algorithm, computes).bytes_needed(shape, knobs), ordering)
-
-
-def device_answer(algorithm: Algorithm, computes: str) -> DeviceAnswer | DeviceTrussAnswer:
-    """How an algorithm of a GPU computes this."""
-    return algorithm.truss_on_device(computes) if computes in TRUSSES else algorithm.on_device(computes)
+    return max(algorithm.whole_on_device(computes).bytes_needed(shape, knobs), ordering)
