@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import importlib
+from collections.abc import Iterable
 from functools import cache
 from typing import TYPE_CHECKING
 
-from wedgewise.errors import UnknownNameError
+from wedgewise.errors import PreconditionError, UnknownNameError
 
 if TYPE_CHECKING:
     from wedgewise.algorithms._contract import Algorithm
@@ -39,3 +40,8 @@ def find(name: str, device: str) -> Algorithm:
     except KeyError:
         names = ", ".join(known for known, where in registry() if where == device) or "none"
         raise UnknownNameError(f"no algorithm named {name!r} on {device}; there are: {names}") from None
+
+
+def unable(algorithm: str, what: str, able: Iterable[str]) -> PreconditionError:
+    """The refusal of an algorithm that does not do what is needed, with the names of those that do."""
+    return PreconditionError(f"{algorithm} does not {what}; {', '.join(able) or 'none'} do")

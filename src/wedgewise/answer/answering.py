@@ -114,7 +114,9 @@ def _answer_graph(request: Request, source: Source, progress: Progress | None, c
     if cleaned_on_gpu:
         clock.add(cleaned_on_gpu)
     if request.output is not None:
-        _check_output(request.output, request.question, graph)
+        from wedgewise.answer.rows import check_output
+
+        check_output(request.output, request.question, graph.labels)
     computation, answer = _computed(prepare_home(request, graph), request, graph, progress, clock)
     if request.question != "count":
         clock.lap("answer")
@@ -157,14 +159,6 @@ def _computed(
         if not isinstance(home, DeviceHome):
             raise
         return _computed(home.cpu_instead(error), request, graph, progress, clock)
-
-
-def _check_output(output: str, question: str, graph: Graph) -> None:
-    """Refuse a file that could not hold the answer."""
-    from wedgewise.answer.rows import ROWS
-    from wedgewise.write.answers import check_labels
-
-    check_labels(output, graph.labels, ROWS[question].ends)
 
 
 def _with_rows(response: Response, request: Request, graph: Graph) -> Response:

@@ -162,12 +162,12 @@ def answer_store(request: Request, store: Store, progress: Progress | None, cloc
 
 def _check_output(request: Request, store: Store) -> None:
     """Refuse a file that could not hold the answer, and load what writes it."""
-    from wedgewise.answer.rows import ROWS
-    from wedgewise.write.answers import check_labels, rehearse_writer
+    from wedgewise.answer.rows import check_output
+    from wedgewise.write.answers import rehearse_writer
 
     assert request.output is not None
     labels: Labels = [] if store.manifest.label_kind == "text" else range(0)
-    check_labels(request.output, labels, ROWS[request.question].ends)
+    check_output(request.output, request.question, labels)
     rehearse_writer(request.output)
 
 

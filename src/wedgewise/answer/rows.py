@@ -8,7 +8,8 @@ from typing import Any
 
 from wedgewise.answer_types import Truss
 from wedgewise.graph import Graph
-from wedgewise.write.answers import Answers, per_edge, per_vertex, some_edges, with_value
+from wedgewise.stages import Labels
+from wedgewise.write.answers import Answers, check_labels, per_edge, per_vertex, some_edges, with_value
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,3 +49,8 @@ def table_of(question: str, graph: Graph, answer: Any) -> Answers:
     make = ROWS[question].table
     assert make is not None
     return make(graph, answer)
+
+
+def check_output(output: str, question: str, labels: Labels) -> None:
+    """Refuse a file that could not hold the answer."""
+    check_labels(output, labels, ROWS[question].ends)

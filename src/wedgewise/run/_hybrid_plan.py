@@ -17,9 +17,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from wedgewise.algorithms import ENGINE, find, registry
+from wedgewise.algorithms import ENGINE, find, registry, unable
 from wedgewise.algorithms._contract import DEVICE_TASK_BYTES, Algorithm, DeviceTripleAnswer, Knob, Shape
-from wedgewise.errors import InputError, MemoryLimitError, PreconditionError, UnknownNameError
+from wedgewise.errors import InputError, MemoryLimitError, UnknownNameError
 from wedgewise.machine.gpu import StreamingDevice
 from wedgewise.run._hybrid_queue import CUTOFF, DYNAMIC, GUARDED, MAX_TASKS, SCHEDULES
 from wedgewise.run.choose import BLOCK_SECONDS_PER_EDGE, DEVICE_SECONDS, estimated_seconds
@@ -107,10 +107,8 @@ def pair_up(name: str, given: Mapping[str, int | str] | None) -> Pairing:
 def _counting_blocks(name: str, device: str) -> Algorithm:
     algorithm = find(name, device)
     if "count" not in algorithm.triples:
-        able = [other for (other, where), record in registry().items() if where == device and "count" in record.triples]
-        raise PreconditionError(
-            f"{name} on {device} does not count blocks, which device='hybrid' does; {', '.join(able) or 'none'} do"
-        )
+        able = (other for (other, where), record in registry().items() if where == device and "count" in record.triples)
+        raise unable(f"{name} on {device}", "count blocks, which device='hybrid' does", able)
     return algorithm
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from wedgewise.algorithms import ENGINE, TRUSS_ENGINE, find, registry
+from wedgewise.algorithms import ENGINE, TRUSS_ENGINE, find, registry, unable
 from wedgewise.algorithms._contract import MAX_ARCS, TRUSSES, Shape
 from wedgewise.errors import DeviceMemoryError, InputError, MemoryLimitError, PreconditionError, UnknownNameError
 from wedgewise.machine import gpu, hardware, jit
@@ -255,12 +255,8 @@ def _with_more_batches(knobs: dict[str, int | str]) -> dict[str, int | str] | No
 
 def _check_computes(algorithm: Algorithm, computes: str, question: str) -> None:
     if computes not in algorithm.answers:
-        able = ", ".join(
-            f"{name} on {where}" for (name, where), other in registry().items() if computes in other.answers
-        )
-        raise PreconditionError(
-            f"{algorithm.name} on {algorithm.device} does not compute {computes}, which {question} needs; {able} do"
-        )
+        able = (f"{name} on {where}" for (name, where), other in registry().items() if computes in other.answers)
+        raise unable(f"{algorithm.name} on {algorithm.device}", f"compute {computes}, which {question} needs", able)
 
 
 def _choose_on_device(computes: str, form: Form, free: int) -> tuple[Algorithm, list[str]]:

@@ -36,7 +36,7 @@ from wedgewise.run._device_counting import Refusal, gpus_for_workers, on_cpu, wo
 from wedgewise.run._dispatch import Assignment, Dispatcher, Workers
 from wedgewise.run.checkpoint import Journal
 from wedgewise.run.choose import BLOCK_SECONDS_PER_EDGE
-from wedgewise.run.local import Execution, Ran
+from wedgewise.run.local import Execution, Ran, finished_execution
 from wedgewise.run.memory import (
     DRIVEN_TASK_BYTES,
     TaskMemory,
@@ -50,7 +50,6 @@ from wedgewise.run.outofcore import (
     Finished,
     StoreTasks,
     count_key,
-    finished_execution,
     store_plan,
 )
 from wedgewise.run.plan import Plan, with_reasons

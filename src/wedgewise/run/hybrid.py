@@ -24,7 +24,7 @@ import numpy as np
 from numpy.lib.stride_tricks import as_strided
 from numpy.typing import NDArray
 
-from wedgewise.algorithms._contract import DeviceBatch, DeviceBlock, Shape, Work
+from wedgewise.algorithms._contract import DeviceBatch, DeviceBlock, Shape
 from wedgewise.algorithms.cpu._batches import with_busy_rows
 from wedgewise.errors import DeviceMemoryError, MemoryLimitError
 from wedgewise.machine.gpu import Defines, Device, Kernel, StreamingDevice
@@ -48,7 +48,7 @@ from wedgewise.run.block_caches import SharedBlocks
 from wedgewise.run.checkpoint import Journal
 from wedgewise.run.choose import allowed_memory, check_memory
 from wedgewise.run.device_blocks import Arrived, ship, with_offsets
-from wedgewise.run.local import Execution, Ran
+from wedgewise.run.local import Ran, finished_execution
 from wedgewise.run.memory import HYBRID_TASK_BYTES, BlockSource, bytes_beside_lists, lists_bytes
 from wedgewise.run.plan import Form, Plan
 from wedgewise.run.request import Request
@@ -93,12 +93,9 @@ class HybridTasks:
         results = TaskResults.none(self.division.everything) if journal is None else journal.results
         running = _Running(self, results.is_done, results.put if journal is None else journal.add)
         running.go(progress)
-        is_idle = np.ones(len(results.is_done), np.bool_)
-        for tasks in (self.division.tasks, self.division.host_tasks):
-            is_idle[tasks.number] = False
-        results.is_done[is_idle] = True
         plan = replace(self.plan, reasons=(*self.plan.reasons, *running.pool.notes))
-        return Ran(Execution(results, Work(())), plan, running.timeline())
+        counted = finished_execution(results, self.division.tasks, self.division.host_tasks)
+        return Ran(counted, plan, running.timeline())
 
 
 class _Running:

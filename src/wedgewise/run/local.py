@@ -18,7 +18,7 @@ from wedgewise.machine.out_of_memory import memory_for
 from wedgewise.machine.progress import never_back
 from wedgewise.run.plan import Plan
 from wedgewise.stages import DeviceGraph, OrientedGraph
-from wedgewise.stages.tasks import TaskResults
+from wedgewise.stages.tasks import TaskResults, TaskTable
 
 if TYPE_CHECKING:
     from wedgewise.run.device import DeviceListing
@@ -46,6 +46,15 @@ class Ran:
     execution: Execution
     plan: Plan
     timeline: Timeline | None = None
+
+
+def finished_execution(results: TaskResults, *busy: TaskTable) -> Execution:
+    """What all tasks have found, of which those that are not busy have nothing."""
+    is_idle = np.ones(len(results.is_done), np.bool_)
+    for tasks in busy:
+        is_idle[tasks.number] = False
+    results.is_done[is_idle] = True
+    return Execution(results, Work(()))
 
 
 @memory_for("count")

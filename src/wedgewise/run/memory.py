@@ -8,10 +8,10 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from wedgewise.algorithms import find, registry
+from wedgewise.algorithms import find, registry, unable
 from wedgewise.algorithms._contract import Knobs, TripleAnswer
 from wedgewise.algorithms.cpu._batches import with_busy_rows
-from wedgewise.errors import MemoryLimitError, PreconditionError
+from wedgewise.errors import MemoryLimitError
 from wedgewise.stages.blocks import Block, Partition, Task
 from wedgewise.stages.tasks import BlockCounts, Pair, TaskTable, TripleShape, task_count
 
@@ -41,8 +41,8 @@ def triple_answer(algorithm: str) -> TripleAnswer:
     """How an algorithm counts three blocks."""
     asked = find(algorithm, "cpu")
     if "count" not in asked.triples:
-        able = ", ".join(name for (name, device), other in registry().items() if device == "cpu" and other.triples)
-        raise PreconditionError(f"{algorithm} does not count blocks, of which a store consists; {able} do")
+        able = (name for (name, device), other in registry().items() if device == "cpu" and other.triples)
+        raise unable(algorithm, "count blocks, of which a store consists", able)
     return asked.triples_on_cpu("count")
 
 

@@ -29,7 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wedgewise.algorithms import find
-from wedgewise.algorithms._contract import BatchWork, Knobs, Shape, Work
+from wedgewise.algorithms._contract import BatchWork, Knobs, Shape
 from wedgewise.algorithms._passes import run_passes
 from wedgewise.algorithms.cpu._batches import with_busy_rows
 from wedgewise.errors import FormatError, MemoryLimitError
@@ -41,7 +41,7 @@ from wedgewise.machine.threads import run_tasks
 from wedgewise.run.batches import Batches, batches_of, expected_work, rehearse_batches
 from wedgewise.run.block_caches import BlockCache
 from wedgewise.run.checkpoint import Journal, journal_bytes, key_of, open_journal
-from wedgewise.run.local import Execution, Ran
+from wedgewise.run.local import Execution, Ran, finished_execution
 from wedgewise.run.memory import (
     COUNTED_TASK_BYTES,
     BlockSource,
@@ -255,14 +255,6 @@ class Counting:
         """What a batch finds."""
         run_passes(work, self.memory.threads)
         return Finished(tasks.number, *work.by_task())
-
-
-def finished_execution(results: TaskResults, busy: TaskTable) -> Execution:
-    """What all tasks have found, of which those that are not busy have nothing."""
-    is_idle = np.ones(len(results.is_done), np.bool_)
-    is_idle[busy.number] = False
-    results.is_done[is_idle] = True
-    return Execution(results, Work(()))
 
 
 def store_plan(

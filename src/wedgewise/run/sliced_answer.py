@@ -29,10 +29,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from wedgewise.algorithms import ENGINE, find, registry
+from wedgewise.algorithms import ENGINE, find, registry, unable
 from wedgewise.algorithms._contract import SliceMethod
 from wedgewise.algorithms._passes import run_passes
-from wedgewise.errors import MemoryLimitError, PreconditionError, VerificationError
+from wedgewise.errors import MemoryLimitError, VerificationError
 from wedgewise.machine import jit
 from wedgewise.machine.budget import available_after_loading
 from wedgewise.machine.progress import Progress
@@ -111,8 +111,8 @@ def slice_method(algorithm: str, computes: str) -> SliceMethod:
     """How an algorithm computes a slice of an answer."""
     asked = find(algorithm, "cpu")
     if computes not in asked.sliced:
-        able = ", ".join(name for (name, device), other in registry().items() if computes in other.sliced)
-        raise PreconditionError(f"{algorithm} does not compute {computes} of blocks; {able or 'none'} do")
+        able = (name for (name, device), other in registry().items() if computes in other.sliced)
+        raise unable(algorithm, f"compute {computes} of blocks", able)
     return asked.sliced[computes]
 
 
