@@ -2,4 +2,7 @@
 
 from wedgewise.cli import main
 
-main()
+try:
+    main()
+finally:
+    exec("")  # Python ends -m by SIGINT where Ctrl-C went through a text before, as of a dataclass, though it was heard

@@ -579,8 +579,8 @@ def test_a_process_keeps_to_its_limit_whatever_its_file_takes(
         [sys.executable, "-c", CAPPED, "graph.txt"], cwd=tmp_path, capture_output=True, text=True, check=True
     )
     assert capped.stdout.startswith(f"{expected[19]} {FROM_DISK}graph.txt: ")
-    code, _rest, _seconds = interrupt(tmp_path, "read and clean …\n", signal.SIGINT, "count", "graph.txt", *within)
-    assert code == 130
+    code, rest, _seconds = interrupt(tmp_path, "read and clean …\n", signal.SIGINT, "count", "graph.txt", *within)
+    assert code == 130, rest
     assert names_in(passing) == []
 
 

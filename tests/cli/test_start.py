@@ -146,6 +146,31 @@ def test_an_import_changes_no_signals() -> None:
     assert ran.stdout == "True\n", ran.stderr
 
 
+INTERRUPTED_IN_A_TEXT = """
+import sys
+def look(frame, event, _):
+    if event == "call" and frame.f_code.co_name == "open_source":
+        sys.setprofile(None)
+        exec("raise KeyboardInterrupt")
+sys.setprofile(look)
+"""
+
+
+def test_ctrl_c_while_a_text_runs_exits_130(tmp_path: Path) -> None:
+    """As dataclasses run one of every class."""
+    (tmp_path / "sitecustomize.py").write_text(INTERRUPTED_IN_A_TEXT)
+    folders = os.pathsep.join(filter(None, [str(tmp_path), os.environ.get("PYTHONPATH")]))
+    ran = subprocess.run(
+        [sys.executable, "-m", "wedgewise", "count", KARATE],
+        env={**os.environ, "PYTHONPATH": folders},
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+        check=False,
+    )
+    assert (ran.returncode, ran.stdout, ran.stderr) == (130, "", "interrupted\n")
+
+
 @pytest.mark.parametrize(
     "start", [_wedgewise_start.main, main, lambda: runpy.run_module("wedgewise", None, "__main__")]
 )
