@@ -22,6 +22,7 @@ from helpers.failing_calls import GATES, Fault, installed
 import wedgewise as ww
 from faults.journeys import JOURNEYS, Journey, make_inputs
 from wedgewise.errors import (
+    ClusterError,
     DeviceError,
     DeviceMemoryError,
     MemoryLimitError,
@@ -164,7 +165,7 @@ def check_error(error: WedgewiseError, fault: Fault) -> None:
         assert isinstance(error, DeviceError)
         assert "Emulated GPU" in str(error)
     else:
-        assert isinstance(error, (StorageError, MissingFileError))
+        assert isinstance(error, (StorageError, MissingFileError, ClusterError))
         assert re.search(r"graph\.|store|begun|made", str(error)), f"{error} names no file"
 
 

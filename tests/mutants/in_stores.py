@@ -7,6 +7,7 @@ from mutants.mutant import Mutant, caught_by
 
 TASKS, JOURNAL, OUT_OF_CORE = "stages/tasks.py", "run/checkpoint.py", "run/outofcore.py"
 OTHER_WORK = "run/test_outofcore.py::test_results_of_other_work_are_refused"
+OTHER_OPTIONS = "answer/test_store_answers.py::test_other_options_are_refused_until_restart"
 OTHER_GRAPH = "run/test_outofcore.py::test_results_of_another_graph_in_the_same_parts_are_refused"
 ONE_TASK = "prepare/test_partition.py::test_every_triangle_is_in_one_task"
 
@@ -133,7 +134,7 @@ IN_STORES = (
         "key-without-knobs",
         "results are kept by a key that leaves out the knobs",
         (Edit(OUT_OF_CORE, "        knobs=dict(knobs),\n        shares=", "        shares="),),
-        caught_by(OTHER_WORK, interpreted=True),
+        caught_by(OTHER_OPTIONS, interpreted=True),
     ),
     Mutant(
         "key-without-fingerprint",
