@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import importlib
 import pkgutil
+import subprocess
+import sys
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -17,7 +20,7 @@ from scipy.sparse import csr_array
 
 import wedgewise as ww
 from wedgewise import generate
-from wedgewise.algorithms import registry
+from wedgewise.algorithms import find
 from wedgewise.algorithms._contract import Shape
 from wedgewise.answer import verify
 from wedgewise.cli import doctor
@@ -91,10 +94,27 @@ def test_a_lost_arc_does_not_pass_verification(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_two_algorithms_of_one_name_are_a_defect(monkeypatch: pytest.MonkeyPatch) -> None:
-    walk: Any = pkgutil.walk_packages
-    monkeypatch.setattr(pkgutil, "walk_packages", lambda *args, **more: [*walk(*args, **more)] * 2)
-    with pytest.raises(RuntimeError, match=r"registers \('\w+', 'cpu'\) a second time"):
-        registry.__wrapped__()
+    walk: Any = pkgutil.iter_modules
+    monkeypatch.setattr(pkgutil, "iter_modules", lambda folders: [*walk(folders)] * 2)
+    with pytest.raises(RuntimeError, match=r"algorithms\.\w+ and wedgewise\.algorithms\.\w+ have one name"):
+        importlib.import_module("wedgewise.algorithms")._modules.__wrapped__()
+
+
+def test_an_algorithm_is_named_as_its_module(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(
+        importlib.import_module("wedgewise.algorithms"),
+        "_modules",
+        lambda: {("fast", "cpu"): "wedgewise.algorithms.cpu.forward"},
+    )
+    with pytest.raises(RuntimeError, match=r"cpu\.forward defines forward on cpu: name it so"):
+        find("fast", "cpu")
+
+
+def test_a_count_imports_no_other_algorithms() -> None:
+    asked = "import sys, wedgewise as ww; ww.count([(0, 1), (1, 2), (2, 0)])\n"
+    asked += "print(*[name for name in sys.modules if name.startswith('wedgewise.algorithms.') and '._' not in name])"
+    ran = subprocess.run([sys.executable, "-c", asked], capture_output=True, text=True, check=True)
+    assert set(ran.stdout.split()) == {f"wedgewise.algorithms.{name}" for name in ("cpu", "cpu.keystone", "reference")}
 
 
 def test_warming_says_what_it_compiles(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

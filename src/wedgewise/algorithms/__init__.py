@@ -1,8 +1,9 @@
-"""The registry: every module here and in cpu/ and gpu/ that defines ``ALGORITHM``, found by looking, never listed."""
+"""The registry: every module here and in cpu/ and gpu/ defines an ``ALGORITHM`` of its name; found, never listed."""
 
 from __future__ import annotations
 
 import importlib
+import os
 from collections.abc import Iterable
 from functools import cache
 from typing import TYPE_CHECKING
@@ -16,30 +17,58 @@ if TYPE_CHECKING:
 ENGINE, TRUSS_ENGINE = "keystone", "peel"  # what `auto` takes for all but small graphs
 
 
+PACKAGES = {__name__: "cpu", f"{__name__}.cpu": "cpu", f"{__name__}.gpu": "cuda"}  # and the device of what they hold
+
+_found: dict[tuple[str, str], Algorithm] = {}
+
+
 @cache
 def registry() -> dict[tuple[str, str], Algorithm]:
-    """All algorithms by (name, device), in alphabetical order; their modules are imported at the first question."""
-    import pkgutil
-
-    found: dict[tuple[str, str], Algorithm] = {}
-    for module in pkgutil.walk_packages(__path__, prefix=f"{__name__}."):
-        if module.ispkg or "._" in module.name:
-            continue
-        algorithm: Algorithm = importlib.import_module(module.name).ALGORITHM
-        key = (algorithm.name, algorithm.device)
-        if key in found:
-            raise RuntimeError(f"{module.name} registers {key} a second time")
-        found[key] = algorithm
-    return dict(sorted(found.items()))
+    """All algorithms by (name, device), in alphabetical order."""
+    for key in _modules().keys() - _found.keys():
+        _load(key)
+    ordered = sorted(_found.items())
+    _found.clear()
+    _found.update(ordered)
+    return _found
 
 
 def find(name: str, device: str) -> Algorithm:
-    """The algorithm of that name on that device."""
-    try:
-        return registry()[name, device]
-    except KeyError:
-        names = ", ".join(known for known, where in registry() if where == device) or "none"
-        raise UnknownNameError(f"no algorithm named {name!r} on {device}; there are: {names}") from None
+    """The algorithm of that name on that device; no other is imported."""
+    key = (name, device)
+    if (algorithm := _found.get(key)) is not None:
+        return algorithm
+    if key in _modules():
+        return _load(key)
+    names = ", ".join(known for known, where in registry() if where == device) or "none"
+    raise UnknownNameError(f"no algorithm named {name!r} on {device}; there are: {names}")
+
+
+@cache
+def _modules() -> dict[tuple[str, str], str]:
+    """The modules of all algorithms, each of which is named as its algorithm is."""
+    import pkgutil
+
+    found: dict[tuple[str, str], str] = {}
+    for package, device in PACKAGES.items():
+        folders = [os.path.join(path, *package.split(".")[2:]) for path in __path__]
+        for module in pkgutil.iter_modules(folders):
+            if module.ispkg or module.name.startswith("_"):
+                continue
+            key, path = (module.name, device), f"{package}.{module.name}"
+            if key in found:
+                raise RuntimeError(f"{path} and {found[key]} have one name on one device")
+            found[key] = path
+    return found
+
+
+def _load(key: tuple[str, str]) -> Algorithm:
+    """The algorithm that a module defines, which is imported for that."""
+    algorithm: Algorithm = importlib.import_module(_modules()[key]).ALGORITHM
+    if (algorithm.name, algorithm.device) != key:
+        raise RuntimeError(f"{_modules()[key]} defines {algorithm.name} on {algorithm.device}: name it so")
+    _found[key] = algorithm
+    return algorithm
 
 
 def unable(algorithm: str, what: str, able: Iterable[str]) -> PreconditionError:

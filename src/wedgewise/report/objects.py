@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from wedgewise.algorithms import ENGINE, registry
+from wedgewise.algorithms import ENGINE, find
 from wedgewise.algorithms._contract import Algorithm, Shape
 from wedgewise.answer_types import Truss, TrussLevel
 from wedgewise.api import Result
@@ -83,7 +83,7 @@ def labels_kind(labels: Labels) -> str:
 
 def predicted_bytes(graph: Graph, threads: int | None = None) -> int:
     """Memory that a count takes beyond the graph: that of orienting, or of counting if it is more."""
-    engine = registry()[ENGINE, "cpu"]
+    engine = find(ENGINE, "cpu")
     n, m, threads = graph.n, graph.m, hardware.granted_threads(threads)
     counting = engine.on_cpu("count").bytes_needed(Shape(n, m), threads, engine.settings(None))
     return answering_bytes(n, m, threads, counting) - held_bytes("simple graph", n, m)

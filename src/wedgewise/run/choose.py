@@ -296,7 +296,7 @@ def _choose(computes: str, shape: Shape, threads: int) -> tuple[Algorithm, str, 
 
     NumPy takes every orientation, so that the engine's, which was chosen before, serves both.
     """
-    arrays, engine = registry()["reference", "cpu"], registry()[engine_for(computes), "cpu"]
+    arrays, engine = find("reference", "cpu"), find(engine_for(computes), "cpu")
     load = jit.load_seconds(*engine.whole_on_cpu(computes).kernels)
     by_arrays = _estimate(arrays, computes, shape, threads, load)
     by_engine = _estimate(engine, computes, shape, threads, load)
