@@ -134,11 +134,12 @@ def _count_on(first: Numbers, end: int | None = None) -> Numbers:
 
 
 def busy_tasks(partition: Partition, counts: BlockCounts, shares: int = 1, by: str = "time") -> TaskTable:
-    """The tasks all of whose blocks have arcs, with estimates: the others have no triangles."""
+    """The tasks that have rows and arcs in all of their blocks, with estimates: the others have no triangles."""
     table = table_of(partition, shares)
     arcs = counts.arcs.ravel()
     ij, ik, jk = table.pairs
-    busy = table.take(np.flatnonzero((arcs[ij] > 0) & (arcs[ik] > 0) & (arcs[jk] > 0)))
+    has_rows = table.share < counts.sizes[table.i]
+    busy = table.take(np.flatnonzero(has_rows & (arcs[ij] > 0) & (arcs[ik] > 0) & (arcs[jk] > 0)))
     return with_work(busy, counts, by)
 
 
