@@ -96,8 +96,8 @@ def count(
     cluster : of a store: the address of a Dask scheduler or the path of its scheduler file, whose workers count
     workers : of a store: how many processes of this machine count, instead of this one
     shares : of a store, and with "hybrid": into how many tasks the rows of every three parts are dealt, as TRUST deals
-        them to as many GPUs. Without it, a count that goes on keeps its own; workers take TRUST's for hashed parts, as
-        few as make a task for each of them; otherwise there is one
+        them to as many GPUs. Without it, a count that goes on keeps its own; workers take as few as
+        make a task for each of them, by TRUST's rule; otherwise there is one
 
     Examples
     --------

@@ -15,6 +15,7 @@ from helpers.store_counts import each_task_by_itself
 import wedgewise as ww
 from wedgewise.errors import InputError, MemoryLimitError, PreconditionError
 from wedgewise.run.request import Request
+from wedgewise.stages.tasks import task_count
 from wedgewise.store.open import open_store
 
 JAZZ = TRUTHS["jazz"]["triangles"]
@@ -22,9 +23,9 @@ JAZZ = TRUTHS["jazz"]["triangles"]
 
 @pytest.fixture(scope="module")
 def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """Stores of one graph: replicated, and cut both ways."""
+    """Stores of one graph: replicated and cut, both ways."""
     root = tmp_path_factory.mktemp("stores")
-    asked = {"one": (1, "hashed"), "rows": (3, "rectilinear"), "dealt": (3, "hashed")}
+    asked = {"one": (1, "hashed"), "whole": (1, "rectilinear"), "rows": (3, "rectilinear"), "dealt": (3, "hashed")}
     for name, (parts, scheme) in asked.items():
         ww.partition(fixture_pairs("jazz"), root / name, parts=parts, scheme=scheme)
     return {name: root / name for name in asked}
@@ -101,24 +102,31 @@ def test_a_count_that_goes_on_keeps_its_shares(folders: dict[str, Path], how: di
 
 @pytest.mark.parametrize(
     ("name", "workers", "shares", "tasks"),
-    [("one", 3, None, 3), ("one", 3, 1, 1), ("dealt", 2, None, 27), ("rows", 3, None, 10), ("one", None, None, 1)],
+    [
+        ("one", 3, None, 3),
+        ("whole", 3, None, 3),
+        ("one", 3, 1, 1),
+        ("dealt", 2, None, 27),
+        ("rows", 3, None, 10),
+        ("one", None, None, 1),
+    ],
 )
-def test_workers_and_hashed_parts_take_the_shares_of_the_rule(
+def test_workers_take_the_shares_of_the_rule(
     folders: dict[str, Path], name: str, workers: int | None, shares: int | None, tasks: int
 ) -> None:
     assert tasks_of(folders[name], workers=workers, shares=shares, verify=True) == tasks
     plan = ww.explain("count", folders[name], workers=workers, shares=shares)
     said = [reason for reason in plan.reasons if reason.startswith(f"TRUST's rule for {workers} workers: ")]
-    by_rule = workers is not None and shares is None and name != "rows"
-    parts = ww.open_store(folders[name]).parts
-    found = f"m = {max(1, tasks // parts**3)} with the n = {parts} hashed parts of this store"
+    by_rule = workers is not None and shares is None
+    partition = open_store(folders[name]).partition
+    found = f"m = {tasks // task_count(partition)} with the n = {partition.parts} parts of this store"
     assert said == ([f"TRUST's rule for {workers} workers: {found}"] if by_rule else [])
 
 
 def test_a_plan_for_many_workers_says_the_shares(folders: dict[str, Path]) -> None:
     reasons = ww.explain("count", folders["dealt"], workers=55, memory_limit=55 * 10**9).reasons
     assert "the rows of every three parts are dealt to 3 tasks" in reasons
-    assert "TRUST's rule for 55 workers: m = 3 with the n = 3 hashed parts of this store" in reasons
+    assert "TRUST's rule for 55 workers: m = 3 with the n = 3 parts of this store" in reasons
     with pytest.raises(InputError, match="workers is at least 1, not 0"):
         ww.explain("count", folders["dealt"], workers=0)
 

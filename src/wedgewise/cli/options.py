@@ -104,8 +104,8 @@ Shares = Annotated[
     typer.Option(
         metavar="M",
         min=1,
-        help="Of a store: deal the rows of every three parts to M tasks, as TRUST does; for workers and hashed parts, "
-        "its rule decides.",
+        help="Of a store, and with --device hybrid: deal the rows of every three parts to M tasks, as TRUST does; for "
+        "workers, its rule decides.",
     ),
 ]
 Verify = Annotated[bool, typer.Option("--verify", help="Check the answer by another method.")]
