@@ -129,6 +129,7 @@ def test_several_devices_by_blocks_and_by_shares(
     asked = Request(algorithm=algorithm, threads=3, knobs=knobs, shares=shares)
     planned = plan_graph(asked, graph.oriented())
     assert planned.division.everything == 20 * shares
+    assert (f"the rows of every three parts are dealt to {shares} tasks" in planned.plan.reasons) == (shares > 1)
     ran = planned.run()
     assert reduce(ran.execution, ran.plan).triangles == truth
     assert all(device.live == 0 for device in made)

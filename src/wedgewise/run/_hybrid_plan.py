@@ -26,6 +26,7 @@ from wedgewise.run.choose import BLOCK_SECONDS_PER_EDGE, DEVICE_SECONDS, estimat
 from wedgewise.run.device_blocks import ARRAY_BYTES, DeviceLayout
 from wedgewise.run.memory import BATCHED_TASK_BYTES, BlockSource, TaskMemory
 from wedgewise.run.plan import BlockPlan, Form, Plan, plan_of
+from wedgewise.run.shares import dealt
 from wedgewise.stages import OrientedGraph
 from wedgewise.stages.blocks import check_parts
 from wedgewise.stages.tasks import ESTIMATORS, BlockCounts, Pair, TaskTable, TripleShape, busy_tasks, task_count
@@ -39,7 +40,7 @@ KNOBS = (
     Knob("schedule", GUARDED, "how tasks are shared out; bbtc by itself: cutoff", choices=SCHEDULES),
     Knob("estimator", AUTO, "what tasks are sorted by: arcs for keystone, else time", choices=(AUTO, *ESTIMATORS)),
     Knob("cutoff", 50, "the heaviest tasks, in percent of all, that threads leave to GPUs"),
-    Knob("streams", 4, "tasks at a time on each GPU", least=1),
+    Knob("streams", 4, "batches at a time on each GPU", least=1),
     Knob(
         "parts",
         0,
@@ -204,7 +205,12 @@ def describe(
         knobs=pairing.knobs,
         bytes_needed=held_bytes + host_bytes,
         estimated_seconds=estimated_seconds(asked[1].shape, threads, len(resources.devices)),
-        reasons=(pairing.reason, *_why_divided(division, int(own["streams"])), *reasons),
+        reasons=(
+            pairing.reason,
+            *dealt(division.tasks.shares),
+            *_why_divided(division, int(own["streams"])),
+            *reasons,
+        ),
         blocks=blocks,
     )
 

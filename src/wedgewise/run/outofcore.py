@@ -53,6 +53,7 @@ from wedgewise.run.memory import (
 from wedgewise.run.plan import Form, Plan, plan_of, with_reasons
 from wedgewise.run.reduce import Computed, can_occur, reduce
 from wedgewise.run.request import Request
+from wedgewise.run.shares import dealt
 from wedgewise.run.timeline import Timeline
 from wedgewise.stages.blocks import Block, Triple
 from wedgewise.stages.tasks import Estimates, Pair, TaskBatch, TaskResults, TaskTable, busy_tasks, exact_sum, task_count
@@ -270,7 +271,6 @@ def store_plan(
 ) -> Plan:
     """The plan of a count, as far as it does not depend on who counts."""
     manifest = store.manifest
-    dealt = () if shares == 1 else (f"the rows of every three parts are dealt to {shares:,} tasks",)
     return plan_of(
         "count",
         Form(Shape(manifest.n, manifest.m, manifest.wedges), manifest.order),
@@ -280,7 +280,7 @@ def store_plan(
         bytes_needed=need,
         reasons=(
             f"a store of {len(manifest.blocks):,} blocks: those of a task are in memory, and others as far as they fit",
-            *dealt,
+            *dealt(shares),
         ),
         beyond=PROCESS,
     )

@@ -26,6 +26,11 @@ def with_shares(request: Request, store: Store) -> Request:
     return replace(request, shares=shares, because=(*request.because, why))
 
 
+def dealt(shares: int) -> tuple[str, ...]:
+    """What a plan says of the shares that tasks have; nothing where they are whole."""
+    return () if shares == 1 else (f"the rows of every three parts are dealt to {shares:,} tasks",)
+
+
 def _workers_of_cluster(request: Request) -> int:
     """How many there are now; others may join later."""
     from wedgewise.run.cluster import open_workers
