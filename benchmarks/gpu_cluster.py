@@ -1,7 +1,7 @@
 """How long do Dask workers that share one GPU take for a store, and what does one cost that is killed in the middle?
 
 Starts a scheduler and 2, then 4 workers, each a process, all on this machine's first GPU. Counts a store of a Kronecker
-graph three times with each: with workers that have just started, again with blocks on the device, and with one worker
+graph three times with each: with workers that have just started, again with kernels that are loaded, and with one worker
 killed when half of the tasks are counted. Prints and stores seconds, and the tasks and bytes of every worker. All
 totals have to be what a count of the whole graph in one process finds. Dask may come from a folder:
 
