@@ -212,13 +212,14 @@ def average_clustering(
     return answer
 
 
-def transitivity(graph: Any, *, undefined: str = "zero", **how: Unpack[Keywords]) -> float:
+def transitivity(graph: Any, *, undefined: str = "zero", shares: int | None = None, **how: Unpack[Keywords]) -> float:
     """The share of paths of two edges that are closed: 3 T / Σ C(d, 2).
 
     Parameters
     ----------
     graph : a Graph, whatever `Graph` accepts, or the folder of a store; directions are ignored
     undefined : "zero" or "nan" for a graph without such a path
+    shares : as in `count`
     **how : the keywords of `count`
 
     Examples
@@ -227,7 +228,7 @@ def transitivity(graph: Any, *, undefined: str = "zero", **how: Unpack[Keywords]
     >>> ww.transitivity([(0, 1), (1, 2), (2, 0), (2, 3)])
     0.6
     """
-    answer: float = ask("transitivity", graph, how, undefined=undefined)
+    answer: float = ask_result("transitivity", graph, how, {"undefined": undefined}, shares=shares).answer
     return answer
 
 

@@ -82,6 +82,15 @@ def tasks_of(folder: Path, **how: Any) -> int:
     return len(result.task_seconds)
 
 
+def test_a_transitivity_takes_shares_and_goes_on_with_those_of_a_count(folders: dict[str, Path]) -> None:
+    known = ww.transitivity(fixture_pairs("jazz"))
+    assert ww.transitivity(folders["dealt"], shares=2) == known
+    with each_task_by_itself(), pytest.raises(KeyboardInterrupt):
+        ww.count(folders["dealt"], shares=3, progress=stop)
+    result = ww.run("transitivity", folders["dealt"])
+    assert (result.answer, len(result.task_seconds)) == (known, 3 * 27)
+
+
 def test_a_count_goes_on_with_the_same_shares_alone(folders: dict[str, Path]) -> None:
     with pytest.raises(KeyboardInterrupt):
         ww.count(folders["dealt"], shares=2, progress=stop)
