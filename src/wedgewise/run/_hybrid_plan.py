@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from wedgewise.algorithms import ENGINE, find, registry
 from wedgewise.algorithms._contract import DEVICE_TASK_BYTES, Algorithm, DeviceTripleAnswer, Knob, Shape
-from wedgewise.errors import InputError, MemoryLimitError, PreconditionError, UnknownNameError
+from wedgewise.errors import MemoryLimitError, PreconditionError, UnknownNameError
 from wedgewise.machine.gpu import StreamingDevice
 from wedgewise.run._hybrid_queue import CUTOFF, DYNAMIC, GUARDED, MAX_TASKS, SCHEDULES
 from wedgewise.run.choose import BLOCK_SECONDS_PER_EDGE, DEVICE_SECONDS, estimated_seconds
@@ -39,7 +39,7 @@ KNOBS = (
     Knob("places", BOTH, "who counts: GPUs and threads, or one of them alone, to compare", choices=PLACES),
     Knob("schedule", GUARDED, "how tasks are shared out; bbtc by itself: cutoff", choices=SCHEDULES),
     Knob("estimator", AUTO, "what tasks are sorted by: arcs for keystone, else time", choices=(AUTO, *ESTIMATORS)),
-    Knob("cutoff", 50, "the heaviest tasks, in percent of all, that threads leave to GPUs"),
+    Knob("cutoff", 50, "the heaviest tasks, in percent of all, that threads leave to GPUs", most=100),
     Knob("streams", 4, "batches at a time on each GPU", least=1),
     Knob(
         "parts",
@@ -91,8 +91,6 @@ class Pairing:
 def pair_up(name: str, given: Mapping[str, int | str] | None) -> Pairing:
     """The algorithms of one name on both sides; where the host has none of that name, its engine."""
     own = {knob.name: knob.parse((given or {}).get(knob.name, knob.default)) for knob in KNOBS}
-    if int(own["cutoff"]) > 100:
-        raise InputError(f"knob cutoff is a percentage, at most 100, not {own['cutoff']}")
     asked = ENGINE if name == "auto" else name
     gpu = None if own["places"] == CPU else _counting_blocks(asked, "cuda")
     is_there_alone = (asked, "cpu") not in registry() and (asked, "cuda") in registry()
@@ -144,6 +142,16 @@ def choose_parts(graph: OrientedGraph, pairing: Pairing, device_bytes: int) -> i
             break
         parts += 1
     return parts
+
+
+def parts_reasons(graph: OrientedGraph, pairing: Pairing) -> tuple[str, ...]:
+    """What a plan says where BBTC would take more parts than are ever chosen."""
+    from wedgewise.prepare.rectilinear import default_parts
+
+    average = default_parts(graph)
+    if int(pairing.own["parts"]) or pairing.cpu.name != PUBLISHED or average <= MAX_PARTS:
+        return ()
+    return (f"{MAX_PARTS} parts, the most that are chosen: the average out-degree is {average:,}",)
 
 
 @dataclass(frozen=True, slots=True)
