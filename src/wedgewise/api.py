@@ -78,7 +78,9 @@ def count(
     graph : a Graph, or whatever `Graph` accepts: a path, an edge array, pairs, an object of another library; or the
         folder of a store that `wedgewise partition` made, of which only what fits the memory limit is read at a time;
         a store may also be named by a URL that fsspec reads
-    device : "cpu", "cuda", or "auto": where it is estimated to be faster; "hybrid" counts by blocks on both together
+    device : "cpu", "cuda", or "auto": where it is estimated to be faster; "hybrid" counts by blocks on both together.
+        With `cluster` or `workers`, "cuda" is the GPU of every worker, "hybrid" its GPU where it has one and its CPU
+        otherwise, and "auto" is its CPU
     algorithm : "auto" or a name from `algorithms()`
     memory_limit : bytes that the work may take; what takes more goes on from disk, where stores answer the question, or
         is an error before the work starts. For a store, and a file that goes on from disk, the largest size of the
