@@ -21,7 +21,8 @@ from wedgewise.algorithms import ENGINE, find, registry
 from wedgewise.algorithms._contract import DEVICE_TASK_BYTES, Algorithm, DeviceTripleAnswer, Knob, Shape
 from wedgewise.errors import MemoryLimitError, PreconditionError, UnknownNameError
 from wedgewise.machine.gpu import StreamingDevice
-from wedgewise.run._hybrid_queue import CUTOFF, DYNAMIC, GUARDED, MAX_TASKS, SCHEDULES
+from wedgewise.run._hybrid_queue import CUTOFF, DYNAMIC, GUARDED, SCHEDULES
+from wedgewise.run.batches import MAX_TASKS, needed_together
 from wedgewise.run.choose import BLOCK_SECONDS_PER_EDGE, DEVICE_SECONDS, estimated_seconds
 from wedgewise.run.device_blocks import ARRAY_BYTES, DeviceLayout
 from wedgewise.run.memory import BATCHED_TASK_BYTES, BlockSource, TaskMemory
@@ -288,11 +289,7 @@ class TaskSizes:
 
     def host_work(self, tasks: TaskTable) -> int:
         """What a batch takes on the host beyond its blocks."""
-        need, jk = self.memory.most(tasks), tasks.pairs[2]
-        made, order = np.broadcast_to(need.made, len(tasks)), np.argsort(jk, kind="stable")
-        first = np.flatnonzero(np.diff(jk[order], prepend=-1))
-        of_blocks = int(np.maximum.reduceat(made[order], first).sum())
-        return of_blocks + int(np.max(need.threads)) + BATCHED_TASK_BYTES * len(tasks)
+        return needed_together(tasks, self.memory.most(tasks))
 
     def host_batch(self, tasks: TaskTable) -> int:
         """What a batch takes on the host."""

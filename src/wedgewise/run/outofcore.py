@@ -38,7 +38,7 @@ from wedgewise.machine.budget import available_after_loading
 from wedgewise.machine.out_of_memory import memory_for
 from wedgewise.machine.progress import Progress
 from wedgewise.machine.threads import run_tasks
-from wedgewise.run.batches import Batches, batches_of, expected_work, rehearse_batches
+from wedgewise.run.batches import Batches, batches_of, needed_together, rehearse_batches
 from wedgewise.run.block_caches import BlockCache
 from wedgewise.run.checkpoint import Journal, journal_bytes, key_of, open_journal
 from wedgewise.run.local import Execution, Ran
@@ -374,7 +374,7 @@ def predict(counting: Counting, wedges: int) -> Prediction:
     held = work = 0
     for batch in batches:
         cache.blocks(batch.pairs, counting.available_bytes - batch.work_bytes)
-        expected = expected_work(batch, memory, is_skewed)
+        expected = needed_together(batch.tasks, memory.expected(batch.tasks, is_skewed))
         if cache.held_bytes + expected > held + work:
             held, work = cache.held_bytes, expected
     seconds = float(seconds_of(counting.tasks, memory, wedges).sum()) / memory.threads
