@@ -109,6 +109,13 @@ def test_a_count_that_goes_on_keeps_its_shares(folders: dict[str, Path], how: di
     assert tasks_of(folders["dealt"], **how) == shares * 27
 
 
+def test_workers_go_on_with_the_one_task_of_a_rectilinear_store(folders: dict[str, Path]) -> None:
+    with pytest.raises(KeyboardInterrupt):
+        ww.count(folders["whole"], progress=stop)
+    assert tasks_of(folders["whole"], workers=3) == 1
+    assert tasks_of(folders["whole"], workers=3) == 3
+
+
 @pytest.mark.parametrize(
     ("name", "workers", "shares", "tasks"),
     [
