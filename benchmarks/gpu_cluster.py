@@ -1,9 +1,9 @@
 """How long do Dask workers that share one GPU take for a store, and what does one cost that is killed in the middle?
 
 Starts a scheduler and 2, then 4 workers, each a process, all on this machine's first GPU. Counts a store of a Kronecker
-graph three times with each: with workers that have just started, again with blocks on the device, and with one worker
-killed when half of the tasks are counted. Prints and stores seconds, and the tasks and bytes of every worker. All
-totals have to be what a count of the whole graph in one process finds. Dask may come from a folder:
+graph three times with each: with workers that have just started, again with kernels that are loaded, and with one
+worker killed when half of the tasks are counted. Prints and stores seconds, and the tasks and bytes of every worker.
+All totals have to be what a count of the whole graph in one process finds. Dask may come from a folder:
 
     pip install --target DIR --python-version 3.12 --platform manylinux2014_x86_64 --only-binary=:all: distributed
     PYTHONPATH=src:DIR python benchmarks/gpu_cluster.py --scale 24 --folder /dev/shm --output results

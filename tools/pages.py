@@ -185,6 +185,7 @@ def _knobs(algorithm: Algorithm) -> list[str]:
     table = ["", "| knob | default | allowed | meaning |", "|---|---|---|---|"]
     for knob in algorithm.knobs:
         allowed = ", ".join(knob.choices) or f"integers from {knob.least}"
+        allowed += "" if knob.most is None else f" to {knob.most}"
         table.append(_row(f"`{knob.name}`", str(knob.default), allowed, knob.meaning).rstrip())
     return table
 

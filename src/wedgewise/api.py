@@ -78,7 +78,9 @@ def count(
     graph : a Graph, or whatever `Graph` accepts: a path, an edge array, pairs, an object of another library; or the
         folder of a store that `wedgewise partition` made, of which only what fits the memory limit is read at a time;
         a store may also be named by a URL that fsspec reads
-    device : "cpu", "cuda", or "auto": where it is estimated to be faster; "hybrid" counts by blocks on both together
+    device : "cpu", "cuda", or "auto": where it is estimated to be faster; "hybrid" counts by blocks on both together.
+        With `cluster` or `workers`, "cuda" is the GPU of every worker, "hybrid" its GPU where it has one and its CPU
+        otherwise, and "auto" is its CPU
     algorithm : "auto" or a name from `algorithms()`
     memory_limit : bytes that the work may take; what takes more goes on from disk, where stores answer the question, or
         is an error before the work starts. For a store, and a file that goes on from disk, the largest size of the
@@ -96,8 +98,8 @@ def count(
     cluster : of a store: the address of a Dask scheduler or the path of its scheduler file, whose workers count
     workers : of a store: how many processes of this machine count, instead of this one
     shares : of a store, and with "hybrid": into how many tasks the rows of every three parts are dealt, as TRUST deals
-        them to as many GPUs. Without it, a count that goes on keeps its own; workers take TRUST's for hashed parts, as
-        few as make a task for each of them; otherwise there is one
+        them to as many GPUs. Without it, a count that goes on keeps its own; workers take as few as
+        make a task for each of them, by TRUST's rule; otherwise there is one
 
     Examples
     --------
@@ -212,13 +214,14 @@ def average_clustering(
     return answer
 
 
-def transitivity(graph: Any, *, undefined: str = "zero", **how: Unpack[Keywords]) -> float:
+def transitivity(graph: Any, *, undefined: str = "zero", shares: int | None = None, **how: Unpack[Keywords]) -> float:
     """The share of paths of two edges that are closed: 3 T / Σ C(d, 2).
 
     Parameters
     ----------
     graph : a Graph, whatever `Graph` accepts, or the folder of a store; directions are ignored
     undefined : "zero" or "nan" for a graph without such a path
+    shares : as in `count`
     **how : the keywords of `count`
 
     Examples
@@ -227,7 +230,7 @@ def transitivity(graph: Any, *, undefined: str = "zero", **how: Unpack[Keywords]
     >>> ww.transitivity([(0, 1), (1, 2), (2, 0), (2, 3)])
     0.6
     """
-    answer: float = ask("transitivity", graph, how, undefined=undefined)
+    answer: float = ask_result("transitivity", graph, how, {"undefined": undefined}, shares=shares).answer
     return answer
 
 

@@ -35,7 +35,7 @@ from wedgewise.run import outofcore, sliced_answer
 from wedgewise.run.block_caches import BlockCache
 from wedgewise.run.sliced_answer import SLICE_TYPES, AnswerSlice, SlicedAnswer, slices_of
 from wedgewise.stages.blocks import Block, Blocks, Hashed, Partition, Rectilinear, Triple
-from wedgewise.stages.tasks import BlockCounts, TripleShape, one_task, tasks_of
+from wedgewise.stages.tasks import BlockCounts, TripleShape, one_task, table_of
 from wedgewise.store.build import write_store
 from wedgewise.store.open import Store
 
@@ -294,7 +294,7 @@ def test_look_ups_are_those_of_about_three_counts(computes: str) -> None:
     knobs = find("keystone", "cpu").settings(None)
     counting = find("keystone", "cpu").triples_on_cpu("count")
     counted = owned = 0
-    for task in tasks_of(PARTITIONS["rectilinear 3"]):
+    for task in table_of(PARTITIONS["rectilinear 3"]):
         triple = HELD["rectilinear 3"].blocks.triple(task)
         counted += run(counting.prepare(triple, knobs, 0, 1))[1]
         for role in range(3):

@@ -27,6 +27,7 @@ from wedgewise.machine import gpu
 from wedgewise.run._hybrid_plan import KNOBS, choose_parts, pair_up
 from wedgewise.run._hybrid_queue import SCHEDULES, TaskQueue
 from wedgewise.run.hybrid import _Noting, plan_graph
+from wedgewise.run.plan import Plan
 from wedgewise.run.reduce import reduce
 from wedgewise.run.request import Request
 from wedgewise.stages.tasks import ESTIMATORS, TaskTable
@@ -129,6 +130,7 @@ def test_several_devices_by_blocks_and_by_shares(
     asked = Request(algorithm=algorithm, threads=3, knobs=knobs, shares=shares)
     planned = plan_graph(asked, graph.oriented())
     assert planned.division.everything == 20 * shares
+    assert (f"the rows of every three parts are dealt to {shares} tasks" in planned.plan.reasons) == (shares > 1)
     ran = planned.run()
     assert reduce(ran.execution, ran.plan).triangles == truth
     assert all(device.live == 0 for device in made)
@@ -295,9 +297,22 @@ def test_small_graphs(gpus: Gpus, name: str) -> None:
 @pytest.mark.parametrize("how", [{"device": "hybrid"}, {"device": "cpu", "algorithm": "bbtc"}])
 def test_more_parts_than_vertices_are_refused(gpus: Gpus, how: dict[str, Any]) -> None:
     gpus()
-    with pytest.raises(InputError, match=r"^4 vertices can be cut into at most 4 parts, not 100; ask for fewer$"):
-        ww.count([(0, 1), (1, 2), (2, 3)], knobs={"parts": 100}, **how)
+    with pytest.raises(InputError, match=r"^4 vertices can be cut into at most 4 parts, not 30; ask for fewer$"):
+        ww.count([(0, 1), (1, 2), (2, 3)], knobs={"parts": 30}, **how)
     assert ww.count([(0, 1), (1, 2), (2, 3)], knobs={"parts": 4}, **how) == 0
+
+
+def test_bbtc_is_cut_into_64_parts_at_most_by_itself() -> None:
+    """And says so; the knob may ask for more."""
+    clique, cpu = generate.complete(140).pairs(), {"places": "cpu"}
+
+    def plan(**knobs: int) -> Plan:
+        return ww.explain("count", clique, device="hybrid", algorithm="bbtc", knobs={**cpu, **knobs})
+
+    chosen, asked = plan(), plan(parts=66)
+    assert [each.blocks.parts for each in (chosen, asked) if each.blocks is not None] == [64, 66]
+    said = "64 parts, the most that are chosen: the average out-degree is 70"
+    assert (said in chosen.reasons, said in asked.reasons) == (True, False)
 
 
 def test_parts_that_are_chosen_are_no_more_than_vertices() -> None:

@@ -22,14 +22,14 @@ from wedgewise.prepare.cut_blocks import blocks_bytes, blocks_of, row_blocks
 from wedgewise.prepare.rectilinear import default_parts, rectilinear
 from wedgewise.stages import OrientedGraph
 from wedgewise.stages.blocks import Blocks, Hashed, Partition, Rectilinear, partition_from
-from wedgewise.stages.tasks import BlockCounts, busy_tasks, tasks_of
+from wedgewise.stages.tasks import BlockCounts, busy_tasks, table_of
 
 examples = settings(deadline=None, derandomize=True, max_examples=40)
 SLACK = 1 << 18
 
 
 def triangles_of_tasks(blocks: Blocks, shares: int = 1) -> int:
-    return sum(count_in_triple(blocks.triple(task), task) for task in tasks_of(blocks.partition, shares))
+    return sum(count_in_triple(blocks.triple(task), task) for task in table_of(blocks.partition, shares))
 
 
 def assert_holds_the_arcs(blocks: Blocks, graph: OrientedGraph) -> None:
@@ -271,7 +271,7 @@ def test_what_cannot_be_partitioned_is_refused() -> None:
     with pytest.raises(InputError, match="no partition is described"):
         partition_from({"kind": "spiral"})
     with pytest.raises(InputError, match="into 1 … 65,536 shares, not 0"):
-        tasks_of(Hashed(10, 2), shares=0)
+        table_of(Hashed(10, 2), shares=0)
     with pytest.raises(UnknownNameError, match="no estimator named 'nix'"):
         busy_tasks(Hashed(10, 2), BlockCounts(np.ones((2, 2), np.int64), np.full(2, 5)), by="nix")
 

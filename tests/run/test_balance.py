@@ -30,28 +30,31 @@ from wedgewise.run.balance import (
     schedules,
     share_of_list,
 )
-from wedgewise.stages.blocks import Hashed, Rectilinear, Task
-from wedgewise.stages.tasks import ESTIMATORS, BlockCounts, estimates, heaviest_first, tasks_of
+from wedgewise.stages.blocks import Hashed, Rectilinear
+from wedgewise.stages.tasks import ESTIMATORS, BlockCounts, table_of, with_work
 from wedgewise.store.build import write_store
 from wedgewise.store.open import open_store
 
 examples = settings(deadline=None, derandomize=True, max_examples=40)
 
 # part 0 has 2 ids, part 1 has 4, part 2 none
+PARTS = Rectilinear(np.array([0, 2, 6, 6]))
 COUNTS = BlockCounts(np.array([[1, 6, 0], [0, 3, 0], [0, 0, 0]]), np.array([2, 4, 0]))
 
 
-def task(i: int, j: int, k: int, shares: int = 1) -> Task:
-    return Task(0, i, j, k, 0, shares)
+def estimate(i: int, j: int, k: int, by: str, shares: int = 1) -> float:
+    """That of the first share of a task."""
+    tasks = with_work(table_of(PARTS, shares), COUNTS, by)
+    return next(float(work) for work, t in zip(tasks.work, tasks, strict=True) if (t.i, t.j, t.k) == (i, j, k))
 
 
 @pytest.mark.parametrize("parts", [1, 2, 5, 9])
 def test_tasks_are_all_triples_in_order(parts: int) -> None:
-    tasks = tasks_of(Rectilinear(np.arange(parts + 1)))
+    tasks = table_of(Rectilinear(np.arange(parts + 1)))
     assert len(tasks) == comb(parts + 2, 3)
     assert [(t.i, t.j, t.k) for t in tasks] == [t for t in product(range(parts), repeat=3) if list(t) == sorted(t)]
     assert [t.number for t in tasks] == list(range(len(tasks)))
-    shared = tasks_of(Hashed(parts, parts), shares=3)
+    shared = table_of(Hashed(parts, parts), shares=3)
     assert [(t.i, t.j, t.k, t.share) for t in shared] == list(
         product(range(parts), range(parts), range(parts), range(3))
     )
@@ -68,35 +71,34 @@ def test_tasks_are_all_triples_in_order(parts: int) -> None:
     ],
 )
 def test_estimates_by_hand(by: str, expected: float) -> None:
-    found = estimates(COUNTS, [task(0, 1, 1), task(0, 1, 1, shares=2), task(2, 2, 2)], by)
-    assert found.tolist() == pytest.approx([expected, expected / 2, 0])
+    found = [estimate(0, 1, 1, by), estimate(0, 1, 1, by, shares=2), estimate(2, 2, 2, by)]
+    assert found == pytest.approx([expected, expected / 2, 0])
 
 
 def test_an_estimator_that_is_not_there_is_refused() -> None:
     with pytest.raises(UnknownNameError, match="time, arcs, density, degree"):
-        estimates(COUNTS, [task(0, 0, 0)], "luck")
+        with_work(table_of(PARTS), COUNTS, "luck")
 
 
 @pytest.mark.parametrize("by", sorted(ESTIMATORS))
 def test_the_heaviest_tasks_come_first(by: str) -> None:
     graph = oriented(fixture_pairs("jazz"), 198)
     partition = rectilinear(graph, 5)
-    counts, tasks = BlockCounts.of(blocks_of(graph, partition)), tasks_of(partition)
-    ordered = heaviest_first(counts, tasks, by)
+    tasks = with_work(table_of(partition), BlockCounts.of(blocks_of(graph, partition)), by)
+    ordered = tasks.heaviest_first()
     assert sorted(ordered, key=lambda t: t.number) == list(tasks)
-    weights = estimates(counts, ordered, by)
-    assert (np.diff(weights) <= 0).all()
-    numbers = np.array([t.number for t in ordered])
-    assert (np.diff(numbers)[np.diff(weights) == 0] > 0).all()
+    steps = np.diff(ordered.work)
+    assert (steps <= 0).all()
+    assert (np.diff(ordered.number)[steps == 0] > 0).all()
 
 
 def test_no_tasks_have_no_estimates() -> None:
-    assert estimates(COUNTS, []).tolist() == []
-    assert heaviest_first(COUNTS, []) == ()
+    none = with_work(table_of(PARTS).take(slice(0)), COUNTS)
+    assert (none.work.tolist(), len(none.heaviest_first())) == ([], 0)
 
 
 def test_balance_by_hand() -> None:
-    ordered = Balance.of(COUNTS, Rectilinear(np.array([0, 2, 6, 6])))
+    ordered = Balance.of(COUNTS, PARTS)
     assert ordered.load_imbalance == pytest.approx(6 / (10 / 6))
     assert ordered.space_ratio == inf
     dealt = Balance.of(BlockCounts(np.array([[4, 6], [5, 5]]), np.array([3, 3])), Hashed(6, 2))

@@ -27,7 +27,7 @@ from wedgewise.algorithms.cpu import _keystone_triple_hubs, _keystone_triples
 from wedgewise.machine.jit import JIT_DISABLED
 from wedgewise.run import checkpoint
 from wedgewise.run.block_caches import BlockCache
-from wedgewise.run.checkpoint import FLUSH_SECONDS, JOURNAL, Journal, key_of
+from wedgewise.run.checkpoint import FLUSH_SECONDS, JOURNAL, FinishedSlices, Journal, key_of, write_slice
 from wedgewise.run.memory import TaskMemory, triple_answer
 from wedgewise.run.outofcore import Counting, seconds_of
 from wedgewise.run.pace import BATCH_SECONDS
@@ -131,29 +131,65 @@ class Imagined:
     counts: BlockCounts
 
 
+Adds = Callable[[int], None]
+ONE = np.ones(1, np.uint64)
+
+
+def adds_tasks(folder: Path, count: int) -> Adds:
+    journal = Journal(folder / JOURNAL, key_of(a=1), count)
+    return lambda number: journal.add([number], [0], [0], [0.0])
+
+
+def adds_slices(folder: Path, _count: int) -> Adds:
+    slices = FinishedSlices(folder / "slices", key_of(a=1))
+    return lambda number: slices.put(number, ONE)
+
+
+def adds_slices_of_workers(folder: Path, _count: int) -> Adds:
+    slices = FinishedSlices(folder, key_of(a=1))
+    return lambda number: slices.accept(number, write_slice(folder, number, ONE))
+
+
+@pytest.mark.parametrize("adds", [adds_tasks, adds_slices, adds_slices_of_workers])
 @pytest.mark.parametrize("batch_seconds", [0.001, 0.05, 3.0])
 def test_a_journal_is_synced_once_a_second_at_most(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, batch_seconds: float
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, batch_seconds: float, adds: Callable[[Path, int], Adds]
 ) -> None:
     """However many batches there are in a second; and a second after it was written, a line is on the disk."""
-    clock, synced = [100.0], list[float]()
+    clock, synced = [100.0], set[float]()
     really = os.fsync
 
     def fsync(descriptor: int) -> None:
         if stat.S_ISREG(os.fstat(descriptor).st_mode):
-            synced.append(clock[0])
+            synced.add(clock[0])
         really(descriptor)
 
     monkeypatch.setattr(checkpoint, "time", SimpleNamespace(monotonic=lambda: clock[0]))
     monkeypatch.setattr(os, "fsync", fsync)
     batches = 600
-    journal = Journal(tmp_path / JOURNAL, key_of(a=1), batches)
+    add = adds(tmp_path, batches)
     for number in range(batches):
         clock[0] += batch_seconds
-        journal.add([number], [0], [0], [0.0])
-    assert all(after - before >= FLUSH_SECONDS for before, after in pairwise([100.0, *synced]))
+        add(number)
+    moments = sorted(synced)
+    assert all(after - before >= FLUSH_SECONDS for before, after in pairwise([100.0, *moments]))
     latest = FLUSH_SECONDS + batch_seconds + 1e-6
-    assert all(after - before <= latest for before, after in pairwise([100.0, *synced, clock[0]]))
+    assert all(after - before <= latest for before, after in pairwise([100.0, *moments, clock[0]]))
+
+
+def test_a_slice_that_replaces_another_is_synced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The driver has perhaps synced the one that was there, and does not look at this one again."""
+    synced, really = list[int](), os.fsync
+
+    def fsync(descriptor: int) -> None:
+        synced.append(descriptor)
+        really(descriptor)
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    write_slice(tmp_path, 0, ONE)
+    assert not synced
+    write_slice(tmp_path, 0, ONE)
+    assert synced
 
 
 KILLED = """

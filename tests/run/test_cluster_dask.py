@@ -135,7 +135,7 @@ def test_hashed_parts_are_dealt_to_the_workers_that_are_there(started: Started, 
         client.wait_for_workers(2, PATIENCE)
     result = ww.run("count", tmp_path / "store", cluster=started.address, threads=1)
     assert (result.answer, len(result.task_seconds)) == (JAZZ, 2)
-    assert "TRUST's rule for 2 workers: m = 2 with the n = 1 hashed parts of this store" in result.plan.reasons
+    assert "TRUST's rule for 2 workers: m = 2 with the n = 1 parts of this store" in result.plan.reasons
 
 
 def test_errors_graphs_and_answers_come_back_from_workers(started: Started, tmp_path: Path) -> None:

@@ -341,7 +341,7 @@ def test_replies_are_small(jazz: Store, monkeypatch: pytest.MonkeyPatch) -> None
             "0" * 32, "somebody", Finished(np.full(tasks, 2**40), count, count, np.full(tasks, 12345.678901234567))
         )
 
-    assert len(largest(cluster.MAX_TASKS).to_json()) < _cluster_worker.MAX_RESULT_BYTES / 2
+    assert len(largest(batches.MAX_TASKS).to_json()) < _cluster_worker.MAX_RESULT_BYTES / 2
     monkeypatch.setattr(_cluster_worker, "MAX_RESULT_BYTES", 100)
     with pytest.raises(VerificationError, match="tasks make a result of"):
         largest(3).to_json()

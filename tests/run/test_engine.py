@@ -208,6 +208,8 @@ def test_explain_says_what_run_does() -> None:
         ({"threads": 0}, errors.InputError, "threads is at least 1"),
         ({"algorithm": "latapy", "knobs": {"k": 1}}, errors.UnknownNameError, "latapy has no knob 'k'"),
         ({"algorithm": "latapy", "knobs": {"threshold": -1}}, errors.InputError, "threshold is at least 0, not -1"),
+        ({"algorithm": "bbtc", "knobs": {"parts": 37}}, errors.InputError, "parts is at most 36, not 37"),
+        ({"device": "hybrid", "knobs": {"cutoff": 101}}, errors.InputError, "cutoff is at most 100, not 101"),
         ({"algorithm": "latapy", "knobs": {"threshold": "x"}}, errors.InputError, "an integer of at least 0"),
     ],
 )

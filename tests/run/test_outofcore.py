@@ -43,7 +43,7 @@ from wedgewise.run.block_caches import BlockCache
 from wedgewise.run.checkpoint import JOURNAL, Journal, key_of
 from wedgewise.run.memory import TaskMemory, triple_answer
 from wedgewise.run.outofcore import Counting, Finished
-from wedgewise.stages.tasks import Pair, TaskTable, table_of, tasks_of
+from wedgewise.stages.tasks import Pair, TaskTable, table_of
 from wedgewise.store.build import write_store
 from wedgewise.store.open import Store
 from wedgewise.write.edges import write_edges
@@ -117,7 +117,7 @@ def test_blocks_are_read_again_only_for_want_of_room(store: Store, monkeypatch: 
     assert len(read) == len(set(read)) == 10
     read.clear()
     counting(store, least_room(store)).run(None, None)
-    assert 10 < len(read) < 3 * len(tasks_of(store.partition))
+    assert 10 < len(read) < 3 * len(table_of(store.partition))
 
 
 def test_what_is_held_fits(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,28 +15,33 @@ from helpers.store_counts import each_task_by_itself
 import wedgewise as ww
 from wedgewise.errors import InputError, MemoryLimitError, PreconditionError
 from wedgewise.run.request import Request
+from wedgewise.stages.tasks import task_count
+from wedgewise.store.open import open_store
 
 JAZZ = TRUTHS["jazz"]["triangles"]
 
 
 @pytest.fixture(scope="module")
 def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """Stores of one graph: replicated, and cut both ways."""
+    """Stores of one graph: replicated and cut, both ways."""
     root = tmp_path_factory.mktemp("stores")
-    asked = {"one": (1, "hashed"), "rows": (3, "rectilinear"), "dealt": (3, "hashed")}
+    asked = {"one": (1, "hashed"), "whole": (1, "rectilinear"), "rows": (3, "rectilinear"), "dealt": (3, "hashed")}
     for name, (parts, scheme) in asked.items():
         ww.partition(fixture_pairs("jazz"), root / name, parts=parts, scheme=scheme)
     return {name: root / name for name in asked}
 
 
 @pytest.mark.parametrize("algorithm", ["keystone", "bbtc"])
-@pytest.mark.parametrize(("name", "tasks"), [("one", 1), ("rows", 10), ("dealt", 27)])
+@pytest.mark.parametrize(("name", "tasks"), [("one", [1]), ("rows", [6, 3, 1]), ("dealt", [9, 9, 9])])
 @pytest.mark.parametrize("shares", [2, 3, 300])
 def test_shares_add_up_to_all_triangles(
-    folders: dict[str, Path], name: str, tasks: int, shares: int, algorithm: str
+    folders: dict[str, Path], name: str, tasks: list[int], shares: int, algorithm: str
 ) -> None:
+    """Of every three parts, by the part of its rows: no more tasks than that has rows are counted."""
     result = ww.run("count", folders[name], shares=shares, algorithm=algorithm, verify=True)
-    assert (result.answer, len(result.task_seconds)) == (JAZZ, tasks * shares)
+    rows = open_store(folders[name]).partition.sizes
+    counted = sum(count * min(shares, size) for count, size in zip(tasks, rows, strict=True))
+    assert (result.answer, len(result.task_seconds)) == (JAZZ, counted)
     assert any(f"dealt to {shares} tasks" in reason for reason in result.plan.reasons)
 
 
@@ -51,7 +56,6 @@ def test_workers_take_shares(folders: dict[str, Path], name: str) -> None:
 def test_a_replicated_graph_is_dealt_evenly(folders: dict[str, Path]) -> None:
     """Workload only: n = 1, and vertex u goes to worker u mod g; each has a share of the triangles."""
     from wedgewise.run.outofcore import tasks_from_disk
-    from wedgewise.store.open import open_store
 
     store = open_store(folders["one"])
     planned = tasks_from_disk(Request(shares=4), store)
@@ -78,6 +82,15 @@ def tasks_of(folder: Path, **how: Any) -> int:
     return len(result.task_seconds)
 
 
+def test_a_transitivity_takes_shares_and_goes_on_with_those_of_a_count(folders: dict[str, Path]) -> None:
+    known = ww.transitivity(fixture_pairs("jazz"))
+    assert ww.transitivity(folders["dealt"], shares=2) == known
+    with each_task_by_itself(), pytest.raises(KeyboardInterrupt):
+        ww.count(folders["dealt"], shares=3, progress=stop)
+    result = ww.run("transitivity", folders["dealt"])
+    assert (result.answer, len(result.task_seconds)) == (known, 3 * 27)
+
+
 def test_a_count_goes_on_with_the_same_shares_alone(folders: dict[str, Path]) -> None:
     with pytest.raises(KeyboardInterrupt):
         ww.count(folders["dealt"], shares=2, progress=stop)
@@ -96,26 +109,40 @@ def test_a_count_that_goes_on_keeps_its_shares(folders: dict[str, Path], how: di
     assert tasks_of(folders["dealt"], **how) == shares * 27
 
 
+def test_workers_go_on_with_the_one_task_of_a_rectilinear_store(folders: dict[str, Path]) -> None:
+    with pytest.raises(KeyboardInterrupt):
+        ww.count(folders["whole"], progress=stop)
+    assert tasks_of(folders["whole"], workers=3) == 1
+    assert tasks_of(folders["whole"], workers=3) == 3
+
+
 @pytest.mark.parametrize(
     ("name", "workers", "shares", "tasks"),
-    [("one", 3, None, 3), ("one", 3, 1, 1), ("dealt", 2, None, 27), ("rows", 3, None, 10), ("one", None, None, 1)],
+    [
+        ("one", 3, None, 3),
+        ("whole", 3, None, 3),
+        ("one", 3, 1, 1),
+        ("dealt", 2, None, 27),
+        ("rows", 3, None, 10),
+        ("one", None, None, 1),
+    ],
 )
-def test_workers_and_hashed_parts_take_the_shares_of_the_rule(
+def test_workers_take_the_shares_of_the_rule(
     folders: dict[str, Path], name: str, workers: int | None, shares: int | None, tasks: int
 ) -> None:
     assert tasks_of(folders[name], workers=workers, shares=shares, verify=True) == tasks
     plan = ww.explain("count", folders[name], workers=workers, shares=shares)
     said = [reason for reason in plan.reasons if reason.startswith(f"TRUST's rule for {workers} workers: ")]
-    by_rule = workers is not None and shares is None and name != "rows"
-    parts = ww.open_store(folders[name]).parts
-    found = f"m = {max(1, tasks // parts**3)} with the n = {parts} hashed parts of this store"
+    by_rule = workers is not None and shares is None
+    partition = open_store(folders[name]).partition
+    found = f"m = {tasks // task_count(partition)} with the n = {partition.parts} parts of this store"
     assert said == ([f"TRUST's rule for {workers} workers: {found}"] if by_rule else [])
 
 
 def test_a_plan_for_many_workers_says_the_shares(folders: dict[str, Path]) -> None:
     reasons = ww.explain("count", folders["dealt"], workers=55, memory_limit=55 * 10**9).reasons
     assert "the rows of every three parts are dealt to 3 tasks" in reasons
-    assert "TRUST's rule for 55 workers: m = 3 with the n = 3 hashed parts of this store" in reasons
+    assert "TRUST's rule for 55 workers: m = 3 with the n = 3 parts of this store" in reasons
     with pytest.raises(InputError, match="workers is at least 1, not 0"):
         ww.explain("count", folders["dealt"], workers=0)
 

@@ -45,7 +45,7 @@ from wedgewise.run.plan import Form
 from wedgewise.run.sliced_answer import SlicedAnswer
 from wedgewise.run.timeline import BatchSpan
 from wedgewise.stages.blocks import Hashed, Partition, Rectilinear
-from wedgewise.stages.tasks import BlockCounts, TaskResults, TaskTable, busy_tasks, task_count, tasks_of
+from wedgewise.stages.tasks import BlockCounts, TaskResults, TaskTable, busy_tasks, table_of, task_count
 from wedgewise.store import build as spool
 from wedgewise.store import sort_and_deduplicate as settle
 from wedgewise.store.build import write_store
@@ -151,7 +151,7 @@ LISTS: dict[Callable[[Any], Any], int] = {
 @pytest.mark.parametrize("partition", [ORDERED, DEALT])
 def test_lists_take_what_is_stated(partition: Partition, make: Callable[[Any], Any]) -> None:
     source, tasks = Imagined(partition), task_count(partition)
-    assert tasks == len(tasks_of(partition))
+    assert tasks == len(table_of(partition))
     make(Imagined(Hashed(10, 2)))  # loads what is loaded once
     assert 0.7 * LISTS[make] * tasks < traced(lambda: make(source)) <= LISTS[make] * tasks + 100_000
 

@@ -157,7 +157,8 @@ def generated_table() -> dict[str, str]:
 
 
 def _values(knob: Any) -> str:
-    return " ".join(knob["choices"]) if knob["choices"] else f"{knob['least']} or more"
+    integers = f"{knob['least']} or more" if knob["most"] is None else f"{knob['least']} to {knob['most']}"
+    return " ".join(knob["choices"]) or integers
 
 
 # --------------------------------------------------------------------------------------------------- the command line

@@ -65,7 +65,7 @@ def test_algorithms_are_as_recorded(folder: Path) -> None:
 
 
 def vars_of(knob: Any) -> dict[str, Any]:
-    return {name: getattr(knob, name) for name in ("name", "default", "meaning", "choices", "least")}
+    return {name: getattr(knob, name) for name in ("name", "default", "meaning", "choices", "least", "most")}
 
 
 def _plain(value: Any) -> Any:

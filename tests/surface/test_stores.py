@@ -151,6 +151,18 @@ def test_a_foreign_journal_is_refused(karate: Path) -> None:
     assert not journal.exists()
 
 
+@pytest.mark.compiled
+def test_a_transitivity_is_asked_for_as_a_count_is(karate: Path) -> None:
+    (karate / "count.journal").write_bytes(journal_line(key="0" * 32, task=0, triangles=1, tests=1))
+    elsewhere, again, workers = "--work kept --workers 2", "--restart", "--cluster tcp://127.0.0.1:9 --workers 2"
+    ended = run_all([f"transitivity karate {options}" for options in ("", elsewhere, again, workers)], karate.parent)
+    refused, *counted, both = ended.values()
+    assert (refused.code, refused.stdout, "--restart" in refused.stderr) == (1, "", True)
+    assert [(found.code, found.stdout) for found in counted] == [(0, f"{135 / 528}\n")] * 2
+    assert (karate.parent / "kept").is_dir()
+    assert (both.code, both.stderr) == (1, "error: pass cluster or workers, not both\n")
+
+
 def test_torn_lines_of_a_journal_are_as_if_not_there(karate: Path) -> None:
     (karate / "count.journal").write_bytes(b'{"key": "00", "task": 0, "tri')
     assert ww.count(karate) == 45

@@ -32,13 +32,14 @@ Counts = tuple[SupportsInt, SupportsInt]  # triangles found, membership tests ma
 
 @dataclass(frozen=True, slots=True)
 class Knob:
-    """A parameter with the paper's default; an integer has a least value, a name has choices."""
+    """A parameter with the paper's default; an integer has a least value and perhaps a greatest, a name has choices."""
 
     name: str
     default: int | str
     meaning: str
     least: int = 0
     choices: tuple[str, ...] = ()
+    most: int | None = None
 
     def parse(self, value: int | str) -> int | str:
         """The value as this knob's type, or an error that says what is allowed."""
@@ -52,6 +53,8 @@ class Knob:
             raise InputError(f"knob {self.name} is an integer of at least {self.least}, not {value!r}") from None
         if number < self.least:
             raise InputError(f"knob {self.name} is at least {self.least}, not {number}")
+        if self.most is not None and number > self.most:
+            raise InputError(f"knob {self.name} is at most {self.most}, not {number}")
         return number
 
 

@@ -14,8 +14,10 @@ from wedgewise.cli import report as report_command
 from wedgewise.cli.console import Commands, Console, put
 from wedgewise.cli.options import (
     AsJson,
+    Balance,
     Cluster,
     DropLeaves,
+    FutureWorkers,
     Memory,
     MemoryPerWorker,
     Output,
@@ -24,6 +26,7 @@ from wedgewise.cli.options import (
     ReadingOptions,
     Restart,
     Shares,
+    Timeline,
     Undefined,
     UndefinedAs,
     Weight,
@@ -70,19 +73,11 @@ def count(
     options: QuestionOptions,
     restart: Restart = False,
     work: Work = None,
-    balance: Annotated[
-        bool,
-        typer.Option(
-            "--balance", help="Of a store: also say how even tasks were, and how long more workers would take."
-        ),
-    ] = False,
+    balance: Balance = False,
     cluster: Cluster = None,
     workers: Workers = None,
     shares: Shares = None,
-    timeline: Annotated[
-        str | None,
-        typer.Option(metavar="OUT", help="With --device hybrid: write what ran where and when, as .json or .svg."),
-    ] = None,
+    timeline: Timeline = None,
 ) -> None:
     """Count the triangles of a graph, exactly.
 
@@ -131,12 +126,7 @@ def partition(
     ] = None,
     scheme: Annotated[str, typer.Option(metavar="NAME", help="How to cut: rectilinear or hashed.")] = "rectilinear",
     memory_per_worker: MemoryPerWorker = None,
-    workers: Annotated[
-        int | None,
-        typer.Option(
-            min=1, metavar="N", help="Processes of this machine that will count, among which its memory is divided."
-        ),
-    ] = None,
+    workers: FutureWorkers = None,
     ids: Annotated[
         str, typer.Option(metavar="NAME", help="What hashed parts take turns by: rank, indegree or classes.")
     ] = "rank",
@@ -298,12 +288,22 @@ def clustering(
 
 @app.command()
 @takes(QuestionOptions)
-def transitivity(options: QuestionOptions, undefined: Undefined = UndefinedAs.zero) -> None:
+def transitivity(
+    options: QuestionOptions,
+    undefined: Undefined = UndefinedAs.zero,
+    restart: Restart = False,
+    work: Work = None,
+    cluster: Cluster = None,
+    workers: Workers = None,
+) -> None:
     """The share of paths of two edges that are closed.
 
     A terminal gets the number and how it came about; a pipe gets the number alone, with all its digits.
+
+    FILE may be a store, as for `count`. Either command goes on where the other was stopped.
     """
-    result = _answer(options, options.request("transitivity", {"undefined": undefined.value}))
+    how: dict[str, Any] = {"resume": not restart, "work_folder": work, "cluster": cluster, "workers": workers}
+    result = _answer(options, options.request("transitivity", {"undefined": undefined.value}, **how))
     _show_number(options, result, f"transitivity {result.answer!r}")
 
 

@@ -84,6 +84,12 @@ Cluster = Annotated[
 Workers = Annotated[
     int | None, typer.Option(min=1, metavar="N", help="Of a store: let so many processes of this machine do the work.")
 ]
+FutureWorkers = Annotated[
+    int | None,
+    typer.Option(
+        min=1, metavar="N", help="Processes of this machine that will count, among which its memory is divided."
+    ),
+]
 Restart = Annotated[bool, typer.Option("--restart", help="Forget what ended work has left on disk.")]
 Work = Annotated[
     str | None,
@@ -104,9 +110,17 @@ Shares = Annotated[
     typer.Option(
         metavar="M",
         min=1,
-        help="Of a store: deal the rows of every three parts to M tasks, as TRUST does; for workers and hashed parts, "
-        "its rule decides.",
+        help="Of a store, and with --device hybrid: deal the rows of every three parts to M tasks, as TRUST does; for "
+        "workers, its rule decides.",
     ),
+]
+Balance = Annotated[
+    bool,
+    typer.Option("--balance", help="Of a store: also say how even tasks were, and how long more workers would take."),
+]
+Timeline = Annotated[
+    str | None,
+    typer.Option(metavar="OUT", help="With --device hybrid: write what ran where and when, as .json or .svg."),
 ]
 Verify = Annotated[bool, typer.Option("--verify", help="Check the answer by another method.")]
 

@@ -19,13 +19,15 @@ from numpy.typing import NDArray
 
 from wedgewise.algorithms import ENGINE, find, registry, unable
 from wedgewise.algorithms._contract import DEVICE_TASK_BYTES, Algorithm, DeviceTripleAnswer, Knob, Shape
-from wedgewise.errors import InputError, MemoryLimitError, UnknownNameError
+from wedgewise.errors import MemoryLimitError, UnknownNameError
 from wedgewise.machine.gpu import StreamingDevice
-from wedgewise.run._hybrid_queue import CUTOFF, DYNAMIC, GUARDED, MAX_TASKS, SCHEDULES
+from wedgewise.run._hybrid_queue import CUTOFF, DYNAMIC, GUARDED, SCHEDULES
+from wedgewise.run.batches import MAX_TASKS, needed_together
 from wedgewise.run.choose import BLOCK_SECONDS_PER_EDGE, DEVICE_SECONDS, estimated_seconds
 from wedgewise.run.device_blocks import ARRAY_BYTES, DeviceLayout
 from wedgewise.run.memory import BATCHED_TASK_BYTES, BlockSource, TaskMemory
 from wedgewise.run.plan import BlockPlan, Form, Plan, plan_of
+from wedgewise.run.shares import dealt
 from wedgewise.stages import OrientedGraph
 from wedgewise.stages.blocks import check_parts
 from wedgewise.stages.tasks import ESTIMATORS, BlockCounts, Pair, TaskTable, TripleShape, busy_tasks, task_count
@@ -38,8 +40,8 @@ KNOBS = (
     Knob("places", BOTH, "who counts: GPUs and threads, or one of them alone, to compare", choices=PLACES),
     Knob("schedule", GUARDED, "how tasks are shared out; bbtc by itself: cutoff", choices=SCHEDULES),
     Knob("estimator", AUTO, "what tasks are sorted by: arcs for keystone, else time", choices=(AUTO, *ESTIMATORS)),
-    Knob("cutoff", 50, "the heaviest tasks, in percent of all, that threads leave to GPUs"),
-    Knob("streams", 4, "tasks at a time on each GPU", least=1),
+    Knob("cutoff", 50, "the heaviest tasks, in percent of all, that threads leave to GPUs", most=100),
+    Knob("streams", 4, "batches at a time on each GPU", least=1),
     Knob(
         "parts",
         0,
@@ -90,8 +92,6 @@ class Pairing:
 def pair_up(name: str, given: Mapping[str, int | str] | None) -> Pairing:
     """The algorithms of one name on both sides; where the host has none of that name, its engine."""
     own = {knob.name: knob.parse((given or {}).get(knob.name, knob.default)) for knob in KNOBS}
-    if int(own["cutoff"]) > 100:
-        raise InputError(f"knob cutoff is a percentage, at most 100, not {own['cutoff']}")
     asked = ENGINE if name == "auto" else name
     gpu = None if own["places"] == CPU else _counting_blocks(asked, "cuda")
     is_there_alone = (asked, "cpu") not in registry() and (asked, "cuda") in registry()
@@ -141,6 +141,16 @@ def choose_parts(graph: OrientedGraph, pairing: Pairing, device_bytes: int) -> i
             break
         parts += 1
     return parts
+
+
+def parts_reasons(graph: OrientedGraph, pairing: Pairing) -> tuple[str, ...]:
+    """What a plan says where BBTC would take more parts than are ever chosen."""
+    from wedgewise.prepare.rectilinear import default_parts
+
+    average = default_parts(graph)
+    if int(pairing.own["parts"]) or pairing.cpu.name != PUBLISHED or average <= MAX_PARTS:
+        return ()
+    return (f"{MAX_PARTS} parts, the most that are chosen: the average out-degree is {average:,}",)
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,7 +212,12 @@ def describe(
         knobs=pairing.knobs,
         bytes_needed=held_bytes + host_bytes,
         estimated_seconds=estimated_seconds(asked[1].shape, threads, len(resources.devices)),
-        reasons=(pairing.reason, *_why_divided(division, int(own["streams"])), *reasons),
+        reasons=(
+            pairing.reason,
+            *dealt(division.tasks.shares),
+            *_why_divided(division, int(own["streams"])),
+            *reasons,
+        ),
         blocks=blocks,
     )
 
@@ -272,11 +287,7 @@ class TaskSizes:
 
     def host_work(self, tasks: TaskTable) -> int:
         """What a batch takes on the host beyond its blocks."""
-        need, jk = self.memory.most(tasks), tasks.pairs[2]
-        made, order = np.broadcast_to(need.made, len(tasks)), np.argsort(jk, kind="stable")
-        first = np.flatnonzero(np.diff(jk[order], prepend=-1))
-        of_blocks = int(np.maximum.reduceat(made[order], first).sum())
-        return of_blocks + int(np.max(need.threads)) + BATCHED_TASK_BYTES * len(tasks)
+        return needed_together(tasks, self.memory.most(tasks))
 
     def host_batch(self, tasks: TaskTable) -> int:
         """What a batch takes on the host."""

@@ -29,6 +29,7 @@ from math import inf
 import numpy as np
 from numpy.typing import NDArray
 
+from wedgewise.run.batches import MAX_TASKS
 from wedgewise.run.pace import BATCH_SECONDS, TaskPace
 from wedgewise.stages.tasks import Pair, TaskTable
 
@@ -37,7 +38,6 @@ CAUTION = 2.0  # a task may take so much longer than it was thought to
 FAR_FASTER = 8.0
 STARTING_SECONDS = 5e-3  # that the host is busy with a batch of a stream, and other streams wait for that
 BATCHES_LEFT = 2  # for each worker, of what is left when it takes one
-MAX_TASKS = 1 << 12  # of a batch
 
 Fits = Callable[[TaskTable], bool]
 

@@ -20,6 +20,7 @@ from wedgewise.run.pace import BATCH_SECONDS
 from wedgewise.stages.tasks import Estimates, Pair, TaskTable
 
 Numbers = NDArray[np.uint64]
+MAX_TASKS = 1 << 12  # that a stream, a thread or a worker gets at a time; a result is then far below its limit
 
 
 class PlannedBatch(NamedTuple):
@@ -136,11 +137,10 @@ def rehearse_batches() -> None:
     cut_batches(Sizes(*repeat(none, 6)), 0, 0, BatchTally(*repeat(none, 4)), none, none)
 
 
-def expected_work(batch: PlannedBatch, memory: TaskMemory, is_skewed: bool) -> int:
-    """The bytes that a batch takes beyond its blocks as a rule, in a graph that is skewed or not."""
-    need: Need = memory.expected(batch.tasks, is_skewed)
-    made, jk = np.broadcast_to(need.made, len(batch.tasks)), batch.tasks.pairs[2]
+def needed_together(tasks: TaskTable, need: Need) -> int:
+    """The bytes that tasks take beyond their blocks as a batch, by what each of them needs."""
+    made, jk = np.broadcast_to(need.made, len(tasks)), tasks.pairs[2]
     order = np.argsort(jk, kind="stable")
     first = np.flatnonzero(np.diff(jk[order], prepend=-1))
     of_blocks = int(np.maximum.reduceat(made[order], first).sum())
-    return of_blocks + int(np.max(need.threads)) + BATCHED_TASK_BYTES * len(batch.tasks)
+    return of_blocks + int(np.max(need.threads)) + BATCHED_TASK_BYTES * len(tasks)

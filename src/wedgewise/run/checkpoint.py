@@ -9,6 +9,11 @@ A `Checkpoint` is a file of lines. Every line names the work that it belongs to 
 that is torn, as the last one may be when a process is killed, or damaged, is as if it was not there: what it says is
 done again. A line is written before the next batch or slice begins, so that whoever kills the process loses that alone.
 Once a second lines, and the files that they tell of, are flushed to the disk: a power cut loses a second of work more.
+A round of a truss is also flushed at its end, however short it was, since the round before it is removed then.
+
+Slices of workers are flushed so too: by the driver, which accepts them. A worker flushes only what replaces a slice
+that is there already, for the driver may have flushed that one and does not do it again. Where workers are on other
+machines, their file system has to write out what is closed; where it does not, a power cut loses slices, no results.
 
 A slice is there when its line is whole and its bytes are what the line says, which no order of writing has to ensure.
 One that is torn, damaged or of another number is as if it was not there: it is computed again. Where a slice has
@@ -351,10 +356,10 @@ def _is_slice(record: dict[str, Any]) -> bool:
 
 
 def write_slice(folder: Path, number: int, array: NDArray[Any]) -> FileRecord:
-    """Write a slice into the folder of another process, which has it accepted."""
+    """Write a slice into the folder of another process, which accepts it and flushes it, unless it did so before."""
     path = folder / _file(number)
     refuse_link(path)
-    return write_array(folder, path.name, array)
+    return write_array(folder, path.name, array, to_disk=path.exists())
 
 
 def _file(number: int) -> str:

@@ -34,6 +34,7 @@ from wedgewise.machine.progress import Progress
 from wedgewise.run._cluster_worker import BatchRequest, BatchResult
 from wedgewise.run._device_counting import Refusal, gpus_for_workers, on_cpu, worker_pairing
 from wedgewise.run._dispatch import Assignment, Dispatcher, Workers
+from wedgewise.run.batches import MAX_TASKS
 from wedgewise.run.checkpoint import Journal
 from wedgewise.run.choose import BLOCK_SECONDS_PER_EDGE
 from wedgewise.run.local import Execution, Ran, finished_execution
@@ -63,7 +64,6 @@ from wedgewise.version import __version__
 STEP_SECONDS = 1e-9  # about, of a unit of the estimates on one thread of a CPU
 MIN_SECONDS, MAX_SECONDS = 0.2, 5.0  # of a batch of several tasks
 BATCHES_PER_WORKER = 16
-MAX_TASKS = 1 << 12  # whose result is well below its limit
 
 
 @dataclass(slots=True)

@@ -40,6 +40,7 @@ from wedgewise.run._hybrid_plan import (
     describe,
     divide,
     pair_up,
+    parts_reasons,
 )
 from wedgewise.run._hybrid_queue import TaskQueue
 from wedgewise.run._hybrid_workers import DeviceWorkers, Finish, HostWorker, StreamWorker, WorkerPool
@@ -242,6 +243,7 @@ def plan_graph(
         lists_rows = resources.threads > 0 and pairing.cpu.triples_on_cpu("count").lists_rows
         source = _cut(graph, choose_parts(graph, pairing, resources.device_bytes), request, lists_rows)
         host_bytes -= source.blocks.nbytes
+        because = (*because, *parts_reasons(graph, pairing))
     asked = request.question, Form(Shape(graph.n, graph.m, graph.wedges), graph.order)
     held_bytes, resources = source.blocks.nbytes, replace(resources, host_bytes=host_bytes)
     return _planned(source, pairing, resources, asked, held_bytes, because, request.share_count)

@@ -38,7 +38,7 @@ from wedgewise.machine.budget import available_after_loading
 from wedgewise.machine.out_of_memory import memory_for
 from wedgewise.machine.progress import Progress
 from wedgewise.machine.threads import run_tasks
-from wedgewise.run.batches import Batches, batches_of, expected_work, rehearse_batches
+from wedgewise.run.batches import Batches, batches_of, needed_together, rehearse_batches
 from wedgewise.run.block_caches import BlockCache
 from wedgewise.run.checkpoint import Journal, journal_bytes, key_of, open_journal
 from wedgewise.run.local import Execution, Ran, finished_execution
@@ -53,6 +53,7 @@ from wedgewise.run.memory import (
 from wedgewise.run.plan import Form, Plan, plan_of, with_reasons
 from wedgewise.run.reduce import Computed, can_occur, reduce
 from wedgewise.run.request import Request
+from wedgewise.run.shares import dealt
 from wedgewise.run.timeline import Timeline
 from wedgewise.stages.blocks import Block, Triple
 from wedgewise.stages.tasks import Estimates, Pair, TaskBatch, TaskResults, TaskTable, busy_tasks, exact_sum, task_count
@@ -262,7 +263,6 @@ def store_plan(
 ) -> Plan:
     """The plan of a count, as far as it does not depend on who counts."""
     manifest = store.manifest
-    dealt = () if shares == 1 else (f"the rows of every three parts are dealt to {shares:,} tasks",)
     return plan_of(
         "count",
         Form(Shape(manifest.n, manifest.m, manifest.wedges), manifest.order),
@@ -272,7 +272,7 @@ def store_plan(
         bytes_needed=need,
         reasons=(
             f"a store of {len(manifest.blocks):,} blocks: those of a task are in memory, and others as far as they fit",
-            *dealt,
+            *dealt(shares),
         ),
         beyond=PROCESS,
     )
@@ -366,7 +366,7 @@ def predict(counting: Counting, wedges: int) -> Prediction:
     held = work = 0
     for batch in batches:
         cache.blocks(batch.pairs, counting.available_bytes - batch.work_bytes)
-        expected = expected_work(batch, memory, is_skewed)
+        expected = needed_together(batch.tasks, memory.expected(batch.tasks, is_skewed))
         if cache.held_bytes + expected > held + work:
             held, work = cache.held_bytes, expected
     seconds = float(seconds_of(counting.tasks, memory, wedges).sum()) / memory.threads

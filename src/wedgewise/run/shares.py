@@ -12,18 +12,23 @@ from wedgewise.store.open import Store
 
 
 def with_shares(request: Request, store: Store) -> Request:
-    """The request, its shares decided: by the rule for workers and hashed parts, where nobody did before."""
+    """The request, its shares decided: by TRUST's rule for workers, where nobody did before."""
     if request.shares is not None:
         return request
     tasks, kept = task_count(store.partition), kept_tasks(store) if request.resume else None
     if kept is not None and kept >= tasks and kept % tasks == 0:
         return replace(request, shares=kept // tasks)
-    if not request.by_workers or store.partition.is_ordered:
+    if not request.by_workers:
         return replace(request, shares=1)
     workers = request.workers or _workers_of_cluster(request)
     shares, parts = shares_for(workers, tasks), store.partition.parts
-    why = f"TRUST's rule for {workers:,} workers: m = {shares:,} with the n = {parts:,} hashed parts of this store"
+    why = f"TRUST's rule for {workers:,} workers: m = {shares:,} with the n = {parts:,} parts of this store"
     return replace(request, shares=shares, because=(*request.because, why))
+
+
+def dealt(shares: int) -> tuple[str, ...]:
+    """What a plan says of the shares that tasks have; nothing where they are whole."""
+    return () if shares == 1 else (f"the rows of every three parts are dealt to {shares:,} tasks",)
 
 
 def _workers_of_cluster(request: Request) -> int:

@@ -115,11 +115,6 @@ def joined(tables: Sequence[TaskTable]) -> TaskTable:
     return replace(tables[0], **whole)
 
 
-def tasks_of(partition: Partition, shares: int = 1) -> tuple[Task, ...]:
-    """The same one by one."""
-    return tuple(table_of(partition, shares))
-
-
 def task_count(partition: Partition, shares: int = 1) -> int:
     """How many tasks there are, without a table of them."""
     p = partition.parts
@@ -134,11 +129,12 @@ def _count_on(first: Numbers, end: int | None = None) -> Numbers:
 
 
 def busy_tasks(partition: Partition, counts: BlockCounts, shares: int = 1, by: str = "time") -> TaskTable:
-    """The tasks all of whose blocks have arcs, with estimates: the others have no triangles."""
+    """The tasks that have rows and arcs in all of their blocks, with estimates: the others have no triangles."""
     table = table_of(partition, shares)
     arcs = counts.arcs.ravel()
     ij, ik, jk = table.pairs
-    busy = table.take(np.flatnonzero((arcs[ij] > 0) & (arcs[ik] > 0) & (arcs[jk] > 0)))
+    has_rows = table.share < counts.sizes[table.i]
+    busy = table.take(np.flatnonzero(has_rows & (arcs[ij] > 0) & (arcs[ik] > 0) & (arcs[jk] > 0)))
     return with_work(busy, counts, by)
 
 
@@ -298,18 +294,3 @@ ESTIMATORS: dict[str, Callable[[BlockCounts, Numbers, Numbers, Numbers], Estimat
     "density": lambda counts, i, j, k: _sum_of(counts.densities, i, j, k),
     "degree": lambda counts, i, j, k: _sum_of(counts.degrees, i, j, k),
 }
-
-
-def estimates(counts: BlockCounts, tasks: Sequence[Task], by: str = "time") -> Estimates:
-    """How much work every task may be, in units of no meaning across estimators; a share has its share of it."""
-    if by not in ESTIMATORS:
-        raise UnknownNameError(f"no estimator named {by!r}; there are: {', '.join(ESTIMATORS)}")
-    numbers = np.array([(task.i, task.j, task.k, task.shares) for task in tasks], np.int64).reshape(-1, 4)
-    i, j, k, shares = numbers.T
-    return ESTIMATORS[by](counts, i, j, k) / shares
-
-
-def heaviest_first(counts: BlockCounts, tasks: Sequence[Task], by: str = "time") -> tuple[Task, ...]:
-    """Tasks by descending estimate, those of equal estimates in their order."""
-    order = np.argsort(-estimates(counts, tasks, by), kind="stable")
-    return tuple(tasks[position] for position in order)

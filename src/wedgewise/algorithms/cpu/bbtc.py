@@ -165,7 +165,7 @@ def prepare(graph: OrientedGraph, knobs: Knobs, threads: int) -> Work:
     from wedgewise.stages.tasks import BlockCounts, busy_tasks
 
     check_parts(int(knobs["parts"]), graph.n)
-    parts = min(MAX_PARTS, int(knobs["parts"]) or default_parts(graph))
+    parts = int(knobs["parts"]) or min(MAX_PARTS, default_parts(graph))
     partition = rectilinear(graph, parts, threads=threads)
     blocks = blocks_of(graph, partition, threads=threads)
     tasks = busy_tasks(partition, BlockCounts.of(blocks)).heaviest_first()
@@ -174,7 +174,7 @@ def prepare(graph: OrientedGraph, knobs: Knobs, threads: int) -> Work:
 
 def bytes_needed(shape: Shape, threads: int, knobs: Knobs) -> int:
     """How blocks are cut; then the blocks with an offset per row and part at most, the work estimate, maps, pieces."""
-    parts = min(MAX_PARTS, int(knobs["parts"]) or shape.m // max(1, shape.n) + 1)
+    parts = int(knobs["parts"]) or min(MAX_PARTS, shape.m // max(1, shape.n) + 1)
     blocks = 4 * shape.m + (4 if shape.m < WIDE_ARCS else 8) * parts * (shape.n + parts)
     tasks = parts * (parts + 1) * (parts + 2) // 6
     counting = estimate_bytes(shape.n, shape.m) + threads * map_bytes(shape.n, knobs) + TASK_BYTES * tasks
@@ -193,7 +193,9 @@ ALGORITHM = Algorithm(
     knobs=(
         Knob("method", "auto", "how a task is counted; auto goes by density", choices=("auto", "list", "hashmap")),
         Knob("threshold", 10, "arcs per row above which a block is dense"),
-        Knob("parts", 0, f"parts that ids are cut into, at most {MAX_PARTS}; 0 = the average out-degree"),
+        Knob(
+            "parts", 0, f"parts that ids are cut into; 0 = the average out-degree, {MAX_PARTS} at most", most=MAX_PARTS
+        ),
     ),
     triples={"count": TripleAnswer(counter, triple_bytes, map_bytes, cost=TripleCost(2.3e-9, 9.4e-9, 2e-6))},
 )
