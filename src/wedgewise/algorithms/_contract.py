@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
 TRUSSES = ("trussness", "k_truss", "max_truss")  # what rounds over the edges find, of all that can be computed
 MAX_ARCS = 2 * 10**12  # T ≤ (√2 / 3) m^1.5 < 2^63 whenever m < 7.26e12: totals cannot overflow
-
 DEVICE_TASK_BYTES = 256  # of a task in a batch on a device: its numbers, its blocks, what it finds
 
 Kind = TypeVar("Kind")
