@@ -64,6 +64,7 @@ def connect(cluster: str, *, on_gpus: bool = False) -> DaskWorkers:
     if address.startswith("tls://"):
         _check_credentials(cluster)
     try:
+        _check_scheme(address)
         client = distributed.Client(address, timeout=CONNECT_SECONDS, set_as_default=False)
     except OSError as error:
         raise ClusterError(
@@ -73,6 +74,14 @@ def connect(cluster: str, *, on_gpus: bool = False) -> DaskWorkers:
     except ValueError as error:
         raise InputError(f"{cluster}: {error}; name a scheduler as tcp://host:8786") from error
     return DaskWorkers(client, cluster, [GPU_RESOURCE, RESOURCE] if on_gpus else [RESOURCE])
+
+
+def _check_scheme(address: str) -> None:
+    """Raise where Dask has no such way to talk: a client that finds this out stays half open, and can stop the next."""
+    from distributed.comm.addressing import parse_address
+    from distributed.comm.registry import get_backend
+
+    get_backend(parse_address(address)[0])
 
 
 def _check_credentials(cluster: str) -> None:
