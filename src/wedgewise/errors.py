@@ -85,7 +85,7 @@ class MemoryLimitError(WedgewiseError, MemoryError):
 
 
 class DeviceMemoryError(MemoryLimitError):
-    """A GPU had less free memory than a step of the work asked for; smaller batches or the host can go on.
+    """A GPU had less free memory than a step of the work asked for; smaller batches may fit, and the CPU can take over.
 
     Parameters
     ----------
@@ -120,7 +120,7 @@ class StorageError(WedgewiseError, OSError):
 
 
 class DownloadError(WedgewiseError, ConnectionError):
-    """A graph could not be fetched; what has arrived of it stays, and the same call goes on from there."""
+    """A graph could not be fetched; what has arrived of it stays, and the same call resumes from there."""
 
 
 def _made_again(kind: type[WedgewiseError], *args: Any) -> WedgewiseError:

@@ -4,8 +4,8 @@
     graph, file → DeviceHome → MemoryHome ──too little memory→ cut → disk, or hybrid
                 → HybridHome ──────────────too little memory→
 
-If the GPU runs out of memory, the work goes on in smaller batches; then the CPU takes over; then, for the questions
-that stores answer, it goes on from disk. The plan's reasons say so.
+If the GPU runs out of memory, the work is done in smaller batches; then the CPU takes over. If that has too little
+memory as well, a question that stores answer is answered from disk. The plan's reasons say so.
 """
 
 from __future__ import annotations

@@ -146,7 +146,7 @@ class FileGraph:
 def cut(too_large: OutOfMemory, progress: Progress | None) -> Iterator[GraphOnDisk]:
     """The graph in blocks on disk, which are removed behind the block.
 
-    Where a work folder is given and the block is ended early, they stay, so that the same question goes on.
+    Where a work folder is given and the block is ended early, they stay, so that the same question is resumed.
 
     Raises
     ------
@@ -340,7 +340,7 @@ def _own_folder(work_folder: Path, name: str) -> Iterator[Path]:
             _remove(folder)
             raise
         except BaseException:
-            with suppress(OSError):  # which says that there is something to go on with
+            with suppress(OSError):  # which says that there is something to resume
                 folder.rmdir()
             raise
         _remove(folder)

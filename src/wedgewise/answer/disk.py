@@ -8,7 +8,7 @@ edge_support                                   the same: the supports of each bl
 k_truss                                        the same, by rounds: what lives of each block
 trussness                                      this process, by rounds
 
-Slices stay on disk until the caller has the answer, so that whatever ends the work, the same question goes on.
+Slices stay on disk until the caller has the answer, so that the same question is resumed, whatever ended the work.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 A shortage is foreseen before a file is read, where its beginning tells how many pairs it has: with a limit, by what the
 process takes at most, so that it keeps to it; without one, by what cleaning would be refused for. Otherwise it is met
-where a stage is refused or memory runs out. What was taken is released before the work goes on from disk.
+where a stage is refused or memory runs out. What was taken is released before the question is answered from disk.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ RAN_OUT = "memory ran out"
 
 @dataclass(frozen=True, slots=True)
 class OutOfMemory:
-    """A question that memory is too small for, and that goes on from disk.
+    """A question that memory is too small for, and that is answered from disk.
 
     Attributes
     ----------
     request, source : what was asked, of what
-    limit : for the whole process, while it goes on
+    limit : for the whole process, while it is answered
     refusal : what to say where there is no room on disk either
     reasons : what was needed and what was there, first to last
     """
@@ -55,12 +55,12 @@ class OutOfMemory:
 
 
 def try_in_memory(request: Request, source: Source, work: Callable[[], Found]) -> Found | OutOfMemory:
-    """What `work` finds in memory, or what there is too little of for a question that goes on from disk.
+    """What `work` finds in memory, or what there is too little of for a question that can be answered from disk.
 
     Raises
     ------
     MemoryLimitError
-        When there is too little memory, and the question does not go on from disk.
+        When there is too little memory, and the question cannot be answered from disk.
     """
     limit = None if request.memory_limit is None else process_limit(source, request)
     foreseen = _foreseen(request, source, limit) if isinstance(source, GraphFile) else None
@@ -91,7 +91,7 @@ def _free_tracebacks(error: MemoryError) -> None:
 
 
 def _can_use_disk(request: Request, source: Source) -> bool:
-    """Whether the question goes on from disk where memory is too small for it."""
+    """Whether the question can be answered from disk where memory is too small for it."""
     from wedgewise.answer.disk import ANSWERED, check_asked
 
     if request.question not in ANSWERED or (source.directed and request.question in DIRECTED):
@@ -104,7 +104,7 @@ def _can_use_disk(request: Request, source: Source) -> bool:
 
 
 def _questions_on_disk(request: Request) -> str:
-    """Which questions would go on from disk, said of one that does not."""
+    """Which questions can be answered from disk, said of one that cannot."""
     from wedgewise.answer.disk import ANSWERED
 
     others = f"{', '.join(ANSWERED[:-1])} and {ANSWERED[-1]} would go on from disk"

@@ -4,7 +4,7 @@
 
 A task is a pure function of its number, the store and the options: workers read the blocks from storage that all of
 them share, and send a few integers back. Whatever is lost is done again; what arrives twice has to be equal. The driver
-writes every finished task into the journal of `count_store`, so that either goes on where the other was ended.
+writes every finished task into the journal of `count_store`, so that either resumes what the other has left.
 
 Workers send what they have finished while an assignment lasts, so that what is lost with a worker, or with this
 process, is the batch that it was at and what it finished in the last moment. `Dispatcher` decides who does what.
