@@ -122,7 +122,7 @@ def _reasons(error: MemoryError) -> tuple[str, ...]:
 
 
 def _foreseen(request: Request, source: GraphFile, limit: int | None) -> str | None:
-    """What a file will take that is not there, as far as its size and its beginning tell."""
+    """Why a file will not fit, judged by its size and first lines; None if it may."""
     size = os.path.getsize(source.path)
     most_pairs = size // MIN_LINE_BYTES
     if size <= SMALL_BYTES or (

@@ -119,7 +119,7 @@ def graph_of(source: Any, request: Request) -> Graph:
 def _limits_within(limits: Limits, source: Any, request: Request) -> Limits:
     """The limits, with one on memory where there is none yet.
 
-    A limit that the interpreter alone may exceed is none for the process, but for what the stages take.
+    Limits below `MIN_LIMIT` bound what the stages take, and not the process.
     """
     if request.memory_limit is None or request.memory_limit < MIN_LIMIT or limits.memory_bytes is not None:
         return limits
@@ -132,7 +132,10 @@ def name_of(source: Source) -> str:
 
 
 def process_limit(source: Any, request: Request) -> int:
-    """The limit as one for the whole process; on top of what that holds, where it holds a graph or other things."""
+    """The limit for the whole process.
+
+    What it already holds is added for a graph, and for a file where it holds more than an interpreter and its kernels.
+    """
     limit = request.memory_limit
     assert limit is not None
     if isinstance(source, GraphFile) and source.limits.memory_bytes is not None:

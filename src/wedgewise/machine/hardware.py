@@ -48,9 +48,9 @@ def usable_threads() -> int:
 
 
 def granted_threads(asked: int | None) -> int:
-    """How many threads work gets that asked for so many: all usable ones for None, and never far more than cores.
+    """The number of threads to use: all usable ones for None, at most four per core; 64 are always granted.
 
-    Every question, reader and writer asks here: thousands of threads take minutes to start and to wait for each other.
+    Every question, reader and writer calls this: thousands of threads take minutes to start and to wait for each other.
     """
     if asked is None:
         return usable_threads()

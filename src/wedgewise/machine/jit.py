@@ -178,7 +178,8 @@ def load_seconds(*needed: CpuKernel[Any, Any]) -> float:
 def pays(array_seconds: float, *needed: CpuKernel[Any, Any]) -> bool:
     """Whether these kernels are worth their loading for work that arrays do in so many seconds.
 
-    If not, the work is on the account. Kernels that run as plain Python are slower than arrays, and never worth it.
+    If not, the seconds count as paid towards loading them later. Kernels that run as plain Python are slower than
+    arrays, and never worth it.
     """
     cost = load_seconds(*needed)
     if not JIT_DISABLED and (cost == 0 or array_seconds > cost):
@@ -188,7 +189,7 @@ def pays(array_seconds: float, *needed: CpuKernel[Any, Any]) -> bool:
 
 
 def work_by_arrays(seconds: float) -> None:
-    """Put work that kernels would have saved on the account."""
+    """Count seconds of work by arrays as paid towards loading kernels later."""
     global _array_seconds
     _array_seconds += seconds
 
