@@ -212,7 +212,7 @@ def kill_store(random: Random, progress: Progress) -> None:
 
 
 def damage_store(random: Random, progress: Progress) -> None:
-    """A store whose question was ended, and whose files are damaged then: the right answer, or an error of ours.
+    """A store whose question was ended, and whose files are damaged then: the right answer, or a `WedgewiseError`.
 
     What was damaged is most often what was written down; starting again gives the right answer then.
     """

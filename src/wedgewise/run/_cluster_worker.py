@@ -1,7 +1,7 @@
 """What a worker does with a batch of tasks, and what it and the driver say to each other.
 
     BatchRequest    tasks for a worker, and all that it has to know to do them
-    BatchResult     what the tasks found, or the error of ours that ended them; at most 1 MB
+    BatchResult     what the tasks found, or the `WedgewiseError` that ended them; at most 1 MB
 
 Both are JSON: neither side unpickles a class of which the other has another form.
 
@@ -242,7 +242,7 @@ class BatchResult:
 
     @classmethod
     def from_json(cls, text: bytes) -> BatchResult:
-        """The result that a worker wrote; the error of ours that it has instead is raised."""
+        """The result that a worker wrote; the `WedgewiseError` that it has instead is raised."""
         whole = json.loads(text)
         if "error" in whole:
             raise error_from(whole["error"])
@@ -262,7 +262,7 @@ def check_version(message: Mapping[str, Any]) -> None:
 
 
 def error_to_json(error: WedgewiseError) -> bytes:
-    """An error of ours as a result."""
+    """A `WedgewiseError` as a result."""
     plain = {name: value for name, value in vars(error).items() if isinstance(value, PLAIN)}
     return json.dumps({"error": {"type": type(error).__name__, "message": str(error), "fields": plain}}).encode()
 

@@ -104,7 +104,7 @@ class Dispatcher(ABC):
         return len(self._left)
 
     def dispatch(self, pieces: Iterable[tuple[int, ...]], workers: Workers) -> Iterator[None]:
-        """Have everything done, a delivery at a time; an error of ours in a worker is raised as it is."""
+        """Have everything done, a delivery at a time; a `WedgewiseError` in a worker is raised as it is."""
         self._waiting.extend(pieces)
         while self._left:
             self._feed(workers)

@@ -150,7 +150,7 @@ class LocalWorkers:
                 self._take(worker, worker.batch, kind, text)
 
     def _take(self, worker: LocalWorker, batch: Assignment, kind: bytes, text: bytes) -> None:
-        """What a worker says of its batch; an error that is none of ours is not tried again."""
+        """What a worker says of its batch; any error but a `WedgewiseError` ends the work at once."""
         if kind == FAILED:
             raise ClusterError(
                 f"a worker on this machine could not do tasks {', '.join(map(str, batch.tasks[:5]))} "

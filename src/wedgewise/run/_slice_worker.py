@@ -136,7 +136,7 @@ class SliceResult:
 
     @classmethod
     def from_json(cls, text: bytes) -> SliceResult:
-        """The result that a worker wrote; the error of ours that it has instead is raised."""
+        """The result that a worker wrote; the `WedgewiseError` that it has instead is raised."""
         whole = json.loads(text)
         if "error" in whole:
             raise error_from(whole["error"])

@@ -28,7 +28,7 @@ def do_request(
     progress: Callable[[bytes], None] = lambda result: None,
     worker: str | None = None,
 ) -> bytes:
-    """Count a batch of tasks, or compute slices. An error of ours is a result as well.
+    """Count a batch of tasks, or compute slices. A `WedgewiseError` is a result as well.
 
     A limit for this process stands in where the request has none. On the way, `progress` gets the tasks that were
     finished since the last call; the result at the end has all. Results name the worker; without a name it is known by

@@ -248,7 +248,7 @@ class Driver(Dispatcher):
         )
 
     def run(self, workers: Workers) -> None:
-        """Have all tasks done; an error of ours in a worker is raised as it is."""
+        """Have all tasks done; a `WedgewiseError` in a worker is raised as it is."""
         tasks = self._work.tasks
         to_do = tasks.take(np.flatnonzero(~self._results.is_done[tasks.number]))
         for _ in self.dispatch(make_batches(to_do, workers.count, self._work.step_seconds), workers):

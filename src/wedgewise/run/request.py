@@ -35,7 +35,7 @@ class Request:
     progress : as in `wedgewise.count`
     rows : what becomes of the answer: an array, a table whose rows are streamed, one object in memory, or a listing
     output : the file that a table is written to; None for text
-    because : what is to be said of the request itself, such as fewer threads than were asked for
+    because : notes for the plan, such as that fewer threads are used than were asked for
     """
 
     question: str = "count"
