@@ -246,14 +246,14 @@ def test_refusals(file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     for question in ("max_truss", "list_triangles"):
         others = (
             "count, transitivity, triangles, edge_support, k_truss, clustering, average_clustering and trussness "
-            "would go on from disk"
+            "can be answered from disk"
         )
         with pytest.raises(MemoryLimitError, match=f"{refused}{more}; {others}$"):
             ww.run(question, file)
     monkeypatch.setattr("wedgewise.store.build.SLOT_BYTES", 10**15)
     with pytest.raises(
         MemoryLimitError,
-        match=rf"{refused}{more}; and it does not fit on the way over disk either: [\d,]+ vertices take ",
+        match=rf"{refused}{more}; and answering from disk needs too much as well: [\d,]+ vertices take ",
     ):
         ww.count(file, memory_limit=MIN_LIMIT)
 

@@ -225,8 +225,8 @@ def test_what_a_store_does_not_answer_is_refused(store: Store) -> None:
     for arguments, why in (
         (["truss", "--max"], "a store answers"),
         (["support", "--json"], "too many rows for one JSON object"),
-        (["support", "--labels", "int"], "already read; leave out: labels"),
-        (["explain", "--drop-leaves"], "already read; leave out: drop_leaves"),
+        (["support", "--labels", "int"], "not a file; leave out: labels"),
+        (["explain", "--drop-leaves"], "not a file; leave out: drop_leaves"),
     ):
         refused = invoke(arguments[0], folder, *arguments[1:])
         assert (refused.exit_code, why in refused.stderr) == (1, True), arguments

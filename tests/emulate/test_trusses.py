@@ -183,4 +183,4 @@ def test_auto_takes_what_is_there(emulated: EmulatedGpu) -> None:
         assert (plan.algorithm, plan.device) == ("peel", "cuda")
     else:
         assert plan.device == "cpu"
-        assert "on the host: nothing computes trussness on a GPU" in plan.reasons
+        assert "on the CPU: nothing computes trussness on a GPU" in plan.reasons

@@ -198,12 +198,12 @@ def plan_from_disk(too_large: OutOfMemory) -> Plan:
 
 @contextmanager
 def _refusing(too_large: OutOfMemory) -> Iterator[None]:
-    """Say of what does not fit on disk either what was refused before."""
+    """Say what was refused before, where answering from disk needs too much as well."""
     try:
         yield
     except MemoryLimitError as error:
         raise MemoryLimitError(
-            f"{too_large.refusal}; and it does not fit on the way over disk either: {error}"
+            f"{too_large.refusal}; and answering from disk needs too much as well: {error}"
         ) from error
 
 

@@ -84,7 +84,7 @@ IN_SLICES: dict[str, type[Triangles | Supports]] = {
 SLICE_BYTES = PAGE_BYTES + LINE_BYTES
 RECOUNT = "bbtc"
 TRUSSES = ("k_truss", "trussness")
-READ_ONLY = "cannot be written to, and what is found is kept on disk; name a folder for that by --work (work_folder=)"
+READ_ONLY = "cannot be written to, and results are written there; name another folder for them by --work (work_folder=)"
 ANSWERED = (*COUNTED, *COMPUTES)
 
 

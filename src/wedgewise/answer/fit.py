@@ -107,7 +107,7 @@ def _questions_on_disk(request: Request) -> str:
     """Which questions can be answered from disk, said of one that cannot."""
     from wedgewise.answer.disk import ANSWERED
 
-    others = f"{', '.join(ANSWERED[:-1])} and {ANSWERED[-1]} would go on from disk"
+    others = f"{', '.join(ANSWERED[:-1])} and {ANSWERED[-1]} can be answered from disk"
     return "" if request.question in ANSWERED else others
 
 

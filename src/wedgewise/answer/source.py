@@ -38,7 +38,7 @@ class GraphFile:
     def graph(self, device: str) -> Graph:
         """The graph, cleaned there."""
         if is_store(self.path):
-            raise PreconditionError(f"{self.path}: is a store; name the graph's file, which this question is about")
+            raise PreconditionError(f"{self.path}: is a store; name the graph's file instead")
         return Graph(
             self.path,
             labels=self.labels,
@@ -62,7 +62,7 @@ class GraphFile:
             if item.name != "columns" and getattr(mine, item.name) != getattr(default, item.name)
         ]
         if given:
-            raise PreconditionError(f"{self.path}: is a store, which is already read; leave out: {', '.join(given)}")
+            raise PreconditionError(f"{self.path}: is a store, not a file; leave out: {', '.join(given)}")
 
     @property
     def can_be_read_again(self) -> bool:

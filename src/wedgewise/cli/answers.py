@@ -211,5 +211,5 @@ def _print_rows(table: Answers, number: int | None = None) -> None:
             printed += len(block[0])
     except KeyboardInterrupt:
         if number is not None:
-            say(f"{printed:,} triangles were printed; --start {number + printed} goes on behind them")
+            say(f"{printed:,} triangles were printed; --start {number + printed} continues after them")
         raise

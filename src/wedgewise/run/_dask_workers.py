@@ -226,7 +226,7 @@ class DaskWorkers:
         elif self._looked - self._seen > NO_WORKER_SECONDS:
             raise ClusterError(
                 f"{self._name}: there was no worker for {NO_WORKER_SECONDS} s; start some with `dask worker`, and give "
-                "the same command again, which goes on where this one was"
+                "the same command again: it continues this work"
             )
 
     def _identity(self) -> Any:
@@ -238,6 +238,6 @@ class DaskWorkers:
 
     def _gone(self) -> ClusterError:
         return ClusterError(
-            f"{self._name}: the scheduler is gone or does not answer; start it again, and then give the same command, "
-            "which goes on where this one was"
+            f"{self._name}: the scheduler is gone or does not answer; start it again, and then give the same command: "
+            "it continues this work"
         )

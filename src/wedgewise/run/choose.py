@@ -83,7 +83,7 @@ def choose_device(request: Request, computes: str, graph: Graph) -> tuple[str, t
     engine = registry().get((engine_for(computes), "cuda"))
     is_able = engine is not None and computes in engine.answers
     if device == "cuda" and not is_able and request.algorithm == "auto":
-        return "cpu", (*reasons, f"on the host: nothing computes {computes} on a GPU")
+        return "cpu", (*reasons, f"on the CPU: nothing computes {computes} on a GPU")
     if device == "cuda":
         return device, reasons
     if engine is None or not is_able or graph.m >= engine.most_arcs:
@@ -91,7 +91,7 @@ def choose_device(request: Request, computes: str, graph: Graph) -> tuple[str, t
     here, there = _seconds_here(computes, graph, request), _seconds_there(engine, computes, graph)
     if here <= there or gpu.why_no_device() is not None:
         return "cpu", reasons
-    return "cuda", (*reasons, f"on the GPU: about {there:.2g} s instead of {here:.2g} s on the host")
+    return "cuda", (*reasons, f"on the GPU: about {there:.2g} s instead of {here:.2g} s on the CPU")
 
 
 def choose_cleaning_device(request: Request) -> str:
