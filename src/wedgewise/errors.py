@@ -98,8 +98,8 @@ class DeviceMemoryError(MemoryLimitError):
         self.device = device
         self.wanted = wanted
         self.free = free
-        asked = "more memory was asked for" if wanted is None else f"{wanted:,} bytes were asked for"
-        self.shortage = f"{asked} and {free:,} are free"
+        wanted_memory = "more memory was asked for" if wanted is None else f"{wanted:,} bytes were asked for"
+        self.shortage = f"{wanted_memory} and {free:,} are free"
         super().__init__(f"{device}: {self.shortage}; use device='cpu' or a smaller graph")
 
 

@@ -113,7 +113,7 @@ class Graph:
         if device not in CLEANING_DEVICES:
             raise UnknownNameError(f"no device named {device!r}; there are: {', '.join(CLEANING_DEVICES)}")
         if device != "cpu" and not drop_leaves and not directed and weights is None and weight is None:
-            self._forms, edge_list, self.cleaning_note = given.cleaned_on_device(asked=device == "cuda")
+            self._forms, edge_list, self.cleaning_note = given.cleaned_on_device(is_requested=device == "cuda")
         else:
             edge_list = given.pairs()
         if combine != "last" and edge_list.weights is None:

@@ -447,13 +447,13 @@ def test_threads_and_memory_are_divided(jazz: Store, monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(hardware, "usable_threads", lambda: 8)
     monkeypatch.setattr(hardware, "available_memory", lambda: 64 * 10**9)
     here = assigned(jazz, workers=3, threads=None)
-    assert (here.asked.threads, here.asked.memory_limit) == (2, 16 * 10**9)
-    assert assigned(jazz, workers=100, threads=None).asked.threads == 1
+    assert (here.request_per_worker.threads, here.request_per_worker.memory_limit) == (2, 16 * 10**9)
+    assert assigned(jazz, workers=100, threads=None).request_per_worker.threads == 1
     given = assigned(jazz, workers=2, threads=5, memory_limit=10**9)
-    assert (given.asked.threads, given.asked.memory_limit) == (5, 5 * 10**8)
+    assert (given.request_per_worker.threads, given.request_per_worker.memory_limit) == (5, 5 * 10**8)
     afar = assigned(jazz, threads=None, memory_limit=10**9)
-    assert (afar.asked.threads, afar.asked.memory_limit) == (None, 10**9)
-    assert assigned(jazz, threads=None).asked.memory_limit is None
+    assert (afar.request_per_worker.threads, afar.request_per_worker.memory_limit) == (None, 10**9)
+    assert assigned(jazz, threads=None).request_per_worker.memory_limit is None
 
 
 def test_what_cannot_be_asked_for(jazz: Store) -> None:

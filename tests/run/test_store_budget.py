@@ -129,7 +129,7 @@ def lists_of_a_hybrid_count(source: Any) -> Any:
     """All that threads hold of them when they have counted each."""
     pairing = pair_up("auto", {"places": "cpu"})
     form = Form(Shape(10**6, int(source.counts.arcs.sum()), 10**7))
-    planned = hybrid._planned(source, pairing, Resources.find(pairing, 1 << 40, 2), ("count", form), 0, (), 1)
+    planned = hybrid._planned(source, pairing, Resources.find(pairing, 1 << 40, 2), "count", form, 0, (), 1)
     results, tasks = TaskResults.none(planned.division.everything), planned.division.tasks
     running = hybrid._Running(planned, results.is_done, results.put)
     for at, task in enumerate(tasks):

@@ -189,7 +189,7 @@ def plan_from_disk(too_large: OutOfMemory) -> Plan:
         reasons=(
             *_reasons(too_large),
             f"cut into blocks in {folder}{most}; the seconds are those of cutting",
-            *request.because,
+            *request.reasons,
         ),
         beyond=PROCESS,
         known=known,
@@ -268,7 +268,7 @@ def _fingerprint(graph: Graph) -> str:
 
 def _known(source: GraphFile, threads: int) -> tuple[str, int | None]:
     """What there is to say of a file before it is read, and its pairs, where its beginning tells how many."""
-    pairs = expected_pairs(source.path, source.format, source.how(threads))
+    pairs = expected_pairs(source.path, source.format, source.read_options(threads))
     many = "" if pairs is None else f"{pairs:,} pairs, about, of "
     return f"{many}{name_of(source)}, which was not read", pairs
 

@@ -85,7 +85,7 @@ SLICE_BYTES = PAGE_BYTES + LINE_BYTES
 RECOUNT = "bbtc"
 TRUSSES = ("k_truss", "trussness")
 READ_ONLY = "cannot be written to, and results are written there; name another folder for them by --work (work_folder=)"
-ANSWERED = (*COUNTED, *COMPUTES)
+STORE_QUESTIONS = (*COUNTED, *COMPUTES)
 
 
 def open_for(request: Request, source: Any) -> Store:
@@ -107,7 +107,10 @@ def refuse(request: Request, name: object) -> None:
     is_count, by_workers = question in COUNTED, request.by_workers
     devices = {"auto", "cpu", *(["hybrid"] if is_count else []), *(["cuda"] if is_count and by_workers else [])}
     refusals = (
-        (question not in ANSWERED, f"a store answers {', '.join(ANSWERED)}, not {question}; ask the graph's file"),
+        (
+            question not in STORE_QUESTIONS,
+            f"a store answers {', '.join(STORE_QUESTIONS)}, not {question}; ask the graph's file",
+        ),
         (
             device not in devices,
             "a store is counted on the CPU, with device='hybrid', or by workers; leave the device out",
@@ -129,8 +132,8 @@ def refuse(request: Request, name: object) -> None:
             raise PreconditionError(f"{name}: {why}")
 
 
-def check_asked(request: Request, name: str) -> None:
-    """Raise where no store would answer what is asked of another source, by the algorithm that is asked for."""
+def check_store_could_answer(request: Request, name: str) -> None:
+    """Raise where no store of another source could answer the question by the algorithm that was named."""
     refuse(request, name)
     if request.device == "hybrid":
         return
@@ -178,7 +181,7 @@ def plan_of_store(request: Request, store: Store) -> Plan:
         return _plan_of_slices(request, store, _planned_slices(request, store), notes)
     request = with_shares(request, store)
     plan = replace(_tasks(request, store).plan, question=request.question)
-    return with_reasons(plan, (*request.because, *notes_on_counting(store)))
+    return with_reasons(plan, (*request.reasons, *notes_on_counting(store)))
 
 
 def _tasks(request: Request, store: Store) -> StoreTasks:
@@ -211,7 +214,7 @@ def _counted(request: Request, store: Store, progress: Progress | None, clock: C
         verified = _verified(again, store, found)
         clock.lap("verify")
     return result_of(
-        with_reasons(found.plan, request.because),
+        with_reasons(found.plan, request.reasons),
         store.manifest.cleaned,
         found.triangles,
         clock.laps,
@@ -418,5 +421,5 @@ def _plan_of_slices(request: Request, store: Store, sliced: SlicedAnswer, notes:
         plan,
         question=request.question,
         computes=computes,
-        reasons=(*plan.reasons, kept, *request.because, *notes),
+        reasons=(*plan.reasons, kept, *request.reasons, *notes),
     )

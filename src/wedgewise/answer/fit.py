@@ -92,12 +92,12 @@ def _free_tracebacks(error: MemoryError) -> None:
 
 def _can_use_disk(request: Request, source: Source) -> bool:
     """Whether the question can be answered from disk where memory is too small for it."""
-    from wedgewise.answer.disk import ANSWERED, check_asked
+    from wedgewise.answer.disk import STORE_QUESTIONS, check_store_could_answer
 
-    if request.question not in ANSWERED or (source.directed and request.question in DIRECTED):
+    if request.question not in STORE_QUESTIONS or (source.directed and request.question in DIRECTED):
         return False
     try:
-        check_asked(request, name_of(source))
+        check_store_could_answer(request, name_of(source))
     except InputError:
         return False
     return allowed_memory(request) >= MIN_LIMIT
@@ -105,10 +105,10 @@ def _can_use_disk(request: Request, source: Source) -> bool:
 
 def _questions_on_disk(request: Request) -> str:
     """Which questions can be answered from disk, said of one that cannot."""
-    from wedgewise.answer.disk import ANSWERED
+    from wedgewise.answer.disk import STORE_QUESTIONS
 
-    others = f"{', '.join(ANSWERED[:-1])} and {ANSWERED[-1]} can be answered from disk"
-    return "" if request.question in ANSWERED else others
+    others = f"{', '.join(STORE_QUESTIONS[:-1])} and {STORE_QUESTIONS[-1]} can be answered from disk"
+    return "" if request.question in STORE_QUESTIONS else others
 
 
 def _reasons(error: MemoryError) -> tuple[str, ...]:
@@ -153,7 +153,7 @@ def _pairs_by_beginning(source: GraphFile, size: int, request: Request) -> tuple
     from wedgewise.store.read_pairs import expected_pairs
 
     try:
-        pairs = expected_pairs(source.path, source.format, source.how(1))
+        pairs = expected_pairs(source.path, source.format, source.read_options(1))
     except WedgewiseError:  # whoever reads it says what is wrong with it
         return None, 0
     if pairs is None and request.memory_limit is not None:

@@ -70,8 +70,8 @@ class GraphFile:
         keeps_more = self.drop_leaves or self.directed or self.columns.weight is not None
         return os.path.isfile(self.path) and not keeps_more
 
-    def how(self, threads: int) -> ReadOptions:
-        """How its pairs are read in pieces."""
+    def read_options(self, threads: int) -> ReadOptions:
+        """The options for reading its pairs in pieces."""
         from wedgewise.read import ReadOptions
 
         return ReadOptions(self.labels, self.columns, self.limits, threads)

@@ -139,13 +139,13 @@ class Backend:
 
     def all_triangles(self, G: ConvertedGraph, nbunch: Any = None) -> Iterator[tuple[Any, Any, Any]]:
         """Every triangle, or those with a node of `nbunch`: its nodes first, the others in the graph's order."""
-        asked = () if nbunch is None else tuple(G.vertices(nbunch).values())
-        position = np.arange(len(asked), len(asked) + len(G))
-        position[list(asked)] = np.arange(len(asked))
+        first = () if nbunch is None else tuple(G.vertices(nbunch).values())
+        position = np.arange(len(first), len(first) + len(G))
+        position[list(first)] = np.arange(len(first))
         label = G.nodes.__getitem__
         for rows in api_listing.iter_triangles(G.graph, batch=LISTING_BATCH):
             if nbunch is not None:
-                rows = rows[(position[rows] < len(asked)).any(axis=1)]
+                rows = rows[(position[rows] < len(first)).any(axis=1)]
                 rows = np.take_along_axis(rows, np.argsort(position[rows], axis=1), axis=1)
             yield from zip(*(map(label, column.tolist()) for column in rows.T), strict=True)
 

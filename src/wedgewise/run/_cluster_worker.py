@@ -61,36 +61,36 @@ def joined(finished: Sequence[Finished]) -> Finished:
 class CountState:
     """An open store, kernels that are loaded, and blocks as far as they fit in memory or on a GPU."""
 
-    def __init__(self, asked: BatchRequest, memory_limit: int | None, worker: str) -> None:
-        self.settings = asked.of(()), memory_limit
-        store = open_shared_store(asked.store, worker)
-        if store.manifest.fingerprint != asked.fingerprint:
+    def __init__(self, request: BatchRequest, memory_limit: int | None, worker: str) -> None:
+        self.settings = request.of(()), memory_limit
+        store = open_shared_store(request.store, worker)
+        if store.manifest.fingerprint != request.fingerprint:
             raise ClusterError(
-                f"{asked.store}: a worker finds the graph {store.manifest.fingerprint[:12]} there, and the driver has "
-                f"{asked.fingerprint[:12]}; name storage that all workers share"
+                f"{request.store}: a worker finds the graph {store.manifest.fingerprint[:12]} there, and the driver "
+                f"has {request.fingerprint[:12]}; name storage that all workers share"
             )
-        request = Request(
-            device=asked.device,
-            algorithm=asked.algorithm,
-            knobs=asked.knobs,
-            threads=asked.threads,
+        counting = Request(
+            device=request.device,
+            algorithm=request.algorithm,
+            knobs=request.knobs,
+            threads=request.threads,
             memory_limit=memory_limit,
-            shares=asked.shares,
+            shares=request.shares,
         )
-        if count_key(request, store) != asked.key:
+        if count_key(counting, store) != request.key:
             raise ClusterError(
-                f"{asked.store}: a worker finds the graph there in other parts than the driver; name storage that all "
-                "workers share"
+                f"{request.store}: a worker finds the graph there in other parts than the driver; name storage that "
+                "all workers share"
             )
-        self._store, self._request, self._key = store, request, asked.key
-        self._tasks = busy_tasks(store.partition, store.counts, asked.shares).in_reuse_order()
-        self._position = np.zeros(task_count(store.partition, asked.shares), np.int64)
+        self._store, self._request, self._key = store, counting, request.key
+        self._tasks = busy_tasks(store.partition, store.counts, request.shares).in_reuse_order()
+        self._position = np.zeros(task_count(store.partition, request.shares), np.int64)
         self._position[self._tasks.number] = np.arange(len(self._tasks))
-        device = find_worker_device(request, worker)
-        self._on_device = None if device is None else DeviceCounting(request, store, device, asked.sharers)
+        device = find_worker_device(counting, worker)
+        self._on_device = None if device is None else DeviceCounting(counting, store, device, request.sharers)
         self._on_cpu: CpuCounting | None = None
         if device is None:
-            self._on_cpu = CpuCounting(on_cpu(request), store)
+            self._on_cpu = CpuCounting(on_cpu(counting), store)
 
     @property
     def counts_on(self) -> str:

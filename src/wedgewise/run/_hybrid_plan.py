@@ -92,15 +92,15 @@ def pair_up(name: str, given: Mapping[str, int | str] | None) -> Pairing:
     own = {knob.name: knob.parse((given or {}).get(knob.name, knob.default)) for knob in KNOBS}
     if int(own["cutoff"]) > 100:
         raise InputError(f"knob cutoff is a percentage, at most 100, not {own['cutoff']}")
-    asked = ENGINE if name == "auto" else name
-    gpu = None if own["places"] == CPU else _counting_blocks(asked, "cuda")
-    is_there_alone = (asked, "cpu") not in registry() and (asked, "cuda") in registry()
-    cpu = _counting_blocks(ENGINE if is_there_alone else asked, "cpu")
+    algorithm = ENGINE if name == "auto" else name
+    gpu = None if own["places"] == CPU else _counting_blocks(algorithm, "cuda")
+    is_there_alone = (algorithm, "cpu") not in registry() and (algorithm, "cuda") in registry()
+    cpu = _counting_blocks(ENGINE if is_there_alone else algorithm, "cpu")
     _check_names(given, own, cpu, gpu)
-    if asked == PUBLISHED and "schedule" not in (given or {}):
+    if algorithm == PUBLISHED and "schedule" not in (given or {}):
         own["schedule"] = CUTOFF
     if own["estimator"] == AUTO:
-        own["estimator"] = "arcs" if asked == ENGINE else "time"
+        own["estimator"] = "arcs" if algorithm == ENGINE else "time"
     return Pairing(cpu, gpu, own, _known(cpu, given), {} if gpu is None else _known(gpu, given))
 
 
@@ -131,10 +131,10 @@ def choose_parts(graph: OrientedGraph, pairing: Pairing, device_bytes: int) -> i
     """Few parts, or the average degree for BBTC; more where two tasks for each stream would not fit a GPU."""
     from wedgewise.prepare.rectilinear import default_parts
 
-    asked = int(pairing.own["parts"])
-    if asked:
-        check_parts(asked, graph.n)
-        return asked
+    parts = int(pairing.own["parts"])
+    if parts:
+        check_parts(parts, graph.n)
+        return parts
     parts = min(MAX_PARTS if pairing.cpu.name == PUBLISHED else USUAL_PARTS, default_parts(graph))
     at_once = 0 if pairing.gpu is None else 2 * 3 * int(pairing.own["streams"])
     while parts < min(MAX_PARTS, graph.n):
@@ -173,11 +173,12 @@ def describe(
     sizes: TaskSizes,
     resources: Resources,
     division: Division,
-    asked: tuple[str, Form],
+    question: str,
+    form: Form,
     held_bytes: int,
     reasons: tuple[str, ...],
 ) -> Plan:
-    """The plan: `asked` are the question and the graph, `held_bytes` what blocks in memory and lists take."""
+    """The plan; `held_bytes` are what blocks in memory and lists take."""
     pairing, own = sizes.pairing, sizes.pairing.own
     threads = resources.threads
     of_tasks = [int(sizes.on_host(tasks).max(initial=0)) for tasks in (division.tasks, division.host_tasks)]
@@ -196,14 +197,15 @@ def describe(
         host_bytes=resources.host_bytes,
     )
     return plan_of(
-        *asked,
+        question,
+        form,
         computes="count",
         algorithm=(pairing.gpu or pairing.cpu).name,
         device="hybrid",
         threads=max(1, threads),
         knobs=pairing.knobs,
         bytes_needed=held_bytes + host_bytes,
-        estimated_seconds=estimated_seconds(asked[1].shape, threads, len(resources.devices)),
+        estimated_seconds=estimated_seconds(form.shape, threads, len(resources.devices)),
         reasons=(pairing.reason, *_why_divided(division, int(own["streams"])), *reasons),
         blocks=blocks,
     )

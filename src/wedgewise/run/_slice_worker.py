@@ -25,37 +25,37 @@ from wedgewise.store.manifest import FileRecord
 class SliceState:
     """An open store, kernels that are loaded, and of a truss what lives behind the round before."""
 
-    def __init__(self, asked: SliceRequest, memory_limit: int | None, worker: str) -> None:
-        self.settings = asked.of(()), memory_limit
-        self._folder = Path(asked.folder)
-        store = open_shared_store(asked.store, worker, asked.work_folder)
-        if (store.manifest.fingerprint, store.partition.to_dict()) != (asked.fingerprint, asked.partition):
+    def __init__(self, request: SliceRequest, memory_limit: int | None, worker: str) -> None:
+        self.settings = request.of(()), memory_limit
+        self._folder = Path(request.folder)
+        store = open_shared_store(request.store, worker, request.work_folder)
+        if (store.manifest.fingerprint, store.partition.to_dict()) != (request.fingerprint, request.partition):
             raise ClusterError(
-                f"{asked.store}: a worker finds another graph there; name storage that all workers share"
+                f"{request.store}: a worker finds another graph there; name storage that all workers share"
             )
         if not self._folder.is_dir() or store.beside(self._folder.name) != self._folder:
             raise ClusterError(
-                f"{asked.folder}: a worker does not see this folder, where slices are written; name one that all "
+                f"{request.folder}: a worker does not see this folder, where slices are written; name one that all "
                 "workers share by --work (work_folder=)"
             )
-        within = bytes_for_slices(memory_limit, asked.computes, asked.algorithm)
-        spare = 0 if asked.k is None else loading_bytes(store.counts)
-        lists = (1 if asked.k is None else 2) * SLICED_TASK_BYTES
+        within = bytes_for_slices(memory_limit, request.computes, request.algorithm)
+        spare = 0 if request.k is None else loading_bytes(store.counts)
+        lists = (1 if request.k is None else 2) * SLICED_TASK_BYTES
         sliced = SlicedAnswer(
             store,
-            asked.computes,
+            request.computes,
             available_bytes=bytes_beside_lists(store.location, store.partition, lists, within) - spare,
-            threads=hardware.granted_threads(asked.threads),
-            algorithm=asked.algorithm,
-            knobs=asked.knobs,
+            threads=hardware.granted_threads(request.threads),
+            algorithm=request.algorithm,
+            knobs=request.knobs,
         )
         self._sliced = sliced.with_fitting_threads()
         self._slices = {each.number: each for each in self._sliced.slices}
         self._peeling: StorePeeling | None = None
         self._before: Round | None = None
-        if asked.k is not None:
-            self._peeling = StorePeeling(store, asked.k, self._sliced)
-            self._before = self._peeling.round(asked.round_number - 1)
+        if request.k is not None:
+            self._peeling = StorePeeling(store, request.k, self._sliced)
+            self._before = self._peeling.round(request.round_number - 1)
 
     def do(self, numbers: Sequence[int], _worker: str, _progress: Callable[[bytes], None]) -> bytes:
         """Compute slices and write them."""

@@ -35,9 +35,9 @@ def do_request(
     the number of its process.
     """
     try:
-        asked = (SliceRequest if "slices" in json.loads(message) else BatchRequest).from_json(message)
+        request = (SliceRequest if "slices" in json.loads(message) else BatchRequest).from_json(message)
         with _one_at_a_time:
-            return _do(asked, asked.memory_limit or memory_limit, progress, worker or process_name(os.getpid()))
+            return _do(request, request.memory_limit or memory_limit, progress, worker or process_name(os.getpid()))
     except WedgewiseError as error:
         return error_to_json(error)
 
@@ -50,17 +50,17 @@ def release_state() -> None:
 
 @memory_for("count")
 def _do(
-    asked: BatchRequest | SliceRequest, memory_limit: int | None, progress: Callable[[bytes], None], worker: str
+    request: BatchRequest | SliceRequest, memory_limit: int | None, progress: Callable[[bytes], None], worker: str
 ) -> bytes:
     """Do a request with the state of the last one, or another one where this is other work."""
     global _state
-    if _state is None or _state.settings != (asked.of(()), memory_limit):
+    if _state is None or _state.settings != (request.of(()), memory_limit):
         _close_state()
-        if isinstance(asked, BatchRequest):
-            _state = CountState(asked, memory_limit, worker)
+        if isinstance(request, BatchRequest):
+            _state = CountState(request, memory_limit, worker)
         else:
-            _state = SliceState(asked, memory_limit, worker)
-    numbers = asked.tasks if isinstance(asked, BatchRequest) else asked.slices
+            _state = SliceState(request, memory_limit, worker)
+    numbers = request.tasks if isinstance(request, BatchRequest) else request.slices
     return _state.do(numbers, worker, progress)
 
 

@@ -43,10 +43,10 @@ COST = {  # in counts
 ARRAY_ROUNDS = {"trussness": 100, "k_truss": 10, "max_truss": 100}  # of trusses, each of which costs about a count
 
 
-def engine_for(computes: str, asked: str = "auto") -> str:
-    """The algorithm that was asked for; for `auto`, what computes this in all but small graphs."""
-    if asked != "auto":
-        return asked
+def engine_for(computes: str, algorithm: str = "auto") -> str:
+    """The algorithm that was named; for `auto`, what computes this in all but small graphs."""
+    if algorithm != "auto":
+        return algorithm
     return TRUSS_ENGINE if computes in TRUSSES else ENGINE
 
 
@@ -74,8 +74,8 @@ def choose_order_of_blocks(request: Request, graph: Graph) -> str:
 
 def choose_device(request: Request, computes: str, graph: Graph) -> tuple[str, tuple[str, ...]]:
     """Where the work is done, "cpu", "cuda" or "hybrid", and the reasons for it."""
-    reasons = request.because if graph.cleaning_note is None else (*request.because, graph.cleaning_note)
-    device = _asked_device(request)
+    reasons = request.reasons if graph.cleaning_note is None else (*request.reasons, graph.cleaning_note)
+    device = _requested_device(request)
     if device == "hybrid" and computes != "count":
         raise PreconditionError(f"device='hybrid' counts triangles and does not compute {computes}; use cuda or cpu")
     if device in ("cpu", "hybrid") or (device is None and not gpu.is_likely()):
@@ -96,11 +96,11 @@ def choose_device(request: Request, computes: str, graph: Graph) -> tuple[str, t
 
 def choose_cleaning_device(request: Request) -> str:
     """Where a source is cleaned: on the GPU when that is where the question is to be answered, else where it lies."""
-    return "cuda" if _asked_device(request) == "cuda" else "auto"
+    return "cuda" if _requested_device(request) == "cuda" else "auto"
 
 
-def _asked_device(request: Request) -> str | None:
-    """The device that was asked for, by itself or by an algorithm that is only there."""
+def _requested_device(request: Request) -> str | None:
+    """The device that was named, or the only one that the named algorithm runs on; None where neither was named."""
     if request.device not in DEVICES:
         raise UnknownNameError(f"no device named {request.device!r}; there are: {', '.join(DEVICES)}")
     if request.device != "auto":
@@ -165,7 +165,7 @@ def estimated_seconds(shape: Shape, threads: int, devices: int) -> float:
 
 
 def make_plan(
-    request: Request, computes: str, form: Form, answer_bytes: int = 0, because: tuple[str, ...] = ()
+    request: Request, computes: str, form: Form, answer_bytes: int = 0, reasons: tuple[str, ...] = ()
 ) -> Plan:
     """Choose the algorithm on the CPU that computes what the question needs.
 
@@ -192,12 +192,12 @@ def make_plan(
         knobs=knobs,
         bytes_needed=need,
         estimated_seconds=seconds,
-        reasons=(reason, *because),
+        reasons=(reason, *reasons),
     )
 
 
 def make_device_plan(
-    request: Request, computes: str, form: Form, device: CopyingDevice, because: tuple[str, ...] = ()
+    request: Request, computes: str, form: Form, device: CopyingDevice, reasons: tuple[str, ...] = ()
 ) -> Plan:
     """Choose the algorithm on a GPU, and as few batches as its memory allows.
 
@@ -209,10 +209,10 @@ def make_device_plan(
     shape = form.shape
     free = device.free_bytes() if request.memory_limit is None else min(device.free_bytes(), request.memory_limit)
     if request.algorithm != "auto":
-        algorithm, reasons = find(request.algorithm, "cuda"), ["asked for by name"]
+        algorithm, choice = find(request.algorithm, "cuda"), ["asked for by name"]
         _check_computes(algorithm, computes, request.question)
     else:
-        algorithm, reasons = _choose_on_device(computes, form, free)
+        algorithm, choice = _choose_on_device(computes, form, free)
     knobs = algorithm.settings(request.knobs)
     need = device_bytes(algorithm, computes, shape, knobs)
     while need > free:
@@ -222,7 +222,7 @@ def make_device_plan(
         knobs = more
         need = device_bytes(algorithm, computes, shape, knobs)
     if knobs.get(BATCHES, 1) != algorithm.settings(request.knobs).get(BATCHES, 1):
-        reasons.append(f"in {knobs[BATCHES]} batches, for {free:,} bytes of device memory")
+        choice.append(f"in {knobs[BATCHES]} batches, for {free:,} bytes of device memory")
     cost = device_answer(algorithm, computes).cost
     return plan_of(
         request.question,
@@ -234,7 +234,7 @@ def make_device_plan(
         knobs=knobs,
         bytes_needed=need,
         estimated_seconds=0.0 if cost is None else cost.of_preparing(shape) + cost.of_kernels(shape),
-        reasons=(*reasons, *because),
+        reasons=(*choice, *reasons),
     )
 
 

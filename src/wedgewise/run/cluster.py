@@ -85,7 +85,7 @@ class ClusterWork:
     key : of the work; every result carries it
     tasks : those that can have triangles, in the order in which they share blocks
     all_tasks : how many there are, the others included
-    asked : what was asked for, with the threads and the memory limit of each worker
+    request_per_worker : the request, with the threads and the memory limit of each worker
     gpus, sharers : what workers of this machine see as CUDA_VISIBLE_DEVICES, and how many have the same GPU
     """
 
@@ -94,7 +94,7 @@ class ClusterWork:
     key: str
     tasks: TaskTable
     all_tasks: int
-    asked: Request
+    request_per_worker: Request
     gpus: tuple[str, ...] = ()
     sharers: int = 1
 
@@ -104,25 +104,25 @@ class ClusterWork:
 
         Nobody knows beforehand which worker gets a batch: where some have no GPU, it is as long as one of those takes.
         """
-        if self.asked.device != "cuda":
+        if self.request_per_worker.device != "cuda":
             return STEP_SECONDS
         reading = float(all_block_bytes(self.store.counts).sum()) / READ_BYTES_PER_SECOND
         return (reading + BLOCK_SECONDS_PER_EDGE * self.store.m) / (float(self.tasks.work.sum()) or 1.0)
 
     def message(self, batch: Assignment) -> str:
         """What a worker gets."""
-        asked = self.asked
+        request = self.request_per_worker
         return BatchRequest(
             version=__version__,
             store=name_for_workers(self.store),
             fingerprint=self.store.manifest.fingerprint,
             key=self.key,
-            device=asked.device,
+            device=request.device,
             sharers=self.sharers,
-            algorithm=asked.block_algorithm,
-            knobs=dict(asked.knobs or {}),
-            threads=asked.threads,
-            memory_limit=asked.memory_limit,
+            algorithm=request.block_algorithm,
+            knobs=dict(request.knobs or {}),
+            threads=request.threads,
+            memory_limit=request.memory_limit,
             tasks=batch.tasks,
             shares=self.tasks.shares,
         ).to_json()
@@ -140,16 +140,16 @@ def assign(request: Request, store: Store) -> ClusterWork:
     The memory limit is one for the size of every worker; on this machine, for all of them together. Threads are those
     that work on a task in each worker: by default what a worker may use, and on this machine its share of that.
     """
-    asked, here = divided(request, store), on_cpu(request)
+    each, here = per_worker(request, store), on_cpu(request)
     answer, settings = triple_answer(here.block_algorithm), find(here.block_algorithm, "cpu").settings(here.knobs)
     bytes_beside_lists(
         store.location, store.partition, DRIVEN_TASK_BYTES, hardware.available_memory(), request.share_count
     )
-    memory = TaskMemory(store.counts, answer, settings, asked.threads or hardware.usable_threads())
+    memory = TaskMemory(store.counts, answer, settings, each.threads or hardware.usable_threads())
     tasks = busy_tasks(store.partition, store.counts, request.share_count).in_reuse_order()
-    plan, gpus = _plan(asked, store, memory, tasks), gpus_for_workers(request)
+    plan, gpus = _plan(each, store, memory, tasks), gpus_for_workers(request)
     key, all_tasks = count_key(request, store), task_count(store.partition, request.share_count)
-    return ClusterWork(store, plan, key, tasks, all_tasks, asked, *gpus)
+    return ClusterWork(store, plan, key, tasks, all_tasks, each, *gpus)
 
 
 def _plan(request: Request, store: Store, memory: TaskMemory, tasks: TaskTable) -> Plan:
@@ -173,21 +173,21 @@ def _plan(request: Request, store: Store, memory: TaskMemory, tasks: TaskTable) 
     return replace(plan, algorithm=name, device=request.device, knobs=pairing.knobs, reasons=(pairing.reason, *reasons))
 
 
-def divided(request: Request, store: Store) -> Request:
-    """What each worker is asked, with its threads and its memory; refuse what no worker can do."""
+def per_worker(request: Request, store: Store) -> Request:
+    """The request with the threads and the memory of each worker; what no worker can do is refused."""
     if request.cluster is not None and request.workers is not None:
         raise InputError("pass cluster or workers, not both")
     if store.location.is_in_this_process:
         raise PreconditionError(
             f"{store.location}: no other process sees it; name a folder, or a URL of shared storage"
         )
-    asked = request
+    each = request
     if request.workers is not None:
         memory_limit = bytes_per_worker(request.memory_limit, request.workers)
         threads = request.threads or max(1, hardware.usable_threads() // request.workers)
-        asked = replace(request, threads=threads, memory_limit=memory_limit)
-    check_limit(asked.memory_limit)
-    return asked
+        each = replace(request, threads=threads, memory_limit=memory_limit)
+    check_limit(each.memory_limit)
+    return each
 
 
 @contextmanager
@@ -258,9 +258,9 @@ class Driver(Dispatcher):
         return self._work.message(batch)
 
     def receive(self, text: bytes, batch: Assignment, *, is_whole: bool, is_new: bool) -> list[tuple[str, Refusal]]:
-        result, asked = BatchResult.from_json(text), Counter(batch.tasks)
+        result, expected = BatchResult.from_json(text), Counter(batch.tasks)
         arrived = Counter(result.finished.numbers.tolist() + [refusal.task for refusal in result.refused])
-        if result.key != self._work.key or (arrived != asked if is_whole else not arrived <= asked):
+        if result.key != self._work.key or (arrived != expected if is_whole else not arrived <= expected):
             raise VerificationError(f"a worker was asked for tasks {batch.tasks[:5]} … and answered others")
         share = self.shares.setdefault(result.worker, WorkerShare(result.counts_on))
         share.tasks += self._keep(result.finished)

@@ -60,8 +60,8 @@ def execute_on_device(
             ordered[graph.vertex_of] = filled
         else:
             ordered = filled[forms.positions(graph)]
-        answered = device.download(ordered.astype(device.xp.int64))
-    return Execution(results, Work((), answered), seconds)
+        values = device.download(ordered.astype(device.xp.int64))
+    return Execution(results, Work((), values), seconds)
 
 
 @memory_for("truss")

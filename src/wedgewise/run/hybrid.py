@@ -232,7 +232,7 @@ class _Running:
 
 @memory_for("plan")
 def plan_graph(
-    request: Request, graph: OrientedGraph, because: tuple[str, ...] = (), source: GraphBlocks | None = None
+    request: Request, graph: OrientedGraph, reasons: tuple[str, ...] = (), source: GraphBlocks | None = None
 ) -> HybridTasks:
     """Cut a graph into blocks in memory, unless they are given, and plan their tasks.
 
@@ -245,9 +245,9 @@ def plan_graph(
         lists_rows = resources.threads > 0 and pairing.cpu.triples_on_cpu("count").lists_rows
         source = _cut(graph, choose_parts(graph, pairing, resources.device_bytes), request, lists_rows)
         host_bytes -= source.blocks.nbytes
-    asked = request.question, Form(Shape(graph.n, graph.m, graph.wedges), graph.order)
+    form = Form(Shape(graph.n, graph.m, graph.wedges), graph.order)
     held_bytes, resources = source.blocks.nbytes, replace(resources, host_bytes=host_bytes)
-    return _planned(source, pairing, resources, asked, held_bytes, because, request.share_count)
+    return _planned(source, pairing, resources, request.question, form, held_bytes, reasons, request.share_count)
 
 
 @memory_for("partition")
@@ -278,28 +278,30 @@ def plan_store(request: Request, store: Store) -> HybridTasks:
     resources = Resources.find(pairing, 0, request.thread_count)
     host_bytes = available_after_loading(request.memory_limit, load_kernels, pairing.cpu.name)
     manifest = store.manifest
-    asked = "count", Form(Shape(manifest.n, manifest.m, manifest.wedges), manifest.order)
-    return _planned(store, pairing, replace(resources, host_bytes=host_bytes), asked, 0, (), request.share_count)
+    form = Form(Shape(manifest.n, manifest.m, manifest.wedges), manifest.order)
+    resources = replace(resources, host_bytes=host_bytes)
+    return _planned(store, pairing, resources, "count", form, 0, (), request.share_count)
 
 
 def _planned(
     source: BlockSource,
     pairing: Pairing,
     resources: Resources,
-    asked: tuple[str, Form],
+    question: str,
+    form: Form,
     held_bytes: int,
-    because: tuple[str, ...],
+    reasons: tuple[str, ...],
     shares: int,
 ) -> HybridTasks:
     """Tasks within what lists of them leave of the host's memory; `held_bytes` are those of blocks in memory."""
     lists = lists_bytes(source.partition, HYBRID_TASK_BYTES, shares)
-    left = bytes_beside_lists(asked[0], source.partition, HYBRID_TASK_BYTES, resources.host_bytes, shares)
+    left = bytes_beside_lists(question, source.partition, HYBRID_TASK_BYTES, resources.host_bytes, shares)
     resources = replace(resources, host_bytes=left)
     memory = pairing.host_memory(source.counts, resources.threads)
     sizes = TaskSizes(memory, pairing, isinstance(source, GraphBlocks))
-    division = divide(source, sizes, resources, asked[0], asked[1].shape, shares)
-    reasons = (f"{lists:,} bytes of lists of tasks", *because)
-    plan = describe(source, sizes, resources, division, asked, held_bytes + lists, reasons)
+    division = divide(source, sizes, resources, question, form.shape, shares)
+    reasons = (f"{lists:,} bytes of lists of tasks", *reasons)
+    plan = describe(source, sizes, resources, division, question, form, held_bytes + lists, reasons)
     kernels = kernels_of(division.tasks, sizes, resources.devices[0]) if resources.devices else ()
     return HybridTasks(source, sizes, resources, division, plan, kernels)
 

@@ -39,11 +39,11 @@ class BlockSource(Protocol):
 
 def triple_answer(algorithm: str) -> TripleAnswer:
     """How an algorithm counts three blocks."""
-    asked = find(algorithm, "cpu")
-    if "count" not in asked.triples:
+    record = find(algorithm, "cpu")
+    if "count" not in record.triples:
         able = ", ".join(name for (name, device), other in registry().items() if device == "cpu" and other.triples)
         raise PreconditionError(f"{algorithm} does not count blocks, of which a store consists; {able} do")
-    return asked.triples_on_cpu("count")
+    return record.triples_on_cpu("count")
 
 
 def lists_bytes(partition: Partition, task_bytes: int, shares: int = 1) -> int:

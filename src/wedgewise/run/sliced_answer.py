@@ -109,11 +109,11 @@ def slices_of(partition: Partition, computes: str) -> tuple[AnswerSlice, ...]:
 
 def slice_method(algorithm: str, computes: str) -> SliceMethod:
     """How an algorithm computes a slice of an answer."""
-    asked = find(algorithm, "cpu")
-    if computes not in asked.sliced:
+    record = find(algorithm, "cpu")
+    if computes not in record.sliced:
         able = ", ".join(name for (name, device), other in registry().items() if computes in other.sliced)
         raise PreconditionError(f"{algorithm} does not compute {computes} of blocks; {able or 'none'} do")
-    return asked.sliced[computes]
+    return record.sliced[computes]
 
 
 class SlicedAnswer:

@@ -74,10 +74,10 @@ class Near(NamedTuple):
         """What the knob says, or as much as is used enough by so many arcs of blocks ij, or nothing."""
         rows: Any = shape.rows_j
         columns: Any = shape.columns_k
-        asked = int(knobs["near_hubs"])
+        wanted = int(knobs["near_hubs"])
         fits = np.minimum(columns, (device.shared_bytes - STATIC_SHARED_BYTES) // 16 * 4)
-        if asked:
-            return cls._last(shape, np.minimum(rows, asked), np.minimum(fits, asked))
+        if wanted:
+            return cls._last(shape, np.minimum(rows, wanted), np.minimum(fits, wanted))
         near = cls(rows, columns)
         for size in (*NEAR_IDS[::-1], None):  # the last that is used enough is the one
             pivots = rows if size is None else np.minimum(rows, size)
