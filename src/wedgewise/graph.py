@@ -443,7 +443,7 @@ class Graph:
 
 
 def refuse_reading(keywords: Iterable[str]) -> None:
-    """Refuse a question that is told how to read its graph."""
+    """Refuse keywords of `Graph` in a question about one."""
     said = ", ".join(f"{name}=…" for name in keywords if name in READING)
     if said:
         raise InputError(f"{said}: these are options of Graph; pass wedgewise.Graph(data, {said})")

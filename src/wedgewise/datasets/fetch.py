@@ -75,7 +75,7 @@ def fetch(address: str, path: Path, stage: str, progress: Progress | None, *, mo
     ----------
     address : of http or https
     path : the final name, in a folder that exists
-    stage, progress : what to call the progress, and whom to tell it
+    stage, progress : the name of the stage, and the callable that gets the progress
     most_bytes : how long the file may be; a longer one is not fetched, or no further, whatever length was stated
 
     Raises

@@ -30,7 +30,7 @@ def run_tasks(
 
     ``worker`` is below min(threads, tasks) and is held by one thread at a time, so it can index private workspaces.
     ``on_done(finished)`` is called in the calling thread, about twenty times a second and once at the end.
-    ``on_stop()`` is called there before threads are waited for, however it comes to that: tasks that last are told so.
+    ``on_stop()`` is called there before threads are waited for, whatever the reason, so that tasks that last can stop.
     """
     workers = min(threads, tasks)
     if workers <= 1:

@@ -42,7 +42,7 @@ Finish = Callable[[Any, Any, Any, Any], None]
 
 @dataclass(slots=True)
 class WorkerPool:
-    """What all workers share; ``on_finished`` is told numbers, triangles, tests and seconds of tasks."""
+    """What all workers share; ``on_finished`` gets numbers, triangles, tests and seconds of tasks."""
 
     queue: TaskQueue
     blocks: SharedBlocks[Block]

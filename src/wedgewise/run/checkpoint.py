@@ -97,8 +97,8 @@ def open_journal(
 def kept_tasks(store: Store) -> int | None:
     """How many tasks the count has that was ended, the idle ones included; None where nothing says so."""
     records = () if store.is_read_only else map(record_in, lines_of(store.beside(JOURNAL)))
-    told = next((record.get("all_tasks") for record in records if record is not None), None)
-    return told if type(told) is int else None
+    all_tasks = next((record.get("all_tasks") for record in records if record is not None), None)
+    return all_tasks if type(all_tasks) is int else None
 
 
 def journal_bytes(tasks: int) -> int:

@@ -199,7 +199,7 @@ def _orient_pieces(
     piece_keys = min(ORIENT_KEYS, available_bytes // (ORIENT_BYTES * workers))
     pieces = -(-edges.keys // piece_keys)
     grids = [np.zeros(grid_size, np.uint64) for _ in range(min(workers, max(1, pieces)))]
-    told = 0
+    reported = 0
 
     def orient_piece(number: int, worker: int) -> None:
         keys = edges.stretch(number * piece_keys, min((number + 1) * piece_keys, edges.keys))
@@ -207,9 +207,9 @@ def _orient_pieces(
         arcs.add(sorted_run(keys, np.empty_like(keys)))
 
     def on_done(finished: int) -> None:
-        nonlocal told
-        on_keys(min(finished * piece_keys, edges.keys) - told)
-        told = min(finished * piece_keys, edges.keys)
+        nonlocal reported
+        on_keys(min(finished * piece_keys, edges.keys) - reported)
+        reported = min(finished * piece_keys, edges.keys)
 
     run_tasks(orient_piece, pieces, workers, on_done)
     for grid in grids[1:]:

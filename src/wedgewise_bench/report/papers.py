@@ -107,7 +107,7 @@ def _curve_picture(stem: str, curve: Curve, found: Drawn) -> Picture:
     ways = [way for way in curve.ways if any(way in values for values in found.values())]
     axis = _axis(curve)
     reference = 1.0 if curve.over else None
-    told = "; ".join(
+    text = "; ".join(
         f"{graph}: " + ", ".join(f"{way} {axis.text(value)}" for way, value in values.items())
         for graph, values in found.items()
     )
@@ -117,7 +117,7 @@ def _curve_picture(stem: str, curve: Curve, found: Drawn) -> Picture:
     else:
         means = {way: _mean([values[way] for values in found.values() if way in values]) for way in ways}
         chart, where = charts.bars(ways, {axis.label: list(means.values())}, axis, reference), "geometric mean"
-    return Picture(stem, chart, f"Ours, {_measure(curve)}, {where}.", f"{told}.")
+    return Picture(stem, chart, f"Ours, {_measure(curve)}, {where}.", f"{text}.")
 
 
 def _curve_table(curve: Curve, found: Drawn) -> Table:

@@ -129,8 +129,8 @@ def regret_part(records: Sequence[Record]) -> Part | None:
     if len(found) <= MAX_BARS:
         groups = [f"{regret.graph}: {regret.asked}" for regret in found]
         chart = charts.bars(groups, {"regret": [regret.factor for regret in found]}, Axis("regret", "×"), 1.0)
-        told = ", ".join(f"{regret.graph} {ratio_text(regret.factor)}" for regret in found) + "."
-        items.insert(1, Picture("regret", chart, "Regret of `auto`; 1× is the best choice.", told))
+        text = ", ".join(f"{regret.graph} {ratio_text(regret.factor)}" for regret in found) + "."
+        items.insert(1, Picture("regret", chart, "Regret of `auto`; 1× is the best choice.", text))
     return Part("Regret of auto", tuple(items))
 
 
@@ -259,9 +259,9 @@ def _sweep_items(sweep: ParameterSweep) -> Iterator[Item]:
         points = {sweep.way: list(_relative(sweep, values).items())}
         y, caption = Axis("time over the best", "×"), "time divided by the best one of the graph, geometric mean."
     best = {graph: sweep.best(graph) for graph in sweep.seconds}
-    told = ", ".join(f"{value:g} on {graph}" for graph, value in best.items())
+    text = ", ".join(f"{value:g} on {graph}" for graph, value in best.items())
     stem = file_stem("sweep", sweep.parameter, sweep.way, sweep.question, sweep.row)
-    yield Picture(stem, charts.lines(points, x, y), f"{title}: {caption}", f"Fastest: {told}.")
+    yield Picture(stem, charts.lines(points, x, y), f"{title}: {caption}", f"Fastest: {text}.")
     rows = tuple(
         (
             graph,

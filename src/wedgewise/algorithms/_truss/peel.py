@@ -82,7 +82,7 @@ class Losses:
 class Peeling:
     """The rounds over a graph, which settle every edge at the bound by which it is removed.
 
-    ``on_round(edges)`` is told how many are removed so far.
+    ``on_round(edges)`` gets how many are removed so far.
     """
 
     remaining: RemainingEdges
