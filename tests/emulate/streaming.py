@@ -204,7 +204,7 @@ class StreamingEmulator(EmulatedGpu):
         nbytes = sum(array.nbytes for array in arrays)
         return Sent(end, (Moved((since, time.perf_counter()), begin, end, nbytes),))
 
-    def room(self, sizes: Sequence[int]) -> list[Any]:
+    def allocate(self, sizes: Sequence[int]) -> list[Any]:
         return [self._taken(np.empty(size, np.uint32)) for size in sizes]
 
     def launch(

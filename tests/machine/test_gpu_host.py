@@ -178,14 +178,14 @@ def test_small_arrays_share_a_buffer(fake: FakeCupy, device: gpu.Cuda) -> None:
 
 
 def test_arrays_whose_targets_follow_each_other_are_one_copy(fake: FakeCupy, device: gpu.Cuda) -> None:
-    (there,) = device.room([9])
+    (there,) = device.allocate([9])
     device.send([LARGE[:3], LARGE[:5]], [there[:3], there[3:8]])
     assert fake.calls.count("copy") == 1
     assert np.array_equal(there[:8], [*LARGE[:3], *LARGE[:5]])
 
 
 def test_room_is_of_the_stream_of_copies(fake: FakeCupy, device: gpu.Cuda) -> None:
-    assert [array.size for array in device.room([3, 5])] == [3, 5]
+    assert [array.size for array in device.allocate([3, 5])] == [3, 5]
     assert fake.calls == ["to copying", "empty", "empty", "from copying"]
 
 

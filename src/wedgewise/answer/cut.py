@@ -1,7 +1,7 @@
 """Where memory is too small for a question that stores answer: the graph is cut into blocks on disk, and asked there.
 
     Source ─in memory→ answer
-       └───no room───→ OutOfMemory ─cut→ GraphOnDisk, a store for one question ─disk→ answer
+       └─too little memory→ OutOfMemory ─cut→ GraphOnDisk, a store for one question ─disk→ answer
 
 The store is in the system's temporary folder, or in a work folder, where the same question finds it again after
 whatever ended it.

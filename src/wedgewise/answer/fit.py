@@ -43,7 +43,7 @@ class OutOfMemory:
     ----------
     request, source : what was asked, of what
     limit : for the whole process, while it is answered
-    refusal : what to say where there is no room on disk either
+    refusal : what to say where answering from disk needs too much as well
     reasons : what was needed and what was there, first to last
     """
 

@@ -82,7 +82,7 @@ class GraphData:
         return forms, edge_list, None
 
     def _read_to_device(self, forms: DeviceForms) -> tuple[EdgeList, Any]:
-        """Read a file while its pairs are copied; without room for them, read it again if it is there twice."""
+        """Read a file while its pairs are copied; without memory for them, read it again if it is there twice."""
         try:
             with forms.device.memory(), forms.device.arriving() as arriving:
                 edge_list = self.pairs(arriving)

@@ -385,14 +385,16 @@ def _on_devices(tasks: TaskTable, sizes: TaskSizes, resources: Resources) -> tup
     blocks = blocks - works
     largest = np.maximum.reduce([host[pair] for pair in tasks.pairs])
     able = (works + blocks <= resources.device_bytes) & (largest <= resources.host_bytes)
-    room, work = resources.device_bytes, int(works[able].max(initial=0))
-    fitting = able & (work + blocks <= room)
+    available_bytes, work = resources.device_bytes, int(works[able].max(initial=0))
+    fitting = able & (work + blocks <= available_bytes)
     of_a_stream = work + int(blocks[fitting].max(initial=0))
-    streams = max(1, min(int(sizes.pairing.own["streams"]), room // max(1, of_a_stream)))
-    further = (room - streams * of_a_stream) // (4 * streams * DEVICE_TASK_BYTES)  # a quarter of what is left
+    streams = max(1, min(int(sizes.pairing.own["streams"]), available_bytes // max(1, of_a_stream)))
+    further = (available_bytes - streams * of_a_stream) // (
+        4 * streams * DEVICE_TASK_BYTES
+    )  # a quarter of what is left
     in_batch = 1 + max(0, min(further, MAX_TASKS - 1, len(tasks) - 1))
     work += (in_batch - 1) * DEVICE_TASK_BYTES
-    return fitting, DeviceMemory(streams, work, room - streams * work, in_batch)
+    return fitting, DeviceMemory(streams, work, available_bytes - streams * work, in_batch)
 
 
 def _guesses(tasks: TaskTable, sizes: TaskSizes, shape: Shape, streams: int) -> tuple[float, float]:

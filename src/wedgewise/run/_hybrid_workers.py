@@ -247,11 +247,11 @@ class DeviceWorkers:
 
     @property
     def fits(self) -> Fits:
-        """Whether the blocks of a batch leave room for those of other streams, and of the batch after it."""
+        """Whether the blocks of a batch fit beside those of other streams, and of the batch after it."""
         budget, sizes = self.blocks.budget, self.sizes
-        is_room_for_all, room = sizes.all_device_blocks <= budget, budget // (2 * len(self.streams))
+        all_fit, available_bytes = sizes.all_device_blocks <= budget, budget // (2 * len(self.streams))
         return lambda tasks: (
-            len(tasks) <= self.most_tasks and (is_room_for_all or sizes.device_blocks_of(tasks) <= room)
+            len(tasks) <= self.most_tasks and (all_fit or sizes.device_blocks_of(tasks) <= available_bytes)
         )
 
 

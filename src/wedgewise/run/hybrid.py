@@ -111,7 +111,7 @@ class _Running:
         self.tasks = division.count
         self.known = self.tasks - len(left) - len(host_left)
         self.hybrid = hybrid
-        room = resources.host_bytes // max(1, resources.threads)
+        available_bytes = resources.host_bytes // max(1, resources.threads)
         queue = TaskQueue(
             division.tasks.take(left),
             division.host_tasks.take(host_left),
@@ -121,7 +121,7 @@ class _Running:
             schedule=str(sizes.pairing.own["schedule"]),
             cutoff=division.cutoff,
             guesses=division.guesses,
-            fits_host=lambda tasks: sizes.host_batch(tasks) <= room,
+            fits_host=lambda tasks: sizes.host_batch(tasks) <= available_bytes,
         )
         blocks = SharedBlocks(resources.host_bytes, sizes.host_block, self._read, queue.uses_of)
         self.pool = WorkerPool(queue, blocks, division.everything, keep)

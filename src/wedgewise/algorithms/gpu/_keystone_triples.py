@@ -166,7 +166,7 @@ class PivotRuns(NamedTuple):
 
 
 def _table_grid(table_bytes: int, knobs: Knobs, device: Device) -> Grid:
-    """As many blocks as have room for a table each; all threads of a multiprocessor among them."""
+    """As many blocks as there is memory for a table each; all threads of a multiprocessor among them."""
     shared = table_bytes + STATIC_SHARED_BYTES
     block = _threads(knobs, max(MIN_TABLE_THREADS, THREADS_PER_SM * shared // device.shared_bytes))
     return Grid(blocks_at_once(block, shared, device), block, table_bytes)
@@ -209,10 +209,10 @@ def make(blocks: Sequence[DeviceBlock], knobs: Knobs, device: Device) -> tuple[L
     units[:, 0], units[:, 2] = np.repeat(np.arange(len(blocks)), parts), np.repeat(before, parts)
     units[:, 4], units[:, 5] = np.arange(len(units)) - np.repeat(first_units[:-1], parts), np.repeat(parts, parts)
     there = device.upload(units)
-    room = device.xp.empty(max(1, min(most, int(firsts.sum()))), device.xp.uint32)
+    scratch = device.xp.empty(max(1, min(most, int(firsts.sum()))), device.xp.uint32)
     launches: list[Launch] = []
     for begin, end in pairwise(bounds):
-        arguments = table, there[first_units[begin] : first_units[end]], np.uint32(FEW_GROUPS), room
+        arguments = table, there[first_units[begin] : first_units[end]], np.uint32(FEW_GROUPS), scratch
         counters = ID_BYTES * int((firsts // parts)[begin:end].max())
         launches += _making(arguments, counters, ("OFFSET_BITS", 8 * width.itemsize), device)
     return tuple(launches)
