@@ -30,12 +30,12 @@ from wedgewise.stages import OrientedGraph
 from wedgewise.stages.blocks import check_parts
 from wedgewise.stages.tasks import ESTIMATORS, BlockCounts, Pair, TaskTable, TripleShape, busy_tasks, task_count
 
-PLACES = BOTH, GPU, CPU = ("both", "gpu", "cpu")
+COUNTED_ON = BOTH, GPU, CPU = ("both", "gpu", "cpu")
 USUAL_PARTS, MAX_PARTS = 4, 64  # 20 tasks; 45,760 tasks
 AUTO = "auto"
 PUBLISHED = "bbtc"  # runs as its paper has it where it is named: parts by the average degree, a cut-off
 KNOBS = (
-    Knob("places", BOTH, "who counts: GPUs and threads, or one of them alone, to compare", choices=PLACES),
+    Knob("places", BOTH, "who counts: GPUs and threads, or one of them alone, to compare", choices=COUNTED_ON),
     Knob("schedule", GUARDED, "how tasks are shared out; bbtc by itself: cutoff", choices=SCHEDULES),
     Knob("estimator", AUTO, "what tasks are sorted by: arcs for keystone, else time", choices=(AUTO, *ESTIMATORS)),
     Knob("cutoff", 50, "the heaviest tasks, in percent of all, that threads leave to GPUs"),

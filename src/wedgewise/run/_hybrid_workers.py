@@ -217,16 +217,16 @@ NO_WORK = BatchWork((), np.empty(0, np.int64), np.empty((0, 3), np.uint64), np.e
 def span_of(
     tasks: TaskTable,
     device: str,
-    place: str,
+    worker: str,
     begin: float,
     end: float,
     copies: tuple[Copy, ...] = (),
     *,
     helps: bool = False,
 ) -> BatchSpan:
-    """What a place did for a batch."""
+    """What a worker did for a batch."""
     return BatchSpan(
-        int(tasks.number[0]), device, place, begin, end, float(tasks.work.sum()), copies, helps, len(tasks)
+        int(tasks.number[0]), device, worker, begin, end, float(tasks.work.sum()), copies, helps, len(tasks)
     )
 
 

@@ -203,7 +203,7 @@ def make(blocks: Sequence[DeviceBlock], knobs: Knobs, device: Device) -> tuple[L
     parts = np.clip(arcs // max(MAKING_ARCS, int(arcs.sum()) // MAX_UNITS), 1, MAX_MAKING)
     firsts = _firsts(parts, columns)
     most = max(MAKING_BYTES // ID_BYTES, int(firsts.max(initial=0)))
-    before, bounds = _places(firsts, most)
+    before, bounds = _offsets(firsts, most)
     first_units = np.concatenate([[0], np.cumsum(parts)])
     units = np.zeros((int(first_units[-1]), 6), np.uint32)
     units[:, 0], units[:, 2] = np.repeat(np.arange(len(blocks)), parts), np.repeat(before, parts)
@@ -224,7 +224,7 @@ def _firsts(parts: Numbers, columns: Any) -> Numbers:
     return np.where(groups <= FEW_GROUPS, parts * groups, 0)
 
 
-def _places(sizes: Numbers, most: int) -> tuple[Numbers, list[int]]:
+def _offsets(sizes: Numbers, most: int) -> tuple[Numbers, list[int]]:
     """Where each has its place among others that take no more than `most` together, and where those begin and end."""
     ends, before, bounds = np.cumsum(sizes), np.zeros(len(sizes), np.int64), [0]
     while (begin := bounds[-1]) < len(sizes):
