@@ -99,8 +99,8 @@ class DeviceMemoryError(MemoryLimitError):
         self.wanted = wanted
         self.free = free
         wanted_memory = "more memory was asked for" if wanted is None else f"{wanted:,} bytes were asked for"
-        self.shortage = f"{wanted_memory} and {free:,} are free"
-        super().__init__(f"{device}: {self.shortage}; use device='cpu' or a smaller graph")
+        self.reason = f"{wanted_memory} and {free:,} are free"
+        super().__init__(f"{device}: {self.reason}; use device='cpu' or a smaller graph")
 
 
 class DeviceError(WedgewiseError, RuntimeError):

@@ -76,7 +76,7 @@ def _cpu_instead(
     request: Request, graph: Graph, computes: str, reasons: tuple[str, ...], error: DeviceMemoryError
 ) -> MemoryHome:
     """The same question for the CPU, by the same algorithm if it has one of that name."""
-    why = f"on the CPU, because the GPU has too little memory: {error.shortage}"
+    why = f"on the CPU, because the GPU has too little memory: {error.reason}"
     request = replace(request, device="cpu", knobs=None)
     if request.algorithm != "auto" and (request.algorithm, "cpu") not in registry():
         request = replace(request, algorithm="auto", order="auto", relabel="auto")

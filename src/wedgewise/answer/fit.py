@@ -1,8 +1,8 @@
 """Whether a question fits into memory: the answer, or an `OutOfMemory` that says what is missing.
 
-A shortage is foreseen before a file is read, where its beginning tells how many pairs it has: with a limit, by what the
-process takes at most, so that it keeps to it; without one, by what cleaning would be refused for. Otherwise it is met
-where a stage is refused or memory runs out. What was taken is released before the question is answered from disk.
+Too little memory is foreseen before a file is read, where its beginning tells how many pairs it has: with a limit, by
+what the process takes at most, so that it keeps to it; without one, by what cleaning would be refused for. Otherwise it
+shows where a stage is refused or memory runs out. What was taken is released before the question is answered from disk.
 """
 
 from __future__ import annotations
@@ -116,7 +116,7 @@ def _reasons(error: MemoryError) -> tuple[str, ...]:
     earlier, on_gpu = error.__context__, list[str]()
     while earlier is not None:
         if isinstance(earlier, DeviceMemoryError):
-            on_gpu.insert(0, f"not on the GPU, which has too little memory: {earlier.shortage}")
+            on_gpu.insert(0, f"not on the GPU, which has too little memory: {earlier.reason}")
         earlier = earlier.__context__
     return *on_gpu, str(error).rpartition("; ")[0] or str(error) or RAN_OUT
 

@@ -78,7 +78,7 @@ class GraphData:
         try:
             forms.clean(edge_list, pairs, self.options.limits)
         except DeviceMemoryError as error:
-            return None, edge_list, f"cleaned on the CPU, because the GPU has too little memory: {error.shortage}"
+            return None, edge_list, f"cleaned on the CPU, because the GPU has too little memory: {error.reason}"
         return forms, edge_list, None
 
     def _read_to_device(self, forms: DeviceForms) -> tuple[EdgeList, Any]:

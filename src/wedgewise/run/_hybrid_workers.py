@@ -389,7 +389,7 @@ class StreamWorker:
         """Take less than the budget that was found to be too much."""
         left = self.there.blocks.shrink(budget)
         self.pool.notes.append(
-            f"{self.there.name}: {error.shortage}; blocks there take {left:,} bytes at most from then on"
+            f"{self.there.name}: {error.reason}; blocks there take {left:,} bytes at most from then on"
         )
 
     def _hand_over(self, tasks: TaskTable) -> None:

@@ -243,7 +243,7 @@ def with_more_batches(plan: Plan, error: DeviceMemoryError) -> Plan:
     knobs = _with_more_batches(plan.knobs)
     if knobs is None:
         raise error
-    reason = f"in {knobs[BATCHES]} batches: {error.shortage}"
+    reason = f"in {knobs[BATCHES]} batches: {error.reason}"
     return replace(plan, knobs=knobs, reasons=(*plan.reasons, reason))
 
 

@@ -209,7 +209,7 @@ class _Running:
             device.reserve(min(memory.blocks, sizes.all_device_blocks))
         except DeviceMemoryError as error:
             less = blocks.shrink(blocks.budget)
-            self.pool.notes.append(f"{device.name}: {error.shortage}; blocks there take {less:,} bytes at most")
+            self.pool.notes.append(f"{device.name}: {error.reason}; blocks there take {less:,} bytes at most")
         name = device.name if len(self.hybrid.resources.devices) == 1 else f"{device.name} {number}"
         answer, knobs = sizes.pairing.on_device(), sizes.pairing.gpu_knobs
         return DeviceWorkers(device, name, streams, blocks, answer, knobs, sizes, memory.tasks, device.clock())
