@@ -395,10 +395,10 @@ assert jit.JIT_DISABLED or not jit.is_loaded()
 def test_packing_keeps_what_lives() -> None:
     ends = np.array([1, 2, 1 << 32 | 2, 2 << 32 | 3], np.uint64)
     remaining = RemainingEdges.of(ends, np.arange(4, dtype=np.uint32), np.array([1, 1, 1, 0], np.uint32), 4, 1)
-    settled = np.full(4, 9, np.uint32)
-    remaining.remove(np.array([3], np.uint32), 0, settled)
+    removed_at = np.full(4, 9, np.uint32)
+    remaining.remove(np.array([3], np.uint32), 0, removed_at)
     assert remaining.pack().tolist() == [0, 1, 2, 2]
-    assert (remaining.n, remaining.m, settled.tolist()) == (3, 3, [9, 9, 9, 0])
+    assert (remaining.n, remaining.m, removed_at.tolist()) == (3, 3, [9, 9, 9, 0])
     rows = [remaining.rows[a:b].tolist() for a, b in zip(remaining.firsts, remaining.stops, strict=True)]
     assert rows == [[1 << 32, 2 << 32 | 1], [0, 2 << 32 | 2], [1, 1 << 32 | 2]]
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from wedgewise.report import charts
 from wedgewise.report.charts import Axis
 from wedgewise.report.page import Value
-from wedgewise_bench.papers import Beside, Measured, load, settled
+from wedgewise_bench.papers import Beside, Measured, load, written_out
 from wedgewise_bench.published import UNITS, Curve, Exhibit, Paper
 from wedgewise_bench.record import Record
 from wedgewise_bench.report.contests import file_stem, machine_name
@@ -43,7 +43,7 @@ def paper_part(key: str, records: Sequence[Record]) -> Part | None:
 
 
 def ladders_in(paper: Paper) -> list[tuple[str, ...]]:
-    """Ways of one exhibit whose times are compared one with the next, as `settled` writes them: at least two steps."""
+    """Ways of one exhibit whose times are compared one with the next, by `written_out`: at least two steps."""
     found = []
     for exhibit in paper.exhibits:
         ratios = [number for number in exhibit.numbers if number.over != number.way and number.of == "seconds"]
@@ -53,7 +53,7 @@ def ladders_in(paper: Paper) -> list[tuple[str, ...]]:
             while (step := after.get(ladder[-1])) is not None and step not in ladder:
                 ladder.append(step)
             if len(ladder) >= MIN_LADDER:
-                found.append(tuple(way if way in paper.others else settled(Spec.parse(way)) for way in ladder))
+                found.append(tuple(way if way in paper.others else written_out(Spec.parse(way)) for way in ladder))
     return found
 
 

@@ -27,7 +27,7 @@ from wedgewise.algorithms.cpu._truss_close import BLOCK, GONE
 from wedgewise.machine.progress import Progress
 from wedgewise.stages import Ids, OrientedGraph
 
-EDGE_BYTES = 73  # a core 16, remaining edges 33, the frontier and the next one 12, what is settled 4, renumbering 8
+EDGE_BYTES = 73  # a core 16, remaining edges 33, the frontier and the next one 12, bounds of removal 4, renumbering 8
 COUNTED_BYTES = 16  # of an edge while its support is counted: its ends, its number, and the support
 VERTEX_BYTES = 32
 STEP_EDGES = 1 << 20
@@ -35,7 +35,7 @@ STEP_EDGES = 1 << 20
 
 @dataclass(slots=True)
 class RoundProgress:
-    """Counts rounds, and says after each how many of the edges are settled."""
+    """Counts rounds, and says after each how many of the edges are removed."""
 
     progress: Progress | None
     edges: int
@@ -52,14 +52,14 @@ def trussness(graph: OrientedGraph, job: TrussJob) -> FoundTruss:
     whole = core_of(graph, job.threads)
     core = whole.kept(whole.supports > 0)
     del whole
-    progress, settled = RoundProgress(job.progress, graph.m), np.zeros(graph.m, np.uint32)
+    progress, removed_at = RoundProgress(job.progress, graph.m), np.zeros(graph.m, np.uint32)
     progress.left(core.m)
-    peeling = _peeling(core, settled, progress, job.threads)
+    peeling = _peeling(core, removed_at, progress, job.threads)
     bound = 1
     while (least := peeling.drop(bound)) != GONE:
         bound = max(bound + 1, least)
-    settled += np.uint32(MIN_K)
-    return FoundTruss(int(settled.max(initial=MIN_K)), settled, progress.rounds)
+    removed_at += np.uint32(MIN_K)  # the truss number of every edge
+    return FoundTruss(int(removed_at.max(initial=MIN_K)), removed_at, progress.rounds)
 
 
 def k_truss(graph: OrientedGraph, job: TrussJob) -> FoundTruss:
@@ -108,10 +108,10 @@ def peeling_bytes(shape: Shape, threads: int) -> int:
     return EDGE_BYTES * shape.m + (VERTEX_BYTES + 8 * threads) * shape.n + losses + slices
 
 
-def _peeling(core: Core, settled: Ids, progress: RoundProgress, threads: int) -> Peeling:
+def _peeling(core: Core, removed_at: Ids, progress: RoundProgress, threads: int) -> Peeling:
     """Rounds over a core, which stays as it is."""
     remaining = RemainingEdges.of(core.ends, core.numbers, core.supports.copy(), core.vertices, threads)
-    return Peeling(remaining, settled, lambda removed: progress.left(core.m - removed))
+    return Peeling(remaining, removed_at, lambda removed: progress.left(core.m - removed))
 
 
 def _truss_of(core: Core, k: int, progress: RoundProgress, threads: int) -> Core:
@@ -125,8 +125,8 @@ def _truss_of(core: Core, k: int, progress: RoundProgress, threads: int) -> Core
         core = core.kept(~weak)
         progress.left(core.m)
         return core
-    settled = np.zeros(int(core.numbers[-1]) + 1, np.uint32)
-    peeling = _peeling(core, settled, progress, threads)
+    removed_at = np.zeros(int(core.numbers[-1]) + 1, np.uint32)
+    peeling = _peeling(core, removed_at, progress, threads)
     peeling.drop(bound)
     remaining = peeling.remaining
     remaining.pack()

@@ -80,13 +80,17 @@ class Losses:
 
 @dataclass(slots=True)
 class Peeling:
-    """The rounds over a graph, which settle every edge at the bound by which it is removed.
+    """The rounds over a graph that remove every edge.
 
-    ``on_round(edges)`` gets how many are removed so far.
+    Attributes
+    ----------
+    remaining : the edges, which rounds change
+    removed_at : the bound at which each edge was removed; its truss number is that + 2
+    on_round : called with the number of edges that are removed so far
     """
 
     remaining: RemainingEdges
-    settled: Ids
+    removed_at: Ids
     on_round: OnRound | None = None
     workspaces: dict[int, Workspace] = field(init=False, default_factory=dict)
     losses: Losses = field(init=False)
@@ -124,7 +128,7 @@ class Peeling:
         return renumbered[frontier]
 
     def _remove(self, frontier: Ids, bound: int) -> None:
-        self.remaining.remove(frontier, bound, self.settled)
+        self.remaining.remove(frontier, bound, self.removed_at)
         self.removed_in_rows += len(frontier)
         self.removed += len(frontier)
         self.rounds += 1

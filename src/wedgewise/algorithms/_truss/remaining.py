@@ -84,10 +84,10 @@ class RemainingEdges:
         """Say of edges that they are in the frontier."""
         self._each(len(frontier), lambda begin, end: kernels.mark_frontier(frontier, begin, end, self.states))
 
-    def remove(self, frontier: Ids, level: int, settled: Ids) -> None:
-        """Remove edges, and settle their level by their numbers in the graph as it was."""
+    def remove(self, frontier: Ids, bound: int, removed_at: Ids) -> None:
+        """Remove edges, and write `bound` for each of them, by its number in the graph as it was."""
         arrays = self.states, self.supports, self.numbers
-        self._each(len(frontier), lambda begin, end: kernels.remove(frontier, begin, end, *arrays, level, settled))
+        self._each(len(frontier), lambda begin, end: kernels.remove(frontier, begin, end, *arrays, bound, removed_at))
 
     def pack(self) -> Ids:
         """Forget the removed edges and the vertices without others; the new number of every edge."""

@@ -202,7 +202,7 @@ def take_triangles(
 
     They are written to `next_frontier` from the first edge of their share on, ``listed[share]`` of them so far.
     """
-    level = np.uint32(bound)
+    bound32 = np.uint32(bound)
     for number in range(np.uint64(begin), np.uint64(end)):
         block = np.uint64(numbers[number])
         share = np.uint64(blocks.shares[block])
@@ -213,7 +213,7 @@ def take_triangles(
             edge = np.uint64(blocks.losses[loss])
             support = supports[edge] - np.uint32(1)
             supports[edge] = support
-            if support == level:
+            if support == bound32:
                 next_frontier[base + count] = edge
                 count += np.uint64(1)
         listed[share] = count
@@ -256,7 +256,7 @@ def peel_serially(
     low, most = np.uint64(0xFFFFFFFF), np.uint64(FOUND)
     ends, supports, states, firsts, stops, rows = remaining
     marks, stamps, found = own
-    at, stop, level = np.uint64(done), np.uint64(filled), np.uint32(bound)
+    at, stop, bound32 = np.uint64(done), np.uint64(filled), np.uint32(bound)
     steps = np.uint64(0)
     marked = low
     while at < stop and stop - at <= np.uint64(most_waiting) and steps < np.uint64(budget):
@@ -284,7 +284,7 @@ def peel_serially(
                 count = list_searched(rows, position, piece, long_begin, long_end, found)
             else:
                 count = list_marked(rows, position, piece, stamps[STAMP], marks, found)
-            stop = go_through_serially(found, count, level, supports, states, queue, stop)
+            stop = go_through_serially(found, count, bound32, supports, states, queue, stop)
             position = piece
         states[edge] = REMOVED
     return at, stop
