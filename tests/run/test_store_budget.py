@@ -105,13 +105,13 @@ def found_by(tasks: TaskTable) -> Finished:
 
 def lists_of_owners(source: Any) -> Any:
     """All that `SlicedAnswer.compute` holds of them."""
-    owning = SlicedAnswer(source, "edge_support", available_bytes=1 << 40)
-    cuts, ends = owning._cut_all(owning.slices, 0)  # which is too little for two tasks in a batch
+    sliced = SlicedAnswer(source, "edge_support", available_bytes=1 << 40)
+    cuts, ends = sliced._cut_all(sliced.slices, 0)  # which is too little for two tasks in a batch
 
     def pairs(step: int) -> set[tuple[int, int]]:
-        return owning._pairs(owning._tasks(cuts, step))
+        return sliced._pairs(sliced._tasks(cuts, step))
 
-    return owning, cuts, ends, BlockCache[None](lambda _: [], lambda _: 0, pairs, len(cuts.work))
+    return sliced, cuts, ends, BlockCache[None](lambda _: [], lambda _: 0, pairs, len(cuts.work))
 
 
 def lists_of_a_driver(source: Any) -> Any:

@@ -1,7 +1,7 @@
 """Peel a graph: edges with too few triangles are removed in rounds, and take their triangles from those that stay.
 
 The edges of a round are its frontier. A round of many goes on all threads: `close_edges` writes down, task by task,
-which edges lose a triangle, sorted into shares; then `take_triangles` applies the losses, each share by one owner. A
+which edges lose a triangle, sorted into shares; then `take_triangles` applies the losses, each share by one task. A
 round of few is peeled serially, and so are those that follow from it, until there are many.
 """
 
@@ -196,10 +196,10 @@ class Peeling:
         run_tasks(find, tasks, threads)
         blocks, starts = losses.by_share(tasks)
         targets = np.linspace(0, len(blocks), threads + 1)
-        owners = starts[np.searchsorted(starts, targets)].tolist()
+        bounds = starts[np.searchsorted(starts, targets)].tolist()
 
-        def take(owner: int, _worker: int) -> None:
-            begin, end = owners[owner], owners[owner + 1]
+        def take(task: int, _worker: int) -> None:
+            begin, end = bounds[task], bounds[task + 1]
             close.take_triangles(
                 blocks, begin, end, losses.blocks, bound, remaining.supports, self.next_frontier, found
             )

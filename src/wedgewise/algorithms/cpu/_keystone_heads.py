@@ -1,6 +1,6 @@
 """The arcs by head: for each b from some vertex on, the tails a of the arcs a → b, but for the last arcs of each row.
 
-A counting sort by owner: each task owns an interval of heads and looks for it in every row (rows are sorted), so that
+A counting sort: each task has a range of heads and looks for it in every row (rows are sorted), so that
 no two threads write to the same place and tails come out ascending for any number of threads.
 """
 
@@ -20,7 +20,7 @@ from wedgewise.prepare.orient import first_not_below
 from wedgewise.stages import Ids
 
 SAMPLE_HEADS = 1 << 12
-STEP_ARCS = 1 << 23  # about 50 ms for one owner
+STEP_ARCS = 1 << 23  # about 50 ms for one range of heads
 
 
 class Heads(NamedTuple):
@@ -65,17 +65,17 @@ def sort_by_head(
 def by_head(rows: Rows, n: int, least: int = 0, *, idle: int, threads: int = 1) -> Heads:
     """Sort arcs to `n` heads, but for the idle ones, by head, from head `least` on."""
     head_offsets = np.zeros(n - least + 2, rows.offsets.dtype)
-    owners = _owner_bounds(rows.heads, least, n, threads)
+    bounds = _head_range_bounds(rows.heads, least, n, threads)
     cuts = np.arange(STEP_ARCS, len(rows.heads), STEP_ARCS).astype(rows.offsets.dtype)
     steps = sorted({0, *np.searchsorted(rows.offsets, cuts).tolist(), len(rows.offsets) - 1})
 
     def go_through(placing: bool, found: Heads) -> None:
         for begin, end in pairwise(steps):
 
-            def task(owner: int, _worker: int, begin: int = begin, end: int = end) -> None:
-                sort_by_head(placing, rows, begin, end, owners[owner], owners[owner + 1], found)
+            def task(head_range: int, _worker: int, begin: int = begin, end: int = end) -> None:
+                sort_by_head(placing, rows, begin, end, bounds[head_range], bounds[head_range + 1], found)
 
-            run_tasks(task, len(owners) - 1, threads)
+            run_tasks(task, len(bounds) - 1, threads)
 
     go_through(False, Heads(least, idle, head_offsets, rows.heads))
     np.cumsum(head_offsets, out=head_offsets)
@@ -84,11 +84,11 @@ def by_head(rows: Rows, n: int, least: int = 0, *, idle: int, threads: int = 1) 
     return Heads(least, idle, head_offsets[:-1], tails)
 
 
-def _owner_bounds(rows: Ids, least: int, n: int, owners: int) -> list[int]:
-    """Intervals of the heads from `least` on with about equally many arcs, by a sample."""
-    sample = np.sort(rows[:: max(1, len(rows) // SAMPLE_HEADS)])
+def _head_range_bounds(heads: Ids, least: int, n: int, ranges: int) -> list[int]:
+    """Ranges of the heads from `least` on with about equally many arcs, by a sample."""
+    sample = np.sort(heads[:: max(1, len(heads) // SAMPLE_HEADS)])
     sample = sample[sample >= least]
-    cuts = sample[np.arange(1, owners) * len(sample) // owners].tolist() if len(sample) else []
+    cuts = sample[np.arange(1, ranges) * len(sample) // ranges].tolist() if len(sample) else []
     return sorted({least, *cuts, n})
 
 

@@ -1,4 +1,4 @@
-"""What: the triangles of every vertex and of every edge, each number computed by whoever owns it.
+"""What: the triangles of every vertex and of every edge, each number added up by one task.
 
 Who does what, for a triangle a < b < c (ids by rank):
 
@@ -15,7 +15,7 @@ pass alone: threads keep their credits for all rows, and the credits of all thre
 Input: ids by rank. Output: triangles and tests; what was asked for goes into the array of the work.
 Memory: the hubs' rows; per thread a bit and 8 bytes per vertex (vertices) or 4 (edges); for edges also supports, 4
 bytes per arc for each of up to `MAX_SHARES` threads, and the arcs by head, 4 bytes per arc and an offset per vertex.
-docs/decisions/0007-supports-by-owner.md has the figures.
+docs/decisions/0007-supports-by-range.md has the figures.
 """
 
 from __future__ import annotations
@@ -141,7 +141,7 @@ def sum_pass(by_thread: Sequence[NDArray[Any]], filled: NDArray[Any], *, counted
 
 
 def prepare_edge_support(graph: OrientedGraph, knobs: Knobs, threads: int) -> Work:
-    """The triangles of each arc: those found from its tail or streaming past it, then the others by owner."""
+    """The triangles of each arc: those found from its tail or streaming past it, then the others, by ranges of b."""
     rows, shared = rows_of(graph), threads > MAX_SHARES
     hubs = prepare_hubs(graph, knobs, threads, SUPPORT_COSTS)
     heads = by_head(rows, graph.n, 0 if shared else int(hubs.base), idle=1, threads=threads)

@@ -10,8 +10,8 @@ What is found goes into a short list without a branch, since about every second 
 is gone through: a triangle with a removed edge is none, and one with several of the frontier belongs to the least.
 
 Supports are not touched here. The edges that lose a triangle are written into blocks by *share* (a range of edges
-whose supports fit into a cache), and `take_triangles` applies them share by share: each support has one owner, so that
-nothing is atomic. Small rounds are not worth two steps: `peel_serially` takes triangles from supports at once.
+whose supports fit into a cache), and `take_triangles` applies them share by share: each share is applied by one task,
+so that nothing is atomic. Small rounds are not worth two steps: `peel_serially` takes triangles from supports at once.
 Memory: 8 bytes per remaining vertex and thread for marks, 8 KB for the list; blocks are those of the caller.
 """
 
