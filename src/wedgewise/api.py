@@ -43,7 +43,7 @@ class Keywords(TypedDict, total=False):
     workers: int | None
 
 
-def _naming_graph(question: Callable[Parameters, Answer]) -> Callable[Parameters, Answer]:
+def _refuses_graph_keywords(question: Callable[Parameters, Answer]) -> Callable[Parameters, Answer]:
     """The same question, which says of a keyword of `Graph` that it belongs there."""
 
     @wraps(question)
@@ -54,7 +54,7 @@ def _naming_graph(question: Callable[Parameters, Answer]) -> Callable[Parameters
     return refusing
 
 
-@_naming_graph
+@_refuses_graph_keywords
 def count(
     graph: Any,
     *,

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 import wedgewise as ww
 from run.cluster_workers import WorkerPool
 from run.test_cluster_kills import has_ended, in_order, started
-from wedgewise.answer.hybrid import tasks_for_all
+from wedgewise.answer.hybrid import tasks_for_hybrid
 from wedgewise.errors import (
     ClusterError,
     DeviceError,
@@ -287,7 +287,7 @@ def test_a_count_goes_on_with_other_devices_memory_and_knobs(
             ww.count(jazz.folder, algorithm="keystone", shares=shares, progress=interrupt, **how)
     assert begun == list(range(1, 16))
     last = Request(device="hybrid", knobs={"schedule": "dynamic", "streams": 2, "cutoff": 10}, shares=shares)
-    found = count_store(last, jazz, tasks_for_all(last, jazz))
+    found = count_store(last, jazz, tasks_for_hybrid(last, jazz))
     assert (found.triangles, found.resumed) == (JAZZ, 15)
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from wedgewise.algorithms import registry
 from wedgewise.algorithms._contract import TRUSSES, Shape
-from wedgewise.answer.memory import MemoryHome, counting, truss_job
+from wedgewise.answer.memory import MemoryHome, count_progress, truss_job
 from wedgewise.answer.questions import Computation
 from wedgewise.answer.response import Clock
 from wedgewise.errors import DeviceMemoryError
@@ -68,7 +68,9 @@ class DeviceHome:
             job = truss_job(plan, self.request, progress)
             found, seconds = find_truss_on_device(plan, self.oriented, forms, job)
             return reduce_truss(found, plan), seconds
-        execution = execute_on_device(plan, self.oriented, forms, None if progress is None else counting(progress))
+        execution = execute_on_device(
+            plan, self.oriented, forms, None if progress is None else count_progress(progress)
+        )
         return reduce(execution, plan), execution.seconds
 
 

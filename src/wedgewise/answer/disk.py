@@ -191,9 +191,9 @@ def _tasks(request: Request, store: Store) -> StoreTasks:
 
         return tasks_for_workers(request, store)
     if request.device == "hybrid":
-        from wedgewise.answer.hybrid import tasks_for_all
+        from wedgewise.answer.hybrid import tasks_for_hybrid
 
-        return tasks_for_all(request, store)
+        return tasks_for_hybrid(request, store)
     return tasks_from_disk(request, store)
 
 

@@ -47,7 +47,7 @@ class HybridHome:
         return Computation(self.request, self.graph, ran.plan, computed, self.oriented, ran.timeline)
 
 
-def tasks_for_all(request: Request, store: Store) -> StoreTasks:
+def tasks_for_hybrid(request: Request, store: Store) -> StoreTasks:
     """Tasks of a store that GPUs and threads count together, within the memory limit."""
     tasks = hybrid.plan_store(request, store)
     return StoreTasks(tasks.plan, count_key(request, store), tasks.division.everything, tasks.run)

@@ -53,7 +53,7 @@ class MemoryHome:
             computed = reduce_truss(find_truss(plan, oriented, truss_job(plan, self.request, progress)), plan)
             clock.lap("truss")
         else:
-            computed = reduce(execute(plan, oriented, None if progress is None else counting(progress)), plan)
+            computed = reduce(execute(plan, oriented, None if progress is None else count_progress(progress)), plan)
             clock.lap("count")
         return Computation(self.request, self.graph, plan, computed, oriented)
 
@@ -72,6 +72,6 @@ def truss_job(plan: Plan, request: Request, progress: Progress | None) -> TrussJ
     return TrussJob(request.details.get("k"), plan.knobs, plan.threads, progress)
 
 
-def counting(progress: Progress) -> Callable[[int, int], None]:
+def count_progress(progress: Progress) -> Callable[[int, int], None]:
     """Progress of a count."""
     return lambda done, tasks: progress("count", done, tasks)

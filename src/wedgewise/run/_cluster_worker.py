@@ -62,7 +62,7 @@ class CountState:
     """An open store, kernels that are loaded, and blocks as far as they fit in memory or on a GPU."""
 
     def __init__(self, request: BatchRequest, memory_limit: int | None, worker: str) -> None:
-        self.settings = request.of(()), memory_limit
+        self.settings = request.without_tasks(), memory_limit
         store = open_shared_store(request.store, worker)
         if store.manifest.fingerprint != request.fingerprint:
             raise ClusterError(
@@ -157,7 +157,7 @@ class CpuCounting:
         counting = self.counting
         need = counting.memory.by_task(tasks)
         yield from refusals(tasks, need, counting.available_bytes, on_gpu=False)
-        yield from counting.each(counting.batches(tasks.take(need <= counting.available_bytes)), self.blocks)
+        yield from counting.count_batches(counting.batches(tasks.take(need <= counting.available_bytes)), self.blocks)
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,9 +191,9 @@ class BatchRequest:
     tasks: tuple[int, ...]
     shares: int = 1
 
-    def of(self, tasks: tuple[int, ...]) -> BatchRequest:
-        """The same for other tasks."""
-        return replace(self, tasks=tasks)
+    def without_tasks(self) -> BatchRequest:
+        """What requests for other tasks of the same work share."""
+        return replace(self, tasks=())
 
     def to_json(self) -> str:
         """The batch as text."""

@@ -26,7 +26,7 @@ class SliceState:
     """An open store, kernels that are loaded, and of a truss what lives behind the round before."""
 
     def __init__(self, request: SliceRequest, memory_limit: int | None, worker: str) -> None:
-        self.settings = request.of(()), memory_limit
+        self.settings = request.without_tasks(), memory_limit
         self._folder = Path(request.folder)
         store = open_shared_store(request.store, worker, request.work_folder)
         if (store.manifest.fingerprint, store.partition.to_dict()) != (request.fingerprint, request.partition):
@@ -106,9 +106,13 @@ class SliceRequest:
     round_number: int
     slices: tuple[int, ...]
 
-    def of(self, slices: tuple[int, ...]) -> SliceRequest:
+    def with_slices(self, slices: tuple[int, ...]) -> SliceRequest:
         """The same for other slices."""
         return replace(self, slices=slices)
+
+    def without_tasks(self) -> SliceRequest:
+        """What requests for other slices of the same work share."""
+        return self.with_slices(())
 
     def to_json(self) -> str:
         """The request as text."""

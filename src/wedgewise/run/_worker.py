@@ -54,7 +54,7 @@ def _do(
 ) -> bytes:
     """Do a request with the state of the last one, or another one where this is other work."""
     global _state
-    if _state is None or _state.settings != (request.of(()), memory_limit):
+    if _state is None or _state.settings != (request.without_tasks(), memory_limit):
         _close_state()
         if isinstance(request, BatchRequest):
             _state = CountState(request, memory_limit, worker)

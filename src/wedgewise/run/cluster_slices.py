@@ -92,7 +92,7 @@ class SliceDriver(Dispatcher):
                 yield self._arrived.popleft()
 
     def message(self, batch: Assignment) -> str:
-        return self._request.of(batch.tasks).to_json()
+        return self._request.with_slices(batch.tasks).to_json()
 
     def receive(self, text: bytes, batch: Assignment, *, is_whole: bool, is_new: bool) -> list[tuple[str, Refusal]]:
         result = SliceResult.from_json(text)

@@ -210,7 +210,7 @@ class Counting:
         results = journal.results if journal is not None else TaskResults.none(self.all_tasks)
         left = self.tasks.take(np.flatnonzero(~results.is_done[self.tasks.number]))
         done = len(self.tasks) - len(left)
-        for finished in self.each(self.batches(left)):
+        for finished in self.count_batches(self.batches(left)):
             if journal is not None:
                 journal.add(*finished)
             else:
@@ -224,7 +224,7 @@ class Counting:
         """Tasks in batches, in their order."""
         return batches_of(tasks, self.memory, self.available_bytes, seconds_of(tasks, self.memory))
 
-    def each(self, batches: Batches, cache: BlockCache[Block] | None = None) -> Iterator[Finished]:
+    def count_batches(self, batches: Batches, cache: BlockCache[Block] | None = None) -> Iterator[Finished]:
         """What batches find, one after the other; without a cache, their own blocks are known to be all."""
         if cache is None:
             cache = self.cache(batches)

@@ -40,7 +40,7 @@ from wedgewise.algorithms.cpu._keystone_close import (
 from wedgewise.algorithms.cpu._keystone_heads import Heads, by_head, heads_bytes
 from wedgewise.algorithms.cpu._keystone_hubs import Costs, Hubs, bit_row_at, most_hubs, prepare_hubs, row_bytes
 from wedgewise.algorithms.cpu._keystone_rows import SPARE, Ledger, credit_columns, empty_ledger, take_bit_row
-from wedgewise.algorithms.cpu._records import Rows, Stretch, row_at, rows_of
+from wedgewise.algorithms.cpu._records import RowPart, Rows, row_at, rows_of
 from wedgewise.machine.jit import helper, kernel
 from wedgewise.machine.primitives import MAX_ROWS, prefetch
 from wedgewise.prepare.orient import first_not_below
@@ -104,7 +104,7 @@ def add_opposite(rows: Rows, hubs: Hubs, by_head: Heads, begin: int, end: int, o
         split = first_not_below(by_head.tails, first, stop, hubs.base)
         count_opposite(rows, by_head.tails, first, split, b, seen)
         if split < stop:
-            count_opposite_hubs(row, b, Stretch(by_head.tails, split, stop), hubs, own)
+            count_opposite_hubs(row, b, RowPart(by_head.tails, split, stop), hubs, own)
         for arc in range(row.begin, row.end):
             supports[arc] += seen[spare + np.uint64(row.heads[arc])]
 
