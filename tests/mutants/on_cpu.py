@@ -177,8 +177,8 @@ ON_CPU = (
         (
             Edit(
                 "answer/questions.py",
-                "    answer[found.oriented.vertex_of] = filled\n",
-                "    answer[:] = filled[found.oriented.vertex_of]\n",
+                "    answer[context.oriented.vertex_of] = filled\n",
+                "    answer[:] = filled[context.oriented.vertex_of]\n",
             ),
         ),
         caught_by(ANY_ORDER, keyword="reference"),

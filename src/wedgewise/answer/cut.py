@@ -37,7 +37,7 @@ from numpy.typing import NDArray
 from wedgewise.algorithms import find
 from wedgewise.algorithms._contract import Shape
 from wedgewise.answer.fit import OutOfMemory
-from wedgewise.answer.response import Response
+from wedgewise.answer.response import ResultWithRows
 from wedgewise.answer.source import GraphFile, Source, name_of
 from wedgewise.errors import FormatError, InputError, MemoryLimitError, MissingFileError
 from wedgewise.graph import Graph
@@ -95,7 +95,7 @@ class GraphOnDisk:
     cleaned: CleanReport | None
     graph: Graph | FileGraph
 
-    def as_of_graph(self, response: Response) -> Response:
+    def as_of_graph(self, response: ResultWithRows) -> ResultWithRows:
         """An answer of the store, as one of the graph."""
         result = response.result
         result = replace(

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from wedgewise.algorithms import registry
 from wedgewise.algorithms._contract import TRUSSES, Shape
 from wedgewise.answer.memory import MemoryHome, count_progress, truss_job
-from wedgewise.answer.questions import Computation
+from wedgewise.answer.questions import AnswerContext
 from wedgewise.answer.response import Clock
 from wedgewise.errors import DeviceMemoryError
 from wedgewise.graph import Graph
@@ -49,7 +49,7 @@ class DeviceHome:
         """The home that takes over when the GPU runs out of memory on the way."""
         return _cpu_instead(self.request, self.graph, self.plan.computes, self.reasons, error)
 
-    def run(self, progress: Progress | None, clock: Clock) -> Computation:
+    def run(self, progress: Progress | None, clock: Clock) -> AnswerContext:
         """What is computed as planned, in more batches when memory runs out."""
         plan = self.plan
         while True:
@@ -59,7 +59,7 @@ class DeviceHome:
             except DeviceMemoryError as error:
                 plan = with_more_batches(plan, error)
         clock.add({**self.graph.device_forms.take_seconds(), **seconds})
-        return Computation(self.request, self.graph, plan, computed)
+        return AnswerContext(self.request, self.graph, plan, computed)
 
     def _compute(self, plan: Plan, progress: Progress | None) -> tuple[Computed, dict[str, float]]:
         """What is computed, and its seconds by stage."""

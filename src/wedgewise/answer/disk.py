@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 from wedgewise.algorithms import ENGINE, find
 from wedgewise.answer import coefficients
 from wedgewise.answer.questions import WITHOUT_LABELS
-from wedgewise.answer.response import Clock, Response, result_of
+from wedgewise.answer.response import Clock, ResultWithRows, result_of
 from wedgewise.answer.store_results import (
     Clustering,
     KTruss,
@@ -144,23 +144,25 @@ def check_store_could_answer(request: Request, name: str) -> None:
     find(request.block_algorithm, "cpu").settings(request.knobs)
 
 
-def answer_store(request: Request, store: Store, progress: Progress | None, clock: Clock, held: ExitStack) -> Response:
+def answer_store(
+    request: Request, store: Store, progress: Progress | None, clock: Clock, held: ExitStack
+) -> ResultWithRows:
     """The answer; what is on disk of it stays until `held` is closed."""
     if request.question == "count":
-        return Response(_counted(request, store, progress, clock))
+        return ResultWithRows(_counted(request, store, progress, clock))
     if request.question == "transitivity":
-        return Response(_transitivity(request, store, progress, clock))
+        return ResultWithRows(_transitivity(request, store, progress, clock))
     if request.output is not None:
         _check_output(request, store)
     held.enter_context(memory_for("answer"))
     found, result = held.enter_context(find_arrays(request, store, progress))
     if request.rows != ARRAY:
-        return Response(result, lambda: found.table(store.labels()), found)
+        return ResultWithRows(result, lambda: found.table(store.labels()), found)
     begin = time.perf_counter()
     answer = found.array()
     laps = {**result.seconds, "answer": time.perf_counter() - begin}
     graph = None if request.question in WITHOUT_LABELS else StoreGraph(store)
-    return Response(replace(result, answer=answer, seconds=laps, graph=graph))
+    return ResultWithRows(replace(result, answer=answer, seconds=laps, graph=graph))
 
 
 def _check_output(request: Request, store: Store) -> None:

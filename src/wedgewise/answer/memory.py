@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wedgewise.algorithms._contract import TRUSSES, Shape, TrussJob
-from wedgewise.answer.questions import QUESTIONS, Computation
+from wedgewise.answer.questions import QUESTIONS, AnswerContext
 from wedgewise.answer.response import Clock
 from wedgewise.graph import Graph
 from wedgewise.machine.progress import Progress
@@ -43,7 +43,7 @@ class MemoryHome:
         plan = make_plan(request, computes, form, answer_bytes, reasons)
         return cls(request, graph, oriented, plan)
 
-    def run(self, progress: Progress | None, clock: Clock) -> Computation:
+    def run(self, progress: Progress | None, clock: Clock) -> AnswerContext:
         """What is computed as planned."""
         plan, oriented = self.plan, self.oriented
         if plan.computes == "weighted_triangles":
@@ -55,7 +55,7 @@ class MemoryHome:
         else:
             computed = reduce(execute(plan, oriented, None if progress is None else count_progress(progress)), plan)
             clock.lap("count")
-        return Computation(self.request, self.graph, plan, computed, oriented)
+        return AnswerContext(self.request, self.graph, plan, computed, oriented)
 
     def _strengths(self) -> NDArray[Any]:
         """What each arc contributes to the product of a triangle."""

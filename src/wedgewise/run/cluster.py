@@ -36,7 +36,7 @@ from wedgewise.run._device_counting import Refusal, gpus_for_workers, on_cpu, wo
 from wedgewise.run._dispatch import Assignment, Dispatcher, Workers
 from wedgewise.run.checkpoint import Journal
 from wedgewise.run.choose import BLOCK_SECONDS_PER_EDGE
-from wedgewise.run.local import Execution, Ran
+from wedgewise.run.local import Execution, TaskRun
 from wedgewise.run.memory import (
     DRIVEN_TASK_BYTES,
     TaskMemory,
@@ -215,12 +215,12 @@ def tasks_for_workers(request: Request, store: Store) -> StoreTasks:
     """
     work = assign(request, store)
 
-    def run(journal: Journal | None, progress: Progress | None) -> Ran:
+    def run(journal: Journal | None, progress: Progress | None) -> TaskRun:
         driver = Driver(work, journal, progress)
         if driver.left:
             with open_workers(request, work.gpus) as workers:
                 driver.run(workers)
-        return Ran(driver.finish(), with_reasons(work.plan, driver.reasons))
+        return TaskRun(driver.finish(), with_reasons(work.plan, driver.reasons))
 
     return StoreTasks(work.plan, work.key, work.all_tasks, run)
 

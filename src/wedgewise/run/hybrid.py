@@ -48,7 +48,7 @@ from wedgewise.run.block_caches import SharedBlocks
 from wedgewise.run.checkpoint import Journal
 from wedgewise.run.choose import allowed_memory, check_memory
 from wedgewise.run.device_blocks import Arrived, ship, with_offsets
-from wedgewise.run.local import Execution, Ran
+from wedgewise.run.local import Execution, TaskRun
 from wedgewise.run.memory import HYBRID_TASK_BYTES, BlockSource, bytes_beside_lists, lists_bytes
 from wedgewise.run.plan import Form, Plan
 from wedgewise.run.request import Request
@@ -88,7 +88,7 @@ class HybridTasks:
     kernels: tuple[Kernel, ...]
 
     @memory_for("count")
-    def run(self, journal: Journal | None = None, progress: Progress | None = None) -> Ran:
+    def run(self, journal: Journal | None = None, progress: Progress | None = None) -> TaskRun:
         """Count all tasks that the journal does not have."""
         results = TaskResults.none(self.division.everything) if journal is None else journal.results
         running = _Running(self, results.is_done, results.put if journal is None else journal.add)
@@ -98,7 +98,7 @@ class HybridTasks:
             is_idle[tasks.number] = False
         results.is_done[is_idle] = True
         plan = replace(self.plan, reasons=(*self.plan.reasons, *running.pool.notes))
-        return Ran(Execution(results, Work(())), plan, running.timeline())
+        return TaskRun(Execution(results, Work(())), plan, running.timeline())
 
 
 class _Running:

@@ -40,7 +40,7 @@ class Execution:
 
 
 @dataclass(frozen=True, slots=True)
-class Ran:
+class TaskRun:
     """What was found, by the plan as it was carried out; of GPUs and threads together, what ran where and when."""
 
     execution: Execution

@@ -41,7 +41,7 @@ from wedgewise.machine.threads import run_tasks
 from wedgewise.run.batches import Batches, batches_of, expected_work, rehearse_batches
 from wedgewise.run.block_caches import BlockCache
 from wedgewise.run.checkpoint import Journal, journal_bytes, key_of, open_journal
-from wedgewise.run.local import Execution, Ran
+from wedgewise.run.local import Execution, TaskRun
 from wedgewise.run.memory import (
     COUNTED_TASK_BYTES,
     BlockSource,
@@ -98,7 +98,7 @@ class StoreTasks:
     plan: Plan
     key: str
     count: int
-    run: Callable[[Journal | None, Progress | None], Ran]
+    run: Callable[[Journal | None, Progress | None], TaskRun]
 
 
 class Finished(NamedTuple):
@@ -136,7 +136,7 @@ def tasks_from_disk(request: Request, store: Store) -> StoreTasks:
     """Tasks that this process counts one after the other, on all threads, within the memory limit."""
     counting, plan = plan_count(request, store)
     return StoreTasks(
-        plan, count_key(request, store), counting.all_tasks, lambda *given: Ran(counting.run(*given), plan)
+        plan, count_key(request, store), counting.all_tasks, lambda *given: TaskRun(counting.run(*given), plan)
     )
 
 
