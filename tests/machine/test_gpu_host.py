@@ -37,7 +37,7 @@ from wedgewise.machine import gpu, ring
 from wedgewise.machine.out_of_memory import memory_for
 from wedgewise.read import read_edges
 from wedgewise.run.choose import make_device_plan
-from wedgewise.run.plan import Form
+from wedgewise.run.plan import OrientedShape
 from wedgewise.run.request import Request
 
 TRIANGLE = [(0, 1), (1, 2), (2, 0)]
@@ -102,7 +102,7 @@ def test_cupy_without_a_device(devices: int | None, monkeypatch: pytest.MonkeyPa
 def test_what_no_gpu_algorithm_computes_names_those_that_do() -> None:
     asked = Request("clustering", algorithm="polak")
     with pytest.raises(PreconditionError, match=r"polak on cuda does not compute weighted_triangles.*keystone on cpu"):
-        make_device_plan(asked, "weighted_triangles", Form(Shape(3, 3, 1)), gpu.Cuda(FakeCupy()))
+        make_device_plan(asked, "weighted_triangles", OrientedShape(Shape(3, 3, 1)), gpu.Cuda(FakeCupy()))
 
 
 @pytest.mark.parametrize("stem", sorted(path.stem for path in gpu.KERNEL_FOLDER.glob("*.cu")))

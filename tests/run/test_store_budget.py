@@ -41,7 +41,7 @@ from wedgewise.run.memory import (
     triple_answer,
 )
 from wedgewise.run.outofcore import Counting, Finished
-from wedgewise.run.plan import Form
+from wedgewise.run.plan import OrientedShape
 from wedgewise.run.sliced_answer import SlicedAnswer
 from wedgewise.run.timeline import BatchSpan
 from wedgewise.stages.blocks import Hashed, Partition, Rectilinear
@@ -128,8 +128,8 @@ def lists_of_a_driver(source: Any) -> Any:
 def lists_of_a_hybrid_count(source: Any) -> Any:
     """All that threads hold of them when they have counted each."""
     pairing = pair_up("auto", {"places": "cpu"})
-    form = Form(Shape(10**6, int(source.counts.arcs.sum()), 10**7))
-    planned = hybrid._planned(source, pairing, Resources.find(pairing, 1 << 40, 2), "count", form, 0, (), 1)
+    oriented_shape = OrientedShape(Shape(10**6, int(source.counts.arcs.sum()), 10**7))
+    planned = hybrid._planned(source, pairing, Resources.find(pairing, 1 << 40, 2), "count", oriented_shape, 0, (), 1)
     results, tasks = TaskResults.none(planned.division.everything), planned.division.tasks
     running = hybrid._Running(planned, results.is_done, results.put)
     for at, task in enumerate(tasks):

@@ -48,7 +48,7 @@ from wedgewise.machine.progress import Progress
 from wedgewise.prepare.orient_arrays import expected_wedges
 from wedgewise.run.checkpoint import LOCK_SUFFIX, WAIT, key_of, refuse_link
 from wedgewise.run.outofcore import PROCESS
-from wedgewise.run.plan import Form, Plan, plan_of
+from wedgewise.run.plan import OrientedShape, Plan, plan_of
 from wedgewise.run.request import ARRAY, Request
 from wedgewise.stages import CleanReport, Labels
 from wedgewise.store.build import DISK_BYTES, load_kernels, write_store
@@ -179,7 +179,7 @@ def plan_from_disk(too_large: OutOfMemory) -> Plan:
     is_hybrid = request.device == "hybrid"
     return plan_of(
         request.question,
-        Form(shape),
+        OrientedShape(shape),
         algorithm=request.block_algorithm,
         device="hybrid" if is_hybrid else "cpu",
         threads=threads,

@@ -15,7 +15,7 @@ from wedgewise.machine import gpu
 from wedgewise.machine.progress import Progress
 from wedgewise.run.choose import choose_orientation, make_device_plan, with_more_batches
 from wedgewise.run.device import execute_on_device, find_truss_on_device
-from wedgewise.run.plan import Form, Plan
+from wedgewise.run.plan import OrientedShape, Plan
 from wedgewise.run.reduce import Computed, reduce, reduce_truss
 from wedgewise.run.request import Request
 from wedgewise.stages import DeviceGraph
@@ -39,8 +39,8 @@ class DeviceHome:
         try:
             order, relabel = choose_orientation(request, "cuda", computes, graph)
             oriented = graph.on_device(order, relabel)
-            form = Form(Shape(oriented.n, oriented.m, oriented.wedges), order, relabel)
-            plan = make_device_plan(request, computes, form, gpu.find_device(), reasons)
+            oriented_shape = OrientedShape(Shape(oriented.n, oriented.m, oriented.wedges), order, relabel)
+            plan = make_device_plan(request, computes, oriented_shape, gpu.find_device(), reasons)
             return cls(request, graph, oriented, plan, reasons)
         except DeviceMemoryError as error:
             return _cpu_instead(request, graph, computes, reasons, error)

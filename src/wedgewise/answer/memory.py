@@ -16,7 +16,7 @@ from wedgewise.graph import Graph
 from wedgewise.machine.progress import Progress
 from wedgewise.run.choose import check_preparation, choose_orientation, make_plan
 from wedgewise.run.local import execute, find_truss
-from wedgewise.run.plan import Form, Plan
+from wedgewise.run.plan import OrientedShape, Plan
 from wedgewise.run.reduce import reduce, reduce_truss
 from wedgewise.run.request import Request
 from wedgewise.stages import OrientedGraph
@@ -38,9 +38,9 @@ class MemoryHome:
         n, m = graph.n, graph.m
         check_preparation(n, m, request)
         oriented = graph.oriented(order, relabel, threads=request.thread_count)
-        form = Form(Shape(n, m, oriented.wedges), order, relabel)
+        oriented_shape = OrientedShape(Shape(n, m, oriented.wedges), order, relabel)
         answer_bytes = QUESTIONS[request.question].answer_bytes(computes, n, m)
-        plan = make_plan(request, computes, form, answer_bytes, reasons)
+        plan = make_plan(request, computes, oriented_shape, answer_bytes, reasons)
         return cls(request, graph, oriented, plan)
 
     def run(self, progress: Progress | None, clock: Clock) -> AnswerContext:

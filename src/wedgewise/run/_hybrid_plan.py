@@ -25,7 +25,7 @@ from wedgewise.run._hybrid_queue import CUTOFF, DYNAMIC, GUARDED, MAX_TASKS, SCH
 from wedgewise.run.choose import BLOCK_SECONDS_PER_EDGE, DEVICE_SECONDS, estimated_seconds
 from wedgewise.run.device_blocks import ARRAY_BYTES, DeviceLayout
 from wedgewise.run.memory import BATCHED_TASK_BYTES, BlockSource, TaskMemory
-from wedgewise.run.plan import BlockPlan, Form, Plan, plan_of
+from wedgewise.run.plan import BlockPlan, OrientedShape, Plan, plan_of
 from wedgewise.stages import OrientedGraph
 from wedgewise.stages.blocks import check_parts
 from wedgewise.stages.tasks import ESTIMATORS, BlockCounts, Pair, TaskTable, TripleShape, busy_tasks, task_count
@@ -174,7 +174,7 @@ def describe(
     resources: Resources,
     division: Division,
     question: str,
-    form: Form,
+    oriented_shape: OrientedShape,
     held_bytes: int,
     reasons: tuple[str, ...],
 ) -> Plan:
@@ -198,14 +198,14 @@ def describe(
     )
     return plan_of(
         question,
-        form,
+        oriented_shape,
         computes="count",
         algorithm=(pairing.gpu or pairing.cpu).name,
         device="hybrid",
         threads=max(1, threads),
         knobs=pairing.knobs,
         bytes_needed=held_bytes + host_bytes,
-        estimated_seconds=estimated_seconds(form.shape, threads, len(resources.devices)),
+        estimated_seconds=estimated_seconds(oriented_shape.shape, threads, len(resources.devices)),
         reasons=(pairing.reason, *_why_divided(division, int(own["streams"])), *reasons),
         blocks=blocks,
     )

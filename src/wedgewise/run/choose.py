@@ -10,7 +10,7 @@ from wedgewise.algorithms._contract import MAX_ARCS, TRUSSES, Shape
 from wedgewise.errors import DeviceMemoryError, InputError, MemoryLimitError, PreconditionError, UnknownNameError
 from wedgewise.machine import gpu, hardware, jit
 from wedgewise.run.graph_memory import device_answer, device_bytes, host_answer, orient_bytes
-from wedgewise.run.plan import Form, Plan, plan_of
+from wedgewise.run.plan import OrientedShape, Plan, plan_of
 from wedgewise.run.request import Request
 
 if TYPE_CHECKING:
@@ -165,13 +165,13 @@ def estimated_seconds(shape: Shape, threads: int, devices: int) -> float:
 
 
 def make_plan(
-    request: Request, computes: str, form: Form, answer_bytes: int = 0, reasons: tuple[str, ...] = ()
+    request: Request, computes: str, oriented_shape: OrientedShape, answer_bytes: int = 0, reasons: tuple[str, ...] = ()
 ) -> Plan:
     """Choose the algorithm on the CPU that computes what the question needs.
 
     `answer_bytes` is what making the answer of it takes.
     """
-    shape, threads = form.shape, request.thread_count
+    shape, threads = oriented_shape.shape, request.thread_count
     if request.algorithm == "auto" and not request.knobs:
         algorithm, reason, seconds = _choose(computes, shape, threads)
     else:
@@ -185,7 +185,7 @@ def make_plan(
     check_memory(need, request, f"{request.question} by {algorithm.name}", "use fewer threads or another algorithm")
     return plan_of(
         request.question,
-        form,
+        oriented_shape,
         computes=computes,
         algorithm=algorithm.name,
         threads=threads,
@@ -197,7 +197,7 @@ def make_plan(
 
 
 def make_device_plan(
-    request: Request, computes: str, form: Form, device: CopyingDevice, reasons: tuple[str, ...] = ()
+    request: Request, computes: str, oriented_shape: OrientedShape, device: CopyingDevice, reasons: tuple[str, ...] = ()
 ) -> Plan:
     """Choose the algorithm on a GPU, and as few batches as its memory allows.
 
@@ -206,13 +206,13 @@ def make_device_plan(
     DeviceMemoryError
         When they do not fit however small the batches are.
     """
-    shape = form.shape
+    shape = oriented_shape.shape
     free = device.free_bytes() if request.memory_limit is None else min(device.free_bytes(), request.memory_limit)
     if request.algorithm != "auto":
         algorithm, choice = find(request.algorithm, "cuda"), ["asked for by name"]
         _check_computes(algorithm, computes, request.question)
     else:
-        algorithm, choice = _choose_on_device(computes, form, free)
+        algorithm, choice = _choose_on_device(computes, oriented_shape, free)
     knobs = algorithm.settings(request.knobs)
     need = device_bytes(algorithm, computes, shape, knobs)
     while need > free:
@@ -226,7 +226,7 @@ def make_device_plan(
     cost = device_answer(algorithm, computes).cost
     return plan_of(
         request.question,
-        form,
+        oriented_shape,
         computes=computes,
         algorithm=algorithm.name,
         device="cuda",
@@ -263,9 +263,9 @@ def _check_computes(algorithm: Algorithm, computes: str, question: str) -> None:
         )
 
 
-def _choose_on_device(computes: str, form: Form, free: int) -> tuple[Algorithm, list[str]]:
+def _choose_on_device(computes: str, oriented_shape: OrientedShape, free: int) -> tuple[Algorithm, list[str]]:
     """Of those whose kernels are about as fast as the fastest, the one that is prepared soonest."""
-    shape, order, relabel = form
+    shape, order, relabel = oriented_shape
     able = [
         (algorithm, answer.cost)
         for (_name, where), algorithm in registry().items()

@@ -50,7 +50,7 @@ from wedgewise.run.choose import allowed_memory, check_memory
 from wedgewise.run.device_blocks import Arrived, ship, with_offsets
 from wedgewise.run.local import Execution, TaskRun
 from wedgewise.run.memory import HYBRID_TASK_BYTES, BlockSource, bytes_beside_lists, lists_bytes
-from wedgewise.run.plan import Form, Plan
+from wedgewise.run.plan import OrientedShape, Plan
 from wedgewise.run.request import Request
 from wedgewise.run.timeline import Timeline
 from wedgewise.stages import OrientedGraph
@@ -245,9 +245,11 @@ def plan_graph(
         lists_rows = resources.threads > 0 and pairing.cpu.triples_on_cpu("count").lists_rows
         source = _cut(graph, choose_parts(graph, pairing, resources.device_bytes), request, lists_rows)
         host_bytes -= source.blocks.nbytes
-    form = Form(Shape(graph.n, graph.m, graph.wedges), graph.order)
+    oriented_shape = OrientedShape(Shape(graph.n, graph.m, graph.wedges), graph.order)
     held_bytes, resources = source.blocks.nbytes, replace(resources, host_bytes=host_bytes)
-    return _planned(source, pairing, resources, request.question, form, held_bytes, reasons, request.share_count)
+    return _planned(
+        source, pairing, resources, request.question, oriented_shape, held_bytes, reasons, request.share_count
+    )
 
 
 @memory_for("partition")
@@ -278,9 +280,9 @@ def plan_store(request: Request, store: Store) -> HybridTasks:
     resources = Resources.find(pairing, 0, request.thread_count)
     host_bytes = available_after_loading(request.memory_limit, load_kernels, pairing.cpu.name)
     manifest = store.manifest
-    form = Form(Shape(manifest.n, manifest.m, manifest.wedges), manifest.order)
+    oriented_shape = OrientedShape(Shape(manifest.n, manifest.m, manifest.wedges), manifest.order)
     resources = replace(resources, host_bytes=host_bytes)
-    return _planned(store, pairing, resources, "count", form, 0, (), request.share_count)
+    return _planned(store, pairing, resources, "count", oriented_shape, 0, (), request.share_count)
 
 
 def _planned(
@@ -288,7 +290,7 @@ def _planned(
     pairing: Pairing,
     resources: Resources,
     question: str,
-    form: Form,
+    oriented_shape: OrientedShape,
     held_bytes: int,
     reasons: tuple[str, ...],
     shares: int,
@@ -299,9 +301,9 @@ def _planned(
     resources = replace(resources, host_bytes=left)
     memory = pairing.host_memory(source.counts, resources.threads)
     sizes = TaskSizes(memory, pairing, isinstance(source, GraphBlocks))
-    division = divide(source, sizes, resources, question, form.shape, shares)
+    division = divide(source, sizes, resources, question, oriented_shape.shape, shares)
     reasons = (f"{lists:,} bytes of lists of tasks", *reasons)
-    plan = describe(source, sizes, resources, division, question, form, held_bytes + lists, reasons)
+    plan = describe(source, sizes, resources, division, question, oriented_shape, held_bytes + lists, reasons)
     kernels = kernels_of(division.tasks, sizes, resources.devices[0]) if resources.devices else ()
     return HybridTasks(source, sizes, resources, division, plan, kernels)
 

@@ -50,7 +50,7 @@ from wedgewise.run.memory import (
     lists_bytes,
     triple_answer,
 )
-from wedgewise.run.plan import Form, Plan, plan_of, with_reasons
+from wedgewise.run.plan import OrientedShape, Plan, plan_of, with_reasons
 from wedgewise.run.reduce import Computed, can_occur, reduce
 from wedgewise.run.request import Request
 from wedgewise.run.timeline import Timeline
@@ -273,7 +273,7 @@ def store_plan(
     dealt = () if shares == 1 else (f"the rows of every three parts are dealt to {shares:,} tasks",)
     return plan_of(
         "count",
-        Form(Shape(manifest.n, manifest.m, manifest.wedges), manifest.order),
+        OrientedShape(Shape(manifest.n, manifest.m, manifest.wedges), manifest.order),
         algorithm=algorithm,
         threads=threads,
         knobs=knobs,
