@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 __all__ = ["SCHEMA", "Result"]
 Parameters = ParamSpec("Parameters")
-Answer = TypeVar("Answer")
+ReturnType = TypeVar("ReturnType")
 
 
 class Keywords(TypedDict, total=False):
@@ -43,11 +43,11 @@ class Keywords(TypedDict, total=False):
     workers: int | None
 
 
-def _refuses_graph_keywords(question: Callable[Parameters, Answer]) -> Callable[Parameters, Answer]:
+def _refuses_graph_keywords(question: Callable[Parameters, ReturnType]) -> Callable[Parameters, ReturnType]:
     """The same question, which says of a keyword of `Graph` that it belongs there."""
 
     @wraps(question)
-    def refusing(*args: Parameters.args, **keywords: Parameters.kwargs) -> Answer:
+    def refusing(*args: Parameters.args, **keywords: Parameters.kwargs) -> ReturnType:
         refuse_reading(keywords)
         return question(*args, **keywords)
 

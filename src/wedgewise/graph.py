@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from wedgewise.stages.vertex_index import VertexIndex
 
 CLEANING_DEVICES = ("auto", "cpu", "cuda")
-READING = (  # the keywords of `Graph` that questions do not have
+GRAPH_KEYWORDS = (  # the keywords of `Graph` that questions do not have
     *("n", "labels", "format", "limits", "drop_leaves", "directed"),
     *("weights", "combine", "source", "target", "weight", "header"),
 )
@@ -444,6 +444,6 @@ class Graph:
 
 def refuse_reading(keywords: Iterable[str]) -> None:
     """Refuse keywords of `Graph` in a question about one."""
-    said = ", ".join(f"{name}=…" for name in keywords if name in READING)
+    said = ", ".join(f"{name}=…" for name in keywords if name in GRAPH_KEYWORDS)
     if said:
         raise InputError(f"{said}: these are options of Graph; pass wedgewise.Graph(data, {said})")

@@ -25,7 +25,7 @@ from wedgewise.algorithms._contract import Algorithm, Answer, Knobs, Pass, Work
 from wedgewise.answer import memory
 from wedgewise.answer_types import GeneralizedDegree
 from wedgewise.errors import InputError, UnknownNameError, VerificationError
-from wedgewise.graph import READING
+from wedgewise.graph import GRAPH_KEYWORDS
 from wedgewise.run import local
 from wedgewise.run.listing import Listing
 from wedgewise.stages import OrientedGraph
@@ -548,4 +548,4 @@ def test_run_and_explain_say_where_labels_are_named(ask: Callable[..., Any]) -> 
 
 def test_questions_name_every_keyword_of_reading() -> None:
     shared = {"device", "threads"}
-    assert set(READING) == set(signature(ww.Graph).parameters) - shared - {"data"}
+    assert set(GRAPH_KEYWORDS) == set(signature(ww.Graph).parameters) - shared - {"data"}

@@ -18,7 +18,7 @@ from wedgewise.answer.fit import OutOfMemory, try_in_memory
 from wedgewise.answer.memory import MemoryHome
 from wedgewise.answer.questions import QUESTIONS, WITHOUT_LABELS, AnswerContext
 from wedgewise.answer.response import Clock, ResultWithRows, result_of
-from wedgewise.answer.source import GraphFile, Source, graph_of, open_source
+from wedgewise.answer.source import GraphFile, GraphSource, graph_of, open_source
 from wedgewise.errors import DeviceMemoryError, MemoryLimitError
 from wedgewise.graph import Graph
 from wedgewise.machine.out_of_memory import memory_for
@@ -70,7 +70,7 @@ def plan_for(request: Request) -> tuple[Plan, CleanReport | None]:
     return plan_from_disk(outcome), source.cleaned if isinstance(source, Graph) else None
 
 
-def _planned(request: Request, source: Source) -> tuple[Plan, CleanReport]:
+def _planned(request: Request, source: GraphSource) -> tuple[Plan, CleanReport]:
     """What would be done in memory, and what was read for that."""
     graph = graph_of(source, request)
     return prepare_home(request, graph).plan, graph.cleaned
@@ -104,7 +104,7 @@ def prepare_home(request: Request, graph: Graph) -> Home:
     return DeviceHome.prepare(request, graph, computes, reasons)
 
 
-def _answer_graph(request: Request, source: Source, progress: Progress | None, clock: Clock) -> ResultWithRows:
+def _answer_graph(request: Request, source: GraphSource, progress: Progress | None, clock: Clock) -> ResultWithRows:
     """The whole way in memory."""
     graph = graph_of(source, request)
     cleaned_on_gpu = graph.take_device_seconds()

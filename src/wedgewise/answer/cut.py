@@ -38,7 +38,7 @@ from wedgewise.algorithms import find
 from wedgewise.algorithms._contract import Shape
 from wedgewise.answer.fit import OutOfMemory
 from wedgewise.answer.response import ResultWithRows
-from wedgewise.answer.source import GraphFile, Source, name_of
+from wedgewise.answer.source import GraphFile, GraphSource, name_of
 from wedgewise.errors import FormatError, InputError, MemoryLimitError, MissingFileError
 from wedgewise.graph import Graph
 from wedgewise.machine.budget import available_after_loading
@@ -238,7 +238,7 @@ def _written(too_large: OutOfMemory, folder: Path, request: Request, progress: P
     return write_store(source.path, folder, **read_as, **how)
 
 
-def _identity(source: Source, request: Request) -> Identity:
+def _identity(source: GraphSource, request: Request) -> Identity:
     """A file by its path and by what the system says of it, a graph by its edges; and what their blocks depend on.
 
     What the system says is its `file_identity`, by which a copy of the same bytes is another file; that costs cutting

@@ -17,7 +17,7 @@ from typing import TypeVar
 from wedgewise.algorithms import find
 from wedgewise.algorithms._contract import Shape
 from wedgewise.answer.questions import QUESTIONS
-from wedgewise.answer.source import GraphFile, Source, name_of, process_limit
+from wedgewise.answer.source import GraphFile, GraphSource, name_of, process_limit
 from wedgewise.errors import DeviceMemoryError, InputError, MemoryLimitError, WedgewiseError
 from wedgewise.machine import hardware
 from wedgewise.machine.budget import MIN_LIMIT, RESERVE_BYTES, release_memory
@@ -48,13 +48,13 @@ class OutOfMemory:
     """
 
     request: Request
-    source: Source
+    source: GraphSource
     limit: int | None
     refusal: str
     reasons: tuple[str, ...]
 
 
-def try_in_memory(request: Request, source: Source, work: Callable[[], Found]) -> Found | OutOfMemory:
+def try_in_memory(request: Request, source: GraphSource, work: Callable[[], Found]) -> Found | OutOfMemory:
     """What `work` finds in memory, or what there is too little of for a question that can be answered from disk.
 
     Raises
@@ -90,7 +90,7 @@ def _free_tracebacks(error: MemoryError) -> None:
     release_memory()
 
 
-def _can_use_disk(request: Request, source: Source) -> bool:
+def _can_use_disk(request: Request, source: GraphSource) -> bool:
     """Whether the question can be answered from disk where memory is too small for it."""
     from wedgewise.answer.disk import STORE_QUESTIONS, check_store_could_answer
 

@@ -77,10 +77,10 @@ class GraphFile:
         return ReadOptions(self.labels, self.columns, self.limits, threads)
 
 
-Source = GraphFile | Graph
+GraphSource = GraphFile | Graph
 
 
-def open_source(request: Request) -> Source | Store:
+def open_source(request: Request) -> GraphSource | Store:
     """The store; a file that can be read again; or the graph itself, or one made of whatever `Graph` accepts."""
     source = request.source
     named = source.path if isinstance(source, GraphFile) else source
@@ -126,7 +126,7 @@ def _limits_within(limits: Limits, source: Any, request: Request) -> Limits:
     return limits.with_values({"memory_bytes": process_limit(source, request)})
 
 
-def name_of(source: Source) -> str:
+def name_of(source: GraphSource) -> str:
     """What messages call a source."""
     return source.origin.name if isinstance(source, Graph) else os.fspath(source.path)
 

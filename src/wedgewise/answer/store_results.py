@@ -34,7 +34,8 @@ from wedgewise.run.memory import BlockSource, all_block_bytes
 from wedgewise.run.truss_of_store import Round, StorePeeling, StoreTruss
 from wedgewise.stages import Ids, Keys, Labels
 from wedgewise.stages.blocks import Block
-from wedgewise.store.manifest import Manifest, Pair, pairs_of
+from wedgewise.stages.tasks import Pair
+from wedgewise.store.manifest import Manifest, pairs_of
 from wedgewise.store.open import Store
 from wedgewise.write.answers import Answers, per_vertex, streamed, writing_bytes
 

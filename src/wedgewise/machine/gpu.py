@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from wedgewise.errors import DeviceError, DeviceMemoryError, MissingDependencyError
 from wedgewise.machine.ring import DIRECT_BYTES, Arriving, Bytes, Ring
-from wedgewise.machine.streams import Clock, CudaStream, Sent, Stamp, Stream
+from wedgewise.machine.streams import CudaStream, Sent, Stamp, StampTimer, Stream
 
 DRIVER_NODES = ("/dev/nvidia0", "/dev/dxg")
 LOAD_SECONDS = 2.2  # CuPy, the device's context, the first kernels from CuPy's cache
@@ -116,7 +116,7 @@ class StreamingDevice(CopyingDevice, Protocol):
 
     def allocate(self, sizes: Sequence[int]) -> list[Array]: ...
 
-    def clock(self) -> Clock: ...
+    def clock(self) -> StampTimer: ...
 
     def errors(self) -> AbstractContextManager[None]: ...
 
@@ -358,7 +358,7 @@ class Cuda:
         """Where an array of this device begins."""
         return int(array.data.ptr)
 
-    def clock(self) -> Clock:
+    def clock(self) -> StampTimer:
         """When stamps were reached, in seconds of ``time.perf_counter``."""
         with self.errors():
             return self._copies.zero_clock()

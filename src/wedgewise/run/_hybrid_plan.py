@@ -49,7 +49,7 @@ KNOBS = (
 )
 
 Settings = dict[str, int | str]
-Bytes = NDArray[np.int64]
+ByteCounts = NDArray[np.int64]
 WIDE_FROM = 1 << 31  # arcs of a block: kernels then take wide offsets, and all blocks on a device have them
 WORK_ARRAYS = 16  # of a task, at most
 
@@ -238,9 +238,9 @@ class TaskSizes:
     memory: TaskMemory
     pairing: Pairing
     blocks_are_there: bool
-    host_blocks: Bytes = field(init=False)
-    made_words: Bytes = field(init=False)
-    device_block_bytes: Bytes = field(init=False)
+    host_blocks: ByteCounts = field(init=False)
+    made_words: ByteCounts = field(init=False)
+    device_block_bytes: ByteCounts = field(init=False)
 
     def __post_init__(self) -> None:
         counts, pairing = self.memory.counts, self.pairing
@@ -269,9 +269,9 @@ class TaskSizes:
         """What all blocks take of a device that any task has."""
         return int(self.device_block_bytes[self.memory.counts.arcs > 0].sum())
 
-    def on_host(self, tasks: TaskTable) -> Bytes:
+    def on_host(self, tasks: TaskTable) -> ByteCounts:
         need = self.memory.most(tasks)
-        found: Bytes = need.made + need.threads + BATCHED_TASK_BYTES + _distinct(self.host_blocks, tasks)
+        found: ByteCounts = need.made + need.threads + BATCHED_TASK_BYTES + _distinct(self.host_blocks, tasks)
         return found
 
     def host_work(self, tasks: TaskTable) -> int:
@@ -290,25 +290,25 @@ class TaskSizes:
         """What the blocks of a batch take on a device."""
         return _sum_of(self.device_block_bytes, tasks)
 
-    def device_work(self, tasks: TaskTable) -> Bytes:
+    def device_work(self, tasks: TaskTable) -> ByteCounts:
         """What a task takes on a device beside its blocks, as a batch of its own."""
         need = self.pairing.on_device().bytes_needed(
             TripleShape.of_all(self.memory.counts, tasks), self.pairing.gpu_knobs
         )
         return np.broadcast_to(need + WORK_ARRAYS * ARRAY_BYTES + DEVICE_TASK_BYTES, len(tasks)).astype(np.int64)
 
-    def on_device(self, tasks: TaskTable) -> Bytes:
+    def on_device(self, tasks: TaskTable) -> ByteCounts:
         return self.device_work(tasks) + _distinct(self.device_block_bytes, tasks)
 
 
-def _distinct(block_bytes: Bytes, tasks: TaskTable) -> Bytes:
+def _distinct(block_bytes: ByteCounts, tasks: TaskTable) -> ByteCounts:
     """What the blocks of every task take."""
     sizes, (ij, ik, jk) = block_bytes.ravel(), tasks.pairs
-    found: Bytes = sizes[ij] + np.where(ik == ij, 0, sizes[ik]) + np.where((jk == ij) | (jk == ik), 0, sizes[jk])
+    found: ByteCounts = sizes[ij] + np.where(ik == ij, 0, sizes[ik]) + np.where((jk == ij) | (jk == ik), 0, sizes[jk])
     return found
 
 
-def _sum_of(block_bytes: Bytes, tasks: TaskTable) -> int:
+def _sum_of(block_bytes: ByteCounts, tasks: TaskTable) -> int:
     """What the blocks of all tasks take together."""
     needed = np.zeros(block_bytes.size, np.bool_)
     for pairs in tasks.pairs:

@@ -26,7 +26,7 @@ from wedgewise.algorithms._contract import (
 )
 from wedgewise.errors import DeviceMemoryError, MemoryLimitError, VerificationError
 from wedgewise.machine.gpu import StreamingDevice
-from wedgewise.machine.streams import Clock, Stamp, Stream
+from wedgewise.machine.streams import Stamp, StampTimer, Stream
 from wedgewise.run._hybrid_plan import TaskSizes
 from wedgewise.run._hybrid_queue import Fits, TaskQueue
 from wedgewise.run.batches import pairs_in
@@ -242,7 +242,7 @@ class DeviceWorkers:
     knobs: Knobs
     sizes: TaskSizes
     most_tasks: int
-    clock: Clock
+    clock: StampTimer
     making: threading.Lock = field(default_factory=threading.Lock)
 
     @property

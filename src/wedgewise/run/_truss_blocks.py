@@ -16,8 +16,7 @@ from numpy.typing import NDArray
 from wedgewise.algorithms._truss import MIN_K
 from wedgewise.errors import VerificationError
 from wedgewise.stages.blocks import Block, Partition
-from wedgewise.stages.tasks import BlockCounts
-from wedgewise.store.manifest import Pair
+from wedgewise.stages.tasks import BlockCounts, Pair
 from wedgewise.store.open import Store, private_memory
 
 PIECE_ARCS = 1 << 20  # a multiple of 8

@@ -38,8 +38,7 @@ from wedgewise.run.checkpoint import FinishedSlices, key_of
 from wedgewise.run.local import needs_rounds
 from wedgewise.run.outofcore import work_key
 from wedgewise.run.sliced_answer import AnswerSlice, SlicedAnswer
-from wedgewise.stages.tasks import BlockCounts
-from wedgewise.store.manifest import Pair
+from wedgewise.stages.tasks import BlockCounts, Pair
 from wedgewise.store.open import Store
 
 if TYPE_CHECKING:

@@ -24,7 +24,7 @@ from wedgewise.machine.jit import kernel
 from wedgewise.machine.parameters import as_integer
 from wedgewise.machine.threads import run_tasks
 from wedgewise.prepare.orient_arrays import inverse
-from wedgewise.prepare.rectilinear import SEGMENTS, Grid, probe_a_load
+from wedgewise.prepare.rectilinear import SEGMENTS, ArcsBefore, probe_a_load
 from wedgewise.run.memory import (
     COUNTED_TASK_BYTES,
     SLICED_TASK_BYTES,
@@ -244,7 +244,7 @@ def _divide(
     )
 
 
-def _rectilinear(before: Grid, bounds: NDArray[np.int64], parts: int) -> tuple[Partition, BlockCounts]:
+def _rectilinear(before: ArcsBefore, bounds: NDArray[np.int64], parts: int) -> tuple[Partition, BlockCounts]:
     """PaL's cuts between segments."""
     cuts = probe_a_load(before, parts)
     return Rectilinear(bounds[cuts]), _counts(before, cuts, bounds[cuts])
@@ -269,7 +269,7 @@ def _positions(partition: Partition, rank_of_id: Ids | None) -> Ids:
     return positions
 
 
-def _counts(before: Grid, cuts: NDArray[np.int64], bounds: NDArray[np.int64]) -> BlockCounts:
+def _counts(before: ArcsBefore, cuts: NDArray[np.int64], bounds: NDArray[np.int64]) -> BlockCounts:
     """The arcs of every block and the ids of every part, from prefix sums."""
     return BlockCounts(np.diff(np.diff(before[np.ix_(cuts, cuts)], axis=0), axis=1), np.diff(bounds))
 

@@ -17,7 +17,7 @@ For a row a, marked in a bitmap, each arc a → b takes the cheapest way to the 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -73,7 +73,18 @@ class Sinks(NamedTuple):
 
 
 NO_SINKS = Sinks()
-Workspace = tuple[Marks | Ledger, Ids, Sinks]  # of one thread; the second are the rows that it visits next
+RowMarks = TypeVar("RowMarks", Marks, Ledger)
+
+
+class RowWorkspace(NamedTuple, Generic[RowMarks]):
+    """What one thread needs to close rows; kernels take it apart.
+
+    ``active`` are the rows that it visits next.
+    """
+
+    marks: RowMarks
+    active: Ids
+    sinks: Sinks
 
 
 def graph_task(graph: OrientedGraph, hubs: Hubs) -> BlockTask:
@@ -81,16 +92,16 @@ def graph_task(graph: OrientedGraph, hubs: Hubs) -> BlockTask:
     return BlockTask(whole(graph), hubs, np.uint64(1))
 
 
-def counting_workspace(columns: int, sinks: Sinks = NO_SINKS) -> Workspace:
+def counting_workspace(columns: int, sinks: Sinks = NO_SINKS) -> RowWorkspace[Marks]:
     """What one thread needs where c is not credited."""
-    return Marks(empty_marks(columns)), np.empty(ROWS_AT_ONCE, np.uint32), sinks
+    return RowWorkspace(Marks(empty_marks(columns)), np.empty(ROWS_AT_ONCE, np.uint32), sinks)
 
 
 def crediting_workspace(
     columns: int, credit_type: type[np.unsignedinteger[Any]], sinks: Sinks = NO_SINKS
-) -> tuple[Ledger, Ids, Sinks]:
+) -> RowWorkspace[Ledger]:
     """What one thread needs to credit c."""
-    return empty_ledger(columns, credit_type), np.empty(ROWS_AT_ONCE, np.uint32), sinks
+    return RowWorkspace(empty_ledger(columns, credit_type), np.empty(ROWS_AT_ONCE, np.uint32), sinks)
 
 
 def counting_bytes(columns: int) -> int:
@@ -103,10 +114,10 @@ def crediting_bytes(columns: int, credit_bytes: int) -> int:
     return ledger_bytes(columns, credit_bytes) + 4 * ROWS_AT_ONCE
 
 
-def closing_pass(task: BlockTask, workspace: Callable[[], Workspace], share: int = 0, shares: int = 1) -> Pass:
+def closing_pass(task: BlockTask, workspace: Callable[[], RowWorkspace[Any]], share: int = 0, shares: int = 1) -> Pass:
     """All rows of a task, or a share of them, in ranges with about equally many arcs."""
 
-    def close(begin: int, end: int, own: Workspace) -> Counts:
+    def close(begin: int, end: int, own: RowWorkspace[Any]) -> Counts:
         return close_range(task, Span(begin, end, share, shares), *own)
 
     return Pass(arc_bounds(task.blocks.ij.offsets), close, workspace)

@@ -30,8 +30,8 @@ from numpy.typing import NDArray
 from wedgewise.algorithms._contract import Counts, Knobs, Pass, Shape, Work
 from wedgewise.algorithms._ranges import arc_bounds
 from wedgewise.algorithms.cpu._keystone_close import (
+    RowWorkspace,
     Sinks,
-    Workspace,
     closing_pass,
     crediting_bytes,
     crediting_workspace,
@@ -115,11 +115,11 @@ def prepare_triangles(graph: OrientedGraph, knobs: Knobs, threads: int) -> Work:
     filled = np.zeros(graph.n, np.uint64)
     by_thread: list[Keys] = []
 
-    def workspace() -> Workspace:
-        ledger, rows, _ = crediting_workspace(graph.n, np.uint64)
-        triangles = ledger.credit[SPARE:]
+    def workspace() -> RowWorkspace[Any]:
+        own = crediting_workspace(graph.n, np.uint64)
+        triangles = own.marks.credit[SPARE:]
         by_thread.append(triangles)
-        return ledger, rows, Sinks(by_row=triangles, by_head=triangles)
+        return own._replace(sinks=Sinks(by_row=triangles, by_head=triangles))
 
     return Work((closing_pass(task, workspace), sum_pass(by_thread, filled)), filled)
 
@@ -149,14 +149,15 @@ def prepare_edge_support(graph: OrientedGraph, knobs: Knobs, threads: int) -> Wo
     others: list[Ids] = []
     threads_before = count()
 
-    def workspace() -> Workspace:
+    def workspace() -> RowWorkspace[Any]:
         supports = filled
-        ledger, active, _ = crediting_workspace(graph.n, np.uint32)
+        own = crediting_workspace(graph.n, np.uint32)
         if next(threads_before) > 0 and not shared:
             supports = np.zeros(graph.m, np.uint32)
             others.append(supports)
         by_last_arc = None if shared else supports
-        return ledger, active, Sinks(by_head=ledger.credit[SPARE:], by_far_arc=supports, by_last_arc=by_last_arc)
+        sinks = Sinks(by_head=own.marks.credit[SPARE:], by_far_arc=supports, by_last_arc=by_last_arc)
+        return own._replace(sinks=sinks)
 
     def opposite(begin: int, end: int, own: Ledger) -> Counts:
         add_opposite(rows, hubs, heads, begin, end, own, filled)
