@@ -5,7 +5,7 @@ count, transitivity                            this process; with GPUs, `answer/
 triangles                                      this process; workers, `run/cluster_slices.py`: by slices of each part
 clustering, average_clustering                 this process, by the same slices
 edge_support                                   the same: the supports of each block
-k_truss                                        the same, by rounds: what lives of each block
+k_truss                                        the same, by rounds: the remaining arcs of each block
 trussness                                      this process, by rounds
 
 Slices stay on disk until the caller has the answer, so that the same question is resumed, whatever ended the work.
@@ -316,7 +316,7 @@ def _planned_slices(request: Request, store: Store) -> SlicedAnswer:
 
 
 def _listed_bytes(request: Request) -> int:
-    """What lists take for each task; rounds have those of all blocks, and of what lives of them."""
+    """What lists take for each task; rounds have those of all blocks, and of their remaining arcs."""
     return 2 * SLICED_TASK_BYTES if request.question in TRUSSES else SLICED_TASK_BYTES
 
 
@@ -373,7 +373,7 @@ def _find_by(
         store.beside(f"{request.question}-slices"),
         work_key(store, sliced.algorithm, sliced.knobs),
         resume=request.resume,
-        due=sliced.due,
+        stored_forms=sliced.stored_forms,
     )
     missing = [each for each in sliced.slices if each.number not in slices.done]
     if workers is None:

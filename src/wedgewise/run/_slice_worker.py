@@ -23,7 +23,7 @@ from wedgewise.store.manifest import FileRecord
 
 
 class SliceState:
-    """An open store, kernels that are loaded, and of a truss what lives behind the round before."""
+    """An open store, kernels that are loaded, and of a truss the remaining arcs after the round before."""
 
     def __init__(self, request: SliceRequest, memory_limit: int | None, worker: str) -> None:
         self.settings = request.without_tasks(), memory_limit
@@ -70,7 +70,7 @@ class SliceState:
         if self._peeling is None or self._before is None or k is None:
             ((_, found),) = self._sliced.compute(wanted)
         else:
-            ((_, kept),) = self._peeling.behind(self._before, k, wanted)
+            ((_, kept),) = self._peeling.after_round(self._before, k, wanted)
             found = kept.to_array()
         return write_slice(self._folder, number, found)
 

@@ -81,7 +81,7 @@ def most_slice_bytes(counts: BlockCounts, algorithm: str) -> int:
     """What supports by slices, and those of a truss, take at most on one thread.
 
     It is as if the largest part and the heaviest block were all parts and blocks of a task. A block is read whole
-    before its dead arcs are dropped; the slice before the one that is worked on is still held. Afterwards rows are
+    before its removed arcs are dropped; the slice before the one that is worked on is still held. Afterwards rows are
     written block by block.
     """
     ids, arcs = int(counts.sizes.max(initial=0)), int(counts.arcs.max(initial=0))

@@ -172,7 +172,7 @@ def total_of(store: Store, execution: Execution, plan: Plan) -> Computed:
 
 
 class Counting:
-    """Tasks of a store, or of what lives of its `blocks`, and what each of them takes."""
+    """Tasks of a store, or of the remaining arcs of its `blocks`, and what each of them takes."""
 
     def __init__(
         self,

@@ -180,7 +180,7 @@ class SlicedAnswer:
         return slices_of(self.source.partition, self.computes)
 
     @property
-    def due(self) -> dict[int, tuple[str, int]]:
+    def stored_forms(self) -> dict[int, tuple[str, int]]:
         """The type and the length of every slice, by its number."""
         dtype = SLICE_TYPES[self.computes].newbyteorder("<").str
         return {each.number: (dtype, self._length(each)) for each in self.slices}
