@@ -61,7 +61,7 @@ from wedgewise.algorithms.cpu._keystone_close import (
     crediting_bytes,
     crediting_workspace,
 )
-from wedgewise.algorithms.cpu._keystone_heads import by_head
+from wedgewise.algorithms.cpu._keystone_in_neighbours import in_neighbours
 from wedgewise.algorithms.cpu._keystone_rows import SPARE
 from wedgewise.algorithms.cpu._keystone_supports import sum_pass
 from wedgewise.algorithms.cpu._keystone_triple_hubs import hubs_bytes, hubs_of
@@ -159,9 +159,9 @@ def whole_rows(triple: Triple) -> NDArray[np.int64]:
 
 
 def turned(block: Block) -> Block:
-    """A block whose rows and columns have changed places."""
-    heads = by_head(rows_in(block), block.columns, idle=0)
-    return Block(heads.offsets, heads.tails, block.rows)
+    """A block with rows for columns."""
+    columns = in_neighbours(rows_in(block), block.columns, idle=0)
+    return Block(columns.offsets, columns.tails, block.rows)
 
 
 def bytes_needed(shape: TripleShape, knobs: Knobs) -> Any:
