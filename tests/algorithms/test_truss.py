@@ -19,8 +19,8 @@ import wedgewise as ww
 from wedgewise import Graph, generate
 from wedgewise.algorithms import find
 from wedgewise.algorithms._contract import Algorithm, FoundTruss, Shape, TrussAnswer, TrussJob
-from wedgewise.algorithms._truss import core as _core
-from wedgewise.algorithms._truss import peel as _peel
+from wedgewise.algorithms._truss import counted_edges as _counted_edges
+from wedgewise.algorithms._truss import peeling as _peeling
 from wedgewise.algorithms._truss import remaining as _remaining
 from wedgewise.algorithms._truss.decompose import truss_bytes
 from wedgewise.algorithms._truss.remaining import RemainingEdges
@@ -67,12 +67,12 @@ def of(pairs: Any, n: int | None = None) -> Graph:
 def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """Every round in tiny tasks, slices and shares, or one edge after the other."""
     few = 0 if request.param == "rounds" else 1 << 30
-    monkeypatch.setattr(_peel, "FEW_EDGES", few)
-    monkeypatch.setattr(_peel, "SLICE_EDGES", 7)
-    monkeypatch.setattr(_peel, "MIN_STEPS", 5)
-    monkeypatch.setattr(_peel, "MAX_STEPS", 50)
-    monkeypatch.setattr(_peel, "SHARE_EDGES_BITS", 3)
-    monkeypatch.setattr(_peel, "SERIAL_STEPS", 20)
+    monkeypatch.setattr(_peeling, "FEW_EDGES", few)
+    monkeypatch.setattr(_peeling, "SLICE_EDGES", 7)
+    monkeypatch.setattr(_peeling, "MIN_STEPS", 5)
+    monkeypatch.setattr(_peeling, "MAX_STEPS", 50)
+    monkeypatch.setattr(_peeling, "SHARE_EDGES_BITS", 3)
+    monkeypatch.setattr(_peeling, "SERIAL_STEPS", 20)
     monkeypatch.setattr(_remaining, "STEP_EDGES", 11)
     monkeypatch.setattr(_remaining, "STEP_ENTRIES", 13)
     return str(request.param)
@@ -90,7 +90,7 @@ def test_peeling_random_graphs(way: str, n: int, m: int, order: str, threads: in
 
 @pytest.mark.parametrize("recount", [0, 1, 8, 10**6])
 def test_one_truss_and_the_last_agree_with_all(way: str, monkeypatch: pytest.MonkeyPatch, recount: int) -> None:
-    monkeypatch.setattr(_core, "RECOUNT_SHARE", recount)
+    monkeypatch.setattr(_counted_edges, "RECOUNT_SHARE", recount)
     for seed in range(3):
         graph = of(random_pairs(24, 150, seed), 24)
         numbers = ww.trussness(graph, algorithm="peel", threads=2)
@@ -435,6 +435,6 @@ def test_rows_of_edges_are_not_made_once_work_has_stopped(monkeypatch: pytest.Mo
 
 
 def test_supports_that_do_not_add_up_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_core, "run_passes", lambda *_: 1)
+    monkeypatch.setattr(_counted_edges, "run_passes", lambda *_: 1)
     with pytest.raises(VerificationError, match="supports do not sum up to three per triangle: please report this"):
         ww.trussness(fixture_pairs("karate"), algorithm="peel")
