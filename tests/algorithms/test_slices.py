@@ -566,7 +566,7 @@ def test_knobs_change_nothing(computes: str) -> None:
         assert sum(int(numbers.sum(dtype=np.uint64)) for _, numbers in sliced.compute(sliced.slices)) == total
 
 
-REHEARSED = """
+LOADED_BEFOREHAND = """
 import sys
 from wedgewise import generate
 from wedgewise.run import outofcore, sliced_answer
@@ -574,8 +574,8 @@ from wedgewise.machine import jit
 from wedgewise.store.build import write_store
 computes, folder = sys.argv[1:]
 store = write_store(generate.kronecker(12, seed=4), folder, parts=3)
-sliced_answer.load_kernels("keystone", computes)
-def late(kernel, kinds): raise AssertionError(f"{kernel.title} was not rehearsed")
+sliced_answer.load_slice_kernels("keystone", computes)
+def late(kernel, kinds): raise AssertionError(f"{kernel.title} was not loaded before")
 jit._load_or_compile = late
 sliced = sliced_answer.SlicedAnswer(store, computes, available_bytes=1 << 40, threads=2)
 print(sum(int(numbers.sum(dtype="u8")) for _, numbers in sliced.compute(sliced.slices)))
@@ -584,14 +584,14 @@ print(sum(int(numbers.sum(dtype="u8")) for _, numbers in sliced.compute(sliced.s
 
 @pytest.mark.compiled
 @for_both
-def test_rehearsals_load_every_kernel(tmp_path: Path, computes: str) -> None:
-    command = [sys.executable, "-c", REHEARSED, computes, str(tmp_path / "store")]
+def test_every_kernel_is_loaded_beforehand(tmp_path: Path, computes: str) -> None:
+    command = [sys.executable, "-c", LOADED_BEFOREHAND, computes, str(tmp_path / "store")]
     ran = subprocess.run(command, capture_output=True, text=True, check=False)
     assert ran.stdout == f"{3 * ww.count(generate.kronecker(12, seed=4).pairs())}\n", ran.stderr
 
 
 @for_both
-def test_rehearsals_answer_for_a_clique_in_every_role(computes: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_loading_answers_for_a_clique_in_every_role(computes: str, monkeypatch: pytest.MonkeyPatch) -> None:
     found: list[int] = []
 
     def noted(*given: Any) -> int:
@@ -599,9 +599,9 @@ def test_rehearsals_answer_for_a_clique_in_every_role(computes: str, monkeypatch
         return found[-1]
 
     interpret_kernels(monkeypatch)
-    monkeypatch.setattr(outofcore, "REHEARSED", 12)
+    monkeypatch.setattr(outofcore, "CLIQUE_VERTICES", 12)
     monkeypatch.setattr(sliced_answer, "run_passes", noted)
-    sliced_answer.load_kernels("keystone", computes)
+    sliced_answer.load_slice_kernels("keystone", computes)
     roles = 3 if computes == "triangles" else 2  # the third one is the second of a turned block
     assert sum(found) == roles * comb(12, 3)
 
@@ -616,7 +616,7 @@ def test_memory_is_what_a_limit_leaves(computes: str, monkeypatch: pytest.Monkey
 
     monkeypatch.setattr(sliced_answer, "available_after_loading", available_after_loading)
     assert sliced_answer.bytes_for_slices(2**30, computes) == 77
-    assert seen == [(2**30, sliced_answer.load_kernels, "keystone", computes)]
+    assert seen == [(2**30, sliced_answer.load_slice_kernels, "keystone", computes)]
 
 
 def test_random_graphs_in_random_parts() -> None:

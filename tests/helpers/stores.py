@@ -173,7 +173,7 @@ BEGUN = """
 from wedgewise import cli
 from wedgewise.machine import hardware
 from wedgewise.store import build as spool
-spool.load_kernels()
+spool.load_build_kernels()
 print(hardware.resident_bytes())
 """
 COMMAND_BYTES = 18_000_000  # that a command takes more than this

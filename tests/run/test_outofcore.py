@@ -421,15 +421,15 @@ def test_compiling_is_left_to_another_process(tmp_path: Path) -> None:
         assert peak <= MIN_LIMIT
 
 
-REHEARSED = """
+LOADED_BEFOREHAND = """
 import sys
 from wedgewise.run import outofcore
 from wedgewise.machine import jit
 from wedgewise.store import build as spool
 graph, folder, algorithm = sys.argv[1:]
-spool.load_kernels()
-outofcore.load_kernels(algorithm)
-def late(kernel, kinds): raise AssertionError(f"{kernel.title} was not rehearsed")
+spool.load_build_kernels()
+outofcore.load_count_kernels(algorithm)
+def late(kernel, kinds): raise AssertionError(f"{kernel.title} was not loaded before")
 jit._load_or_compile = late
 import wedgewise as ww
 print(ww.count(spool.write_store(graph, folder, parts=3), algorithm=algorithm))
@@ -438,11 +438,11 @@ print(ww.count(spool.write_store(graph, folder, parts=3), algorithm=algorithm))
 
 @pytest.mark.compiled
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
-def test_rehearsals_load_every_kernel(tmp_path: Path, algorithm: str) -> None:
+def test_every_kernel_is_loaded_beforehand(tmp_path: Path, algorithm: str) -> None:
     """Those that come later would not be reckoned with."""
     write_edges(generate.kronecker(13, seed=4).pairs(), tmp_path / "graph.txt")
     ran = subprocess.run(
-        [sys.executable, "-c", REHEARSED, "graph.txt", "store", algorithm],
+        [sys.executable, "-c", LOADED_BEFOREHAND, "graph.txt", "store", algorithm],
         cwd=tmp_path,
         capture_output=True,
         text=True,
@@ -452,7 +452,7 @@ def test_rehearsals_load_every_kernel(tmp_path: Path, algorithm: str) -> None:
 
 
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
-def test_rehearsals_count_a_clique_in_every_way(monkeypatch: pytest.MonkeyPatch, algorithm: str) -> None:
+def test_loading_counts_a_clique_in_every_way(monkeypatch: pytest.MonkeyPatch, algorithm: str) -> None:
     found: list[int] = []
 
     def noted(*given: Any) -> int:
@@ -460,9 +460,9 @@ def test_rehearsals_count_a_clique_in_every_way(monkeypatch: pytest.MonkeyPatch,
         return found[-1]
 
     interpret_kernels(monkeypatch)
-    monkeypatch.setattr(outofcore, "REHEARSED", 12)
+    monkeypatch.setattr(outofcore, "CLIQUE_VERTICES", 12)
     monkeypatch.setattr(outofcore, "run_passes", noted)
-    outofcore.load_kernels(algorithm)
+    outofcore.load_count_kernels(algorithm)
     ways = 1 + sum(len(knob.choices) for knob in find(algorithm, "cpu").knobs)
     assert sum(found) == 2 * ways * comb(12, 3)
 

@@ -51,7 +51,7 @@ from wedgewise.run.outofcore import PROCESS
 from wedgewise.run.plan import OrientedShape, Plan, plan_of
 from wedgewise.run.request import ARRAY, Request
 from wedgewise.stages import CleanReport, Labels
-from wedgewise.store.build import DISK_BYTES, load_kernels, write_store
+from wedgewise.store.build import DISK_BYTES, load_build_kernels, write_store
 from wedgewise.store.open import Store, open_store
 from wedgewise.store.orient import SCHEMES, Wanted
 from wedgewise.store.read_pairs import expected_pairs, numbered_edges
@@ -171,7 +171,7 @@ def plan_from_disk(too_large: OutOfMemory) -> Plan:
     request, source = _request_of_store(too_large), too_large.source
     threads = request.thread_count
     with _refusing(too_large):
-        available_bytes = available_after_loading(request.memory_limit, load_kernels)
+        available_bytes = available_after_loading(request.memory_limit, load_build_kernels)
         known, pairs = (None, source.m) if isinstance(source, Graph) else _known(source, threads)
     shape = Shape(source.n, source.m, expected_wedges(source.degrees)) if isinstance(source, Graph) else Shape(0, 0)
     most = "" if pairs is None else f", which takes up to {DISK_BYTES * pairs:,} bytes of disk"

@@ -168,12 +168,12 @@ def answer_store(
 def _check_output(request: Request, store: Store) -> None:
     """Refuse a file that could not hold the answer, and load what writes it."""
     from wedgewise.answer.rows import ROWS
-    from wedgewise.write.answers import check_labels, rehearse_writer
+    from wedgewise.write.answers import check_labels, load_writer
 
     assert request.output is not None
     labels: Labels = [] if store.manifest.label_kind == "text" else range(0)
     check_labels(request.output, labels, ROWS[request.question].ends)
-    rehearse_writer(request.output)
+    load_writer(request.output)
 
 
 def plan_of_store(request: Request, store: Store) -> Plan:

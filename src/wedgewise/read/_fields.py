@@ -223,7 +223,7 @@ def _empty_fields(count: int) -> _field_kernel.Fields:
     return _field_kernel.Fields(np.empty(count, np.uint64), np.empty(count, np.uint32))
 
 
-def load_kernels() -> None:
+def load_field_kernels() -> None:
     """Load every kernel that reads rows of chosen columns and text labels."""
     text, fields = np.empty(0, np.uint8), _empty_fields(0)
     zero, columns = np.uint64(0), np.zeros(3, np.uint64)

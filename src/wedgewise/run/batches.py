@@ -130,7 +130,7 @@ def batches_of(tasks: TaskTable, memory: TaskMemory, limit_bytes: int, seconds: 
     return Batches(tasks, np.append(0, ends[:count]).astype(np.int64), work[:count].astype(np.int64))
 
 
-def rehearse_batches() -> None:
+def load_batch_kernels() -> None:
     """Load the kernel that cuts batches."""
     none = np.empty(0, np.uint64)
     cut_batches(Sizes(*repeat(none, 6)), 0, 0, BatchTally(*repeat(none, 4)), none, none)

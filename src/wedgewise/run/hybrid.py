@@ -274,11 +274,11 @@ def _cut(graph: OrientedGraph, parts: int, request: Request, lists_rows: bool) -
 def plan_store(request: Request, store: Store) -> HybridTasks:
     """Plan the tasks of a store within ``request.memory_limit``, the resident size of this process."""
     from wedgewise.machine.budget import available_after_loading
-    from wedgewise.run.outofcore import load_kernels
+    from wedgewise.run.outofcore import load_count_kernels
 
     pairing = pair_up(request.algorithm, request.knobs)
     resources = Resources.find(pairing, 0, request.thread_count)
-    host_bytes = available_after_loading(request.memory_limit, load_kernels, pairing.cpu.name)
+    host_bytes = available_after_loading(request.memory_limit, load_count_kernels, pairing.cpu.name)
     manifest = store.manifest
     oriented_shape = OrientedShape(Shape(manifest.n, manifest.m, manifest.wedges), manifest.order)
     resources = replace(resources, host_bytes=host_bytes)

@@ -342,10 +342,10 @@ def _tables_by_role(tasks: TaskTable, computes: str) -> tuple[list[tuple[TaskTab
 
 def bytes_for_slices(memory_limit: int | None, computes: str, algorithm: str = ENGINE) -> int:
     """Load the kernels and measure what a limit leaves."""
-    return available_after_loading(memory_limit, load_kernels, algorithm, computes)
+    return available_after_loading(memory_limit, load_slice_kernels, algorithm, computes)
 
 
-def load_kernels(algorithm: str, computes: str) -> None:
+def load_slice_kernels(algorithm: str, computes: str) -> None:
     """Load every kernel that slices of an answer call, by those of a clique."""
     if jit.JIT_DISABLED:
         return

@@ -290,7 +290,7 @@ def orient_keys(keys: Keys, renaming: Renaming, grid: Keys) -> None:
         grid[(np.uint64(segment_of[tail]) + one) * across + np.uint64(segment_of[head]) + one] += one
 
 
-def rehearse_orient() -> None:
+def load_orient_kernels() -> None:
     """Load the kernel, with arguments of the types that it is called with."""
     none: Any = np.empty(0, np.uint32)
     orient_keys(np.empty(0, np.uint64), Renaming(none, none, np.empty(0, np.uint16), 1), np.zeros(1, np.uint64))

@@ -215,7 +215,7 @@ def cut_rows(keys: Keys, at: int, begin: int, end: int, blocks: PieceBlocks) -> 
     return position
 
 
-def rehearse_write() -> None:
+def load_write_kernels() -> None:
     """Load the kernels."""
     keys, ids = np.zeros(2, np.uint64), np.zeros(1, np.uint32)
     count_columns(keys[:0], keys, keys)

@@ -209,7 +209,7 @@ def answer_writer(path: str | os.PathLike[str]) -> Callable[[Answers, BinaryIO],
     return ANSWER_WRITERS[name]
 
 
-def rehearse_writer(path: str | os.PathLike[str]) -> None:
+def load_writer(path: str | os.PathLike[str]) -> None:
     """Write a row to nowhere: what writes is then loaded, and a limit on memory can be divided by what that leaves."""
     row = (np.zeros(1, np.uint32), np.zeros(1, np.uint32), np.zeros(1, np.int64))
     answer_writer(path)(streamed(("u", "v", "value"), range(1), 1, row[-1].dtype, lambda: iter([row])), io.BytesIO())
