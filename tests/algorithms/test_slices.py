@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from helpers.block_matrices import WIDER, Matrix, ascending, block_of, scattered, triple_of, unordered
+from helpers.block_matrices import WIDER, Matrix, ascending, block_of, random_matrix, triple_of, unordered
 from helpers.cut_graphs import oriented
 from helpers.graphs import LOCAL_FORMS, MAX_EDGES, TRUTHS, LocalForm, fixture_pairs, of_fit_size, random_pairs
 from helpers.stores import WITHOUT_TRIANGLES, at_most, interpret_kernels
@@ -57,9 +57,9 @@ for_every_way = pytest.mark.parametrize("way", WAYS, ids=lambda way: "-".join(ma
 
 def apart(density: float) -> Matrices:
     return (
-        scattered(1, ROWS, ROWS + 9, density),
-        scattered(2, ROWS, COLUMNS, density),
-        scattered(3, ROWS + 9, COLUMNS, density),
+        random_matrix(1, ROWS, ROWS + 9, density),
+        random_matrix(2, ROWS, COLUMNS, density),
+        random_matrix(3, ROWS + 9, COLUMNS, density),
     )
 
 
@@ -74,25 +74,25 @@ def one_part_unordered(density: float) -> Matrices:
 
 
 def first_two_alike(density: float) -> Matrices:
-    far = scattered(2, ROWS, COLUMNS, density)
+    far = random_matrix(2, ROWS, COLUMNS, density)
     return ascending(1, ROWS, density), far, far
 
 
 def last_two_alike(density: float) -> Matrices:
-    near = scattered(2, ROWS, ROWS * 3, density)
+    near = random_matrix(2, ROWS, ROWS * 3, density)
     return near, near, ascending(1, ROWS * 3, density)
 
 
 def last_two_alike_unordered(density: float) -> Matrices:
-    near = scattered(2, ROWS, ROWS * 3, density)
+    near = random_matrix(2, ROWS, ROWS * 3, density)
     return near, near, unordered(1, ROWS * 3, density)
 
 
 def staircase(density: float) -> Matrices:
     """Rows of jk begin one after the other, and so do their bit rows."""
     columns, begins = 1300, np.arange(ROWS) * 1300 // ROWS
-    jk = scattered(3, ROWS, columns, 0.4) & (np.arange(columns) >= begins[:, None])
-    return scattered(1, ROWS, ROWS, max(density, 0.2)), scattered(2, ROWS, columns, max(density, 0.2)), jk
+    jk = random_matrix(3, ROWS, columns, 0.4) & (np.arange(columns) >= begins[:, None])
+    return random_matrix(1, ROWS, ROWS, max(density, 0.2)), random_matrix(2, ROWS, columns, max(density, 0.2)), jk
 
 
 SHAPES = (staircase, apart, one_part, one_part_unordered, first_two_alike, last_two_alike, last_two_alike_unordered)
@@ -265,7 +265,7 @@ def test_memory_is_as_said(
     computes: str, role: int, threads: int, wide: bool, density: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     i, j, k = (60, 70, 300) if JIT_DISABLED else (700, 800, 1500)
-    matrices = scattered(1, i, j, density), scattered(2, i, k, density), scattered(3, j, k, density)
+    matrices = random_matrix(1, i, j, density), random_matrix(2, i, k, density), random_matrix(3, j, k, density)
     triple, knobs = triple_of(matrices), find("keystone", "cpu").settings(None)
     if wide:
         triple = replace(triple, jk=block_of(matrices[2], np.uint64))

@@ -435,7 +435,7 @@ def test_one_process_at_a_time_has_a_work_folder(file: Path, tmp_path: Path) -> 
     assert ww.count(file, work_folder=work) == KARATE
 
 
-DIES = """
+KILLED = """
 import os, signal, sys
 import wedgewise as ww
 from wedgewise.answer import fit
@@ -451,7 +451,7 @@ ww.count(sys.argv[1], work_folder=(sys.argv[2:] or [None])[0])
 @pytest.mark.usefixtures("short")
 def test_a_killed_process_goes_on(file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     work = tmp_path / "work"
-    died = subprocess.run([sys.executable, "-c", DIES, str(file), str(work)], capture_output=True, check=False)
+    died = subprocess.run([sys.executable, "-c", KILLED, str(file), str(work)], capture_output=True, check=False)
     assert died.returncode == -signal.SIGKILL, died.stderr
     assert len(names_in(work)) == 2, "the blocks, and a lock that keeps nobody out"
     monkeypatch.setattr(cut, "write_store", None)
@@ -462,7 +462,7 @@ def test_a_killed_process_goes_on(file: Path, tmp_path: Path, monkeypatch: pytes
 @pytest.mark.usefixtures("short")
 def test_what_a_kill_left_goes_with_the_next_question(file: Path, passing: Path) -> None:
     died = subprocess.run(
-        [sys.executable, "-c", DIES, str(file)],
+        [sys.executable, "-c", KILLED, str(file)],
         env={**os.environ, "TMPDIR": str(passing)},
         capture_output=True,
         check=False,

@@ -32,7 +32,7 @@ from wedgewise.stages.tasks import TaskTable
 from wedgewise.store.manifest import FileRecord
 
 
-class WorkerPool:
+class FakeWorkers:
     """Does batches in this process, when a delivery is waited for; `deliver` says what becomes of each."""
 
     def __init__(self, workers: int = 2, deliver: Callable[[Assignment, bytes], list[Delivery]] | None = None) -> None:

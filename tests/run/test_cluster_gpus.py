@@ -18,7 +18,7 @@ from helpers.store_counts import count_on_cluster, each_task_by_itself
 from numpy.typing import NDArray
 
 import wedgewise as ww
-from run.cluster_workers import WorkerPool
+from run.cluster_workers import FakeWorkers
 from run.test_cluster_kills import has_ended, in_order, started
 from wedgewise.answer.hybrid import tasks_for_hybrid
 from wedgewise.errors import (
@@ -69,7 +69,7 @@ def assigned(store: Store, device: str = "cuda", **how: Any) -> ClusterWork:
     return assign(Request(**{"device": device, "algorithm": "toy", "threads": 1, "cluster": "somewhere", **how}), store)
 
 
-def total(work: ClusterWork, pool: WorkerPool) -> tuple[int, Driver]:
+def total(work: ClusterWork, pool: FakeWorkers) -> tuple[int, Driver]:
     driver = Driver(work)
     driver.run(pool)
     return exact_sum(driver.finish().results.triangles), driver
@@ -78,7 +78,7 @@ def total(work: ClusterWork, pool: WorkerPool) -> tuple[int, Driver]:
 @pytest.mark.parametrize("algorithm", ["toy", "keystone"])
 def test_counts_are_exact_and_blocks_stay_on_the_gpu(jazz: Store, gpus: Gpus, algorithm: str) -> None:
     (device,) = gpus()
-    found, driver = total(assigned(jazz, algorithm=algorithm), WorkerPool())
+    found, driver = total(assigned(jazz, algorithm=algorithm), FakeWorkers())
     assert found == JAZZ
     assert device.sends == len(jazz.manifest.blocks)  # each once
     assert driver.reasons[0].startswith(f"2 workers on Emulated GPU 0: {TASKS} tasks, ")
@@ -91,12 +91,12 @@ def test_counts_are_exact_and_blocks_stay_on_the_gpu(jazz: Store, gpus: Gpus, al
 
 def test_blocks_go_where_the_budget_is_small(jazz: Store, gpus: Gpus) -> None:
     (device,) = gpus()
-    assert total(assigned(jazz), WorkerPool())[0] == JAZZ
+    assert total(assigned(jazz), FakeWorkers())[0] == JAZZ
     before, plenty = device.sends, device.most_live
     needs = largest(jazz)
     device.most_live = 0
     release_state()
-    assert total(assigned(jazz, knobs={"device_bytes": needs}), WorkerPool())[0] == JAZZ
+    assert total(assigned(jazz, knobs={"device_bytes": needs}), FakeWorkers())[0] == JAZZ
     assert device.sends > 2 * before
     assert device.most_live <= needs < plenty + 16 * 512
 
@@ -150,7 +150,7 @@ def test_batches_for_gpus_are_as_long_as_gpus_need(jazz: Store, gpus: Gpus, monk
     for rate in (1e12, 1e3):
         monkeypatch.setattr(cluster, "READ_BYTES_PER_SECOND", rate)
         for device in ("cuda", "hybrid"):
-            pool = WorkerPool()
+            pool = FakeWorkers()
             assert total(assigned(jazz, device), pool)[0] == JAZZ
             batches[rate, device] = len(pool.batches)
     assert batches[1e12, "cuda"] < batches[1e12, "hybrid"] == batches[1e3, "hybrid"] < batches[1e3, "cuda"] == TASKS
@@ -162,7 +162,7 @@ def test_a_gpu_that_runs_out_of_memory_takes_less(jazz: Store, gpus: Gpus) -> No
     device.capacity = largest(jazz) - TOY_WORK + 512
     work = assigned(jazz, knobs={"device_bytes": 4 * largest(jazz)})
     device.free_bytes = lambda: 10**9  # type: ignore[method-assign]
-    assert total(work, WorkerPool())[0] == JAZZ
+    assert total(work, FakeWorkers())[0] == JAZZ
     state = _worker._state
     assert isinstance(state, CountState)
     assert state._on_device is not None
@@ -183,11 +183,11 @@ def test_what_does_not_fit_goes_to_workers_with_more_memory(
         return counting
 
     monkeypatch.setattr(_cluster_worker, "DeviceCounting", of_worker)
-    pool = WorkerPool()
+    pool = FakeWorkers()
     names = {"now": ""}
 
     def worker_for(batch: Assignment) -> str:
-        before, names["now"] = names["now"], WorkerPool.worker_for(pool, batch)
+        before, names["now"] = names["now"], FakeWorkers.worker_for(pool, batch)
         if names["now"] != before:
             monkeypatch.setattr(_worker, "_state", None)
         return names["now"]
@@ -202,7 +202,7 @@ def test_what_does_not_fit_goes_to_workers_with_more_memory(
 
 def test_what_fits_no_worker_is_refused_with_figures(jazz: Store, gpus: Gpus) -> None:
     gpus()
-    pool, need = WorkerPool(workers=2), largest(jazz)
+    pool, need = FakeWorkers(workers=2), largest(jazz)
     with pytest.raises(
         MemoryLimitError,
         match=rf"task \d+ \(blocks \d, \d, \d\) takes {need:,} bytes on a GPU, and {need - 1:,} are there for it at "
@@ -213,7 +213,7 @@ def test_what_fits_no_worker_is_refused_with_figures(jazz: Store, gpus: Gpus) ->
 
 def test_hybrid_lets_the_cpu_of_a_worker_count_what_does_not_fit(jazz: Store, gpus: Gpus) -> None:
     (device,) = gpus()
-    found, _ = total(assigned(jazz, "hybrid", knobs={"device_bytes": largest(jazz) - 1}), WorkerPool())
+    found, _ = total(assigned(jazz, "hybrid", knobs={"device_bytes": largest(jazz) - 1}), FakeWorkers())
     assert found == JAZZ
     assert 0 < device.kernels < TASKS
 
@@ -247,10 +247,10 @@ def test_a_worker_without_cupy_or_gpu_says_so(jazz: Store, monkeypatch: pytest.M
         MissingDependencyError,
         match=r"^worker worker \d has no CuPy; install wedgewise\[cuda13\] there, or leave out device=$",
     ):
-        total(work, WorkerPool())
+        total(work, FakeWorkers())
     monkeypatch.setattr(gpu, "find_devices", nothing)
     with pytest.raises(DeviceError, match=r"^worker worker \d: no CUDA device is there"):
-        total(work, WorkerPool())
+        total(work, FakeWorkers())
 
 
 def test_results_come_twice_late_and_from_others(jazz: Store, gpus: Gpus) -> None:
@@ -262,7 +262,7 @@ def test_results_come_twice_late_and_from_others(jazz: Store, gpus: Gpus) -> Non
         late = [held.pop(0)] if len(held) > 3 or not pool.under_way else []
         return [Delivery(batch, reply), *late, *late]
 
-    pool = WorkerPool(deliver=deliver)
+    pool = FakeWorkers(deliver=deliver)
     assert total(assigned(jazz), pool)[0] == JAZZ
 
 
@@ -272,7 +272,7 @@ def test_a_count_goes_on_with_other_devices_memory_and_knobs(
 ) -> None:
     """Begun by workers on GPUs, then with `hybrid`, then by threads of this process, then by its GPU and threads."""
     gpus()
-    monkeypatch.setattr(cluster, "open_workers", lambda *_: closing(WorkerPool(workers=1)))
+    monkeypatch.setattr(cluster, "open_workers", lambda *_: closing(FakeWorkers(workers=1)))
     begun = []
 
     def interrupt(_stage: str, done: int, _total: int) -> None:

@@ -13,7 +13,7 @@ from helpers.commands import invoke
 from helpers.graphs import fixture_pairs
 
 import wedgewise as ww
-from run.cluster_workers import WorkerPool
+from run.cluster_workers import FakeWorkers
 from run.test_cluster_kills import begun, has_ended, started
 from wedgewise.errors import ClusterError, PreconditionError, VerificationError
 from wedgewise.run import _local_workers, _slice_worker, _worker, cluster_slices
@@ -43,17 +43,17 @@ def jazz(tmp_path: Path) -> Store:
 
 
 @pytest.fixture
-def by_pool(monkeypatch: pytest.MonkeyPatch) -> Callable[[Deliver | None], list[WorkerPool]]:
+def by_pool(monkeypatch: pytest.MonkeyPatch) -> Callable[[Deliver | None], list[FakeWorkers]]:
     """Let workers of this process do all that workers are asked; what becomes of their results."""
 
-    def use(deliver: Deliver | None = None) -> list[WorkerPool]:
-        pools: list[WorkerPool] = []
+    def use(deliver: Deliver | None = None) -> list[FakeWorkers]:
+        pools: list[FakeWorkers] = []
 
         class Opened:
             def __init__(self, *_: Any) -> None:
-                pools.append(WorkerPool(deliver=deliver))
+                pools.append(FakeWorkers(deliver=deliver))
 
-            def __enter__(self) -> WorkerPool:
+            def __enter__(self) -> FakeWorkers:
                 return pools[-1]
 
             def __exit__(self, *_: object) -> None:

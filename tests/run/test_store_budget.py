@@ -46,7 +46,7 @@ from wedgewise.run.sliced_answer import SlicedAnswer
 from wedgewise.run.timeline import BatchSpan
 from wedgewise.stages.blocks import Hashed, Partition, Rectilinear
 from wedgewise.stages.tasks import BlockCounts, TaskResults, TaskTable, busy_tasks, task_count, tasks_of
-from wedgewise.store import build as spool
+from wedgewise.store import build as store_build
 from wedgewise.store import sort_and_deduplicate as settle
 from wedgewise.store.build import write_store
 from wedgewise.store.orient import Wanted
@@ -240,14 +240,14 @@ def test_offsets_of_many_parts_are_stated_and_refused(tmp_path: Path, monkeypatc
 
 def test_labels_that_were_numbered_are_part_of_the_room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     rooms: list[int] = []
-    really = spool._bytes_beside_vertices
+    really = store_build._bytes_beside_vertices
 
     def room_beside(slots: int, wanted: Wanted, room: int) -> int:
         rooms.append(room)
         return really(slots, wanted, room)
 
-    monkeypatch.setattr(spool, "_bytes_beside_vertices", room_beside)
-    monkeypatch.setattr(spool, "available_after_loading", lambda *_: 1 << 28)
+    monkeypatch.setattr(store_build, "_bytes_beside_vertices", room_beside)
+    monkeypatch.setattr(store_build, "available_after_loading", lambda *_: 1 << 28)
     monkeypatch.setattr("wedgewise.machine.hardware.resident_bytes", lambda: 0)
     pairs: NDArray[Any] = fixture_pairs("karate")
     for number, factor in enumerate((1, 2**40)):
@@ -268,7 +268,7 @@ def test_arrays_by_vertex_take_what_is_stated(tmp_path: Path, monkeypatch: pytes
             peaks.append(tracemalloc.get_traced_memory()[1])
             tracemalloc.stop()
 
-    monkeypatch.setattr(spool, "rank", ranked)
+    monkeypatch.setattr(store_build, "rank", ranked)
     ring = np.column_stack([np.arange(slots), (np.arange(slots) + 1) % slots])
     for number, factor in enumerate((1, 2**40)):
         write_store(ring * factor, tmp_path / str(number), parts=1)

@@ -11,7 +11,7 @@ import pytest
 from helpers.commands import answer_of, invoke, left_on_terminal
 from helpers.cut_graphs import rows_of
 from helpers.graphs import DENSE, SmallGraph, fixture_pairs, of_fit_size
-from helpers.stores import at_most, counted_owners, kill_at_slice, names_in, peak_of
+from helpers.stores import at_most, computed_slices, kill_at_slice, names_in, peak_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from relations.random_graphs import random_graphs
@@ -194,13 +194,13 @@ def test_blocks_that_are_left_out_would_have_lost_nothing(
     tail = [(7 + step, 7 + step + hop) for step in range(12) for hop in (1, 2)]
     pairs = np.array(cliques + tail)
     store = write_store(pairs, tmp_path / "store", parts=6, scheme=scheme)
-    owners = counted_owners(monkeypatch)
+    slices = computed_slices(monkeypatch)
     sparing = ww.k_truss(store.folder, 4).edges.tolist()
-    looked_at = len(owners)
-    owners.clear()
+    looked_at = len(slices)
+    slices.clear()
     monkeypatch.setattr(Round, "can_take_from", lambda self: self.remaining > 0)
     assert ww.k_truss(store.folder, 4).edges.tolist() == sparing == ww.k_truss(pairs, 4).edges.tolist()
-    assert looked_at < len(owners) or scheme == "hashed"  # which deals the tail out to all blocks
+    assert looked_at < len(slices) or scheme == "hashed"  # which deals the tail out to all blocks
 
 
 def test_two_rounds_are_on_disk_at_most(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
