@@ -67,7 +67,7 @@ IN_STORES = (
                 "isqrt(3 * graph_bytes // worker_bytes)",
             ),
         ),
-        caught_by("run/test_trust_cut.py::test_the_graphs_of_table_6_are_cut_as_published", interpreted=True),
+        caught_by("stages/test_trust_cut.py::test_the_graphs_of_table_6_are_cut_as_published", interpreted=True),
     ),
     Mutant(
         "block-task-counted-twice",
@@ -199,6 +199,6 @@ IN_STORES = (
                 "digest_of(file, len(header), due, raw) is not None\n",
             ),
         ),
-        caught_by("run/test_slices.py"),
+        caught_by("run/test_checkpoint_slices.py"),
     ),
 )

@@ -235,7 +235,7 @@ ON_CPU = (
         "verification-that-agrees",
         "verify=True recounts and compares with nothing",
         (Edit("answer/verify.py", "    if recounted != triangles:\n", "    if recounted != recounted:\n"),),
-        caught_by("run/test_engine.py::test_a_wrong_count_does_not_pass_verification", interpreted=True),
+        caught_by("run/test_choose_reduce.py::test_a_wrong_count_does_not_pass_verification", interpreted=True),
     ),
     Mutant(
         "missing-task-unnoticed",
@@ -247,7 +247,7 @@ ON_CPU = (
                 "    if missing < 0:\n",
             ),
         ),
-        caught_by("run/test_engine.py::test_an_incomplete_or_impossible_set_of_partials_is_refused"),
+        caught_by("run/test_choose_reduce.py::test_an_incomplete_or_impossible_set_of_partials_is_refused"),
     ),
     Mutant(
         "stale-cpu-kernel",
