@@ -22,7 +22,7 @@ import wedgewise as ww
 from wedgewise import generate
 from wedgewise.algorithms import find
 from wedgewise.algorithms._contract import Algorithm, Answer, Knobs, Pass, Work
-from wedgewise.answer import memory
+from wedgewise.answer import memory_home
 from wedgewise.answer_types import GeneralizedDegree
 from wedgewise.errors import InputError, UnknownNameError, VerificationError
 from wedgewise.graph import GRAPH_KEYWORDS
@@ -169,7 +169,7 @@ def test_every_question_is_explained_without_being_answered(question: str, monke
     def refuse(*_arguments: Any) -> None:
         raise AssertionError("explained by doing it")
 
-    monkeypatch.setattr(memory, "execute", refuse)
+    monkeypatch.setattr(memory_home, "execute", refuse)
     plan = ww.explain(question, graph(), threads=3)
     assert (plan.question, plan.threads, plan.n, plan.m) == (question, 3, 32, len(KNOWN.edge_support))
     assert str(plan).startswith(f"{question}: {plan.algorithm} on cpu, 3 threads")

@@ -33,7 +33,7 @@ from wedgewise.errors import DeviceMemoryError, MemoryLimitError
 from wedgewise.run import _hybrid_plan
 from wedgewise.run._hybrid_queue import SCHEDULES
 from wedgewise.run.block_caches import SharedBlocks
-from wedgewise.run.memory import HYBRID_TASK_BYTES
+from wedgewise.run.task_memory import HYBRID_TASK_BYTES
 from wedgewise.stages.blocks import WIDE_ARCS
 from wedgewise.stages.tasks import BlockCounts
 

@@ -33,9 +33,9 @@ from wedgewise.run._dispatch import MAX_CRASHES_PER_TASK, Assignment, Delivery
 from wedgewise.run._worker import do_request
 from wedgewise.run.checkpoint import JOURNAL, Journal
 from wedgewise.run.cluster import ClusterWork, Driver, assign, make_batches
-from wedgewise.run.memory import BATCHED_TASK_BYTES
 from wedgewise.run.outofcore import Finished
 from wedgewise.run.request import Request
+from wedgewise.run.task_memory import BATCHED_TASK_BYTES
 from wedgewise.stages.tasks import busy_tasks, exact_sum
 from wedgewise.store.build import write_store
 from wedgewise.store.open import Store, open_store

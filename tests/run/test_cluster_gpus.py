@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 import wedgewise as ww
 from run.cluster_workers import FakeWorkers
 from run.test_cluster_kills import has_ended, in_order, started
-from wedgewise.answer.hybrid import tasks_for_hybrid
+from wedgewise.answer.hybrid_home import tasks_for_hybrid
 from wedgewise.errors import (
     ClusterError,
     DeviceError,
@@ -109,7 +109,7 @@ def largest(store: Store) -> int:
 def needs_of(store: Store) -> NDArray[np.int64]:
     """What every task takes on a GPU."""
     from wedgewise.run._hybrid_plan import TaskSizes
-    from wedgewise.run.memory import TaskMemory
+    from wedgewise.run.task_memory import TaskMemory
 
     pairing = pair_up("toy", {"places": "gpu"})
     memory = TaskMemory(store.counts, pairing.cpu.triples_on_cpu("count"), pairing.cpu_knobs, 1)

@@ -32,7 +32,10 @@ from wedgewise.run.checkpoint import (
     key_of,
 )
 from wedgewise.run.cluster import ClusterWork, Driver, make_batches
-from wedgewise.run.memory import (
+from wedgewise.run.outofcore import Counting, Finished
+from wedgewise.run.plan import OrientedShape
+from wedgewise.run.sliced_answer import SlicedAnswer
+from wedgewise.run.task_memory import (
     COUNTED_TASK_BYTES,
     DRIVEN_TASK_BYTES,
     HYBRID_TASK_BYTES,
@@ -40,9 +43,6 @@ from wedgewise.run.memory import (
     TaskMemory,
     triple_answer,
 )
-from wedgewise.run.outofcore import Counting, Finished
-from wedgewise.run.plan import OrientedShape
-from wedgewise.run.sliced_answer import SlicedAnswer
 from wedgewise.run.timeline import BatchSpan
 from wedgewise.stages.blocks import Hashed, Partition, Rectilinear
 from wedgewise.stages.tasks import BlockCounts, TaskResults, TaskTable, busy_tasks, task_count, tasks_of

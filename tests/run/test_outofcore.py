@@ -41,8 +41,8 @@ from wedgewise.machine.budget import MIN_LIMIT
 from wedgewise.run import outofcore
 from wedgewise.run.block_caches import BlockCache
 from wedgewise.run.checkpoint import JOURNAL, Journal, key_of
-from wedgewise.run.memory import TaskMemory, triple_answer
 from wedgewise.run.outofcore import Counting, Finished
+from wedgewise.run.task_memory import TaskMemory, triple_answer
 from wedgewise.stages.tasks import Pair, TaskTable, table_of, tasks_of
 from wedgewise.store.build import write_store
 from wedgewise.store.open import Store

@@ -20,8 +20,8 @@ from wedgewise.run._dispatch import Assignment
 from wedgewise.run._slice_worker import SliceRequest, SliceResult, SliceState
 from wedgewise.run._worker import do_request, release_state
 from wedgewise.run.cluster import ClusterWork, assign
-from wedgewise.run.memory import SLICED_TASK_BYTES, lists_bytes
 from wedgewise.run.request import Request
+from wedgewise.run.task_memory import SLICED_TASK_BYTES, lists_bytes
 from wedgewise.store import open as opening
 from wedgewise.store.build import write_store
 from wedgewise.store.open import Store

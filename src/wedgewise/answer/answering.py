@@ -15,7 +15,7 @@ from dataclasses import replace
 from typing import Any, Protocol
 
 from wedgewise.answer.fit import OutOfMemory, try_in_memory
-from wedgewise.answer.memory import MemoryHome
+from wedgewise.answer.memory_home import MemoryHome
 from wedgewise.answer.questions import QUESTIONS, WITHOUT_LABELS, AnswerContext
 from wedgewise.answer.response import Clock, ResultWithRows, result_of
 from wedgewise.answer.source import GraphFile, GraphSource, graph_of, open_source
@@ -96,10 +96,10 @@ def prepare_home(request: Request, graph: Graph) -> Home:
     if device == "cpu":
         return MemoryHome.prepare(request, graph, computes, reasons)
     if device == "hybrid":
-        from wedgewise.answer.hybrid import HybridHome
+        from wedgewise.answer.hybrid_home import HybridHome
 
         return HybridHome.prepare(request, graph, reasons)
-    from wedgewise.answer.device import DeviceHome
+    from wedgewise.answer.device_home import DeviceHome
 
     return DeviceHome.prepare(request, graph, computes, reasons)
 
@@ -152,7 +152,7 @@ def _computed(
         with memory_for("answer"):
             return context, QUESTIONS[request.question].finish(context)
     except DeviceMemoryError as error:
-        from wedgewise.answer.device import DeviceHome
+        from wedgewise.answer.device_home import DeviceHome
 
         if not isinstance(home, DeviceHome):
             raise

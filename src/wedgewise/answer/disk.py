@@ -1,12 +1,12 @@
 """The home of a question about a store in this process, a few blocks in memory at a time; and who else answers stores.
 
-question                                       who computes it
-count, transitivity                            this process; with GPUs, `answer/hybrid.py`; workers, `run/cluster.py`
-triangles                                      this process; workers, `run/cluster_slices.py`: by slices of each part
-clustering, average_clustering                 this process, by the same slices
-edge_support                                   the same: the supports of each block
-k_truss                                        the same, by rounds: the remaining arcs of each block
-trussness                                      this process, by rounds
+question                           who computes it
+count, transitivity                this process; with GPUs, `answer/hybrid_home.py`; workers, `run/cluster.py`
+triangles                          this process; workers, `run/cluster_slices.py`: by slices of each part
+clustering, average_clustering     this process, by the same slices
+edge_support                       the same: the supports of each block
+k_truss                            the same, by rounds: the remaining arcs of each block
+trussness                          this process, by rounds
 
 Slices stay on disk until the caller has the answer, so that the same question is resumed, whatever ended the work.
 """
@@ -42,7 +42,6 @@ from wedgewise.machine.progress import Progress
 from wedgewise.prepare.orient_arrays import count_wedges
 from wedgewise.result import Result
 from wedgewise.run.checkpoint import LINE_BYTES, FinishedSlices, check_disk, lock_work, notes_on_counting
-from wedgewise.run.memory import PAGE_BYTES, SLICED_TASK_BYTES, bytes_beside_lists, lists_bytes, triple_answer
 from wedgewise.run.outofcore import (
     Counting,
     StoreCount,
@@ -57,6 +56,7 @@ from wedgewise.run.plan import Plan, with_reasons
 from wedgewise.run.request import ARRAY, OBJECT, Request
 from wedgewise.run.shares import with_shares
 from wedgewise.run.sliced_answer import SlicedAnswer, bytes_for_slices, slice_method
+from wedgewise.run.task_memory import PAGE_BYTES, SLICED_TASK_BYTES, bytes_beside_lists, lists_bytes, triple_answer
 from wedgewise.run.truss_of_store import StorePeeling, disk_bytes, loading_bytes, truss_of
 from wedgewise.stages import Labels
 from wedgewise.stages.tasks import exact_sum
@@ -193,7 +193,7 @@ def _tasks(request: Request, store: Store) -> StoreTasks:
 
         return tasks_for_workers(request, store)
     if request.device == "hybrid":
-        from wedgewise.answer.hybrid import tasks_for_hybrid
+        from wedgewise.answer.hybrid_home import tasks_for_hybrid
 
         return tasks_for_hybrid(request, store)
     return tasks_from_disk(request, store)

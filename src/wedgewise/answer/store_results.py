@@ -30,7 +30,7 @@ from wedgewise.answer import coefficients
 from wedgewise.answer_types import Truss
 from wedgewise.run._truss_blocks import ArcLevels
 from wedgewise.run.checkpoint import FinishedSlices
-from wedgewise.run.memory import BlockSource, all_block_bytes
+from wedgewise.run.task_memory import BlockSource, all_block_bytes
 from wedgewise.run.truss_of_store import Round, StorePeeling, StoreTruss
 from wedgewise.stages import Ids, Keys, Labels
 from wedgewise.stages.blocks import Block

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from wedgewise.algorithms._contract import TRUSSES
 from wedgewise.algorithms._truss import MIN_K
-from wedgewise.answer.memory import MemoryHome
+from wedgewise.answer.memory_home import MemoryHome
 from wedgewise.answer.questions import AnswerContext, by_edge, by_vertex, in_truss, open_listing
 from wedgewise.answer.response import Clock
 from wedgewise.errors import VerificationError

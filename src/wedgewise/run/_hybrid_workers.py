@@ -32,7 +32,7 @@ from wedgewise.run._hybrid_queue import Fits, TaskQueue
 from wedgewise.run.batches import pairs_in
 from wedgewise.run.block_caches import Lease, SharedBlocks
 from wedgewise.run.device_blocks import Arrived, shipments_of
-from wedgewise.run.memory import PAGE_BYTES
+from wedgewise.run.task_memory import PAGE_BYTES
 from wedgewise.run.timeline import BatchSpan, Copy
 from wedgewise.stages.blocks import Block
 from wedgewise.stages.tasks import TaskBatch, TaskTable

@@ -16,8 +16,8 @@ from wedgewise.errors import ClusterError
 from wedgewise.machine import hardware
 from wedgewise.run._cluster_worker import check_version, error_from, open_shared_store
 from wedgewise.run.checkpoint import write_slice
-from wedgewise.run.memory import SLICED_TASK_BYTES, bytes_beside_lists
 from wedgewise.run.sliced_answer import SlicedAnswer, bytes_for_slices
+from wedgewise.run.task_memory import SLICED_TASK_BYTES, bytes_beside_lists
 from wedgewise.run.truss_of_store import Round, StorePeeling, loading_bytes
 from wedgewise.store.manifest import FileRecord
 

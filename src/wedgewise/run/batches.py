@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wedgewise.machine.jit import kernel
-from wedgewise.run.memory import BATCHED_TASK_BYTES, Need, TaskMemory
 from wedgewise.run.pace import BATCH_SECONDS
+from wedgewise.run.task_memory import BATCHED_TASK_BYTES, Need, TaskMemory
 from wedgewise.stages.tasks import Estimates, Pair, TaskTable
 
 Amounts = NDArray[np.uint64]

@@ -37,14 +37,6 @@ from wedgewise.run._dispatch import Assignment, Dispatcher, Workers
 from wedgewise.run.checkpoint import Journal
 from wedgewise.run.choose import BLOCK_SECONDS_PER_EDGE
 from wedgewise.run.local import Execution, TaskRun
-from wedgewise.run.memory import (
-    DRIVEN_TASK_BYTES,
-    TaskMemory,
-    all_block_bytes,
-    bytes_beside_lists,
-    lists_bytes,
-    triple_answer,
-)
 from wedgewise.run.outofcore import (
     READ_BYTES_PER_SECOND,
     Finished,
@@ -55,6 +47,14 @@ from wedgewise.run.outofcore import (
 )
 from wedgewise.run.plan import Plan, with_reasons
 from wedgewise.run.request import Request
+from wedgewise.run.task_memory import (
+    DRIVEN_TASK_BYTES,
+    TaskMemory,
+    all_block_bytes,
+    bytes_beside_lists,
+    lists_bytes,
+    triple_answer,
+)
 from wedgewise.stages.tasks import TaskResults, TaskTable, busy_tasks, task_count
 from wedgewise.stages.trust_cut import trust_reasons
 from wedgewise.store.open import Store

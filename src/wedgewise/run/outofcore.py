@@ -42,7 +42,10 @@ from wedgewise.run.batches import Batches, batches_of, expected_work, load_batch
 from wedgewise.run.block_caches import BlockCache
 from wedgewise.run.checkpoint import Journal, journal_bytes, key_of, open_journal
 from wedgewise.run.local import Execution, TaskRun
-from wedgewise.run.memory import (
+from wedgewise.run.plan import OrientedShape, Plan, plan_of, with_reasons
+from wedgewise.run.reduce import Computed, can_occur, reduce
+from wedgewise.run.request import Request
+from wedgewise.run.task_memory import (
     COUNTED_TASK_BYTES,
     BlockSource,
     TaskMemory,
@@ -50,9 +53,6 @@ from wedgewise.run.memory import (
     lists_bytes,
     triple_answer,
 )
-from wedgewise.run.plan import OrientedShape, Plan, plan_of, with_reasons
-from wedgewise.run.reduce import Computed, can_occur, reduce
-from wedgewise.run.request import Request
 from wedgewise.run.timeline import Timeline
 from wedgewise.stages.blocks import Block, Triple
 from wedgewise.stages.tasks import Estimates, Pair, TaskBatch, TaskResults, TaskTable, busy_tasks, exact_sum, task_count

@@ -39,8 +39,8 @@ from wedgewise.machine.progress import Progress
 from wedgewise.machine.threads import run_tasks
 from wedgewise.run.batches import pairs_in
 from wedgewise.run.block_caches import BlockCache
-from wedgewise.run.memory import BATCHED_TASK_BYTES, PAGE_BYTES, BlockSource, all_block_bytes
 from wedgewise.run.outofcore import checked_clique
+from wedgewise.run.task_memory import BATCHED_TASK_BYTES, PAGE_BYTES, BlockSource, all_block_bytes
 from wedgewise.stages.blocks import Block, Partition, Triple
 from wedgewise.stages.tasks import (
     BlockCounts,

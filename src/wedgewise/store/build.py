@@ -29,7 +29,7 @@ from wedgewise.read import ReadOptions
 from wedgewise.read._fields import load_field_kernels
 from wedgewise.read._text_kernel import parse_range
 from wedgewise.read.columns import ANY_COLUMNS, ColumnChoice
-from wedgewise.run.memory import PAGE_BYTES
+from wedgewise.run.task_memory import PAGE_BYTES
 from wedgewise.stages import Column
 from wedgewise.stages.blocks import check_parts
 from wedgewise.stages.limits import DEFAULT_LIMITS, Limits

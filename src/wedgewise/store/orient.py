@@ -25,7 +25,7 @@ from wedgewise.machine.parameters import as_integer
 from wedgewise.machine.threads import run_tasks
 from wedgewise.prepare.orient_arrays import inverse
 from wedgewise.prepare.rectilinear import SEGMENTS, ArcsBefore, probe_a_load
-from wedgewise.run.memory import (
+from wedgewise.run.task_memory import (
     COUNTED_TASK_BYTES,
     SLICED_TASK_BYTES,
     TaskMemory,

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from wedgewise.algorithms import registry
 from wedgewise.algorithms._contract import TRUSSES, Shape
-from wedgewise.answer.memory import MemoryHome, count_progress, truss_job
+from wedgewise.answer.memory_home import MemoryHome, count_progress, truss_job
 from wedgewise.answer.questions import AnswerContext
 from wedgewise.answer.response import Clock
 from wedgewise.errors import DeviceMemoryError
