@@ -47,7 +47,7 @@ from wedgewise.machine import files as storage
 from wedgewise.machine import gpu, hardware
 from wedgewise.run._hybrid_workers import StreamWorker
 from wedgewise.run.hybrid import GraphBlocks, HybridTasks, plan_graph
-from wedgewise.run.local import TaskRun
+from wedgewise.run.in_memory import TaskRun
 from wedgewise.run.reduce import reduce
 from wedgewise.run.request import Request
 from wedgewise_bench.graphs import from_stream

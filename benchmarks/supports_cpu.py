@@ -24,7 +24,7 @@ from wedgewise.algorithms._contract import Shape, Work
 from wedgewise.machine import hardware
 from wedgewise.machine.threads import run_tasks
 from wedgewise.run.choose import make_plan
-from wedgewise.run.local import execute
+from wedgewise.run.in_memory import execute
 from wedgewise.run.plan import OrientedShape
 from wedgewise.run.request import Request
 from wedgewise.stages import OrientedGraph

@@ -27,7 +27,7 @@ from wedgewise.algorithms._truss.remaining import RemainingEdges
 from wedgewise.answer import truss_summary as summary
 from wedgewise.errors import InputError, MemoryLimitError, PreconditionError, VerificationError
 from wedgewise.machine import jit
-from wedgewise.run import local
+from wedgewise.run import in_memory
 from wedgewise.stages import OrientedGraph
 
 PEEL = find("peel", "cpu")
@@ -167,7 +167,7 @@ def test_trusses_that_need_no_work(monkeypatch: pytest.MonkeyPatch) -> None:
     def unexpected(_name: str, _device: str) -> Algorithm:
         raise AssertionError
 
-    monkeypatch.setattr(local, "find", unexpected)
+    monkeypatch.setattr(in_memory, "find", unexpected)
     graph = of(generate.complete(5).pairs())
     assert ww.k_truss(graph, 2).edges.tolist() == list(range(10))
     assert [len(ww.run("k_truss", graph, k=np.int64(k)).answer) for k in (6, 2**40)] == [0, 0]
@@ -176,7 +176,7 @@ def test_trusses_that_need_no_work(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_more_edges_than_an_algorithm_takes_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(local, "find", lambda name, device: replace(find(name, device), most_arcs=10))
+    monkeypatch.setattr(in_memory, "find", lambda name, device: replace(find(name, device), most_arcs=10))
     with pytest.raises(PreconditionError, match="10 edges; peel on cpu takes fewer than 10: use another"):
         ww.trussness(generate.complete(5).pairs(), algorithm="peel")
     assert len(ww.trussness(generate.path(9).pairs(), algorithm="peel")) < 10
@@ -186,7 +186,7 @@ def test_another_form_than_was_planned_is_refused() -> None:
     graph = of(fixture_pairs("karate"))
     plan = ww.explain("trussness", graph, order="core")
     with pytest.raises(PreconditionError, match="planned for core order and ids by rank, handed id and rank"):
-        local.check_orientation(plan, graph.oriented("id", "rank"))
+        in_memory.check_orientation(plan, graph.oriented("id", "rank"))
 
 
 def test_one_algorithm_is_chosen_by_what_it_would_take(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -251,7 +251,7 @@ def let_lie(monkeypatch: pytest.MonkeyPatch, liar: str, computes: str, spoil: Sp
             return record
         return replace(record, answers={**record.answers, computes: spoiled(record.truss_on_cpu(computes), spoil)})
 
-    monkeypatch.setattr(local, "find", found)
+    monkeypatch.setattr(in_memory, "find", found)
 
 
 def one_less(found: FoundTruss) -> FoundTruss:
@@ -345,7 +345,7 @@ def test_a_limit_of_memory_is_checked_before_the_work(question: str, monkeypatch
     def unexpected(_name: str, _device: str) -> Algorithm:
         raise AssertionError
 
-    monkeypatch.setattr(local, "find", unexpected)
+    monkeypatch.setattr(in_memory, "find", unexpected)
     with pytest.raises(MemoryLimitError, match=f"{question} by peel takes {need:,} bytes and {need - 1:,} are allowed"):
         ww.run(question, graph, algorithm="peel", memory_limit=need - 1, **details)
 

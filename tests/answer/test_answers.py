@@ -26,7 +26,7 @@ from wedgewise.answer import memory_home
 from wedgewise.answer_types import GeneralizedDegree
 from wedgewise.errors import InputError, UnknownNameError, VerificationError
 from wedgewise.graph import GRAPH_KEYWORDS
-from wedgewise.run import local
+from wedgewise.run import in_memory
 from wedgewise.run.listing import Listing
 from wedgewise.stages import OrientedGraph
 
@@ -306,7 +306,7 @@ def spoil_answers(monkeypatch: pytest.MonkeyPatch) -> Callable[[str, Spoil], Non
             wrong = {computes: spoiled(record.on_cpu(computes), spoil)} if computes in record.answers else {}
             return replace(record, answers={**record.answers, **wrong})
 
-        monkeypatch.setattr(local, "find", find_wrong)
+        monkeypatch.setattr(in_memory, "find", find_wrong)
 
     return make_wrong
 
@@ -418,7 +418,7 @@ def test_verification_finds_a_wrong_total(question: str, monkeypatch: pytest.Mon
         return replace(answer, prepare=prepare)
 
     monkeypatch.setattr(
-        local, "find", lambda name, device: find_wrong(name, device) if name == "keystone" else find(name, device)
+        in_memory, "find", lambda name, device: find_wrong(name, device) if name == "keystone" else find(name, device)
     )
     with pytest.raises(VerificationError, match=r"keystone counts .* triangles, \w+ .*: please report this"):
         ww.run(question, graph(), algorithm="keystone", verify=True)

@@ -24,7 +24,7 @@ from wedgewise.machine import gpu, hardware, jit
 from wedgewise.prepare.clean import clean
 from wedgewise.prepare.orient import orient
 from wedgewise.run.choose import make_plan
-from wedgewise.run.local import Execution, execute
+from wedgewise.run.in_memory import Execution, execute
 from wedgewise.run.plan import OrientedShape
 from wedgewise.run.reduce import reduce
 from wedgewise.run.request import Request

@@ -15,7 +15,7 @@ from wedgewise.answer.response import Clock
 from wedgewise.graph import Graph
 from wedgewise.machine.progress import Progress
 from wedgewise.run.choose import check_preparation, choose_orientation, make_plan
-from wedgewise.run.local import execute, find_truss
+from wedgewise.run.in_memory import execute, find_truss
 from wedgewise.run.plan import OrientedShape, Plan
 from wedgewise.run.reduce import reduce, reduce_truss
 from wedgewise.run.request import Request

@@ -36,7 +36,7 @@ from wedgewise.run._device_counting import Refusal, gpus_for_workers, on_cpu, wo
 from wedgewise.run._dispatch import Assignment, Dispatcher, Workers
 from wedgewise.run.checkpoint import Journal
 from wedgewise.run.choose import BLOCK_SECONDS_PER_EDGE
-from wedgewise.run.local import Execution, TaskRun
+from wedgewise.run.in_memory import Execution, TaskRun
 from wedgewise.run.outofcore import (
     READ_BYTES_PER_SECOND,
     Finished,

@@ -20,8 +20,8 @@ from wedgewise.machine.gpu import Array, CopyingDevice, Device
 from wedgewise.machine.out_of_memory import memory_for
 from wedgewise.machine.progress import never_back
 from wedgewise.prepare.device_forms import DeviceForms
+from wedgewise.run.in_memory import Execution, check_orientation, known_truss, truss_algorithm
 from wedgewise.run.listing import Numbering, Triples
-from wedgewise.run.local import Execution, check_orientation, known_truss, truss_algorithm
 from wedgewise.run.plan import Plan
 from wedgewise.stages import DeviceGraph
 from wedgewise.stages.tasks import TaskResults

@@ -48,7 +48,7 @@ from wedgewise.run.block_caches import SharedBlocks
 from wedgewise.run.checkpoint import Journal
 from wedgewise.run.choose import allowed_memory, check_memory
 from wedgewise.run.device_blocks import Arrived, ship, with_offsets
-from wedgewise.run.local import Execution, TaskRun
+from wedgewise.run.in_memory import Execution, TaskRun
 from wedgewise.run.plan import OrientedShape, Plan
 from wedgewise.run.request import Request
 from wedgewise.run.task_memory import HYBRID_TASK_BYTES, BlockSource, bytes_beside_lists, lists_bytes

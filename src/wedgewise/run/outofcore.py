@@ -41,7 +41,7 @@ from wedgewise.machine.threads import run_tasks
 from wedgewise.run.batches import Batches, batches_of, expected_work, load_batch_kernels
 from wedgewise.run.block_caches import BlockCache
 from wedgewise.run.checkpoint import Journal, journal_bytes, key_of, open_journal
-from wedgewise.run.local import Execution, TaskRun
+from wedgewise.run.in_memory import Execution, TaskRun
 from wedgewise.run.plan import OrientedShape, Plan, plan_of, with_reasons
 from wedgewise.run.reduce import Computed, can_occur, reduce
 from wedgewise.run.request import Request

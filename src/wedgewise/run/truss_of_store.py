@@ -35,7 +35,7 @@ from wedgewise.machine.files import storage_errors
 from wedgewise.machine.progress import Progress
 from wedgewise.run._truss_blocks import PIECE_ARCS, ArcBitmap, ArcLevels, RemainingBlocks
 from wedgewise.run.checkpoint import FinishedSlices, key_of
-from wedgewise.run.local import needs_rounds
+from wedgewise.run.in_memory import needs_rounds
 from wedgewise.run.outofcore import work_key
 from wedgewise.run.sliced_answer import AnswerSlice, SlicedAnswer
 from wedgewise.stages.tasks import BlockCounts, Pair
