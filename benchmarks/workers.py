@@ -18,9 +18,9 @@ from pathlib import Path
 
 from wedgewise import generate
 from wedgewise.machine import hardware
-from wedgewise.run._cluster_worker import BatchRequest, CountState
+from wedgewise.run._count_worker import BatchRequest, CountState
 from wedgewise.run._dispatch import Assignment
-from wedgewise.run._local_workers import LocalWorkers
+from wedgewise.run._process_workers import LocalWorkers
 from wedgewise.run.cluster import ClusterWork, Driver, assign
 from wedgewise.run.outofcore import Finished
 from wedgewise.run.request import Request

@@ -186,7 +186,7 @@ IN_STORES = (
     Mutant(
         "two-states-of-a-worker",
         "a worker keeps the blocks of a question while it begins another one",
-        (Edit("run/_worker.py", "        _close_state()\n        if", "        if"),),
+        (Edit("run/_worker_requests.py", "        _close_state()\n        if", "        if"),),
         caught_by("run/test_worker_state.py", interpreted=True),
     ),
     Mutant(

@@ -27,10 +27,10 @@ from wedgewise.errors import (
 )
 from wedgewise.machine import hardware
 from wedgewise.machine.budget import MIN_LIMIT
-from wedgewise.run import _cluster_worker, _worker, batches, cluster, outofcore
-from wedgewise.run._cluster_worker import BatchRequest, BatchResult, CountState, error_to_json
+from wedgewise.run import _count_worker, _worker_requests, batches, cluster, outofcore
+from wedgewise.run._count_worker import BatchRequest, BatchResult, CountState, error_to_json
 from wedgewise.run._dispatch import MAX_CRASHES_PER_TASK, Assignment, Delivery
-from wedgewise.run._worker import do_request
+from wedgewise.run._worker_requests import do_request
 from wedgewise.run.checkpoint import JOURNAL, Journal
 from wedgewise.run.cluster import ClusterWork, Driver, assign, make_batches
 from wedgewise.run.outofcore import Finished
@@ -54,7 +54,7 @@ def one_task_a_batch(monkeypatch: pytest.MonkeyPatch) -> None:
     """Work so short would be one batch."""
     monkeypatch.setattr(cluster, "MIN_SECONDS", 0.0)
     monkeypatch.setattr(cluster, "BATCHES_PER_WORKER", 100)
-    monkeypatch.setattr(_worker, "_state", None)
+    monkeypatch.setattr(_worker_requests, "_state", None)
 
 
 def assigned(store: Store, workers: int | None = None, **how: Any) -> ClusterWork:
@@ -193,7 +193,7 @@ def test_what_was_told_is_written_down(jazz: Store, tmp_path: Path) -> None:
 
 
 def test_workers_tell_what_they_finished(jazz: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_cluster_worker, "PROGRESS_SECONDS", 0.0)
+    monkeypatch.setattr(_count_worker, "PROGRESS_SECONDS", 0.0)
     monkeypatch.setattr(batches, "BATCH_SECONDS", 0.0)
     told: list[bytes] = []
     order = assigned(jazz).message(Assignment(0, (3, 1, 2)))
@@ -341,8 +341,8 @@ def test_replies_are_small(jazz: Store, monkeypatch: pytest.MonkeyPatch) -> None
             "0" * 32, "somebody", Finished(np.full(tasks, 2**40), count, count, np.full(tasks, 12345.678901234567))
         )
 
-    assert len(largest(cluster.MAX_TASKS).to_json()) < _cluster_worker.MAX_RESULT_BYTES / 2
-    monkeypatch.setattr(_cluster_worker, "MAX_RESULT_BYTES", 100)
+    assert len(largest(cluster.MAX_TASKS).to_json()) < _count_worker.MAX_RESULT_BYTES / 2
+    monkeypatch.setattr(_count_worker, "MAX_RESULT_BYTES", 100)
     with pytest.raises(VerificationError, match="tasks make a result of"):
         largest(3).to_json()
 
@@ -361,10 +361,10 @@ def test_blocks_stay_with_a_worker_within_its_room(jazz: Store, monkeypatch: pyt
         return really_open(*where)
 
     monkeypatch.setattr(Store, "block", block)
-    monkeypatch.setattr(_cluster_worker, "open_store", opening)
+    monkeypatch.setattr(_count_worker, "open_store", opening)
     assert total(jazz, FakeWorkers()) == JAZZ
     assert (len(opened), len(read)) == (1, 10)
-    state = _worker._state
+    state = _worker_requests._state
     assert isinstance(state, CountState)
     assert state._on_cpu is not None
     counting, blocks = state._on_cpu.counting, state._on_cpu.blocks
@@ -380,11 +380,11 @@ def test_blocks_stay_with_a_worker_within_its_room(jazz: Store, monkeypatch: pyt
 
 def test_other_work_is_done_at_another_desk(jazz: Store) -> None:
     assert total(jazz, FakeWorkers()) == JAZZ
-    before = _worker._state
+    before = _worker_requests._state
     driver = Driver(assigned(jazz, algorithm="bbtc"))
     driver.run(FakeWorkers())
     assert sum_of(driver) == JAZZ
-    assert _worker._state is not before
+    assert _worker_requests._state is not before
 
 
 def test_a_driver_goes_on_where_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -484,7 +484,7 @@ def test_a_worker_with_more_memory_does_what_another_refuses(jazz: Store, monkey
     def worker_for(batch: Assignment) -> str:
         name = FakeWorkers.worker_for(pool, batch)
         monkeypatch.setattr(outofcore, "bytes_beside_lists", lambda *_: left[name])
-        monkeypatch.setattr(_worker, "_state", None)
+        monkeypatch.setattr(_worker_requests, "_state", None)
         return name
 
     monkeypatch.setattr(pool, "worker_for", worker_for)

@@ -31,12 +31,12 @@ from wedgewise.errors import (
     UnknownNameError,
 )
 from wedgewise.machine import gpu
-from wedgewise.run import _cluster_worker, _local_workers, _worker, cluster
-from wedgewise.run._cluster_worker import BatchResult, CountState
+from wedgewise.run import _count_worker, _process_workers, _worker_requests, cluster
+from wedgewise.run._count_worker import BatchResult, CountState
 from wedgewise.run._device_counting import USABLE, VISIBLE, DeviceCounting, gpus_for_workers
 from wedgewise.run._dispatch import Assignment, Delivery
 from wedgewise.run._hybrid_plan import pair_up
-from wedgewise.run._worker import do_request, release_state
+from wedgewise.run._worker_requests import do_request, release_state
 from wedgewise.run.checkpoint import JOURNAL, Journal
 from wedgewise.run.cluster import ClusterWork, Driver, assign
 from wedgewise.run.outofcore import Finished, count_store, work_key
@@ -62,7 +62,7 @@ def jazz(tmp_path: Path) -> Store:
 def one_task_a_batch(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cluster, "MIN_SECONDS", 0.0)
     monkeypatch.setattr(cluster, "MAX_SECONDS", 0.0)
-    monkeypatch.setattr(_worker, "_state", None)
+    monkeypatch.setattr(_worker_requests, "_state", None)
 
 
 def assigned(store: Store, device: str = "cuda", **how: Any) -> ClusterWork:
@@ -83,7 +83,7 @@ def test_counts_are_exact_and_blocks_stay_on_the_gpu(jazz: Store, gpus: Gpus, al
     assert device.sends == len(jazz.manifest.blocks)  # each once
     assert driver.reasons[0].startswith(f"2 workers on Emulated GPU 0: {TASKS} tasks, ")
     assert sum(share.tasks for share in driver.shares.values()) == TASKS
-    state = _worker._state
+    state = _worker_requests._state
     assert state is not None
     state.close()
     assert device.live == 0
@@ -163,7 +163,7 @@ def test_a_gpu_that_runs_out_of_memory_takes_less(jazz: Store, gpus: Gpus) -> No
     work = assigned(jazz, knobs={"device_bytes": 4 * largest(jazz)})
     device.free_bytes = lambda: 10**9  # type: ignore[method-assign]
     assert total(work, FakeWorkers())[0] == JAZZ
-    state = _worker._state
+    state = _worker_requests._state
     assert isinstance(state, CountState)
     assert state._on_device is not None
     assert state._on_device.budget < 4 * largest(jazz)
@@ -182,14 +182,14 @@ def test_what_does_not_fit_goes_to_workers_with_more_memory(
         counting.budget = small if names["now"] == "worker 0" else counting.budget
         return counting
 
-    monkeypatch.setattr(_cluster_worker, "DeviceCounting", of_worker)
+    monkeypatch.setattr(_count_worker, "DeviceCounting", of_worker)
     pool = FakeWorkers()
     names = {"now": ""}
 
     def worker_for(batch: Assignment) -> str:
         before, names["now"] = names["now"], FakeWorkers.worker_for(pool, batch)
         if names["now"] != before:
-            monkeypatch.setattr(_worker, "_state", None)
+            monkeypatch.setattr(_worker_requests, "_state", None)
         return names["now"]
 
     monkeypatch.setattr(pool, "worker_for", worker_for)
@@ -225,7 +225,7 @@ def test_hybrid_workers_without_a_gpu_count_on_their_cpu(jazz: Store, gpus: Gpus
     on_gpu = BatchResult.from_json(do_request(work.message(Assignment(0, (0, 1, 2)))))
     with no_gpu.context() as without:
         without.setattr(gpu, "find_devices", nothing)
-        without.setattr(_worker, "_state", None)
+        without.setattr(_worker_requests, "_state", None)
         on_cpu = BatchResult.from_json(do_request(work.message(Assignment(0, (0, 1, 2)))))
     assert (on_gpu.counts_on, on_cpu.counts_on) == ("Emulated GPU 0", "cpu")
     assert on_gpu.finished.triangles.tolist() == on_cpu.finished.triangles.tolist()
@@ -344,7 +344,7 @@ def test_workers_that_share_a_gpu_share_its_memory(jazz: Store, gpus: Gpus) -> N
         assigned(jazz),
     ):
         do_request(work.message(Assignment(0, (0,))))
-        state = _worker._state
+        state = _worker_requests._state
         assert isinstance(state, CountState)
         assert state._on_device is not None
         budgets.append(state._on_device.budget)
@@ -356,7 +356,7 @@ def let(monkeypatch: pytest.MonkeyPatch, folder: Path, how: str, *at: int) -> No
     noted = folder / "begun"
     noted.mkdir()
     program = f"from run.cluster_workers import serve_emulated; serve_emulated({how!r}, {at!r}, {str(noted)!r})"
-    monkeypatch.setattr(_local_workers, "PROGRAM", program)
+    monkeypatch.setattr(_process_workers, "PROGRAM", program)
 
 
 def test_workers_with_gpus_are_killed(
@@ -386,7 +386,7 @@ def test_a_poison_task_on_a_gpu_stops_the_work_which_goes_on_later(
     let(monkeypatch, tmp_path, "poison", 7)
     with pytest.raises(ClusterError, match=r"task 7 \(blocks 0, 2, 2\) ended 3 workers when nothing else"):
         count_on_cluster(jazz, workers=2, device="cuda", algorithm="toy")
-    monkeypatch.setattr(_local_workers, "PROGRAM", "from run.cluster_workers import serve_emulated; serve_emulated()")
+    monkeypatch.setattr(_process_workers, "PROGRAM", "from run.cluster_workers import serve_emulated; serve_emulated()")
     again = count_on_cluster(jazz, workers=1, device="cuda", algorithm="toy")
     assert (again.triangles, 0 < again.resumed < TASKS) == (JAZZ, True)
 

@@ -16,7 +16,7 @@ import wedgewise as ww
 from run.cluster_workers import FakeWorkers
 from run.test_cluster_kills import begun, has_ended, started
 from wedgewise.errors import ClusterError, PreconditionError, VerificationError
-from wedgewise.run import _local_workers, _slice_worker, _worker, cluster_slices
+from wedgewise.run import _process_workers, _slice_worker, _worker_requests, cluster_slices
 from wedgewise.run._dispatch import Assignment, Delivery
 from wedgewise.run._slice_worker import SliceResult
 from wedgewise.store.build import write_store
@@ -60,7 +60,7 @@ def by_pool(monkeypatch: pytest.MonkeyPatch) -> Callable[[Deliver | None], list[
                 pools[-1].close()
 
         monkeypatch.setattr(cluster_slices, "open_workers", Opened)
-        monkeypatch.setattr(_worker, "_state", None)
+        monkeypatch.setattr(_worker_requests, "_state", None)
         return pools
 
     return use
@@ -182,7 +182,7 @@ def test_workers_are_killed(
     (tmp_path / "begun").mkdir()
     arguments = f"{how!r}, (0, 2), {str(tmp_path / 'begun')!r}"
     program = f"from run.cluster_workers import serve_misbehaving; serve_misbehaving({arguments})"
-    monkeypatch.setattr(_local_workers, "PROGRAM", program)
+    monkeypatch.setattr(_process_workers, "PROGRAM", program)
     if how == "die":
         assert np.array_equal(ww.edge_support(jazz.folder, workers=2), ww.edge_support(graph))
         assert {"0-0", "0-1", "2-0", "2-1"} <= begun(tmp_path)

@@ -35,7 +35,7 @@ def do_batch(message: str, run: str, number: int) -> bytes:
     """Runs in a worker: without a limit in the batch, its memory is what Dask allows it."""
     from distributed import get_worker
 
-    from wedgewise.run._worker import do_request
+    from wedgewise.run._worker_requests import do_request
 
     worker = get_worker()
     allowed = worker.memory_manager.memory_limit
@@ -49,9 +49,9 @@ def do_batch(message: str, run: str, number: int) -> bytes:
 
 def release_state() -> None:
     """Runs in a worker when a driver has ended."""
-    from wedgewise.run import _worker
+    from wedgewise.run import _worker_requests
 
-    _worker.release_state()
+    _worker_requests.release_state()
 
 
 def connect(cluster: str, *, on_gpus: bool = False) -> DaskWorkers:

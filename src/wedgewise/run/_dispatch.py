@@ -64,7 +64,7 @@ class Workers(Protocol):
         """Whether there is a worker that has none of these names."""
 
     def submit(self, batch: Assignment, message: str) -> None:
-        """Have some worker call `wedgewise.run._worker.do_request` with the message of a batch."""
+        """Have some worker call `wedgewise.run._worker_requests.do_request` with the message of a batch."""
 
     def delivery(self) -> Delivery:
         """Wait for the next delivery."""

@@ -14,7 +14,7 @@ from typing import Any
 
 from wedgewise.errors import ClusterError
 from wedgewise.machine import hardware
-from wedgewise.run._cluster_worker import check_version, error_from, open_shared_store
+from wedgewise.run._count_worker import check_version, error_from, open_shared_store
 from wedgewise.run.checkpoint import write_slice
 from wedgewise.run.sliced_answer import SlicedAnswer, bytes_for_slices
 from wedgewise.run.task_memory import SLICED_TASK_BYTES, bytes_beside_lists

@@ -39,7 +39,7 @@ def serve(batches: Iterable[bytes], output: int) -> None:
     beating = threading.Thread(target=_beat, args=(speaker, ended), daemon=True)
     beating.start()
     try:
-        from wedgewise.run._worker import do_request
+        from wedgewise.run._worker_requests import do_request
 
         speaker.say(READY)
         for message in batches:

@@ -31,7 +31,7 @@ from wedgewise.errors import InputError, PreconditionError, VerificationError
 from wedgewise.machine import hardware
 from wedgewise.machine.budget import bytes_per_worker, check_limit
 from wedgewise.machine.progress import Progress
-from wedgewise.run._cluster_worker import BatchRequest, BatchResult
+from wedgewise.run._count_worker import BatchRequest, BatchResult
 from wedgewise.run._device_counting import Refusal, gpus_for_workers, on_cpu, worker_pairing
 from wedgewise.run._dispatch import Assignment, Dispatcher, Workers
 from wedgewise.run.checkpoint import Journal
@@ -194,7 +194,7 @@ def per_worker(request: Request, store: Store) -> Request:
 def open_workers(request: Request, gpus: tuple[str, ...] = ()) -> Iterator[Workers]:
     """The workers that were asked for."""
     from wedgewise.run._dask_workers import connect
-    from wedgewise.run._local_workers import LocalWorkers
+    from wedgewise.run._process_workers import LocalWorkers
 
     if request.cluster is None:
         workers: Workers = LocalWorkers(request.workers or 1, gpus)

@@ -15,7 +15,7 @@ from collections.abc import Callable
 
 from wedgewise.errors import WedgewiseError
 from wedgewise.machine.out_of_memory import memory_for
-from wedgewise.run._cluster_worker import BatchRequest, CountState, error_to_json, process_name
+from wedgewise.run._count_worker import BatchRequest, CountState, error_to_json, process_name
 from wedgewise.run._slice_worker import SliceRequest, SliceState
 
 _one_at_a_time = threading.Lock()

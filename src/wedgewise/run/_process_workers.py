@@ -24,7 +24,7 @@ from typing import BinaryIO
 from wedgewise.errors import ClusterError
 from wedgewise.machine.files import scratch_file
 from wedgewise.machine.libraries import python_command
-from wedgewise.run._cluster_worker import process_name
+from wedgewise.run._count_worker import process_name
 from wedgewise.run._device_counting import VISIBLE
 from wedgewise.run._dispatch import Assignment, Delivery
 from wedgewise.run._worker_process import ALIVE, DONE, FAILED, READY
