@@ -41,7 +41,7 @@ from wedgewise.machine import files as storage
 from wedgewise.machine import gpu, hardware
 from wedgewise.report.text import table_text
 from wedgewise.run.choose import make_device_plan
-from wedgewise.run.plan import Form
+from wedgewise.run.plan import OrientedShape
 from wedgewise.run.request import Request
 from wedgewise.stages import DeviceGraph
 from wedgewise_bench.stopwatch import Stopwatch
@@ -124,7 +124,7 @@ def kernels(subject: Subject, wanted: list[str], device: gpu.Cuda) -> Iterator[M
     for algorithm in wanted:
         record = registry()[algorithm, "cuda"]
         form = subject.graph.on_device(record.orders[0], record.relabellings[0])
-        planned = Form(Shape(form.n, form.m, form.wedges))
+        planned = OrientedShape(Shape(form.n, form.m, form.wedges))
         plan = make_device_plan(Request(), "count", planned, device)
         for given in SETTINGS.get(algorithm, [{}]):
             name = algorithm if not given else f"{algorithm} {json.dumps(given)}"

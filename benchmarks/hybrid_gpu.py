@@ -47,7 +47,7 @@ from wedgewise.machine import files as storage
 from wedgewise.machine import gpu, hardware
 from wedgewise.run._hybrid_workers import StreamWorker
 from wedgewise.run.hybrid import GraphBlocks, HybridTasks, plan_graph
-from wedgewise.run.local import Ran
+from wedgewise.run.in_memory import TaskRun
 from wedgewise.run.reduce import reduce
 from wedgewise.run.request import Request
 from wedgewise_bench.graphs import from_stream
@@ -142,7 +142,7 @@ def knobs_of(way: str, parts: int, streams: int, cutoff: int) -> dict[str, int |
     return {**knobs, "schedule": way} if way in SCHEDULES else {**knobs, "schedule": "cutoff", "estimator": way}
 
 
-def looked_at(ran: Ran, watch: Watch) -> dict[str, Any]:
+def looked_at(ran: TaskRun, watch: Watch) -> dict[str, Any]:
     """What happened in a run."""
     timeline, blocks = ran.timeline, ran.plan.blocks
     assert timeline is not None

@@ -24,8 +24,8 @@ from wedgewise.algorithms._contract import Shape, Work
 from wedgewise.machine import hardware
 from wedgewise.machine.threads import run_tasks
 from wedgewise.run.choose import make_plan
-from wedgewise.run.local import execute
-from wedgewise.run.plan import Form
+from wedgewise.run.in_memory import execute
+from wedgewise.run.plan import OrientedShape
 from wedgewise.run.request import Request
 from wedgewise.stages import OrientedGraph
 
@@ -45,8 +45,8 @@ def graphs(scales: list[int]) -> Iterator[tuple[str, ww.Graph]]:
 
 def answer(question: str, graph: OrientedGraph, threads: int) -> None:
     """One question from the oriented graph to its filled array, or through all batches of a listing."""
-    form = Form(Shape(graph.n, graph.m, graph.wedges), graph.order, graph.named_by)
-    plan = make_plan(Request(question, algorithm="keystone", threads=threads), question, form)
+    oriented_shape = OrientedShape(Shape(graph.n, graph.m, graph.wedges), graph.order, graph.named_by)
+    plan = make_plan(Request(question, algorithm="keystone", threads=threads), question, oriented_shape)
     work = execute(plan, graph).work
     if question == "list_triangles":
         write_all(work, graph.m, threads)

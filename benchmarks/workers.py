@@ -18,9 +18,9 @@ from pathlib import Path
 
 from wedgewise import generate
 from wedgewise.machine import hardware
-from wedgewise.run._cluster_worker import BatchRequest, CountState
+from wedgewise.run._count_worker import BatchRequest, CountState
 from wedgewise.run._dispatch import Assignment
-from wedgewise.run._local_workers import LocalWorkers
+from wedgewise.run._process_workers import LocalWorkers
 from wedgewise.run.cluster import ClusterWork, Driver, assign
 from wedgewise.run.outofcore import Finished
 from wedgewise.run.request import Request
@@ -31,11 +31,11 @@ from wedgewise.store.open import Store, open_store
 WARMING = 2  # workers get other batches each time, until they hold all blocks
 
 
-def by_workers(work: ClusterWork, crew: LocalWorkers) -> tuple[float, int]:
+def by_workers(work: ClusterWork, processes: LocalWorkers) -> tuple[float, int]:
     """Seconds and triangles of one count by workers."""
     driver = Driver(work)
     begin = time.perf_counter()
-    driver.run(crew)
+    driver.run(processes)
     seconds = time.perf_counter() - begin
     return seconds, exact_sum(driver.finish().results.triangles)
 
@@ -53,10 +53,10 @@ def compare(store: Store, workers: int, repeats: int) -> None:
     shared = assign(Request(threads=1, workers=workers), store)
     state = CountState(BatchRequest.from_json(alone.message(Assignment(0, ()))), None, "here")
     seconds: dict[str, list[float]] = {"threads": [], "workers": []}
-    with closing(LocalWorkers(workers)) as crew:
-        crew.wait_for(workers)
+    with closing(LocalWorkers(workers)) as processes:
+        processes.wait_for(workers)
         for repeat in range(WARMING + repeats):
-            found = {"threads": by_threads(alone, state), "workers": by_workers(shared, crew)}
+            found = {"threads": by_threads(alone, state), "workers": by_workers(shared, processes)}
             if len({triangles for _, triangles in found.values()}) != 1:
                 raise SystemExit(f"the counts differ: {found}")
             cells = "   ".join(f"{workers} {way} {taken:.3f} s" for way, (taken, _) in found.items())

@@ -29,7 +29,7 @@ from wedgewise.machine import jit
 from wedgewise.prepare import clean
 from wedgewise.prepare.orient import adjacency
 from wedgewise.run.choose import make_plan
-from wedgewise.run.plan import Form
+from wedgewise.run.plan import OrientedShape
 from wedgewise.run.request import Request
 from wedgewise.stages import EdgeList, OrientedGraph, Origin
 from wedgewise.stages.labels import TextLabels
@@ -72,7 +72,7 @@ def test_more_distinct_labels_than_ids_are_refused(monkeypatch: pytest.MonkeyPat
 
 def test_an_algorithm_answers_what_it_declares() -> None:
     with pytest.raises(PreconditionError, match="forward on cpu does not compute triangles"):
-        make_plan(Request("clustering", algorithm="forward"), "triangles", Form(Shape(3, 3, 1)))
+        make_plan(Request("clustering", algorithm="forward"), "triangles", OrientedShape(Shape(3, 3, 1)))
 
 
 def test_large_graphs_are_verified_by_a_compiled_method() -> None:

@@ -21,7 +21,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("wedgewise.graph",),
     ("wedgewise.row_edges", "wedgewise.interop", "wedgewise.write"),
     ("wedgewise.algorithms",),
-    ("wedgewise.run.memory",),
+    ("wedgewise.run.task_memory",),
     ("wedgewise.store",),
     ("wedgewise.run", "wedgewise.answer_types", "wedgewise.result_tables", "wedgewise.result"),
     ("wedgewise.answer",),

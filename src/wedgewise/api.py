@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 __all__ = ["SCHEMA", "Result"]
 Parameters = ParamSpec("Parameters")
-Answer = TypeVar("Answer")
+ReturnType = TypeVar("ReturnType")
 
 
 class Keywords(TypedDict, total=False):
@@ -43,18 +43,18 @@ class Keywords(TypedDict, total=False):
     workers: int | None
 
 
-def _naming_graph(question: Callable[Parameters, Answer]) -> Callable[Parameters, Answer]:
+def _refuses_graph_keywords(question: Callable[Parameters, ReturnType]) -> Callable[Parameters, ReturnType]:
     """The same question, which says of a keyword of `Graph` that it belongs there."""
 
     @wraps(question)
-    def refusing(*args: Parameters.args, **keywords: Parameters.kwargs) -> Answer:
+    def refusing(*args: Parameters.args, **keywords: Parameters.kwargs) -> ReturnType:
         refuse_reading(keywords)
         return question(*args, **keywords)
 
     return refusing
 
 
-@_naming_graph
+@_refuses_graph_keywords
 def count(
     graph: Any,
     *,
@@ -82,24 +82,24 @@ def count(
         With `cluster` or `workers`, "cuda" is the GPU of every worker, "hybrid" its GPU where it has one and its CPU
         otherwise, and "auto" is its CPU
     algorithm : "auto" or a name from `algorithms()`
-    memory_limit : bytes that the work may take; what takes more goes on from disk, where stores answer the question, or
-        is an error before the work starts. For a store, and a file that goes on from disk, the largest size of the
-        whole process; of every worker of a cluster, of all workers on this machine together
+    memory_limit : bytes that the work may take. A question that takes more is answered from disk if stores answer it;
+        otherwise it is an error before the work starts. For a store, and a file that is answered from disk, the limit
+        holds for the whole process; for every worker of a cluster, for all workers on this machine together
     threads : how many threads; the default is what this process may use
     progress : True for a bar on standard error, or a callable (stage, done, total)
     verify : check the answer by another method: a total is recounted, of an array a sample
     knobs : parameters of the algorithm by name
-    resume : of a store, and from disk: go on where the same work was ended; False forgets what it has finished, and is
-        what to do where the options or the version have changed since. Work in memory always starts afresh
+    resume : of a store, and from disk: continue the same work where it was ended. False forgets what it has finished;
+        use it when the options or the version have changed since. Work in memory always starts afresh
     work_folder : of a store: where finished work is kept until there is an answer, instead of the store's own folder
-        or, for a URL, the cache folder; a store in a folder that cannot be written to needs one, but for a count. Of
-        what goes on from disk: where its blocks are, instead of the system's temporary folder, so that ended work goes
-        on when the same is asked again
+        or, for a URL, the cache folder; a store in a folder that cannot be written to needs one, but for a count. Of a
+        question that is answered from disk: where its blocks are, instead of the system's temporary folder, so that
+        the same question is resumed when it is asked again
     cluster : of a store: the address of a Dask scheduler or the path of its scheduler file, whose workers count
     workers : of a store: how many processes of this machine count, instead of this one
     shares : of a store, and with "hybrid": into how many tasks the rows of every three parts are dealt, as TRUST deals
-        them to as many GPUs. Without it, a count that goes on keeps its own; workers take as few as
-        make a task for each of them, by TRUST's rule; otherwise there is one
+        them to as many GPUs. Without it, a resumed count keeps its own; workers take as few as make a task for each of
+        them, by TRUST's rule; otherwise there is one
 
     Examples
     --------

@@ -50,8 +50,8 @@ def iter_triangles(
 ) -> Iterator[Any]:
     """List triangles in batches, in the order of `list_triangles`.
 
-    Nothing but one batch is held: 12 bytes per triangle of it, and 4 per edge that say where to go on. A listing that
-    was interrupted after k triangles goes on with ``start=k``.
+    Nothing but one batch is held: 12 bytes per triangle of it, and 4 per edge that say where it continues. A listing
+    that was interrupted after k triangles continues with ``start=k``.
 
     Parameters
     ----------

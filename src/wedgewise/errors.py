@@ -85,7 +85,7 @@ class MemoryLimitError(WedgewiseError, MemoryError):
 
 
 class DeviceMemoryError(MemoryLimitError):
-    """A GPU had less free memory than a step of the work asked for; smaller batches or the host can go on.
+    """A GPU had less free memory than a step of the work asked for; smaller batches may fit, and the CPU can take over.
 
     Parameters
     ----------
@@ -98,9 +98,9 @@ class DeviceMemoryError(MemoryLimitError):
         self.device = device
         self.wanted = wanted
         self.free = free
-        asked = "more memory was asked for" if wanted is None else f"{wanted:,} bytes were asked for"
-        self.shortage = f"{asked} and {free:,} are free"
-        super().__init__(f"{device}: {self.shortage}; use device='cpu' or a smaller graph")
+        wanted_memory = "more memory was asked for" if wanted is None else f"{wanted:,} bytes were asked for"
+        self.reason = f"{wanted_memory} and {free:,} are free"
+        super().__init__(f"{device}: {self.reason}; use device='cpu' or a smaller graph")
 
 
 class DeviceError(WedgewiseError, RuntimeError):
@@ -120,7 +120,7 @@ class StorageError(WedgewiseError, OSError):
 
 
 class DownloadError(WedgewiseError, ConnectionError):
-    """A graph could not be fetched; what has arrived of it stays, and the same call goes on from there."""
+    """A graph could not be fetched; what has arrived of it stays, and the same call resumes from there."""
 
 
 def _made_again(kind: type[WedgewiseError], *args: Any) -> WedgewiseError:

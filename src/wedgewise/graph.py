@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from wedgewise.stages.vertex_index import VertexIndex
 
 CLEANING_DEVICES = ("auto", "cpu", "cuda")
-READING = (  # the keywords of `Graph` that questions do not have
+GRAPH_KEYWORDS = (  # the keywords of `Graph` that questions do not have
     *("n", "labels", "format", "limits", "drop_leaves", "directed"),
     *("weights", "combine", "source", "target", "weight", "header"),
 )
@@ -113,7 +113,7 @@ class Graph:
         if device not in CLEANING_DEVICES:
             raise UnknownNameError(f"no device named {device!r}; there are: {', '.join(CLEANING_DEVICES)}")
         if device != "cpu" and not drop_leaves and not directed and weights is None and weight is None:
-            self._forms, edge_list, self.cleaning_note = given.cleaned_on_device(asked=device == "cuda")
+            self._forms, edge_list, self.cleaning_note = given.cleaned_on_device(is_requested=device == "cuda")
         else:
             edge_list = given.pairs()
         if combine != "last" and edge_list.weights is None:
@@ -443,7 +443,7 @@ class Graph:
 
 
 def refuse_reading(keywords: Iterable[str]) -> None:
-    """Refuse a question that is told how to read its graph."""
-    said = ", ".join(f"{name}=…" for name in keywords if name in READING)
+    """Refuse keywords of `Graph` in a question about one."""
+    said = ", ".join(f"{name}=…" for name in keywords if name in GRAPH_KEYWORDS)
     if said:
         raise InputError(f"{said}: these are options of Graph; pass wedgewise.Graph(data, {said})")

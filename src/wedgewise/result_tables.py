@@ -23,11 +23,11 @@ from numpy.typing import NDArray
 
 from wedgewise.answer_types import GeneralizedDegree, Truss, TrussLevel
 from wedgewise.errors import InputError
-from wedgewise.interop.tables import Columns, edge_table, labelled_rows, vertex_table
+from wedgewise.interop.tables import NamedColumns, edge_table, labelled_rows, vertex_table
 from wedgewise.stages import LabelledGraph
 
 
-def answer_columns(question: str, answer: Any, graph: LabelledGraph | None) -> Columns:
+def answer_columns(question: str, answer: Any, graph: LabelledGraph | None) -> NamedColumns:
     """The columns of an answer that has rows, as NumPy arrays."""
     if question == "truss_summary":
         return _levels(answer)
@@ -37,35 +37,35 @@ def answer_columns(question: str, answer: Any, graph: LabelledGraph | None) -> C
     return LABELLED[question](graph, answer)
 
 
-def _per_vertex(name: str) -> Callable[[LabelledGraph, NDArray[Any]], Columns]:
+def _per_vertex(name: str) -> Callable[[LabelledGraph, NDArray[Any]], NamedColumns]:
     return lambda graph, values: vertex_table(graph, **{name: values})
 
 
-def _per_edge(name: str) -> Callable[[LabelledGraph, NDArray[Any]], Columns]:
+def _per_edge(name: str) -> Callable[[LabelledGraph, NDArray[Any]], NamedColumns]:
     return lambda graph, values: edge_table(graph, **{name: values})
 
 
-def _edges_of_truss(graph: LabelledGraph, truss: Truss) -> Columns:
+def _edges_of_truss(graph: LabelledGraph, truss: Truss) -> NamedColumns:
     return labelled_rows(graph.labels, graph.edges[truss.edges], ("source", "target"))
 
 
-def _triangles(graph: LabelledGraph, rows: NDArray[np.uint32]) -> Columns:
+def _triangles(graph: LabelledGraph, rows: NDArray[np.uint32]) -> NamedColumns:
     return labelled_rows(graph.labels, rows, ("u", "v", "w"))
 
 
-def _degrees_by_support(graph: LabelledGraph, degrees: GeneralizedDegree) -> Columns:
+def _degrees_by_support(graph: LabelledGraph, degrees: GeneralizedDegree) -> NamedColumns:
     vertices = np.repeat(np.arange(len(degrees)), np.diff(degrees.offsets))
     labels = labelled_rows(graph.labels, vertices[:, None], ("vertex",))
     return {**labels, "support": degrees.supports, "edges": degrees.edges}
 
 
-def _levels(levels: tuple[TrussLevel, ...]) -> Columns:
+def _levels(levels: tuple[TrussLevel, ...]) -> NamedColumns:
     return {
         part.name: np.array([getattr(level, part.name) for level in levels], np.int64) for part in fields(TrussLevel)
     }
 
 
-LABELLED: dict[str, Callable[[LabelledGraph, Any], Columns]] = {
+LABELLED: dict[str, Callable[[LabelledGraph, Any], NamedColumns]] = {
     "triangles": _per_vertex("triangles"),
     "clustering": _per_vertex("clustering"),
     "truss_components": _per_vertex("component"),

@@ -70,8 +70,8 @@ class BlocksSystem:
     def _counting(self, blocks: Any, threads: int, shares: int = 1) -> Any:
         from wedgewise.algorithms import find
         from wedgewise.run.hybrid import GraphBlocks
-        from wedgewise.run.memory import TaskMemory, triple_answer
         from wedgewise.run.outofcore import Counting
+        from wedgewise.run.task_memory import TaskMemory, triple_answer
         from wedgewise.stages.tasks import BlockCounts
 
         counts, settings = BlockCounts.of(blocks), find(self.algorithm, "cpu").settings(self.knobs)

@@ -121,8 +121,8 @@ class _Asking:
     def of_loaded(self, pairs: Any) -> None:
         """Ask of a graph that is made once, as `repeatedly`."""
         prepared = self.system.prepare(pairs)
-        if hasattr(self.system, "settle"):
-            self.system.settle(self.question, prepared)
+        if hasattr(self.system, "prepare_question"):
+            self.system.prepare_question(self.question, prepared)
         self.is_loaded = True
         self.repeatedly(lambda: prepared)
 

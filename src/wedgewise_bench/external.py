@@ -77,7 +77,7 @@ class External:
 
         return self.prepare(read_edges(path, threads=self.threads).pairs)
 
-    def settle(self, _question: str, _prepared: Mapping[str, str]) -> None:
+    def prepare_question(self, _question: str, _prepared: Mapping[str, str]) -> None:
         """From here on, runs of the program alone are timed."""
         self._is_loaded = True
 

@@ -14,7 +14,7 @@ from wedgewise.algorithms.gpu.eager import EagerDeviceRows
 from wedgewise.graph import Graph
 from wedgewise.machine import gpu
 from wedgewise.run.choose import choose_orientation, make_device_plan
-from wedgewise.run.plan import Form, Plan
+from wedgewise.run.plan import OrientedShape, Plan
 from wedgewise.run.request import Request
 from wedgewise.stages import DeviceGraph
 from wedgewise_bench.stopwatch import Stopwatch
@@ -41,7 +41,7 @@ class DeviceCount:
         request = Request(device="cuda", algorithm=algorithm, order=order, relabel=relabel, knobs=knobs)
         order, relabel = choose_orientation(request, "cuda", "count", graph)
         self.form = graph.on_device(order, relabel)
-        planned = Form(Shape(self.form.n, self.form.m, self.form.wedges), order, relabel)
+        planned = OrientedShape(Shape(self.form.n, self.form.m, self.form.wedges), order, relabel)
         self.plan: Plan = make_device_plan(request, "count", planned, self.device)
         with self.device.memory():
             self._prepare()  # compiles

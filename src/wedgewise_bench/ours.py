@@ -99,7 +99,7 @@ class Wedgewise:
         self.preparing = time.perf_counter() - begin - graph.device_seconds
         return graph
 
-    def settle(self, question: str, prepared: Any) -> None:
+    def prepare_question(self, question: str, prepared: Any) -> None:
         """Of a count on a GPU, do all but the kernels before anything is timed; those of eager can be timed apart."""
         self.sent_bytes = 0
         if self.device == "cuda" and question == "count":

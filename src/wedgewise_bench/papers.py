@@ -26,8 +26,8 @@ __all__ = [
     "load",
     "markdown",
     "parse",
-    "settled",
     "value_of",
+    "written_out",
 ]
 
 Key = tuple[str, ...]
@@ -108,7 +108,7 @@ class Measured:
                 cell.device,
                 cell.question,
                 cell.row,
-                settled(Spec(cell.algorithm, cell.knobs)),
+                written_out(Spec(cell.algorithm, cell.knobs)),
                 cell.graph,
             )
             self.found.setdefault(key, {})[cell.threads] = record
@@ -166,7 +166,7 @@ class Measured:
             return f"{number.way} is none of ours"
         if not number.way:
             return self._of_graph(number.metric, graph)
-        key = (number.system, number.device, number.question, number.row, settled(Spec.parse(number.way)), graph)
+        key = (number.system, number.device, number.question, number.row, written_out(Spec.parse(number.way)), graph)
         by_threads = self.found.get(key, {})
         record = by_threads.get(number.threads or max(by_threads, default=0))
         if record is None:
@@ -200,7 +200,7 @@ def value_of(record: Record, metric: str, stage: str = "kernel", statistic: Stat
     return None if outcome.edges is None else outcome.edges / seconds
 
 
-def settled(way: Spec) -> str:
+def written_out(way: Spec) -> str:
     """The same text for the same way, whatever the order of its settings."""
     return str(Spec(way.name, dict(sorted(way.settings.items()))))
 

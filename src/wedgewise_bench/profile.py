@@ -253,8 +253,8 @@ def answer_between_marks(job: Mapping[str, Any]) -> None:
     system = child.system_of(dict(job))
     system.load()
     prepared = system.prepare(np.load(job["pairs_path"], allow_pickle=False))
-    if hasattr(system, "settle"):
-        system.settle(job["question"], prepared)
+    if hasattr(system, "prepare_question"):
+        system.prepare_question(job["question"], prepared)
     answer = partial(getattr(system, job["question"]), prepared, **job["details"])
     answer()
     from cupy.cuda import profiler

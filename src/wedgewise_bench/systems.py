@@ -34,11 +34,11 @@ class System(Protocol):
 
     It may also have, each as a method that is called where it is there:
 
-        why_unavailable()            after `load`: why it cannot answer here, or None
-        settle(question, prepared)   before a question to a loaded graph is timed: what else can be done once
-        measured()                   after each answer, about it: ``seconds`` in place of those by the child's clock,
-                                     ``stages`` as in an `Outcome`, ``edges`` of the simple graph; each if it likes
-        facts(prepared)              at the end: what else is recorded, by the names of `words.FACTS`
+        why_unavailable()                     after `load`: why it cannot answer here, or None
+        prepare_question(question, prepared)  before a question to a loaded graph is timed: what can be done once
+        measured()                            after each answer, about it: ``seconds`` in place of those by the child's
+                                              clock, ``stages`` as in an `Outcome`, ``edges`` of the simple graph
+        facts(prepared)                       at the end: what else is recorded, by the names of `words.FACTS`
 
     One with a class attribute ``devices``, some of `words.DEVICES`, is told by ``device=`` where it is to run.
 

@@ -17,7 +17,7 @@ import wedgewise as ww
 from wedgewise import generate
 from wedgewise.algorithms import _ranges, find
 from wedgewise.algorithms._contract import Shape, Work
-from wedgewise.algorithms.cpu import _keystone_close, _keystone_heads, _keystone_supports
+from wedgewise.algorithms.cpu import _keystone_close, _keystone_in_neighbours, _keystone_supports
 from wedgewise.algorithms.cpu._records import rows_of
 from wedgewise.machine.jit import kernel
 from wedgewise.machine.primitives import BLOCK_WORDS, MAX_ROWS, PLANES, sum_columns
@@ -206,12 +206,12 @@ def test_any_stretch_of_arcs_lists_its_part(hubs: int) -> None:
         )
 
 
-def test_no_head_has_no_tails() -> None:
+def test_no_vertex_has_no_in_neighbours() -> None:
     graph = random_graph(12, 30, seed=1)
-    assert len(_keystone_heads.by_head(rows_of(graph), graph.n, graph.n, idle=1, threads=2).tails) == 0
+    assert len(_keystone_in_neighbours.in_neighbours(rows_of(graph), graph.n, graph.n, idle=1, threads=2).tails) == 0
 
 
-def test_arcs_by_head_do_not_depend_on_owners_and_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_in_neighbours_do_not_depend_on_threads_and_steps(monkeypatch: pytest.MonkeyPatch) -> None:
     graph = oriented(generate.kronecker(9, seed=4).pairs())
     offsets = graph.offsets.tolist()
     tails: list[list[int]] = [[] for _ in range(graph.n)]
@@ -219,11 +219,11 @@ def test_arcs_by_head_do_not_depend_on_owners_and_steps(monkeypatch: pytest.Monk
         for b in graph.out_neighbours[offsets[a] : max(offsets[a], offsets[a + 1] - 1)].tolist():
             tails[b].append(a)
     for step in (1 << 23, 100):
-        monkeypatch.setattr(_keystone_heads, "STEP_ARCS", step)
+        monkeypatch.setattr(_keystone_in_neighbours, "STEP_ARCS", step)
         for threads, least in ((1, 0), (2, 0), (7, 0), (1, 300), (2, 300), (7, 300)):
-            heads = _keystone_heads.by_head(rows_of(graph), graph.n, least, idle=1, threads=threads)
-            assert heads.least == least
-            assert [part.tolist() for part in np.split(heads.tails, heads.offsets[1:-1])] == tails[least:]
+            found = _keystone_in_neighbours.in_neighbours(rows_of(graph), graph.n, least, idle=1, threads=threads)
+            assert found.least == least
+            assert [part.tolist() for part in np.split(found.tails, found.offsets[1:-1])] == tails[least:]
 
 
 @pytest.mark.compiled

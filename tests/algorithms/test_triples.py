@@ -11,7 +11,16 @@ from typing import Any
 
 import numpy as np
 import pytest
-from helpers.block_matrices import WIDER, Matrix, ascending, block_of, by_product, scattered, triple_of, unordered
+from helpers.block_matrices import (
+    WIDER,
+    Matrix,
+    ascending,
+    block_of,
+    count_blocks_by_product,
+    random_matrix,
+    triple_of,
+    unordered,
+)
 from helpers.cut_graphs import oriented
 
 import wedgewise as ww
@@ -67,9 +76,9 @@ def count(name: str, triple: Triple, way: Settings | None = None, share: int = 0
 
 def apart(seed: int, density: float) -> tuple[Matrix, Matrix, Matrix]:
     return (
-        scattered(seed, ROWS, ROWS + 9, density),
-        scattered(seed + 1, ROWS, COLUMNS, density),
-        scattered(seed + 2, ROWS + 9, COLUMNS, density),
+        random_matrix(seed, ROWS, ROWS + 9, density),
+        random_matrix(seed + 1, ROWS, COLUMNS, density),
+        random_matrix(seed + 2, ROWS + 9, COLUMNS, density),
     )
 
 
@@ -79,17 +88,17 @@ def one_part(seed: int, density: float) -> tuple[Matrix, Matrix, Matrix]:
 
 
 def first_two_alike(seed: int, density: float) -> tuple[Matrix, Matrix, Matrix]:
-    far = scattered(seed + 1, ROWS, COLUMNS, density)
+    far = random_matrix(seed + 1, ROWS, COLUMNS, density)
     return ascending(seed, ROWS, density), far, far
 
 
 def last_two_alike(seed: int, density: float) -> tuple[Matrix, Matrix, Matrix]:
-    near = scattered(seed + 1, ROWS, COLUMNS // 2, density)
+    near = random_matrix(seed + 1, ROWS, COLUMNS // 2, density)
     return near, near, ascending(seed, COLUMNS // 2, density)
 
 
 def last_two_alike_unordered(seed: int, density: float) -> tuple[Matrix, Matrix, Matrix]:
-    near = scattered(seed + 1, ROWS, COLUMNS // 2, density)
+    near = random_matrix(seed + 1, ROWS, COLUMNS // 2, density)
     return near, near, unordered(seed, COLUMNS // 2, density)
 
 
@@ -113,13 +122,13 @@ DENSITIES = (0.002, 0.05) if JIT_DISABLED else (0.002, 0.05, 0.5)
 def known(shape: Callable[[int, float], tuple[Matrix, Matrix, Matrix]], density: float) -> tuple[Triple, int]:
     """Three blocks, and how many triangles they have by a product."""
     matrices = shape(1, density)
-    return triple_of(matrices), by_product(*matrices)
+    return triple_of(matrices), count_blocks_by_product(*matrices)
 
 
 @cache
 def counts_of_shares(shares: int) -> tuple[int, ...]:
     """What each share of a task has to find by a product; of very many, those that have rows and some behind them."""
-    return tuple(by_product(*apart(5, 0.1), share, shares) for share in range(min(shares, ROWS + 2)))
+    return tuple(count_blocks_by_product(*apart(5, 0.1), share, shares) for share in range(min(shares, ROWS + 2)))
 
 
 def test_the_engine_and_bbtc_count_triples() -> None:
@@ -140,7 +149,7 @@ def test_triples_have_the_triangles_of_a_product(
 def test_blocks_that_are_equal_but_not_the_same_count_the_same(name: str, way: Settings) -> None:
     matrix = ascending(3, ROWS, 0.3)
     triple = Triple(block_of(matrix), block_of(matrix), block_of(matrix))
-    assert count(name, triple, way) == by_product(matrix, matrix, matrix) > 0
+    assert count(name, triple, way) == count_blocks_by_product(matrix, matrix, matrix) > 0
 
 
 @for_every_way
@@ -148,7 +157,7 @@ def test_blocks_that_are_equal_but_not_the_same_count_the_same(name: str, way: S
 def test_shares_add_up_and_each_has_its_own_rows(name: str, way: Settings, shares: int) -> None:
     triple, expected = triple_of(apart(5, 0.1)), counts_of_shares(shares)
     assert tuple(count(name, triple, way, share, shares) for share in range(len(expected))) == expected
-    assert sum(expected) == by_product(*apart(5, 0.1)) > 0
+    assert sum(expected) == count_blocks_by_product(*apart(5, 0.1)) > 0
 
 
 @pytest.mark.deep
@@ -157,7 +166,7 @@ def test_shares_add_up_and_each_has_its_own_rows(name: str, way: Settings, share
 def test_offsets_of_any_width_count_the_same(name: str, way: Settings, widths: Any) -> None:
     matrices = apart(6, 0.1)
     triple = Triple(*(block_of(matrix, width) for matrix, width in zip(matrices, widths, strict=True)))
-    assert count(name, triple, way) == by_product(*matrices) > 0
+    assert count(name, triple, way) == count_blocks_by_product(*matrices) > 0
 
 
 @for_every_way
@@ -180,7 +189,7 @@ def test_parts_of_few_ids(name: str, way: Settings, sizes: tuple[int, int, int])
 def test_only_last_columns_and_gaps(name: str, way: Settings) -> None:
     ij, ik, jk = (np.zeros(matrix.shape, np.bool_) for matrix in apart(0, 0.0))
     ij[::3, ::2] = ik[::2, -1] = ik[::5, 0] = jk[4::4, -1] = jk[::7, 511] = ik[3, 500:520] = True
-    assert count(name, triple_of((ij, ik, jk)), way) == by_product(ij, ik, jk) > 0
+    assert count(name, triple_of((ij, ik, jk)), way) == count_blocks_by_product(ij, ik, jk) > 0
 
 
 @for_every_way
@@ -201,7 +210,7 @@ def test_ranges_cover_all_rows_in_any_number(name: str, way: Settings, monkeypat
         assert bounds[-1] == len(work.task_of_item)
         assert (np.diff(bounds) > 0).all()
         assert len(bounds) > 5
-        assert run(work) == by_product(*matrices, shares - 1, shares)
+        assert run(work) == count_blocks_by_product(*matrices, shares - 1, shares)
 
 
 @pytest.mark.parametrize("name", ["bbtc", "keystone"])
@@ -253,15 +262,15 @@ def test_bit_rows_keep_to_their_limit(spare: int, monkeypatch: pytest.MonkeyPatc
     made = hubs_for(triple, knobs)
     assert len(made.bits) <= triple.jk.m // 2 + spare
     assert 0 < hubs_in(made) < triple.jk.rows
-    assert count("keystone", triple, {"hubs": 2**31 - 1}) == by_product(*matrices)
+    assert count("keystone", triple, {"hubs": 2**31 - 1}) == count_blocks_by_product(*matrices)
 
 
 def test_dense_blocks_get_bit_rows_and_sparse_ones_none() -> None:
     knobs = find("keystone", "cpu").settings(None)
 
     def chosen(near_density: float, density: float, columns: int) -> int:
-        far = scattered(2, 300, columns, density)
-        triple = triple_of((scattered(1, 300, 300, near_density), far, far))
+        far = random_matrix(2, 300, columns, density)
+        triple = triple_of((random_matrix(1, 300, 300, near_density), far, far))
         return hubs_in(hubs_for(triple, knobs))
 
     assert chosen(0.5, 0.5, 700) > 250
@@ -289,14 +298,14 @@ def test_batches_share_bit_rows(monkeypatch: pytest.MonkeyPatch) -> None:
         return made[-1]
 
     monkeypatch.setattr(_keystone_triples, "hubs_of", noted)
-    jk, ik = scattered(3, 300, 700, 0.5), scattered(2, 90, 700, 0.5)
-    matrices = scattered(4, 90, 300, 0.02), scattered(5, 90, 300, 0.6)
+    jk, ik = random_matrix(3, 300, 700, 0.5), random_matrix(2, 90, 700, 0.5)
+    matrices = random_matrix(4, 90, 300, 0.02), random_matrix(5, 90, 300, 0.6)
     near, far, last = [block_of(matrix) for matrix in matrices], block_of(ik), block_of(jk)
     prepare = _keystone_triples.counter(find("keystone", "cpu").settings(None))
     for _ in range(2):
         work = prepare(batch_of(near, far, last))
         run(work)
-        assert work.by_task()[0].tolist() == [by_product(matrix, ik, jk) for matrix in matrices]
+        assert work.by_task()[0].tolist() == [count_blocks_by_product(matrix, ik, jk) for matrix in matrices]
     assert len(made) == 1
     assert hubs_in(made[0].of_only_group()) > 0
     run(prepare(one_task(Triple(near[0], far, block_of(jk)))))
@@ -304,7 +313,11 @@ def test_batches_share_bit_rows(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_many_tasks_make_bit_rows_worth_it() -> None:
-    near, far, last = scattered(4, 60, 300, 0.05), scattered(2, 60, 8000, 0.01), scattered(3, 300, 8000, 0.01)
+    near, far, last = (
+        random_matrix(4, 60, 300, 0.05),
+        random_matrix(2, 60, 8000, 0.01),
+        random_matrix(3, 300, 8000, 0.01),
+    )
     knobs, (ij, ik, jk) = find("keystone", "cpu").settings(None), map(block_of, (near, far, last))
     batches = [batch_of([ij] * tasks, ik, jk) for tasks in (1, 1000)]
     few, many = (hubs_in(hubs.hubs_of(_batches.batch_of(batch), knobs).of_only_group()) for batch in batches)
@@ -338,7 +351,7 @@ def test_bit_rows_on_the_diagonal_are_a_triangle() -> None:
 
 
 def test_no_arc_is_idle_where_numbers_do_not_follow_the_arcs() -> None:
-    near, jk = scattered(1, 20, 40, 0.3), unordered(2, 40, 0.3)
+    near, jk = random_matrix(1, 20, 40, 0.3), unordered(2, 40, 0.3)
     triple = triple_of((near, near, jk))
     assert _keystone_triples.idle_arcs(one_task(triple)).tolist() == [0]
     apart_triple = triple_of((near, near.copy(), ascending(2, 40, 0.3)))
@@ -353,7 +366,7 @@ def test_memory_is_as_said(name: str, wide: bool, density: float, monkeypatch: p
     algorithm = find(name, "cpu")
     answer, knobs = algorithm.triples_on_cpu("count"), algorithm.settings(None)
     i, j, k = (120, 150, 700) if JIT_DISABLED else (700, 800, 1500)
-    matrices = scattered(1, i, j, density), scattered(2, i, k, density), scattered(3, j, k, density)
+    matrices = random_matrix(1, i, j, density), random_matrix(2, i, k, density), random_matrix(3, j, k, density)
     triple = triple_of(matrices)
     if wide:
         triple = replace(triple, jk=block_of(matrices[2], np.uint64))

@@ -19,15 +19,15 @@ import wedgewise as ww
 from wedgewise import Graph, generate
 from wedgewise.algorithms import find
 from wedgewise.algorithms._contract import Algorithm, FoundTruss, Shape, TrussAnswer, TrussJob
-from wedgewise.algorithms._truss import core as _core
-from wedgewise.algorithms._truss import peel as _peel
+from wedgewise.algorithms._truss import counted_edges as _counted_edges
+from wedgewise.algorithms._truss import peeling as _peeling
 from wedgewise.algorithms._truss import remaining as _remaining
 from wedgewise.algorithms._truss.decompose import truss_bytes
 from wedgewise.algorithms._truss.remaining import RemainingEdges
 from wedgewise.answer import truss_summary as summary
 from wedgewise.errors import InputError, MemoryLimitError, PreconditionError, VerificationError
 from wedgewise.machine import jit
-from wedgewise.run import local
+from wedgewise.run import in_memory
 from wedgewise.stages import OrientedGraph
 
 PEEL = find("peel", "cpu")
@@ -67,12 +67,12 @@ def of(pairs: Any, n: int | None = None) -> Graph:
 def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """Every round in tiny tasks, slices and shares, or one edge after the other."""
     few = 0 if request.param == "rounds" else 1 << 30
-    monkeypatch.setattr(_peel, "FEW_EDGES", few)
-    monkeypatch.setattr(_peel, "SLICE_EDGES", 7)
-    monkeypatch.setattr(_peel, "MIN_STEPS", 5)
-    monkeypatch.setattr(_peel, "MAX_STEPS", 50)
-    monkeypatch.setattr(_peel, "SHARE_EDGES_BITS", 3)
-    monkeypatch.setattr(_peel, "SERIAL_STEPS", 20)
+    monkeypatch.setattr(_peeling, "FEW_EDGES", few)
+    monkeypatch.setattr(_peeling, "SLICE_EDGES", 7)
+    monkeypatch.setattr(_peeling, "MIN_STEPS", 5)
+    monkeypatch.setattr(_peeling, "MAX_STEPS", 50)
+    monkeypatch.setattr(_peeling, "SHARE_EDGES_BITS", 3)
+    monkeypatch.setattr(_peeling, "SERIAL_STEPS", 20)
     monkeypatch.setattr(_remaining, "STEP_EDGES", 11)
     monkeypatch.setattr(_remaining, "STEP_ENTRIES", 13)
     return str(request.param)
@@ -90,7 +90,7 @@ def test_peeling_random_graphs(way: str, n: int, m: int, order: str, threads: in
 
 @pytest.mark.parametrize("recount", [0, 1, 8, 10**6])
 def test_one_truss_and_the_last_agree_with_all(way: str, monkeypatch: pytest.MonkeyPatch, recount: int) -> None:
-    monkeypatch.setattr(_core, "RECOUNT_SHARE", recount)
+    monkeypatch.setattr(_counted_edges, "RECOUNT_SHARE", recount)
     for seed in range(3):
         graph = of(random_pairs(24, 150, seed), 24)
         numbers = ww.trussness(graph, algorithm="peel", threads=2)
@@ -167,7 +167,7 @@ def test_trusses_that_need_no_work(monkeypatch: pytest.MonkeyPatch) -> None:
     def unexpected(_name: str, _device: str) -> Algorithm:
         raise AssertionError
 
-    monkeypatch.setattr(local, "find", unexpected)
+    monkeypatch.setattr(in_memory, "find", unexpected)
     graph = of(generate.complete(5).pairs())
     assert ww.k_truss(graph, 2).edges.tolist() == list(range(10))
     assert [len(ww.run("k_truss", graph, k=np.int64(k)).answer) for k in (6, 2**40)] == [0, 0]
@@ -176,7 +176,7 @@ def test_trusses_that_need_no_work(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_more_edges_than_an_algorithm_takes_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(local, "find", lambda name, device: replace(find(name, device), most_arcs=10))
+    monkeypatch.setattr(in_memory, "find", lambda name, device: replace(find(name, device), most_arcs=10))
     with pytest.raises(PreconditionError, match="10 edges; peel on cpu takes fewer than 10: use another"):
         ww.trussness(generate.complete(5).pairs(), algorithm="peel")
     assert len(ww.trussness(generate.path(9).pairs(), algorithm="peel")) < 10
@@ -186,7 +186,7 @@ def test_another_form_than_was_planned_is_refused() -> None:
     graph = of(fixture_pairs("karate"))
     plan = ww.explain("trussness", graph, order="core")
     with pytest.raises(PreconditionError, match="planned for core order and ids by rank, handed id and rank"):
-        local.check_form(plan, graph.oriented("id", "rank"))
+        in_memory.check_orientation(plan, graph.oriented("id", "rank"))
 
 
 def test_one_algorithm_is_chosen_by_what_it_would_take(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -251,7 +251,7 @@ def let_lie(monkeypatch: pytest.MonkeyPatch, liar: str, computes: str, spoil: Sp
             return record
         return replace(record, answers={**record.answers, computes: spoiled(record.truss_on_cpu(computes), spoil)})
 
-    monkeypatch.setattr(local, "find", found)
+    monkeypatch.setattr(in_memory, "find", found)
 
 
 def one_less(found: FoundTruss) -> FoundTruss:
@@ -345,7 +345,7 @@ def test_a_limit_of_memory_is_checked_before_the_work(question: str, monkeypatch
     def unexpected(_name: str, _device: str) -> Algorithm:
         raise AssertionError
 
-    monkeypatch.setattr(local, "find", unexpected)
+    monkeypatch.setattr(in_memory, "find", unexpected)
     with pytest.raises(MemoryLimitError, match=f"{question} by peel takes {need:,} bytes and {need - 1:,} are allowed"):
         ww.run(question, graph, algorithm="peel", memory_limit=need - 1, **details)
 
@@ -395,10 +395,10 @@ assert jit.JIT_DISABLED or not jit.is_loaded()
 def test_packing_keeps_what_lives() -> None:
     ends = np.array([1, 2, 1 << 32 | 2, 2 << 32 | 3], np.uint64)
     remaining = RemainingEdges.of(ends, np.arange(4, dtype=np.uint32), np.array([1, 1, 1, 0], np.uint32), 4, 1)
-    settled = np.full(4, 9, np.uint32)
-    remaining.remove(np.array([3], np.uint32), 0, settled)
+    removed_at = np.full(4, 9, np.uint32)
+    remaining.remove(np.array([3], np.uint32), 0, removed_at)
     assert remaining.pack().tolist() == [0, 1, 2, 2]
-    assert (remaining.n, remaining.m, settled.tolist()) == (3, 3, [9, 9, 9, 0])
+    assert (remaining.n, remaining.m, removed_at.tolist()) == (3, 3, [9, 9, 9, 0])
     rows = [remaining.rows[a:b].tolist() for a, b in zip(remaining.firsts, remaining.stops, strict=True)]
     assert rows == [[1 << 32, 2 << 32 | 1], [0, 2 << 32 | 2], [1, 1 << 32 | 2]]
 
@@ -435,6 +435,6 @@ def test_rows_of_edges_are_not_made_once_work_has_stopped(monkeypatch: pytest.Mo
 
 
 def test_supports_that_do_not_add_up_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_core, "run_passes", lambda *_: 1)
+    monkeypatch.setattr(_counted_edges, "run_passes", lambda *_: 1)
     with pytest.raises(VerificationError, match="supports do not sum up to three per triangle: please report this"):
         ww.trussness(fixture_pairs("karate"), algorithm="peel")

@@ -22,11 +22,11 @@ import wedgewise as ww
 from wedgewise import generate
 from wedgewise.algorithms import find
 from wedgewise.algorithms._contract import Algorithm, Answer, Knobs, Pass, Work
-from wedgewise.answer import memory
+from wedgewise.answer import memory_home
 from wedgewise.answer_types import GeneralizedDegree
 from wedgewise.errors import InputError, UnknownNameError, VerificationError
-from wedgewise.graph import READING
-from wedgewise.run import local
+from wedgewise.graph import GRAPH_KEYWORDS
+from wedgewise.run import in_memory
 from wedgewise.run.listing import Listing
 from wedgewise.stages import OrientedGraph
 
@@ -169,7 +169,7 @@ def test_every_question_is_explained_without_being_answered(question: str, monke
     def refuse(*_arguments: Any) -> None:
         raise AssertionError("explained by doing it")
 
-    monkeypatch.setattr(memory, "execute", refuse)
+    monkeypatch.setattr(memory_home, "execute", refuse)
     plan = ww.explain(question, graph(), threads=3)
     assert (plan.question, plan.threads, plan.n, plan.m) == (question, 3, 32, len(KNOWN.edge_support))
     assert str(plan).startswith(f"{question}: {plan.algorithm} on cpu, 3 threads")
@@ -306,7 +306,7 @@ def spoil_answers(monkeypatch: pytest.MonkeyPatch) -> Callable[[str, Spoil], Non
             wrong = {computes: spoiled(record.on_cpu(computes), spoil)} if computes in record.answers else {}
             return replace(record, answers={**record.answers, **wrong})
 
-        monkeypatch.setattr(local, "find", find_wrong)
+        monkeypatch.setattr(in_memory, "find", find_wrong)
 
     return make_wrong
 
@@ -418,7 +418,7 @@ def test_verification_finds_a_wrong_total(question: str, monkeypatch: pytest.Mon
         return replace(answer, prepare=prepare)
 
     monkeypatch.setattr(
-        local, "find", lambda name, device: find_wrong(name, device) if name == "keystone" else find(name, device)
+        in_memory, "find", lambda name, device: find_wrong(name, device) if name == "keystone" else find(name, device)
     )
     with pytest.raises(VerificationError, match=r"keystone counts .* triangles, \w+ .*: please report this"):
         ww.run(question, graph(), algorithm="keystone", verify=True)
@@ -548,4 +548,4 @@ def test_run_and_explain_say_where_labels_are_named(ask: Callable[..., Any]) -> 
 
 def test_questions_name_every_keyword_of_reading() -> None:
     shared = {"device", "threads"}
-    assert set(READING) == set(signature(ww.Graph).parameters) - shared - {"data"}
+    assert set(GRAPH_KEYWORDS) == set(signature(ww.Graph).parameters) - shared - {"data"}

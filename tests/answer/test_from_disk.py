@@ -246,14 +246,14 @@ def test_refusals(file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     for question in ("max_truss", "list_triangles"):
         others = (
             "count, transitivity, triangles, edge_support, k_truss, clustering, average_clustering and trussness "
-            "would go on from disk"
+            "can be answered from disk"
         )
         with pytest.raises(MemoryLimitError, match=f"{refused}{more}; {others}$"):
             ww.run(question, file)
     monkeypatch.setattr("wedgewise.store.build.SLOT_BYTES", 10**15)
     with pytest.raises(
         MemoryLimitError,
-        match=rf"{refused}{more}; and it does not fit on the way over disk either: [\d,]+ vertices take ",
+        match=rf"{refused}{more}; and answering from disk needs too much as well: [\d,]+ vertices take ",
     ):
         ww.count(file, memory_limit=MIN_LIMIT)
 
@@ -435,7 +435,7 @@ def test_one_process_at_a_time_has_a_work_folder(file: Path, tmp_path: Path) -> 
     assert ww.count(file, work_folder=work) == KARATE
 
 
-DIES = """
+KILLED = """
 import os, signal, sys
 import wedgewise as ww
 from wedgewise.answer import fit
@@ -451,7 +451,7 @@ ww.count(sys.argv[1], work_folder=(sys.argv[2:] or [None])[0])
 @pytest.mark.usefixtures("short")
 def test_a_killed_process_goes_on(file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     work = tmp_path / "work"
-    died = subprocess.run([sys.executable, "-c", DIES, str(file), str(work)], capture_output=True, check=False)
+    died = subprocess.run([sys.executable, "-c", KILLED, str(file), str(work)], capture_output=True, check=False)
     assert died.returncode == -signal.SIGKILL, died.stderr
     assert len(names_in(work)) == 2, "the blocks, and a lock that keeps nobody out"
     monkeypatch.setattr(cut, "write_store", None)
@@ -462,7 +462,7 @@ def test_a_killed_process_goes_on(file: Path, tmp_path: Path, monkeypatch: pytes
 @pytest.mark.usefixtures("short")
 def test_what_a_kill_left_goes_with_the_next_question(file: Path, passing: Path) -> None:
     died = subprocess.run(
-        [sys.executable, "-c", DIES, str(file)],
+        [sys.executable, "-c", KILLED, str(file)],
         env={**os.environ, "TMPDIR": str(passing)},
         capture_output=True,
         check=False,

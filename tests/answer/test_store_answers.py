@@ -13,12 +13,12 @@ from helpers.graphs import DENSE, TRUTHS, fixture_pairs, of_fit_size
 from helpers.stores import (
     WITHOUT_TRIANGLES,
     at_most,
-    begun_larger,
-    counted_owners,
+    computed_slices,
     kill_at_slice,
+    limit_leaving,
     names_in,
     peak_of,
-    watched,
+    run_measured,
 )
 
 import wedgewise as ww
@@ -225,8 +225,8 @@ def test_what_a_store_does_not_answer_is_refused(store: Store) -> None:
     for arguments, why in (
         (["truss", "--max"], "a store answers"),
         (["support", "--json"], "too many rows for one JSON object"),
-        (["support", "--labels", "int"], "already read; leave out: labels"),
-        (["explain", "--drop-leaves"], "already read; leave out: drop_leaves"),
+        (["support", "--labels", "int"], "not a file; leave out: labels"),
+        (["explain", "--drop-leaves"], "not a file; leave out: drop_leaves"),
     ):
         refused = invoke(arguments[0], folder, *arguments[1:])
         assert (refused.exit_code, why in refused.stderr) == (1, True), arguments
@@ -291,10 +291,10 @@ def ended_after(store: Store, question: str, slices: int) -> None:
 def test_ended_work_goes_on(store: Store, question: str, monkeypatch: pytest.MonkeyPatch) -> None:
     expected = ww.run(question, fixture_pairs(DENSE)).answer.tolist()
     ended_after(store, question, 2)
-    owners = counted_owners(monkeypatch)
+    slices = computed_slices(monkeypatch)
     assert ww.run(question, store.folder).answer.tolist() == expected
-    assert 0 not in owners
-    assert len(owners) == (4 if question == "triangles" else 10) - 2
+    assert 0 not in slices
+    assert len(slices) == (4 if question == "triangles" else 10) - 2
     assert not [name for name in names_in(store.folder) if "slices" in name]
 
 
@@ -305,9 +305,9 @@ def test_damaged_slices_are_found_again(store: Store, monkeypatch: pytest.Monkey
     raw = bytearray(path.read_bytes())
     raw[-1] ^= 1
     path.write_bytes(raw)
-    owners = counted_owners(monkeypatch)
+    slices = computed_slices(monkeypatch)
     assert ww.edge_support(store.folder).tolist() == expected
-    assert owners == [1, 4, 5, 6, 7, 8, 9]
+    assert slices == [1, 4, 5, 6, 7, 8, 9]
 
 
 def test_a_slice_that_changes_while_it_is_used_is_an_error(store: Store) -> None:
@@ -339,9 +339,9 @@ def test_what_was_found_stays_until_it_is_written(
 ) -> None:
     refused = invoke("support", str(store.folder), "--output", str(tmp_path / "nowhere" / "x.csv"))
     assert refused.exit_code == 1
-    owners = counted_owners(monkeypatch)
+    slices = computed_slices(monkeypatch)
     assert invoke("support", str(store.folder), "--output", str(tmp_path / "x.csv")).exit_code == 0
-    assert owners == []
+    assert slices == []
     assert "edge_support-slices" not in names_in(store.folder)
 
 
@@ -383,9 +383,9 @@ def test_a_killed_question_repeats_at_most_one_owner(
     store: Store, moment: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     kill_at_slice(store, "edge_support", 3, moment)
-    owners = counted_owners(monkeypatch)
+    slices = computed_slices(monkeypatch)
     assert ww.edge_support(store.folder).tolist() == ww.edge_support(fixture_pairs(DENSE)).tolist()
-    assert len(owners) == 10 - 3 - (moment == "after")
+    assert len(slices) == 10 - 3 - (moment == "after")
 
 
 @pytest.mark.compiled
@@ -394,7 +394,7 @@ def test_a_process_that_begins_larger_keeps_to_its_limit(tmp_path: Path) -> None
     """Of a million pairs."""
     write_edges(generate.kronecker(16, seed=4).pairs(threads=2), tmp_path / "graph.bel32")
     graph = ww.read(tmp_path / "graph.bel32")
-    env, limit = begun_larger(60_000_000)
+    env, limit = limit_leaving(60_000_000)
     within = ("--memory", str(limit))
     peak_of("partition", "graph.bel32", "store", "--memory", "256MB", "--parts", "3", cwd=tmp_path)
     supports = ww.edge_support(graph)
@@ -414,7 +414,7 @@ def test_a_process_that_begins_larger_keeps_to_its_limit(tmp_path: Path) -> None
 @pytest.mark.parametrize("scheme", ["rectilinear", pytest.param("hashed", marks=pytest.mark.deep)])
 def test_a_store_answers_every_question_within_the_limit_that_it_was_cut_for(tmp_path: Path, scheme: str) -> None:
     write_edges(generate.kronecker(17, seed=4).pairs(threads=2), tmp_path / "graph.bel32")
-    (env, _), limit = begun_larger(60_000_000), 320_000_000
+    (env, _), limit = limit_leaving(60_000_000), 320_000_000
     within = ("--memory", str(limit))
     peak_of("partition", "graph.bel32", "store", "--scheme", scheme, *within, cwd=tmp_path, env=env)
     for question in (("support",), ("truss", "--k", "40")):
@@ -433,7 +433,7 @@ def test_formats_keep_to_the_limit_or_are_refused(tmp_path: Path, scale: int, su
     write_edges(generate.kronecker(scale, seed=4).pairs(threads=2), tmp_path / "graph.bel32")
     peak_of("partition", "graph.bel32", "store", "--memory", "256MB", cwd=tmp_path)
     for suffix, limit in product(suffixes, (256, 320)):
-        peak, ran = watched("support", "store", "--memory", f"{limit}MB", "--output", f"s.{suffix}", cwd=tmp_path)
+        peak, ran = run_measured("support", "store", "--memory", f"{limit}MB", "--output", f"s.{suffix}", cwd=tmp_path)
         if ran.returncode == 0:
             assert peak <= limit * 10**6, suffix
         else:

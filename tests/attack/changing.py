@@ -1,6 +1,6 @@
 """Threads that write into arrays while graphs are made of them: ``python -m attack.changing SECONDS [KIND …]``.
 
-Prints for each kind how often there was an answer and how often an error of ours; anything else ends the process.
+Prints for each kind how often there was an answer and how often a `WedgewiseError`; anything else ends the process.
 """
 
 from __future__ import annotations

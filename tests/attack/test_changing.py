@@ -1,4 +1,4 @@
-"""Arrays that somebody writes to while they are read: an answer or an error of ours, and never an end by a signal."""
+"""Arrays that somebody writes to while they are read: an answer or a `WedgewiseError`, and never an end by a signal."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Objects that are no pairs, or only nearly: the right graph or one clear error of ours, never anybody else's."""
+"""Objects that are no pairs, or only nearly: the right graph or one clear `WedgewiseError`, never another error."""
 
 from __future__ import annotations
 

@@ -173,10 +173,12 @@ def test_the_suite_of_a_paper_measures_every_way_that_it_names(key: str) -> None
     suite, paper = declared_suites()[key], papers.load(key)
     cells = [cell for matrix in suite.matrices for cell in matrix.cells(matrix.graphs or suite.graphs)]
     measured = {
-        (cell.system, cell.device, cell.question, cell.row, papers.settled(Spec.parse(cell.way))) for cell in cells
+        (cell.system, cell.device, cell.question, cell.row, papers.written_out(Spec.parse(cell.way))) for cell in cells
     }
     named = {
-        (*where, papers.settled(Spec.parse(way))) for *where, way in ways_of(paper) if way and way not in paper.others
+        (*where, papers.written_out(Spec.parse(way)))
+        for *where, way in ways_of(paper)
+        if way and way not in paper.others
     }
     assert named - measured == set()
     assert suite.paper == key

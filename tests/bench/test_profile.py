@@ -208,8 +208,8 @@ def test_only_the_second_answer_is_profiled(tmp_path: Path, monkeypatch: pytest.
     monkeypatch.setitem(sys.modules, "cupy.cuda", cuda)
 
     class RoundProgress(bench_dummy.Dummy):
-        def settle(self, question: str, prepared: Any) -> None:
-            calls.append(f"settle {question} of {len(prepared)}")
+        def prepare_question(self, question: str, prepared: Any) -> None:
+            calls.append(f"prepare_question {question} of {len(prepared)}")
 
         def k_truss(self, prepared: Any, k: int) -> list[int]:
             calls.append(f"k = {k} of {len(prepared)}")
@@ -220,7 +220,7 @@ def test_only_the_second_answer_is_profiled(tmp_path: Path, monkeypatch: pytest.
     job = {"source": "", "name": "", "algorithm": "right", "threads": 1, "knobs": {}, "device": "cuda"}
     job |= {"question": "k_truss", "details": {"k": 4}, "pairs_path": str(graph.pairs_path)}
     profile.answer_between_marks(job)
-    assert calls == ["settle k_truss of 3", "k = 4 of 3", "start", "k = 4 of 3", "stop"]
+    assert calls == ["prepare_question k_truss of 3", "k = 4 of 3", "start", "k = 4 of 3", "stop"]
 
 
 def test_the_page_names_every_counter() -> None:

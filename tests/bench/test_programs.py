@@ -196,7 +196,7 @@ def test_its_own_clock_is_taken_for_a_loaded_graph(tmp_path: Path) -> None:
     system.count(prepared)
     assert system.measured() == {"stages": {"kernel": 0.0015}, "edges": 6}
     assert system.facts(prepared)["clock"] == "ours"
-    system.settle("count", prepared)
+    system.prepare_question("count", prepared)
     assert system.measured() == {"stages": {"kernel": 0.0015}, "edges": 6, "seconds": 0.0015}
     assert system.facts(prepared) == {
         "program": " ".join(words),

@@ -105,7 +105,7 @@ def test_a_line_is_not_read_without_end(
 
 
 def page_or_refusal(path: Path, drawn: bool) -> bool:
-    """Whether everything that is made of records was made; refused by an error of ours if not."""
+    """Whether everything that is made of records was made; refused by a `WedgewiseError` if not."""
     try:
         records = read_records(path)
         made = bench_report(records)

@@ -286,7 +286,7 @@ def test_an_interrupted_pipe_is_told_where_to_go_on(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(Listing, "batches", interrupted_after_two)
     result = invoke("list", KARATE, "--start", "5")
     assert (result.exit_code, result.stdout) == (130, "0\t1\t2\n1\t2\t3\n")
-    assert result.stderr == "2 triangles were printed; --start 7 goes on behind them\ninterrupted\n"
+    assert result.stderr == "2 triangles were printed; --start 7 continues after them\ninterrupted\n"
 
 
 @pytest.mark.parametrize("suffix", ["csv", "csv.gz", "parquet", "npy"])

@@ -251,7 +251,7 @@ def test_an_interrupted_run_goes_on_where_it_was(
     command = ["bench", "answers", *options, "--graphs", "clique", "--output", str(results)]
     stopped = invoke(*command)
     assert (stopped.exit_code, stopped.stdout) == (130, "")
-    assert stopped.stderr == f"finished cells are in {results}; --resume goes on behind them\ninterrupted\n"
+    assert stopped.stderr == f"finished cells are in {results}; --resume continues after them\ninterrupted\n"
     assert len(read_records(results)) == 2
     assert invoke(*command, "--resume").exit_code == 0
     asked = [record.cell.question for record in read_records(results)]

@@ -137,6 +137,6 @@ def test_stores_and_conversions(transfers: str, tmp_path: Path) -> None:
     assert invoke("count", store).stdout == "1\n"
     refused = invoke("count", store, "--source", "user")
     assert refused.exit_code == 1
-    assert "is a store, which is already read; leave out: source\n" in refused.stderr
+    assert "is a store, not a file; leave out: source\n" in refused.stderr
     assert invoke("convert", transfers, output, *ENDS).exit_code == 0
     assert invoke("count", output).stdout == "1\n"

@@ -18,7 +18,7 @@ from wedgewise.machine import gpu
 from wedgewise.run import _hybrid_plan, _hybrid_queue
 from wedgewise.run._hybrid_plan import WORK_ARRAYS, pair_up
 from wedgewise.run.device_blocks import ARRAY_BYTES
-from wedgewise.run.memory import TaskMemory
+from wedgewise.run.task_memory import TaskMemory
 from wedgewise.run.timeline import Timeline
 from wedgewise.stages.tasks import BlockCounts
 

@@ -23,7 +23,7 @@ from emulate.emulator import POISON, EmulationError
 from wedgewise.algorithms._contract import Algorithm, DeviceBatch, DeviceTripleAnswer, DeviceWork, Knob, Knobs
 from wedgewise.errors import DeviceMemoryError
 from wedgewise.machine.gpu import Defines, Kernel
-from wedgewise.machine.streams import Clock, Moved, Sent
+from wedgewise.machine.streams import Moved, Sent, StampTimer
 from wedgewise.stages.blocks import Block
 
 Work = Callable[[], object]
@@ -178,7 +178,7 @@ class StreamingEmulator(EmulatedGpu):
         self._streams.append(Stream(self))
         return self._streams[-1]
 
-    def clock(self) -> Clock:
+    def clock(self) -> StampTimer:
         return lambda stamp: stamp.at  # type: ignore[attr-defined]
 
     def reserve(self, size: int, stream: Any = None) -> None:
@@ -204,7 +204,7 @@ class StreamingEmulator(EmulatedGpu):
         nbytes = sum(array.nbytes for array in arrays)
         return Sent(end, (Moved((since, time.perf_counter()), begin, end, nbytes),))
 
-    def room(self, sizes: Sequence[int]) -> list[Any]:
+    def allocate(self, sizes: Sequence[int]) -> list[Any]:
         return [self._taken(np.empty(size, np.uint32)) for size in sizes]
 
     def launch(

@@ -33,7 +33,7 @@ from wedgewise.errors import DeviceMemoryError, MemoryLimitError
 from wedgewise.run import _hybrid_plan
 from wedgewise.run._hybrid_queue import SCHEDULES
 from wedgewise.run.block_caches import SharedBlocks
-from wedgewise.run.memory import HYBRID_TASK_BYTES
+from wedgewise.run.task_memory import HYBRID_TASK_BYTES
 from wedgewise.stages.blocks import WIDE_ARCS
 from wedgewise.stages.tasks import BlockCounts
 
@@ -110,7 +110,7 @@ def test_blocks_that_are_reserved_first_leave_no_room_for_streams(gpus: Gpus) ->
     (device,) = gpus(capacity=100_000)
     with device.memory():
         device.reserve(75_000)
-        block = device.room([10])
+        block = device.allocate([10])
         streams = [device.stream() for _ in range(2)]
         with streams[0]:
             held = device.xp.empty(20_000, np.uint8)

@@ -202,20 +202,20 @@ def no_blocks(room: int) -> SharedBlocks[Any]:
 
 def test_nobody_waits_for_the_disk_to_tell_what_happened() -> None:
     found: list[tuple[list[int], bool]] = []
-    crew = WorkerPool(a_queue(2), no_blocks(0), 2, lambda tasks, *_: found.append((tasks.tolist(), crew.lock.locked())))
+    pool = WorkerPool(a_queue(2), no_blocks(0), 2, lambda tasks, *_: found.append((tasks.tolist(), pool.lock.locked())))
     first = some_tasks([1.0], 1)
-    crew.finish(first, [5], [6], [0.0])
+    pool.finish(first, [5], [6], [0.0])
     assert found == [([1], False)]
     with pytest.raises(VerificationError, match="counted twice"):
-        crew.finish(first, [5], [6], [0.0])
+        pool.finish(first, [5], [6], [0.0])
     assert len(found) == 1
 
 
-def a_thread(crew: WorkerPool) -> HostWorker:
-    return HostWorker(crew, planned_sizes(BlockCounts(np.zeros((3, 3), np.int64), np.zeros(3, np.int64))), "thread")
+def a_thread(pool: WorkerPool) -> HostWorker:
+    return HostWorker(pool, planned_sizes(BlockCounts(np.zeros((3, 3), np.int64), np.zeros(3, np.int64))), "thread")
 
 
-def a_crew(room: int) -> tuple[WorkerPool, list[int]]:
+def a_pool(room: int) -> tuple[WorkerPool, list[int]]:
     """One task, so many bytes for blocks and work, and what was found."""
     found: list[int] = []
     return WorkerPool(a_queue(1), no_blocks(room), 1, lambda _tasks, triangles, *_: found.extend(triangles)), found
@@ -238,51 +238,51 @@ def a_run(*ranges: int) -> HostRun:
 
 
 def test_idle_threads_help_where_there_is_room_and_something_left() -> None:
-    crew, found = a_crew(room=1 << 20)
+    pool, found = a_pool(room=1 << 20)
     run = a_run(3)
-    crew.begun += [a_run(), run]
-    a_full_crew, nothing = a_crew(room=0)
-    a_full_crew.begun = crew.begun
-    assert not a_thread(a_full_crew)._help()
-    assert a_thread(crew)._help()
-    assert not a_thread(crew)._help()
+    pool.begun += [a_run(), run]
+    a_full_pool, nothing = a_pool(room=0)
+    a_full_pool.begun = pool.begun
+    assert not a_thread(a_full_pool)._help()
+    assert a_thread(pool)._help()
+    assert not a_thread(pool)._help()
     assert (found, nothing) == ([3], [])
-    assert [span.helps for span in crew.spans] == [True]
+    assert [span.helps for span in pool.spans] == [True]
 
 
 def test_a_helper_that_finds_all_ranges_taken_looks_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    crew, found = a_crew(room=1 << 20)
-    crew.begun.append(a_run(2))
+    pool, found = a_pool(room=1 << 20)
+    pool.begun.append(a_run(2))
     monkeypatch.setattr(HostRun, "take", lambda run: None)  # another thread was faster
-    assert not a_thread(crew)._help()
-    assert (found, crew.spans) == ([], [])
+    assert not a_thread(pool)._help()
+    assert (found, pool.spans) == ([], [])
 
 
 def test_others_are_roused_for_a_batch_of_several_ranges(monkeypatch: pytest.MonkeyPatch) -> None:
     for count in (1, 2):
-        crew, found = a_crew(room=1 << 20)
+        pool, found = a_pool(room=1 << 20)
         monkeypatch.setattr(HostWorker, "_work_of", lambda worker, tasks, lease, count=count: work_of(count))
-        before = crew.queue.changes
-        a_thread(crew)._begin(some_tasks([1.0]))
+        before = pool.queue.changes
+        a_thread(pool)._begin(some_tasks([1.0]))
         assert found == [count]
-        assert crew.queue.changes - before == count  # the end of a task is one
+        assert pool.queue.changes - before == count  # the end of a task is one
 
 
 def test_a_task_that_never_fits_is_named_unless_all_is_over() -> None:
-    crew, found = a_crew(room=0)
+    pool, found = a_pool(room=0)
     with pytest.raises(MemoryLimitError, match="task 0 and its blocks do not fit the memory; partition into more"):
-        a_thread(crew)._begin(some_tasks([1.0]))
-    crew.queue.stop()
-    a_thread(crew)._begin(some_tasks([1.0]))
+        a_thread(pool)._begin(some_tasks([1.0]))
+    pool.queue.stop()
+    a_thread(pool)._begin(some_tasks([1.0]))
     assert found == []
 
 
 def test_idle_threads_hear_of_every_pass_that_they_can_help_with() -> None:
-    crew, _ = a_crew(room=0)
+    pool, _ = a_pool(room=0)
     run = a_run(3, 1, 2)
-    before = crew.queue.changes
-    assert a_thread(crew)._count_ranges(run) == 6
-    assert crew.queue.changes == before + 1  # for the pass of two ranges: one range is taken by who opened it
+    before = pool.queue.changes
+    assert a_thread(pool)._count_ranges(run) == 6
+    assert pool.queue.changes == before + 1  # for the pass of two ranges: one range is taken by who opened it
     triangles, tests, _ = run.work.by_task()
     assert (triangles.tolist(), tests.tolist()) == ([6], [12])
 

@@ -17,8 +17,8 @@ from emulate.hybrid_cases import KRONECKER, BrokenError, Gpus, break_down, check
 from wedgewise.errors import PreconditionError
 from wedgewise.run import hybrid
 from wedgewise.run.checkpoint import JOURNAL
-from wedgewise.run.memory import PAGE_BYTES
 from wedgewise.run.request import Request
+from wedgewise.run.task_memory import PAGE_BYTES
 from wedgewise.stages.blocks import Block
 from wedgewise.stages.tasks import Pair
 from wedgewise.store.build import write_store

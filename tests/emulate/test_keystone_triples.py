@@ -7,7 +7,7 @@ from itertools import product
 
 import numpy as np
 import pytest
-from helpers.block_matrices import ascending, by_product, scattered, triple_of, unordered
+from helpers.block_matrices import ascending, count_blocks_by_product, random_matrix, triple_of, unordered
 from numpy.typing import NDArray
 
 from emulate.emulated_cases import needs_compiler
@@ -40,14 +40,14 @@ def matrices(kind: str) -> Matrices:
     """Three parts, of which two may be the same; numbers of the last two may ascend along arcs."""
     if kind == "apart":
         return (
-            scattered(1, ROWS, MIDDLES, 0.2),
-            scattered(2, ROWS, COLUMNS, 0.2),
-            scattered(3, MIDDLES, COLUMNS, 0.2),
+            random_matrix(1, ROWS, MIDDLES, 0.2),
+            random_matrix(2, ROWS, COLUMNS, 0.2),
+            random_matrix(3, MIDDLES, COLUMNS, 0.2),
         )
     jk = (unordered if kind == "unordered" else ascending)(4, MIDDLES, 0.3)
     if kind == "one part":
         return jk, jk, jk
-    shared = scattered(5, ROWS, MIDDLES, 0.2)
+    shared = random_matrix(5, ROWS, MIDDLES, 0.2)
     return shared, shared, jk
 
 
@@ -99,7 +99,7 @@ def lookups(given: Matrices, near: int) -> int:
 @pytest.mark.parametrize("near", [1, 31, 33, 64, 99, 149, 2**31 - 1])
 def test_what_is_near_is_looked_up_in_tables_and_the_rest_in_rows(kind: str, near: int, device: EmulatedDevice) -> None:
     given = matrices(kind)
-    assert run(given, device, near_hubs=near) == (by_product(*given), lookups(given, near))
+    assert run(given, device, near_hubs=near) == (count_blocks_by_product(*given), lookups(given, near))
 
 
 @on_every_kind
@@ -109,7 +109,7 @@ def test_nothing_is_near_where_tables_would_not_be_used(
     given = matrices(kind)
     everything = run(given, device)
     monkeypatch.setattr(triples, "BYTES_PER_ARC", 0)
-    assert run(given, device) == (by_product(*given), lookups(given, 0))
+    assert run(given, device) == (count_blocks_by_product(*given), lookups(given, 0))
     assert run(given, device) != everything
 
 
@@ -138,11 +138,14 @@ def test_any_number_of_blocks_makes_the_same_items(
 @pytest.mark.parametrize("block", [32, 96, 256])
 @pytest.mark.parametrize("unit", [16, 1000, 10**9])
 def test_units_are_several_groups_or_parts_of_one(block: int, unit: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    ij, ik, jk = scattered(6, 700, 170, 0.3), scattered(7, 700, 40, 0.3), scattered(8, 170, 40, 0.4)
+    ij, ik, jk = random_matrix(6, 700, 170, 0.3), random_matrix(7, 700, 40, 0.3), random_matrix(8, 170, 40, 0.4)
     monkeypatch.setattr(_batches, "UNIT_WORK", unit)
     for sms, shared_bytes in ((1, 4 << 10), (2, 233_472)):
         small = EmulatedDevice(sms=sms, shared_bytes=shared_bytes)
-        assert run((ij, ik, jk), small, block=block) == (by_product(ij, ik, jk), lookups((ij, ik, jk), 200))
+        assert run((ij, ik, jk), small, block=block) == (
+            count_blocks_by_product(ij, ik, jk),
+            lookups((ij, ik, jk), 200),
+        )
 
 
 @pytest.mark.parametrize("groups", [1, 3, 40])
@@ -162,10 +165,10 @@ def test_units_of_runs_are_all_parts_of_all_groups(groups: int, steps: float) ->
 @pytest.mark.parametrize("most", [1, 2000])
 @pytest.mark.parametrize("near", [0, 30])
 def test_launches_share_units(most: int, near: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    ij, ik, jk = scattered(6, 700, 70, 0.3), scattered(7, 700, 40, 0.3), scattered(8, 70, 40, 0.4)
+    ij, ik, jk = random_matrix(6, 700, 70, 0.3), random_matrix(7, 700, 40, 0.3), random_matrix(8, 70, 40, 0.4)
     device = EmulatedDevice(sms=1)
     expected = run((ij, ik, jk), device, near_hubs=near)
-    assert expected[0] == by_product(ij, ik, jk)
+    assert expected[0] == count_blocks_by_product(ij, ik, jk)
     monkeypatch.setattr(_batches, "UNIT_WORK", 10)
     monkeypatch.setattr(triples, "LAUNCH_STEPS", most)
     assert run((ij, ik, jk), device, near_hubs=near) == expected
@@ -176,7 +179,7 @@ def test_large_rows_are_hashed_in_stretches(
     most_heads: int, device: EmulatedDevice, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Rows of up to 200 heads; each stretch goes through all that lies behind the row's arcs."""
-    ij, ik, jk = np.ones((5, 140), np.bool_), scattered(9, 5, 300, 0.5), scattered(10, 140, 300, 0.1)
+    ij, ik, jk = np.ones((5, 140), np.bool_), random_matrix(9, 5, 300, 0.5), random_matrix(10, 140, 300, 0.1)
     ij[0, 1:], ik[1, 5:] = False, False  # few arcs, few heads
     monkeypatch.setattr(triples, "BYTES_PER_ARC", 0)
     monkeypatch.setattr(triples, "MAX_HEADS", most_heads)
@@ -184,24 +187,24 @@ def test_large_rows_are_hashed_in_stretches(
     assert heads[0] < triples.MAX_SMALL[1] < heads[2]
     merged = merge_steps(numbers_of(ik[0], 0), numbers_of(jk[0], 0))
     looked_up = int((-(-heads // most_heads) * behind)[1:].sum())
-    assert run((ij, ik, jk), device) == (by_product(ij, ik, jk), merged + looked_up)
+    assert run((ij, ik, jk), device) == (count_blocks_by_product(ij, ik, jk), merged + looked_up)
 
 
 def test_rows_whose_ids_share_slots(device: EmulatedDevice, monkeypatch: pytest.MonkeyPatch) -> None:
     """Ids at steps of a power of two, 64 to a row: as many as small rows have room for."""
     monkeypatch.setattr(triples, "BYTES_PER_ARC", 0)
-    ik, jk = np.zeros((4, 4096), np.bool_), scattered(11, 30, 4096, 0.05)
+    ik, jk = np.zeros((4, 4096), np.bool_), random_matrix(11, 30, 4096, 0.05)
     for row, step in enumerate((1, 2, 32, 64)):
         ik[row, : 64 * step : step] = True
     given = np.ones((4, 30), np.bool_), ik, jk
-    assert run(given, device)[0] == by_product(*given)
+    assert run(given, device)[0] == count_blocks_by_product(*given)
 
 
 @pytest.mark.parametrize(("share", "shares"), [(0, 2), (1, 2), (4, 7), (59, 60), (60, 61)])
 @pytest.mark.parametrize("near", [0, 40])
 def test_shares(share: int, shares: int, near: int, device: EmulatedDevice) -> None:
     given = matrices("diagonal")
-    assert run(given, device, share, shares, near_hubs=near)[0] == by_product(*given, share, shares)
+    assert run(given, device, share, shares, near_hubs=near)[0] == count_blocks_by_product(*given, share, shares)
 
 
 @pytest.mark.parametrize(
@@ -230,8 +233,8 @@ def test_what_is_near(sizes: tuple[int, int, int, int], pivots: int, covered: in
 
 def test_tables_fit_a_device_with_little_shared_memory() -> None:
     small = EmulatedDevice(sms=1, shared_bytes=48 << 10)
-    given = scattered(1, 20, 40, 0.3), scattered(2, 20, 13_000, 0.1), scattered(3, 40, 13_000, 0.05)
-    assert run(given, small, near_hubs=12_800)[0] == by_product(*given)
+    given = random_matrix(1, 20, 40, 0.3), random_matrix(2, 20, 13_000, 0.1), random_matrix(3, 40, 13_000, 0.05)
+    assert run(given, small, near_hubs=12_800)[0] == count_blocks_by_product(*given)
 
 
 def test_blocks_with_too_many_arcs_are_refused(device: EmulatedDevice) -> None:

@@ -8,7 +8,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 import pytest
-from helpers.block_matrices import Matrix, block_of, by_product, scattered, triple_of
+from helpers.block_matrices import Matrix, block_of, count_blocks_by_product, random_matrix, triple_of
 from numpy.typing import NDArray
 
 from emulate.emulated_cases import (
@@ -123,7 +123,11 @@ def test_shares_add_up(algorithm: str, shares: int, device: EmulatedDevice) -> N
     tried = range(shares) if shares < ROWS else (0, ROWS - 1, ROWS, shares - 1)
     for share in tried:
         check(TripleCase(algorithm, PLAIN, knobs, share, shares), device)
-    assert sum(by_product(*matrices, share, shares) for share in range(shares)) == by_product(*matrices) > 0
+    assert (
+        sum(count_blocks_by_product(*matrices, share, shares) for share in range(shares))
+        == count_blocks_by_product(*matrices)
+        > 0
+    )
 
 
 @for_every_algorithm
@@ -205,7 +209,7 @@ def test_nothing_waits_for_the_device(algorithm: str, triple: str) -> None:
         work.found.fill(0)
         for launch in all_launches(work):
             launch()
-        assert work.found.view(np.ndarray)[0, 0] == by_product(*matrices_of(triple))
+        assert work.found.view(np.ndarray)[0, 0] == count_blocks_by_product(*matrices_of(triple))
 
 
 def test_an_unread_array_says_so() -> None:
@@ -420,7 +424,7 @@ def bytes_said(algorithm: str, matrices: Matrices, way: dict[str, int | str]) ->
 
 
 def few_rows(rows: int, columns: int) -> Matrices:
-    return scattered(1, rows, 50, 0.1), scattered(2, rows, columns, 0.01), scattered(3, 50, columns, 0.01)
+    return random_matrix(1, rows, 50, 0.1), random_matrix(2, rows, columns, 0.01), random_matrix(3, 50, columns, 0.01)
 
 
 @for_every_algorithm
@@ -460,7 +464,7 @@ def test_a_whole_graph_is_one_task(device: EmulatedDevice) -> None:
         wedges=0,
     )
     work = bbtc.prepare(form, bbtc.ALGORITHM.settings(None), device)
-    assert counted(work)[0] == by_product(matrix, matrix, matrix)
+    assert counted(work)[0] == count_blocks_by_product(matrix, matrix, matrix)
 
 
 @pytest.mark.deep
@@ -477,7 +481,7 @@ def test_blocks_at_random(algorithm: str, seed: int, device: EmulatedDevice) -> 
     random = np.random.default_rng(seed)
     i, j, k = (int(size) for size in random.integers(1, 120, 3))
     matrices: list[Matrix] = [
-        scattered(int(random.integers(1 << 30)), rows, columns, float(random.random() ** 3))
+        random_matrix(int(random.integers(1 << 30)), rows, columns, float(random.random() ** 3))
         for rows, columns in ((i, j), (i, k), (j, k))
     ]
     ij, ik, jk = matrices
@@ -486,4 +490,4 @@ def test_blocks_at_random(algorithm: str, seed: int, device: EmulatedDevice) -> 
     for way in ways_of(algorithm):
         triple = triple_of((ij, ik, jk))
         work = prepared(record, triple, dict(way), share, shares, device)
-        assert found_by(work)[0] == by_product(ij, ik, jk, share, shares), way
+        assert found_by(work)[0] == count_blocks_by_product(ij, ik, jk, share, shares), way

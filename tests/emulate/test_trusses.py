@@ -15,7 +15,7 @@ from emulate.emulated_cases import needs_compiler
 from emulate.emulator import EmulatedDevice
 from emulate.truss_cases import PLAIN, RECORDS, TrussCase, cases_of, check, found_by, graph_of
 from wedgewise.algorithms._contract import TRUSSES, Shape, TrussJob
-from wedgewise.answer import device as home
+from wedgewise.answer import device_home as home
 from wedgewise.errors import VerificationError
 from wedgewise.prepare.device_forms import copy_graph
 from wedgewise.run.device import find_truss_on_device
@@ -183,4 +183,4 @@ def test_auto_takes_what_is_there(emulated: EmulatedGpu) -> None:
         assert (plan.algorithm, plan.device) == ("peel", "cuda")
     else:
         assert plan.device == "cpu"
-        assert "on the host: nothing computes trussness on a GPU" in plan.reasons
+        assert "on the CPU: nothing computes trussness on a GPU" in plan.reasons

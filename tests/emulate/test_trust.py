@@ -148,7 +148,7 @@ def test_thresholds(device: EmulatedDevice, out_degree: int) -> None:
     degrees = np.diff(graph.offsets)
     if degrees.max() > 1:
         units = trust.Units.of(graph, knobs, degrees, int(degrees.max()), device)
-        assert (units.owners.tolist(), units.of_blocks) == ([0], int(out_degree > 100))
+        assert (units.vertices.tolist(), units.of_blocks) == ([0], int(out_degree > 100))
     assert count(graph, device)[0] == expected
 
 

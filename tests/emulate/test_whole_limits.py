@@ -23,7 +23,7 @@ from wedgewise.prepare.clean import clean_device_bytes
 from wedgewise.run import choose
 from wedgewise.run.choose import MAX_BATCHES
 from wedgewise.run.graph_memory import device_bytes
-from wedgewise.run.plan import Form
+from wedgewise.run.plan import OrientedShape
 from wedgewise.run.request import Request
 from wedgewise.write import edges as write
 
@@ -222,7 +222,7 @@ def test_the_model_takes_the_engine_for_large_graphs_and_a_leaner_one_where_it_h
     most = device_bytes(engine, "count", LARGE, engine.settings({"batches": choose.MAX_BATCHES}))
 
     def chosen(shape: Shape) -> ww.Plan:
-        return choose.make_device_plan(Request(), "count", Form(shape), device)
+        return choose.make_device_plan(Request(), "count", OrientedShape(shape), device)
 
     assert chosen(LARGE).algorithm == "keystone"
     device.free = most - 1

@@ -11,7 +11,7 @@ from itertools import islice, product
 from unittest.mock import patch
 
 import numpy as np
-from helpers.block_matrices import Matrix, ascending, block_of, by_product, scattered, unordered
+from helpers.block_matrices import Matrix, ascending, block_of, count_blocks_by_product, random_matrix, unordered
 
 import wedgewise as ww
 from emulate.emulated_cases import BLOCKS, SMALL_LAUNCH, all_launches, block_knob, known, settings
@@ -60,9 +60,9 @@ KINDS: dict[str, tuple[dict[str, int | str], ...]] = {
 
 def _apart(density: float) -> Matrices:
     return (
-        scattered(1, ROWS, MIDDLES, density),
-        scattered(2, ROWS, COLUMNS, density),
-        scattered(3, MIDDLES, COLUMNS, density),
+        random_matrix(1, ROWS, MIDDLES, density),
+        random_matrix(2, ROWS, COLUMNS, density),
+        random_matrix(3, MIDDLES, COLUMNS, density),
     )
 
 
@@ -71,12 +71,12 @@ def _three_times(matrix: Matrix) -> Matrices:
 
 
 def _last_two_alike(jk: Matrix) -> Matrices:
-    near = scattered(5, ROWS, len(jk), 0.2)
+    near = random_matrix(5, ROWS, len(jk), 0.2)
     return near, near, jk
 
 
 def _first_two_apart(ij: Matrix) -> Matrices:
-    far = scattered(6, len(ij), COLUMNS, 0.1)
+    far = random_matrix(6, len(ij), COLUMNS, 0.1)
     return ij, far, far
 
 
@@ -104,16 +104,16 @@ def _long_rows() -> Matrices:
 
 def _many() -> Matrices:
     """More rows for blocks, and more for warps, than there are of either."""
-    ij = scattered(11, 210, 100, 0.2)
+    ij = random_matrix(11, 210, 100, 0.2)
     ij[::3] = True
-    return ij, scattered(12, 210, 60, 0.2), scattered(13, 100, 60, 0.1)
+    return ij, random_matrix(12, 210, 60, 0.2), random_matrix(13, 100, 60, 0.1)
 
 
 def _wide() -> Matrices:
     """More columns than bits have room for on chip."""
     ik, jk = np.zeros((40, 50_000), np.bool_), np.zeros((3, 50_000), np.bool_)
     ik[::3, ::97] = ik[:, -1] = jk[:2, ::65] = jk[2, 31_000:31_100] = jk[:, -1] = True
-    return scattered(10, 40, 3, 0.4), ik, jk
+    return random_matrix(10, 40, 3, 0.4), ik, jk
 
 
 def _without_arcs(empty: int) -> Matrices:
@@ -128,7 +128,7 @@ def _full(i: int, j: int, k: int) -> Matrices:
 
 def _tall() -> Matrices:
     """More rows than are listed at once."""
-    return scattered(7, 5000, 3, 0.2), scattered(8, 5000, 5, 0.2), scattered(9, 3, 5, 0.7)
+    return random_matrix(7, 5000, 3, 0.2), random_matrix(8, 5000, 5, 0.2), random_matrix(9, 3, 5, 0.7)
 
 
 TRIPLES: dict[str, Callable[[], Matrices]] = {
@@ -230,7 +230,9 @@ def check(case: TripleCase, device: Device) -> tuple[int, int]:
         work = case.prepare(device)
         assert work.found.tolist() == [[0, 0, 0]], case
         triangles, tests = found_by(work)
-        assert triangles == by_product(*matrices_of(case.triple), case.share, case.shares), f"{triangles}: {case}"
+        assert triangles == count_blocks_by_product(*matrices_of(case.triple), case.share, case.shares), (
+            f"{triangles}: {case}"
+        )
         assert triangles == 0 or tests > 0, case
         assert found_by(work) == (triangles, tests), case
     return sum(len(batch()) for batch in work.batches), tests

@@ -19,7 +19,7 @@ from helpers.failing_calls import Fault, installed
 from helpers.graphs import fixture_pairs
 from helpers.store_counts import count_on_cluster, each_task_by_itself
 from helpers.stores import in_tiny_pieces
-from run.cluster_workers import WorkerPool
+from run.cluster_workers import FakeWorkers
 
 import wedgewise as ww
 from wedgewise.algorithms import registry
@@ -29,7 +29,7 @@ from wedgewise.machine.files import append_line
 from wedgewise.read import read_edges
 from wedgewise.report.objects import to_json
 from wedgewise.report.text import result_text
-from wedgewise.run import _local_workers, choose
+from wedgewise.run import _process_workers, choose
 from wedgewise.store.build import write_store
 from wedgewise.store.manifest import is_store
 from wedgewise.store.open import open_store
@@ -175,7 +175,7 @@ def _hybrid(file: str, **knobs: Any) -> Callable[[Path], Any]:
 
 def _by_workers(folder: Path) -> Any:
     """A count by the driver of a cluster; its workers are in this process."""
-    with mock.patch.object(_local_workers, "LocalWorkers", WorkerPool):
+    with mock.patch.object(_process_workers, "LocalWorkers", FakeWorkers):
         return count_on_cluster(folder / "store", workers=2, threads=1).triangles
 
 

@@ -1,4 +1,4 @@
-"""Whatever fails at its n-th call, n = 0, 1, 2, …: the right answer or an error of ours, and nothing is left behind."""
+"""Whatever fails at its n-th call, n = 0, 1, 2, …: the right answer or a `WedgewiseError`; nothing is left."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Servers that answer with nonsense: one error of ours each, nothing left behind, and no file longer than it can be."""
+"""Servers that answer with nonsense: one `WedgewiseError` each, nothing left behind, no file longer than it can be."""
 
 from __future__ import annotations
 

@@ -21,13 +21,13 @@ def block_of(matrix: Matrix, width: type[np.unsignedinteger[Any]] = np.uint32) -
     return Block(offsets, np.nonzero(matrix)[1].astype(np.uint32), matrix.shape[1])
 
 
-def by_product(ij: Matrix, ik: Matrix, jk: Matrix, share: int = 0, shares: int = 1) -> int:
+def count_blocks_by_product(ij: Matrix, ik: Matrix, jk: Matrix, share: int = 0, shares: int = 1) -> int:
     """The triangles of a triple by its definition."""
     paths = ij[share::shares].astype(np.float64) @ jk.astype(np.float64)  # exact below 2^53
     return int(paths[ik[share::shares]].sum())
 
 
-def scattered(seed: int, rows: int, columns: int, density: float) -> Matrix:
+def random_matrix(seed: int, rows: int, columns: int, density: float) -> Matrix:
     """Entries at random, more of them in later rows and columns, as with ids by rank."""
     chances = np.outer(np.linspace(0.2, 1.8, rows), np.linspace(0.2, 1.8, columns)) * density
     return np.random.default_rng(seed).random((rows, columns)) < chances
@@ -35,7 +35,7 @@ def scattered(seed: int, rows: int, columns: int, density: float) -> Matrix:
 
 def ascending(seed: int, size: int, density: float) -> Matrix:
     """Entries above the diagonal, as in a block on the diagonal of an ordered partition."""
-    return np.triu(scattered(seed, size, size, density), 1)
+    return np.triu(random_matrix(seed, size, size, density), 1)
 
 
 def unordered(seed: int, size: int, density: float) -> Matrix:

@@ -113,7 +113,7 @@ def installed(fault: Fault | None = None, *, array_bytes: int = 1) -> Iterator[P
         mock.patch.multiple(os, **_system_calls(passed)),
         mock.patch.multiple(mmap, mmap=_passing(passed, MAPPED, mmap.mmap)),
         mock.patch.multiple(threading.Thread, start=_starter(passed)),
-        mock.patch.multiple(threads, _run_here=_working(passed, threads._run_here), _Threads=_crew(passed)),
+        mock.patch.multiple(threads, _run_here=_working(passed, threads._run_here), _Threads=_failing_threads(passed)),
         mock.patch.multiple(EmulatedGpu, launch=_launcher(passed), check_taking=_taker(passed)),
         mock.patch.multiple(StreamingEmulator, **_streaming(passed)),
         mock.patch.multiple(time, **_clocks(passed)),
@@ -206,12 +206,12 @@ def _working(passed: Passed, run: Callable[..., Any]) -> Callable[..., Any]:
     return lambda task, *arguments: run(_passing(passed, "executor.task", task), *arguments)
 
 
-def _crew(passed: Passed) -> type[threads._Threads[Any]]:
-    class WorkerPool(threads._Threads[Any]):
+def _failing_threads(passed: Passed) -> type[threads._Threads[Any]]:
+    class FailingThreads(threads._Threads[Any]):
         def __init__(self, task: Any, *arguments: Any) -> None:
             super().__init__(_passing(passed, "executor.task", task), *arguments)
 
-    return WorkerPool
+    return FailingThreads
 
 
 def _launcher(passed: Passed) -> Callable[..., None]:

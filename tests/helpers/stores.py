@@ -108,7 +108,7 @@ finally:
 """
 
 
-def watched(
+def run_measured(
     *arguments: str, cwd: Path, env: dict[str, str] | None = None
 ) -> tuple[int, subprocess.CompletedProcess[str]]:
     """The largest resident size of a command, and how it ended."""
@@ -120,25 +120,25 @@ def watched(
 
 def peak_of(*arguments: str, cwd: Path, env: dict[str, str] | None = None) -> tuple[int, str]:
     """The largest resident size of a command that succeeds, and what it printed."""
-    peak, ran = watched(*arguments, cwd=cwd, env=env)
+    peak, ran = run_measured(*arguments, cwd=cwd, env=env)
     assert ran.returncode == 0, ran.stderr
     return peak, ran.stdout
 
 
-def counted_owners(patch: pytest.MonkeyPatch) -> list[int]:
-    """The owners whose slices are found from now on."""
+def computed_slices(patch: pytest.MonkeyPatch) -> list[int]:
+    """The numbers of the slices that are computed from now on."""
     found: list[int] = []
     really = SlicedAnswer.compute
 
-    def slices(self: Any, owners: Any, progress: Any = None) -> Any:
-        found.extend(owner.number for owner in owners)
-        return really(self, owners, progress)
+    def compute(self: Any, slices: Any, progress: Any = None) -> Any:
+        found.extend(one.number for one in slices)
+        return really(self, slices, progress)
 
-    patch.setattr(SlicedAnswer, "compute", slices)
+    patch.setattr(SlicedAnswer, "compute", compute)
     return found
 
 
-DIES = """
+KILLED_AT_SLICE = """
 import os, signal, sys
 import wedgewise as ww
 from wedgewise.run import checkpoint
@@ -162,7 +162,7 @@ ww.run(question, folder, **({"k": 8} if question == "k_truss" else {}))
 def kill_at_slice(store: Store, question: str, number: int, moment: str) -> None:
     """Begin a question, and kill it at a slice: before its file, between that and its line, or after both."""
     died = subprocess.run(
-        [sys.executable, "-c", DIES, str(store.folder), question, str(number), moment],
+        [sys.executable, "-c", KILLED_AT_SLICE, str(store.folder), question, str(number), moment],
         capture_output=True,
         check=False,
     )
@@ -172,14 +172,14 @@ def kill_at_slice(store: Store, question: str, number: int, moment: str) -> None
 BEGUN = """
 from wedgewise import cli
 from wedgewise.machine import hardware
-from wedgewise.store import build as spool
-spool.load_kernels()
+from wedgewise.store import build as store_build
+store_build.load_build_kernels()
 print(hardware.resident_bytes())
 """
 COMMAND_BYTES = 18_000_000  # that a command takes more than this
 
 
-def begun_larger(left: int) -> tuple[dict[str, str], int]:
+def limit_leaving(left: int) -> tuple[dict[str, str], int]:
     """An environment for `peak_of` in which a process begins so large that about so much is left of a limit; the limit.
 
     That is the least one, unless a process is larger by itself: libraries take more memory where the system maps their

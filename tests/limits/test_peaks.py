@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from helpers.stores import watched
+from helpers.stores import run_measured
 from numpy.typing import NDArray
 
 from limits import hostile_files
@@ -112,7 +112,7 @@ def many_pairs() -> NDArray[Any]:
 @pytest.mark.parametrize("name", ORDINARY)
 def test_the_process_keeps_to_the_limit(tmp_path: Path, many_pairs: NDArray[Any], name: str) -> None:
     ORDINARY[name](tmp_path / name, many_pairs)
-    peak, ran = watched("count", name, "--memory", "256MB", cwd=tmp_path)
+    peak, ran = run_measured("count", name, "--memory", "256MB", cwd=tmp_path)
     assert ran.returncode == 0, ran.stderr
     assert peak <= LIMIT
 
@@ -122,7 +122,7 @@ def test_the_process_keeps_to_the_limit(tmp_path: Path, many_pairs: NDArray[Any]
 @pytest.mark.parametrize("name", hostile_files.FILES)
 def test_the_process_keeps_to_the_limit_with_hostile_files(tmp_path: Path, name: str) -> None:
     hostile_files.FILES[name](tmp_path / name)
-    peak, ran = watched("count", name, "--memory", "256MB", cwd=tmp_path)
+    peak, ran = run_measured("count", name, "--memory", "256MB", cwd=tmp_path)
     assert ran.returncode in (0, 1), ran.stderr
     assert "Traceback" not in ran.stderr
     assert peak <= LIMIT

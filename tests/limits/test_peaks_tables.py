@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from helpers.stores import watched
+from helpers.stores import run_measured
 from numpy.typing import NDArray
 
 from limits import hostile_tables
@@ -140,7 +140,7 @@ def write_ordinary(path: Path, pairs: NDArray[Any]) -> None:
 @pytest.mark.parametrize("name", ORDINARY)
 def test_the_process_keeps_to_the_limit(tmp_path: Path, many_pairs: NDArray[Any], name: str) -> None:
     write_ordinary(tmp_path / name, many_pairs)
-    peak, ran = watched("count", name, "--memory", "256MB", cwd=tmp_path)
+    peak, ran = run_measured("count", name, "--memory", "256MB", cwd=tmp_path)
     assert ran.returncode == 0, ran.stderr
     assert peak <= LIMIT
 
@@ -150,7 +150,7 @@ def test_the_process_keeps_to_the_limit(tmp_path: Path, many_pairs: NDArray[Any]
 @pytest.mark.parametrize("name", [*hostile_tables.REFUSED, *hostile_tables.READ])
 def test_the_process_keeps_to_the_limit_with_hostile_tables(tmp_path: Path, name: str) -> None:
     {**hostile_tables.REFUSED, **hostile_tables.READ}[name](tmp_path / name)
-    peak, ran = watched("count", name, "--memory", "256MB", cwd=tmp_path)
+    peak, ran = run_measured("count", name, "--memory", "256MB", cwd=tmp_path)
     assert ran.returncode in (0, 1), ran.stderr
     assert "Traceback" not in ran.stderr
     assert peak <= LIMIT

@@ -21,8 +21,8 @@ from limits.predicted import forgets_peaks
 from wedgewise import generate
 from wedgewise.algorithms import find
 from wedgewise.generate.stream import EdgeStream
-from wedgewise.run.memory import BATCHED_TASK_BYTES, TaskMemory, triple_answer
 from wedgewise.run.outofcore import Counting, predict
+from wedgewise.run.task_memory import BATCHED_TASK_BYTES, TaskMemory, triple_answer
 from wedgewise.stages.blocks import Hashed
 from wedgewise.stages.tasks import BlockCounts
 from wedgewise.store.build import write_store

@@ -20,7 +20,7 @@ from wedgewise.errors import InputError, VerificationError
 from wedgewise.machine.jit import JIT_DISABLED
 from wedgewise.prepare.orient import RELABELLINGS, arcs_of_edges, relabel
 from wedgewise.run.choose import check_preparation
-from wedgewise.run.local import Execution
+from wedgewise.run.in_memory import Execution
 from wedgewise.run.reduce import reduce
 from wedgewise.run.request import Request
 from wedgewise.stages import OrientedGraph

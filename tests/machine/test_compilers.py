@@ -199,9 +199,9 @@ class Stream:
 def test_who_waits_in_python_is_told_once(where: str, monkeypatch: pytest.MonkeyPatch) -> None:
     stream = Stream(where == "terminal")
     monkeypatch.setattr(sys, "stderr", stream)
-    monkeypatch.setattr(jit, "_is_told", False)
+    monkeypatch.setattr(jit, "_is_announced", False)
     if where == "notebook":
         monkeypatch.setitem(sys.modules, "ipykernel", threading)
     for _ in range(2):
-        jit._tell_user("compiling f")
+        jit._announce_compiling("compiling f")
     assert stream.written == ("" if where == "file" else f"wedgewise: {jit.NOTICE}\n")

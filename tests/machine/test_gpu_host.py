@@ -37,7 +37,7 @@ from wedgewise.machine import gpu, ring
 from wedgewise.machine.out_of_memory import memory_for
 from wedgewise.read import read_edges
 from wedgewise.run.choose import make_device_plan
-from wedgewise.run.plan import Form
+from wedgewise.run.plan import OrientedShape
 from wedgewise.run.request import Request
 
 TRIANGLE = [(0, 1), (1, 2), (2, 0)]
@@ -102,7 +102,7 @@ def test_cupy_without_a_device(devices: int | None, monkeypatch: pytest.MonkeyPa
 def test_what_no_gpu_algorithm_computes_names_those_that_do() -> None:
     asked = Request("clustering", algorithm="polak")
     with pytest.raises(PreconditionError, match=r"polak on cuda does not compute weighted_triangles.*keystone on cpu"):
-        make_device_plan(asked, "weighted_triangles", Form(Shape(3, 3, 1)), gpu.Cuda(FakeCupy()))
+        make_device_plan(asked, "weighted_triangles", OrientedShape(Shape(3, 3, 1)), gpu.Cuda(FakeCupy()))
 
 
 @pytest.mark.parametrize("stem", sorted(path.stem for path in gpu.KERNEL_FOLDER.glob("*.cu")))
@@ -178,14 +178,14 @@ def test_small_arrays_share_a_buffer(fake: FakeCupy, device: gpu.Cuda) -> None:
 
 
 def test_arrays_whose_targets_follow_each_other_are_one_copy(fake: FakeCupy, device: gpu.Cuda) -> None:
-    (there,) = device.room([9])
+    (there,) = device.allocate([9])
     device.send([LARGE[:3], LARGE[:5]], [there[:3], there[3:8]])
     assert fake.calls.count("copy") == 1
     assert np.array_equal(there[:8], [*LARGE[:3], *LARGE[:5]])
 
 
 def test_room_is_of_the_stream_of_copies(fake: FakeCupy, device: gpu.Cuda) -> None:
-    assert [array.size for array in device.room([3, 5])] == [3, 5]
+    assert [array.size for array in device.allocate([3, 5])] == [3, 5]
     assert fake.calls == ["to copying", "empty", "empty", "from copying"]
 
 

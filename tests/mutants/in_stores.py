@@ -68,7 +68,7 @@ IN_STORES = (
                 "isqrt(3 * graph_bytes // worker_bytes)",
             ),
         ),
-        caught_by("run/test_trust_cut.py::test_the_graphs_of_table_6_are_cut_as_published", interpreted=True),
+        caught_by("stages/test_trust_cut.py::test_the_graphs_of_table_6_are_cut_as_published", interpreted=True),
     ),
     Mutant(
         "block-task-counted-twice",
@@ -187,7 +187,7 @@ IN_STORES = (
     Mutant(
         "two-states-of-a-worker",
         "a worker keeps the blocks of a question while it begins another one",
-        (Edit("run/_worker.py", "        _close_state()\n        if", "        if"),),
+        (Edit("run/_worker_requests.py", "        _close_state()\n        if", "        if"),),
         caught_by("run/test_worker_state.py", interpreted=True),
     ),
     Mutant(
@@ -200,6 +200,6 @@ IN_STORES = (
                 "digest_of(file, len(header), due, raw) is not None\n",
             ),
         ),
-        caught_by("run/test_slices.py"),
+        caught_by("run/test_checkpoint_slices.py"),
     ),
 )

@@ -177,8 +177,8 @@ ON_CPU = (
         (
             Edit(
                 "answer/questions.py",
-                "    answer[found.oriented.vertex_of] = filled\n",
-                "    answer[:] = filled[found.oriented.vertex_of]\n",
+                "    answer[context.oriented.vertex_of] = filled\n",
+                "    answer[:] = filled[context.oriented.vertex_of]\n",
             ),
         ),
         caught_by(ANY_ORDER, keyword="reference"),
@@ -235,7 +235,7 @@ ON_CPU = (
         "verification-that-agrees",
         "verify=True recounts and compares with nothing",
         (Edit("answer/verify.py", "    if recounted != triangles:\n", "    if recounted != recounted:\n"),),
-        caught_by("run/test_engine.py::test_a_wrong_count_does_not_pass_verification", interpreted=True),
+        caught_by("run/test_choose_reduce.py::test_a_wrong_count_does_not_pass_verification", interpreted=True),
     ),
     Mutant(
         "missing-task-unnoticed",
@@ -247,7 +247,7 @@ ON_CPU = (
                 "    if missing < 0:\n",
             ),
         ),
-        caught_by("run/test_engine.py::test_an_incomplete_or_impossible_set_of_partials_is_refused"),
+        caught_by("run/test_choose_reduce.py::test_an_incomplete_or_impossible_set_of_partials_is_refused"),
     ),
     Mutant(
         "stale-cpu-kernel",

@@ -149,7 +149,7 @@ def trees(root: Path, count: int) -> Iterator[SimpleQueue[Tree]]:
 
 def run_all(root: Path, mutants: Sequence[Mutant], progress: Progress, processes: int = PROCESSES) -> list[Verdict]:
     """Check that the tests pass as they are, then seed every mutant; nothing is seeded where they do not."""
-    with trees(root, processes) as free, ThreadPoolExecutor(processes) as crew:
+    with trees(root, processes) as free, ThreadPoolExecutor(processes) as executor:
 
         def run(name: str, selection: Selection, edits: Sequence[Edit] = ()) -> Verdict:
             tree = free.get()
@@ -171,8 +171,8 @@ def run_all(root: Path, mutants: Sequence[Mutant], progress: Progress, processes
             return verdict
 
         selections = merged(tuple(dict.fromkeys(mutant.caught_by for mutant in mutants)), processes)
-        failed = [verdict for verdict in crew.map(check, selections) if verdict.kind == BROKEN]
-        return failed or list(crew.map(seed, mutants))
+        failed = [verdict for verdict in executor.map(check, selections) if verdict.kind == BROKEN]
+        return failed or list(executor.map(seed, mutants))
 
 
 def shortened(text: str) -> str:

@@ -21,8 +21,8 @@ def test_imports_keep_to_the_layers() -> None:
     [
         (
             "machine/threads",
-            "from wedgewise.run import local",
-            "imports wedgewise.run.local, which is above",
+            "from wedgewise.run import in_memory",
+            "imports wedgewise.run.in_memory, which is above",
         ),
         ("errors", "def f():\n    from wedgewise import api", "wedgewise.errors imports wedgewise.api"),
         (
@@ -38,7 +38,7 @@ def test_imports_keep_to_the_layers() -> None:
     ],
 )
 def test_what_breaks_them_is_named(module: str, line: str, said: str, tmp_path: Path) -> None:
-    for name in ("errors", "api", "graph", "machine/threads", "run/local", "prepare/clean", "read/content"):
+    for name in ("errors", "api", "graph", "machine/threads", "run/in_memory", "prepare/clean", "read/content"):
         path = tmp_path / "wedgewise" / f"{name}.py"
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text("")

@@ -130,7 +130,7 @@ def mutate(seed: Seed, others: list[Seed], random: Random) -> Seed:
 
 
 def run_case(all_seeds: list[Seed], number: int, folder: Path) -> Outcome:
-    """Read one mutated file, mapped or as a stream; it may be refused by an exception of ours."""
+    """Read one mutated file, mapped or as a stream; it may be refused by a `WedgewiseError`."""
     random = Random(number)
     plain = [seed for seed in all_seeds if not seed.name.endswith(tuple(_PACKERS))]
     case = mutate(random.choice(plain if random.random() < 0.7 else all_seeds), all_seeds, random)

@@ -29,7 +29,7 @@ from wedgewise.errors import (
     MissingFileError,
     WedgewiseError,
 )
-from wedgewise.read import _byte_pieces, _decompress
+from wedgewise.read import _byte_pieces, _decompress, read_edges
 from wedgewise.read import content as content_module
 from wedgewise.read.content import open_content
 from wedgewise.stages.limits import Limits
@@ -353,3 +353,9 @@ def test_what_is_no_error_of_a_decompressor_is_no_fault_of_the_file(ours: type[E
 
     with pytest.raises(ours):
         _decompress._next_piece(Failing(), b"", "gz", "file.gz")
+
+
+def test_a_closed_standard_input_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdin", None)
+    with pytest.raises(MissingFileError, match="<stdin>: is closed; name a file"):
+        read_edges("-")

@@ -8,11 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import wedgewise as ww
+from wedgewise.errors import FormatError, InputError
 from wedgewise.machine.jit import JIT_DISABLED
 from wedgewise.read import _fields, _text_arrays, _text_kernel, read_edges, text
 from wedgewise.read.columns import ColumnChoice
@@ -432,3 +434,32 @@ def test_kernels_have_one_signature() -> None:
     from wedgewise.read import _field_kernel
 
     assert len(_field_kernel.find_fields.signatures) == 1
+
+
+def test_quotes_behind_the_first_rows_stop_the_kernel_and_no_more(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, plain = tmp_path / "quoted.csv", "1,2\n" * 150  # so many that the look at the first rows sees no quote
+    monkeypatch.setattr(text, "_choose_parser", lambda _size: _text_kernel.parse_range)
+    path.write_text(plain + '"3",4,"a ""b"" c"\n5,"6"\n7,8,"a ""b"""\n9,10,x\n')
+    assert read_edges(path).pairs[150:].tolist() == [[3, 4], [5, 6], [7, 8], [9, 10]]
+    path.write_text(plain + '"5000000000","6"\n')
+    assert read_edges(path).pairs[150:].tolist() == [[5_000_000_000, 6]]
+    for odd in ('7,8,"open', '7,8,"closed" early', '7,8,"closed"early,9'):
+        path.write_text(f"{plain}{odd}\n9,10\n")
+        with pytest.raises(FormatError, match=f":151: quotes do not match: '{odd}'"):
+            read_edges(path)
+
+
+def test_one_column_of_weights_is_enough() -> None:
+    table = pa.table({"source": [0], "target": [1], "amount": [2.0]})
+    with pytest.raises(InputError, match="leave one out"):
+        ww.Graph(table, weight="amount", weights="amount")
+
+
+def test_weights_of_several_chunks_are_joined(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(text, "CHUNK_BYTES", 8)
+    rows = "".join(f"a{number},b{number},{number}\n" for number in range(20))
+    found = ww.Graph(io.BytesIO(f"source,target,amount\n{rows}".encode()), weight="amount")
+    assert found.weights is not None
+    assert found.weights.tolist() == list(map(float, range(20)))

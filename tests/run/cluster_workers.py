@@ -20,19 +20,19 @@ from wedgewise.algorithms._contract import BatchWork
 from wedgewise.errors import DeviceError, FormatError
 from wedgewise.machine import gpu
 from wedgewise.run import batches
-from wedgewise.run._cluster_worker import PROGRESS_SECONDS
+from wedgewise.run._count_worker import PROGRESS_SECONDS
 from wedgewise.run._dask_workers import do_batch
 from wedgewise.run._device_counting import DeviceCounting
 from wedgewise.run._dispatch import Assignment, Delivery
 from wedgewise.run._slice_worker import SliceState
-from wedgewise.run._worker import do_request, release_state
 from wedgewise.run._worker_process import main
+from wedgewise.run._worker_requests import do_request, release_state
 from wedgewise.run.outofcore import Counting, Finished
 from wedgewise.stages.tasks import TaskTable
 from wedgewise.store.manifest import FileRecord
 
 
-class WorkerPool:
+class FakeWorkers:
     """Does batches in this process, when a delivery is waited for; `deliver` says what becomes of each."""
 
     def __init__(self, workers: int = 2, deliver: Callable[[Assignment, bytes], list[Delivery]] | None = None) -> None:

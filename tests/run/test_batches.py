@@ -28,9 +28,9 @@ from wedgewise.machine.jit import JIT_DISABLED
 from wedgewise.run import checkpoint
 from wedgewise.run.block_caches import BlockCache
 from wedgewise.run.checkpoint import FLUSH_SECONDS, JOURNAL, FinishedSlices, Journal, key_of, write_slice
-from wedgewise.run.memory import TaskMemory, triple_answer
 from wedgewise.run.outofcore import Counting, seconds_of
 from wedgewise.run.pace import BATCH_SECONDS
+from wedgewise.run.task_memory import TaskMemory, triple_answer
 from wedgewise.stages.blocks import Block, Rectilinear
 from wedgewise.stages.tasks import BlockCounts, Pair, table_of
 from wedgewise.store.build import write_store

@@ -37,8 +37,8 @@ from wedgewise.errors import (
     MissingFileError,
     PreconditionError,
 )
-from wedgewise.run import _dask_workers, _worker, cluster
-from wedgewise.run._cluster_worker import CountState
+from wedgewise.run import _dask_workers, _worker_requests, cluster
+from wedgewise.run._count_worker import CountState
 from wedgewise.run._dispatch import Assignment, Delivery
 from wedgewise.store.build import write_store
 from wedgewise.store.open import Store, open_store
@@ -273,7 +273,7 @@ def test_a_worker_does_one_batch_at_a_time_within_its_memory(
         now -= 1
         return found
 
-    monkeypatch.setattr(_worker, "_state", None)
+    monkeypatch.setattr(_worker_requests, "_state", None)
     monkeypatch.setattr(CountState, "__init__", opened)
     monkeypatch.setattr(CountState, "count", count)
     assert count_on_cluster(jazz, cluster=threaded.scheduler_address).triangles == JAZZ
@@ -284,7 +284,7 @@ def test_a_worker_does_one_batch_at_a_time_within_its_memory(
 def test_a_task_that_does_not_fit_is_refused(threaded: Any, jazz: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     from wedgewise.run import outofcore
 
-    monkeypatch.setattr(_worker, "_state", None)
+    monkeypatch.setattr(_worker_requests, "_state", None)
     monkeypatch.setattr(outofcore, "available_after_loading", lambda *_: 1000)
     with pytest.raises(MemoryLimitError, match=r"bytes and 1,000 are left; raise the limit, or partition"):
         count_on_cluster(jazz, cluster=threaded.scheduler_address)

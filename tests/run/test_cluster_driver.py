@@ -13,7 +13,7 @@ import pytest
 from helpers.graphs import TRUTHS, fixture_pairs
 from helpers.store_counts import count_store
 
-from run.cluster_workers import WorkerPool
+from run.cluster_workers import FakeWorkers
 from wedgewise import errors
 from wedgewise.errors import (
     ClusterError,
@@ -27,15 +27,15 @@ from wedgewise.errors import (
 )
 from wedgewise.machine import hardware
 from wedgewise.machine.budget import MIN_LIMIT
-from wedgewise.run import _cluster_worker, _worker, batches, cluster, outofcore
-from wedgewise.run._cluster_worker import BatchRequest, BatchResult, CountState, error_to_json
+from wedgewise.run import _count_worker, _worker_requests, batches, cluster, outofcore
+from wedgewise.run._count_worker import BatchRequest, BatchResult, CountState, error_to_json
 from wedgewise.run._dispatch import MAX_CRASHES_PER_TASK, Assignment, Delivery
-from wedgewise.run._worker import do_request
+from wedgewise.run._worker_requests import do_request
 from wedgewise.run.checkpoint import JOURNAL, Journal
 from wedgewise.run.cluster import ClusterWork, Driver, assign, make_batches
-from wedgewise.run.memory import BATCHED_TASK_BYTES
 from wedgewise.run.outofcore import Finished
 from wedgewise.run.request import Request
+from wedgewise.run.task_memory import BATCHED_TASK_BYTES
 from wedgewise.stages.tasks import busy_tasks, exact_sum
 from wedgewise.store.build import write_store
 from wedgewise.store.open import Store, open_store
@@ -54,7 +54,7 @@ def one_task_a_batch(monkeypatch: pytest.MonkeyPatch) -> None:
     """Work so short would be one batch."""
     monkeypatch.setattr(cluster, "MIN_SECONDS", 0.0)
     monkeypatch.setattr(cluster, "BATCHES_PER_WORKER", 100)
-    monkeypatch.setattr(_worker, "_state", None)
+    monkeypatch.setattr(_worker_requests, "_state", None)
 
 
 def assigned(store: Store, workers: int | None = None, **how: Any) -> ClusterWork:
@@ -65,9 +65,9 @@ def sum_of(driver: Driver) -> int:
     return exact_sum(driver.finish().results.triangles)
 
 
-def total(store: Store, crew: WorkerPool, journal: Journal | None = None) -> int:
+def total(store: Store, pool: FakeWorkers, journal: Journal | None = None) -> int:
     driver = Driver(assigned(store), journal)
-    driver.run(crew)
+    driver.run(pool)
     return sum_of(driver)
 
 
@@ -76,23 +76,23 @@ def total(store: Store, crew: WorkerPool, journal: Journal | None = None) -> int
 @pytest.mark.parametrize("name", ["karate", "jazz"])
 def test_counts_are_exact(tmp_path: Path, name: str, scheme: str, algorithm: str) -> None:
     store = write_store(fixture_pairs(name), tmp_path / "store", parts=3, scheme=scheme)
-    crew = WorkerPool()
+    pool = FakeWorkers()
     told: list[tuple[str, int, int]] = []
     driver = Driver(assigned(store, algorithm=algorithm), progress=lambda *what: told.append(what))
     busy = driver.left
-    driver.run(crew)
+    driver.run(pool)
     assert (sum_of(driver), driver.left) == (TRUTHS[name]["triangles"], 0)
     assert told == [("count", done + 1, busy) for done in range(busy)]
-    assert len(crew.batches) > 3
-    assert crew.most_under_way <= 4
+    assert len(pool.batches) > 3
+    assert pool.most_under_way <= 4
     timed = driver.finish().results.by_seconds
-    assert timed.keys() == {task for batch in crew.batches for task in batch.tasks}
+    assert timed.keys() == {task for batch in pool.batches for task in batch.tasks}
     assert min(timed.values()) > 0
 
 
 def test_deliveries_may_come_twice(jazz: Store) -> None:
-    crew = WorkerPool(deliver=lambda batch, reply: [Delivery(batch, reply)] * 2)
-    assert total(jazz, crew) == JAZZ
+    pool = FakeWorkers(deliver=lambda batch, reply: [Delivery(batch, reply)] * 2)
+    assert total(jazz, pool) == JAZZ
 
 
 def test_deliveries_may_come_late_and_in_any_order(jazz: Store) -> None:
@@ -101,13 +101,13 @@ def test_deliveries_may_come_late_and_in_any_order(jazz: Store) -> None:
 
     def deliver(batch: Assignment, reply: bytes) -> list[Delivery]:
         held.append(Delivery(batch, reply))
-        if len(held) < 4 and chance.random() < 0.7 and crew.under_way:
+        if len(held) < 4 and chance.random() < 0.7 and pool.under_way:
             return []
         chance.shuffle(held)
         return [held.pop() for _ in range(len(held))] + [Delivery(batch, reply)]
 
-    crew = WorkerPool(workers=4, deliver=deliver)
-    assert total(jazz, crew) == JAZZ
+    pool = FakeWorkers(workers=4, deliver=deliver)
+    assert total(jazz, pool) == JAZZ
 
 
 def test_a_batch_that_was_given_up_may_still_arrive(jazz: Store) -> None:
@@ -120,7 +120,7 @@ def test_a_batch_that_was_given_up_may_still_arrive(jazz: Store) -> None:
         lost.add(batch.tasks[0])
         return [Delivery(batch, None, 1), Delivery(batch, reply), Delivery(batch, None, 1)]
 
-    assert total(jazz, WorkerPool(deliver=deliver)) == JAZZ
+    assert total(jazz, FakeWorkers(deliver=deliver)) == JAZZ
 
 
 def test_a_second_result_has_to_be_equal(jazz: Store) -> None:
@@ -130,7 +130,7 @@ def test_a_second_result_has_to_be_equal(jazz: Store) -> None:
         return [Delivery(batch, reply), Delivery(batch, replace(found, finished=other).to_json())]
 
     with pytest.raises(VerificationError, match=r"task \d+ has [\d,]+ triangles and, delivered again, [\d,]+"):
-        total(jazz, WorkerPool(deliver=deliver))
+        total(jazz, FakeWorkers(deliver=deliver))
 
 
 def test_tests_of_a_second_result_may_differ(jazz: Store) -> None:
@@ -141,7 +141,7 @@ def test_tests_of_a_second_result_may_differ(jazz: Store) -> None:
         other = found.finished._replace(tests=found.finished.tests + np.uint64(1))
         return [Delivery(batch, reply), Delivery(batch, replace(found, finished=other).to_json())]
 
-    assert total(jazz, WorkerPool(deliver=deliver)) == JAZZ
+    assert total(jazz, FakeWorkers(deliver=deliver)) == JAZZ
 
 
 def in_parts(batch: Assignment, reply: bytes) -> list[Delivery]:
@@ -164,11 +164,11 @@ def test_what_was_told_of_a_lost_batch_is_not_done_again(jazz: Store) -> None:
             return [Delivery(batch, reply)]
         return [*in_parts(batch, reply), Delivery(batch, None, 1)]
 
-    crew = WorkerPool(deliver=deliver)
-    assert total(jazz, crew) == JAZZ
-    lost = [batch.tasks for batch in crew.batches if len(batch.tasks) > 1]
+    pool = FakeWorkers(deliver=deliver)
+    assert total(jazz, pool) == JAZZ
+    lost = [batch.tasks for batch in pool.batches if len(batch.tasks) > 1]
     assert lost
-    single = [batch.tasks for batch in crew.batches if len(batch.tasks) == 1]
+    single = [batch.tasks for batch in pool.batches if len(batch.tasks) == 1]
     assert {tasks[-1:] for tasks in lost} <= set(single)
     assert not {task for tasks in lost for task in tasks[:-1]} & {task for (task,) in single}
 
@@ -178,22 +178,22 @@ def test_what_was_told_is_written_down(jazz: Store, tmp_path: Path) -> None:
     """The driver ends while a batch is under way."""
 
     def deliver(batch: Assignment, reply: bytes) -> list[Delivery]:
-        if crew.told:
+        if pool.told:
             raise KeyboardInterrupt
-        crew.told = batch.tasks[:-1]
+        pool.told = batch.tasks[:-1]
         return in_parts(batch, reply)
 
-    crew = WorkerPool(deliver=deliver)
+    pool = FakeWorkers(deliver=deliver)
     with pytest.raises(KeyboardInterrupt):
-        total(jazz, crew, Journal(tmp_path / JOURNAL, assigned(jazz).key, TASKS))
+        total(jazz, pool, Journal(tmp_path / JOURNAL, assigned(jazz).key, TASKS))
     again = Journal(tmp_path / JOURNAL, assigned(jazz).key, TASKS)
     again.read()
-    assert len(crew.told) > 1
-    assert set(again.results.done.tolist()) == set(crew.told)
+    assert len(pool.told) > 1
+    assert set(again.results.done.tolist()) == set(pool.told)
 
 
 def test_workers_tell_what_they_finished(jazz: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_cluster_worker, "PROGRESS_SECONDS", 0.0)
+    monkeypatch.setattr(_count_worker, "PROGRESS_SECONDS", 0.0)
     monkeypatch.setattr(batches, "BATCH_SECONDS", 0.0)
     told: list[bytes] = []
     order = assigned(jazz).message(Assignment(0, (3, 1, 2)))
@@ -219,7 +219,7 @@ def test_an_answer_to_another_question_is_refused(jazz: Store, change: str, is_w
         return [Delivery(batch, json.dumps(whole).encode(), is_whole=is_whole)]
 
     with pytest.raises(VerificationError, match=r"was asked for tasks .* and answered others"):
-        total(jazz, WorkerPool(deliver=deliver))
+        total(jazz, FakeWorkers(deliver=deliver))
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -233,7 +233,7 @@ def test_what_is_lost_with_workers_is_done_again(jazz: Store, seed: int) -> None
             return [Delivery(batch, None, 1)]
         return [Delivery(batch, reply)]
 
-    assert total(jazz, WorkerPool(deliver=deliver)) == JAZZ
+    assert total(jazz, FakeWorkers(deliver=deliver)) == JAZZ
     assert len(lost) > 3
 
 
@@ -251,13 +251,13 @@ def test_a_poison_task_is_named(jazz: Store, monkeypatch: pytest.MonkeyPatch, pe
             return [Delivery(batch, reply)]
         ended.append(batch)
         gone = [Delivery(batch, None, deaths)]
-        while crew.under_way:
-            gone.append(Delivery(crew.under_way.popleft()[0], None, deaths))
+        while pool.under_way:
+            gone.append(Delivery(pool.under_way.popleft()[0], None, deaths))
         return gone
 
-    crew = WorkerPool(workers=1, deliver=deliver)
+    pool = FakeWorkers(workers=1, deliver=deliver)
     with pytest.raises(ClusterError, match=r"task 7 \(blocks 0, 2, 2\) ended \d workers when nothing else was under"):
-        total(jazz, crew)
+        total(jazz, pool)
     assert ended[-1] == Assignment(ended[-1].number, (poison,), alone=True)
     assert len(ended) == (2 if per_batch > 1 else 1) + -(-MAX_CRASHES_PER_TASK // deaths)
 
@@ -265,9 +265,9 @@ def test_a_poison_task_is_named(jazz: Store, monkeypatch: pytest.MonkeyPatch, pe
 def test_an_error_of_ours_is_raised_as_it_is(jazz: Store) -> None:
     """And not tried again."""
     damage = FormatError("is damaged", path="a.npy", line=3, text="x", remedy="mend it")
-    crew = WorkerPool(deliver=lambda batch, _reply: [Delivery(batch, error_to_json(damage))])
+    pool = FakeWorkers(deliver=lambda batch, _reply: [Delivery(batch, error_to_json(damage))])
     with pytest.raises(FormatError, match=r"a\.npy:3: is damaged: 'x'; mend it") as caught:
-        total(jazz, crew)
+        total(jazz, pool)
     raised = caught.value
     assert (raised.reason, raised.path, raised.line, raised.text, raised.remedy) == (
         "is damaged",
@@ -276,7 +276,7 @@ def test_an_error_of_ours_is_raised_as_it_is(jazz: Store) -> None:
         "x",
         "mend it",
     )
-    assert len(crew.batches) == 4
+    assert len(pool.batches) == 4
 
 
 EVERY_ERROR = [kind for kind in vars(errors).values() if isinstance(kind, type) and issubclass(kind, Exception)]
@@ -341,8 +341,8 @@ def test_replies_are_small(jazz: Store, monkeypatch: pytest.MonkeyPatch) -> None
             "0" * 32, "somebody", Finished(np.full(tasks, 2**40), count, count, np.full(tasks, 12345.678901234567))
         )
 
-    assert len(largest(batches.MAX_TASKS).to_json()) < _cluster_worker.MAX_RESULT_BYTES / 2
-    monkeypatch.setattr(_cluster_worker, "MAX_RESULT_BYTES", 100)
+    assert len(largest(batches.MAX_TASKS).to_json()) < _count_worker.MAX_RESULT_BYTES / 2
+    monkeypatch.setattr(_count_worker, "MAX_RESULT_BYTES", 100)
     with pytest.raises(VerificationError, match="tasks make a result of"):
         largest(3).to_json()
 
@@ -361,10 +361,10 @@ def test_blocks_stay_with_a_worker_within_its_room(jazz: Store, monkeypatch: pyt
         return really_open(*where)
 
     monkeypatch.setattr(Store, "block", block)
-    monkeypatch.setattr(_cluster_worker, "open_store", opening)
-    assert total(jazz, WorkerPool()) == JAZZ
+    monkeypatch.setattr(_count_worker, "open_store", opening)
+    assert total(jazz, FakeWorkers()) == JAZZ
     assert (len(opened), len(read)) == (1, 10)
-    state = _worker._state
+    state = _worker_requests._state
     assert isinstance(state, CountState)
     assert state._on_cpu is not None
     counting, blocks = state._on_cpu.counting, state._on_cpu.blocks
@@ -379,12 +379,12 @@ def test_blocks_stay_with_a_worker_within_its_room(jazz: Store, monkeypatch: pyt
 
 
 def test_other_work_is_done_at_another_desk(jazz: Store) -> None:
-    assert total(jazz, WorkerPool()) == JAZZ
-    before = _worker._state
+    assert total(jazz, FakeWorkers()) == JAZZ
+    before = _worker_requests._state
     driver = Driver(assigned(jazz, algorithm="bbtc"))
-    driver.run(WorkerPool())
+    driver.run(FakeWorkers())
     assert sum_of(driver) == JAZZ
-    assert _worker._state is not before
+    assert _worker_requests._state is not before
 
 
 def test_a_driver_goes_on_where_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -402,10 +402,10 @@ def test_a_driver_goes_on_where_it_was(tmp_path: Path, monkeypatch: pytest.Monke
     journal = Journal(store.beside(JOURNAL), key, TASKS)
     journal.read()
     known = len(journal.results.done)
-    crew = WorkerPool()
+    pool = FakeWorkers()
     driver = Driver(assigned(store), journal, lambda _stage, done, _total: interrupt("", done - known, 0))
     with pytest.raises(KeyboardInterrupt):
-        driver.run(crew)
+        driver.run(pool)
     again = Journal(store.beside(JOURNAL), key, TASKS)
     again.read()
     assert len(again.results.done) == known + 5 == 10
@@ -415,9 +415,9 @@ def test_a_driver_goes_on_where_it_was(tmp_path: Path, monkeypatch: pytest.Monke
         count_store(store, progress=interrupt)
     journal = Journal(store.beside(JOURNAL), key, TASKS)
     journal.read()
-    crew = WorkerPool()
-    assert total(store, crew, journal) == JAZZ
-    assert len({task for batch in crew.batches for task in batch.tasks}) == TASKS - 5
+    pool = FakeWorkers()
+    assert total(store, pool, journal) == JAZZ
+    assert len({task for batch in pool.batches for task in batch.tasks}) == TASKS - 5
     assert count_store(store).resumed == TASKS
     assert not store.beside(JOURNAL).exists()
 
@@ -447,13 +447,13 @@ def test_threads_and_memory_are_divided(jazz: Store, monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(hardware, "usable_threads", lambda: 8)
     monkeypatch.setattr(hardware, "available_memory", lambda: 64 * 10**9)
     here = assigned(jazz, workers=3, threads=None)
-    assert (here.asked.threads, here.asked.memory_limit) == (2, 16 * 10**9)
-    assert assigned(jazz, workers=100, threads=None).asked.threads == 1
+    assert (here.request_per_worker.threads, here.request_per_worker.memory_limit) == (2, 16 * 10**9)
+    assert assigned(jazz, workers=100, threads=None).request_per_worker.threads == 1
     given = assigned(jazz, workers=2, threads=5, memory_limit=10**9)
-    assert (given.asked.threads, given.asked.memory_limit) == (5, 5 * 10**8)
+    assert (given.request_per_worker.threads, given.request_per_worker.memory_limit) == (5, 5 * 10**8)
     afar = assigned(jazz, threads=None, memory_limit=10**9)
-    assert (afar.asked.threads, afar.asked.memory_limit) == (None, 10**9)
-    assert assigned(jazz, threads=None).asked.memory_limit is None
+    assert (afar.request_per_worker.threads, afar.request_per_worker.memory_limit) == (None, 10**9)
+    assert assigned(jazz, threads=None).request_per_worker.memory_limit is None
 
 
 def test_what_cannot_be_asked_for(jazz: Store) -> None:
@@ -472,19 +472,19 @@ def test_what_cannot_be_asked_for(jazz: Store) -> None:
 def test_a_worker_says_when_blocks_do_not_fit(jazz: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(outofcore, "available_after_loading", lambda *_: 1000)
     with pytest.raises(errors.MemoryLimitError, match=r"take [0-9,]+ bytes and 1,000 are left"):
-        total(jazz, WorkerPool())
+        total(jazz, FakeWorkers())
 
 
 def test_a_worker_with_more_memory_does_what_another_refuses(jazz: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     counting, _ = outofcore.plan_count(Request(threads=1), jazz)
     need = counting.memory.by_task(counting.tasks)
     little, much = int(np.sort(need)[-2]), int(need.max())
-    left, pool = {"worker 0": little, "worker 1": much}, WorkerPool(workers=2)
+    left, pool = {"worker 0": little, "worker 1": much}, FakeWorkers(workers=2)
 
     def worker_for(batch: Assignment) -> str:
-        name = WorkerPool.worker_for(pool, batch)
+        name = FakeWorkers.worker_for(pool, batch)
         monkeypatch.setattr(outofcore, "bytes_beside_lists", lambda *_: left[name])
-        monkeypatch.setattr(_worker, "_state", None)
+        monkeypatch.setattr(_worker_requests, "_state", None)
         return name
 
     monkeypatch.setattr(pool, "worker_for", worker_for)

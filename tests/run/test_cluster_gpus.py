@@ -18,9 +18,9 @@ from helpers.store_counts import count_on_cluster, each_task_by_itself
 from numpy.typing import NDArray
 
 import wedgewise as ww
-from run.cluster_workers import WorkerPool
+from run.cluster_workers import FakeWorkers
 from run.test_cluster_kills import has_ended, in_order, started
-from wedgewise.answer.hybrid import tasks_for_all
+from wedgewise.answer.hybrid_home import tasks_for_hybrid
 from wedgewise.errors import (
     ClusterError,
     DeviceError,
@@ -31,12 +31,12 @@ from wedgewise.errors import (
     UnknownNameError,
 )
 from wedgewise.machine import gpu
-from wedgewise.run import _cluster_worker, _local_workers, _worker, cluster
-from wedgewise.run._cluster_worker import BatchResult, CountState
+from wedgewise.run import _count_worker, _process_workers, _worker_requests, cluster
+from wedgewise.run._count_worker import BatchResult, CountState
 from wedgewise.run._device_counting import USABLE, VISIBLE, DeviceCounting, gpus_for_workers
 from wedgewise.run._dispatch import Assignment, Delivery
 from wedgewise.run._hybrid_plan import pair_up
-from wedgewise.run._worker import do_request, release_state
+from wedgewise.run._worker_requests import do_request, release_state
 from wedgewise.run.checkpoint import JOURNAL, Journal
 from wedgewise.run.cluster import ClusterWork, Driver, assign
 from wedgewise.run.outofcore import Finished, count_store, work_key
@@ -62,14 +62,14 @@ def jazz(tmp_path: Path) -> Store:
 def one_task_a_batch(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cluster, "MIN_SECONDS", 0.0)
     monkeypatch.setattr(cluster, "MAX_SECONDS", 0.0)
-    monkeypatch.setattr(_worker, "_state", None)
+    monkeypatch.setattr(_worker_requests, "_state", None)
 
 
 def assigned(store: Store, device: str = "cuda", **how: Any) -> ClusterWork:
     return assign(Request(**{"device": device, "algorithm": "toy", "threads": 1, "cluster": "somewhere", **how}), store)
 
 
-def total(work: ClusterWork, pool: WorkerPool) -> tuple[int, Driver]:
+def total(work: ClusterWork, pool: FakeWorkers) -> tuple[int, Driver]:
     driver = Driver(work)
     driver.run(pool)
     return exact_sum(driver.finish().results.triangles), driver
@@ -78,12 +78,12 @@ def total(work: ClusterWork, pool: WorkerPool) -> tuple[int, Driver]:
 @pytest.mark.parametrize("algorithm", ["toy", "keystone"])
 def test_counts_are_exact_and_blocks_stay_on_the_gpu(jazz: Store, gpus: Gpus, algorithm: str) -> None:
     (device,) = gpus()
-    found, driver = total(assigned(jazz, algorithm=algorithm), WorkerPool())
+    found, driver = total(assigned(jazz, algorithm=algorithm), FakeWorkers())
     assert found == JAZZ
     assert device.sends == len(jazz.manifest.blocks)  # each once
     assert driver.reasons[0].startswith(f"2 workers on Emulated GPU 0: {TASKS} tasks, ")
     assert sum(share.tasks for share in driver.shares.values()) == TASKS
-    state = _worker._state
+    state = _worker_requests._state
     assert state is not None
     state.close()
     assert device.live == 0
@@ -91,12 +91,12 @@ def test_counts_are_exact_and_blocks_stay_on_the_gpu(jazz: Store, gpus: Gpus, al
 
 def test_blocks_go_where_the_budget_is_small(jazz: Store, gpus: Gpus) -> None:
     (device,) = gpus()
-    assert total(assigned(jazz), WorkerPool())[0] == JAZZ
+    assert total(assigned(jazz), FakeWorkers())[0] == JAZZ
     before, plenty = device.sends, device.most_live
     needs = largest(jazz)
     device.most_live = 0
     release_state()
-    assert total(assigned(jazz, knobs={"device_bytes": needs}), WorkerPool())[0] == JAZZ
+    assert total(assigned(jazz, knobs={"device_bytes": needs}), FakeWorkers())[0] == JAZZ
     assert device.sends > 2 * before
     assert device.most_live <= needs < plenty + 16 * 512
 
@@ -109,7 +109,7 @@ def largest(store: Store) -> int:
 def needs_of(store: Store) -> NDArray[np.int64]:
     """What every task takes on a GPU."""
     from wedgewise.run._hybrid_plan import TaskSizes
-    from wedgewise.run.memory import TaskMemory
+    from wedgewise.run.task_memory import TaskMemory
 
     pairing = pair_up("toy", {"places": "gpu"})
     memory = TaskMemory(store.counts, pairing.cpu.triples_on_cpu("count"), pairing.cpu_knobs, 1)
@@ -150,7 +150,7 @@ def test_batches_for_gpus_are_as_long_as_gpus_need(jazz: Store, gpus: Gpus, monk
     for rate in (1e12, 1e3):
         monkeypatch.setattr(cluster, "READ_BYTES_PER_SECOND", rate)
         for device in ("cuda", "hybrid"):
-            pool = WorkerPool()
+            pool = FakeWorkers()
             assert total(assigned(jazz, device), pool)[0] == JAZZ
             batches[rate, device] = len(pool.batches)
     assert batches[1e12, "cuda"] < batches[1e12, "hybrid"] == batches[1e3, "hybrid"] < batches[1e3, "cuda"] == TASKS
@@ -162,8 +162,8 @@ def test_a_gpu_that_runs_out_of_memory_takes_less(jazz: Store, gpus: Gpus) -> No
     device.capacity = largest(jazz) - TOY_WORK + 512
     work = assigned(jazz, knobs={"device_bytes": 4 * largest(jazz)})
     device.free_bytes = lambda: 10**9  # type: ignore[method-assign]
-    assert total(work, WorkerPool())[0] == JAZZ
-    state = _worker._state
+    assert total(work, FakeWorkers())[0] == JAZZ
+    state = _worker_requests._state
     assert isinstance(state, CountState)
     assert state._on_device is not None
     assert state._on_device.budget < 4 * largest(jazz)
@@ -182,14 +182,14 @@ def test_what_does_not_fit_goes_to_workers_with_more_memory(
         counting.budget = small if names["now"] == "worker 0" else counting.budget
         return counting
 
-    monkeypatch.setattr(_cluster_worker, "DeviceCounting", of_worker)
-    pool = WorkerPool()
+    monkeypatch.setattr(_count_worker, "DeviceCounting", of_worker)
+    pool = FakeWorkers()
     names = {"now": ""}
 
     def worker_for(batch: Assignment) -> str:
-        before, names["now"] = names["now"], WorkerPool.worker_for(pool, batch)
+        before, names["now"] = names["now"], FakeWorkers.worker_for(pool, batch)
         if names["now"] != before:
-            monkeypatch.setattr(_worker, "_state", None)
+            monkeypatch.setattr(_worker_requests, "_state", None)
         return names["now"]
 
     monkeypatch.setattr(pool, "worker_for", worker_for)
@@ -202,7 +202,7 @@ def test_what_does_not_fit_goes_to_workers_with_more_memory(
 
 def test_what_fits_no_worker_is_refused_with_figures(jazz: Store, gpus: Gpus) -> None:
     gpus()
-    pool, need = WorkerPool(workers=2), largest(jazz)
+    pool, need = FakeWorkers(workers=2), largest(jazz)
     with pytest.raises(
         MemoryLimitError,
         match=rf"task \d+ \(blocks \d, \d, \d\) takes {need:,} bytes on a GPU, and {need - 1:,} are there for it at "
@@ -213,7 +213,7 @@ def test_what_fits_no_worker_is_refused_with_figures(jazz: Store, gpus: Gpus) ->
 
 def test_hybrid_lets_the_cpu_of_a_worker_count_what_does_not_fit(jazz: Store, gpus: Gpus) -> None:
     (device,) = gpus()
-    found, _ = total(assigned(jazz, "hybrid", knobs={"device_bytes": largest(jazz) - 1}), WorkerPool())
+    found, _ = total(assigned(jazz, "hybrid", knobs={"device_bytes": largest(jazz) - 1}), FakeWorkers())
     assert found == JAZZ
     assert 0 < device.kernels < TASKS
 
@@ -225,7 +225,7 @@ def test_hybrid_workers_without_a_gpu_count_on_their_cpu(jazz: Store, gpus: Gpus
     on_gpu = BatchResult.from_json(do_request(work.message(Assignment(0, (0, 1, 2)))))
     with no_gpu.context() as without:
         without.setattr(gpu, "find_devices", nothing)
-        without.setattr(_worker, "_state", None)
+        without.setattr(_worker_requests, "_state", None)
         on_cpu = BatchResult.from_json(do_request(work.message(Assignment(0, (0, 1, 2)))))
     assert (on_gpu.counts_on, on_cpu.counts_on) == ("Emulated GPU 0", "cpu")
     assert on_gpu.finished.triangles.tolist() == on_cpu.finished.triangles.tolist()
@@ -247,10 +247,10 @@ def test_a_worker_without_cupy_or_gpu_says_so(jazz: Store, monkeypatch: pytest.M
         MissingDependencyError,
         match=r"^worker worker \d has no CuPy; install wedgewise\[cuda13\] there, or leave out device=$",
     ):
-        total(work, WorkerPool())
+        total(work, FakeWorkers())
     monkeypatch.setattr(gpu, "find_devices", nothing)
     with pytest.raises(DeviceError, match=r"^worker worker \d: no CUDA device is there"):
-        total(work, WorkerPool())
+        total(work, FakeWorkers())
 
 
 def test_results_come_twice_late_and_from_others(jazz: Store, gpus: Gpus) -> None:
@@ -262,7 +262,7 @@ def test_results_come_twice_late_and_from_others(jazz: Store, gpus: Gpus) -> Non
         late = [held.pop(0)] if len(held) > 3 or not pool.under_way else []
         return [Delivery(batch, reply), *late, *late]
 
-    pool = WorkerPool(deliver=deliver)
+    pool = FakeWorkers(deliver=deliver)
     assert total(assigned(jazz), pool)[0] == JAZZ
 
 
@@ -272,7 +272,7 @@ def test_a_count_goes_on_with_other_devices_memory_and_knobs(
 ) -> None:
     """Begun by workers on GPUs, then with `hybrid`, then by threads of this process, then by its GPU and threads."""
     gpus()
-    monkeypatch.setattr(cluster, "open_workers", lambda *_: closing(WorkerPool(workers=1)))
+    monkeypatch.setattr(cluster, "open_workers", lambda *_: closing(FakeWorkers(workers=1)))
     begun = []
 
     def interrupt(_stage: str, done: int, _total: int) -> None:
@@ -287,7 +287,7 @@ def test_a_count_goes_on_with_other_devices_memory_and_knobs(
             ww.count(jazz.folder, algorithm="keystone", shares=shares, progress=interrupt, **how)
     assert begun == list(range(1, 16))
     last = Request(device="hybrid", knobs={"schedule": "dynamic", "streams": 2, "cutoff": 10}, shares=shares)
-    found = count_store(last, jazz, tasks_for_all(last, jazz))
+    found = count_store(last, jazz, tasks_for_hybrid(last, jazz))
     assert (found.triangles, found.resumed) == (JAZZ, 15)
 
 
@@ -344,7 +344,7 @@ def test_workers_that_share_a_gpu_share_its_memory(jazz: Store, gpus: Gpus) -> N
         assigned(jazz),
     ):
         do_request(work.message(Assignment(0, (0,))))
-        state = _worker._state
+        state = _worker_requests._state
         assert isinstance(state, CountState)
         assert state._on_device is not None
         budgets.append(state._on_device.budget)
@@ -356,7 +356,7 @@ def let(monkeypatch: pytest.MonkeyPatch, folder: Path, how: str, *at: int) -> No
     noted = folder / "begun"
     noted.mkdir()
     program = f"from run.cluster_workers import serve_emulated; serve_emulated({how!r}, {at!r}, {str(noted)!r})"
-    monkeypatch.setattr(_local_workers, "PROGRAM", program)
+    monkeypatch.setattr(_process_workers, "PROGRAM", program)
 
 
 def test_workers_with_gpus_are_killed(
@@ -386,7 +386,7 @@ def test_a_poison_task_on_a_gpu_stops_the_work_which_goes_on_later(
     let(monkeypatch, tmp_path, "poison", 7)
     with pytest.raises(ClusterError, match=r"task 7 \(blocks 0, 2, 2\) ended 3 workers when nothing else"):
         count_on_cluster(jazz, workers=2, device="cuda", algorithm="toy")
-    monkeypatch.setattr(_local_workers, "PROGRAM", "from run.cluster_workers import serve_emulated; serve_emulated()")
+    monkeypatch.setattr(_process_workers, "PROGRAM", "from run.cluster_workers import serve_emulated; serve_emulated()")
     again = count_on_cluster(jazz, workers=1, device="cuda", algorithm="toy")
     assert (again.triangles, 0 < again.resumed < TASKS) == (JAZZ, True)
 

@@ -20,8 +20,8 @@ from helpers.store_counts import count_on_cluster
 import wedgewise as ww
 from run.cluster_workers import children
 from wedgewise.errors import ClusterError, FormatError
-from wedgewise.run import _local_workers, cluster
-from wedgewise.run._local_workers import HELD_BACK, LocalWorker, LocalWorkers, signals_held_back
+from wedgewise.run import _process_workers, cluster
+from wedgewise.run._process_workers import HELD_BACK, LocalWorker, LocalWorkers, signals_held_back
 from wedgewise.run.checkpoint import JOURNAL
 from wedgewise.run.cluster import make_batches
 from wedgewise.stages.tasks import busy_tasks
@@ -77,7 +77,7 @@ def let(monkeypatch: pytest.MonkeyPatch, folder: Path, how: str, *at: int) -> No
     """Have workers misbehave at some tasks."""
     noted = folder / "begun"
     noted.mkdir()
-    monkeypatch.setattr(_local_workers, "PROGRAM", misbehaving(how, at, noted))
+    monkeypatch.setattr(_process_workers, "PROGRAM", misbehaving(how, at, noted))
 
 
 def misbehaving(how: str, at: tuple[int, ...], noted: Path) -> str:
@@ -100,8 +100,8 @@ def test_workers_that_cannot_start_are_given_up(
     jazz: Store, monkeypatch: pytest.MonkeyPatch, started: list[int]
 ) -> None:
     """No task is blamed for it, and the end of the log says why."""
-    monkeypatch.setattr(_local_workers, "PROGRAM", "print('x' * 3_000); import no_such_library")
-    monkeypatch.setattr(_local_workers, "RESTARTS_PER_WORKER", 1)
+    monkeypatch.setattr(_process_workers, "PROGRAM", "print('x' * 3_000); import no_such_library")
+    monkeypatch.setattr(_process_workers, "RESTARTS_PER_WORKER", 1)
     with pytest.raises(
         ClusterError, match=r"again and again, the last one with exit code 1: (?s:.*)'no_such_library'$"
     ):
@@ -177,7 +177,7 @@ def test_a_stopped_worker_is_not_waited_for(
     jazz: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, started: list[int]
 ) -> None:
     """It holds a task and its pipes, and gives no sign of life; it is ended, and another one started."""
-    monkeypatch.setattr(_local_workers, "SILENT_SECONDS", 2.0)
+    monkeypatch.setattr(_process_workers, "SILENT_SECONDS", 2.0)
     let(monkeypatch, tmp_path, "stop", in_order(jazz)[3])
     assert count_on_cluster(jazz, workers=2).triangles == JAZZ
     assert len(started) == 3
@@ -204,7 +204,7 @@ def test_a_poison_task_stops_the_work(
 def test_workers_that_end_again_and_again(
     jazz: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, started: list[int]
 ) -> None:
-    monkeypatch.setattr(_local_workers, "RESTARTS_PER_WORKER", 1)
+    monkeypatch.setattr(_process_workers, "RESTARTS_PER_WORKER", 1)
     let(monkeypatch, tmp_path, "poison", *range(TASKS))
     with pytest.raises(ClusterError, match="ended again and again, the last one with exit code -9"):
         count_on_cluster(jazz, workers=2)
@@ -239,19 +239,19 @@ def test_an_error_of_ours_ends_the_work_at_once(
 
 DRIVER = """
 import os, sys
-from wedgewise.run import _local_workers, checkpoint, cluster
+from wedgewise.run import _process_workers, checkpoint, cluster
 from wedgewise.run.cluster import tasks_for_workers
 from wedgewise.run.outofcore import count_store
 from wedgewise.run.request import Request
 from wedgewise.store.open import open_store
-folder, store, how, lines, _local_workers.PROGRAM = *sys.argv[1:4], int(sys.argv[4]), sys.argv[5]
+folder, store, how, lines, _process_workers.PROGRAM = *sys.argv[1:4], int(sys.argv[4]), sys.argv[5]
 asked = Request(workers=2)
-if "emulated" in _local_workers.PROGRAM:
+if "emulated" in _process_workers.PROGRAM:
     from run.cluster_workers import emulate_gpu
     emulate_gpu()
     asked = Request(workers=2, device="cuda", algorithm="toy")
 if how != "slow": cluster.MIN_SECONDS = cluster.MAX_SECONDS = 0.0
-really_start, really_append = _local_workers.LocalWorker.start, checkpoint.append_line
+really_start, really_append = _process_workers.LocalWorker.start, checkpoint.append_line
 def start(self):
     really_start(self)
     print("worker", self._process.pid, flush=True)
@@ -262,7 +262,7 @@ def append(path, text, **how):
         os.kill(os.getpid(), 9)
     lines -= 1
     really_append(path, text, **how)
-_local_workers.LocalWorker.start, checkpoint.append_line = start, append
+_process_workers.LocalWorker.start, checkpoint.append_line = start, append
 store = open_store(store)
 found = count_store(asked, store, tasks_for_workers(asked, store))
 print("found", found.triangles, found.resumed)
@@ -271,9 +271,9 @@ print("found", found.triangles, found.resumed)
 
 SLOW_COMMAND = """
 import sys
-from wedgewise.run import _local_workers
+from wedgewise.run import _process_workers
 from _wedgewise_start import main
-_local_workers.PROGRAM = sys.argv.pop(1)
+_process_workers.PROGRAM = sys.argv.pop(1)
 main()
 """
 

@@ -13,10 +13,10 @@ from helpers.commands import invoke
 from helpers.graphs import fixture_pairs
 
 import wedgewise as ww
-from run.cluster_workers import WorkerPool
+from run.cluster_workers import FakeWorkers
 from run.test_cluster_kills import begun, has_ended, started
 from wedgewise.errors import ClusterError, PreconditionError, VerificationError
-from wedgewise.run import _local_workers, _slice_worker, _worker, cluster_slices
+from wedgewise.run import _process_workers, _slice_worker, _worker_requests, cluster_slices
 from wedgewise.run._dispatch import Assignment, Delivery
 from wedgewise.run._slice_worker import SliceResult
 from wedgewise.store.build import write_store
@@ -43,24 +43,24 @@ def jazz(tmp_path: Path) -> Store:
 
 
 @pytest.fixture
-def by_pool(monkeypatch: pytest.MonkeyPatch) -> Callable[[Deliver | None], list[WorkerPool]]:
+def by_pool(monkeypatch: pytest.MonkeyPatch) -> Callable[[Deliver | None], list[FakeWorkers]]:
     """Let workers of this process do all that workers are asked; what becomes of their results."""
 
-    def use(deliver: Deliver | None = None) -> list[WorkerPool]:
-        pools: list[WorkerPool] = []
+    def use(deliver: Deliver | None = None) -> list[FakeWorkers]:
+        pools: list[FakeWorkers] = []
 
         class Opened:
             def __init__(self, *_: Any) -> None:
-                pools.append(WorkerPool(deliver=deliver))
+                pools.append(FakeWorkers(deliver=deliver))
 
-            def __enter__(self) -> WorkerPool:
+            def __enter__(self) -> FakeWorkers:
                 return pools[-1]
 
             def __exit__(self, *_: object) -> None:
                 pools[-1].close()
 
         monkeypatch.setattr(cluster_slices, "open_workers", Opened)
-        monkeypatch.setattr(_worker, "_state", None)
+        monkeypatch.setattr(_worker_requests, "_state", None)
         return pools
 
     return use
@@ -182,7 +182,7 @@ def test_workers_are_killed(
     (tmp_path / "begun").mkdir()
     arguments = f"{how!r}, (0, 2), {str(tmp_path / 'begun')!r}"
     program = f"from run.cluster_workers import serve_misbehaving; serve_misbehaving({arguments})"
-    monkeypatch.setattr(_local_workers, "PROGRAM", program)
+    monkeypatch.setattr(_process_workers, "PROGRAM", program)
     if how == "die":
         assert np.array_equal(ww.edge_support(jazz.folder, workers=2), ww.edge_support(graph))
         assert {"0-0", "0-1", "2-0", "2-1"} <= begun(tmp_path)

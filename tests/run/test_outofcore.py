@@ -20,7 +20,7 @@ from helpers.commands import COMMAND, answer_of, invoke
 from helpers.failing_calls import Fault, installed
 from helpers.graphs import DENSE, TRUTHS, fixture_pairs, fixture_path, of_fit_size
 from helpers.store_counts import count_store, each_task_by_itself
-from helpers.stores import WITHOUT_TRIANGLES, at_most, begun_larger, interpret_kernels, names_in, peak_of
+from helpers.stores import WITHOUT_TRIANGLES, at_most, interpret_kernels, limit_leaving, names_in, peak_of
 
 import wedgewise as ww
 from wedgewise import generate
@@ -41,8 +41,8 @@ from wedgewise.machine.budget import MIN_LIMIT
 from wedgewise.run import outofcore
 from wedgewise.run.block_caches import BlockCache
 from wedgewise.run.checkpoint import JOURNAL, Journal, key_of
-from wedgewise.run.memory import TaskMemory, triple_answer
 from wedgewise.run.outofcore import Counting, Finished
+from wedgewise.run.task_memory import TaskMemory, triple_answer
 from wedgewise.stages.tasks import Pair, TaskTable, table_of
 from wedgewise.store.build import write_store
 from wedgewise.store.open import Store
@@ -321,7 +321,7 @@ def test_a_damaged_block_is_found_while_counting(store: Store) -> None:
         ww.count(store.folder)
 
 
-DIES = """
+KILLED = """
 import os, signal, sys
 from wedgewise.machine import files as storage
 from wedgewise.run import batches, checkpoint
@@ -349,7 +349,7 @@ ww.count(folder)
 def test_a_killed_count_repeats_at_most_one_batch(store: Store, number: int, moment: str) -> None:
     for extra in (0, 1):  # and is killed again when it has gone on
         died = subprocess.run(
-            [sys.executable, "-c", DIES, str(store.folder), str(number + extra), moment],
+            [sys.executable, "-c", KILLED, str(store.folder), str(number + extra), moment],
             capture_output=True,
             check=False,
         )
@@ -400,7 +400,7 @@ def test_a_process_never_exceeds_its_limit(tmp_path: Path, suffix: str) -> None:
 def test_a_process_that_begins_larger_keeps_to_the_same_limit(tmp_path: Path) -> None:
     write_edges(generate.kronecker(17, seed=4).pairs(threads=2), tmp_path / "graph.bel32")
     in_memory = str(ww.count(tmp_path / "graph.bel32"))
-    env, limit = begun_larger(60_000_000)
+    env, limit = limit_leaving(60_000_000)
     within = ("--memory", str(limit))
     peak, _ = peak_of("partition", "graph.bel32", "store", *within, cwd=tmp_path, env=env)
     assert peak <= limit
@@ -421,28 +421,28 @@ def test_compiling_is_left_to_another_process(tmp_path: Path) -> None:
         assert peak <= MIN_LIMIT
 
 
-REHEARSED = """
+LOADED_BEFOREHAND = """
 import sys
 from wedgewise.run import outofcore
 from wedgewise.machine import jit
-from wedgewise.store import build as spool
+from wedgewise.store import build as store_build
 graph, folder, algorithm = sys.argv[1:]
-spool.load_kernels()
-outofcore.load_kernels(algorithm)
-def late(kernel, kinds): raise AssertionError(f"{kernel.title} was not rehearsed")
+store_build.load_build_kernels()
+outofcore.load_count_kernels(algorithm)
+def late(kernel, kinds): raise AssertionError(f"{kernel.title} was not loaded before")
 jit._load_or_compile = late
 import wedgewise as ww
-print(ww.count(spool.write_store(graph, folder, parts=3), algorithm=algorithm))
+print(ww.count(store_build.write_store(graph, folder, parts=3), algorithm=algorithm))
 """
 
 
 @pytest.mark.compiled
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
-def test_rehearsals_load_every_kernel(tmp_path: Path, algorithm: str) -> None:
+def test_every_kernel_is_loaded_beforehand(tmp_path: Path, algorithm: str) -> None:
     """Those that come later would not be reckoned with."""
     write_edges(generate.kronecker(13, seed=4).pairs(), tmp_path / "graph.txt")
     ran = subprocess.run(
-        [sys.executable, "-c", REHEARSED, "graph.txt", "store", algorithm],
+        [sys.executable, "-c", LOADED_BEFOREHAND, "graph.txt", "store", algorithm],
         cwd=tmp_path,
         capture_output=True,
         text=True,
@@ -452,7 +452,7 @@ def test_rehearsals_load_every_kernel(tmp_path: Path, algorithm: str) -> None:
 
 
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
-def test_rehearsals_count_a_clique_in_every_way(monkeypatch: pytest.MonkeyPatch, algorithm: str) -> None:
+def test_loading_counts_a_clique_in_every_way(monkeypatch: pytest.MonkeyPatch, algorithm: str) -> None:
     found: list[int] = []
 
     def noted(*given: Any) -> int:
@@ -460,9 +460,9 @@ def test_rehearsals_count_a_clique_in_every_way(monkeypatch: pytest.MonkeyPatch,
         return found[-1]
 
     interpret_kernels(monkeypatch)
-    monkeypatch.setattr(outofcore, "REHEARSED", 12)
+    monkeypatch.setattr(outofcore, "CLIQUE_VERTICES", 12)
     monkeypatch.setattr(outofcore, "run_passes", noted)
-    outofcore.load_kernels(algorithm)
+    outofcore.load_count_kernels(algorithm)
     ways = 1 + sum(len(knob.choices) for knob in find(algorithm, "cpu").knobs)
     assert sum(found) == 2 * ways * comb(12, 3)
 

@@ -11,7 +11,7 @@ import pytest
 from helpers.commands import answer_of, invoke, left_on_terminal
 from helpers.cut_graphs import rows_of
 from helpers.graphs import DENSE, SmallGraph, fixture_pairs, of_fit_size
-from helpers.stores import at_most, counted_owners, kill_at_slice, names_in, peak_of
+from helpers.stores import at_most, computed_slices, kill_at_slice, names_in, peak_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from relations.random_graphs import random_graphs
@@ -21,7 +21,7 @@ from wedgewise import generate
 from wedgewise.errors import InputError, PreconditionError, VerificationError
 from wedgewise.machine.budget import MIN_LIMIT
 from wedgewise.run import _truss_blocks
-from wedgewise.run._truss_blocks import Kept, Levels, living_part
+from wedgewise.run._truss_blocks import ArcBitmap, ArcLevels, remaining_part
 from wedgewise.run.checkpoint import FinishedSlices
 from wedgewise.run.truss_of_store import Round
 from wedgewise.stages.blocks import Block
@@ -155,34 +155,34 @@ def test_dead_arcs_are_left_out(arcs: int, monkeypatch: pytest.MonkeyPatch) -> N
     random = np.random.default_rng(arcs)
     offsets = np.sort(np.concatenate([[0, 0], random.integers(0, arcs + 1, 9), [arcs, arcs]])).astype(np.uint32)
     block = Block(offsets, np.arange(arcs, dtype=np.uint32), arcs)
-    kept = Kept.all(arcs)
-    assert kept.living == arcs
+    kept = ArcBitmap.all(arcs)
+    assert kept.remaining == arcs
     for least in (2, 3, 5):
-        supports = random.integers(0, 6, kept.living).astype(np.uint32)
-        before = living_part(block, kept)
-        after = kept.behind(supports, least + 2, arcs)
+        supports = random.integers(0, 6, kept.remaining).astype(np.uint32)
+        before = remaining_part(block, kept)
+        after = kept.after_round(supports, least + 2, arcs)
         strong = [
             head for head, support in zip(before.heads.tolist(), supports.tolist(), strict=True) if support >= least
         ]
-        part = living_part(block, after)
+        part = remaining_part(block, after)
         assert part.heads.tolist() == strong
         assert rows_of(part) == [[head for head in row if head in strong] for row in rows_of(block)]
-        assert (after.died, after.living) == (len(before.heads) - len(strong), len(strong))
+        assert (after.removed, after.remaining) == (len(before.heads) - len(strong), len(strong))
         assert after.support == int(supports[supports >= least].sum())
-        assert Kept.of(after.to_array(), arcs).to_array().tolist() == after.to_array().tolist()
+        assert ArcBitmap.of(after.to_array(), arcs).to_array().tolist() == after.to_array().tolist()
         kept = after
-    assert kept.behind(None, 9, arcs).died == 0
+    assert kept.after_round(None, 9, arcs).removed == 0
 
 
 def test_bits_that_do_not_fit_are_an_error() -> None:
-    kept = Kept.all(20)
+    kept = ArcBitmap.all(20)
     for arcs in (19, 33):
         with pytest.raises(VerificationError, match="start again"):
-            Kept.of(kept.to_array(), arcs)
+            ArcBitmap.of(kept.to_array(), arcs)
     with pytest.raises(VerificationError, match="supports for 20 living arcs"):
-        kept.behind(np.zeros(21, np.uint32), 3, 20)
+        kept.after_round(np.zeros(21, np.uint32), 3, 20)
     with pytest.raises(VerificationError, match="supports for 20 living arcs"):
-        Levels.all(20).behind(np.zeros(21, np.uint32), 3, 20)
+        ArcLevels.all(20).after_round(np.zeros(21, np.uint32), 3, 20)
 
 
 @pytest.mark.parametrize("scheme", SCHEMES)
@@ -194,13 +194,13 @@ def test_blocks_that_are_left_out_would_have_lost_nothing(
     tail = [(7 + step, 7 + step + hop) for step in range(12) for hop in (1, 2)]
     pairs = np.array(cliques + tail)
     store = write_store(pairs, tmp_path / "store", parts=6, scheme=scheme)
-    owners = counted_owners(monkeypatch)
+    slices = computed_slices(monkeypatch)
     sparing = ww.k_truss(store.folder, 4).edges.tolist()
-    looked_at = len(owners)
-    owners.clear()
-    monkeypatch.setattr(Round, "can_take_from", lambda self: self.living > 0)
+    looked_at = len(slices)
+    slices.clear()
+    monkeypatch.setattr(Round, "can_take_from", lambda self: self.remaining > 0)
     assert ww.k_truss(store.folder, 4).edges.tolist() == sparing == ww.k_truss(pairs, 4).edges.tolist()
-    assert looked_at < len(owners) or scheme == "hashed"  # which deals the tail out to all blocks
+    assert looked_at < len(slices) or scheme == "hashed"  # which deals the tail out to all blocks
 
 
 def test_two_rounds_are_on_disk_at_most(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,14 +14,14 @@ from helpers.graphs import TRUTHS, fixture_pairs
 import wedgewise as ww
 from wedgewise.machine import budget, hardware
 from wedgewise.machine.budget import MIN_LIMIT, RESERVE_BYTES
-from wedgewise.run import _worker
-from wedgewise.run._cluster_worker import BatchResult
+from wedgewise.run import _worker_requests
+from wedgewise.run._count_worker import BatchResult
 from wedgewise.run._dispatch import Assignment
 from wedgewise.run._slice_worker import SliceRequest, SliceResult, SliceState
-from wedgewise.run._worker import do_request, release_state
+from wedgewise.run._worker_requests import do_request, release_state
 from wedgewise.run.cluster import ClusterWork, assign
-from wedgewise.run.memory import SLICED_TASK_BYTES, lists_bytes
 from wedgewise.run.request import Request
+from wedgewise.run.task_memory import SLICED_TASK_BYTES, lists_bytes
 from wedgewise.store import open as opening
 from wedgewise.store.build import write_store
 from wedgewise.store.open import Store
@@ -93,7 +93,7 @@ def resident(monkeypatch: pytest.MonkeyPatch) -> dict[str, int]:
 def test_a_count_leaves_its_memory_to_triangles(jazz: Store, resident: dict[str, int]) -> None:
     slices, count = slices_of(jazz), assigned(jazz).message(ALL_TASKS)
     SliceResult.from_json(do_request(slices))
-    state = _worker._state
+    state = _worker_requests._state
     assert isinstance(state, SliceState)
     need = state._sliced.check_fits() + lists_bytes(jazz.partition, SLICED_TASK_BYTES)
     release_state()

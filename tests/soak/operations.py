@@ -33,7 +33,7 @@ from soak.truths import Truth, is_same, plain
 from soak.victim import MOMENTS, PARTITION
 from wedgewise.algorithms import ENGINE, find, registry
 from wedgewise.errors import InputError, MemoryLimitError, WedgewiseError
-from wedgewise.run._hybrid_plan import BOTH, CPU, GPU, PLACES
+from wedgewise.run._hybrid_plan import BOTH, COUNTED_ON, CPU, GPU
 from wedgewise.run._hybrid_queue import SCHEDULES
 from wedgewise.stages.tasks import ESTIMATORS
 from wedgewise.store.build import write_store
@@ -171,7 +171,7 @@ def _hybrid_knobs(random: Random, algorithm: str) -> dict[str, int | str]:
         "estimator": tuple(ESTIMATORS),
         "cutoff": (0, 30, 100),
         "streams": (1, 2, 4),
-        "places": PLACES,
+        "places": COUNTED_ON,
     }
     knobs = {name: random.choice(values) for name, values in tried.items() if random.random() < 0.6}
     there = knobs.get("places") != CPU
@@ -212,7 +212,7 @@ def kill_store(random: Random, progress: Progress) -> None:
 
 
 def damage_store(random: Random, progress: Progress) -> None:
-    """A store whose question was ended, and whose files are damaged then: the right answer, or an error of ours.
+    """A store whose question was ended, and whose files are damaged then: the right answer, or a `WedgewiseError`.
 
     What was damaged is most often what was written down; starting again gives the right answer then.
     """

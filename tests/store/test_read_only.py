@@ -70,9 +70,9 @@ def test_a_store_that_can_be_written_to_says_nothing(store: Store) -> None:
 @pytest.mark.parametrize("question", BY_OWNER)
 def test_what_is_kept_on_disk_needs_a_folder(sealed: Store, tmp_path: Path, question: str) -> None:
     details = BY_OWNER[question]
-    with pytest.raises(StorageError, match=r"store: cannot be written to, .*name a folder for that by --work"):
+    with pytest.raises(StorageError, match=r"store: cannot be written to, .*name another folder for them by --work"):
         ww.run(question, sealed.folder, **details)
-    assert "name a folder for that by --work" in str(ww.explain(question, sealed.folder, **details))
+    assert "name another folder for them by --work" in str(ww.explain(question, sealed.folder, **details))
     found = ww.run(question, sealed.folder, work_folder=tmp_path / "work", **details).answer
     expected = ww.run(question, fixture_pairs("karate"), **details).answer
     assert str(getattr(found, "edges", found).tolist()) == str(getattr(expected, "edges", expected).tolist())

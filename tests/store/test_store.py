@@ -42,7 +42,7 @@ from wedgewise.machine import hardware, own_files
 from wedgewise.machine.budget import MIN_LIMIT, release_memory
 from wedgewise.prepare.cut_blocks import blocks_of
 from wedgewise.stages.limits import Limits
-from wedgewise.store import build as spool
+from wedgewise.store import build as store_build
 from wedgewise.store import open as store_module
 from wedgewise.store import orient as turn
 from wedgewise.store import read_pairs as gather
@@ -691,7 +691,7 @@ def test_too_little_disk_is_said_beforehand(tmp_path: Path, monkeypatch: pytest.
 
 
 def test_too_many_vertices_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(spool, "available_after_loading", lambda *_: 100 << 20)
+    monkeypatch.setattr(store_build, "available_after_loading", lambda *_: 100 << 20)
     with pytest.raises(MemoryLimitError, match=r"4,000,001 vertices take [\d,]+ bytes and 104,857,600 are left"):
         write_store(generate.star(4_000_000), tmp_path / "store")
     assert names_in(tmp_path) == []

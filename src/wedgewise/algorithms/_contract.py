@@ -133,8 +133,8 @@ class Answer:
     """How an algorithm answers one question on the CPU.
 
     ``prepare(graph, knobs, threads)`` turns an oriented graph into `Work`. ``bytes_needed(shape, threads, knobs)`` is
-    the memory that it takes beyond the oriented graph. ``kernels`` are some that it calls: where they are stored, it
-    was asked before on this machine.
+    the memory that it takes beyond the oriented graph. ``kernels`` are some that it calls: compiled copies of them
+    exist once this answer was used on this machine.
     """
 
     prepare: Callable[[OrientedGraph, Knobs, int], Work]

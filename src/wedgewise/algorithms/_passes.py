@@ -1,4 +1,4 @@
-"""The tasks of passes on threads, each with its exact integers."""
+"""Run the passes of an algorithm on threads; every task returns its exact counts."""
 
 from __future__ import annotations
 

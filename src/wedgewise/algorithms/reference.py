@@ -3,7 +3,8 @@
 Paper: none; the definition.
 Who does what: one task per range of arcs a → b; all c behind b in N+(a), batch by batch. Answers other than a count are
 filled by one batch after the other.
-Trusses are found by products of the adjacency matrix, as `wedgewise.algorithms._truss.reference` says.
+Trusses are found by products of the adjacency matrix (Blanco, Low, Kim, HPEC 2019): rounds of AᵀA ∘ A over the edges
+that remain.
 Input: any oriented graph. Output: triangles and wedges tested. Memory: 24 bytes per arc and `BATCH_WEDGES` × 72 bytes.
 It needs no compiler, so a fresh process answers small graphs with it, and `verify=True` recounts by it.
 """

@@ -4,8 +4,8 @@
     graph, file → DeviceHome → MemoryHome ──too little memory→ cut → disk, or hybrid
                 → HybridHome ──────────────too little memory→
 
-If the GPU runs out of memory, the work goes on in smaller batches; then the CPU takes over; then, for the questions
-that stores answer, it goes on from disk. The plan's reasons say so.
+If the GPU runs out of memory, the work is done in smaller batches; then the CPU takes over. If that has too little
+memory as well, a question that stores answer is answered from disk. The plan's reasons say so.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from dataclasses import replace
 from typing import Any, Protocol
 
 from wedgewise.answer.fit import OutOfMemory, try_in_memory
-from wedgewise.answer.memory import MemoryHome
-from wedgewise.answer.questions import QUESTIONS, WITHOUT_LABELS, Computation
-from wedgewise.answer.response import Clock, Response, result_of
-from wedgewise.answer.source import GraphFile, Source, graph_of, open_source
+from wedgewise.answer.memory_home import MemoryHome
+from wedgewise.answer.questions import QUESTIONS, WITHOUT_LABELS, AnswerContext
+from wedgewise.answer.response import Clock, ResultWithRows, result_of
+from wedgewise.answer.source import GraphFile, GraphSource, graph_of, open_source
 from wedgewise.errors import DeviceMemoryError, MemoryLimitError
 from wedgewise.graph import Graph
 from wedgewise.machine.out_of_memory import memory_for
@@ -38,7 +38,7 @@ def answer(request: Request) -> Result:
         return respond(request, held).result
 
 
-def respond(request: Request, held: ExitStack) -> Response:
+def respond(request: Request, held: ExitStack) -> ResultWithRows:
     """The answer, whose rows may be on disk until `held` is closed."""
     progress = held.enter_context(progress_bar(request.progress)) if request.progress else None
     clock = Clock()
@@ -49,7 +49,7 @@ def respond(request: Request, held: ExitStack) -> Response:
     source = open_source(request)
     if isinstance(source, Graph | GraphFile):
         outcome = try_in_memory(request, source, lambda: _answer_graph(request, source, progress, clock))
-        return outcome if isinstance(outcome, Response) else _from_disk(outcome, progress, held)
+        return outcome if isinstance(outcome, ResultWithRows) else _from_disk(outcome, progress, held)
     from wedgewise.answer.disk import answer_store
 
     return answer_store(request, source, progress, clock, held)
@@ -70,7 +70,7 @@ def plan_for(request: Request) -> tuple[Plan, CleanReport | None]:
     return plan_from_disk(outcome), source.cleaned if isinstance(source, Graph) else None
 
 
-def _planned(request: Request, source: Source) -> tuple[Plan, CleanReport]:
+def _planned(request: Request, source: GraphSource) -> tuple[Plan, CleanReport]:
     """What would be done in memory, and what was read for that."""
     graph = graph_of(source, request)
     return prepare_home(request, graph).plan, graph.cleaned
@@ -85,7 +85,7 @@ class Home(Protocol):
     @property
     def plan(self) -> Plan: ...
 
-    def run(self, progress: Progress | None, clock: Clock) -> Computation:
+    def run(self, progress: Progress | None, clock: Clock) -> AnswerContext:
         """What is computed as planned."""
 
 
@@ -96,15 +96,15 @@ def prepare_home(request: Request, graph: Graph) -> Home:
     if device == "cpu":
         return MemoryHome.prepare(request, graph, computes, reasons)
     if device == "hybrid":
-        from wedgewise.answer.hybrid import HybridHome
+        from wedgewise.answer.hybrid_home import HybridHome
 
         return HybridHome.prepare(request, graph, reasons)
-    from wedgewise.answer.device import DeviceHome
+    from wedgewise.answer.device_home import DeviceHome
 
     return DeviceHome.prepare(request, graph, computes, reasons)
 
 
-def _answer_graph(request: Request, source: Source, progress: Progress | None, clock: Clock) -> Response:
+def _answer_graph(request: Request, source: GraphSource, progress: Progress | None, clock: Clock) -> ResultWithRows:
     """The whole way in memory."""
     graph = graph_of(source, request)
     cleaned_on_gpu = graph.take_device_seconds()
@@ -117,51 +117,51 @@ def _answer_graph(request: Request, source: Source, progress: Progress | None, c
         from wedgewise.answer.rows import check_output
 
         check_output(request.output, request.question, graph.labels)
-    computation, answer = _computed(prepare_home(request, graph), request, graph, progress, clock)
+    context, answer = _computed(prepare_home(request, graph), request, graph, progress, clock)
     if request.question != "count":
         clock.lap("answer")
     verified = None
     if request.verify:
         from wedgewise.answer.verify import verify
 
-        verified = verify(computation)
+        verified = verify(context)
         clock.lap("verify")
     labelled = None if request.question in WITHOUT_LABELS else graph
     result = result_of(
-        computation.plan,
+        context.plan,
         graph.cleaned,
         answer,
         clock.laps,
-        tests=computation.computed.tests,
+        tests=context.computed.tests,
         verified=verified,
         graph=labelled,
-        timeline=computation.timeline,
+        timeline=context.timeline,
     )
     if labelled is not None and graph is not request.source:
         graph.release()
-    return Response(result) if request.rows != TABLE else _with_rows(Response(result), request, graph)
+    return ResultWithRows(result) if request.rows != TABLE else _with_rows(ResultWithRows(result), request, graph)
 
 
 def _computed(
     home: Home, request: Request, graph: Graph, progress: Progress | None, clock: Clock
-) -> tuple[Computation, Any]:
+) -> tuple[AnswerContext, Any]:
     """What a home computes, and the answer that follows; if the GPU runs out of memory, the CPU takes over."""
     if home.request.device != request.device:  # it has taken over
         graph.release_device()
         clock.add(graph.take_device_seconds())
     try:
-        computation = home.run(progress, clock)
+        context = home.run(progress, clock)
         with memory_for("answer"):
-            return computation, QUESTIONS[request.question].finish(computation)
+            return context, QUESTIONS[request.question].finish(context)
     except DeviceMemoryError as error:
-        from wedgewise.answer.device import DeviceHome
+        from wedgewise.answer.device_home import DeviceHome
 
         if not isinstance(home, DeviceHome):
             raise
         return _computed(home.cpu_instead(error), request, graph, progress, clock)
 
 
-def _with_rows(response: Response, request: Request, graph: Graph) -> Response:
+def _with_rows(response: ResultWithRows, request: Request, graph: Graph) -> ResultWithRows:
     """The answer with its table."""
     from wedgewise.answer.rows import table_of
 
@@ -169,7 +169,7 @@ def _with_rows(response: Response, request: Request, graph: Graph) -> Response:
     return replace(response, table=lambda: table)
 
 
-def _from_disk(too_large: OutOfMemory, progress: Progress | None, held: ExitStack) -> Response:
+def _from_disk(too_large: OutOfMemory, progress: Progress | None, held: ExitStack) -> ResultWithRows:
     """The answer as there would be in memory, with what happened instead among the reasons of its plan."""
     from wedgewise.answer.cut import cut
     from wedgewise.answer.disk import answer_store

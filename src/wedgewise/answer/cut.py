@@ -1,7 +1,7 @@
 """Where memory is too small for a question that stores answer: the graph is cut into blocks on disk, and asked there.
 
     Source ─in memory→ answer
-       └───no room───→ OutOfMemory ─cut→ GraphOnDisk, a store for one question ─disk→ answer
+       └─too little memory→ OutOfMemory ─cut→ GraphOnDisk, a store for one question ─disk→ answer
 
 The store is in the system's temporary folder, or in a work folder, where the same question finds it again after
 whatever ended it.
@@ -37,8 +37,8 @@ from numpy.typing import NDArray
 from wedgewise.algorithms import find
 from wedgewise.algorithms._contract import Shape
 from wedgewise.answer.fit import OutOfMemory
-from wedgewise.answer.response import Response
-from wedgewise.answer.source import GraphFile, Source, name_of
+from wedgewise.answer.response import ResultWithRows
+from wedgewise.answer.source import GraphFile, GraphSource, name_of
 from wedgewise.errors import FormatError, InputError, MemoryLimitError, MissingFileError
 from wedgewise.graph import Graph
 from wedgewise.machine.budget import available_after_loading
@@ -48,10 +48,10 @@ from wedgewise.machine.progress import Progress
 from wedgewise.prepare.orient_arrays import expected_wedges
 from wedgewise.run.checkpoint import LOCK_SUFFIX, WAIT, key_of, refuse_link
 from wedgewise.run.outofcore import PROCESS
-from wedgewise.run.plan import Form, Plan, plan_of
+from wedgewise.run.plan import OrientedShape, Plan, plan_of
 from wedgewise.run.request import ARRAY, Request
 from wedgewise.stages import CleanReport, Labels
-from wedgewise.store.build import DISK_BYTES, load_kernels, write_store
+from wedgewise.store.build import DISK_BYTES, load_build_kernels, write_store
 from wedgewise.store.open import Store, open_store
 from wedgewise.store.orient import SCHEMES, Wanted
 from wedgewise.store.read_pairs import expected_pairs, numbered_edges
@@ -95,7 +95,7 @@ class GraphOnDisk:
     cleaned: CleanReport | None
     graph: Graph | FileGraph
 
-    def as_of_graph(self, response: Response) -> Response:
+    def as_of_graph(self, response: ResultWithRows) -> ResultWithRows:
         """An answer of the store, as one of the graph."""
         result = response.result
         result = replace(
@@ -146,7 +146,7 @@ class FileGraph:
 def cut(too_large: OutOfMemory, progress: Progress | None) -> Iterator[GraphOnDisk]:
     """The graph in blocks on disk, which are removed behind the block.
 
-    Where a work folder is given and the block is ended early, they stay, so that the same question goes on.
+    Where a work folder is given and the block is ended early, they stay, so that the same question is resumed.
 
     Raises
     ------
@@ -171,7 +171,7 @@ def plan_from_disk(too_large: OutOfMemory) -> Plan:
     request, source = _request_of_store(too_large), too_large.source
     threads = request.thread_count
     with _refusing(too_large):
-        available_bytes = available_after_loading(request.memory_limit, load_kernels)
+        available_bytes = available_after_loading(request.memory_limit, load_build_kernels)
         known, pairs = (None, source.m) if isinstance(source, Graph) else _known(source, threads)
     shape = Shape(source.n, source.m, expected_wedges(source.degrees)) if isinstance(source, Graph) else Shape(0, 0)
     most = "" if pairs is None else f", which takes up to {DISK_BYTES * pairs:,} bytes of disk"
@@ -179,7 +179,7 @@ def plan_from_disk(too_large: OutOfMemory) -> Plan:
     is_hybrid = request.device == "hybrid"
     return plan_of(
         request.question,
-        Form(shape),
+        OrientedShape(shape),
         algorithm=request.block_algorithm,
         device="hybrid" if is_hybrid else "cpu",
         threads=threads,
@@ -189,7 +189,7 @@ def plan_from_disk(too_large: OutOfMemory) -> Plan:
         reasons=(
             *_reasons(too_large),
             f"cut into blocks in {folder}{most}; the seconds are those of cutting",
-            *request.because,
+            *request.reasons,
         ),
         beyond=PROCESS,
         known=known,
@@ -198,12 +198,12 @@ def plan_from_disk(too_large: OutOfMemory) -> Plan:
 
 @contextmanager
 def _refusing(too_large: OutOfMemory) -> Iterator[None]:
-    """Say of what does not fit on disk either what was refused before."""
+    """Say what was refused before, where answering from disk needs too much as well."""
     try:
         yield
     except MemoryLimitError as error:
         raise MemoryLimitError(
-            f"{too_large.refusal}; and it does not fit on the way over disk either: {error}"
+            f"{too_large.refusal}; and answering from disk needs too much as well: {error}"
         ) from error
 
 
@@ -238,7 +238,7 @@ def _written(too_large: OutOfMemory, folder: Path, request: Request, progress: P
     return write_store(source.path, folder, **read_as, **how)
 
 
-def _identity(source: Source, request: Request) -> Identity:
+def _identity(source: GraphSource, request: Request) -> Identity:
     """A file by its path and by what the system says of it, a graph by its edges; and what their blocks depend on.
 
     What the system says is its `file_identity`, by which a copy of the same bytes is another file; that costs cutting
@@ -268,7 +268,7 @@ def _fingerprint(graph: Graph) -> str:
 
 def _known(source: GraphFile, threads: int) -> tuple[str, int | None]:
     """What there is to say of a file before it is read, and its pairs, where its beginning tells how many."""
-    pairs = expected_pairs(source.path, source.format, source.how(threads))
+    pairs = expected_pairs(source.path, source.format, source.read_options(threads))
     many = "" if pairs is None else f"{pairs:,} pairs, about, of "
     return f"{many}{name_of(source)}, which was not read", pairs
 
@@ -340,7 +340,7 @@ def _own_folder(work_folder: Path, name: str) -> Iterator[Path]:
             _remove(folder)
             raise
         except BaseException:
-            with suppress(OSError):  # which says that there is something to go on with
+            with suppress(OSError):  # which says that there is something to resume
                 folder.rmdir()
             raise
         _remove(folder)

@@ -1,14 +1,14 @@
 """The home of a question about a store in this process, a few blocks in memory at a time; and who else answers stores.
 
-question                                       who computes it
-count, transitivity                            this process; with GPUs, `answer/hybrid.py`; workers, `run/cluster.py`
-triangles                                      this process; workers, `run/cluster_slices.py`: by slices of each part
-clustering, average_clustering                 this process, by the same slices
-edge_support                                   the same: the supports of each block
-k_truss                                        the same, by rounds: what lives of each block
-trussness                                      this process, by rounds
+question                           who computes it
+count, transitivity                this process; with GPUs, `answer/hybrid_home.py`; workers, `run/cluster.py`
+triangles                          this process; workers, `run/cluster_slices.py`: by slices of each part
+clustering, average_clustering     this process, by the same slices
+edge_support                       the same: the supports of each block
+k_truss                            the same, by rounds: the remaining arcs of each block
+trussness                          this process, by rounds
 
-Slices stay on disk until the caller has the answer, so that whatever ends the work, the same question goes on.
+Slices stay on disk until the caller has the answer, so that the same question is resumed, whatever ended the work.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 from wedgewise.algorithms import ENGINE, find
 from wedgewise.answer import coefficients
 from wedgewise.answer.questions import WITHOUT_LABELS
-from wedgewise.answer.response import Clock, Response, result_of
+from wedgewise.answer.response import Clock, ResultWithRows, result_of
 from wedgewise.answer.store_results import (
     Clustering,
     KTruss,
@@ -42,7 +42,6 @@ from wedgewise.machine.progress import Progress
 from wedgewise.prepare.orient_arrays import count_wedges
 from wedgewise.result import Result
 from wedgewise.run.checkpoint import LINE_BYTES, FinishedSlices, check_disk, lock_work, notes_on_counting
-from wedgewise.run.memory import PAGE_BYTES, SLICED_TASK_BYTES, bytes_beside_lists, lists_bytes, triple_answer
 from wedgewise.run.outofcore import (
     Counting,
     StoreCount,
@@ -57,6 +56,7 @@ from wedgewise.run.plan import Plan, with_reasons
 from wedgewise.run.request import ARRAY, OBJECT, Request
 from wedgewise.run.shares import with_shares
 from wedgewise.run.sliced_answer import SlicedAnswer, bytes_for_slices, slice_method
+from wedgewise.run.task_memory import PAGE_BYTES, SLICED_TASK_BYTES, bytes_beside_lists, lists_bytes, triple_answer
 from wedgewise.run.truss_of_store import StorePeeling, disk_bytes, loading_bytes, truss_of
 from wedgewise.stages import Labels
 from wedgewise.stages.tasks import exact_sum
@@ -84,8 +84,8 @@ IN_SLICES: dict[str, type[Triangles | Supports]] = {
 SLICE_BYTES = PAGE_BYTES + LINE_BYTES
 RECOUNT = "bbtc"
 TRUSSES = ("k_truss", "trussness")
-READ_ONLY = "cannot be written to, and what is found is kept on disk; name a folder for that by --work (work_folder=)"
-ANSWERED = (*COUNTED, *COMPUTES)
+READ_ONLY = "cannot be written to, and results are written there; name another folder for them by --work (work_folder=)"
+STORE_QUESTIONS = (*COUNTED, *COMPUTES)
 
 
 def open_for(request: Request, source: Any) -> Store:
@@ -107,7 +107,10 @@ def refuse(request: Request, name: object) -> None:
     is_count, by_workers = question in COUNTED, request.by_workers
     devices = {"auto", "cpu", *(["hybrid"] if is_count else []), *(["cuda"] if is_count and by_workers else [])}
     refusals = (
-        (question not in ANSWERED, f"a store answers {', '.join(ANSWERED)}, not {question}; ask the graph's file"),
+        (
+            question not in STORE_QUESTIONS,
+            f"a store answers {', '.join(STORE_QUESTIONS)}, not {question}; ask the graph's file",
+        ),
         (
             device not in devices,
             "a store is counted on the CPU, with device='hybrid', or by workers; leave the device out",
@@ -129,8 +132,8 @@ def refuse(request: Request, name: object) -> None:
             raise PreconditionError(f"{name}: {why}")
 
 
-def check_asked(request: Request, name: str) -> None:
-    """Raise where no store would answer what is asked of another source, by the algorithm that is asked for."""
+def check_store_could_answer(request: Request, name: str) -> None:
+    """Raise where no store of another source could answer the question by the algorithm that was named."""
     refuse(request, name)
     if request.device == "hybrid":
         return
@@ -141,34 +144,36 @@ def check_asked(request: Request, name: str) -> None:
     find(request.block_algorithm, "cpu").settings(request.knobs)
 
 
-def answer_store(request: Request, store: Store, progress: Progress | None, clock: Clock, held: ExitStack) -> Response:
+def answer_store(
+    request: Request, store: Store, progress: Progress | None, clock: Clock, held: ExitStack
+) -> ResultWithRows:
     """The answer; what is on disk of it stays until `held` is closed."""
     if request.question == "count":
-        return Response(_counted(request, store, progress, clock))
+        return ResultWithRows(_counted(request, store, progress, clock))
     if request.question == "transitivity":
-        return Response(_transitivity(request, store, progress, clock))
+        return ResultWithRows(_transitivity(request, store, progress, clock))
     if request.output is not None:
         _check_output(request, store)
     held.enter_context(memory_for("answer"))
     found, result = held.enter_context(find_arrays(request, store, progress))
     if request.rows != ARRAY:
-        return Response(result, lambda: found.table(store.labels()), found)
+        return ResultWithRows(result, lambda: found.table(store.labels()), found)
     begin = time.perf_counter()
     answer = found.array()
     laps = {**result.seconds, "answer": time.perf_counter() - begin}
     graph = None if request.question in WITHOUT_LABELS else StoreGraph(store)
-    return Response(replace(result, answer=answer, seconds=laps, graph=graph))
+    return ResultWithRows(replace(result, answer=answer, seconds=laps, graph=graph))
 
 
 def _check_output(request: Request, store: Store) -> None:
     """Refuse a file that could not hold the answer, and load what writes it."""
     from wedgewise.answer.rows import check_output
-    from wedgewise.write.answers import rehearse_writer
+    from wedgewise.write.answers import load_writer
 
     assert request.output is not None
     labels: Labels = [] if store.manifest.label_kind == "text" else range(0)
     check_output(request.output, request.question, labels)
-    rehearse_writer(request.output)
+    load_writer(request.output)
 
 
 def plan_of_store(request: Request, store: Store) -> Plan:
@@ -178,7 +183,7 @@ def plan_of_store(request: Request, store: Store) -> Plan:
         return _plan_of_slices(request, store, _planned_slices(request, store), notes)
     request = with_shares(request, store)
     plan = replace(_tasks(request, store).plan, question=request.question)
-    return with_reasons(plan, (*request.because, *notes_on_counting(store)))
+    return with_reasons(plan, (*request.reasons, *notes_on_counting(store)))
 
 
 def _tasks(request: Request, store: Store) -> StoreTasks:
@@ -188,9 +193,9 @@ def _tasks(request: Request, store: Store) -> StoreTasks:
 
         return tasks_for_workers(request, store)
     if request.device == "hybrid":
-        from wedgewise.answer.hybrid import tasks_for_all
+        from wedgewise.answer.hybrid_home import tasks_for_hybrid
 
-        return tasks_for_all(request, store)
+        return tasks_for_hybrid(request, store)
     return tasks_from_disk(request, store)
 
 
@@ -211,7 +216,7 @@ def _counted(request: Request, store: Store, progress: Progress | None, clock: C
         verified = _verified(again, store, found)
         clock.lap("verify")
     return result_of(
-        with_reasons(found.plan, request.because),
+        with_reasons(found.plan, request.reasons),
         store.manifest.cleaned,
         found.triangles,
         clock.laps,
@@ -311,7 +316,7 @@ def _planned_slices(request: Request, store: Store) -> SlicedAnswer:
 
 
 def _listed_bytes(request: Request) -> int:
-    """What lists take for each task; rounds have those of all blocks, and of what lives of them."""
+    """What lists take for each task; rounds have those of all blocks, and of their remaining arcs."""
     return 2 * SLICED_TASK_BYTES if request.question in TRUSSES else SLICED_TASK_BYTES
 
 
@@ -368,7 +373,7 @@ def _find_by(
         store.beside(f"{request.question}-slices"),
         work_key(store, sliced.algorithm, sliced.knobs),
         resume=request.resume,
-        due=sliced.due,
+        stored_forms=sliced.stored_forms,
     )
     missing = [each for each in sliced.slices if each.number not in slices.done]
     if workers is None:
@@ -418,5 +423,5 @@ def _plan_of_slices(request: Request, store: Store, sliced: SlicedAnswer, notes:
         plan,
         question=request.question,
         computes=computes,
-        reasons=(*plan.reasons, kept, *request.because, *notes),
+        reasons=(*plan.reasons, kept, *request.reasons, *notes),
     )

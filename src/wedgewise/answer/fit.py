@@ -1,8 +1,8 @@
 """Whether a question fits into memory: the answer, or an `OutOfMemory` that says what is missing.
 
-A shortage is foreseen before a file is read, where its beginning tells how many pairs it has: with a limit, by what the
-process takes at most, so that it keeps to it; without one, by what cleaning would be refused for. Otherwise it is met
-where a stage is refused or memory runs out. What was taken is released before the work goes on from disk.
+Too little memory is foreseen before a file is read, where its beginning tells how many pairs it has: with a limit, by
+what the process takes at most, so that it keeps to it; without one, by what cleaning would be refused for. Otherwise it
+shows where a stage is refused or memory runs out. What was taken is released before the question is answered from disk.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import TypeVar
 from wedgewise.algorithms import find
 from wedgewise.algorithms._contract import Shape
 from wedgewise.answer.questions import QUESTIONS
-from wedgewise.answer.source import GraphFile, Source, name_of, process_limit
+from wedgewise.answer.source import GraphFile, GraphSource, name_of, process_limit
 from wedgewise.errors import DeviceMemoryError, InputError, MemoryLimitError, WedgewiseError
 from wedgewise.machine import hardware
 from wedgewise.machine.budget import MIN_LIMIT, RESERVE_BYTES, release_memory
@@ -37,30 +37,30 @@ RAN_OUT = "memory ran out"
 
 @dataclass(frozen=True, slots=True)
 class OutOfMemory:
-    """A question that memory is too small for, and that goes on from disk.
+    """A question that memory is too small for, and that is answered from disk.
 
     Attributes
     ----------
     request, source : what was asked, of what
-    limit : for the whole process, while it goes on
-    refusal : what to say where there is no room on disk either
+    limit : for the whole process, while it is answered
+    refusal : what to say where answering from disk needs too much as well
     reasons : what was needed and what was there, first to last
     """
 
     request: Request
-    source: Source
+    source: GraphSource
     limit: int | None
     refusal: str
     reasons: tuple[str, ...]
 
 
-def try_in_memory(request: Request, source: Source, work: Callable[[], Found]) -> Found | OutOfMemory:
-    """What `work` finds in memory, or what there is too little of for a question that goes on from disk.
+def try_in_memory(request: Request, source: GraphSource, work: Callable[[], Found]) -> Found | OutOfMemory:
+    """What `work` finds in memory, or what there is too little of for a question that can be answered from disk.
 
     Raises
     ------
     MemoryLimitError
-        When there is too little memory, and the question does not go on from disk.
+        When there is too little memory, and the question cannot be answered from disk.
     """
     limit = None if request.memory_limit is None else process_limit(source, request)
     foreseen = _foreseen(request, source, limit) if isinstance(source, GraphFile) else None
@@ -90,25 +90,25 @@ def _free_tracebacks(error: MemoryError) -> None:
     release_memory()
 
 
-def _can_use_disk(request: Request, source: Source) -> bool:
-    """Whether the question goes on from disk where memory is too small for it."""
-    from wedgewise.answer.disk import ANSWERED, check_asked
+def _can_use_disk(request: Request, source: GraphSource) -> bool:
+    """Whether the question can be answered from disk where memory is too small for it."""
+    from wedgewise.answer.disk import STORE_QUESTIONS, check_store_could_answer
 
-    if request.question not in ANSWERED or (source.directed and request.question in DIRECTED):
+    if request.question not in STORE_QUESTIONS or (source.directed and request.question in DIRECTED):
         return False
     try:
-        check_asked(request, name_of(source))
+        check_store_could_answer(request, name_of(source))
     except InputError:
         return False
     return allowed_memory(request) >= MIN_LIMIT
 
 
 def _questions_on_disk(request: Request) -> str:
-    """Which questions would go on from disk, said of one that does not."""
-    from wedgewise.answer.disk import ANSWERED
+    """Which questions can be answered from disk, said of one that cannot."""
+    from wedgewise.answer.disk import STORE_QUESTIONS
 
-    others = f"{', '.join(ANSWERED[:-1])} and {ANSWERED[-1]} would go on from disk"
-    return "" if request.question in ANSWERED else others
+    others = f"{', '.join(STORE_QUESTIONS[:-1])} and {STORE_QUESTIONS[-1]} can be answered from disk"
+    return "" if request.question in STORE_QUESTIONS else others
 
 
 def _reasons(error: MemoryError) -> tuple[str, ...]:
@@ -116,13 +116,13 @@ def _reasons(error: MemoryError) -> tuple[str, ...]:
     earlier, on_gpu = error.__context__, list[str]()
     while earlier is not None:
         if isinstance(earlier, DeviceMemoryError):
-            on_gpu.insert(0, f"not on the GPU, which has too little memory: {earlier.shortage}")
+            on_gpu.insert(0, f"not on the GPU, which has too little memory: {earlier.reason}")
         earlier = earlier.__context__
     return *on_gpu, str(error).rpartition("; ")[0] or str(error) or RAN_OUT
 
 
 def _foreseen(request: Request, source: GraphFile, limit: int | None) -> str | None:
-    """What a file will take that is not there, as far as its size and its beginning tell."""
+    """Why a file will not fit, judged by its size and first lines; None if it may."""
     size = os.path.getsize(source.path)
     most_pairs = size // MIN_LINE_BYTES
     if size <= SMALL_BYTES or (
@@ -153,7 +153,7 @@ def _pairs_by_beginning(source: GraphFile, size: int, request: Request) -> tuple
     from wedgewise.store.read_pairs import expected_pairs
 
     try:
-        pairs = expected_pairs(source.path, source.format, source.how(1))
+        pairs = expected_pairs(source.path, source.format, source.read_options(1))
     except WedgewiseError:  # whoever reads it says what is wrong with it
         return None, 0
     if pairs is None and request.memory_limit is not None:

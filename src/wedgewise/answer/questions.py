@@ -51,7 +51,7 @@ ROW_BYTES = 12  # of a listing
 
 
 @dataclass(frozen=True, slots=True)
-class Computation:
+class AnswerContext:
     """Everything that an answer follows from: what was computed for a request, of which graph, by which plan.
 
     What a device computed needs no oriented graph here. Of a hybrid count, the timeline is what ran where and when.
@@ -78,7 +78,7 @@ class Question:
 
     name: str
     computes: Callable[[Graph, Details], str]
-    finish: Callable[[Computation], Any]
+    finish: Callable[[AnswerContext], Any]
     answer_bytes: Callable[[str, int, int], int]
     defaults: Mapping[str, Any]
 
@@ -112,25 +112,25 @@ def request_for(question: str, source: Any, details: Mapping[str, Any], **how: A
     return Request(question, source, QUESTIONS[question].details(details), **how)
 
 
-def by_vertex(found: Computation) -> NDArray[Any]:
+def by_vertex(context: AnswerContext) -> NDArray[Any]:
     """What was computed by id, in the order of the vertices; counts as signed integers."""
-    filled = found.computed.work.filled
+    filled = context.computed.work.filled
     assert filled is not None
-    if found.oriented is None:
+    if context.oriented is None:
         return filled
     answer = np.empty(len(filled), np.float64 if filled.dtype == np.float64 else np.int64)
-    answer[found.oriented.vertex_of] = filled
+    answer[context.oriented.vertex_of] = filled
     return answer
 
 
-def by_edge(found: Computation, dtype: type = np.int64) -> NDArray[Any]:
+def by_edge(context: AnswerContext, dtype: type = np.int64) -> NDArray[Any]:
     """What was computed by arc, in the order of the edges; counts as signed integers."""
-    filled, oriented, threads = found.computed.work.filled, found.oriented, found.plan.threads
+    filled, oriented, threads = context.computed.work.filled, context.oriented, context.plan.threads
     assert filled is not None
     if oriented is None:
         return filled.astype(dtype, copy=False)
     answer: NDArray[Any] = np.empty(len(filled), dtype)
-    positions = None if oriented.follows_edges else found.graph.arcs_of_edges(oriented, threads=threads)
+    positions = None if oriented.follows_edges else context.graph.arcs_of_edges(oriented, threads=threads)
 
     def fill(chunk: int, _worker: int) -> None:
         part = slice(chunk * CHUNK, (chunk + 1) * CHUNK)
@@ -140,24 +140,24 @@ def by_edge(found: Computation, dtype: type = np.int64) -> NDArray[Any]:
     return answer
 
 
-def open_listing(found: Computation) -> Listing | DeviceListing:
+def open_listing(context: AnswerContext) -> Listing | DeviceListing:
     """All triangles by number."""
     from wedgewise.run.listing import Listing
 
-    if found.oriented is None:
-        assert found.computed.listing is not None
-        return found.computed.listing
-    return Listing(found.computed.work, found.oriented, found.plan.threads)
+    if context.oriented is None:
+        assert context.computed.listing is not None
+        return context.computed.listing
+    return Listing(context.computed.work, context.oriented, context.plan.threads)
 
 
-def listed(found: Computation) -> NDArray[np.uint32] | Listing | DeviceListing:
+def listed(context: AnswerContext) -> NDArray[np.uint32] | Listing | DeviceListing:
     """The asked-for stretch of the triangles, or all of them by number."""
-    listing = open_listing(found)
-    if found.request.rows == LISTING:
+    listing = open_listing(context)
+    if context.request.rows == LISTING:
         return listing
-    start, stop = stretch_of(found.details["start"], found.details["stop"], listing.total)
+    start, stop = stretch_of(context.details["start"], context.details["stop"], listing.total)
     what = f"a list of {stop - start:,} triangles"
-    check_memory(ROW_BYTES * (stop - start), found.request, what, "list in batches by iter_triangles")
+    check_memory(ROW_BYTES * (stop - start), context.request, what, "list in batches by iter_triangles")
     return listing.stretch(start, stop)
 
 
@@ -170,39 +170,39 @@ def stretch_of(start: int, stop: int | None, total: int) -> tuple[int, int]:
     return start, total if stop is None else min(stop, total)
 
 
-def local_clustering(found: Computation) -> NDArray[np.float64]:
+def local_clustering(context: AnswerContext) -> NDArray[np.float64]:
     """The coefficient of every vertex."""
-    graph, undefined = found.graph, found.details["undefined"]
+    graph, undefined = context.graph, context.details["undefined"]
     if graph.attributes is not None and graph.attributes.directed:
-        return coefficients.directed(by_vertex(found), *graph.attributes.directed_degrees(graph.simple), undefined)
-    return coefficients.undirected(by_vertex(found), graph.degrees, undefined)
+        return coefficients.directed(by_vertex(context), *graph.attributes.directed_degrees(graph.simple), undefined)
+    return coefficients.undirected(by_vertex(context), graph.degrees, undefined)
 
 
-def mean_clustering(found: Computation) -> float:
+def mean_clustering(context: AnswerContext) -> float:
     """The mean of the coefficients."""
-    count_zeros, undefined = found.details["count_zeros"], found.details["undefined"]
-    return coefficients.average(local_clustering(found), count_zeros=count_zeros, undefined=undefined)
+    count_zeros, undefined = context.details["count_zeros"], context.details["undefined"]
+    return coefficients.average(local_clustering(context), count_zeros=count_zeros, undefined=undefined)
 
 
-def closed_share(found: Computation) -> float:
+def closed_share(context: AnswerContext) -> float:
     """The share of wedges that are closed."""
-    return coefficients.transitivity(found.computed.triangles, found.graph.paths, found.details["undefined"])
+    return coefficients.transitivity(context.computed.triangles, context.graph.paths, context.details["undefined"])
 
 
-def degrees_by_support(found: Computation) -> GeneralizedDegree:
+def degrees_by_support(context: AnswerContext) -> GeneralizedDegree:
     """Count every vertex's edges by their support."""
-    keys = sorted_keys(_ends_with_support(found), found.plan.threads)
+    keys = sorted_keys(_ends_with_support(context), context.plan.threads)
     first = np.flatnonzero(np.append(True, keys[1:] != keys[:-1])[: len(keys)])
     distinct = keys[first]
-    offsets = np.zeros(found.graph.n + 1, np.int64)
-    np.cumsum(np.bincount((distinct >> np.uint64(32)).astype(np.int64), minlength=found.graph.n), out=offsets[1:])
+    offsets = np.zeros(context.graph.n + 1, np.int64)
+    np.cumsum(np.bincount((distinct >> np.uint64(32)).astype(np.int64), minlength=context.graph.n), out=offsets[1:])
     supports = (distinct & np.uint64(0xFFFFFFFF)).astype(np.int64)
     return GeneralizedDegree(offsets, supports, np.diff(np.append(first, len(keys))))
 
 
-def _ends_with_support(found: Computation) -> NDArray[np.uint64]:
+def _ends_with_support(context: AnswerContext) -> NDArray[np.uint64]:
     """``end << 32 | support`` for both ends of every edge."""
-    support, edges = by_edge(found).view(np.uint64), found.graph.edges
+    support, edges = by_edge(context).view(np.uint64), context.graph.edges
     keys = np.empty(2 * len(support), np.uint64)
     for end, half in enumerate((keys[: len(support)], keys[len(support) :])):
         np.left_shift(edges[:, end], np.uint64(32), out=half)
@@ -210,29 +210,29 @@ def _ends_with_support(found: Computation) -> NDArray[np.uint64]:
     return keys
 
 
-def in_truss(found: Computation) -> NDArray[np.bool_]:
+def in_truss(context: AnswerContext) -> NDArray[np.bool_]:
     """Whether each edge is in the truss that was found."""
-    return by_edge(found, np.bool_)
+    return by_edge(context, np.bool_)
 
 
-def truss(found: Computation) -> Truss:
+def truss(context: AnswerContext) -> Truss:
     """The truss that was found."""
-    assert found.computed.k is not None
-    return Truss(found.computed.k, np.flatnonzero(in_truss(found)))
+    assert context.computed.k is not None
+    return Truss(context.computed.k, np.flatnonzero(in_truss(context)))
 
 
-def truss_levels(found: Computation) -> tuple[TrussLevel, ...]:
+def truss_levels(context: AnswerContext) -> tuple[TrussLevel, ...]:
     """What each k-truss has."""
     from wedgewise.answer.truss_summary import summarise
 
-    return summarise(found.graph, by_edge(found))
+    return summarise(context.graph, by_edge(context))
 
 
-def component_of_vertices(found: Computation) -> NDArray[np.int64]:
+def component_of_vertices(context: AnswerContext) -> NDArray[np.int64]:
     """The component of the truss that each vertex is in."""
     from wedgewise.answer.truss_summary import components
 
-    return components(found.graph, truss(found).edges)
+    return components(context.graph, truss(context).edges)
 
 
 def _always(computed: str) -> Callable[[Graph, Details], str]:
@@ -280,7 +280,7 @@ _COMPONENTS = _answer_bytes(40, 17, arcs=True)  # beside the truss, edges; paren
 
 WITHOUT_LABELS = ("count", "average_clustering", "transitivity", "truss_summary")  # they name no vertex or edge
 _ALL = (
-    Question("count", _always("count"), lambda found: found.computed.triangles, _answer_bytes(), {}),
+    Question("count", _always("count"), lambda context: context.computed.triangles, _answer_bytes(), {}),
     Question("triangles", _always("triangles"), by_vertex, _BY_VERTEX, {}),
     Question("edge_support", _always("edge_support"), by_edge, _BY_EDGE, {}),
     Question("list_triangles", _always("list_triangles"), listed, _listing_bytes, {"start": 0, "stop": None}),

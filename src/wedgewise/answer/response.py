@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Response:
-    """The answer to a request.
+class ResultWithRows:
+    """The result of a request, and its rows where a table was asked for.
 
     Attributes
     ----------

@@ -38,7 +38,7 @@ class GraphFile:
     def graph(self, device: str) -> Graph:
         """The graph, cleaned there."""
         if is_store(self.path):
-            raise PreconditionError(f"{self.path}: is a store; name the graph's file, which this question is about")
+            raise PreconditionError(f"{self.path}: is a store; name the graph's file instead")
         return Graph(
             self.path,
             labels=self.labels,
@@ -62,7 +62,7 @@ class GraphFile:
             if item.name != "columns" and getattr(mine, item.name) != getattr(default, item.name)
         ]
         if given:
-            raise PreconditionError(f"{self.path}: is a store, which is already read; leave out: {', '.join(given)}")
+            raise PreconditionError(f"{self.path}: is a store, not a file; leave out: {', '.join(given)}")
 
     @property
     def can_be_read_again(self) -> bool:
@@ -70,17 +70,17 @@ class GraphFile:
         keeps_more = self.drop_leaves or self.directed or self.columns.weight is not None
         return os.path.isfile(self.path) and not keeps_more
 
-    def how(self, threads: int) -> ReadOptions:
-        """How its pairs are read in pieces."""
+    def read_options(self, threads: int) -> ReadOptions:
+        """The options for reading its pairs in pieces."""
         from wedgewise.read import ReadOptions
 
         return ReadOptions(self.labels, self.columns, self.limits, threads)
 
 
-Source = GraphFile | Graph
+GraphSource = GraphFile | Graph
 
 
-def open_source(request: Request) -> Source | Store:
+def open_source(request: Request) -> GraphSource | Store:
     """The store; a file that can be read again; or the graph itself, or one made of whatever `Graph` accepts."""
     source = request.source
     named = source.path if isinstance(source, GraphFile) else source
@@ -119,20 +119,23 @@ def graph_of(source: Any, request: Request) -> Graph:
 def _limits_within(limits: Limits, source: Any, request: Request) -> Limits:
     """The limits, with one on memory where there is none yet.
 
-    A limit that the interpreter alone may exceed is none for the process, but for what the stages take.
+    Limits below `MIN_LIMIT` bound what the stages take, and not the process.
     """
     if request.memory_limit is None or request.memory_limit < MIN_LIMIT or limits.memory_bytes is not None:
         return limits
     return limits.with_values({"memory_bytes": process_limit(source, request)})
 
 
-def name_of(source: Source) -> str:
+def name_of(source: GraphSource) -> str:
     """What messages call a source."""
     return source.origin.name if isinstance(source, Graph) else os.fspath(source.path)
 
 
 def process_limit(source: Any, request: Request) -> int:
-    """The limit as one for the whole process; on top of what that holds, where it holds a graph or other things."""
+    """The limit for the whole process.
+
+    What it already holds is added for a graph, and for a file where it holds more than an interpreter and its kernels.
+    """
     limit = request.memory_limit
     assert limit is not None
     if isinstance(source, GraphFile) and source.limits.memory_bytes is not None:

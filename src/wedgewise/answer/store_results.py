@@ -28,13 +28,14 @@ from numpy.typing import NDArray
 
 from wedgewise.answer import coefficients
 from wedgewise.answer_types import Truss
-from wedgewise.run._truss_blocks import Levels
+from wedgewise.run._truss_blocks import ArcLevels
 from wedgewise.run.checkpoint import FinishedSlices
-from wedgewise.run.memory import BlockSource, all_block_bytes
+from wedgewise.run.task_memory import BlockSource, all_block_bytes
 from wedgewise.run.truss_of_store import Round, StorePeeling, StoreTruss
 from wedgewise.stages import Ids, Keys, Labels
 from wedgewise.stages.blocks import Block
-from wedgewise.store.manifest import Manifest, Pair, pairs_of
+from wedgewise.stages.tasks import Pair
+from wedgewise.store.manifest import Manifest, pairs_of
 from wedgewise.store.open import Store
 from wedgewise.write.answers import Answers, per_vertex, streamed, writing_bytes
 
@@ -191,7 +192,7 @@ class Trussness:
     source: Store
     last: Round
     peeling: StorePeeling
-    support: None = None  # every arc has died
+    support: None = None  # every arc is removed
 
     @property
     def largest(self) -> int:
@@ -201,7 +202,7 @@ class Trussness:
     def of(self, pair: Pair) -> NDArray[np.uint32]:
         """The truss numbers of a block."""
         kept = self.last.kept(pair)
-        assert isinstance(kept, Levels)
+        assert isinstance(kept, ArcLevels)
         return kept.truss_numbers
 
     def array(self) -> NDArray[np.int64]:

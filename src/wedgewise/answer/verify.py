@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 
 from wedgewise.algorithms._contract import TRUSSES
 from wedgewise.algorithms._truss import MIN_K
-from wedgewise.answer.memory import MemoryHome
-from wedgewise.answer.questions import Computation, by_edge, by_vertex, in_truss, open_listing
+from wedgewise.answer.memory_home import MemoryHome
+from wedgewise.answer.questions import AnswerContext, by_edge, by_vertex, in_truss, open_listing
 from wedgewise.answer.response import Clock
 from wedgewise.errors import VerificationError
 from wedgewise.machine import jit
@@ -34,29 +34,29 @@ RELATIVE_TOLERANCE = 1e-9  # of weighted sums, which are added up in another ord
 
 
 @memory_for("verify")
-def verify(found: Computation) -> str:
+def verify(context: AnswerContext) -> str:
     """Check what was computed by another method, on the host, or raise; how it was done."""
-    computes = found.plan.computes
+    computes = context.plan.computes
     if computes in TRUSSES:
-        return _check_trusses(found)
-    how = _check_total(found)
-    return f"{how}; {CHECKS[computes](found)}" if computes in CHECKS else how
+        return _check_trusses(context)
+    how = _check_total(context)
+    return f"{how}; {CHECKS[computes](context)}" if computes in CHECKS else how
 
 
-def _again(found: Computation, computes: str, method: str, order: str, **details: int) -> Computation:
+def _again(context: AnswerContext, computes: str, method: str, order: str, **details: int) -> AnswerContext:
     """The same graph, computed by another method over another order."""
-    other = replace(found.request, details=details, device="cpu", algorithm=method, order=order, relabel="rank")
-    home = MemoryHome.prepare(replace(other, knobs=None), found.graph, computes)
-    if home.oriented.m != found.graph.m:
-        raise VerificationError(f"{home.oriented.m:,} arcs for {found.graph.m:,} edges: please report this")
+    other = replace(context.request, details=details, device="cpu", algorithm=method, order=order, relabel="rank")
+    home = MemoryHome.prepare(replace(other, knobs=None), context.graph, computes)
+    if home.oriented.m != context.graph.m:
+        raise VerificationError(f"{home.oriented.m:,} arcs for {context.graph.m:,} edges: please report this")
     return home.run(None, Clock())
 
 
-def _check_total(found: Computation) -> str:
+def _check_total(context: AnswerContext) -> str:
     """Count all triangles again."""
-    plan, triangles = found.plan, found.computed.triangles
+    plan, triangles = context.plan, context.computed.triangles
     method, order = _recount_method(plan), _other_order(plan)
-    recounted = _again(found, "count", method, order).computed.triangles
+    recounted = _again(context, "count", method, order).computed.triangles
     if recounted != triangles:
         raise VerificationError(
             f"{plan.algorithm} counts {triangles:,} triangles, {method} {recounted:,}: please report this"
@@ -77,13 +77,13 @@ def _other_order(plan: Plan) -> str:
     return "core" if plan.order != "core" else "degree"
 
 
-def _check_trusses(found: Computation) -> str:
+def _check_trusses(context: AnswerContext) -> str:
     """Find some trusses again."""
-    plan, graph = found.plan, found.graph
+    plan, graph = context.plan, context.graph
     method, order = "eager" if plan.algorithm != "eager" else "reference", _other_order(plan)
-    trusses = _trusses_to_check(found)
+    trusses = _trusses_to_check(context)
     for k, held in trusses.items():
-        wrong = np.flatnonzero(in_truss(_again(found, "k_truss", method, order, k=k)) != held)
+        wrong = np.flatnonzero(in_truss(_again(context, "k_truss", method, order, k=k)) != held)
         if len(wrong):
             u, v = graph.edges[wrong[0]]
             raise VerificationError(
@@ -93,25 +93,25 @@ def _check_trusses(found: Computation) -> str:
     return f"k = {', '.join(map(str, trusses))} by {method} over {order} order"
 
 
-def _trusses_to_check(found: Computation) -> dict[int, NDArray[np.bool_]]:
+def _trusses_to_check(context: AnswerContext) -> dict[int, NDArray[np.bool_]]:
     """Which edges are in some k-trusses, as far as that follows from what was computed."""
-    kmax, computes = found.computed.k, found.plan.computes
+    kmax, computes = context.computed.k, context.plan.computes
     assert kmax is not None
     if computes == "trussness":
-        numbers = by_edge(found)
+        numbers = by_edge(context)
         return {k: numbers >= k for k in sorted({MIN_K + 1, (MIN_K + 1 + kmax) // 2, kmax, kmax + 1} - {MIN_K})}
-    held = in_truss(found)
+    held = in_truss(context)
     return {kmax: held} if computes == "k_truss" else {kmax: held, kmax + 1: np.zeros_like(held)}
 
 
-def check_vertices(found: Computation) -> str:
+def check_vertices(context: AnswerContext) -> str:
     """Compare the sums of sampled vertices with the edges among their neighbours."""
-    graph, sums = found.graph, by_vertex(found)
+    graph, sums = context.graph, by_vertex(context)
     edges = graph.edges
     strengths = np.ones(graph.m, np.int64)
-    weighs = found.oriented is not None and found.oriented.strengths is not None
-    if found.oriented is not None and found.oriented.strengths is not None:
-        strengths = found.oriented.strengths[graph.arcs_of_edges(found.oriented)]
+    weighs = context.oriented is not None and context.oriented.strengths is not None
+    if context.oriented is not None and context.oriented.strengths is not None:
+        strengths = context.oriented.strengths[graph.arcs_of_edges(context.oriented)]
     sample = _sample(graph.degrees, graph.m)
     for vertex in sample:
         spoke = np.zeros(graph.n, strengths.dtype)  # the strength of the edge to each neighbour, 0 elsewhere
@@ -121,15 +121,15 @@ def check_vertices(found: Computation) -> str:
         expected = (spoke[edges[:, 0]] * spoke[edges[:, 1]] * strengths).sum()
         if not np.isclose(float(sums[vertex]), float(expected), rtol=RELATIVE_TOLERANCE if weighs else 0, atol=0):
             raise VerificationError(
-                f"vertex {graph.labels[vertex]!r}: {found.details or 'triangles'} come to {sums[vertex]}, "
+                f"vertex {graph.labels[vertex]!r}: {context.details or 'triangles'} come to {sums[vertex]}, "
                 f"the edges among its neighbours to {expected}: please report this"
             )
     return f"{len(sample):,} vertices by the edges among their neighbours"
 
 
-def check_edges(found: Computation) -> str:
+def check_edges(context: AnswerContext) -> str:
     """Compare the supports of sampled edges with the common neighbours of their ends."""
-    graph, supports = found.graph, by_edge(found)
+    graph, supports = context.graph, by_edge(context)
     edges = graph.edges
     sample = _sample(graph.degrees[edges].min(axis=1), graph.m)
     for edge in sample:
@@ -143,14 +143,14 @@ def check_edges(found: Computation) -> str:
     return f"{len(sample):,} edges by the common neighbours of their ends"
 
 
-def check_rows(found: Computation) -> str:
+def check_rows(context: AnswerContext) -> str:
     """Look sampled rows of the listing up: three edges each, and no two of them the same."""
-    listing = open_listing(found)
+    listing = open_listing(context)
     wanted = min(SAMPLE, listing.total)
     drawn = np.random.default_rng(listing.total).integers(0, max(1, listing.total), wanted)
     numbers = np.unique(drawn).tolist()
     rows = np.array([listing.stretch(number, number + 1)[0] for number in numbers], np.uint64).reshape(-1, 3)
-    edges = found.graph.edges.astype(np.uint64)
+    edges = context.graph.edges.astype(np.uint64)
     keys = edges[:, 0] << np.uint64(32) | edges[:, 1]
     for u, v in ((0, 1), (0, 2), (1, 2)):
         absent = ~np.isin(rows[:, u] << np.uint64(32) | rows[:, v], keys)

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from wedgewise.answer.answering import answer, respond
 from wedgewise.answer.questions import stretch_of
-from wedgewise.answer.response import Response
+from wedgewise.answer.response import ResultWithRows
 from wedgewise.answer.store_results import (
     Clustering,
     KTruss,
@@ -109,7 +109,7 @@ def answer_rows(
         put(text)
 
 
-def _store_text(found: Response) -> str:
+def _store_text(found: ResultWithRows) -> str:
     """What a person reads of an answer whose rows are on disk."""
     stored, result = found.stored, found.result
     if isinstance(stored, Clustering):
@@ -125,7 +125,7 @@ def _store_text(found: Response) -> str:
     return f"{result_text(result, headline)}\n\n{MORE}"
 
 
-def _store_truss(found: Response) -> Object:
+def _store_truss(found: ResultWithRows) -> Object:
     """What a truss whose edges are on disk has; nothing of other answers."""
     if not isinstance(found.stored, KTruss):
         return {}
@@ -211,5 +211,5 @@ def _print_rows(table: Answers, number: int | None = None) -> None:
             printed += len(block[0])
     except KeyboardInterrupt:
         if number is not None:
-            say(f"{printed:,} triangles were printed; --start {number + printed} goes on behind them")
+            say(f"{printed:,} triangles were printed; --start {number + printed} continues after them")
         raise

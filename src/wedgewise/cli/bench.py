@@ -212,7 +212,7 @@ def _run(suite: Suite, choices: Choices, tables: Path | None, console: Console) 
             records = run(suite, choices, progress, hear)
     except (KeyboardInterrupt, SystemExit):  # the second is how SIGTERM ends us
         if results.exists():
-            say(f"finished cells are in {results}; --resume goes on behind them")
+            say(f"finished cells are in {results}; --resume continues after them")
         raise
     text = suite.render(records) + (f"\nnot here: {', '.join(missing)}\n" if missing else "")
     if tables is not None:

@@ -118,15 +118,15 @@ def _object(graph: PublishedGraph) -> Object:
     folder = folder_of(graph.name)
     record = folder.record()
     if record is not None and folder.file() is not None:
-        place = "here" if record.is_verified else "unchecked"
+        state = "here" if record.is_verified else "unchecked"
     elif graph.name in wedgewise.datasets.BUNDLED:
-        place = "packaged"
+        state = "packaged"
     elif graph.recipe is not None:
-        place = "generated"
+        state = "generated"
     elif folder.begun():
-        place = "begun"
+        state = "begun"
     else:
-        place = "unverified address" if graph.addresses else "no address"
+        state = "unverified address" if graph.addresses else "no address"
     served = record.origin if record is not None and record.is_verified else None
     return {
         "name": graph.name,
@@ -140,7 +140,7 @@ def _object(graph: PublishedGraph) -> Object:
         "generator": None if graph.recipe is None else asdict(graph.recipe),
         "counted": graph.counted,
         "note": graph.note,
-        "place": place,
+        "place": state,
         "record": None if record is None else {k: value for k, value in asdict(record).items() if k != "signs"},
     }
 

@@ -133,11 +133,11 @@ def _work_of_all_kernels() -> Iterator[Callable[[], object]]:
                         wedgewise.run, question, graph, algorithm=record.name, device="cpu", knobs={knob.name: choice}
                     )
             if record.triples:
-                yield partial(outofcore.load_kernels, record.name)
+                yield partial(outofcore.load_count_kernels, record.name)
             for computed in record.sliced:
-                yield partial(sliced_answer.load_kernels, record.name, computed)
+                yield partial(sliced_answer.load_slice_kernels, record.name, computed)
     yield partial(_prepare, edge_list)
-    yield build.load_kernels
+    yield build.load_build_kernels
     yield partial(_count_store, graph)
     jit.work_by_arrays(jit.COMPILE_SECONDS)  # small as the graph is, all that follows is worth its kernels
 

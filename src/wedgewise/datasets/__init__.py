@@ -72,7 +72,7 @@ def load(
     UnknownNameError
         no such graph or paper
     DownloadError
-        the file cannot be fetched; what has arrived stays, and the next call goes on from there
+        the file cannot be fetched; what has arrived stays, and the next call resumes from there
     InputError
         the file is another graph than the one that was published
     MemoryLimitError

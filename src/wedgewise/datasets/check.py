@@ -79,7 +79,7 @@ def compare(
     published : what it should be
     graph : cleaned as usual, no leaves dropped
     trusses : also find the largest k whose k-truss has edges
-    progress : whom to tell the progress
+    progress : the callable that gets the progress
     """
     sizes = Verification(published.name, {"n": graph.n, "m": graph.m}, tuple(_size_findings(published, graph)))
     if not sizes.agrees:

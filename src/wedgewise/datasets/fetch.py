@@ -1,4 +1,4 @@
-"""Files over HTTP: an interrupted transfer goes on where it ended, and a file has its name when it is complete.
+"""Files over HTTP: an interrupted transfer is resumed where it ended, and a file has its name when it is complete.
 
 What has arrived lies in ``NAME.part``; ``NAME.part.json`` remembers which version of the file that is. The rest is
 asked for by range, provided that the server still has this version; from a server without ranges, or with a newer
@@ -56,7 +56,7 @@ class Version:
 
     @property
     def mark(self) -> str | None:
-        """What a server compares with its own version before it goes on with a file; weak tags do not serve."""
+        """What a server compares with its own version before it continues a file; weak tags do not serve."""
         return self.etag if self.etag is not None and not self.etag.startswith("W/") else self.modified
 
 
@@ -69,13 +69,13 @@ class _CutError(Exception):
 
 
 def fetch(address: str, path: Path, stage: str, progress: Progress | None, *, most_bytes: int) -> None:
-    """Bring the file at an address to `path`, going on where an earlier call was ended.
+    """Bring the file at an address to `path`, resuming where an earlier call was ended.
 
     Parameters
     ----------
     address : of http or https
     path : the final name, in a folder that exists
-    stage, progress : what to call the progress, and whom to tell it
+    stage, progress : the name of the stage, and the callable that gets the progress
     most_bytes : how long the file may be; a longer one is not fetched, or no further, whatever length was stated
 
     Raises

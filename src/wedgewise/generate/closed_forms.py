@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from wedgewise.generate.stream import EdgeStream, positions, require, require_integer, require_vertices
 
-Ends = tuple[NDArray[Any], NDArray[Any]]
+EndArrays = tuple[NDArray[Any], NDArray[Any]]
 
 MAX_ROWS = 2**24
 MAX_DIMENSION = 40
@@ -59,7 +59,7 @@ def star(leaves: int) -> EdgeStream:
     """Star: a centre 0 and its leaves; T = 0."""
     require_integer("star", "leaves", leaves, 0)
 
-    def pairs_between(start: int, stop: int) -> Ends:
+    def pairs_between(start: int, stop: int) -> EndArrays:
         return np.zeros(stop - start, np.int64), positions(start + 1, stop + 1)
 
     return _stream("star", {"leaves": leaves}, leaves + 1, leaves, pairs_between, 0)
@@ -69,7 +69,7 @@ def wheel(rim: int) -> EdgeStream:
     """Wheel: hub 0 joined to a cycle of `rim` vertices; T = rim, and 4 when the rim is a triangle."""
     require_integer("wheel", "rim", rim, 3)
 
-    def pairs_between(start: int, stop: int) -> Ends:
+    def pairs_between(start: int, stop: int) -> EndArrays:
         spoke, kind = np.divmod(positions(start, stop), 2)
         here = spoke + 1
         after = (spoke + 1) % rim + 1
@@ -86,7 +86,7 @@ def windmill(blades: int, clique: int = 3) -> EdgeStream:
     higher, lower = np.tril_indices(clique, -1)
     per_blade = len(higher)
 
-    def pairs_between(start: int, stop: int) -> Ends:
+    def pairs_between(start: int, stop: int) -> EndArrays:
         blade, edge = np.divmod(positions(start, stop), per_blade)
         shift = blade * (clique - 1)
         return np.where(lower[edge] == 0, 0, lower[edge] + shift), higher[edge] + shift
@@ -101,7 +101,7 @@ def book(pages: int) -> EdgeStream:
     """Book: triangles that share one edge, the spine (0, 1); T = pages."""
     require_integer("book", "pages", pages, 0)
 
-    def pairs_between(start: int, stop: int) -> Ends:
+    def pairs_between(start: int, stop: int) -> EndArrays:
         position = positions(start, stop)
         page, end = np.divmod(position - 1, 2)
         return np.where(position == 0, 0, end), np.where(position == 0, 1, page + 2)
@@ -113,7 +113,7 @@ def cycle(n: int) -> EdgeStream:
     """Cycle C_n; T = 1 for n = 3, else 0."""
     require_integer("cycle", "n", n, 3)
 
-    def pairs_between(start: int, stop: int) -> Ends:
+    def pairs_between(start: int, stop: int) -> EndArrays:
         position = positions(start, stop)
         return position, (position + 1) % n
 
@@ -124,7 +124,7 @@ def path(n: int) -> EdgeStream:
     """Path through n vertices; T = 0."""
     require_integer("path", "n", n, 1)
 
-    def pairs_between(start: int, stop: int) -> Ends:
+    def pairs_between(start: int, stop: int) -> EndArrays:
         return positions(start, stop), positions(start + 1, stop + 1)
 
     return _stream("path", {"n": n}, n, n - 1, pairs_between, 0)
@@ -143,7 +143,7 @@ def hypercube(dimension: int) -> EdgeStream:
     require_integer("hypercube", "dimension", dimension, 0, MAX_DIMENSION)
     half = 2**dimension // 2
 
-    def pairs_between(start: int, stop: int) -> Ends:
+    def pairs_between(start: int, stop: int) -> EndArrays:
         bit, rest = np.divmod(positions(start, stop), half)
         without_bit = (rest >> bit << (bit + 1)) | (rest & ((1 << bit) - 1))
         return without_bit, without_bit | (1 << bit)
@@ -162,7 +162,7 @@ def grid8(side: int) -> EdgeStream:
     first_column = np.array([0, 0, 0, 1], np.int64)
     step = np.array([1, side, side + 1, side - 1], np.int64)
 
-    def pairs_between(start: int, stop: int) -> Ends:
+    def pairs_between(start: int, stop: int) -> EndArrays:
         position = positions(start, stop)
         direction = np.searchsorted(ends, position, side="right")
         row, column = np.divmod(position - begins[direction], width[direction])
@@ -176,7 +176,7 @@ def torus3d(side: int) -> EdgeStream:
     """Periodic 3D grid: side³ vertices, 3 edges per vertex; T = 0, and 27 for side 3."""
     require_integer("torus3d", "side", side, 3, 2**20)
 
-    def pairs_between(start: int, stop: int) -> Ends:
+    def pairs_between(start: int, stop: int) -> EndArrays:
         vertex, axis = np.divmod(positions(start, stop), 3)
         stride = np.array([1, side, side * side], np.int64)[axis]
         at_the_border = vertex // stride % side == side - 1
@@ -213,7 +213,7 @@ def kronecker_of_stars(leaves: tuple[int, ...], variant: str = "Bk") -> EdgeStre
     arcs = [2 * count + (variant != "Bk") for count in leaves]
     require_vertices(family, max(n, prod(arcs)))
 
-    def pairs_between(start: int, stop: int) -> Ends:
+    def pairs_between(start: int, stop: int) -> EndArrays:
         rest = positions(start, stop)
         tail, head, place_value = np.zeros_like(rest), np.zeros_like(rest), 1
         for count, star_arcs in zip(reversed(leaves), reversed(arcs), strict=True):
@@ -234,7 +234,7 @@ def kronecker_of_stars(leaves: tuple[int, ...], variant: str = "Bk") -> EdgeStre
     )
 
 
-def _star_arc(arc: NDArray[Any], leaves: int, variant: str) -> Ends:
+def _star_arc(arc: NDArray[Any], leaves: int, variant: str) -> EndArrays:
     """Tail and head of numbered arcs of one star: outward ones, the loop if any, inward ones in reverse."""
     mirrored = 2 * leaves + (variant != "Bk") - 1 - arc
     outward, inward = arc < leaves, mirrored < leaves
@@ -261,7 +261,7 @@ def _stream(
     parameters: Mapping[str, object],
     n: int,
     pairs_count: int,
-    pairs_between: Callable[[int, int], Ends],
+    pairs_between: Callable[[int, int], EndArrays],
     triangles: int,
 ) -> EdgeStream:
     """A graph that its family and its parameters name."""
@@ -277,7 +277,7 @@ def _complete_multipartite(
     earlier = np.repeat(begins, sizes)
     ends = np.cumsum(earlier)
 
-    def pairs_between(start: int, stop: int) -> Ends:
+    def pairs_between(start: int, stop: int) -> EndArrays:
         position = positions(start, stop)
         later = np.searchsorted(ends, position, side="right")
         return position - (ends[later] - earlier[later]), later

@@ -55,7 +55,7 @@ class ConvertedGraph:
         self.source = source
         self.multigraph = multigraph
         self.graph = Graph(edge_list.pairs, n=len(nodes), directed=not edge_list.undirected, weights=edge_list.weights)
-        self._kept: dict[Hashable, Any] = {}
+        self._cached: dict[Hashable, Any] = {}
 
     @cached_property
     def _adj(self) -> dict[Any, int]:
@@ -86,25 +86,25 @@ class ConvertedGraph:
         """The numbers of the asked nodes, with NetworkX's exceptions for what is neither a node nor nodes."""
         return {node: self._adj[node] for node in nx.Graph.nbunch_iter(self, nodes)}
 
-    def kept(self, question: Hashable, answer: Callable[[Graph], Any]) -> Any:
+    def cached(self, cache_key: Hashable, answer: Callable[[Graph], Any]) -> Any:
         """An answer about the whole graph, computed at the first call: the next question is about another node."""
-        if question not in self._kept:
-            self._kept[question] = answer(self.graph)
-        return self._kept[question]
+        if cache_key not in self._cached:
+            self._cached[cache_key] = answer(self.graph)
+        return self._cached[cache_key]
 
-    def by_node(self, nodes: Any, question: str, answer: Callable[[Graph], NDArray[Any]]) -> Any:
+    def values_by_node(self, nodes: Any, cache_key: str, answer: Callable[[Graph], NDArray[Any]]) -> Any:
         """Numbers per vertex as NetworkX returns them: one number, or a dictionary by node."""
         if nodes is None:
             return dict(zip(self.nodes, answer(self.graph).tolist(), strict=True))
         vertices = self.vertices(nodes)
-        found = self.kept(question, answer)[list(vertices.values())].tolist()
+        found = self.cached(cache_key, answer)[list(vertices.values())].tolist()
         return found[0] if nodes in self else dict(zip(vertices, found, strict=True))
 
     def weighted_by(self, weight: Hashable | None) -> ConvertedGraph:
         """The same graph with an attribute as weight, which NetworkX expects of one that has all attributes."""
         if weight in (None, self.weight):
             return self
-        converted: ConvertedGraph = self.kept(("weighted by", weight), lambda _: _convert(self.source, weight))
+        converted: ConvertedGraph = self.cached(("weighted by", weight), lambda _: _convert(self.source, weight))
         return converted
 
     def subgraph(self, edges: NDArray[np.int64]) -> Any:
@@ -135,17 +135,17 @@ class Backend:
         """The triangles of each node."""
         if nodes is not None:
             _refuse_multigraph(G)
-        return G.by_node(nodes, "triangles", api.triangles)
+        return G.values_by_node(nodes, "triangles", api.triangles)
 
     def all_triangles(self, G: ConvertedGraph, nbunch: Any = None) -> Iterator[tuple[Any, Any, Any]]:
         """Every triangle, or those with a node of `nbunch`: its nodes first, the others in the graph's order."""
-        asked = () if nbunch is None else tuple(G.vertices(nbunch).values())
-        position = np.arange(len(asked), len(asked) + len(G))
-        position[list(asked)] = np.arange(len(asked))
+        first = () if nbunch is None else tuple(G.vertices(nbunch).values())
+        position = np.arange(len(first), len(first) + len(G))
+        position[list(first)] = np.arange(len(first))
         label = G.nodes.__getitem__
         for rows in api_listing.iter_triangles(G.graph, batch=LISTING_BATCH):
             if nbunch is not None:
-                rows = rows[(position[rows] < len(asked)).any(axis=1)]
+                rows = rows[(position[rows] < len(first)).any(axis=1)]
                 rows = np.take_along_axis(rows, np.argsort(position[rows], axis=1), axis=1)
             yield from zip(*(map(label, column.tolist()) for column in rows.T), strict=True)
 
@@ -153,9 +153,9 @@ class Backend:
         """The clustering coefficient of one node, or of each node."""
         _refuse_multigraph(G)
         weighted = weight is not None
-        question = "weighted clustering" if weighted else "clustering"
-        answer = G.weighted_by(weight).by_node
-        return answer(nodes, question, lambda whole: api.clustering(whole, weighted=weighted))
+        cache_key = "weighted clustering" if weighted else "clustering"
+        answer = G.weighted_by(weight).values_by_node
+        return answer(nodes, cache_key, lambda whole: api.clustering(whole, weighted=weighted))
 
     def average_clustering(
         self, G: ConvertedGraph, nodes: Any = None, weight: Hashable | None = None, count_zeros: bool = True
@@ -177,7 +177,7 @@ class Backend:
         if nodes is None:
             return dict(zip(G.nodes, _counters(api.generalized_degree(G.graph)), strict=True))
         vertices = G.vertices(nodes)
-        table = G.kept("generalized_degree", api.generalized_degree)
+        table = G.cached("generalized_degree", api.generalized_degree)
         if nodes in G:
             return Counter(table[vertices[nodes]])
         return {node: Counter(table[vertex]) for node, vertex in vertices.items()}

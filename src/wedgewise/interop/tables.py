@@ -14,10 +14,10 @@ from wedgewise.machine.out_of_memory import memory_for
 from wedgewise.read.objects.foreign import as_array
 from wedgewise.stages import LabelledGraph, Labels
 
-Columns = dict[str, NDArray[Any]]
+NamedColumns = dict[str, NDArray[Any]]
 
 
-def edge_table(graph: LabelledGraph, **columns: Any) -> Columns:
+def edge_table(graph: LabelledGraph, **columns: Any) -> NamedColumns:
     """Lay the edges out as NumPy columns: the labels of both ends, and what is known of each edge.
 
     Parameters
@@ -41,7 +41,7 @@ def edge_table(graph: LabelledGraph, **columns: Any) -> Columns:
     return _joined(labelled_rows(graph.labels, graph.edges, ("source", "target")), known)
 
 
-def vertex_table(graph: LabelledGraph, **columns: Any) -> Columns:
+def vertex_table(graph: LabelledGraph, **columns: Any) -> NamedColumns:
     """Lay the vertices out as NumPy columns: their labels, and what is known of each.
 
     Parameters
@@ -109,13 +109,13 @@ def to_polars(graph: LabelledGraph, **columns: Any) -> Any:
 
 
 @memory_for("table")
-def tabulate(module: str, columns: Callable[[], Columns]) -> Any:
+def tabulate(module: str, columns: Callable[[], NamedColumns]) -> Any:
     """A table of pandas, polars or pyarrow; columns are made when the library is there."""
     found = library(module)
     return _MAKERS[module](found, columns())
 
 
-def labelled_rows(labels: Labels, rows: NDArray[Any], names: tuple[str, ...]) -> Columns:
+def labelled_rows(labels: Labels, rows: NDArray[Any], names: tuple[str, ...]) -> NamedColumns:
     """Rows of vertices as a column of labels for each of the names."""
     column = label_column(labels)
     return {name: column[rows[:, column_number]] for column_number, name in enumerate(names)}
@@ -151,7 +151,7 @@ def _joined(keys: Mapping[str, NDArray[Any]], columns: Mapping[str, NDArray[Any]
     return {**keys, **columns}
 
 
-def _polars_frame(polars: Any, columns: Columns) -> Any:
+def _polars_frame(polars: Any, columns: NamedColumns) -> Any:
     return polars.DataFrame(
         {
             name: polars.Series(name, column.tolist(), polars.String) if _is_text(column) else column
@@ -160,7 +160,7 @@ def _polars_frame(polars: Any, columns: Columns) -> Any:
     )
 
 
-def _arrow_table(pyarrow: Any, columns: Columns) -> Any:
+def _arrow_table(pyarrow: Any, columns: NamedColumns) -> Any:
     try:
         return pyarrow.table(
             {
@@ -179,7 +179,7 @@ def _is_text(column: NDArray[Any]) -> bool:
     return column.dtype == np.object_ and set(map(type, column)) <= {str}
 
 
-_MAKERS: dict[str, Callable[[Any, Columns], Any]] = {
+_MAKERS: dict[str, Callable[[Any, NamedColumns], Any]] = {
     "pandas": lambda pandas, columns: pandas.DataFrame(columns),
     "polars": _polars_frame,
     "pyarrow": _arrow_table,

@@ -61,23 +61,23 @@ def bytes_per_worker(memory_limit: int | None, workers: int) -> int:
 
 
 @memory_for("plan")
-def available_after_loading(memory_limit: int | None, rehearsal: Callable[..., None], *arguments: str) -> int:
-    """The bytes that work may take; `rehearsal`, a function of a module, calls every kernel that it needs.
+def available_after_loading(memory_limit: int | None, load_kernels: Callable[..., None], *arguments: str) -> int:
+    """The bytes that work may take; `load_kernels`, a function of a module, calls every kernel that it needs.
 
     Parameters
     ----------
     memory_limit : for the resident size of the process; None is what the machine has left
-    rehearsal : called here, so that all kernels are loaded before anything is measured
-    *arguments : of the rehearsal
+    load_kernels : called here, so that all kernels are loaded before anything is measured
+    *arguments : of `load_kernels`
     """
     check_limit(memory_limit)
     if memory_limit is not None or hardware.address_space_left() is not None:
         share_heap()
     if memory_limit is None:
-        rehearsal(*arguments)
+        load_kernels(*arguments)
         return hardware.available_memory() * 3 // 4
     release_memory()
-    rehearsal(*arguments)
+    load_kernels(*arguments)
     end_compilers()
     release_memory()
     resident = hardware.resident_bytes()

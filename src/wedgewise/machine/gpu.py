@@ -24,14 +24,14 @@ from numpy.typing import NDArray
 
 from wedgewise.errors import DeviceError, DeviceMemoryError, MissingDependencyError
 from wedgewise.machine.ring import DIRECT_BYTES, Arriving, Bytes, Ring
-from wedgewise.machine.streams import Clock, CudaStream, Sent, Stamp, Stream
+from wedgewise.machine.streams import CudaStream, Sent, Stamp, StampTimer, Stream
 
 DRIVER_NODES = ("/dev/nvidia0", "/dev/dxg")
 LOAD_SECONDS = 2.2  # CuPy, the device's context, the first kernels from CuPy's cache
 KERNEL_FOLDER = Path(__file__).resolve().parent.parent / "algorithms" / "gpu"
 INCLUDE = re.compile(r'^#include "(common/\w+\.cuh)"$', re.MULTILINE)
 NO_MEMORY = 2  # cudaErrorMemoryAllocation and CUDA_ERROR_OUT_OF_MEMORY
-NO_ROOM_TO_SORT = "std::bad_alloc"  # what CuPy raises when its sorts cannot have device memory
+SORT_OUT_OF_MEMORY = "std::bad_alloc"  # what CuPy raises when its sorts cannot have device memory
 FORKED = (
     "CUDA does not survive a fork: this process was forked from one that had used the GPU; start processes by spawn, "
     "multiprocessing.get_context('spawn') for instance, or use device='cpu'"
@@ -114,9 +114,9 @@ class StreamingDevice(CopyingDevice, Protocol):
 
     def send(self, arrays: Sequence[NDArray[Any]], targets: Sequence[Array]) -> Sent: ...
 
-    def room(self, sizes: Sequence[int]) -> list[Array]: ...
+    def allocate(self, sizes: Sequence[int]) -> list[Array]: ...
 
-    def clock(self) -> Clock: ...
+    def clock(self) -> StampTimer: ...
 
     def errors(self) -> AbstractContextManager[None]: ...
 
@@ -341,12 +341,12 @@ class Cuda:
             self.xp.empty(size, self.xp.uint8)
 
     def send(self, arrays: Sequence[NDArray[Any]], targets: Sequence[Array]) -> Sent:
-        """Start to copy arrays to those of `room`; they may change on return, and have come at ``Sent.end``."""
+        """Start to copy arrays to those of `allocate`; they may change on return, and have come at ``Sent.end``."""
         with self.errors():
             pieces = self._ring.stage_timed(list(map(np.ascontiguousarray, arrays)), targets, self._stamp_copies)
             return Sent(self._stamp_copies(), pieces)
 
-    def room(self, sizes: Sequence[int]) -> list[Array]:
+    def allocate(self, sizes: Sequence[int]) -> list[Array]:
         """Memory of the stream of copies: so many 32-bit words each, of any value.
 
         It goes back to that stream once nobody holds it: not before all work that reads it has ended.
@@ -358,7 +358,7 @@ class Cuda:
         """Where an array of this device begins."""
         return int(array.data.ptr)
 
-    def clock(self) -> Clock:
+    def clock(self) -> StampTimer:
         """When stamps were reached, in seconds of ``time.perf_counter``."""
         with self.errors():
             return self._copies.zero_clock()
@@ -395,7 +395,7 @@ class Cuda:
         try:
             yield
         except MemoryError as error:
-            if not isinstance(error, cuda.memory.OutOfMemoryError) and str(error) != NO_ROOM_TO_SORT:
+            if not isinstance(error, cuda.memory.OutOfMemoryError) and str(error) != SORT_OUT_OF_MEMORY:
                 raise
             raise DeviceMemoryError(self.name, wanted=_bytes_wanted(error), free=self._free_bytes()) from error
         except (cuda.runtime.CUDARuntimeError, cuda.driver.CUDADriverError) as error:

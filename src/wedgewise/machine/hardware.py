@@ -47,25 +47,25 @@ def usable_threads() -> int:
     return cores if quota is None else max(1, min(cores, quota))
 
 
-def granted_threads(asked: int | None) -> int:
-    """How many threads work gets that asked for so many: all usable ones for None, and never far more than cores.
+def granted_threads(requested: int | None) -> int:
+    """The number of threads to use: all usable ones for None, at most four per core; 64 are always granted.
 
-    Every question, reader and writer asks here: thousands of threads take minutes to start and to wait for each other.
+    Every question, reader and writer calls this: thousands of threads take minutes to start and to wait for each other.
     """
-    if asked is None:
+    if requested is None:
         return usable_threads()
-    threads = as_integer("threads", asked)
+    threads = as_integer("threads", requested)
     if threads < 1:
         raise InputError(f"threads is at least 1, not {threads}")
     return min(threads, max(ALWAYS_GRANTED_THREADS, MAX_THREADS_PER_CORE * usable_threads()))
 
 
-def note_on_threads(asked: int | None) -> tuple[str, ...]:
+def note_on_threads(requested: int | None) -> tuple[str, ...]:
     """What a plan should say where fewer threads are granted than were asked for."""
-    granted = granted_threads(asked)
-    if asked is None or asked == granted:
+    granted = granted_threads(requested)
+    if requested is None or requested == granted:
         return ()
-    return (f"on {granted} threads in place of {asked:,}, since this process may use {usable_threads()} cores",)
+    return (f"on {granted} threads in place of {requested:,}, since this process may use {usable_threads()} cores",)
 
 
 def available_memory() -> int:

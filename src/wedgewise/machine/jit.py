@@ -60,7 +60,7 @@ COMPILE_BYTES = 1 << 29  # generous: what LLVM with Numba was seen to take
 _compile_lock = threading.RLock()
 _compile_listener: Callable[[str], None] | None = None
 _any_loaded = False
-_is_told = False
+_is_announced = False
 _loading_thread: int | None = None
 _array_seconds = 0.0
 _interpreting = threading.local()
@@ -150,7 +150,7 @@ def stop_compiling(threads: Collection[int]) -> None:
     stop_asking(threads)
     loading = _loading_thread
     if loading is not None and loading in threads:
-        _loading_thread = None  # it is told once
+        _loading_thread = None  # the exception is raised in it once
         raised = ctypes.py_object(StoppedCompilingError)
         ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(loading), raised)
 
@@ -178,7 +178,8 @@ def load_seconds(*needed: CpuKernel[Any, Any]) -> float:
 def pays(array_seconds: float, *needed: CpuKernel[Any, Any]) -> bool:
     """Whether these kernels are worth their loading for work that arrays do in so many seconds.
 
-    If not, the work is on the account. Kernels that run as plain Python are slower than arrays, and never worth it.
+    If not, the seconds count as paid towards loading them later. Kernels that run as plain Python are slower than
+    arrays, and never worth it.
     """
     cost = load_seconds(*needed)
     if not JIT_DISABLED and (cost == 0 or array_seconds > cost):
@@ -188,7 +189,7 @@ def pays(array_seconds: float, *needed: CpuKernel[Any, Any]) -> bool:
 
 
 def work_by_arrays(seconds: float) -> None:
-    """Put work that kernels would have saved on the account."""
+    """Count seconds of work by arrays as paid towards loading kernels later."""
     global _array_seconds
     _array_seconds += seconds
 
@@ -295,7 +296,7 @@ def _compile(marked: CpuKernel[Any, Any], kinds: Kinds) -> native.NativeObject:
     from wedgewise.machine import compilers, native
 
     _check_memory(COMPILE_BYTES)
-    (_compile_listener or _tell_user)(f"compiling {marked.title} for this machine (once)")
+    (_compile_listener or _announce_compiling)(f"compiling {marked.title} for this machine (once)")
     begin = time.perf_counter()
     stored = compilers.compile_elsewhere(marked, kinds, marked.title)
     if stored is not None:
@@ -311,11 +312,11 @@ def _compile(marked: CpuKernel[Any, Any], kinds: Kinds) -> native.NativeObject:
     return code
 
 
-def _tell_user(_line: str) -> None:
+def _announce_compiling(_line: str) -> None:
     """Say once, to who works with Python at a terminal or in a notebook, what takes so long."""
-    global _is_told
-    if not _is_told and sys.stderr is not None and (sys.stderr.isatty() or "ipykernel" in sys.modules):
-        _is_told = True
+    global _is_announced
+    if not _is_announced and sys.stderr is not None and (sys.stderr.isatty() or "ipykernel" in sys.modules):
+        _is_announced = True
         with suppress(OSError):
             sys.stderr.write(f"wedgewise: {NOTICE}\n")
             sys.stderr.flush()

@@ -1,4 +1,4 @@
-"""In which stage memory ran out: what NumPy and the interpreter raise without a place becomes an error that has one."""
+"""Name the stage in which memory ran out: NumPy and the interpreter raise errors that do not say it."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from wedgewise.errors import MemoryLimitError, WedgewiseError
 class memory_for(ContextDecorator, AbstractContextManager[Any]):
     """Name the stage within which memory runs out; also a decorator of the function that is the stage.
 
-    Errors of ours pass as they are, so that the innermost stage is the one that is named; so do those of a device,
-    which has words of its own for them.
+    A `WedgewiseError` passes as it is, so that the innermost stage is the one that is named; so does an error of a
+    device, which has words of its own for it.
     """
 
     stage: str

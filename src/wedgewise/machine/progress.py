@@ -29,17 +29,17 @@ def progress_bar(progress: Progress | bool | None) -> Iterator[Progress | None]:
 
 
 def never_back(progress: Progress | None) -> Progress | None:
-    """The same callable for work that may have to try again: it is told of no step back."""
+    """Progress that never decreases, for work that may have to try again."""
     if progress is None:
         return None
     most = 0
 
-    def told(stage: str, done: int, total: int) -> None:
+    def forward_only(stage: str, done: int, total: int) -> None:
         nonlocal most
         most = max(most, done)
         progress(stage, most, total)
 
-    return told
+    return forward_only
 
 
 class _Bars:

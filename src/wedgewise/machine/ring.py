@@ -257,17 +257,17 @@ def _bytes(array: NDArray[Any]) -> Bytes:
 def _packed(flats: list[Bytes], addresses: list[int]) -> list[list[tuple[Bytes, int]]]:
     """The bytes of arrays with the addresses that they go to, as many together as a buffer holds."""
     pieces: list[list[tuple[Bytes, int]]] = []
-    room = 0
+    available_bytes = 0
     for flat, address in zip(flats, addresses, strict=True):
         begin = 0
         while begin < len(flat):
-            if room == 0:
+            if available_bytes == 0:
                 pieces.append([])
-                room = PIECE_BYTES
-            part = flat[begin : begin + room]
+                available_bytes = PIECE_BYTES
+            part = flat[begin : begin + available_bytes]
             pieces[-1].append((part, address + begin))
             begin += len(part)
-            room -= len(part)
+            available_bytes -= len(part)
     return pieces
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Protocol
 
-Clock = Callable[["Stamp"], float]
+StampTimer = Callable[["Stamp"], float]
 
 
 class Stamp(Protocol):
@@ -74,7 +74,7 @@ class CudaStream:
     def follow(self, stamp: Stamp) -> None:
         self._stream.wait_event(stamp)
 
-    def zero_clock(self) -> Clock:
+    def zero_clock(self) -> StampTimer:
         """When stamps were reached, in seconds of ``time.perf_counter``; to be asked once they are."""
         zero = self.stamp()
         zero.synchronize()

@@ -14,23 +14,23 @@ from typing import Generic, TypeVar
 
 from wedgewise.machine.jit import stop_compiling
 
-Result = TypeVar("Result")
+TaskValue = TypeVar("TaskValue")
 
 WAIT_SECONDS = 0.05
 
 
 def run_tasks(
-    task: Callable[[int, int], Result],
+    task: Callable[[int, int], TaskValue],
     tasks: int,
     threads: int,
     on_done: Callable[[int], None] | None = None,
     on_stop: Callable[[], None] | None = None,
-) -> list[Result]:
+) -> list[TaskValue]:
     """Return ``[task(0, worker), …, task(tasks - 1, worker)]`` in task order, computed on `threads` threads.
 
     ``worker`` is below min(threads, tasks) and is held by one thread at a time, so it can index private workspaces.
     ``on_done(finished)`` is called in the calling thread, about twenty times a second and once at the end.
-    ``on_stop()`` is called there before threads are waited for, however it comes to that: tasks that last are told so.
+    ``on_stop()`` is called there before threads are waited for, whatever the reason, so that tasks that last can stop.
     """
     workers = min(threads, tasks)
     if workers <= 1:
@@ -38,12 +38,14 @@ def run_tasks(
     return _Threads(task, tasks, workers, on_done, on_stop).run()
 
 
-def run_chunks(work: Callable[[slice], Result], items: int, size: int, threads: int) -> list[Result]:
+def run_chunks(work: Callable[[slice], TaskValue], items: int, size: int, threads: int) -> list[TaskValue]:
     """What `work` returns for every chunk of so many items, in their order, on `threads` threads."""
     return run_tasks(lambda chunk, _: work(slice(chunk * size, (chunk + 1) * size)), -(-items // size), threads)
 
 
-def _run_here(task: Callable[[int, int], Result], tasks: int, on_done: Callable[[int], None] | None) -> list[Result]:
+def _run_here(
+    task: Callable[[int, int], TaskValue], tasks: int, on_done: Callable[[int], None] | None
+) -> list[TaskValue]:
     results = []
     for number in range(tasks):
         results.append(task(number, 0))
@@ -52,12 +54,12 @@ def _run_here(task: Callable[[int, int], Result], tasks: int, on_done: Callable[
     return results
 
 
-class _Threads(Generic[Result]):
+class _Threads(Generic[TaskValue]):
     """The threads of one `run_tasks` call."""
 
     def __init__(
         self,
-        task: Callable[[int, int], Result],
+        task: Callable[[int, int], TaskValue],
         tasks: int,
         workers: int,
         on_done: Callable[[int], None] | None,
@@ -68,7 +70,7 @@ class _Threads(Generic[Result]):
         self.on_done = on_done
         self.on_stop = on_stop
         self.next_task = itertools.count()  # next() on it is atomic
-        self.results: dict[int, Result] = {}
+        self.results: dict[int, TaskValue] = {}
         self.failure: BaseException | None = None
         self.stop = False
         self.threads = [
@@ -77,7 +79,7 @@ class _Threads(Generic[Result]):
         ]
         self.ended = [threading.Event() for _ in range(workers)]  # an interrupted join forgets its thread
 
-    def run(self) -> list[Result]:
+    def run(self) -> list[TaskValue]:
         try:
             if not self._start():
                 self._work(0)

@@ -31,7 +31,7 @@ Weights = NDArray[np.float64]
 
 
 def _put(kept: Weights, positions: Positions, weights: Weights) -> None:
-    """Of places that are given more than once, the last weight stays."""
+    """Of positions that are given more than once, the last weight stays."""
     kept[positions] = weights
 
 
@@ -187,7 +187,7 @@ def _slots_of(values: NDArray[Any], called: NDArray[Any] | None, simple: SimpleG
 
 
 def find_ascending(ascending: NDArray[Any], wanted: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-    """The place of each wanted value, and whether it is there at all; of absent ones the place means nothing.
+    """The position of each wanted value, and whether it is there at all; of absent ones the position means nothing.
 
     Wanted in ascending order, neighbours share most of their bisection in cache.
     """
@@ -200,7 +200,7 @@ def find_ascending(ascending: NDArray[Any], wanted: NDArray[Any]) -> tuple[NDArr
 
 
 def _find_loops(edge_list: EdgeList, simple: SimpleGraph, positions: Positions, first: int) -> int:
-    """Give the loops of each vertex of `simple` a place of their own, from `first` on; how many vertices have loops."""
+    """Give the loops of each vertex of `simple` a position of their own, from `first` on; how many have loops."""
     rows = np.flatnonzero(edge_list.pairs[:, 0] == edge_list.pairs[:, 1])
     slots = _slots_of(edge_list.pairs[rows, 0], _called(edge_list, simple), simple)
     is_vertex = slots < simple.slot_count
@@ -212,7 +212,7 @@ def _find_loops(edge_list: EdgeList, simple: SimpleGraph, positions: Positions, 
 
 
 def _marked(positions: Positions, count: int) -> NDArray[np.bool_]:
-    """Which of `count` places are given."""
+    """Which of `count` positions are given."""
     is_given = np.zeros(count, np.bool_)
     for begin in range(0, len(positions), CHUNK):
         part = positions[begin : begin + CHUNK]
@@ -221,7 +221,7 @@ def _marked(positions: Positions, count: int) -> NDArray[np.bool_]:
 
 
 def _combined(edge_list: EdgeList, weights: Weights, positions: Positions, count: int, combine: str) -> Weights:
-    """The weight of each of `count` places, out of those that were given for it, in the order of the pairs; or 0."""
+    """The weight of each of `count` positions, out of those that were given for it, in the order of the pairs; or 0."""
     start, take = COMBINE[combine]
     kept = np.full(count, start)
     with np.errstate(over="ignore"):
@@ -250,7 +250,7 @@ def _check_sums(edge_list: EdgeList, positions: Positions, sums: Weights) -> Non
 
 
 def _refuse_repeats(edge_list: EdgeList, positions: Positions, distinct: int) -> None:
-    """Name the first row that gives a place again, and the row that gave it before."""
+    """Name the first row that gives a position again, and the row that gave it before."""
     rows = np.flatnonzero(positions != NOT_FOUND)
     if len(rows) == distinct:
         return

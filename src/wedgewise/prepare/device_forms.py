@@ -1,4 +1,4 @@
-"""What a graph holds on a GPU: its simple form where it was cleaned there, oriented forms, the places of its edges."""
+"""What a graph holds on a GPU: its simple form if it was cleaned there, oriented forms, positions of its edges."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class DeviceForms:
         self.device, self._host = device, host
         self.simple: DeviceSimpleGraph | None = None
         self._oriented: dict[Key, DeviceGraph] = {}
-        self._places: dict[Key, Array] = {}
+        self._positions: dict[Key, Array] = {}
         self._seconds: dict[str, float] = {}
 
     def clean(self, edge_list: EdgeList, pairs: Array | None, limits: Limits) -> None:
@@ -62,11 +62,11 @@ class DeviceForms:
     def positions(self, oriented: DeviceGraph) -> Array:
         """Where each edge is among the arcs of an oriented form, found at the first call."""
         key = (oriented.order, oriented.named_by)
-        if key not in self._places:
+        if key not in self._positions:
             simple = self._simple_form()
             with self.stage("orient"):
-                self._places[key] = arcs_of_edges_on_device(simple, oriented, self.device)
-        return self._places[key]
+                self._positions[key] = arcs_of_edges_on_device(simple, oriented, self.device)
+        return self._positions[key]
 
     def to_host(self) -> SimpleGraph:
         """The simple graph that was cleaned here."""
@@ -109,13 +109,13 @@ class DeviceForms:
             arrays += [self.simple.slot_keys, self.simple.degrees]
             arrays += [] if self.simple.slots is None else [self.simple.slots]
             arrays += [self.simple.labels] if lies_on_device(self.simple.labels) else []
-        return sum(int(array.nbytes) for array in (*arrays, *self._places.values()))
+        return sum(int(array.nbytes) for array in (*arrays, *self._positions.values()))
 
     def release(self) -> None:
         """Give back what can be prepared again, to others too."""
         with self.device.memory():
             self._oriented.clear()
-            self._places.clear()
+            self._positions.clear()
 
     @contextmanager
     def stage(self, name: str) -> Iterator[None]:

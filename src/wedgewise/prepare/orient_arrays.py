@@ -56,7 +56,7 @@ def arcs_of_edges_by_arrays(simple: AnySimple, oriented: AnyOriented, xp: Any = 
     tails, arcs = tails_of_rows(oriented.offsets, oriented.m, xp), xp.empty(oriented.m, xp.uint64)
     for part in parts(oriented.m):
         pack(tails[part], oriented.out_neighbours[part], arcs[part])
-    places = xp.empty(simple.m, oriented.offsets.dtype)
+    positions = xp.empty(simple.m, oriented.offsets.dtype)
     for part in parts(simple.m):
         low, high = _ends(simple.slot_keys[part], id_of_slot, xp)
         wanted = pack(low, high, xp.empty(len(low), xp.uint64))
@@ -64,8 +64,8 @@ def arcs_of_edges_by_arrays(simple: AnySimple, oriented: AnyOriented, xp: Any = 
         if oriented.named_by != "rank":
             upwards = arcs[xp.minimum(position, len(arcs) - 1)] == wanted
             position = xp.where(upwards, position, xp.searchsorted(arcs, pack(high, low, wanted)))
-        places[part] = position
-    return places
+        positions[part] = position
+    return positions
 
 
 def expected_wedges(degrees: NDArray[Any]) -> int:
@@ -128,9 +128,9 @@ def _by_slot(graph: AnySimple, values: Array, xp: Any) -> Array:
 
 def inverse(order: Array, xp: Any) -> Array:
     """The position of every number in a permutation."""
-    places = xp.empty(len(order), xp.uint32)
-    places[order] = xp.arange(len(order), dtype=xp.uint32)
-    return places
+    positions = xp.empty(len(order), xp.uint32)
+    positions[order] = xp.arange(len(order), dtype=xp.uint32)
+    return positions
 
 
 def ascending_by(weight: Array, xp: Any) -> Array:

@@ -36,7 +36,7 @@ MAX_PARTS = 1 << 10
 SAMPLED_HEADS = 1 << 20
 TASK_SEGMENTS = 1 << 4
 
-Grid = NDArray[np.int64]
+ArcsBefore = NDArray[np.int64]
 
 
 def rectilinear(
@@ -88,7 +88,7 @@ def segment_bounds(graph: OrientedGraph) -> NDArray[np.int64]:
     return np.unique(np.concatenate([[0], inner, [graph.n]]))
 
 
-def arcs_before(graph: OrientedGraph, bounds: NDArray[np.int64], threads: int) -> Grid:
+def arcs_before(graph: OrientedGraph, bounds: NDArray[np.int64], threads: int) -> ArcsBefore:
     """Q[r, c]: how many arcs lead from the first r segments to the first c segments."""
     segments = len(bounds) - 1
     counts = np.zeros((segments + 1, segments + 1), np.int64)
@@ -125,18 +125,18 @@ def count_heads(
             rows[row + np.uint64(segment_of[heads[arc]])] += one
 
 
-def mirrored(before: Grid) -> Grid:
+def mirrored(before: ArcsBefore) -> ArcsBefore:
     """The prefix sums when segments are counted from the last one and arcs turned, so that they lead upwards again."""
-    after: Grid = before[-1, -1] - before[::-1, -1] - before[-1, ::-1, None] + before[::-1, ::-1].T
+    after: ArcsBefore = before[-1, -1] - before[::-1, -1] - before[-1, ::-1, None] + before[::-1, ::-1].T
     return after
 
 
-def heaviest(before: Grid, cuts: NDArray[np.int64]) -> int:
+def heaviest(before: ArcsBefore, cuts: NDArray[np.int64]) -> int:
     """The most arcs of a block between cuts."""
     return int(np.diff(np.diff(before[np.ix_(cuts, cuts)], axis=0), axis=1).max())
 
 
-def probe_a_load(before: Grid, parts: int) -> NDArray[np.int64]:
+def probe_a_load(before: ArcsBefore, parts: int) -> NDArray[np.int64]:
     """Cuts between segments for a load, found by bisection, that so many parts keep to, whereas not to one less."""
     arcs = int(before[-1, -1])
     low, high = -(-2 * arcs // (parts * (parts + 1))), arcs  # below the average nothing suffices, all of them do
@@ -152,7 +152,7 @@ def probe_a_load(before: Grid, parts: int) -> NDArray[np.int64]:
     return cuts
 
 
-def probe(before: Grid, parts: int, load: int) -> NDArray[np.int64] | None:
+def probe(before: ArcsBefore, parts: int, load: int) -> NDArray[np.int64] | None:
     """Cuts with no block above the load, each as far on as it can be; None where so many parts do not suffice."""
     segments = len(before) - 1
     cuts = np.full(parts + 1, segments)
@@ -166,7 +166,7 @@ def probe(before: Grid, parts: int, load: int) -> NDArray[np.int64] | None:
     return None
 
 
-def _farthest(before: Grid, cuts: NDArray[np.int64], load: int) -> int:
+def _farthest(before: ArcsBefore, cuts: NDArray[np.int64], load: int) -> int:
     """The last end of a part that begins at the last cut for which none of its blocks is above the load."""
     begin = int(cuts[-1])
     taken = before[cuts, begin]

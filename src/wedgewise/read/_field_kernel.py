@@ -31,14 +31,14 @@ from wedgewise.read._text_kernel import (
     skip_blanks,
 )
 
-Spans = NDArray[np.uint64]
+Positions = NDArray[np.uint64]
 Lengths = NDArray[np.uint32]
 
 
 class Fields(NamedTuple):
     """Where fields begin in a text, and how long they are."""
 
-    begins: Spans
+    begins: Positions
     lengths: Lengths
 
 
@@ -80,7 +80,7 @@ def find_fields(
     begin: Any,
     end: Any,
     form: RowForm,
-    columns: Spans,
+    columns: Positions,
     labels: Fields,
     weights: Fields,
 ) -> tuple[Any, Any, Any, Any, Any]:
@@ -158,7 +158,7 @@ def find_fields(
 
 @kernel
 def integers_of_fields(
-    text: NDArray[np.uint8], begins: Spans, lengths: Lengths, mask: Any, out: NDArray[Any]
+    text: NDArray[np.uint8], begins: Positions, lengths: Lengths, mask: Any, out: NDArray[Any]
 ) -> tuple[Any, Any]:
     """Write the integers that fields are; the first that is none, or exceeds `mask`, stops it: a status, and which."""
     for i in range(np.uint64(len(begins))):
@@ -173,7 +173,7 @@ def integers_of_fields(
 
 
 @kernel
-def weights_of_fields(text: NDArray[np.uint8], begins: Spans, lengths: Lengths, out: NDArray[np.float64]) -> Any:
+def weights_of_fields(text: NDArray[np.uint8], begins: Positions, lengths: Lengths, out: NDArray[np.float64]) -> Any:
     """Write the numbers that fields are, and NaN for those whose nearest double takes more than one operation to find.
 
     Digits below 2^53 times a power of ten up to 10^22 are exact before the one rounding of that operation.

@@ -131,7 +131,7 @@ class FieldReader:
         ends = self._layout.form.ends
         columns = np.array([ends.source, ends.target, ends.weight or 0], np.uint64)
         weighed = 0 if ends.weight is None else lines
-        fields, weight_fields = _room_for(2 * lines), _room_for(weighed)
+        fields, weight_fields = _empty_fields(2 * lines), _empty_fields(weighed)
         delimiter, width_of_header = np.uint8(self._layout.form.delimiter[0]), np.uint64(self._layout.form.width)
         form = _field_kernel.RowForm(delimiter, np.uint64(self._limits.line_bytes), width_of_header)
         status, _, rows, width, comments = _field_kernel.find_fields(
@@ -219,13 +219,13 @@ class FieldReader:
         self._limits.check("vertices", self._limits.vertices + 1, path=f"{self._path}:{number}")
 
 
-def _room_for(fields: int) -> _field_kernel.Fields:
-    return _field_kernel.Fields(np.empty(fields, np.uint64), np.empty(fields, np.uint32))
+def _empty_fields(count: int) -> _field_kernel.Fields:
+    return _field_kernel.Fields(np.empty(count, np.uint64), np.empty(count, np.uint32))
 
 
-def load_kernels() -> None:
+def load_field_kernels() -> None:
     """Load every kernel that reads rows of chosen columns and text labels."""
-    text, fields = np.empty(0, np.uint8), _room_for(0)
+    text, fields = np.empty(0, np.uint8), _empty_fields(0)
     zero, columns = np.uint64(0), np.zeros(3, np.uint64)
     form = _field_kernel.RowForm(np.uint8(0), zero, zero)
     _field_kernel.find_fields(text, zero, zero, form, columns, fields, fields)

@@ -22,7 +22,7 @@ from wedgewise.read._arrow_messages import DAMAGED
 from wedgewise.read._arrow_values import with_what_is_beside
 from wedgewise.stages.limits import Limits
 
-Fields = dict[int, Any]
+ThriftFields = dict[int, Any]
 
 BATCH_ROWS, BATCH_TEXT_BYTES = 1 << 16, 2 << 20
 FEW_ENTRIES = 1 << 14  # of a dictionary, which Arrow copies for every batch
@@ -229,7 +229,7 @@ def row_groups(footer: bytes, name: str) -> list[tuple[int, list[Chunk]]]:
         raise FormatError("its footer does not list its columns", path=name, remedy=DAMAGED) from None
 
 
-def _chunk(facts: Fields) -> Chunk:
+def _chunk(facts: ThriftFields) -> Chunk:
     return Chunk(min(facts[9], facts.get(11) or facts[9]), facts[7], CODECS.get(facts[4]))
 
 
@@ -299,7 +299,7 @@ def _pages(file: BinaryIO, begin: int, end: int, name: str) -> Iterator[Page]:
         begin += length + compressed
 
 
-def _values_of(fields: Fields, kind: int) -> tuple[int, int]:
+def _values_of(fields: ThriftFields, kind: int) -> tuple[int, int]:
     """How many values a page declares, and their encoding: fields of the header that its kind has within its own."""
     inner = fields.get({DATA_PAGE: 5, DICTIONARY_PAGE: 7, DATA_PAGE_V2: 8}.get(kind, 0))
     if not isinstance(inner, dict):
@@ -308,7 +308,7 @@ def _values_of(fields: Fields, kind: int) -> tuple[int, int]:
     return (values if isinstance(values, int) else 0), (encoding if isinstance(encoding, int) else -1)
 
 
-def _header(file: BinaryIO, begin: int, name: str) -> tuple[Fields, int]:
+def _header(file: BinaryIO, begin: int, name: str) -> tuple[ThriftFields, int]:
     """The fields of the header at a position, and its length: a longer part is read until it is complete."""
     size = FIRST_HEADER_BYTES
     while True:
@@ -328,11 +328,11 @@ def _damaged(name: str, begin: int) -> FormatError:
     return FormatError(f"no page of a column at byte {begin:,}", path=name, remedy=DAMAGED)
 
 
-def _struct(text: bytes, at: int, depth: int) -> tuple[Fields, int]:
+def _struct(text: bytes, at: int, depth: int) -> tuple[ThriftFields, int]:
     """The integers, the structs and the lists of structs in a struct, by their fields' numbers; where it ends."""
     if depth > DEEPEST:
         raise ValueError
-    fields: Fields = {}
+    fields: ThriftFields = {}
     number = 0
     while text[at]:
         kind, step = text[at] & 15, text[at] >> 4

@@ -46,7 +46,7 @@ from wedgewise.read.columns import (
 from wedgewise.read.sniff import HEAD_BYTES, Beginning, check_encoding
 from wedgewise.stages.limits import Limits
 
-Fields = list[bytes]
+LineFields = list[bytes]
 
 SAMPLE_LINES = 100
 MISSING = (b"", b"na", b"n/a", b"null", b"none", b"?", b"-")  # stands for a number that is not known, and is no name
@@ -150,7 +150,7 @@ def find_layout(content: Beginning, options: ReadOptions) -> TextLayout:
     )
 
 
-def _find_separator(path: str, lines: list[bytes], labels: str) -> tuple[bytes, list[Fields]]:
+def _find_separator(path: str, lines: list[bytes], labels: str) -> tuple[bytes, list[LineFields]]:
     """Which byte separates the columns, and the columns of the lines.
 
     Blanks, comma or semicolon, by which at least half of the lines begin with two number-like fields; else the first of
@@ -159,7 +159,7 @@ def _find_separator(path: str, lines: list[bytes], labels: str) -> tuple[bytes, 
     and semicolon in every line, the one that cuts all lines into the same, larger number of fields.
     """
     common = [mark for mark in (TAB, COMMA, SEMICOLON) if all(mark in line for line in lines)]
-    numeric, found, rows = list[bool](), BLANK, list[Fields]()
+    numeric, found, rows = list[bool](), BLANK, list[LineFields]()
     for mark in (BLANK, *(mark for mark in (COMMA, SEMICOLON) if any(mark in line for line in lines))):
         fields = _fields_of(lines, mark)
         begins = [amount == 2 for amount in _numbers_at(fields, (0, 1))]
@@ -196,7 +196,7 @@ def _tabs_separate(lines: list[bytes]) -> bool:
     return 2 * with_blanks <= len(rows)
 
 
-def _fields_of(lines: list[bytes], delimiter: bytes) -> list[Fields]:
+def _fields_of(lines: list[bytes], delimiter: bytes) -> list[LineFields]:
     """The columns of lines as far as they can be told: what is wrong with a line is said by whoever reads it."""
     if delimiter == BLANK and not any(b'"' in line or b"{" in line for line in lines):
         return [line.split() for line in lines]
@@ -209,7 +209,7 @@ def _fields_of(lines: list[bytes], delimiter: bytes) -> list[Fields]:
     return found
 
 
-def _numbers_at(rows: list[Fields], positions: tuple[int, ...]) -> list[int]:
+def _numbers_at(rows: list[LineFields], positions: tuple[int, ...]) -> list[int]:
     """How many of these columns are number-like, of every row."""
     given = [[row[position] for position in positions if position < len(row)] for row in rows]
     return [sum(field.isdigit() or is_number(field) for field in fields) for fields in given]
@@ -225,7 +225,7 @@ def is_number(field: bytes) -> bool:
 
 
 def _decide(
-    path: str, rows: list[Fields], comment: list[tuple[str, ...]], choice: ColumnChoice, labels: str
+    path: str, rows: list[LineFields], comment: list[tuple[str, ...]], choice: ColumnChoice, labels: str
 ) -> _Reading:
     """Whether the first line, or the comment above it, names the columns, and which are the ends."""
     is_guessed = choice.header == "auto"
@@ -242,7 +242,7 @@ def _decide(
     return _Reading(None, False, ends, _doubts(rows, ends, verdict) if is_guessed else ())
 
 
-def _names_columns(path: str, rows: list[Fields], choice: ColumnChoice, labels: str) -> bool | None:
+def _names_columns(path: str, rows: list[LineFields], choice: ColumnChoice, labels: str) -> bool | None:
     """Whether the first line names the columns; None where that is unclear.
 
     It does where the user named one of its names. It does not where it has a number above a column of numbers that is
@@ -273,7 +273,7 @@ def _names_columns(path: str, rows: list[Fields], choice: ColumnChoice, labels: 
     return None if is_label else True
 
 
-def _doubts(rows: list[Fields], ends: Ends, names_columns: bool | None) -> tuple[str, ...]:
+def _doubts(rows: list[LineFields], ends: Ends, names_columns: bool | None) -> tuple[str, ...]:
     """Say that the first line, which is read as an edge, may be a header."""
     first, at = rows[0], (ends.source, ends.target)
     below = [row[position] for row in rows[1:] for position in at if position < len(row)]
@@ -288,13 +288,13 @@ def _doubts(rows: list[Fields], ends: Ends, names_columns: bool | None) -> tuple
     return (f"first line read as an edge, though {why}: {fields} ({HEADER_HINT})",)
 
 
-def _header_names(first: Fields) -> tuple[str, ...]:
+def _header_names(first: LineFields) -> tuple[str, ...]:
     """The names in a header, without empty ones behind the others."""
     width = max((position + 1 for position, name in enumerate(first) if name), default=0)
     return tuple(shown(name) for name in first[: max(2, width)])
 
 
-def _comment_names(comment: bytes, delimiter: bytes, rows: list[Fields]) -> list[tuple[str, ...]]:
+def _comment_names(comment: bytes, delimiter: bytes, rows: list[LineFields]) -> list[tuple[str, ...]]:
     """What a comment may call the columns: as many words as every row has columns."""
     text = comment.lstrip(BLANKS + b"#%").rstrip(BLANKS + b"\r")
     if not text:
@@ -343,7 +343,7 @@ def _data_lines(head: bytes, complete: bool) -> _Sample:
     return _Sample(head, lines, marked, comment)
 
 
-def _ends_below(path: str, names: tuple[str, ...] | None, rows: list[Fields], choice: ColumnChoice) -> Ends:
+def _ends_below(path: str, names: tuple[str, ...] | None, rows: list[LineFields], choice: ColumnChoice) -> Ends:
     """The columns that are read of rows, below names or without."""
     width = len(names) if names is not None else max(2, *map(len, rows), 2)
     return choose_columns(
@@ -351,7 +351,9 @@ def _ends_below(path: str, names: tuple[str, ...] | None, rows: list[Fields], ch
     )
 
 
-def _ends_if_clear(path: str, names: tuple[str, ...] | None, rows: list[Fields], choice: ColumnChoice) -> Ends | None:
+def _ends_if_clear(
+    path: str, names: tuple[str, ...] | None, rows: list[LineFields], choice: ColumnChoice
+) -> Ends | None:
     """As `_ends_below`; None where it refuses to choose."""
     try:
         return _ends_below(path, names, rows, choice)
@@ -359,25 +361,25 @@ def _ends_if_clear(path: str, names: tuple[str, ...] | None, rows: list[Fields],
         return None
 
 
-def _first_two_serve(body: list[Fields]) -> bool:
+def _first_two_serve(body: list[LineFields]) -> bool:
     """Whether nothing but the first two columns can be meant: see `wedgewise.read.columns`."""
     return _kind(body, FIRST_TWO, "auto") == "int" or all(_has_plain_rest(row) for row in body)
 
 
-def _has_plain_rest(row: Fields) -> bool:
+def _has_plain_rest(row: LineFields) -> bool:
     rest = row[2:]
     is_dictionary = bool(rest) and rest[0].startswith(b"{")
     return is_dictionary or all(field.lower() in MISSING or _is_amount(field) for field in rest)
 
 
-def _kind(body: list[Fields], ends: Ends, labels: str) -> LabelKind:
+def _kind(body: list[LineFields], ends: Ends, labels: str) -> LabelKind:
     if labels in ("int", "text"):
         return "int" if labels == "int" else "text"
     numeric = _numbers_at(body, (ends.source, ends.target)).count(2)
     return "text" if 2 * numeric < len(body) else "int"
 
 
-def _is_numeric(rows: list[Fields], position: int) -> bool:
+def _is_numeric(rows: list[LineFields], position: int) -> bool:
     """Whether a column holds numbers, though some may be missing."""
     column = [row[position] if position < len(row) else b"" for row in rows]
     return any(map(_is_amount, column)) and all(field.lower() in MISSING or _is_amount(field) for field in column)

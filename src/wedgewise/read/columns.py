@@ -87,7 +87,7 @@ class ColumnChoice:
         return {role: column for role in ROLES if (column := getattr(self, role)) is not None}
 
     def check_header_unused(self, name: str) -> None:
-        """Refuse to be told of a header where the columns have names of their own."""
+        """Refuse the option `header` for a file whose columns have names of their own."""
         if self.header != "auto":
             raise InputError(f"{name}: header={self.header!r}, but only text files have a header; leave header out")
 

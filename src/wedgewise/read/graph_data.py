@@ -61,28 +61,28 @@ class GraphData:
         said = options if options.in_table is None or not is_table(self.source) else options.in_table
         return edges_from(self.source, self.weights, said.columns, said.labels)
 
-    def cleaned_on_device(self, *, asked: bool) -> tuple[DeviceForms | None, EdgeList, str | None]:
-        """Clean on the GPU what is asked for, or lies there, and fits; of what does not, the pairs, and why."""
+    def cleaned_on_device(self, *, is_requested: bool) -> tuple[DeviceForms | None, EdgeList, str | None]:
+        """Clean on the GPU where that is requested or the pairs lie there; of what does not fit, the pairs, and why."""
         from wedgewise.prepare.device_forms import DeviceForms
 
-        if not asked:
+        if not is_requested:
             edge_list = self.pairs()
             if not edge_list.lies_on_device:
                 return None, edge_list, None
         forms = DeviceForms(gpu.find_device(), None)
         pairs = None
-        if asked:
+        if is_requested:
             edge_list, pairs = self._read_to_device(forms) if self.is_file else (self.pairs(), None)
         if edge_list.lies_on_device:
             pairs = edge_list.pairs
         try:
             forms.clean(edge_list, pairs, self.options.limits)
         except DeviceMemoryError as error:
-            return None, edge_list, f"cleaned on the CPU, because the GPU has too little memory: {error.shortage}"
+            return None, edge_list, f"cleaned on the CPU, because the GPU has too little memory: {error.reason}"
         return forms, edge_list, None
 
     def _read_to_device(self, forms: DeviceForms) -> tuple[EdgeList, Any]:
-        """Read a file while its pairs are copied; without room for them, read it again if it is there twice."""
+        """Read a file while its pairs are copied; without memory for them, read it again if it is there twice."""
         try:
             with forms.device.memory(), forms.device.arriving() as arriving:
                 edge_list = self.pairs(arriving)

@@ -51,7 +51,7 @@ class ArrayHeader:
         return self.data_offset + math.prod(self.shape) * self.dtype.itemsize
 
 
-Blocks = Callable[[int, int, int], Iterator[NDArray[np.uint8]]]  # from, to, bytes of a block
+BlockReader = Callable[[int, int, int], Iterator[NDArray[np.uint8]]]  # from, to, bytes of a block
 
 
 def pieces_of_npy(content: Content, options: ReadOptions) -> PairPieces:
@@ -277,7 +277,7 @@ def _all_at_once(content: Content, header: ArrayHeader) -> Iterator[Piece]:
     yield raw[header.data_offset :].view(header.dtype).reshape(header.shape)
 
 
-def _blocks_of_file(file: BinaryIO) -> Blocks:
+def _blocks_of_file(file: BinaryIO) -> BlockReader:
     def blocks(begin: int, end: int, size: int) -> Iterator[NDArray[np.uint8]]:
         while begin < end:
             file.seek(begin)
@@ -287,7 +287,7 @@ def _blocks_of_file(file: BinaryIO) -> Blocks:
     return blocks
 
 
-def _rows_of(blocks: Blocks, header: ArrayHeader) -> Iterator[NDArray[Any]]:
+def _rows_of(blocks: BlockReader, header: ArrayHeader) -> Iterator[NDArray[Any]]:
     """An array in pieces of rows, whichever of its dimensions comes first in the file."""
     begin, end, rows = header.data_offset, header.total_bytes, PIECE_ROWS
     width, size = math.prod(header.shape[1:]), header.dtype.itemsize

@@ -3,12 +3,12 @@
 1. Raw pairs have no signature, and may begin like anything: their suffix, .bel, .bel32 or .bel64, is believed
    (compression suffixes left aside).
 2. A signature at the beginning of the decompressed bytes names Matrix Market, .npy, .npz, Parquet and Arrow.
-3. A METIS graph looks like an edge list: it is told by its suffix, .metis or .graph.
+3. A METIS graph looks like an edge list: its suffix decides, .metis or .graph.
 4. Everything else is a text edge list, unless it is visibly binary.
 
 ``format=`` overrides all of it.
 
-Compression is told by a signature too, whatever the format, with one exception: raw pairs may begin like a compressed
+A signature decides on compression too, whatever the format, with one exception: raw pairs may begin like a compressed
 file. Where ``format=`` or the suffix says that a file holds them, it is decompressed if its name ends with .gz, .bz2,
 .xz or .zst, and otherwise not; what has no name, such as standard input, is if its first bytes do decompress.
 """

@@ -94,7 +94,7 @@ def table_html(header: Sequence[str], rows: Sequence[Sequence[Value]], caption: 
 
 
 def figure_html(svg: str, caption: str, description: str) -> str:
-    """A drawing with its caption; `description` is what those who cannot see it are told."""
+    """A drawing with its caption; `description` is its text for those who cannot see it."""
     return (
         f'<figure><div class="chart" role="img" aria-label="{escaped(description)}">{svg}</div>'
         f"<figcaption>{_with_code(caption)}</figcaption></figure>"

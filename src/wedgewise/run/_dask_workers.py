@@ -35,7 +35,7 @@ def do_batch(message: str, run: str, number: int) -> bytes:
     """Runs in a worker: without a limit in the batch, its memory is what Dask allows it."""
     from distributed import get_worker
 
-    from wedgewise.run._worker import do_request
+    from wedgewise.run._worker_requests import do_request
 
     worker = get_worker()
     allowed = worker.memory_manager.memory_limit
@@ -49,9 +49,9 @@ def do_batch(message: str, run: str, number: int) -> bytes:
 
 def release_state() -> None:
     """Runs in a worker when a driver has ended."""
-    from wedgewise.run import _worker
+    from wedgewise.run import _worker_requests
 
-    _worker.release_state()
+    _worker_requests.release_state()
 
 
 def connect(cluster: str, *, on_gpus: bool = False) -> DaskWorkers:
@@ -235,7 +235,7 @@ class DaskWorkers:
         elif self._looked - self._seen > NO_WORKER_SECONDS:
             raise ClusterError(
                 f"{self._name}: there was no worker for {NO_WORKER_SECONDS} s; start some with `dask worker`, and give "
-                "the same command again, which goes on where this one was"
+                "the same command again: it continues this work"
             )
 
     def _identity(self) -> Any:
@@ -247,6 +247,6 @@ class DaskWorkers:
 
     def _gone(self) -> ClusterError:
         return ClusterError(
-            f"{self._name}: the scheduler is gone or does not answer; start it again, and then give the same command, "
-            "which goes on where this one was"
+            f"{self._name}: the scheduler is gone or does not answer; start it again, and then give the same command: "
+            "it continues this work"
         )

@@ -26,10 +26,10 @@ from wedgewise.machine.streams import Stream
 from wedgewise.run._hybrid_plan import GPU, Pairing, TaskSizes, pair_up
 from wedgewise.run.block_caches import BlockCache
 from wedgewise.run.device_blocks import Arrived, ship, with_offsets
-from wedgewise.run.memory import pairs_of_task
 from wedgewise.run.outofcore import Finished
 from wedgewise.run.pace import BATCH_SECONDS, TaskPace
 from wedgewise.run.request import Request
+from wedgewise.run.task_memory import pairs_of_task
 from wedgewise.stages.tasks import Pair, TaskTable
 from wedgewise.store.open import Store
 

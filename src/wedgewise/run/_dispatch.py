@@ -64,7 +64,7 @@ class Workers(Protocol):
         """Whether there is a worker that has none of these names."""
 
     def submit(self, batch: Assignment, message: str) -> None:
-        """Have some worker call `wedgewise.run._worker.do_request` with the message of a batch."""
+        """Have some worker call `wedgewise.run._worker_requests.do_request` with the message of a batch."""
 
     def delivery(self) -> Delivery:
         """Wait for the next delivery."""
@@ -104,7 +104,7 @@ class Dispatcher(ABC):
         return len(self._left)
 
     def dispatch(self, pieces: Iterable[tuple[int, ...]], workers: Workers) -> Iterator[None]:
-        """Have everything done, a delivery at a time; an error of ours in a worker is raised as it is."""
+        """Have everything done, a delivery at a time; a `WedgewiseError` in a worker is raised as it is."""
         self._waiting.extend(pieces)
         while self._left:
             self._feed(workers)

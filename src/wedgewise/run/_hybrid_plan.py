@@ -25,19 +25,19 @@ from wedgewise.run._hybrid_queue import CUTOFF, DYNAMIC, GUARDED, SCHEDULES
 from wedgewise.run.batches import MAX_TASKS, needed_together
 from wedgewise.run.choose import BLOCK_SECONDS_PER_EDGE, DEVICE_SECONDS, estimated_seconds
 from wedgewise.run.device_blocks import ARRAY_BYTES, DeviceLayout
-from wedgewise.run.memory import BATCHED_TASK_BYTES, BlockSource, TaskMemory
-from wedgewise.run.plan import BlockPlan, Form, Plan, plan_of
+from wedgewise.run.plan import BlockPlan, OrientedShape, Plan, plan_of
 from wedgewise.run.shares import dealt
+from wedgewise.run.task_memory import BATCHED_TASK_BYTES, BlockSource, TaskMemory
 from wedgewise.stages import OrientedGraph
 from wedgewise.stages.blocks import check_parts
 from wedgewise.stages.tasks import ESTIMATORS, BlockCounts, Pair, TaskTable, TripleShape, busy_tasks, task_count
 
-PLACES = BOTH, GPU, CPU = ("both", "gpu", "cpu")
+COUNTED_ON = BOTH, GPU, CPU = ("both", "gpu", "cpu")
 USUAL_PARTS, MAX_PARTS = 4, 64  # 20 tasks; 45,760 tasks
 AUTO = "auto"
 PUBLISHED = "bbtc"  # runs as its paper has it where it is named: parts by the average degree, a cut-off
 KNOBS = (
-    Knob("places", BOTH, "who counts: GPUs and threads, or one of them alone, to compare", choices=PLACES),
+    Knob("places", BOTH, "who counts: GPUs and threads, or one of them alone, to compare", choices=COUNTED_ON),
     Knob("schedule", GUARDED, "how tasks are shared out; bbtc by itself: cutoff", choices=SCHEDULES),
     Knob("estimator", AUTO, "what tasks are sorted by: arcs for keystone, else time", choices=(AUTO, *ESTIMATORS)),
     Knob("cutoff", 50, "the heaviest tasks, in percent of all, that threads leave to GPUs", most=100),
@@ -51,7 +51,7 @@ KNOBS = (
 )
 
 Settings = dict[str, int | str]
-Bytes = NDArray[np.int64]
+ByteCounts = NDArray[np.int64]
 WIDE_FROM = 1 << 31  # arcs of a block: kernels then take wide offsets, and all blocks on a device have them
 WORK_ARRAYS = 16  # of a task, at most
 
@@ -92,15 +92,15 @@ class Pairing:
 def pair_up(name: str, given: Mapping[str, int | str] | None) -> Pairing:
     """The algorithms of one name on both sides; where the host has none of that name, its engine."""
     own = {knob.name: knob.parse((given or {}).get(knob.name, knob.default)) for knob in KNOBS}
-    asked = ENGINE if name == "auto" else name
-    gpu = None if own["places"] == CPU else _counting_blocks(asked, "cuda")
-    is_there_alone = (asked, "cpu") not in registry() and (asked, "cuda") in registry()
-    cpu = _counting_blocks(ENGINE if is_there_alone else asked, "cpu")
+    algorithm = ENGINE if name == "auto" else name
+    gpu = None if own["places"] == CPU else _counting_blocks(algorithm, "cuda")
+    is_there_alone = (algorithm, "cpu") not in registry() and (algorithm, "cuda") in registry()
+    cpu = _counting_blocks(ENGINE if is_there_alone else algorithm, "cpu")
     _check_names(given, own, cpu, gpu)
-    if asked == PUBLISHED and "schedule" not in (given or {}):
+    if algorithm == PUBLISHED and "schedule" not in (given or {}):
         own["schedule"] = CUTOFF
     if own["estimator"] == AUTO:
-        own["estimator"] = "arcs" if asked == ENGINE else "time"
+        own["estimator"] = "arcs" if algorithm == ENGINE else "time"
     return Pairing(cpu, gpu, own, _known(cpu, given), {} if gpu is None else _known(gpu, given))
 
 
@@ -129,10 +129,10 @@ def choose_parts(graph: OrientedGraph, pairing: Pairing, device_bytes: int) -> i
     """Few parts, or the average degree for BBTC; more where two tasks for each stream would not fit a GPU."""
     from wedgewise.prepare.rectilinear import default_parts
 
-    asked = int(pairing.own["parts"])
-    if asked:
-        check_parts(asked, graph.n)
-        return asked
+    parts = int(pairing.own["parts"])
+    if parts:
+        check_parts(parts, graph.n)
+        return parts
     parts = min(MAX_PARTS if pairing.cpu.name == PUBLISHED else USUAL_PARTS, default_parts(graph))
     at_once = 0 if pairing.gpu is None else 2 * 3 * int(pairing.own["streams"])
     while parts < min(MAX_PARTS, graph.n):
@@ -181,11 +181,12 @@ def describe(
     sizes: TaskSizes,
     resources: Resources,
     division: Division,
-    asked: tuple[str, Form],
+    question: str,
+    oriented_shape: OrientedShape,
     held_bytes: int,
     reasons: tuple[str, ...],
 ) -> Plan:
-    """The plan: `asked` are the question and the graph, `held_bytes` what blocks in memory and lists take."""
+    """The plan; `held_bytes` are what blocks in memory and lists take."""
     pairing, own = sizes.pairing, sizes.pairing.own
     threads = resources.threads
     of_tasks = [int(sizes.on_host(tasks).max(initial=0)) for tasks in (division.tasks, division.host_tasks)]
@@ -204,14 +205,15 @@ def describe(
         host_bytes=resources.host_bytes,
     )
     return plan_of(
-        *asked,
+        question,
+        oriented_shape,
         computes="count",
         algorithm=(pairing.gpu or pairing.cpu).name,
         device="hybrid",
         threads=max(1, threads),
         knobs=pairing.knobs,
         bytes_needed=held_bytes + host_bytes,
-        estimated_seconds=estimated_seconds(asked[1].shape, threads, len(resources.devices)),
+        estimated_seconds=estimated_seconds(oriented_shape.shape, threads, len(resources.devices)),
         reasons=(
             pairing.reason,
             *dealt(division.tasks.shares),
@@ -249,9 +251,9 @@ class TaskSizes:
     memory: TaskMemory
     pairing: Pairing
     blocks_are_there: bool
-    host_blocks: Bytes = field(init=False)
-    made_words: Bytes = field(init=False)
-    device_block_bytes: Bytes = field(init=False)
+    host_blocks: ByteCounts = field(init=False)
+    made_words: ByteCounts = field(init=False)
+    device_block_bytes: ByteCounts = field(init=False)
 
     def __post_init__(self) -> None:
         counts, pairing = self.memory.counts, self.pairing
@@ -280,9 +282,9 @@ class TaskSizes:
         """What all blocks take of a device that any task has."""
         return int(self.device_block_bytes[self.memory.counts.arcs > 0].sum())
 
-    def on_host(self, tasks: TaskTable) -> Bytes:
+    def on_host(self, tasks: TaskTable) -> ByteCounts:
         need = self.memory.most(tasks)
-        found: Bytes = need.made + need.threads + BATCHED_TASK_BYTES + _distinct(self.host_blocks, tasks)
+        found: ByteCounts = need.made + need.threads + BATCHED_TASK_BYTES + _distinct(self.host_blocks, tasks)
         return found
 
     def host_work(self, tasks: TaskTable) -> int:
@@ -297,25 +299,25 @@ class TaskSizes:
         """What the blocks of a batch take on a device."""
         return _sum_of(self.device_block_bytes, tasks)
 
-    def device_work(self, tasks: TaskTable) -> Bytes:
+    def device_work(self, tasks: TaskTable) -> ByteCounts:
         """What a task takes on a device beside its blocks, as a batch of its own."""
         need = self.pairing.on_device().bytes_needed(
             TripleShape.of_all(self.memory.counts, tasks), self.pairing.gpu_knobs
         )
         return np.broadcast_to(need + WORK_ARRAYS * ARRAY_BYTES + DEVICE_TASK_BYTES, len(tasks)).astype(np.int64)
 
-    def on_device(self, tasks: TaskTable) -> Bytes:
+    def on_device(self, tasks: TaskTable) -> ByteCounts:
         return self.device_work(tasks) + _distinct(self.device_block_bytes, tasks)
 
 
-def _distinct(block_bytes: Bytes, tasks: TaskTable) -> Bytes:
+def _distinct(block_bytes: ByteCounts, tasks: TaskTable) -> ByteCounts:
     """What the blocks of every task take."""
     sizes, (ij, ik, jk) = block_bytes.ravel(), tasks.pairs
-    found: Bytes = sizes[ij] + np.where(ik == ij, 0, sizes[ik]) + np.where((jk == ij) | (jk == ik), 0, sizes[jk])
+    found: ByteCounts = sizes[ij] + np.where(ik == ij, 0, sizes[ik]) + np.where((jk == ij) | (jk == ik), 0, sizes[jk])
     return found
 
 
-def _sum_of(block_bytes: Bytes, tasks: TaskTable) -> int:
+def _sum_of(block_bytes: ByteCounts, tasks: TaskTable) -> int:
     """What the blocks of all tasks take together."""
     needed = np.zeros(block_bytes.size, np.bool_)
     for pairs in tasks.pairs:
@@ -392,14 +394,16 @@ def _on_devices(tasks: TaskTable, sizes: TaskSizes, resources: Resources) -> tup
     blocks = blocks - works
     largest = np.maximum.reduce([host[pair] for pair in tasks.pairs])
     able = (works + blocks <= resources.device_bytes) & (largest <= resources.host_bytes)
-    room, work = resources.device_bytes, int(works[able].max(initial=0))
-    fitting = able & (work + blocks <= room)
+    available_bytes, work = resources.device_bytes, int(works[able].max(initial=0))
+    fitting = able & (work + blocks <= available_bytes)
     of_a_stream = work + int(blocks[fitting].max(initial=0))
-    streams = max(1, min(int(sizes.pairing.own["streams"]), room // max(1, of_a_stream)))
-    further = (room - streams * of_a_stream) // (4 * streams * DEVICE_TASK_BYTES)  # a quarter of what is left
+    streams = max(1, min(int(sizes.pairing.own["streams"]), available_bytes // max(1, of_a_stream)))
+    further = (available_bytes - streams * of_a_stream) // (
+        4 * streams * DEVICE_TASK_BYTES
+    )  # a quarter of what is left
     in_batch = 1 + max(0, min(further, MAX_TASKS - 1, len(tasks) - 1))
     work += (in_batch - 1) * DEVICE_TASK_BYTES
-    return fitting, DeviceMemory(streams, work, room - streams * work, in_batch)
+    return fitting, DeviceMemory(streams, work, available_bytes - streams * work, in_batch)
 
 
 def _guesses(tasks: TaskTable, sizes: TaskSizes, shape: Shape, streams: int) -> tuple[float, float]:

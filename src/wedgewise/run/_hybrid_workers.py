@@ -26,13 +26,13 @@ from wedgewise.algorithms._contract import (
 )
 from wedgewise.errors import DeviceMemoryError, MemoryLimitError, VerificationError
 from wedgewise.machine.gpu import StreamingDevice
-from wedgewise.machine.streams import Clock, Stamp, Stream
+from wedgewise.machine.streams import Stamp, StampTimer, Stream
 from wedgewise.run._hybrid_plan import TaskSizes
 from wedgewise.run._hybrid_queue import Fits, TaskQueue
 from wedgewise.run.batches import pairs_in
 from wedgewise.run.block_caches import Lease, SharedBlocks
 from wedgewise.run.device_blocks import Arrived, shipments_of
-from wedgewise.run.memory import PAGE_BYTES
+from wedgewise.run.task_memory import PAGE_BYTES
 from wedgewise.run.timeline import BatchSpan, Copy
 from wedgewise.stages.blocks import Block
 from wedgewise.stages.tasks import TaskBatch, TaskTable
@@ -42,7 +42,7 @@ Finish = Callable[[Any, Any, Any, Any], None]
 
 @dataclass(slots=True)
 class WorkerPool:
-    """What all workers share; ``on_finished`` is told numbers, triangles, tests and seconds of tasks."""
+    """What all workers share; ``on_finished`` gets numbers, triangles, tests and seconds of tasks."""
 
     queue: TaskQueue
     blocks: SharedBlocks[Block]
@@ -217,16 +217,16 @@ NO_WORK = BatchWork((), np.empty(0, np.int64), np.empty((0, 3), np.uint64), np.e
 def span_of(
     tasks: TaskTable,
     device: str,
-    place: str,
+    worker: str,
     begin: float,
     end: float,
     copies: tuple[Copy, ...] = (),
     *,
     helps: bool = False,
 ) -> BatchSpan:
-    """What a place did for a batch."""
+    """What a worker did for a batch."""
     return BatchSpan(
-        int(tasks.number[0]), device, place, begin, end, float(tasks.work.sum()), copies, helps, len(tasks)
+        int(tasks.number[0]), device, worker, begin, end, float(tasks.work.sum()), copies, helps, len(tasks)
     )
 
 
@@ -242,16 +242,16 @@ class DeviceWorkers:
     knobs: Knobs
     sizes: TaskSizes
     most_tasks: int
-    clock: Clock
+    clock: StampTimer
     making: threading.Lock = field(default_factory=threading.Lock)
 
     @property
     def fits(self) -> Fits:
-        """Whether the blocks of a batch leave room for those of other streams, and of the batch after it."""
+        """Whether the blocks of a batch fit beside those of other streams, and of the batch after it."""
         budget, sizes = self.blocks.budget, self.sizes
-        is_room_for_all, room = sizes.all_device_blocks <= budget, budget // (2 * len(self.streams))
+        all_fit, available_bytes = sizes.all_device_blocks <= budget, budget // (2 * len(self.streams))
         return lambda tasks: (
-            len(tasks) <= self.most_tasks and (is_room_for_all or sizes.device_blocks_of(tasks) <= room)
+            len(tasks) <= self.most_tasks and (all_fit or sizes.device_blocks_of(tasks) <= available_bytes)
         )
 
 
@@ -389,7 +389,7 @@ class StreamWorker:
         """Take less than the budget that was found to be too much."""
         left = self.there.blocks.shrink(budget)
         self.pool.notes.append(
-            f"{self.there.name}: {error.shortage}; blocks there take {left:,} bytes at most from then on"
+            f"{self.there.name}: {error.reason}; blocks there take {left:,} bytes at most from then on"
         )
 
     def _hand_over(self, tasks: TaskTable) -> None:

@@ -14,48 +14,48 @@ from typing import Any
 
 from wedgewise.errors import ClusterError
 from wedgewise.machine import hardware
-from wedgewise.run._cluster_worker import check_version, error_from, open_shared_store
+from wedgewise.run._count_worker import check_version, error_from, open_shared_store
 from wedgewise.run.checkpoint import write_slice
-from wedgewise.run.memory import SLICED_TASK_BYTES, bytes_beside_lists
 from wedgewise.run.sliced_answer import SlicedAnswer, bytes_for_slices
+from wedgewise.run.task_memory import SLICED_TASK_BYTES, bytes_beside_lists
 from wedgewise.run.truss_of_store import Round, StorePeeling, loading_bytes
 from wedgewise.store.manifest import FileRecord
 
 
 class SliceState:
-    """An open store, kernels that are loaded, and of a truss what lives behind the round before."""
+    """An open store, kernels that are loaded, and of a truss the remaining arcs after the round before."""
 
-    def __init__(self, asked: SliceRequest, memory_limit: int | None, worker: str) -> None:
-        self.settings = asked.of(()), memory_limit
-        self._folder = Path(asked.folder)
-        store = open_shared_store(asked.store, worker, asked.work_folder)
-        if (store.manifest.fingerprint, store.partition.to_dict()) != (asked.fingerprint, asked.partition):
+    def __init__(self, request: SliceRequest, memory_limit: int | None, worker: str) -> None:
+        self.settings = request.without_tasks(), memory_limit
+        self._folder = Path(request.folder)
+        store = open_shared_store(request.store, worker, request.work_folder)
+        if (store.manifest.fingerprint, store.partition.to_dict()) != (request.fingerprint, request.partition):
             raise ClusterError(
-                f"{asked.store}: a worker finds another graph there; name storage that all workers share"
+                f"{request.store}: a worker finds another graph there; name storage that all workers share"
             )
         if not self._folder.is_dir() or store.beside(self._folder.name) != self._folder:
             raise ClusterError(
-                f"{asked.folder}: a worker does not see this folder, where slices are written; name one that all "
+                f"{request.folder}: a worker does not see this folder, where slices are written; name one that all "
                 "workers share by --work (work_folder=)"
             )
-        within = bytes_for_slices(memory_limit, asked.computes, asked.algorithm)
-        spare = 0 if asked.k is None else loading_bytes(store.counts)
-        lists = (1 if asked.k is None else 2) * SLICED_TASK_BYTES
+        within = bytes_for_slices(memory_limit, request.computes, request.algorithm)
+        spare = 0 if request.k is None else loading_bytes(store.counts)
+        lists = (1 if request.k is None else 2) * SLICED_TASK_BYTES
         sliced = SlicedAnswer(
             store,
-            asked.computes,
+            request.computes,
             available_bytes=bytes_beside_lists(store.location, store.partition, lists, within) - spare,
-            threads=hardware.granted_threads(asked.threads),
-            algorithm=asked.algorithm,
-            knobs=asked.knobs,
+            threads=hardware.granted_threads(request.threads),
+            algorithm=request.algorithm,
+            knobs=request.knobs,
         )
         self._sliced = sliced.with_fitting_threads()
         self._slices = {each.number: each for each in self._sliced.slices}
         self._peeling: StorePeeling | None = None
         self._before: Round | None = None
-        if asked.k is not None:
-            self._peeling = StorePeeling(store, asked.k, self._sliced)
-            self._before = self._peeling.round(asked.round_number - 1)
+        if request.k is not None:
+            self._peeling = StorePeeling(store, request.k, self._sliced)
+            self._before = self._peeling.round(request.round_number - 1)
 
     def do(self, numbers: Sequence[int], _worker: str, _progress: Callable[[bytes], None]) -> bytes:
         """Compute slices and write them."""
@@ -70,7 +70,7 @@ class SliceState:
         if self._peeling is None or self._before is None or k is None:
             ((_, found),) = self._sliced.compute(wanted)
         else:
-            ((_, kept),) = self._peeling.behind(self._before, k, wanted)
+            ((_, kept),) = self._peeling.after_round(self._before, k, wanted)
             found = kept.to_array()
         return write_slice(self._folder, number, found)
 
@@ -106,9 +106,13 @@ class SliceRequest:
     round_number: int
     slices: tuple[int, ...]
 
-    def of(self, slices: tuple[int, ...]) -> SliceRequest:
+    def with_slices(self, slices: tuple[int, ...]) -> SliceRequest:
         """The same for other slices."""
         return replace(self, slices=slices)
+
+    def without_tasks(self) -> SliceRequest:
+        """What requests for other slices of the same work share."""
+        return self.with_slices(())
 
     def to_json(self) -> str:
         """The request as text."""
@@ -136,7 +140,7 @@ class SliceResult:
 
     @classmethod
     def from_json(cls, text: bytes) -> SliceResult:
-        """The result that a worker wrote; the error of ours that it has instead is raised."""
+        """The result that a worker wrote; the `WedgewiseError` that it has instead is raised."""
         whole = json.loads(text)
         if "error" in whole:
             raise error_from(whole["error"])

@@ -4,7 +4,7 @@
     alive            every half a second, so that a worker that stands still is noticed
     partial RESULT   what was finished of a batch on the way
     done RESULT      all of it
-    failed TEXT      what ended a batch and is no error of ours, as a JSON text
+    failed TEXT      any other error than a `WedgewiseError`, which ended a batch, as a JSON text
 
 It ends with the process that started it, however that ends: its input ends, or nobody reads what it says.
 """
@@ -39,7 +39,7 @@ def serve(batches: Iterable[bytes], output: int) -> None:
     beating = threading.Thread(target=_beat, args=(speaker, ended), daemon=True)
     beating.start()
     try:
-        from wedgewise.run._worker import do_request
+        from wedgewise.run._worker_requests import do_request
 
         speaker.say(READY)
         for message in batches:

@@ -15,11 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wedgewise.machine.jit import kernel
-from wedgewise.run.memory import BATCHED_TASK_BYTES, Need, TaskMemory
 from wedgewise.run.pace import BATCH_SECONDS
+from wedgewise.run.task_memory import BATCHED_TASK_BYTES, Need, TaskMemory
 from wedgewise.stages.tasks import Estimates, Pair, TaskTable
 
-Numbers = NDArray[np.uint64]
+Amounts = NDArray[np.uint64]
 MAX_TASKS = 1 << 12  # that a stream, a thread or a worker gets at a time; a result is then far below its limit
 
 
@@ -69,26 +69,26 @@ def pairs_in(tasks: TaskTable) -> set[Pair]:
 class Sizes(NamedTuple):
     """What every task needs: its blocks, by number; bytes that it makes and that threads take; picoseconds."""
 
-    ij: Numbers
-    ik: Numbers
-    jk: Numbers
-    made: Numbers
-    threads: Numbers
-    time: Numbers
+    ij: Amounts
+    ik: Amounts
+    jk: Amounts
+    made: Amounts
+    threads: Amounts
+    time: Amounts
 
 
 class BatchTally(NamedTuple):
     """What is noted of blocks, by number: the last batch that has it, or looks up in it, and what it makes of it."""
 
-    block_bytes: Numbers
-    held_in: Numbers
-    made_in: Numbers
-    made: Numbers
+    block_bytes: Amounts
+    held_in: Amounts
+    made_in: Amounts
+    made: Amounts
 
 
 @kernel
 def cut_batches(
-    sizes: Sizes, limit_bytes: int, limit_time: int, tally: BatchTally, ends: Numbers, work: Numbers
+    sizes: Sizes, limit_bytes: int, limit_time: int, tally: BatchTally, ends: Amounts, work: Amounts
 ) -> SupportsInt:
     """Where batches end, and what each takes beyond its blocks; how many there are."""
     zero, one = np.uint64(0), np.uint64(1)
@@ -131,7 +131,7 @@ def batches_of(tasks: TaskTable, memory: TaskMemory, limit_bytes: int, seconds: 
     return Batches(tasks, np.append(0, ends[:count]).astype(np.int64), work[:count].astype(np.int64))
 
 
-def rehearse_batches() -> None:
+def load_batch_kernels() -> None:
     """Load the kernel that cuts batches."""
     none = np.empty(0, np.uint64)
     cut_batches(Sizes(*repeat(none, 6)), 0, 0, BatchTally(*repeat(none, 4)), none, none)

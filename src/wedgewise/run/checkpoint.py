@@ -102,8 +102,8 @@ def open_journal(
 def kept_tasks(store: Store) -> int | None:
     """How many tasks the count has that was ended, the idle ones included; None where nothing says so."""
     records = () if store.is_read_only else map(record_in, lines_of(store.beside(JOURNAL)))
-    told = next((record.get("all_tasks") for record in records if record is not None), None)
-    return told if type(told) is int else None
+    all_tasks = next((record.get("all_tasks") for record in records if record is not None), None)
+    return all_tasks if type(all_tasks) is int else None
 
 
 def journal_bytes(tasks: int) -> int:
@@ -225,7 +225,7 @@ class FinishedSlices:
     folder : where they are, made with the first of them
     key : names the work: the graph, the options and whatever else its slices depend on
     resume : go on with what is there; without it, start again
-    due : the type and the length of every slice, by its number; one of others is as if it was not there
+    stored_forms : the type and the length of every slice, by its number; one of others is as if it was not there
 
     Raises
     ------
@@ -234,10 +234,10 @@ class FinishedSlices:
     """
 
     def __init__(
-        self, folder: Path, key: str, *, resume: bool = True, due: Mapping[int, tuple[str, int]] | None = None
+        self, folder: Path, key: str, *, resume: bool = True, stored_forms: Mapping[int, tuple[str, int]] | None = None
     ) -> None:
         refuse_link(folder)
-        self.folder, self._due, self._lines = folder, due, Checkpoint(folder / SLICES, key)
+        self.folder, self._stored_forms, self._lines = folder, stored_forms, Checkpoint(folder / SLICES, key)
         self._records: dict[int, FileRecord] = {}
         if not resume:
             self.remove()
@@ -274,8 +274,8 @@ class FinishedSlices:
                 f"{self.folder}: slice {number} was computed twice, with different numbers; a worker is broken: give "
                 "the same command without it"
             )
-        due = self._due is None or self._due.get(number) == (record.dtype, record.length)
-        if record.file != _file(number) or not due or not self._is_whole(record):
+        is_due = self._stored_forms is None or self._stored_forms.get(number) == (record.dtype, record.length)
+        if record.file != _file(number) or not is_due or not self._is_whole(record):
             raise ClusterError(
                 f"{self.folder / _file(number)}: is not what a worker has written; workers need this folder: name one "
                 "that all of them share by --work (work_folder=)"
@@ -326,10 +326,10 @@ class FinishedSlices:
         """Take in the lines that are whole, and of those the slices that are."""
         for record in self._lines.records(_is_slice):
             number, dtype, length = record["owner"], record["dtype"], record["length"]
-            if self._due is None:
+            if self._stored_forms is None:
                 can_be = number >= 0 and length >= 0 and NUMBERS.fullmatch(dtype) is not None
             else:
-                can_be = self._due.get(number) == (dtype, length)
+                can_be = self._stored_forms.get(number) == (dtype, length)
             if can_be:
                 self._records[number] = FileRecord(_file(number), dtype, length, record["sha256"])
         for number, known in list(self._records.items()):

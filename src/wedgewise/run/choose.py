@@ -10,7 +10,7 @@ from wedgewise.algorithms._contract import MAX_ARCS, TRUSSES, Shape
 from wedgewise.errors import DeviceMemoryError, InputError, MemoryLimitError, PreconditionError, UnknownNameError
 from wedgewise.machine import gpu, hardware, jit
 from wedgewise.run.graph_memory import device_bytes, orient_bytes
-from wedgewise.run.plan import Form, Plan, plan_of
+from wedgewise.run.plan import OrientedShape, Plan, plan_of
 from wedgewise.run.request import Request
 
 if TYPE_CHECKING:
@@ -42,10 +42,10 @@ COST = {  # in counts
 ARRAY_ROUNDS = {"trussness": 100, "k_truss": 10, "max_truss": 100}  # of trusses, each of which costs about a count
 
 
-def engine_for(computes: str, asked: str = "auto") -> str:
-    """The algorithm that was asked for; for `auto`, what computes this in all but small graphs."""
-    if asked != "auto":
-        return asked
+def engine_for(computes: str, algorithm: str = "auto") -> str:
+    """The algorithm that was named; for `auto`, what computes this in all but small graphs."""
+    if algorithm != "auto":
+        return algorithm
     return TRUSS_ENGINE if computes in TRUSSES else ENGINE
 
 
@@ -73,8 +73,8 @@ def choose_order_of_blocks(request: Request, graph: Graph) -> str:
 
 def choose_device(request: Request, computes: str, graph: Graph) -> tuple[str, tuple[str, ...]]:
     """Where the work is done, "cpu", "cuda" or "hybrid", and the reasons for it."""
-    reasons = request.because if graph.cleaning_note is None else (*request.because, graph.cleaning_note)
-    device = _asked_device(request)
+    reasons = request.reasons if graph.cleaning_note is None else (*request.reasons, graph.cleaning_note)
+    device = _requested_device(request)
     if device == "hybrid" and computes != "count":
         raise PreconditionError(f"device='hybrid' counts triangles and does not compute {computes}; use cuda or cpu")
     if device in ("cpu", "hybrid") or (device is None and not gpu.is_likely()):
@@ -82,7 +82,7 @@ def choose_device(request: Request, computes: str, graph: Graph) -> tuple[str, t
     engine = registry().get((engine_for(computes), "cuda"))
     is_able = engine is not None and computes in engine.answers
     if device == "cuda" and not is_able and request.algorithm == "auto":
-        return "cpu", (*reasons, f"on the host: nothing computes {computes} on a GPU")
+        return "cpu", (*reasons, f"on the CPU: nothing computes {computes} on a GPU")
     if device == "cuda":
         return device, reasons
     if engine is None or not is_able or graph.m >= engine.most_arcs:
@@ -90,16 +90,16 @@ def choose_device(request: Request, computes: str, graph: Graph) -> tuple[str, t
     here, there = _seconds_here(computes, graph, request), _seconds_there(engine, computes, graph)
     if here <= there or gpu.why_no_device() is not None:
         return "cpu", reasons
-    return "cuda", (*reasons, f"on the GPU: about {there:.2g} s instead of {here:.2g} s on the host")
+    return "cuda", (*reasons, f"on the GPU: about {there:.2g} s instead of {here:.2g} s on the CPU")
 
 
 def choose_cleaning_device(request: Request) -> str:
     """Where a source is cleaned: on the GPU when that is where the question is to be answered, else where it lies."""
-    return "cuda" if _asked_device(request) == "cuda" else "auto"
+    return "cuda" if _requested_device(request) == "cuda" else "auto"
 
 
-def _asked_device(request: Request) -> str | None:
-    """The device that was asked for, by itself or by an algorithm that is only there."""
+def _requested_device(request: Request) -> str | None:
+    """The device that was named, or the only one that the named algorithm runs on; None where neither was named."""
     if request.device not in DEVICES:
         raise UnknownNameError(f"no device named {request.device!r}; there are: {', '.join(DEVICES)}")
     if request.device != "auto":
@@ -164,13 +164,13 @@ def estimated_seconds(shape: Shape, threads: int, devices: int) -> float:
 
 
 def make_plan(
-    request: Request, computes: str, form: Form, answer_bytes: int = 0, because: tuple[str, ...] = ()
+    request: Request, computes: str, oriented_shape: OrientedShape, answer_bytes: int = 0, reasons: tuple[str, ...] = ()
 ) -> Plan:
     """Choose the algorithm on the CPU that computes what the question needs.
 
     `answer_bytes` is what making the answer of it takes.
     """
-    shape, threads = form.shape, request.thread_count
+    shape, threads = oriented_shape.shape, request.thread_count
     if request.algorithm == "auto" and not request.knobs:
         algorithm, reason, seconds = _choose(computes, shape, threads)
         answer = algorithm.whole_on_cpu(computes)
@@ -185,19 +185,19 @@ def make_plan(
     check_memory(need, request, f"{request.question} by {algorithm.name}", "use fewer threads or another algorithm")
     return plan_of(
         request.question,
-        form,
+        oriented_shape,
         computes=computes,
         algorithm=algorithm.name,
         threads=threads,
         knobs=knobs,
         bytes_needed=need,
         estimated_seconds=seconds,
-        reasons=(reason, *because),
+        reasons=(reason, *reasons),
     )
 
 
 def make_device_plan(
-    request: Request, computes: str, form: Form, device: CopyingDevice, because: tuple[str, ...] = ()
+    request: Request, computes: str, oriented_shape: OrientedShape, device: CopyingDevice, reasons: tuple[str, ...] = ()
 ) -> Plan:
     """Choose the algorithm on a GPU, and as few batches as its memory allows.
 
@@ -206,13 +206,13 @@ def make_device_plan(
     DeviceMemoryError
         When they do not fit however small the batches are.
     """
-    shape = form.shape
+    shape = oriented_shape.shape
     free = device.free_bytes() if request.memory_limit is None else min(device.free_bytes(), request.memory_limit)
     if request.algorithm != "auto":
-        algorithm, reasons = find(request.algorithm, "cuda"), ["asked for by name"]
+        algorithm, choice = find(request.algorithm, "cuda"), ["asked for by name"]
         _check_computes(algorithm, computes, request.question)
     else:
-        algorithm, reasons = _choose_on_device(computes, form, free)
+        algorithm, choice = _choose_on_device(computes, oriented_shape, free)
     knobs = algorithm.settings(request.knobs)
     need = device_bytes(algorithm, computes, shape, knobs)
     while need > free:
@@ -222,11 +222,11 @@ def make_device_plan(
         knobs = more
         need = device_bytes(algorithm, computes, shape, knobs)
     if knobs.get(BATCHES, 1) != algorithm.settings(request.knobs).get(BATCHES, 1):
-        reasons.append(f"in {knobs[BATCHES]} batches, for {free:,} bytes of device memory")
+        choice.append(f"in {knobs[BATCHES]} batches, for {free:,} bytes of device memory")
     cost = algorithm.whole_on_device(computes).cost
     return plan_of(
         request.question,
-        form,
+        oriented_shape,
         computes=computes,
         algorithm=algorithm.name,
         device="cuda",
@@ -234,7 +234,7 @@ def make_device_plan(
         knobs=knobs,
         bytes_needed=need,
         estimated_seconds=0.0 if cost is None else cost.of_preparing(shape) + cost.of_kernels(shape),
-        reasons=(*reasons, *because),
+        reasons=(*choice, *reasons),
     )
 
 
@@ -243,7 +243,7 @@ def with_more_batches(plan: Plan, error: DeviceMemoryError) -> Plan:
     knobs = _with_more_batches(plan.knobs)
     if knobs is None:
         raise error
-    reason = f"in {knobs[BATCHES]} batches: {error.shortage}"
+    reason = f"in {knobs[BATCHES]} batches: {error.reason}"
     return replace(plan, knobs=knobs, reasons=(*plan.reasons, reason))
 
 
@@ -259,9 +259,9 @@ def _check_computes(algorithm: Algorithm, computes: str, question: str) -> None:
         raise unable(f"{algorithm.name} on {algorithm.device}", f"compute {computes}, which {question} needs", able)
 
 
-def _choose_on_device(computes: str, form: Form, free: int) -> tuple[Algorithm, list[str]]:
+def _choose_on_device(computes: str, oriented_shape: OrientedShape, free: int) -> tuple[Algorithm, list[str]]:
     """Of those whose kernels are about as fast as the fastest, the one that is prepared soonest."""
-    shape, order, relabel = form
+    shape, order, relabel = oriented_shape
     able = [
         (algorithm, answer.cost)
         for (_name, where), algorithm in registry().items()

@@ -4,7 +4,7 @@
 
 A task is a pure function of its number, the store and the options: workers read the blocks from storage that all of
 them share, and send a few integers back. Whatever is lost is done again; what arrives twice has to be equal. The driver
-writes every finished task into the journal of `count_store`, so that either goes on where the other was ended.
+writes every finished task into the journal of `count_store`, so that either resumes what the other has left.
 
 Workers send what they have finished while an assignment lasts, so that what is lost with a worker, or with this
 process, is the batch that it was at and what it finished in the last moment. `Dispatcher` decides who does what.
@@ -31,21 +31,13 @@ from wedgewise.errors import InputError, PreconditionError, VerificationError
 from wedgewise.machine import hardware
 from wedgewise.machine.budget import bytes_per_worker, check_limit
 from wedgewise.machine.progress import Progress
-from wedgewise.run._cluster_worker import BatchRequest, BatchResult
+from wedgewise.run._count_worker import BatchRequest, BatchResult
 from wedgewise.run._device_counting import Refusal, gpus_for_workers, on_cpu, worker_pairing
 from wedgewise.run._dispatch import Assignment, Dispatcher, Workers
 from wedgewise.run.batches import MAX_TASKS
 from wedgewise.run.checkpoint import Journal
 from wedgewise.run.choose import BLOCK_SECONDS_PER_EDGE
-from wedgewise.run.local import Execution, Ran, finished_execution
-from wedgewise.run.memory import (
-    DRIVEN_TASK_BYTES,
-    TaskMemory,
-    all_block_bytes,
-    bytes_beside_lists,
-    lists_bytes,
-    triple_answer,
-)
+from wedgewise.run.in_memory import Execution, TaskRun, finished_execution
 from wedgewise.run.outofcore import (
     READ_BYTES_PER_SECOND,
     Finished,
@@ -55,6 +47,14 @@ from wedgewise.run.outofcore import (
 )
 from wedgewise.run.plan import Plan, with_reasons
 from wedgewise.run.request import Request
+from wedgewise.run.task_memory import (
+    DRIVEN_TASK_BYTES,
+    TaskMemory,
+    all_block_bytes,
+    bytes_beside_lists,
+    lists_bytes,
+    triple_answer,
+)
 from wedgewise.stages.tasks import TaskResults, TaskTable, busy_tasks, task_count
 from wedgewise.stages.trust_cut import trust_reasons
 from wedgewise.store.open import Store
@@ -84,7 +84,7 @@ class ClusterWork:
     key : of the work; every result carries it
     tasks : those that can have triangles, in the order in which they share blocks
     all_tasks : how many there are, the others included
-    asked : what was asked for, with the threads and the memory limit of each worker
+    request_per_worker : the request, with the threads and the memory limit of each worker
     gpus, sharers : what workers of this machine see as CUDA_VISIBLE_DEVICES, and how many have the same GPU
     """
 
@@ -93,7 +93,7 @@ class ClusterWork:
     key: str
     tasks: TaskTable
     all_tasks: int
-    asked: Request
+    request_per_worker: Request
     gpus: tuple[str, ...] = ()
     sharers: int = 1
 
@@ -103,25 +103,25 @@ class ClusterWork:
 
         Nobody knows beforehand which worker gets a batch: where some have no GPU, it is as long as one of those takes.
         """
-        if self.asked.device != "cuda":
+        if self.request_per_worker.device != "cuda":
             return STEP_SECONDS
         reading = float(all_block_bytes(self.store.counts).sum()) / READ_BYTES_PER_SECOND
         return (reading + BLOCK_SECONDS_PER_EDGE * self.store.m) / (float(self.tasks.work.sum()) or 1.0)
 
     def message(self, batch: Assignment) -> str:
         """What a worker gets."""
-        asked = self.asked
+        request = self.request_per_worker
         return BatchRequest(
             version=__version__,
             store=name_for_workers(self.store),
             fingerprint=self.store.manifest.fingerprint,
             key=self.key,
-            device=asked.device,
+            device=request.device,
             sharers=self.sharers,
-            algorithm=asked.block_algorithm,
-            knobs=dict(asked.knobs or {}),
-            threads=asked.threads,
-            memory_limit=asked.memory_limit,
+            algorithm=request.block_algorithm,
+            knobs=dict(request.knobs or {}),
+            threads=request.threads,
+            memory_limit=request.memory_limit,
             tasks=batch.tasks,
             shares=self.tasks.shares,
         ).to_json()
@@ -139,16 +139,16 @@ def assign(request: Request, store: Store) -> ClusterWork:
     The memory limit is one for the size of every worker; on this machine, for all of them together. Threads are those
     that work on a task in each worker: by default what a worker may use, and on this machine its share of that.
     """
-    asked, here = divided(request, store), on_cpu(request)
+    each, here = per_worker(request, store), on_cpu(request)
     answer, settings = triple_answer(here.block_algorithm), find(here.block_algorithm, "cpu").settings(here.knobs)
     bytes_beside_lists(
         store.location, store.partition, DRIVEN_TASK_BYTES, hardware.available_memory(), request.share_count
     )
-    memory = TaskMemory(store.counts, answer, settings, asked.threads or hardware.usable_threads())
+    memory = TaskMemory(store.counts, answer, settings, each.threads or hardware.usable_threads())
     tasks = busy_tasks(store.partition, store.counts, request.share_count).in_reuse_order()
-    plan, gpus = _plan(asked, store, memory, tasks), gpus_for_workers(request)
+    plan, gpus = _plan(each, store, memory, tasks), gpus_for_workers(request)
     key, all_tasks = count_key(request, store), task_count(store.partition, request.share_count)
-    return ClusterWork(store, plan, key, tasks, all_tasks, asked, *gpus)
+    return ClusterWork(store, plan, key, tasks, all_tasks, each, *gpus)
 
 
 def _plan(request: Request, store: Store, memory: TaskMemory, tasks: TaskTable) -> Plan:
@@ -172,28 +172,28 @@ def _plan(request: Request, store: Store, memory: TaskMemory, tasks: TaskTable) 
     return replace(plan, algorithm=name, device=request.device, knobs=pairing.knobs, reasons=(pairing.reason, *reasons))
 
 
-def divided(request: Request, store: Store) -> Request:
-    """What each worker is asked, with its threads and its memory; refuse what no worker can do."""
+def per_worker(request: Request, store: Store) -> Request:
+    """The request with the threads and the memory of each worker; what no worker can do is refused."""
     if request.cluster is not None and request.workers is not None:
         raise InputError("pass cluster or workers, not both")
     if store.location.is_in_this_process:
         raise PreconditionError(
             f"{store.location}: no other process sees it; name a folder, or a URL of shared storage"
         )
-    asked = request
+    each = request
     if request.workers is not None:
         memory_limit = bytes_per_worker(request.memory_limit, request.workers)
         threads = request.threads or max(1, hardware.usable_threads() // request.workers)
-        asked = replace(request, threads=threads, memory_limit=memory_limit)
-    check_limit(asked.memory_limit)
-    return asked
+        each = replace(request, threads=threads, memory_limit=memory_limit)
+    check_limit(each.memory_limit)
+    return each
 
 
 @contextmanager
 def open_workers(request: Request, gpus: tuple[str, ...] = ()) -> Iterator[Workers]:
     """The workers that were asked for."""
     from wedgewise.run._dask_workers import connect
-    from wedgewise.run._local_workers import LocalWorkers
+    from wedgewise.run._process_workers import LocalWorkers
 
     if request.cluster is None:
         workers: Workers = LocalWorkers(request.workers or 1, gpus)
@@ -214,12 +214,12 @@ def tasks_for_workers(request: Request, store: Store) -> StoreTasks:
     """
     work = assign(request, store)
 
-    def run(journal: Journal | None, progress: Progress | None) -> Ran:
+    def run(journal: Journal | None, progress: Progress | None) -> TaskRun:
         driver = Driver(work, journal, progress)
         if driver.left:
             with open_workers(request, work.gpus) as workers:
                 driver.run(workers)
-        return Ran(driver.finish(), with_reasons(work.plan, driver.reasons))
+        return TaskRun(driver.finish(), with_reasons(work.plan, driver.reasons))
 
     return StoreTasks(work.plan, work.key, work.all_tasks, run)
 
@@ -247,7 +247,7 @@ class Driver(Dispatcher):
         )
 
     def run(self, workers: Workers) -> None:
-        """Have all tasks done; an error of ours in a worker is raised as it is."""
+        """Have all tasks done; a `WedgewiseError` in a worker is raised as it is."""
         tasks = self._work.tasks
         to_do = tasks.take(np.flatnonzero(~self._results.is_done[tasks.number]))
         for _ in self.dispatch(make_batches(to_do, workers.count, self._work.step_seconds), workers):
@@ -257,9 +257,9 @@ class Driver(Dispatcher):
         return self._work.message(batch)
 
     def receive(self, text: bytes, batch: Assignment, *, is_whole: bool, is_new: bool) -> list[tuple[str, Refusal]]:
-        result, asked = BatchResult.from_json(text), Counter(batch.tasks)
+        result, expected = BatchResult.from_json(text), Counter(batch.tasks)
         arrived = Counter(result.finished.numbers.tolist() + [refusal.task for refusal in result.refused])
-        if result.key != self._work.key or (arrived != asked if is_whole else not arrived <= asked):
+        if result.key != self._work.key or (arrived != expected if is_whole else not arrived <= expected):
             raise VerificationError(f"a worker was asked for tasks {batch.tasks[:5]} … and answered others")
         share = self.shares.setdefault(result.worker, WorkerShare(result.counts_on))
         share.tasks += self._keep(result.finished)

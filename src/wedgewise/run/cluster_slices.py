@@ -21,7 +21,7 @@ from wedgewise.run._device_counting import Refusal
 from wedgewise.run._dispatch import Assignment, Dispatcher, Workers
 from wedgewise.run._slice_worker import SliceRequest, SliceResult
 from wedgewise.run.checkpoint import FinishedSlices
-from wedgewise.run.cluster import divided, name_for_workers, open_workers
+from wedgewise.run.cluster import name_for_workers, open_workers, per_worker
 from wedgewise.run.request import Request
 from wedgewise.run.sliced_answer import AnswerSlice, SlicedAnswer
 from wedgewise.store.open import Store
@@ -33,7 +33,7 @@ class SliceWorkers:
 
     def __init__(self, request: Request, store: Store, sliced: SlicedAnswer) -> None:
         self._request, self._store, self._sliced = request, store, sliced
-        self._asked = divided(request, store)
+        self._request_per_worker = per_worker(request, store)
         self._held = ExitStack()
         self._workers: Workers | None = None
 
@@ -53,7 +53,7 @@ class SliceWorkers:
             return
         with storage_errors(finished.folder, "made", "check the folders above it"):
             make_folder(finished.folder, parents=True)
-        asked, sliced = self._asked, self._sliced
+        each, sliced = self._request_per_worker, self._sliced
         request = SliceRequest(
             version=__version__,
             store=name_for_workers(self._store),
@@ -64,8 +64,8 @@ class SliceWorkers:
             computes=sliced.computes,
             algorithm=sliced.algorithm,
             knobs=dict(sliced.knobs),
-            threads=asked.threads,
-            memory_limit=asked.memory_limit,
+            threads=each.threads,
+            memory_limit=each.memory_limit,
             k=k,
             round_number=round_number,
             slices=(),
@@ -92,7 +92,7 @@ class SliceDriver(Dispatcher):
                 yield self._arrived.popleft()
 
     def message(self, batch: Assignment) -> str:
-        return self._request.of(batch.tasks).to_json()
+        return self._request.with_slices(batch.tasks).to_json()
 
     def receive(self, text: bytes, batch: Assignment, *, is_whole: bool, is_new: bool) -> list[tuple[str, Refusal]]:
         result = SliceResult.from_json(text)

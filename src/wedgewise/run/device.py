@@ -20,8 +20,8 @@ from wedgewise.machine.gpu import Array, CopyingDevice, Device
 from wedgewise.machine.out_of_memory import memory_for
 from wedgewise.machine.progress import never_back
 from wedgewise.prepare.device_forms import DeviceForms
+from wedgewise.run.in_memory import Execution, check_orientation, known_truss, truss_algorithm
 from wedgewise.run.listing import Numbering, Triples
-from wedgewise.run.local import Execution, check_form, known_truss, truss_algorithm
 from wedgewise.run.plan import Plan
 from wedgewise.stages import DeviceGraph
 from wedgewise.stages.tasks import TaskResults
@@ -60,8 +60,8 @@ def execute_on_device(
             ordered[graph.vertex_of] = filled
         else:
             ordered = filled[forms.positions(graph)]
-        answered = device.download(ordered.astype(device.xp.int64))
-    return Execution(results, Work((), answered), seconds)
+        values = device.download(ordered.astype(device.xp.int64))
+    return Execution(results, Work((), values), seconds)
 
 
 @memory_for("truss")
@@ -69,7 +69,7 @@ def find_truss_on_device(
     plan: Plan, graph: DeviceGraph, forms: DeviceForms, job: TrussJob
 ) -> tuple[FoundTruss, dict[str, float]]:
     """The same on a GPU, in the order of the edges and brought back; and the seconds of finding it."""
-    check_form(plan, graph)
+    check_orientation(plan, graph)
     known = known_truss(graph.m, job)
     if known is not None:
         return known, {"truss": 0.0}

@@ -52,13 +52,13 @@ class Arrived:
 
 
 def ship(blocks: list[Block], made_words: list[int], device: StreamingDevice) -> list[Arrived]:
-    """Start to copy blocks; each has one piece of memory, with room for what is made of it."""
+    """Start to copy blocks; each has one piece of memory, which holds what is made of it as well."""
     layouts = [
         DeviceLayout.of(block.offsets.dtype, block.rows, block.m, words)
         for block, words in zip(blocks, made_words, strict=True)
     ]
     there: list[DeviceBlock] = []
-    for block, at, memory in zip(blocks, layouts, device.room([at.end for at in layouts]), strict=True):
+    for block, at, memory in zip(blocks, layouts, device.allocate([at.end for at in layouts]), strict=True):
         arrays = memory[: at.heads].view(block.offsets.dtype), memory[at.heads : at.heads + block.m]
         there.append(DeviceBlock(Block(*arrays, block.columns), memory[at.made :] if at.made < at.end else None))
     sources = [array for block in blocks for array in (block.offsets, block.heads)]

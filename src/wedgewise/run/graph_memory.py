@@ -4,7 +4,8 @@
     orient            simple graph + `orient_bytes`
     compute, answer   simple graph + oriented graph + `bytes_needed` + what the question's answer takes
 
-What an algorithm takes is declared beside it, what an answer takes beside its question. Tasks on blocks: `run.memory`.
+What an algorithm takes is declared beside it, what an answer takes beside its question. Tasks on blocks:
+`run.task_memory`.
 """
 
 from __future__ import annotations

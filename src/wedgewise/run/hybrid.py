@@ -49,10 +49,10 @@ from wedgewise.run.block_caches import SharedBlocks
 from wedgewise.run.checkpoint import Journal
 from wedgewise.run.choose import allowed_memory, check_memory
 from wedgewise.run.device_blocks import Arrived, ship, with_offsets
-from wedgewise.run.local import Ran, finished_execution
-from wedgewise.run.memory import HYBRID_TASK_BYTES, BlockSource, bytes_beside_lists, lists_bytes
-from wedgewise.run.plan import Form, Plan
+from wedgewise.run.in_memory import TaskRun, finished_execution
+from wedgewise.run.plan import OrientedShape, Plan
 from wedgewise.run.request import Request
+from wedgewise.run.task_memory import HYBRID_TASK_BYTES, BlockSource, bytes_beside_lists, lists_bytes
 from wedgewise.run.timeline import Timeline
 from wedgewise.stages import OrientedGraph
 from wedgewise.stages.blocks import Block, Blocks, Partition
@@ -89,14 +89,14 @@ class HybridTasks:
     kernels: tuple[Kernel, ...]
 
     @memory_for("count")
-    def run(self, journal: Journal | None = None, progress: Progress | None = None) -> Ran:
+    def run(self, journal: Journal | None = None, progress: Progress | None = None) -> TaskRun:
         """Count all tasks that the journal does not have."""
         results = TaskResults.none(self.division.everything) if journal is None else journal.results
         running = _Running(self, results.is_done, results.put if journal is None else journal.add)
         running.go(progress)
         plan = replace(self.plan, reasons=(*self.plan.reasons, *running.pool.notes))
         counted = finished_execution(results, self.division.tasks, self.division.host_tasks)
-        return Ran(counted, plan, running.timeline())
+        return TaskRun(counted, plan, running.timeline())
 
 
 class _Running:
@@ -109,7 +109,7 @@ class _Running:
         self.tasks = division.count
         self.known = self.tasks - len(left) - len(host_left)
         self.hybrid = hybrid
-        room = resources.host_bytes // max(1, resources.threads)
+        available_bytes = resources.host_bytes // max(1, resources.threads)
         queue = TaskQueue(
             division.tasks.take(left),
             division.host_tasks.take(host_left),
@@ -119,7 +119,7 @@ class _Running:
             schedule=str(sizes.pairing.own["schedule"]),
             cutoff=division.cutoff,
             guesses=division.guesses,
-            fits_host=lambda tasks: sizes.host_batch(tasks) <= room,
+            fits_host=lambda tasks: sizes.host_batch(tasks) <= available_bytes,
         )
         blocks = SharedBlocks(resources.host_bytes, sizes.host_block, self._read, queue.uses_of)
         self.pool = WorkerPool(queue, blocks, division.everything, keep)
@@ -207,7 +207,7 @@ class _Running:
             device.reserve(min(memory.blocks, sizes.all_device_blocks))
         except DeviceMemoryError as error:
             less = blocks.shrink(blocks.budget)
-            self.pool.notes.append(f"{device.name}: {error.shortage}; blocks there take {less:,} bytes at most")
+            self.pool.notes.append(f"{device.name}: {error.reason}; blocks there take {less:,} bytes at most")
         name = device.name if len(self.hybrid.resources.devices) == 1 else f"{device.name} {number}"
         answer, knobs = sizes.pairing.on_device(), sizes.pairing.gpu_knobs
         return DeviceWorkers(device, name, streams, blocks, answer, knobs, sizes, memory.tasks, device.clock())
@@ -230,7 +230,7 @@ class _Running:
 
 @memory_for("plan")
 def plan_graph(
-    request: Request, graph: OrientedGraph, because: tuple[str, ...] = (), source: GraphBlocks | None = None
+    request: Request, graph: OrientedGraph, reasons: tuple[str, ...] = (), source: GraphBlocks | None = None
 ) -> HybridTasks:
     """Cut a graph into blocks in memory, unless they are given, and plan their tasks.
 
@@ -243,10 +243,12 @@ def plan_graph(
         lists_rows = resources.threads > 0 and pairing.cpu.triples_on_cpu("count").lists_rows
         source = _cut(graph, choose_parts(graph, pairing, resources.device_bytes), request, lists_rows)
         host_bytes -= source.blocks.nbytes
-        because = (*because, *parts_reasons(graph, pairing))
-    asked = request.question, Form(Shape(graph.n, graph.m, graph.wedges), graph.order)
+        reasons = (*reasons, *parts_reasons(graph, pairing))
+    oriented_shape = OrientedShape(Shape(graph.n, graph.m, graph.wedges), graph.order)
     held_bytes, resources = source.blocks.nbytes, replace(resources, host_bytes=host_bytes)
-    return _planned(source, pairing, resources, asked, held_bytes, because, request.share_count)
+    return _planned(
+        source, pairing, resources, request.question, oriented_shape, held_bytes, reasons, request.share_count
+    )
 
 
 @memory_for("partition")
@@ -271,34 +273,36 @@ def _cut(graph: OrientedGraph, parts: int, request: Request, lists_rows: bool) -
 def plan_store(request: Request, store: Store) -> HybridTasks:
     """Plan the tasks of a store within ``request.memory_limit``, the resident size of this process."""
     from wedgewise.machine.budget import available_after_loading
-    from wedgewise.run.outofcore import load_kernels
+    from wedgewise.run.outofcore import load_count_kernels
 
     pairing = pair_up(request.algorithm, request.knobs)
     resources = Resources.find(pairing, 0, request.thread_count)
-    host_bytes = available_after_loading(request.memory_limit, load_kernels, pairing.cpu.name)
+    host_bytes = available_after_loading(request.memory_limit, load_count_kernels, pairing.cpu.name)
     manifest = store.manifest
-    asked = "count", Form(Shape(manifest.n, manifest.m, manifest.wedges), manifest.order)
-    return _planned(store, pairing, replace(resources, host_bytes=host_bytes), asked, 0, (), request.share_count)
+    oriented_shape = OrientedShape(Shape(manifest.n, manifest.m, manifest.wedges), manifest.order)
+    resources = replace(resources, host_bytes=host_bytes)
+    return _planned(store, pairing, resources, "count", oriented_shape, 0, (), request.share_count)
 
 
 def _planned(
     source: BlockSource,
     pairing: Pairing,
     resources: Resources,
-    asked: tuple[str, Form],
+    question: str,
+    oriented_shape: OrientedShape,
     held_bytes: int,
-    because: tuple[str, ...],
+    reasons: tuple[str, ...],
     shares: int,
 ) -> HybridTasks:
     """Tasks within what lists of them leave of the host's memory; `held_bytes` are those of blocks in memory."""
     lists = lists_bytes(source.partition, HYBRID_TASK_BYTES, shares)
-    left = bytes_beside_lists(asked[0], source.partition, HYBRID_TASK_BYTES, resources.host_bytes, shares)
+    left = bytes_beside_lists(question, source.partition, HYBRID_TASK_BYTES, resources.host_bytes, shares)
     resources = replace(resources, host_bytes=left)
     memory = pairing.host_memory(source.counts, resources.threads)
     sizes = TaskSizes(memory, pairing, isinstance(source, GraphBlocks))
-    division = divide(source, sizes, resources, asked[0], asked[1].shape, shares)
-    reasons = (f"{lists:,} bytes of lists of tasks", *because)
-    plan = describe(source, sizes, resources, division, asked, held_bytes + lists, reasons)
+    division = divide(source, sizes, resources, question, oriented_shape.shape, shares)
+    reasons = (f"{lists:,} bytes of lists of tasks", *reasons)
+    plan = describe(source, sizes, resources, division, question, oriented_shape, held_bytes + lists, reasons)
     kernels = kernels_of(division.tasks, sizes, resources.devices[0]) if resources.devices else ()
     return HybridTasks(source, sizes, resources, division, plan, kernels)
 

@@ -10,9 +10,9 @@ Memory: tables of all tasks, the blocks of a batch, what its algorithm makes of 
 of batches to come stay as far as the limit allows. A journal in the store has every finished batch.
 
 What a count will take is found before a block is read, from the sizes of all blocks in the manifest. Memory comes from
-a rehearsal with sizes instead of blocks: which blocks are held when each batch runs is decided by the same
+a dry run with sizes instead of blocks: which blocks are held when each batch runs is decided by the same
 `BlockCache`, and what a batch makes of its blocks is what its algorithm expects; it may be more, but never more than
-was kept free for it. The same rehearsal knows the bytes that are read. Seconds are straight lines in the wedges of the
+was kept free for it. The same dry run knows the bytes that are read. Seconds are straight lines in the wedges of the
 graph and in the arcs and tasks that are visited, with the slopes of the algorithm: on the machine that these were
 measured on, from 0.6 to 1.3 of what keystone took.
 """
@@ -38,11 +38,15 @@ from wedgewise.machine.budget import available_after_loading
 from wedgewise.machine.out_of_memory import memory_for
 from wedgewise.machine.progress import Progress
 from wedgewise.machine.threads import run_tasks
-from wedgewise.run.batches import Batches, batches_of, needed_together, rehearse_batches
+from wedgewise.run.batches import Batches, batches_of, load_batch_kernels, needed_together
 from wedgewise.run.block_caches import BlockCache
 from wedgewise.run.checkpoint import Journal, journal_bytes, key_of, open_journal
-from wedgewise.run.local import Execution, Ran, finished_execution
-from wedgewise.run.memory import (
+from wedgewise.run.in_memory import Execution, TaskRun, finished_execution
+from wedgewise.run.plan import OrientedShape, Plan, plan_of, with_reasons
+from wedgewise.run.reduce import Computed, can_occur, reduce
+from wedgewise.run.request import Request
+from wedgewise.run.shares import dealt
+from wedgewise.run.task_memory import (
     COUNTED_TASK_BYTES,
     BlockSource,
     TaskMemory,
@@ -50,10 +54,6 @@ from wedgewise.run.memory import (
     lists_bytes,
     triple_answer,
 )
-from wedgewise.run.plan import Form, Plan, plan_of, with_reasons
-from wedgewise.run.reduce import Computed, can_occur, reduce
-from wedgewise.run.request import Request
-from wedgewise.run.shares import dealt
 from wedgewise.run.timeline import Timeline
 from wedgewise.stages.blocks import Block, Triple
 from wedgewise.stages.tasks import Estimates, Pair, TaskBatch, TaskResults, TaskTable, busy_tasks, exact_sum, task_count
@@ -62,7 +62,7 @@ from wedgewise.store.open import Store, first_fault
 from wedgewise.version import __version__
 
 PROCESS = "the interpreter and its kernels"
-REHEARSED = 1 << 8  # vertices of a clique: so many that the engine has hubs
+CLIQUE_VERTICES = 1 << 8  # of a graph that kernels are loaded with: so many that the engine has hubs
 READ_BYTES_PER_SECOND = 3.3e8  # from the page cache, checksums and rows checked
 
 
@@ -99,7 +99,7 @@ class StoreTasks:
     plan: Plan
     key: str
     count: int
-    run: Callable[[Journal | None, Progress | None], Ran]
+    run: Callable[[Journal | None, Progress | None], TaskRun]
 
 
 class Finished(NamedTuple):
@@ -137,7 +137,7 @@ def tasks_from_disk(request: Request, store: Store) -> StoreTasks:
     """Tasks that this process counts one after the other, on all threads, within the memory limit."""
     counting, plan = plan_count(request, store)
     return StoreTasks(
-        plan, count_key(request, store), counting.all_tasks, lambda *given: Ran(counting.run(*given), plan)
+        plan, count_key(request, store), counting.all_tasks, lambda *given: TaskRun(counting.run(*given), plan)
     )
 
 
@@ -152,7 +152,7 @@ def counting_within(request: Request, store: Store) -> Counting:
     """What counts a store within what is left of the memory limit when its kernels are loaded."""
     name = request.block_algorithm
     answer, settings = triple_answer(name), find(name, "cpu").settings(request.knobs)
-    limit_bytes = available_after_loading(request.memory_limit, load_kernels, name)
+    limit_bytes = available_after_loading(request.memory_limit, load_count_kernels, name)
     limit_bytes = bytes_beside_lists(
         store.location, store.partition, COUNTED_TASK_BYTES, limit_bytes, request.share_count
     )
@@ -173,7 +173,7 @@ def total_of(store: Store, execution: Execution, plan: Plan) -> Computed:
 
 
 class Counting:
-    """Tasks of a store, or of what lives of its `blocks`, and what each of them takes."""
+    """Tasks of a store, or of the remaining arcs of its `blocks`, and what each of them takes."""
 
     def __init__(
         self,
@@ -211,7 +211,7 @@ class Counting:
         results = journal.results if journal is not None else TaskResults.none(self.all_tasks)
         left = self.tasks.take(np.flatnonzero(~results.is_done[self.tasks.number]))
         done = len(self.tasks) - len(left)
-        for finished in self.each(self.batches(left)):
+        for finished in self.count_batches(self.batches(left)):
             if journal is not None:
                 journal.add(*finished)
             else:
@@ -225,7 +225,7 @@ class Counting:
         """Tasks in batches, in their order."""
         return batches_of(tasks, self.memory, self.available_bytes, seconds_of(tasks, self.memory))
 
-    def each(self, batches: Batches, cache: BlockCache[Block] | None = None) -> Iterator[Finished]:
+    def count_batches(self, batches: Batches, cache: BlockCache[Block] | None = None) -> Iterator[Finished]:
         """What batches find, one after the other; without a cache, their own blocks are known to be all."""
         if cache is None:
             cache = self.cache(batches)
@@ -265,7 +265,7 @@ def store_plan(
     manifest = store.manifest
     return plan_of(
         "count",
-        Form(Shape(manifest.n, manifest.m, manifest.wedges), manifest.order),
+        OrientedShape(Shape(manifest.n, manifest.m, manifest.wedges), manifest.order),
         algorithm=algorithm,
         threads=threads,
         knobs=knobs,
@@ -311,11 +311,11 @@ def work_key(store: Store, algorithm: str, knobs: Knobs, shares: int = 1) -> str
     )
 
 
-def load_kernels(algorithm: str) -> None:
+def load_count_kernels(algorithm: str) -> None:
     """Load every kernel that counting on a store calls: count a clique, in each way that the algorithm knows."""
     if jit.JIT_DISABLED:
         return
-    rehearse_batches()
+    load_batch_kernels()
     knobs, answer = find(algorithm, "cpu").knobs, triple_answer(algorithm)
     block, other = (with_busy_rows(checked_clique()) for _ in range(2))
     for way in ({}, *({knob.name: choice} for knob in knobs for choice in knob.choices)):
@@ -325,10 +325,10 @@ def load_kernels(algorithm: str) -> None:
 
 def checked_clique() -> Block:
     """A block to load kernels with, checked as one that was read."""
-    rows, columns = np.triu_indices(REHEARSED, 1)
-    offsets = np.append(0, np.cumsum(np.bincount(rows, minlength=REHEARSED))).astype(np.uint32)
-    block = Block(offsets, columns.astype(np.uint32), REHEARSED)
-    first_fault(block.offsets, block.heads, REHEARSED, 0, REHEARSED)
+    rows, columns = np.triu_indices(CLIQUE_VERTICES, 1)
+    offsets = np.append(0, np.cumsum(np.bincount(rows, minlength=CLIQUE_VERTICES))).astype(np.uint32)
+    block = Block(offsets, columns.astype(np.uint32), CLIQUE_VERTICES)
+    first_fault(block.offsets, block.heads, CLIQUE_VERTICES, 0, CLIQUE_VERTICES)
     return block
 
 

@@ -102,7 +102,7 @@ class Plan:
         return "\n".join(lines)
 
 
-class Form(NamedTuple):
+class OrientedShape(NamedTuple):
     """The oriented graph that a plan is made for: its size, its order, and what gives its ids."""
 
     shape: Shape
@@ -112,7 +112,7 @@ class Form(NamedTuple):
 
 def plan_of(
     question: str,
-    form: Form,
+    oriented_shape: OrientedShape,
     *,
     algorithm: str,
     threads: int,
@@ -132,13 +132,13 @@ def plan_of(
         computes=computes or question,
         algorithm=algorithm,
         device=device,
-        order=form.order,
-        relabel=form.relabel,
+        order=oriented_shape.order,
+        relabel=oriented_shape.relabel,
         threads=threads,
         knobs=knobs,
-        n=form.shape.n,
-        m=form.shape.m,
-        wedges=form.shape.wedges or 0,
+        n=oriented_shape.shape.n,
+        m=oriented_shape.shape.m,
+        wedges=oriented_shape.shape.wedges or 0,
         bytes_needed=bytes_needed,
         estimated_seconds=estimated_seconds,
         reasons=reasons,

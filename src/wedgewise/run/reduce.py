@@ -11,7 +11,7 @@ from wedgewise.algorithms._contract import FoundTruss, Work
 from wedgewise.algorithms._truss import MIN_K
 from wedgewise.errors import VerificationError
 from wedgewise.machine.out_of_memory import memory_for
-from wedgewise.run.local import Execution
+from wedgewise.run.in_memory import Execution
 from wedgewise.run.plan import Plan
 from wedgewise.stages.tasks import exact_sum
 

@@ -35,7 +35,7 @@ class Request:
     progress : as in `wedgewise.count`
     rows : what becomes of the answer: an array, a table whose rows are streamed, one object in memory, or a listing
     output : the file that a table is written to; None for text
-    because : what is to be said of the request itself, such as fewer threads than were asked for
+    reasons : notes for the plan, such as that fewer threads are used than were asked for
     """
 
     question: str = "count"
@@ -57,7 +57,7 @@ class Request:
     progress: Progress | bool | None = None
     rows: str = ARRAY
     output: str | None = None
-    because: tuple[str, ...] = ()
+    reasons: tuple[str, ...] = ()
     thread_count: int = field(init=False)
     share_count: int = field(init=False)
 
@@ -70,7 +70,7 @@ class Request:
         object.__setattr__(self, "share_count", self.shares or 1)
         object.__setattr__(self, "thread_count", hardware.granted_threads(self.threads))
         if self.threads is not None and self.cluster is None:
-            object.__setattr__(self, "because", (*self.because, *hardware.note_on_threads(self.threads)))
+            object.__setattr__(self, "reasons", (*self.reasons, *hardware.note_on_threads(self.threads)))
             object.__setattr__(self, "threads", self.thread_count)
 
     @property

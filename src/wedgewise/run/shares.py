@@ -23,7 +23,7 @@ def with_shares(request: Request, store: Store) -> Request:
     workers = request.workers or _workers_of_cluster(request)
     shares, parts = shares_for(workers, tasks), store.partition.parts
     why = f"TRUST's rule for {workers:,} workers: m = {shares:,} with the n = {parts:,} parts of this store"
-    return replace(request, shares=shares, because=(*request.because, why))
+    return replace(request, shares=shares, reasons=(*request.reasons, why))
 
 
 def dealt(shares: int) -> tuple[str, ...]:

@@ -39,8 +39,8 @@ from wedgewise.machine.progress import Progress
 from wedgewise.machine.threads import run_tasks
 from wedgewise.run.batches import pairs_in
 from wedgewise.run.block_caches import BlockCache
-from wedgewise.run.memory import BATCHED_TASK_BYTES, PAGE_BYTES, BlockSource, all_block_bytes
 from wedgewise.run.outofcore import checked_clique
+from wedgewise.run.task_memory import BATCHED_TASK_BYTES, PAGE_BYTES, BlockSource, all_block_bytes
 from wedgewise.stages.blocks import Block, Partition, Triple
 from wedgewise.stages.tasks import (
     BlockCounts,
@@ -109,11 +109,11 @@ def slices_of(partition: Partition, computes: str) -> tuple[AnswerSlice, ...]:
 
 def slice_method(algorithm: str, computes: str) -> SliceMethod:
     """How an algorithm computes a slice of an answer."""
-    asked = find(algorithm, "cpu")
-    if computes not in asked.sliced:
+    record = find(algorithm, "cpu")
+    if computes not in record.sliced:
         able = (name for (name, device), other in registry().items() if computes in other.sliced)
         raise unable(algorithm, f"compute {computes} of blocks", able)
-    return asked.sliced[computes]
+    return record.sliced[computes]
 
 
 class SlicedAnswer:
@@ -180,7 +180,7 @@ class SlicedAnswer:
         return slices_of(self.source.partition, self.computes)
 
     @property
-    def due(self) -> dict[int, tuple[str, int]]:
+    def stored_forms(self) -> dict[int, tuple[str, int]]:
         """The type and the length of every slice, by its number."""
         dtype = SLICE_TYPES[self.computes].newbyteorder("<").str
         return {each.number: (dtype, self._length(each)) for each in self.slices}
@@ -342,10 +342,10 @@ def _tables_by_role(tasks: TaskTable, computes: str) -> tuple[list[tuple[TaskTab
 
 def bytes_for_slices(memory_limit: int | None, computes: str, algorithm: str = ENGINE) -> int:
     """Load the kernels and measure what a limit leaves."""
-    return available_after_loading(memory_limit, load_kernels, algorithm, computes)
+    return available_after_loading(memory_limit, load_slice_kernels, algorithm, computes)
 
 
-def load_kernels(algorithm: str, computes: str) -> None:
+def load_slice_kernels(algorithm: str, computes: str) -> None:
     """Load every kernel that slices of an answer call, by those of a clique."""
     if jit.JIT_DISABLED:
         return

@@ -1,22 +1,22 @@
-"""The k-truss of a store, or the truss number of every arc: rounds of supports among the arcs that live.
+"""The k-truss of a store, or the truss number of every arc: rounds of supports among the remaining arcs.
 
-    store/truss-round-R/       what lives of every block behind round R, a bit per arc, in slices: whole or absent
-    store/trussness-round-R/   the same with 4 bytes per arc: its support while it lives, then its truss number
+    store/truss-round-R/       the remaining arcs of every block after round R, a bit per arc; slices, whole or absent
+    store/trussness-round-R/   the same with 4 bytes per arc: its support while it remains, then its truss number
 
-A round takes the arcs of fewer than k − 2 triangles. For a k-truss k is given, and rounds go on until none dies. For
-truss numbers k is 3 at first. Once a round takes nothing, k becomes the least one that takes something, by the supports
-of all living arcs, which are known then; whoever dies in a round of k has truss number k − 1. Rounds go on until no arc
-lives.
+A round removes the arcs of fewer than k − 2 triangles. For a k-truss k is given, and the last round removes nothing.
+For truss numbers k is 3 at first. Once a round removes nothing, k becomes the least one that removes something, by the
+supports of all remaining arcs, which are known then; an arc that a round of k removes has truss number k − 1. The last
+round leaves no arc.
 
-A round reads what lives behind the round before and writes what lives behind itself, block by block; when it has all
+A round reads the remaining arcs after the round before and writes those after itself, block by block; when it has all
 blocks, the round before is removed. Killed at any moment, the same work finds the last whole round and the blocks of
 the next one that are done. Two rounds are on disk at most: two bits per arc, or 8 bytes.
 
-A block is looked at again only where that can take arcs. A triangle over parts a, b and c that a round broke had a lost
-arc in one of its blocks and arcs in the other two, so that with S the blocks that lost arcs and L those that had some,
-both symmetric, only the blocks of S·L + L·S have arcs of fewer triangles than before.
+A block is looked at again only where that can remove arcs. A triangle over parts a, b and c that a round broke had a
+lost arc in one of its blocks and arcs in the other two, so that with S the blocks that lost arcs and L those that had
+some, both symmetric, only the blocks of S·L + L·S have arcs of fewer triangles than before.
 
-Dead arcs are left out when a block is read (`_truss_blocks.py`): kernels see blocks like any other.
+Removed arcs are left out when a block is read (`_truss_blocks.py`): kernels see blocks like any other.
 """
 
 from __future__ import annotations
@@ -33,20 +33,19 @@ from numpy.typing import NDArray
 from wedgewise.algorithms._truss import MIN_K
 from wedgewise.machine.files import storage_errors
 from wedgewise.machine.progress import Progress
-from wedgewise.run._truss_blocks import PIECE_ARCS, Kept, Levels, LivingBlocks
+from wedgewise.run._truss_blocks import PIECE_ARCS, ArcBitmap, ArcLevels, RemainingBlocks
 from wedgewise.run.checkpoint import FinishedSlices, key_of
-from wedgewise.run.local import needs_rounds
+from wedgewise.run.in_memory import needs_rounds
 from wedgewise.run.outofcore import work_key
 from wedgewise.run.sliced_answer import AnswerSlice, SlicedAnswer
-from wedgewise.stages.tasks import BlockCounts
-from wedgewise.store.manifest import Pair
+from wedgewise.stages.tasks import BlockCounts, Pair
 from wedgewise.store.open import Store
 
 if TYPE_CHECKING:
     from wedgewise.run.cluster_slices import SliceWorkers
 
 ROUND = r"-round-([1-9]\d{0,8})"
-PIECE_BYTES = 16 * PIECE_ARCS  # of marks, of running sums, and of the living heads
+PIECE_BYTES = 16 * PIECE_ARCS  # of marks, of running sums, and of the remaining heads
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,19 +56,20 @@ class StoreTruss:
     """
 
     k: int
-    blocks: LivingBlocks
+    blocks: RemainingBlocks
     rounds: int
     support: int | None
 
     @property
     def edges(self) -> int:
-        return int(self.blocks.living.sum())
+        return int(self.blocks.remaining.sum())
 
 
 class Round:
-    """What lives behind a round; round 0 is the store as it is.
+    """The remaining arcs after a round; round 0 is the store as it is.
 
-    ``living``, ``died`` and ``support`` are those of `Kept` or `Levels`, by row and column part, of finished blocks.
+    ``remaining``, ``removed`` and ``support`` are those of `ArcBitmap` or `ArcLevels`, by row and column part, of
+    finished blocks.
     """
 
     def __init__(
@@ -78,19 +78,19 @@ class Round:
         slice_of: Mapping[Pair, AnswerSlice],
         number: int,
         finished: FinishedSlices | None,
-        kind: type[Kept | Levels],
+        kind: type[ArcBitmap | ArcLevels],
     ) -> None:
         self.store, self.number, self.k, self._kind = store, number, 0, kind
         self.arcs = store.counts.arcs
-        self.living, self.died, self.support = (np.zeros_like(self.arcs) for _ in range(3))
+        self.remaining, self.removed, self.support = (np.zeros_like(self.arcs) for _ in range(3))
         self._slice_of, self.finished = slice_of, finished
         self._done = {pair for pair, each in slice_of.items() if finished is None or each.number in finished.done}
         for pair in self._done:
             self._note(pair, self.kept(pair))
 
     @property
-    def blocks(self) -> LivingBlocks:
-        return LivingBlocks(self.store, self.living, self.kept)
+    def blocks(self) -> RemainingBlocks:
+        return RemainingBlocks(self.store, self.remaining, self.kept)
 
     @property
     def is_whole(self) -> bool:
@@ -100,14 +100,14 @@ class Round:
     def has(self, pair: Pair) -> bool:
         return pair in self._done
 
-    def kept(self, pair: Pair) -> Kept | Levels:
-        """What lives of a block."""
+    def kept(self, pair: Pair) -> ArcBitmap | ArcLevels:
+        """What is known of the arcs of a block."""
         arcs = int(self.arcs[pair])
         if self.finished is None:
             return self._kind.all(arcs)
         return self._kind.of(self.finished.get(self._slice_of[pair].number), arcs)
 
-    def put(self, pair: Pair, kept: Kept | Levels) -> None:
+    def put(self, pair: Pair, kept: ArcBitmap | ArcLevels) -> None:
         """A block is done."""
         assert self.finished is not None
         self.finished.put(self._slice_of[pair].number, kept.to_array())
@@ -130,16 +130,16 @@ class Round:
             self.finished.remove()
 
     def can_take_from(self) -> NDArray[np.bool_]:
-        """The blocks, by row part and column part, that the next round may take arcs from."""
-        alive = self.living > 0
+        """The blocks, by row part and column part, that the next round may remove arcs from."""
+        alive = self.remaining > 0
         if self.number == 0:
             return alive
-        lost, had = ((which | which.T).astype(np.int64) for which in (self.died > 0, alive | (self.died > 0)))
+        lost, had = ((which | which.T).astype(np.int64) for which in (self.removed > 0, alive | (self.removed > 0)))
         return alive & ((lost @ had + had @ lost) > 0)
 
-    def _note(self, pair: Pair, kept: Kept | Levels) -> None:
+    def _note(self, pair: Pair, kept: ArcBitmap | ArcLevels) -> None:
         self.k = kept.k
-        self.living[pair], self.died[pair], self.support[pair] = kept.living, kept.died, kept.support
+        self.remaining[pair], self.removed[pair], self.support[pair] = kept.remaining, kept.removed, kept.support
 
 
 class StorePeeling:
@@ -157,16 +157,18 @@ class StorePeeling:
         self, store: Store, k: int | None, supports: SlicedAnswer, workers: SliceWorkers | None = None
     ) -> None:
         self._store, self._k, self._supports, self._workers = store, k, supports, workers
-        self._kind: type[Kept | Levels] = Levels if k is None else Kept
+        self._kind: type[ArcBitmap | ArcLevels] = ArcLevels if k is None else ArcBitmap
         self._slice_of = {each.of: each for each in supports.slices}
         arcs = store.counts.arcs
-        self._due = {each.number: self._kind.due(int(arcs[pair])) for pair, each in self._slice_of.items()}
+        self._stored_forms = {
+            each.number: self._kind.stored_form(int(arcs[pair])) for pair, each in self._slice_of.items()
+        }
 
     def run(self, progress: Progress | None = None) -> Round:
-        """Go on behind the last whole round, to the last one."""
+        """Continue after the last whole round, to the last one."""
         last = self._last_whole()
         while (k := self._next_k(last)) is not None:
-            last = self._behind(last, k, progress)
+            last = self._next_round(last, k, progress)
         return last
 
     def remove(self) -> None:
@@ -176,13 +178,13 @@ class StorePeeling:
 
     def _next_k(self, last: Round) -> int | None:
         """Which truss the next round is to leave; None where there is none."""
-        if not last.living.any():
+        if not last.remaining.any():
             return self._k if self._k is not None and last.number == 0 else None
-        if last.number == 0 or last.died.any():
+        if last.number == 0 or last.removed.any():
             return self._k or max(last.k, MIN_K + 1)
-        return None if self._k is not None else int(last.support[last.living > 0].min()) + MIN_K + 1
+        return None if self._k is not None else int(last.support[last.remaining > 0].min()) + MIN_K + 1
 
-    def _behind(self, before: Round, k: int, progress: Progress | None) -> Round:
+    def _next_round(self, before: Round, k: int, progress: Progress | None) -> Round:
         """The next round, without the blocks that are done."""
         found = self.round(before.number + 1)
         may_change, wanted = before.can_take_from(), []
@@ -192,7 +194,7 @@ class StorePeeling:
             if may_change[pair]:
                 wanted.append(each)
             else:
-                found.put(pair, before.kept(pair).behind(None, k, int(before.arcs[pair])))
+                found.put(pair, before.kept(pair).after_round(None, k, int(before.arcs[pair])))
         for done, _ in enumerate(self._fill(found, before, k, wanted), len(self._slice_of) - len(wanted) + 1):
             if progress is not None:
                 progress(f"round {found.number}", done, len(self._slice_of))
@@ -201,9 +203,9 @@ class StorePeeling:
         return found
 
     def _fill(self, found: Round, before: Round, k: int, wanted: list[AnswerSlice]) -> Iterator[AnswerSlice]:
-        """Put what lives of some blocks, one after the other."""
+        """Put the remaining arcs of some blocks, one block after the other."""
         if self._workers is None:
-            for each, kept in self.behind(before, k, wanted):
+            for each, kept in self.after_round(before, k, wanted):
                 found.put(each.of, kept)
                 yield each
         elif wanted:
@@ -212,13 +214,13 @@ class StorePeeling:
                 found.take(each.of)
                 yield each
 
-    def behind(
+    def after_round(
         self, before: Round, k: int, wanted: Sequence[AnswerSlice]
-    ) -> Iterator[tuple[AnswerSlice, Kept | Levels]]:
+    ) -> Iterator[tuple[AnswerSlice, ArcBitmap | ArcLevels]]:
         """What the next round, of this k, leaves of some blocks."""
         for each, supports in self._supports.among(before.blocks).compute(wanted):
             kept, arcs = before.kept(each.of), int(before.arcs[each.of])
-            yield each, kept.behind(supports, k, arcs)
+            yield each, kept.after_round(supports, k, arcs)
 
     def _last_whole(self) -> Round:
         """The last round that is whole; rounds but that and the next one are removed."""
@@ -238,7 +240,9 @@ class StorePeeling:
     def _finished(self, number: int, *, resume: bool = True) -> FinishedSlices:
         work = work_key(self._store, self._supports.algorithm, self._supports.knobs)
         folder = self._store.beside(f"{self._kind.name}-round-{number}")
-        return FinishedSlices(folder, key_of(work=work, k=self._k, round=number), resume=resume, due=self._due)
+        return FinishedSlices(
+            folder, key_of(work=work, k=self._k, round=number), resume=resume, stored_forms=self._stored_forms
+        )
 
     def _numbers(self) -> list[int]:
         """The rounds that are there, ascending."""
@@ -255,12 +259,12 @@ def truss_of(store: Store, k: int, peeling: StorePeeling, progress: Progress | N
     if needs_rounds(k, store.manifest.m):
         last = peeling.run(progress)
         return StoreTruss(k, last.blocks, last.number, int(last.support.sum()))
-    living = arcs if k == MIN_K else np.zeros_like(arcs)
-    return StoreTruss(k, LivingBlocks(store, living, lambda pair: Kept.all(int(living[pair]))), 0, None)
+    remaining = arcs if k == MIN_K else np.zeros_like(arcs)
+    return StoreTruss(k, RemainingBlocks(store, remaining, lambda pair: ArcBitmap.all(int(remaining[pair]))), 0, None)
 
 
 def loading_bytes(counts: BlockCounts, *, is_trussness: bool = False) -> int:
-    """What reading a block takes beyond its living part: its arcs and rows, what is kept of it, twice, and a piece."""
+    """What reading a block takes beyond its remaining part: its arcs and rows, what is known of it, and a piece."""
     kept = 8 * counts.arcs if is_trussness else counts.arcs // 8
     whole = 4 * counts.arcs + kept + 12 * (counts.sizes[:, None] + 1)
     return int(whole.max(initial=0)) + PIECE_BYTES
@@ -268,6 +272,6 @@ def loading_bytes(counts: BlockCounts, *, is_trussness: bool = False) -> int:
 
 def disk_bytes(counts: BlockCounts, *, is_trussness: bool = False) -> int:
     """What two rounds take on disk."""
-    kind: type[Kept | Levels] = Levels if is_trussness else Kept
-    due = (kind.due(arcs) for arcs in counts.arcs.ravel().tolist())
-    return 2 * sum(np.dtype(dtype).itemsize * length for dtype, length in due)
+    kind: type[ArcBitmap | ArcLevels] = ArcLevels if is_trussness else ArcBitmap
+    stored_forms = (kind.stored_form(arcs) for arcs in counts.arcs.ravel().tolist())
+    return 2 * sum(np.dtype(dtype).itemsize * length for dtype, length in stored_forms)

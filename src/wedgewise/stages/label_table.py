@@ -13,7 +13,7 @@ from wedgewise.errors import InputError
 from wedgewise.machine import jit
 from wedgewise.machine.jit import kernel_view
 from wedgewise.stages import _label_kernel
-from wedgewise.stages.labels import PART_BYTES, PART_LABELS, Bytes, Spans, TextLabels
+from wedgewise.stages.labels import PART_BYTES, PART_LABELS, Bytes, LabelSpans, TextLabels
 
 Ask = Callable[[int], None]
 
@@ -193,7 +193,7 @@ def _batch() -> NDArray[np.uint64]:
     return np.empty(2 * _label_kernel.BATCH, np.uint64)
 
 
-def _spans(text: Bytes, begins: NDArray[Any], lengths: NDArray[Any]) -> Spans:
+def _spans(text: Bytes, begins: NDArray[Any], lengths: NDArray[Any]) -> LabelSpans:
     return text, np.ascontiguousarray(begins, np.uint64), np.ascontiguousarray(lengths, np.uint32)
 
 

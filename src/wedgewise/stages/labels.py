@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from wedgewise.errors import InputError, MissingDependencyError
 
 Bytes = NDArray[np.uint8]
-Spans = tuple[Bytes, NDArray[np.uint64], NDArray[np.uint32]]  # text, where each label begins in it, and its length
+LabelSpans = tuple[Bytes, NDArray[np.uint64], NDArray[np.uint32]]  # text, where each label begins in it, and its length
 
 SHOWN_WHOLE, SHOWN_ENDS = 1000, 3
 PART_LABELS, PART_BYTES = 1 << 16, 1 << 20  # at a time, so that temporaries stay small and signals are heard
@@ -117,7 +117,7 @@ class TextLabels(Sequence[str]):
         """Bytes held: those of the text, and 8 per label."""
         return int(self.offsets[-1] - self.offsets[0]) + self.offsets.nbytes
 
-    def spans(self) -> Spans:
+    def spans(self) -> LabelSpans:
         """The text, where each label begins in it, and its length: what `LabelTable` takes."""
         lengths = np.diff(self.offsets)
         longest = int(lengths.max(initial=0))

@@ -74,7 +74,7 @@ class Limits:
         if more > (available := hardware.available_memory()):
             raise MemoryLimitError(
                 f"{path}: reading takes {more:,} bytes more and {available:,} are available; use a machine with more "
-                "memory, or set a limit (--memory, memory_limit=) so that work goes on from disk"
+                "memory, or set a limit (--memory, memory_limit=) so that the question is answered from disk"
             )
 
     def memory_left(self) -> int:

@@ -47,7 +47,7 @@ def shares_for(workers: int, tasks: int) -> int:
 def trust_reasons(partition: Partition, edges: int, workers: int, worker_bytes: int, shares: int) -> tuple[str, ...]:
     """What TRUST would take, and what that means for a graph that is cut already, unless it has these shares anyway."""
     rule, here = trust_cut(edges, workers, worker_bytes), shares_for(workers, task_count(partition))
-    asked = f"TRUST's rule for {workers:,} workers of {worker_bytes:,} bytes"
+    for_workers = f"TRUST's rule for {workers:,} workers of {worker_bytes:,} bytes"
     advice = f"with the {partition.parts:,} parts of this store, m = {here:,} makes a task for each worker"
-    taken = f"{asked}: n = {rule.parts:,} hashed parts, m = {rule.shares:,} shares"
+    taken = f"{for_workers}: n = {rule.parts:,} hashed parts, m = {rule.shares:,} shares"
     return (taken,) if here == shares else (taken, advice)

@@ -26,23 +26,23 @@ from wedgewise.machine.out_of_memory import memory_for
 from wedgewise.machine.parameters import as_integer
 from wedgewise.machine.progress import Progress, progress_bar
 from wedgewise.read import ReadOptions
-from wedgewise.read._fields import load_kernels as rehearse_fields
+from wedgewise.read._fields import load_field_kernels
 from wedgewise.read._text_kernel import parse_range
 from wedgewise.read.columns import ANY_COLUMNS, ColumnChoice
-from wedgewise.run.memory import PAGE_BYTES
+from wedgewise.run.task_memory import PAGE_BYTES
 from wedgewise.stages import Column
 from wedgewise.stages.blocks import check_parts
 from wedgewise.stages.limits import DEFAULT_LIMITS, Limits
 from wedgewise.store.ids import SLOT_BYTES as BYTES_OF_IDS
-from wedgewise.store.ids import ranks_in_order, rehearse_ids
+from wedgewise.store.ids import load_id_kernels, ranks_in_order
 from wedgewise.store.manifest import Manifest, pairs_of
 from wedgewise.store.open import Store
-from wedgewise.store.orient import OrientedRuns, Wanted, grid_bytes, orient_edges, rehearse_orient
-from wedgewise.store.read_pairs import PairCollector, PairRuns, open_pieces, rehearse_pack
-from wedgewise.store.sort_and_deduplicate import SLOT_BYTES, rank, rehearse_sort, sort_and_deduplicate
+from wedgewise.store.orient import OrientedRuns, Wanted, grid_bytes, load_orient_kernels, orient_edges
+from wedgewise.store.read_pairs import PairCollector, PairRuns, load_pack_kernels, open_pieces
+from wedgewise.store.sort_and_deduplicate import SLOT_BYTES, load_sort_kernels, rank, sort_and_deduplicate
 from wedgewise.store.sorted_runs import KEY_BYTES, OnKeys, Runs
 from wedgewise.store.urls import Folder
-from wedgewise.store.write_blocks import PIECE_ARCS, PIECE_BYTES, rehearse_write, write_blocks
+from wedgewise.store.write_blocks import PIECE_ARCS, PIECE_BYTES, load_write_kernels, write_blocks
 from wedgewise.store.writer import building, check_free, write_array, write_manifest
 from wedgewise.version import __version__
 
@@ -177,7 +177,7 @@ def write_store(
     threads, limits = hardware.granted_threads(threads), limits or DEFAULT_LIMITS
     if workers is not None and memory_per_worker is None:
         memory_per_worker = bytes_per_worker(memory_limit, as_integer("workers", workers))
-    available_bytes = available_after_loading(memory_limit, load_kernels)
+    available_bytes = available_after_loading(memory_limit, load_build_kernels)
     wanted = Wanted.within(memory_limit, available_bytes, scheme, parts, threads, ids, memory_per_worker)
     root = Path(folder)
     with building(root), ExitStack() as stack:
@@ -289,11 +289,17 @@ def _stage_progress(progress: Progress | None, stage: str, total: int) -> OnKeys
     return on_keys
 
 
-def load_kernels() -> None:
+def load_build_kernels() -> None:
     """Load every kernel that makes a store."""
-    rehearse_fields()
-    for rehearse in (rehearse_pack, rehearse_sort, rehearse_ids, rehearse_orient, rehearse_write):
-        rehearse()
+    load_field_kernels()
+    for load in (
+        load_pack_kernels,
+        load_sort_kernels,
+        load_id_kernels,
+        load_orient_kernels,
+        load_write_kernels,
+    ):
+        load()
     for labels in (np.empty(0, np.uint32), np.empty(0, np.uint64)):
         zero = np.uint64(0)
         parse_range(np.empty(0, np.uint8), zero, zero, np.uint8(0), zero, zero, zero, labels)

@@ -71,7 +71,7 @@ def find_first_visits(keys: Keys, rank_of: Ids, visit_of: Ids, first_visit: Ids)
         first_visit[head] = min(first_visit[head], visit_of[min(u, v)])
 
 
-def rehearse_ids() -> None:
+def load_id_kernels() -> None:
     """Load the kernels."""
     keys, ids = np.empty(0, np.uint64), np.empty(0, np.uint32)
     count_out(keys, ids, ids)

@@ -28,6 +28,7 @@ from wedgewise.prepare.radix import MAX_ID
 from wedgewise.stages import CleanReport
 from wedgewise.stages.blocks import WIDE_ARCS, Partition, partition_from
 from wedgewise.stages.labels import utf8
+from wedgewise.stages.tasks import Pair
 
 FORMAT_VERSION = 1
 MANIFEST = "manifest.json"
@@ -43,8 +44,6 @@ MIN_LABEL_BYTES = len('""\n')
 READING_FIELDS = ("columns", "ignored_columns", "notes")  # of the report; stores of earlier versions have none
 MAX_LETTERS, MAX_LISTED = 1000, 10_000
 AGAIN = "partition the graph again"
-
-Pair = tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True)

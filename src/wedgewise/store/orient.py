@@ -24,8 +24,8 @@ from wedgewise.machine.jit import kernel
 from wedgewise.machine.parameters import as_integer
 from wedgewise.machine.threads import run_tasks
 from wedgewise.prepare.orient_arrays import inverse
-from wedgewise.prepare.rectilinear import SEGMENTS, Grid, probe_a_load
-from wedgewise.run.memory import (
+from wedgewise.prepare.rectilinear import SEGMENTS, ArcsBefore, probe_a_load
+from wedgewise.run.task_memory import (
     COUNTED_TASK_BYTES,
     SLICED_TASK_BYTES,
     TaskMemory,
@@ -199,7 +199,7 @@ def _orient_pieces(
     piece_keys = min(ORIENT_KEYS, available_bytes // (ORIENT_BYTES * workers))
     pieces = -(-edges.keys // piece_keys)
     grids = [np.zeros(grid_size, np.uint64) for _ in range(min(workers, max(1, pieces)))]
-    told = 0
+    reported = 0
 
     def orient_piece(number: int, worker: int) -> None:
         keys = edges.stretch(number * piece_keys, min((number + 1) * piece_keys, edges.keys))
@@ -207,9 +207,9 @@ def _orient_pieces(
         arcs.add(sorted_run(keys, np.empty_like(keys)))
 
     def on_done(finished: int) -> None:
-        nonlocal told
-        on_keys(min(finished * piece_keys, edges.keys) - told)
-        told = min(finished * piece_keys, edges.keys)
+        nonlocal reported
+        on_keys(min(finished * piece_keys, edges.keys) - reported)
+        reported = min(finished * piece_keys, edges.keys)
 
     run_tasks(orient_piece, pieces, workers, on_done)
     for grid in grids[1:]:
@@ -244,7 +244,7 @@ def _divide(
     )
 
 
-def _rectilinear(before: Grid, bounds: NDArray[np.int64], parts: int) -> tuple[Partition, BlockCounts]:
+def _rectilinear(before: ArcsBefore, bounds: NDArray[np.int64], parts: int) -> tuple[Partition, BlockCounts]:
     """PaL's cuts between segments."""
     cuts = probe_a_load(before, parts)
     return Rectilinear(bounds[cuts]), _counts(before, cuts, bounds[cuts])
@@ -269,7 +269,7 @@ def _positions(partition: Partition, rank_of_id: Ids | None) -> Ids:
     return positions
 
 
-def _counts(before: Grid, cuts: NDArray[np.int64], bounds: NDArray[np.int64]) -> BlockCounts:
+def _counts(before: ArcsBefore, cuts: NDArray[np.int64], bounds: NDArray[np.int64]) -> BlockCounts:
     """The arcs of every block and the ids of every part, from prefix sums."""
     return BlockCounts(np.diff(np.diff(before[np.ix_(cuts, cuts)], axis=0), axis=1), np.diff(bounds))
 
@@ -290,7 +290,7 @@ def orient_keys(keys: Keys, renaming: Renaming, grid: Keys) -> None:
         grid[(np.uint64(segment_of[tail]) + one) * across + np.uint64(segment_of[head]) + one] += one
 
 
-def rehearse_orient() -> None:
+def load_orient_kernels() -> None:
     """Load the kernel, with arguments of the types that it is called with."""
     none: Any = np.empty(0, np.uint32)
     orient_keys(np.empty(0, np.uint64), Renaming(none, none, np.empty(0, np.uint16), 1), np.zeros(1, np.uint64))

@@ -205,7 +205,7 @@ def pack(ends: NDArray[Any], keys: Keys) -> SupportsInt:
     return loops
 
 
-def rehearse_pack() -> None:
+def load_pack_kernels() -> None:
     """Load the kernel for numbers of either width."""
     for numbers in (np.empty(0, np.uint32), np.empty(0, np.uint64)):
         pack(numbers, np.empty(0, np.uint64))

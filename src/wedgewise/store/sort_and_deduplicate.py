@@ -136,7 +136,7 @@ def rank_slots(slots: Ids, degrees: Ids, next_rank: Ids, rank_of: Ids, vertex_of
         vertex_of[position] = i
 
 
-def rehearse_sort() -> None:
+def load_sort_kernels() -> None:
     """Load the kernels."""
     keys, ids = np.zeros(4, np.uint64), np.zeros(1, np.uint32)
     sort_by_digits(keys[:0], keys[:0], keys[:0], ids[:0])

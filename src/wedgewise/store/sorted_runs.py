@@ -72,7 +72,8 @@ class Runs:
         """Hand all keys of all runs to `consume`, in ascending arrays each beyond the one before, and close the file.
 
         Keys that are equal but for the lowest `shift` bits are in one array, which may be overwritten. `on_keys` is
-        told in the calling thread how many were consumed. All that takes `available_bytes` bytes of memory.
+        called in the calling thread with the number of keys that were consumed. All that takes `available_bytes` bytes
+        of memory.
         """
         runs = len(self._indices)
         beside = 2 * KEY_BYTES * sum(map(len, self._indices))

@@ -18,7 +18,8 @@ from wedgewise.machine.files import sync_files
 from wedgewise.machine.jit import helper, kernel
 from wedgewise.stages import Ids, Keys
 from wedgewise.stages.blocks import WIDE_ARCS
-from wedgewise.store.manifest import BlockRecord, Pair
+from wedgewise.stages.tasks import Pair
+from wedgewise.store.manifest import BlockRecord
 from wedgewise.store.orient import OrientedRuns
 from wedgewise.store.sorted_runs import OnKeys
 from wedgewise.store.writer import ArrayWriter, array_writer
@@ -214,7 +215,7 @@ def cut_rows(keys: Keys, at: int, begin: int, end: int, blocks: PieceBlocks) -> 
     return position
 
 
-def rehearse_write() -> None:
+def load_write_kernels() -> None:
     """Load the kernels."""
     keys, ids = np.zeros(2, np.uint64), np.zeros(1, np.uint32)
     count_columns(keys[:0], keys, keys)

@@ -42,7 +42,7 @@ XZ_BYTES = 104 << 20  # its tables
 
 TRIANGLE_ENDS = 3
 
-Block = tuple[NDArray[Any], ...]  # columns: vertices, then the value if there is one
+RowChunk = tuple[NDArray[Any], ...]  # columns: vertices, then the value if there is one
 
 
 class Named(Protocol):
@@ -63,7 +63,7 @@ class Answers:
     labels: Labels
     rows: int
     value_dtype: np.dtype[Any] | None
-    blocks: Iterable[Block]
+    blocks: Iterable[RowChunk]
 
     @property
     def ends(self) -> int:
@@ -85,11 +85,11 @@ class Answers:
         """The numbers that a column is written as, with integer labels."""
         return self.label_dtype if self.value_dtype is None or column < self.ends else self.value_dtype
 
-    def with_labels(self, block: Block) -> Block:
+    def with_labels(self, block: RowChunk) -> RowChunk:
         """A block with the integer labels of its vertices; text labels cannot be had as numbers."""
         return tuple(self.labelled(block, column) for column in range(len(block)))
 
-    def labelled(self, block: Block, column: int) -> NDArray[Any]:
+    def labelled(self, block: RowChunk, column: int) -> NDArray[Any]:
         """One column of that."""
         if column >= self.ends:
             return block[column]
@@ -97,7 +97,7 @@ class Answers:
             return self.labels[block[column]]
         return block[column].astype(self.label_dtype)
 
-    def small_blocks(self) -> Iterator[Block]:
+    def small_blocks(self) -> Iterator[RowChunk]:
         """Blocks that are small enough to be spelled out."""
         for block in self.blocks:
             for begin in range(0, len(block[0]), TEXT_ROWS):
@@ -119,7 +119,7 @@ def streamed(
     labels: Labels,
     rows: int,
     value_dtype: np.dtype[Any] | None,
-    blocks: Callable[[], Iterator[Block]],
+    blocks: Callable[[], Iterator[RowChunk]],
 ) -> Answers:
     """Rows whose blocks are made anew whenever a format goes through them."""
     return Answers(columns, _signed(labels), rows, value_dtype, _Again(blocks))
@@ -128,7 +128,7 @@ def streamed(
 def watched(answers: Answers, progress: Callable[[int], None]) -> Answers:
     """The same rows; `progress` gets how many were taken behind each block."""
 
-    def blocks() -> Iterator[Block]:
+    def blocks() -> Iterator[RowChunk]:
         came = 0
         for block in answers.blocks:
             yield block
@@ -209,7 +209,7 @@ def answer_writer(path: str | os.PathLike[str]) -> Callable[[Answers, BinaryIO],
     return ANSWER_WRITERS[name]
 
 
-def rehearse_writer(path: str | os.PathLike[str]) -> None:
+def load_writer(path: str | os.PathLike[str]) -> None:
     """Write a row to nowhere: what writes is then loaded, and a limit on memory can be divided by what that leaves."""
     row = (np.zeros(1, np.uint32), np.zeros(1, np.uint32), np.zeros(1, np.int64))
     answer_writer(path)(streamed(("u", "v", "value"), range(1), 1, row[-1].dtype, lambda: iter([row])), io.BytesIO())
@@ -252,7 +252,7 @@ def write_answers(answers: Answers, path: str | os.PathLike[str]) -> None:
             raise VerificationError(f"{came[-1]:,} rows of {answers.rows:,} that were counted: please report this")
 
 
-def row_speller(answers: Answers, separator: str) -> Callable[[Block], bytes]:
+def row_speller(answers: Answers, separator: str) -> Callable[[RowChunk], bytes]:
     """What turns a block into lines of text."""
     names = answers.names
     is_signed = isinstance(answers.labels, np.ndarray) and int(answers.labels.min(initial=0)) < 0
@@ -260,14 +260,14 @@ def row_speller(answers: Answers, separator: str) -> Callable[[Block], bytes]:
         width = len(answers.columns)
         trailing = np.frombuffer((separator * (width - 1) + "\n").encode(), np.uint8).astype(np.uint32)
 
-        def spell_numbers(block: Block) -> bytes:
+        def spell_numbers(block: RowChunk) -> bytes:
             numbers = np.stack(answers.with_labels(block), axis=1)
             return spell(unsigned(numbers), np.tile(trailing, len(numbers)))
 
         return spell_numbers
     quoted = None if names is None else _quoted(names, separator)
 
-    def spell_cells(block: Block) -> bytes:
+    def spell_cells(block: RowChunk) -> bytes:
         if quoted is None:
             cells = [list(map(str, column.tolist())) for column in answers.with_labels(block)[: answers.ends]]
         else:

@@ -52,10 +52,11 @@ def wrong_part(records: Sequence[Record]) -> Part | None:
         for record in sorted(failed, key=lambda record: list(EVENTS).index(record.outcome.status))
     )
     counts = {status: sum(record.outcome.status == status for record in failed) for status in EVENTS}
-    told = ", ".join(f"{count} {EVENTS[status]}" for status, count in counts.items() if count)
+    failures = ", ".join(f"{count} {EVENTS[status]}" for status, count in counts.items() if count)
     header = ("graph", "who", "question", "what happened", "message")
     return Part(
-        "What went wrong", (f"Of {len(records)} cells: {told}.", Table("Cells without a right answer.", header, rows))
+        "What went wrong",
+        (f"Of {len(records)} cells: {failures}.", Table("Cells without a right answer.", header, rows)),
     )
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from wedgewise.report import charts
 from wedgewise.report.charts import Axis
 from wedgewise.report.page import Value
-from wedgewise_bench.papers import Beside, Measured, load, settled
+from wedgewise_bench.papers import Beside, Measured, load, written_out
 from wedgewise_bench.published import UNITS, Curve, Exhibit, Paper
 from wedgewise_bench.record import Record
 from wedgewise_bench.report.contests import file_stem, machine_name
@@ -43,7 +43,7 @@ def paper_part(key: str, records: Sequence[Record]) -> Part | None:
 
 
 def ladders_in(paper: Paper) -> list[tuple[str, ...]]:
-    """Ways of one exhibit whose times are compared one with the next, as `settled` writes them: at least two steps."""
+    """Ways of one exhibit whose times are compared one with the next, by `written_out`: at least two steps."""
     found = []
     for exhibit in paper.exhibits:
         ratios = [number for number in exhibit.numbers if number.over != number.way and number.of == "seconds"]
@@ -53,7 +53,7 @@ def ladders_in(paper: Paper) -> list[tuple[str, ...]]:
             while (step := after.get(ladder[-1])) is not None and step not in ladder:
                 ladder.append(step)
             if len(ladder) >= MIN_LADDER:
-                found.append(tuple(way if way in paper.others else settled(Spec.parse(way)) for way in ladder))
+                found.append(tuple(way if way in paper.others else written_out(Spec.parse(way)) for way in ladder))
     return found
 
 
@@ -107,7 +107,7 @@ def _curve_picture(stem: str, curve: Curve, found: Drawn) -> Picture:
     ways = [way for way in curve.ways if any(way in values for values in found.values())]
     axis = _axis(curve)
     reference = 1.0 if curve.over else None
-    told = "; ".join(
+    text = "; ".join(
         f"{graph}: " + ", ".join(f"{way} {axis.text(value)}" for way, value in values.items())
         for graph, values in found.items()
     )
@@ -117,7 +117,7 @@ def _curve_picture(stem: str, curve: Curve, found: Drawn) -> Picture:
     else:
         means = {way: _mean([values[way] for values in found.values() if way in values]) for way in ways}
         chart, where = charts.bars(ways, {axis.label: list(means.values())}, axis, reference), "geometric mean"
-    return Picture(stem, chart, f"Ours, {_measure(curve)}, {where}.", f"{told}.")
+    return Picture(stem, chart, f"Ours, {_measure(curve)}, {where}.", f"{text}.")
 
 
 def _curve_table(curve: Curve, found: Drawn) -> Table:

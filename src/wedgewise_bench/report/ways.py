@@ -13,7 +13,7 @@ from wedgewise.report import charts
 from wedgewise.report.charts import Axis
 from wedgewise.report.page import Value
 from wedgewise.report.text import plural
-from wedgewise_bench.papers import settled
+from wedgewise_bench.papers import written_out
 from wedgewise_bench.record import Record
 from wedgewise_bench.report.contests import Contest, contests, file_stem, machine_name, seconds_of, title_of
 from wedgewise_bench.report.parts import Heading, Item, Part, Picture, Table
@@ -69,13 +69,13 @@ class Regret:
 def ladders_part(records: Sequence[Record], steps: Sequence[str], published: Sequence[Ladder] = ()) -> Part | None:
     """Steps over the first one: the ways that were named, else those of papers and those that differ in one choice.
 
-    The ways of `published` are written as `settled` does.
+    The ways of `published` are texts of `written_out`.
     """
     known = {record.cell.way for record in records}
     unknown = [step for step in steps if step not in known]
     if unknown:
         raise UnknownNameError(f"no way named {unknown[0]!r} in these results; there are: {', '.join(sorted(known))}")
-    by_text = {settled(Spec(record.cell.algorithm, record.cell.knobs)): record.cell.way for record in records}
+    by_text = {written_out(Spec(record.cell.algorithm, record.cell.knobs)): record.cell.way for record in records}
     climbed = [tuple(by_text[step] for step in ladder if step in by_text) for ladder in published]
     others = [ladder for ladder in _found_ladders(records) if not any(set(ladder) <= set(found) for found in climbed)]
     ladders = [tuple(steps)] if steps else [*climbed, *others]
@@ -129,8 +129,8 @@ def regret_part(records: Sequence[Record]) -> Part | None:
     if len(found) <= MAX_BARS:
         groups = [f"{regret.graph}: {regret.asked}" for regret in found]
         chart = charts.bars(groups, {"regret": [regret.factor for regret in found]}, Axis("regret", "×"), 1.0)
-        told = ", ".join(f"{regret.graph} {ratio_text(regret.factor)}" for regret in found) + "."
-        items.insert(1, Picture("regret", chart, "Regret of `auto`; 1× is the best choice.", told))
+        text = ", ".join(f"{regret.graph} {ratio_text(regret.factor)}" for regret in found) + "."
+        items.insert(1, Picture("regret", chart, "Regret of `auto`; 1× is the best choice.", text))
     return Part("Regret of auto", tuple(items))
 
 
@@ -259,9 +259,9 @@ def _sweep_items(sweep: ParameterSweep) -> Iterator[Item]:
         points = {sweep.way: list(_relative(sweep, values).items())}
         y, caption = Axis("time over the best", "×"), "time divided by the best one of the graph, geometric mean."
     best = {graph: sweep.best(graph) for graph in sweep.seconds}
-    told = ", ".join(f"{value:g} on {graph}" for graph, value in best.items())
+    text = ", ".join(f"{value:g} on {graph}" for graph, value in best.items())
     stem = file_stem("sweep", sweep.parameter, sweep.way, sweep.question, sweep.row)
-    yield Picture(stem, charts.lines(points, x, y), f"{title}: {caption}", f"Fastest: {told}.")
+    yield Picture(stem, charts.lines(points, x, y), f"{title}: {caption}", f"Fastest: {text}.")
     rows = tuple(
         (
             graph,

@@ -40,20 +40,20 @@ class Rate:
 
 
 def stages_part(records: Sequence[Record]) -> Part | None:
-    """Where the time goes, as far as it was told apart."""
-    told = [record for record in records if seconds_of(record) and stage_medians(record)]
-    if not told:
+    """Where the time goes, as far as it is known by stages."""
+    by_stage = [record for record in records if seconds_of(record) and stage_medians(record)]
+    if not by_stage:
         return None
-    largest = sorted(told, key=size_of)[-MAX_BARS:]
-    names = [stage for stage in PARTS_OF_A_RUN if any(stage in record.outcome.stages for record in told)]
+    largest = sorted(by_stage, key=size_of)[-MAX_BARS:]
+    names = [stage for stage in PARTS_OF_A_RUN if any(stage in record.outcome.stages for record in by_stage)]
     series = {stage: [stage_medians(record).get(stage, 0.0) for record in largest] for stage in names}
     chart = charts.stacked([who_on_what(record) for record in largest], series, Axis("time", "s"))
-    columns = [*names, *(["whole"] if any("whole" in record.outcome.stages for record in told) else [])]
+    columns = [*names, *(["whole"] if any("whole" in record.outcome.stages for record in by_stage) else [])]
     rows = tuple(
         (who_on_what(record), record.cell.question, *(_stage_value(record, stage) for stage in columns))
-        for record in told
+        for record in by_stage
     )
-    shown = "" if len(largest) == len(told) else f" of the {MAX_BARS} cells with the largest graphs"
+    shown = "" if len(largest) == len(by_stage) else f" of the {MAX_BARS} cells with the largest graphs"
     caption = f"Medians of the stages{shown}, end to end."
     description = "The table below has the numbers of every cell."
     return Part(
@@ -121,12 +121,12 @@ def counters_part(records: Sequence[Record]) -> Part | None:
 
 def timelines_part(records: Sequence[Record]) -> Part | None:
     """What ran where and when, of the longest hybrid runs."""
-    told = [record for record in records if record.outcome.facts.get("timeline", {}).get("spans")]
-    if not told:
+    with_spans = [record for record in records if record.outcome.facts.get("timeline", {}).get("spans")]
+    if not with_spans:
         return None
-    longest = sorted(told, key=lambda record: -record.outcome.facts["timeline"]["seconds"])[:MAX_TIMELINES]
+    longest = sorted(with_spans, key=lambda record: -record.outcome.facts["timeline"]["seconds"])[:MAX_TIMELINES]
     items: list[Item] = [_timeline_picture(record, number) for number, record in enumerate(longest, start=1)]
-    return Part("Timelines", (*items, _places_table(told)))
+    return Part("Timelines", (*items, _places_table(with_spans)))
 
 
 def stage_medians(record: Record) -> dict[str, float]:
@@ -166,23 +166,23 @@ def _counter_value(value: float | None) -> Value:
 
 
 def _timeline_picture(record: Record, number: int) -> Picture:
-    told = record.outcome.facts["timeline"]
+    timeline = record.outcome.facts["timeline"]
     spans = [
         LaneSpan(span["place"], kind, float(begin), float(end))
-        for span in told["spans"]
+        for span in timeline["spans"]
         for kind, begin, end in [
             ("help" if span["helps"] else "count", span["begin"], span["end"]),
             *(("copy", copy["begin"], copy["end"]) for copy in span["copies"]),
             *(("fill", *copy["filled"]) for copy in span["copies"] if "filled" in copy),
         ]
     ]
-    lanes = [use["place"] for use in told["places"]]
-    busy = ", ".join(f"{use['place']} busy {use['busy_share']:.0%}" for use in told["places"])
+    lanes = [use["place"] for use in timeline["places"]]
+    busy = ", ".join(f"{use['place']} busy {use['busy_share']:.0%}" for use in timeline["places"])
     return Picture(
         f"timeline-{number}",
         charts.timeline(lanes, spans, Axis("since the beginning of the count", "s")),
         f"{who_on_what(record)}, {asked(record.cell)}.",
-        f"{seconds_text(told['seconds'])} in all; {busy}.",
+        f"{seconds_text(timeline['seconds'])} in all; {busy}.",
     )
 
 

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from wedgewise.algorithms._contract import FoundTruss, Knobs, Shape, TrussJob
 from wedgewise.algorithms._truss import MIN_K, STAGE
-from wedgewise.algorithms._truss.core import Core, core_of, is_recount_cheaper
-from wedgewise.algorithms._truss.peel import (
+from wedgewise.algorithms._truss.counted_edges import CountedEdges, count_edges_of, is_recount_cheaper
+from wedgewise.algorithms._truss.peeling import (
     MAX_SHARES,
     SLICE_EDGES,
     SLICES_AT_ONCE,
@@ -27,7 +27,7 @@ from wedgewise.algorithms.cpu._truss_close import BLOCK, GONE
 from wedgewise.machine.progress import Progress
 from wedgewise.stages import Ids, OrientedGraph
 
-EDGE_BYTES = 73  # a core 16, remaining edges 33, the frontier and the next one 12, what is settled 4, renumbering 8
+EDGE_BYTES = 73  # counted edges 16, remaining edges 33, frontiers 12, bounds of removal 4, renumbering 8
 COUNTED_BYTES = 16  # of an edge while its support is counted: its ends, its number, and the support
 VERTEX_BYTES = 32
 STEP_EDGES = 1 << 20
@@ -35,7 +35,7 @@ STEP_EDGES = 1 << 20
 
 @dataclass(slots=True)
 class RoundProgress:
-    """Counts rounds, and says after each how many of the edges are settled."""
+    """Counts rounds, and says after each how many of the edges are removed."""
 
     progress: Progress | None
     edges: int
@@ -49,45 +49,45 @@ class RoundProgress:
 
 def trussness(graph: OrientedGraph, job: TrussJob) -> FoundTruss:
     """The truss number of every arc."""
-    whole = core_of(graph, job.threads)
-    core = whole.kept(whole.supports > 0)
+    whole = count_edges_of(graph, job.threads)
+    counted = whole.kept(whole.supports > 0)
     del whole
-    progress, settled = RoundProgress(job.progress, graph.m), np.zeros(graph.m, np.uint32)
-    progress.left(core.m)
-    peeling = _peeling(core, settled, progress, job.threads)
+    progress, removed_at = RoundProgress(job.progress, graph.m), np.zeros(graph.m, np.uint32)
+    progress.left(counted.m)
+    peeling = _peeling(counted, removed_at, progress, job.threads)
     bound = 1
     while (least := peeling.drop(bound)) != GONE:
         bound = max(bound + 1, least)
-    settled += np.uint32(MIN_K)
-    return FoundTruss(int(settled.max(initial=MIN_K)), settled, progress.rounds)
+    removed_at += np.uint32(MIN_K)  # the truss number of every edge
+    return FoundTruss(int(removed_at.max(initial=MIN_K)), removed_at, progress.rounds)
 
 
 def k_truss(graph: OrientedGraph, job: TrussJob) -> FoundTruss:
     """Whether each arc is in the k-truss."""
     assert job.k is not None
     progress = RoundProgress(job.progress, graph.m)
-    core = _truss_of(core_of(graph, job.threads), job.k, progress, job.threads)
-    return FoundTruss(job.k, _held(core, graph.m), progress.rounds)
+    counted = _truss_of(count_edges_of(graph, job.threads), job.k, progress, job.threads)
+    return FoundTruss(job.k, _held(counted, graph.m), progress.rounds)
 
 
 def max_truss(graph: OrientedGraph, job: TrussJob) -> FoundTruss:
     """The last k-truss that is not empty, without the others: k is bisected, each try begins at the last success."""
     progress = RoundProgress(job.progress, graph.m)
-    core = core_of(graph, job.threads)
-    least, most = MIN_K, _most_k(core)
+    counted = count_edges_of(graph, job.threads)
+    least, most = MIN_K, _most_k(counted)
     while least < most:
         k = (least + most + 1) // 2
-        found = _truss_of(core, k, progress, job.threads)
+        found = _truss_of(counted, k, progress, job.threads)
         if found.m:
-            core, least = found, k
-            most = min(most, _most_k(core))
+            counted, least = found, k
+            most = min(most, _most_k(counted))
         else:
             most = k - 1
-    return FoundTruss(least, _held(core, graph.m), progress.rounds)
+    return FoundTruss(least, _held(counted, graph.m), progress.rounds)
 
 
 def truss_bytes(shape: Shape, threads: int, knobs: Knobs) -> int:
-    """Peak of any of these beyond the oriented graph: those that look for one truss may count again beside a core."""
+    """Peak of any of these beyond the oriented graph: those that look for one truss may count again beside edges."""
     return supports_bytes(shape, threads) + peeling_bytes(shape, threads)
 
 
@@ -108,45 +108,45 @@ def peeling_bytes(shape: Shape, threads: int) -> int:
     return EDGE_BYTES * shape.m + (VERTEX_BYTES + 8 * threads) * shape.n + losses + slices
 
 
-def _peeling(core: Core, settled: Ids, progress: RoundProgress, threads: int) -> Peeling:
-    """Rounds over a core, which stays as it is."""
-    remaining = RemainingEdges.of(core.ends, core.numbers, core.supports.copy(), core.vertices, threads)
-    return Peeling(remaining, settled, lambda removed: progress.left(core.m - removed))
+def _peeling(counted: CountedEdges, removed_at: Ids, progress: RoundProgress, threads: int) -> Peeling:
+    """Rounds over counted edges, which stay as they are."""
+    remaining = RemainingEdges.of(counted.ends, counted.numbers, counted.supports.copy(), counted.vertices, threads)
+    return Peeling(remaining, removed_at, lambda removed: progress.left(counted.m - removed))
 
 
-def _truss_of(core: Core, k: int, progress: RoundProgress, threads: int) -> Core:
-    """The k-truss of a core: by recounting while most triangles are lost, then by peeling."""
+def _truss_of(counted: CountedEdges, k: int, progress: RoundProgress, threads: int) -> CountedEdges:
+    """The k-truss of counted edges: by recounting while most triangles are lost, then by peeling."""
     bound = k - MIN_K - 1
-    while is_recount_cheaper(core, bound):
-        core = core.kept(core.supports > np.uint32(bound)).recounted(threads)
-        progress.left(core.m)
-    weak = core.supports <= np.uint32(bound)
-    if not core.supports[weak].any():
-        core = core.kept(~weak)
-        progress.left(core.m)
-        return core
-    settled = np.zeros(int(core.numbers[-1]) + 1, np.uint32)
-    peeling = _peeling(core, settled, progress, threads)
+    while is_recount_cheaper(counted, bound):
+        counted = counted.kept(counted.supports > np.uint32(bound)).recounted(threads)
+        progress.left(counted.m)
+    weak = counted.supports <= np.uint32(bound)
+    if not counted.supports[weak].any():
+        counted = counted.kept(~weak)
+        progress.left(counted.m)
+        return counted
+    removed_at = np.zeros(int(counted.numbers[-1]) + 1, np.uint32)
+    peeling = _peeling(counted, removed_at, progress, threads)
     peeling.drop(bound)
     remaining = peeling.remaining
     remaining.pack()
-    return Core(remaining.ends, remaining.numbers, remaining.supports, remaining.n)
+    return CountedEdges(remaining.ends, remaining.numbers, remaining.supports, remaining.n)
 
 
-def _held(core: Core, arcs: int) -> NDArray[np.bool_]:
-    """Whether each arc is in a core."""
+def _held(counted: CountedEdges, arcs: int) -> NDArray[np.bool_]:
+    """Whether each arc is among the edges."""
     held = np.zeros(arcs, np.bool_)
-    held[core.numbers] = True
+    held[counted.numbers] = True
     return held
 
 
-def _most_k(core: Core) -> int:
+def _most_k(counted: CountedEdges) -> int:
     """No k-truss beyond this one has edges: it would need C(k, 2) of them with k − 2 triangles each."""
-    if not core.m:
+    if not counted.m:
         return MIN_K
-    with_support = np.zeros(int(core.supports.max()) + 1, np.int64)
-    for begin in range(0, core.m, STEP_EDGES):
-        with_support += np.bincount(core.supports[begin : begin + STEP_EDGES], minlength=len(with_support))
+    with_support = np.zeros(int(counted.supports.max()) + 1, np.int64)
+    for begin in range(0, counted.m, STEP_EDGES):
+        with_support += np.bincount(counted.supports[begin : begin + STEP_EDGES], minlength=len(with_support))
     edges = np.cumsum(with_support[::-1])[::-1]  # that have so many triangles or more
     k = np.arange(len(edges)) + MIN_K
     held = ((1 + np.sqrt(1 + 8 * edges)) / 2).astype(np.int64)  # the largest k with C(k, 2) edges, give or take one

@@ -42,13 +42,13 @@ class RemainingEdges:
         """Rows for edges with ends below `vertices`; the arrays are kept and changed."""
         states, firsts = np.zeros(len(ends), np.uint8), np.zeros(vertices + 1, np.uint64)
         by_vertices = np.linspace(0, vertices, threads + 1).astype(np.int64).tolist()
-        _each_owner(by_vertices, len(ends), partial(kernels.count_ends, ends, firsts[1:]))
+        _each_vertex_range(by_vertices, len(ends), partial(kernels.count_ends, ends, firsts[1:]))
         np.cumsum(firsts, out=firsts)
         stops, rows = firsts[:-1].copy(), np.empty(2 * len(ends), np.uint64)
         by_entries = np.searchsorted(firsts, np.linspace(0, len(rows), threads + 1).astype(np.uint64)).tolist()
         by_entries[0], by_entries[-1] = 0, vertices
         for higher in (True, False):
-            _each_owner(by_entries, len(ends), partial(kernels.place_ends, ends, higher, stops, rows))
+            _each_vertex_range(by_entries, len(ends), partial(kernels.place_ends, ends, higher, stops, rows))
         return cls(ends, numbers, supports, states, firsts[:-1].copy(), stops, rows, threads)
 
     @property
@@ -84,10 +84,10 @@ class RemainingEdges:
         """Say of edges that they are in the frontier."""
         self._each(len(frontier), lambda begin, end: kernels.mark_frontier(frontier, begin, end, self.states))
 
-    def remove(self, frontier: Ids, level: int, settled: Ids) -> None:
-        """Remove edges, and settle their level by their numbers in the graph as it was."""
+    def remove(self, frontier: Ids, bound: int, removed_at: Ids) -> None:
+        """Remove edges, and write `bound` for each of them, by its number in the graph as it was."""
         arrays = self.states, self.supports, self.numbers
-        self._each(len(frontier), lambda begin, end: kernels.remove(frontier, begin, end, *arrays, level, settled))
+        self._each(len(frontier), lambda begin, end: kernels.remove(frontier, begin, end, *arrays, bound, removed_at))
 
     def pack(self) -> Ids:
         """Forget the removed edges and the vertices without others; the new number of every edge."""
@@ -130,14 +130,14 @@ def _steps(items: int) -> list[int]:
     return [*range(0, items, STEP_EDGES), items] if items else [0, 0]
 
 
-def _each_owner(owners: list[int], edges: int, work: Callable[[int, int, int, int], None]) -> None:
-    """Work on all edges for every interval of vertices, in steps: ``work(begin, end, first_vertex, end_vertex)``."""
-    steps, stopped, threads = _steps(edges), threading.Event(), len(owners) - 1
+def _each_vertex_range(bounds: list[int], edges: int, work: Callable[[int, int, int, int], None]) -> None:
+    """Work on all edges for every range of vertices, in steps: ``work(begin, end, first_vertex, end_vertex)``."""
+    steps, stopped, threads = _steps(edges), threading.Event(), len(bounds) - 1
 
-    def go_through(owner: int, _worker: int) -> None:
+    def go_through(vertex_range: int, _worker: int) -> None:
         for begin, end in pairwise(steps):
             if stopped.is_set():
                 return
-            work(begin, end, owners[owner], owners[owner + 1])
+            work(begin, end, bounds[vertex_range], bounds[vertex_range + 1])
 
     run_tasks(go_through, threads, threads, on_stop=stopped.set)

@@ -1,5 +1,7 @@
 """What the kernels of `keystone` do with the rows of a: its ways to the common heads of two rows.
 
+To close an arc a → b is to find the c that complete triangles with it.
+
 A whole graph is three times the same block, whose hubs need no layout. What is found goes to the arrays in `Sinks`: to
 none in a count; to a, to b or to the arc a → b; to c, in the credits of a `Ledger`, and from there to the arcs a → c.
 What is None is compiled away.
@@ -15,7 +17,7 @@ For a row a, marked in a bitmap, each arc a → b takes the cheapest way to the 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,7 +41,7 @@ from wedgewise.algorithms.cpu._keystone_rows import (
     prefetch_rows,
     take_bit_row,
 )
-from wedgewise.algorithms.cpu._records import Blocks3, Span, Stretch, first_in, row_at, whole
+from wedgewise.algorithms.cpu._records import Blocks3, RowPart, Span, first_in, row_at, whole
 from wedgewise.machine.jit import helper, kernel
 from wedgewise.machine.primitives import MAX_ROWS, count_common_bits
 from wedgewise.prepare.orient import first_not_below
@@ -71,7 +73,18 @@ class Sinks(NamedTuple):
 
 
 NO_SINKS = Sinks()
-Workspace = tuple[Marks | Ledger, Ids, Sinks]  # of one thread; the second are the rows that it visits next
+RowMarks = TypeVar("RowMarks", Marks, Ledger)
+
+
+class RowWorkspace(NamedTuple, Generic[RowMarks]):
+    """What one thread needs to close rows; kernels take it apart.
+
+    ``active`` are the rows that it visits next.
+    """
+
+    marks: RowMarks
+    active: Ids
+    sinks: Sinks
 
 
 def graph_task(graph: OrientedGraph, hubs: Hubs) -> BlockTask:
@@ -79,16 +92,16 @@ def graph_task(graph: OrientedGraph, hubs: Hubs) -> BlockTask:
     return BlockTask(whole(graph), hubs, np.uint64(1))
 
 
-def counting_workspace(columns: int, sinks: Sinks = NO_SINKS) -> Workspace:
+def counting_workspace(columns: int, sinks: Sinks = NO_SINKS) -> RowWorkspace[Marks]:
     """What one thread needs where c is not credited."""
-    return Marks(empty_marks(columns)), np.empty(ROWS_AT_ONCE, np.uint32), sinks
+    return RowWorkspace(Marks(empty_marks(columns)), np.empty(ROWS_AT_ONCE, np.uint32), sinks)
 
 
 def crediting_workspace(
     columns: int, credit_type: type[np.unsignedinteger[Any]], sinks: Sinks = NO_SINKS
-) -> tuple[Ledger, Ids, Sinks]:
+) -> RowWorkspace[Ledger]:
     """What one thread needs to credit c."""
-    return empty_ledger(columns, credit_type), np.empty(ROWS_AT_ONCE, np.uint32), sinks
+    return RowWorkspace(empty_ledger(columns, credit_type), np.empty(ROWS_AT_ONCE, np.uint32), sinks)
 
 
 def counting_bytes(columns: int) -> int:
@@ -101,10 +114,10 @@ def crediting_bytes(columns: int, credit_bytes: int) -> int:
     return ledger_bytes(columns, credit_bytes) + 4 * ROWS_AT_ONCE
 
 
-def closing_pass(task: BlockTask, workspace: Callable[[], Workspace], share: int = 0, shares: int = 1) -> Pass:
+def closing_pass(task: BlockTask, workspace: Callable[[], RowWorkspace[Any]], share: int = 0, shares: int = 1) -> Pass:
     """All rows of a task, or a share of them, in ranges with about equally many arcs."""
 
-    def close(begin: int, end: int, own: Workspace) -> Counts:
+    def close(begin: int, end: int, own: RowWorkspace[Any]) -> Counts:
         return close_range(task, Span(begin, end, share, shares), *own)
 
     return Pass(arc_bounds(task.blocks.ij.offsets), close, workspace)
@@ -135,7 +148,7 @@ def close_hubs(arcs, row, hubs, layout, own, credit, sinks):  # type: ignore[no-
             break
         left, found = hubs.blocks - block, np.uint64(0)
         if end - begin <= left * hubs.ratio:
-            behind = Stretch(row.heads, begin, end)
+            behind = RowPart(row.heads, begin, end)
             found = close_probed(behind, first_column + (block << np.uint64(9)), hubs.bits, start, credit)
         else:
             word = block << np.uint64(3)
@@ -145,14 +158,14 @@ def close_hubs(arcs, row, hubs, layout, own, credit, sinks):  # type: ignore[no-
                 first = begin if taken == np.uint64(0) else first
                 taken = take_bit_row(own, taken, start - word, block)
         if credit is not None and taken == np.uint64(MAX_ROWS):
-            credit_columns(Stretch(row.heads, first, end), first_column, own.marks, marks_word, hubs.bits, taken, own)
+            credit_columns(RowPart(row.heads, first, end), first_column, own.marks, marks_word, hubs.bits, taken, own)
             taken = np.uint64(0)
         add_to(sinks.by_head, b, found)
         give_arc(sinks.by_arc, arc, found, hubs.layout)
         triangles += found
         tests += end - begin
     if credit is not None and taken > np.uint64(0):
-        credit_columns(Stretch(row.heads, first, end), first_column, own.marks, marks_word, hubs.bits, taken, own)
+        credit_columns(RowPart(row.heads, first, end), first_column, own.marks, marks_word, hubs.bits, taken, own)
     return triangles, tests
 
 
@@ -199,7 +212,7 @@ def arcs_and_row(blocks, a, idle, layout):  # type: ignore[no-untyped-def]
     """The arcs of a in ij that may close triangles, and its row in ik; in a graph both from one array."""
     row = row_at(blocks.jk, a) if layout is None else row_at(blocks.ik, a)
     arcs = row if layout is None else row_at(blocks.ij, a)
-    return Stretch(arcs.heads, arcs.begin, arcs.end - idle), row
+    return RowPart(arcs.heads, arcs.begin, arcs.end - idle), row
 
 
 @helper
@@ -218,7 +231,7 @@ def close_row(arcs, row, jk, hubs, own, sinks):  # type: ignore[no-untyped-def]
         triangles += found
         tests += tested
         arc += np.uint64(1)
-    found, tested = close_hubs(Stretch(arcs.heads, arc, arcs.end), row, hubs, hubs.layout, own, own.credit, sinks)
+    found, tested = close_hubs(RowPart(arcs.heads, arc, arcs.end), row, hubs, hubs.layout, own, own.credit, sinks)
     if marking:
         clear_row(row, hubs.pad, own.marks)
     return triangles + found, tests + tested

@@ -13,7 +13,7 @@ import numpy as np
 
 from wedgewise.algorithms.cpu._keystone_hubs import Hubs, bit_row_at
 from wedgewise.algorithms.cpu._keystone_rows import clear_row, mark_row
-from wedgewise.algorithms.cpu._records import Rows, Stretch
+from wedgewise.algorithms.cpu._records import RowPart, Rows
 from wedgewise.machine.jit import helper, kernel
 from wedgewise.prepare.orient import first_not_below
 from wedgewise.stages import Ids, Keys
@@ -70,8 +70,8 @@ def write_triangles(rows: Rows, hubs: Hubs, opened: Ids, begin: int, end: int, m
             else:
                 if first_marked == a_end:
                     first_marked = arc
-                    mark_row(Stretch(heads, first_marked, a_end), hubs.pad, marks)
+                    mark_row(RowPart(heads, first_marked, a_end), hubs.pad, marks)
                 position = write_found(a, b, count, heads, np.uint64(offsets[b]), marked, triples, position)
             arc += one
-        clear_row(Stretch(heads, first_marked, a_end), hubs.pad, marks)
+        clear_row(RowPart(heads, first_marked, a_end), hubs.pad, marks)
         a += one

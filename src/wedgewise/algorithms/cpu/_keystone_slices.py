@@ -54,14 +54,14 @@ from wedgewise.algorithms.cpu._batches import (
     batch_of,
 )
 from wedgewise.algorithms.cpu._keystone_close import (
+    RowWorkspace,
     Sinks,
-    Workspace,
     counting_bytes,
     counting_workspace,
     crediting_bytes,
     crediting_workspace,
 )
-from wedgewise.algorithms.cpu._keystone_heads import by_head
+from wedgewise.algorithms.cpu._keystone_in_neighbours import in_neighbours
 from wedgewise.algorithms.cpu._keystone_rows import SPARE
 from wedgewise.algorithms.cpu._keystone_supports import sum_pass
 from wedgewise.algorithms.cpu._keystone_triple_hubs import hubs_bytes, hubs_of
@@ -82,16 +82,16 @@ def prepare_triangles(tasks: TaskBatch, role: int, filled: Keys, knobs: Knobs) -
     if len(tasks.tasks) == 0:
         return NOTHING
 
-    def workspace(columns: int) -> Workspace:
+    def workspace(columns: int) -> RowWorkspace[Any]:
         if role == 0:
             return counting_workspace(columns, Sinks(by_row=filled))
         if role == 1:
             by_head = np.zeros(len(filled), np.uint64)
             by_thread.append(by_head)
             return counting_workspace(columns, Sinks(by_head=by_head))
-        ledger, active, sinks = crediting_workspace(columns, np.uint64)
-        by_thread.append(ledger.credit[SPARE:])
-        return ledger, active, sinks
+        own = crediting_workspace(columns, np.uint64)
+        by_thread.append(own.marks.credit[SPARE:])
+        return own
 
     closing = _closing_pass(tasks, knobs, workspace, by_rows=role == 0)
     return Work((closing,) if role == 0 else (closing, sum_pass(by_thread, filled, counted=role == 1)), filled)
@@ -103,7 +103,7 @@ def prepare_supports(tasks: TaskBatch, role: int, filled: Ids, knobs: Knobs) -> 
     if len(tasks.tasks) == 0:
         return NOTHING
 
-    def workspace(columns: int) -> Workspace:
+    def workspace(columns: int) -> RowWorkspace[Any]:
         if role == 0:
             return counting_workspace(columns, Sinks(by_arc=filled))
         return crediting_workspace(columns, np.uint32, Sinks(by_far_arc=filled))
@@ -121,7 +121,7 @@ def _with_arcs(tasks: TaskBatch) -> TaskBatch:
 
 
 def _closing_pass(
-    tasks: TaskBatch, knobs: Knobs, workspace: Callable[[int], Workspace], *, by_rows: bool = True
+    tasks: TaskBatch, knobs: Knobs, workspace: Callable[[int], RowWorkspace[Any]], *, by_rows: bool = True
 ) -> Pass:
     """All rows of all tasks: in ranges of the same rows of each, or else in ranges of tasks and of their rows."""
     batch = batch_of(tasks, idle_arcs(tasks), whole_rows if by_rows else None)
@@ -134,7 +134,7 @@ def _closing_pass(
     found = np.zeros(3 * (len(items.items) // ITEM_WORDS), np.uint64)
     kept = batch, hubs  # while the pass lasts
 
-    def close(begin: int, end: int, own: Workspace) -> Counts:
+    def close(begin: int, end: int, own: RowWorkspace[Any]) -> Counts:
         return close_items(items, kept[1].table, begin, end, *own, found)
 
     return Pass(bounds, close, lambda: workspace(batch.widest))
@@ -159,9 +159,9 @@ def whole_rows(triple: Triple) -> NDArray[np.int64]:
 
 
 def turned(block: Block) -> Block:
-    """A block whose rows and columns have changed places."""
-    heads = by_head(rows_in(block), block.columns, idle=0)
-    return Block(heads.offsets, heads.tails, block.rows)
+    """A block with rows for columns."""
+    columns = in_neighbours(rows_in(block), block.columns, idle=0)
+    return Block(columns.offsets, columns.tails, block.rows)
 
 
 def bytes_needed(shape: TripleShape, knobs: Knobs) -> Any:

@@ -1,4 +1,4 @@
-"""What: the triangles of every vertex and of every edge, each number computed by whoever owns it.
+"""What: the triangles of every vertex and of every edge, each number added up by one task.
 
 Who does what, for a triangle a < b < c (ids by rank):
 
@@ -14,8 +14,8 @@ of supports, where each writes to its own rows alone, and the opposite pass cove
 pass alone: threads keep their credits for all rows, and the credits of all threads are added, range by range.
 Input: ids by rank. Output: triangles and tests; what was asked for goes into the array of the work.
 Memory: the hubs' rows; per thread a bit and 8 bytes per vertex (vertices) or 4 (edges); for edges also supports, 4
-bytes per arc for each of up to `MAX_SHARES` threads, and the arcs by head, 4 bytes per arc and an offset per vertex.
-docs/decisions/0007-supports-by-owner.md has the figures.
+bytes per arc for each of up to `MAX_SHARES` threads, and the in-neighbours, 4 bytes per arc and an offset per vertex.
+docs/decisions/0007-supports-by-range.md has the figures.
 """
 
 from __future__ import annotations
@@ -30,17 +30,17 @@ from numpy.typing import NDArray
 from wedgewise.algorithms._contract import Counts, Knobs, Pass, Shape, Work
 from wedgewise.algorithms._ranges import arc_bounds
 from wedgewise.algorithms.cpu._keystone_close import (
+    RowWorkspace,
     Sinks,
-    Workspace,
     closing_pass,
     crediting_bytes,
     crediting_workspace,
     graph_task,
 )
-from wedgewise.algorithms.cpu._keystone_heads import Heads, by_head, heads_bytes
 from wedgewise.algorithms.cpu._keystone_hubs import Costs, Hubs, bit_row_at, most_hubs, prepare_hubs, row_bytes
+from wedgewise.algorithms.cpu._keystone_in_neighbours import InNeighbours, in_neighbours, in_neighbours_bytes
 from wedgewise.algorithms.cpu._keystone_rows import SPARE, Ledger, credit_columns, empty_ledger, take_bit_row
-from wedgewise.algorithms.cpu._records import Rows, Stretch, row_at, rows_of
+from wedgewise.algorithms.cpu._records import RowPart, Rows, row_at, rows_of
 from wedgewise.machine.jit import helper, kernel
 from wedgewise.machine.primitives import MAX_ROWS, prefetch
 from wedgewise.prepare.orient import first_not_below
@@ -90,21 +90,23 @@ def count_opposite_hubs(row, b, tails, hubs, own):  # type: ignore[no-untyped-de
 
 
 @kernel
-def add_opposite(rows: Rows, hubs: Hubs, by_head: Heads, begin: int, end: int, own: Ledger, supports: Ids) -> None:
+def add_opposite(
+    rows: Rows, hubs: Hubs, inward: InNeighbours, begin: int, end: int, own: Ledger, supports: Ids
+) -> None:
     """Add the triangles with a lower third vertex to the arcs of heads begin … end − 1; nothing is tested."""
     one, spare, seen = np.uint64(1), np.uint64(SPARE), own.credit
     for head in range(np.uint64(begin), np.uint64(end)):
-        b = np.uint64(by_head.least) + np.uint64(head)
-        first, stop = np.uint64(by_head.offsets[head]), np.uint64(by_head.offsets[head + one])
+        b = np.uint64(inward.least) + np.uint64(head)
+        first, stop = np.uint64(inward.offsets[head]), np.uint64(inward.offsets[head + one])
         row = row_at(rows, b)
         if first == stop or row.begin == row.end:
             continue
         for arc in range(row.begin, row.end):
             seen[spare + np.uint64(row.heads[arc])] = np.uint32(0)
-        split = first_not_below(by_head.tails, first, stop, hubs.base)
-        count_opposite(rows, by_head.tails, first, split, b, seen)
+        split = first_not_below(inward.tails, first, stop, hubs.base)
+        count_opposite(rows, inward.tails, first, split, b, seen)
         if split < stop:
-            count_opposite_hubs(row, b, Stretch(by_head.tails, split, stop), hubs, own)
+            count_opposite_hubs(row, b, RowPart(inward.tails, split, stop), hubs, own)
         for arc in range(row.begin, row.end):
             supports[arc] += seen[spare + np.uint64(row.heads[arc])]
 
@@ -115,11 +117,11 @@ def prepare_triangles(graph: OrientedGraph, knobs: Knobs, threads: int) -> Work:
     filled = np.zeros(graph.n, np.uint64)
     by_thread: list[Keys] = []
 
-    def workspace() -> Workspace:
-        ledger, rows, _ = crediting_workspace(graph.n, np.uint64)
-        triangles = ledger.credit[SPARE:]
+    def workspace() -> RowWorkspace[Any]:
+        own = crediting_workspace(graph.n, np.uint64)
+        triangles = own.marks.credit[SPARE:]
         by_thread.append(triangles)
-        return ledger, rows, Sinks(by_row=triangles, by_head=triangles)
+        return own._replace(sinks=Sinks(by_row=triangles, by_head=triangles))
 
     return Work((closing_pass(task, workspace), sum_pass(by_thread, filled)), filled)
 
@@ -141,32 +143,33 @@ def sum_pass(by_thread: Sequence[NDArray[Any]], filled: NDArray[Any], *, counted
 
 
 def prepare_edge_support(graph: OrientedGraph, knobs: Knobs, threads: int) -> Work:
-    """The triangles of each arc: those found from its tail or streaming past it, then the others by owner."""
+    """The triangles of each arc: those found from its tail or streaming past it, then the others, by ranges of b."""
     rows, shared = rows_of(graph), threads > MAX_SHARES
     hubs = prepare_hubs(graph, knobs, threads, SUPPORT_COSTS)
-    heads = by_head(rows, graph.n, 0 if shared else int(hubs.base), idle=1, threads=threads)
+    inward = in_neighbours(rows, graph.n, 0 if shared else int(hubs.base), idle=1, threads=threads)
     filled = np.zeros(graph.m, np.uint32)
     others: list[Ids] = []
     threads_before = count()
 
-    def workspace() -> Workspace:
+    def workspace() -> RowWorkspace[Any]:
         supports = filled
-        ledger, active, _ = crediting_workspace(graph.n, np.uint32)
+        own = crediting_workspace(graph.n, np.uint32)
         if next(threads_before) > 0 and not shared:
             supports = np.zeros(graph.m, np.uint32)
             others.append(supports)
         by_last_arc = None if shared else supports
-        return ledger, active, Sinks(by_head=ledger.credit[SPARE:], by_far_arc=supports, by_last_arc=by_last_arc)
+        sinks = Sinks(by_head=own.marks.credit[SPARE:], by_far_arc=supports, by_last_arc=by_last_arc)
+        return own._replace(sinks=sinks)
 
     def opposite(begin: int, end: int, own: Ledger) -> Counts:
-        add_opposite(rows, hubs, heads, begin, end, own, filled)
+        add_opposite(rows, hubs, inward, begin, end, own, filled)
         return 0, 0
 
     return Work(
         (
             closing_pass(graph_task(graph, hubs), workspace),
             sum_pass(others, filled),
-            Pass(arc_bounds(heads.offsets), opposite, lambda: empty_ledger(graph.n, np.uint32)),
+            Pass(arc_bounds(inward.offsets), opposite, lambda: empty_ledger(graph.n, np.uint32)),
         ),
         filled,
     )
@@ -179,4 +182,4 @@ def triangles_bytes(shape: Shape, threads: int, knobs: Knobs) -> int:
 def edge_support_bytes(shape: Shape, threads: int, knobs: Knobs) -> int:
     shares = threads if threads <= MAX_SHARES else 1
     hubs = row_bytes(most_hubs(shape, knobs))
-    return hubs + 4 * shape.m * shares + heads_bytes(shape) + threads * crediting_bytes(shape.n, 4)
+    return hubs + 4 * shape.m * shares + in_neighbours_bytes(shape) + threads * crediting_bytes(shape.n, 4)

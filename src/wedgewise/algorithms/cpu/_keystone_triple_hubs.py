@@ -61,7 +61,7 @@ class HubTable(NamedTuple):
 class Groups(NamedTuple):
     """Tasks by the block jk that they look up in: group g has those from ``ends[g]`` to ``ends[g + 1] − 1``.
 
-    ``near`` and ``far`` are the blocks ij and ik of every task, ``asked`` is the knob.
+    ``near`` and ``far`` are the blocks ij and ik of every task, ``wanted_hubs`` is the knob.
     """
 
     jk: Ids
@@ -69,7 +69,7 @@ class Groups(NamedTuple):
     near: Ids
     far: Ids
     shares: int
-    asked: int
+    wanted_hubs: int
 
 
 @kernel
@@ -149,7 +149,7 @@ def choose_hubs(
         (layout,) = array_at(words[at + np.uint64(LAYOUT)], words[at + np.uint64(LAYOUT_WORDS)], words)
         most, limit = np.uint64(len(layout)) - one, words[at + np.uint64(BIT_WORDS)]
         count = np.uint64(lay_out_rows(jk, columns, most, limit, layout))
-        if groups.asked == CHOOSE_HUBS:
+        if groups.wanted_hubs == CHOOSE_HUBS:
             for choice in range(CHOICES):
                 gains[choice] = 0.0
             first, last, arcs = np.uint64(groups.ends[group]), np.uint64(groups.ends[group + one]), zero
@@ -228,9 +228,9 @@ def hubs_of(batch: CpuBatch, knobs: Knobs) -> BatchHubs:
     return BatchHubs(hubs, group_of_task, layouts, bits)
 
 
-def most_hubs(rows_j: Any, arcs_ij: Any, asked: int) -> Any:
-    """How many rows may get bits: those asked for, or no more than can be met."""
-    return np.minimum(np.minimum(rows_j, MAX_HUBS), arcs_ij if asked == CHOOSE_HUBS else asked)
+def most_hubs(rows_j: Any, arcs_ij: Any, wanted_hubs: int) -> Any:
+    """How many rows may get bits: as many as are wanted, or no more than can be met."""
+    return np.minimum(np.minimum(rows_j, MAX_HUBS), arcs_ij if wanted_hubs == CHOOSE_HUBS else wanted_hubs)
 
 
 def limit_words(arcs_jk: Any) -> Any:

@@ -35,8 +35,8 @@ from wedgewise.algorithms.cpu._batches import (
 )
 from wedgewise.algorithms.cpu._keystone_close import (
     BlockTask,
+    RowWorkspace,
     Sinks,
-    Workspace,
     close_range,
     counting_bytes,
     counting_workspace,
@@ -117,7 +117,7 @@ def counter(knobs: Knobs) -> PrepareBatch:
             hubs = last[1]
         batch.words[:, GROUP] = hubs.group_of_task[batch.task_of_item] if last is None else 0
 
-        def count(begin: int, end: int, own: Workspace, found: Keys) -> Counts:
+        def count(begin: int, end: int, own: RowWorkspace[Any], found: Keys) -> Counts:
             return close_items(batch.items, hubs.table, begin, end, *own, found)
 
         return batch_work(batch, count, lambda: counting_workspace(batch.widest))

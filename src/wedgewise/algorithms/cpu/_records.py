@@ -24,7 +24,7 @@ class Rows(NamedTuple):
     heads: Ids
 
 
-class Stretch(NamedTuple):
+class RowPart(NamedTuple):
     """A row, or part of one, within a kernel: ``heads[begin:end]``."""
 
     heads: Ids
@@ -85,7 +85,7 @@ def widening_bytes(shape: TripleShape) -> Any:
 @helper
 def row_at(rows, v):  # type: ignore[no-untyped-def]
     """The row of v."""
-    return Stretch(rows.heads, np.uint64(rows.offsets[v]), np.uint64(rows.offsets[v + np.uint64(1)]))
+    return RowPart(rows.heads, np.uint64(rows.offsets[v]), np.uint64(rows.offsets[v + np.uint64(1)]))
 
 
 @helper

@@ -10,8 +10,8 @@ What is found goes into a short list without a branch, since about every second 
 is gone through: a triangle with a removed edge is none, and one with several of the frontier belongs to the least.
 
 Supports are not touched here. The edges that lose a triangle are written into blocks by *share* (a range of edges
-whose supports fit into a cache), and `take_triangles` applies them share by share: each support has one owner, so that
-nothing is atomic. Small rounds are not worth two steps: `peel_serially` takes triangles from supports at once.
+whose supports fit into a cache), and `take_triangles` applies them share by share: each share is applied by one task,
+so that nothing is atomic. Small rounds are not worth two steps: `peel_serially` takes triangles from supports at once.
 Memory: 8 bytes per remaining vertex and thread for marks, 8 KB for the list; blocks are those of the caller.
 """
 
@@ -202,7 +202,7 @@ def take_triangles(
 
     They are written to `next_frontier` from the first edge of their share on, ``listed[share]`` of them so far.
     """
-    level = np.uint32(bound)
+    bound32 = np.uint32(bound)
     for number in range(np.uint64(begin), np.uint64(end)):
         block = np.uint64(numbers[number])
         share = np.uint64(blocks.shares[block])
@@ -213,7 +213,7 @@ def take_triangles(
             edge = np.uint64(blocks.losses[loss])
             support = supports[edge] - np.uint32(1)
             supports[edge] = support
-            if support == level:
+            if support == bound32:
                 next_frontier[base + count] = edge
                 count += np.uint64(1)
         listed[share] = count
@@ -256,7 +256,7 @@ def peel_serially(
     low, most = np.uint64(0xFFFFFFFF), np.uint64(FOUND)
     ends, supports, states, firsts, stops, rows = remaining
     marks, stamps, found = own
-    at, stop, level = np.uint64(done), np.uint64(filled), np.uint32(bound)
+    at, stop, bound32 = np.uint64(done), np.uint64(filled), np.uint32(bound)
     steps = np.uint64(0)
     marked = low
     while at < stop and stop - at <= np.uint64(most_waiting) and steps < np.uint64(budget):
@@ -284,7 +284,7 @@ def peel_serially(
                 count = list_searched(rows, position, piece, long_begin, long_end, found)
             else:
                 count = list_marked(rows, position, piece, stamps[STAMP], marks, found)
-            stop = go_through_serially(found, count, level, supports, states, queue, stop)
+            stop = go_through_serially(found, count, bound32, supports, states, queue, stop)
             position = piece
         states[edge] = REMOVED
     return at, stop

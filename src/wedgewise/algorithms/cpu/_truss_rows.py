@@ -85,21 +85,21 @@ def rename_neighbours(firsts: Keys, stops: Keys, rows: Keys, begin: int, end: in
 @kernel
 def list_weak(supports: Ids, begin: int, end: int, bound: int, weak: Ids, at: int) -> tuple[SupportsInt, SupportsInt]:
     """List the edges of a range with at most so many triangles from ``weak[at]`` on; how many, and the next support."""
-    level, least = np.uint32(bound), np.uint32(GONE)
+    bound32, least = np.uint32(bound), np.uint32(GONE)
     count = np.uint64(at)
     for block in range(np.uint64(begin), np.uint64(end), np.uint64(LOOK_EDGES)):
         stop = min(block + np.uint64(LOOK_EDGES), np.uint64(end))
         here = np.uint32(GONE)
         for edge in range(block, stop):
             here = min(here, supports[edge])
-        if here > level:
+        if here > bound32:
             least = min(least, here)
             continue
         for edge in range(block, stop):
             support = supports[edge]
             weak[count] = edge
-            count += np.uint64(support <= level)
-            least = min(least, support if support > level else np.uint32(GONE))
+            count += np.uint64(support <= bound32)
+            least = min(least, support if support > bound32 else np.uint32(GONE))
     return count - np.uint64(at), np.uint64(least)
 
 
@@ -111,15 +111,15 @@ def remove(
     states: NDArray[np.uint8],
     supports: Ids,
     numbers: Ids,
-    level: int,
-    settled: Ids,
+    bound: int,
+    removed_at: Ids,
 ) -> None:
-    """The edges ``frontier[begin:end]`` are removed, and the level of each is settled."""
+    """The edges ``frontier[begin:end]`` are removed at a bound, which is written for each."""
     for position in range(np.uint64(begin), np.uint64(end)):
         edge = np.uint64(frontier[position])
         states[edge] = REMOVED
         supports[edge] = np.uint32(GONE)
-        settled[np.uint64(numbers[edge])] = np.uint32(level)
+        removed_at[np.uint64(numbers[edge])] = np.uint32(bound)
 
 
 @kernel

@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 
 from wedgewise.algorithms._contract import Counts, Knobs, Pass, Shape, Work
 from wedgewise.algorithms._ranges import TASK_ARCS, even_bounds
-from wedgewise.algorithms.cpu._keystone_heads import by_head
+from wedgewise.algorithms.cpu._keystone_in_neighbours import in_neighbours
 from wedgewise.algorithms.cpu._records import Rows, row_at, rows_of
 from wedgewise.errors import PreconditionError
 from wedgewise.machine.jit import helper, kernel, kernel_view
@@ -144,13 +144,13 @@ def add_up_range(
 
 
 def prepare(graph: OrientedGraph, knobs: Knobs, threads: int) -> Work:
-    """Turn the arcs around, and make room for the sums."""
+    """Turn the arcs around, and allocate the sums."""
     if graph.strengths is None or graph.named_by != "rank":
         raise PreconditionError("weighted triangles need an oriented graph with strengths and ids by rank")
     strong = StrongRows(rows_of(graph), kernel_view(graph.strengths))
-    heads = by_head(strong.rows, graph.n, idle=0, threads=threads)
-    in_arcs, kind = InArcs(heads.offsets, heads.tails.astype(np.uint64)), strong.strengths.dtype
-    del heads
+    inward = in_neighbours(strong.rows, graph.n, idle=0, threads=threads)
+    in_arcs, kind = InArcs(inward.offsets, inward.tails.astype(np.uint64)), strong.strengths.dtype
+    del inward
     weighed = Weighed(np.zeros(graph.m, kind), np.zeros(graph.m, kind))
     sums = np.zeros(graph.n, kind)
     longest_row = int(graph.out_degrees.max(initial=0))

@@ -16,6 +16,8 @@ The number of hubs is chosen by the cost of a sample of arcs; docs/decisions/000
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from wedgewise.algorithms._contract import Algorithm, Answer, Knob, Knobs, Shape, TripleAnswer, Work
@@ -24,8 +26,8 @@ from wedgewise.algorithms.cpu import _keystone_supports as supports
 from wedgewise.algorithms.cpu import _keystone_triples as triples
 from wedgewise.algorithms.cpu import _weighted as weighted
 from wedgewise.algorithms.cpu._keystone_close import (
+    RowWorkspace,
     Sinks,
-    Workspace,
     close_range,
     closing_pass,
     counting_bytes,
@@ -53,8 +55,8 @@ def prepare_listing(graph: OrientedGraph, knobs: Knobs, threads: int) -> Work:
     rows, hubs = rows_of(graph), prepare_hubs(graph, knobs, threads)
     opened = np.zeros(graph.m, np.uint32)
 
-    def fill(begin: int, end: int, triples: Ids, workspace: Workspace) -> None:
-        write_triangles(rows, hubs, opened, begin, end, workspace[0].marks, triples)
+    def fill(begin: int, end: int, triples: Ids, workspace: RowWorkspace[Any]) -> None:
+        write_triangles(rows, hubs, opened, begin, end, workspace.marks.marks, triples)
 
     counting = closing_pass(graph_task(graph, hubs), lambda: counting_workspace(graph.n, Sinks(by_arc=opened)))
     return Work((counting,), opened, fill)

@@ -74,10 +74,10 @@ class Near(NamedTuple):
         """What the knob says, or as much as is used enough by so many arcs of blocks ij, or nothing."""
         rows: Any = shape.rows_j
         columns: Any = shape.columns_k
-        asked = int(knobs["near_hubs"])
+        wanted = int(knobs["near_hubs"])
         fits = np.minimum(columns, (device.shared_bytes - STATIC_SHARED_BYTES) // 16 * 4)
-        if asked:
-            return cls._last(shape, np.minimum(rows, asked), np.minimum(fits, asked))
+        if wanted:
+            return cls._last(shape, np.minimum(rows, wanted), np.minimum(fits, wanted))
         near = cls(rows, columns)
         for size in (*NEAR_IDS[::-1], None):  # the last that is used enough is the one
             pivots = rows if size is None else np.minimum(rows, size)
@@ -166,7 +166,7 @@ class PivotRuns(NamedTuple):
 
 
 def _table_grid(table_bytes: int, knobs: Knobs, device: Device) -> Grid:
-    """As many blocks as have room for a table each; all threads of a multiprocessor among them."""
+    """As many blocks as there is memory for a table each; all threads of a multiprocessor among them."""
     shared = table_bytes + STATIC_SHARED_BYTES
     block = _threads(knobs, max(MIN_TABLE_THREADS, THREADS_PER_SM * shared // device.shared_bytes))
     return Grid(blocks_at_once(block, shared, device), block, table_bytes)
@@ -203,16 +203,16 @@ def make(blocks: Sequence[DeviceBlock], knobs: Knobs, device: Device) -> tuple[L
     parts = np.clip(arcs // max(MAKING_ARCS, int(arcs.sum()) // MAX_UNITS), 1, MAX_MAKING)
     firsts = _firsts(parts, columns)
     most = max(MAKING_BYTES // ID_BYTES, int(firsts.max(initial=0)))
-    before, bounds = _places(firsts, most)
+    before, bounds = _offsets(firsts, most)
     first_units = np.concatenate([[0], np.cumsum(parts)])
     units = np.zeros((int(first_units[-1]), 6), np.uint32)
     units[:, 0], units[:, 2] = np.repeat(np.arange(len(blocks)), parts), np.repeat(before, parts)
     units[:, 4], units[:, 5] = np.arange(len(units)) - np.repeat(first_units[:-1], parts), np.repeat(parts, parts)
     there = device.upload(units)
-    room = device.xp.empty(max(1, min(most, int(firsts.sum()))), device.xp.uint32)
+    scratch = device.xp.empty(max(1, min(most, int(firsts.sum()))), device.xp.uint32)
     launches: list[Launch] = []
     for begin, end in pairwise(bounds):
-        arguments = table, there[first_units[begin] : first_units[end]], np.uint32(FEW_GROUPS), room
+        arguments = table, there[first_units[begin] : first_units[end]], np.uint32(FEW_GROUPS), scratch
         counters = ID_BYTES * int((firsts // parts)[begin:end].max())
         launches += _making(arguments, counters, ("OFFSET_BITS", 8 * width.itemsize), device)
     return tuple(launches)
@@ -224,7 +224,7 @@ def _firsts(parts: Numbers, columns: Any) -> Numbers:
     return np.where(groups <= FEW_GROUPS, parts * groups, 0)
 
 
-def _places(sizes: Numbers, most: int) -> tuple[Numbers, list[int]]:
+def _offsets(sizes: Numbers, most: int) -> tuple[Numbers, list[int]]:
     """Where each has its place among others that take no more than `most` together, and where those begin and end."""
     ends, before, bounds = np.cumsum(sizes), np.zeros(len(sizes), np.int64), [0]
     while (begin := bounds[-1]) < len(sizes):

@@ -41,8 +41,8 @@ class ChunkLayout:
     @classmethod
     def of(cls, knobs: Knobs, device: Device) -> ChunkLayout:
         chunk_arcs = _chunk_arcs(knobs)
-        room = device.shared_bytes - STATIC_SHARED_BYTES - SEARCH_BYTES * chunk_arcs
-        cached = min(int(knobs["cached"]), room // ID_BYTES)
+        available_bytes = device.shared_bytes - STATIC_SHARED_BYTES - SEARCH_BYTES * chunk_arcs
+        cached = min(int(knobs["cached"]), available_bytes // ID_BYTES)
         return cls(chunk_arcs, cached, whole_warps(knobs), min(int(knobs["swap_factor"]), LARGEST_FACTOR))
 
     @property

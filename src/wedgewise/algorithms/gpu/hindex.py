@@ -55,12 +55,12 @@ class HindexLayout:
     @classmethod
     def of(cls, knobs: Knobs, longest_row: int, device: Device) -> HindexLayout:
         buckets = _buckets(knobs)
-        least_capacity = -(-longest_row // buckets)  # so that the longest row has room, wherever its ids belong
+        least_capacity = -(-longest_row // buckets)  # so that the longest row fits, wherever its ids belong
         capacity = max(least_capacity, min(int(knobs["capacity"]), longest_row))
-        unit, room = str(knobs["unit"]), (device.shared_bytes - STATIC_SHARED_BYTES) // (ID_BYTES * buckets)
-        block = whole_warps(knobs) if unit == "block" else min(whole_warps(knobs), WARP * room)
+        unit, fitting_ids = str(knobs["unit"]), (device.shared_bytes - STATIC_SHARED_BYTES) // (ID_BYTES * buckets)
+        block = whole_warps(knobs) if unit == "block" else min(whole_warps(knobs), WARP * fitting_ids)
         teams = 1 if unit == "block" else block // WARP
-        return cls(unit, block, teams, buckets, min(int(knobs["cached"]), capacity, room // teams - 1), capacity)
+        return cls(unit, block, teams, buckets, min(int(knobs["cached"]), capacity, fitting_ids // teams - 1), capacity)
 
     @property
     def shared_bytes(self) -> int:

@@ -31,8 +31,8 @@ def prepare(graph: DeviceGraph, knobs: Knobs, device: Device, found: Array) -> I
     longest = parts.longest_row
     block = min(whole_warps(knobs), -(-(longest**2) // WARP) * WARP)  # no more warps than have an id of one vertex each
     id_bytes = ID_BYTES + 2 * int(graph.offsets.dtype.itemsize)  # an id, and where its row begins and how long it is
-    room = (device.shared_bytes - STATIC_SHARED_BYTES) // id_bytes
-    cached = min(int(knobs["cached"]), longest, room)  # fewer let more blocks run at once
+    fitting_ids = (device.shared_bytes - STATIC_SHARED_BYTES) // id_bytes
+    cached = min(int(knobs["cached"]), longest, fitting_ids)  # fewer let more blocks run at once
     defines = (offset_bits(graph.offsets),)
     launch = partial(device.launch, "hu", "count_parts", shared_bytes=cached * id_bytes, defines=defines)
     for begin, end in pairwise(launch_bounds(parts, graph, LAUNCH_TESTS, device)):

@@ -231,12 +231,12 @@ class Pivoting:
             yield self._launch("count_near", grid, block, (*tables, *share, self.found), shared_bytes)
 
     def _far_launches(self, placed: BatchItems, first_table: int, end_table: int, item_count: int) -> Iterator[Launch]:
-        """As many blocks as have room for a bitmap each."""
+        """As many blocks as there is memory for a bitmap each."""
         if item_count == 0:
             return
         bitmap_bytes = 4 * (self.hubs.hubs // 32 + 1)
-        room = self.device.shared_bytes // (bitmap_bytes + RESERVED_SHARED_BYTES)
-        grid = self.device.sms * max(1, min(room, BLOCKS_PER_SM))
+        fitting = self.device.shared_bytes // (bitmap_bytes + RESERVED_SHARED_BYTES)
+        grid = self.device.sms * max(1, min(fitting, BLOCKS_PER_SM))
         bitmaps = (
             np.uint32(self.hubs.hubs),
             self.split.hub_start,

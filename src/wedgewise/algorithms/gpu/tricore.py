@@ -30,7 +30,7 @@ MAX_LEVELS = 10
 
 @dataclass(frozen=True, slots=True)
 class TreeLayout:
-    """The knobs as far as the device allows: threads of a block, and levels that every warp has room for."""
+    """The knobs as far as the device allows: threads of a block, and levels that fit for every warp."""
 
     block: int
     levels: int
@@ -40,8 +40,8 @@ class TreeLayout:
     def of(cls, knobs: Knobs, offset_bytes: int, device: Device) -> TreeLayout:
         row_bytes = 2 * offset_bytes  # an offset and a length, aligned
         block = whole_warps(knobs)
-        room = (device.shared_bytes - STATIC_SHARED_BYTES) // (block // WARP) - row_bytes * WARP
-        levels = min(int(knobs["levels"]), MAX_LEVELS, (room // SAMPLE_BYTES).bit_length() - 1)
+        available_bytes = (device.shared_bytes - STATIC_SHARED_BYTES) // (block // WARP) - row_bytes * WARP
+        levels = min(int(knobs["levels"]), MAX_LEVELS, (available_bytes // SAMPLE_BYTES).bit_length() - 1)
         return cls(block, levels, block // WARP * (row_bytes * WARP + (SAMPLE_BYTES << levels)))
 
 

@@ -142,7 +142,7 @@ def _capacity(knobs: Knobs) -> int:
 class Units:
     """What tables are built for, those of blocks first: vertices, or arcs with their tails."""
 
-    owners: Array
+    vertices: Array
     arcs: Array
     of_blocks: int
     per_arc: bool
@@ -151,8 +151,8 @@ class Units:
     def of(cls, graph: DeviceGraph, knobs: Knobs, degrees: Array, longest: int, device: Device) -> Units:
         most = longest if knobs["cooptimisation"] == "off" else min(int(knobs["large"]), longest)
         if knobs["construction"] == "vertex":
-            vertices, of_blocks = _by_class(degrees, most, device.xp)
-            return cls(vertices.astype(device.xp.uint32), graph.offsets, of_blocks, per_arc=False)
+            rows, of_blocks = _by_class(degrees, most, device.xp)
+            return cls(rows.astype(device.xp.uint32), graph.offsets, of_blocks, per_arc=False)
         tails = tails_of(graph, device)
         arcs, of_blocks = _by_class(degrees[tails], most, device.xp)
         return cls(tails[arcs], arcs.astype(graph.offsets.dtype), of_blocks, per_arc=True)
@@ -191,8 +191,8 @@ def _launches(graph: DeviceGraph, knobs: Knobs, device: Device, found: Array, fu
         return
     units = Units.of(graph, knobs, degrees, longest, device)
     layout = TableLayout.of(knobs, graph.offsets.dtype.itemsize, longest, device)
-    chunk = max(chunk_of(knobs), -(-len(units.owners) // MAX_CHUNK))
-    blocks = min(layout.blocks(device), len(units.owners))
+    chunk = max(chunk_of(knobs), -(-len(units.vertices) // MAX_CHUNK))
+    blocks = min(layout.blocks(device), len(units.vertices))
     shared = (*_read_by_all(graph, units), np.uint32(chunk), *layout.take_tables(blocks, device))
     counters, offset = device.xp.zeros(3, device.xp.uint32), graph.offsets.dtype.type
     defines = (offset_bits(graph.offsets), ("COMBINATION", layout.combination))
@@ -205,12 +205,12 @@ def _launches(graph: DeviceGraph, knobs: Knobs, device: Device, found: Array, fu
 
 
 def _read_by_all(graph: DeviceGraph, units: Units) -> tuple[Any, ...]:
-    return graph.offsets, graph.out_neighbours, units.owners, units.arcs, np.uint32(units.per_arc)
+    return graph.offsets, graph.out_neighbours, units.vertices, units.arcs, np.uint32(units.per_arc)
 
 
 def _bounds(graph: DeviceGraph, units: Units, longest: int, block: int, device: Device) -> list[int]:
     """Where launches begin and end: about `LAUNCH_TESTS` look-ups each."""
-    xp, count = device.xp, len(units.owners)
+    xp, count = device.xp, len(units.vertices)
     if graph.m * longest + block // THREADS_PER_TEST * count <= LAUNCH_TESTS:
         return [0, count]
     work = xp.full(count, WARP // THREADS_PER_TEST, xp.uint64)

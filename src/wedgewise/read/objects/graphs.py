@@ -20,7 +20,7 @@ from wedgewise.stages import EdgeList, Origin
 from wedgewise.stages.labels import TextLabels, compact_labels
 from wedgewise.stages.limits import MAX_LABEL
 
-Rows = Collection[Mapping[Any, Any]]
+AdjacencyRows = Collection[Mapping[Any, Any]]
 TABLE_SLOTS_PER_ENTRY = 4
 NUMBERS = (int, float, np.integer, np.floating)
 IGRAPH, NETWORKIT = "<igraph>", "<networkit>"
@@ -80,7 +80,7 @@ def _dense_labels(nodes: list[Any], entries: int) -> NDArray[np.int64] | None:
     return labels if span <= TABLE_SLOTS_PER_ENTRY * (len(nodes) + entries) else None
 
 
-def _heads(nodes: list[Any], labels: NDArray[np.int64] | None, rows: Rows, count: int) -> NDArray[np.uint32]:
+def _heads(nodes: list[Any], labels: NDArray[np.int64] | None, rows: AdjacencyRows, count: int) -> NDArray[np.uint32]:
     """The number of every neighbour of every node, row after row."""
     flat = chain.from_iterable(rows)
     if labels is None:
@@ -101,7 +101,7 @@ def _in_order(labels: NDArray[np.int64]) -> bool:
     return bool((labels == np.arange(len(labels))).all())
 
 
-def _strengths(graph: Any, rows: Rows, attribute: Hashable) -> NDArray[np.float64]:
+def _strengths(graph: Any, rows: AdjacencyRows, attribute: Hashable) -> NDArray[np.float64]:
     """The attribute of every entry, row after row; 1 where it is missing."""
     if attribute is True or not isinstance(attribute, Hashable):
         raise InputError("<networkx>: weights of a NetworkX graph are edge attributes; pass the attribute's name")

@@ -15,7 +15,7 @@ from collections.abc import Callable
 
 from wedgewise.errors import WedgewiseError
 from wedgewise.machine.out_of_memory import memory_for
-from wedgewise.run._cluster_worker import BatchRequest, CountState, error_to_json, process_name
+from wedgewise.run._count_worker import BatchRequest, CountState, error_to_json, process_name
 from wedgewise.run._slice_worker import SliceRequest, SliceState
 
 _one_at_a_time = threading.Lock()
@@ -28,16 +28,16 @@ def do_request(
     progress: Callable[[bytes], None] = lambda result: None,
     worker: str | None = None,
 ) -> bytes:
-    """Count a batch of tasks, or compute slices. An error of ours is a result as well.
+    """Count a batch of tasks, or compute slices. A `WedgewiseError` is a result as well.
 
     A limit for this process stands in where the request has none. On the way, `progress` gets the tasks that were
     finished since the last call; the result at the end has all. Results name the worker; without a name it is known by
     the number of its process.
     """
     try:
-        asked = (SliceRequest if "slices" in json.loads(message) else BatchRequest).from_json(message)
+        request = (SliceRequest if "slices" in json.loads(message) else BatchRequest).from_json(message)
         with _one_at_a_time:
-            return _do(asked, asked.memory_limit or memory_limit, progress, worker or process_name(os.getpid()))
+            return _do(request, request.memory_limit or memory_limit, progress, worker or process_name(os.getpid()))
     except WedgewiseError as error:
         return error_to_json(error)
 
@@ -50,17 +50,17 @@ def release_state() -> None:
 
 @memory_for("count")
 def _do(
-    asked: BatchRequest | SliceRequest, memory_limit: int | None, progress: Callable[[bytes], None], worker: str
+    request: BatchRequest | SliceRequest, memory_limit: int | None, progress: Callable[[bytes], None], worker: str
 ) -> bytes:
     """Do a request with the state of the last one, or another one where this is other work."""
     global _state
-    if _state is None or _state.settings != (asked.of(()), memory_limit):
+    if _state is None or _state.settings != (request.without_tasks(), memory_limit):
         _close_state()
-        if isinstance(asked, BatchRequest):
-            _state = CountState(asked, memory_limit, worker)
+        if isinstance(request, BatchRequest):
+            _state = CountState(request, memory_limit, worker)
         else:
-            _state = SliceState(asked, memory_limit, worker)
-    numbers = asked.tasks if isinstance(asked, BatchRequest) else asked.slices
+            _state = SliceState(request, memory_limit, worker)
+    numbers = request.tasks if isinstance(request, BatchRequest) else request.slices
     return _state.do(numbers, worker, progress)
 
 

@@ -24,7 +24,7 @@ from typing import BinaryIO
 from wedgewise.errors import ClusterError
 from wedgewise.machine.files import scratch_file
 from wedgewise.machine.libraries import python_command
-from wedgewise.run._cluster_worker import process_name
+from wedgewise.run._count_worker import process_name
 from wedgewise.run._device_counting import VISIBLE
 from wedgewise.run._dispatch import Assignment, Delivery
 from wedgewise.run._worker_process import ALIVE, DONE, FAILED, READY
@@ -150,7 +150,7 @@ class LocalWorkers:
                 self._take(worker, worker.batch, kind, text)
 
     def _take(self, worker: LocalWorker, batch: Assignment, kind: bytes, text: bytes) -> None:
-        """What a worker says of its batch; an error that is none of ours is not tried again."""
+        """What a worker says of its batch; any error but a `WedgewiseError` ends the work at once."""
         if kind == FAILED:
             raise ClusterError(
                 f"a worker on this machine could not do tasks {', '.join(map(str, batch.tasks[:5]))} "

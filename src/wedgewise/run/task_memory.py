@@ -39,11 +39,11 @@ class BlockSource(Protocol):
 
 def triple_answer(algorithm: str) -> TripleAnswer:
     """How an algorithm counts three blocks."""
-    asked = find(algorithm, "cpu")
-    if "count" not in asked.triples:
+    record = find(algorithm, "cpu")
+    if "count" not in record.triples:
         able = (name for (name, device), other in registry().items() if device == "cpu" and other.triples)
         raise unable(algorithm, "count blocks, of which a store consists", able)
-    return asked.triples_on_cpu("count")
+    return record.triples_on_cpu("count")
 
 
 def lists_bytes(partition: Partition, task_bytes: int, shares: int = 1) -> int:
@@ -81,7 +81,7 @@ def most_slice_bytes(counts: BlockCounts, algorithm: str) -> int:
     """What supports by slices, and those of a truss, take at most on one thread.
 
     It is as if the largest part and the heaviest block were all parts and blocks of a task. A block is read whole
-    before its dead arcs are dropped; the slice before the one that is worked on is still held. Afterwards rows are
+    before its removed arcs are dropped; the slice before the one that is worked on is still held. Afterwards rows are
     written block by block.
     """
     ids, arcs = int(counts.sizes.max(initial=0)), int(counts.arcs.max(initial=0))

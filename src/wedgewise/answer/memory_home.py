@@ -10,13 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wedgewise.algorithms._contract import TRUSSES, Shape, TrussJob
-from wedgewise.answer.questions import QUESTIONS, Computation
+from wedgewise.answer.questions import QUESTIONS, AnswerContext
 from wedgewise.answer.response import Clock
 from wedgewise.graph import Graph
 from wedgewise.machine.progress import Progress
 from wedgewise.run.choose import check_preparation, choose_orientation, make_plan
-from wedgewise.run.local import execute, find_truss
-from wedgewise.run.plan import Form, Plan
+from wedgewise.run.in_memory import execute, find_truss
+from wedgewise.run.plan import OrientedShape, Plan
 from wedgewise.run.reduce import reduce, reduce_truss
 from wedgewise.run.request import Request
 from wedgewise.stages import OrientedGraph
@@ -38,12 +38,12 @@ class MemoryHome:
         n, m = graph.n, graph.m
         check_preparation(n, m, request)
         oriented = graph.oriented(order, relabel, threads=request.thread_count)
-        form = Form(Shape(n, m, oriented.wedges), order, relabel)
+        oriented_shape = OrientedShape(Shape(n, m, oriented.wedges), order, relabel)
         answer_bytes = QUESTIONS[request.question].answer_bytes(computes, n, m)
-        plan = make_plan(request, computes, form, answer_bytes, reasons)
+        plan = make_plan(request, computes, oriented_shape, answer_bytes, reasons)
         return cls(request, graph, oriented, plan)
 
-    def run(self, progress: Progress | None, clock: Clock) -> Computation:
+    def run(self, progress: Progress | None, clock: Clock) -> AnswerContext:
         """What is computed as planned."""
         plan, oriented = self.plan, self.oriented
         if plan.computes == "weighted_triangles":
@@ -53,9 +53,9 @@ class MemoryHome:
             computed = reduce_truss(find_truss(plan, oriented, truss_job(plan, self.request, progress)), plan)
             clock.lap("truss")
         else:
-            computed = reduce(execute(plan, oriented, None if progress is None else counting(progress)), plan)
+            computed = reduce(execute(plan, oriented, None if progress is None else count_progress(progress)), plan)
             clock.lap("count")
-        return Computation(self.request, self.graph, plan, computed, oriented)
+        return AnswerContext(self.request, self.graph, plan, computed, oriented)
 
     def _strengths(self) -> NDArray[Any]:
         """What each arc contributes to the product of a triangle."""
@@ -72,6 +72,6 @@ def truss_job(plan: Plan, request: Request, progress: Progress | None) -> TrussJ
     return TrussJob(request.details.get("k"), plan.knobs, plan.threads, progress)
 
 
-def counting(progress: Progress) -> Callable[[int, int], None]:
+def count_progress(progress: Progress) -> Callable[[int, int], None]:
     """Progress of a count."""
     return lambda done, tasks: progress("count", done, tasks)

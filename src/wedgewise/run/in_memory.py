@@ -40,7 +40,7 @@ class Execution:
 
 
 @dataclass(frozen=True, slots=True)
-class Ran:
+class TaskRun:
     """What was found, by the plan as it was carried out; of GPUs and threads together, what ran where and when."""
 
     execution: Execution
@@ -60,7 +60,7 @@ def finished_execution(results: TaskResults, *busy: TaskTable) -> Execution:
 @memory_for("count")
 def execute(plan: Plan, graph: OrientedGraph, on_done: Callable[[int, int], None] | None = None) -> Execution:
     """Answer for `graph` as planned; ``on_done(finished, tasks)`` reports progress."""
-    check_form(plan, graph)
+    check_orientation(plan, graph)
     algorithm = find(plan.algorithm, plan.device)
     work = algorithm.on_cpu(plan.computes).prepare(graph, plan.knobs, plan.threads)
     tasks = sum(len(step.bounds) - 1 for step in work.passes)
@@ -77,7 +77,7 @@ def execute(plan: Plan, graph: OrientedGraph, on_done: Callable[[int, int], None
 @memory_for("truss")
 def find_truss(plan: Plan, graph: OrientedGraph, job: TrussJob) -> FoundTruss:
     """Find what is planned, by arc."""
-    check_form(plan, graph)
+    check_orientation(plan, graph)
     known = known_truss(graph.m, job)
     if known is not None:
         return known
@@ -110,8 +110,8 @@ def truss_algorithm(plan: Plan) -> Algorithm:
     return algorithm
 
 
-def check_form(plan: Plan, graph: OrientedGraph | DeviceGraph) -> None:
-    """Refuse a graph in another form than was planned for."""
+def check_orientation(plan: Plan, graph: OrientedGraph | DeviceGraph) -> None:
+    """Refuse a graph in another orientation than was planned for."""
     if (graph.order, graph.named_by) != (plan.order, plan.relabel):
         raise PreconditionError(
             f"planned for {plan.order} order and ids by {plan.relabel}, handed {graph.order} and {graph.named_by}"

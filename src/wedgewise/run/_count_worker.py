@@ -1,7 +1,7 @@
 """What a worker does with a batch of tasks, and what it and the driver say to each other.
 
     BatchRequest    tasks for a worker, and all that it has to know to do them
-    BatchResult     what the tasks found, or the error of ours that ended them; at most 1 MB
+    BatchResult     what the tasks found, or the `WedgewiseError` that ended them; at most 1 MB
 
 Both are JSON: neither side unpickles a class of which the other has another form.
 
@@ -61,36 +61,36 @@ def joined(finished: Sequence[Finished]) -> Finished:
 class CountState:
     """An open store, kernels that are loaded, and blocks as far as they fit in memory or on a GPU."""
 
-    def __init__(self, asked: BatchRequest, memory_limit: int | None, worker: str) -> None:
-        self.settings = asked.of(()), memory_limit
-        store = open_shared_store(asked.store, worker)
-        if store.manifest.fingerprint != asked.fingerprint:
+    def __init__(self, request: BatchRequest, memory_limit: int | None, worker: str) -> None:
+        self.settings = request.without_tasks(), memory_limit
+        store = open_shared_store(request.store, worker)
+        if store.manifest.fingerprint != request.fingerprint:
             raise ClusterError(
-                f"{asked.store}: a worker finds the graph {store.manifest.fingerprint[:12]} there, and the driver has "
-                f"{asked.fingerprint[:12]}; name storage that all workers share"
+                f"{request.store}: a worker finds the graph {store.manifest.fingerprint[:12]} there, and the driver "
+                f"has {request.fingerprint[:12]}; name storage that all workers share"
             )
-        request = Request(
-            device=asked.device,
-            algorithm=asked.algorithm,
-            knobs=asked.knobs,
-            threads=asked.threads,
+        counting = Request(
+            device=request.device,
+            algorithm=request.algorithm,
+            knobs=request.knobs,
+            threads=request.threads,
             memory_limit=memory_limit,
-            shares=asked.shares,
+            shares=request.shares,
         )
-        if count_key(request, store) != asked.key:
+        if count_key(counting, store) != request.key:
             raise ClusterError(
-                f"{asked.store}: a worker finds the graph there in other parts than the driver; name storage that all "
-                "workers share"
+                f"{request.store}: a worker finds the graph there in other parts than the driver; name storage that "
+                "all workers share"
             )
-        self._store, self._request, self._key = store, request, asked.key
-        self._tasks = busy_tasks(store.partition, store.counts, asked.shares).in_reuse_order()
-        self._position = np.zeros(task_count(store.partition, asked.shares), np.int64)
+        self._store, self._request, self._key = store, counting, request.key
+        self._tasks = busy_tasks(store.partition, store.counts, request.shares).in_reuse_order()
+        self._position = np.zeros(task_count(store.partition, request.shares), np.int64)
         self._position[self._tasks.number] = np.arange(len(self._tasks))
-        device = find_worker_device(request, worker)
-        self._on_device = None if device is None else DeviceCounting(request, store, device, asked.sharers)
+        device = find_worker_device(counting, worker)
+        self._on_device = None if device is None else DeviceCounting(counting, store, device, request.sharers)
         self._on_cpu: CpuCounting | None = None
         if device is None:
-            self._on_cpu = CpuCounting(on_cpu(request), store)
+            self._on_cpu = CpuCounting(on_cpu(counting), store)
 
     @property
     def counts_on(self) -> str:
@@ -157,7 +157,7 @@ class CpuCounting:
         counting = self.counting
         need = counting.memory.by_task(tasks)
         yield from refusals(tasks, need, counting.available_bytes, on_gpu=False)
-        yield from counting.each(counting.batches(tasks.take(need <= counting.available_bytes)), self.blocks)
+        yield from counting.count_batches(counting.batches(tasks.take(need <= counting.available_bytes)), self.blocks)
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,9 +191,9 @@ class BatchRequest:
     tasks: tuple[int, ...]
     shares: int = 1
 
-    def of(self, tasks: tuple[int, ...]) -> BatchRequest:
-        """The same for other tasks."""
-        return replace(self, tasks=tasks)
+    def without_tasks(self) -> BatchRequest:
+        """What requests for other tasks of the same work share."""
+        return replace(self, tasks=())
 
     def to_json(self) -> str:
         """The batch as text."""
@@ -242,7 +242,7 @@ class BatchResult:
 
     @classmethod
     def from_json(cls, text: bytes) -> BatchResult:
-        """The result that a worker wrote; the error of ours that it has instead is raised."""
+        """The result that a worker wrote; the `WedgewiseError` that it has instead is raised."""
         whole = json.loads(text)
         if "error" in whole:
             raise error_from(whole["error"])
@@ -262,7 +262,7 @@ def check_version(message: Mapping[str, Any]) -> None:
 
 
 def error_to_json(error: WedgewiseError) -> bytes:
-    """An error of ours as a result."""
+    """A `WedgewiseError` as a result."""
     plain = {name: value for name, value in vars(error).items() if isinstance(value, PLAIN)}
     return json.dumps({"error": {"type": type(error).__name__, "message": str(error), "fields": plain}}).encode()
 

@@ -19,8 +19,8 @@ from helpers.graphs import TRUTHS, fixture_pairs
 
 import wedgewise as ww
 from run.cluster_workers import children
-from wedgewise.run import _local_workers, _worker_process
-from wedgewise.run._cluster_worker import BatchResult
+from wedgewise.run import _process_workers, _worker_process
+from wedgewise.run._count_worker import BatchResult
 from wedgewise.run._dispatch import Assignment, Delivery
 from wedgewise.run.cluster import assign
 from wedgewise.run.request import Request
@@ -143,14 +143,14 @@ def test_workers_import_from_where_the_driver_does(
 ) -> None:
     noted, before = tmp_path / "paths", list(sys.path)
     note = f"import json; open({str(noted)!r}, 'w').write(json.dumps(sys.path))\n"
-    monkeypatch.setattr(_local_workers, "PROGRAM", note + _local_workers.PROGRAM)
+    monkeypatch.setattr(_process_workers, "PROGRAM", note + _process_workers.PROGRAM)
     assert ww.count(jazz.folder, workers=1) == JAZZ
     assert json.loads(noted.read_text()) == sys.path == before
 
 
 def test_an_order_may_be_larger_than_a_pipe(jazz: Store) -> None:
     order = assign(Request(threads=1, workers=1), jazz).message(Assignment(0, (3, 5)))
-    with closing(_local_workers.LocalWorkers(1)) as workers:
+    with closing(_process_workers.LocalWorkers(1)) as workers:
         workers.wait_for(1)
         workers.submit(Assignment(0, (3, 5)), order + " " * 2**20)
         delivered = workers.delivery()
@@ -164,7 +164,7 @@ def test_an_order_may_be_larger_than_a_pipe(jazz: Store) -> None:
 def test_a_batch_for_a_worker_that_has_just_ended_is_lost(heard_first: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whether its end or the room in its pipe is noticed first."""
     batch = Assignment(0, (3,))
-    with closing(_local_workers.LocalWorkers(1)) as workers:
+    with closing(_process_workers.LocalWorkers(1)) as workers:
         workers.wait_for(1)
         (worker,) = workers._workers
         assert worker._process is not None

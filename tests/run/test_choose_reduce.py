@@ -24,8 +24,8 @@ from wedgewise.machine import gpu, hardware, jit
 from wedgewise.prepare.clean import clean
 from wedgewise.prepare.orient import orient
 from wedgewise.run.choose import make_plan
-from wedgewise.run.local import Execution, execute
-from wedgewise.run.plan import Form
+from wedgewise.run.in_memory import Execution, execute
+from wedgewise.run.plan import OrientedShape
 from wedgewise.run.reduce import reduce
 from wedgewise.run.request import Request
 from wedgewise.stages import EdgeList, OrientedGraph, Origin
@@ -124,7 +124,7 @@ def test_a_second_question_prepares_nothing_again() -> None:
 
 
 def test_auto_takes_arrays_for_small_graphs_until_kernels_are_loaded(monkeypatch: pytest.MonkeyPatch) -> None:
-    small, large = Form(Shape(100, 500, 2000)), Form(Shape(10**6, 10**7, 10**9))
+    small, large = OrientedShape(Shape(100, 500, 2000)), OrientedShape(Shape(10**6, 10**7, 10**9))
     monkeypatch.setattr(jit, "JIT_DISABLED", False)
     monkeypatch.setattr(jit, "is_loaded", lambda: False)
     monkeypatch.setattr(jit, "_array_seconds", 0.0)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from wedgewise.answer.questions import Computation
+from wedgewise.answer.questions import AnswerContext
 from wedgewise.answer.response import Clock
 from wedgewise.graph import Graph
 from wedgewise.machine.progress import Progress
@@ -38,16 +38,16 @@ class HybridHome:
         oriented = graph.oriented(choose_order_of_blocks(request, graph), "rank", threads=request.thread_count)
         return cls(request, graph, oriented, hybrid.plan_graph(request, oriented, reasons))
 
-    def run(self, progress: Progress | None, clock: Clock) -> Computation:
+    def run(self, progress: Progress | None, clock: Clock) -> AnswerContext:
         """The count of all tasks."""
         clock.lap("orient and cut")
         ran = self.tasks.run(None, progress)
         clock.lap("count")
         computed = reduce(ran.execution, ran.plan)
-        return Computation(self.request, self.graph, ran.plan, computed, self.oriented, ran.timeline)
+        return AnswerContext(self.request, self.graph, ran.plan, computed, self.oriented, ran.timeline)
 
 
-def tasks_for_all(request: Request, store: Store) -> StoreTasks:
+def tasks_for_hybrid(request: Request, store: Store) -> StoreTasks:
     """Tasks of a store that GPUs and threads count together, within the memory limit."""
     tasks = hybrid.plan_store(request, store)
     return StoreTasks(tasks.plan, count_key(request, store), tasks.division.everything, tasks.run)

@@ -32,7 +32,10 @@ from wedgewise.run.checkpoint import (
     key_of,
 )
 from wedgewise.run.cluster import ClusterWork, Driver, make_batches
-from wedgewise.run.memory import (
+from wedgewise.run.outofcore import Counting, Finished
+from wedgewise.run.plan import OrientedShape
+from wedgewise.run.sliced_answer import SlicedAnswer
+from wedgewise.run.task_memory import (
     COUNTED_TASK_BYTES,
     DRIVEN_TASK_BYTES,
     HYBRID_TASK_BYTES,
@@ -40,13 +43,10 @@ from wedgewise.run.memory import (
     TaskMemory,
     triple_answer,
 )
-from wedgewise.run.outofcore import Counting, Finished
-from wedgewise.run.plan import Form
-from wedgewise.run.sliced_answer import SlicedAnswer
 from wedgewise.run.timeline import BatchSpan
 from wedgewise.stages.blocks import Hashed, Partition, Rectilinear
 from wedgewise.stages.tasks import BlockCounts, TaskResults, TaskTable, busy_tasks, table_of, task_count
-from wedgewise.store import build as spool
+from wedgewise.store import build as store_build
 from wedgewise.store import sort_and_deduplicate as settle
 from wedgewise.store.build import write_store
 from wedgewise.store.orient import Wanted
@@ -105,13 +105,13 @@ def found_by(tasks: TaskTable) -> Finished:
 
 def lists_of_owners(source: Any) -> Any:
     """All that `SlicedAnswer.compute` holds of them."""
-    owning = SlicedAnswer(source, "edge_support", available_bytes=1 << 40)
-    cuts, ends = owning._cut_all(owning.slices, 0)  # which is too little for two tasks in a batch
+    sliced = SlicedAnswer(source, "edge_support", available_bytes=1 << 40)
+    cuts, ends = sliced._cut_all(sliced.slices, 0)  # which is too little for two tasks in a batch
 
     def pairs(step: int) -> set[tuple[int, int]]:
-        return owning._pairs(owning._tasks(cuts, step))
+        return sliced._pairs(sliced._tasks(cuts, step))
 
-    return owning, cuts, ends, BlockCache[None](lambda _: [], lambda _: 0, pairs, len(cuts.work))
+    return sliced, cuts, ends, BlockCache[None](lambda _: [], lambda _: 0, pairs, len(cuts.work))
 
 
 def lists_of_a_driver(source: Any) -> Any:
@@ -128,8 +128,8 @@ def lists_of_a_driver(source: Any) -> Any:
 def lists_of_a_hybrid_count(source: Any) -> Any:
     """All that threads hold of them when they have counted each."""
     pairing = pair_up("auto", {"places": "cpu"})
-    form = Form(Shape(10**6, int(source.counts.arcs.sum()), 10**7))
-    planned = hybrid._planned(source, pairing, Resources.find(pairing, 1 << 40, 2), ("count", form), 0, (), 1)
+    oriented_shape = OrientedShape(Shape(10**6, int(source.counts.arcs.sum()), 10**7))
+    planned = hybrid._planned(source, pairing, Resources.find(pairing, 1 << 40, 2), "count", oriented_shape, 0, (), 1)
     results, tasks = TaskResults.none(planned.division.everything), planned.division.tasks
     running = hybrid._Running(planned, results.is_done, results.put)
     for at, task in enumerate(tasks):
@@ -240,14 +240,14 @@ def test_offsets_of_many_parts_are_stated_and_refused(tmp_path: Path, monkeypatc
 
 def test_labels_that_were_numbered_are_part_of_the_room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     rooms: list[int] = []
-    really = spool._bytes_beside_vertices
+    really = store_build._bytes_beside_vertices
 
     def room_beside(slots: int, wanted: Wanted, room: int) -> int:
         rooms.append(room)
         return really(slots, wanted, room)
 
-    monkeypatch.setattr(spool, "_bytes_beside_vertices", room_beside)
-    monkeypatch.setattr(spool, "available_after_loading", lambda *_: 1 << 28)
+    monkeypatch.setattr(store_build, "_bytes_beside_vertices", room_beside)
+    monkeypatch.setattr(store_build, "available_after_loading", lambda *_: 1 << 28)
     monkeypatch.setattr("wedgewise.machine.hardware.resident_bytes", lambda: 0)
     pairs: NDArray[Any] = fixture_pairs("karate")
     for number, factor in enumerate((1, 2**40)):
@@ -268,7 +268,7 @@ def test_arrays_by_vertex_take_what_is_stated(tmp_path: Path, monkeypatch: pytes
             peaks.append(tracemalloc.get_traced_memory()[1])
             tracemalloc.stop()
 
-    monkeypatch.setattr(spool, "rank", ranked)
+    monkeypatch.setattr(store_build, "rank", ranked)
     ring = np.column_stack([np.arange(slots), (np.arange(slots) + 1) % slots])
     for number, factor in enumerate((1, 2**40)):
         write_store(ring * factor, tmp_path / str(number), parts=1)

@@ -1,4 +1,4 @@
-"""Per-vertex counts and per-edge supports by owner: exact, each triangle once per vertex and edge, within the room."""
+"""Per-vertex counts and per-edge supports by slices: exact, each triangle once per vertex and edge, within memory."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from helpers.block_matrices import WIDER, Matrix, ascending, block_of, scattered, triple_of, unordered
+from helpers.block_matrices import WIDER, Matrix, ascending, block_of, random_matrix, triple_of, unordered
 from helpers.cut_graphs import oriented
 from helpers.graphs import LOCAL_FORMS, MAX_EDGES, TRUTHS, LocalForm, fixture_pairs, of_fit_size, random_pairs
 from helpers.stores import WITHOUT_TRIANGLES, at_most, interpret_kernels
@@ -57,9 +57,9 @@ for_every_way = pytest.mark.parametrize("way", WAYS, ids=lambda way: "-".join(ma
 
 def apart(density: float) -> Matrices:
     return (
-        scattered(1, ROWS, ROWS + 9, density),
-        scattered(2, ROWS, COLUMNS, density),
-        scattered(3, ROWS + 9, COLUMNS, density),
+        random_matrix(1, ROWS, ROWS + 9, density),
+        random_matrix(2, ROWS, COLUMNS, density),
+        random_matrix(3, ROWS + 9, COLUMNS, density),
     )
 
 
@@ -74,25 +74,25 @@ def one_part_unordered(density: float) -> Matrices:
 
 
 def first_two_alike(density: float) -> Matrices:
-    far = scattered(2, ROWS, COLUMNS, density)
+    far = random_matrix(2, ROWS, COLUMNS, density)
     return ascending(1, ROWS, density), far, far
 
 
 def last_two_alike(density: float) -> Matrices:
-    near = scattered(2, ROWS, ROWS * 3, density)
+    near = random_matrix(2, ROWS, ROWS * 3, density)
     return near, near, ascending(1, ROWS * 3, density)
 
 
 def last_two_alike_unordered(density: float) -> Matrices:
-    near = scattered(2, ROWS, ROWS * 3, density)
+    near = random_matrix(2, ROWS, ROWS * 3, density)
     return near, near, unordered(1, ROWS * 3, density)
 
 
 def staircase(density: float) -> Matrices:
     """Rows of jk begin one after the other, and so do their bit rows."""
     columns, begins = 1300, np.arange(ROWS) * 1300 // ROWS
-    jk = scattered(3, ROWS, columns, 0.4) & (np.arange(columns) >= begins[:, None])
-    return scattered(1, ROWS, ROWS, max(density, 0.2)), scattered(2, ROWS, columns, max(density, 0.2)), jk
+    jk = random_matrix(3, ROWS, columns, 0.4) & (np.arange(columns) >= begins[:, None])
+    return random_matrix(1, ROWS, ROWS, max(density, 0.2)), random_matrix(2, ROWS, columns, max(density, 0.2)), jk
 
 
 SHAPES = (staircase, apart, one_part, one_part_unordered, first_two_alike, last_two_alike, last_two_alike_unordered)
@@ -265,7 +265,7 @@ def test_memory_is_as_said(
     computes: str, role: int, threads: int, wide: bool, density: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     i, j, k = (60, 70, 300) if JIT_DISABLED else (700, 800, 1500)
-    matrices = scattered(1, i, j, density), scattered(2, i, k, density), scattered(3, j, k, density)
+    matrices = random_matrix(1, i, j, density), random_matrix(2, i, k, density), random_matrix(3, j, k, density)
     triple, knobs = triple_of(matrices), find("keystone", "cpu").settings(None)
     if wide:
         triple = replace(triple, jk=block_of(matrices[2], np.uint64))
@@ -293,14 +293,14 @@ def test_look_ups_are_those_of_about_three_counts(computes: str) -> None:
     """Exactly three for vertices; for arcs, the third role asks other rows."""
     knobs = find("keystone", "cpu").settings(None)
     counting = find("keystone", "cpu").triples_on_cpu("count")
-    counted = owned = 0
+    counted = in_slices = 0
     for task in table_of(PARTITIONS["rectilinear 3"]):
         triple = HELD["rectilinear 3"].blocks.triple(task)
         counted += run(counting.prepare(triple, knobs, 0, 1))[1]
         for role in range(3):
-            owned += run(prepared(triple, computes, role, empty_slice(triple, computes, role), knobs))[1]
+            in_slices += run(prepared(triple, computes, role, empty_slice(triple, computes, role), knobs))[1]
     assert counted > 0
-    assert owned == 3 * counted if computes == "triangles" else 2 * counted < owned < 6 * counted
+    assert in_slices == 3 * counted if computes == "triangles" else 2 * counted < in_slices < 6 * counted
 
 
 @dataclass(frozen=True, slots=True)
@@ -323,20 +323,20 @@ class Held:
 
 def by_id(source: Held | Store, computes: str, threads: int = 1) -> Numbers:
     """All slices put together: by id; or a row (tail, head, support) for each arc, ascending."""
-    owning = SlicedAnswer(source, computes, available_bytes=ROOMY, threads=threads)
-    found = list(owning.compute(owning.slices))
-    assert [owner for owner, _ in found] == list(owning.slices)
+    sliced = SlicedAnswer(source, computes, available_bytes=ROOMY, threads=threads)
+    found = list(sliced.compute(sliced.slices))
+    assert [piece for piece, _ in found] == list(sliced.slices)
     partition = source.partition
     if computes == "triangles":
         whole = np.zeros(partition.n, np.uint64)
-        for owner, numbers in found:
-            whole[partition.ids(owner.of)] = numbers
+        for piece, numbers in found:
+            whole[partition.ids(piece.of)] = numbers
         return whole
     rows = []
-    for owner, numbers in found:
-        block = source.block(*owner.of)
-        tails = partition.ids(owner.of[0])[np.repeat(np.arange(block.rows), np.diff(block.offsets.tolist()))]
-        rows.append(np.stack([tails, partition.ids(owner.of[1])[block.heads], numbers], axis=1))
+    for piece, numbers in found:
+        block = source.block(*piece.of)
+        tails = partition.ids(piece.of[0])[np.repeat(np.arange(block.rows), np.diff(block.offsets.tolist()))]
+        rows.append(np.stack([tails, partition.ids(piece.of[1])[block.heads], numbers], axis=1))
     whole = np.concatenate(rows).astype(np.int64)
     return whole[np.lexsort((whole[:, 1], whole[:, 0]))]
 
@@ -420,27 +420,27 @@ def test_empty_graphs_have_slices_too(tmp_path: Path, computes: str) -> None:
             assert totals(by_id(store, computes)) == 0
 
 
-def test_owners_are_parts_or_blocks() -> None:
+def test_slices_are_parts_or_blocks() -> None:
     cuts = Rectilinear(np.array([0, 1, 2, 3], np.int64))
     assert slices_of(cuts, "triangles") == tuple(AnswerSlice(part, part) for part in range(3))
-    pairs = [owner.of for owner in slices_of(cuts, "edge_support")]
+    pairs = [piece.of for piece in slices_of(cuts, "edge_support")]
     assert pairs == [(0, 0), (0, 1), (0, 2), (1, 2), (1, 1), (2, 2)]
     of_hashed = slices_of(Hashed(9, 3), "edge_support")
-    assert {owner.of for owner in of_hashed} == set(product(range(3), repeat=2))
-    assert [owner.number for owner in of_hashed] == list(range(9))
+    assert {piece.of for piece in of_hashed} == set(product(range(3), repeat=2))
+    assert [piece.number for piece in of_hashed] == list(range(9))
 
 
 @for_both
 def test_some_owners_in_any_order(computes: str) -> None:
-    owning = SlicedAnswer(HELD["rectilinear 3"], computes, available_bytes=ROOMY)
-    whole = dict(owning.compute(owning.slices))
+    sliced = SlicedAnswer(HELD["rectilinear 3"], computes, available_bytes=ROOMY)
+    whole = dict(sliced.compute(sliced.slices))
     told: list[tuple[str, int, int]] = []
-    some = [owning.slices[2], owning.slices[0]]
-    for owner, numbers in owning.compute(some, lambda *progress: told.append(progress)):
-        np.testing.assert_array_equal(numbers, whole[owner])
+    some = [sliced.slices[2], sliced.slices[0]]
+    for piece, numbers in sliced.compute(some, lambda *progress: told.append(progress)):
+        np.testing.assert_array_equal(numbers, whole[piece])
     assert {(stage, total) for stage, _, total in told} == {(computes, told[-1][1])}
     assert all(later[1] > earlier[1] > 0 for earlier, later in pairwise(told))
-    assert list(owning.compute([])) == []
+    assert list(sliced.compute([])) == []
 
 
 @for_both
@@ -449,37 +449,37 @@ def test_work_can_be_ended_between_tasks(computes: str) -> None:
         if done >= 3:
             raise KeyboardInterrupt
 
-    owning = SlicedAnswer(HELD["hashed 3"], computes, available_bytes=ROOMY)
+    sliced = SlicedAnswer(HELD["hashed 3"], computes, available_bytes=ROOMY)
     with pytest.raises(KeyboardInterrupt):
-        list(owning.compute(owning.slices, progress))
+        list(sliced.compute(sliced.slices, progress))
 
 
-def refused(owning: SlicedAnswer) -> int:
+def refused(sliced: SlicedAnswer) -> int:
     """What a refusal says that is needed."""
     with pytest.raises(MemoryLimitError, match=r"take [\d,]+ bytes and 0 are left; raise the limit, or part") as short:
-        owning.check_fits()
+        sliced.check_fits()
     return int(str(short.value).partition(" take ")[2].partition(" ")[0].replace(",", ""))
 
 
 @for_both
 @pytest.mark.parametrize("name", ["rectilinear 3", "with empty parts", "hashed 3"])
-def test_the_least_room_is_enough_and_less_is_refused(computes: str, name: str) -> None:
+def test_the_least_memory_is_enough_and_less_is_refused(computes: str, name: str) -> None:
     least = refused(SlicedAnswer(HELD[name], computes, available_bytes=0))
-    for owning in (
+    for sliced in (
         SlicedAnswer(HELD[name], computes, available_bytes=0),
         SlicedAnswer(HELD[name], computes, available_bytes=least - 1),
     ):
         with pytest.raises(MemoryLimitError, match="part " if computes == "triangles" else "the arcs of block"):
-            list(owning.compute(owning.slices))
+            list(sliced.compute(sliced.slices))
     tight = SlicedAnswer(HELD[name], computes, available_bytes=least)
     assert tight.check_fits() == least
     roomy = dict(SlicedAnswer(HELD[name], computes, available_bytes=ROOMY).compute(tight.slices))
-    for owner, numbers in tight.compute(tight.slices):
-        np.testing.assert_array_equal(numbers, roomy[owner])
+    for piece, numbers in tight.compute(tight.slices):
+        np.testing.assert_array_equal(numbers, roomy[piece])
 
 
 @for_both
-def test_threads_give_way_to_room(computes: str) -> None:
+def test_threads_give_way_to_memory(computes: str) -> None:
     held = HELD["rectilinear 3"]
     least = refused(SlicedAnswer(held, computes, available_bytes=0))
     assert SlicedAnswer(held, computes, available_bytes=ROOMY, threads=16).with_fitting_threads().threads == 16
@@ -507,10 +507,10 @@ class Watched(Held):
         weakref.finalize(block.heads, self.alive.pop, number)
         return block
 
-    def watch_turned(self, owning: SlicedAnswer) -> None:
-        turned = owning._method.turned
+    def watch_turned(self, sliced: SlicedAnswer) -> None:
+        turned = sliced._method.turned
         if turned is not None:
-            owning._method = replace(owning._method, turned=lambda block: self.watched(turned(block)))
+            sliced._method = replace(sliced._method, turned=lambda block: self.watched(turned(block)))
 
 
 @for_both
@@ -518,27 +518,27 @@ class Watched(Held):
 @pytest.mark.parametrize("extra", [0, 9000, 40_000])
 def test_what_is_held_fits(computes: str, name: str, extra: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Blocks in memory, whoever holds them, are within what the task and the slices leave."""
-    rooms: list[tuple[int, int]] = []
+    limits: list[tuple[int, int]] = []
     source = Watched(HELD[name].blocks)
     really = BlockCache.blocks
 
-    def blocks(self: Any, wanted: Any, room: int) -> Any:
-        held = really(self, wanted, room)
-        rooms.append((sum(source.alive.values()), room))
+    def blocks(self: Any, wanted: Any, available: int) -> Any:
+        held = really(self, wanted, available)
+        limits.append((sum(source.alive.values()), available))
         return held
 
     monkeypatch.setattr(BlockCache, "blocks", blocks)
-    room = refused(SlicedAnswer(source, computes, available_bytes=0)) + extra
-    owning = SlicedAnswer(source, computes, available_bytes=room)
-    source.watch_turned(owning)
-    least_work = int(owning._cut_all(owning.slices, room)[0].work.min())
+    available = refused(SlicedAnswer(source, computes, available_bytes=0)) + extra
+    sliced = SlicedAnswer(source, computes, available_bytes=available)
+    source.watch_turned(sliced)
+    least_work = int(sliced._cut_all(sliced.slices, available)[0].work.min())
     before = seen = 0
-    for _, numbers in owning.compute(owning.slices):
+    for _, numbers in sliced.compute(sliced.slices):
         pages = -(-numbers.nbytes // 4096) * 4096
-        assert all(left + pages + before + least_work <= room for _, left in rooms[seen:])
-        before, seen = pages, len(rooms)
-    assert all(held <= left for held, left in rooms)
-    assert rooms
+        assert all(left + pages + before + least_work <= available for _, left in limits[seen:])
+        before, seen = pages, len(limits)
+    assert all(held <= left for held, left in limits)
+    assert limits
     source.reads.clear()
     roomy = SlicedAnswer(source, computes, available_bytes=ROOMY)
     assert len(list(roomy.compute(roomy.slices))) == len(roomy.slices)
@@ -548,9 +548,9 @@ def test_what_is_held_fits(computes: str, name: str, extra: int, monkeypatch: py
 
 def test_slices_that_do_not_add_up_are_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(SlicedAnswer, "_add", lambda *_: 1)
-    owning = SlicedAnswer(HELD["rectilinear 3"], "triangles", available_bytes=ROOMY)
+    sliced = SlicedAnswer(HELD["rectilinear 3"], "triangles", available_bytes=ROOMY)
     with pytest.raises(VerificationError, match="please report this"):
-        next(owning.compute(owning.slices))
+        next(sliced.compute(sliced.slices))
 
 
 def test_algorithms_without_owned_answers_are_named() -> None:
@@ -562,11 +562,11 @@ def test_algorithms_without_owned_answers_are_named() -> None:
 def test_knobs_change_nothing(computes: str) -> None:
     held, total = HELD["with empty parts"], totals(WHOLE[computes])
     for way in WAYS[::5]:
-        owning = SlicedAnswer(held, computes, available_bytes=ROOMY, knobs=way)
-        assert sum(int(numbers.sum(dtype=np.uint64)) for _, numbers in owning.compute(owning.slices)) == total
+        sliced = SlicedAnswer(held, computes, available_bytes=ROOMY, knobs=way)
+        assert sum(int(numbers.sum(dtype=np.uint64)) for _, numbers in sliced.compute(sliced.slices)) == total
 
 
-REHEARSED = """
+LOADED_BEFOREHAND = """
 import sys
 from wedgewise import generate
 from wedgewise.run import outofcore, sliced_answer
@@ -574,24 +574,24 @@ from wedgewise.machine import jit
 from wedgewise.store.build import write_store
 computes, folder = sys.argv[1:]
 store = write_store(generate.kronecker(12, seed=4), folder, parts=3)
-sliced_answer.load_kernels("keystone", computes)
-def late(kernel, kinds): raise AssertionError(f"{kernel.title} was not rehearsed")
+sliced_answer.load_slice_kernels("keystone", computes)
+def late(kernel, kinds): raise AssertionError(f"{kernel.title} was not loaded before")
 jit._load_or_compile = late
-owning = sliced_answer.SlicedAnswer(store, computes, available_bytes=1 << 40, threads=2)
-print(sum(int(numbers.sum(dtype="u8")) for _, numbers in owning.compute(owning.slices)))
+sliced = sliced_answer.SlicedAnswer(store, computes, available_bytes=1 << 40, threads=2)
+print(sum(int(numbers.sum(dtype="u8")) for _, numbers in sliced.compute(sliced.slices)))
 """
 
 
 @pytest.mark.compiled
 @for_both
-def test_rehearsals_load_every_kernel(tmp_path: Path, computes: str) -> None:
-    command = [sys.executable, "-c", REHEARSED, computes, str(tmp_path / "store")]
+def test_every_kernel_is_loaded_beforehand(tmp_path: Path, computes: str) -> None:
+    command = [sys.executable, "-c", LOADED_BEFOREHAND, computes, str(tmp_path / "store")]
     ran = subprocess.run(command, capture_output=True, text=True, check=False)
     assert ran.stdout == f"{3 * ww.count(generate.kronecker(12, seed=4).pairs())}\n", ran.stderr
 
 
 @for_both
-def test_rehearsals_answer_for_a_clique_in_every_role(computes: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_loading_answers_for_a_clique_in_every_role(computes: str, monkeypatch: pytest.MonkeyPatch) -> None:
     found: list[int] = []
 
     def noted(*given: Any) -> int:
@@ -599,15 +599,15 @@ def test_rehearsals_answer_for_a_clique_in_every_role(computes: str, monkeypatch
         return found[-1]
 
     interpret_kernels(monkeypatch)
-    monkeypatch.setattr(outofcore, "REHEARSED", 12)
+    monkeypatch.setattr(outofcore, "CLIQUE_VERTICES", 12)
     monkeypatch.setattr(sliced_answer, "run_passes", noted)
-    sliced_answer.load_kernels("keystone", computes)
+    sliced_answer.load_slice_kernels("keystone", computes)
     roles = 3 if computes == "triangles" else 2  # the third one is the second of a turned block
     assert sum(found) == roles * comb(12, 3)
 
 
 @for_both
-def test_room_is_what_a_limit_leaves(computes: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_memory_is_what_a_limit_leaves(computes: str, monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[Any] = []
 
     def available_after_loading(*arguments: Any) -> int:
@@ -616,7 +616,7 @@ def test_room_is_what_a_limit_leaves(computes: str, monkeypatch: pytest.MonkeyPa
 
     monkeypatch.setattr(sliced_answer, "available_after_loading", available_after_loading)
     assert sliced_answer.bytes_for_slices(2**30, computes) == 77
-    assert seen == [(2**30, sliced_answer.load_kernels, "keystone", computes)]
+    assert seen == [(2**30, sliced_answer.load_slice_kernels, "keystone", computes)]
 
 
 def test_random_graphs_in_random_parts() -> None:

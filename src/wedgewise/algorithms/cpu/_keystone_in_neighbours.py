@@ -1,6 +1,6 @@
-"""The arcs by head: for each b from some vertex on, the tails a of the arcs a → b, but for the last arcs of each row.
+"""The in-neighbours: for each b from some vertex on, the tails a of the arcs a → b, but for the last arcs of each row.
 
-A counting sort by owner: each task owns an interval of heads and looks for it in every row (rows are sorted), so that
+A counting sort: each task has a range of heads and looks for it in every row (rows are sorted), so that
 no two threads write to the same place and tails come out ascending for any number of threads.
 """
 
@@ -20,11 +20,11 @@ from wedgewise.prepare.orient import first_not_below
 from wedgewise.stages import Ids
 
 SAMPLE_HEADS = 1 << 12
-STEP_ARCS = 1 << 23  # about 50 ms for one owner
+STEP_ARCS = 1 << 23  # about 50 ms for one range of heads
 
 
-class Heads(NamedTuple):
-    """Head b has the tails ``tails[offsets[b - least]:offsets[b - least + 1]]``, ascending.
+class InNeighbours(NamedTuple):
+    """Vertex b has the in-neighbours ``tails[offsets[b - least]:offsets[b - least + 1]]``, ascending.
 
     So many arcs at the end of each row are left out as are idle.
     """
@@ -37,15 +37,15 @@ class Heads(NamedTuple):
 
 @kernel
 def sort_by_head(
-    placing: bool, rows: Rows, begin: int, end: int, first_head: int, end_head: int, by_head: Heads
+    placing: bool, rows: Rows, begin: int, end: int, first_head: int, end_head: int, sorted_arcs: InNeighbours
 ) -> None:
     """Go through rows begin … end − 1: count the arcs to each head of an interval, or place their tails.
 
     Arcs to b are counted at b + 2 and summed; then entry b + 1 is where the next tail of b goes, and in the end where
     the tails of b + 1 begin (b numbered from the least head).
     """
-    one, idle = np.uint64(1), np.uint64(by_head.idle)
-    low, high, least = np.uint64(first_head), np.uint64(end_head), np.uint64(by_head.least)
+    one, idle = np.uint64(1), np.uint64(sorted_arcs.idle)
+    low, high, least = np.uint64(first_head), np.uint64(end_head), np.uint64(sorted_arcs.least)
     shift = one if placing else np.uint64(2)
     for a in range(np.uint64(begin), np.uint64(end)):
         heads, arc, row_end = row_at(rows, a)
@@ -57,41 +57,41 @@ def sort_by_head(
         while arc < last and np.uint64(heads[arc]) < high:
             position = np.uint64(heads[arc]) - least + shift
             if placing:
-                by_head.tails[by_head.offsets[position]] = a
-            by_head.offsets[position] += one
+                sorted_arcs.tails[sorted_arcs.offsets[position]] = a
+            sorted_arcs.offsets[position] += one
             arc += one
 
 
-def by_head(rows: Rows, n: int, least: int = 0, *, idle: int, threads: int = 1) -> Heads:
-    """Sort arcs to `n` heads, but for the idle ones, by head, from head `least` on."""
+def in_neighbours(rows: Rows, n: int, least: int = 0, *, idle: int, threads: int = 1) -> InNeighbours:
+    """Sort arcs to `n` heads, but for the idle ones, by head, from head `least` on: the in-neighbours of those."""
     head_offsets = np.zeros(n - least + 2, rows.offsets.dtype)
-    owners = _owner_bounds(rows.heads, least, n, threads)
+    bounds = _head_range_bounds(rows.heads, least, n, threads)
     cuts = np.arange(STEP_ARCS, len(rows.heads), STEP_ARCS).astype(rows.offsets.dtype)
     steps = sorted({0, *np.searchsorted(rows.offsets, cuts).tolist(), len(rows.offsets) - 1})
 
-    def go_through(placing: bool, found: Heads) -> None:
+    def go_through(placing: bool, found: InNeighbours) -> None:
         for begin, end in pairwise(steps):
 
-            def task(owner: int, _worker: int, begin: int = begin, end: int = end) -> None:
-                sort_by_head(placing, rows, begin, end, owners[owner], owners[owner + 1], found)
+            def task(head_range: int, _worker: int, begin: int = begin, end: int = end) -> None:
+                sort_by_head(placing, rows, begin, end, bounds[head_range], bounds[head_range + 1], found)
 
-            run_tasks(task, len(owners) - 1, threads)
+            run_tasks(task, len(bounds) - 1, threads)
 
-    go_through(False, Heads(least, idle, head_offsets, rows.heads))
+    go_through(False, InNeighbours(least, idle, head_offsets, rows.heads))
     np.cumsum(head_offsets, out=head_offsets)
     tails = np.empty(int(head_offsets[-1]), np.uint32)
-    go_through(True, Heads(least, idle, head_offsets, tails))
-    return Heads(least, idle, head_offsets[:-1], tails)
+    go_through(True, InNeighbours(least, idle, head_offsets, tails))
+    return InNeighbours(least, idle, head_offsets[:-1], tails)
 
 
-def _owner_bounds(rows: Ids, least: int, n: int, owners: int) -> list[int]:
-    """Intervals of the heads from `least` on with about equally many arcs, by a sample."""
-    sample = np.sort(rows[:: max(1, len(rows) // SAMPLE_HEADS)])
+def _head_range_bounds(heads: Ids, least: int, n: int, ranges: int) -> list[int]:
+    """Ranges of the heads from `least` on with about equally many arcs, by a sample."""
+    sample = np.sort(heads[:: max(1, len(heads) // SAMPLE_HEADS)])
     sample = sample[sample >= least]
-    cuts = sample[np.arange(1, owners) * len(sample) // owners].tolist() if len(sample) else []
+    cuts = sample[np.arange(1, ranges) * len(sample) // ranges].tolist() if len(sample) else []
     return sorted({least, *cuts, n})
 
 
-def heads_bytes(shape: Shape) -> int:
-    """Bytes of the arcs by head."""
+def in_neighbours_bytes(shape: Shape) -> int:
+    """Bytes of the in-neighbours."""
     return 4 * shape.m + (8 if shape.m >= 1 << 31 else 4) * (shape.n + 2)

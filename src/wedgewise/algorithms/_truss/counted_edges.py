@@ -1,4 +1,4 @@
-"""The edges that may still be in a truss, with their supports, and the choice between two ways to lose some."""
+"""The edges that may still be in a truss, their triangles counted, and the choice between two ways to remove some."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ RECOUNT_SHARE = 8  # a triangle taken from two edges costs about what it takes t
 
 
 @dataclass(frozen=True, slots=True)
-class Core:
+class CountedEdges:
     """Edges with their ends ``low << 32 | high`` ascending, numbers as arcs of the graph as it was, and supports.
 
     Ends are below ``vertices``. 16 bytes per edge.
@@ -32,11 +32,11 @@ class Core:
     def m(self) -> int:
         return len(self.ends)
 
-    def kept(self, which: NDArray[np.bool_]) -> Core:
+    def kept(self, which: NDArray[np.bool_]) -> CountedEdges:
         """Some of the edges, with their supports as they are."""
-        return Core(self.ends[which], self.numbers[which], self.supports[which], self.vertices)
+        return CountedEdges(self.ends[which], self.numbers[which], self.supports[which], self.vertices)
 
-    def recounted(self, threads: int) -> Core:
+    def recounted(self, threads: int) -> CountedEdges:
         """The same edges with supports among themselves, and vertices renamed without gaps."""
         tails, heads = (self.ends >> np.uint64(32)).astype(np.uint32), self.ends.astype(np.uint32)
         used = np.zeros(self.vertices, np.bool_)
@@ -50,7 +50,7 @@ class Core:
         no_names = np.empty(0, np.uint32)
         graph = OrientedGraph(vertices, offsets, heads, no_names, "id", "rank", count_wedges(degrees))
         ends = tails.astype(np.uint64) << np.uint64(32) | heads
-        return Core(ends, self.numbers, arc_supports(graph, threads), vertices)
+        return CountedEdges(ends, self.numbers, arc_supports(graph, threads), vertices)
 
 
 def arc_supports(graph: OrientedGraph, threads: int) -> Ids:
@@ -64,15 +64,15 @@ def arc_supports(graph: OrientedGraph, threads: int) -> Ids:
     return work.filled.astype(np.uint32, copy=False)
 
 
-def core_of(graph: OrientedGraph, threads: int) -> Core:
+def count_edges_of(graph: OrientedGraph, threads: int) -> CountedEdges:
     """All arcs of a graph with ids by rank, numbered as they are, with their supports."""
     ends = np.repeat(np.arange(graph.n, dtype=np.uint64) << np.uint64(32), graph.out_degrees)
     ends |= graph.out_neighbours
-    return Core(ends, np.arange(graph.m, dtype=np.uint32), arc_supports(graph, threads), graph.n)
+    return CountedEdges(ends, np.arange(graph.m, dtype=np.uint32), arc_supports(graph, threads), graph.n)
 
 
-def is_recount_cheaper(core: Core, bound: int) -> bool:
+def is_recount_cheaper(counted: CountedEdges, bound: int) -> bool:
     """Whether to drop the edges with at most `bound` triangles and count again, instead of taking their triangles."""
-    weak = core.supports <= np.uint32(bound)
-    lost, total = (int(part.sum(dtype=np.uint64)) for part in (core.supports[weak], core.supports))
+    weak = counted.supports <= np.uint32(bound)
+    lost, total = (int(part.sum(dtype=np.uint64)) for part in (counted.supports[weak], counted.supports))
     return lost > 0 and lost * RECOUNT_SHARE >= total

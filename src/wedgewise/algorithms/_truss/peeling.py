@@ -1,7 +1,7 @@
 """Peel a graph: edges with too few triangles are removed in rounds, and take their triangles from those that stay.
 
 The edges of a round are its frontier. A round of many goes on all threads: `close_edges` writes down, task by task,
-which edges lose a triangle, sorted into shares; then `take_triangles` applies the losses, each share by one owner. A
+which edges lose a triangle, sorted into shares; then `take_triangles` applies the losses, each share by one task. A
 round of few is peeled serially, and so are those that follow from it, until there are many.
 """
 
@@ -80,13 +80,17 @@ class Losses:
 
 @dataclass(slots=True)
 class Peeling:
-    """The rounds over a graph, which settle every edge at the bound by which it is removed.
+    """The rounds over a graph that remove every edge.
 
-    ``on_round(edges)`` is told how many are removed so far.
+    Attributes
+    ----------
+    remaining : the edges, which rounds change
+    removed_at : the bound at which each edge was removed; its truss number is that + 2
+    on_round : called with the number of edges that are removed so far
     """
 
     remaining: RemainingEdges
-    settled: Ids
+    removed_at: Ids
     on_round: OnRound | None = None
     workspaces: dict[int, Workspace] = field(init=False, default_factory=dict)
     losses: Losses = field(init=False)
@@ -124,7 +128,7 @@ class Peeling:
         return renumbered[frontier]
 
     def _remove(self, frontier: Ids, bound: int) -> None:
-        self.remaining.remove(frontier, bound, self.settled)
+        self.remaining.remove(frontier, bound, self.removed_at)
         self.removed_in_rows += len(frontier)
         self.removed += len(frontier)
         self.rounds += 1
@@ -192,10 +196,10 @@ class Peeling:
         run_tasks(find, tasks, threads)
         blocks, starts = losses.by_share(tasks)
         targets = np.linspace(0, len(blocks), threads + 1)
-        owners = starts[np.searchsorted(starts, targets)].tolist()
+        bounds = starts[np.searchsorted(starts, targets)].tolist()
 
-        def take(owner: int, _worker: int) -> None:
-            begin, end = owners[owner], owners[owner + 1]
+        def take(task: int, _worker: int) -> None:
+            begin, end = bounds[task], bounds[task + 1]
             close.take_triangles(
                 blocks, begin, end, losses.blocks, bound, remaining.supports, self.next_frontier, found
             )

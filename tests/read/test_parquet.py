@@ -1,4 +1,4 @@
-"""Corners of the readers: texts in every encoding of Parquet, quotes before kernels, wide ids late in a file."""
+"""Parquet files: texts in every encoding, their dictionaries and pages, and footers that lie."""
 
 from __future__ import annotations
 
@@ -6,17 +6,14 @@ import io
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
 import wedgewise as ww
-from wedgewise.errors import FormatError, InputError, MemoryLimitError, MissingFileError
-from wedgewise.read import _parquet, _text_kernel, read_edges, text
+from wedgewise.errors import FormatError
+from wedgewise.read import _parquet, read_edges
 from wedgewise.read._parquet import Page, longest_entry, look_at_pages, row_groups
-from wedgewise.read.pieces import GrowingPairs
-from wedgewise.stages.limits import Limits
 
 NAMES = [f"user{number % 97}" for number in range(500)]
 
@@ -136,21 +133,6 @@ def test_a_footer_without_columns_is_damaged(footer: bytes) -> None:
         row_groups(footer, "graph.parquet")
 
 
-def test_quotes_behind_the_first_rows_stop_the_kernel_and_no_more(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    path, plain = tmp_path / "quoted.csv", "1,2\n" * 150  # so many that the look at the first rows sees no quote
-    monkeypatch.setattr(text, "_choose_parser", lambda _size: _text_kernel.parse_range)
-    path.write_text(plain + '"3",4,"a ""b"" c"\n5,"6"\n7,8,"a ""b"""\n9,10,x\n')
-    assert read_edges(path).pairs[150:].tolist() == [[3, 4], [5, 6], [7, 8], [9, 10]]
-    path.write_text(plain + '"5000000000","6"\n')
-    assert read_edges(path).pairs[150:].tolist() == [[5_000_000_000, 6]]
-    for odd in ('7,8,"open', '7,8,"closed" early', '7,8,"closed"early,9'):
-        path.write_text(f"{plain}{odd}\n9,10\n")
-        with pytest.raises(FormatError, match=f":151: quotes do not match: '{odd}'"):
-            read_edges(path)
-
-
 PAGE = bytes([0x15, 0x00, 0x15, 0x02, 0x15, 0x02, 0x00])  # a data page of one byte, plain and compressed
 HEADERS = {
     "cut off": PAGE[:3],
@@ -174,52 +156,3 @@ def test_headers_of_pages_that_cannot_be_are_damage(text: bytes) -> None:
 def test_a_page_is_counted_by_its_header() -> None:
     text = bytes([0x15, 0x00, 0x15, 0x02, 0x15, 0x02, 0x18, 0x01, 0x61, 0x17, *bytes(8), 0x00, 0x00])
     assert look_at_pages(io.BytesIO(text), 0, len(text), False, "graph.parquet").page_bytes == 2
-
-
-def test_wide_ids_late_in_a_file_widen_all() -> None:
-    held = GrowingPairs(Limits(), "graph")
-    held.add(np.array([[1, 2]], np.uint32))
-    looked = held.next_rows(1, np.uint32)  # keeps the memory in use, so that it cannot grow in place
-    held.add(np.array([[3, 2**40]], np.int64))
-    held.add(np.array([[4, 2**50]], np.uint64))
-    held.add(np.zeros((1 << 16, 2), np.uint64))
-    assert len(looked) == 1
-    assert held.array()[:3].tolist() == [[1, 2], [3, 2**40], [4, 2**50]]
-
-
-def test_pairs_that_somebody_looks_at_grow_elsewhere() -> None:
-    held = GrowingPairs(Limits(), "graph")
-    held.add(np.array([[1, 2]], np.uint32))
-    looked = held.next_rows(1, np.uint32)
-    looked[:] = 7
-    held.add(np.full((1 << 16, 2), 3, np.uint32))
-    assert looked.tolist() == [[7, 7]]
-    found = held.array()
-    assert found[0].tolist() == [1, 2]
-    assert found[1:].tolist() == [[3, 3]] * (1 << 16)
-
-
-def test_a_limit_that_is_reached_is_said() -> None:
-    with pytest.raises(MemoryLimitError, match=r"graph: reading takes [\d,]+ bytes more, beside"):
-        Limits(memory_bytes=1).check_memory(0, path="graph")
-
-
-def test_a_closed_standard_input_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sys.stdin", None)
-    with pytest.raises(MissingFileError, match="<stdin>: is closed; name a file"):
-        read_edges("-")
-
-
-def test_one_column_of_weights_is_enough() -> None:
-    table = pa.table({"source": [0], "target": [1], "amount": [2.0]})
-    with pytest.raises(InputError, match="leave one out"):
-        ww.Graph(table, weight="amount", weights="amount")
-
-
-def test_weights_of_several_chunks_are_joined(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-
-    monkeypatch.setattr(text, "CHUNK_BYTES", 8)
-    rows = "".join(f"a{number},b{number},{number}\n" for number in range(20))
-    found = ww.Graph(io.BytesIO(f"source,target,amount\n{rows}".encode()), weight="amount")
-    assert found.weights is not None
-    assert found.weights.tolist() == list(map(float, range(20)))
