@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import json
 import os
 import queue
@@ -368,10 +367,10 @@ def test_addresses_that_do_not_answer(jazz: Store, tmp_path: Path, monkeypatch: 
     monkeypatch.setattr(_dask_workers, "CONNECT_SECONDS", 0.3)
     with pytest.raises(ClusterError, match=r"tcp://127\.0\.0\.1:9: no scheduler answers within 0\.3 s; start one"):
         ww.count(jazz.folder, cluster="tcp://127.0.0.1:9")
-    with pytest.raises(InputError, match="name a scheduler as tcp://host:8786"):
-        ww.count(jazz.folder, cluster="carrier://pigeon:1")
-    clients = [each for each in gc.get_objects() if isinstance(each, distributed.Client)]
-    assert {client.status for client in clients} <= {"closed"}
+    with monkeypatch.context() as patched:
+        patched.setattr(distributed, "Client", None)  # which would stay half open
+        with pytest.raises(InputError, match="name a scheduler as tcp://host:8786"):
+            ww.count(jazz.folder, cluster="carrier://pigeon:1")
     with pytest.raises(MissingFileError, match="neither an address such as tcp://host:8786 nor a scheduler file"):
         ww.count(jazz.folder, cluster=str(tmp_path / "nothing.json"))
     for text in ("{", "[]", "{}", "\xff"):
