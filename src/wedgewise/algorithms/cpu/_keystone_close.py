@@ -22,13 +22,21 @@ from numpy.typing import NDArray
 
 from wedgewise.algorithms._contract import Counts, Pass
 from wedgewise.algorithms._ranges import arc_bounds
-from wedgewise.algorithms.cpu._keystone_hubs import Hubs, bit_row_at, empty_marks, marks_bytes, prefetch_hub
+from wedgewise.algorithms.cpu._keystone_hubs import (
+    MOST_COMPARED,
+    Hubs,
+    bit_row_at,
+    empty_marks,
+    marks_bytes,
+    prefetch_hub,
+)
 from wedgewise.algorithms.cpu._keystone_rows import (
     SPARE,
     Ledger,
     Marks,
     add_to,
     clear_row,
+    close_compared,
     close_marked,
     close_probed,
     credit_columns,
@@ -40,12 +48,13 @@ from wedgewise.algorithms.cpu._keystone_rows import (
     take_bit_row,
 )
 from wedgewise.algorithms.cpu._records import Blocks3, Span, Stretch, first_in, row_at, whole
-from wedgewise.machine.jit import helper, kernel
-from wedgewise.machine.primitives import MAX_ROWS, count_common_bits
+from wedgewise.machine.jit import helper, kernel, taken_apart
+from wedgewise.machine.primitives import IDS_AT_ONCE, MAX_ROWS, count_common_bits
 from wedgewise.prepare.orient import first_not_below
 from wedgewise.stages import Ids, OrientedGraph
 
 ROWS_AT_ONCE = 1 << 10
+CACHED_ARCS = 1 << 20  # rows of so many are near enough: asking for them ahead costs more than waiting
 
 
 class BlockTask(NamedTuple):
@@ -103,9 +112,10 @@ def crediting_bytes(columns: int, credit_bytes: int) -> int:
 
 def closing_pass(task: BlockTask, workspace: Callable[[], Workspace], share: int = 0, shares: int = 1) -> Pass:
     """All rows of a task, or a share of them, in ranges with about equally many arcs."""
+    each = taken_apart(task)
 
     def close(begin: int, end: int, own: Workspace) -> Counts:
-        return close_range(task, Span(begin, end, share, shares), *own)
+        return close_range(each, Span(begin, end, share, shares), *own)
 
     return Pass(arc_bounds(task.blocks.ij.offsets), close, workspace)
 
@@ -179,10 +189,15 @@ def positions_in(span, busy):  # type: ignore[no-untyped-def]
 
 
 @helper
-def find_active(task, busy, begin, end, step, span, active):  # type: ignore[no-untyped-def]
+def find_active(task, layout, busy, begin, end, step, span, active):  # type: ignore[no-untyped-def]
     """Write the rows from a position on that have arcs to close and heads to close them with; how many there are."""
     one, count, shares = np.uint64(1), np.uint64(0), np.uint64(span.shares)
     near, far = task.blocks.ij.offsets, task.blocks.ik.offsets
+    if layout is None:
+        for v in range(begin, end, step):
+            active[count] = v
+            count += np.uint64(np.uint64(near[np.uint64(v) + one]) - np.uint64(near[v]) > one)
+        return count
     for position in range(begin, end, step):
         a, is_own = np.uint64(position), np.uint64(1)
         if busy is not None and len(busy) > 0:
@@ -203,25 +218,51 @@ def arcs_and_row(blocks, a, idle, layout):  # type: ignore[no-untyped-def]
 
 
 @helper
-def close_row(arcs, row, jk, hubs, own, sinks):  # type: ignore[no-untyped-def]
+def most_compared(rows, layout, credit, by_last_arc):  # type: ignore[no-untyped-def]
+    """The most arcs from a → b on that are compared with those of b: how many heads are common is found, not which."""
+    if layout is None and credit is None and by_last_arc is None:
+        return np.uint64(MOST_COMPARED) * np.uint64(len(rows.heads) >= IDS_AT_ONCE)
+    return np.uint64(0)
+
+
+@helper
+def close_row(arcs, row, jk, hubs, most, own, sinks):  # type: ignore[no-untyped-def]
     """Triangles of an a with these arcs in ij and this row in ik, by rows of block jk."""
-    zero, arc = np.uint64(0), arcs.begin
+    zero, one, arc = np.uint64(0), np.uint64(1), arcs.begin
     triangles, tests = zero, zero
-    marking = np.uint64(arcs.heads[arc]) < hubs.base or row.end - row.begin > hubs.ratio
+    marking = np.uint64(arcs.heads[arc]) < hubs.base and row.end - row.begin > most
+    marking |= np.uint64(arcs.heads[arcs.end - one]) >= hubs.base and row.end - row.begin > hubs.ratio
     if marking:
         mark_row(row, hubs.pad, own.marks)
     while arc < arcs.end and np.uint64(arcs.heads[arc]) < hubs.base:
         b = np.uint64(arcs.heads[arc])
-        found, tested = close_marked(jk, b, hubs.pad, own, sinks.by_last_arc)
+        if row.end - arc <= most:
+            found, tested = close_compared(jk, b, arc + one, row.end)
+        else:
+            found, tested = close_marked(jk, b, hubs.pad, own, sinks.by_last_arc)
         add_to(sinks.by_head, b, found)
         give_arc(sinks.by_arc, arc, found, hubs.layout)
         triangles += found
         tests += tested
-        arc += np.uint64(1)
+        arc += one
     found, tested = close_hubs(Stretch(arcs.heads, arc, arcs.end), row, hubs, hubs.layout, own, own.credit, sinks)
     if marking:
         clear_row(row, hubs.pad, own.marks)
     return triangles + found, tests + tested
+
+
+@helper
+def close_short(row, rows, sinks):  # type: ignore[no-untyped-def]
+    """The same for a short row of a graph whose arcs but the last lead below the hubs; it is not marked."""
+    triangles, tests = np.uint64(0), np.uint64(0)
+    for arc in range(row.begin, row.end - np.uint64(1)):
+        b = np.uint64(row.heads[arc])
+        found, tested = close_compared(rows, b, arc + np.uint64(1), row.end)
+        add_to(sinks.by_head, b, found)
+        give_arc(sinks.by_arc, arc, found, None)
+        triangles += found
+        tests += tested
+    return triangles, tests
 
 
 @helper
@@ -253,10 +294,13 @@ def move_credits(row, credit, by_far_arc):  # type: ignore[no-untyped-def]
 @helper
 def close_vertex(arcs, row, jk, hubs, layout, own, credit, sinks):  # type: ignore[no-untyped-def]
     """Triangles and tests of an a; where there are credits, c is credited."""
-    if layout is None and row.end - row.begin == np.uint64(2):
+    most = most_compared(jk, layout, credit, sinks.by_last_arc)
+    if row.end - row.begin <= most and np.uint64(row.heads[row.end - np.uint64(2)]) < hubs.base:
+        found, tests = close_short(row, jk, sinks)
+    elif layout is None and credit is not None and row.end - row.begin == np.uint64(2):
         found, tests = close_pair(row, jk, hubs.base, credit, sinks)
     else:
-        found, tests = close_row(arcs, row, jk, hubs, own, sinks)
+        found, tests = close_row(arcs, row, jk, hubs, most, own, sinks)
     moved = move_credits(row, credit, sinks.by_far_arc)
     if layout is not None and credit is not None:
         return moved, tests
@@ -275,10 +319,11 @@ def close_range(task: BlockTask, span: Span, own: Marks | Ledger, active: Ids, s
     triangles, tests = np.uint64(0), np.uint64(0)
     for first in range(begin, end, stretch):
         last = min(np.uint64(first) + stretch, end)
-        count = find_active(task, task.busy, np.uint64(first), last, step, span, active)
+        count = find_active(task, hubs.layout, task.busy, np.uint64(first), last, step, span, active)
         for number in range(count):
             soon = np.uint64(active[min(np.uint64(number) + one, count - one)])
-            prefetch_rows(row_at(blocks.ij, soon), hubs.base, blocks.jk, sinks.by_last_arc)
+            if len(blocks.jk.heads) > CACHED_ARCS:
+                prefetch_rows(row_at(blocks.ij, soon), hubs.base, blocks.jk, sinks.by_last_arc)
             a = np.uint64(active[number])
             arcs, row = arcs_and_row(blocks, a, task.idle, hubs.layout)
             found, tested = close_vertex(arcs, row, blocks.jk, hubs, hubs.layout, own, own.credit, sinks)
