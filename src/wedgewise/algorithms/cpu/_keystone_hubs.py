@@ -23,7 +23,7 @@ BLOCK_BITS = 512
 HUBS_AHEAD = 4  # how many arcs ahead a hub's row is prefetched
 MAX_HUBS = 1 << 15
 SAMPLE_ARCS = 1 << 11
-WEDGES_PER_SAMPLE = 1 << 8  # an arc is sampled for so many, at most SAMPLE_ARCS
+WEDGES_PER_SAMPLE = 1 << 10  # an arc is sampled for so many, at most SAMPLE_ARCS
 MOST_COMPARED = 17  # arcs from a → b on: where more are left of a row, marks are cheaper
 HUBS_PER_FILL = 1 << 10
 
@@ -180,12 +180,9 @@ def choose_hubs(graph: OrientedGraph, probe_ratio: int, costs: Costs = COUNTING)
     as_other += costs.stream_arc
     most = largest_hubs(graph.n, graph.m)
     choices = [0, *(BLOCK_BITS << doubling for doubling in range(7) if BLOCK_BITS << doubling < most), most]
-
-    def cost(hubs: int) -> float:
-        arcs = np.where(from_top <= hubs, as_hub, as_other).sum() * (graph.m / len(sample))
-        return float(arcs + ROW_BYTE * row_bytes(hubs))
-
-    return min(choices, key=cost)
+    least = np.searchsorted(choices, from_top)  # the position of the first choice that makes b a hub
+    gained = np.bincount(least, as_other - as_hub, len(choices) + 1)[:-1].cumsum() * (graph.m / size)
+    return choices[int(np.argmax(gained - [ROW_BYTE * row_bytes(hubs) for hubs in choices]))]
 
 
 def prepare_hubs(graph: OrientedGraph, knobs: Knobs, threads: int, costs: Costs = COUNTING) -> Hubs:
