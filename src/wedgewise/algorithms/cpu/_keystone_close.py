@@ -4,12 +4,16 @@ A whole graph is three times the same block, whose hubs need no layout. What is 
 none in a count; to a, to b or to the arc a → b; to c, in the credits of a `Ledger`, and from there to the arcs a → c.
 What is None is compiled away.
 
-For a row a, marked in a bitmap, each arc a → b takes the cheapest way to the common heads c of a and of b:
+For a row a, marked in a bitmap where that is needed, each arc a → b takes the cheapest way to the common heads c of a
+and of b:
 
+    b below the hubs, few heads    compare those behind b with all of b, 16 at a time: in graphs, without credits
     b below the hubs               stream the row of b, test each head in a's bitmap, credit c or a spare entry
     b a hub, a has few heads       test those few in b's bit row, credit c by the bit
     b a hub, a has many            AND + POPCNT for b; for credits the bit rows of all such b are added column by
                                    column, 512 columns and eight rows at a time, and c gets the sum of its column
+
+Short rows of a graph are visited by length, so that their loops end where the branch predictor expects it.
 """
 
 from __future__ import annotations
@@ -54,6 +58,7 @@ from wedgewise.prepare.orient import first_not_below
 from wedgewise.stages import Ids, OrientedGraph
 
 ROWS_AT_ONCE = 1 << 10
+LISTS = 8  # of rows of a graph: the second has those of two arcs, the third of three, …, the last of eight or more
 CACHED_ARCS = 1 << 20  # rows of so many are near enough: asking for them ahead costs more than waiting
 
 
@@ -80,7 +85,7 @@ class Sinks(NamedTuple):
 
 
 NO_SINKS = Sinks()
-Workspace = tuple[Marks | Ledger, Ids, Sinks]  # of one thread; the second are the rows that it visits next
+Workspace = tuple[Marks | Ledger, Ids, Sinks]  # of one thread; the second are lists of rows that it visits next
 
 
 def graph_task(graph: OrientedGraph, hubs: Hubs) -> BlockTask:
@@ -88,26 +93,31 @@ def graph_task(graph: OrientedGraph, hubs: Hubs) -> BlockTask:
     return BlockTask(whole(graph), hubs, np.uint64(1))
 
 
+def empty_lists() -> Ids:
+    """Lists of rows, and where each of them ends."""
+    return np.empty(LISTS * (ROWS_AT_ONCE + 1), np.uint32)
+
+
 def counting_workspace(columns: int, sinks: Sinks = NO_SINKS) -> Workspace:
     """What one thread needs where c is not credited."""
-    return Marks(empty_marks(columns)), np.empty(ROWS_AT_ONCE, np.uint32), sinks
+    return Marks(empty_marks(columns)), empty_lists(), sinks
 
 
 def crediting_workspace(
     columns: int, credit_type: type[np.unsignedinteger[Any]], sinks: Sinks = NO_SINKS
 ) -> tuple[Ledger, Ids, Sinks]:
     """What one thread needs to credit c."""
-    return empty_ledger(columns, credit_type), np.empty(ROWS_AT_ONCE, np.uint32), sinks
+    return empty_ledger(columns, credit_type), empty_lists(), sinks
 
 
 def counting_bytes(columns: int) -> int:
     """Bytes of a `counting_workspace` without its sinks."""
-    return marks_bytes(columns) + 4 * ROWS_AT_ONCE
+    return marks_bytes(columns) + 4 * LISTS * (ROWS_AT_ONCE + 1)
 
 
 def crediting_bytes(columns: int, credit_bytes: int) -> int:
     """Bytes of a `crediting_workspace` without its sinks."""
-    return ledger_bytes(columns, credit_bytes) + 4 * ROWS_AT_ONCE
+    return ledger_bytes(columns, credit_bytes) + 4 * LISTS * (ROWS_AT_ONCE + 1)
 
 
 def closing_pass(task: BlockTask, workspace: Callable[[], Workspace], share: int = 0, shares: int = 1) -> Pass:
@@ -189,13 +199,13 @@ def positions_in(span, busy):  # type: ignore[no-untyped-def]
 
 
 @helper
-def find_active(task, layout, busy, begin, end, step, span, active):  # type: ignore[no-untyped-def]
-    """Write the rows from a position on that have arcs to close and heads to close them with; how many there are."""
+def find_active(task, layout, busy, begin, end, step, span, lists):  # type: ignore[no-untyped-def]
+    """List the rows from a position on that have arcs to close and heads to close them with; how many there are."""
     one, count, shares = np.uint64(1), np.uint64(0), np.uint64(span.shares)
     near, far = task.blocks.ij.offsets, task.blocks.ik.offsets
     if layout is None:
         for v in range(begin, end, step):
-            active[count] = v
+            lists[count] = v
             count += np.uint64(np.uint64(near[np.uint64(v) + one]) - np.uint64(near[v]) > one)
         return count
     for position in range(begin, end, step):
@@ -204,9 +214,33 @@ def find_active(task, layout, busy, begin, end, step, span, active):  # type: ig
             a = np.uint64(busy[position])
             is_own = np.uint64(shares == one or a % shares == np.uint64(span.share))
         arcs = np.uint64(near[a + one]) - np.uint64(near[a])
-        active[count] = a
+        lists[count] = a
         count += np.uint64(arcs > task.idle) & np.uint64(far[a + one] > far[a]) & is_own
     return count
+
+
+@helper
+def room_in(lists):  # type: ignore[no-untyped-def]
+    """How many rows each list has room for; behind them all is where each one ends."""
+    return np.uint64(len(lists)) // np.uint64(LISTS) - np.uint64(1)
+
+
+@helper
+def list_by_length(offsets, layout, lists, count):  # type: ignore[no-untyped-def]
+    """Move so many rows of a graph from the first list to that of their length: loops over such rows end alike."""
+    one, room = np.uint64(1), room_in(lists)
+    ends = np.uint64(LISTS) * room
+    for number in range(np.uint64(LISTS)):
+        lists[ends + np.uint64(number)] = np.uint64(number) * room
+    if layout is not None:
+        lists[ends] = count
+        return
+    for position in range(count):
+        a = np.uint64(lists[position])
+        length = np.uint64(offsets[a + one]) - np.uint64(offsets[a])
+        end = ends + min(length, np.uint64(LISTS)) - one
+        lists[np.uint64(lists[end])] = a
+        lists[end] += np.uint32(1)
 
 
 @helper
@@ -308,26 +342,28 @@ def close_vertex(arcs, row, jk, hubs, layout, own, credit, sinks):  # type: igno
 
 
 @kernel
-def close_range(task: BlockTask, span: Span, own: Marks | Ledger, active: Ids, sinks: Sinks) -> Counts:
+def close_range(task: BlockTask, span: Span, own: Marks | Ledger, lists: Ids, sinks: Sinks) -> Counts:
     """Triangles with a in the span; credits to c stay with the thread, or are moved to a → c after each row.
 
     Where they stay in a task of three blocks, how many triangles there are is seen there.
     """
-    one, blocks, hubs = np.uint64(1), task.blocks, task.hubs
+    one, blocks, hubs, room = np.uint64(1), task.blocks, task.hubs, room_in(lists)
     begin, end, step = positions_in(span, task.busy)
-    stretch = np.uint64(len(active)) * step
     triangles, tests = np.uint64(0), np.uint64(0)
-    for first in range(begin, end, stretch):
-        last = min(np.uint64(first) + stretch, end)
-        count = find_active(task, hubs.layout, task.busy, np.uint64(first), last, step, span, active)
-        for number in range(count):
-            soon = np.uint64(active[min(np.uint64(number) + one, count - one)])
-            if len(blocks.jk.heads) > CACHED_ARCS:
-                prefetch_rows(row_at(blocks.ij, soon), hubs.base, blocks.jk, sinks.by_last_arc)
-            a = np.uint64(active[number])
-            arcs, row = arcs_and_row(blocks, a, task.idle, hubs.layout)
-            found, tested = close_vertex(arcs, row, blocks.jk, hubs, hubs.layout, own, own.credit, sinks)
-            add_to(sinks.by_row, a, found)
-            triangles += found
-            tests += tested
+    for first in range(begin, end, room * step):
+        last = min(np.uint64(first) + room * step, end)
+        count = find_active(task, hubs.layout, task.busy, np.uint64(first), last, step, span, lists)
+        list_by_length(blocks.jk.offsets, hubs.layout, lists, count)
+        for number in range(np.uint64(LISTS)):
+            stop = np.uint64(lists[np.uint64(LISTS) * room + np.uint64(number)])
+            for position in range(np.uint64(number) * room, stop):
+                if len(blocks.jk.heads) > CACHED_ARCS:
+                    soon = np.uint64(lists[min(np.uint64(position) + one, stop - one)])
+                    prefetch_rows(row_at(blocks.ij, soon), hubs.base, blocks.jk, sinks.by_last_arc)
+                a = np.uint64(lists[position])
+                arcs, row = arcs_and_row(blocks, a, task.idle, hubs.layout)
+                found, tested = close_vertex(arcs, row, blocks.jk, hubs, hubs.layout, own, own.credit, sinks)
+                add_to(sinks.by_row, a, found)
+                triangles += found
+                tests += tested
     return triangles, tests
