@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from math import comb
 
 import numpy as np
@@ -19,7 +20,7 @@ FEWEST = next(n for n in range(IDS_AT_ONCE) if comb(n, 2) >= IDS_AT_ONCE)  # ver
 SIZES = sorted({3, FEWEST - 1, FEWEST, *(k * IDS_AT_ONCE + d for k in (1, 2) for d in range(4)), MOST_COMPARED + 2})
 
 
-def counted(graph: ww.Graph, knobs: dict[str, int | str]) -> list[int]:
+def counted(graph: ww.Graph, knobs: Mapping[str, int | str]) -> list[int]:
     """What is counted, and how many are listed, by keystone."""
     asked = {"algorithm": "keystone", "device": "cpu", "knobs": knobs}
     return [ww.count(graph, **asked), len(ww.list_triangles(graph, **asked))]  # type: ignore[arg-type]
