@@ -24,7 +24,7 @@ HUBS_AHEAD = 4  # how many arcs ahead a hub's row is prefetched
 MAX_HUBS = 1 << 15
 SAMPLE_ARCS = 1 << 11
 WEDGES_PER_SAMPLE = 1 << 10  # an arc is sampled for so many, at most SAMPLE_ARCS
-MOST_COMPARED = 17  # arcs from a → b on: where more are left of a row, marks are cheaper
+MOST_COMPARED = 25  # arcs from a → b on: where more are left of a row, marks are cheaper
 HUBS_PER_FILL = 1 << 10
 
 ROW_BYTE = 0.5  # nanoseconds for a byte of the hubs' rows
