@@ -73,10 +73,17 @@ def prefetch_rows(row, base, rows, by_last_arc):  # type: ignore[no-untyped-def]
 
 @helper
 def mark_row(row, pad, marks):  # type: ignore[no-untyped-def]
-    """Set the bits of a row, shifted by `pad` so that hubs start at a block."""
+    """Set the bits of a row, shifted by `pad` so that hubs start at a block; no others are set.
+
+    Words are written and not read, which would have to wait for what was written last.
+    """
+    word, bits = np.uint64(0), np.uint64(0)
     for arc in range(row.begin, row.end):
         c = np.uint64(row.heads[arc]) + pad
-        marks[c >> np.uint64(6)] |= np.uint64(1) << (c & np.uint64(63))
+        kept = bits if c >> np.uint64(6) == word else np.uint64(0)
+        word = c >> np.uint64(6)
+        bits = kept | np.uint64(1) << (c & np.uint64(63))
+        marks[word] = bits
 
 
 @helper
