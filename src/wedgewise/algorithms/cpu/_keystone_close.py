@@ -270,7 +270,7 @@ def close_row(arcs, row, jk, hubs, most, own, sinks):  # type: ignore[no-untyped
         mark_row(row, hubs.pad, own.marks)
     while arc < arcs.end and np.uint64(arcs.heads[arc]) < hubs.base:
         b = np.uint64(arcs.heads[arc])
-        if row.end - arc <= most:
+        if most > zero and row.end - arc <= most:  # in a graph, whose arcs and rows are numbered alike
             found, tested = close_compared(jk, b, arc + one, row.end)
         else:
             found, tested = close_marked(jk, b, hubs.pad, own, sinks.by_last_arc)
