@@ -57,7 +57,7 @@ from wedgewise.machine.primitives import IDS_AT_ONCE, MAX_ROWS, count_common_bit
 from wedgewise.prepare.orient import first_not_below
 from wedgewise.stages import Ids, OrientedGraph
 
-ROWS_AT_ONCE = 1 << 10
+ROWS_AT_ONCE = 1 << 8
 LISTS = 8  # of rows of a graph: the second has those of two arcs, the third of three, …, the last of eight or more
 CACHED_ARCS = 1 << 20  # rows of so many are near enough: asking for them ahead costs more than waiting
 

@@ -11,7 +11,7 @@ Who does what: one task per range of vertices a. Each arc a → b takes the chea
 Hubs are the highest ids, since ids follow ascending degree: hub rows are a triangular bit matrix over the last `hubs`
 ids. Row b starts at b's own block of 512 columns, because all its out-neighbours are higher.
 Input: ids by rank. Output: triangles and membership tests (comparing and AND + POPCNT count as the tests they replace).
-Memory: hubs² / 16 bytes, at most 4 bytes per arc; n / 8 bytes and 32 KB per thread.
+Memory: hubs² / 16 bytes, at most 4 bytes per arc; n / 8 bytes and 8 KB per thread.
 The number of hubs is chosen by the cost of a sample of arcs; docs/decisions/0006-keystone-cpu.md has the figures.
 """
 
