@@ -70,9 +70,9 @@ def common(a: Any, b: Any, blocks: int) -> Any:
 
 
 @kernel
-def matched(ids: Any, begin: int, end: int, block: int) -> Any:
+def matched(ids: Any, begin: int, count: int, block: int) -> Any:
     """Which ids of a block are among others of the same array."""
-    return np.uint64(match_ids(ids, np.uint64(begin), np.uint64(end), np.uint64(block)))
+    return np.uint64(match_ids(ids, np.uint64(begin), np.uint64(count), np.uint64(block)))
 
 
 @kernel
@@ -156,7 +156,7 @@ def test_ids_are_matched_with_a_block_wherever_they_are(begin: int, end: int) ->
     ids[5], ids[38] = 2**32 - 1, 2**32 - 1
     for block in range(len(ids) - IDS_AT_ONCE + 1):
         expected = np.isin(ids[block : block + IDS_AT_ONCE], ids[begin:end])
-        assert int(matched(ids, begin, end, block)) == sum(1 << int(lane) for lane in np.flatnonzero(expected))
+        assert int(matched(ids, begin, end - begin, block)) == sum(1 << int(lane) for lane in np.flatnonzero(expected))
 
 
 def test_an_argument_taken_apart_once_is_that_of_every_call() -> None:

@@ -54,13 +54,13 @@ def count_common_bits(
     return sum(int(word).bit_count() for word in first & second)
 
 
-def match_ids(ids: NDArray[np.uint32], begin: SupportsIndex, end: SupportsIndex, block: SupportsIndex) -> int:
-    """Which of the `IDS_AT_ONCE` ids from `block` on are among ``ids[begin:end]``, the first in the lowest bit.
+def match_ids(ids: NDArray[np.uint32], begin: SupportsIndex, count: SupportsIndex, block: SupportsIndex) -> int:
+    """Which of `IDS_AT_ONCE` ids from `block` on are among `count` ids from `begin` on, the first in the lowest bit.
 
     Every id of one is compared with every id of the other, so that no branch depends on them.
     """
     compared = ids[int(block) : int(block) + IDS_AT_ONCE]
-    wanted = ids[int(begin) : int(end)]
+    wanted = ids[int(begin) : int(begin) + int(count)]
     return sum(1 << lane for lane, value in enumerate(compared) if value in wanted)
 
 
@@ -192,7 +192,7 @@ def register_with_numba() -> None:
         return word(a, word, b, word, word), generate
 
     @intrinsic
-    def match_lanes(context, ids, begin, end, block):  # type: ignore[no-untyped-def]
+    def match_lanes(context, ids, begin, count, block):  # type: ignore[no-untyped-def]
         def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
             data = data_of(context, builder, signature.args[0], args[0])
             lanes = ir.VectorType(ir.IntType(32), IDS_AT_ONCE)
@@ -200,8 +200,9 @@ def register_with_numba() -> None:
             compared = builder.load(builder.bitcast(builder.gep(data, [args[3]]), lanes.as_pointer()))
             compared.align = 4
             matched = cgutils.alloca_once_value(builder, nothing)
-            with cgutils.for_range_slice(builder, args[1], args[2], word_type(1), intp=word_type) as (position, _):
-                wanted = builder.insert_element(nothing, builder.load(builder.gep(data, [position])), ir.IntType(32)(0))
+            with cgutils.for_range(builder, args[2], intp=word_type) as loop:
+                value = builder.load(builder.gep(data, [builder.add(args[1], loop.index)]))
+                wanted = builder.insert_element(nothing, value, ir.IntType(32)(0))
                 equal = builder.icmp_unsigned("==", compared, builder.shuffle_vector(wanted, nothing, nothing))
                 builder.store(builder.or_(builder.load(matched), builder.sext(equal, lanes)), matched)
             bits = builder.icmp_unsigned("!=", builder.load(matched), nothing)
@@ -288,9 +289,9 @@ def register_with_numba() -> None:
         )
 
     @overload(match_ids)
-    def typed_match_ids(ids, begin, end, block):  # type: ignore[no-untyped-def]
-        return lambda ids, begin, end, block: match_lanes(  # type: ignore[call-arg]
-            ids, np.uint64(begin), np.uint64(end), np.uint64(block)
+    def typed_match_ids(ids, begin, count, block):  # type: ignore[no-untyped-def]
+        return lambda ids, begin, count, block: match_lanes(  # type: ignore[call-arg]
+            ids, np.uint64(begin), np.uint64(count), np.uint64(block)
         )
 
     @overload(sum_columns)

@@ -271,7 +271,8 @@ def close_row(arcs, row, jk, hubs, most, own, sinks):  # type: ignore[no-untyped
     while arc < arcs.end and np.uint64(arcs.heads[arc]) < hubs.base:
         b = np.uint64(arcs.heads[arc])
         if most > zero and row.end - arc <= most:  # in a graph, whose arcs and rows are numbered alike
-            found, tested = close_compared(jk, b, arc + one, row.end)
+            tested = row.end - arc - one
+            found = close_compared(jk, b, arc + one, tested)
         else:
             found, tested = close_marked(jk, b, hubs.pad, own, sinks.by_last_arc)
         add_to(sinks.by_head, b, found)
@@ -286,17 +287,32 @@ def close_row(arcs, row, jk, hubs, most, own, sinks):  # type: ignore[no-untyped
 
 
 @helper
+def compare_behind(rows, arc, behind, sinks):  # type: ignore[no-untyped-def]
+    """Triangles of an arc of a graph, by comparing so many heads behind it."""
+    b = np.uint64(rows.heads[arc])
+    found = close_compared(rows, b, arc + np.uint64(1), behind)
+    add_to(sinks.by_head, b, found)
+    give_arc(sinks.by_arc, arc, found, None)
+    return found
+
+
+@helper
 def close_short(row, rows, sinks):  # type: ignore[no-untyped-def]
-    """The same for a short row of a graph whose arcs but the last lead below the hubs; it is not marked."""
-    triangles, tests = np.uint64(0), np.uint64(0)
-    for arc in range(row.begin, row.end - np.uint64(1)):
-        b = np.uint64(row.heads[arc])
-        found, tested = close_compared(rows, b, arc + np.uint64(1), row.end)
-        add_to(sinks.by_head, b, found)
-        give_arc(sinks.by_arc, arc, found, None)
-        triangles += found
-        tests += tested
-    return triangles, tests
+    """The same for a short row of a graph whose arcs but the last lead below the hubs; it is not marked.
+
+    What is behind the last arcs has a fixed length, so that it is compared without a loop.
+    """
+    one, two, three = np.uint64(1), np.uint64(2), np.uint64(3)
+    length, arc, triangles = row.end - row.begin, row.begin, np.uint64(0)
+    tests = length * (length - one) >> one
+    while arc + three + one < row.end:
+        triangles += compare_behind(rows, arc, row.end - arc - one, sinks)
+        arc += one
+    if length > three:
+        triangles += compare_behind(rows, row.end - three - one, three, sinks)
+    if length > two:
+        triangles += compare_behind(rows, row.end - three, two, sinks)
+    return triangles + compare_behind(rows, row.end - two, one, sinks), tests
 
 
 @helper

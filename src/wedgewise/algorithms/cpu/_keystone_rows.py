@@ -110,8 +110,8 @@ def find_in_row(rows, b, c):  # type: ignore[no-untyped-def]
 
 
 @helper
-def close_compared(rows, b, begin, end):  # type: ignore[no-untyped-def]
-    """How many heads of b are among those from `begin` to `end` − 1, and how many those are.
+def close_compared(rows, b, begin, count):  # type: ignore[no-untyped-def]
+    """How many heads of b are among the `count` heads from `begin` on.
 
     All are compared with all, 16 heads of b at a time, read from within the array; no branch depends on what is found.
     """
@@ -120,11 +120,11 @@ def close_compared(rows, b, begin, end):  # type: ignore[no-untyped-def]
     final = np.uint64(len(heads)) - many
     while True:
         at = min(block, final)
-        equal = np.uint64(match_ids(heads, begin, end, at)) >> (block - at)
+        equal = np.uint64(match_ids(heads, begin, count, at)) >> (block - at)
         found += np.uint64(popcount(equal & ((one << min(stop - block, many)) - one)))
         block += many
         if block >= stop:
-            return found, end - begin
+            return found
 
 
 @helper
