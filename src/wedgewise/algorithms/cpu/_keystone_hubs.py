@@ -23,7 +23,7 @@ BLOCK_BITS = 512
 HUBS_AHEAD = 4  # how many arcs ahead a hub's row is prefetched
 MAX_HUBS = 1 << 15
 SAMPLE_ARCS = 1 << 11
-WEDGES_PER_SAMPLE = 1 << 10  # an arc is sampled for so many, at most SAMPLE_ARCS
+ARCS_PER_SAMPLE, WEDGES_PER_SAMPLE = 1 << 7, 1 << 10  # one is sampled of so many arcs, and for so many wedges
 MOST_COMPARED = 25  # arcs from a → b on: where more are left of a row, marks are cheaper
 HUBS_PER_FILL = 1 << 10
 
@@ -162,7 +162,7 @@ def choose_hubs(graph: OrientedGraph, probe_ratio: int, costs: Costs = COUNTING)
     if costs.stream_test * graph.wedges <= ROW_BYTE * row_bytes(BLOCK_BITS):
         return 0  # no hub saves what its rows take
     offsets = graph.offsets
-    size = min(graph.m, SAMPLE_ARCS, 1 + graph.wedges // WEDGES_PER_SAMPLE)
+    size = min(SAMPLE_ARCS, 1 + graph.m // ARCS_PER_SAMPLE, 1 + graph.wedges // WEDGES_PER_SAMPLE)
     sample = np.arange(size, dtype=np.int64) * (graph.m - 1) // max(1, size - 1)
     tail_vertex = offsets.searchsorted(sample.astype(offsets.dtype), side="right") - 1
     behind = offsets[tail_vertex + 1].astype(np.int64) - sample - 1
