@@ -13,6 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from wedgewise.algorithms._contract import Knobs, Shape
+from wedgewise.algorithms._passes import MIN_TASKS_PER_THREAD
 from wedgewise.algorithms.cpu._records import Rows, row_at, rows_of
 from wedgewise.machine.jit import helper, kernel
 from wedgewise.machine.primitives import IDS_AT_ONCE, prefetch
@@ -118,7 +119,8 @@ def fill_all(rows: Rows, hubs: Hubs, threads: int = 1) -> None:
         begin = first + part * HUBS_PER_FILL
         fill_hub_rows(rows, hubs, begin, min(end, begin + HUBS_PER_FILL))
 
-    run_tasks(fill, -(-(end - first) // HUBS_PER_FILL), threads)
+    parts = -(-(end - first) // HUBS_PER_FILL)
+    run_tasks(fill, parts, min(threads, max(1, parts // MIN_TASKS_PER_THREAD)))
 
 
 def aligned_zeros(words: int) -> Keys:
