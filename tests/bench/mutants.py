@@ -68,8 +68,8 @@ CLOSE = "algorithms/cpu/_truss_close.py"
 
 LOWEST_UNPAID = Edit(
     ROWS,
-    "            add_to(sinks.by_row, a, found)\n",
-    "            add_to(sinks.by_row, a, np.uint64(0))\n",
+    "                add_to(sinks.by_row, a, found)\n",
+    "                add_to(sinks.by_row, a, np.uint64(0))\n",
 )
 
 TWICE = Mutant(
@@ -99,9 +99,9 @@ WRONG_CORNER = Mutant(
     (
         Edit(
             ROWS,
-            "        found, tested = close_marked(jk, b, hubs.pad, own, sinks.by_last_arc)\n"
+            "            found, tested = close_marked(jk, b, hubs.pad, own, sinks.by_last_arc)\n"
             "        add_to(sinks.by_head, b, found)\n",
-            "        found, tested = close_marked(jk, b, hubs.pad, own, sinks.by_last_arc)\n"
+            "            found, tested = close_marked(jk, b, hubs.pad, own, sinks.by_last_arc)\n"
             "        add_to(sinks.by_head, arcs.heads[arcs.begin], found)\n",
         ),
     ),
@@ -222,8 +222,8 @@ MUTANTS = (
                 "    return aligned_zeros((n + BLOCK_BITS - n % BLOCK_BITS - 1) // 64)\n",
             ),
         ),
-        crashed=(cell("keystone"), cell("peel", "trussness")),
-        right=(cell("latapy"),),
+        crashed=(cell("keystone", "triangles"), cell("peel", "trussness")),
+        right=(cell("keystone"), cell("latapy")),
         says="IndexError",
     ),
     Mutant(

@@ -10,9 +10,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 
-from wedgewise.machine.jit import JIT_DISABLED, helper, kernel
+from wedgewise.machine.jit import JIT_DISABLED, helper, kernel, taken_apart
 from wedgewise.machine.native import DamagedObjectError, NativeObject, compile_object
-from wedgewise.machine.primitives import count_common_bits, popcount, prefetch
+from wedgewise.machine.primitives import IDS_AT_ONCE, count_common_bits, match_ids, popcount, prefetch
 
 TITLE = "kernels-0/f.kernel"
 STORED = NativeObject("f", ("*u4", "i8"), ("memset",), 2, b"\x7fELF code")
@@ -67,6 +67,12 @@ def add_up(values: Any, first: int, scale: Any) -> Any:
 def common(a: Any, b: Any, blocks: int) -> Any:
     """AND + POPCNT of two arrays from their second block on."""
     return np.uint64(count_common_bits(a, np.uint64(8), b, np.uint64(0), np.uint64(blocks)))
+
+
+@kernel
+def matched(ids: Any, begin: int, count: int, block: int) -> Any:
+    """Which ids of a block are among others of the same array."""
+    return np.uint64(match_ids(ids, np.uint64(begin), np.uint64(count), np.uint64(block)))
 
 
 @kernel
@@ -144,10 +150,27 @@ def test_common_bits_are_counted_in_any_number_of_blocks(blocks: int) -> None:
     assert int(common(a, b, blocks)) == whole <= expected
 
 
+@pytest.mark.parametrize(("begin", "end"), [(0, 0), (0, 1), (3, 8), (0, 30), (17, 40), (39, 40)])
+def test_ids_are_matched_with_a_block_wherever_they_are(begin: int, end: int) -> None:
+    ids = np.random.default_rng(end).integers(0, 40, 40, dtype=np.uint32)
+    ids[5], ids[38] = 2**32 - 1, 2**32 - 1
+    for block in range(len(ids) - IDS_AT_ONCE + 1):
+        expected = np.isin(ids[block : block + IDS_AT_ONCE], ids[begin:end])
+        assert int(matched(ids, begin, end - begin, block)) == sum(1 << int(lane) for lane in np.flatnonzero(expected))
+
+
+def test_an_argument_taken_apart_once_is_that_of_every_call() -> None:
+    sums = taken_apart(Sums(3, Summed(np.arange(4, dtype=np.uint32), None), Summed(np.ones(2, np.uint32), None)))
+    for also in (0, 1):
+        assert [int(x) for x in sum_both(sums, None, also)] == [6 + also, 6]
+
+
 @pytest.mark.skipif(JIT_DISABLED, reason="plain Python accepts strided arrays")
 def test_strided_arrays_are_refused() -> None:
     with pytest.raises(TypeError, match="C-contiguous"):
         clear(np.zeros(20, np.uint32)[::2])
+    with pytest.raises(TypeError, match="C-contiguous"):
+        taken_apart(Summed(np.zeros(20, np.uint32)[::2], None))
 
 
 FIRST_LOADS = """

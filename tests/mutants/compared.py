@@ -57,7 +57,7 @@ NOTICED: dict[str, tuple[str, Selection]] = {
     ),
     "a bitmap without its last, partial word": (
         "bitmap-without-last-word",
-        caught_by(COUNTS, keyword="keystone", interpreted=True),
+        caught_by(LOCAL, keyword="keystone", interpreted=True),
     ),
     "copies of an edge are edges of their own": (
         "duplicates-kept",

@@ -8,6 +8,7 @@ from mutants.mutant import Mutant, caught_by
 
 HASHMAP = "algorithms/cpu/hashmap.py"
 SUPPORTS = "algorithms/cpu/_keystone_supports.py"
+KEYSTONE_ROWS = "algorithms/cpu/_keystone_rows.py"
 CLOSE = "algorithms/cpu/_truss_close.py"
 ANY_ORDER = "conformance/test_algorithms.py::test_answers_do_not_depend_on_order_and_ids"
 ANY_THREADS = "conformance/test_algorithms.py::test_answers_do_not_depend_on_threads"
@@ -25,6 +26,12 @@ ON_CPU = (
             ),
         ),
         caught_by(COUNTS, keyword="hashmap", interpreted=True),
+    ),
+    Mutant(
+        "block-at-the-end",
+        "a block of ids that is read earlier, for the array to have all of it, is taken for the one that was wanted",
+        (Edit(KEYSTONE_ROWS, " >> (block - at)\n", "\n"),),
+        caught_by("algorithms/test_compared_rows.py::test_cliques_of_every_length_of_rows", interpreted=True),
     ),
     Mutant(
         "32-bit-sum",

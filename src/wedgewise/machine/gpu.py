@@ -151,7 +151,7 @@ def why_no_device() -> str | None:
 
 def is_likely() -> bool:
     """Whether a look for a device is worth loading CuPy: it is installed, and the system has a driver's device."""
-    return find_spec("cupy") is not None and any(Path(node).exists() for node in DRIVER_NODES)
+    return any(os.path.exists(node) for node in DRIVER_NODES) and find_spec("cupy") is not None
 
 
 def load_seconds() -> float:

@@ -12,6 +12,7 @@ from wedgewise.errors import InputError
 from wedgewise.machine.parameters import as_integer
 
 CONTROL_GROUPS = Path("/sys/fs/cgroup")
+UNLIMITED = 1 << 62  # from there on, control groups of version 1 have no limit: it says so with 2^63 less a page
 MAX_THREADS_PER_CORE, ALWAYS_GRANTED_THREADS = 4, 64  # that are granted
 
 
@@ -101,7 +102,7 @@ def _memory_files() -> list[tuple[str, str, str, str]]:
 def _left_in(limit_file: str, used_file: str, stat_file: str, cached_name: str) -> int | None:
     """What a control group leaves of its limit; cached files give way."""
     limit = _text(limit_file).strip()
-    if not limit or limit == "max" or not (used := _text(used_file)):
+    if not limit or limit == "max" or int(limit) >= UNLIMITED or not (used := _text(used_file)):
         return None
     stat = _text(stat_file).split()
     cached = int(stat[stat.index(cached_name) + 1]) if cached_name in stat else 0

@@ -86,7 +86,8 @@ class CpuKernel(Generic[Parameters, Value]):
 
     def __call__(self, *args: Parameters.args, **kwargs: Parameters.kwargs) -> Value:
         if JIT_DISABLED or getattr(_interpreting, "is_on", False):
-            return self.function(*args, **kwargs)
+            whole: Any = [item.argument if type(item) is TakenApart else item for item in args]
+            return self.function(*whole, **kwargs)
         flat: list[Any] = []
         kinds = tuple(_take_apart(args, flat))
         loaded = self._loaded.get(kinds)
@@ -140,6 +141,33 @@ def kernel_view(array: NDArray[Any]) -> NDArray[Any]:
         raise TypeError("kernel_view needs a C-contiguous array")
     flat = array.reshape(-1)
     return flat.view(np.dtype(f"u{flat.dtype.itemsize}")) if flat.dtype.kind in "ib" else flat
+
+
+class TakenApart:
+    """An argument of many calls that is taken apart once: arrays are their address and length from then on."""
+
+    __slots__ = ("argument", "kinds", "numbers")
+
+    def __init__(self, argument: Any) -> None:
+        flat: list[Any] = []
+        self.argument = argument  # keeps the arrays
+        self.kinds = _take_apart((argument,), flat)
+        self.numbers = [number for item in flat for number in numbers_of(item)]
+
+
+def taken_apart(argument: Value) -> Value:
+    """The same argument to the kernels of one pass, each call of which would otherwise take it apart."""
+    apart: Any = TakenApart(argument)
+    return apart  # type: ignore[no-any-return]
+
+
+def numbers_of(argument: Any) -> tuple[int, ...]:
+    """What machine code is handed for a number or an array, which is its address and length."""
+    if type(argument) is not np.ndarray:
+        return (int(argument),)
+    if not argument.flags.c_contiguous:
+        raise TypeError("kernels need C-contiguous arrays")
+    return argument.__array_interface__["data"][0], argument.size
 
 
 def stop_compiling(threads: Collection[int]) -> None:
@@ -230,6 +258,9 @@ def _take_apart(arguments: Iterable[Any], flat: list[Any]) -> list[str | type]:
         elif isinstance(argument, tuple):
             kinds.append(type(argument))
             kinds += _take_apart(argument, flat)
+        elif type(argument) is TakenApart:
+            kinds += argument.kinds
+            flat += argument.numbers
         else:
             flat.append(argument)
             if type(argument) is np.ndarray:

@@ -18,6 +18,7 @@ BLOCK_WORDS = 8
 PLANES = 12
 MAX_ROWS = (1 << PLANES) - 1
 ROWS_AT_ONCE = 8
+IDS_AT_ONCE = 16
 
 
 def popcount(word: SupportsIndex) -> int:
@@ -51,6 +52,16 @@ def count_common_bits(
     first = a[int(a_begin) : int(a_begin) + words]
     second = b[int(b_begin) : int(b_begin) + words]
     return sum(int(word).bit_count() for word in first & second)
+
+
+def match_ids(ids: NDArray[np.uint32], begin: SupportsIndex, count: SupportsIndex, block: SupportsIndex) -> int:
+    """Which of `IDS_AT_ONCE` ids from `block` on are among `count` ids from `begin` on, the first in the lowest bit.
+
+    Every id of one is compared with every id of the other, so that no branch depends on them.
+    """
+    compared = ids[int(block) : int(block) + IDS_AT_ONCE]
+    wanted = ids[int(begin) : int(begin) + int(count)]
+    return sum(1 << lane for lane, value in enumerate(compared) if value in wanted)
 
 
 def sum_columns(
@@ -180,6 +191,26 @@ def register_with_numba() -> None:
         word = types.uint64
         return word(a, word, b, word, word), generate
 
+    @intrinsic
+    def match_lanes(context, ids, begin, count, block):  # type: ignore[no-untyped-def]
+        def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            data = data_of(context, builder, signature.args[0], args[0])
+            lanes = ir.VectorType(ir.IntType(32), IDS_AT_ONCE)
+            nothing = ir.Constant(lanes, [0] * IDS_AT_ONCE)
+            compared = builder.load(builder.bitcast(builder.gep(data, [args[3]]), lanes.as_pointer()))
+            compared.align = 4
+            matched = cgutils.alloca_once_value(builder, nothing)
+            with cgutils.for_range(builder, args[2], intp=word_type) as loop:
+                value = builder.load(builder.gep(data, [builder.add(args[1], loop.index)]))
+                wanted = builder.insert_element(nothing, value, ir.IntType(32)(0))
+                equal = builder.icmp_unsigned("==", compared, builder.shuffle_vector(wanted, nothing, nothing))
+                builder.store(builder.or_(builder.load(matched), builder.sext(equal, lanes)), matched)
+            bits = builder.icmp_unsigned("!=", builder.load(matched), nothing)
+            return builder.zext(builder.bitcast(bits, ir.IntType(IDS_AT_ONCE)), word_type)
+
+        word = types.uint64
+        return word(ids, word, word, word), generate
+
     def add_to_planes(builder: Any, planes: list[Any], vectors: list[Any]) -> None:
         """Carry-save addition of 2^k vectors: pairs are added to a plane, their carries to the next one."""
         plane = 0
@@ -255,6 +286,12 @@ def register_with_numba() -> None:
     def typed_count_common_bits(a, a_begin, b, b_begin, blocks):  # type: ignore[no-untyped-def]
         return lambda a, a_begin, b, b_begin, blocks: and_popcount(  # type: ignore[call-arg]
             a, np.uint64(a_begin), b, np.uint64(b_begin), np.uint64(blocks)
+        )
+
+    @overload(match_ids)
+    def typed_match_ids(ids, begin, count, block):  # type: ignore[no-untyped-def]
+        return lambda ids, begin, count, block: match_lanes(  # type: ignore[call-arg]
+            ids, np.uint64(begin), np.uint64(count), np.uint64(block)
         )
 
     @overload(sum_columns)

@@ -7,14 +7,16 @@ ids: row b starts at b's own block of 512 columns, because all its out-neighbour
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import isqrt
 from typing import NamedTuple
 
 import numpy as np
 
 from wedgewise.algorithms._contract import Knobs, Shape
+from wedgewise.algorithms._passes import MIN_TASKS_PER_THREAD
 from wedgewise.algorithms.cpu._records import Rows, row_at, rows_of
 from wedgewise.machine.jit import helper, kernel
-from wedgewise.machine.primitives import prefetch
+from wedgewise.machine.primitives import IDS_AT_ONCE, prefetch
 from wedgewise.machine.threads import run_tasks
 from wedgewise.stages import Keys, OrientedGraph
 
@@ -22,6 +24,8 @@ BLOCK_BITS = 512
 HUBS_AHEAD = 4  # how many arcs ahead a hub's row is prefetched
 MAX_HUBS = 1 << 15
 SAMPLE_ARCS = 1 << 11
+ARCS_PER_SAMPLE, WEDGES_PER_SAMPLE = 1 << 7, 1 << 10  # one is sampled of so many arcs, and for so many wedges
+MOST_COMPARED = 25  # arcs from a → b on: where more are left of a row, marks are cheaper
 HUBS_PER_FILL = 1 << 10
 
 ROW_BYTE = 0.5  # nanoseconds for a byte of the hubs' rows
@@ -30,8 +34,9 @@ CHOOSE_HUBS = -1
 
 @dataclass(frozen=True, slots=True)
 class Costs:
-    """Nanoseconds on one core for an arc a → b: streamed below the hubs, or to a hub with arcs of a behind it.
+    """Nanoseconds on one core for an arc a → b: below the hubs, streamed or compared, or to a hub.
 
+    ``compared`` is for an id behind b and 16 heads of b, ``behind`` for an id behind a hub, whatever way it takes.
     The defaults are those of a count, from the figures in docs/decisions/0006-keystone-cpu.md.
     """
 
@@ -41,9 +46,11 @@ class Costs:
     probe_test: float = 4.0
     and_block: float = 2.0
     behind: float = 0.0
+    compared: float = 0.8
 
 
 COUNTING = Costs()
+CREDITING = Costs(compared=0.0)  # nothing is: who is credited has to be known
 
 
 class Hubs(NamedTuple):
@@ -112,7 +119,8 @@ def fill_all(rows: Rows, hubs: Hubs, threads: int = 1) -> None:
         begin = first + part * HUBS_PER_FILL
         fill_hub_rows(rows, hubs, begin, min(end, begin + HUBS_PER_FILL))
 
-    run_tasks(fill, -(-(end - first) // HUBS_PER_FILL), threads)
+    parts = -(-(end - first) // HUBS_PER_FILL)
+    run_tasks(fill, parts, min(threads, max(1, parts // MIN_TASKS_PER_THREAD)))
 
 
 def aligned_zeros(words: int) -> Keys:
@@ -140,10 +148,9 @@ def row_bytes(hubs: int) -> int:
 
 def largest_hubs(n: int, m: int) -> int:
     """The most hubs whose rows take at most as many bytes as the arcs."""
-    blocks = min(MAX_HUBS, n) // BLOCK_BITS
-    while row_bytes(blocks * BLOCK_BITS) > 4 * m:
-        blocks -= 1
-    return blocks * BLOCK_BITS
+    arcs_per_pair = row_bytes(BLOCK_BITS) // 8  # `row_bytes` has blocks · (blocks + 1) / 2 pairs of blocks
+    blocks = (isqrt(4 * (m // arcs_per_pair) + 1) - 1) // 2
+    return min(MAX_HUBS // BLOCK_BITS, n // BLOCK_BITS, blocks) * BLOCK_BITS
 
 
 def most_hubs(shape: Shape, knobs: Knobs) -> int:
@@ -154,11 +161,12 @@ def most_hubs(shape: Shape, knobs: Knobs) -> int:
 
 def choose_hubs(graph: OrientedGraph, probe_ratio: int, costs: Costs = COUNTING) -> int:
     """The number of hubs (none, or a power of two blocks) that makes an evenly spaced sample of arcs cheapest."""
-    if graph.m == 0:
-        return 0
+    if costs.stream_test * graph.wedges <= ROW_BYTE * row_bytes(BLOCK_BITS):
+        return 0  # no hub saves what its rows take
     offsets = graph.offsets
-    sample = np.linspace(0, graph.m - 1, min(graph.m, SAMPLE_ARCS)).astype(np.int64)
-    tail_vertex = np.searchsorted(offsets, sample.astype(offsets.dtype), side="right") - 1
+    size = min(SAMPLE_ARCS, 1 + graph.m // ARCS_PER_SAMPLE, 1 + graph.wedges // WEDGES_PER_SAMPLE)
+    sample = np.arange(size, dtype=np.int64) * (graph.m - 1) // max(1, size - 1)
+    tail_vertex = offsets.searchsorted(sample.astype(offsets.dtype), side="right") - 1
     behind = offsets[tail_vertex + 1].astype(np.int64) - sample - 1
     b = graph.out_neighbours[sample].astype(np.int64)
     second_hops = offsets[b + 1].astype(np.int64) - offsets[b].astype(np.int64)
@@ -167,15 +175,16 @@ def choose_hubs(graph: OrientedGraph, probe_ratio: int, costs: Costs = COUNTING)
     probed = behind <= probe_ratio * blocks_left
     as_hub = costs.hub_arc + np.where(probed, costs.probe_test * behind, costs.and_block * blocks_left)
     as_hub += costs.behind * behind
-    as_other = costs.stream_arc + costs.stream_test * second_hops
+    as_other = costs.stream_test * second_hops
+    if costs.compared > 0:
+        compared = costs.compared * behind * (second_hops // IDS_AT_ONCE + 1)
+        as_other = np.where(behind < MOST_COMPARED, np.minimum(as_other, compared), as_other)
+    as_other += costs.stream_arc
     most = largest_hubs(graph.n, graph.m)
     choices = [0, *(BLOCK_BITS << doubling for doubling in range(7) if BLOCK_BITS << doubling < most), most]
-
-    def cost(hubs: int) -> float:
-        arcs = np.where(from_top <= hubs, as_hub, as_other).sum() * (graph.m / len(sample))
-        return float(arcs + ROW_BYTE * row_bytes(hubs))
-
-    return min(choices, key=cost)
+    least = np.searchsorted(choices, from_top)  # the position of the first choice that makes b a hub
+    gained = np.bincount(least, as_other - as_hub, len(choices) + 1)[:-1].cumsum() * (graph.m / size)
+    return choices[int(np.argmax(gained - [ROW_BYTE * row_bytes(hubs) for hubs in choices]))]
 
 
 def prepare_hubs(graph: OrientedGraph, knobs: Knobs, threads: int, costs: Costs = COUNTING) -> Hubs:

@@ -14,7 +14,16 @@ from numpy.typing import NDArray
 from wedgewise.algorithms.cpu._keystone_hubs import aligned_zeros, empty_marks, marks_bytes
 from wedgewise.algorithms.cpu._records import row_at
 from wedgewise.machine.jit import helper
-from wedgewise.machine.primitives import BLOCK_WORDS, MAX_ROWS, PLANES, prefetch, sum_columns
+from wedgewise.machine.primitives import (
+    BLOCK_WORDS,
+    IDS_AT_ONCE,
+    MAX_ROWS,
+    PLANES,
+    match_ids,
+    popcount,
+    prefetch,
+    sum_columns,
+)
 from wedgewise.stages import Keys
 
 SPARE = 16  # the credit of id x is at SPARE + x; failed tests are credited below it, in turn, so that none has to wait
@@ -64,10 +73,17 @@ def prefetch_rows(row, base, rows, by_last_arc):  # type: ignore[no-untyped-def]
 
 @helper
 def mark_row(row, pad, marks):  # type: ignore[no-untyped-def]
-    """Set the bits of a row, shifted by `pad` so that hubs start at a block."""
+    """Set the bits of a row, shifted by `pad` so that hubs start at a block; no others are set.
+
+    Words are written and not read, which would have to wait for what was written last.
+    """
+    word, bits = np.uint64(0), np.uint64(0)
     for arc in range(row.begin, row.end):
         c = np.uint64(row.heads[arc]) + pad
-        marks[c >> np.uint64(6)] |= np.uint64(1) << (c & np.uint64(63))
+        kept = bits if c >> np.uint64(6) == word else np.uint64(0)
+        word = c >> np.uint64(6)
+        bits = kept | np.uint64(1) << (c & np.uint64(63))
+        marks[word] = bits
 
 
 @helper
@@ -91,6 +107,24 @@ def find_in_row(rows, b, c):  # type: ignore[no-untyped-def]
     while arc < end and heads[arc] < c:
         arc += np.uint64(1)
     return np.uint64(arc < end and heads[arc] == c), arc - begin + np.uint64(1)
+
+
+@helper
+def close_compared(rows, b, begin, count):  # type: ignore[no-untyped-def]
+    """How many heads of b are among the `count` heads from `begin` on.
+
+    All are compared with all, 16 heads of b at a time, read from within the array; no branch depends on what is found.
+    """
+    heads, block, stop = row_at(rows, b)
+    found, one, many = np.uint64(0), np.uint64(1), np.uint64(IDS_AT_ONCE)
+    final = np.uint64(len(heads)) - many
+    while True:
+        at = min(block, final)
+        equal = np.uint64(match_ids(heads, begin, count, at)) >> (block - at)
+        found += np.uint64(popcount(equal & ((one << min(stop - block, many)) - one)))
+        block += many
+        if block >= stop:
+            return found
 
 
 @helper

@@ -21,6 +21,7 @@ docs/decisions/0007-supports-by-range.md has the figures.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import count
 from typing import Any
 
@@ -37,7 +38,7 @@ from wedgewise.algorithms.cpu._keystone_close import (
     crediting_workspace,
     graph_task,
 )
-from wedgewise.algorithms.cpu._keystone_hubs import Costs, Hubs, bit_row_at, most_hubs, prepare_hubs, row_bytes
+from wedgewise.algorithms.cpu._keystone_hubs import CREDITING, Hubs, bit_row_at, most_hubs, prepare_hubs, row_bytes
 from wedgewise.algorithms.cpu._keystone_in_neighbours import InNeighbours, in_neighbours, in_neighbours_bytes
 from wedgewise.algorithms.cpu._keystone_rows import SPARE, Ledger, credit_columns, empty_ledger, take_bit_row
 from wedgewise.algorithms.cpu._records import RowPart, Rows, row_at, rows_of
@@ -48,7 +49,9 @@ from wedgewise.stages import Ids, Keys, OrientedGraph
 
 TASK_SUMS = 1 << 16  # numbers of all threads that one task adds up
 MAX_SHARES = 4  # threads with supports of their own, 4 bytes per arc each
-SUPPORT_COSTS = Costs(stream_arc=8.0, stream_test=1.7, hub_arc=24.0, probe_test=4.5, and_block=4.0, behind=0.8)
+SUPPORT_COSTS = replace(
+    CREDITING, stream_arc=8.0, stream_test=1.7, hub_arc=24.0, probe_test=4.5, and_block=4.0, behind=0.8
+)
 IDS_IN_ANY_CASE = 4  # short rows then have no loop whose end would be mispredicted
 TAILS_AHEAD = 8  # how many in-neighbours ahead the end of a row is prefetched
 
@@ -113,7 +116,7 @@ def add_opposite(
 
 def prepare_triangles(graph: OrientedGraph, knobs: Knobs, threads: int) -> Work:
     """Credits of every thread, then their sum by ranges of vertices."""
-    task = graph_task(graph, prepare_hubs(graph, knobs, threads))
+    task = graph_task(graph, prepare_hubs(graph, knobs, threads, CREDITING))
     filled = np.zeros(graph.n, np.uint64)
     by_thread: list[Keys] = []
 

@@ -76,7 +76,7 @@ def close_items(
     begin: int,
     end: int,
     own: Marks | Ledger,
-    active: Ids,
+    lists: Ids,
     sinks: Sinks,
     found: Keys,
 ) -> Counts:
@@ -94,7 +94,7 @@ def close_items(
             (far,) = busy_rows_at(batch.table, batch.items[at + np.uint64(IK)])
             busy = far if len(far) < len(near) else near
             task = BlockTask(blocks, of_block, np.uint64(batch.items[at + np.uint64(FLAG)]), busy)
-            closed, tested = close_range(task, span, own, active, sinks)
+            closed, tested = close_range(task, span, own, lists, sinks)
         put_found(found, number, closed, tested, ticks() - since)
         triangles += np.uint64(closed)
         tests += np.uint64(tested)

@@ -1,16 +1,17 @@
-"""What: mark N+(a) in a bitmap; hubs keep bit rows, so that whole rows are compared at once.
+"""What: compare short rows, mark long ones in a bitmap; hubs keep bit rows, so that whole rows are compared at once.
 
 Paper: ours.
 Who does what: one task per range of vertices a. Each arc a → b takes the cheapest way to |N+(a) ∩ N+(b)|:
 
-    b below the hubs                     stream N+(b), test each id in a's bitmap
+    b below the hubs, few ids behind b   compare each of those few with N+(b), 16 ids at a time
+    b below the hubs, more of them       stream N+(b), test each id in a's bitmap
     b a hub, many ids of N+(a) behind b  AND + POPCNT of a's bitmap with b's bit row, 512 bits at a time
     b a hub, few of them                 test those few in b's bit row
 
 Hubs are the highest ids, since ids follow ascending degree: hub rows are a triangular bit matrix over the last `hubs`
 ids. Row b starts at b's own block of 512 columns, because all its out-neighbours are higher.
-Input: ids by rank. Output: triangles and membership tests (an AND + POPCNT counts as the tests it replaces).
-Memory: hubs² / 16 bytes, at most 4 bytes per arc; n / 8 bytes per thread.
+Input: ids by rank. Output: triangles and membership tests (comparing and AND + POPCNT count as the tests they replace).
+Memory: hubs² / 16 bytes, at most 4 bytes per arc; n / 8 bytes and 8 KB per thread.
 The number of hubs is chosen by the cost of a sample of arcs; docs/decisions/0006-keystone-cpu.md has the figures.
 """
 
