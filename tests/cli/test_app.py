@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import subprocess
@@ -173,14 +174,21 @@ def test_wrong_usage_exits_2(arguments: tuple[str, ...], tmp_path: Path, monkeyp
     assert "Error" in result.stderr
 
 
-def test_running_out_of_memory_is_a_line(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (MemoryError("Unable to allocate 9 EiB"), "Unable to allocate 9 EiB"),
+        (OSError(errno.ENOMEM, "Cannot allocate memory", "html"), "[Errno 12] Cannot allocate memory: 'html'"),
+    ],
+)
+def test_running_out_of_memory_is_a_line(error: Exception, said: str, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*_: Any, **__: Any) -> None:
-        raise MemoryError("Unable to allocate 9 EiB")
+        raise error
 
     monkeypatch.setattr("wedgewise.cli.app.answer", fail)
     result = invoke("count", KARATE)
     assert result.exit_code == 1
-    assert result.stderr.startswith("error: out of memory (Unable to allocate 9 EiB); ")
+    assert result.stderr.startswith(f"error: out of memory ({said}); ")
 
 
 def test_ctrl_c_in_a_command_exits_130(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -147,7 +147,9 @@ class Commands(TyperGroup):
         except WedgewiseError as error:
             say(f"error: {error}")
             sys.exit(FAILED)
-        except MemoryError as error:
+        except (MemoryError, OSError) as error:
+            if isinstance(error, OSError) and error.errno != errno.ENOMEM:  # as of a module that is read now
+                raise
             say(f"error: out of memory ({error}); use a machine with more memory or a smaller graph")
             sys.exit(FAILED)
         return result
