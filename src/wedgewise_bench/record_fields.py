@@ -229,6 +229,7 @@ def _of_class(kind: type, checks: Mapping[type, Check], since: Collection[str] =
 
 COUNT = integer()
 SECONDS = number()
+MEASURED = number(SMALLEST)  # by a clock, between a beginning and an end
 ANY_NUMBER = number(-float(LARGEST))
 NAMED = of_form(NAME, "name")
 PLAIN = either(maybe(ANY_NUMBER), truth, text)
@@ -289,7 +290,7 @@ FIELDS = table(
         "answer": maybe(COUNT),
         "expected": maybe(COUNT),
         "seconds": table(
-            {"all": listed(SECONDS)}, {"median": maybe(SECONDS), "min": maybe(SECONDS), "spread": maybe(SECONDS)}
+            {"all": listed(MEASURED)}, {"median": maybe(SECONDS), "min": maybe(SECONDS), "spread": maybe(SECONDS)}
         ),
         "peak_bytes": maybe(COUNT),
         "pairs": COUNT,
