@@ -12,6 +12,7 @@ import wedgewise as ww
 from wedgewise.algorithms.cpu import _keystone_close
 from wedgewise.algorithms.cpu._keystone_hubs import MOST_COMPARED
 from wedgewise.generate import uniform
+from wedgewise.machine import jit
 from wedgewise.machine.jit import JIT_DISABLED
 from wedgewise.machine.primitives import IDS_AT_ONCE
 
@@ -49,3 +50,15 @@ def test_rows_with_a_hub_at_their_end() -> None:
     expected = 2 * [ww.count(graph, algorithm="reference")]
     for hubs in (0, 512):
         assert counted(graph, {"hubs": hubs}) == expected
+
+
+@pytest.mark.parametrize("hubs", [0, 512])
+@pytest.mark.parametrize("question", ["count", "triangles", "edge_support"])
+def test_rows_that_are_asked_for_ahead(question: str, hubs: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As those of graphs that no cache holds."""
+    monkeypatch.setattr(jit, "JIT_DISABLED", True)  # compiling takes seconds
+    monkeypatch.setattr(_keystone_close, "CACHED_ARCS", 0)
+    graph = ww.Graph(uniform(600, 1500, seed=7).pairs())
+    asked = {"algorithm": "keystone", "device": "cpu", "knobs": {"hubs": hubs}}
+    found, expected = (ww.run(question, graph, **how).answer for how in (asked, {"algorithm": "reference"}))
+    assert np.array_equal(found, expected)

@@ -5,10 +5,12 @@ from __future__ import annotations
 import itertools
 import threading
 from collections.abc import Callable, Collection
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
 import pytest
+from helpers.commands import PATIENCE
 
 from emulate.hybrid_cases import BrokenError, planned_sizes
 from wedgewise.algorithms._contract import BatchWork, Pass
@@ -311,6 +313,27 @@ def test_blocks_are_given_up_by_tasks_to_come_and_never_while_held() -> None:
     cache.release(kept)
     assert cache.lease({(0, 1)}, 21) is None  # never
     assert cache.peak <= 30
+
+
+def test_who_waits_for_memory_gets_it_from_who_lets_go_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    cache: SharedBlocks[str] = SharedBlocks(10, lambda pair: 10, lambda pairs: list(map(str, pairs)))
+    first = cache.lease({(0, 0)}, 0)
+    assert first is not None
+    waiting, wait = threading.Event(), cache._changed.wait
+
+    def noticed(timeout: float | None = None) -> bool:
+        waiting.set()
+        return wait(timeout)
+
+    monkeypatch.setattr(cache._changed, "wait", noticed)
+    with ThreadPoolExecutor(1) as other:
+        second = other.submit(cache.lease, {(1, 1)}, 0)
+        assert waiting.wait(PATIENCE)
+        assert not second.done()
+        cache.release(first)
+        lease = second.result(PATIENCE)
+    assert lease is not None
+    assert lease.blocks == {(1, 1): "(1, 1)"}
 
 
 def test_what_is_held_stays_beyond_a_smaller_budget() -> None:
