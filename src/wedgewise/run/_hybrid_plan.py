@@ -398,9 +398,8 @@ def _on_devices(tasks: TaskTable, sizes: TaskSizes, resources: Resources) -> tup
     fitting = able & (work + blocks <= available_bytes)
     of_a_stream = work + int(blocks[fitting].max(initial=0))
     streams = max(1, min(int(sizes.pairing.own["streams"]), available_bytes // max(1, of_a_stream)))
-    further = (available_bytes - streams * of_a_stream) // (
-        4 * streams * DEVICE_TASK_BYTES
-    )  # a quarter of what is left
+    left = available_bytes - streams * of_a_stream
+    further = left // (4 * streams * DEVICE_TASK_BYTES)  # a quarter is for lists of tasks
     in_batch = 1 + max(0, min(further, MAX_TASKS - 1, len(tasks) - 1))
     work += (in_batch - 1) * DEVICE_TASK_BYTES
     return fitting, DeviceMemory(streams, work, available_bytes - streams * work, in_batch)
