@@ -25,7 +25,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("wedgewise.store",),
     ("wedgewise.run", "wedgewise.answer_types", "wedgewise.result_tables", "wedgewise.result"),
     ("wedgewise.answer",),
-    ("wedgewise.api", "wedgewise.api_listing", "wedgewise.api_trusses"),
+    ("wedgewise.api", "wedgewise.api_listing", "wedgewise.api_similarity", "wedgewise.api_trusses"),
     ("wedgewise",),
     ("wedgewise.interop.networkx_backend", "wedgewise.datasets", "wedgewise.report"),
     ("wedgewise_bench",),

@@ -4,11 +4,15 @@ question              columns                        a row per
 triangles             vertex, triangles              vertex
 clustering            vertex, clustering             vertex
 truss_components      vertex, component              vertex
+core_number           vertex, core                   vertex
+connected_components  vertex, component              vertex
 generalized_degree    vertex, support, edges         vertex and support
 edge_support          source, target, support        edge
 trussness             source, target, truss          edge
 k_truss, max_truss    source, target                 edge of the truss
 list_triangles        u, v, w                        triangle
+similarity            source, target, measures       edge or pair
+top_similar           source, target, measure        vertex and partner
 truss_summary         k, edges, vertices, components k
 """
 
@@ -21,7 +25,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from wedgewise.answer_types import GeneralizedDegree, Truss, TrussLevel
+from wedgewise.answer_types import GeneralizedDegree, Similarity, TopSimilar, Truss, TrussLevel
 from wedgewise.errors import InputError
 from wedgewise.interop.tables import NamedColumns, edge_table, labelled_rows, vertex_table
 from wedgewise.stages import LabelledGraph
@@ -59,6 +63,14 @@ def _degrees_by_support(graph: LabelledGraph, degrees: GeneralizedDegree) -> Nam
     return {**labels, "support": degrees.supports, "edges": degrees.edges}
 
 
+def _values_of_pairs(graph: LabelledGraph, found: Similarity) -> NamedColumns:
+    return {**labelled_rows(graph.labels, found.ends, ("source", "target")), **found.values}
+
+
+def _partners(graph: LabelledGraph, found: TopSimilar) -> NamedColumns:
+    return {**labelled_rows(graph.labels, found.ends, ("source", "target")), found.measure: found.values}
+
+
 def _levels(levels: tuple[TrussLevel, ...]) -> NamedColumns:
     return {
         part.name: np.array([getattr(level, part.name) for level in levels], np.int64) for part in fields(TrussLevel)
@@ -69,6 +81,10 @@ LABELLED: dict[str, Callable[[LabelledGraph, Any], NamedColumns]] = {
     "triangles": _per_vertex("triangles"),
     "clustering": _per_vertex("clustering"),
     "truss_components": _per_vertex("component"),
+    "core_number": _per_vertex("core"),
+    "connected_components": _per_vertex("component"),
+    "similarity": _values_of_pairs,
+    "top_similar": _partners,
     "generalized_degree": _degrees_by_support,
     "edge_support": _per_edge("support"),
     "trussness": _per_edge("truss"),

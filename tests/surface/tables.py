@@ -29,7 +29,7 @@ RECORDED = Path(__file__).with_name("recorded")
 ABOUT = "Renewed by: PYTHONPATH=src:tests python -m surface. What changes here changes for users: see CONTRIBUTING.md."
 MODULES = {"wedgewise": ww, "interop": interop, "generate": generate, "datasets": datasets}
 UNDOCUMENTED = {  # which the reference leaves out
-    "Graph": {"device_forms", "device_seconds", "take_device_seconds"},
+    "Graph": {"adjacency", "device_forms", "device_seconds", "take_device_seconds"},
     "Limits": {"check", "check_memory", "with_values"},
     "Store": {
         *("array", "beside", "block", "check_file", "counts", "files", "is_read_only", "manifest", "opened"),

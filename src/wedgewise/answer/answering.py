@@ -3,6 +3,7 @@
     store ──────────────────────→ disk, hybrid or cluster
     graph, file → DeviceHome → MemoryHome ──too little memory→ cut → disk, or hybrid
                 → HybridHome ──────────────too little memory→
+                → GraphHome, where a method of its own finds what is asked
 
 If the GPU runs out of memory, the work is done in smaller batches; then the CPU takes over. If that has too little
 memory as well, a question that stores answer is answered from disk. The plan's reasons say so.
@@ -14,7 +15,9 @@ from contextlib import ExitStack
 from dataclasses import replace
 from typing import Any, Protocol
 
+from wedgewise.algorithms.of_graph import method_names
 from wedgewise.answer.fit import OutOfMemory, try_in_memory
+from wedgewise.answer.graph_home import GraphHome
 from wedgewise.answer.memory_home import MemoryHome
 from wedgewise.answer.questions import QUESTIONS, WITHOUT_LABELS, AnswerContext
 from wedgewise.answer.response import Clock, ResultWithRows, result_of
@@ -93,6 +96,8 @@ def prepare_home(request: Request, graph: Graph) -> Home:
     """The home that was asked for, or the first that has memory for it: the GPU, then the CPU."""
     computes = QUESTIONS[request.question].computes(graph, request.details)
     device, reasons = choose_device(request, computes, graph)
+    if device == "cpu" and computes in method_names():
+        return GraphHome.prepare(request, graph, computes, reasons)
     if device == "cpu":
         return MemoryHome.prepare(request, graph, computes, reasons)
     if device == "hybrid":

@@ -14,20 +14,26 @@ k_truss              k_truss               Truss
 max_truss            max_truss             Truss
 truss_summary        trussness             tuple of TrussLevel
 truss_components     k_truss               int64[n], in the order of the labels
+core_number          core_number           int64[n], in the order of the labels
+degeneracy           core_number           int
+connected_components connected_components  int64[n], in the order of the labels
+similarity           edge_support, weighted_supports, or common_neighbors of pairs; Similarity
+top_similar          top_similar           TopSimilar
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
+from wedgewise.algorithms._similarity import COUNT, MEASURES, checked_measures, lanes_of
 from wedgewise.algorithms._truss import MIN_K
 from wedgewise.answer import coefficients
-from wedgewise.answer_types import GeneralizedDegree, Truss, TrussLevel
+from wedgewise.answer_types import GeneralizedDegree, Similarity, TopSimilar, Truss, TrussLevel
 from wedgewise.errors import InputError, UnknownNameError
 from wedgewise.graph import Graph, refuse_reading
 from wedgewise.machine.parameters import as_integer
@@ -73,7 +79,8 @@ class AnswerContext:
 class Question:
     """A question by name: its own parameters with their defaults, what has to be computed, and how to go on.
 
-    ``answer_bytes(computes, n, m)`` is what the answer takes while it is made of what was computed.
+    ``answer_bytes(computes, n, m)`` is what the answer takes while it is made of what was computed. ``checks`` return
+    parameters as they are worked with, or raise.
     """
 
     name: str
@@ -81,6 +88,7 @@ class Question:
     finish: Callable[[AnswerContext], Any]
     answer_bytes: Callable[[str, int, int], int]
     defaults: Mapping[str, Any]
+    checks: Mapping[str, Callable[[Any], Any]] = field(default_factory=dict)
 
     def details(self, given: Mapping[str, Any]) -> dict[str, Any]:
         """All parameters of this question, the given ones checked."""
@@ -92,17 +100,33 @@ class Question:
         details = {**self.defaults, **given}
         if details.get("undefined", "zero") not in UNDEFINED:
             raise InputError(f"undefined is one of {', '.join(UNDEFINED)}, not {details['undefined']!r}")
-        if "k" in details:
-            details["k"] = _checked_k(details["k"])
+        for name, check in self.checks.items():
+            details[name] = check(details[name])
         return details
 
 
-def _checked_k(k: Any) -> int:
+def _truss_k(k: Any) -> int:
     """Which truss is meant, or an error that says what can be asked for."""
     number = as_integer("k", k, f"an integer of at least {MIN_K}")
     if number < MIN_K:
         raise InputError(f"k is at least {MIN_K}, not {number}: every edge is in the {MIN_K}-truss")
     return number
+
+
+def _partners_k(k: Any) -> int:
+    """How many partners of every vertex are meant, or an error that says what can be asked for."""
+    number = as_integer("k", k, "an integer of at least 1")
+    if number < 1:
+        raise InputError(f"k is at least 1, not {number}")
+    return number
+
+
+def _one_measure(given: Any) -> tuple[str, ...]:
+    """The one measure that partners are ordered by."""
+    names = checked_measures(given)
+    if len(names) > 1:
+        raise InputError(f"partners are ordered by one measure, not {len(names)}: {', '.join(names)}")
+    return names
 
 
 def request_for(question: str, source: Any, details: Mapping[str, Any], **how: Any) -> Request:
@@ -235,6 +259,28 @@ def component_of_vertices(context: AnswerContext) -> NDArray[np.int64]:
     return components(context.graph, truss(context).edges)
 
 
+def similarities(context: AnswerContext) -> Similarity:
+    """Measures of the edges, or of the pairs that were asked for."""
+    from wedgewise.answer.similarity import VALUE_BYTES, similarity_of
+
+    graph, measures = context.graph, context.details["measure"]
+    ends = graph.edges if context.details["pairs"] is None else context.details["pairs"]
+    what = f"{len(measures)} measures of {len(ends):,} pairs"
+    check_memory(VALUE_BYTES * len(ends) * len(measures), context.request, what, "name fewer measures")
+    is_counted = context.plan.computes == "edge_support"
+    sums = by_edge(context)[:, None] if is_counted else context.computed.work.filled
+    assert sums is not None
+    return similarity_of(graph, measures, sums, ends, context.plan.threads)
+
+
+def partners(context: AnswerContext) -> TopSimilar:
+    """The partners that were found, with their values."""
+    offsets, found, values = cast(Any, context.computed.work.filled)
+    (measure,) = context.details["measure"]
+    values = values.astype(np.int64) if MEASURES[measure].counts else values
+    return TopSimilar(measure, context.details["vertices"], offsets, found, values)
+
+
 def _always(computed: str) -> Callable[[Graph, Details], str]:
     return lambda _graph, _details: computed
 
@@ -243,6 +289,12 @@ def _for_clustering(graph: Graph, details: Details) -> str:
     if details["weighted"] and graph.weights is None:
         raise InputError("weighted clustering needs a graph that keeps weights: pass Graph(…, weights=…)")
     return "weighted_triangles" if graph.directed or details["weighted"] else "triangles"
+
+
+def _for_similarity(_graph: Graph, details: Details) -> str:
+    if details["pairs"] is not None:
+        return "common_neighbors"
+    return "edge_support" if lanes_of(details["measure"]) == (COUNT,) else "weighted_supports"
 
 
 def _answer_bytes(by_vertex: int = 0, by_edge: int = 0, *, arcs: bool = False) -> Callable[[str, int, int], int]:
@@ -278,7 +330,15 @@ _DEGREES = _answer_bytes(16, 100, arcs=True)  # edges and supports; two keys per
 _TRUSS = _answer_bytes(0, 9, arcs=True)  # whether each edge is in it, and which ones are
 _COMPONENTS = _answer_bytes(40, 17, arcs=True)  # beside the truss, edges; parents, marks and numbers of the vertices
 
-WITHOUT_LABELS = ("count", "average_clustering", "transitivity", "truss_summary")  # they name no vertex or edge
+_SIMILARITY = _answer_bytes(0, 16, arcs=True)  # supports and ends of all edges; values of measures are added to that
+
+WITHOUT_LABELS = (
+    "count",
+    "average_clustering",
+    "transitivity",
+    "degeneracy",
+    "truss_summary",
+)  # they name no vertex or edge
 _ALL = (
     Question("count", _always("count"), lambda context: context.computed.triangles, _answer_bytes(), {}),
     Question("triangles", _always("triangles"), by_vertex, _BY_VERTEX, {}),
@@ -297,9 +357,30 @@ _ALL = (
     Question("transitivity", _always("count"), closed_share, _BY_VERTEX, {"undefined": "zero"}),
     Question("generalized_degree", _always("edge_support"), degrees_by_support, _DEGREES, {}),
     Question("trussness", _always("trussness"), by_edge, _BY_EDGE, {}),
-    Question("k_truss", _always("k_truss"), truss, _TRUSS, {"k": None}),
+    Question("k_truss", _always("k_truss"), truss, _TRUSS, {"k": None}, {"k": _truss_k}),
     Question("max_truss", _always("max_truss"), truss, _TRUSS, {}),
     Question("truss_summary", _always("trussness"), truss_levels, _level_bytes, {}),
-    Question("truss_components", _always("k_truss"), component_of_vertices, _COMPONENTS, {"k": None}),
+    Question("truss_components", _always("k_truss"), component_of_vertices, _COMPONENTS, {"k": None}, {"k": _truss_k}),
+    Question("core_number", _always("core_number"), by_vertex, _answer_bytes(), {}),
+    Question(
+        "degeneracy", _always("core_number"), lambda context: int(by_vertex(context).max(initial=0)), _BY_VERTEX, {}
+    ),
+    Question("connected_components", _always("connected_components"), by_vertex, _answer_bytes(), {}),
+    Question(
+        "similarity",
+        _for_similarity,
+        similarities,
+        _SIMILARITY,
+        {"measure": "jaccard", "pairs": None},
+        {"measure": checked_measures},
+    ),
+    Question(
+        "top_similar",
+        _always("top_similar"),
+        partners,
+        _answer_bytes(),
+        {"measure": "jaccard", "k": 10, "vertices": None, "exclude_neighbors": False, "start": 0, "stop": None},
+        {"measure": _one_measure, "k": _partners_k},
+    ),
 )
 QUESTIONS = {question.name: question for question in _ALL}

@@ -6,10 +6,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from wedgewise.answer_types import Truss
+from wedgewise.answer_types import Similarity, TopSimilar, Truss
+from wedgewise.errors import InputError
 from wedgewise.graph import Graph
+from wedgewise.read.sniff import data_suffix
 from wedgewise.stages import Labels
-from wedgewise.write.answers import Answers, check_labels, per_edge, per_vertex, some_edges, with_value
+from wedgewise.write.answers import Answers, check_labels, per_edge, per_pair, per_vertex, some_edges, with_value
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +35,14 @@ def _numbered_edges_of(graph: Graph, truss: Truss) -> Answers:
     return with_value(_edges_of(graph, truss), "truss", truss.k)
 
 
+def _values_of_pairs(graph: Graph, found: Similarity) -> Answers:
+    return per_pair(graph, found.ends, found.values)
+
+
+def _partners(graph: Graph, found: TopSimilar) -> Answers:
+    return per_pair(graph, found.ends, {found.measure: found.values})
+
+
 ROWS = {
     "triangles": AnswerRows(1, _column(per_vertex, "triangles")),
     "edge_support": AnswerRows(2, _column(per_edge, "support")),
@@ -41,7 +51,10 @@ ROWS = {
     "k_truss": AnswerRows(2, _edges_of),
     "max_truss": AnswerRows(2, _numbered_edges_of),
     "list_triangles": AnswerRows(3),
+    "similarity": AnswerRows(2, _values_of_pairs),
+    "top_similar": AnswerRows(2, _partners),
 }
+OF_PAIRS = ("similarity", "top_similar")
 
 
 def table_of(question: str, graph: Graph, answer: Any) -> Answers:
@@ -53,4 +66,6 @@ def table_of(question: str, graph: Graph, answer: Any) -> Answers:
 
 def check_output(output: str, question: str, labels: Labels) -> None:
     """Refuse a file that could not hold the answer."""
+    if question in OF_PAIRS and data_suffix(output) == ".npy":
+        raise InputError(f"{output}: .npy holds numbers of one type, and values beside labels are two; write .npz")
     check_labels(output, labels, ROWS[question].ends)

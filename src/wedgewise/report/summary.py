@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from wedgewise.answer import coefficients
 from wedgewise.answer.store_results import StoreGraph
-from wedgewise.answer_types import TrussLevel
+from wedgewise.answer_types import TopSimilar, TrussLevel
 from wedgewise.api import Result
 from wedgewise.graph import Graph
 from wedgewise.report.objects import label_rows, truss_level
@@ -66,6 +66,22 @@ def listing_text(result: Result, rows: list[list[Any]], total: int, start: int) 
     rest = total - start - len(rows)
     if rest:
         parts.append(f"  {rest:,} more behind them; --output writes all to a file, a pipe gets all as text")
+    return "\n\n".join([*parts, facts_text(how_facts(result))])
+
+
+def similarity_text(result: Result, graph: Graph) -> str:
+    """Measures of pairs: those with the largest values of the first of them."""
+    found = result.answer
+    named = {found.measure: found.values} if isinstance(found, TopSimilar) else dict(found.values)
+    ends, first = found.ends, next(iter(named))
+    parts = [f"{plural(len(ends), 'pair')} of vertices, the largest {first} first"]
+    if len(ends):
+        best = np.argsort(-named[first], kind="stable")[:TOP]
+        cells = [
+            [f"  {shown(u)}", shown(v), *(f"{column[pair]:.6g}" for column in named.values())]
+            for pair, (u, v) in zip(best.tolist(), label_rows(graph.labels, ends[best]), strict=True)
+        ]
+        parts.append(table_text([["  u", "v", *named], *cells]))
     return "\n\n".join([*parts, facts_text(how_facts(result))])
 
 
