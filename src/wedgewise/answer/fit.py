@@ -16,7 +16,7 @@ from typing import TypeVar
 
 from wedgewise.algorithms import find
 from wedgewise.algorithms._contract import Shape
-from wedgewise.answer.questions import QUESTIONS
+from wedgewise.answer.questions import ON_STORES, QUESTIONS
 from wedgewise.answer.source import GraphFile, GraphSource, name_of, process_limit
 from wedgewise.errors import DeviceMemoryError, InputError, MemoryLimitError, WedgewiseError
 from wedgewise.machine import hardware
@@ -92,9 +92,9 @@ def _free_tracebacks(error: MemoryError) -> None:
 
 def _can_use_disk(request: Request, source: GraphSource) -> bool:
     """Whether the question can be answered from disk where memory is too small for it."""
-    from wedgewise.answer.disk import STORE_QUESTIONS, check_store_could_answer
+    from wedgewise.answer.disk import check_store_could_answer
 
-    if request.question not in STORE_QUESTIONS or (source.directed and request.question in DIRECTED):
+    if request.question not in ON_STORES or (source.directed and request.question in DIRECTED):
         return False
     try:
         check_store_could_answer(request, name_of(source))
@@ -105,10 +105,8 @@ def _can_use_disk(request: Request, source: GraphSource) -> bool:
 
 def _questions_on_disk(request: Request) -> str:
     """Which questions can be answered from disk, said of one that cannot."""
-    from wedgewise.answer.disk import STORE_QUESTIONS
-
-    others = f"{', '.join(STORE_QUESTIONS[:-1])} and {STORE_QUESTIONS[-1]} can be answered from disk"
-    return "" if request.question in STORE_QUESTIONS else others
+    *most, last = ON_STORES
+    return "" if request.question in ON_STORES else f"{', '.join(most)} and {last} can be answered from disk"
 
 
 def _reasons(error: MemoryError) -> tuple[str, ...]:
