@@ -15,6 +15,8 @@ from pathlib import Path
 from textwrap import dedent
 from typing import Any
 
+from notebooks import notebook_of
+
 from wedgewise.algorithms import registry
 from wedgewise.algorithms._contract import Algorithm, DeviceTrussAnswer, TrussAnswer
 from wedgewise.cli.generators import parameters_text
@@ -64,6 +66,9 @@ This page is made by `make docs` from the commands; `wedgewise COMMAND --help` p
 
 """
 RESULTS = sorted((Path(__file__).parents[1] / "benchmarks" / "results").glob("*.md"))
+EXAMPLES = [
+    path for path in sorted((Path(__file__).parents[1] / "docs" / "examples").glob("*.md")) if path.stem != "index"
+]
 FIELDS = re.compile(
     r"(?:^|(?<=\. ))(What|Paper|Who does what(?:, [^:]+)?|Input|Output|Memory|Differs from the authors' code in): ?",
     re.MULTILINE,
@@ -74,6 +79,7 @@ DECISION = re.compile(r"docs/decisions/([\w-]+)\.md")
 def make_pages() -> dict[str, str]:
     """Every generated page by its path below the documentation's folder."""
     pages = {"algorithms.md": algorithms_page(), "reference/commands.md": commands_page(), **benchmark_pages()}
+    pages |= {f"examples/{path.stem}.ipynb": notebook_of(path.read_text(encoding="utf-8")) for path in EXAMPLES}
     return pages | {_page_name(algorithm): algorithm_page(algorithm) for algorithm in registry().values()}
 
 

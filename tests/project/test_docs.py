@@ -4,6 +4,7 @@ examples whose output is what happens."""
 from __future__ import annotations
 
 import doctest
+import json
 import re
 import shlex
 import statistics
@@ -32,7 +33,7 @@ DECISIONS = sorted((DOCS / "decisions").glob("*.md"))
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 MADE = make_pages()
 DOCUMENTED_MODULES = ("wedgewise", *(f"wedgewise.{name}" for name in ("datasets", "errors", "generate", "interop")))
-BUNDLED = re.compile(r"bundled\(|load\(")
+BUNDLED = re.compile(r"bundled\(|load\(|kronecker\(")
 EXAMPLES = re.compile(r"^```(python|console)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
@@ -131,6 +132,19 @@ def test_committed_pages_are_what_the_code_makes(name: str) -> None:
     assert committed == MADE[name], "run `make docs`"
 
 
+@pytest.mark.parametrize("name", [name for name in MADE if name.endswith(".ipynb")])
+def test_notebooks_have_the_text_and_the_examples_of_their_pages(name: str) -> None:
+    """Those examples are run with their page."""
+    page = (DOCS / name).with_suffix(".md")
+    notebook = json.loads(MADE[name])
+    cells = {kind: [cell for cell in notebook["cells"] if cell["cell_type"] == kind] for kind in ("markdown", "code")}
+    assert "".join(cells["markdown"][0]["source"]).startswith("# ")
+    examples = [example for _, text, _ in examples_of(page) for example in doctest.DocTestParser().get_examples(text)]
+    assert "".join("".join(cell["source"]) + "\n" for cell in cells["code"]) == "".join(e.source for e in examples)
+    outputs = ["".join(cell["outputs"][0]["data"]["text/plain"]) + "\n" for cell in cells["code"] if cell["outputs"]]
+    assert outputs == [example.want for example in examples if example.want]
+
+
 def test_every_algorithm_has_its_page_and_no_page_is_left_over() -> None:
     assert sorted(f"algorithms/{path.name}" for path in (DOCS / "algorithms").iterdir()) == sorted(
         name for name in MADE if name.startswith("algorithms/")
@@ -148,7 +162,7 @@ def test_pages_are_written_where_they_are_asked_for(tmp_path: Path) -> None:
     )
     assert made.stdout.split() == [str(tmp_path / name) for name in MADE]
     assert write_pages(tmp_path) == [tmp_path / name for name in MADE]
-    assert {str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*.md")} == set(MADE)
+    assert {str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*.*")} == set(MADE)
     with pytest.raises(StorageError):
         write_pages(tmp_path / "nowhere" / "at all")
     (tmp_path / "file").touch()
