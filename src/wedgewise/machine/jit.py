@@ -304,7 +304,7 @@ def _check_memory(need: int) -> None:
     available = hardware.available_memory()
     if need > available:
         raise MemoryLimitError(
-            f"loading kernels takes {need:,} bytes and {available:,} are available; use a machine with more memory"
+            f"loading kernels takes {need:,} bytes and {available:,} are available", "use a machine with more memory"
         )
 
 

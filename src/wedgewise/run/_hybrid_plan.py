@@ -423,5 +423,6 @@ def _refusal(
         needs.append(f"{need:,} on a GPU, where {resources.device_bytes:,} are")
     return MemoryLimitError(
         f"{where}: the blocks of parts {task.i}, {task.j}, {task.k} and what is made of them take "
-        f"{' and '.join(needs)}; ask for more parts, or allow more memory"
+        f"{' and '.join(needs)}",
+        "ask for more parts, or allow more memory",
     )

@@ -138,7 +138,7 @@ def check_memory(need: int, request: Request, what: str, otherwise: str) -> None
     allowed = allowed_memory(request)
     if need > allowed:
         raise MemoryLimitError(
-            f"{what} takes {need:,} bytes and {allowed:,} are allowed; raise memory_limit or {otherwise}"
+            f"{what} takes {need:,} bytes and {allowed:,} are allowed", f"raise memory_limit or {otherwise}"
         )
 
 

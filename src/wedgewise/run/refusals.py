@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from wedgewise.algorithms._contract import MAX_ARCS, Algorithm
-from wedgewise.errors import InputError, PreconditionError, StorageError, UnknownNameError
+from wedgewise.errors import InputError, MemoryLimitError, PreconditionError, StorageError, UnknownNameError
 from wedgewise.run.request import DEVICES, OBJECT, Request
 
 if TYPE_CHECKING:
@@ -74,6 +74,12 @@ def check_store(request: Request, name: object, methods: StoreMethods) -> None:
     check_blocks(request, name, methods)
     cut = "a store is cut into parts already; leave the knob parts out"
     _refuse_first(name, ("parts" in (request.knobs or {}), cut))
+
+
+def check_rows_on_disk(request: Request, too_little: str, *, is_file: bool) -> None:
+    """Refuse one object of all rows of a file that memory is too small for."""
+    if request.rows == OBJECT and is_file:
+        raise MemoryLimitError(too_little, "with --output, rows are written from disk")
 
 
 def check_writable(store: Store) -> None:
