@@ -15,6 +15,8 @@ from pathlib import Path
 from textwrap import dedent
 from typing import Any
 
+from notebooks import notebook_of
+
 from wedgewise.algorithms import registry
 from wedgewise.algorithms._contract import Algorithm, DeviceTrussAnswer, TrussAnswer
 from wedgewise.cli.generators import parameters_text
@@ -41,12 +43,32 @@ products of KokkosKernels. What is here intersects neighbour lists.
 algorithms/*
 ```
 """
+BENCHMARKS = """\
+# Benchmarks
+
+[How the comparisons are run](benchmarks/how.md): `wedgewise bench` lists them, `wedgewise bench SUITE` runs one again.
+[When not to use wedgewise](when-not.md) has the cases in which other programs are better.
+
+"""
+BENCHMARKS_CONTENTS = """
+```{toctree}
+:hidden:
+:glob:
+
+benchmarks/how
+benchmarks/*
+```
+"""
 COMMANDS = """\
 # Command line
 
 This page is made by `make docs` from the commands; `wedgewise COMMAND --help` prints the same.
 
 """
+RESULTS = sorted((Path(__file__).parents[1] / "benchmarks" / "results").glob("*.md"))
+EXAMPLES = [
+    path for path in sorted((Path(__file__).parents[1] / "docs" / "examples").glob("*.md")) if path.stem != "index"
+]
 FIELDS = re.compile(
     r"(?:^|(?<=\. ))(What|Paper|Who does what(?:, [^:]+)?|Input|Output|Memory|Differs from the authors' code in): ?",
     re.MULTILINE,
@@ -56,7 +78,8 @@ DECISION = re.compile(r"docs/decisions/([\w-]+)\.md")
 
 def make_pages() -> dict[str, str]:
     """Every generated page by its path below the documentation's folder."""
-    pages = {"algorithms.md": algorithms_page(), "reference/commands.md": commands_page()}
+    pages = {"algorithms.md": algorithms_page(), "reference/commands.md": commands_page(), **benchmark_pages()}
+    pages |= {f"examples/{path.stem}.ipynb": notebook_of(path.read_text(encoding="utf-8")) for path in EXAMPLES}
     return pages | {_page_name(algorithm): algorithm_page(algorithm) for algorithm in registry().values()}
 
 
@@ -74,6 +97,19 @@ def algorithms_page() -> str:
         for algorithm in registry().values()
     )
     return ALGORITHMS + "".join(rows) + ALGORITHMS_CONTENTS
+
+
+def benchmark_pages() -> dict[str, str]:
+    """A page for each page of results, whose text the site shows there, and the list of them."""
+    headings = {path: path.read_text(encoding="utf-8").partition("\n")[0][2:] for path in RESULTS}
+    links = [f"- [{heading}](benchmarks/{path.name})\n" for path, heading in headings.items()]
+    pages = {"benchmarks.md": BENCHMARKS + "".join(links) + BENCHMARKS_CONTENTS}
+    shown = {"how": ("Benchmarks", "README.md")} | {
+        path.stem: (heading, f"results/{path.name}") for path, heading in headings.items()
+    }
+    for name, (heading, text) in shown.items():
+        pages[f"benchmarks/{name}.md"] = f"# {heading}\n\nThe site shows [{text}](../../benchmarks/{text}) here.\n"
+    return pages
 
 
 def algorithm_page(algorithm: Algorithm) -> str:

@@ -9,11 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wedgewise.answer_types import Similarity, TopSimilar
-from wedgewise.api import Keywords, ask
+from wedgewise.api import Keywords, ask, shows_keywords
 from wedgewise.graph import Graph
 from wedgewise.stages.labels import pick_labels
 
 
+@shows_keywords
 def similarity(graph: Any, measure: str | Iterable[str] = "jaccard", pairs: Any = None, **how: Unpack[Keywords]) -> Any:
     """How similar the ends of every edge are, or those of given pairs, by one measure or by several in one pass.
 
@@ -64,6 +65,7 @@ def similarity(graph: Any, measure: str | Iterable[str] = "jaccard", pairs: Any 
     return found.values[measure] if isinstance(measure, str) else dict(found.values)
 
 
+@shows_keywords
 def top_similar(
     graph: Any,
     measure: str = "jaccard",
@@ -116,6 +118,7 @@ def common_neighbors(graph: Any, u: Any, v: Any) -> Any:
     return found.astype(np.int64) if isinstance(found, np.ndarray) and found.dtype.kind in "iu" else found
 
 
+@shows_keywords
 def core_number(graph: Any, **how: Unpack[Keywords]) -> NDArray[np.int64]:
     """The core number of every vertex, in the order of ``Graph.labels``: the largest k whose k-core holds it.
 
@@ -132,6 +135,7 @@ def core_number(graph: Any, **how: Unpack[Keywords]) -> NDArray[np.int64]:
     return answer
 
 
+@shows_keywords
 def degeneracy(graph: Any, **how: Unpack[Keywords]) -> int:
     """The largest core number; 0 without edges.
 
@@ -147,6 +151,7 @@ def degeneracy(graph: Any, **how: Unpack[Keywords]) -> int:
     return answer
 
 
+@shows_keywords
 def connected_components(graph: Any, **how: Unpack[Keywords]) -> NDArray[np.int64]:
     """The connected component of every vertex, in the order of ``Graph.labels``, numbered by least vertex.
 

@@ -81,7 +81,17 @@ class MissingDependencyError(WedgewiseError, ImportError):
 
 class MemoryLimitError(WedgewiseError, MemoryError):
     """The work needs more memory than allowed or available: found before anything large was allocated where that can be
-    foreseen, else named with the stage that ran out of it."""
+    foreseen, else named with the stage that ran out of it.
+
+    Parameters
+    ----------
+    reason : what takes how much, and how much there is
+    remedy : what the user can do about it
+    """
+
+    def __init__(self, reason: str, remedy: str | None = None) -> None:
+        super().__init__(reason if remedy is None else f"{reason}; {remedy}")
+        self.reason = reason
 
 
 class DeviceMemoryError(MemoryLimitError):
@@ -99,8 +109,9 @@ class DeviceMemoryError(MemoryLimitError):
         self.wanted = wanted
         self.free = free
         wanted_memory = "more memory was asked for" if wanted is None else f"{wanted:,} bytes were asked for"
-        self.reason = f"{wanted_memory} and {free:,} are free"
-        super().__init__(f"{device}: {self.reason}; use device='cpu' or a smaller graph")
+        reason = f"{wanted_memory} and {free:,} are free"
+        super().__init__(f"{device}: {reason}", "use device='cpu' or a smaller graph")
+        self.reason = reason
 
 
 class DeviceError(WedgewiseError, RuntimeError):

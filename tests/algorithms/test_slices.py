@@ -554,7 +554,7 @@ def test_slices_that_do_not_add_up_are_an_error(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_algorithms_without_owned_answers_are_named() -> None:
-    with pytest.raises(PreconditionError, match="bbtc does not compute triangles of blocks; keystone"):
+    with pytest.raises(PreconditionError, match="bbtc on cpu does not compute triangles of blocks; keystone"):
         SlicedAnswer(HELD["hashed 2"], "triangles", available_bytes=ROOMY, algorithm="bbtc")
 
 

@@ -188,26 +188,13 @@ def test_memory_that_runs_out_on_the_way(file: Path, passing: Path) -> None:
 
 
 def test_the_way_down_is_told() -> None:
-    def work() -> int:
-        try:
-            raise DeviceMemoryError("A GPU", wanted=70, free=7)
-        except DeviceMemoryError:
-            raise MemoryLimitError("orienting takes 9 bytes and 8 are allowed; raise memory_limit") from None
-
-    found = fit.try_in_memory(ASK, ww.Graph(PAIRS), work)
-    assert isinstance(found, fit.OutOfMemory)
+    full_gpu = DeviceMemoryError("A GPU", wanted=70, free=7)
+    no_memory = MemoryLimitError("orienting takes 9 bytes; and 8 are allowed", "raise memory_limit")
+    found = fit.too_little_memory(ASK, ww.Graph(PAIRS), no_memory, full_gpu)
     assert found.reasons == (
         "not on the GPU, which has too little memory: 70 bytes were asked for and 7 are free",
-        "orienting takes 9 bytes and 8 are allowed",
+        "orienting takes 9 bytes; and 8 are allowed",
     )
-
-
-def test_a_full_gpu_is_no_reason_for_disk() -> None:
-    def work() -> int:
-        raise DeviceMemoryError("A GPU", wanted=70, free=7)
-
-    with pytest.raises(DeviceMemoryError):
-        fit.try_in_memory(ASK, ww.Graph(PAIRS), work)
 
 
 def test_what_failed_is_given_back_first() -> None:
@@ -226,8 +213,9 @@ def test_what_failed_is_given_back_first() -> None:
         held.clear()
         raise MemoryError(f"no more behind {large}")
 
-    found = fit.try_in_memory(ASK, ww.Graph(PAIRS), work)
-    assert isinstance(found, fit.OutOfMemory)
+    with pytest.raises(MemoryError) as raised:
+        work()
+    fit.release_failed(raised.value)
     assert held == ["given back"]
 
 
@@ -263,12 +251,7 @@ def test_a_limit_is_one_for_the_process_unless_that_holds_much_already(
 ) -> None:
     def limit_of(source: Any, held: int) -> int | None:
         monkeypatch.setattr("wedgewise.machine.hardware.resident_bytes", lambda: held)
-        found = fit.try_in_memory(Request(memory_limit=10**9), source, no_room)
-        assert isinstance(found, fit.OutOfMemory)
-        return found.limit
-
-    def no_room() -> int:
-        raise MemoryError
+        return fit.too_little_memory(Request(memory_limit=10**9), source, MemoryError(), None).limit
 
     path, graph = GraphFile(file), ww.Graph(PAIRS)
     assert limit_of(path, 10**8) == 10**9

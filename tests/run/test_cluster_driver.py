@@ -463,7 +463,7 @@ def test_what_cannot_be_asked_for(jazz: Store) -> None:
         assigned(jazz, workers=4, memory_limit=4 * MIN_LIMIT - 1)
     with pytest.raises(InputError, match="too few for the interpreter"):
         assigned(jazz, memory_limit=MIN_LIMIT - 1)
-    with pytest.raises(PreconditionError, match="forward does not count blocks"):
+    with pytest.raises(PreconditionError, match="forward on cpu does not count blocks"):
         assigned(jazz, algorithm="forward")
     with pytest.raises(UnknownNameError, match="no knob"):
         assigned(jazz, knobs={"nothing": 1})

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 import os
-from collections.abc import Iterable
+from collections.abc import Callable
 from functools import cache
 from typing import TYPE_CHECKING
 
@@ -71,6 +71,10 @@ def _load(key: tuple[str, str]) -> Algorithm:
     return algorithm
 
 
-def unable(algorithm: str, what: str, able: Iterable[str]) -> PreconditionError:
-    """The refusal of an algorithm that does not do what is needed, with the names of those that do."""
-    return PreconditionError(f"{algorithm} does not {what}; {', '.join(able) or 'none'} do")
+def find_able(name: str, device: str, is_able: Callable[[Algorithm], object], what: str) -> Algorithm:
+    """The algorithm of that name on that device; refuse one that does not do what is needed, and name those that do."""
+    algorithm = find(name, device)
+    if is_able(algorithm):
+        return algorithm
+    able = (f"{other} on {where}" for (other, where), record in registry().items() if is_able(record))
+    raise PreconditionError(f"{name} on {device} does not {what}; {', '.join(able) or 'none'} do")

@@ -1,38 +1,42 @@
-"""One way from a request to its `Result`: open the source, walk the ladder of homes, finish, verify.
+"""One way from a request to its `Result`: open the source, and walk down the ladder of homes to one with enough memory.
 
-    store ──────────────────────→ disk, hybrid or cluster
-    graph, file → DeviceHome → MemoryHome ──too little memory→ cut → disk, or hybrid
-                → HybridHome ──────────────too little memory→
-                → GraphHome, where a method of its own finds what is asked
+    store ──────────→ StoreHome: this process, with GPUs, or workers
+    graph, file ────→ DeviceHome → MemoryHome → CutHome, which asks a store of its blocks
+                      HybridHome ─────────────→ CutHome
+                     MethodHome, where a method of its own finds what is asked
 
-If the GPU runs out of memory, the work is done in smaller batches; then the CPU takes over. If that has too little
-memory as well, a question that stores answer is answered from disk. The plan's reasons say so.
+The first is the home that was asked for, or where the question is estimated to be answered soonest. A home is prepared,
+which plans; then it answers. It says by an exception that memory is too small for it, at whichever of the two: then the
+next one is tried, and the reasons of its plan say why.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import replace
-from typing import Any, Protocol
+from typing import Protocol, TypeVar
 
+from wedgewise.algorithms import registry
 from wedgewise.algorithms.of_graph import method_names
-from wedgewise.answer.fit import OutOfMemory, try_in_memory
-from wedgewise.answer.graph_home import GraphHome
+from wedgewise.answer.fit import OutOfMemory, foreseen, release_failed, too_little_memory
 from wedgewise.answer.memory_home import MemoryHome
-from wedgewise.answer.questions import QUESTIONS, WITHOUT_LABELS, AnswerContext
-from wedgewise.answer.response import Clock, ResultWithRows, result_of
+from wedgewise.answer.method_home import MethodHome
+from wedgewise.answer.questions import QUESTIONS
+from wedgewise.answer.response import Clock, ResultWithRows
 from wedgewise.answer.source import GraphFile, GraphSource, graph_of, open_source
-from wedgewise.errors import DeviceMemoryError, MemoryLimitError
+from wedgewise.errors import DeviceMemoryError
 from wedgewise.graph import Graph
-from wedgewise.machine.out_of_memory import memory_for
 from wedgewise.machine.progress import Progress, progress_bar
 from wedgewise.result import Result
 from wedgewise.run.choose import choose_device
 from wedgewise.run.plan import Plan
-from wedgewise.run.request import OBJECT, TABLE, Request
+from wedgewise.run.request import Request
 from wedgewise.stages import CleanReport
 
 READING = "read and clean"
+
+Found = TypeVar("Found")
 
 
 def answer(request: Request) -> Result:
@@ -49,139 +53,112 @@ def respond(request: Request, held: ExitStack) -> ResultWithRows:
         from wedgewise.write.answers import answer_writer
 
         answer_writer(request.output)  # refuses a suffix without a format before anything is read
-    source = open_source(request)
-    if isinstance(source, Graph | GraphFile):
-        outcome = try_in_memory(request, source, lambda: _answer_graph(request, source, progress, clock))
-        return outcome if isinstance(outcome, ResultWithRows) else _from_disk(outcome, progress, held)
-    from wedgewise.answer.disk import answer_store
-
-    return answer_store(request, source, progress, clock, held)
+    return _in_first_that_fits(request, clock, lambda home: home.respond(progress, clock, held))
 
 
 def plan_for(request: Request) -> tuple[Plan, CleanReport | None]:
     """What `answer` would do, and what was read of the source for that; None where that is no whole graph."""
-    source = open_source(request)
-    if not isinstance(source, Graph | GraphFile):
-        from wedgewise.answer.disk import plan_of_store
-
-        return plan_of_store(request, source), None
-    outcome = try_in_memory(request, source, lambda: _planned(request, source))
-    if isinstance(outcome, tuple):
-        return outcome
-    from wedgewise.answer.cut import plan_from_disk
-
-    return plan_from_disk(outcome), source.cleaned if isinstance(source, Graph) else None
-
-
-def _planned(request: Request, source: GraphSource) -> tuple[Plan, CleanReport]:
-    """What would be done in memory, and what was read for that."""
-    graph = graph_of(source, request)
-    return prepare_home(request, graph).plan, graph.cleaned
+    return _in_first_that_fits(request, Clock(), lambda home: (home.plan, home.cleaned))
 
 
 class Home(Protocol):
-    """Where a question about a graph in memory is answered: it was prepared and planned for that."""
-
-    @property
-    def request(self) -> Request: ...
+    """Where a question is answered."""
 
     @property
     def plan(self) -> Plan: ...
 
-    def run(self, progress: Progress | None, clock: Clock) -> AnswerContext:
-        """What is computed as planned."""
+    @property
+    def cleaned(self) -> CleanReport | None:
+        """What was dropped from the graph that was read for the plan."""
+
+    def respond(self, progress: Progress | None, clock: Clock, held: ExitStack) -> ResultWithRows:
+        """The answer as planned."""
 
 
-def prepare_home(request: Request, graph: Graph) -> Home:
-    """The home that was asked for, or the first that has memory for it: the GPU, then the CPU."""
-    computes = QUESTIONS[request.question].computes(graph, request.details)
-    device, reasons = choose_device(request, computes, graph)
-    if device == "cpu" and computes in method_names():
-        return GraphHome.prepare(request, graph, computes, reasons)
-    if device == "cpu":
-        return MemoryHome.prepare(request, graph, computes, reasons)
-    if device == "hybrid":
-        from wedgewise.answer.hybrid_home import HybridHome
+def _in_first_that_fits(request: Request, clock: Clock, use: Callable[[Home], Found]) -> Found:
+    """What `use` makes of the first home that has enough memory for it."""
+    source = open_source(request)
+    if not isinstance(source, Graph | GraphFile):
+        from wedgewise.answer.disk_homes import StoreHome
 
-        return HybridHome.prepare(request, graph, reasons)
-    from wedgewise.answer.device_home import DeviceHome
-
-    return DeviceHome.prepare(request, graph, computes, reasons)
+        return use(StoreHome(request, source))
+    ladder = Ladder(request, source, clock)
+    while True:
+        try:
+            return use(ladder.home())
+        except MemoryError as error:
+            ladder.step_down(error)
 
 
-def _answer_graph(request: Request, source: GraphSource, progress: Progress | None, clock: Clock) -> ResultWithRows:
-    """The whole way in memory."""
-    graph = graph_of(source, request)
-    cleaned_on_gpu = graph.take_device_seconds()
-    if graph is not request.source:
-        clock.lap(READING)
-        clock.laps[READING] -= sum(cleaned_on_gpu.values())
-    if cleaned_on_gpu:
-        clock.add(cleaned_on_gpu)
-    if request.output is not None:
-        from wedgewise.answer.rows import check_output
+class Ladder:
+    """The homes of a question about a graph, one at a time."""
 
-        check_output(request.output, request.question, graph.labels)
-    context, answer = _computed(prepare_home(request, graph), request, graph, progress, clock)
-    if request.question != "count":
-        clock.lap("answer")
-    verified = None
-    if request.verify:
-        from wedgewise.answer.verify import verify
+    def __init__(self, request: Request, source: GraphSource, clock: Clock) -> None:
+        self._request, self._source, self._clock = request, source, clock
+        self._graph: Graph | None = None
+        self._device: str | None = None  # of the home that is tried, and why it is
+        self._reasons: tuple[str, ...] = ()
+        self._full_gpu: DeviceMemoryError | None = None
+        self._too_large: OutOfMemory | None = foreseen(request, source)
 
-        verified = verify(context)
-        clock.lap("verify")
-    labelled = None if request.question in WITHOUT_LABELS else graph
-    result = result_of(
-        context.plan,
-        graph.cleaned,
-        answer,
-        clock.laps,
-        tests=context.computed.tests,
-        verified=verified,
-        graph=labelled,
-        timeline=context.timeline,
-    )
-    if labelled is not None and graph is not request.source:
-        graph.release()
-    return ResultWithRows(result) if request.rows != TABLE else _with_rows(ResultWithRows(result), request, graph)
+    def home(self) -> Home:
+        """The home that is tried now, prepared."""
+        if self._too_large is not None:
+            from wedgewise.answer.disk_homes import CutHome
+
+            return CutHome(self._too_large)
+        request = self._request
+        if self._graph is None:
+            self._graph = self._read()
+        computes = QUESTIONS[request.question].computes(self._graph, request.details)
+        if self._device is None:
+            self._device, self._reasons = choose_device(request, computes, self._graph)
+        if self._device == "cuda":
+            from wedgewise.answer.device_home import DeviceHome
+
+            return DeviceHome.prepare(request, self._graph, computes, self._reasons)
+        if self._device == "hybrid":
+            from wedgewise.answer.hybrid_home import HybridHome
+
+            return HybridHome.prepare(request, self._graph, self._reasons)
+        if computes in method_names():
+            return MethodHome.prepare(request, self._graph, computes, self._reasons)
+        if self._full_gpu is None:
+            return MemoryHome.prepare(request, self._graph, computes, self._reasons)
+        return MemoryHome.prepare(_for_cpu(request), self._graph, computes, self._reasons, leaves_gpu=True)
+
+    def step_down(self, error: MemoryError) -> None:
+        """Turn to the next home, or raise where there is none that takes less of what there was too little of."""
+        is_of_gpu = isinstance(error, DeviceMemoryError)
+        if self._too_large is not None or (is_of_gpu and self._device != "cuda"):
+            raise error
+        release_failed(error)
+        if isinstance(error, DeviceMemoryError):
+            self._device, self._full_gpu = "cpu", error
+            self._reasons = (*self._reasons, f"on the CPU, because the GPU has too little memory: {error.reason}")
+            return
+        self._too_large = too_little_memory(self._request, self._source, error, self._full_gpu)
+        self._graph = None
+
+    def _read(self) -> Graph:
+        """The graph, and the seconds that it took."""
+        graph, clock, request = graph_of(self._source, self._request), self._clock, self._request
+        cleaned_on_gpu = graph.take_device_seconds()
+        if graph is not request.source:
+            clock.lap(READING)
+            clock.laps[READING] -= sum(cleaned_on_gpu.values())
+        if cleaned_on_gpu:
+            clock.add(cleaned_on_gpu)
+        if request.output is not None:
+            from wedgewise.answer.rows import check_output
+
+            check_output(request.output, request.question, graph.labels)
+        return graph
 
 
-def _computed(
-    home: Home, request: Request, graph: Graph, progress: Progress | None, clock: Clock
-) -> tuple[AnswerContext, Any]:
-    """What a home computes, and the answer that follows; if the GPU runs out of memory, the CPU takes over."""
-    if home.request.device != request.device:  # it has taken over
-        graph.release_device()
-        clock.add(graph.take_device_seconds())
-    try:
-        context = home.run(progress, clock)
-        with memory_for("answer"):
-            return context, QUESTIONS[request.question].finish(context)
-    except DeviceMemoryError as error:
-        from wedgewise.answer.device_home import DeviceHome
-
-        if not isinstance(home, DeviceHome):
-            raise
-        return _computed(home.cpu_instead(error), request, graph, progress, clock)
-
-
-def _with_rows(response: ResultWithRows, request: Request, graph: Graph) -> ResultWithRows:
-    """The answer with its table."""
-    from wedgewise.answer.rows import table_of
-
-    table = table_of(request.question, graph, response.result.answer)
-    return replace(response, table=lambda: table)
-
-
-def _from_disk(too_large: OutOfMemory, progress: Progress | None, held: ExitStack) -> ResultWithRows:
-    """The answer as there would be in memory, with what happened instead among the reasons of its plan."""
-    from wedgewise.answer.cut import cut
-    from wedgewise.answer.disk import answer_store
-
-    request, source = too_large.request, too_large.source
-    if request.rows == OBJECT and isinstance(source, GraphFile):
-        raise MemoryLimitError(f"{too_large.refusal}; with --output, rows are written from disk")
-    blocks = held.enter_context(cut(too_large, progress))
-    response = blocks.as_of_graph(answer_store(blocks.request, blocks.store, progress, Clock(), held))
-    return _with_rows(response, request, source) if request.rows == TABLE and isinstance(source, Graph) else response
+def _for_cpu(request: Request) -> Request:
+    """What a GPU was asked, for the CPU: by the same algorithm if it has one of that name."""
+    request = replace(request, device="cpu", knobs=None)
+    if request.algorithm != "auto" and (request.algorithm, "cpu") not in registry():
+        return replace(request, algorithm="auto", order="auto", relabel="auto")
+    return request

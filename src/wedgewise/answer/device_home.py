@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
-from wedgewise.algorithms import registry
 from wedgewise.algorithms._contract import TRUSSES, Shape
-from wedgewise.answer.memory_home import MemoryHome, count_progress, truss_job
+from wedgewise.answer.graph_home import GraphHome
+from wedgewise.answer.memory_home import count_progress, truss_job
 from wedgewise.answer.questions import AnswerContext
 from wedgewise.answer.response import Clock
 from wedgewise.errors import DeviceMemoryError
@@ -22,32 +22,22 @@ from wedgewise.stages import DeviceGraph
 
 
 @dataclass(frozen=True, slots=True)
-class DeviceHome:
-    """An oriented graph on the GPU, the plan to compute on it, and why the GPU was chosen."""
+class DeviceHome(GraphHome):
+    """An oriented graph on the GPU, and the plan to compute on it."""
 
     request: Request
     graph: Graph
     oriented: DeviceGraph
     plan: Plan
-    reasons: tuple[str, ...]
 
     @classmethod
-    def prepare(
-        cls, request: Request, graph: Graph, computes: str, reasons: tuple[str, ...]
-    ) -> DeviceHome | MemoryHome:
-        """Orient the graph there and plan; if the GPU runs out of memory, the CPU takes over."""
-        try:
-            order, relabel = choose_orientation(request, "cuda", computes, graph)
-            oriented = graph.on_device(order, relabel)
-            oriented_shape = OrientedShape(Shape(oriented.n, oriented.m, oriented.wedges), order, relabel)
-            plan = make_device_plan(request, computes, oriented_shape, gpu.find_device(), reasons)
-            return cls(request, graph, oriented, plan, reasons)
-        except DeviceMemoryError as error:
-            return _cpu_instead(request, graph, computes, reasons, error)
-
-    def cpu_instead(self, error: DeviceMemoryError) -> MemoryHome:
-        """The home that takes over when the GPU runs out of memory on the way."""
-        return _cpu_instead(self.request, self.graph, self.plan.computes, self.reasons, error)
+    def prepare(cls, request: Request, graph: Graph, computes: str, reasons: tuple[str, ...]) -> DeviceHome:
+        """Orient the graph there and plan, or raise where the GPU's memory is too small for that."""
+        order, relabel = choose_orientation(request, "cuda", computes, graph)
+        oriented = graph.on_device(order, relabel)
+        oriented_shape = OrientedShape(Shape(oriented.n, oriented.m, oriented.wedges), order, relabel)
+        plan = make_device_plan(request, computes, oriented_shape, gpu.find_device(), reasons)
+        return cls(request, graph, oriented, plan)
 
     def run(self, progress: Progress | None, clock: Clock) -> AnswerContext:
         """What is computed as planned, in more batches when memory runs out."""
@@ -72,14 +62,3 @@ class DeviceHome:
             plan, self.oriented, forms, None if progress is None else count_progress(progress)
         )
         return reduce(execution, plan), execution.seconds
-
-
-def _cpu_instead(
-    request: Request, graph: Graph, computes: str, reasons: tuple[str, ...], error: DeviceMemoryError
-) -> MemoryHome:
-    """The same question for the CPU, by the same algorithm if it has one of that name."""
-    why = f"on the CPU, because the GPU has too little memory: {error.reason}"
-    request = replace(request, device="cpu", knobs=None)
-    if request.algorithm != "auto" and (request.algorithm, "cpu") not in registry():
-        request = replace(request, algorithm="auto", order="auto", relabel="auto")
-    return MemoryHome.prepare(request, graph, computes, (*reasons, why))

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 from wedgewise.algorithms import ENGINE, find
 from wedgewise.answer import coefficients
-from wedgewise.answer.questions import WITHOUT_LABELS
+from wedgewise.answer.questions import ON_STORES, WITHOUT_LABELS
 from wedgewise.answer.response import Clock, ResultWithRows, result_of
 from wedgewise.answer.store_results import (
     Clustering,
@@ -36,7 +36,7 @@ from wedgewise.answer.store_results import (
     degree_bytes,
     table_bytes,
 )
-from wedgewise.errors import MemoryLimitError, PreconditionError, StorageError, VerificationError
+from wedgewise.errors import MemoryLimitError, VerificationError
 from wedgewise.machine.out_of_memory import memory_for
 from wedgewise.machine.progress import Progress
 from wedgewise.prepare.orient_arrays import count_wedges
@@ -53,7 +53,8 @@ from wedgewise.run.outofcore import (
     work_key,
 )
 from wedgewise.run.plan import Plan, with_reasons
-from wedgewise.run.request import ARRAY, OBJECT, Request
+from wedgewise.run.refusals import READ_ONLY, check_blocks, check_store, check_writable
+from wedgewise.run.request import ARRAY, Request
 from wedgewise.run.shares import with_shares
 from wedgewise.run.sliced_answer import SlicedAnswer, bytes_for_slices, slice_method
 from wedgewise.run.task_memory import PAGE_BYTES, SLICED_TASK_BYTES, bytes_beside_lists, lists_bytes, triple_answer
@@ -65,16 +66,6 @@ from wedgewise.store.open import Store, open_store
 if TYPE_CHECKING:
     from wedgewise.run.cluster_slices import SliceWorkers
 
-COUNTED = ("count", "transitivity")
-BY_WORKERS = (*COUNTED, "triangles", "edge_support", "k_truss")
-COMPUTES = {
-    "triangles": "triangles",
-    "edge_support": "edge_support",
-    "k_truss": "edge_support",
-    "clustering": "triangles",
-    "average_clustering": "triangles",
-    "trussness": "edge_support",
-}
 IN_SLICES: dict[str, type[Triangles | Supports]] = {
     "triangles": Triangles,
     "edge_support": Supports,
@@ -83,64 +74,27 @@ IN_SLICES: dict[str, type[Triangles | Supports]] = {
 }
 SLICE_BYTES = PAGE_BYTES + LINE_BYTES
 RECOUNT = "bbtc"
-TRUSSES = ("k_truss", "trussness")
-READ_ONLY = "cannot be written to, and results are written there; name another folder for them by --work (work_folder=)"
-STORE_QUESTIONS = (*COUNTED, *COMPUTES)
 
 
 def open_for(request: Request, source: Any) -> Store:
     """The store that a question is asked of, where it can be; one that is open, or its path."""
     work, name = request.work_folder, source.location if isinstance(source, Store) else source
-    if request.rows == OBJECT:
-        raise PreconditionError(f"{name}: a store has too many rows for one JSON object; name a file by --output")
-    refuse(request, name)
-    if "parts" in (request.knobs or {}):
-        raise PreconditionError(f"{name}: a store is cut into parts already; leave the knob parts out")
+    check_store(request, name, ON_STORES)
     if not isinstance(source, Store):
         return open_store(source, work)
     return source if work is None else replace(source, work_folder=Path(work))
 
 
-def refuse(request: Request, name: object) -> None:
-    """Raise where no store answers what is asked; the name is for messages."""
-    question, device = request.question, request.device
-    is_count, by_workers = question in COUNTED, request.by_workers
-    devices = {"auto", "cpu", *(["hybrid"] if is_count else []), *(["cuda"] if is_count and by_workers else [])}
-    refusals = (
-        (
-            question not in STORE_QUESTIONS,
-            f"a store answers {', '.join(STORE_QUESTIONS)}, not {question}; ask the graph's file",
-        ),
-        (
-            device not in devices,
-            "a store is counted on the CPU, with device='hybrid', or by workers; leave the device out",
-        ),
-        (request.details.get("weighted", False), "a store has no weights; ask the graph's file, or leave them out"),
-        (
-            question == "trussness" and request.verify,
-            "truss numbers of a store are not verified; verify the k-trusses that matter (k_truss, truss --k)",
-        ),
-        (by_workers and question not in BY_WORKERS, f"workers do not answer {question}; leave them out"),
-        (request.share_count > 1 and not is_count, f"shares are of count, not of {question}; leave them out"),
-        (
-            (request.order, request.relabel) != ("auto", "auto"),
-            "a store has its order and its ids; leave order and relabel out",
-        ),
-    )
-    for is_refused, why in refusals:
-        if is_refused:
-            raise PreconditionError(f"{name}: {why}")
-
-
 def check_store_could_answer(request: Request, name: str) -> None:
     """Raise where no store of another source could answer the question by the algorithm that was named."""
-    refuse(request, name)
+    check_blocks(request, name, ON_STORES)
     if request.device == "hybrid":
         return
-    if request.question in COUNTED:
+    computes = ON_STORES[request.question].computes
+    if computes == "count":
         triple_answer(request.block_algorithm)
     else:
-        slice_method(request.block_algorithm, COMPUTES[request.question])
+        slice_method(request.block_algorithm, computes)
     find(request.block_algorithm, "cpu").settings(request.knobs)
 
 
@@ -178,7 +132,7 @@ def _check_output(request: Request, store: Store) -> None:
 
 def plan_of_store(request: Request, store: Store) -> Plan:
     """What `answer_store` would do."""
-    if request.question not in COUNTED:
+    if ON_STORES[request.question].computes != "count":
         notes = (READ_ONLY,) if store.is_read_only else ()
         return _plan_of_slices(request, store, _planned_slices(request, store), notes)
     request = with_shares(request, store)
@@ -259,8 +213,7 @@ def find_arrays(request: Request, store: Store, progress: Progress | None) -> It
 
     A reader of a pipe that has had enough is a success.
     """
-    if store.is_read_only:
-        raise StorageError(f"{store.location}: {READ_ONLY}")
+    check_writable(store)
     with lock_work(store, request.question) as notes:
         found, result = _found(request, store, progress, notes)
         try:
@@ -280,7 +233,7 @@ def _found(
         _recounting(request, store)  # loads its kernels before what is left is measured
     sliced = _planned_slices(request, store)
     recounting = _recounting(request, store) if request.verify else None
-    stage = "truss" if request.question in TRUSSES else "count"
+    stage = "truss" if ON_STORES[request.question].in_rounds else "count"
     with memory_for(stage):
         found = _find(request, store, sliced, progress)
     clock.lap(stage)
@@ -294,13 +247,14 @@ def _found(
 
 def _planned_slices(request: Request, store: Store) -> SlicedAnswer:
     """Load the kernels, measure what is left, and refuse what does not fit there or on the disk."""
-    algorithm, computes = request.block_algorithm, COMPUTES[request.question]
+    algorithm, method = request.block_algorithm, ON_STORES[request.question]
+    computes = method.computes
     within = bytes_for_slices(request.memory_limit, computes, algorithm)
     available_bytes = bytes_beside_lists(store.location, store.partition, _listed_bytes(request), within)
     _check_answer(request, store, available_bytes)
     check_disk(store, request.question, kept_bytes(request.question, store))
     is_trussness = request.question == "trussness"
-    spare = loading_bytes(store.counts, is_trussness=is_trussness) if request.question in TRUSSES else 0
+    spare = loading_bytes(store.counts, is_trussness=is_trussness) if method.in_rounds else 0
     threads = request.thread_count
     sliced = SlicedAnswer(
         store,
@@ -317,7 +271,7 @@ def _planned_slices(request: Request, store: Store) -> SlicedAnswer:
 
 def _listed_bytes(request: Request) -> int:
     """What lists take for each task; rounds have those of all blocks, and of their remaining arcs."""
-    return 2 * SLICED_TASK_BYTES if request.question in TRUSSES else SLICED_TASK_BYTES
+    return 2 * SLICED_TASK_BYTES if ON_STORES[request.question].in_rounds else SLICED_TASK_BYTES
 
 
 def _check_answer(request: Request, store: Store, available_bytes: int) -> None:
@@ -329,7 +283,7 @@ def _check_answer(request: Request, store: Store, available_bytes: int) -> None:
     if need <= available_bytes:
         return
     remedy = "raise the limit"
-    if request.rows == ARRAY and COMPUTES[request.question] != "triangles":
+    if request.rows == ARRAY and ON_STORES[request.question].computes != "triangles":
         remedy += ", or let the command write it: --output streams"
     raise MemoryLimitError(
         f"{store.location}: the answer to {request.question} takes {need:,} bytes and {available_bytes:,} are left; "
@@ -339,10 +293,11 @@ def _check_answer(request: Request, store: Store, available_bytes: int) -> None:
 
 def kept_bytes(question: str, store: Store) -> int:
     """What is kept on disk until the answer is handed out; a slice takes a page and a line more than its numbers."""
-    if question in TRUSSES:
+    method = ON_STORES[question]
+    if method.in_rounds:
         rounds = disk_bytes(store.counts, is_trussness=question == "trussness")
         return rounds + 2 * SLICE_BYTES * len(store.manifest.blocks)
-    if COMPUTES[question] == "triangles":
+    if method.computes == "triangles":
         return 8 * store.manifest.n + SLICE_BYTES * store.partition.parts
     return 4 * store.manifest.m + SLICE_BYTES * len(store.manifest.blocks)
 
@@ -361,7 +316,7 @@ def _find_by(
     request: Request, store: Store, sliced: SlicedAnswer, progress: Progress | None, workers: SliceWorkers | None
 ) -> StoreAnswer:
     """The same by workers, or by this process."""
-    if request.question in TRUSSES:
+    if ON_STORES[request.question].in_rounds:
         k = request.details.get("k")
         peeling = StorePeeling(store, k, sliced, workers)
         if not request.resume:
@@ -418,7 +373,7 @@ def _plan_of_slices(request: Request, store: Store, sliced: SlicedAnswer, notes:
     lists = lists_bytes(store.partition, _listed_bytes(request))
     plan = store_plan(store, sliced.algorithm, sliced.knobs, sliced.threads, sliced.check_fits() + lists)
     kept = f"{kept_bytes(request.question, store):,} bytes of disk for what is found, until it is handed out"
-    computes = request.question if request.question in TRUSSES else sliced.computes
+    computes = request.question if ON_STORES[request.question].in_rounds else sliced.computes
     return replace(
         plan,
         question=request.question,

@@ -1,4 +1,4 @@
-"""Whether a question fits into memory: the answer, or an `OutOfMemory` that says what is missing.
+"""Whether a question fits into memory, or an `OutOfMemory` that says what is missing.
 
 Too little memory is foreseen before a file is read, where its beginning tells how many pairs it has: with a limit, by
 what the process takes at most, so that it keeps to it; without one, by what cleaning would be refused for. Otherwise it
@@ -9,14 +9,12 @@ from __future__ import annotations
 
 import gc
 import os
-from collections.abc import Callable
 from dataclasses import dataclass
 from traceback import clear_frames
-from typing import TypeVar
 
 from wedgewise.algorithms import find
 from wedgewise.algorithms._contract import Shape
-from wedgewise.answer.questions import QUESTIONS
+from wedgewise.answer.questions import ON_STORES, QUESTIONS
 from wedgewise.answer.source import GraphFile, GraphSource, name_of, process_limit
 from wedgewise.errors import DeviceMemoryError, InputError, MemoryLimitError, WedgewiseError
 from wedgewise.machine import hardware
@@ -24,8 +22,6 @@ from wedgewise.machine.budget import MIN_LIMIT, RESERVE_BYTES, release_memory
 from wedgewise.run.choose import allowed_memory, engine_for
 from wedgewise.run.graph_memory import answering_bytes, cleaning_bytes
 from wedgewise.run.request import Request
-
-Found = TypeVar("Found")
 
 SMALL_BYTES = 1 << 20  # files that fit into every limit that stores have
 READING_BLOCKS = 2
@@ -54,33 +50,28 @@ class OutOfMemory:
     reasons: tuple[str, ...]
 
 
-def try_in_memory(request: Request, source: GraphSource, work: Callable[[], Found]) -> Found | OutOfMemory:
-    """What `work` finds in memory, or what there is too little of for a question that can be answered from disk.
+def too_little_memory(
+    request: Request, source: GraphSource, error: MemoryError, full_gpu: DeviceMemoryError | None
+) -> OutOfMemory:
+    """What there was too little of, on the CPU and before that on a GPU; the error where disk does not help.
 
     Raises
     ------
     MemoryLimitError
-        When there is too little memory, and the question cannot be answered from disk.
+        When the question cannot be answered from disk.
     """
-    limit = None if request.memory_limit is None else process_limit(source, request)
-    foreseen = _foreseen(request, source, limit) if isinstance(source, GraphFile) else None
-    if foreseen is not None:
-        return OutOfMemory(request, source, limit, f"{foreseen}; {MORE}", (foreseen,))
-    try:
-        return work()
-    except DeviceMemoryError:  # which a disk does not help
-        raise
-    except MemoryError as error:
-        _free_tracebacks(error)
-        if _can_use_disk(request, source):
-            return OutOfMemory(request, source, limit, str(error) or RAN_OUT, _reasons(error))
+    if not _can_use_disk(request, source):
         hint = _questions_on_disk(request)
         if hint and isinstance(error, MemoryLimitError):
-            raise MemoryLimitError(f"{error}; {hint}") from error
-        raise
+            raise MemoryLimitError(str(error), hint) from error
+        raise error
+    text = str(error) or RAN_OUT
+    reason = error.reason if isinstance(error, MemoryLimitError) else text
+    on_gpu = () if full_gpu is None else (f"not on the GPU, which has too little memory: {full_gpu.reason}",)
+    return OutOfMemory(request, source, _limit(request, source), text, (*on_gpu, reason))
 
 
-def _free_tracebacks(error: MemoryError) -> None:
+def release_failed(error: MemoryError) -> None:
     """Let go of what was held where memory ran out."""
     earlier: BaseException | None = error
     while earlier is not None:
@@ -90,11 +81,16 @@ def _free_tracebacks(error: MemoryError) -> None:
     release_memory()
 
 
+def _limit(request: Request, source: GraphSource) -> int | None:
+    """The limit for the whole process."""
+    return None if request.memory_limit is None else process_limit(source, request)
+
+
 def _can_use_disk(request: Request, source: GraphSource) -> bool:
     """Whether the question can be answered from disk where memory is too small for it."""
-    from wedgewise.answer.disk import STORE_QUESTIONS, check_store_could_answer
+    from wedgewise.answer.disk import check_store_could_answer
 
-    if request.question not in STORE_QUESTIONS or (source.directed and request.question in DIRECTED):
+    if request.question not in ON_STORES or (source.directed and request.question in DIRECTED):
         return False
     try:
         check_store_could_answer(request, name_of(source))
@@ -105,20 +101,17 @@ def _can_use_disk(request: Request, source: GraphSource) -> bool:
 
 def _questions_on_disk(request: Request) -> str:
     """Which questions can be answered from disk, said of one that cannot."""
-    from wedgewise.answer.disk import STORE_QUESTIONS
-
-    others = f"{', '.join(STORE_QUESTIONS[:-1])} and {STORE_QUESTIONS[-1]} can be answered from disk"
-    return "" if request.question in STORE_QUESTIONS else others
+    *most, last = ON_STORES
+    return "" if request.question in ON_STORES else f"{', '.join(most)} and {last} can be answered from disk"
 
 
-def _reasons(error: MemoryError) -> tuple[str, ...]:
-    """What ran out of memory on the way, first to last, without the remedies."""
-    earlier, on_gpu = error.__context__, list[str]()
-    while earlier is not None:
-        if isinstance(earlier, DeviceMemoryError):
-            on_gpu.insert(0, f"not on the GPU, which has too little memory: {earlier.reason}")
-        earlier = earlier.__context__
-    return *on_gpu, str(error).rpartition("; ")[0] or str(error) or RAN_OUT
+def foreseen(request: Request, source: GraphSource) -> OutOfMemory | None:
+    """What memory is too small for, judged by the size of a file and its first lines; None where it may do."""
+    if not isinstance(source, GraphFile):
+        return None
+    limit = _limit(request, source)
+    reason = _foreseen(request, source, limit)
+    return None if reason is None else OutOfMemory(request, source, limit, f"{reason}; {MORE}", (reason,))
 
 
 def _foreseen(request: Request, source: GraphFile, limit: int | None) -> str | None:

@@ -1,63 +1,66 @@
-"""The home of what is found of a whole graph by a method of its own, on the CPU."""
+"""What homes of a whole graph share: how the answer follows from what they compute, its check, and its `Result`."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from contextlib import ExitStack
 
-from wedgewise.algorithms._contract import Shape, Work
-from wedgewise.algorithms.of_graph import GraphMethod, Job, find_method
-from wedgewise.answer.questions import AnswerContext
-from wedgewise.answer.response import Clock
-from wedgewise.errors import PreconditionError
+from wedgewise.answer.questions import QUESTIONS, WITHOUT_LABELS, AnswerContext
+from wedgewise.answer.response import Clock, ResultWithRows, result_of
 from wedgewise.graph import Graph
 from wedgewise.machine.out_of_memory import memory_for
 from wedgewise.machine.progress import Progress
-from wedgewise.run.choose import check_memory
-from wedgewise.run.plan import OrientedShape, Plan, plan_of
-from wedgewise.run.reduce import Computed
-from wedgewise.run.request import Request
-
-CHOICES = {"algorithm": "auto", "order": "auto", "relabel": "auto"}
+from wedgewise.run.plan import Plan
+from wedgewise.run.request import TABLE, Request
+from wedgewise.stages import CleanReport
 
 
-@dataclass(frozen=True, slots=True)
 class GraphHome:
-    """A graph, and the plan of what a method finds of it."""
+    """A home that was prepared and planned for a graph in memory."""
 
     request: Request
     graph: Graph
-    method: GraphMethod
     plan: Plan
 
-    @classmethod
-    def prepare(cls, request: Request, graph: Graph, computes: str, reasons: tuple[str, ...] = ()) -> GraphHome:
-        """Check what depends on the graph and plan, or raise where memory is too small."""
-        chosen = [name for name, default in CHOICES.items() if getattr(request, name) not in (default, computes)]
-        if chosen or request.knobs:
-            raise PreconditionError(f"{request.question} has one method; leave {', '.join(chosen or ['knobs'])} out")
-        method, threads = find_method(computes), request.thread_count
-        request = replace(request, details=method.resolved(graph, request.details))
-        shape = Shape(graph.n, graph.m)
-        need = method.bytes_needed(shape, threads, request.details)
-        check_memory(need, request, request.question, "ask about fewer vertices or pairs, or use fewer threads")
-        plan = plan_of(
-            request.question,
-            OrientedShape(shape, "id"),
-            computes=computes,
-            algorithm=computes,
-            threads=threads,
-            knobs={},
-            bytes_needed=need,
-            estimated_seconds=method.seconds(graph, request.details) / threads,
-            reasons=("the one method for it", *reasons),
-            beyond="the graph",
-        )
-        return cls(request, graph, method, plan)
+    __slots__ = ()
+
+    @property
+    def cleaned(self) -> CleanReport:
+        return self.graph.cleaned
 
     def run(self, progress: Progress | None, clock: Clock) -> AnswerContext:
-        """What is found as planned."""
-        on_done = None if progress is None else lambda done, tasks: progress("count", done, tasks)
-        with memory_for("count"):
-            found = self.method.find(self.graph, Job(self.request.details, self.plan.threads, on_done))
-        clock.lap("count")
-        return AnswerContext(self.request, self.graph, self.plan, Computed(0, 0, Work((), found)))
+        """What is computed as planned."""
+        raise NotImplementedError
+
+    def respond(self, progress: Progress | None, clock: Clock, held: ExitStack) -> ResultWithRows:
+        """Compute as planned, make the answer of it, verify that, and let go of a graph that nobody else has."""
+        request, graph, question = self.request, self.graph, self.request.question
+        context = self.run(progress, clock)
+        with memory_for("answer"):
+            answer = QUESTIONS[question].finish(context)
+        if question != "count":
+            clock.lap("answer")
+        verified = None
+        if request.verify:
+            from wedgewise.answer.verify import verify
+
+            verified = verify(context)
+            clock.lap("verify")
+        labelled = None if question in WITHOUT_LABELS else graph
+        result = result_of(
+            context.plan,
+            graph.cleaned,
+            answer,
+            clock.laps,
+            tests=context.computed.tests,
+            verified=verified,
+            graph=labelled,
+            timeline=context.timeline,
+        )
+        if labelled is not None and graph is not request.source:
+            graph.release()
+        if request.rows != TABLE:
+            return ResultWithRows(result)
+        from wedgewise.answer.rows import table_of
+
+        table = table_of(question, graph, answer)
+        return ResultWithRows(result, lambda: table)

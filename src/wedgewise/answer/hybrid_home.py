@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from wedgewise.answer.graph_home import GraphHome
 from wedgewise.answer.questions import AnswerContext
 from wedgewise.answer.response import Clock
 from wedgewise.graph import Graph
@@ -19,24 +20,22 @@ from wedgewise.store.open import Store
 
 
 @dataclass(frozen=True, slots=True)
-class HybridHome:
+class HybridHome(GraphHome):
     """A graph in blocks, and the tasks that are to be shared out."""
 
     request: Request
     graph: Graph
     oriented: OrientedGraph
+    plan: Plan
     tasks: hybrid.HybridTasks
-
-    @property
-    def plan(self) -> Plan:
-        return self.tasks.plan
 
     @classmethod
     def prepare(cls, request: Request, graph: Graph, reasons: tuple[str, ...]) -> HybridHome:
         """Orient and cut the graph and plan, or raise where memory is too small for that."""
         check_preparation(graph.n, graph.m, request)
         oriented = graph.oriented(choose_order_of_blocks(request, graph), "rank", threads=request.thread_count)
-        return cls(request, graph, oriented, hybrid.plan_graph(request, oriented, reasons))
+        tasks = hybrid.plan_graph(request, oriented, reasons)
+        return cls(request, graph, oriented, tasks.plan, tasks)
 
     def run(self, progress: Progress | None, clock: Clock) -> AnswerContext:
         """The count of all tasks."""

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wedgewise.algorithms._contract import TRUSSES, Shape, TrussJob
+from wedgewise.answer.graph_home import GraphHome
 from wedgewise.answer.questions import QUESTIONS, AnswerContext
 from wedgewise.answer.response import Clock
 from wedgewise.graph import Graph
@@ -23,16 +24,19 @@ from wedgewise.stages import OrientedGraph
 
 
 @dataclass(frozen=True, slots=True)
-class MemoryHome:
+class MemoryHome(GraphHome):
     """An oriented graph, and the plan to compute on it."""
 
     request: Request
     graph: Graph
     oriented: OrientedGraph
     plan: Plan
+    leaves_gpu: bool
 
     @classmethod
-    def prepare(cls, request: Request, graph: Graph, computes: str, reasons: tuple[str, ...] = ()) -> MemoryHome:
+    def prepare(
+        cls, request: Request, graph: Graph, computes: str, reasons: tuple[str, ...] = (), *, leaves_gpu: bool = False
+    ) -> MemoryHome:
         """Orient the graph as the algorithm takes it and plan, or raise where memory is too small for that."""
         order, relabel = choose_orientation(request, "cpu", computes, graph)
         n, m = graph.n, graph.m
@@ -41,11 +45,14 @@ class MemoryHome:
         oriented_shape = OrientedShape(Shape(n, m, oriented.wedges), order, relabel)
         answer_bytes = QUESTIONS[request.question].answer_bytes(computes, n, m)
         plan = make_plan(request, computes, oriented_shape, answer_bytes, reasons)
-        return cls(request, graph, oriented, plan)
+        return cls(request, graph, oriented, plan, leaves_gpu)
 
     def run(self, progress: Progress | None, clock: Clock) -> AnswerContext:
-        """What is computed as planned."""
+        """What is computed as planned; a GPU that has too little memory for it keeps nothing of the graph."""
         plan, oriented = self.plan, self.oriented
+        if self.leaves_gpu:
+            self.graph.release_device()
+            clock.add(self.graph.take_device_seconds())
         if plan.computes == "weighted_triangles":
             oriented = replace(oriented, strengths=self._strengths())
         clock.lap("orient")

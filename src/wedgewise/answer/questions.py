@@ -42,6 +42,7 @@ from wedgewise.prepare.sorting import sorted_keys
 from wedgewise.run.choose import check_memory
 from wedgewise.run.plan import Plan
 from wedgewise.run.reduce import Computed
+from wedgewise.run.refusals import StoreMethod, check_weights
 from wedgewise.run.request import LISTING, Request
 from wedgewise.stages import OrientedGraph
 
@@ -79,8 +80,8 @@ class AnswerContext:
 class Question:
     """A question by name: its own parameters with their defaults, what has to be computed, and how to go on.
 
-    ``answer_bytes(computes, n, m)`` is what the answer takes while it is made of what was computed. ``checks`` return
-    parameters as they are worked with, or raise.
+    ``answer_bytes(computes, n, m)`` is what the answer takes while it is made of what was computed; `on_store` is how
+    stores answer it, None where they do not. ``checks`` return parameters as they are worked with, or raise.
     """
 
     name: str
@@ -88,6 +89,7 @@ class Question:
     finish: Callable[[AnswerContext], Any]
     answer_bytes: Callable[[str, int, int], int]
     defaults: Mapping[str, Any]
+    on_store: StoreMethod | None = None
     checks: Mapping[str, Callable[[Any], Any]] = field(default_factory=dict)
 
     def details(self, given: Mapping[str, Any]) -> dict[str, Any]:
@@ -242,7 +244,7 @@ def in_truss(context: AnswerContext) -> NDArray[np.bool_]:
 def truss(context: AnswerContext) -> Truss:
     """The truss that was found."""
     assert context.computed.k is not None
-    return Truss(context.computed.k, np.flatnonzero(in_truss(context)))
+    return Truss._in_graph(context.graph, context.computed.k, np.flatnonzero(in_truss(context)))
 
 
 def truss_levels(context: AnswerContext) -> tuple[TrussLevel, ...]:
@@ -286,8 +288,7 @@ def _always(computed: str) -> Callable[[Graph, Details], str]:
 
 
 def _for_clustering(graph: Graph, details: Details) -> str:
-    if details["weighted"] and graph.weights is None:
-        raise InputError("weighted clustering needs a graph that keeps weights: pass Graph(…, weights=…)")
+    check_weights(is_weighted=details["weighted"], has_weights=graph.weights is not None)
     return "weighted_triangles" if graph.directed or details["weighted"] else "triangles"
 
 
@@ -331,21 +332,20 @@ _TRUSS = _answer_bytes(0, 9, arcs=True)  # whether each edge is in it, and which
 _COMPONENTS = _answer_bytes(40, 17, arcs=True)  # beside the truss, edges; parents, marks and numbers of the vertices
 
 _SIMILARITY = _answer_bytes(0, 16, arcs=True)  # supports and ends of all edges; values of measures are added to that
-
-WITHOUT_LABELS = (
-    "count",
-    "average_clustering",
-    "transitivity",
-    "degeneracy",
-    "truss_summary",
-)  # they name no vertex or edge
+WITHOUT_LABELS = ("count", "average_clustering", "transitivity", "degeneracy", "truss_summary")  # no vertex, no edge
+COUNTED = StoreMethod("count")
 _ALL = (
-    Question("count", _always("count"), lambda context: context.computed.triangles, _answer_bytes(), {}),
-    Question("triangles", _always("triangles"), by_vertex, _BY_VERTEX, {}),
-    Question("edge_support", _always("edge_support"), by_edge, _BY_EDGE, {}),
+    Question("count", _always("count"), lambda context: context.computed.triangles, _answer_bytes(), {}, COUNTED),
+    Question("triangles", _always("triangles"), by_vertex, _BY_VERTEX, {}, StoreMethod("triangles")),
+    Question("edge_support", _always("edge_support"), by_edge, _BY_EDGE, {}, StoreMethod("edge_support")),
     Question("list_triangles", _always("list_triangles"), listed, _listing_bytes, {"start": 0, "stop": None}),
     Question(
-        "clustering", _for_clustering, local_clustering, _clustering_bytes, {"weighted": False, "undefined": "zero"}
+        "clustering",
+        _for_clustering,
+        local_clustering,
+        _clustering_bytes,
+        {"weighted": False, "undefined": "zero"},
+        StoreMethod("triangles", by_workers=False),
     ),
     Question(
         "average_clustering",
@@ -353,14 +353,32 @@ _ALL = (
         mean_clustering,
         _clustering_bytes,
         {"weighted": False, "undefined": "zero", "count_zeros": True},
+        StoreMethod("triangles", by_workers=False),
     ),
-    Question("transitivity", _always("count"), closed_share, _BY_VERTEX, {"undefined": "zero"}),
+    Question("transitivity", _always("count"), closed_share, _BY_VERTEX, {"undefined": "zero"}, COUNTED),
     Question("generalized_degree", _always("edge_support"), degrees_by_support, _DEGREES, {}),
-    Question("trussness", _always("trussness"), by_edge, _BY_EDGE, {}),
-    Question("k_truss", _always("k_truss"), truss, _TRUSS, {"k": None}, {"k": _truss_k}),
+    Question(
+        "trussness",
+        _always("trussness"),
+        by_edge,
+        _BY_EDGE,
+        {},
+        StoreMethod("edge_support", by_workers=False, in_rounds=True),
+    ),
+    Question(
+        "k_truss",
+        _always("k_truss"),
+        truss,
+        _TRUSS,
+        {"k": None},
+        StoreMethod("edge_support", in_rounds=True),
+        {"k": _truss_k},
+    ),
     Question("max_truss", _always("max_truss"), truss, _TRUSS, {}),
     Question("truss_summary", _always("trussness"), truss_levels, _level_bytes, {}),
-    Question("truss_components", _always("k_truss"), component_of_vertices, _COMPONENTS, {"k": None}, {"k": _truss_k}),
+    Question(
+        "truss_components", _always("k_truss"), component_of_vertices, _COMPONENTS, {"k": None}, checks={"k": _truss_k}
+    ),
     Question("core_number", _always("core_number"), by_vertex, _answer_bytes(), {}),
     Question(
         "degeneracy", _always("core_number"), lambda context: int(by_vertex(context).max(initial=0)), _BY_VERTEX, {}
@@ -372,7 +390,7 @@ _ALL = (
         similarities,
         _SIMILARITY,
         {"measure": "jaccard", "pairs": None},
-        {"measure": checked_measures},
+        checks={"measure": checked_measures},
     ),
     Question(
         "top_similar",
@@ -380,7 +398,9 @@ _ALL = (
         partners,
         _answer_bytes(),
         {"measure": "jaccard", "k": 10, "vertices": None, "exclude_neighbors": False, "start": 0, "stop": None},
-        {"measure": _one_measure, "k": _partners_k},
+        checks={"measure": _one_measure, "k": _partners_k},
     ),
 )
 QUESTIONS = {question.name: question for question in _ALL}
+_STORED = {question.name: question.on_store for question in _ALL if question.on_store is not None}
+ON_STORES = dict(sorted(_STORED.items(), key=lambda item: (item[1].computes != "count", not item[1].by_workers)))

@@ -6,12 +6,12 @@ import os
 from dataclasses import asdict, dataclass, fields, replace
 from typing import TYPE_CHECKING, Any
 
-from wedgewise.errors import PreconditionError
 from wedgewise.graph import Graph
 from wedgewise.machine import hardware
 from wedgewise.machine.budget import MIN_LIMIT
 from wedgewise.read.columns import ANY_COLUMNS, ColumnChoice
 from wedgewise.run.choose import choose_cleaning_device
+from wedgewise.run.refusals import check_file, check_no_store, check_store_options
 from wedgewise.run.request import Request
 from wedgewise.stages.limits import DEFAULT_LIMITS, Limits
 from wedgewise.store.manifest import is_store
@@ -37,8 +37,7 @@ class GraphFile:
 
     def graph(self, device: str) -> Graph:
         """The graph, cleaned there."""
-        if is_store(self.path):
-            raise PreconditionError(f"{self.path}: is a store; name the graph's file instead")
+        check_file(self.path, is_store=is_store(self.path))
         return Graph(
             self.path,
             labels=self.labels,
@@ -61,8 +60,7 @@ class GraphFile:
             for item in fields(mine)
             if item.name != "columns" and getattr(mine, item.name) != getattr(default, item.name)
         ]
-        if given:
-            raise PreconditionError(f"{self.path}: is a store, not a file; leave out: {', '.join(given)}")
+        check_store_options(self.path, given)
 
     @property
     def can_be_read_again(self) -> bool:
@@ -90,10 +88,8 @@ def open_source(request: Request) -> GraphSource | Store:
         if isinstance(source, GraphFile):
             source.check_as_store()
         return open_for(request, named)
-    if request.by_workers or (request.share_count > 1 and request.device != "hybrid"):
-        what = os.fspath(named) if isinstance(named, (str, os.PathLike)) else "the graph"
-        needs = "workers need" if request.by_workers else "shares need"
-        raise PreconditionError(f"{what}: is not a store; {needs} one: create it with `wedgewise partition`")
+    if request.by_workers or request.share_count > 1:
+        check_no_store(request, named)
     if isinstance(source, Graph):
         return source
     if isinstance(source, (str, os.PathLike)):

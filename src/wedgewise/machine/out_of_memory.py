@@ -26,6 +26,6 @@ class memory_for(ContextDecorator, AbstractContextManager[Any]):
             return
         why = f" ({error})" if str(error) else ""
         raise MemoryLimitError(
-            f"{self.stage}: memory ran out{why}; use a machine with more of it, or `wedgewise partition` the graph and "
-            "ask the store"
+            f"{self.stage}: memory ran out{why}",
+            "use a machine with more of it, or `wedgewise partition` the graph and ask the store",
         ) from error

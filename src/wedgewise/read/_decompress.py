@@ -73,8 +73,8 @@ def _next_piece(member: Any, data: bytes, compression: str, path: str) -> bytes:
     except (*errors, *_zstd_errors(compression)) as error:
         if any(words in str(error) for words in _TOO_MUCH_MEMORY):
             raise MemoryLimitError(
-                f"{path}: the {compression} stream asks for more memory to decompress it than there is; raise the "
-                "limit, or compress it again with a smaller window"
+                f"{path}: the {compression} stream asks for more memory to decompress it than there is",
+                "raise the limit, or compress it again with a smaller window",
             ) from error
         raise _broken(compression, f"is corrupt ({error})", path) from error
 

@@ -104,6 +104,7 @@ class GraphData:
             allowed = "available" if limits.memory_bytes is None else "left of the limit"
             raise MemoryLimitError(
                 f"{edge_list.origin.name}: cleaning {pairs:,} pairs{declared} takes {need:,} bytes and {left:,} are "
-                f"{allowed}; use a machine with more memory"
+                f"{allowed}",
+                "use a machine with more memory",
             )
         return edge_list

@@ -17,7 +17,7 @@ from wedgewise.answer import coefficients
 from wedgewise.answer.source import graph_of
 from wedgewise.answer_types import TrussLevel
 from wedgewise.api import SCHEMA, Result
-from wedgewise.errors import MemoryLimitError, PreconditionError
+from wedgewise.errors import MemoryLimitError
 from wedgewise.graph import Graph
 from wedgewise.machine import hardware
 from wedgewise.machine.progress import Progress, progress_bar
@@ -25,6 +25,7 @@ from wedgewise.report import graph_numbers
 from wedgewise.report.graph_numbers import DegreeClass, Distribution, Summary, TopVertex, TrussPart
 from wedgewise.report.objects import labels_kind
 from wedgewise.run.choose import check_memory
+from wedgewise.run.refusals import check_file
 from wedgewise.run.request import Request
 from wedgewise.stages import CleanReport
 from wedgewise.store.manifest import is_store
@@ -127,8 +128,7 @@ def graph_facts(
     >>> facts.top_by_degree[0].label
     2
     """
-    if is_store(source):
-        raise PreconditionError(f"{source}: is a store; a page needs the file that the store was made of")
+    check_file(source, is_store=is_store(source), instead="a page needs the file that the store was made of")
     options = Request(device=device, memory_limit=memory_limit, threads=threads)
     how: dict[str, Any] = {name: getattr(options, name) for name in ("device", "memory_limit", "threads")}
     seconds = {} if reading_seconds is None else {READING: reading_seconds}

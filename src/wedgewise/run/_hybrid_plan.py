@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from wedgewise.algorithms import ENGINE, find, registry, unable
+from wedgewise.algorithms import ENGINE, find_able, registry
 from wedgewise.algorithms._contract import DEVICE_TASK_BYTES, Algorithm, DeviceTripleAnswer, Knob, Shape
 from wedgewise.errors import MemoryLimitError, UnknownNameError
 from wedgewise.machine.gpu import StreamingDevice
@@ -105,11 +105,8 @@ def pair_up(name: str, given: Mapping[str, int | str] | None) -> Pairing:
 
 
 def _counting_blocks(name: str, device: str) -> Algorithm:
-    algorithm = find(name, device)
-    if "count" not in algorithm.triples:
-        able = (other for (other, where), record in registry().items() if where == device and "count" in record.triples)
-        raise unable(f"{name} on {device}", "count blocks, which device='hybrid' does", able)
-    return algorithm
+    what = "count blocks, which device='hybrid' does"
+    return find_able(name, device, lambda record: "count" in record.triples, what)
 
 
 def _check_names(given: Mapping[str, int | str] | None, own: Settings, cpu: Algorithm, gpu: Algorithm | None) -> None:
@@ -426,5 +423,6 @@ def _refusal(
         needs.append(f"{need:,} on a GPU, where {resources.device_bytes:,} are")
     return MemoryLimitError(
         f"{where}: the blocks of parts {task.i}, {task.j}, {task.k} and what is made of them take "
-        f"{' and '.join(needs)}; ask for more parts, or allow more memory"
+        f"{' and '.join(needs)}",
+        "ask for more parts, or allow more memory",
     )

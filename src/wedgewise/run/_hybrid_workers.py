@@ -150,7 +150,7 @@ class HostWorker:
             if pool.queue.is_over:
                 return
             raise MemoryLimitError(
-                f"task {tasks.number[0]} and its blocks do not fit the memory; partition into more parts"
+                f"task {tasks.number[0]} and its blocks do not fit the memory", "partition into more parts"
             )
         begin = pool.now()
         run = HostRun(tasks, lease, self._work_of(tasks, lease), pool.now() - begin)

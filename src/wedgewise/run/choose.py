@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from wedgewise.algorithms import ENGINE, TRUSS_ENGINE, find, registry, unable
-from wedgewise.algorithms._contract import MAX_ARCS, TRUSSES, Shape
-from wedgewise.errors import DeviceMemoryError, InputError, MemoryLimitError, PreconditionError, UnknownNameError
+from wedgewise.algorithms import ENGINE, TRUSS_ENGINE, find, find_able, registry
+from wedgewise.algorithms._contract import TRUSSES, Shape
+from wedgewise.errors import DeviceMemoryError, MemoryLimitError
 from wedgewise.machine import gpu, hardware, jit
+from wedgewise.run import refusals
 from wedgewise.run.graph_memory import device_bytes, orient_bytes
 from wedgewise.run.plan import OrientedShape, Plan, plan_of
 from wedgewise.run.request import Request
@@ -17,8 +18,6 @@ if TYPE_CHECKING:
     from wedgewise.algorithms._contract import Algorithm
     from wedgewise.graph import Graph
     from wedgewise.machine.gpu import CopyingDevice
-
-DEVICES = ("auto", "cpu", "cuda", "hybrid")
 
 ALWAYS_THERE_BYTES = 1 << 24  # asking the system costs more than taking so little
 
@@ -56,18 +55,13 @@ def choose_orientation(request: Request, device: str, computes: str, graph: Grap
     if order == "auto":
         order = algorithm.orders[0] if algorithm.prefers is None else algorithm.prefers(graph.degrees)
     relabel = algorithm.relabellings[0] if request.relabel == "auto" else request.relabel
-    if order not in algorithm.orders:
-        raise PreconditionError(f"{algorithm.name} takes the orders {', '.join(algorithm.orders)}, not {order!r}")
-    if relabel not in algorithm.relabellings:
-        listed = ", ".join(algorithm.relabellings)
-        raise PreconditionError(f"{algorithm.name} takes ids by {listed}, not {relabel!r}")
+    if (request.order, request.relabel) != ("auto", "auto"):
+        refusals.check_orientation(algorithm, order, relabel)
     return order, relabel
 
 
 def choose_order_of_blocks(request: Request, graph: Graph) -> str:
     """The order for tasks on blocks, whose ids are ranks: what the engine takes, by whichever algorithm they go."""
-    if request.relabel not in ("auto", "rank"):
-        raise PreconditionError(f"device='hybrid' cuts a graph with ids by rank, not {request.relabel!r}")
     return choose_orientation(replace(request, algorithm=ENGINE, relabel="rank"), "cpu", "count", graph)[0]
 
 
@@ -75,8 +69,8 @@ def choose_device(request: Request, computes: str, graph: Graph) -> tuple[str, t
     """Where the work is done, "cpu", "cuda" or "hybrid", and the reasons for it."""
     reasons = request.reasons if graph.cleaning_note is None else (*request.reasons, graph.cleaning_note)
     device = _requested_device(request)
-    if device == "hybrid" and computes != "count":
-        raise PreconditionError(f"device='hybrid' counts triangles and does not compute {computes}; use cuda or cpu")
+    if device == "hybrid":
+        refusals.check_hybrid(request, computes)
     if device in ("cpu", "hybrid") or (device is None and not gpu.is_likely()):
         return device or "cpu", reasons
     engine = registry().get((engine_for(computes), "cuda"))
@@ -100,9 +94,8 @@ def choose_cleaning_device(request: Request) -> str:
 
 def _requested_device(request: Request) -> str | None:
     """The device that was named, or the only one that the named algorithm runs on; None where neither was named."""
-    if request.device not in DEVICES:
-        raise UnknownNameError(f"no device named {request.device!r}; there are: {', '.join(DEVICES)}")
     if request.device != "auto":
+        refusals.check_device(request)
         return request.device
     if request.algorithm == "auto":
         return None
@@ -133,8 +126,7 @@ def _seconds_there(engine: Algorithm, computes: str, graph: Graph) -> float:
 
 def check_preparation(n: int, m: int, request: Request) -> None:
     """Refuse what cannot fit or overflow, before anything large is allocated."""
-    if m >= MAX_ARCS:
-        raise InputError(f"{m:,} edges; exact 64-bit totals are guaranteed below {MAX_ARCS:,}")
+    refusals.check_edges(m)
     need = orient_bytes(n, m, request.thread_count)
     check_memory(need, request, f"orienting {m:,} edges", "use a machine with more memory")
 
@@ -146,7 +138,7 @@ def check_memory(need: int, request: Request, what: str, otherwise: str) -> None
     allowed = allowed_memory(request)
     if need > allowed:
         raise MemoryLimitError(
-            f"{what} takes {need:,} bytes and {allowed:,} are allowed; raise memory_limit or {otherwise}"
+            f"{what} takes {need:,} bytes and {allowed:,} are allowed", f"raise memory_limit or {otherwise}"
         )
 
 
@@ -175,9 +167,8 @@ def make_plan(
         algorithm, reason, seconds = _choose(computes, shape, threads)
         answer = algorithm.whole_on_cpu(computes)
     else:
-        algorithm = find(engine_for(computes, request.algorithm), "cpu")
+        algorithm = _able(engine_for(computes, request.algorithm), "cpu", computes, request.question)
         reason = "asked for by name" if request.algorithm != "auto" else "the engine, which has the given knobs"
-        _check_computes(algorithm, computes, request.question)
         answer = algorithm.whole_on_cpu(computes)
         seconds = _estimate(algorithm, computes, shape, threads, jit.load_seconds(*answer.kernels))
     knobs = algorithm.settings(request.knobs)
@@ -209,8 +200,7 @@ def make_device_plan(
     shape = oriented_shape.shape
     free = device.free_bytes() if request.memory_limit is None else min(device.free_bytes(), request.memory_limit)
     if request.algorithm != "auto":
-        algorithm, choice = find(request.algorithm, "cuda"), ["asked for by name"]
-        _check_computes(algorithm, computes, request.question)
+        algorithm, choice = _able(request.algorithm, "cuda", computes, request.question), ["asked for by name"]
     else:
         algorithm, choice = _choose_on_device(computes, oriented_shape, free)
     knobs = algorithm.settings(request.knobs)
@@ -253,10 +243,10 @@ def _with_more_batches(knobs: dict[str, int | str]) -> dict[str, int | str] | No
     return None if batches >= MAX_BATCHES else {**knobs, BATCHES: 2 * batches}
 
 
-def _check_computes(algorithm: Algorithm, computes: str, question: str) -> None:
-    if computes not in algorithm.answers:
-        able = (f"{name} on {where}" for (name, where), other in registry().items() if computes in other.answers)
-        raise unable(f"{algorithm.name} on {algorithm.device}", f"compute {computes}, which {question} needs", able)
+def _able(name: str, device: str, computes: str, question: str) -> Algorithm:
+    """The algorithm that was named, if it computes what the question needs."""
+    what = f"compute {computes}, which {question} needs"
+    return find_able(name, device, lambda record: computes in record.answers, what)
 
 
 def _choose_on_device(computes: str, oriented_shape: OrientedShape, free: int) -> tuple[Algorithm, list[str]]:

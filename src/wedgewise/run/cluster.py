@@ -27,7 +27,7 @@ from itertools import groupby
 import numpy as np
 
 from wedgewise.algorithms import find
-from wedgewise.errors import InputError, PreconditionError, VerificationError
+from wedgewise.errors import VerificationError
 from wedgewise.machine import hardware
 from wedgewise.machine.budget import bytes_per_worker, check_limit
 from wedgewise.machine.progress import Progress
@@ -46,6 +46,7 @@ from wedgewise.run.outofcore import (
     store_plan,
 )
 from wedgewise.run.plan import Plan, with_reasons
+from wedgewise.run.refusals import check_workers
 from wedgewise.run.request import Request
 from wedgewise.run.task_memory import (
     DRIVEN_TASK_BYTES,
@@ -174,12 +175,7 @@ def _plan(request: Request, store: Store, memory: TaskMemory, tasks: TaskTable) 
 
 def per_worker(request: Request, store: Store) -> Request:
     """The request with the threads and the memory of each worker; what no worker can do is refused."""
-    if request.cluster is not None and request.workers is not None:
-        raise InputError("pass cluster or workers, not both")
-    if store.location.is_in_this_process:
-        raise PreconditionError(
-            f"{store.location}: no other process sees it; name a folder, or a URL of shared storage"
-        )
+    check_workers(request, store)
     each = request
     if request.workers is not None:
         memory_limit = bytes_per_worker(request.memory_limit, request.workers)

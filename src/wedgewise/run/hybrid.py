@@ -219,7 +219,7 @@ class _Running:
             lease = self.pool.blocks.lease(set(some), 0)
             if lease is None:
                 row, column = some[0]
-                raise MemoryLimitError(f"block {row}, {column} does not fit the host's memory; allow more")
+                raise MemoryLimitError(f"block {row}, {column} does not fit the host's memory", "allow more")
             try:
                 wide = [with_offsets(lease.blocks[pair], sizes.offset_type) for pair in some]
                 arrived += ship(wide, [int(sizes.made_words[pair]) for pair in some], device)

@@ -17,6 +17,7 @@ from wedgewise.machine import jit
 from wedgewise.machine.out_of_memory import memory_for
 from wedgewise.machine.progress import never_back
 from wedgewise.run.plan import Plan
+from wedgewise.run.refusals import check_edges
 from wedgewise.stages import DeviceGraph, OrientedGraph
 from wedgewise.stages.tasks import TaskResults, TaskTable
 
@@ -103,10 +104,7 @@ def needs_rounds(k: int, m: int) -> bool:
 def truss_algorithm(plan: Plan) -> Algorithm:
     """The algorithm of a plan; refuses more edges than it takes."""
     algorithm = find(plan.algorithm, plan.device)
-    if plan.m >= algorithm.most_arcs:
-        raise PreconditionError(
-            f"{plan.m:,} edges; {plan.algorithm} on {plan.device} takes fewer than {algorithm.most_arcs:,}: use another"
-        )
+    check_edges(plan.m, algorithm)
     return algorithm
 
 

@@ -14,6 +14,7 @@ from wedgewise.machine.progress import Progress
 from wedgewise.stages.tasks import check_shares
 
 ARRAY, TABLE, OBJECT, LISTING = "array", "table", "object", "listing"
+DEVICES = ("auto", "cpu", "cuda", "hybrid")
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,7 +29,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from wedgewise.algorithms import ENGINE, find, registry, unable
+from wedgewise.algorithms import ENGINE, find, find_able
 from wedgewise.algorithms._contract import SliceMethod
 from wedgewise.algorithms._passes import run_passes
 from wedgewise.errors import MemoryLimitError, VerificationError
@@ -109,11 +109,8 @@ def slices_of(partition: Partition, computes: str) -> tuple[AnswerSlice, ...]:
 
 def slice_method(algorithm: str, computes: str) -> SliceMethod:
     """How an algorithm computes a slice of an answer."""
-    record = find(algorithm, "cpu")
-    if computes not in record.sliced:
-        able = (name for (name, device), other in registry().items() if computes in other.sliced)
-        raise unable(algorithm, f"compute {computes} of blocks", able)
-    return record.sliced[computes]
+    able = find_able(algorithm, "cpu", lambda record: computes in record.sliced, f"compute {computes} of blocks")
+    return able.sliced[computes]
 
 
 class SlicedAnswer:

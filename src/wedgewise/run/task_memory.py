@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from wedgewise.algorithms import find, registry, unable
+from wedgewise.algorithms import find, find_able
 from wedgewise.algorithms._contract import Knobs, TripleAnswer
 from wedgewise.algorithms.cpu._batches import with_busy_rows
 from wedgewise.errors import MemoryLimitError
@@ -39,11 +39,8 @@ class BlockSource(Protocol):
 
 def triple_answer(algorithm: str) -> TripleAnswer:
     """How an algorithm counts three blocks."""
-    record = find(algorithm, "cpu")
-    if "count" not in record.triples:
-        able = (name for (name, device), other in registry().items() if device == "cpu" and other.triples)
-        raise unable(algorithm, "count blocks, of which a store consists", able)
-    return record.triples_on_cpu("count")
+    what = "count blocks, of which a store consists"
+    return find_able(algorithm, "cpu", lambda record: "count" in record.triples, what).triples_on_cpu("count")
 
 
 def lists_bytes(partition: Partition, task_bytes: int, shares: int = 1) -> int:

@@ -69,12 +69,14 @@ class Limits:
         if self.memory_bytes is not None and (held := hardware.resident_bytes()) + more > self.memory_bytes:
             raise MemoryLimitError(
                 f"{path}: reading takes {more:,} bytes more, beside {held:,} that this process holds, and "
-                f"{self.memory_bytes:,} are allowed; raise the limit, or partition the graph first"
+                f"{self.memory_bytes:,} are allowed",
+                "raise the limit, or partition the graph first",
             )
         if more > (available := hardware.available_memory()):
             raise MemoryLimitError(
-                f"{path}: reading takes {more:,} bytes more and {available:,} are available; use a machine with more "
-                "memory, or set a limit (--memory, memory_limit=) so that the question is answered from disk"
+                f"{path}: reading takes {more:,} bytes more and {available:,} are available",
+                "use a machine with more memory, or set a limit (--memory, memory_limit=) so that the question is "
+                "answered from disk",
             )
 
     def memory_left(self) -> int:
