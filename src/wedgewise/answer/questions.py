@@ -31,8 +31,8 @@ from wedgewise.answer_types import GeneralizedDegree, Truss, TrussLevel
 from wedgewise.errors import InputError, UnknownNameError
 from wedgewise.graph import Graph, refuse_reading
 from wedgewise.machine.parameters import as_integer
-from wedgewise.machine.threads import run_tasks
 from wedgewise.prepare.sorting import sorted_keys
+from wedgewise.run import row_order
 from wedgewise.run.choose import check_memory
 from wedgewise.run.plan import Plan
 from wedgewise.run.reduce import Computed
@@ -47,7 +47,6 @@ if TYPE_CHECKING:
 
 Details = Mapping[str, Any]
 UNDEFINED = ("zero", "nan")
-CHUNK = 1 << 18
 ROW_BYTES = 12  # of a listing
 
 
@@ -116,31 +115,19 @@ def request_for(question: str, source: Any, details: Mapping[str, Any], **how: A
 
 
 def by_vertex(context: AnswerContext) -> NDArray[Any]:
-    """What was computed by id, in the order of the vertices; counts as signed integers."""
-    filled = context.computed.work.filled
+    """What was computed, in the order of the vertices, as what a device computed is already."""
+    filled, oriented = context.computed.work.filled, context.oriented
     assert filled is not None
-    if context.oriented is None:
-        return filled
-    answer = np.empty(len(filled), np.float64 if filled.dtype == np.float64 else np.int64)
-    answer[context.oriented.vertex_of] = filled
-    return answer
+    return filled if oriented is None else row_order.by_vertex(filled, oriented)
 
 
 def by_edge(context: AnswerContext, dtype: type = np.int64) -> NDArray[Any]:
-    """What was computed by arc, in the order of the edges; counts as signed integers."""
-    filled, oriented, threads = context.computed.work.filled, context.oriented, context.plan.threads
+    """The same in the order of the edges."""
+    filled, oriented = context.computed.work.filled, context.oriented
     assert filled is not None
     if oriented is None:
         return filled.astype(dtype, copy=False)
-    answer: NDArray[Any] = np.empty(len(filled), dtype)
-    positions = None if oriented.follows_edges else context.graph.arcs_of_edges(oriented, threads=threads)
-
-    def fill(chunk: int, _worker: int) -> None:
-        part = slice(chunk * CHUNK, (chunk + 1) * CHUNK)
-        answer[part] = filled[part] if positions is None else filled[positions[part]]
-
-    run_tasks(fill, -(-len(filled) // CHUNK), threads)
-    return answer
+    return row_order.by_edge(filled, oriented, context.graph, context.plan.threads, dtype)
 
 
 def open_listing(context: AnswerContext) -> Listing | DeviceListing:
