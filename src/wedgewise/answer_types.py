@@ -1,4 +1,4 @@
-"""Answers that are neither numbers nor arrays: one truss, a level of them, degrees by support."""
+"""Answers that are neither numbers nor arrays: one truss, a level of them, degrees by support; and what has rows."""
 
 from __future__ import annotations
 
@@ -9,6 +9,22 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
+
+VERTEX, EDGE, EDGE_OF_TRUSS, TRIANGLE = "vertex", "edge", "edge of a truss", "triangle"
+VERTEX_AND_SUPPORT, LEVEL = "vertex and support", "level of a truss"
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """What the tables of an answer have a row for, and the name of its value where that is one column."""
+
+    per: str
+    value: str = ""
+
+    @property
+    def have_labels(self) -> bool:
+        """Whether a row names vertices."""
+        return self.per != LEVEL
 
 
 @dataclass(frozen=True, repr=False)

@@ -27,12 +27,23 @@ from numpy.typing import NDArray
 
 from wedgewise.algorithms._truss import MIN_K
 from wedgewise.answer import coefficients
-from wedgewise.answer_types import GeneralizedDegree, Truss, TrussLevel
+from wedgewise.answer_types import (
+    EDGE,
+    EDGE_OF_TRUSS,
+    LEVEL,
+    TRIANGLE,
+    VERTEX,
+    VERTEX_AND_SUPPORT,
+    GeneralizedDegree,
+    Rows,
+    Truss,
+    TrussLevel,
+)
 from wedgewise.errors import InputError, UnknownNameError
 from wedgewise.graph import Graph, refuse_reading
 from wedgewise.machine.parameters import as_integer
-from wedgewise.machine.threads import run_tasks
 from wedgewise.prepare.sorting import sorted_keys
+from wedgewise.run import row_order
 from wedgewise.run.choose import check_memory
 from wedgewise.run.plan import Plan
 from wedgewise.run.reduce import Computed
@@ -47,7 +58,6 @@ if TYPE_CHECKING:
 
 Details = Mapping[str, Any]
 UNDEFINED = ("zero", "nan")
-CHUNK = 1 << 18
 ROW_BYTES = 12  # of a listing
 
 
@@ -74,8 +84,8 @@ class AnswerContext:
 class Question:
     """A question by name: its own parameters with their defaults, what has to be computed, and how to go on.
 
-    ``answer_bytes(computes, n, m)`` is what the answer takes while it is made of what was computed; `on_store` is how
-    stores answer it, None where they do not.
+    ``answer_bytes(computes, n, m)`` is what the answer takes while it is made of what was computed; `rows` are
+    those of its tables, and `on_store` is how stores answer it; None where there are none, and where they do not.
     """
 
     name: str
@@ -83,7 +93,13 @@ class Question:
     finish: Callable[[AnswerContext], Any]
     answer_bytes: Callable[[str, int, int], int]
     defaults: Mapping[str, Any]
+    rows: Rows | None = None
     on_store: StoreMethod | None = None
+
+    @property
+    def has_labels(self) -> bool:
+        """Whether the answer is about single vertices or edges."""
+        return self.rows is not None and self.rows.have_labels
 
     def details(self, given: Mapping[str, Any]) -> dict[str, Any]:
         """All parameters of this question, the given ones checked."""
@@ -116,31 +132,19 @@ def request_for(question: str, source: Any, details: Mapping[str, Any], **how: A
 
 
 def by_vertex(context: AnswerContext) -> NDArray[Any]:
-    """What was computed by id, in the order of the vertices; counts as signed integers."""
-    filled = context.computed.work.filled
+    """What was computed, in the order of the vertices, as what a device computed is already."""
+    filled, oriented = context.computed.work.filled, context.oriented
     assert filled is not None
-    if context.oriented is None:
-        return filled
-    answer = np.empty(len(filled), np.float64 if filled.dtype == np.float64 else np.int64)
-    answer[context.oriented.vertex_of] = filled
-    return answer
+    return filled if oriented is None else row_order.by_vertex(filled, oriented)
 
 
 def by_edge(context: AnswerContext, dtype: type = np.int64) -> NDArray[Any]:
-    """What was computed by arc, in the order of the edges; counts as signed integers."""
-    filled, oriented, threads = context.computed.work.filled, context.oriented, context.plan.threads
+    """The same in the order of the edges."""
+    filled, oriented = context.computed.work.filled, context.oriented
     assert filled is not None
     if oriented is None:
         return filled.astype(dtype, copy=False)
-    answer: NDArray[Any] = np.empty(len(filled), dtype)
-    positions = None if oriented.follows_edges else context.graph.arcs_of_edges(oriented, threads=threads)
-
-    def fill(chunk: int, _worker: int) -> None:
-        part = slice(chunk * CHUNK, (chunk + 1) * CHUNK)
-        answer[part] = filled[part] if positions is None else filled[positions[part]]
-
-    run_tasks(fill, -(-len(filled) // CHUNK), threads)
-    return answer
+    return row_order.by_edge(filled, oriented, context.graph, context.plan.threads, dtype)
 
 
 def open_listing(context: AnswerContext) -> Listing | DeviceListing:
@@ -280,43 +284,82 @@ _DEGREES = _answer_bytes(16, 100, arcs=True)  # edges and supports; two keys per
 _TRUSS = _answer_bytes(0, 9, arcs=True)  # whether each edge is in it, and which ones are
 _COMPONENTS = _answer_bytes(40, 17, arcs=True)  # beside the truss, edges; parents, marks and numbers of the vertices
 
-WITHOUT_LABELS = ("count", "average_clustering", "transitivity", "truss_summary")  # they name no vertex or edge
-COUNTED = StoreMethod("count")
+_UNDEFINED: dict[str, Any] = {"undefined": "zero"}
+_WEIGHTED = {"weighted": False, **_UNDEFINED}
+_TASKS = StoreMethod("count")
+_BY_THIS_PROCESS = StoreMethod("triangles", by_workers=False)
 _ALL = (
-    Question("count", _always("count"), lambda context: context.computed.triangles, _answer_bytes(), {}, COUNTED),
-    Question("triangles", _always("triangles"), by_vertex, _BY_VERTEX, {}, StoreMethod("triangles")),
-    Question("edge_support", _always("edge_support"), by_edge, _BY_EDGE, {}, StoreMethod("edge_support")),
-    Question("list_triangles", _always("list_triangles"), listed, _listing_bytes, {"start": 0, "stop": None}),
+    Question(
+        "count", _always("count"), lambda context: context.computed.triangles, _answer_bytes(), {}, on_store=_TASKS
+    ),
+    Question(
+        "triangles",
+        _always("triangles"),
+        by_vertex,
+        _BY_VERTEX,
+        {},
+        Rows(VERTEX, "triangles"),
+        StoreMethod("triangles"),
+    ),
+    Question(
+        "edge_support",
+        _always("edge_support"),
+        by_edge,
+        _BY_EDGE,
+        {},
+        Rows(EDGE, "support"),
+        StoreMethod("edge_support"),
+    ),
+    Question(
+        "list_triangles", _always("list_triangles"), listed, _listing_bytes, {"start": 0, "stop": None}, Rows(TRIANGLE)
+    ),
     Question(
         "clustering",
         _for_clustering,
         local_clustering,
         _clustering_bytes,
-        {"weighted": False, "undefined": "zero"},
-        StoreMethod("triangles", by_workers=False),
+        _WEIGHTED,
+        Rows(VERTEX, "clustering"),
+        _BY_THIS_PROCESS,
     ),
     Question(
         "average_clustering",
         _for_clustering,
         mean_clustering,
         _clustering_bytes,
-        {"weighted": False, "undefined": "zero", "count_zeros": True},
-        StoreMethod("triangles", by_workers=False),
+        {**_WEIGHTED, "count_zeros": True},
+        on_store=_BY_THIS_PROCESS,
     ),
-    Question("transitivity", _always("count"), closed_share, _BY_VERTEX, {"undefined": "zero"}, COUNTED),
-    Question("generalized_degree", _always("edge_support"), degrees_by_support, _DEGREES, {}),
+    Question("transitivity", _always("count"), closed_share, _BY_VERTEX, _UNDEFINED, on_store=_TASKS),
+    Question("generalized_degree", _always("edge_support"), degrees_by_support, _DEGREES, {}, Rows(VERTEX_AND_SUPPORT)),
     Question(
         "trussness",
         _always("trussness"),
         by_edge,
         _BY_EDGE,
         {},
+        Rows(EDGE, "truss"),
         StoreMethod("edge_support", by_workers=False, in_rounds=True),
     ),
-    Question("k_truss", _always("k_truss"), truss, _TRUSS, {"k": None}, StoreMethod("edge_support", in_rounds=True)),
-    Question("max_truss", _always("max_truss"), truss, _TRUSS, {}),
-    Question("truss_summary", _always("trussness"), truss_levels, _level_bytes, {}),
-    Question("truss_components", _always("k_truss"), component_of_vertices, _COMPONENTS, {"k": None}),
+    Question(
+        "k_truss",
+        _always("k_truss"),
+        truss,
+        _TRUSS,
+        {"k": None},
+        Rows(EDGE_OF_TRUSS),
+        StoreMethod("edge_support", in_rounds=True),
+    ),
+    Question("max_truss", _always("max_truss"), truss, _TRUSS, {}, Rows(EDGE_OF_TRUSS, "truss")),
+    Question("truss_summary", _always("trussness"), truss_levels, _level_bytes, {}, Rows(LEVEL)),
+    Question(
+        "truss_components",
+        _always("k_truss"),
+        component_of_vertices,
+        _COMPONENTS,
+        {"k": None},
+        Rows(VERTEX, "component"),
+    ),
 )
 QUESTIONS = {question.name: question for question in _ALL}
 _STORED = {question.name: question.on_store for question in _ALL if question.on_store is not None}
