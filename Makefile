@@ -21,7 +21,7 @@ TEST := $(RUN) -m pytest -q -n 2 --dist worksteal
 # tests start processes by the thousand, none of which is to compile the package's text again
 unexport PYTHONDONTWRITEBYTECODE
 # what only runs with a compiler: the loader of kernels, and the code that it makes of columns of bits
-MACHINE_TESTS := tests/machine/test_native.py tests/machine/test_kernel_cache.py \
+MACHINE_TESTS := tests/machine/test_native.py tests/machine/test_kernel_cache.py tests/machine/test_shipped.py \
 	tests/algorithms/test_supports.py::test_columns_are_summed_for_any_number_of_rows
 
 help:

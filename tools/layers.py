@@ -23,7 +23,12 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("wedgewise.algorithms",),
     ("wedgewise.run.task_memory",),
     ("wedgewise.store",),
-    ("wedgewise.run", "wedgewise.answer_types", "wedgewise.result_tables", "wedgewise.result"),
+    ("wedgewise.run", "wedgewise.answer_types"),
+    (
+        *("wedgewise.answer.questions", "wedgewise.answer.coefficients"),
+        *("wedgewise.answer.similarity", "wedgewise.answer.truss_summary"),
+    ),
+    ("wedgewise.result_tables", "wedgewise.result"),
     ("wedgewise.answer",),
     ("wedgewise.api", "wedgewise.api_listing", "wedgewise.api_similarity", "wedgewise.api_trusses"),
     ("wedgewise",),

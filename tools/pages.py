@@ -20,6 +20,8 @@ from notebooks import notebook_of
 from wedgewise.algorithms import registry
 from wedgewise.algorithms._contract import Algorithm, DeviceTrussAnswer, TrussAnswer
 from wedgewise.cli.generators import parameters_text
+from wedgewise.cli.help import EXAMPLES as EXAMPLES_OF_COMMANDS
+from wedgewise.cli.help import grouped
 from wedgewise.errors import StorageError
 from wedgewise.machine.files import atomic_write
 
@@ -69,6 +71,7 @@ RESULTS = sorted((Path(__file__).parents[1] / "benchmarks" / "results").glob("*.
 EXAMPLES = [
     path for path in sorted((Path(__file__).parents[1] / "docs" / "examples").glob("*.md")) if path.stem != "index"
 ]
+COMMON = ("Arguments", "Options")  # the groups of options in help that need no name
 FIELDS = re.compile(
     r"(?:^|(?<=\. ))(What|Paper|Who does what(?:, [^:]+)?|Input|Output|Memory|Differs from the authors' code in): ?",
     re.MULTILINE,
@@ -238,7 +241,19 @@ def _command(name: str, command: Any) -> str:
     """A command: how it is typed, what it does, its arguments and options."""
     arguments = [item for item in command.params if item.param_type_name == "argument"]
     typed = " ".join([name, *(item.metavar for item in arguments), "[OPTIONS]"])
-    return f"## {name}\n\n```text\n{typed}\n```\n\n{command.help}\n\n{_parameters(command.params)}"
+    tables = "\n".join(
+        ("" if title in COMMON else f"{title}:\n\n") + _parameters(parameters)
+        for title, parameters in _tables(command.params).items()
+    )
+    examples = "\n".join(f"wedgewise {example}" for example in EXAMPLES_OF_COMMANDS[name.partition(" ")[2]])
+    return f"## {name}\n\n```text\n{typed}\n```\n\n{command.help}\n\n{tables}\n```sh\n{examples}\n```\n"
+
+
+def _tables(parameters: list[Any]) -> dict[str, list[Any]]:
+    """The groups of help that have parameters; arguments and common options make one."""
+    groups = grouped(parameters)
+    common = [item for title in COMMON for item in groups.pop(title)]
+    return {title: items for title, items in ({COMMON[0]: common} | groups).items() if items}
 
 
 def _families(group: Any) -> str:

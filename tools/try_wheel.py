@@ -17,9 +17,8 @@ import tempfile
 from pathlib import Path
 
 TESTS = Path(__file__).parents[1] / "tests" / "surface"
-NEEDED = (
-    "numpy typer rich networkx scipy pyarrow matplotlib pandas polars zstandard pytest pytest-xdist hypothesis".split()
-)
+NEEDED = ["numpy", "typer", "rich", "networkx", "scipy", "pyarrow", "matplotlib", "pandas", "polars", "zstandard"]
+TESTING = ["pytest", "pytest-xdist", "hypothesis"]
 CHECK = """
 import importlib.util
 from pathlib import Path
@@ -27,7 +26,7 @@ from wedgewise.machine import shipped, signatures
 assert importlib.util.find_spec("numba") is None
 assert Path(shipped.__file__).is_relative_to(__import__("sys").prefix)
 for level in shipped.LEVELS:
-    code = shipped.open_library(level)
+    code = shipped.open_library(level, shipped.FOLDER)
     missing = [
         marked.title for marked, kinds in signatures.listed(wide=True) if not shipped.kernel_in(code, marked, kinds)
     ]
@@ -54,17 +53,16 @@ def main() -> None:
 def _environment(folder: Path, wheel: Path, lock: Path | None = None) -> Path:
     """A new environment with the wheel and what its tests need; its interpreter."""
     uv, python = shutil.which("uv"), folder / "bin" / "python"
-    subprocess.run([uv, "venv", "--quiet", folder] if uv else [sys.executable, "-m", "venv", folder], check=True)
-    install = (
-        [uv, "pip", "install", "--quiet", "--python", python] if uv else [python, "-m", "pip", "install", "--quiet"]
-    )
+    make = [uv, "venv", "--quiet"] if uv else [sys.executable, "-m", "venv"]
+    subprocess.run([*make, str(folder)], check=True)
+    install = [uv, "pip", "install", "--python", str(python)] if uv else [str(python), "-m", "pip", "install"]
     if lock is None:
-        subprocess.run([*install, "--quiet", wheel, *NEEDED], check=True)
+        subprocess.run([*install, "--quiet", str(wheel), *NEEDED, *TESTING], check=True)
     else:
         packages = folder / "requirements.txt"
         packages.write_text(_without_compiler(lock.read_text(encoding="utf-8")), encoding="utf-8")
-        subprocess.run([*install, "--quiet", "--require-hashes", "--no-deps", "-r", packages], check=True)
-        subprocess.run([*install, "--quiet", "--no-deps", wheel], check=True)
+        subprocess.run([*install, "--quiet", "--require-hashes", "--no-deps", "-r", str(packages)], check=True)
+        subprocess.run([*install, "--quiet", "--no-deps", str(wheel)], check=True)
     return python
 
 

@@ -1,4 +1,4 @@
-"""Answers that are neither numbers nor arrays: one truss, a level of them, degrees by support, similarities."""
+"""Answers that are neither numbers nor arrays: trusses, degrees by support, similarities; and what has rows."""
 
 from __future__ import annotations
 
@@ -9,6 +9,22 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
+
+VERTEX, EDGE, EDGE_OF_TRUSS, TRIANGLE = "vertex", "edge", "edge of a truss", "triangle"
+VERTEX_AND_SUPPORT, LEVEL, PAIR = "vertex and support", "level of a truss", "pair of vertices"
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """What the tables of an answer have a row for, and the name of its value where that is one column."""
+
+    per: str
+    value: str = ""
+
+    @property
+    def have_labels(self) -> bool:
+        """Whether a row names vertices."""
+        return self.per != LEVEL
 
 
 @dataclass(frozen=True, repr=False)
@@ -123,6 +139,11 @@ class Similarity:
     def __len__(self) -> int:
         return len(self.ends)
 
+    @property
+    def columns(self) -> Mapping[str, NDArray[Any]]:
+        """The values of every pair, by name."""
+        return self.values
+
 
 @dataclass(frozen=True, slots=True)
 class TopSimilar:
@@ -154,6 +175,11 @@ class TopSimilar:
 
     def __iter__(self) -> Iterator[list[tuple[int, float]]]:
         return (self[row] for row in range(len(self)))
+
+    @property
+    def columns(self) -> Mapping[str, NDArray[Any]]:
+        """The values of every pair, by name."""
+        return {self.measure: self.values}
 
     @property
     def ends(self) -> NDArray[np.uint32]:

@@ -25,7 +25,20 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from wedgewise.answer_types import GeneralizedDegree, Similarity, TopSimilar, Truss, TrussLevel
+from wedgewise.answer.questions import QUESTIONS
+from wedgewise.answer_types import (
+    EDGE,
+    EDGE_OF_TRUSS,
+    PAIR,
+    TRIANGLE,
+    VERTEX,
+    VERTEX_AND_SUPPORT,
+    GeneralizedDegree,
+    Similarity,
+    TopSimilar,
+    Truss,
+    TrussLevel,
+)
 from wedgewise.errors import InputError
 from wedgewise.interop.tables import NamedColumns, edge_table, labelled_rows, vertex_table
 from wedgewise.stages import LabelledGraph
@@ -33,42 +46,38 @@ from wedgewise.stages import LabelledGraph
 
 def answer_columns(question: str, answer: Any, graph: LabelledGraph | None) -> NamedColumns:
     """The columns of an answer that has rows, as NumPy arrays."""
-    if question == "truss_summary":
-        return _levels(answer)
-    if question not in LABELLED:
+    rows = QUESTIONS[question].rows
+    if rows is None:
         raise InputError(f"the answer to {question} is one number, which makes no table; it is result.answer: {answer}")
-    assert graph is not None
-    return LABELLED[question](graph, answer)
+    if graph is None:
+        return _levels(answer)
+    return COLUMNS[rows.per](graph, rows.value, answer)
 
 
-def _per_vertex(name: str) -> Callable[[LabelledGraph, NDArray[Any]], NamedColumns]:
-    return lambda graph, values: vertex_table(graph, **{name: values})
+def _per_vertex(graph: LabelledGraph, name: str, values: NDArray[Any]) -> NamedColumns:
+    return vertex_table(graph, **{name: values})
 
 
-def _per_edge(name: str) -> Callable[[LabelledGraph, NDArray[Any]], NamedColumns]:
-    return lambda graph, values: edge_table(graph, **{name: values})
+def _per_edge(graph: LabelledGraph, name: str, values: NDArray[Any]) -> NamedColumns:
+    return edge_table(graph, **{name: values})
 
 
-def _edges_of_truss(graph: LabelledGraph, truss: Truss) -> NamedColumns:
+def _edges_of_truss(graph: LabelledGraph, _name: str, truss: Truss) -> NamedColumns:
     return labelled_rows(graph.labels, graph.edges[truss.edges], ("source", "target"))
 
 
-def _triangles(graph: LabelledGraph, rows: NDArray[np.uint32]) -> NamedColumns:
+def _triangles(graph: LabelledGraph, _name: str, rows: NDArray[np.uint32]) -> NamedColumns:
     return labelled_rows(graph.labels, rows, ("u", "v", "w"))
 
 
-def _degrees_by_support(graph: LabelledGraph, degrees: GeneralizedDegree) -> NamedColumns:
+def _degrees_by_support(graph: LabelledGraph, _name: str, degrees: GeneralizedDegree) -> NamedColumns:
     vertices = np.repeat(np.arange(len(degrees)), np.diff(degrees.offsets))
     labels = labelled_rows(graph.labels, vertices[:, None], ("vertex",))
     return {**labels, "support": degrees.supports, "edges": degrees.edges}
 
 
-def _values_of_pairs(graph: LabelledGraph, found: Similarity) -> NamedColumns:
-    return {**labelled_rows(graph.labels, found.ends, ("source", "target")), **found.values}
-
-
-def _partners(graph: LabelledGraph, found: TopSimilar) -> NamedColumns:
-    return {**labelled_rows(graph.labels, found.ends, ("source", "target")), found.measure: found.values}
+def _values_of_pairs(graph: LabelledGraph, _name: str, found: Similarity | TopSimilar) -> NamedColumns:
+    return {**labelled_rows(graph.labels, found.ends, ("source", "target")), **found.columns}
 
 
 def _levels(levels: tuple[TrussLevel, ...]) -> NamedColumns:
@@ -77,18 +86,11 @@ def _levels(levels: tuple[TrussLevel, ...]) -> NamedColumns:
     }
 
 
-LABELLED: dict[str, Callable[[LabelledGraph, Any], NamedColumns]] = {
-    "triangles": _per_vertex("triangles"),
-    "clustering": _per_vertex("clustering"),
-    "truss_components": _per_vertex("component"),
-    "core_number": _per_vertex("core"),
-    "connected_components": _per_vertex("component"),
-    "similarity": _values_of_pairs,
-    "top_similar": _partners,
-    "generalized_degree": _degrees_by_support,
-    "edge_support": _per_edge("support"),
-    "trussness": _per_edge("truss"),
-    "k_truss": _edges_of_truss,
-    "max_truss": _edges_of_truss,
-    "list_triangles": _triangles,
+COLUMNS: dict[str, Callable[[LabelledGraph, str, Any], NamedColumns]] = {
+    VERTEX: _per_vertex,
+    VERTEX_AND_SUPPORT: _degrees_by_support,
+    EDGE: _per_edge,
+    EDGE_OF_TRUSS: _edges_of_truss,
+    PAIR: _values_of_pairs,
+    TRIANGLE: _triangles,
 }

@@ -34,6 +34,7 @@ from wedgewise.errors import (
     StorageError,
     VerificationError,
 )
+from wedgewise.run import row_order
 from wedgewise.run.checkpoint import FinishedSlices
 from wedgewise.run.request import Request
 from wedgewise.store.build import write_store
@@ -186,7 +187,7 @@ def arrow_columns(path: Path, columns: tuple[str, ...]) -> list[list[Any]]:
 def test_every_format_holds_the_rows(
     tmp_path: Path, question: str, suffix: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(store_answers, "PIECE_ROWS", 37)
+    monkeypatch.setattr(row_order, "PIECE_ROWS", 37)
     path = tmp_path / "graph.txt"
     write_edges(fixture_pairs(DENSE), path)
     folder = str(write_store(path, tmp_path / "store", parts=3).folder)

@@ -183,9 +183,9 @@ ON_CPU = (
         "counts by id are handed out as if they were by vertex, through the wrong one of two inverse permutations",
         (
             Edit(
-                "answer/questions.py",
-                "    answer[context.oriented.vertex_of] = filled\n",
-                "    answer[:] = filled[context.oriented.vertex_of]\n",
+                "run/row_order.py",
+                "    answer[oriented.vertex_of] = filled\n",
+                "    answer[:] = filled[oriented.vertex_of]\n",
             ),
         ),
         caught_by(ANY_ORDER, keyword="reference"),

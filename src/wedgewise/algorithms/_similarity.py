@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 
 from wedgewise.errors import InputError, UnknownNameError
 from wedgewise.machine.jit import CpuKernel, helper
+from wedgewise.machine.parameters import as_integer
 from wedgewise.stages import Keys
 
 COUNT, ADAMIC_ADAR, RESOURCE_ALLOCATION = "count", "adamic_adar", "resource_allocation"
@@ -93,6 +94,22 @@ def checked_measures(given: Any) -> tuple[str, ...]:
         if name not in MEASURES:
             raise UnknownNameError(f"no measure named {name!r}; there are: {', '.join(MEASURES)}")
     return tuple(dict.fromkeys(names))
+
+
+def partner_count(k: Any) -> int:
+    """How many partners of every vertex are meant, or an error that says what can be asked for."""
+    number = as_integer("k", k, "an integer of at least 1")
+    if number < 1:
+        raise InputError(f"k is at least 1, not {number}")
+    return number
+
+
+def one_measure(given: Any) -> tuple[str, ...]:
+    """The one measure that partners are ordered by."""
+    names = checked_measures(given)
+    if len(names) > 1:
+        raise InputError(f"partners are ordered by one measure, not {len(names)}: {', '.join(names)}")
+    return names
 
 
 def lanes_of(measures: Sequence[str]) -> tuple[str, ...]:

@@ -99,7 +99,7 @@ class Ladder:
         self._device: str | None = None  # of the home that is tried, and why it is
         self._reasons: tuple[str, ...] = ()
         self._full_gpu: DeviceMemoryError | None = None
-        self._too_large: OutOfMemory | None = foreseen(request, source)
+        self._too_large: OutOfMemory | None = foreseen(request, source) if isinstance(source, GraphFile) else None
 
     def home(self) -> Home:
         """The home that is tried now, prepared."""

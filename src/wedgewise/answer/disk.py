@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 from wedgewise.algorithms import ENGINE, find
 from wedgewise.answer import coefficients
-from wedgewise.answer.questions import ON_STORES, WITHOUT_LABELS
+from wedgewise.answer.questions import ON_STORES, QUESTIONS
 from wedgewise.answer.response import Clock, ResultWithRows, result_of
 from wedgewise.answer.store_results import (
     Clustering,
@@ -115,7 +115,7 @@ def answer_store(
     begin = time.perf_counter()
     answer = found.array()
     laps = {**result.seconds, "answer": time.perf_counter() - begin}
-    graph = None if request.question in WITHOUT_LABELS else StoreGraph(store)
+    graph = StoreGraph(store) if QUESTIONS[request.question].has_labels else None
     return ResultWithRows(replace(result, answer=answer, seconds=laps, graph=graph))
 
 

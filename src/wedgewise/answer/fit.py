@@ -105,10 +105,8 @@ def _questions_on_disk(request: Request) -> str:
     return "" if request.question in ON_STORES else f"{', '.join(most)} and {last} can be answered from disk"
 
 
-def foreseen(request: Request, source: GraphSource) -> OutOfMemory | None:
+def foreseen(request: Request, source: GraphFile) -> OutOfMemory | None:
     """What memory is too small for, judged by the size of a file and its first lines; None where it may do."""
-    if not isinstance(source, GraphFile):
-        return None
     limit = _limit(request, source)
     reason = _foreseen(request, source, limit)
     return None if reason is None else OutOfMemory(request, source, limit, f"{reason}; {MORE}", (reason,))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import ExitStack
 
-from wedgewise.answer.questions import QUESTIONS, WITHOUT_LABELS, AnswerContext
+from wedgewise.answer.questions import QUESTIONS, AnswerContext
 from wedgewise.answer.response import Clock, ResultWithRows, result_of
 from wedgewise.graph import Graph
 from wedgewise.machine.out_of_memory import memory_for
@@ -33,11 +33,11 @@ class GraphHome:
 
     def respond(self, progress: Progress | None, clock: Clock, held: ExitStack) -> ResultWithRows:
         """Compute as planned, make the answer of it, verify that, and let go of a graph that nobody else has."""
-        request, graph, question = self.request, self.graph, self.request.question
+        request, graph, question = self.request, self.graph, QUESTIONS[self.request.question]
         context = self.run(progress, clock)
         with memory_for("answer"):
-            answer = QUESTIONS[question].finish(context)
-        if question != "count":
+            answer = question.finish(context)
+        if question.name != "count":
             clock.lap("answer")
         verified = None
         if request.verify:
@@ -45,7 +45,7 @@ class GraphHome:
 
             verified = verify(context)
             clock.lap("verify")
-        labelled = None if question in WITHOUT_LABELS else graph
+        labelled = graph if question.has_labels else None
         result = result_of(
             context.plan,
             graph.cleaned,
@@ -62,5 +62,5 @@ class GraphHome:
             return ResultWithRows(result)
         from wedgewise.answer.rows import table_of
 
-        table = table_of(question, graph, answer)
+        table = table_of(question.name, graph, answer)
         return ResultWithRows(result, lambda: table)

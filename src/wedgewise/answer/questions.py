@@ -30,15 +30,29 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from wedgewise.algorithms._similarity import COUNT, MEASURES, checked_measures, lanes_of
+from wedgewise.algorithms._similarity import COUNT, MEASURES, checked_measures, lanes_of, one_measure, partner_count
 from wedgewise.algorithms._truss import MIN_K
 from wedgewise.answer import coefficients
-from wedgewise.answer_types import GeneralizedDegree, Similarity, TopSimilar, Truss, TrussLevel
+from wedgewise.answer_types import (
+    EDGE,
+    EDGE_OF_TRUSS,
+    LEVEL,
+    PAIR,
+    TRIANGLE,
+    VERTEX,
+    VERTEX_AND_SUPPORT,
+    GeneralizedDegree,
+    Rows,
+    Similarity,
+    TopSimilar,
+    Truss,
+    TrussLevel,
+)
 from wedgewise.errors import InputError, UnknownNameError
 from wedgewise.graph import Graph, refuse_reading
 from wedgewise.machine.parameters import as_integer
-from wedgewise.machine.threads import run_tasks
 from wedgewise.prepare.sorting import sorted_keys
+from wedgewise.run import row_order
 from wedgewise.run.choose import check_memory
 from wedgewise.run.plan import Plan
 from wedgewise.run.reduce import Computed
@@ -53,7 +67,6 @@ if TYPE_CHECKING:
 
 Details = Mapping[str, Any]
 UNDEFINED = ("zero", "nan")
-CHUNK = 1 << 18
 ROW_BYTES = 12  # of a listing
 
 
@@ -80,8 +93,9 @@ class AnswerContext:
 class Question:
     """A question by name: its own parameters with their defaults, what has to be computed, and how to go on.
 
-    ``answer_bytes(computes, n, m)`` is what the answer takes while it is made of what was computed; `on_store` is how
-    stores answer it, None where they do not. ``checks`` return parameters as they are worked with, or raise.
+    ``answer_bytes(computes, n, m)`` is what the answer takes while it is made of what was computed; `rows` are
+    those of its tables, and `on_store` is how stores answer it; None where there are none, and where they do not.
+    ``checks`` return parameters as they are worked with, or raise.
     """
 
     name: str
@@ -89,8 +103,14 @@ class Question:
     finish: Callable[[AnswerContext], Any]
     answer_bytes: Callable[[str, int, int], int]
     defaults: Mapping[str, Any]
+    rows: Rows | None = None
     on_store: StoreMethod | None = None
     checks: Mapping[str, Callable[[Any], Any]] = field(default_factory=dict)
+
+    @property
+    def has_labels(self) -> bool:
+        """Whether the answer is about single vertices or edges."""
+        return self.rows is not None and self.rows.have_labels
 
     def details(self, given: Mapping[str, Any]) -> dict[str, Any]:
         """All parameters of this question, the given ones checked."""
@@ -115,22 +135,6 @@ def _truss_k(k: Any) -> int:
     return number
 
 
-def _partners_k(k: Any) -> int:
-    """How many partners of every vertex are meant, or an error that says what can be asked for."""
-    number = as_integer("k", k, "an integer of at least 1")
-    if number < 1:
-        raise InputError(f"k is at least 1, not {number}")
-    return number
-
-
-def _one_measure(given: Any) -> tuple[str, ...]:
-    """The one measure that partners are ordered by."""
-    names = checked_measures(given)
-    if len(names) > 1:
-        raise InputError(f"partners are ordered by one measure, not {len(names)}: {', '.join(names)}")
-    return names
-
-
 def request_for(question: str, source: Any, details: Mapping[str, Any], **how: Any) -> Request:
     """What is asked, its parameters checked; `how` are further fields of `Request`."""
     if question not in QUESTIONS:
@@ -139,31 +143,19 @@ def request_for(question: str, source: Any, details: Mapping[str, Any], **how: A
 
 
 def by_vertex(context: AnswerContext) -> NDArray[Any]:
-    """What was computed by id, in the order of the vertices; counts as signed integers."""
-    filled = context.computed.work.filled
+    """What was computed, in the order of the vertices, as what a device computed is already."""
+    filled, oriented = context.computed.work.filled, context.oriented
     assert filled is not None
-    if context.oriented is None:
-        return filled
-    answer = np.empty(len(filled), np.float64 if filled.dtype == np.float64 else np.int64)
-    answer[context.oriented.vertex_of] = filled
-    return answer
+    return filled if oriented is None else row_order.by_vertex(filled, oriented)
 
 
 def by_edge(context: AnswerContext, dtype: type = np.int64) -> NDArray[Any]:
-    """What was computed by arc, in the order of the edges; counts as signed integers."""
-    filled, oriented, threads = context.computed.work.filled, context.oriented, context.plan.threads
+    """The same in the order of the edges."""
+    filled, oriented = context.computed.work.filled, context.oriented
     assert filled is not None
     if oriented is None:
         return filled.astype(dtype, copy=False)
-    answer: NDArray[Any] = np.empty(len(filled), dtype)
-    positions = None if oriented.follows_edges else context.graph.arcs_of_edges(oriented, threads=threads)
-
-    def fill(chunk: int, _worker: int) -> None:
-        part = slice(chunk * CHUNK, (chunk + 1) * CHUNK)
-        answer[part] = filled[part] if positions is None else filled[positions[part]]
-
-    run_tasks(fill, -(-len(filled) // CHUNK), threads)
-    return answer
+    return row_order.by_edge(filled, oriented, context.graph, context.plan.threads, dtype)
 
 
 def open_listing(context: AnswerContext) -> Listing | DeviceListing:
@@ -332,37 +324,61 @@ _TRUSS = _answer_bytes(0, 9, arcs=True)  # whether each edge is in it, and which
 _COMPONENTS = _answer_bytes(40, 17, arcs=True)  # beside the truss, edges; parents, marks and numbers of the vertices
 
 _SIMILARITY = _answer_bytes(0, 16, arcs=True)  # supports and ends of all edges; values of measures are added to that
-WITHOUT_LABELS = ("count", "average_clustering", "transitivity", "degeneracy", "truss_summary")  # no vertex, no edge
-COUNTED = StoreMethod("count")
+_UNDEFINED: dict[str, Any] = {"undefined": "zero"}
+_WEIGHTED = {"weighted": False, **_UNDEFINED}
+_TASKS = StoreMethod("count")
+_BY_THIS_PROCESS = StoreMethod("triangles", by_workers=False)
 _ALL = (
-    Question("count", _always("count"), lambda context: context.computed.triangles, _answer_bytes(), {}, COUNTED),
-    Question("triangles", _always("triangles"), by_vertex, _BY_VERTEX, {}, StoreMethod("triangles")),
-    Question("edge_support", _always("edge_support"), by_edge, _BY_EDGE, {}, StoreMethod("edge_support")),
-    Question("list_triangles", _always("list_triangles"), listed, _listing_bytes, {"start": 0, "stop": None}),
+    Question(
+        "count", _always("count"), lambda context: context.computed.triangles, _answer_bytes(), {}, on_store=_TASKS
+    ),
+    Question(
+        "triangles",
+        _always("triangles"),
+        by_vertex,
+        _BY_VERTEX,
+        {},
+        Rows(VERTEX, "triangles"),
+        StoreMethod("triangles"),
+    ),
+    Question(
+        "edge_support",
+        _always("edge_support"),
+        by_edge,
+        _BY_EDGE,
+        {},
+        Rows(EDGE, "support"),
+        StoreMethod("edge_support"),
+    ),
+    Question(
+        "list_triangles", _always("list_triangles"), listed, _listing_bytes, {"start": 0, "stop": None}, Rows(TRIANGLE)
+    ),
     Question(
         "clustering",
         _for_clustering,
         local_clustering,
         _clustering_bytes,
-        {"weighted": False, "undefined": "zero"},
-        StoreMethod("triangles", by_workers=False),
+        _WEIGHTED,
+        Rows(VERTEX, "clustering"),
+        _BY_THIS_PROCESS,
     ),
     Question(
         "average_clustering",
         _for_clustering,
         mean_clustering,
         _clustering_bytes,
-        {"weighted": False, "undefined": "zero", "count_zeros": True},
-        StoreMethod("triangles", by_workers=False),
+        {**_WEIGHTED, "count_zeros": True},
+        on_store=_BY_THIS_PROCESS,
     ),
-    Question("transitivity", _always("count"), closed_share, _BY_VERTEX, {"undefined": "zero"}, COUNTED),
-    Question("generalized_degree", _always("edge_support"), degrees_by_support, _DEGREES, {}),
+    Question("transitivity", _always("count"), closed_share, _BY_VERTEX, _UNDEFINED, on_store=_TASKS),
+    Question("generalized_degree", _always("edge_support"), degrees_by_support, _DEGREES, {}, Rows(VERTEX_AND_SUPPORT)),
     Question(
         "trussness",
         _always("trussness"),
         by_edge,
         _BY_EDGE,
         {},
+        Rows(EDGE, "truss"),
         StoreMethod("edge_support", by_workers=False, in_rounds=True),
     ),
     Question(
@@ -371,25 +387,40 @@ _ALL = (
         truss,
         _TRUSS,
         {"k": None},
+        Rows(EDGE_OF_TRUSS),
         StoreMethod("edge_support", in_rounds=True),
         {"k": _truss_k},
     ),
-    Question("max_truss", _always("max_truss"), truss, _TRUSS, {}),
-    Question("truss_summary", _always("trussness"), truss_levels, _level_bytes, {}),
+    Question("max_truss", _always("max_truss"), truss, _TRUSS, {}, Rows(EDGE_OF_TRUSS, "truss")),
+    Question("truss_summary", _always("trussness"), truss_levels, _level_bytes, {}, Rows(LEVEL)),
     Question(
-        "truss_components", _always("k_truss"), component_of_vertices, _COMPONENTS, {"k": None}, checks={"k": _truss_k}
+        "truss_components",
+        _always("k_truss"),
+        component_of_vertices,
+        _COMPONENTS,
+        {"k": None},
+        Rows(VERTEX, "component"),
+        checks={"k": _truss_k},
     ),
-    Question("core_number", _always("core_number"), by_vertex, _answer_bytes(), {}),
+    Question("core_number", _always("core_number"), by_vertex, _answer_bytes(), {}, Rows(VERTEX, "core")),
     Question(
         "degeneracy", _always("core_number"), lambda context: int(by_vertex(context).max(initial=0)), _BY_VERTEX, {}
     ),
-    Question("connected_components", _always("connected_components"), by_vertex, _answer_bytes(), {}),
+    Question(
+        "connected_components",
+        _always("connected_components"),
+        by_vertex,
+        _answer_bytes(),
+        {},
+        Rows(VERTEX, "component"),
+    ),
     Question(
         "similarity",
         _for_similarity,
         similarities,
         _SIMILARITY,
         {"measure": "jaccard", "pairs": None},
+        Rows(PAIR),
         checks={"measure": checked_measures},
     ),
     Question(
@@ -398,7 +429,8 @@ _ALL = (
         partners,
         _answer_bytes(),
         {"measure": "jaccard", "k": 10, "vertices": None, "exclude_neighbors": False, "start": 0, "stop": None},
-        checks={"measure": _one_measure, "k": _partners_k},
+        Rows(PAIR),
+        checks={"measure": one_measure, "k": partner_count},
     ),
 )
 QUESTIONS = {question.name: question for question in _ALL}

@@ -43,7 +43,7 @@ from wedgewise.stages.labels import TextLabels
 from wedgewise.write.answers import Answers, per_triangle, row_speller, watched, write_answers
 
 PRINTED_VERTICES = 1 << 14  # whose partners are found and printed at a time
-MORE = "  --output writes every row to a file, a pipe gets all as text"
+MORE = "  --output writes all rows to a file, a pipe prints all as text"
 
 
 def _vertices(graph: Graph, _values: NDArray[Any]) -> Object:

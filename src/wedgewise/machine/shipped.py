@@ -58,7 +58,7 @@ def level_of_processor() -> Level | None:
     return next((level for level in LEVELS if level.flags <= flags), None)
 
 
-def library_path(level: Level, folder: Path = FOLDER) -> Path:
+def library_path(level: Level, folder: Path) -> Path:
     """Where the kernels of a level lie; beside it, in a ``.json``, what is in the file."""
     return folder / f"kernels-{level.name}.so"
 
@@ -67,7 +67,7 @@ def library_path(level: Level, folder: Path = FOLDER) -> Path:
 def is_there() -> bool:
     """Whether the package came with kernels for this processor; they are not opened."""
     level = level_of_processor()
-    return level is not None and library_path(level).exists()
+    return level is not None and library_path(level, FOLDER).exists()
 
 
 @cache
@@ -77,13 +77,13 @@ def library() -> KernelLibrary | None:
     if level is None or not is_there():
         return None
     try:
-        return open_library(level)
+        return open_library(level, FOLDER)
     except (OSError, ValueError, KeyError) as error:
         notice_once("shipped", f"shipped kernels are not used, because {error}")
         return None
 
 
-def open_library(level: Level, folder: Path = FOLDER) -> KernelLibrary:
+def open_library(level: Level, folder: Path) -> KernelLibrary:
     """Open the kernels of a level, where they are what was shipped.
 
     Raises

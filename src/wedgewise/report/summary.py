@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from wedgewise.answer import coefficients
 from wedgewise.answer.store_results import StoreGraph
-from wedgewise.answer_types import TopSimilar, TrussLevel
+from wedgewise.answer_types import TrussLevel
 from wedgewise.api import Result
 from wedgewise.graph import Graph
 from wedgewise.report.objects import label_rows, truss_level
@@ -65,15 +65,15 @@ def listing_text(result: Result, rows: list[list[Any]], total: int, start: int) 
         parts.append(table_text([["  number", "u", "v", "w"], *cells]))
     rest = total - start - len(rows)
     if rest:
-        parts.append(f"  {rest:,} more behind them; --output writes all to a file, a pipe gets all as text")
+        parts.append(f"  {rest:,} more; --output writes all to a file, a pipe prints all as text")
     return "\n\n".join([*parts, facts_text(how_facts(result))])
 
 
 def similarity_text(result: Result, graph: Graph) -> str:
     """Measures of pairs: those with the largest values of the first of them."""
     found = result.answer
-    named = {found.measure: found.values} if isinstance(found, TopSimilar) else dict(found.values)
-    ends, first = found.ends, next(iter(named))
+    named, ends = found.columns, found.ends
+    first = next(iter(named))
     parts = [f"{plural(len(ends), 'pair')} of vertices, the largest {first} first"]
     if len(ends):
         best = np.argsort(-named[first], kind="stable")[:TOP]
@@ -110,7 +110,7 @@ def truss_text(result: Result, graph: Graph) -> str:
         parts.append(table_text([["  u", "v"], *([f"  {shown(u)}", shown(v)] for u, v in rows)]))
     if level.edges > len(rows):
         rest = level.edges - len(rows)
-        parts.append(f"  {rest:,} more behind them; --output writes all to a file, a pipe gets all as text")
+        parts.append(f"  {rest:,} more; --output writes all to a file, a pipe prints all as text")
     return "\n\n".join([*parts, facts_text(how_facts(result))])
 
 

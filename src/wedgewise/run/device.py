@@ -23,6 +23,7 @@ from wedgewise.prepare.device_forms import DeviceForms
 from wedgewise.run.in_memory import Execution, check_orientation, known_truss, truss_algorithm
 from wedgewise.run.listing import Numbering, Triples
 from wedgewise.run.plan import Plan
+from wedgewise.run.row_order import ascending_vertices, on_device
 from wedgewise.stages import DeviceGraph
 from wedgewise.stages.tasks import TaskResults
 
@@ -55,11 +56,7 @@ def execute_on_device(
             return Execution(results, Work(()), seconds)
         filled = work.filled
         del work  # and with it what its launches read
-        if plan.computes == "triangles":
-            ordered = device.xp.empty_like(filled)
-            ordered[graph.vertex_of] = filled
-        else:
-            ordered = filled[forms.positions(graph)]
+        ordered = on_device(filled, graph, forms, is_by_vertex=plan.computes == "triangles")
         values = device.download(ordered.astype(device.xp.int64))
     return Execution(results, Work((), values), seconds)
 
@@ -79,7 +76,7 @@ def find_truss_on_device(
         found = answer.find(graph, replace(job, progress=never_back(job.progress)), device)
         device.synchronize()
         seconds = {"truss": time.perf_counter() - begin}
-        ordered = found.filled if graph.follows_edges else found.filled[forms.positions(graph)]
+        ordered = on_device(found.filled, graph, forms, is_by_vertex=False)
         return FoundTruss(found.k, device.download(ordered), found.rounds), seconds
 
 
@@ -164,11 +161,4 @@ class DeviceListing:
         triples = self.device.xp.empty((after_last - before_first, 3), np.uint32)
         assert self.work.fill is not None
         self.work.fill(first_arc, last_arc + 1, triples.reshape(-1))
-        return self._named(triples[start - before_first : stop - before_first])
-
-    def _named(self, triples: Array) -> Array:
-        """Ids turned into vertices, ascending in each row."""
-        xp = self.device.xp
-        u, v, w = (self.vertex_of[triples[:, column]] for column in range(3))
-        low, high = xp.minimum(u, v), xp.maximum(u, v)
-        return xp.stack([xp.minimum(low, w), xp.maximum(low, xp.minimum(high, w)), xp.maximum(high, w)], axis=1)
+        return ascending_vertices(triples[start - before_first : stop - before_first], self.vertex_of, self.device.xp)

@@ -19,6 +19,7 @@ from wedgewise.machine import jit
 from wedgewise.machine.jit import kernel, kernel_view
 from wedgewise.machine.out_of_memory import memory_for
 from wedgewise.machine.threads import run_tasks
+from wedgewise.run.row_order import ascending_vertices
 from wedgewise.stages import Ids, OrientedGraph
 
 BLOCK_ARCS = 1 << 12
@@ -130,7 +131,7 @@ class Listing:
             return
         for begin in range(0, len(triples), ARRAY_TRIANGLES):
             some = triples[begin : begin + ARRAY_TRIANGLES]
-            some[:] = np.sort(self.vertex_of[some], axis=1)
+            some[:] = ascending_vertices(some, self.vertex_of, np)
 
     def _fill(self, begin: int, end: int, worker: int, triples: Triples | None = None) -> Triples:
         """The triangles that arcs begin … end − 1 open, by id."""

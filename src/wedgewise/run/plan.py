@@ -87,7 +87,7 @@ class Plan:
     known: str | None = None
 
     def _facts(self) -> list[tuple[str, str]]:
-        size = f"{self.n:,} vertices, {self.m:,} edges, {self.wedges:,} wedges in {self.order} order"
+        size = f"{self.n:,} vertices, {self.m:,} edges, {self.wedges:,} candidate pairs in {self.order} order"
         knobs = ", ".join(f"{name}={value}" for name, value in self.knobs.items()) or "none"
         return [
             ("graph", self.known or size),
