@@ -1,7 +1,7 @@
 # Each target sets up its own environment when it is missing; pyproject.toml renews it.
 SHELL := bash
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-deep test-data mutants soak check bench bench-quick docs clean
+.PHONY: help demo test test-deep test-data mutants soak wheel check bench bench-quick docs clean
 
 UV := $(shell command -v uv 2>/dev/null)
 PYTHON := $(shell for p in python3.13 python3.12 python3.11 python3; do \
@@ -21,7 +21,7 @@ TEST := $(RUN) -m pytest -q -n 2 --dist worksteal
 # tests start processes by the thousand, none of which is to compile the package's text again
 unexport PYTHONDONTWRITEBYTECODE
 # what only runs with a compiler: the loader of kernels, and the code that it makes of columns of bits
-MACHINE_TESTS := tests/machine/test_native.py tests/machine/test_kernel_cache.py \
+MACHINE_TESTS := tests/machine/test_native.py tests/machine/test_kernel_cache.py tests/machine/test_shipped.py \
 	tests/algorithms/test_supports.py::test_columns_are_summed_for_any_number_of_rows
 
 help:
@@ -31,6 +31,7 @@ help:
 	@echo "make test-data   count every graph of DATA=folder under every algorithm"
 	@echo "make mutants     seed known bugs into a copy of the tree; the suite has to catch each (under 5 minutes)"
 	@echo "make soak        random operations against what is true for SECONDS=600, memory watched"
+	@echo "make wheel       a wheel with compiled kernels in dist/, tried in an environment of its own (under 3 minutes)"
 	@echo "make check       ruff, ruff format, mypy, figures of the library"
 	@echo "make bench       install the peers into .venv-bench and print the comparison table"
 	@echo "make bench-quick every question to every CPU algorithm on small graphs (a minute); wrong answers fail"
@@ -56,7 +57,7 @@ endef
 
 $(VENV)/.stamp: pyproject.toml $(LOCK)
 	@echo "Setting up $(VENV) (once)"
-	$(call create_venv,$(VENV),--group dev)
+	$(call create_venv,$(VENV),--group dev --group build)
 
 $(BENCH_VENV)/.stamp: pyproject.toml
 	@echo "Setting up $(BENCH_VENV) with the peers (once)"
@@ -85,6 +86,12 @@ mutants: $(VENV)/.stamp
 soak: $(VENV)/.stamp
 	PYTHONPATH=tests $(RUN) -m soak --seconds $(SECONDS)
 
+wheel: $(VENV)/.stamp
+	rm -rf build/kernels dist
+	$(RUN) tools/kernels.py build/kernels
+	WEDGEWISE_KERNELS=build/kernels $(RUN) -m hatchling build -t wheel
+	$(RUN) tools/try_wheel.py dist/*.whl $(LOCK)
+
 check: $(VENV)/.stamp
 	$(VENV)/bin/ruff check .
 	$(VENV)/bin/ruff format --check .
@@ -104,4 +111,4 @@ docs: $(VENV)/.stamp
 	@echo "docs/_build/html/index.html"
 
 clean:
-	rm -rf $(VENV) $(BENCH_VENV) docs/_build .mypy_cache .ruff_cache .pytest_cache
+	rm -rf $(VENV) $(BENCH_VENV) build dist docs/_build .mypy_cache .ruff_cache .pytest_cache

@@ -42,28 +42,25 @@ html_sidebars: dict[str, list[str]] = {"index": []}
 
 # Pages whose text lives at the root of the repository, where people look for it first.
 SHOWN = {
-    "project/architecture": ["ARCHITECTURE.md"],
-    "project/contributing": ["CONTRIBUTING.md"],
-    "project/security": ["SECURITY.md"],
-    "project/changelog": ["CHANGELOG.md"],
-    "benchmarks": [
-        "benchmarks/README.md",
-        *sorted(str(path.relative_to(ROOT)) for path in (ROOT / "benchmarks" / "results").glob("*.md")),
-    ],
+    "project/architecture": "ARCHITECTURE.md",
+    "project/contributing": "CONTRIBUTING.md",
+    "project/security": "SECURITY.md",
+    "project/changelog": "CHANGELOG.md",
+    "benchmarks/how": "benchmarks/README.md",
+    **{
+        f"benchmarks/{path.stem}": f"benchmarks/results/{path.name}"
+        for path in (ROOT / "benchmarks" / "results").glob("*.md")
+    },
 }
 DESCRIBED = ("Parameters", "Attributes", "Raises")
-HOMES = {ROOT / shown[0]: DOCS / f"{page}.md" for page, shown in SHOWN.items()}
+HOMES = {ROOT / shown: DOCS / f"{page}.md" for page, shown in SHOWN.items()}
 
 
 def show_text_of_the_repository(app: Any, docname: str, source: list[str]) -> None:
     """Put the text of a file outside docs/ in the place of the page that points to it."""
-    texts: list[str] = []
-    for name in SHOWN.get(docname, []):
+    if (name := SHOWN.get(docname)) is not None:
         app.env.note_dependency(str(ROOT / name))
-        text = relink((ROOT / name).read_text(encoding="utf-8"), (ROOT / name).parent, DOCS / docname)
-        texts.append(re.sub("^#", "##", text, flags=re.MULTILINE) if texts else text)
-    if texts:
-        source[0] = "\n".join(texts)
+        source[0] = relink((ROOT / name).read_text(encoding="utf-8"), (ROOT / name).parent, DOCS / docname)
 
 
 def relink(text: str, folder: Path, page: Path) -> str:

@@ -3,6 +3,18 @@
 from __future__ import annotations
 
 import gc
+from collections.abc import Iterator
+
+import pytest
+
+
+@pytest.fixture(scope="module", autouse=True)
+def every_kernel_is_listed() -> Iterator[None]:
+    """What tests call is in the lists that are compiled ahead and shipped; what is not is a line to add to one."""
+    yield
+    from wedgewise.machine import signatures
+
+    assert signatures.unlisted() == [], f"add to {signatures.LIST.name}, those of 64-bit offsets to the other list"
 
 
 def pytest_collection_finish() -> None:

@@ -25,7 +25,7 @@ from wedgewise.algorithms._contract import Shape
 from wedgewise.answer import verify
 from wedgewise.cli import doctor
 from wedgewise.errors import InputError, PreconditionError, UnknownLabelError, VerificationError
-from wedgewise.machine import jit
+from wedgewise.machine import jit, signatures
 from wedgewise.prepare import clean
 from wedgewise.prepare.orient import adjacency
 from wedgewise.run.choose import make_plan
@@ -122,8 +122,7 @@ def test_warming_says_what_it_compiles(monkeypatch: pytest.MonkeyPatch, capsys: 
         if listener is not None:
             listener("compiling forward.count_range")
 
-    monkeypatch.setattr(doctor, "KERNEL_BYTES", 1000)
-    monkeypatch.setattr(doctor, "WARM_SCALE", 4)
+    monkeypatch.setattr(signatures, "listed", list)
     monkeypatch.setattr(jit, "on_compile", compile_one)
     assert doctor.warm_kernels()["compiled"] == 1
     assert capsys.readouterr().err == "compiling forward.count_range\n"

@@ -15,9 +15,13 @@ from pathlib import Path
 from textwrap import dedent
 from typing import Any
 
+from notebooks import notebook_of
+
 from wedgewise.algorithms import registry
 from wedgewise.algorithms._contract import Algorithm, DeviceTrussAnswer, TrussAnswer
 from wedgewise.cli.generators import parameters_text
+from wedgewise.cli.help import EXAMPLES as EXAMPLES_OF_COMMANDS
+from wedgewise.cli.help import grouped
 from wedgewise.errors import StorageError
 from wedgewise.machine.files import atomic_write
 
@@ -41,12 +45,33 @@ products of KokkosKernels. What is here intersects neighbour lists.
 algorithms/*
 ```
 """
+BENCHMARKS = """\
+# Benchmarks
+
+[How the comparisons are run](benchmarks/how.md): `wedgewise bench` lists them, `wedgewise bench SUITE` runs one again.
+[When not to use wedgewise](when-not.md) has the cases in which other programs are better.
+
+"""
+BENCHMARKS_CONTENTS = """
+```{toctree}
+:hidden:
+:glob:
+
+benchmarks/how
+benchmarks/*
+```
+"""
 COMMANDS = """\
 # Command line
 
 This page is made by `make docs` from the commands; `wedgewise COMMAND --help` prints the same.
 
 """
+RESULTS = sorted((Path(__file__).parents[1] / "benchmarks" / "results").glob("*.md"))
+EXAMPLES = [
+    path for path in sorted((Path(__file__).parents[1] / "docs" / "examples").glob("*.md")) if path.stem != "index"
+]
+COMMON = ("Arguments", "Options")  # the groups of options in help that need no name
 FIELDS = re.compile(
     r"(?:^|(?<=\. ))(What|Paper|Who does what(?:, [^:]+)?|Input|Output|Memory|Differs from the authors' code in): ?",
     re.MULTILINE,
@@ -56,7 +81,8 @@ DECISION = re.compile(r"docs/decisions/([\w-]+)\.md")
 
 def make_pages() -> dict[str, str]:
     """Every generated page by its path below the documentation's folder."""
-    pages = {"algorithms.md": algorithms_page(), "reference/commands.md": commands_page()}
+    pages = {"algorithms.md": algorithms_page(), "reference/commands.md": commands_page(), **benchmark_pages()}
+    pages |= {f"examples/{path.stem}.ipynb": notebook_of(path.read_text(encoding="utf-8")) for path in EXAMPLES}
     return pages | {_page_name(algorithm): algorithm_page(algorithm) for algorithm in registry().values()}
 
 
@@ -74,6 +100,19 @@ def algorithms_page() -> str:
         for algorithm in registry().values()
     )
     return ALGORITHMS + "".join(rows) + ALGORITHMS_CONTENTS
+
+
+def benchmark_pages() -> dict[str, str]:
+    """A page for each page of results, whose text the site shows there, and the list of them."""
+    headings = {path: path.read_text(encoding="utf-8").partition("\n")[0][2:] for path in RESULTS}
+    links = [f"- [{heading}](benchmarks/{path.name})\n" for path, heading in headings.items()]
+    pages = {"benchmarks.md": BENCHMARKS + "".join(links) + BENCHMARKS_CONTENTS}
+    shown = {"how": ("Benchmarks", "README.md")} | {
+        path.stem: (heading, f"results/{path.name}") for path, heading in headings.items()
+    }
+    for name, (heading, text) in shown.items():
+        pages[f"benchmarks/{name}.md"] = f"# {heading}\n\nThe site shows [{text}](../../benchmarks/{text}) here.\n"
+    return pages
 
 
 def algorithm_page(algorithm: Algorithm) -> str:
@@ -202,7 +241,19 @@ def _command(name: str, command: Any) -> str:
     """A command: how it is typed, what it does, its arguments and options."""
     arguments = [item for item in command.params if item.param_type_name == "argument"]
     typed = " ".join([name, *(item.metavar for item in arguments), "[OPTIONS]"])
-    return f"## {name}\n\n```text\n{typed}\n```\n\n{command.help}\n\n{_parameters(command.params)}"
+    tables = "\n".join(
+        ("" if title in COMMON else f"{title}:\n\n") + _parameters(parameters)
+        for title, parameters in _tables(command.params).items()
+    )
+    examples = "\n".join(f"wedgewise {example}" for example in EXAMPLES_OF_COMMANDS[name.partition(" ")[2]])
+    return f"## {name}\n\n```text\n{typed}\n```\n\n{command.help}\n\n{tables}\n```sh\n{examples}\n```\n"
+
+
+def _tables(parameters: list[Any]) -> dict[str, list[Any]]:
+    """The groups of help that have parameters; arguments and common options make one."""
+    groups = grouped(parameters)
+    common = [item for title in COMMON for item in groups.pop(title)]
+    return {title: items for title, items in ({COMMON[0]: common} | groups).items() if items}
 
 
 def _families(group: Any) -> str:

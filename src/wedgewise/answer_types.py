@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,24 +27,52 @@ class Rows:
         return self.per != LEVEL
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, repr=False)
 class Truss:
     """The k-truss of a graph: ``edges`` says which of ``Graph.edges`` are in it, ascending; its length is their number.
+
+    It says how many vertices it has as long as its graph is there.
 
     Examples
     --------
     >>> import wedgewise as ww
     >>> g = ww.Graph([(10, 20), (20, 30), (30, 10), (30, 40)])
     >>> truss = ww.k_truss(g, 3)
+    >>> truss
+    Truss(k=3, vertices=3, edges=3)
     >>> len(truss), g.subgraph(truss.edges).labels.tolist()
     (3, [10, 20, 30])
     """
 
     k: int
     edges: NDArray[np.int64]
+    _graph: ClassVar[Any] = None  # in a truss that was found, a weak reference to its graph
+
+    @classmethod
+    def _in_graph(cls, graph: Any, k: int, edges: NDArray[np.int64]) -> Truss:
+        """A truss that knows its graph, without keeping it."""
+        truss = cls(k, edges)
+        vars(truss)["_graph"] = weakref.ref(graph)
+        return truss
 
     def __len__(self) -> int:
         return len(self.edges)
+
+    def __reduce__(self) -> Any:
+        return type(self), (self.k, self.edges)
+
+    def _facts(self) -> dict[str, int]:
+        graph = None if self._graph is None else self._graph()
+        vertices = {} if graph is None else {"vertices": len(np.unique(graph.edges[self.edges]))}
+        return {"k": self.k, **vertices, "edges": len(self)}
+
+    def __repr__(self) -> str:
+        return f"Truss({', '.join(f'{name}={value}' for name, value in self._facts().items())})"
+
+    def _repr_html_(self) -> str:
+        from wedgewise.machine.notebook import facts_html
+
+        return facts_html("Truss", ((name, f"{value:,}") for name, value in self._facts().items()))
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import wraps
+from inspect import Parameter, signature
 from os import PathLike
 from typing import TYPE_CHECKING, Any, ParamSpec, TypedDict, TypeVar, Unpack
 
@@ -11,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wedgewise.algorithms import registry
+from wedgewise.algorithms._table import AlgorithmList
 from wedgewise.graph import Graph, refuse_reading
 from wedgewise.machine.progress import Progress
 from wedgewise.result import SCHEMA, Result
@@ -127,6 +129,16 @@ def count(
     return found
 
 
+def shows_keywords(question: Callable[Parameters, ReturnType]) -> Callable[Parameters, ReturnType]:
+    """The same question, whose signature names the keywords of `count` in place of ``**how``, for help and editors."""
+    own, shared = signature(question), signature(count).parameters
+    named = [parameter for parameter in own.parameters.values() if parameter.kind is not Parameter.VAR_KEYWORD]
+    parameters = [*named, *(shared[name] for name in Keywords.__annotations__)]
+    question.__signature__ = own.replace(parameters=parameters)  # type: ignore[attr-defined]
+    return question
+
+
+@shows_keywords
 def triangles(graph: Any, **how: Unpack[Keywords]) -> NDArray[np.int64]:
     """Count the triangles of every vertex, in the order of ``Graph.labels``.
 
@@ -142,6 +154,7 @@ def triangles(graph: Any, **how: Unpack[Keywords]) -> NDArray[np.int64]:
     return answer
 
 
+@shows_keywords
 def edge_support(graph: Any, **how: Unpack[Keywords]) -> NDArray[np.int64]:
     """Count the triangles of every edge, in the order of ``Graph.edges``.
 
@@ -160,6 +173,7 @@ def edge_support(graph: Any, **how: Unpack[Keywords]) -> NDArray[np.int64]:
     return answer
 
 
+@shows_keywords
 def clustering(
     graph: Any, *, weighted: bool = False, undefined: str = "zero", **how: Unpack[Keywords]
 ) -> NDArray[np.float64]:
@@ -185,6 +199,7 @@ def clustering(
     return answer
 
 
+@shows_keywords
 def average_clustering(
     graph: Any,
     *,
@@ -214,6 +229,7 @@ def average_clustering(
     return answer
 
 
+@shows_keywords
 def transitivity(graph: Any, *, undefined: str = "zero", shares: int | None = None, **how: Unpack[Keywords]) -> float:
     """The share of paths of two edges that are closed: 3 T / Σ C(d, 2).
 
@@ -234,6 +250,7 @@ def transitivity(graph: Any, *, undefined: str = "zero", shares: int | None = No
     return answer
 
 
+@shows_keywords
 def generalized_degree(graph: Any, **how: Unpack[Keywords]) -> GeneralizedDegree:
     """How many edges of each support every vertex has.
 
@@ -393,7 +410,7 @@ def read(
 
 
 def algorithms() -> list[Algorithm]:
-    """Every registered algorithm: name, device, unit, answers, paper, limits and knobs of each.
+    """Every registered algorithm: name, device, unit, answers, paper, limits and knobs of each; it prints as a table.
 
     Examples
     --------
@@ -401,7 +418,7 @@ def algorithms() -> list[Algorithm]:
     >>> [record.paper for record in ww.algorithms() if record.name == "reference"]
     ['the definition']
     """
-    return list(registry().values())
+    return AlgorithmList(registry().values())
 
 
 def ask(question: str, graph: Any, how: Keywords, **details: Any) -> Any:

@@ -9,11 +9,12 @@ from typing import Any, Unpack
 import numpy as np
 from numpy.typing import NDArray
 
-from wedgewise.api import Keywords, ask, ask_result
+from wedgewise.api import Keywords, ask, ask_result, shows_keywords
 from wedgewise.errors import InputError
 from wedgewise.run.request import LISTING
 
 
+@shows_keywords
 def list_triangles(
     graph: Any, *, start: int = 0, stop: int | None = None, **how: Unpack[Keywords]
 ) -> NDArray[np.uint32]:
@@ -39,6 +40,7 @@ def list_triangles(
     return answer
 
 
+@shows_keywords
 def iter_triangles(
     graph: Any,
     *,
@@ -77,6 +79,7 @@ def iter_triangles(
     return map(wrap, listing.batches(*stretch_of(start, stop, listing.total), batch))
 
 
+@shows_keywords
 def write_triangles(
     graph: Any,
     path: str | PathLike[str],

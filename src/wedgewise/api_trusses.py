@@ -8,9 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wedgewise.answer_types import Truss, TrussLevel
-from wedgewise.api import Keywords, ask
+from wedgewise.api import Keywords, ask, shows_keywords
 
 
+@shows_keywords
 def trussness(graph: Any, **how: Unpack[Keywords]) -> NDArray[np.int64]:
     """The truss number of every edge, in the order of ``Graph.edges``: the largest k whose k-truss holds it.
 
@@ -28,6 +29,7 @@ def trussness(graph: Any, **how: Unpack[Keywords]) -> NDArray[np.int64]:
     return answer
 
 
+@shows_keywords
 def k_truss(graph: Any, k: int, **how: Unpack[Keywords]) -> Truss:
     """The k-truss: the largest subgraph in which every edge lies in at least k − 2 triangles of the subgraph.
 
@@ -51,6 +53,7 @@ def k_truss(graph: Any, k: int, **how: Unpack[Keywords]) -> Truss:
     return answer
 
 
+@shows_keywords
 def max_truss(graph: Any, **how: Unpack[Keywords]) -> Truss:
     """The last k-truss that has edges, without the others; the whole graph, with k = 2, where there are no triangles.
 
@@ -67,6 +70,7 @@ def max_truss(graph: Any, **how: Unpack[Keywords]) -> Truss:
     return answer
 
 
+@shows_keywords
 def truss_summary(graph: Any, **how: Unpack[Keywords]) -> tuple[TrussLevel, ...]:
     """Edges, vertices and connected components of the k-truss, for every k from 2 to the largest with edges.
 
@@ -84,6 +88,7 @@ def truss_summary(graph: Any, **how: Unpack[Keywords]) -> tuple[TrussLevel, ...]
     return answer
 
 
+@shows_keywords
 def truss_components(graph: Any, k: int, **how: Unpack[Keywords]) -> NDArray[np.int64]:
     """The connected component of the k-truss that each vertex is in, numbered by least vertex; −1 outside of it.
 

@@ -441,6 +441,21 @@ class Graph:
     def __repr__(self) -> str:
         return f"Graph({self.origin.name!r}, n={self.n}, m={self.m})"
 
+    def _repr_html_(self) -> str:
+        from wedgewise.machine.notebook import facts_html
+
+        kept = [
+            name for name, is_kept in (("directions", self.directed), ("weights", self.weights is not None)) if is_kept
+        ]
+        facts = [
+            ("read from", self.origin.name),
+            ("vertices", f"{self.n:,}"),
+            ("edges", f"{self.m:,}"),
+            *([("keeps", " and ".join(kept))] if kept else []),
+            ("memory", f"{self.nbytes:,} bytes"),
+        ]
+        return facts_html("Graph", facts)
+
 
 def refuse_reading(keywords: Iterable[str]) -> None:
     """Refuse keywords of `Graph` in a question about one."""

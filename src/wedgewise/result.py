@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sized
 from dataclasses import asdict, dataclass, field, fields, replace
 from math import isnan
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from wedgewise.answer_types import Truss
 from wedgewise.run.plan import Plan
 from wedgewise.stages import CleanReport, LabelledGraph
 
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 SCHEMA = 1
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Result:
     """An answer with everything that a report needs.
 
@@ -39,12 +40,14 @@ class Result:
     task_seconds : of a store, the seconds of every task by its number; not in `to_dict`
     timeline : of a hybrid count, what ran where and when
     graph : what the rows of tables are labelled by, None for numbers; as long as the result is held, so is the graph.
-        It is neither in `to_dict` nor in ``repr`` and ``==``; a pickle takes it along
+        It is neither in `to_dict` nor in ``==``; a pickle takes it along
 
     Examples
     --------
     >>> import wedgewise as ww
     >>> result = ww.run("count", [(0, 1), (1, 2), (2, 0), (0, 0)], verify=True)
+    >>> repr(result).partition(" on ")[0]
+    'Result(count=1, n=3, m=3, reference'
     >>> result.answer, result.m, result.cleaned.loops, result.verified is not None
     (1, 3, 1, True)
     >>> ww.run("triangles", [("ada", "bob"), ("bob", "cy"), ("cy", "ada"), ("cy", "dee")]).to_pandas()
@@ -72,6 +75,23 @@ class Result:
     task_seconds: Mapping[int, float] = field(default_factory=dict)
     timeline: Timeline | None = None
     graph: LabelledGraph | None = field(default=None, repr=False, compare=False)
+
+    def __repr__(self) -> str:
+        how = f"{self.algorithm} on {self.device}, {sum(self.seconds.values()):.3g} s"
+        verified = ", verified" if self.verified else ""
+        return f"Result({self.question}={_short(self.answer)}, n={self.n}, m={self.m}, {how}{verified})"
+
+    def _repr_html_(self) -> str:
+        from wedgewise.machine.notebook import facts_html
+
+        facts = [
+            ("answer", _short(self.answer)),
+            ("graph", f"{self.n:,} vertices, {self.m:,} edges"),
+            ("computed by", f"{self.algorithm} on {self.device}"),
+            ("seconds", ", ".join(f"{taken:.3g} {stage}" for stage, taken in self.seconds.items())),
+            ("verified", self.verified or "not asked for"),
+        ]
+        return facts_html(self.question, facts)
 
     def to_arrow(self) -> Any:
         """The answer as a ``pyarrow.Table``, its vertices by their labels; `to_pandas` has the columns.
@@ -136,6 +156,15 @@ class Result:
         plain["timeline"] = None if self.timeline is None else self.timeline.to_dict()
         del plain["task_seconds"], plain["graph"]
         return plain
+
+
+def _short(answer: Any) -> str:
+    """An answer in a few words: a number as it is, and of many rows how many."""
+    if isinstance(answer, np.ndarray):
+        return f"<{answer.dtype} array of {' × '.join(f'{side:,}' for side in answer.shape)}>"
+    if isinstance(answer, int | float | Truss):
+        return repr(answer)
+    return f"<{len(answer):,} rows>" if isinstance(answer, Sized) else f"<{type(answer).__name__}>"
 
 
 def _plain(answer: Any) -> Any:

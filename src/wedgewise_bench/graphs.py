@@ -170,13 +170,16 @@ def real_graphs(folder: Path, least_edges: int = MIN_REAL_EDGES) -> list[BenchGr
     """
     truths_path = next((p for p in (folder / "truths.json", folder.parent / "truths.json") if p.exists()), None)
     if truths_path is None:
-        raise MissingFileError(f"{folder}: no truths.json in or above it; name a folder of graphs with known counts")
+        raise MissingFileError(
+            f"{folder}: has no graphs: no truths.json in or above it; name a folder of graphs with known counts"
+        )
     truths = _truths(truths_path)
-    found = [
-        (truth["m"], name)
-        for name, truth in truths.items()
-        if truth["m"] >= least_edges and (folder / f"{name}.el.xz").exists()
-    ]
+    here = [(truth["m"], name) for name, truth in truths.items() if (folder / f"{name}.el.xz").exists()]
+    if not here:
+        raise MissingFileError(
+            f"{folder}: has no graphs: none of the {len(truths)} in {truths_path} is there as NAME.el.xz"
+        )
+    found = [(edges, name) for edges, name in here if edges >= least_edges]
     return [_from_compressed(name, folder / f"{name}.el.xz", truths[name]) for _, name in sorted(found)]
 
 

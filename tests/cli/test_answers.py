@@ -372,7 +372,7 @@ def test_a_person_reads_the_first_triangles(person: None) -> None:
     assert [list(map(int, line.split())) for line in lines[3:13]] == [
         [30 + number, *row] for number, row in enumerate(expected)
     ]
-    assert lines[14].startswith("  5 more behind them; ")
+    assert lines[14].startswith("  5 more; ")
 
 
 def test_a_person_reads_transitivity(files: dict[str, str], person: None) -> None:
@@ -385,11 +385,12 @@ def test_what_is_said_of_the_work_is_what_the_result_says() -> None:
     result = ww.run("triangles", KARATE, verify=True, threads=1)
     facts = dict(how_facts(result))
     assert (facts["vertices"], facts["edges"]) == ("34", "78")
-    assert facts["wedges"] == f"{result.plan.wedges} in {result.plan.order} order, {result.wedges_tested} tests made"
+    plan = result.plan
+    assert facts["work"] == f"{plan.wedges} candidate pairs in {plan.order} order, {result.wedges_tested} tests made"
     assert facts["algorithm"] == f"{result.algorithm} on cpu, 1 thread"
     assert facts["verified"] == result.verified
     assert facts["seconds"] == ", ".join(f"{taken:.3f} {stage}" for stage, taken in result.seconds.items())
-    assert facts["memory"] == f"{bytes_text(result.peak_bytes)} at most, the whole process"
+    assert facts["memory"] == f"{bytes_text(result.peak_bytes)} peak, the whole process"
     assert facts["cleaned"] == "78 pairs read; dropped: nothing"
 
 

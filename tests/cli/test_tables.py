@@ -114,9 +114,10 @@ def test_explain_says_what_was_read(transfers: str, tmp_path: Path) -> None:
 
 
 def test_errors_name_the_option(transfers: str) -> None:
-    assert "weight=… (--weight) for a column" in invoke("clustering", transfers, *ENDS, "--combine", "sum").stderr
+    unweighted = invoke("clustering", transfers, *ENDS, "--combine", "sum").stderr
+    assert "--combine sum where no weights are kept; pass weights too: --weight for a column" in unweighted
     repeated = invoke("clustering", transfers, *ENDS, "--weight", "amount", "--combine", "error").stderr
-    assert "combine them by combine= (--combine): 'last', 'sum', 'max' or 'min'" in repeated
+    assert "combine them by --combine: 'last', 'sum', 'max' or 'min'" in repeated
 
 
 def test_weights_of_repeated_edges(transfers: str) -> None:
@@ -137,6 +138,6 @@ def test_stores_and_conversions(transfers: str, tmp_path: Path) -> None:
     assert invoke("count", store).stdout == "1\n"
     refused = invoke("count", store, "--source", "user")
     assert refused.exit_code == 1
-    assert "is a store, not a file; leave out: source\n" in refused.stderr
+    assert "is a store, not a file; leave out: --source\n" in refused.stderr
     assert invoke("convert", transfers, output, *ENDS).exit_code == 0
     assert invoke("count", output).stdout == "1\n"

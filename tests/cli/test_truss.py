@@ -208,7 +208,7 @@ def test_a_person_reads_every_truss(files: dict[str, str], person: None) -> None
     ]
     facts = dict(line.split(maxsplit=1) for line in lines[8:])
     assert facts["edges"] == "10"
-    assert facts["wedges"].endswith(" order")
+    assert facts["work"].endswith(" order")
     assert " truss" in facts["seconds"]
 
 
@@ -234,7 +234,7 @@ def test_a_person_reads_one_truss(
 def test_a_person_reads_the_first_edges_of_a_large_truss(person: None) -> None:
     lines = invoke("truss", KARATE, "--k", "3").stdout.splitlines()
     assert lines[0] == "67 edges in the 3-truss"
-    assert lines[-11].startswith("  57 more behind them; --output writes all")
+    assert lines[-11].startswith("  57 more; --output writes all")
 
 
 def test_levels_with_the_same_edges_share_a_row() -> None:

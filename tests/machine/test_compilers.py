@@ -80,7 +80,7 @@ def test_one_kernel_is_compiled_once_however_many_wait(monkeypatch: pytest.Monke
 
     monkeypatch.setattr(compilers, "compile_elsewhere", noted)
     monkeypatch.setattr(name_triples, "_loaded", {})
-    run_tasks(lambda _task, _worker: name_triples._load(KINDS), 8, 4)
+    run_tasks(lambda _task, _worker: name_triples.load(KINDS), 8, 4)
     assert len(asked) == 1
 
 

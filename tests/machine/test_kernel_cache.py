@@ -249,7 +249,7 @@ def test_compiling_ends_with_those_who_wait_for_it(folder: Path, monkeypatch: py
     monkeypatch.setattr(native, "compile_object", compile_for_long)
     kernel = jit.kernel(lambda array: None)
     with pytest.raises(KeyboardInterrupt):
-        run_tasks(lambda _task, _worker: kernel._load(("*u4",)), 1 << 10, 2, interrupt)
+        run_tasks(lambda _task, _worker: kernel.load(("*u4",)), 1 << 10, 2, interrupt)
     assert {type(error) for error in ends} == {StoppedCompilingError}
     assert jit._loading_thread is None
     assert not [thread for thread in threading.enumerate() if thread.name.startswith("wedgewise")]

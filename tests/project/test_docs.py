@@ -4,7 +4,7 @@ examples whose output is what happens."""
 from __future__ import annotations
 
 import doctest
-import gzip
+import json
 import re
 import shlex
 import statistics
@@ -14,7 +14,6 @@ from dataclasses import fields
 from pathlib import Path
 
 import pytest
-from helpers.graphs import fixture_pairs
 from pages import make_pages, write_pages
 from typer.testing import CliRunner
 
@@ -34,6 +33,7 @@ DECISIONS = sorted((DOCS / "decisions").glob("*.md"))
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 MADE = make_pages()
 DOCUMENTED_MODULES = ("wedgewise", *(f"wedgewise.{name}" for name in ("datasets", "errors", "generate", "interop")))
+BUNDLED = re.compile(r"bundled\(|load\(|kronecker\(")
 EXAMPLES = re.compile(r"^```(python|console)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
@@ -73,10 +73,10 @@ def example_pages() -> list[object]:
     return [
         pytest.param(
             path,
-            id=str(path.relative_to(DOCS)),
-            marks=pytest.mark.compiled if "bundled(" in path.read_text(encoding="utf-8") else (),
+            id=str(path.relative_to(ROOT)),
+            marks=pytest.mark.compiled if BUNDLED.search(path.read_text(encoding="utf-8")) else (),
         )
-        for path in PAGES
+        for path in [ROOT / "README.md", *PAGES]
         if examples_of(path)
     ]
 
@@ -132,6 +132,19 @@ def test_committed_pages_are_what_the_code_makes(name: str) -> None:
     assert committed == MADE[name], "run `make docs`"
 
 
+@pytest.mark.parametrize("name", [name for name in MADE if name.endswith(".ipynb")])
+def test_notebooks_have_the_text_and_the_examples_of_their_pages(name: str) -> None:
+    """Those examples are run with their page."""
+    page = (DOCS / name).with_suffix(".md")
+    notebook = json.loads(MADE[name])
+    cells = {kind: [cell for cell in notebook["cells"] if cell["cell_type"] == kind] for kind in ("markdown", "code")}
+    assert "".join(cells["markdown"][0]["source"]).startswith("# ")
+    examples = [example for _, text, _ in examples_of(page) for example in doctest.DocTestParser().get_examples(text)]
+    assert "".join("".join(cell["source"]) + "\n" for cell in cells["code"]) == "".join(e.source for e in examples)
+    outputs = ["".join(cell["outputs"][0]["data"]["text/plain"]) + "\n" for cell in cells["code"] if cell["outputs"]]
+    assert outputs == [example.want for example in examples if example.want]
+
+
 def test_every_algorithm_has_its_page_and_no_page_is_left_over() -> None:
     assert sorted(f"algorithms/{path.name}" for path in (DOCS / "algorithms").iterdir()) == sorted(
         name for name in MADE if name.startswith("algorithms/")
@@ -149,7 +162,7 @@ def test_pages_are_written_where_they_are_asked_for(tmp_path: Path) -> None:
     )
     assert made.stdout.split() == [str(tmp_path / name) for name in MADE]
     assert write_pages(tmp_path) == [tmp_path / name for name in MADE]
-    assert {str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*.md")} == set(MADE)
+    assert {str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*.*")} == set(MADE)
     with pytest.raises(StorageError):
         write_pages(tmp_path / "nowhere" / "at all")
     (tmp_path / "file").touch()
@@ -162,15 +175,6 @@ def test_links_lead_somewhere(path: Path) -> None:
     for target in re.findall(r"\]\(([^)#\s]+)", path.read_text(encoding="utf-8")):
         if not target.startswith(("http://", "https://")):
             assert (path.parent / target).exists(), target
-
-
-def test_readme_python_runs(tmp_path: Path) -> None:
-    lines = "".join(f"{u} {v}\n" for u, v in fixture_pairs("karate").tolist())
-    (tmp_path / "graph.txt.gz").write_bytes(gzip.compress(lines.encode()))
-    program = "\n".join(["import networkx as nx", *re.findall(r"```python\n(.*?)```", README, re.DOTALL)])
-    ran = subprocess.run([sys.executable, "-W", "error", "-c", program], cwd=tmp_path, capture_output=True, text=True)
-    assert ran.returncode == 0, ran.stderr
-    assert ran.stdout.startswith("45\n45 {")
 
 
 def test_readme_table_has_every_command() -> None:
@@ -241,11 +245,11 @@ def test_the_version_is_the_same_everywhere() -> None:
     assert f"\n## {wedgewise.__version__}" in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
 
 
-def test_the_figure_of_the_readme_has_the_numbers_of_the_records() -> None:
+def test_the_picture_of_kernels_has_the_numbers_of_the_records() -> None:
     """Its text says them all, and the drawing shows as many."""
     from wedgewise_bench.record import read_records
 
-    found = re.search(r"!\[(.*?): (keystone .*?)\]\((.*?)\)", (ROOT / "README.md").read_text(encoding="utf-8"))
+    found = re.search(r"!\[(.*?): (keystone .*?)\]\((.*?)\)", (DOCS / "how-to/gpu.md").read_text(encoding="utf-8"))
     assert found is not None
     medians = {
         record.cell.algorithm: statistics.median(record.outcome.seconds)
@@ -255,9 +259,49 @@ def test_the_figure_of_the_readme_has_the_numbers_of_the_records() -> None:
     }
     expected = {name: f"{medians['polak'] / seconds:.3g}" for name, seconds in medians.items() if name != "polak"}
     assert dict(pair.split() for pair in found[2].split(", ")) == expected
-    drawing = (ROOT / found[3]).read_text(encoding="utf-8")
+    drawing = (DOCS / "how-to" / found[3]).read_text(encoding="utf-8")
     drawn = {text for name, ratio in expected.items() for text in (f">{name}<", f">{ratio}×<") if text in drawing}
     assert len(drawn) == 2 * len(expected)
+
+
+def figures_of(page: str, section: str) -> dict[tuple[str, str], float]:
+    """The numbers of the first table below a heading of a page of results, by row and column."""
+    text = (ROOT / "benchmarks" / "results" / page).read_text(encoding="utf-8")
+    lines = [line for line in text.partition(section)[2].partition("\n## ")[0].splitlines() if line.startswith("|")]
+    head, _, *rows = ([cell.strip() for cell in line.strip("|").split("|")] for line in lines)
+    return {
+        (row[0].strip("`"), name): float(cell) for row in rows for name, cell in zip(head[1:], row[1:], strict=True)
+    }
+
+
+def test_the_first_figures_of_the_readme_are_those_of_the_records() -> None:
+    from wedgewise_bench.record import read_records
+
+    networkx = figures_of("networkx.md", "# NetworkX")
+    alone, through = networkx["clustering", "NetworkX s"], networkx["clustering", "first call s"]
+    assert f"183,831 edges | {alone:.2f} s | {through:.3f} s |" in README
+    file = {
+        record.cell.system: statistics.median(record.outcome.seconds)
+        for record in read_records(ROOT / "benchmarks" / "results" / "cpu-2026-11-15.jsonl")
+        if (record.cell.graph, record.cell.row) == ("kronecker-20-seed1", "file") and record.outcome.seconds
+    }
+    ours = file.pop("wedgewise")
+    assert f"| {ours:.2f} s | starting Python" in README
+    assert f"other library that we tried took {min(file.values()):.1f} s" in README
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/how-to/gpu.md"])
+def test_times_of_kernels_have_preparation_and_the_whole_beside_them(page: str) -> None:
+    kernels, preparation, whole = (
+        figures_of("gpu.md", f"## {name}\n") for name in ("Kernels", "Preparation", "End to end")
+    )
+    text = (ROOT / page).read_text(encoding="utf-8")
+    rows = re.findall(r"^\| (Kronecker \d\d|`\w+`) \|.*? ([\d.]+) \| ([\d.]+) \| ([\d.]+) \|$", text, re.MULTILINE)
+    assert len(rows) >= 2
+    for name, *shown in rows:
+        key = ("keystone", name) if name.startswith("K") else (name.strip("`"), "Kronecker 20")
+        for number, exact in zip(shown, (kernels[key], kernels[key] + preparation[key], whole[key]), strict=True):
+            assert abs(float(number) - exact) <= 0.51 * 10.0 ** -len(number.partition(".")[2]), (name, number, exact)
 
 
 def test_the_list_of_reruns_has_as_many_cells_as_the_records() -> None:

@@ -57,7 +57,8 @@ def supported() -> list[str]:
 @pytest.mark.parametrize("python", supported())
 def test_the_lock_has_what_is_asked_for(python: str) -> None:
     groups = SETTINGS["dependency-groups"]
-    asked = [*SETTINGS["project"]["dependencies"], *groups["dev"], *groups["build"]]
+    needed = SETTINGS["tool"]["hatch"]["metadata"]["hooks"]["custom"]
+    asked = [*needed["always"], *needed["where-kernels-are-compiled"], *groups["dev"], *groups["build"]]
     versions = installed_on(python)
     for text in asked:
         requirement = Requirement(text)

@@ -137,7 +137,7 @@ def test_the_commands_say_what_trust_would_take(tmp_path: Path) -> None:
     assert "with the 1 parts of this store, m = 512 makes a task for each worker" in plan["reasons"]
     assert "the rows of every three parts are dealt to 2 tasks" in plan["reasons"]
     refused = invoke("explain", store, "--memory-per-worker", "16GB")
-    assert (refused.exit_code, "goes with --workers" in refused.stderr) == (2, True)
+    assert (refused.exit_code, "--memory-per-worker requires --workers" in refused.stderr) == (2, True)
     both = invoke("partition", file, str(tmp_path / "again"), "--parts", "2", "--memory-per-worker", "1GB")
     assert (both.exit_code, "parts follow from the memory of the workers" in both.stderr) == (1, True)
 

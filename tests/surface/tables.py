@@ -177,7 +177,12 @@ def commands_table(folder: Path) -> dict[str, Any]:
             sections = _sections(ended.stdout)
             table[f"wedgewise {name}".strip()] = {
                 "arguments": [_argument(entry) for entry in _entries(sections.get("Arguments", []))],
-                "options": sorted(_option(entry) for entry in _entries(sections.get("Options", []))),
+                "options": sorted(
+                    _option(entry)
+                    for title, lines in sections.items()
+                    if title not in ("Arguments", "Commands", "Examples")
+                    for entry in _entries(lines)
+                ),
             }
             names += [f"{name} {entry.split()[0]}".strip() for entry in _entries(sections.get("Commands", []))]
     return table
@@ -188,7 +193,7 @@ def _sections(text: str) -> dict[str, list[str]]:
     found: dict[str, list[str]] = {}
     for block in text.split("\n\n"):
         heading, *lines = block.strip("\n").splitlines()
-        if re.fullmatch(r"[A-Z]\w+:", heading):
+        if re.fullmatch(r"[A-Z][\w, ]+:", heading):
             found[heading[:-1]] = lines
     return found
 

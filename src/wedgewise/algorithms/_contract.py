@@ -391,7 +391,7 @@ class Algorithm:
     name: str
     device: str
     unit: str
-    answers: Mapping[str, Answer | DeviceAnswer | TrussAnswer | DeviceTrussAnswer]
+    answers: Mapping[str, Answer | DeviceAnswer | TrussAnswer | DeviceTrussAnswer] = field(repr=False)
     paper: str
     summary: str
     limits: str = "none beyond those of the graph types"
@@ -400,9 +400,9 @@ class Algorithm:
     knobs: tuple[Knob, ...] = ()
     compiled: bool = True
     most_arcs: int = MAX_ARCS
-    prefers: Callable[[Ids], str] | None = None
-    triples: Mapping[str, TripleAnswer | DeviceTripleAnswer] = field(default_factory=dict)
-    sliced: Mapping[str, SliceMethod] = field(default_factory=dict)
+    prefers: Callable[[Ids], str] | None = field(default=None, repr=False)
+    triples: Mapping[str, TripleAnswer | DeviceTripleAnswer] = field(default_factory=dict, repr=False)
+    sliced: Mapping[str, SliceMethod] = field(default_factory=dict, repr=False)
 
     def on_cpu(self, computes: str) -> Answer:
         """How this algorithm of the CPU computes something."""

@@ -225,7 +225,7 @@ def in_truss(context: AnswerContext) -> NDArray[np.bool_]:
 def truss(context: AnswerContext) -> Truss:
     """The truss that was found."""
     assert context.computed.k is not None
-    return Truss(context.computed.k, np.flatnonzero(in_truss(context)))
+    return Truss._in_graph(context.graph, context.computed.k, np.flatnonzero(in_truss(context)))
 
 
 def truss_levels(context: AnswerContext) -> tuple[TrussLevel, ...]:

@@ -42,7 +42,7 @@ from wedgewise.run.request import LISTING, OBJECT, TABLE
 from wedgewise.stages.labels import TextLabels
 from wedgewise.write.answers import Answers, per_triangle, row_speller, watched, write_answers
 
-MORE = "  --output writes every row to a file, a pipe gets all as text"
+MORE = "  --output writes all rows to a file, a pipe prints all as text"
 
 
 def _vertices(graph: Graph, _values: NDArray[Any]) -> Object:

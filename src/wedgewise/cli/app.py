@@ -12,6 +12,7 @@ from wedgewise.answer.answering import answer, plan_for
 from wedgewise.cli import bench, datasets, generators
 from wedgewise.cli import report as report_command
 from wedgewise.cli.console import Commands, Console, put
+from wedgewise.cli.help import App
 from wedgewise.cli.options import (
     AsJson,
     Balance,
@@ -38,12 +39,12 @@ from wedgewise.errors import InputError
 from wedgewise.report import objects, text
 from wedgewise.run.request import Request
 
-app = typer.Typer(
+app = App(
     cls=Commands,
-    help="Every triangle question about a graph, answered exactly and fast.",
+    help="Count and list the triangles of a graph exactly, and compute clustering and trusses.",
     epilog="Exit codes: 0 done, 1 an error in the input or the machine, 2 wrong usage, 130 interrupted.",
+    context_settings={"help_option_names": ["-h", "--help"]},
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
@@ -64,7 +65,7 @@ def common(
         typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version and exit."),
     ] = False,
 ) -> None:
-    """Every triangle question about a graph, answered exactly and fast."""
+    """Count and list the triangles of a graph exactly, and compute clustering and trusses."""
 
 
 @app.command()
@@ -81,18 +82,18 @@ def count(
 ) -> None:
     """Count the triangles of a graph, exactly.
 
-    A terminal gets the count and how it came about; a pipe gets the integer alone, on one line.
+    On a terminal, prints the count and how it was computed. In a pipe, prints only the integer.
 
-    FILE may be a store that `partition` made. The whole process then keeps to --memory. If a count is stopped, the same
-    command continues it. If a file does not fit into memory, it is cut into such blocks in the system's temporary
-    folder, or in --work, where a stopped count can be continued too.
+    FILE may be a store that `partition` made; the whole process then keeps to --memory, and the same command continues
+    a count that was stopped. A file that does not fit in memory is split into disk blocks automatically, in the
+    system's temporary folder or in --work.
     """
     if timeline is not None:
         from wedgewise.run.timeline import check_suffix
 
         check_suffix(timeline)
         if options.device != "hybrid":
-            raise InputError(f"{timeline}: there is a timeline of --device hybrid alone; leave --timeline out")
+            raise InputError("--timeline requires --device hybrid")
     more: dict[str, Any] = {"cluster": cluster, "workers": workers, "shares": shares}
     request = options.request("count", {}, resume=not restart, work_folder=work, **more)
     store = None
@@ -118,24 +119,23 @@ def count(
 @takes(ReadingOptions)
 def partition(
     options: ReadingOptions,
-    store: Annotated[str, typer.Argument(metavar="STORE", help="The folder to make.", show_default=False)],
+    store: Annotated[str, typer.Argument(metavar="STORE", help="Folder to create.", show_default=False)],
     memory: Memory = None,
     parts: Annotated[
         int | None,
-        typer.Option(min=1, metavar="P", help="Parts to cut the vertices into; by default as few as --memory allows."),
+        typer.Option(min=1, metavar="P", help="Number of parts. Default: as few as --memory allows."),
     ] = None,
-    scheme: Annotated[str, typer.Option(metavar="NAME", help="How to cut: rectilinear or hashed.")] = "rectilinear",
+    scheme: Annotated[str, typer.Option(metavar="NAME", help="How to split: rectilinear or hashed.")] = "rectilinear",
     memory_per_worker: MemoryPerWorker = None,
     workers: FutureWorkers = None,
     ids: Annotated[
-        str, typer.Option(metavar="NAME", help="What hashed parts take turns by: rank, indegree or classes.")
+        str, typer.Option(metavar="NAME", help="Numbering that hashed parts follow: rank, indegree or classes.")
     ] = "rank",
 ) -> None:
-    """Cut a graph into blocks on disk, to be counted within little memory.
+    """Split a graph into blocks on disk (a store).
 
-    Neither this command nor `count` on the store exceeds --memory, the interpreter included. The file is read once;
-    raw pairs, .npy and text of integers may be larger than memory, and so may their edges. Disk is needed for about
-    20 bytes per pair.
+    This command and later commands on the store keep to --memory, including Python. Raw pairs, .npy files and text
+    files with integers may be larger than memory. Needs about 20 bytes of disk per pair.
     """
     from wedgewise.cli.partition import partition_file, store_text
 
@@ -156,10 +156,9 @@ def triangles(
 ) -> None:
     """Count the triangles of every vertex.
 
-    A terminal gets a summary: the vertices with most triangles, and a histogram. A pipe gets a line per vertex, its
-    label and its triangles with a tab between. --output writes the columns vertex and triangles; .npy holds the
-    triangles alone, in the order of the labels: integers ascending, text by first appearance, rows of a matrix; .npz
-    holds both columns, with integer labels.
+    On a terminal, prints a summary: the vertices with the most triangles, and a histogram. In a pipe, prints a line per
+    vertex: its label and its triangles, separated by a tab. --output writes the columns vertex and triangles. A .npy
+    file has only the triangles, ordered by integer label, or by first appearance of text labels.
 
     FILE may be a store, as for `count`.
     """
@@ -181,11 +180,11 @@ def support(
 ) -> None:
     """Count the triangles of every edge.
 
-    A terminal gets a summary: the edges with most triangles, and a histogram. A pipe gets a line per edge, the labels
-    of its ends and its triangles with tabs between. --output writes the columns u, v and support; .npy and .npz
-    hold integers, which text labels are not.
+    On a terminal, prints a summary: the edges with the most triangles, and a histogram. In a pipe, prints a line per
+    edge: the labels of its ends and its triangles, separated by tabs. --output writes the columns u, v and support;
+    .npy and .npz need integer labels.
 
-    FILE may be a store, as for `count`. Its edges come block by block, and never have to fit into memory.
+    FILE may be a store, as for `count`. Its edges come block by block and need not fit in memory.
     """
     from wedgewise.cli import answers
 
@@ -198,9 +197,13 @@ def support(
 def truss(
     options: QuestionOptions,
     output: Output = None,
-    k: Annotated[int | None, typer.Option("--k", min=2, metavar="K", help="The edges of the k-truss alone.")] = None,
-    largest: Annotated[bool, typer.Option("--max", help="The edges of the last truss that has any.")] = False,
-    every: Annotated[bool, typer.Option("--all", help="The truss number of every edge; done by itself.")] = False,
+    k: Annotated[
+        int | None, typer.Option("--k", min=2, metavar="K", help="Print only the edges of the k-truss.")
+    ] = None,
+    largest: Annotated[
+        bool, typer.Option("--max", help="Print only the edges of the largest k with a k-truss.")
+    ] = False,
+    every: Annotated[bool, typer.Option("--all", help="Print the truss number of every edge (the default).")] = False,
     restart: Restart = False,
     work: Work = None,
     cluster: Cluster = None,
@@ -208,21 +211,20 @@ def truss(
 ) -> None:
     """Find the truss number of every edge, or the edges of one truss.
 
-    Every edge of the k-truss lies in at least k − 2 triangles of the k-truss; the truss number of an edge is the
-    largest k whose k-truss holds it. --k asks for one truss, --max for the last one that has edges.
+    Every edge of the k-truss lies in at least k − 2 triangles of the k-truss. The truss number of an edge is the
+    largest k whose k-truss contains it.
 
-    A terminal gets a summary: edges, vertices and components for every k, or of the one truss with the first of its
-    edges. A pipe gets a line per edge, the labels of its ends and its truss number with tabs between; with --k the
-    labels alone. --output writes the same as the columns u, v and truss, or u and v; .npy and .npz hold integers, which
-    text labels are not.
+    On a terminal, prints a summary: edges, vertices and components for every k, or for one truss and its first edges.
+    In a pipe, prints a line per edge: the labels of its ends and its truss number, separated by tabs; with --k only the
+    labels. --output writes the same columns: u, v and truss, or u and v. .npy and .npz need integer labels.
 
-    FILE may be a store, as for `support`, but not with --max. What lives behind each round is kept in it: two bits per
-    edge with --k, 8 bytes per edge otherwise.
+    FILE may be a store, as for `support`, but not with --max. Saved progress takes two bits per edge with --k, and 8
+    bytes per edge otherwise.
     """
     from wedgewise.cli import answers
 
     if (k is not None) + largest + every > 1:
-        raise typer.BadParameter("--k, --max and --all exclude each other: name one")
+        raise typer.BadParameter("use only one of --k, --max and --all")
     question = "max_truss" if largest else "trussness" if k is None else "k_truss"
     details = {} if k is None else {"k": k}
     how: dict[str, Any] = {"resume": not restart, "work_folder": work, "cluster": cluster, "workers": workers}
@@ -234,21 +236,20 @@ def truss(
 def list_(
     options: QuestionOptions,
     output: Output = None,
-    start: Annotated[int, typer.Option(min=0, metavar="K", help="Leave out the first K triangles.")] = 0,
+    start: Annotated[int, typer.Option(min=0, metavar="K", help="Skip the first K triangles.")] = 0,
     stop: Annotated[
-        int | None, typer.Option(min=0, metavar="K", help="End before triangle number K; the first one is number 0.")
+        int | None, typer.Option(min=0, metavar="K", help="Stop before triangle number K; the first one is number 0.")
     ] = None,
-    batch: Annotated[int, typer.Option(min=1, metavar="N", help="Triangles held in memory at a time.")] = 1 << 20,
+    batch: Annotated[int, typer.Option(min=1, metavar="N", help="Number of triangles in memory at a time.")] = 1 << 20,
 ) -> None:
     """List the triangles.
 
-    A terminal gets the first few; a pipe gets all, a line per triangle, the labels of its vertices with tabs between.
-    --output writes the columns u, v and w; .npy holds the three as integers, which text labels are not, and .npz holds
-    no listings.
+    On a terminal, prints the first few. In a pipe, prints all: a line per triangle with the labels of its vertices,
+    separated by tabs. --output writes the columns u, v and w; .npy needs integer labels, .npz is not supported.
 
-    The list is streamed and may be longer than memory. Its order depends on the graph, --algorithm, --order and
-    --relabel alone, so that it can be had in parts: --stop K into one file, --start K into another. A file appears when
-    it is complete: an interrupted one leaves nothing; an interrupted pipe says which --start continues it.
+    The list is streamed and may be longer than memory. Its order depends only on the graph, --algorithm, --order and
+    --relabel, so you can write it in parts: --stop K into one file, --start K into another. An output file appears when
+    it is complete. If a pipe is interrupted, a message says which --start continues it.
     """
     from wedgewise.cli import answers
 
@@ -261,24 +262,22 @@ def clustering(
     options: QuestionOptions,
     output: Output = None,
     undefined: Undefined = UndefinedAs.zero,
-    directed: Annotated[
-        bool, typer.Option("--directed", help="Take the direction of every pair into account.")
-    ] = False,
+    directed: Annotated[bool, typer.Option("--directed", help="Use the directions of the pairs.")] = False,
     combine: Annotated[
-        str, typer.Option(metavar="NAME", help="With --weight: last, sum, max, min or error, for repeated edges.")
+        str, typer.Option(metavar="NAME", help="With --weight, for repeated edges: last, sum, max, min or error.")
     ] = "last",
     restart: Restart = False,
     work: Work = None,
 ) -> None:
     """Local clustering coefficients.
 
-    The share of a vertex's pairs of neighbours that are joined; with --weight, triangles count as the geometric mean of
-    their weights. A terminal gets a summary: the average, averages by
-    degree, and a histogram. A pipe gets a line per vertex, its label and its coefficient with a tab between. --output
-    writes the columns vertex and clustering; .npy holds the coefficients alone, in the order of the labels, .npz both
-    columns, with integer labels.
+    The coefficient of a vertex is the fraction of pairs of its neighbours that are joined. With --weight, a triangle
+    counts as the geometric mean of its weights, as in NetworkX.
 
-    FILE may be a store, as for `triangles`; it has neither directions nor weights.
+    On a terminal, prints a summary: the average, averages by degree, and a histogram. In a pipe, prints a line per
+    vertex: its label and its coefficient, separated by a tab. --output writes the columns vertex and clustering.
+
+    FILE may be a store, as for `triangles`, but without directions and weights.
     """
     from wedgewise.cli import answers
 
@@ -296,11 +295,12 @@ def transitivity(
     cluster: Cluster = None,
     workers: Workers = None,
 ) -> None:
-    """The share of paths of two edges that are closed.
+    """Global clustering coefficient.
 
-    A terminal gets the number and how it came about; a pipe gets the number alone, with all its digits.
+    Three times the number of triangles, divided by the number of wedges (paths of two edges). On a terminal, prints the
+    number and how it was computed. In a pipe, prints only the number, with all digits.
 
-    FILE may be a store, as for `count`. Either command goes on where the other was stopped.
+    FILE may be a store, as for `count`. Each of the two commands continues the saved progress of the other.
     """
     how: dict[str, Any] = {"resume": not restart, "work_folder": work, "cluster": cluster, "workers": workers}
     result = _answer(options, options.request("transitivity", {"undefined": undefined.value}, **how))
@@ -312,13 +312,13 @@ def transitivity(
 def info(options: ReadingOptions, weight: Weight = None, drop_leaves: DropLeaves = False) -> None:
     """Describe a graph.
 
-    Size, degrees, labels, what cleaning drops, and the memory that a count will take.
+    Prints size, degrees, labels, what cleaning drops, and the memory that a count needs.
     """
     console = options.console()
     with options.stages():
         graph = options.graph_file(weight, drop_leaves=drop_leaves).graph("auto")
     console.note(graph.cleaned.notes)
-    record = objects.graph_object(graph, options.threads)
+    record = objects.graph_object(graph, options.threads) | {"source": options.typed(graph.origin.name)}
     console.show(record, lambda: text.graph_text(record))
 
 
@@ -327,24 +327,21 @@ def info(options: ReadingOptions, weight: Weight = None, drop_leaves: DropLeaves
 def explain(
     options: PlanningOptions,
     question: Annotated[
-        str, typer.Option(metavar="NAME", help="What would be asked: count, triangles, edge_support, list_triangles, …")
+        str, typer.Option(metavar="NAME", help="Question to explain: count, triangles, edge_support, list_triangles, …")
     ] = "count",
-    k: Annotated[
-        int | None, typer.Option("--k", min=2, metavar="K", help="Which truss, where one would be asked for.")
-    ] = None,
+    k: Annotated[int | None, typer.Option("--k", min=2, metavar="K", help="The k of a k-truss.")] = None,
     workers: Workers = None,
     memory_per_worker: MemoryPerWorker = None,
     shares: Shares = None,
 ) -> None:
     """Say what `count` or another question would do, and why.
 
-    The graph is read and oriented, not counted. Of a store, only the manifest is read; of a file that does not fit into
-    memory, only the beginning. With --workers, it says into how many parts and shares TRUST would cut the graph for
-    them.
+    Reads and orients the graph, but does not count. For a store, reads only the manifest. With --workers, also says
+    into how many parts and shares TRUST would split the graph.
     """
     if memory_per_worker is not None:
         if workers is None or options.memory is not None:
-            raise typer.BadParameter("--memory-per-worker goes with --workers, in place of --memory")
+            raise typer.BadParameter("--memory-per-worker requires --workers, and replaces --memory")
         options = replace(options, memory=workers * memory_per_worker)
     console, details = options.console(), {} if k is None else {"k": k}
     with options.stages():
@@ -358,21 +355,20 @@ def explain(
 @takes(ReadingOptions)
 def convert(
     options: ReadingOptions,
-    output: Annotated[str, typer.Argument(metavar="OUT", help="Its suffixes name format and compression.")],
+    output: Annotated[
+        str, typer.Argument(metavar="OUT", help="File to write; its suffixes choose format and compression.")
+    ],
     to: Annotated[
         str | None,
-        typer.Option(metavar="NAME", help="The format to write, when the suffix should not decide."),
+        typer.Option(metavar="NAME", help="Format to write. Default: chosen by the suffix of OUT."),
     ] = None,
-    clean: Annotated[
-        bool, typer.Option("--clean", help="Write the simple graph: every edge once, without loops.")
-    ] = False,
+    clean: Annotated[bool, typer.Option("--clean", help="Write the simple graph: each edge once, no loops.")] = False,
 ) -> None:
     """Write a graph in another format.
 
-    The pairs stay as they are; --clean writes every edge once. Formats that are lists of pairs do not hold
-    vertices without an edge; mtx, metis and npz do. mtx and metis number vertices by row: a label is its row, and every
-    row is a vertex; with --clean, rows are in the order of the labels, which are not kept. Labels that would not be
-    read back are refused.
+    Writes the pairs as they are, or with --clean each edge once. Lists of pairs do not contain vertices without an
+    edge; mtx, metis and npz do. mtx and metis number the vertices by row; with --clean, rows follow the order of the
+    labels, and the labels are lost. Labels that could not be read back are an error.
     """
     from wedgewise.cli.convert import convert_file, converted_text
 
@@ -386,7 +382,7 @@ def convert(
 def algorithms(as_json: AsJson = False) -> None:
     """List the algorithms.
 
-    What each one answers, where it was published, its limits and knobs.
+    Prints what each one answers, where it was published, its limits and its knobs.
     """
     found = wedgewise.algorithms()
     Console(as_json).show(objects.algorithms_object(found), lambda: text.algorithms_text(found))
@@ -394,12 +390,14 @@ def algorithms(as_json: AsJson = False) -> None:
 
 @app.command()
 def doctor(
-    warm: Annotated[bool, typer.Option("--warm", help="Compile all kernels now, so that no later run waits.")] = False,
+    warm: Annotated[
+        bool, typer.Option("--warm", help="Compile all kernels now, so that later runs need not wait.")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Check the installation.
 
-    Versions, threads, memory, the kernel cache and the optional packages.
+    Prints versions, threads, memory, the kernel cache and the optional packages.
     """
     from wedgewise.cli.doctor import doctor_text, examine, warm_kernels
 

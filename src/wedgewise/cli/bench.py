@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
-from typer.core import TyperCommand
 
 from wedgewise.cli.console import FAILED, Console, say
+from wedgewise.cli.help import HelpfulCommand
 from wedgewise.cli.options import AsJson, Verbose, parse_size
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ DECLARED = (  # of a suite, as its object says
 )
 
 
-class SeveralValues(TyperCommand):
+class SeveralValues(HelpfulCommand):
     """A command whose repeatable options take several values at once as well: ``--threads 1 2 4``."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
@@ -61,73 +61,83 @@ def repeat_options(arguments: Iterable[str], options: set[str]) -> list[str]:
 def bench(
     suite: Annotated[
         str | None,
-        typer.Argument(metavar="SUITE", help="What to compare: a name, or a TOML file.", show_default=False),
+        typer.Argument(metavar="SUITE", help="Name of a suite, or a TOML file.", show_default=False),
     ] = None,
     graphs: Annotated[
-        list[str], typer.Option(metavar="NAME…", help="Other graphs: generated, of `wedgewise datasets`, or of --data.")
+        list[str],
+        typer.Option(metavar="NAME…", help="Other graphs: generated, from `wedgewise datasets`, or from --data."),
     ] = [],  # noqa: B006
     questions: Annotated[
         list[str], typer.Option(metavar="NAME…", help="Other questions, such as count, k_truss[k=3], k_truss[k=kmax].")
     ] = [],  # noqa: B006
-    rows: Annotated[list[str], typer.Option(metavar="NAME…", help="Fewer rows of the suite: count, edges, file.")] = [],  # noqa: B006
+    rows: Annotated[list[str], typer.Option(metavar="NAME…", help="Only these rows: count, edges, file.")] = [],  # noqa: B006
     systems: Annotated[
-        list[str], typer.Option(metavar="NAME…", help="Who takes part: wedgewise, igraph, …, or one of --programs.")
+        list[str], typer.Option(metavar="NAME…", help="Only these systems: wedgewise, igraph, …, or one of --programs.")
     ] = [],  # noqa: B006
-    devices: Annotated[list[str], typer.Option(metavar="NAME…", help="Where wedgewise runs: cpu, cuda, hybrid.")] = [],  # noqa: B006
+    devices: Annotated[list[str], typer.Option(metavar="NAME…", help="Devices for wedgewise: cpu, cuda, hybrid.")] = [],  # noqa: B006
     algorithms: Annotated[
         list[str],
-        typer.Option(metavar="NAME…", help="Of wedgewise, with settings: auto, wetric[spread=7,order=id], all."),
+        typer.Option(
+            metavar="NAME…", help="Algorithms of wedgewise, with settings: auto, wetric[spread=7,order=id], all."
+        ),
     ] = [],  # noqa: B006
     threads: Annotated[
-        list[int], typer.Option(min=1, metavar="N…", help="All cells with each of these; all threads by default.")
+        list[int],
+        typer.Option(
+            min=1, metavar="N…", help="Run every cell with each of these numbers of threads. Default: all threads."
+        ),
     ] = [],  # noqa: B006
     data: Annotated[
         Path | None,
-        typer.Option(metavar="FOLDER", help="Real graphs: NAME.el.xz, with a truths.json in or above the folder."),
+        typer.Option(metavar="FOLDER", help="Folder with real graphs, NAME.el.xz, and a truths.json in it or above."),
     ] = None,
     limit_seconds: Annotated[
-        float | None, typer.Option(min=0.0, metavar="S", help="For each stage of a cell and each repeat.")
+        float | None, typer.Option(min=0.0, metavar="S", help="Time limit for each stage and each repeat of a cell.")
     ] = None,
     memory: Annotated[
         int | None,
-        typer.Option(metavar="SIZE", parser=parse_size, help="Most memory of a cell; 80 % of what is free by default."),
+        typer.Option(
+            metavar="SIZE", parser=parse_size, help="Memory limit of a cell. Default: 80 % of the free memory."
+        ),
     ] = None,
-    repeats: Annotated[int | None, typer.Option(min=1, metavar="N", help="Timed runs of a cell at most.")] = None,
+    repeats: Annotated[
+        int | None, typer.Option(min=1, metavar="N", help="Maximum number of timed runs per cell.")
+    ] = None,
     output: Annotated[
         Path | None,
-        typer.Option("--output", "-o", metavar="FILE", help="Where records are appended: R.jsonl, a line per cell."),
+        typer.Option(
+            "--output", "-o", metavar="FILE", help="File to which the records are appended, a line per cell: R.jsonl."
+        ),
     ] = None,
-    tables: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Where the tables are written as well: R.md.")
-    ] = None,
+    tables: Annotated[Path | None, typer.Option(metavar="FILE", help="File for the tables: R.md.")] = None,
     resume: Annotated[
         bool,
-        typer.Option("--resume", help="Keep the cells that the records, or the latest ones, have for this revision."),
+        typer.Option("--resume", help="Skip cells that the records already have for this revision."),
     ] = False,
     programs: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Other people's programs, which take part too: P.toml.")
+        Path | None, typer.Option(metavar="FILE", help="File that lists other programs to compare: P.toml.")
     ] = None,
     profile: Annotated[
-        bool, typer.Option("--profile", help="Run cells on a GPU once more under ncu, for the papers' counters.")
+        bool, typer.Option("--profile", help="Run each GPU cell once more under ncu, for the papers' counters.")
     ] = False,
     compare: Annotated[
         tuple[Path, Path] | None,
-        typer.Option(metavar="A B", help="Instead of a run: what became slower or wrong from records A to B."),
+        typer.Option(metavar="A B", help="Run nothing; say what became slower or wrong from records A to B."),
     ] = None,
     work: Annotated[
-        Path | None, typer.Option(metavar="FOLDER", help="Where prepared graphs are kept; in the cache by default.")
+        Path | None, typer.Option(metavar="FOLDER", help="Folder for prepared graphs. Default: the cache.")
     ] = None,
     as_json: AsJson = False,
     verbose: Verbose = False,
 ) -> None:
-    """Compare algorithms and other libraries, each cell in a process of its own with limits.
+    """Compare algorithms and other libraries.
 
-    Without a SUITE, lists the suites; a TOML file declares one as those of the package are declared. Every answer is
-    checked: against what is known, and against the others. Prints the tables as Markdown; --output keeps a record of
-    every cell as soon as it has ended. An option of several values takes them one after the other: --threads 1 2 4.
+    Without SUITE, lists the suites. Each cell runs in its own process with limits. Every answer is checked against the
+    known answer and against the other systems. Prints the tables as Markdown. --output saves a record of each cell when
+    it ends. Options may take several values: --threads 1 2 4.
 
-    The exit code is 1 when a system answered wrongly or crashed, or when we did not answer; of --compare, when a cell
-    became slower beyond noise or wrong.
+    The exit code is 1 if a system gave a wrong answer or crashed, or if wedgewise did not answer; with --compare, if a
+    cell became slower than noise explains, or wrong.
     """
     from wedgewise_bench.command import Choices, default_work
     from wedgewise_bench.suite_files import declared_suites
@@ -135,7 +145,7 @@ def bench(
     console = Console(as_json, verbose=verbose)
     if compare is not None:
         if suite is not None:
-            raise typer.BadParameter("--compare runs nothing: leave SUITE out", param_hint="SUITE")
+            raise typer.BadParameter("--compare runs nothing; leave out SUITE", param_hint="SUITE")
         _compare(*compare, tables, console)
         return
     if suite is None:
@@ -173,7 +183,7 @@ def _suite_of(text: str) -> Suite:
         return read_suite(Path(text))
     known = declared_suites()
     if text not in known:
-        message = f"no suite named {text!r}; there are: {', '.join(known)}; or name a file that ends in .toml"
+        message = f"no suite named {text!r}; choose one of {', '.join(known)}, or a file that ends in .toml"
         raise typer.BadParameter(message, param_hint="SUITE")
     return known[text]
 

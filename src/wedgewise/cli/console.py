@@ -22,6 +22,7 @@ from typer.core import TyperGroup
 
 from _wedgewise_start.signals import end
 from wedgewise.cli import INTERRUPTED
+from wedgewise.cli.option_names import in_options
 from wedgewise.cli.streams import escaped
 from wedgewise.errors import WedgewiseError
 from wedgewise.machine import jit, own_files
@@ -145,7 +146,7 @@ class Commands(TyperGroup):
             say("interrupted")
             sys.exit(INTERRUPTED)
         except WedgewiseError as error:
-            say(f"error: {error}")
+            say(f"error: {in_options(str(error))}")
             sys.exit(FAILED)
         except (MemoryError, OSError) as error:
             if isinstance(error, OSError) and error.errno != errno.ENOMEM:  # as of a module that is read now

@@ -10,6 +10,7 @@ import typer
 
 import wedgewise
 from wedgewise.cli.console import FAILED, Console
+from wedgewise.cli.help import App
 from wedgewise.cli.options import AsJson, Verbose
 from wedgewise.report.objects import Object
 from wedgewise.report.text import bytes_text, facts_text, table_text
@@ -18,11 +19,13 @@ if TYPE_CHECKING:
     from wedgewise.datasets import Figure, PublishedGraph
     from wedgewise.datasets.check import Verification
 
-Name = Annotated[str, typer.Argument(metavar="NAME", help="As `wedgewise datasets list` or a paper writes it.")]
+Name = Annotated[
+    str, typer.Argument(metavar="NAME", help="Name of a graph, as `wedgewise datasets list` or a paper writes it.")
+]
 PAPERS = "itc, wetric, trust, bbtc, eager, snap or graphchallenge"
 
-app = typer.Typer(
-    help="Graphs by name, with what is published about them.",
+app = App(
+    help="Published graphs by name.",
     no_args_is_help=True,
     rich_markup_mode=None,
 )
@@ -30,14 +33,14 @@ app = typer.Typer(
 
 @app.command("list")
 def list_(
-    paper: Annotated[str | None, typer.Option(metavar="NAME", help=f"Only the graphs of {PAPERS}.")] = None,
+    paper: Annotated[str | None, typer.Option(metavar="NAME", help=f"Only graphs of {PAPERS}.")] = None,
     as_json: AsJson = False,
 ) -> None:
     """List the graphs of the papers.
 
-    Vertices, edges, triangles and the largest k with a k-truss, as far as anybody published them; figures that were
-    published with few digits stand after a ~. The last columns tell who measured with a graph, and where it is:
-    packaged, generated, here, unchecked, begun, or at an address that nobody has tried yet.
+    Prints the published vertices, edges, triangles and the largest k with a k-truss; ~ marks rounded figures. The last
+    columns say which papers used a graph, and where it is: packaged, generated, here, unchecked, begun, or at an
+    address that was not tried yet.
     """
     key = None if paper is None else wedgewise.datasets.source_of(paper).key
     chosen = [graph for graph in wedgewise.datasets.catalogue().values() if key is None or key in graph.figures]
@@ -47,10 +50,9 @@ def list_(
 
 @app.command()
 def info(name: Name, as_json: AsJson = False) -> None:
-    """Say what is published about a graph, by whom, and where its file is.
+    """Describe a published graph: figures, papers, address, file.
 
-    Papers clean differently: what each one counts as a vertex, and whether it drops vertices of degree one, is said
-    below its figures.
+    Papers clean graphs in different ways. Below the figures, each paper's rule is stated.
     """
     graph = wedgewise.datasets.find(name)
     record = _object(graph)
@@ -65,16 +67,16 @@ def get(
         typer.Option(
             "--from",
             metavar="FOLDER|URL",
-            help="Where to take it from instead: a folder, a file, an address, or a mirror that ends in a slash.",
+            help="Folder, file, address, or mirror (ends in a slash) to take it from.",
         ),
     ] = None,
     as_json: AsJson = False,
     verbose: Verbose = False,
 ) -> None:
-    """Bring a graph into the cache folder, count it once, and print the path of its file.
+    """Fetch a graph into the cache, check it, and print its path.
 
-    A download that was ended goes on where it was when the same command is given again. A file that is not the graph
-    it should be is put aside. What is there already is not brought again.
+    The same command continues a download that was interrupted. A file with the wrong graph is set aside. A graph that
+    is already there is not fetched again.
     """
     console = Console(as_json, verbose=verbose)
     with console.stages() as progress:
@@ -87,16 +89,16 @@ def get(
 def verify(
     names: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[NAME…]", help="Which graphs; all that are in the cache folder by default."),
+        typer.Argument(metavar="[NAME…]", help="Names of graphs. Default: all in the cache."),
     ] = None,
-    trusses: Annotated[bool, typer.Option("--trusses", help="Find the largest k with a k-truss as well.")] = False,
+    trusses: Annotated[bool, typer.Option("--trusses", help="Also check the largest k with a k-truss.")] = False,
     as_json: AsJson = False,
     verbose: Verbose = False,
 ) -> None:
-    """Count graphs that are there, again, and compare them with what is published.
+    """Count graphs again and compare them with the published figures.
 
-    Edges and triangles decide, and kmax with --trusses; which vertices count is a matter of convention, so that a
-    difference there is shown and no more. The exit code is 1 when a graph differs.
+    The exit code is 1 if edges, triangles or, with --trusses, kmax differ. Papers count vertices in different ways, so
+    a difference there is only shown.
     """
     from wedgewise.datasets.cache import folder_of
 

@@ -11,13 +11,16 @@ from typer.core import TyperGroup
 
 import wedgewise
 from wedgewise.cli.console import Console
+from wedgewise.cli.help import App
 from wedgewise.cli.options import AsJson, Threads, Verbose
 
 if TYPE_CHECKING:
     from wedgewise.generate import Generator, Parameter
 
-Output = Annotated[str, typer.Argument(metavar="OUT", help="Its suffixes name format and compression.")]
-To = Annotated[str | None, typer.Option(metavar="NAME", help="The format, when the suffix should not decide.")]
+Output = Annotated[
+    str, typer.Argument(metavar="OUT", help="File to write; its suffixes choose format and compression.")
+]
+To = Annotated[str | None, typer.Option(metavar="NAME", help="Format to write. Default: chosen by the suffix of OUT.")]
 
 
 class Families(TyperGroup):
@@ -36,9 +39,9 @@ app = typer.Typer(cls=Families, invoke_without_command=True, rich_markup_mode=No
 
 @app.callback()
 def generate(context: typer.Context, as_json: AsJson = False) -> None:
-    """Write a generated graph.
+    """Generate a graph.
 
-    Without a NAME, lists the families and their parameters; NAME --help explains the parameters of one.
+    Without NAME, lists the families and their parameters. `generate NAME -h` explains the parameters of one family.
     """
     if context.invoked_subcommand is None:
         families = wedgewise.generate.GENERATORS.values()
@@ -104,7 +107,7 @@ def _command(generator: Generator) -> Any:
     ]
     write.__signature__ = inspect.Signature(options)  # type: ignore[attr-defined]
     write.__annotations__ = {item.name: item.annotation for item in options}
-    single = typer.Typer(add_completion=False, rich_markup_mode=None)
+    single = App(add_completion=False, rich_markup_mode=None)
     single.command(generator.name, help=f"{generator.summary}.")(write)
     return typer.main.get_command(single)
 

@@ -17,6 +17,7 @@ import typer
 from wedgewise.answer.questions import request_for
 from wedgewise.answer.source import GraphFile
 from wedgewise.cli.console import Console
+from wedgewise.cli.help import ALGORITHM, CLUSTER, DISK, READING
 from wedgewise.machine.progress import Progress
 from wedgewise.read.columns import ColumnChoice
 from wedgewise.run.request import Request
@@ -62,85 +63,102 @@ class HasHeader(Enum):
 
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
-Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Say on standard error what is being done.")]
+Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Report each stage on standard error.")]
 Threads = Annotated[
-    int | None, typer.Option(min=1, metavar="N", help="Threads to use; all that this process may use by default.")
+    int | None, typer.Option(min=1, metavar="N", help="Number of threads. Default: all that this process may use.")
 ]
 Weight = Annotated[
-    str | None, typer.Option(metavar="COLUMN", help="Column of the edges' weights: its name, or its position from 0.")
+    str | None,
+    typer.Option(metavar="COLUMN", help="Weight column, by name or by position from 0.", rich_help_panel=READING),
 ]
-DropLeaves = Annotated[bool, typer.Option("--drop-leaves", help="Drop vertices of degree one, in one pass.")]
-Device = Annotated[str, typer.Option(metavar="auto|cpu|cuda|hybrid", help="Where to count.")]
+DropLeaves = Annotated[
+    bool, typer.Option("--drop-leaves", help="Drop vertices of degree one, once.", rich_help_panel=READING)
+]
+Device = Annotated[str, typer.Option(metavar="auto|cpu|cuda|hybrid", help="Where to compute.")]
 Memory = Annotated[
     int | None,
-    typer.Option(metavar="SIZE", parser=parse_size, help="Most memory that counting may take, such as 1GB or 512MiB."),
+    typer.Option(metavar="SIZE", parser=parse_size, help="Memory limit, such as 1GB or 512MiB."),
 ]
 Cluster = Annotated[
     str | None,
     typer.Option(
-        metavar="ADDRESS", help="Of a store: let a Dask cluster do the work; its scheduler's address or file."
+        metavar="ADDRESS",
+        help="For a store: use a Dask cluster, given by its scheduler's address or file.",
+        rich_help_panel=CLUSTER,
     ),
 ]
 Workers = Annotated[
-    int | None, typer.Option(min=1, metavar="N", help="Of a store: let so many processes of this machine do the work.")
+    int | None,
+    typer.Option(min=1, metavar="N", help="For a store: use N processes on this machine.", rich_help_panel=CLUSTER),
 ]
 FutureWorkers = Annotated[
     int | None,
     typer.Option(
-        min=1, metavar="N", help="Processes of this machine that will count, among which its memory is divided."
+        min=1, metavar="N", help="Number of processes on this machine that will count; they share its memory."
     ),
 ]
-Restart = Annotated[bool, typer.Option("--restart", help="Forget what ended work has left on disk.")]
+Restart = Annotated[
+    bool, typer.Option("--restart", help="Delete saved progress and start again.", rich_help_panel=DISK)
+]
 Work = Annotated[
     str | None,
     typer.Option(
         "--work",
         metavar="FOLDER",
-        help="Keep there what has to be on disk: what is finished of a store, and blocks for want of memory.",
+        help="Folder for temporary blocks and saved progress.",
+        rich_help_panel=DISK,
     ),
 ]
 MemoryPerWorker = Annotated[
     int | None,
-    typer.Option(
-        metavar="SIZE", parser=parse_size, help="Memory of every worker that will count, such as 16GB; decides parts."
-    ),
+    typer.Option(metavar="SIZE", parser=parse_size, help="Memory of each worker that will count, such as 16GB."),
 ]
 Shares = Annotated[
     int | None,
     typer.Option(
         metavar="M",
         min=1,
-        help="Of a store, and with --device hybrid: deal the rows of every three parts to M tasks, as TRUST does; for "
-        "workers, its rule decides.",
+        help="Split each task into M tasks, as TRUST does. Default: enough for all workers.",
+        rich_help_panel=CLUSTER,
     ),
 ]
 Balance = Annotated[
     bool,
-    typer.Option("--balance", help="Of a store: also say how even tasks were, and how long more workers would take."),
+    typer.Option(
+        "--balance",
+        help="For a store: report how even the tasks are, and how long more workers would take.",
+        rich_help_panel=CLUSTER,
+    ),
 ]
 Timeline = Annotated[
     str | None,
-    typer.Option(metavar="OUT", help="With --device hybrid: write what ran where and when, as .json or .svg."),
+    typer.Option(
+        metavar="OUT",
+        help="With --device hybrid: write what ran where and when, as .json or .svg.",
+        rich_help_panel=CLUSTER,
+    ),
 ]
 Verify = Annotated[bool, typer.Option("--verify", help="Check the answer by another method.")]
 
 
+UNDEFINED_HELP = "Value for vertices with fewer than two neighbours."
+
+
 class UndefinedAs(Enum):
-    """What stands for a share of nothing."""
+    """The value for vertices with fewer than two neighbours."""
 
     zero = "zero"
     nan = "nan"
 
 
-Undefined = Annotated[UndefinedAs, typer.Option(metavar="zero|nan", help="What a share of nothing is.")]
+Undefined = Annotated[UndefinedAs, typer.Option(metavar="zero|nan", help=UNDEFINED_HELP)]
 Output = Annotated[
     str | None,
     typer.Option(
         "--output",
         "-o",
         metavar="OUT",
-        help="The file to write: .csv, .tsv, .parquet, .arrow, .npy or .npz, "
-        "compressed by a further .gz, .bz2, .xz or .zst.",
+        help="File to write: .csv, .tsv, .parquet, .arrow, .npy or .npz; add .gz, .bz2, .xz or .zst to compress.",
     ),
 ]
 
@@ -158,25 +176,35 @@ class ReadingOptions:
     """The options of every command that reads a graph file."""
 
     file: Annotated[
-        str, typer.Argument(metavar="FILE", help="The graph file; - reads standard input.", show_default=False)
+        str,
+        typer.Argument(
+            metavar="FILE",
+            help="A graph file, a name from `wedgewise datasets list`, or - for standard input.",
+            show_default=False,
+        ),
     ]
-    labels: Annotated[str, typer.Option(metavar="int|text", help="What the labels of a text file are.")] = "auto"
+    labels: Annotated[
+        str, typer.Option(metavar="int|text", help="Kind of labels in a text file.", rich_help_panel=READING)
+    ] = "auto"
     format: Annotated[
-        str | None, typer.Option(metavar="NAME", help="The file's format, when its content should not decide.")
+        str | None,
+        typer.Option(metavar="NAME", help="Format of FILE. Default: found by its content.", rich_help_panel=READING),
     ] = None
     source: Annotated[
         str | None,
-        typer.Option(metavar="COLUMN", help="Column of the edges' first ends: its name, or its position from 0."),
+        typer.Option(metavar="COLUMN", help="Source column, by name or by position from 0.", rich_help_panel=READING),
     ] = None
     target: Annotated[
         str | None,
-        typer.Option(metavar="COLUMN", help="Column of the edges' second ends: its name, or its position from 0."),
+        typer.Option(metavar="COLUMN", help="Target column, by name or by position from 0.", rich_help_panel=READING),
     ] = None
     header: Annotated[
-        HasHeader, typer.Option(metavar="yes|no|auto", help="Whether the first line of a text file names its columns.")
+        HasHeader,
+        typer.Option(metavar="yes|no|auto", help="Whether the first line names the columns.", rich_help_panel=READING),
     ] = HasHeader.auto
     limit: Annotated[
-        list[str], typer.Option(metavar="NAME=VALUE", help="Raise or lower a cap on the input; repeatable.")
+        list[str],
+        typer.Option(metavar="NAME=VALUE", help="Change a limit on the input; repeatable.", rich_help_panel=READING),
     ] = field(default_factory=list)
     threads: Threads = None
     as_json: AsJson = False
@@ -193,6 +221,18 @@ class ReadingOptions:
             announce(self.file, progress)
             yield progress
 
+    def path(self) -> str:
+        """The path that FILE names: FILE itself, or that of a published graph which is here or can be generated."""
+        if self.file == "-" or os.path.lexists(self.file) or os.path.basename(self.file) != self.file:
+            return self.file
+        from wedgewise.datasets.named import named_path
+
+        return named_path(self.file) or self.file
+
+    def typed(self, path: str) -> str:
+        """What the user typed for a path, where that was the name of a graph."""
+        return self.file if path == self.path() != self.file else path
+
     def graph_file(self, weight: str | None = None, **more: Any) -> GraphFile:
         """The file and how a graph is made of it; `more` are further fields of `GraphFile`."""
         header = {"yes": True, "no": False}.get(self.header.value, "auto")
@@ -200,28 +240,40 @@ class ReadingOptions:
         limits = DEFAULT_LIMITS.with_values(
             {name: parse_size(text) for name, text in parse_settings(self.limit, "--limit").items()}
         )
-        return GraphFile(self.file, self.labels, self.format, limits, threads=self.threads, columns=columns, **more)
+        return GraphFile(self.path(), self.labels, self.format, limits, threads=self.threads, columns=columns, **more)
 
 
 @dataclass(frozen=True, slots=True)
 class PlanningOptions(ReadingOptions):
     """The options of every command that plans work on a graph."""
 
-    algorithm: Annotated[str, typer.Option(metavar="NAME", help="One of `wedgewise algorithms`.")] = "auto"
+    algorithm: Annotated[
+        str, typer.Option(metavar="NAME", help="A name from `wedgewise algorithms`.", rich_help_panel=ALGORITHM)
+    ] = "auto"
     device: Device = "auto"
     order: Annotated[
-        str, typer.Option(metavar="NAME", help="Direction of arcs: degree, core or id, as the algorithm allows.")
+        str,
+        typer.Option(
+            metavar="NAME", help="Order that directs the edges: degree, core or id.", rich_help_panel=ALGORITHM
+        ),
     ] = "auto"
     relabel: Annotated[
         str,
-        typer.Option(metavar="NAME", help="Ids by rank, indegree, collective or classes, as the algorithm allows."),
+        typer.Option(
+            metavar="NAME",
+            help="Numbering of the vertices: rank, indegree, collective or classes.",
+            rich_help_panel=ALGORITHM,
+        ),
     ] = "auto"
     weight: Weight = None
     drop_leaves: DropLeaves = False
     memory: Memory = None
-    knob: Annotated[list[str], typer.Option(metavar="NAME=VALUE", help="A parameter of the algorithm; repeatable.")] = (
-        field(default_factory=list)
-    )
+    knob: Annotated[
+        list[str],
+        typer.Option(
+            metavar="NAME=VALUE", help="Set a parameter of the algorithm; repeatable.", rich_help_panel=ALGORITHM
+        ),
+    ] = field(default_factory=list)
 
     def request(self, question: str, details: Mapping[str, Any], read: Mapping[str, Any] = {}, **more: Any) -> Request:
         """What these options ask; `read` are further fields of `GraphFile`, `more` of `Request`."""
@@ -245,7 +297,7 @@ class QuestionOptions(PlanningOptions):
     """The options of every command that answers a question."""
 
     verify: Verify = False
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print the bare answer, no progress.")] = False
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print only the answer, without progress.")] = False
 
     def console(self) -> Console:
         """How the command talks."""

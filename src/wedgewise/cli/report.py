@@ -28,7 +28,7 @@ class OwnGraph(ReadingOptions):
         typer.Option(
             "--graph",
             metavar="FILE",
-            help="Instead of RESULTS: a graph of your own, to be described on the page. `-` reads standard input.",
+            help="A graph to describe, instead of RESULTS; - reads standard input.",
             show_default=False,
         ),
     ] = ""
@@ -59,47 +59,49 @@ class OwnGraph(ReadingOptions):
 def report(
     own: OwnGraph,
     results: Annotated[
-        list[Path], typer.Argument(metavar="RESULTS…", help="What `bench --output` wrote.", show_default=False)
+        list[Path], typer.Argument(metavar="RESULTS…", help="Records that `bench --output` wrote.", show_default=False)
     ] = [],  # noqa: B006
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", metavar="FILE", help="The page: R.html, with everything in it.")
+        Path | None, typer.Option("--output", "-o", metavar="FILE", help="Page to write. Default: R.html for R.jsonl.")
     ] = None,
-    markdown: Annotated[Path | None, typer.Option(metavar="FILE", help="The tables as Markdown: R.md.")] = None,
-    svg: Annotated[Path | None, typer.Option(metavar="FOLDER", help="A folder for every chart as SVG.")] = None,
-    png: Annotated[Path | None, typer.Option(metavar="FOLDER", help="A folder for every chart as PNG.")] = None,
+    markdown: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="File for the tables as Markdown: R.md.")
+    ] = None,
+    svg: Annotated[Path | None, typer.Option(metavar="FOLDER", help="Folder for all charts as SVG.")] = None,
+    png: Annotated[Path | None, typer.Option(metavar="FOLDER", help="Folder for all charts as PNG.")] = None,
     base: Annotated[
         str | None,
-        typer.Option(metavar="NAME", help="Whose time speed-ups are over; the fastest peer or first way by default."),
+        typer.Option(metavar="NAME", help="System that speed-ups are relative to. Default: the fastest other one."),
     ] = None,
     ladder: Annotated[
         list[str],
-        typer.Option(metavar="WAY…", help="Steps to compare in this order, such as trust[combination=warp] trust."),
+        typer.Option(metavar="WAY…", help="Steps to compare in this order: trust[combination=warp] trust."),
     ] = [],  # noqa: B006
     paper: Annotated[
-        list[str], typer.Option(metavar="KEY…", help="Papers to show beside; those whose suite ran by default.")
+        list[str], typer.Option(metavar="KEY…", help="Papers to compare with. Default: those whose suite ran.")
     ] = [],  # noqa: B006
 ) -> None:
-    """Draw what the benchmark measured: a page, charts, tables.
+    """Write benchmark results, or the facts of a graph, as a page.
 
-    The page is one file that needs no network; it follows the reader's choice of light or dark, and its tables sort.
-    RESULTS may be several files, also of several machines; of several records of a cell the last one counts.
+    The page is one file that needs no network. RESULTS may be several files, also from several machines; if a cell was
+    measured several times, the last record counts.
 
-    With --graph the page is that of a graph: its summary, degrees, triangles, clustering and trusses, the vertices that
-    stand out, what was cleaned and what it cost. --json prints the same facts as one object, with a page or without.
+    With --graph, the page describes a graph: degrees, triangles, clustering, trusses, and the vertices that stand out.
+    --json prints the same facts as one object.
     """
     if own.file:
         if results or markdown or svg or png or base or ladder or paper:
-            raise typer.BadParameter("--graph makes one page of one graph: leave RESULTS and what belongs to them out")
+            raise typer.BadParameter("--graph describes one graph; leave out RESULTS and their options")
         report_graph(own, output)
         return
     if own != OwnGraph(as_json=own.as_json, verbose=own.verbose):
-        raise typer.BadParameter("how to read and count belongs to a graph: name one by --graph")
+        raise typer.BadParameter("these options describe how to read a graph; name one with --graph")
     if not results:
-        raise typer.BadParameter("name RESULTS, which `bench --output` wrote, or a graph by --graph")
+        raise typer.BadParameter("name RESULTS, which `bench --output` wrote, or a graph with --graph")
     from wedgewise_bench.report import page
 
     if not (output or markdown or svg or png):
-        raise typer.BadParameter("name what to write: --output R.html, --markdown R.md, --svg FOLDER or --png FOLDER")
+        output = results[0].with_suffix(".html")
     records = page.read_results(results)
     made = page.bench_report(records, base=base, ladder=ladder, papers=paper)
     written = []

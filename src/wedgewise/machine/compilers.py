@@ -21,7 +21,7 @@ from functools import cache
 from importlib import import_module
 from typing import Any, BinaryIO
 
-from wedgewise.machine import hardware
+from wedgewise.machine import hardware, signatures
 from wedgewise.machine.kernel_sources import identity_of
 from wedgewise.machine.libraries import python_command
 
@@ -45,8 +45,8 @@ def compile_elsewhere(marked: Any, kinds: tuple[str | type, ...], title: str) ->
     module, name = marked.function.__module__, marked.__name__
     if module.partition(".")[0] != PACKAGE or getattr(sys.modules.get(module), name, None) is not marked:
         return None  # another process would not find it
-    spelled = [kind if isinstance(kind, str) else [kind.__module__, kind.__qualname__] for kind in kinds]
-    request = {"module": module, "name": name, "kinds": spelled, "title": title, "identity": identity_of(marked, kinds)}
+    spelled, identity = signatures.spelled_kinds(kinds), identity_of(marked, kinds)
+    request = {"module": module, "name": name, "kinds": spelled, "title": title, "identity": identity}
     with _as_many_as_cores():
         compiler = _take()
         if compiler is None:
@@ -89,9 +89,12 @@ def end_compilers() -> None:
 
 def serve() -> None:
     """Compile what is asked for on standard input until that ends: the program of such a process."""
+    from wedgewise.machine import native
+
     threading.Thread(target=_end_with, args=(os.getppid(),), daemon=True).start()
     requests, answers = sys.stdin.buffer, os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # whatever is printed is no answer
+    native.only_emit()
     for line in _lines_in_time(requests):
         try:
             code = _compiled(json.loads(line))
@@ -198,16 +201,10 @@ def _compiled(request: dict[str, Any]) -> bytes:
     from wedgewise.machine import native
 
     marked = getattr(import_module(request["module"]), request["name"])
-    kinds = tuple(kind if isinstance(kind, str) else _type_of(*kind) for kind in request["kinds"])
+    kinds = signatures.kinds_of(request["kinds"])
     if identity_of(marked, kinds) != request["identity"]:
         return b""
     return native.compile_object(marked, kinds).to_bytes(request["title"])
-
-
-def _type_of(module: str, name: str) -> type:
-    found = getattr(import_module(module), name)
-    assert isinstance(found, type)
-    return found
 
 
 atexit.register(end_compilers)

@@ -146,6 +146,13 @@ def _processor_name() -> str:
     return platform.machine() if text else platform.processor() or platform.machine()
 
 
+@cache
+def processor_flags() -> frozenset[str]:
+    """The instructions that the processor has, as Linux calls them; none where the system does not say."""
+    lines = _text("/proc/cpuinfo").splitlines()
+    return frozenset(next((line.partition(":")[2] for line in lines if line.startswith("flags")), "").split())
+
+
 def _text(path: str) -> str:
     """What a file of the system says; nothing where it is not there."""
     try:

@@ -1,9 +1,10 @@
 """Kernels: Python functions that Numba compiles once per machine, and that every later process loads without Numba.
 
 `@kernel` marks a serial function over a range of work; kernels and the helpers they call may live in any module. At the
-first call with given argument types the kernel's machine code is looked up in the cache folder and loaded through
-llvmlite alone (0.07 s once; importing Numba and its first cached function would take 0.7 s). Where it is missing, Numba
-compiles it and the code is stored for next time.
+first call with given argument types the kernel's machine code is taken from the libraries that the package came with
+(machine/shipped.py). Where there are none for this processor, it is looked up in the cache folder and loaded through
+llvmlite alone (0.07 s once; importing Numba and its first cached function would take 0.7 s). Where it is missing there
+too, Numba compiles it and the code is stored for next time.
 
 The cache folder is named by a hash of the compiler's version and of the processor, a file in it by a hash of the
 sources and values that its kernel depends on (machine/kernel_sources.py): Numba's own cache looks at one file only
@@ -38,6 +39,7 @@ from numpy.typing import NDArray
 from wedgewise.errors import MemoryLimitError, StorageError
 from wedgewise.machine import hardware
 from wedgewise.machine.kernel_sources import identity_of, source_of
+from wedgewise.machine.libraries import check_installed, is_installed
 from wedgewise.machine.own_files import UntrustedFileError, make_own_folder, notice_once, read_own, why_not_own
 
 if TYPE_CHECKING:
@@ -54,7 +56,7 @@ CACHE_VARIABLE = "WEDGEWISE_CACHE"
 OBJECT_SUFFIX = ".kernel"
 NONE = "none"  # the kind of an argument that is not there
 NOTICE = "compiling kernels for this machine, once (`wedgewise doctor --warm` compiles all of them ahead)"
-LOAD_SECONDS, COMPILE_SECONDS = 0.15, 2.0
+SHIPPED_SECONDS, LOAD_SECONDS, COMPILE_SECONDS = 0.01, 0.15, 2.0
 COMPILE_BYTES = 1 << 29  # generous: what LLVM with Numba was seen to take
 
 _compile_lock = threading.RLock()
@@ -92,7 +94,7 @@ class CpuKernel(Generic[Parameters, Value]):
         kinds = tuple(_take_apart(args, flat))
         loaded = self._loaded.get(kinds)
         if loaded is None:
-            loaded = self._load(kinds)
+            loaded = self.load(kinds)
         return loaded(*flat)  # type: ignore[no-any-return]
 
     def interpreted(self, *args: Parameters.args, **kwargs: Parameters.kwargs) -> Value:
@@ -110,13 +112,19 @@ class CpuKernel(Generic[Parameters, Value]):
 
     @property
     def is_stored(self) -> bool:
-        """Whether this process or an earlier one has compiled this kernel, for whatever arguments and sources."""
+        """Whether this process, an earlier one or the maker of the package has compiled this kernel, for whatever
+        arguments and sources."""
+        from wedgewise.machine import shipped
+
         if not self._was_stored:
             root, name = cache_root(), f"{self.function.__module__}.{self.__name__}-*{OBJECT_SUFFIX}"
-            self._was_stored = bool(self._loaded) or (root is not None and any(root.glob(f"kernels-*/{name}")))
+            self._was_stored = (
+                bool(self._loaded) or shipped.is_there() or (root is not None and any(root.glob(f"kernels-*/{name}")))
+            )
         return self._was_stored
 
-    def _load(self, kinds: Kinds) -> Callable[..., Any]:
+    def load(self, kinds: Kinds) -> Callable[..., Any]:
+        """The machine code for these kinds of arguments: as shipped, as stored, or compiled now."""
         global _any_loaded
         with self._locks.setdefault(kinds, threading.RLock()):
             if kinds not in self._loaded:
@@ -195,9 +203,13 @@ def load_seconds(*needed: CpuKernel[Any, Any]) -> float:
     they would have been the cheaper choice from the start. Compiling takes longer than the figure for it, but once per
     machine: it is an investment in the runs to come.
     """
+    from wedgewise.machine import shipped
+
     if JIT_DISABLED:
         return 0.0
-    seconds = 0.0 if is_loaded() else LOAD_SECONDS
+    seconds = SHIPPED_SECONDS if shipped.is_there() else LOAD_SECONDS
+    if is_loaded():
+        seconds = 0.0
     if not all(marked.is_stored for marked in needed):
         seconds = COMPILE_SECONDS
     return max(0.0, seconds - _array_seconds)
@@ -292,7 +304,7 @@ def _compiler_identity() -> str:
 
     from wedgewise.machine import native
 
-    digest = hashlib.sha256(native.processor().encode())
+    digest = hashlib.sha256(native.processor().encode() if is_installed("llvmlite") else b"no compiler")
     compiler = importlib.util.find_spec("numba")
     if compiler is not None and compiler.origin is not None:
         digest.update(Path(compiler.origin).with_name("_version.py").read_bytes())
@@ -309,8 +321,11 @@ def _check_memory(need: int) -> None:
 
 
 def _load_or_compile(marked: CpuKernel[Any, Any], kinds: Kinds) -> Callable[..., Any]:
-    from wedgewise.machine import native
+    from wedgewise.machine import native, shipped
 
+    found = shipped.shipped_kernel(marked, kinds)
+    if found is not None:
+        return found
     _check_memory(native.linking_bytes())
     path = _path_of(marked, kinds)
     code = None if path is None else _stored(path)
@@ -326,6 +341,7 @@ def _compile(marked: CpuKernel[Any, Any], kinds: Kinds) -> native.NativeObject:
     global _loading_thread
     from wedgewise.machine import compilers, native
 
+    check_installed("numba")
     _check_memory(COMPILE_BYTES)
     (_compile_listener or _announce_compiling)(f"compiling {marked.title} for this machine (once)")
     begin = time.perf_counter()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from importlib import import_module
+from importlib.util import find_spec
 from typing import Any
 
 from wedgewise.errors import MissingDependencyError
@@ -14,6 +15,7 @@ REQUIREMENTS = {
     "fsspec": '"wedgewise[cluster]"',
     "graphblas": "python-graphblas",
     "matplotlib": '"wedgewise[report]"',
+    "numba": '"wedgewise[compile]"',
     "networkx": '"wedgewise[networkx]"',
     "pyarrow": '"wedgewise[arrow]"',
     "scipy.sparse": '"wedgewise[scipy]"',
@@ -25,10 +27,25 @@ def library(module: str) -> Any:
     try:
         return import_module(module)
     except ImportError as error:
-        requirement = REQUIREMENTS.get(module, module)
-        raise MissingDependencyError(
-            f"{module.partition('.')[0]} is needed for this; install it with: pip install {requirement}"
-        ) from error
+        raise _missing(module) from error
+
+
+def is_installed(module: str) -> bool:
+    """Whether a library is there, without importing it."""
+    return find_spec(module) is not None
+
+
+def check_installed(module: str) -> None:
+    """Say what installs a library that is not there."""
+    if not is_installed(module):
+        raise _missing(module)
+
+
+def _missing(module: str) -> MissingDependencyError:
+    requirement = REQUIREMENTS.get(module, module)
+    return MissingDependencyError(
+        f"{module.partition('.')[0]} is needed for this; install it with: pip install {requirement}"
+    )
 
 
 def python_command(program: str) -> list[str]:

@@ -26,12 +26,16 @@ import numpy as np
 
 from wedgewise.machine import primitives
 from wedgewise.machine.jit import NONE
+from wedgewise.machine.kernel_sources import identity_of
 
 MAGIC = b"wedgewise kernel 2\n"
 CHECKSUM_BYTES = 65  # a line
 POINTER = ctypes.c_void_p
 _engine_lock = threading.Lock()
+_dispatchers: dict[Any, Any] = {}  # by what they are made of, values included
 NO_RESULT = -1  # `results` of a kernel that returns None; 0 stands for a single number
+OPTIONS = {"error_model": "numpy", "boundscheck": False, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+TRAP = "declare void @llvm.trap()"
 LLVM_BYTES, OBJECT_BYTES = 1 << 26, 1 << 23  # generous: what the linker and one kernel were seen to take
 
 
@@ -106,11 +110,16 @@ def linking_bytes() -> int:
 
 def callable_of(native: NativeObject, title: str) -> Callable[..., Any]:
     """Load machine code and return a Python function that calls it."""
-    parameters = [kind for spelled in native.kinds for kind in _c_types(spelled)]
-    prototype = ctypes.CFUNCTYPE(ctypes.c_int32, POINTER, POINTER, *parameters, POINTER)
     with _engine_lock:
         address = _loaded(native)
-    return _caller(prototype(address), native.results, title)
+    return callable_at(address, native.kinds, native.results, title)
+
+
+def callable_at(address: int, kinds: tuple[str, ...], results: int, title: str) -> Callable[..., Any]:
+    """A Python function that calls machine code which lies at an address."""
+    parameters = [kind for spelled in kinds for kind in _c_types(spelled)]
+    prototype = ctypes.CFUNCTYPE(ctypes.c_int32, POINTER, POINTER, *parameters, POINTER)
+    return _caller(prototype(address), results, title)
 
 
 def _loaded(native: NativeObject) -> int:
@@ -163,8 +172,60 @@ def _abort_address() -> int:
     return address
 
 
+def flat_kinds(kinds: tuple[str | type, ...]) -> tuple[str, ...]:
+    """What machine code is handed of arguments: records are their fields, and None is not there."""
+    return tuple(kind for kind in kinds if isinstance(kind, str) and kind != NONE)
+
+
 def compile_object(marked: Any, kinds: tuple[str | type, ...]) -> NativeObject:
-    """Compile a kernel for arguments of these kinds, with Numba."""
+    """Compile a kernel for arguments of these kinds, with Numba, for this processor."""
+    result, results = _compiled(marked, kinds)
+    module = result.library._final_module
+    return NativeObject(
+        symbol=result.fndesc.mangled_name,
+        kinds=flat_kinds(kinds),
+        externals=tuple(_externals(module)),
+        results=results,
+        code=result.library.codegen._tm.emit_object(module),
+    )
+
+
+def compile_for_library(marked: Any, kinds: tuple[str | type, ...], symbol: str) -> tuple[bytes, int]:
+    """An object that a linker takes into a library, which shows this symbol alone; and the number of its results.
+
+    It is for the processor that the environment variables of Numba name.
+    """
+    from llvmlite import binding
+
+    result, results = _compiled(marked, kinds)
+    module = binding.parse_bitcode(result.library._final_module.as_bitcode())
+    for name in _externals(module):
+        module.link_in(
+            binding.parse_assembly(f'define void @"{name}"() {{ call void @llvm.trap() unreachable }}\n{TRAP}')
+        )
+    for value in (*module.functions, *module.global_variables):
+        if value.name == result.fndesc.mangled_name:
+            value.name = symbol
+        elif not value.is_declaration:
+            value.linkage = "internal"  # helpers and constants of other kernels have the same names
+    codegen = result.library.codegen
+    machine = binding.Target.from_triple(module.triple).create_target_machine(
+        cpu=codegen._get_host_cpu_name(), features=codegen._tm_features, opt=3, reloc="pic", codemodel="small"
+    )
+    return machine.emit_object(module), results
+
+
+def only_emit() -> None:
+    """Have Numba load nothing of what it compiles: for a process that hands its machine code to others."""
+    from numba.core.registry import cpu_target
+
+    codegen = cpu_target.target_context.codegen()
+    codegen._add_module = lambda module: None
+    codegen.set_env = lambda name, env: None
+
+
+def _compiled(marked: Any, kinds: tuple[str | type, ...]) -> tuple[Any, int]:
+    """What Numba makes of a kernel, spelled out, and the number of its results."""
     import numba
     from numba import types as numba_types
 
@@ -175,28 +236,33 @@ def compile_object(marked: Any, kinds: tuple[str | type, ...]) -> NativeObject:
     returned = dispatcher.overloads[arguments].signature.return_type
     results = _result_count(returned)
     wrapper = _wrapper(dispatcher, kinds, results)
-    flat = tuple(kind for kind in kinds if isinstance(kind, str) and kind != NONE)
     spelled: list[Any] = []
-    for item in _numba_types(iter(flat)):
+    for item in _numba_types(iter(flat_kinds(kinds))):
         is_array = isinstance(item, numba_types.Array)
         spelled += [numba_types.CPointer(item.dtype), numba_types.uint64] if is_array else [item]
     signature = numba_types.void(*spelled, numba_types.CPointer(numba_types.uint64))
-    compiled = numba.njit(
-        signature, error_model="numpy", boundscheck=False, no_cpython_wrapper=True, no_cfunc_wrapper=True
-    )(wrapper)
+    compiled = numba.njit(signature, **OPTIONS)(wrapper)
     (result,) = compiled.overloads.values()
-    module = result.library._final_module
-    return NativeObject(
-        symbol=result.fndesc.mangled_name,
-        kinds=flat,
-        externals=tuple(f.name for f in module.functions if f.is_declaration and not f.name.startswith("llvm.")),
-        results=results,
-        code=result.library.codegen._tm.emit_object(module),
-    )
+    return result, results
+
+
+def _externals(module: Any) -> Iterator[str]:
+    """Functions that machine code calls and has not: those of Numba's runtime."""
+    return (f.name for f in module.functions if f.is_declaration and not f.name.startswith("llvm."))
 
 
 def _dispatcher(marked: Any) -> Any:
-    """Numba's form of a kernel or helper, with the helpers it calls compiled into it."""
+    """Numba's form of a kernel or helper, with the helpers it calls compiled into it: one for all who call it."""
+    identity = identity_of(marked, ())
+    if identity is None:
+        return _new_dispatcher(marked)
+    key = (marked, identity)
+    if key not in _dispatchers:
+        _dispatchers[key] = _new_dispatcher(marked)
+    return _dispatchers[key]
+
+
+def _new_dispatcher(marked: Any) -> Any:
     import numba
 
     function = marked.function
@@ -208,9 +274,8 @@ def _dispatcher(marked: Any) -> Any:
     copy = types.FunctionType(function.__code__, visible, function.__name__, function.__defaults__)
     copy.__module__ = function.__module__
     copy.__qualname__ = function.__qualname__
-    options = {"boundscheck": False, "error_model": "numpy", "forceinline": marked.inline}
     # Kernels own nothing: with its runtime, Numba leaves calls that count references in their inner loops.
-    return numba.njit(nogil=True, _nrt=False, **options)(copy)
+    return numba.njit(nogil=True, _nrt=False, forceinline=marked.inline, **OPTIONS)(copy)
 
 
 def _numba_types(kinds: Iterator[str | type]) -> Iterator[Any]:

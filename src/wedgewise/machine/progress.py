@@ -1,4 +1,4 @@
-"""Progress: a bar on a terminal, a callback, or nothing."""
+"""Progress: a bar on a terminal or in a notebook, a callback, or nothing."""
 
 from __future__ import annotations
 
@@ -68,10 +68,14 @@ class _Bars:
 
 def _draw() -> Any:
     """A live display that leaves no trace when it is stopped, and never shows where nobody looks."""
+    from wedgewise.machine.notebook import NotebookBar, is_notebook
+
+    if is_notebook():
+        return NotebookBar()
     from rich.console import Console
     from rich.progress import Progress
 
     console = Console(file=sys.stderr)
-    display = Progress(console=console, transient=True, disable=not (console.is_terminal or console.is_jupyter))
+    display = Progress(console=console, transient=True, disable=not console.is_terminal)
     display.start()
     return display

@@ -65,7 +65,7 @@ def listing_text(result: Result, rows: list[list[Any]], total: int, start: int) 
         parts.append(table_text([["  number", "u", "v", "w"], *cells]))
     rest = total - start - len(rows)
     if rest:
-        parts.append(f"  {rest:,} more behind them; --output writes all to a file, a pipe gets all as text")
+        parts.append(f"  {rest:,} more; --output writes all to a file, a pipe prints all as text")
     return "\n\n".join([*parts, facts_text(how_facts(result))])
 
 
@@ -94,7 +94,7 @@ def truss_text(result: Result, graph: Graph) -> str:
         parts.append(table_text([["  u", "v"], *([f"  {shown(u)}", shown(v)] for u, v in rows)]))
     if level.edges > len(rows):
         rest = level.edges - len(rows)
-        parts.append(f"  {rest:,} more behind them; --output writes all to a file, a pipe gets all as text")
+        parts.append(f"  {rest:,} more; --output writes all to a file, a pipe prints all as text")
     return "\n\n".join([*parts, facts_text(how_facts(result))])
 
 

@@ -15,25 +15,25 @@ LABELS = {"numbers": "0 … n − 1", "integers": "integers, as in the file", "t
 
 
 def result_text(result: Result, headline: str) -> str:
-    """An answer as a person reads it: what it is first, then how it came about."""
+    """An answer as a person reads it: what it is first, then how it was computed."""
     return f"{headline}\n\n{facts_text(how_facts(result))}"
 
 
 def how_facts(result: Result) -> list[tuple[str, str]]:
-    """How an answer came about."""
+    """How an answer was computed."""
     plan = result.plan
     tests = "" if plan.computes in TRUSSES else f", {result.wedges_tested:,} tests made"
     return [
         ("vertices", f"{result.n:,}"),
         ("edges", f"{result.m:,}"),
-        ("wedges", f"{plan.wedges:,} in {plan.order} order{tests}"),
+        ("work", f"{plan.wedges:,} candidate pairs in {plan.order} order{tests}"),
         ("cleaned", cleaned_text(result.cleaned)),
         *(("read as", note) for note in result.cleaned.notes),
         ("algorithm", f"{result.algorithm} on {result.device}, {plural(plan.threads, 'thread')}"),
         *(("because", reason) for reason in plan.reasons),
-        ("verified", result.verified or "not asked for (--verify checks by another method)"),
+        ("verified", result.verified or "no (--verify recounts by another method)"),
         ("seconds", seconds_text(result.seconds)),
-        ("memory", f"{bytes_text(result.peak_bytes)} at most, the whole process"),
+        ("memory", f"{bytes_text(result.peak_bytes)} peak, the whole process"),
     ]
 
 

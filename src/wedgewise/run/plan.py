@@ -33,14 +33,14 @@ class BlockPlan:
     device_bytes: int
     host_bytes: int
 
-    def lines(self) -> list[str]:
+    def facts(self) -> list[tuple[str, str]]:
         """As a plan shows them."""
         gpus = f"{self.streams} streams on each of: {', '.join(self.devices)}" if self.devices else "no GPU"
         alone = f"{self.host_tasks:,} for threads alone, {self.device_only_tasks:,} for GPUs alone"
         return [
-            f"  blocks    {self.blocks:,} of {self.parts:,} parts, {self.tasks:,} tasks: {alone}",
-            f"  places    {gpus}; {self.threads} threads, which leave the {self.cutoff:,} heaviest tasks to GPUs",
-            f"  budgets   {self.device_bytes:,} bytes on each GPU, {self.host_bytes:,} on the host",
+            ("blocks", f"{self.blocks:,} of {self.parts:,} parts, {self.tasks:,} tasks: {alone}"),
+            ("places", f"{gpus}; {self.threads} threads, which leave the {self.cutoff:,} heaviest tasks to GPUs"),
+            ("budgets", f"{self.device_bytes:,} bytes on each GPU, {self.host_bytes:,} on the host"),
         ]
 
 
@@ -86,20 +86,29 @@ class Plan:
     beyond: str = "the oriented graph"
     known: str | None = None
 
-    def __str__(self) -> str:
-        size = f"{self.n:,} vertices, {self.m:,} edges, {self.wedges:,} wedges in {self.order} order"
+    def _facts(self) -> list[tuple[str, str]]:
+        size = f"{self.n:,} vertices, {self.m:,} edges, {self.wedges:,} candidate pairs in {self.order} order"
         knobs = ", ".join(f"{name}={value}" for name, value in self.knobs.items()) or "none"
-        lines = [
-            f"{self.question}: {self.algorithm} on {self.device}, {self.threads} threads",
-            f"  graph     {self.known or size}",
-            f"  ids       by {self.relabel}",
-            f"  knobs     {knobs}",
-            *([] if self.blocks is None else self.blocks.lines()),
-            f"  memory    {self.bytes_needed:,} bytes beyond {self.beyond}",
-            f"  time      about {self.estimated_seconds:.3g} s of work",
-            *(f"  because   {reason}" for reason in self.reasons),
+        return [
+            ("graph", self.known or size),
+            ("ids", f"by {self.relabel}"),
+            ("knobs", knobs),
+            *([] if self.blocks is None else self.blocks.facts()),
+            ("memory", f"{self.bytes_needed:,} bytes beyond {self.beyond}"),
+            ("time", f"about {self.estimated_seconds:.3g} s of work"),
+            *(("because", reason) for reason in self.reasons),
         ]
-        return "\n".join(lines)
+
+    def _headline(self) -> str:
+        return f"{self.question}: {self.algorithm} on {self.device}, {self.threads} threads"
+
+    def __str__(self) -> str:
+        return "\n".join([self._headline(), *(f"  {name:<9} {value}" for name, value in self._facts())])
+
+    def _repr_html_(self) -> str:
+        from wedgewise.machine.notebook import facts_html
+
+        return facts_html(self._headline(), self._facts())
 
 
 class OrientedShape(NamedTuple):

@@ -12,7 +12,7 @@ how many there are. Hubs of all blocks of a batch are laid out, chosen and fille
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, SupportsInt
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,7 +27,7 @@ from wedgewise.algorithms.cpu._keystone_hubs import (
     aligned_zeros,
     fill_hub_rows,
 )
-from wedgewise.algorithms.cpu._records import Blocks3, Rows, row_at
+from wedgewise.algorithms.cpu._records import Blocks3, row_at
 from wedgewise.machine.jit import helper, kernel
 from wedgewise.machine.primitives import array_at
 from wedgewise.prepare.orient import first_not_below
@@ -72,10 +72,8 @@ class Groups(NamedTuple):
     wanted_hubs: int
 
 
-@kernel
-def lay_out_rows(
-    jk: Rows, columns_k: SupportsInt, most: SupportsInt, limit_words: SupportsInt, layout: Keys
-) -> SupportsInt:
+@helper
+def lay_out_rows(jk, columns_k, most, limit_words, layout):  # type: ignore[no-untyped-def]
     """Lay out bit rows from the last one on while they fit: first words and least columns; how many do."""
     columns, limit = np.uint64(columns_k), np.uint64(limit_words)
     blocks = (columns + np.uint64(511)) >> np.uint64(9)
