@@ -14,7 +14,11 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from importlib import metadata
 from pathlib import Path
+
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 TESTS = Path(__file__).parents[1] / "tests" / "surface"
 NEEDED = ["numpy", "typer", "rich", "networkx", "scipy", "pyarrow", "matplotlib", "pandas", "polars", "zstandard"]
@@ -60,16 +64,23 @@ def _environment(folder: Path, wheel: Path, lock: Path | None = None) -> Path:
         subprocess.run([*install, "--quiet", str(wheel), *NEEDED, *TESTING], check=True)
     else:
         packages = folder / "requirements.txt"
-        packages.write_text(_without_compiler(lock.read_text(encoding="utf-8")), encoding="utf-8")
+        packages.write_text(_pins(lock.read_text(encoding="utf-8")), encoding="utf-8")
         subprocess.run([*install, "--quiet", "--require-hashes", "--no-deps", "-r", str(packages)], check=True)
         subprocess.run([*install, "--quiet", "--no-deps", str(wheel)], check=True)
     return python
 
 
-def _without_compiler(lock: str) -> str:
-    """The lock without Numba and what it compiles with."""
+def _pins(lock: str) -> str:
+    """Of a lock, the packages that the tests need and what those need; Numba is not among them."""
+    needed, ahead = set[str](), [*NEEDED, *TESTING]
+    while ahead:
+        name = canonicalize_name(ahead.pop())
+        if name not in needed:
+            needed.add(name)
+            asked = [Requirement(text) for text in metadata.requires(name) or ()]
+            ahead += [one.name for one in asked if one.marker is None or one.marker.evaluate({"extra": ""})]
     pins = re.split(r"^(?=[\w.-]+==)", lock, flags=re.MULTILINE)
-    return "".join(pin for pin in pins if not pin.startswith(("numba==", "llvmlite==")))
+    return "".join(pin for pin in pins if pin.partition("==")[0] in needed)
 
 
 if __name__ == "__main__":
