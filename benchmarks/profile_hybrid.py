@@ -6,9 +6,9 @@
 
 A cell is a Kronecker graph and the parts that it is cut into; its tasks are counted on the GPU alone, by so many
 streams, with so many milliseconds after which a thread has to hand the interpreter to another. Printed are the median
-of --repeats runs and everything that the last one did: a line for each call that took --least-ms, with its milliseconds,
-and those of them in which its thread had a core; in the others it slept, or waited for the interpreter. --emulate runs
-it without a GPU on small graphs, to see that it works.
+of --repeats runs and everything that the last one did: a line for each call that took --least-ms, with its time, and
+how much of that its thread had a core for; else it slept, or waited for the interpreter. --emulate runs it without a
+GPU on small graphs, to see that it works.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ WATCHED: tuple[tuple[Any, tuple[str, ...]], ...] = (
     (hybrid, ("ship",)),
     (gpu.Cuda, ("get_ready", "stream", "reserve", "clock", "allocate", "send", "upload", "download", "launch")),
     (ring.Ring, ("_send_packed",)),
-    (_hybrid_workers.StreamWorker, ("_lease", "_bring_next", "_count", "_launch", "_make", "_wait_for", "_copies")),
+    (_hybrid_workers.DeviceWorker, ("_begin", "_launch", "_make", "_finish", "_copies")),
     (_hybrid_workers.WorkerPool, ("finish",)),
     (_hybrid_queue.TaskQueue, ("for_stream", "finish")),
     (block_caches.SharedBlocks, ("_reserve", "_wait_for", "release")),

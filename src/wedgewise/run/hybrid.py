@@ -43,7 +43,7 @@ from wedgewise.run._hybrid_plan import (
     parts_reasons,
 )
 from wedgewise.run._hybrid_queue import TaskQueue
-from wedgewise.run._hybrid_workers import DeviceWorkers, Finish, HostWorker, StreamWorker, WorkerPool
+from wedgewise.run._hybrid_workers import DeviceWorker, Finish, HostWorker, WorkerPool
 from wedgewise.run.batches import pairs_in
 from wedgewise.run.block_caches import SharedBlocks
 from wedgewise.run.checkpoint import Journal
@@ -123,7 +123,7 @@ class _Running:
         )
         blocks = SharedBlocks(resources.host_bytes, sizes.host_block, self._read, queue.uses_of)
         self.pool = WorkerPool(queue, blocks, division.everything, keep)
-        self.there: list[DeviceWorkers] = []
+        self.there: list[DeviceWorker] = []
 
     def _read(self, pairs: list[Pair]) -> list[Block]:
         return [self.hybrid.sizes.memory.read(self.hybrid.source, pair) for pair in pairs]
@@ -143,10 +143,10 @@ class _Running:
             self._work(progress)
 
     def _work(self, progress: Progress | None) -> None:
-        """Let all workers work until no task is left; threads beside streams begin where there is a task for them."""
-        streams, threads = self._streams(), self._threads()
+        """Let all workers work until no task is left; threads beside GPUs begin where there is a task for them."""
+        threads = self._threads()
 
-        def work(worker: StreamWorker | HostWorker) -> None:
+        def work(worker: DeviceWorker | HostWorker) -> None:
             try:
                 worker.run()
             except BaseException as error:
@@ -162,8 +162,8 @@ class _Running:
             if progress is not None:
                 progress("count", self.known + self.pool.done, self.tasks)
 
-        jobs: list[Callable[[], None]] = [partial(work, worker) for worker in streams or threads]
-        if streams and threads:
+        jobs: list[Callable[[], None]] = [partial(work, worker) for worker in self.there or threads]
+        if self.there and threads:
             jobs.append(join_in)
         if len(jobs) == 1:  # the calling thread itself
             self.pool.on_progress = report
@@ -179,23 +179,14 @@ class _Running:
             there.blocks.stop()
 
     def timeline(self) -> Timeline:
-        streams = [(worker.there.name, worker.name) for worker in self._streams()]
+        streams = [place for of_all in zip(*(there.places for there in self.there), strict=True) for place in of_all]
         return Timeline(tuple(self.pool.spans), (*streams, *(("cpu", worker.name) for worker in self._threads())))
-
-    def _streams(self) -> list[StreamWorker]:
-        """The workers of all streams, in turn over the devices."""
-        return [
-            StreamWorker(self.pool, there, stream, f"{there.name} stream {at}")
-            for at in range(self.hybrid.division.device_memory.streams)
-            for there in self.there
-            for stream in [there.streams[at]]
-        ]
 
     def _threads(self) -> list[HostWorker]:
         sizes = self.hybrid.sizes
         return [HostWorker(self.pool, sizes, f"thread {number}") for number in range(self.hybrid.resources.threads)]
 
-    def _prepare_device(self, number: int, device: StreamingDevice) -> DeviceWorkers:
+    def _prepare_device(self, number: int, device: StreamingDevice) -> DeviceWorker:
         sizes, memory = self.hybrid.sizes, self.hybrid.division.device_memory
         streams = tuple(device.stream() for _ in range(memory.streams))
         send = partial(self._send, device)
@@ -206,11 +197,15 @@ class _Running:
                 device.reserve(memory.work, stream)
             device.reserve(min(memory.blocks, sizes.all_device_blocks))
         except DeviceMemoryError as error:
-            less = blocks.shrink(blocks.budget)
-            self.pool.notes.append(f"{device.name}: {error.reason}; blocks there take {less:,} bytes at most")
+            self.pool.notes.append(
+                f"{device.name}: {error.reason}; blocks there take {blocks.shrink():,} bytes at most"
+            )
         name = device.name if len(self.hybrid.resources.devices) == 1 else f"{device.name} {number}"
         answer, knobs = sizes.pairing.on_device(), sizes.pairing.gpu_knobs
-        return DeviceWorkers(device, name, streams, blocks, answer, knobs, sizes, memory.tasks, device.clock())
+        there = DeviceWorker(
+            self.pool, device, name, streams, blocks, answer, knobs, sizes, memory.tasks, device.clock()
+        )
+        return there
 
     def _send(self, device: StreamingDevice, pairs: list[Pair]) -> list[Arrived]:
         """Start to copy blocks, which the host has or reads for that: all at once, or one after the other."""
