@@ -40,10 +40,10 @@ from wedgewise_bench.graphs import from_stream
 WATCHED: tuple[tuple[Any, tuple[str, ...]], ...] = (
     (hybrid.HybridTasks, ("run",)),
     (hybrid._Running, ("__init__", "_prepare_device", "_work")),
-    (hybrid, ("ship",)),
+    (hybrid, ("allocate", "send")),
     (gpu.Cuda, ("get_ready", "stream", "reserve", "clock", "allocate", "send", "upload", "download", "launch")),
     (ring.Ring, ("_send_packed",)),
-    (_hybrid_workers.DeviceWorker, ("_begin", "_launch", "_make", "_finish", "_copies")),
+    (_hybrid_workers.DeviceWorker, ("_bring", "_start", "_launch", "_make", "_finish", "_copies")),
     (_hybrid_workers.WorkerPool, ("finish",)),
     (_hybrid_queue.TaskQueue, ("for_stream", "finish")),
     (block_caches.SharedBlocks, ("_reserve", "_wait_for", "release")),

@@ -158,7 +158,8 @@ def test_units_of_runs_are_all_parts_of_all_groups(groups: int, steps: float) ->
         of_run = units[units[:, 0] == first]
         assert set(of_run[:, 1].tolist()) == {length}
         parts = int(of_run[0, 5])
-        covered = [group for unit in of_run[of_run[:, 4] == 0] for group in range(unit[2], unit[3])]
+        whole = of_run[of_run[:, 4] == 0]
+        covered = [group for unit in whole for group in range(unit[2], begin + count, unit[3])]
         assert sorted(covered) == list(range(begin, begin + count))
         assert len(of_run) == parts * int((of_run[:, 4] == 0).sum())
 

@@ -1,15 +1,16 @@
 """The workers of a hybrid count: threads that count batches themselves, and one thread for each GPU.
 
 A thread counts a batch by itself, range by range; threads that find no batch to begin help with those that others have
-begun. The thread of a GPU sends the blocks of a batch, starts it on a stream by a few launches, and does the same for
-the next ones meanwhile, as long as there are idle streams. Then it sleeps until the first batch ends, and fetches what
-all of its tasks found (BBTC, algorithm 7, has a thread for each stream: those would wait for the interpreter).
+begun. The thread of a GPU lets another one send the blocks of a batch, and starts the batch before it on a stream by a
+few launches, as long as there are idle streams. Then it sleeps until the first batch ends, and fetches what all of the
+tasks found (BBTC, algorithm 7, has a thread for each stream: those would wait for the interpreter).
 """
 
 from __future__ import annotations
 
 import threading
 import time
+import traceback
 from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
@@ -214,6 +215,13 @@ class HostWorker:
         return counted
 
 
+def forget_locals(error: BaseException | None) -> None:
+    """Let no traceback keep blocks on a device: whoever handles the error may hold it for long."""
+    while error is not None:
+        traceback.clear_frames(error.__traceback__)
+        error = error.__cause__ or error.__context__
+
+
 NO_WORK = BatchWork((), np.empty(0, np.int64), np.empty((0, 3), np.uint64), np.empty(0))
 
 
@@ -248,7 +256,8 @@ class StartedBatch(NamedTuple):
 class DeviceWorker:
     """The thread of a device: it starts batches on streams that are idle, and waits for the one that began first.
 
-    ``idle`` are streams by number; ``ahead`` is a batch that was taken and is not begun.
+    ``idle`` are streams by number; ``brought`` is the next batch, whose blocks are on their way; ``ahead`` are those
+    that were taken and did not fit so far.
     """
 
     pool: WorkerPool
@@ -263,7 +272,8 @@ class DeviceWorker:
     clock: StampTimer
     idle: deque[int] = field(init=False)
     under_way: deque[StartedBatch] = field(default_factory=deque)
-    ahead: TaskTable | None = None
+    ahead: list[TaskTable] = field(default_factory=list)
+    brought: tuple[TaskTable, Lease[Arrived]] | None = None
 
     def __post_init__(self) -> None:
         self.idle = deque(range(len(self.streams)))
@@ -278,11 +288,15 @@ class DeviceWorker:
         with self.device.using():
             try:
                 while not self.pool.queue.is_over:
-                    if self.idle and self._begin():
-                        continue
-                    if not self.under_way:
+                    self.brought = self.brought or self._bring()
+                    if self.brought is not None and self.idle:
+                        tasks, lease = self.brought
+                        self.brought = self._bring()  # sent while the one before it is planned
+                        self._start(tasks, lease)
+                    elif self.under_way:
+                        self._finish(self.under_way.popleft())
+                    elif not self.ahead:
                         return
-                    self._finish(self.under_way.popleft())
             finally:
                 self._abandon()
 
@@ -294,37 +308,43 @@ class DeviceWorker:
         available_bytes = budget // (2 * len(self.streams))
         return sizes.all_device_blocks <= budget or sizes.device_blocks_of(tasks) <= available_bytes
 
-    def _begin(self) -> bool:
-        """Start the next batch, or take less of one that does not fit; whether there may be more to begin now."""
-        tasks = self.pool.queue.for_stream(self._fits) if self.ahead is None else self.ahead
-        if tasks is None:
-            return False
-        try:
-            lease = self.blocks.lease(pairs_in(tasks), 0, wait=False)
-        except DeviceMemoryError as error:
-            self._shrink(error)
-            self.ahead = tasks
-            return True
-        if lease is not None:
-            self.ahead = self._start(tasks, lease)
-            return True
-        self.ahead = tasks if self.under_way else self._less_of(tasks)
-        return not self.under_way
+    def _bring(self) -> tuple[TaskTable, Lease[Arrived]] | None:
+        """The next batch, or less of one that does not fit; None where there is none, or another has to end first."""
+        while tasks := self.ahead.pop() if self.ahead else self.pool.queue.for_stream(self._fits):
+            is_alone = not self.under_way and self.brought is None
+            try:
+                lease = self.blocks.lease(pairs_in(tasks), 0, wait=False)
+            except DeviceMemoryError as error:
+                self._shrink(error)
+                self.ahead.append(tasks)
+            else:
+                if lease is not None:
+                    return tasks, lease
+                if is_alone:
+                    self._retry_less_of(tasks)
+                else:
+                    self.ahead.append(tasks)
+            if not is_alone:
+                break
+        return None
 
-    def _start(self, tasks: TaskTable, lease: Lease[Arrived]) -> TaskTable | None:
-        """Let a stream count a batch; where there is too little memory for that, the part that is to be tried next."""
+    def _start(self, tasks: TaskTable, lease: Lease[Arrived]) -> None:
+        """Let a stream count a batch, or try less of it again where there is too little memory for that."""
         tasks = tasks.take(np.lexsort((tasks.i, tasks.pairs[2])))  # those that look up in one block follow each other
         stream = self.idle.popleft()
         try:
             with self.device.errors():
                 self.under_way.append(StartedBatch(tasks, lease, *self._launch(tasks, lease, stream)))
-            return None
         except DeviceMemoryError as error:
+            forget_locals(error)
             self.streams[stream].stamp().synchronize()  # what was launched may read the blocks
             self.idle.append(stream)
-            self.blocks.release(lease)
+            self.blocks.forget(lease)
             self._shrink(error)
-            return self._less_of(tasks)
+            if len(tasks) > 1:
+                self._retry_less_of(tasks)
+            else:
+                self.ahead.append(tasks)
 
     def _launch(self, tasks: TaskTable, lease: Lease[Arrived], number: int) -> tuple[DeviceWork, int, Stamp, Stamp]:
         """Start all that counts a batch, behind the copies of its blocks."""
@@ -379,25 +399,28 @@ class DeviceWorker:
 
     def _abandon(self) -> None:
         """Wait for batches that nobody asks for any more: what was launched reads the blocks, however that ended."""
+        if self.brought is not None:
+            self.blocks.release(self.brought[1])
+            self.brought = None
         while self.under_way:
             batch = self.under_way.popleft()
             with suppress(Exception):  # of which there was another before
                 batch.end.synchronize()
             self.blocks.release(batch.lease)
 
-    def _less_of(self, tasks: TaskTable) -> TaskTable | None:
-        """The first half of a batch that does not fit, the others being nobody's again; one task goes to threads."""
+    def _retry_less_of(self, tasks: TaskTable) -> None:
+        """Try half of a batch that does not fit, the others being nobody's again; one task alone goes to threads."""
         half = len(tasks) // 2
         if half:
             self.pool.queue.put_back(tasks.take(slice(half, None)))
-            return tasks.take(slice(half))
+            self.ahead.append(tasks.take(slice(half)))
+            return
         if not self.pool.queue.hand_over(tasks):
             raise DeviceMemoryError(self.name, wanted=int(self.sizes.on_device(tasks).max()), free=self.blocks.budget)
         self.pool.notes.append(
             f"{len(tasks):,} tasks from task {tasks.number[0]} on went to the CPU, since {self.name} had too "
             "little memory for them"
         )
-        return None
 
     def _shrink(self, error: DeviceMemoryError) -> None:
         """Take less than the budget that was found to be too much."""

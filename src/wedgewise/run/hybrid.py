@@ -13,8 +13,8 @@ that tasks will launch are found by preparing all of them with arrays that have 
 from __future__ import annotations
 
 import time
-import traceback
 from collections.abc import Callable
+from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import partial
@@ -30,6 +30,7 @@ from wedgewise.errors import DeviceMemoryError, MemoryLimitError
 from wedgewise.machine.gpu import Defines, Device, Kernel, StreamingDevice
 from wedgewise.machine.out_of_memory import memory_for
 from wedgewise.machine.progress import Progress
+from wedgewise.machine.streams import Sent
 from wedgewise.machine.threads import run_tasks
 from wedgewise.run._hybrid_plan import (
     Division,
@@ -43,12 +44,12 @@ from wedgewise.run._hybrid_plan import (
     parts_reasons,
 )
 from wedgewise.run._hybrid_queue import TaskQueue
-from wedgewise.run._hybrid_workers import DeviceWorker, Finish, HostWorker, WorkerPool
+from wedgewise.run._hybrid_workers import DeviceWorker, Finish, HostWorker, WorkerPool, forget_locals
 from wedgewise.run.batches import pairs_in
 from wedgewise.run.block_caches import SharedBlocks
 from wedgewise.run.checkpoint import Journal
 from wedgewise.run.choose import allowed_memory, check_memory
-from wedgewise.run.device_blocks import Arrived, ship, with_offsets
+from wedgewise.run.device_blocks import Arrived, Shipment, allocate, send
 from wedgewise.run.in_memory import TaskRun, finished_execution
 from wedgewise.run.plan import OrientedShape, Plan
 from wedgewise.run.request import Request
@@ -137,8 +138,10 @@ class _Running:
         with ExitStack() as held:
             for number, device in enumerate(self.hybrid.resources.devices):
                 held.enter_context(device.memory())
-                self.there.append(self._prepare_device(number, device))
+                sender = held.enter_context(ThreadPoolExecutor(1, "wedgewise-sending"))
+                self.there.append(self._prepare_device(number, device, sender))
                 held.callback(self.there[-1].blocks.clear)
+                held.callback(sender.shutdown, cancel_futures=True)
             self.pool.zero = time.perf_counter()
             self._work(progress)
 
@@ -151,7 +154,7 @@ class _Running:
                 worker.run()
             except BaseException as error:
                 self.stop()
-                _forget_locals(error)
+                forget_locals(error)
                 raise
 
         def join_in() -> None:
@@ -186,11 +189,11 @@ class _Running:
         sizes = self.hybrid.sizes
         return [HostWorker(self.pool, sizes, f"thread {number}") for number in range(self.hybrid.resources.threads)]
 
-    def _prepare_device(self, number: int, device: StreamingDevice) -> DeviceWorker:
+    def _prepare_device(self, number: int, device: StreamingDevice, sender: Executor) -> DeviceWorker:
         sizes, memory = self.hybrid.sizes, self.hybrid.division.device_memory
         streams = tuple(device.stream() for _ in range(memory.streams))
-        send = partial(self._send, device)
-        blocks = SharedBlocks(memory.blocks, sizes.device_block, send, self.pool.queue.uses_of)
+        ship = partial(self._ship, device, sender)
+        blocks = SharedBlocks(memory.blocks, sizes.device_block, ship, self.pool.queue.uses_of)
         try:
             device.get_ready(self.hybrid.kernels)
             for stream in streams:
@@ -202,25 +205,29 @@ class _Running:
             )
         name = device.name if len(self.hybrid.resources.devices) == 1 else f"{device.name} {number}"
         answer, knobs = sizes.pairing.on_device(), sizes.pairing.gpu_knobs
-        there = DeviceWorker(
-            self.pool, device, name, streams, blocks, answer, knobs, sizes, memory.tasks, device.clock()
-        )
-        return there
+        clock = device.clock()
+        return DeviceWorker(self.pool, device, name, streams, blocks, answer, knobs, sizes, memory.tasks, clock)
 
-    def _send(self, device: StreamingDevice, pairs: list[Pair]) -> list[Arrived]:
-        """Start to copy blocks, which the host has or reads for that: all at once, or one after the other."""
+    def _ship(self, device: StreamingDevice, sender: Executor, pairs: list[Pair]) -> list[Arrived]:
+        """Take memory for blocks, and let a thread send them: all at once, or one after the other as they are read."""
         sizes, arrived = self.hybrid.sizes, list[Arrived]()
-        for some in [pairs] if sizes.blocks_are_there else [[pair] for pair in pairs]:
-            lease = self.pool.blocks.lease(set(some), 0)
-            if lease is None:
-                row, column = some[0]
-                raise MemoryLimitError(f"block {row}, {column} does not fit the host's memory; allow more")
-            try:
-                wide = [with_offsets(lease.blocks[pair], sizes.offset_type) for pair in some]
-                arrived += ship(wide, [int(sizes.made_words[pair]) for pair in some], device)
-            finally:
-                self.pool.blocks.release(lease)
+        there = allocate(list(map(sizes.expected, pairs)), sizes.offset_type, device)
+        for number in range(1 if sizes.blocks_are_there else len(pairs)):
+            some = slice(None) if sizes.blocks_are_there else slice(number, number + 1)
+            shipment = Shipment(sender.submit(self._send, device, pairs[some], there[some]))
+            arrived += [Arrived(one, shipment) for one in there[some]]
         return arrived
+
+    def _send(self, device: StreamingDevice, pairs: list[Pair], there: list[DeviceBlock]) -> Sent:
+        """Start to copy blocks, which the host has or reads for that."""
+        lease = self.pool.blocks.lease(set(pairs), 0)
+        if lease is None:
+            row, column = pairs[0]
+            raise MemoryLimitError(f"block {row}, {column} does not fit the host's memory; allow more")
+        try:
+            return send([lease.blocks[pair] for pair in pairs], there, device)
+        finally:
+            self.pool.blocks.release(lease)
 
 
 @memory_for("plan")
@@ -300,13 +307,6 @@ def _planned(
     plan = describe(source, sizes, resources, division, question, oriented_shape, held_bytes + lists, reasons)
     kernels = kernels_of(division.tasks, sizes, resources.devices[0]) if resources.devices else ()
     return HybridTasks(source, sizes, resources, division, plan, kernels)
-
-
-def _forget_locals(error: BaseException | None) -> None:
-    """Let no traceback keep blocks on a device: whoever handles the error may hold it for long."""
-    while error is not None:
-        traceback.clear_frames(error.__traceback__)
-        error = error.__cause__ or error.__context__
 
 
 def kernels_of(tasks: TaskTable, sizes: TaskSizes, device: Device) -> tuple[Kernel, ...]:

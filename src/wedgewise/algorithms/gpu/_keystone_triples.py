@@ -149,7 +149,8 @@ class PivotRuns(NamedTuple):
     def units(self, work: Numbers | float) -> Numbers:
         """A group each, or several where they are short, or equal parts of a long one; long ones first.
 
-        There are no more than one for each run, and twice as many as its steps have units of so much work.
+        Several are far from each other, since those with the most items are neighbours. There are no more units than
+        one for each run, and twice as many as its steps have units of so much work.
         """
         of_group = self.steps / self.groups
         parts = np.clip(np.ceil(of_group / work), 1, MAX_PARTS).astype(np.int64)
@@ -160,10 +161,8 @@ class PivotRuns(NamedTuple):
         units = np.zeros((len(run), 6), np.uint32)
         before = np.cumsum((pieces * parts)[order]) - (pieces * parts)[order]
         number = np.arange(len(run)) - np.repeat(before, (pieces * parts)[order])
-        piece = number // parts[run]
         units[:, 0], units[:, 1] = self.first[run], self.length[run]
-        units[:, 2] = self.begin[run] + piece * together[run]
-        units[:, 3] = np.minimum(units[:, 2] + together[run], self.begin[run] + self.groups[run])
+        units[:, 2], units[:, 3] = self.begin[run] + number // parts[run], pieces[run]
         units[:, 4], units[:, 5] = number % parts[run], parts[run]
         return units
 

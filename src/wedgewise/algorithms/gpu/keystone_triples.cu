@@ -209,9 +209,10 @@ extern "C" __global__ void __launch_bounds__(1024)
     for_each_unit(batch, [&](Unit unit) {
         const u32 mine = unit.part * warps + warp, stride = unit.parts * warps;
         long long since = clock64();
-        for (u32 group = unit.begin; group < unit.end; ++group) {
+        const u64 groups_end = (u64(task_at(batch, unit.task).rows_j) + PIVOTS - 1) / PIVOTS;
+        for (u64 group = unit.group; group < groups_end; group += unit.step) {
             __syncthreads();  // nobody reads the table any more
-            enter_group(task_at(batch, unit.task), group, table);
+            enter_group(task_at(batch, unit.task), u32(group), table);
             u32 turn = mine;  // the first 32 items of the next task that are this warp's: warps take them in turn
             for (u32 number = unit.task; number < unit.task + unit.tasks; ++number) {
                 const Task task = task_at(batch, number);
