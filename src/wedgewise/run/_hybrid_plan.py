@@ -30,7 +30,15 @@ from wedgewise.run.shares import dealt
 from wedgewise.run.task_memory import BATCHED_TASK_BYTES, BlockSource, TaskMemory
 from wedgewise.stages import OrientedGraph
 from wedgewise.stages.blocks import check_parts
-from wedgewise.stages.tasks import ESTIMATORS, BlockCounts, Pair, TaskTable, TripleShape, busy_tasks, task_count
+from wedgewise.stages.tasks import (
+    ESTIMATORS,
+    BlockCounts,
+    Pair,
+    TaskTable,
+    TripleShape,
+    busy_tasks,
+    task_count,
+)
 
 COUNTED_ON = BOTH, GPU, CPU = ("both", "gpu", "cpu")
 USUAL_PARTS, MAX_PARTS = 4, 64  # 20 tasks; 45,760 tasks

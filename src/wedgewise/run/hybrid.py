@@ -56,11 +56,13 @@ from wedgewise.run.request import Request
 from wedgewise.run.task_memory import HYBRID_TASK_BYTES, BlockSource, bytes_beside_lists, lists_bytes
 from wedgewise.run.timeline import Timeline
 from wedgewise.stages import OrientedGraph
-from wedgewise.stages.blocks import Block, Blocks, Partition
-from wedgewise.stages.tasks import BlockCounts, Pair, TaskResults, TaskTable
+from wedgewise.stages.blocks import Block, Blocks, Hashed, Partition
+from wedgewise.stages.tasks import BlockCounts, Pair, TaskResults, TaskTable, table_of
 
 if TYPE_CHECKING:
     from wedgewise.store.open import Store
+
+REPLICATING = "trust"  # where it is named, several GPUs that a graph fits share its rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,17 +242,29 @@ def plan_graph(
     """
     pairing = pair_up(request.algorithm, request.knobs)
     resources = Resources.find(pairing, 0, request.thread_count)
-    host_bytes = allowed_memory(request)
+    host_bytes, shares = allowed_memory(request), request.share_count
     if source is None:
+        parts = choose_parts(graph, pairing, resources.device_bytes)
+        if request.shares is None and _is_replicated(graph, pairing, resources):
+            parts, shares = 1, len(resources.devices)
+            reasons = (*reasons, f"TRUST's rule for {shares} GPUs that each hold the graph: n = 1, m = {shares}")
         lists_rows = resources.threads > 0 and pairing.cpu.triples_on_cpu("count").lists_rows
-        source = _cut(graph, choose_parts(graph, pairing, resources.device_bytes), request, lists_rows)
+        source = _cut(graph, parts, request, lists_rows)
         host_bytes -= source.blocks.nbytes
         reasons = (*reasons, *parts_reasons(graph, pairing))
     oriented_shape = OrientedShape(Shape(graph.n, graph.m, graph.wedges), graph.order)
     held_bytes, resources = source.blocks.nbytes, replace(resources, host_bytes=host_bytes)
-    return _planned(
-        source, pairing, resources, request.question, oriented_shape, held_bytes, reasons, request.share_count
-    )
+    return _planned(source, pairing, resources, request.question, oriented_shape, held_bytes, reasons, shares)
+
+
+def _is_replicated(graph: OrientedGraph, pairing: Pairing, resources: Resources) -> bool:
+    """Whether each of several GPUs has the whole graph, and a share of its rows, as TRUST does where it fits (§5.1)."""
+    if len(resources.devices) < 2 or pairing.own["parts"] or pairing.gpu is None or pairing.gpu.name != REPLICATING:
+        return False
+    counts = BlockCounts(np.array([[graph.m]]), np.array([graph.n]))
+    sizes, whole = TaskSizes(pairing.host_memory(counts, 0), pairing, True), table_of(Hashed(graph.n, 1), 1)
+    need = sizes.all_device_blocks + int(pairing.own["streams"]) * int(sizes.device_work(whole)[0])
+    return need <= resources.device_bytes
 
 
 @memory_for("partition")
