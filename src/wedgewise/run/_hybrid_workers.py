@@ -340,6 +340,10 @@ class DeviceWorker:
             self.streams[stream].stamp().synchronize()  # what was launched may read the blocks
             self.idle.append(stream)
             self.blocks.forget(lease)
+            if self.brought is not None:  # which may wait for the same block
+                self.ahead.append(self.brought[0])
+                self.blocks.forget(self.brought[1])
+                self.brought = None
             self._shrink(error)
             if len(tasks) > 1:
                 self._retry_less_of(tasks)

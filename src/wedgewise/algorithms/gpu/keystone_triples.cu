@@ -24,7 +24,7 @@
 #define ROW_LANES 8u
 #define SHORT_ROW 8u    // ids that a thread looks up by itself
 #define ITEM_LANES 8u   // threads that look up those of a longer row
-#define IDS_AT_ONCE 4u  // that a thread has loaded before it looks any of them up
+#define IDS_AT_ONCE 8u  // that a thread has loaded before it looks any of them up
 #define NO_ID 0xFFFFFFFFu
 
 __device__ __forceinline__ uint2* items_of(const u64* words) { return reinterpret_cast<uint2*>(words[BLOCK_ITEMS]); }

@@ -28,18 +28,16 @@ __device__ __forceinline__ u32 take_small(Listed listed, u32 rows) {
 }
 
 // Calls visit(large, small), with how many rows are listed of both classes, whenever places are used up and at the end.
-// Row r of the share is row share + r * shares of part i; a unit has every parts-th stretch of as many as threads. The
-// warps of a stretch are far from each other, since the rows with the most arcs are neighbours.
+// Row r of the share is row share + r * shares of part i; a unit has every parts-th stretch of as many as threads.
 template <class Visit>
 __device__ __forceinline__ void list_rows(const Task& task, const Unit& unit, Most most, Listed listed, Visit visit) {
     const u64 rows = task.share < task.rows_i ? (task.rows_i - task.share - 1) / task.shares + 1 : 0;
-    const u64 stretches = (rows + blockDim.x - 1) / blockDim.x;
+    const u64 stride = u64(unit.parts) * blockDim.x;
     if (threadIdx.x < 3) listed.lengths[threadIdx.x] = 0;
     __syncthreads();  // nothing is listed
-    for (u64 stretch = unit.part; stretch < stretches; stretch += unit.parts) {
-        const u64 number = (stretch + threadIdx.x / WARP * stretches) * WARP + threadIdx.x % WARP;
-        if (number < rows) {
-            const u32 row = u32(task.share + number * task.shares);
+    for (u64 first = u64(unit.part) * blockDim.x; first < rows; first += stride) {
+        if (first + threadIdx.x < rows) {
+            const u32 row = u32(task.share + (first + threadIdx.x) * task.shares);
             const Arcs middles = arcs_of(task.blocks.ij, row);
             if (middles.begin < middles.end) {
                 const Arcs ends = arcs_of(task.blocks.ik, row);
@@ -52,7 +50,7 @@ __device__ __forceinline__ void list_rows(const Task& task, const Unit& unit, Mo
         }
         __syncthreads();  // the stretch is listed
         const u32 large = listed.lengths[0], small = listed.lengths[1];
-        const bool is_full = large + small + blockDim.x > MAX_LISTED || stretch + unit.parts >= stretches;
+        const bool is_full = large + small + blockDim.x > MAX_LISTED || first + stride >= rows;
         if (is_full) visit(large, small);
         __syncthreads();  // all have read what is listed
         if (is_full && threadIdx.x < 3) listed.lengths[threadIdx.x] = 0;
