@@ -314,7 +314,7 @@ def test_times_of_kernels_have_preparation_and_the_whole_beside_them(page: str) 
 
 
 def test_the_list_of_reruns_has_as_many_cells_as_the_records() -> None:
-    """All of them answered rightly, as it says."""
+    """All of them correct, as it says."""
     from wedgewise_bench.record import read_records
 
     folder = ROOT / "benchmarks" / "results"
